@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// MaxWorkers is the largest number of workers an engine accepts.
+const MaxWorkers = 1024
+
+// Job is one clustering task: a plain struct of a protocol package. A job
+// belongs to one Run at a time; it may be run again.
+type Job interface {
+	// Method is the name that the command line and results use, such as
+	// "fastlloyd".
+	Method() string
+	// Validate checks every field before any data is touched. Its error names
+	// the field, the value and the allowed range.
+	Validate() error
+	// Run does the work on rt's pool. It returns ctx.Err() within one shard of
+	// work after ctx is cancelled.
+	Run(ctx context.Context, rt *Runtime) (*Result, error)
+}
+
+// Engine runs jobs on a fixed pool of workers. Its methods may be called from
+// several goroutines: parallel regions of concurrent jobs take turns.
+type Engine struct {
+	pool      *Pool
+	observers []Observer
+	closed    atomic.Bool
+}
+
+type config struct {
+	workers   int
+	observers []Observer
+}
+
+// Option configures an Engine.
+type Option func(*config) error
+
+// WithWorkers sets the number of workers, 1 to MaxWorkers. The default is
+// runtime.GOMAXPROCS(0). Results do not depend on it.
+func WithWorkers(n int) Option {
+	return func(c *config) error {
+		if n < 1 || n > MaxWorkers {
+			return fault.Range("workers", n, fmt.Sprintf("1 to %d", MaxWorkers))
+		}
+		c.workers = n
+		return nil
+	}
+}
+
+// WithObserver adds an observer of everything the engine runs.
+func WithObserver(o Observer) Option {
+	return func(c *config) error {
+		c.observers = append(c.observers, o)
+		return nil
+	}
+}
+
+// New returns an engine whose workers are running. Close releases them.
+func New(options ...Option) (*Engine, error) {
+	c := config{workers: min(runtime.GOMAXPROCS(0), MaxWorkers)}
+	for _, o := range options {
+		if err := o(&c); err != nil {
+			return nil, fmt.Errorf("engine: %w", err)
+		}
+	}
+	return &Engine{pool: NewPool(c.workers), observers: c.observers}, nil
+}
+
+// Workers returns the number of workers.
+func (e *Engine) Workers() int { return e.pool.Workers() }
+
+// Pool returns the engine's worker pool.
+func (e *Engine) Pool() *Pool { return e.pool }
+
+// Close stops the workers and waits for them. Runs must have ended.
+func (e *Engine) Close() error {
+	if e.closed.Swap(true) {
+		return nil
+	}
+	e.pool.Close()
+	return nil
+}
+
+// Run validates job, runs it and returns its result with the timings filled in.
+func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
+	if e.closed.Load() {
+		return nil, fault.Request("engine", "is closed", "make a new one")
+	}
+	if err := job.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	rt := newRuntime(e.pool, e.observers)
+	info := JobInfo{Method: job.Method(), Workers: e.pool.Workers()}
+	for _, o := range e.observers {
+		o.JobBegin(info)
+	}
+	res, err := job.Run(ctx, rt)
+	if err == nil {
+		res.Timings = rt.Timings()
+		res.Version = Version
+	}
+	for _, o := range e.observers {
+		o.JobEnd(res, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}

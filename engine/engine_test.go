@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// sleeper is a job of three iterations that cancels itself when told to.
+type sleeper struct {
+	invalid error
+	cancel  context.CancelFunc
+}
+
+func (sleeper) Method() string    { return "sleeper" }
+func (s sleeper) Validate() error { return s.invalid }
+func (s sleeper) Run(ctx context.Context, rt *Runtime) (*Result, error) {
+	for it := range 3 {
+		span := rt.Begin(PhaseAssign, it, 0)
+		if s.cancel != nil {
+			s.cancel()
+		}
+		err := rt.Pool().Run(ctx, 10, func(_, _ int) {})
+		rt.End(span)
+		if err != nil {
+			return nil, err
+		}
+		rt.IterationEnd(it, 3)
+	}
+	return &Result{Method: "sleeper"}, nil
+}
+
+type recorder struct{ events []string }
+
+func (r *recorder) JobBegin(i JobInfo)     { r.events = append(r.events, "begin "+i.Method) }
+func (r *recorder) PhaseBegin(s Span)      { r.events = append(r.events, "phase "+s.Phase.String()) }
+func (r *recorder) PhaseEnd(s Span)        { r.events = append(r.events, "end "+s.Phase.String()) }
+func (r *recorder) IterationEnd(Iteration) { r.events = append(r.events, "iteration") }
+func (r *recorder) JobEnd(_ *Result, err error) {
+	if err != nil {
+		r.events = append(r.events, "failed")
+		return
+	}
+	r.events = append(r.events, "done")
+}
+
+func TestRunReportsToObservers(t *testing.T) {
+	rec := new(recorder)
+	e, err := New(WithWorkers(2), WithObserver(rec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	res, err := e.Run(context.Background(), sleeper{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Timings["assign"].Count != 3 || len(res.Timings) != 1 || res.Version != Version {
+		t.Errorf("timings %v, version %q", res.Timings, res.Version)
+	}
+	step := []string{"phase assign", "end assign", "iteration"}
+	want := slices.Concat([]string{"begin sleeper"}, step, step, step, []string{"done"})
+	if !slices.Equal(rec.events, want) {
+		t.Errorf("events %v, want %v", rec.events, want)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	e, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := fault.Range("K", 0, "at least 1")
+	if _, err := e.Run(context.Background(), sleeper{invalid: bad}); !errors.Is(err, bad) {
+		t.Errorf("error is %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := e.Run(ctx, sleeper{cancel: cancel}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error after a cancel is %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Run(context.Background(), sleeper{}); !fault.IsRequest(err) {
+		t.Errorf("error of a closed engine is %v", err)
+	}
+	for _, n := range []int{0, -1, MaxWorkers + 1} {
+		if _, err := New(WithWorkers(n)); !fault.IsRequest(err) {
+			t.Errorf("WithWorkers(%d): error is %v", n, err)
+		}
+	}
+}
+
+func TestShardsCoverEveryPointOnce(t *testing.T) {
+	for _, d := range []int{1, 2, 33, 784, 100000} {
+		sizes := []int{5000, 1, 33, 70000}
+		next := make([]int, len(sizes))
+		for _, s := range Shards(sizes, d) {
+			if s.Lo != next[s.Party] || s.Lo%16 != 0 || s.Hi <= s.Lo {
+				t.Fatalf("d %d: shard %+v after %d", d, s, next[s.Party])
+			}
+			if d < 4096 && (s.Hi-s.Lo)*d*4 > ShardBytes {
+				t.Fatalf("d %d: shard %+v is larger than %d bytes", d, s, ShardBytes)
+			}
+			next[s.Party] = s.Hi
+		}
+		if !slices.Equal(next, sizes) {
+			t.Fatalf("d %d: shards end at %v, want %v", d, next, sizes)
+		}
+	}
+}
+
+func TestSummariseByNearestRank(t *testing.T) {
+	var d []int64
+	for i := int64(100); i >= 1; i-- {
+		d = append(d, i)
+	}
+	if got, want := Summarise(d), (Timing{100, 5050, 50, 90, 99, 100}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := Summarise([]int64{7}), (Timing{1, 7, 7, 7, 7, 7}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestResultJSONHasTheContractFields(t *testing.T) {
+	b, err := json.Marshal(&Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"method", "n", "d", "k", "parties", "iterations", "calibration", "epsilon", "delta",
+		"centroids", "nicv", "wcss", "empty_clusters", "timings", "comm", "seed", "version"} {
+		if _, ok := m[f]; !ok {
+			t.Errorf("field %q is missing", f)
+		}
+	}
+	comm, _ := m["comm"].(map[string]any)
+	for _, f := range []string{"rounds", "bytes_sent", "bytes_received"} {
+		if _, ok := comm[f]; !ok {
+			t.Errorf("field comm.%s is missing", f)
+		}
+	}
+}

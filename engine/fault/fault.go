@@ -1,0 +1,71 @@
+// Package fault is the form of every error that reaches a person: what failed,
+// why, and what to do about it, on one line, and whether the request was wrong
+// (the caller asked for something impossible) or the run failed (the input or
+// the machine let it down).
+//
+// The command line prints "cohort: <what>: <why>: <what to do>" and exits with
+// status 2 for a wrong request and 1 for a failed run.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Error says what failed, why, and what to do. It wraps Err, which may be nil.
+type Error struct {
+	// What names the thing that failed: a flag, a field, a file.
+	What string
+	// Why gives the reason with the value and the rule it breaks.
+	Why string
+	// Do says what the reader can do about it; empty when Why already says it.
+	Do string
+	// Wrong is true if the request was wrong, false if the run failed.
+	Wrong bool
+	// Err is the cause, for errors.Is and errors.As.
+	Err error
+}
+
+// Error returns "what: why: what to do" on one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.What)
+	if e.Why != "" {
+		b.WriteString(": ")
+		b.WriteString(e.Why)
+	}
+	if e.Do != "" {
+		b.WriteString(": ")
+		b.WriteString(e.Do)
+	}
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String())
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Request returns an error for a wrong request: a flag, a range, a combination
+// of options, a size, a budget. The command line exits with status 2.
+func Request(what, why, do string) error {
+	return &Error{What: what, Why: why, Do: do, Wrong: true}
+}
+
+// Failed returns an error for a run that failed: a fault in a file's content,
+// an unreadable path, a broken message. The command line exits with status 1.
+// cause may be nil; its text is not repeated, so why must carry it.
+func Failed(what, why, do string, cause error) error {
+	return &Error{What: what, Why: why, Do: do, Err: cause}
+}
+
+// Range is Request with the usual text of a check: "name: is value, must be
+// rule".
+func Range(name string, value any, rule string) error {
+	return Request(name, fmt.Sprintf("is %v, must be %s", value, rule), "")
+}
+
+// IsRequest reports whether err, or an error that it wraps, is a wrong request.
+func IsRequest(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Wrong
+}

@@ -1,0 +1,30 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+)
+
+func TestText(t *testing.T) {
+	err := Failed("data.csv", "row 3\nhas 2 cells", "mend the row", io.ErrUnexpectedEOF)
+	if got, want := err.Error(), "data.csv: row 3 has 2 cells: mend the row"; got != want {
+		t.Errorf("text is %q, want %q", got, want)
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error("the cause is lost")
+	}
+	if got, want := Range("k", 0, "at least 1").Error(), "k: is 0, must be at least 1"; got != want {
+		t.Errorf("text is %q, want %q", got, want)
+	}
+}
+
+func TestIsRequest(t *testing.T) {
+	if !IsRequest(fmt.Errorf("run: %w", Request("k", "is 0", ""))) {
+		t.Error("a wrapped wrong request is not recognised")
+	}
+	if IsRequest(Failed("f", "broken", "", nil)) || IsRequest(io.EOF) || IsRequest(nil) {
+		t.Error("a failed run is taken for a wrong request")
+	}
+}

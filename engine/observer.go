@@ -1,0 +1,71 @@
+package engine
+
+import "time"
+
+// Phase is a named step of an iteration.
+type Phase uint8
+
+// The phases. Their names are those of the command line's timings.
+const (
+	PhaseAssign Phase = iota
+	PhaseFlow
+	PhaseAccumulate
+	PhaseEncode
+	PhaseMask
+	PhaseAggregate
+	PhaseNoise
+	PhaseUnmask
+	PhasePostprocess
+	PhaseSketch
+	PhaseWeights
+	PhaseSearch
+	PhaseEncrypt
+	PhaseCompare
+	PhaseSum
+	PhaseDecrypt
+	phases
+)
+
+var phaseNames = [phases]string{"assign", "flow", "accumulate", "encode", "mask", "aggregate", "noise", "unmask",
+	"postprocess", "sketch", "weights", "search", "encrypt", "compare", "sum", "decrypt"}
+
+// String returns the phase's name, such as "assign".
+func (p Phase) String() string { return phaseNames[p] }
+
+// Server is the Party of a span that belongs to the server or to no one party.
+const Server = -1
+
+// Span is one timed step: a phase of an iteration done for one party. Begin and
+// End count from the start of the job.
+type Span struct {
+	Phase      Phase
+	Iteration  int
+	Party      int
+	Begin, End time.Duration
+}
+
+// JobInfo describes a job that begins.
+type JobInfo struct {
+	Method  string
+	Workers int
+}
+
+// Iteration is reported when an iteration (round) has ended.
+type Iteration struct {
+	// Index counts from 0; Total is the planned number, or 0 if unknown.
+	Index, Total int
+	// Begin and End count from the start of the job.
+	Begin, End time.Duration
+}
+
+// Observer sees what an engine does. Calls come from the goroutine that does
+// the work, sometimes from several at once, and are inside the timed path: they
+// must be quick and must not block. PhaseBegin and PhaseEnd of one span come
+// from the same goroutine.
+type Observer interface {
+	JobBegin(JobInfo)
+	PhaseBegin(Span)
+	PhaseEnd(Span)
+	IterationEnd(Iteration)
+	JobEnd(*Result, error)
+}

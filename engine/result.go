@@ -1,0 +1,64 @@
+package engine
+
+// Result is what a job returns; its JSON form is the one that the command line
+// prints. Of its fields only Timings may differ between two runs with the same
+// seed, whatever the number of workers and the instruction set.
+type Result struct {
+	Method     string `json:"method"`
+	N          int    `json:"n"`
+	D          int    `json:"d"`
+	K          int    `json:"k"`
+	Parties    int    `json:"parties"`
+	Iterations int    `json:"iterations"`
+	// Calibration is "proven", "claimed", "published", or "none" for a method
+	// without noise.
+	Calibration string `json:"calibration"`
+	// Epsilon and Delta are the budget of the run, nil for a method without noise.
+	Epsilon *float64 `json:"epsilon"`
+	Delta   *float64 `json:"delta"`
+	// Centroids has K rows of D numbers in the data's own units.
+	Centroids [][]float64 `json:"centroids"`
+	Quality
+	Timings map[string]Timing `json:"timings"`
+	Comm    Comm              `json:"comm"`
+	// Seed is the simulation seed; nil if the noise came from the system's
+	// random generator.
+	Seed    *uint64 `json:"seed"`
+	Version string  `json:"version"`
+	// Details holds what only this method reports, by name: weights, local
+	// centres, errors against the truth in simulation.
+	Details map[string]any `json:"details,omitempty"`
+	// Notes are remarks for the reader, one sentence each, in order.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Quality compares centroids with the data. It is computed from the private
+// data and not covered by epsilon; fields are nil where it is left out.
+type Quality struct {
+	// NICV is the mean squared distance to the nearest centroid, in units
+	// normalised to [-1,1]; WCSS is the sum.
+	NICV *float64 `json:"nicv"`
+	WCSS *float64 `json:"wcss"`
+	// EmptyClusters counts centroids that attract no point.
+	EmptyClusters *int `json:"empty_clusters"`
+	// Clamped counts coordinates outside the public bounds.
+	Clamped *int `json:"clamped"`
+	// Scores against labels, where labels were given.
+	ARI      *float64 `json:"ari,omitempty"`
+	NMI      *float64 `json:"nmi,omitempty"`
+	FMI      *float64 `json:"fmi,omitempty"`
+	VMeasure *float64 `json:"v_measure,omitempty"`
+	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Runs has the NICV of each repetition when there are several; NICV is then
+	// their mean and NICVHalf the half width of its 95% Student-t interval.
+	NICVHalf *float64  `json:"nicv_ci95_half,omitempty"`
+	Runs     []float64 `json:"runs,omitempty"`
+}
+
+// Comm counts the encoded messages of a run. The slices have one entry per
+// party; the server's traffic is their mirror image.
+type Comm struct {
+	Rounds        int     `json:"rounds"`
+	BytesSent     []int64 `json:"bytes_sent"`
+	BytesReceived []int64 `json:"bytes_received"`
+}

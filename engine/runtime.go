@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Runtime is what a job runs on: the pool, and the clock that times its phases.
+type Runtime struct {
+	pool      *Pool
+	observers []Observer
+	start     time.Time
+
+	mu        sync.Mutex
+	durations [phases][]int64 // nanoseconds, in order of completion
+	lastEnd   time.Duration
+}
+
+func newRuntime(p *Pool, observers []Observer) *Runtime {
+	return &Runtime{pool: p, observers: observers, start: time.Now()}
+}
+
+// NewRuntime returns a runtime on pool for code that drives a protocol step by
+// step, such as tests, audits and benchmarks; jobs get theirs from Engine.Run.
+func NewRuntime(pool *Pool, observers ...Observer) *Runtime { return newRuntime(pool, observers) }
+
+// Pool returns the worker pool.
+func (rt *Runtime) Pool() *Pool { return rt.pool }
+
+// Reserve makes room for spans per phase, so that steady-state iterations do
+// not allocate.
+func (rt *Runtime) Reserve(spans int) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	for i := range rt.durations {
+		rt.durations[i] = slices.Grow(rt.durations[i], spans)
+	}
+}
+
+// Begin starts a span; End ends it. Party is the party's index or Server.
+// Spans of different parties may overlap.
+func (rt *Runtime) Begin(p Phase, iteration, party int) Span {
+	s := Span{Phase: p, Iteration: iteration, Party: party, Begin: time.Since(rt.start)}
+	for _, o := range rt.observers {
+		o.PhaseBegin(s)
+	}
+	return s
+}
+
+// End ends a span begun by Begin and records its duration.
+func (rt *Runtime) End(s Span) {
+	s.End = time.Since(rt.start)
+	rt.mu.Lock()
+	rt.durations[s.Phase] = append(rt.durations[s.Phase], int64(s.End-s.Begin))
+	rt.mu.Unlock()
+	for _, o := range rt.observers {
+		o.PhaseEnd(s)
+	}
+}
+
+// IterationEnd reports that iteration index of total (0 if unknown) has ended.
+func (rt *Runtime) IterationEnd(index, total int) {
+	end := time.Since(rt.start)
+	it := Iteration{Index: index, Total: total, Begin: rt.lastEnd, End: end}
+	rt.lastEnd = end
+	for _, o := range rt.observers {
+		o.IterationEnd(it)
+	}
+}
+
+// Timings summarises the spans recorded so far, keyed by phase name.
+func (rt *Runtime) Timings() map[string]Timing {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	t := make(map[string]Timing)
+	for p := range rt.durations {
+		if len(rt.durations[p]) > 0 {
+			t[Phase(p).String()] = Summarise(rt.durations[p])
+		}
+	}
+	return t
+}
+
+// Timing summarises the durations of one phase, in nanoseconds. Percentiles
+// are by nearest rank.
+type Timing struct {
+	Count   int   `json:"count"`
+	TotalNS int64 `json:"total_ns"`
+	P50NS   int64 `json:"p50_ns"`
+	P90NS   int64 `json:"p90_ns"`
+	P99NS   int64 `json:"p99_ns"`
+	MaxNS   int64 `json:"max_ns"`
+}
+
+// Summarise returns count, total and percentiles of durations in nanoseconds.
+// It panics if there are none.
+func Summarise(durations []int64) Timing {
+	d := slices.Sorted(slices.Values(durations))
+	t := Timing{Count: len(d), MaxNS: d[len(d)-1]}
+	for _, x := range d {
+		t.TotalNS += x
+	}
+	rank := func(percent int) int64 { return d[(len(d)*percent+99)/100-1] }
+	t.P50NS, t.P90NS, t.P99NS = rank(50), rank(90), rank(99)
+	return t
+}
