@@ -1,0 +1,176 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// MaxFractionBits is the finest grid: coordinates are multiples of 2^-22, so
+// that a difference of two of them is exact in float32.
+const MaxFractionBits = 22
+
+// Accumulator collects the sums and counts of K clusters. Sums are exact
+// integers in grid units of 2^-FractionBits, so they do not depend on the order
+// of points, shards or workers. An accumulator belongs to one worker at a time.
+type Accumulator struct {
+	K, D         int
+	FractionBits int
+	Sums         []int64 // [K][D] in grid units
+	Counts       []int64 // [K]
+	scratch      accumulatorScratch
+}
+
+// NewAccumulator makes an empty accumulator for k clusters of d coordinates on
+// the grid 2^-fractionBits. It panics unless 0 < k <= 65535, d > 0 and
+// 0 <= fractionBits <= 22.
+func NewAccumulator(k, d, fractionBits int) *Accumulator {
+	if k <= 0 || k > maxK || d <= 0 || fractionBits < 0 || fractionBits > MaxFractionBits {
+		panic(fmt.Sprintf("kernels: NewAccumulator: k=%d, d=%d, fractionBits=%d, want 0 < k <= %d, d > 0 and 0 <= fractionBits <= %d",
+			k, d, fractionBits, maxK, MaxFractionBits))
+	}
+	return &Accumulator{
+		K: k, D: d, FractionBits: fractionBits,
+		Sums:    aligned[int64](k * d),
+		Counts:  aligned[int64](k),
+		scratch: newAccumulatorScratch(k, d),
+	}
+}
+
+// Reset sets all sums and counts to zero.
+func (a *Accumulator) Reset() {
+	clear(a.Sums)
+	clear(a.Counts)
+}
+
+// Merge adds the sums and counts of b, which must have the same K, D and
+// FractionBits.
+func (a *Accumulator) Merge(b *Accumulator) {
+	if a.K != b.K || a.D != b.D || a.FractionBits != b.FractionBits {
+		panic(fmt.Sprintf("kernels: Accumulator.Merge: (k, d, fractionBits) are (%d, %d, %d) and (%d, %d, %d), want them equal",
+			a.K, a.D, a.FractionBits, b.K, b.D, b.FractionBits))
+	}
+	for i, s := range b.Sums {
+		a.Sums[i] += s
+	}
+	for i, n := range b.Counts {
+		a.Counts[i] += n
+	}
+}
+
+// check panics unless the accumulator fits the panels.
+func (a *Accumulator) check(what string, p *Panels) {
+	if a.D != p.D {
+		panic(fmt.Sprintf("kernels: %s: accumulator has d=%d, panels have d=%d", what, a.D, p.D))
+	}
+}
+
+// AssignAccumulate assigns each point to its nearest centroid, as [Assign] does,
+// and adds it to the sums and counts of that cluster, in one pass over the
+// points. labels may be nil.
+func AssignAccumulate(p Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+	checkPair("AssignAccumulate", &p, c)
+	if labels != nil {
+		checkLength("AssignAccumulate", "labels", len(labels), p.N)
+	}
+	acc.check("AssignAccumulate", &p)
+	if acc.K != c.K {
+		panic(fmt.Sprintf("kernels: AssignAccumulate: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
+	}
+	assignAccumulate(&p, c, labels, acc)
+}
+
+// Accumulate adds each point to the sums and counts of the cluster its label
+// names; points with the label K are skipped.
+func Accumulate(p Panels, labels []uint16, acc *Accumulator) {
+	p.check("Accumulate")
+	checkLength("Accumulate", "labels", len(labels), p.N)
+	acc.check("Accumulate", &p)
+	checkLabels("Accumulate", labels, acc.K)
+	accumulate(&p, labels, acc)
+}
+
+// AccumulateRelative adds x - c, for each point x and the centroid c its label
+// names, to the sums of that cluster, and counts the point, provided that its
+// squared distance as given by [Distances] is at most r2[label]. Points with the
+// label K are skipped. len(r2) = K; +Inf stands for no limit.
+func AccumulateRelative(p Panels, c *Centroids, r2 []float32, labels []uint16, acc *Accumulator) {
+	checkPair("AccumulateRelative", &p, c)
+	checkLength("AccumulateRelative", "r2", len(r2), c.K)
+	checkLength("AccumulateRelative", "labels", len(labels), p.N)
+	acc.check("AccumulateRelative", &p)
+	if acc.K != c.K {
+		panic(fmt.Sprintf("kernels: AccumulateRelative: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
+	}
+	checkLabels("AccumulateRelative", labels, c.K)
+
+	// The sum of x - c over a cluster is the sum of x minus count times c, in
+	// integers, so it is enough to drop the far points and accumulate.
+	before := acc.scratch.counts
+	copy(before, acc.Counts)
+	var dist [chunkPoints]float32
+	var kept [chunkPoints]uint16
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		part := p.Slice(lo, hi)
+		distances(&part, c, labels[lo:hi], dist[:hi-lo])
+		for i, l := range labels[lo:hi] {
+			kept[i] = l
+			if int(l) < c.K && !(dist[i] <= r2[l]) {
+				kept[i] = uint16(c.K)
+			}
+		}
+		accumulate(&part, kept[:hi-lo], acc)
+	}
+	scale := float32(math.Ldexp(1, acc.FractionBits))
+	for i := range c.K {
+		added := acc.Counts[i] - before[i]
+		if added == 0 {
+			continue
+		}
+		sums := acc.Sums[i*acc.D : (i+1)*acc.D]
+		for j, x := range c.Row(i) {
+			sums[j] -= added * int64(x*scale)
+		}
+	}
+}
+
+// accumulatorScratch is the private memory of an accumulator's kernels.
+type accumulatorScratch struct {
+	counts []int64 // [K]
+}
+
+func newAccumulatorScratch(k, _ int) accumulatorScratch {
+	return accumulatorScratch{counts: make([]int64, k)}
+}
+
+// assignAccumulatePortable is the reference form of [AssignAccumulate].
+func assignAccumulatePortable(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+	var scratch [chunkPoints]uint16
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		part := p.Slice(lo, hi)
+		l := scratch[:hi-lo]
+		if labels != nil {
+			l = labels[lo:hi]
+		}
+		assignPortable(&part, c, l, nil, nil)
+		accumulatePortable(&part, l, acc)
+	}
+}
+
+// accumulatePortable is the reference form of [Accumulate].
+func accumulatePortable(p *Panels, labels []uint16, acc *Accumulator) {
+	d := p.D
+	scale := float32(math.Ldexp(1, acc.FractionBits))
+	for i, label := range labels {
+		if int(label) == acc.K {
+			continue
+		}
+		acc.Counts[label]++
+		sums := acc.Sums[int(label)*d : int(label)*d+d]
+		base := i/Lanes*d*Lanes + i%Lanes
+		for j := range sums {
+			sums[j] += int64(int32(p.Data[base+j*Lanes] * scale))
+		}
+	}
+}

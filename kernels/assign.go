@@ -1,0 +1,193 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// Assign finds for each point the nearest centroid and, when dist is not nil,
+// the squared distance to it. Ties go to the smaller index.
+//
+// The distance is a float32 computed in one fixed order. For D < 16: t = x-c,
+// then s = fma(t, t, s) in dimension order. For D >= 16: s = |c|^2/2, then
+// s = fma(-x, c, s) in dimension order; the smallest s wins, and the distance is
+// max(0, |x|^2 + 2s) with |x|^2 one fused chain in dimension order.
+func Assign(p Panels, c *Centroids, labels []uint16, dist []float32) {
+	checkPair("Assign", &p, c)
+	checkLength("Assign", "labels", len(labels), p.N)
+	if dist != nil {
+		checkLength("Assign", "dist", len(dist), p.N)
+	}
+	assign(&p, c, labels, dist, nil)
+}
+
+// AssignRadius is [Assign] with a cut: a point whose squared distance to its
+// nearest centroid exceeds r2 gets the label K. dist, when not nil, receives the
+// distance to the nearest centroid whether or not it is cut.
+func AssignRadius(p Panels, c *Centroids, r2 float32, labels []uint16, dist []float32) {
+	checkPair("AssignRadius", &p, c)
+	checkLength("AssignRadius", "labels", len(labels), p.N)
+	if dist != nil {
+		checkLength("AssignRadius", "dist", len(dist), p.N)
+	}
+	var scratch [chunkPoints]float32
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		part := p.Slice(lo, hi)
+		d := scratch[:hi-lo]
+		if dist != nil {
+			d = dist[lo:hi]
+		}
+		assign(&part, c, labels[lo:hi], d, nil)
+		cut(labels[lo:hi], d, r2, uint16(c.K))
+	}
+}
+
+// Assign2 is [Assign] that also gives the second smallest squared distance
+// (+Inf when K = 1; equal to dist when two centroids tie).
+func Assign2(p Panels, c *Centroids, labels []uint16, dist, second []float32) {
+	checkPair("Assign2", &p, c)
+	checkLength("Assign2", "labels", len(labels), p.N)
+	checkLength("Assign2", "dist", len(dist), p.N)
+	checkLength("Assign2", "second", len(second), p.N)
+	assign(&p, c, labels, dist, second)
+}
+
+// Distances gives the squared distance of each point to the centroid its label
+// names, and +Inf where the label is K. It is the sum of (x-c)^2 as one fused
+// chain in dimension order for every D, so its relative error is below
+// (D+1)*2^-24 and, unlike the distances of [Assign] for D >= 16, it does not
+// suffer from cancellation.
+func Distances(p Panels, c *Centroids, labels []uint16, dist []float32) {
+	checkPair("Distances", &p, c)
+	checkLength("Distances", "labels", len(labels), p.N)
+	checkLength("Distances", "dist", len(dist), p.N)
+	checkLabels("Distances", labels, c.K)
+	distances(&p, c, labels, dist)
+}
+
+// chunkPoints is the number of points whose intermediate results a kernel keeps
+// on the stack: a multiple of every path's group of panels, small enough for L1.
+const chunkPoints = 1024
+
+// checkLabels panics when a label exceeds k: it would index past the tables.
+func checkLabels(what string, labels []uint16, k int) {
+	if i := firstAbove(labels, uint16(k)); i >= 0 {
+		panic(fmt.Sprintf("kernels: %s: labels[%d]=%d, want <= k=%d", what, i, labels[i], k))
+	}
+}
+
+// firstAbovePortable returns the index of the first label above limit, or -1.
+func firstAbovePortable(labels []uint16, limit uint16) int {
+	for i, l := range labels {
+		if l > limit {
+			return i
+		}
+	}
+	return -1
+}
+
+// cutPortable replaces the label of points farther than r2 by none.
+func cutPortable(labels []uint16, dist []float32, r2 float32, none uint16) {
+	for i, d := range dist {
+		if d > r2 {
+			labels[i] = none
+		}
+	}
+}
+
+// assignPortable is the reference form of [Assign] and [Assign2]; dist and
+// second may be nil.
+func assignPortable(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
+	inf := float32(math.Inf(1))
+	d := p.D
+	for base := 0; base < p.N; base += Lanes {
+		panel := p.Data[base*d : base*d+d*Lanes]
+		var best, next [Lanes]float32
+		var index [Lanes]uint16
+		for l := range best {
+			best[l], next[l] = inf, inf
+		}
+		for ci := range c.K {
+			row := c.rows[ci*d : ci*d+d]
+			var s [Lanes]float32
+			if d < exactDims {
+				subChain(&s, panel, row)
+			} else {
+				dotChain(&s, panel, row, c.half[ci])
+			}
+			for l, v := range s {
+				if v < best[l] {
+					best[l], next[l], index[l] = v, best[l], uint16(ci)
+				} else if v < next[l] {
+					next[l] = v
+				}
+			}
+		}
+		if d >= exactDims && dist != nil {
+			var norm [Lanes]float32
+			for j := range d {
+				x := panel[j*Lanes : j*Lanes+Lanes]
+				for l := range norm {
+					norm[l] = fma32(x[l], x[l], norm[l])
+				}
+			}
+			for l := range norm {
+				best[l] = max(0, norm[l]+2*best[l])
+				next[l] = max(0, norm[l]+2*next[l])
+			}
+		}
+		copy(labels[base:], index[:])
+		if dist != nil {
+			copy(dist[base:], best[:])
+		}
+		if second != nil {
+			copy(second[base:], next[:])
+		}
+	}
+}
+
+// subChain adds the squared differences of a panel and one centroid to s.
+func subChain(s *[Lanes]float32, panel, row []float32) {
+	for j, cj := range row {
+		x := (*[Lanes]float32)(panel[j*Lanes:])
+		for l := range s {
+			t := x[l] - cj
+			s[l] = fma32(t, t, s[l])
+		}
+	}
+}
+
+// dotChain sets s to half - x.c.
+func dotChain(s *[Lanes]float32, panel, row []float32, half float32) {
+	for l := range s {
+		s[l] = half
+	}
+	for j, cj := range row {
+		x := (*[Lanes]float32)(panel[j*Lanes:])
+		for l := range s {
+			s[l] = fma32(-x[l], cj, s[l])
+		}
+	}
+}
+
+// distancesPortable is the reference form of [Distances].
+func distancesPortable(p *Panels, c *Centroids, labels []uint16, dist []float32) {
+	d := p.D
+	for base := 0; base < p.N; base += Lanes {
+		panel := p.Data[base*d : base*d+d*Lanes]
+		for l := range min(Lanes, p.N-base) {
+			label := int(labels[base+l])
+			if label == c.K {
+				dist[base+l] = float32(math.Inf(1))
+				continue
+			}
+			var s float32
+			for j, cj := range c.rows[label*d : label*d+d] {
+				t := panel[j*Lanes+l] - cj
+				s = fma32(t, t, s)
+			}
+			dist[base+l] = s
+		}
+	}
+}

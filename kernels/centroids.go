@@ -1,0 +1,108 @@
+package kernels
+
+import "fmt"
+
+// maxK is the largest number of centroids: labels are uint16 and the label K
+// stands for "none".
+const maxK = 1<<16 - 1
+
+// exactDims is the number of dimensions from which distances are computed as
+// |x|^2 + |c|^2 - 2 x.c instead of the sum of (x-c)^2. It is part of the result
+// (the two forms round differently), so it is the same on every path.
+const exactDims = 16
+
+// Centroids holds K centroids of D coordinates in the layouts the kernels read.
+// It is read-only for all kernels, so workers may share it; Set must not run at
+// the same time as they do.
+type Centroids struct {
+	K, D int
+	rows []float32 // [K][D]
+	half []float32 // [K], |c|^2/2 as one fused chain in dimension order
+	wide []float64 // [D][stride], coordinate-major, padded with zeros to a multiple of 8
+	// tiles holds, for D >= exactDims, the centroids in tiles of at most
+	// tileWidth: a tile of width w starting at centroid a occupies
+	// tiles[a*D:(a+w)*D] as [D][w].
+	tiles     []float32
+	tileWidth int // width of the first wideTiles tiles; the others are one narrower
+	wideTiles int
+	tileCount int
+}
+
+// NewCentroids makes room for k centroids of d coordinates, all zero. It panics
+// unless 0 < k <= 65535 and d > 0.
+func NewCentroids(k, d int) *Centroids {
+	if k <= 0 || k > maxK || d <= 0 {
+		panic(fmt.Sprintf("kernels: NewCentroids: k=%d, d=%d, want 0 < k <= %d and d > 0", k, d, maxK))
+	}
+	c := &Centroids{
+		K: k, D: d,
+		rows: alignedFloat32(k * d),
+		half: alignedFloat32(k),
+		wide: aligned[float64](d * wideStride(k)),
+	}
+	if d >= exactDims {
+		c.tiles = alignedFloat32(k * d)
+		most := maxTileWidth()
+		c.tileCount = (k + most - 1) / most
+		c.tileWidth = (k + c.tileCount - 1) / c.tileCount
+		c.wideTiles = c.tileCount - (c.tileCount*c.tileWidth - k)
+	}
+	return c
+}
+
+// wideStride is the padded row length of Centroids.wide.
+func wideStride(k int) int { return (k + 7) &^ 7 }
+
+// Set copies row-major centroids (len(rows) = K*D) and prepares their other
+// forms. Values are finite; for exact sums and costs they lie on the grid.
+func (c *Centroids) Set(rows []float32) {
+	if len(rows) != c.K*c.D {
+		panic(fmt.Sprintf("kernels: Centroids.Set: len(rows)=%d, want k*d=%d", len(rows), c.K*c.D))
+	}
+	copy(c.rows, rows)
+	stride := wideStride(c.K)
+	for i := range c.K {
+		row := rows[i*c.D : (i+1)*c.D]
+		var norm float32
+		for j, x := range row {
+			norm = fma32(x, x, norm)
+			c.wide[j*stride+i] = float64(x)
+		}
+		c.half[i] = norm / 2
+	}
+	if c.tiles == nil {
+		return
+	}
+	first := 0
+	for t := range c.tileCount {
+		w := c.tileWidth
+		if t >= c.wideTiles {
+			w--
+		}
+		tile := c.tiles[first*c.D : (first+w)*c.D]
+		for q := range w {
+			for j, x := range rows[(first+q)*c.D : (first+q+1)*c.D] {
+				tile[j*w+q] = x
+			}
+		}
+		first += w
+	}
+}
+
+// Row returns centroid i; the slice must not be written to.
+func (c *Centroids) Row(i int) []float32 { return c.rows[i*c.D : (i+1)*c.D : (i+1)*c.D] }
+
+// checkPair panics unless panels and centroids are well formed and of equal D.
+func checkPair(what string, p *Panels, c *Centroids) {
+	p.check(what)
+	if c.D != p.D {
+		panic(fmt.Sprintf("kernels: %s: centroids have d=%d, panels have d=%d", what, c.D, p.D))
+	}
+}
+
+// checkLength panics unless got = want.
+func checkLength(what, name string, got, want int) {
+	if got != want {
+		panic(fmt.Sprintf("kernels: %s: len(%s)=%d, want %d", what, name, got, want))
+	}
+}

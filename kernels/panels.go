@@ -1,0 +1,110 @@
+package kernels
+
+import "fmt"
+
+// Lanes is the number of points in a panel. It is the same on every CPU.
+const Lanes = 16
+
+// Panels holds N points of D coordinates in ceil(N/16) blocks of
+// [D][16]float32: the coordinate j of point i is Data[(i/16*D+j)*16+i%16].
+// Data starts on a 64-byte boundary. In panels made by [NewPanels] the lanes
+// past N are zero; in a view made by [Panels.Slice] they may hold the points
+// that follow, and no kernel lets them influence a result.
+type Panels struct {
+	N, D int
+	Data []float32
+}
+
+// NewPanels allocates zeroed panels for n points of d coordinates in one block.
+// It panics unless n >= 0 and d > 0.
+func NewPanels(n, d int) *Panels {
+	if n < 0 || d <= 0 {
+		panic(fmt.Sprintf("kernels: NewPanels: n=%d, d=%d, want n >= 0 and d > 0", n, d))
+	}
+	return &Panels{N: n, D: d, Data: alignedFloat32(panelCount(n) * d * Lanes)}
+}
+
+// panelCount returns the number of panels that hold n points.
+func panelCount(n int) int { return (n + Lanes - 1) / Lanes }
+
+// check panics unless the panel data has the length that N and D ask for.
+func (p *Panels) check(what string) {
+	if p.N < 0 || p.D <= 0 {
+		panic(fmt.Sprintf("kernels: %s: panels of n=%d, d=%d, want n >= 0 and d > 0", what, p.N, p.D))
+	}
+	if want := panelCount(p.N) * p.D * Lanes; len(p.Data) < want {
+		panic(fmt.Sprintf("kernels: %s: len(panels.Data)=%d, want %d", what, len(p.Data), want))
+	}
+}
+
+// Slice returns a view of the points [lo, hi) that shares memory with p. It
+// panics unless 0 <= lo <= hi <= N and lo is a multiple of 16.
+func (p *Panels) Slice(lo, hi int) Panels {
+	if lo < 0 || hi < lo || hi > p.N || lo%Lanes != 0 {
+		panic(fmt.Sprintf("kernels: Panels.Slice: [%d:%d] of %d points, want 0 <= lo <= hi <= %d and lo a multiple of %d", lo, hi, p.N, p.N, Lanes))
+	}
+	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
+	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end]}
+}
+
+// Point copies the coordinates of point i to dst, which is grown when it is
+// shorter than D, and returns it.
+func (p *Panels) Point(i int, dst []float32) []float32 {
+	if i < 0 || i >= p.N {
+		panic(fmt.Sprintf("kernels: Panels.Point: index %d of %d points", i, p.N))
+	}
+	if cap(dst) < p.D {
+		dst = make([]float32, p.D)
+	}
+	dst = dst[:p.D]
+	base := i/Lanes*p.D*Lanes + i%Lanes
+	for j := range dst {
+		dst[j] = p.Data[base+j*Lanes]
+	}
+	return dst
+}
+
+// Set writes the coordinates of point i. It panics unless len(row) = D.
+func (p *Panels) Set(i int, row []float32) {
+	if i < 0 || i >= p.N {
+		panic(fmt.Sprintf("kernels: Panels.Set: index %d of %d points", i, p.N))
+	}
+	if len(row) != p.D {
+		panic(fmt.Sprintf("kernels: Panels.Set: len(row)=%d, want %d", len(row), p.D))
+	}
+	base := i/Lanes*p.D*Lanes + i%Lanes
+	for j, x := range row {
+		p.Data[base+j*Lanes] = x
+	}
+}
+
+// Pack transposes row-major points (len(rows) = N*D) into dst and zeroes the
+// lanes past N.
+func Pack(dst *Panels, rows []float32) {
+	dst.check("Pack")
+	if len(rows) != dst.N*dst.D {
+		panic(fmt.Sprintf("kernels: Pack: len(rows)=%d, want n*d=%d", len(rows), dst.N*dst.D))
+	}
+	pack(dst, rows)
+}
+
+// packPortable is the reference form of [Pack].
+func packPortable(dst *Panels, rows []float32) {
+	d := dst.D
+	for base := 0; base < dst.N; base += Lanes {
+		panel := dst.Data[base*d : base*d+d*Lanes]
+		count := min(Lanes, dst.N-base)
+		block := rows[base*d : (base+count)*d]
+		for lane := range count {
+			row := block[lane*d : lane*d+d]
+			for j, x := range row {
+				panel[j*Lanes+lane] = x
+			}
+		}
+		for lane := count; lane < Lanes; lane++ {
+			for j := range d {
+				panel[j*Lanes+lane] = 0
+			}
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package kernels
+
+import (
+	"crypto/aes"
+	"encoding/binary"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// gridValue draws a multiple of 2^-f in [-1, 1].
+func gridValue(rng *rand.Rand, f int) float32 {
+	n := int64(1) << f
+	return float32(math.Ldexp(float64(rng.Int64N(2*n+1)-n), -f))
+}
+
+// gridRows draws n*d grid values.
+func gridRows(rng *rand.Rand, n, d, f int) []float32 {
+	rows := make([]float32, n*d)
+	for i := range rows {
+		rows[i] = gridValue(rng, f)
+	}
+	return rows
+}
+
+// packed packs rows into fresh panels.
+func packed(rows []float32, n, d int) *Panels {
+	p := NewPanels(n, d)
+	Pack(p, rows)
+	return p
+}
+
+func TestPanelsKeepPoints(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{0, 1, 15, 16, 17, 40} {
+		for _, d := range []int{1, 2, 7, 16, 33} {
+			rows := gridRows(rng, n, d, 16)
+			p := packed(rows, n, d)
+			for i := range n {
+				if got := p.Point(i, nil); !slices.Equal(got, rows[i*d:(i+1)*d]) {
+					t.Fatalf("n=%d d=%d: point %d is %v, want %v", n, d, i, got, rows[i*d:(i+1)*d])
+				}
+			}
+			other := NewPanels(n, d)
+			for i := range n {
+				other.Set(i, rows[i*d:(i+1)*d])
+			}
+			if !slices.Equal(other.Data, p.Data) {
+				t.Fatalf("n=%d d=%d: Set and Pack differ", n, d)
+			}
+		}
+	}
+	rows := gridRows(rng, 50, 3, 16)
+	view := packed(rows, 50, 3).Slice(16, 45)
+	if got := view.Point(28, nil); !slices.Equal(got, rows[44*3:45*3]) {
+		t.Errorf("point 28 of the view [16:45] is %v, want %v", got, rows[44*3:45*3])
+	}
+}
+
+// TestAssignNearest compares with float64 brute force: the winner may differ
+// only where the distances agree within the rounding of the float32 forms.
+func TestAssignNearest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, d := range []int{1, 2, 3, 5, 8, 15, 16, 17, 40, 130} {
+		for _, k := range []int{1, 2, 3, 12, 13, 31} {
+			n := 37
+			rows, centres := gridRows(rng, n, d, 16), gridRows(rng, k, d, 16)
+			c := NewCentroids(k, d)
+			c.Set(centres)
+			labels := make([]uint16, n)
+			dist, second := make([]float32, n), make([]float32, n)
+			Assign2(*packed(rows, n, d), c, labels, dist, second)
+			for i := range n {
+				all := make([]float64, k)
+				var size float64
+				for a := range k {
+					for j := range d {
+						e := float64(rows[i*d+j]) - float64(centres[a*d+j])
+						all[a] += e * e
+					}
+				}
+				for j := range d {
+					size += float64(rows[i*d+j]) * float64(rows[i*d+j])
+				}
+				sorted := slices.Clone(all)
+				slices.Sort(sorted)
+				tolerance := float64(d+2) * 0x1p-23 * (2*size + sorted[0] + 1)
+				if all[labels[i]] > sorted[0]+tolerance {
+					t.Fatalf("d=%d k=%d: point %d has label %d at distance %g, the nearest is at %g", d, k, i, labels[i], all[labels[i]], sorted[0])
+				}
+				if math.Abs(float64(dist[i])-sorted[0]) > tolerance {
+					t.Fatalf("d=%d k=%d: point %d: distance %g, want %g", d, k, i, dist[i], sorted[0])
+				}
+				if k > 1 && math.Abs(float64(second[i])-sorted[1]) > tolerance {
+					t.Fatalf("d=%d k=%d: point %d: second distance %g, want %g", d, k, i, second[i], sorted[1])
+				}
+				if k == 1 && !math.IsInf(float64(second[i]), 1) {
+					t.Fatalf("d=%d k=1: second distance %g, want +Inf", d, second[i])
+				}
+			}
+		}
+	}
+}
+
+func TestTiesGoToTheSmallerIndex(t *testing.T) {
+	for _, d := range []int{1, 2, 15, 16, 17} {
+		rows := make([]float32, 20*d)
+		centres := make([]float32, 30*d) // all equal to all points
+		c := NewCentroids(30, d)
+		c.Set(centres)
+		labels := make([]uint16, 20)
+		dist, second := make([]float32, 20), make([]float32, 20)
+		Assign2(*packed(rows, 20, d), c, labels, dist, second)
+		for i, l := range labels {
+			if l != 0 || dist[i] != 0 || second[i] != 0 {
+				t.Fatalf("d=%d: point %d has label %d, distances %g and %g, want zeros", d, i, l, dist[i], second[i])
+			}
+		}
+	}
+}
+
+func TestAssignRadiusCuts(t *testing.T) {
+	rows := []float32{0, 0.25, 0.5, 1}
+	c := NewCentroids(1, 1)
+	c.Set([]float32{0})
+	labels, dist := make([]uint16, 4), make([]float32, 4)
+	AssignRadius(*packed(rows, 4, 1), c, 0.25, labels, dist)
+	if want := []uint16{0, 0, 0, 1}; !slices.Equal(labels, want) {
+		t.Errorf("labels %v, want %v", labels, want)
+	}
+	if want := []float32{0, 0.0625, 0.25, 1}; !slices.Equal(dist, want) {
+		t.Errorf("distances %v, want %v", dist, want)
+	}
+}
+
+func TestAccumulateIsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	for _, f := range []int{0, 8, 16, 22} {
+		n, d, k := 3000, 3, 7
+		rows := gridRows(rng, n, d, f)
+		if f == 22 { // the largest sums
+			for i := range rows {
+				rows[i] = 1
+			}
+		}
+		labels := make([]uint16, n)
+		sums, counts := make([]int64, k*d), make([]int64, k)
+		for i := range labels {
+			labels[i] = uint16(rng.IntN(k + 1))
+			if labels[i] == uint16(k) {
+				continue
+			}
+			counts[labels[i]]++
+			for j := range d {
+				sums[int(labels[i])*d+j] += int64(math.Ldexp(float64(rows[i*d+j]), f))
+			}
+		}
+		acc := NewAccumulator(k, d, f)
+		Accumulate(*packed(rows, n, d), labels, acc)
+		if !slices.Equal(acc.Sums, sums) || !slices.Equal(acc.Counts, counts) {
+			t.Fatalf("f=%d: sums %v counts %v, want %v %v", f, acc.Sums, acc.Counts, sums, counts)
+		}
+		twice := NewAccumulator(k, d, f)
+		twice.Merge(acc)
+		twice.Merge(acc)
+		for i := range sums {
+			if twice.Sums[i] != 2*sums[i] {
+				t.Fatalf("f=%d: merged sum %d is %d, want %d", f, i, twice.Sums[i], 2*sums[i])
+			}
+		}
+		twice.Reset()
+		if slices.Max(twice.Counts) != 0 {
+			t.Fatal("Reset left counts")
+		}
+	}
+}
+
+func TestAccumulateRelative(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 1))
+	const n, d, k, f = 2500, 4, 5, 16
+	rows, centres := gridRows(rng, n, d, f), gridRows(rng, k, d, f)
+	p := packed(rows, n, d)
+	c := NewCentroids(k, d)
+	c.Set(centres)
+	labels, dist := make([]uint16, n), make([]float32, n)
+	Assign(*p, c, labels, nil)
+	for i := 0; i < n; i += 17 {
+		labels[i] = k
+	}
+	Distances(*p, c, labels, dist)
+	r2 := []float32{0.2, 0.5, 0, float32(math.Inf(1)), 0.3}
+	sums, counts := make([]int64, k*d), make([]int64, k)
+	for i, l := range labels {
+		if l == k {
+			if !math.IsInf(float64(dist[i]), 1) {
+				t.Fatalf("distance without a centroid is %g, want +Inf", dist[i])
+			}
+			continue
+		}
+		if dist[i] > r2[l] {
+			continue
+		}
+		counts[l]++
+		for j := range d {
+			sums[int(l)*d+j] += int64(math.Ldexp(float64(rows[i*d+j])-float64(centres[int(l)*d+j]), f))
+		}
+	}
+	acc := NewAccumulator(k, d, f)
+	AccumulateRelative(*p, c, r2, labels, acc)
+	if !slices.Equal(acc.Sums, sums) || !slices.Equal(acc.Counts, counts) {
+		t.Fatalf("sums %v counts %v, want %v %v", acc.Sums, acc.Counts, sums, counts)
+	}
+}
+
+func TestAccumulateWeighted(t *testing.T) {
+	p := packed([]float32{1, 0.5, -1, 0.25}, 4, 1)
+	acc := NewWeightedAccumulator(2, 1)
+	AccumulateWeighted(*p, []uint16{0, 1, 0, 2}, []float64{2, 4, 0.5, 100}, acc)
+	if acc.Sums[0] != 1.5 || acc.Sums[1] != 2 || acc.Weights[0] != 2.5 || acc.Weights[1] != 4 {
+		t.Errorf("sums %v weights %v", acc.Sums, acc.Weights)
+	}
+}
+
+func TestCostRowsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	for _, shape := range [][3]int{{1, 1, 16}, {2, 15, 16}, {7, 9, 22}, {784, 3, 22}} {
+		d, k, f := shape[0], shape[1], shape[2]
+		n := 21
+		rows, centres := gridRows(rng, n, d, f), gridRows(rng, k, d, f)
+		for j := range d { // the largest cost there is
+			rows[5*d+j], centres[j] = 1, -1
+		}
+		c := NewCentroids(k, d)
+		c.Set(centres)
+		dst := make([]int64, 13*k)
+		CostRows(*packed(rows, n, d), 3, 16, c, f, dst)
+		for i := 3; i < 16; i++ {
+			for a := range k {
+				want := new(big.Int)
+				for j := range d {
+					e := big.NewInt(int64(math.Ldexp(float64(rows[i*d+j])-float64(centres[a*d+j]), f)))
+					want.Add(want, e.Mul(e, e))
+				}
+				if got := dst[(i-3)*k+a]; !want.IsInt64() || got != want.Int64() {
+					t.Fatalf("d=%d k=%d f=%d: cost of point %d and centroid %d is %d, want %s", d, k, f, i, a, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestMinHashIsAES(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	keys, digests := make([][16]byte, 5), make([][16]byte, 70)
+	for _, s := range [][][16]byte{keys, digests} {
+		for i := range s {
+			binary.LittleEndian.PutUint64(s[i][:8], rng.Uint64())
+			binary.LittleEndian.PutUint64(s[i][8:], rng.Uint64())
+		}
+	}
+	offsets := []int{0, 1, 1, 40, 70}
+	dst := make([]uint64, 2*len(keys)*4)
+	MinHash(keys, digests, offsets, dst)
+	for i := range keys {
+		block, err := aes.NewCipher(keys[i][:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a := range 4 {
+			want := [2]uint64{math.MaxUint64, math.MaxUint64}
+			for _, digest := range digests[offsets[a]:offsets[a+1]] {
+				var out [16]byte
+				block.Encrypt(out[:], digest[:])
+				want[0] = min(want[0], binary.LittleEndian.Uint64(out[:8]))
+				want[1] = min(want[1], binary.LittleEndian.Uint64(out[8:]))
+			}
+			for h := range 2 {
+				if got := dst[(2*i+h)*4+a]; got != want[h] {
+					t.Fatalf("key %d hash %d cluster %d: %x, want %x", i, h, a, got, want[h])
+				}
+			}
+		}
+	}
+}
+
+func TestRing(t *testing.T) {
+	a, b := []uint64{math.MaxUint64, 5}, []uint64{2, 7}
+	AddUint64(a, b)
+	if a[0] != 1 || a[1] != 12 {
+		t.Errorf("AddUint64: %v", a)
+	}
+	SubUint64(a, b)
+	if a[0] != math.MaxUint64 || a[1] != 5 {
+		t.Errorf("SubUint64: %v", a)
+	}
+	x, y := []uint32{math.MaxUint32, 5}, []uint32{2, 7}
+	AddUint32(x, y)
+	if x[0] != 1 || x[1] != 12 {
+		t.Errorf("AddUint32: %v", x)
+	}
+	SubUint32(x, y)
+	if x[0] != math.MaxUint32 || x[1] != 5 {
+		t.Errorf("SubUint32: %v", x)
+	}
+}
+
+func TestFixedPoint(t *testing.T) {
+	in := []float64{0, 1, -1, 0.999, -0.999, 1.5, -1.5, 2.5, 1e300, -1e300}
+	truncated := []int64{0, 1, -1, 0, 0, 1, -1, 2, limit64, -limit64}
+	nearest := []int64{0, 1, -1, 1, -1, 2, -2, 2, limit64, -limit64}
+	got := make([]uint64, len(in))
+	ToFixed64(got, in, 0)
+	for i := range in {
+		if int64(got[i]) != truncated[i] {
+			t.Errorf("ToFixed64(%g) = %d, want %d", in[i], int64(got[i]), truncated[i])
+		}
+	}
+	ToFixed64Nearest(got, in, 0)
+	for i := range in {
+		if int64(got[i]) != nearest[i] {
+			t.Errorf("ToFixed64Nearest(%g) = %d, want %d", in[i], int64(got[i]), nearest[i])
+		}
+	}
+	in32, got32 := make([]float32, len(in)), make([]uint32, len(in))
+	for i, x := range in {
+		in32[i] = float32(min(max(x, -1e30), 1e30))
+	}
+	ToFixed32(got32, in32, 0)
+	for i := range in[:8] {
+		if int64(int32(got32[i])) != truncated[i] {
+			t.Errorf("ToFixed32(%g) = %d, want %d", in[i], int32(got32[i]), truncated[i])
+		}
+	}
+	if int32(got32[8]) != limit32 || int32(got32[9]) != -limit32 {
+		t.Errorf("ToFixed32 does not saturate: %d, %d", int32(got32[8]), int32(got32[9]))
+	}
+	back := make([]float64, 2)
+	FromFixed64(back, []uint64{3, ^uint64(2)}, 1)
+	if back[0] != 1.5 || back[1] != -1.5 {
+		t.Errorf("FromFixed64: %v", back)
+	}
+	back32 := make([]float32, 2)
+	FromFixed32(back32, []uint32{3, ^uint32(2)}, 1)
+	if back32[0] != 1.5 || back32[1] != -1.5 {
+		t.Errorf("FromFixed32: %v", back32)
+	}
+}
