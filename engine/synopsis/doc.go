@@ -1,0 +1,52 @@
+// Package synopsis holds private summaries that protocols share, and the free
+// search on them.
+//
+// A [Trie] is a partition of the box that is counted level by level: a midpoint
+// tree ([MidpointPaths]) or an LSH forest ([HyperplanePaths]). The records of a
+// party walk down it ([Walker]) and are counted as integers; the caller adds
+// noise and gives the noisy counts back, so a synopsis neither draws noise nor
+// knows about parties. A [Grid] is a partition in one step. What comes out is a
+// set of weighted points ([Weighted]); [Search] is k-means on them, with
+// restarts and swaps. Everything after the noise is post-processing and costs
+// no budget.
+package synopsis
+
+import "context"
+
+// Runner runs fn for every index in [0, n) on its workers; engine.Pool is one.
+// A nil Runner means the calling goroutine.
+type Runner interface {
+	Workers() int
+	Run(ctx context.Context, n int, fn func(worker, index int)) error
+}
+
+// Source is a stream of uniform 64-bit words; a privacy stream or a
+// math/rand/v2 generator.
+type Source interface{ Uint64() uint64 }
+
+type serial struct{}
+
+func (serial) Workers() int { return 1 }
+
+func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error {
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fn(0, i)
+	}
+	return nil
+}
+
+func runner(r Runner) Runner {
+	if r == nil {
+		return serial{}
+	}
+	return r
+}
+
+// uniform returns a number in [0, 1) with 53 random bits.
+func uniform(src Source) float64 { return float64(src.Uint64()>>11) * (1.0 / (1 << 53)) }
+
+// below returns an integer in [0, n), uniform up to a bias of n/2^53.
+func below(src Source, n int) int { return int(uniform(src) * float64(n)) }

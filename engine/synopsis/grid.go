@@ -1,0 +1,102 @@
+package synopsis
+
+import (
+	"context"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Grid is the box [-1,1]^D cut into Side^D equal cells in one step. A record is
+// in exactly one cell, so the counts have sensitivity 1.
+type Grid struct{ D, Side int }
+
+// maxGridCells bounds the memory of a grid.
+const maxGridCells = 1 << 24
+
+// NewGrid returns the grid whose cells number about `cells`, with a side in
+// [lo, hi]; the side shrinks as far as needed to keep the memory bounded.
+func NewGrid(d int, cells float64, lo, hi int) Grid {
+	g := Grid{D: d, Side: lo}
+	for g.Side < hi && power(g.Side+1, d) <= cells {
+		g.Side++
+	}
+	for g.Side > 1 && power(g.Side, d) > maxGridCells {
+		g.Side--
+	}
+	return g
+}
+
+func power(x, d int) float64 {
+	p := 1.0
+	for range d {
+		p *= float64(x)
+	}
+	return p
+}
+
+// Cells returns Side^D.
+func (g Grid) Cells() int {
+	n := 1
+	for range g.D {
+		n *= g.Side
+	}
+	return n
+}
+
+// Count adds the number of records in every cell to counts, axis 0 varying
+// slowest.
+func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, counts []int64) error {
+	r = runner(r)
+	parts := make([][]int64, r.Workers())
+	step := shardPoints(g.D)
+	err := r.Run(ctx, (p.N+step-1)/step, func(worker, s int) {
+		if parts[worker] == nil {
+			parts[worker] = make([]int64, len(counts))
+		}
+		part := parts[worker]
+		lo, hi := s*step, min((s+1)*step, p.N)
+		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
+			panel := p.Data[b*g.D*kernels.Lanes:]
+			for lane := range min(kernels.Lanes, hi-b*kernels.Lanes) {
+				cell := 0
+				for h := range g.D {
+					x := float64(panel[h*kernels.Lanes+lane])
+					cell = cell*g.Side + min(int(float64((x+1)/2)*float64(g.Side)), g.Side-1)
+				}
+				part[cell]++
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		for i, n := range part {
+			counts[i] += n
+		}
+	}
+	return nil
+}
+
+// Box returns cell c with the given weight.
+func (g Grid) Box(c int, weight float64) Box {
+	b := Box{Lo: make([]float64, g.D), Hi: make([]float64, g.D), Weight: weight}
+	for h := g.D - 1; h >= 0; h-- {
+		i := c % g.Side
+		c /= g.Side
+		b.Lo[h] = float64(2*i)/float64(g.Side) - 1
+		b.Hi[h] = float64(2*(i+1))/float64(g.Side) - 1
+	}
+	return b
+}
+
+// Boxes returns the cells whose noisy count exceeds threshold, weighted by it.
+func (g Grid) Boxes(noisy []int64, threshold float64) []Box {
+	var boxes []Box
+	for c, n := range noisy {
+		if float64(n) > threshold {
+			boxes = append(boxes, g.Box(c, float64(n)))
+		}
+	}
+	return boxes
+}

@@ -1,0 +1,157 @@
+package synopsis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Paths holds, for every record of one party, its path down a fixed partition:
+// one digit of Bits bits a level. A path depends on its record and on public
+// data alone.
+type Paths struct {
+	Bits, Levels int
+	codes        []uint64 // level 0's digit in the highest bits
+}
+
+// Len returns the number of records.
+func (p *Paths) Len() int { return len(p.codes) }
+
+// Digit returns the digit of record i at level l.
+func (p *Paths) Digit(i, l int) int {
+	return int(p.codes[i]>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
+}
+
+// MidpointPaths cuts the box [-1,1]^d of points on the grid 2^-fractionBits by
+// midpoints, along axes 0, 1, ..., d-1, 0, 1, ... in turn; a level is `bits`
+// cuts. A coordinate at a midpoint goes to the upper half. It panics unless
+// bits*levels is in 1..64 and no axis is cut more than fractionBits+1 times.
+func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits, levels int) (*Paths, error) {
+	cuts := bits * levels
+	if bits < 1 || cuts > 64 || (cuts+p.D-1)/p.D > fractionBits+1 {
+		panic(fmt.Sprintf("synopsis: MidpointPaths: %d levels of %d cuts in %d dimensions at %d fraction bits", levels, bits, p.D, fractionBits))
+	}
+	paths := &Paths{Bits: bits, Levels: levels, codes: make([]uint64, p.N)}
+	scale := float32(int64(1) << fractionBits)
+	top := uint32(1)<<(fractionBits+1) - 1
+	used := min(p.D, cuts)
+	err := eachShard(ctx, r, p.N, p.D, func(lo, hi int) {
+		axes := make([][kernels.Lanes]uint32, used)
+		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
+			panel := p.Data[b*p.D*kernels.Lanes:]
+			for h := range axes {
+				row := panel[h*kernels.Lanes : (h+1)*kernels.Lanes]
+				for i, x := range row {
+					axes[h][i] = min(uint32(int32(x*scale)+1<<fractionBits), top)
+				}
+			}
+			var codes [kernels.Lanes]uint64
+			for t := range cuts {
+				axis, shift := &axes[t%p.D], fractionBits-t/p.D
+				for i := range codes {
+					codes[i] = codes[i]<<1 | uint64(axis[i]>>shift&1)
+				}
+			}
+			copy(paths.codes[b*kernels.Lanes:hi], codes[:])
+		}
+	})
+	return paths, err
+}
+
+// shardPoints is the number of records of a piece of work that costs about d
+// operations a record.
+func shardPoints(d int) int { return max((1<<16)/d/kernels.Lanes, 4) * kernels.Lanes }
+
+// eachShard runs fn on ranges of records that start at multiples of 16 and
+// depend on n and d alone.
+func eachShard(ctx context.Context, r Runner, n, d int, fn func(lo, hi int)) error {
+	step := shardPoints(d)
+	return runner(r).Run(ctx, (n+step-1)/step, func(_, s int) { fn(s*step, min((s+1)*step, n)) })
+}
+
+// Walker takes the records of one party down a trie, level by level.
+type Walker struct {
+	paths *Paths
+	level int
+	// cell is the cell of each record that is still inside an open node, and
+	// ^leaf of each that is not.
+	cell []int32
+	next []int32 // where each cell of the last level leads
+	part [][]int64
+}
+
+// NewWalker starts at the root, which is open.
+func NewWalker(paths *Paths) *Walker {
+	return &Walker{paths: paths, cell: make([]int32, paths.Len())}
+}
+
+// Count adds to counts[node<<bits|digit] the number of the party's records with
+// that digit in that open node, at the level that the walk has reached.
+// len(counts) is the number of cells of that level.
+func (w *Walker) Count(ctx context.Context, r Runner, counts []int64) error {
+	r = runner(r)
+	if len(w.part) < r.Workers() {
+		w.part = make([][]int64, r.Workers())
+	}
+	for i := range w.part {
+		if cap(w.part[i]) < len(counts) {
+			w.part[i] = make([]int64, len(counts))
+		}
+		w.part[i] = w.part[i][:len(counts)]
+		clear(w.part[i])
+	}
+	bits, shift := w.paths.Bits, w.paths.Bits*(w.paths.Levels-1-w.level)
+	mask := uint64(1)<<bits - 1
+	const step = 1 << 14
+	err := r.Run(ctx, (len(w.cell)+step-1)/step, func(worker, s int) {
+		part := w.part[worker]
+		lo, hi := s*step, min((s+1)*step, len(w.cell))
+		codes := w.paths.codes[lo:hi]
+		for i, c := range w.cell[lo:hi] {
+			if c < 0 {
+				continue
+			}
+			if w.next != nil {
+				if c = w.next[c]; c < 0 {
+					w.cell[lo+i] = c
+					continue
+				}
+			}
+			c = c<<bits | int32(codes[i]>>shift&mask)
+			w.cell[lo+i] = c
+			part[c]++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range w.part {
+		for i, n := range part {
+			counts[i] += n
+		}
+	}
+	return nil
+}
+
+// Descend goes one level down. next[cell] is the index of the cell's node among
+// the open nodes of the next level, or ^leaf if the cell is a leaf.
+func (w *Walker) Descend(next []int32) {
+	w.next = next
+	w.level++
+}
+
+// Leaves writes the leaf of every record to leaf; a record that is still inside
+// an open node gets -1.
+func (w *Walker) Leaves(leaf []int32) {
+	for i, c := range w.cell {
+		if c >= 0 && w.next != nil {
+			c = w.next[c]
+		}
+		if c < 0 {
+			leaf[i] = ^c
+		} else {
+			leaf[i] = -1
+		}
+	}
+}

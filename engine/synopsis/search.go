@@ -1,0 +1,438 @@
+package synopsis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// SearchOptions says how hard to search. Zero fields mean the defaults.
+type SearchOptions struct {
+	// Starts is the number of k-means++ starts, default 10.
+	Starts int
+	// Candidates is the number of points that greedy k-means++ compares for
+	// each centre, default 4.
+	Candidates int
+	// Swaps is the number of swaps tried in each chain, default max(200, 10k);
+	// negative means none.
+	Swaps int
+	// SwapSteps is the number of Lloyd steps after a swap, default 2.
+	SwapSteps int
+	// Chains is the number of best starts that are improved by swaps, each on
+	// its own, default 2.
+	Chains int
+	// Steps bounds the Lloyd steps of a descent, default 100.
+	Steps int
+}
+
+func (o SearchOptions) withDefaults(k int) SearchOptions {
+	fill := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	fill(&o.Starts, 10)
+	fill(&o.Candidates, 4)
+	fill(&o.Swaps, max(200, 10*k))
+	fill(&o.SwapSteps, 2)
+	fill(&o.Chains, 2)
+	fill(&o.Steps, 100)
+	o.Chains = min(o.Chains, o.Starts)
+	return o
+}
+
+// Solution is a clustering of weighted points.
+type Solution struct {
+	D       int
+	Centers []float64 // row-major, k x D
+	Labels  []uint16  // of the points
+	Weights []float64 // of the clusters
+	Loss    float64   // sum of weight * squared distance
+	// TopUp is the number of centres that are data-independent because there
+	// were fewer than k points of positive weight.
+	TopUp int
+}
+
+// grid of the centres and points that enter distances.
+const searchFractionBits = 22
+
+func toGrid(x float64) float32 {
+	return float32(math.Round(math.Ldexp(x, searchFractionBits)) / (1 << searchFractionBits))
+}
+
+// Search is weighted k-means in [-1,1]^D: starts of greedy k-means++ and Lloyd,
+// then swaps on the best of them (draw a point by D^2, let it replace the
+// centre whose removal costs least, two Lloyd steps, keep if better), then
+// Lloyd to the end. The result depends on src and the options, not on the
+// number of workers. Points of weight 0 or less are ignored for the search but
+// get a label. It needs 1 <= k <= 65535.
+func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, src Source) (*Solution, error) {
+	if k < 1 || k > math.MaxUint16 {
+		return nil, fmt.Errorf("synopsis: k is %d, must be 1 to %d", k, math.MaxUint16)
+	}
+	o = o.withDefaults(k)
+	if w.Len() == 0 {
+		return &Solution{D: w.D, Centers: Independent(k, w.D), Weights: make([]float64, k), TopUp: k}, nil
+	}
+	if positiveWeights(w) <= k {
+		return fewPoints(w, k), nil
+	}
+	p := newProblem(w)
+	r = runner(r)
+	states := make([]*descent, o.Starts)
+	seeds := make([]*rand.Rand, o.Starts+o.Chains)
+	for i := range seeds {
+		seeds[i] = rand.New(rand.NewPCG(src.Uint64(), src.Uint64()))
+	}
+	err := r.Run(ctx, o.Starts, func(_, i int) {
+		s := p.newDescent(k)
+		s.seed(o.Candidates, seeds[i])
+		s.lloyd(o.Steps)
+		states[i] = s
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(states, func(a, b *descent) int {
+		switch {
+		case a.loss < b.loss:
+			return -1
+		case a.loss > b.loss:
+			return 1
+		}
+		return 0
+	})
+	err = r.Run(ctx, o.Chains, func(_, i int) {
+		s, trial := states[i], p.newDescent(k)
+		for n := 0; n < o.Swaps && ctx.Err() == nil; n++ {
+			if s.swap(trial, o.SwapSteps, seeds[o.Starts+i]) {
+				s, trial = trial, s
+			}
+		}
+		s.lloyd(o.Steps)
+		states[i] = s
+	})
+	if err != nil {
+		return nil, err
+	}
+	best := states[0]
+	for _, s := range states[1:o.Chains] {
+		if s.loss < best.loss {
+			best = s
+		}
+	}
+	return best.solution(), nil
+}
+
+func positiveWeights(w *Weighted) int {
+	n := 0
+	for _, x := range w.Weights {
+		if x > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// fewPoints makes every point of positive weight a centre and tops up with
+// data-independent ones.
+func fewPoints(w *Weighted, k int) *Solution {
+	s := &Solution{D: w.D, Centers: make([]float64, 0, k*w.D), Labels: make([]uint16, w.Len()), Weights: make([]float64, k)}
+	found := 0
+	for i, x := range w.Weights {
+		if x > 0 {
+			s.Centers = append(s.Centers, w.Points[i*w.D:(i+1)*w.D]...)
+			s.Weights[found] = x
+			found++
+		}
+	}
+	s.TopUp = k - found
+	s.Centers = append(s.Centers, Independent(k, w.D)[:s.TopUp*w.D]...)
+	for i := range s.Labels {
+		best := math.Inf(1)
+		for j := range k {
+			if d := squaredDistance(w.Points[i*w.D:(i+1)*w.D], s.Centers[j*w.D:(j+1)*w.D]); d < best {
+				best, s.Labels[i] = d, uint16(j)
+			}
+		}
+		if w.Weights[i] > 0 {
+			s.Loss += float64(w.Weights[i] * best)
+		}
+	}
+	return s
+}
+
+func squaredDistance(a, b []float64) float64 {
+	sum := 0.0
+	for h := range a {
+		t := a[h] - b[h]
+		sum += float64(t * t)
+	}
+	return sum
+}
+
+// Independent returns k well-spread points of the inner half of [-1,1]^d that
+// depend on k and d alone: a Kronecker sequence.
+func Independent(k, d int) []float64 {
+	p := make([]float64, k*d)
+	for h, prime := range primes(d) {
+		_, alpha := math.Modf(math.Sqrt(float64(prime)))
+		for i := range k {
+			_, u := math.Modf(0.5 + float64(float64(i)*alpha))
+			p[i*d+h] = u - 0.5
+		}
+	}
+	return p
+}
+
+// problem is what all descents of a search share.
+type problem struct {
+	n, d     int
+	panels   *kernels.Panels
+	points   []float64 // the points on the search grid, row-major
+	weights  []float64 // 0 where the weight is not positive
+	weighted []float64 // weight * point
+}
+
+func newProblem(w *Weighted) *problem {
+	p := &problem{n: w.Len(), d: w.D, panels: kernels.NewPanels(w.Len(), w.D)}
+	rows := make([]float32, len(w.Points))
+	p.points = make([]float64, len(w.Points))
+	p.weights = make([]float64, p.n)
+	p.weighted = make([]float64, len(w.Points))
+	for i, x := range w.Weights {
+		p.weights[i] = max(x, 0)
+		for h := i * p.d; h < (i+1)*p.d; h++ {
+			rows[h] = toGrid(w.Points[h])
+			p.points[h] = float64(rows[h])
+			p.weighted[h] = float64(p.weights[i] * p.points[h])
+		}
+	}
+	kernels.Pack(p.panels, rows)
+	return p
+}
+
+// descent is one clustering on its way down.
+type descent struct {
+	*problem
+	k            int
+	centers      []float32
+	prepared     *kernels.Centroids
+	one          *kernels.Centroids // a single point, for distances to it
+	labels       []uint16
+	dist, second []float32
+	single       []float32 // distances to the single point
+	oneLabels    []uint16
+	sums         []float64
+	weight       []float64
+	cost         []float64
+	loss         float64
+}
+
+func (p *problem) newDescent(k int) *descent {
+	return &descent{
+		problem: p, k: k, centers: make([]float32, k*p.d),
+		prepared: kernels.NewCentroids(k, p.d), one: kernels.NewCentroids(1, p.d),
+		labels: make([]uint16, p.n), oneLabels: make([]uint16, p.n),
+		dist: make([]float32, p.n), second: make([]float32, p.n), single: make([]float32, p.n),
+		sums: make([]float64, k*p.d), weight: make([]float64, k), cost: make([]float64, k),
+	}
+}
+
+// distances fills single with the squared distances of all points to point i.
+func (s *descent) distances(i int) {
+	row := make([]float32, s.d)
+	for h := range row {
+		row[h] = float32(s.points[i*s.d+h])
+	}
+	s.one.Set(row)
+	kernels.Assign(*s.panels, s.one, s.oneLabels, s.single)
+}
+
+// pick draws a point with probability proportional to weight (dist nil) or to
+// weight * dist.
+func (s *descent) pick(dist []float32, src Source) int {
+	total := 0.0
+	for i, w := range s.weights {
+		if dist != nil {
+			w = float64(w * float64(dist[i]))
+		}
+		total += w
+	}
+	at, last := uniform(src)*total, 0
+	for i, w := range s.weights {
+		if dist != nil {
+			w = float64(w * float64(dist[i]))
+		}
+		if w > 0 {
+			if at < w {
+				return i
+			}
+			at -= w
+			last = i
+		}
+	}
+	return last
+}
+
+// seed is greedy k-means++: each centre is the best of some points drawn by
+// D^2 (Arthur and Vassilvitskii 2007).
+func (s *descent) seed(candidates int, src Source) {
+	best := make([]float32, s.n)
+	for j := range s.k {
+		bestLoss, bestPoint := math.Inf(1), 0
+		tries := candidates
+		if j == 0 {
+			tries = 1
+		}
+		for range tries {
+			var point int
+			if j == 0 {
+				point = s.pick(nil, src)
+			} else {
+				point = s.pick(s.dist, src)
+			}
+			s.distances(point)
+			loss := 0.0
+			for i, w := range s.weights {
+				d := s.single[i]
+				if j > 0 {
+					d = min(d, s.dist[i])
+				}
+				s.single[i] = d
+				loss += float64(w * float64(d))
+			}
+			if loss < bestLoss {
+				bestLoss, bestPoint = loss, point
+				copy(best, s.single)
+			}
+		}
+		copy(s.dist, best)
+		for h := range s.d {
+			s.centers[j*s.d+h] = float32(s.points[bestPoint*s.d+h])
+		}
+	}
+	s.assign()
+}
+
+// assign finds the nearest and second nearest centre of every point.
+func (s *descent) assign() {
+	s.prepared.Set(s.centers)
+	kernels.Assign2(*s.panels, s.prepared, s.labels, s.dist, s.second)
+	s.loss = s.total()
+}
+
+func (s *descent) total() float64 {
+	sum := 0.0
+	for i, w := range s.weights {
+		sum += float64(w * float64(s.dist[i]))
+	}
+	return sum
+}
+
+// update moves every centre to the weighted mean of its points. A centre
+// without weight moves to the point that costs most.
+func (s *descent) update() {
+	clear(s.sums)
+	clear(s.weight)
+	if s.d == 2 {
+		for i, j := range s.labels {
+			s.weight[j] += s.weights[i]
+			s.sums[2*int(j)] += s.weighted[2*i]
+			s.sums[2*int(j)+1] += s.weighted[2*i+1]
+		}
+	} else {
+		for i, j := range s.labels {
+			s.weight[j] += s.weights[i]
+			sum, x := s.sums[int(j)*s.d:(int(j)+1)*s.d], s.weighted[i*s.d:(i+1)*s.d]
+			for h := range sum {
+				sum[h] += x[h]
+			}
+		}
+	}
+	for j, w := range s.weight {
+		center := s.centers[j*s.d : (j+1)*s.d]
+		if w > 0 {
+			for h := range center {
+				center[h] = toGrid(s.sums[j*s.d+h] / w)
+			}
+			continue
+		}
+		far, most := 0, -1.0
+		for i, w := range s.weights {
+			if c := float64(w * float64(s.dist[i])); c > most {
+				far, most = i, c
+			}
+		}
+		s.dist[far] = 0
+		for h := range center {
+			center[h] = float32(s.points[far*s.d+h])
+		}
+	}
+}
+
+// lloyd runs Lloyd steps until the loss stops falling, at most `steps`. It
+// needs assign before and leaves the assignment of the last centres.
+func (s *descent) lloyd(steps int) {
+	before := make([]float32, len(s.centers))
+	for range steps {
+		loss := s.loss
+		copy(before, s.centers)
+		s.update()
+		s.assign()
+		if s.loss >= loss {
+			if s.loss > loss {
+				copy(s.centers, before)
+				s.assign()
+			}
+			return
+		}
+	}
+}
+
+// swap draws a point by D^2, lets it replace the centre whose removal then
+// costs least (found in one pass from the nearest and second nearest
+// distances), runs some Lloyd steps in trial, and reports whether trial is
+// better than s.
+func (s *descent) swap(trial *descent, steps int, src Source) bool {
+	point := s.pick(s.dist, src)
+	s.distances(point)
+	clear(s.cost)
+	for i, w := range s.weights {
+		if d := s.single[i]; d >= s.dist[i] {
+			s.cost[s.labels[i]] += float64(w * float64(min(s.second[i], d)-s.dist[i]))
+		}
+	}
+	out := 0
+	for j, c := range s.cost {
+		if c < s.cost[out] {
+			out = j
+		}
+	}
+	copy(trial.centers, s.centers)
+	for h := range s.d {
+		trial.centers[out*s.d+h] = float32(s.points[point*s.d+h])
+	}
+	for range steps {
+		trial.prepared.Set(trial.centers)
+		kernels.Assign(*trial.panels, trial.prepared, trial.labels, trial.dist)
+		trial.update()
+	}
+	trial.assign()
+	return trial.loss < s.loss
+}
+
+func (s *descent) solution() *Solution {
+	out := &Solution{D: s.d, Centers: make([]float64, len(s.centers)), Labels: s.labels, Weights: make([]float64, s.k), Loss: s.loss}
+	for i, x := range s.centers {
+		out.Centers[i] = float64(x)
+	}
+	for i, j := range s.labels {
+		out.Weights[j] += s.weights[i]
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package synopsis
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+)
+
+func randomWeighted(rng *rand.Rand, n, d int) *Weighted {
+	w := &Weighted{D: d}
+	for range n {
+		x := make([]float64, d)
+		for h := range x {
+			x[h] = 2*rng.Float64() - 1
+		}
+		w.Append(x, rng.Float64())
+	}
+	return w
+}
+
+// optimum finds the least k-means loss by trying every assignment.
+func optimum(w *Weighted, k int) float64 {
+	best := math.Inf(1)
+	labels := make([]int, w.Len())
+	var visit func(i int)
+	visit = func(i int) {
+		if i < len(labels) {
+			for j := range k {
+				labels[i] = j
+				visit(i + 1)
+			}
+			return
+		}
+		loss := 0.0
+		for j := range k {
+			mean, weight := make([]float64, w.D), 0.0
+			for i, l := range labels {
+				if l == j {
+					weight += w.Weights[i]
+					for h := range mean {
+						mean[h] += w.Weights[i] * w.Points[i*w.D+h]
+					}
+				}
+			}
+			for h := range mean {
+				mean[h] /= max(weight, 1e-300)
+			}
+			for i, l := range labels {
+				if l == j {
+					loss += w.Weights[i] * squaredDistance(w.Points[i*w.D:(i+1)*w.D], mean)
+				}
+			}
+		}
+		best = min(best, loss)
+	}
+	visit(0)
+	return best
+}
+
+// TestSearchFindsOptimum compares the search with all assignments of nine
+// points. Ten starts and 200 swaps find the optimum of all these instances.
+func TestSearchFindsOptimum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for trial := range 8 {
+		w := randomWeighted(rng, 9, 1+trial%3)
+		want := optimum(w, 3)
+		s, err := Search(context.Background(), nil, w, 3, SearchOptions{}, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(s.Loss-want) > 1e-5*(want+1) {
+			t.Errorf("trial %d: loss %v, optimum %v", trial, s.Loss, want)
+		}
+	}
+}
+
+// TestSearchIsLocalOptimum checks labels, weights, loss and centres directly.
+func TestSearchIsLocalOptimum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, d := range []int{2, 5, 20} {
+		w := randomWeighted(rng, 600, d)
+		w.Weights[7], w.Weights[8] = 0, -3
+		const k = 12
+		s, err := Search(context.Background(), nil, w, k, SearchOptions{Starts: 3, Swaps: 30, Steps: 1000}, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, weights, loss := make([]float64, k*d), make([]float64, k), 0.0
+		for i := range w.Len() {
+			x := w.Points[i*d : (i+1)*d]
+			nearest := math.Inf(1)
+			for j := range k {
+				nearest = min(nearest, squaredDistance(x, s.Centers[j*d:(j+1)*d]))
+			}
+			j := int(s.Labels[i])
+			if own := squaredDistance(x, s.Centers[j*d:(j+1)*d]); own > nearest+1e-5 {
+				t.Fatalf("d=%d: point %d is at %v from its centre, at %v from the nearest", d, i, own, nearest)
+			}
+			weight := max(w.Weights[i], 0)
+			loss += weight * nearest
+			weights[j] += weight
+			for h := range d {
+				sums[j*d+h] += weight * x[h]
+			}
+		}
+		if math.Abs(loss-s.Loss) > 1e-5*loss {
+			t.Errorf("d=%d: loss is %v, directly %v", d, s.Loss, loss)
+		}
+		for j := range k {
+			if math.Abs(weights[j]-s.Weights[j]) > 1e-9*weights[j] {
+				t.Errorf("d=%d: cluster %d weighs %v, directly %v", d, j, s.Weights[j], weights[j])
+			}
+			for h := range d {
+				if got, want := s.Centers[j*d+h], sums[j*d+h]/weights[j]; math.Abs(got-want) > 1e-4 {
+					t.Errorf("d=%d: centre %d is %v at axis %d, mean %v", d, j, got, h, want)
+				}
+			}
+		}
+	}
+}
+
+// TestSwapRemovesCheapest compares the centre that swap drops with the direct
+// loss of every possible exchange.
+func TestSwapRemovesCheapest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	w := randomWeighted(rng, 300, 3)
+	const k = 7
+	p := newProblem(w)
+	s, trial := p.newDescent(k), p.newDescent(k)
+	s.seed(2, rng)
+	for range 20 {
+		before := append([]float32(nil), s.centers...)
+		s.swap(trial, 0, rng)
+		changed := -1
+		for j := range k {
+			for h := range 3 {
+				if trial.centers[j*3+h] != before[j*3+h] {
+					changed = j
+				}
+			}
+		}
+		if changed < 0 {
+			continue // the drawn point is a centre already
+		}
+		added := trial.centers[changed*3 : changed*3+3]
+		for j := range k {
+			exchanged := append([]float32(nil), before...)
+			copy(exchanged[j*3:], added)
+			loss := 0.0
+			for i := range w.Len() {
+				nearest := math.Inf(1)
+				for c := range k {
+					sum := 0.0
+					for h := range 3 {
+						x := p.points[i*3+h] - float64(exchanged[c*3+h])
+						sum += x * x
+					}
+					nearest = min(nearest, sum)
+				}
+				loss += p.weights[i] * nearest
+			}
+			if loss < trial.loss-1e-4 {
+				t.Fatalf("dropping centre %d gives %v, swap dropped %d for %v", j, loss, changed, trial.loss)
+			}
+		}
+	}
+}
+
+// TestSearchWorkers checks that a seed gives the same bits on any number of
+// workers.
+func TestSearchWorkers(t *testing.T) {
+	w := randomWeighted(rand.New(rand.NewPCG(4, 4)), 500, 2)
+	var first *Solution
+	for _, workers := range []int{1, 2, 3} {
+		pool := engine.NewPool(workers)
+		s, err := Search(context.Background(), pool, w, 9, SearchOptions{Starts: 5, Swaps: 40}, rand.New(rand.NewPCG(5, 5)))
+		pool.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = s
+			continue
+		}
+		for i := range s.Centers {
+			if math.Float64bits(s.Centers[i]) != math.Float64bits(first.Centers[i]) {
+				t.Fatalf("centres differ with %d workers", workers)
+			}
+		}
+	}
+}
+
+func TestSearchFewPoints(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	w := &Weighted{D: 2}
+	for _, weights := range [][]float64{nil, {0, 0}, {2}, {2, 3, 0}} {
+		w.Points, w.Weights = nil, nil
+		for i, x := range weights {
+			w.Append([]float64{float64(i) / 4, -0.5}, x)
+		}
+		s, err := Search(context.Background(), nil, w, 4, SearchOptions{}, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 4 - positiveWeights(w); s.TopUp != want || len(s.Centers) != 8 {
+			t.Errorf("weights %v: %d centres topped up of %d, want %d of 4", weights, s.TopUp, len(s.Centers)/2, want)
+		}
+		for _, x := range s.Centers {
+			if !(x >= -1 && x <= 1) {
+				t.Errorf("centre coordinate %v", x)
+			}
+		}
+	}
+	if _, err := Search(context.Background(), nil, w, 0, SearchOptions{}, rng); err == nil {
+		t.Error("k = 0 is accepted")
+	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	w := randomWeighted(rand.New(rand.NewPCG(7, 7)), 4000, 2)
+	for b.Loop() {
+		if _, err := Search(context.Background(), nil, w, 100, SearchOptions{}, rand.New(rand.NewPCG(8, 8))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

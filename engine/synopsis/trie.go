@@ -1,0 +1,262 @@
+package synopsis
+
+import (
+	"fmt"
+	"math"
+)
+
+// Trie is a partition released level by level. Each open node has 2^Bits cells;
+// a record is in at most one cell of a level, so the counts of a level have
+// sensitivity 1 (THEOREMS.md T5). A cell whose noisy count exceeds the
+// threshold opens at the next level; the others are leaves, and so are all
+// cells of the last level.
+type Trie struct {
+	Bits   int
+	levels []trieLevel
+	leaves int
+}
+
+type trieLevel struct {
+	variance float64
+	parent   []int32   // open node -> its cell in the level above
+	count    []float64 // noisy count of each cell
+	estimate []float64 // after Estimate: consistent count of each cell
+	next     []int32   // cell -> open node of the next level, or ^leaf
+}
+
+// NewTrie returns a trie whose root is open.
+func NewTrie(bits int) *Trie { return &Trie{Bits: bits} }
+
+// Open returns the number of nodes that are open at the level to be counted
+// next; there are Open()<<Bits cells to count. 0 means that the trie is done.
+func (t *Trie) Open() int {
+	if len(t.levels) == 0 {
+		return 1
+	}
+	last := &t.levels[len(t.levels)-1]
+	open := 0
+	for _, n := range last.next {
+		if n >= 0 {
+			open++
+		}
+	}
+	return open
+}
+
+// Add takes the noisy counts of the next level and their noise variance, and
+// opens the cells whose noisy count exceeds threshold (+Inf: none, the level is
+// the last). It returns where each cell leads: the index of its node among the
+// open nodes of the next level, or ^leaf.
+func (t *Trie) Add(noisy []int64, variance, threshold float64) []int32 {
+	open := t.Open()
+	if len(noisy) != open<<t.Bits {
+		panic(fmt.Sprintf("synopsis: Trie.Add: %d counts for %d cells", len(noisy), open<<t.Bits))
+	}
+	l := trieLevel{variance: variance, parent: make([]int32, 0, open), count: make([]float64, len(noisy)), next: make([]int32, len(noisy))}
+	if len(t.levels) == 0 {
+		l.parent = append(l.parent, -1)
+	} else {
+		for cell, n := range t.levels[len(t.levels)-1].next {
+			if n >= 0 {
+				l.parent = append(l.parent, int32(cell))
+			}
+		}
+	}
+	opened := int32(0)
+	for c, n := range noisy {
+		l.count[c] = float64(n)
+		if float64(n) > threshold {
+			l.next[c] = opened
+			opened++
+		} else {
+			l.next[c] = ^int32(t.leaves)
+			t.leaves++
+		}
+	}
+	t.levels = append(t.levels, l)
+	return l.next
+}
+
+// Levels returns the number of released levels.
+func (t *Trie) Levels() int { return len(t.levels) }
+
+// Leaves returns the number of leaves.
+func (t *Trie) Leaves() int { return t.leaves }
+
+// Estimate makes the noisy counts consistent with the public total n: bottom
+// up, each node gets the inverse-variance mean of its own count and the sum of
+// its children; top down, the children of a node get the nearest point to
+// their estimates, in the metric 1/variance, of {h >= 0, sum h = parent}. The
+// empty part of the space goes to exactly 0 and the total is n.
+func (t *Trie) Estimate(n float64) {
+	fan := 1 << t.Bits
+	variance := make([][]float64, len(t.levels))
+	for l := len(t.levels) - 1; l >= 0; l-- {
+		level := &t.levels[l]
+		level.estimate = append([]float64(nil), level.count...)
+		variance[l] = make([]float64, len(level.count))
+		for c := range level.count {
+			variance[l][c] = level.variance
+			node := level.next[c]
+			if node < 0 {
+				continue
+			}
+			var sum, v float64
+			for i := int(node) * fan; i < (int(node)+1)*fan; i++ {
+				sum += t.levels[l+1].estimate[i]
+				v += variance[l+1][i]
+			}
+			own := level.variance
+			level.estimate[c] = (float64(level.count[c]*v) + float64(sum*own)) / (v + own)
+			variance[l][c] = float64(v*own) / (v + own)
+		}
+	}
+	active := make([]bool, fan)
+	for l := range t.levels {
+		level := &t.levels[l]
+		for node, parent := range level.parent {
+			total := n
+			if parent >= 0 {
+				total = t.levels[l-1].estimate[parent]
+			}
+			projectSimplex(level.estimate[node*fan:(node+1)*fan], variance[l][node*fan:(node+1)*fan], total, active)
+		}
+	}
+}
+
+// ProjectSimplex replaces x by the point of {h >= 0, sum h = total} nearest to
+// it in the metric sum (h-x)^2/variance. total is taken as at least 0.
+func ProjectSimplex(x, variance []float64, total float64) {
+	projectSimplex(x, variance, total, make([]bool, len(x)))
+}
+
+// The solution is h = max(0, x + lambda v); lambda is found by dropping the
+// smallest x/v until what is left stays positive (Michelot's algorithm).
+func projectSimplex(x, variance []float64, total float64, active []bool) {
+	if total <= 0 {
+		clear(x)
+		return
+	}
+	var sum, v float64
+	for i := range x {
+		sum += x[i]
+		v += variance[i]
+		active[i] = true
+	}
+	lambda := (total - sum) / v
+	for {
+		dropped := false
+		for i := range x {
+			if active[i] && x[i]+float64(lambda*variance[i]) <= 0 {
+				active[i] = false
+				dropped = true
+			}
+		}
+		if !dropped {
+			break
+		}
+		sum, v = 0, 0
+		for i := range x {
+			if active[i] {
+				sum += x[i]
+				v += variance[i]
+			}
+		}
+		lambda = (total - sum) / v
+	}
+	for i := range x {
+		if active[i] {
+			x[i] += float64(lambda * variance[i])
+		} else {
+			x[i] = 0
+		}
+	}
+}
+
+// LeafCounts returns the count of every leaf by its number: the consistent
+// estimate after Estimate, else the noisy count.
+func (t *Trie) LeafCounts() []float64 {
+	counts := make([]float64, t.leaves)
+	for l := range t.levels {
+		level := &t.levels[l]
+		values := level.count
+		if level.estimate != nil {
+			values = level.estimate
+		}
+		for c, next := range level.next {
+			if next < 0 {
+				counts[^next] = values[c]
+			}
+		}
+	}
+	return counts
+}
+
+// Box is an axis-parallel box with a weight.
+type Box struct {
+	Lo, Hi []float64
+	Weight float64
+}
+
+// Boxes returns the leaves of positive weight as boxes of [-1,1]^d, for a trie
+// over [MidpointPaths], in the order of their numbers within each level.
+func (t *Trie) Boxes(d int) []Box {
+	counts := t.LeafCounts()
+	positive := 0
+	for _, w := range counts {
+		if w > 0 {
+			positive++
+		}
+	}
+	corners := make([]float64, 2*d*positive)
+	boxes := make([]Box, 0, positive)
+	// A node's box is kept as the position of its lower corner and the number
+	// of cuts, in the order of the levels.
+	lower := [][]float64{make([]float64, d)}
+	for h := range lower[0] {
+		lower[0][h] = -1
+	}
+	cuts := 0
+	for l := range t.levels {
+		level := &t.levels[l]
+		next := make([][]float64, 0, t.openAfter(l))
+		at := make([]float64, d)
+		for c, to := range level.next {
+			node := lower[c>>t.Bits]
+			if to < 0 && counts[^to] <= 0 {
+				continue
+			}
+			copy(at, node)
+			for b := range t.Bits {
+				cut := cuts + b
+				if c>>(t.Bits-1-b)&1 == 1 {
+					at[cut%d] += math.Ldexp(1, -(cut / d))
+				}
+			}
+			if to >= 0 {
+				next = append(next, append([]float64(nil), at...))
+				continue
+			}
+			i := len(boxes)
+			lo, hi := corners[2*d*i:2*d*i+d:2*d*i+d], corners[2*d*i+d:2*d*(i+1):2*d*(i+1)]
+			copy(lo, at)
+			for h := range hi {
+				hi[h] = lo[h] + math.Ldexp(1, 1-cutsOf(h, cuts+t.Bits, d))
+			}
+			boxes = append(boxes, Box{Lo: lo, Hi: hi, Weight: counts[^to]})
+		}
+		lower = next
+		cuts += t.Bits
+	}
+	return boxes
+}
+
+func (t *Trie) openAfter(l int) int {
+	if l+1 < len(t.levels) {
+		return len(t.levels[l+1].parent)
+	}
+	return 0
+}
+
+// cutsOf returns how many of the first `cuts` cuts are along axis h.
+func cutsOf(h, cuts, d int) int { return (cuts - h + d - 1) / d }
