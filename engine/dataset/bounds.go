@@ -1,0 +1,152 @@
+package dataset
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// Bounds are the limits of each coordinate in the data's own units. A private
+// run needs them public: stated by the user, not computed from the records.
+type Bounds struct {
+	Lo, Hi   []float64
+	FromData bool // computed from the records, so not covered by any epsilon
+}
+
+// ParseBounds parses "lo:hi", the same for all d columns, or d such pairs
+// separated by commas.
+func ParseBounds(s string, d int) (Bounds, error) {
+	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+	what := "bounds " + strconv.Quote(s)
+	pairs := strings.Split(s, ",")
+	if len(pairs) != 1 && len(pairs) != d {
+		return Bounds{}, fault.Request(what, fmt.Sprintf("%d pairs for %d columns", len(pairs), d), "give one lo:hi, or one for each column")
+	}
+	for j := range d {
+		if j >= len(pairs) {
+			b.Lo[j], b.Hi[j] = b.Lo[0], b.Hi[0]
+			continue
+		}
+		lo, hi, ok := strings.Cut(pairs[j], ":")
+		if !ok {
+			return Bounds{}, fault.Request(what, "there is no colon", "write lo:hi, for example -1:1")
+		}
+		var err error
+		if b.Lo[j], err = parseFloat([]byte(strings.TrimSpace(lo))); err == nil {
+			b.Hi[j], err = parseFloat([]byte(strings.TrimSpace(hi)))
+		}
+		if err != nil {
+			return Bounds{}, fault.Request(what, err.Error(), "write lo:hi, for example -1:1")
+		}
+	}
+	return b, b.Validate(what)
+}
+
+// OpenBounds reads a file with one "lo,hi" row for each of the d columns.
+func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Bounds{}, pathFault(path, err)
+	}
+	defer f.Close()
+	t, err := readText(ctx, path, bufio.NewReader(f), "")
+	if err != nil {
+		return Bounds{}, err
+	}
+	if t.D != 2 {
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d cells in a row where bounds have two", t.D), "write one lo,hi row per column", nil)
+	}
+	if t.N != d {
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d rows for %d columns", t.N, d), "write one lo,hi row per column", nil)
+	}
+	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+	for j := range d {
+		b.Lo[j], b.Hi[j] = t.Rows[2*j], t.Rows[2*j+1]
+	}
+	return b, b.Validate("bounds of " + path)
+}
+
+// BoundsFromData returns the smallest bounds that hold every record. They
+// depend on the records, so a ledger has to say that no epsilon covers them. A
+// constant column is an error: it has no width to map.
+func BoundsFromData(t *Table) (Bounds, error) {
+	b := Bounds{Lo: make([]float64, t.D), Hi: make([]float64, t.D), FromData: true}
+	for j := range t.D {
+		b.Lo[j], b.Hi[j] = math.Inf(1), math.Inf(-1)
+	}
+	for i := range t.N {
+		for j, v := range t.Row(i) {
+			b.Lo[j] = min(b.Lo[j], v)
+			b.Hi[j] = max(b.Hi[j], v)
+		}
+	}
+	for j := range t.D {
+		if !(b.Lo[j] < b.Hi[j]) {
+			name := strconv.Itoa(j + 1)
+			if t.Columns != nil {
+				name += " (" + t.Columns[j] + ")"
+			}
+			return Bounds{}, fault.Failed(t.Name, fmt.Sprintf("column %s is constant (%g), so the data gives it no bounds", name, b.Lo[j]), "state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
+		}
+	}
+	return b, b.Validate("bounds of " + t.Name)
+}
+
+// Validate reports bounds that are reversed, empty, or so wide that their width
+// is not a float64. The name stands in the error.
+func (b Bounds) Validate(name string) error {
+	if len(b.Lo) != len(b.Hi) {
+		return fault.Request(name, fmt.Sprintf("%d lower and %d upper bounds", len(b.Lo), len(b.Hi)), "give one pair per column")
+	}
+	for j := range b.Lo {
+		lo, hi := b.Lo[j], b.Hi[j]
+		switch {
+		case math.IsNaN(lo) || math.IsNaN(hi) || math.IsInf(hi-lo, 0):
+			return fault.Request(name, fmt.Sprintf("%g:%g of column %d has no finite width", lo, hi, j+1), "give finite, narrower bounds")
+		case lo >= hi:
+			return fault.Request(name, fmt.Sprintf("the lower bound %g of column %d is not below the upper bound %g", lo, j+1, hi), "give lo:hi with lo < hi")
+		}
+	}
+	return nil
+}
+
+// unit maps v of column j affinely to [-1, 1] and reports whether it was
+// outside its bounds and had to be clamped. It only subtracts and divides, so
+// no architecture can fuse it, and both ends map to -1 and 1 exactly.
+func (b Bounds) unit(j int, v float64) (float64, bool) {
+	lo, hi := b.Lo[j], b.Hi[j]
+	switch {
+	case v < lo:
+		return -1, true
+	case v > hi:
+		return 1, true
+	}
+	return ((v - lo) - (hi - v)) / (hi - lo), false
+}
+
+// Denormalise writes the record with normalised coordinates row, in the data's
+// own units, to dst (made when nil) and returns it.
+func (b Bounds) Denormalise(dst, row []float64) []float64 {
+	if dst == nil {
+		dst = make([]float64, len(row))
+	}
+	for j, v := range row {
+		dst[j] = float64(b.Lo[j]*((1-v)/2)) + float64(b.Hi[j]*((1+v)/2))
+	}
+	return dst
+}
+
+// Columns returns the bounds of some of the columns, in that order.
+func (b Bounds) Columns(columns []int) Bounds {
+	out := Bounds{Lo: make([]float64, len(columns)), Hi: make([]float64, len(columns)), FromData: b.FromData}
+	for i, c := range columns {
+		out.Lo[i], out.Hi[i] = b.Lo[c], b.Hi[c]
+	}
+	return out
+}

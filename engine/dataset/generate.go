@@ -1,0 +1,313 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// Generator holds the parameters of a built-in set. Zero fields mean the set's
+// own default; a field that a set does not have is refused unless zero.
+type Generator struct {
+	N, D, K    int
+	Separation float64
+	Seed       uint64
+}
+
+// Builtin describes a built-in set.
+type Builtin struct {
+	Name    string
+	About   string
+	Default Generator // what zero fields stand for; zero here: the set has no such parameter
+
+	make func(ctx context.Context, g Generator) (*Table, error)
+}
+
+// maxCells bounds the size of a built-in set (8 GiB of coordinates).
+const maxCells = 1 << 30
+
+// Builtins returns the built-in sets in the order of their names.
+func Builtins() []Builtin {
+	return []Builtin{
+		{"birch2", "100 Gaussians along a sine wave (BIRCH DS2: Zhang, Ramakrishnan, Livny 1997)", Generator{N: 100000}, makeBirch2},
+		{"blobs", "k round Gaussians in d dimensions; separation is the smallest distance of two centres in standard deviations", Generator{N: 10000, D: 2, K: 10, Separation: 8}, makeBlobs},
+		{"s1-like", "15 overlapping Gaussians in the plane, with the means and covariances of S1 (Fränti and Virmajoki 2006)", Generator{N: 5000}, makeS1Like},
+		{"timesynth", "k equal elliptical clusters; separation is their index J (Qiu and Joe 2006), 0.7 as in FastLloyd's timing sets", Generator{N: 10000, D: 2, K: 2, Separation: 0.7}, makeTimesynth},
+	}
+}
+
+// Generate makes a built-in set with its class labels. The same parameters give
+// the same bytes on every machine.
+func Generate(ctx context.Context, name string, g Generator) (*Table, error) {
+	sets := Builtins()
+	i := slices.IndexFunc(sets, func(b Builtin) bool { return b.Name == name })
+	if i < 0 {
+		names := make([]string, len(sets))
+		for i, b := range sets {
+			names[i] = b.Name
+		}
+		return nil, fault.Request(builtinPrefix+name, "there is no such built-in set", "choose one of "+strings.Join(names, ", "))
+	}
+	b := sets[i]
+	var err error
+	number := func(field string, value *int, standard int) {
+		switch {
+		case *value == 0:
+			*value = standard
+		case standard == 0 && err == nil:
+			err = fault.Request(builtinPrefix+name, "it has no parameter "+field, "leave "+field+" out")
+		case *value < 0 && err == nil:
+			err = fault.Range(field, *value, "at least 1")
+		}
+	}
+	number("n", &g.N, b.Default.N)
+	number("d", &g.D, b.Default.D)
+	number("k", &g.K, b.Default.K)
+	switch {
+	case g.Separation == 0:
+		g.Separation = b.Default.Separation
+	case b.Default.Separation == 0 && err == nil:
+		err = fault.Request(builtinPrefix+name, "it has no parameter separation", "leave separation out")
+	case (!(g.Separation > 0) || math.IsInf(g.Separation, 0)) && err == nil:
+		err = fault.Range("separation", g.Separation, "positive and finite")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d := max(g.D, 2); g.N > maxCells/d {
+		return nil, fault.Request(builtinPrefix+name, fmt.Sprintf("%d records of %d coordinates are too many", g.N, d), fmt.Sprintf("stay at or below %d coordinates", maxCells))
+	}
+	if g.K > 1<<16 {
+		return nil, fault.Range("k", g.K, "at most 65536")
+	}
+	t, err := b.make(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	t.Name = builtinPrefix + name
+	return t, nil
+}
+
+// clusterOf returns the class of record i of n: contiguous runs as equal as
+// possible.
+func clusterOf(i, n, k int) int { return int(uint64(i) * uint64(k) / uint64(n)) }
+
+// newLabelled returns an empty table of n records.
+func newLabelled(n, d int) *Table {
+	return &Table{N: n, D: d, Rows: make([]float64, n*d), Labels: make([]int32, n)}
+}
+
+// fill draws every record: draw writes record i of class c to row.
+func (t *Table) fill(ctx context.Context, k int, draw func(row []float64, c int)) error {
+	for i := range t.N {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c := clusterOf(i, t.N, k)
+		t.Labels[i] = int32(c)
+		draw(t.Row(i), c)
+	}
+	return nil
+}
+
+// makeBirch2 is DS2 of Zhang et al. 1997: K = 100 centres (2 pi i, (K/nc)
+// sin(2 pi i/(K/nc))) with nc = 4 cycles and radius sqrt(2), that is standard
+// deviation 1 per coordinate.
+func makeBirch2(ctx context.Context, g Generator) (*Table, error) {
+	const k, period = 100, 25
+	r := newSource(g.Seed, "birch2")
+	t := newLabelled(g.N, 2)
+	err := t.fill(ctx, k, func(row []float64, c int) {
+		row[0] = float64(2*math.Pi*float64(c)) + r.normal()
+		row[1] = float64(period*sine(2*math.Pi*float64(c%period)/period)) + r.normal()
+	})
+	return t, err
+}
+
+// sine is sin(x) for |x| <= 2 pi by its Taylor series, each step rounded, the
+// same on every architecture.
+func sine(x float64) float64 {
+	term, sum := x, x
+	for i := 2; i < 48; i += 2 {
+		term = -(term * x * x) / float64(i*(i+1))
+		sum += term
+	}
+	return sum
+}
+
+// s1Clusters are the sample means, standard deviations and correlations of the
+// 15 classes of S1, rounded to the thousand and the hundredth.
+var s1Clusters = [15][5]float64{
+	{607e3, 573e3, 35e3, 32e3, 0.06}, {803e3, 321e3, 15e3, 33e3, 0.96}, {418e3, 787e3, 30e3, 29e3, 0.26},
+	{823e3, 733e3, 26e3, 31e3, -0.28}, {853e3, 157e3, 26e3, 27e3, 0.16}, {338e3, 562e3, 32e3, 20e3, 0.52},
+	{167e3, 348e3, 26e3, 30e3, -0.05}, {618e3, 398e3, 35e3, 30e3, 0.03}, {245e3, 848e3, 32e3, 30e3, 0.02},
+	{321e3, 162e3, 38e3, 34e3, -0.02}, {141e3, 558e3, 38e3, 27e3, -0.12}, {508e3, 176e3, 28e3, 29e3, 0.43},
+	{398e3, 405e3, 30e3, 27e3, 0.15}, {859e3, 547e3, 30e3, 33e3, 0.04}, {671e3, 863e3, 30e3, 32e3, 0.08},
+}
+
+func makeS1Like(ctx context.Context, g Generator) (*Table, error) {
+	r := newSource(g.Seed, "s1-like")
+	t := newLabelled(g.N, 2)
+	err := t.fill(ctx, len(s1Clusters), func(row []float64, c int) {
+		p := s1Clusters[c]
+		u, v := r.normal(), r.normal()
+		w := float64(p[4]*u) + float64(math.Sqrt(1-float64(p[4]*p[4]))*v)
+		// S1 has integer coordinates in [0, 10^6].
+		row[0] = min(max(math.Round(p[0]+float64(p[2]*u)), 0), 1e6)
+		row[1] = min(max(math.Round(p[1]+float64(p[3]*w)), 0), 1e6)
+	})
+	return t, err
+}
+
+// makeBlobs places k centres in [0, 1]^d by best candidate (each new centre is
+// the farthest of some random ones from those that stand) and draws round
+// Gaussians whose standard deviation is the smallest distance of two centres
+// divided by the separation.
+func makeBlobs(ctx context.Context, g Generator) (*Table, error) {
+	const candidates = 10
+	r := newSource(g.Seed, "blobs")
+	d := g.D
+	centres := make([]float64, g.K*d)
+	trial := make([]float64, d)
+	closest := 1.0
+	for c := range g.K {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		best := -1.0
+		for range candidates {
+			for j := range trial {
+				trial[j] = r.uniform()
+			}
+			nearest := math.Inf(1)
+			for o := range c {
+				sum := 0.0
+				for j, x := range trial {
+					diff := x - centres[o*d+j]
+					sum += float64(diff * diff)
+				}
+				nearest = min(nearest, sum)
+			}
+			if nearest > best {
+				best = nearest
+				copy(centres[c*d:(c+1)*d], trial)
+			}
+		}
+		if c > 0 {
+			closest = min(closest, math.Sqrt(best))
+		}
+	}
+	sigma := closest / g.Separation
+	t := newLabelled(g.N, d)
+	err := t.fill(ctx, g.K, func(row []float64, c int) {
+		for j := range row {
+			row[j] = centres[c*d+j] + float64(sigma*r.normal())
+		}
+	})
+	return t, err
+}
+
+// makeTimesynth follows genRandomClust of clusterGeneration: cluster c has a
+// covariance with variances uniform in [1, 10] along random axes, and
+// neighbouring centres are so far apart that the separation index of two of the
+// widest clusters is J = (D - 2 z s)/(D + 2 z s), z = 1.645 (the 95% quantile).
+// The centres stand on a lattice, in a random order.
+func makeTimesynth(ctx context.Context, g Generator) (*Table, error) {
+	if g.Separation >= 1 {
+		return nil, fault.Range("separation", g.Separation, "below 1, it is an index")
+	}
+	const z, widest = 1.645, 10
+	d := g.D
+	if g.K > maxCells/8/d/d {
+		return nil, fault.Request(builtinPrefix+"timesynth", fmt.Sprintf("%d covariances of %d x %d are too many", g.K, d, d), "lower k or d")
+	}
+	r := newSource(g.Seed, "timesynth")
+	spacing := float64(2*z*math.Sqrt(widest)) * (1 + g.Separation) / (1 - g.Separation)
+	side, cells := 1, 1
+	for cells < g.K {
+		side++
+		cells = 1
+		for j := 0; j < d && cells < g.K; j++ {
+			cells *= side
+		}
+	}
+	order := make([]int, cells)
+	for i := range order {
+		order[i] = i
+	}
+	shuffle(r, order)
+	centres := make([]float64, g.K*d)
+	axes := make([][]float64, g.K)
+	for c := range g.K {
+		at := order[c]
+		for j := range d {
+			centres[c*d+j] = spacing * float64(at%side)
+			at /= side
+		}
+		axes[c] = randomAxes(r, d)
+		for a := range d {
+			sd := math.Sqrt(1 + float64((widest-1)*r.uniform()))
+			for j := range d {
+				axes[c][a*d+j] *= sd
+			}
+		}
+	}
+	t := newLabelled(g.N, d)
+	z0 := make([]float64, d)
+	err := t.fill(ctx, g.K, func(row []float64, c int) {
+		for a := range z0 {
+			z0[a] = r.normal()
+		}
+		for j := range row {
+			v := centres[c*d+j]
+			for a, x := range z0 {
+				v += float64(x * axes[c][a*d+j])
+			}
+			row[j] = v
+		}
+	})
+	return t, err
+}
+
+// randomAxes returns d orthonormal rows, uniform over rotations and
+// reflections: Gram-Schmidt on Gaussian rows.
+func randomAxes(r *source, d int) []float64 {
+	q := make([]float64, d*d)
+	for a := range d {
+		row := q[a*d : (a+1)*d]
+		for {
+			for j := range row {
+				row[j] = r.normal()
+			}
+			before := dot(row, row)
+			for b := range a {
+				other := q[b*d : (b+1)*d]
+				along := dot(row, other)
+				for j := range row {
+					row[j] -= float64(along * other[j])
+				}
+			}
+			// A row that nearly depends on those before it is drawn again.
+			if after := dot(row, row); after > 1e-6*before {
+				norm := math.Sqrt(after)
+				for j := range row {
+					row[j] /= norm
+				}
+				break
+			}
+		}
+	}
+	return q
+}
+
+func dot(x, y []float64) float64 {
+	sum := 0.0
+	for i := range x {
+		sum += float64(x[i] * y[i])
+	}
+	return sum
+}

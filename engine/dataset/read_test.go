@@ -1,0 +1,330 @@
+package dataset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func gz(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func npy(descr string, fortran bool, shape string, values any) []byte {
+	order := "False"
+	if fortran {
+		order = "True"
+	}
+	header := "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }"
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	var b bytes.Buffer
+	b.WriteString(npyMagic + "\x01\x00")
+	var bo binary.ByteOrder = binary.LittleEndian
+	binary.Write(&b, bo, uint16(len(header)))
+	b.WriteString(header)
+	if descr[0] == '>' {
+		bo = binary.BigEndian
+	}
+	binary.Write(&b, bo, values)
+	return b.Bytes()
+}
+
+func idx(kind byte, dims []uint32, values any) []byte {
+	var b bytes.Buffer
+	b.Write([]byte{0, 0, kind, byte(len(dims))})
+	binary.Write(&b, binary.BigEndian, dims)
+	binary.Write(&b, binary.BigEndian, values)
+	return b.Bytes()
+}
+
+func TestRead(t *testing.T) {
+	for _, c := range []struct {
+		name, columns string
+		in            []byte
+		d             int
+		rows          []float64
+		names         []string
+	}{
+		{name: "csv", in: []byte("1,2\n3,-4.5e1\n"), d: 2, rows: []float64{1, 2, 3, -45}},
+		{name: "no last newline", in: []byte("1,2\n3,4"), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "CRLF, byte order mark, empty rows at the end", in: []byte("\xef\xbb\xbf1,2\r\n3,4\r\n\r\n\n"), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "tsv", in: []byte("1\t2\n3\t4\n"), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "semicolons", in: []byte("1;2\n3; 4\n"), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "blanks", in: []byte("  1   2\n3 \t 4  \n"), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "one column", in: []byte("1\n2\n"), d: 1, rows: []float64{1, 2}},
+		{name: "quotes", in: []byte("\"a,b\",\"c\"\n\"1\", \"2\"\n"), d: 2, rows: []float64{1, 2}, names: []string{"a,b", "c"}},
+		{name: "header", in: []byte("x,y\n1,2\n"), d: 2, rows: []float64{1, 2}, names: []string{"x", "y"}},
+		{name: "columns by name", columns: "z,x", in: []byte("x,y,z\n1,no,3\n4,5,6\n"), d: 2, rows: []float64{3, 1, 6, 4}, names: []string{"z", "x"}},
+		{name: "columns by index", columns: "2,0-1", in: []byte("1,2,3\n4,5,6\n"), d: 3, rows: []float64{3, 1, 2, 6, 4, 5}},
+		{name: "gz", in: gz(t, []byte("1,2\n3,4\n")), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "npy", in: npy("<f8", false, "(2, 2)", []float64{1, 2, 3, 4}), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "npy fortran big-endian", in: npy(">i2", true, "(2, 3)", []int16{1, 4, 2, 5, 3, -6}), d: 3, rows: []float64{1, 2, 3, 4, 5, -6}},
+		{name: "npy vector gz", in: gz(t, npy("<f4", false, "(3,)", []float32{1, 2, 0.5})), d: 1, rows: []float64{1, 2, 0.5}},
+		{name: "npy columns", columns: "1", in: npy("|u1", false, "(2, 2)", []uint8{1, 2, 3, 255}), d: 1, rows: []float64{2, 255}},
+		{name: "idx images", in: idx(8, []uint32{2, 1, 2}, []uint8{1, 2, 3, 255}), d: 2, rows: []float64{1, 2, 3, 255}},
+		{name: "idx floats", in: idx(0x0d, []uint32{1, 2}, []float32{-1, 2}), d: 2, rows: []float64{-1, 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Read(context.Background(), "f", bytes.NewReader(c.in), c.columns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.D != c.d || got.N != len(c.rows)/c.d || !slices.Equal(got.Rows, c.rows) || !slices.Equal(got.Columns, c.names) {
+				t.Errorf("got %d x %d %v %q", got.N, got.D, got.Rows, got.Columns)
+			}
+		})
+	}
+}
+
+func TestReadFaults(t *testing.T) {
+	whole := gz(t, []byte(strings.Repeat("1,2\n", 1000)))
+	for _, c := range []struct {
+		name, columns string
+		in            []byte
+		want          string
+		request       bool
+	}{
+		{name: "empty", want: "f: the file is empty"},
+		{name: "empty gz", in: gz(t, nil), want: "f: the file is empty"},
+		{name: "only empty rows", in: []byte("\n\n"), want: "f: the file has no records"},
+		{name: "only a header", in: []byte("a,b\n"), want: "f: the file has a header and no records"},
+		{name: "ragged", in: []byte("1,2\n3\n"), want: "f, row 2: 1 cells where the rows above have 2"},
+		{name: "text in the first row", in: []byte("1,b\n3,4\n"), want: `f, row 1, column 2: "b" is not a number`},
+		{name: "text under a header", in: []byte("a,b\n3,x4\n"), want: `f, row 2, column 2: "x4" is not a number`},
+		{name: "empty cell", in: []byte("1,2\n3,\n"), want: "f, row 2, column 2: the cell is empty"},
+		{name: "NaN", in: []byte("1,2\nNaN,4\n"), want: `f, row 2, column 1: "NaN": NaN and Inf are not allowed`},
+		{name: "NaN row is no header", in: []byte("nan,inf\n1,2\n"), want: `f, row 1, column 1: "nan"`},
+		{name: "Inf", in: []byte("1,-inf\n"), want: `f, row 1, column 2: "-inf": NaN and Inf`},
+		{name: "overflow", in: []byte("1,1e999\n"), want: `f, row 1, column 2: "1e999" is outside the range`},
+		{name: "hexadecimal", in: []byte("0x10\n1\n2x\n"), want: `f, row 3, column 1: "2x" is not a number`},
+		{name: "empty row inside", in: []byte("1,2\n\n3,4\n"), want: "f, row 2: an empty row between records"},
+		{name: "binary", in: []byte("\x00\x01\x02\x03,\x00\n"), want: "f, row 1: binary data"},
+		{name: "truncated gz", in: whole[:len(whole)/2], want: "the file ends too early (truncated)"},
+		{name: "gz magic alone", in: whole[:5], want: "the file ends too early (truncated)"},
+		{name: "damaged gz", in: append(slices.Clone(whole[:len(whole)-6]), 1, 2, 3, 4, 5, 6), want: "checksum"},
+		{name: "truncated npy", in: npy("<f8", false, "(2, 2)", []float64{1, 2, 3}), want: "f: the file ends too early (truncated)"},
+		{name: "long npy", in: npy("<f8", false, "(1, 2)", []float64{1, 2, 3}), want: "f: more data than the 1 x 2 values"},
+		{name: "npy NaN", in: npy("<f8", true, "(2, 2)", []float64{1, 2, math.NaN(), 3}), want: "f, row 1, column 2: NaN and Inf"},
+		{name: "npy objects", in: npy("|O", false, "(2, 2)", []float64{1}), want: "f: .npy header: descr"},
+		{name: "npy three dimensions", in: npy("<f8", false, "(1, 1, 1)", []float64{1}), want: "has 3 dimensions"},
+		{name: "npy huge shape", in: npy("<f8", false, "(2147483647, 2147483647)", []float64{1}), want: "f: the file ends too early"},
+		{name: "truncated idx", in: idx(8, []uint32{2, 2}, []uint8{1}), want: "f: the file ends too early (truncated)"},
+		{name: "empty idx", in: idx(8, []uint32{0, 2}, []uint8{}), want: "f: the file has no records"},
+		{name: "no such column", columns: "2", in: []byte("1,2\n"), want: `columns "2": there is no column 2 among 2`, request: true},
+		{name: "no such name", columns: "c", in: []byte("a,b\n1,2\n"), want: `columns "c": "c" is neither`, request: true},
+		{name: "column twice", columns: "a,0", in: []byte("a,b\n1,2\n"), want: `column 0 is named twice`, request: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Read(context.Background(), "f", bytes.NewReader(c.in), c.columns)
+			if err == nil {
+				t.Fatalf("no error, table %d x %d", got.N, got.D)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %q, want %q", err, c.want)
+			}
+			if fault.IsRequest(err) != c.request {
+				t.Errorf("IsRequest is %t", !c.request)
+			}
+		})
+	}
+}
+
+func TestReadStopsWhenCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Read(ctx, "f", strings.NewReader(strings.Repeat("1,2\n", 2*checkEvery)), ""); err != context.Canceled {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestOpenSeveralFilesAndLabels(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a, b, wide := write("a.csv", "1,2\n3,4\n"), write("b.tsv", "5\t6\n"), write("w.csv", "1,2,3\n")
+	ctx := context.Background()
+	got, err := Open(ctx, a+","+b, ReadOptions{Labels: write("l.csv", "label\n7\n8\n-1\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.N != 3 || !slices.Equal(got.Rows, []float64{1, 2, 3, 4, 5, 6}) || !slices.Equal(got.Files, []int{2, 1}) || !slices.Equal(got.Labels, []int32{7, 8, -1}) {
+		t.Errorf("got %+v", got)
+	}
+	got, err = Open(ctx, a+","+b, ReadOptions{Labels: write("la.csv", "1\n2\n") + "," + write("lb.csv", "3\n")})
+	if err != nil || !slices.Equal(got.Labels, []int32{1, 2, 3}) {
+		t.Errorf("labels of two files: %v, %v", got, err)
+	}
+	for _, c := range []struct{ spec, labels, want string }{
+		{a + "," + wide, "", "3 columns where"},
+		{a, write("short.csv", "1\n"), "1 labels for 2 records"},
+		{a, write("half.csv", "1\n1.5\n"), "half.csv, row 2, column 1: 1.5 is not an integer label"},
+		{a, wide, "3 columns where labels have one"},
+		{filepath.Join(dir, "none.csv"), "", "none.csv: no such file or directory"},
+		{dir, "", "a folder without train-images-idx3-ubyte(.gz)"},
+	} {
+		if _, err := Open(ctx, c.spec, ReadOptions{Labels: c.labels}); err == nil || !strings.Contains(err.Error(), c.want) || fault.IsRequest(err) {
+			t.Errorf("%s, labels %s: error is %v, want %q", c.spec, c.labels, err, c.want)
+		}
+	}
+}
+
+func TestOpenMNISTFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, b := range map[string][]byte{
+		"train-images-idx3-ubyte.gz": gz(t, idx(8, []uint32{2, 1, 2}, []uint8{1, 2, 3, 4})),
+		"train-labels-idx1-ubyte.gz": gz(t, idx(8, []uint32{2}, []uint8{5, 6})),
+		"t10k-images-idx3-ubyte":     idx(8, []uint32{1, 1, 2}, []uint8{7, 8}),
+		"t10k-labels-idx1-ubyte":     idx(8, []uint32{1}, []uint8{9}),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Open(context.Background(), dir, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.N != 3 || got.D != 2 || !slices.Equal(got.Rows, []float64{1, 2, 3, 4, 7, 8}) || !slices.Equal(got.Labels, []int32{5, 6, 9}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestReferenceSets(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		n, d int
+	}{
+		{"s1.csv", 5000, 2}, {"birch2_100k.csv.gz", 100000, 2}, {"mnist", 70000, 784},
+	} {
+		path := filepath.Join("..", "..", "..", "shared", "data", c.file)
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("reference sets are not here: %v", err)
+		}
+		if c.n*c.d > 1e6 && testing.Short() {
+			continue
+		}
+		got, err := Open(context.Background(), path, ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.N != c.n || got.D != c.d {
+			t.Errorf("%s: %d x %d", c.file, got.N, got.D)
+		}
+	}
+}
+
+func TestParseFloatMatchesStrconv(t *testing.T) {
+	for _, s := range []string{"0", "-0", "+1", "1.", ".5", "1e5", "1E-5", "9007199254740993", "123456789012345678901234567890",
+		"0.000000000000000000000000000000123", "1e22", "1e23", "4.9e-324", "1e-400", "1.7976931348623157e308", "0.1", "179769.31348623157e-3",
+		"00000000000000000000001.5", "9007199254740991e22", "3.0000000000000000000001"} {
+		want, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parseFloat([]byte(s))
+		if err != nil || math.Float64bits(got) != math.Float64bits(want) {
+			t.Errorf("%s: got %v, %v, want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "-", ".", "e5", "1e", "1e+", "1_000", "0x1p-2", "1 2", "--1", "abc", "1,5", "nan", "+Inf", "infinity", "-NAN", "1e400"} {
+		if got, err := parseFloat([]byte(s)); err == nil {
+			t.Errorf("%q: got %v, want an error", s, got)
+		}
+	}
+}
+
+func FuzzParseFloat(f *testing.F) {
+	for _, s := range []string{"1", "-1.5e-3", "nan", "1e400", "9007199254740993", ".e"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := parseFloat([]byte(s))
+		want, werr := strconv.ParseFloat(s, 64)
+		refused := werr != nil || math.IsNaN(want) || math.IsInf(want, 0) || strings.ContainsAny(s, "xX_")
+		if refused != (err != nil) {
+			t.Fatalf("%q: error %v, strconv %v %v", s, err, want, werr)
+		}
+		if err == nil && math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%q: got %v, want %v", s, got, want)
+		}
+	})
+}
+
+// FuzzRead checks that no input makes a reader panic, ask for memory that its
+// input does not pay for, or return a table that is not what it says.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("a,b\n1,2\n"), "")
+	f.Add([]byte("1 2\n3 4\n"), "1")
+	f.Add([]byte("\"1\";\"2\n"), "0-1")
+	f.Add(npy("<f8", true, "(2, 2)", []float64{1, 2, 3, 4}), "")
+	f.Add(npy("<f4", false, "(2147483647, 2)", []float32{1}), "")
+	f.Add(idx(8, []uint32{2, 1, 2}, []uint8{1, 2, 3, 4}), "")
+	f.Add(idx(0x0e, []uint32{0xffffffff, 0xffffffff}, []uint8{1}), "")
+	f.Add(gz(f, []byte("1,2\n3,4\n")), "")
+	f.Fuzz(func(t *testing.T, in []byte, columns string) {
+		got, err := Read(context.Background(), "f", bytes.NewReader(in), columns)
+		if err != nil {
+			return
+		}
+		if got.N < 1 || got.D < 1 || len(got.Rows) != got.N*got.D || (got.Columns != nil && len(got.Columns) != got.D) {
+			t.Fatalf("table %d x %d with %d values and %d names", got.N, got.D, len(got.Rows), len(got.Columns))
+		}
+		for _, v := range got.Rows {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Fatalf("value %v", v)
+			}
+		}
+	})
+}
+
+func FuzzReadLabels(f *testing.F) {
+	f.Add([]byte("label\n1\n-2\n"))
+	f.Add(idx(8, []uint32{3}, []uint8{1, 2, 3}))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if l, err := ReadLabels(context.Background(), "f", bytes.NewReader(in)); err == nil && len(l) == 0 {
+			t.Fatal("no labels and no error")
+		}
+	})
+}
+
+func BenchmarkReadCSV(b *testing.B) {
+	t, err := Generate(context.Background(), "birch2", Generator{N: 100000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := Write(&text, t); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(text.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(context.Background(), "f", bytes.NewReader(text.Bytes()), ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Part is what one client holds.
+type Part struct {
+	Points       *kernels.Panels
+	Rows         []int // row of the table of each point
+	FractionBits int
+}
+
+// Split deals the records to m clients in an order shuffled by seed: equally
+// (sizes differ by at most one), or in the given m proportions, rounded by
+// largest remainder. One client gets the records in their own order, without a
+// copy.
+func (n *Normalised) Split(m int, proportions []float64, seed uint64) ([]Part, error) {
+	total := n.Points.N
+	if m < 1 {
+		return nil, fault.Request(fmt.Sprintf("clients %d", m), "there must be at least one", "give 1 or more clients")
+	}
+	if m > total {
+		return nil, fault.Request(fmt.Sprintf("clients %d", m), fmt.Sprintf("there are only %d records", total), "give at most one client per record")
+	}
+	sizes, err := shares(total, m, proportions)
+	if err != nil {
+		return nil, err
+	}
+	order := make([]int, total)
+	for i := range order {
+		order[i] = i
+	}
+	if m > 1 {
+		shuffle(newSource(seed, "split"), order)
+	}
+	return n.deal(order, sizes), nil
+}
+
+// SplitFiles gives each client the records of one file: counts is Table.Files.
+func (n *Normalised) SplitFiles(counts []int) ([]Part, error) {
+	order := make([]int, n.Points.N)
+	for i := range order {
+		order[i] = i
+	}
+	sum := 0
+	for _, c := range counts {
+		sum += c
+	}
+	if sum != len(order) {
+		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %d records and the data %d", sum, len(order)), "give the counts of the files that were read")
+	}
+	return n.deal(order, counts), nil
+}
+
+// ParseProportions parses "3,2,1".
+func ParseProportions(s string) ([]float64, error) {
+	var out []float64
+	for _, item := range strings.Split(s, ",") {
+		v, err := parseFloat([]byte(strings.TrimSpace(item)))
+		if err != nil || v <= 0 {
+			return nil, fault.Request("proportions "+strconv.Quote(s), fmt.Sprintf("%q is not a positive number", item), "give one positive number per client, for example 3,2,1")
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// shares returns the number of records of each client.
+func shares(total, m int, proportions []float64) ([]int, error) {
+	sizes := make([]int, m)
+	if proportions == nil {
+		for i := range sizes {
+			sizes[i] = total / m
+			if i < total%m {
+				sizes[i]++
+			}
+		}
+		return sizes, nil
+	}
+	if len(proportions) != m {
+		return nil, fault.Request("proportions", fmt.Sprintf("%d numbers for %d clients", len(proportions), m), "give one number per client")
+	}
+	sum := 0.0
+	for _, p := range proportions {
+		if !(p > 0) || math.IsInf(p, 0) {
+			return nil, fault.Request("proportions", fmt.Sprintf("%g is not a positive number", p), "give one positive number per client")
+		}
+		sum += p
+	}
+	if math.IsInf(sum, 0) {
+		return nil, fault.Request("proportions", "their sum is not finite", "give smaller numbers")
+	}
+	rest := make([]float64, m)
+	index := make([]int, m)
+	given := 0
+	for i, p := range proportions {
+		exact := p / sum * float64(total)
+		sizes[i] = int(exact)
+		rest[i] = exact - float64(sizes[i])
+		index[i] = i
+		given += sizes[i]
+	}
+	sort.SliceStable(index, func(a, b int) bool { return rest[index[a]] > rest[index[b]] })
+	for i := 0; given < total; i++ {
+		sizes[index[i%m]]++
+		given++
+	}
+	for i, s := range sizes {
+		if s == 0 {
+			return nil, fault.Request("proportions", fmt.Sprintf("client %d gets none of the %d records", i+1, total), "give that client a larger share")
+		}
+	}
+	return sizes, nil
+}
+
+// deal hands out runs of order.
+func (n *Normalised) deal(order, sizes []int) []Part {
+	if len(sizes) == 1 {
+		return []Part{{Points: n.Points, Rows: order, FractionBits: n.FractionBits}}
+	}
+	parts := make([]Part, len(sizes))
+	start := 0
+	for p, size := range sizes {
+		rows := order[start : start+size : start+size]
+		start += size
+		parts[p] = Part{Points: gather(n.Points, rows), Rows: rows, FractionBits: n.FractionBits}
+	}
+	return parts
+}
+
+// gather copies the chosen points into new panels.
+func gather(src *kernels.Panels, rows []int) *kernels.Panels {
+	const lanes = kernels.Lanes
+	d := src.D
+	dst := kernels.NewPanels(len(rows), d)
+	for i, r := range rows {
+		to := dst.Data[i/lanes*lanes*d+i%lanes:]
+		from := src.Data[r/lanes*lanes*d+r%lanes:]
+		for j := range d {
+			to[j*lanes] = from[j*lanes]
+		}
+	}
+	return dst
+}
+
+// ContiguousColumns splits d columns into contiguous ranges, one per party, as
+// equal as possible.
+func ContiguousColumns(d, parties int) ([][]int, error) {
+	if parties < 1 || parties > d {
+		return nil, fault.Request(fmt.Sprintf("parties %d", parties), fmt.Sprintf("%d columns cannot be split among them", d), "give at least one party and at most one per column")
+	}
+	out := make([][]int, parties)
+	next := 0
+	for p := range out {
+		size := d / parties
+		if p < d%parties {
+			size++
+		}
+		for range size {
+			out[p] = append(out[p], next)
+			next++
+		}
+	}
+	return out, nil
+}
+
+// ParseColumnSplit parses the columns of each party, "0,2,5;1,3,4": indices from
+// 0 or ranges lo-hi, a semicolon between parties. Every one of the d columns
+// belongs to exactly one party.
+func ParseColumnSplit(s string, d int) ([][]int, error) {
+	owner := make([]int, d)
+	var out [][]int
+	for p, item := range strings.Split(s, ";") {
+		if strings.TrimSpace(item) == "" {
+			return nil, fault.Request("split "+strconv.Quote(s), fmt.Sprintf("party %d has no columns", p+1), "give each party at least one column")
+		}
+		columns, err := chooseColumns(item, nil, d)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range columns {
+			if owner[c] != 0 {
+				return nil, fault.Request("split "+strconv.Quote(s), fmt.Sprintf("column %d belongs to parties %d and %d", c, owner[c], p+1), "give each column to one party")
+			}
+			owner[c] = p + 1
+		}
+		out = append(out, columns)
+	}
+	for c, p := range owner {
+		if p == 0 {
+			return nil, fault.Request("split "+strconv.Quote(s), fmt.Sprintf("column %d belongs to no party", c), "give each column to one party, or leave it out with --columns")
+		}
+	}
+	return out, nil
+}
