@@ -91,11 +91,11 @@ func (g Grid) Box(c int, weight float64) Box {
 }
 
 // Boxes returns the cells whose noisy count exceeds threshold, weighted by it.
-func (g Grid) Boxes(noisy []int64, threshold float64) []Box {
+func (g Grid) Boxes(noisy []float64, threshold float64) []Box {
 	var boxes []Box
 	for c, n := range noisy {
-		if float64(n) > threshold {
-			boxes = append(boxes, g.Box(c, float64(n)))
+		if n > threshold {
+			boxes = append(boxes, g.Box(c, n))
 		}
 	}
 	return boxes

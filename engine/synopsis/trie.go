@@ -47,7 +47,7 @@ func (t *Trie) Open() int {
 // opens the cells whose noisy count exceeds threshold (+Inf: none, the level is
 // the last). It returns where each cell leads: the index of its node among the
 // open nodes of the next level, or ^leaf.
-func (t *Trie) Add(noisy []int64, variance, threshold float64) []int32 {
+func (t *Trie) Add(noisy []float64, variance, threshold float64) []int32 {
 	open := t.Open()
 	if len(noisy) != open<<t.Bits {
 		panic(fmt.Sprintf("synopsis: Trie.Add: %d counts for %d cells", len(noisy), open<<t.Bits))
@@ -64,8 +64,8 @@ func (t *Trie) Add(noisy []int64, variance, threshold float64) []int32 {
 	}
 	opened := int32(0)
 	for c, n := range noisy {
-		l.count[c] = float64(n)
-		if float64(n) > threshold {
+		l.count[c] = n
+		if n > threshold {
 			l.next[c] = opened
 			opened++
 		} else {

@@ -87,15 +87,16 @@ func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter fu
 		if err := walker.Count(ctx, r, counts); err != nil {
 			t.Fatal(err)
 		}
-		exact = append(exact, append([]int64(nil), counts...))
+		exact = append(exact, counts)
+		noisy := make([]float64, len(counts))
 		for c := range counts {
-			counts[c] += jitter(c)
+			noisy[c] = float64(counts[c] + jitter(c))
 		}
 		threshold := 0.0
 		if l == levels-1 {
 			threshold = math.Inf(1)
 		}
-		walker.Descend(trie.Add(counts, 4, threshold))
+		walker.Descend(trie.Add(noisy, 4, threshold))
 	}
 	return trie, walker, exact
 }
