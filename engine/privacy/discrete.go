@@ -1,0 +1,337 @@
+package privacy
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+)
+
+// The discrete samplers return exactly the laws of Canonne, Kamath and Steinke ("The discrete
+// Gaussian for differential privacy", 2020), without their loop of Bernoulli trials:
+//
+//   - The magnitude is split into cells [k w, (k+1) w) with w a power of two near scale/16 (w = 1 for
+//     small scales). A cell is drawn from an alias table of integer weights that add up to 2^63, the
+//     place inside it uniformly, and the point is kept with the exact ratio of its probability to
+//     that of the cell's first point.
+//   - A weight is an integer at or above the true one. The last units of each cell's weight stand
+//     for the difference; a draw that lands there (about once in 2^50) is decided by comparing lazily
+//     extended random bits with exp of a rational number, computed to as many bits as it takes.
+//   - The keep test compares random bits with a bound of the cell first, then with exp in 63-bit
+//     fixed point with its error bound, then in the same unlimited precision.
+//
+// Scales are float64, that is rationals, and are used as such. All decisions are made on integers.
+// A sampler is immutable after construction: any number of goroutines may draw from it, each from
+// its own Stream. Drawing allocates nothing except in the unlimited-precision comparisons.
+
+// MaxScale bounds the scale of the discrete samplers, so that values stay far inside int64.
+const MaxScale = 1 << 48
+
+const (
+	one63 = 1 << 63 // 1 in 63-bit fixed point
+	// guard is more than twice the error, in units of 2^-63, of any weight or exp computed here: exp
+	// is within 8 units, its argument adds 2, the multiplier A at most doubles both.
+	guard = 64
+)
+
+// cellTable is the part that the discrete samplers share.
+type cellTable struct {
+	shift  uint     // the width of a cell is 1 << shift
+	cells  uint64   // cells 0..cells-1 are in the table
+	mBits  uint     // log2 of the number of buckets
+	alias  []bucket // 1 << mBits
+	weight []uint64 // per item: units that surely belong to it, out of 2^63
+	sure   []uint32 // per cell (Laplace: one for all): keep when the top 32 bits are below
+	scale  *big.Int // the multiplier A of the true weights
+	power  uint     // the exponent of magnitude y is y^power * num/den: 1 Laplace, 2 Gaussian
+	num    *big.Int
+	den    *big.Int
+	inv    uint64 // num/den ~ inv / 2^invBit, relative error below 2^-62
+	invBit int
+}
+
+// bucket is one column of the alias table: fractions below cut mean item its own index.
+type bucket struct {
+	cut   uint64
+	other uint32
+}
+
+// rational returns x > 0 as num/den exactly.
+func rational(x float64) (num, den *big.Int) {
+	r := new(big.Rat).SetFloat64(x)
+	return r.Num(), r.Denom()
+}
+
+func checkScale(name string, x float64) error {
+	if !(x >= 1.0/1024 && x <= MaxScale) {
+		return fmt.Errorf("%s is %v: %w: must be in [2^-10, 2^48] grid units", name, x, ErrRange)
+	}
+	return nil
+}
+
+// setExponent stores the exponent y^power * num/den, also as inv/2^invBit.
+func (t *cellTable) setExponent(power uint, num, den *big.Int) {
+	t.power, t.num, t.den = power, num, den
+	// inv = floor(2^invBit num/den) with exactly 64 bits
+	s := 64 + den.BitLen() - num.BitLen()
+	q := new(big.Int)
+	for {
+		if s >= 0 {
+			q.Div(q.Lsh(num, uint(s)), den)
+		} else {
+			q.Div(num, new(big.Int).Lsh(den, uint(-s)))
+		}
+		if q.BitLen() <= 64 {
+			break
+		}
+		s--
+	}
+	t.inv, t.invBit = q.Uint64(), s
+}
+
+// exponent returns y*num/den as 64.64 fixed point, saturated, where y = yh:yl; the relative error is
+// below 2^-61.
+func (t *cellTable) exponent(yh, yl uint64) (hi, lo uint64) {
+	down := uint(0)
+	if yh != 0 { // keep the top 64 bits
+		down = uint(bits.Len64(yh))
+		yl = yh<<(64-down) | yl>>down
+	}
+	ph, pl := bits.Mul64(yl, t.inv)
+	// value = (ph:pl) * 2^(down - invBit); wanted times 2^64
+	s := int(down) - t.invBit + 64
+	size := bits.Len64(pl)
+	if ph != 0 {
+		size = 64 + bits.Len64(ph)
+	}
+	switch {
+	case size == 0:
+		return 0, 0
+	case size+s > 128:
+		return math.MaxUint64, 0
+	case s >= 64:
+		return pl << (s - 64), 0
+	case s > 0:
+		return ph<<s | pl>>(64-s), pl << s
+	case s > -64:
+		return ph >> -s, pl>>-s | ph<<(64+s)
+	case s > -128:
+		return 0, ph >> (-s - 64)
+	}
+	return 0, 0
+}
+
+// expNeg returns exp(-(hi + lo/2^64)) in units of 2^-63, with an error below 8 units.
+func expNeg(hi, lo uint64) uint64 {
+	if hi > 63 {
+		return 0
+	}
+	// x = n ln 2 + r with 0 <= r < ln 2 up to the rounding of n, corrected below
+	const (
+		log2e = 0xb8aa3b295c17f0bc // log2(e)-ish: log2(e) * 2^63
+		ln2h  = 0xb17217f7d1cf79ab // ln 2 * 2^64
+	)
+	top := hi<<57 | lo>>7 // x * 2^57
+	n, _ := bits.Mul64(top, log2e)
+	n >>= 56 // x*2^57 * log2e*2^63 / 2^64 = x log2e 2^56
+	mh, ml := bits.Mul64(n, ln2h)
+	rl, borrow := bits.Sub64(lo, ml, 0)
+	rh, _ := bits.Sub64(hi, mh, borrow)
+	for int64(rh) < 0 {
+		n--
+		rl, borrow = bits.Add64(rl, ln2h, 0)
+		rh += borrow
+	}
+	for rh > 0 || rl >= ln2h {
+		n++
+		rl, borrow = bits.Sub64(rl, ln2h, 0)
+		rh -= borrow
+	}
+	// exp(-r) = 1 - r(1 - r/2(1 - r/3(...))); the first term left out is below 2^-71
+	p := uint64(one63)
+	for i := uint64(20); i >= 1; i-- {
+		q, _ := bits.Mul64(rl, p)
+		p = one63 - q/i
+	}
+	if n > 63 {
+		return 0
+	}
+	return p >> n
+}
+
+// finish builds the alias table of the items' weights: certain[i] units surely belong to item i, the
+// next guard units of it only in part. What is left of 2^63 is one more item, which means "start again".
+func (t *cellTable) finish(certain []uint64) {
+	items := len(certain) + 1
+	t.mBits = uint(bits.Len(uint(items - 1)))
+	n := 1 << t.mBits
+	capacity := uint64(one63) >> t.mBits
+	left := make([]uint64, n)
+	rest := uint64(one63)
+	for i, c := range certain {
+		left[i] = c + guard
+		rest -= left[i]
+	}
+	left[len(certain)] = rest
+	t.weight = certain
+	t.alias = make([]bucket, n)
+	var small, large []int
+	for i, w := range left {
+		if w < capacity {
+			small = append(small, i)
+		} else {
+			large = append(large, i)
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		s := small[len(small)-1]
+		small = small[:len(small)-1]
+		l := large[len(large)-1]
+		t.alias[s] = bucket{left[s], uint32(l)}
+		left[l] -= capacity - left[s]
+		if left[l] < capacity {
+			large = large[:len(large)-1]
+			small = append(small, l)
+		}
+	}
+	// integer weights of an exact total: what remains is full
+	for _, i := range append(small, large...) {
+		t.alias[i] = bucket{capacity, uint32(i)}
+	}
+}
+
+// draw returns an item and whether it landed in the guard units of the item's weight.
+func (t *cellTable) draw(v uint64) (item uint32, edge bool) {
+	b := v >> (63 - t.mBits)
+	f := v & (uint64(one63)>>t.mBits - 1)
+	bk := t.alias[b]
+	item = bk.other
+	if f < bk.cut {
+		item = uint32(b)
+		// Every item but a padding one keeps at least guard units in its own bucket.
+		edge = f < guard
+	}
+	return item, edge
+}
+
+// lazy is a uniform variable in [0,1) of which some leading bits are known.
+type lazy struct {
+	bits *big.Int
+	n    uint
+}
+
+func (u *lazy) extend(st *Stream) {
+	u.bits.Lsh(u.bits, 64)
+	u.bits.Or(u.bits, new(big.Int).SetUint64(st.Uint64()))
+	u.n += 64
+}
+
+// term is sign * exp(-num/den).
+type term struct {
+	sign     int
+	num, den *big.Int
+}
+
+// bounds returns integers lo, hi with lo <= 2^prec exp(-num/den) <= hi.
+func (x term) bounds(prec uint) (lo, hi *big.Int) {
+	// exp(-x) = exp(-x/2^m)^(2^m), with x/2^m < 1/2; every step is rounded outward
+	m := uint(max(0, x.num.BitLen()-x.den.BitLen()+2))
+	work := prec + 2*m + 16
+	den := new(big.Int).Lsh(x.den, m)
+	yl := new(big.Int).Lsh(x.num, work)
+	yl.Div(yl, den)
+	yh := new(big.Int).Add(yl, big.NewInt(1))
+	// the alternating series of exp(-y), y < 1/2, cut after an even (upper) or odd (lower) term
+	one := new(big.Int).Lsh(big.NewInt(1), work)
+	series := func(y *big.Int) *big.Int {
+		sum, tm := new(big.Int).Set(one), new(big.Int).Set(one)
+		for i := int64(1); tm.Sign() > 0; i++ {
+			tm.Mul(tm, y)
+			tm.Rsh(tm, work)
+			tm.Div(tm, big.NewInt(i))
+			if i%2 == 1 {
+				sum.Sub(sum, tm)
+			} else {
+				sum.Add(sum, tm)
+			}
+		}
+		return sum
+	}
+	// truncation of the at most work terms costs less than 2 units each
+	slack := big.NewInt(2*int64(work) + 4)
+	lo = series(yh)
+	lo.Sub(lo, slack)
+	hi = series(yl)
+	hi.Add(hi, slack)
+	if lo.Sign() < 0 {
+		lo.SetInt64(0)
+	}
+	for range m {
+		lo.Mul(lo, lo)
+		lo.Rsh(lo, work)
+		hi.Mul(hi, hi)
+		hi.Rsh(hi, work)
+		hi.Add(hi, big.NewInt(1))
+	}
+	lo.Rsh(lo, work-prec)
+	hi.Rsh(hi, work-prec)
+	hi.Add(hi, big.NewInt(1))
+	return lo, hi
+}
+
+// below decides exactly whether base + u*span < mul * sum of terms, extending u as needed. The sum is
+// irrational (Lindemann-Weierstrass) unless its exponents are 0, so it ends with probability 1.
+func (u *lazy) below(st *Stream, base, span, mul *big.Int, terms ...term) bool {
+	for {
+		u.extend(st)
+		prec := u.n + 32
+		lo, hi := new(big.Int), new(big.Int)
+		for _, x := range terms {
+			l, h := x.bounds(prec)
+			if x.sign < 0 {
+				l, h = h.Neg(h), l.Neg(l)
+			}
+			lo.Add(lo, l)
+			hi.Add(hi, h)
+		}
+		lo.Mul(lo, mul)
+		hi.Mul(hi, mul)
+		// u in [bits, bits+1) / 2^n, everything times 2^prec
+		left := new(big.Int).Mul(u.bits, span)
+		left.Lsh(left, prec-u.n)
+		right := new(big.Int).Lsh(span, prec-u.n)
+		b := new(big.Int).Lsh(base, prec)
+		left.Add(left, b)
+		right.Add(right, left)
+		if right.Cmp(lo) <= 0 {
+			return true
+		}
+		if left.Cmp(hi) >= 0 {
+			return false
+		}
+	}
+}
+
+// at is exp of minus the exponent of magnitude y.
+func (t *cellTable) at(sign int, y *big.Int) term {
+	n := new(big.Int).Set(y)
+	if t.power == 2 {
+		n.Mul(n, y)
+	}
+	return term{sign, n.Mul(n, t.num), t.den}
+}
+
+// keepSlow finishes the keep test of a point whose exponent exceeds its cell's by e = eh + el/2^64
+// (approximately) and by exact: u holds 64 random bits.
+func keepSlow(st *Stream, u, eh, el uint64, exact func() term) bool {
+	g := expNeg(eh, el)
+	switch a := u >> 1; {
+	case a+guard < g:
+		return true
+	case a > g+guard:
+		return false
+	}
+	lz := lazy{new(big.Int).SetUint64(u), 64}
+	one := big.NewInt(1)
+	return lz.below(st, new(big.Int), one, one, exact())
+}

@@ -1,0 +1,110 @@
+package privacy
+
+import (
+	"fmt"
+	"math"
+)
+
+// DeltaOfMu is the exact privacy profile of a Gaussian mechanism of sensitivity over noise mu
+// (Balle and Wang 2018; T8): Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
+func DeltaOfMu(mu, epsilon float64) float64 {
+	switch {
+	case mu == 0:
+		return 0
+	case math.IsInf(mu, 1):
+		return 1
+	}
+	a := mu/2 - epsilon/mu
+	b := -mu/2 - epsilon/mu
+	// e^epsilon Phi(b) = phi(a) Mills(-b), as e^epsilon phi(b) = phi(a): no overflow and little
+	// cancellation.
+	if a > 8 {
+		return 1
+	}
+	return math.Max(0, phi(a)*(mills(-a)-mills(-b)))
+}
+
+func phi(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }
+
+// mills is (1 - Phi(x))/phi(x).
+func mills(x float64) float64 {
+	if x < 12 {
+		return math.Erfc(x/math.Sqrt2) / 2 / phi(x)
+	}
+	// Laplace's continued fraction, converged to 1e-16 for x >= 12 with 30 terms
+	f := x
+	for i := 30; i >= 1; i-- {
+		f = x + float64(i)/f
+	}
+	return 1 / f
+}
+
+// EpsilonOfMu is the least epsilon >= 0 with DeltaOfMu(mu, epsilon) + (1+e^epsilon) slack <= delta,
+// +Inf if there is none.
+func EpsilonOfMu(mu, delta, slack float64) float64 {
+	ok := func(e float64) bool { return DeltaOfMu(mu, e)+(1+math.Exp(e))*slack <= delta }
+	if mu == 0 && slack == 0 || delta >= 1 || ok(0) {
+		return 0
+	}
+	if !(delta > 0) || math.IsInf(mu, 1) || math.IsNaN(mu) {
+		return math.Inf(1)
+	}
+	// without slack this always suffices: delta <= exp(-(epsilon/mu - mu/2)^2/2)
+	hi := mu * (mu/2 + math.Sqrt(2*math.Log(1/delta)) + 1)
+	if slack > 0 { // the slack term grows with epsilon: look for any point that will do
+		e, n := hi/256, 256
+		for ; n > 0 && !ok(e); n-- {
+			e += hi / 256
+		}
+		if n == 0 {
+			return math.Inf(1)
+		}
+		hi = e
+	}
+	return bisectUp(ok, 0, hi)
+}
+
+// MuOf is the Gaussian-DP parameter that a budget pays for: the largest mu with
+// DeltaOfMu(mu, epsilon) + (1+e^epsilon) slack <= delta. Gaussian releases with sensitivity over noise
+// D_i fit the budget together if sum D_i^2 <= mu^2 (T8). slack is the sum of GaussianSlack over all
+// of them, 0 for none. It fails if delta is 0 or does not exceed the slack's part.
+func MuOf(b Budget, slack float64) (float64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, err
+	}
+	left := b.Delta - (1+math.Exp(b.Epsilon))*slack
+	if left <= 0 {
+		return 0, fmt.Errorf("delta is %v: %w: Gaussian noise needs a delta above %.3g", b.Delta, ErrRange, b.Delta-left)
+	}
+	hi := 1.0
+	for DeltaOfMu(hi, b.Epsilon) <= left {
+		hi *= 2
+	}
+	lo := 0.0
+	for lo < hi && hi-lo > 1e-13*hi {
+		m := lo + (hi-lo)/2
+		if DeltaOfMu(m, b.Epsilon) <= left {
+			lo = m
+		} else {
+			hi = m
+		}
+	}
+	return lo * (1 - 1e-11), nil // the profile is computed to a relative 1e-11 at worst
+}
+
+// bisectUp returns the least x in [lo, hi] where ok holds, from above; ok(hi) must hold and ok must
+// be monotone.
+func bisectUp(ok func(float64) bool, lo, hi float64) float64 {
+	for range 200 {
+		m := lo + (hi-lo)/2
+		if m <= lo || m >= hi || hi-lo <= 1e-12*hi {
+			break
+		}
+		if ok(m) {
+			hi = m
+		} else {
+			lo = m
+		}
+	}
+	return hi
+}

@@ -1,0 +1,363 @@
+package privacy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Kind is what a ledger entry is about.
+type Kind string
+
+const (
+	// Release is something computed from records that leaves a party.
+	Release Kind = "release"
+	// Note is something that epsilon does not cover, or a choice the reader must know.
+	Note Kind = "note"
+	// Total is the sum of what a viewer saw; Ledger computes it.
+	Total Kind = "total"
+)
+
+// Spec names a mechanism with its parameters, so that a reader of a ledger can account for it again.
+type Spec struct {
+	// Family is gaussian, laplace, discrete-gaussian, discrete-laplace, pure (exponential mechanism,
+	// permute-and-flip, anything of a known epsilon), randomized-response, fm, or empty: no
+	// bound is known.
+	Family string `json:"family"`
+	// Scale is the noise scale over the sensitivity (gaussian, laplace and their discrete forms).
+	Scale float64 `json:"scale,omitempty"`
+	// Epsilon is the epsilon of a pure release.
+	Epsilon float64 `json:"epsilon,omitempty"`
+	// Slack is the discretisation slack per round of a discrete Gaussian (GaussianSlack).
+	Slack float64 `json:"slack,omitempty"`
+	// P is the probability of a uniform draw, Buckets the number of answers (randomized-response).
+	P       float64 `json:"p,omitempty"`
+	Buckets int     `json:"buckets,omitempty"`
+	// Gamma, Phantoms, Parties and Cells describe one key of the FM sketches (fm; T3): phantoms per
+	// cell, parties S and clusters per party k'.
+	Gamma    float64 `json:"gamma,omitempty"`
+	Phantoms int     `json:"phantoms,omitempty"`
+	Parties  int     `json:"parties,omitempty"`
+	Cells    int     `json:"cells,omitempty"`
+	// Rounds is how often it is released, adaptively; 0 means 1.
+	Rounds int `json:"rounds,omitempty"`
+	// Group, if not empty, joins entries of one ledger that read disjoint records (T7): together
+	// they cost a viewer as much as the dearest.
+	Group string `json:"group,omitempty"`
+}
+
+// Times is Rounds, at least 1.
+func (s Spec) Times() int { return max(1, s.Rounds) }
+
+// Mechanism checks the parameters and returns the mechanism of one round.
+func (s Spec) Mechanism() (Mechanism, error) {
+	positive := func(name string, x float64) error {
+		if !(x > 0) || math.IsInf(x, 1) {
+			return fmt.Errorf("%s: %s is %v: %w: must be positive and finite", s.Family, name, x, ErrRange)
+		}
+		return nil
+	}
+	if s.Rounds < 0 {
+		return nil, fmt.Errorf("%s: rounds is %d: %w: must be at least 1", s.Family, s.Rounds, ErrRange)
+	}
+	switch s.Family {
+	case "gaussian", "discrete-gaussian":
+		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
+	case "laplace", "discrete-laplace":
+		return Laplace{s.Scale}, positive("scale", s.Scale)
+	case "pure":
+		return PureDP{s.Epsilon}, positive("epsilon", s.Epsilon)
+	}
+	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm or pure", s.Family, ErrRange)
+}
+
+// Entry is one line of a ledger. Fields that do not apply stay empty.
+type Entry struct {
+	Kind Kind `json:"kind"`
+	// What is released, in words: "sums of each cluster, 7 rounds".
+	What string `json:"what"`
+	// Viewers are the parties that see it: "server", "clients", "client 2", "outsider", ... A release
+	// for all of them lists all.
+	Viewers []string `json:"viewers,omitempty"`
+	// Mechanism is the name of the noise ("discrete-gaussian"), or "none".
+	Mechanism string `json:"mechanism,omitempty"`
+	// Sensitivity and Norm ("L1", "L2") bound the change by one record, in the unit of Scale, the
+	// noise scale (sigma or b): data units unless Unit says otherwise.
+	Sensitivity float64 `json:"sensitivity,omitempty"`
+	Norm        string  `json:"norm,omitempty"`
+	Scale       float64 `json:"scale,omitempty"`
+	Unit        string  `json:"unit,omitempty"`
+	// Cost is the mechanism as the calibration sees it: what totals are computed from.
+	Cost Spec `json:"cost,omitzero"`
+	// True is the mechanism as it is, where that is known to differ from Cost; Unbounded says that it
+	// has no bound at all.
+	True      *Spec `json:"true,omitempty"`
+	Unbounded bool  `json:"unbounded,omitempty"`
+	// Epsilon and Delta are what all rounds cost by Cost, Rho and Mu the same in other currencies,
+	// TrueEpsilon by True at the same Delta. Ledger.Add fills them in from Cost and True.
+	Epsilon     *float64 `json:"epsilon,omitempty"`
+	Delta       *float64 `json:"delta,omitempty"`
+	Rho         *float64 `json:"rho,omitempty"`
+	Mu          *float64 `json:"mu,omitempty"`
+	TrueEpsilon *float64 `json:"true_epsilon,omitempty"`
+	// Theorem is the name in THEOREMS.md ("T2"), or of the paper's theorem under claimed.
+	Theorem     string      `json:"theorem,omitempty"`
+	Conditions  []string    `json:"conditions,omitempty"`
+	Calibration Calibration `json:"calibration,omitempty"`
+	Neighbours  Neighbours  `json:"neighbours,omitempty"`
+	// Remark says in words what the entry is worth.
+	Remark string `json:"remark,omitempty"`
+}
+
+// Ledger is everything a run released, in order. The zero value is an empty ledger at delta 0.
+type Ledger struct {
+	// Delta is the delta at which entries and totals are stated.
+	Delta   float64
+	Entries []Entry
+}
+
+// Add appends an entry, filling in its epsilon, rho and mu from its Cost.
+func (l *Ledger) Add(e Entry) error {
+	if e.Kind == "" {
+		e.Kind = Release
+	}
+	if e.Cost.Family != "" {
+		eps, acc, err := l.price(e.Cost)
+		if err != nil {
+			return fmt.Errorf("ledger entry %q: %w", e.What, err)
+		}
+		e.Epsilon, e.Delta = finite(eps), finite(l.Delta)
+		if acc.pure.epsilon <= eps {
+			e.Delta = new(float64)
+		}
+		e.Rho = finite(acc.zcdp.rho)
+		if acc.gdp.mu2 > 0 {
+			e.Mu = finite(math.Sqrt(acc.gdp.mu2))
+		}
+		e.Unbounded = e.Unbounded || e.Epsilon == nil
+	}
+	if e.True != nil {
+		eps, _, err := l.price(*e.True)
+		if err != nil {
+			return fmt.Errorf("ledger entry %q: %w", e.What, err)
+		}
+		e.TrueEpsilon = finite(eps)
+	}
+	l.Entries = append(l.Entries, e)
+	return nil
+}
+
+// Note appends a line that says what is not covered.
+func (l *Ledger) Note(what string) {
+	l.Entries = append(l.Entries, Entry{Kind: Note, What: what})
+}
+
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+// accounts is one accountant of each kind.
+type accounts struct {
+	pure PureAccountant
+	zcdp ZCDPAccountant
+	rdp  *RDPAccountant
+	gdp  GDPAccountant
+}
+
+func newAccounts() *accounts { return &accounts{rdp: NewRDPAccountant()} }
+
+func (a *accounts) all() []Accountant { return []Accountant{&a.pure, &a.gdp, &a.zcdp, a.rdp} }
+
+func (a *accounts) compose(m Mechanism, rounds int) {
+	for _, x := range a.all() {
+		x.Compose(m, rounds)
+	}
+}
+
+// epsilon is the best of the accountants' bounds.
+func (a *accounts) epsilon(delta float64) float64 {
+	best := math.Inf(1)
+	for _, x := range a.all() {
+		best = math.Min(best, x.Epsilon(delta))
+	}
+	return best
+}
+
+func (l *Ledger) price(s Spec) (float64, *accounts, error) {
+	m, err := s.Mechanism()
+	if err != nil {
+		return 0, nil, err
+	}
+	a := newAccounts()
+	a.compose(m, s.Times())
+	return a.epsilon(l.Delta), a, nil
+}
+
+// Viewers lists the viewers of the ledger's releases in order of appearance.
+func (l *Ledger) Viewers() []string {
+	var vs []string
+	for _, e := range l.Entries {
+		for _, v := range e.Viewers {
+			if e.Kind == Release && !slices.Contains(vs, v) {
+				vs = append(vs, v)
+			}
+		}
+	}
+	return vs
+}
+
+// TotalFor composes what a viewer saw: an entry of kind Total with the best epsilon that the
+// accountants can prove at l.Delta, by Cost and, where some entry has a True or is Unbounded, by that.
+func (l *Ledger) TotalFor(viewer string) Entry {
+	claimed, differs, epsilon := l.compose(viewer, false)
+	t := Entry{Kind: Total, What: "everything that the " + viewer + " sees", Viewers: []string{viewer}, Calibration: claimed}
+	t.Epsilon, t.Delta = finite(epsilon), finite(l.Delta)
+	t.Unbounded = t.Epsilon == nil
+	if differs {
+		_, _, e := l.compose(viewer, true)
+		t.TrueEpsilon = finite(e)
+		t.Unbounded = t.TrueEpsilon == nil
+	}
+	return t
+}
+
+// compose adds up a viewer's entries; differs tells whether the true cost is another.
+func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool, epsilon float64) {
+	a := newAccounts()
+	groups := map[string][]Mechanism{}
+	var order []string
+	for _, e := range l.Entries {
+		if e.Kind != Release || !slices.Contains(e.Viewers, viewer) {
+			continue
+		}
+		c = e.Calibration
+		s := e.Cost
+		differs = differs || e.True != nil || e.Unbounded
+		if truth && e.Unbounded || !truth && s.Family == "" && e.Mechanism == "none" {
+			return c, differs, math.Inf(1)
+		}
+		if truth && e.True != nil {
+			s = *e.True
+		}
+		if s.Family == "" {
+			continue
+		}
+		m, err := s.Mechanism()
+		if err != nil { // Add has checked it
+			return c, differs, math.Inf(1)
+		}
+		if s.Group == "" {
+			a.compose(m, s.Times())
+			continue
+		}
+		if groups[s.Group] == nil {
+			order = append(order, s.Group)
+		}
+		groups[s.Group] = append(groups[s.Group], repeated{m, float64(s.Times())})
+	}
+	for _, g := range order {
+		a.compose(Parallel(groups[g]...), 1)
+	}
+	return c, differs, a.epsilon(l.Delta)
+}
+
+// repeated is a mechanism released several times.
+type repeated struct {
+	m Mechanism
+	n float64
+}
+
+func (r repeated) Pure() float64             { return r.n * r.m.Pure() }
+func (r repeated) Rho() float64              { return r.n * r.m.Rho() }
+func (r repeated) RDP(alpha float64) float64 { return r.n * r.m.RDP(alpha) }
+func (r repeated) Mu() float64               { return math.Sqrt(r.n) * r.m.Mu() }
+func (r repeated) Slack() float64            { return r.n * r.m.Slack() }
+
+// MarshalJSON writes the entries and, after them, one total per viewer, as one array.
+func (l *Ledger) MarshalJSON() ([]byte, error) {
+	out := make([]Entry, 0, len(l.Entries)+4)
+	out = append(out, l.Entries...)
+	for _, v := range l.Viewers() {
+		out = append(out, l.TotalFor(v))
+	}
+	return json.Marshal(out)
+}
+
+// Text writes the ledger for people.
+func (l *Ledger) Text(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "release\tseen by\tmechanism\tsensitivity\tscale\tepsilon\ttheorem")
+	for _, e := range l.Entries {
+		if e.Kind != Release {
+			continue
+		}
+		sens, scale := "", ""
+		if e.Norm != "" {
+			sens = fmt.Sprintf("%s %.4g", e.Norm, e.Sensitivity)
+		}
+		if e.Scale != 0 {
+			scale = strings.TrimSpace(fmt.Sprintf("%.4g %s", e.Scale, e.Unit))
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.What, strings.Join(e.Viewers, ", "), e.Mechanism, sens, scale, e.price(), e.Theorem)
+	}
+	for _, v := range l.Viewers() {
+		t := l.TotalFor(v)
+		fmt.Fprintf(tw, "total\t%s\t\t\t\t%s\t\n", v, t.price())
+	}
+	if err := tw.Flush(); err != nil {
+		return fmt.Errorf("ledger: write: %w", err)
+	}
+	var b strings.Builder
+	seen := map[string]bool{}
+	line := func(s string) {
+		if s != "" && !seen[s] {
+			seen[s] = true
+			fmt.Fprintln(&b, "  "+s)
+		}
+	}
+	for _, e := range l.Entries {
+		if e.Kind == Note {
+			line("not covered: " + e.What)
+		}
+	}
+	for _, e := range l.Entries {
+		for _, c := range e.Conditions {
+			line("condition: " + c)
+		}
+		if e.Kind != Note {
+			line(e.Remark)
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("ledger: write: %w", err)
+	}
+	return nil
+}
+
+// price is the cost of an entry in words.
+func (e Entry) price() string {
+	if e.Cost.Family == "" && e.Kind == Release && e.Epsilon == nil {
+		return "none"
+	}
+	s := "unbounded"
+	if e.Epsilon != nil {
+		s = fmt.Sprintf("%.4g", *e.Epsilon)
+		if e.Delta != nil && *e.Delta > 0 {
+			s += fmt.Sprintf(" at delta %.3g", *e.Delta)
+		}
+	}
+	switch {
+	case e.TrueEpsilon != nil:
+		s += fmt.Sprintf(" (true: %.4g)", *e.TrueEpsilon)
+	case e.Unbounded && e.Epsilon != nil:
+		s += " (true: unbounded)"
+	}
+	return s
+}
