@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/cohort-engine/cohort/engine/privacy"
+
 // Result is what a job returns; its JSON form is the one that the command line
 // prints. Of its fields only Timings may differ between two runs with the same
 // seed, whatever the number of workers and the instruction set.
@@ -19,6 +21,8 @@ type Result struct {
 	// Centroids has K rows of D numbers in the data's own units.
 	Centroids [][]float64 `json:"centroids"`
 	Quality
+	// Ledger has an entry for everything that left a party. It is never nil.
+	Ledger  *privacy.Ledger   `json:"ledger"`
 	Timings map[string]Timing `json:"timings"`
 	Comm    Comm              `json:"comm"`
 	// Seed is the simulation seed; nil if the noise came from the system's

@@ -1,0 +1,52 @@
+# Cohort: `make demo` runs the main job, `make test` runs all tests.
+
+GO ?= go
+BASE ?= HEAD~1
+# Version of the linter that .ci/run installs.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare
+
+build:
+	$(GO) build -o bin/cohort ./cmd/cohort
+
+demo: build
+	./bin/cohort run --data builtin:s1-like --k 15 --epsilon 1 --bounds 0:1000000
+
+test:
+	$(GO) test -timeout 20m ./...
+
+# The kernels and everything above them on each instruction set of this CPU.
+test-isa:
+	./scripts/test-isa.sh
+
+# The arm64 assembly under user-mode emulation (needs qemu-user-static).
+test-arm64:
+	./scripts/test-arm64.sh
+
+lint:
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
+	$(GO) vet ./...
+	GOARCH=arm64 $(GO) vet ./...
+	$(GO) vet -tags purego ./...
+	$(GO) run $(STATICCHECK) ./...
+
+# Rewrite the generated amd64 assembly.
+generate:
+	cd asm/_gen && $(GO) generate ./...
+
+FUZZTIME ?= 20s
+fuzz:
+	./scripts/fuzz.sh $(FUZZTIME)
+
+# Build the C prototypes of the reference folder and print our figures beside
+# theirs (needs gcc; liblemon-dev for the flow solvers).
+prototypes: build
+	./scripts/prototypes.sh
+
+bench: build
+	./bin/cohort bench --quick --out report
+
+# Compare the Go benchmarks of the working tree with those of revision BASE.
+bench-compare:
+	./scripts/bench-compare.sh $(BASE)

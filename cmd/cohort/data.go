@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func newDataCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "List the built-in data sets, or write one to a file",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newDataListCommand(), newDataWriteCommand())
+	return cmd
+}
+
+func newDataListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the built-in data sets",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for _, b := range dataset.Builtins() {
+				fmt.Fprintf(t, "builtin:%s\t%s\n", b.Name, b.About)
+			}
+			return t.Flush()
+		},
+	}
+}
+
+func newDataWriteCommand() *cobra.Command {
+	var g dataset.Generator
+	var out, labels string
+	cmd := &cobra.Command{
+		Use:     "write NAME",
+		Short:   "Write a built-in data set as CSV",
+		Example: "  cohort data write blobs --n 1000 --d 4 --k 8 --separation 5 --out blobs.csv",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fault.Request("arguments", fmt.Sprintf("%d names are given", len(args)), "name one built-in set, see cohort data list")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := dataset.Generate(cmd.Context(), args[0], g)
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				err = dataset.Write(cmd.OutOrStdout(), t)
+			} else {
+				err = writeWhole("--out", out, func(w io.Writer) error { return dataset.Write(w, t) })
+			}
+			if err == nil && labels != "" {
+				err = writeWhole("--labels", labels, func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) })
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&g.N, "n", 0, "rows (default: the set's own)")
+	fs.IntVar(&g.D, "d", 0, "columns, for blobs and timesynth")
+	fs.IntVar(&g.K, "k", 0, "clusters, for blobs and timesynth")
+	fs.Float64Var(&g.Separation, "separation", 0, "separation, for blobs and timesynth")
+	fs.Uint64Var(&g.Seed, "seed", 1, "seed: the same seed gives the same bytes")
+	fs.StringVar(&out, "out", "", "file to write (default standard output)")
+	fs.StringVar(&labels, "labels", "", "file to write the true labels to")
+	return cmd
+}

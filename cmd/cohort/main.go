@@ -1,0 +1,100 @@
+// Command cohort clusters data that several parties hold without showing it,
+// and publishes centroids that are differentially private.
+//
+// Run `cohort --help` for the commands and `cohort run --help` for the main one.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// Exit statuses of every command.
+const (
+	exitDone   = 0
+	exitFailed = 1 // the run failed; for audit: a violation was found
+	exitWrong  = 2 // the request was wrong
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// execute runs the command line args and returns the exit status. What the
+// command is for goes to out; progress and the one line of an error to errOut.
+func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	var verdict *statusError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &verdict):
+		return verdict.status
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(errOut, "cohort: run: was interrupted: nothing was written")
+		return exitFailed
+	}
+	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", " ", "\r", " ").Replace(err.Error()))
+	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) {
+		return exitWrong
+	}
+	return exitFailed
+}
+
+// statusError ends a command with a status after it has printed its verdict.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d", e.status) }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cohort",
+		Short: "Private k-means among several parties: fast, with a privacy ledger that holds",
+		Long: `Cohort clusters data that several parties hold and none may show. All parties
+and the server run in this process; what is published is differentially private
+and every released number stands in a ledger.
+
+  cohort run                                  cluster a built-in set
+  cohort run --data my.csv --k 8 --epsilon 1  cluster a file privately`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArguments,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(newRunCommand(), newDataCommand(), newVersionCommand())
+	return root
+}
+
+// noArguments refuses words that are neither a command nor a flag.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	why := fmt.Sprintf("%q is not a command of %s", args[0], cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		why += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+	}
+	return fault.Request("arguments", why, "see "+cmd.CommandPath()+" --help")
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func newVersionCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Version, Go, CPU, and the instruction sets in use",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFormat(format, "text", "json"); err != nil {
+				return err
+			}
+			if err := selectKernels(); err != nil {
+				return err
+			}
+			v := struct {
+				Version string `json:"version"`
+				Go      string `json:"go"`
+				OS      string `json:"os"`
+				Arch    string `json:"arch"`
+				CPU     string `json:"cpu"`
+				Cores   int    `json:"cores"`
+				ISA     string `json:"isa"`
+			}{engine.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpuid.CPU.BrandName,
+				runtime.NumCPU(), kernels.ISA()}
+			if format == "json" {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "cohort   %s\ngo       %s %s/%s\ncpu      %s, %d logical cores\nkernels  %s\n",
+				v.Version, v.Go, v.OS, v.Arch, v.CPU, v.Cores, v.ISA)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	return cmd
+}

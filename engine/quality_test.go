@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+)
+
+func TestMeasureAgainstBruteForce(t *testing.T) {
+	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 20000, D: 3, K: 5, Seed: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm, err := dataset.Normalise(table, b, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	centroids := make([]float64, 6*3)
+	for j := range 5 {
+		for h, v := range norm.Points.Point(j*31, make([]float32, 3)) {
+			centroids[j*3+h] = float64(v)
+		}
+	}
+	copy(centroids[15:], []float64{5, 5, 5}) // far away: attracts nothing
+	want := 0.0
+	for i := range table.N {
+		best := math.Inf(1)
+		for j := range 6 {
+			best = min(best, squaredDistance(norm.Points.Point(i, make([]float32, 3)), centroids[j*3:j*3+3]))
+		}
+		want += best
+	}
+	var first Quality
+	for _, workers := range []int{1, 2, 3} {
+		for _, clients := range []int{1, 3} {
+			parts, err := norm.Split(clients, nil, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := NewPool(workers)
+			q, err := Measure(context.Background(), pool, Evaluation{Parts: parts, Clamped: 4}, centroids, 6)
+			pool.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(*q.WCSS-want) > 1e-9*want || math.Abs(*q.NICV-want/20000) > 1e-9*want || *q.EmptyClusters != 1 || *q.Clamped != 4 {
+				t.Errorf("workers %d, clients %d: WCSS %v (want %v), NICV %v, empty %d", workers, clients, *q.WCSS, want, *q.NICV, *q.EmptyClusters)
+			}
+			if clients == 1 {
+				if first.WCSS == nil {
+					first = q
+				} else if *first.WCSS != *q.WCSS {
+					t.Errorf("%d workers give another WCSS than one: %v, %v", workers, *q.WCSS, *first.WCSS)
+				}
+			}
+		}
+	}
+	if _, err := Measure(context.Background(), NewPool(1), Evaluation{Parts: []dataset.Part{{Points: norm.Points}}}, centroids, 5); err == nil {
+		t.Error("a wrong number of centroids is accepted")
+	}
+}
