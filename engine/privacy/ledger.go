@@ -71,6 +71,9 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		return Laplace{s.Scale}, positive("scale", s.Scale)
 	case "pure":
 		return PureDP{s.Epsilon}, positive("epsilon", s.Epsilon)
+	case "fm":
+		m := FM{Gamma: s.Gamma, Phantoms: s.Phantoms, Parties: s.Parties, Cells: s.Cells}
+		return m, m.validate()
 	}
 	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm or pure", s.Family, ErrRange)
 }
