@@ -1,13 +1,6 @@
 package kernels
 
-// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
-func maxTileWidth() int { return 12 }
-
 func pack(dst *Panels, rows []float32) { packPortable(dst, rows) }
-
-func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
-	assignPortable(p, c, labels, dist, second)
-}
 
 func distances(p *Panels, c *Centroids, labels []uint16, dist []float32) {
 	distancesPortable(p, c, labels, dist)
@@ -20,7 +13,17 @@ func cut(labels []uint16, dist []float32, r2 float32, none uint16) {
 }
 
 func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
-	assignAccumulatePortable(p, c, labels, acc)
+	var scratch [chunkPoints]uint16
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		part := p.Slice(lo, hi)
+		l := scratch[:hi-lo]
+		if labels != nil {
+			l = labels[lo:hi]
+		}
+		assign(&part, c, l, nil, nil)
+		accumulate(&part, l, acc)
+	}
 }
 
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) { accumulatePortable(p, labels, acc) }
@@ -31,10 +34,6 @@ func accumulateWeighted(p *Panels, labels []uint16, weights []float64, acc *Weig
 
 func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64) {
 	costRowsPortable(p, lo, hi, c, fractionBits, dst)
-}
-
-func minHash(keys, digests [][16]byte, offsets []int, dst []uint64) {
-	minHashPortable(keys, digests, offsets, dst)
 }
 
 func addUint64(dst, a []uint64) { addUint64Portable(dst, a) }

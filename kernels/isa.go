@@ -1,8 +1,108 @@
 package kernels
 
-// ISA names the instruction set in use: generic, avx2, avx512 or neon.
-func ISA() string { return "generic" }
+import (
+	"fmt"
+	"os"
+	"strings"
+)
 
-// Select reports whether the instruction set that COHORT_ISA asks for is in
-// use.
-func Select() error { return nil }
+// path is an instruction set that kernels can run on.
+type path int
+
+const (
+	generic path = iota
+	avx2
+	avx512
+	neon
+)
+
+var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", neon: "neon"}
+
+func (p path) String() string { return pathNames[p] }
+
+// current is the path in use, and selectErr why it is not the one asked for.
+// Both are set once, before main; tests alone change current.
+var current, selectErr = choose(os.Getenv("COHORT_ISA"))
+
+// choose returns the best path of this CPU, or the named one.
+func choose(name string) (path, error) {
+	supported := supportedPaths()
+	best := supported[len(supported)-1]
+	if name == "" {
+		return best, nil
+	}
+	names := make([]string, len(supported))
+	for i, p := range supported {
+		if p.String() == name {
+			return p, nil
+		}
+		names[i] = p.String()
+	}
+	return best, fmt.Errorf("COHORT_ISA=%s: this CPU and build support %s: choose one of them or unset it", name, strings.Join(names, ", "))
+}
+
+// ISA names the instruction set in use: generic, avx2, avx512 or neon.
+func ISA() string { return current.String() }
+
+// Supported names the instruction sets that this CPU and build support, the
+// best last.
+func Supported() []string {
+	var names []string
+	for _, p := range supportedPaths() {
+		names = append(names, p.String())
+	}
+	return names
+}
+
+// Select reports an error when the environment variable COHORT_ISA asks for an
+// instruction set that this CPU or build lacks. The kernels then run on the
+// best one there is; a program should refuse to start instead.
+func Select() error { return selectErr }
+
+// KernelPath says on which instruction set a kernel runs.
+type KernelPath struct{ Kernel, Path string }
+
+// Paths lists the exported kernels and the instruction set each of them runs
+// on. A kernel whose work is a few operations per element of memory traffic has
+// no assembly form on some instruction sets; it is listed as generic there.
+func Paths() []KernelPath {
+	list := make([]KernelPath, len(kernelTable))
+	for i, k := range kernelTable {
+		p := generic
+		for _, q := range k.paths {
+			if q == current {
+				p = q
+			}
+		}
+		list[i] = KernelPath{k.name, p.String()}
+	}
+	return list
+}
+
+// kernelTable names every exported kernel and its assembly paths.
+var kernelTable = []struct {
+	name  string
+	paths []path
+}{
+	{"Pack", nil},
+	{"Assign", []path{avx2, avx512}},
+	{"AssignRadius", []path{avx2, avx512}},
+	{"Assign2", []path{avx2, avx512}},
+	{"Distances", nil},
+	{"AssignAccumulate", []path{avx2, avx512}},
+	{"Accumulate", nil},
+	{"AccumulateRelative", nil},
+	{"AccumulateWeighted", nil},
+	{"CostRows", nil},
+	{"MinHash", []path{avx2, avx512}},
+	{"AddUint64", nil},
+	{"SubUint64", nil},
+	{"AddUint32", nil},
+	{"SubUint32", nil},
+	{"ToFixed64", nil},
+	{"ToFixed64Nearest", nil},
+	{"FromFixed64", nil},
+	{"ToFixed32", nil},
+	{"ToFixed32Nearest", nil},
+	{"FromFixed32", nil},
+}

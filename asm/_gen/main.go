@@ -1,0 +1,41 @@
+// Command _gen writes the amd64 assembly of the package asm with avo: one file
+// of kernels per run, chosen by -kernels. The go:generate lines of the package
+// asm list all runs.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"sort"
+
+	. "github.com/mmcloughlin/avo/build"
+)
+
+// files maps a name to the function that emits its kernels.
+var files = map[string]func(){
+	"assign_avx512":  func() { assignFile(avx512) },
+	"assign_avx2":    func() { assignFile(avx2) },
+	"dot_avx512":     func() { dotFile(avx512) },
+	"dot_avx2":       func() { dotFile(avx2) },
+	"minhash_avx512": minHashAVX512,
+	"minhash_avx2":   minHashAVX2,
+}
+
+func main() {
+	kernels := flag.String("kernels", "", "kernels to emit")
+	flag.Parse()
+	emit, ok := files[*kernels]
+	if !ok {
+		names := make([]string, 0, len(files))
+		for name := range files {
+			names = append(names, name)
+		}
+		sort.Strings(names)
+		fmt.Fprintf(os.Stderr, "_gen: -kernels is %q, must be one of %q\n", *kernels, names)
+		os.Exit(2)
+	}
+	ConstraintExpr("amd64,!purego")
+	emit()
+	Generate()
+}

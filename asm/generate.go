@@ -1,0 +1,8 @@
+package asm
+
+//go:generate go -C _gen run . -kernels assign_avx512 -out ../assign_avx512_amd64.s -stubs ../assign_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels assign_avx2 -out ../assign_avx2_amd64.s -stubs ../assign_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels minhash_avx512 -out ../minhash_avx512_amd64.s -stubs ../minhash_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels minhash_avx2 -out ../minhash_avx2_amd64.s -stubs ../minhash_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels dot_avx512 -out ../dot_avx512_amd64.s -stubs ../dot_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels dot_avx2 -out ../dot_avx2_amd64.s -stubs ../dot_avx2_amd64.go -pkg asm

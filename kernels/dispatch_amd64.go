@@ -1,0 +1,237 @@
+//go:build amd64 && !purego
+
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/cohort-engine/cohort/asm"
+)
+
+// supportedPaths lists the paths whose every instruction this CPU has.
+func supportedPaths() []path {
+	paths := []path{generic}
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.AESNI, cpuid.POPCNT) {
+		paths = append(paths, avx2)
+		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.VAES) {
+			paths = append(paths, avx512)
+		}
+	}
+	return paths
+}
+
+// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
+func maxTileWidth() int {
+	if current == avx512 {
+		return 12
+	}
+	return 6
+}
+
+// assignSub assigns whole panels of fewer than exactDims dimensions.
+func assignSub(x *float32, panels int, c *Centroids, labels *uint16, dist, second *float32) {
+	r := &c.rows[0]
+	switch {
+	case current == avx512 && second != nil:
+		switch c.D {
+		case 1:
+			asm.AssignSecond1AVX512(x, panels, r, c.K, labels, dist, second)
+		case 2:
+			asm.AssignSecond2AVX512(x, panels, r, c.K, labels, dist, second)
+		case 3:
+			asm.AssignSecond3AVX512(x, panels, r, c.K, labels, dist, second)
+		case 4:
+			asm.AssignSecond4AVX512(x, panels, r, c.K, labels, dist, second)
+		case 5:
+			asm.AssignSecond5AVX512(x, panels, r, c.K, labels, dist, second)
+		case 6:
+			asm.AssignSecond6AVX512(x, panels, r, c.K, labels, dist, second)
+		case 7:
+			asm.AssignSecond7AVX512(x, panels, r, c.K, labels, dist, second)
+		case 8:
+			asm.AssignSecond8AVX512(x, panels, r, c.K, labels, dist, second)
+		case 9:
+			asm.AssignSecond9AVX512(x, panels, r, c.K, labels, dist, second)
+		case 10:
+			asm.AssignSecond10AVX512(x, panels, r, c.K, labels, dist, second)
+		case 11:
+			asm.AssignSecond11AVX512(x, panels, r, c.K, labels, dist, second)
+		case 12:
+			asm.AssignSecond12AVX512(x, panels, r, c.K, labels, dist, second)
+		case 13:
+			asm.AssignSecond13AVX512(x, panels, r, c.K, labels, dist, second)
+		case 14:
+			asm.AssignSecond14AVX512(x, panels, r, c.K, labels, dist, second)
+		case 15:
+			asm.AssignSecond15AVX512(x, panels, r, c.K, labels, dist, second)
+		}
+	case current == avx512 && second == nil:
+		switch c.D {
+		case 1:
+			asm.AssignSub1AVX512(x, panels, r, c.K, labels, dist)
+		case 2:
+			asm.AssignSub2AVX512(x, panels, r, c.K, labels, dist)
+		case 3:
+			asm.AssignSub3AVX512(x, panels, r, c.K, labels, dist)
+		case 4:
+			asm.AssignSub4AVX512(x, panels, r, c.K, labels, dist)
+		case 5:
+			asm.AssignSub5AVX512(x, panels, r, c.K, labels, dist)
+		case 6:
+			asm.AssignSub6AVX512(x, panels, r, c.K, labels, dist)
+		case 7:
+			asm.AssignSub7AVX512(x, panels, r, c.K, labels, dist)
+		case 8:
+			asm.AssignSub8AVX512(x, panels, r, c.K, labels, dist)
+		case 9:
+			asm.AssignSub9AVX512(x, panels, r, c.K, labels, dist)
+		case 10:
+			asm.AssignSub10AVX512(x, panels, r, c.K, labels, dist)
+		case 11:
+			asm.AssignSub11AVX512(x, panels, r, c.K, labels, dist)
+		case 12:
+			asm.AssignSub12AVX512(x, panels, r, c.K, labels, dist)
+		case 13:
+			asm.AssignSub13AVX512(x, panels, r, c.K, labels, dist)
+		case 14:
+			asm.AssignSub14AVX512(x, panels, r, c.K, labels, dist)
+		case 15:
+			asm.AssignSub15AVX512(x, panels, r, c.K, labels, dist)
+		}
+	case current == avx2 && second != nil:
+		switch c.D {
+		case 1:
+			asm.AssignSecond1AVX2(x, panels, r, c.K, labels, dist, second)
+		case 2:
+			asm.AssignSecond2AVX2(x, panels, r, c.K, labels, dist, second)
+		case 3:
+			asm.AssignSecond3AVX2(x, panels, r, c.K, labels, dist, second)
+		case 4:
+			asm.AssignSecond4AVX2(x, panels, r, c.K, labels, dist, second)
+		case 5:
+			asm.AssignSecond5AVX2(x, panels, r, c.K, labels, dist, second)
+		case 6:
+			asm.AssignSecond6AVX2(x, panels, r, c.K, labels, dist, second)
+		case 7:
+			asm.AssignSecond7AVX2(x, panels, r, c.K, labels, dist, second)
+		case 8:
+			asm.AssignSecond8AVX2(x, panels, r, c.K, labels, dist, second)
+		case 9:
+			asm.AssignSecond9AVX2(x, panels, r, c.K, labels, dist, second)
+		case 10:
+			asm.AssignSecond10AVX2(x, panels, r, c.K, labels, dist, second)
+		case 11:
+			asm.AssignSecond11AVX2(x, panels, r, c.K, labels, dist, second)
+		case 12:
+			asm.AssignSecond12AVX2(x, panels, r, c.K, labels, dist, second)
+		case 13:
+			asm.AssignSecond13AVX2(x, panels, r, c.K, labels, dist, second)
+		case 14:
+			asm.AssignSecond14AVX2(x, panels, r, c.K, labels, dist, second)
+		case 15:
+			asm.AssignSecond15AVX2(x, panels, r, c.K, labels, dist, second)
+		}
+	case current == avx2 && second == nil:
+		switch c.D {
+		case 1:
+			asm.AssignSub1AVX2(x, panels, r, c.K, labels, dist)
+		case 2:
+			asm.AssignSub2AVX2(x, panels, r, c.K, labels, dist)
+		case 3:
+			asm.AssignSub3AVX2(x, panels, r, c.K, labels, dist)
+		case 4:
+			asm.AssignSub4AVX2(x, panels, r, c.K, labels, dist)
+		case 5:
+			asm.AssignSub5AVX2(x, panels, r, c.K, labels, dist)
+		case 6:
+			asm.AssignSub6AVX2(x, panels, r, c.K, labels, dist)
+		case 7:
+			asm.AssignSub7AVX2(x, panels, r, c.K, labels, dist)
+		case 8:
+			asm.AssignSub8AVX2(x, panels, r, c.K, labels, dist)
+		case 9:
+			asm.AssignSub9AVX2(x, panels, r, c.K, labels, dist)
+		case 10:
+			asm.AssignSub10AVX2(x, panels, r, c.K, labels, dist)
+		case 11:
+			asm.AssignSub11AVX2(x, panels, r, c.K, labels, dist)
+		case 12:
+			asm.AssignSub12AVX2(x, panels, r, c.K, labels, dist)
+		case 13:
+			asm.AssignSub13AVX2(x, panels, r, c.K, labels, dist)
+		case 14:
+			asm.AssignSub14AVX2(x, panels, r, c.K, labels, dist)
+		case 15:
+			asm.AssignSub15AVX2(x, panels, r, c.K, labels, dist)
+		}
+	}
+}
+
+// assignDot writes labels and scores of whole panels.
+func assignDot(x *float32, panels int, c *Centroids, labels *uint16, score, second *float32) {
+	t, h, wide, narrow := &c.tiles[0], &c.half[0], c.wideTiles, c.tileCount-c.wideTiles
+	if current == avx512 {
+		switch c.tileWidth {
+		case 1:
+			asm.AssignDot1AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 2:
+			asm.AssignDot2AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 3:
+			asm.AssignDot3AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 4:
+			asm.AssignDot4AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 5:
+			asm.AssignDot5AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 6:
+			asm.AssignDot6AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 7:
+			asm.AssignDot7AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 8:
+			asm.AssignDot8AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 9:
+			asm.AssignDot9AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 10:
+			asm.AssignDot10AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 11:
+			asm.AssignDot11AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		case 12:
+			asm.AssignDot12AVX512(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+		}
+		return
+	}
+	switch c.tileWidth {
+	case 1:
+		asm.AssignDot1AVX2(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 2:
+		asm.AssignDot2AVX2(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 3:
+		asm.AssignDot3AVX2(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 4:
+		asm.AssignDot4AVX2(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 5:
+		asm.AssignDot5AVX2(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 6:
+		asm.AssignDot6AVX2(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	default:
+		panic(fmt.Sprintf("kernels: centroids in tiles of %d were made for another instruction set", c.tileWidth))
+	}
+}
+
+// finishDot turns scores into distances.
+func finishDot(x *float32, panels, d int, dist, second *float32) {
+	if current == avx512 {
+		asm.FinishDotAVX512(x, panels, d, dist, second)
+	} else {
+		asm.FinishDotAVX2(x, panels, d, dist, second)
+	}
+}
+
+func minHashBlocks(key, blocks *[16]byte, n int, least *[2]uint64) {
+	if current == avx512 {
+		asm.MinHashAVX512(key, blocks, n, least)
+	} else {
+		asm.MinHashAVX2(key, blocks, n, least)
+	}
+}

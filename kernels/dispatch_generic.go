@@ -1,0 +1,16 @@
+//go:build purego || !amd64
+
+package kernels
+
+func supportedPaths() []path { return []path{generic} }
+
+// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
+func maxTileWidth() int { return 12 }
+
+func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
+	assignPortable(p, c, labels, dist, second)
+}
+
+func minHash(keys, digests [][16]byte, offsets []int, dst []uint64) {
+	minHashPortable(keys, digests, offsets, dst)
+}

@@ -1,0 +1,151 @@
+package kernels
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// withPath runs a test body on every path of this CPU but the portable one.
+func withPaths(t *testing.T, body func(t *testing.T)) {
+	for _, p := range supportedPaths()[1:] {
+		t.Run(p.String(), func(t *testing.T) {
+			defer forcePath(p)()
+			body(t)
+		})
+	}
+}
+
+// forcePath makes p the current path and returns the function that restores the
+// previous one.
+func forcePath(p path) func() {
+	previous := current
+	current = p
+	return func() { current = previous }
+}
+
+var (
+	equalityDims = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 23, 24, 25, 31, 32, 33, 784}
+	equalityKs   = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 23, 24, 25, 31, 32, 33, 36, 37, 48, 49, 63, 64, 65, 100, 127, 128, 129, 130}
+	equalityNs   = []int{1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 80, 95, 112, 127, 128, 129, 145}
+)
+
+// shapes calls body with all dims and ks and, for large ones, a part of the ns.
+func shapes(body func(n, d, k int)) {
+	for i, d := range equalityDims {
+		for j, k := range equalityKs {
+			if d*k > 20000 {
+				continue
+			}
+			for l, n := range equalityNs {
+				if d*k*n <= 4000 || (i+j+l)%8 == 0 && d*k*n <= 400000 {
+					body(n, d, k)
+				}
+			}
+		}
+	}
+	body(129, 784, 10)
+	body(33, 784, 130)
+	body(70, 100, 64)
+}
+
+// hardRows draws points that favour ties and extremes: few grid values, copies
+// of earlier points, subnormal numbers, corners of the cube.
+func hardRows(rng *rand.Rand, n, d int) []float32 {
+	rows := make([]float32, n*d)
+	mode := rng.IntN(5)
+	for i := range n {
+		row := rows[i*d : i*d+d]
+		if i > 0 && rng.IntN(4) == 0 {
+			copy(row, rows[rng.IntN(i)*d:])
+			continue
+		}
+		for j := range row {
+			switch mode {
+			case 0:
+				row[j] = gridValue(rng, 22)
+			case 1:
+				row[j] = float32(rng.IntN(3) - 1)
+			case 2:
+				row[j] = math.Float32frombits(rng.Uint32N(1<<24) | rng.Uint32()&(1<<31))
+			case 3:
+				row[j] = gridValue(rng, 2)
+			default:
+				row[j] = gridValue(rng, 16)
+			}
+		}
+	}
+	return rows
+}
+
+func sameBits(a, b []float32) bool {
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func TestAssignEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(1, 7))
+		shapes(func(n, d, k int) {
+			p := packed(hardRows(rng, n, d), n, d)
+			c := NewCentroids(k, d)
+			c.Set(hardRows(rng, k, d))
+			l0, d0, s0 := make([]uint16, n), make([]float32, n), make([]float32, n)
+			assignPortable(p, c, l0, d0, s0)
+			l1, d1, s1 := make([]uint16, n), make([]float32, n), make([]float32, n)
+			Assign2(*p, c, l1, d1, s1)
+			if !slices.Equal(l0, l1) || !sameBits(d0, d1) || !sameBits(s0, s1) {
+				t.Fatalf("Assign2 n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", n, d, k, l0, l1, d0, d1, s0, s1)
+			}
+			clear(l1)
+			clear(d1)
+			Assign(*p, c, l1, d1)
+			if !slices.Equal(l0, l1) || !sameBits(d0, d1) {
+				t.Fatalf("Assign n=%d d=%d k=%d:\n%v\n%v\n%v\n%v", n, d, k, l0, l1, d0, d1)
+			}
+			clear(l1)
+			Assign(*p, c, l1, nil)
+			if !slices.Equal(l0, l1) {
+				t.Fatalf("Assign without distances n=%d d=%d k=%d:\n%v\n%v", n, d, k, l0, l1)
+			}
+			r2 := d0[rng.IntN(n)]
+			cutPortable(l0, d0, r2, uint16(k))
+			AssignRadius(*p, c, r2, l1, nil)
+			if !slices.Equal(l0, l1) {
+				t.Fatalf("AssignRadius n=%d d=%d k=%d:\n%v\n%v", n, d, k, l0, l1)
+			}
+		})
+	})
+}
+
+func TestMinHashEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(2, 7))
+		for n := 0; n < 150; n++ {
+			keys, digests := randomBlocks(rng, 1+n%3), randomBlocks(rng, n)
+			cuts := []int{0, rng.IntN(n + 1), rng.IntN(n + 1), n}
+			slices.Sort(cuts)
+			want, got := make([]uint64, 2*len(keys)*3), make([]uint64, 2*len(keys)*3)
+			minHashPortable(keys, digests, cuts, want)
+			MinHash(keys, digests, cuts, got)
+			if !slices.Equal(got, want) {
+				t.Fatalf("n=%d offsets %v:\n%x\n%x", n, cuts, got, want)
+			}
+		}
+	})
+}
+
+func randomBlocks(rng *rand.Rand, n int) [][16]byte {
+	blocks := make([][16]byte, n)
+	for i := range blocks {
+		for j := range blocks[i] {
+			blocks[i][j] = byte(rng.Uint32())
+		}
+	}
+	return blocks
+}
