@@ -1,0 +1,157 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+)
+
+// Agreement compares a clustering with the true classes. All but ARI lie in
+// [0, 1]; 1 is perfect.
+type Agreement struct {
+	// ARI is the adjusted Rand index (Hubert and Arabie 1985): pairs of points
+	// on which both agree, 0 for chance.
+	ARI float64
+	// NMI is the mutual information divided by the arithmetic mean of the two
+	// entropies.
+	NMI float64
+	// FMI is the Fowlkes-Mallows index: the geometric mean of pairwise precision
+	// and recall.
+	FMI float64
+	// VMeasure is the harmonic mean of homogeneity and completeness (Rosenberg
+	// and Hirschberg 2007).
+	VMeasure float64
+	// Accuracy is the share of points whose cluster is matched with their class,
+	// under the one-to-one matching that makes it largest.
+	Accuracy float64
+}
+
+// Compare returns the agreement of two labellings of the same points. Labels
+// are names: any integers.
+func Compare(truth, predicted []int32) (Agreement, error) {
+	if len(truth) != len(predicted) || len(truth) == 0 {
+		return Agreement{}, fmt.Errorf("metrics: compare %d labels with %d", len(predicted), len(truth))
+	}
+	t, classes := dense(truth)
+	p, clusters := dense(predicted)
+	table := make([]int64, classes*clusters)
+	a, b := make([]int64, classes), make([]int64, clusters)
+	for i := range t {
+		table[t[i]*clusters+p[i]]++
+		a[t[i]]++
+		b[p[i]]++
+	}
+	n := float64(len(truth))
+	var out Agreement
+
+	// Pairs that share a cell, a class, a cluster, and all pairs.
+	pairs := func(counts []int64) float64 {
+		sum := 0.0
+		for _, c := range counts {
+			sum += float64(c) * float64(c-1) / 2
+		}
+		return sum
+	}
+	both, inClass, inCluster, all := pairs(table), pairs(a), pairs(b), n*(n-1)/2
+	expected := 0.0
+	if all > 0 {
+		expected = inClass / all * inCluster
+	}
+	if ceiling := (inClass + inCluster) / 2; ceiling == expected {
+		out.ARI = 1 // both are one cluster, or both are singletons
+	} else {
+		out.ARI = (both - expected) / (ceiling - expected)
+	}
+	if both > 0 {
+		out.FMI = math.Sqrt(both/inClass) * math.Sqrt(both/inCluster)
+	}
+
+	entropy := func(counts []int64) float64 {
+		sum := 0.0
+		for _, c := range counts {
+			if c > 0 {
+				sum -= float64(float64(c) / n * log(float64(c)/n))
+			}
+		}
+		return sum
+	}
+	ha, hb := entropy(a), entropy(b)
+	mutual := 0.0
+	for i := range a {
+		for j := range b {
+			if c := float64(table[i*clusters+j]); c > 0 {
+				mutual += float64(c / n * log(c/float64(a[i])*(n/float64(b[j]))))
+			}
+		}
+	}
+	mutual = max(mutual, 0)
+	out.NMI = 1
+	if ha+hb > 0 {
+		out.NMI = min(mutual/((ha+hb)/2), 1)
+	}
+	homogeneity, completeness := 1.0, 1.0
+	if ha > 0 {
+		homogeneity = min(mutual/ha, 1)
+	}
+	if hb > 0 {
+		completeness = min(mutual/hb, 1)
+	}
+	if homogeneity+completeness > 0 {
+		out.VMeasure = 2 * homogeneity * completeness / (homogeneity + completeness)
+	}
+
+	matched := int64(0)
+	for i, j := range match(table, classes, clusters) {
+		if j >= 0 {
+			matched += table[i*clusters+j]
+		}
+	}
+	out.Accuracy = float64(matched) / n
+	return out, nil
+}
+
+// dense renumbers labels 0, 1, ... in the order of their first appearance.
+func dense(labels []int32) ([]int, int) {
+	number := make(map[int32]int)
+	out := make([]int, len(labels))
+	for i, l := range labels {
+		id, ok := number[l]
+		if !ok {
+			id = len(number)
+			number[l] = id
+		}
+		out[i] = id
+	}
+	return out, len(number)
+}
+
+// log is the natural logarithm for x > 0 by the method of FreeBSD's e_log.c
+// (Sun Microsystems 1993), with every product rounded before it is added:
+// math.Log differs in the last bit between architectures.
+func log(x float64) float64 {
+	const (
+		ln2Hi = 6.93147180369123816490e-01
+		ln2Lo = 1.90821492927058770002e-10
+		l1    = 6.666666666666735130e-01
+		l2    = 3.999999999940941908e-01
+		l3    = 2.857142874366239149e-01
+		l4    = 2.222219843214978396e-01
+		l5    = 1.818357216161805012e-01
+		l6    = 1.531383769920937332e-01
+		l7    = 1.479819860511658591e-01
+	)
+	f1, ki := math.Frexp(x)
+	if f1 < math.Sqrt2/2 {
+		f1 *= 2
+		ki--
+	}
+	f := f1 - 1
+	k := float64(ki)
+	s := f / (2 + f)
+	s2 := float64(s * s)
+	s4 := float64(s2 * s2)
+	t1 := float64(s2 * (l1 + float64(s4*(l3+float64(s4*(l5+float64(s4*l7)))))))
+	t2 := float64(s4 * (l2 + float64(s4*(l4+float64(s4*l6)))))
+	r := t1 + t2
+	half := float64(0.5 * f * f)
+	return float64(k*ln2Hi) - ((half - (float64(s*(half+r)) + float64(k*ln2Lo))) - f)
+}

@@ -1,0 +1,245 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// serial runs regions on the calling goroutine.
+type serial struct{}
+
+func (serial) Workers() int { return 1 }
+func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error {
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fn(0, i)
+	}
+	return nil
+}
+
+func panels(d int, rows ...float32) *kernels.Panels {
+	p := kernels.NewPanels(len(rows)/d, d)
+	kernels.Pack(p, rows)
+	return p
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-12*max(1, math.Abs(want)) && !(math.IsNaN(got) && math.IsNaN(want)) {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+// TestByHand checks every measure on points whose values are easily worked out:
+// two clusters on a line, {0, 1} and {4, 6}, one point unassigned, one cluster
+// empty.
+func TestByHand(t *testing.T) {
+	c := &Clustering{Points: panels(1, 0, 1, 4, 6, 100), Labels: []uint16{0, 0, 2, 2, 3}, Centroids: []float64{0.5, 50, 5}, K: 3}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "WCSS", c.WCSS(), 0.25+0.25+1+1)
+	near(t, "NICV", c.NICV(), 2.5/4)
+	near(t, "BCSS", c.BCSS(), 2*2.25*2.25+2*2.25*2.25) // the mean is 2.75
+	near(t, "Davies-Bouldin", c.DaviesBouldin(), (0.5+1)/4.5)
+	if c.EmptyClusters() != 1 || !slices.Equal(c.Sizes(), []int{2, 0, 2}) {
+		t.Errorf("%d empty clusters, sizes %v", c.EmptyClusters(), c.Sizes())
+	}
+	p, err := c.Pairwise(context.Background(), serial{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "Dunn", p.Dunn, 3.0/2)
+	near(t, "silhouette", p.Silhouette, ((5-1)/5.0+(4-1)/4.0+(3.5-2)/3.5+(5.5-2)/5.5)/4)
+	if p.Sample != 4 {
+		t.Errorf("compared %d points, want 4", p.Sample)
+	}
+}
+
+func TestDegenerateClusterings(t *testing.T) {
+	one := &Clustering{Points: panels(1, 0, 1, 4), Labels: []uint16{0, 0, 0}, Centroids: []float64{1, 2}, K: 2}
+	p, err := one.Pairwise(context.Background(), serial{}, 1)
+	if err != nil || !math.IsNaN(p.Silhouette) || !math.IsNaN(p.Dunn) || !math.IsNaN(one.DaviesBouldin()) {
+		t.Errorf("one cluster: %+v, %v, error %v", p, one.DaviesBouldin(), err)
+	}
+	same := &Clustering{Points: panels(1, 0, 1), Labels: []uint16{0, 1}, Centroids: []float64{3, 3}, K: 2}
+	if v := same.DaviesBouldin(); !math.IsInf(v, 1) {
+		t.Errorf("one centroid twice: Davies-Bouldin is %v", v)
+	}
+	if p, err := same.Pairwise(context.Background(), serial{}, 1); err != nil || p.Silhouette != 0 {
+		t.Errorf("points alone in their clusters: %+v, error %v", p, err)
+	}
+	for _, bad := range []*Clustering{
+		{Points: panels(1, 0), Labels: []uint16{0, 1}, Centroids: []float64{3}, K: 1},
+		{Points: panels(1, 0), Labels: []uint16{0}, Centroids: []float64{3}, K: 2},
+		{Points: panels(1, 0), Labels: []uint16{2}, Centroids: []float64{3}, K: 1},
+	} {
+		if bad.Validate() == nil {
+			t.Errorf("%+v is valid", bad)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := same.Pairwise(ctx, serial{}, 1); err != context.Canceled {
+		t.Errorf("cancelled: error is %v", err)
+	}
+}
+
+// TestSampleIsCloseToExact compares a sampled silhouette with that of a part
+// that is small enough to be exact. The seeds are fixed: nothing is random.
+func TestSampleIsCloseToExact(t *testing.T) {
+	const n = ExactPoints + 5000
+	rows := make([]float32, n)
+	labels := make([]uint16, n)
+	for i := range rows {
+		labels[i] = uint16(i % 2)
+		rows[i] = float32(i%2) + float32(i/2%100)/400
+	}
+	big := &Clustering{Points: panels(1, rows...), Labels: labels, Centroids: []float64{0, 1}, K: 2}
+	small := &Clustering{Points: panels(1, rows[:4000]...), Labels: labels[:4000], Centroids: []float64{0, 1}, K: 2}
+	a, err := big.Pairwise(context.Background(), serial{}, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := small.Pairwise(context.Background(), serial{}, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Sample != ExactPoints || b.Sample != 4000 || math.Abs(a.Silhouette-b.Silhouette) > 0.005 {
+		t.Errorf("sampled %+v, exact %+v", a, b)
+	}
+}
+
+// TestKnownAgreements checks values published in scikit-learn's documentation
+// of the same scores, and others worked out by hand.
+func TestKnownAgreements(t *testing.T) {
+	for _, c := range []struct {
+		truth, predicted []int32
+		want             Agreement
+	}{
+		{[]int32{0, 0, 1, 1}, []int32{7, 7, -3, -3}, Agreement{1, 1, 1, 1, 1}},
+		{[]int32{0, 0, 1, 2}, []int32{0, 0, 1, 1}, Agreement{4.0 / 7, 0.8, math.Sqrt(0.5), 0.8, 0.75}},
+		{[]int32{0, 0, 1, 1}, []int32{0, 1, 0, 1}, Agreement{-0.5, 0, 0, 0, 0.5}},
+		{[]int32{0, 0, 0, 0}, []int32{0, 1, 2, 3}, Agreement{0, 0, 0, 0, 0.25}},
+		{[]int32{0, 0, 0, 0}, []int32{1, 1, 1, 1}, Agreement{1, 1, 1, 1, 1}},
+		{[]int32{0, 0, 1, 1}, []int32{0, 0, 1, 2}, Agreement{4.0 / 7, 0.8, math.Sqrt(0.5), 0.8, 0.75}},
+		{[]int32{5}, []int32{6}, Agreement{1, 1, 0, 1, 1}},
+	} {
+		got, err := Compare(c.truth, c.predicted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprint(c.truth, c.predicted, " ")
+		near(t, name+"ARI", got.ARI, c.want.ARI)
+		near(t, name+"NMI", got.NMI, c.want.NMI)
+		near(t, name+"FMI", got.FMI, c.want.FMI)
+		near(t, name+"V", got.VMeasure, c.want.VMeasure)
+		near(t, name+"accuracy", got.Accuracy, c.want.Accuracy)
+	}
+	if _, err := Compare([]int32{1}, nil); err == nil {
+		t.Error("labellings of different lengths are compared")
+	}
+	if _, err := Compare(nil, nil); err == nil {
+		t.Error("empty labellings are compared")
+	}
+}
+
+// TestAgreementDoesNotDependOnNames renames and swaps the labellings.
+func TestAgreementDoesNotDependOnNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "n")
+		label := rapid.SliceOfN(rapid.Int32Range(0, 4), n, n)
+		a, b := label.Draw(t, "a"), label.Draw(t, "b")
+		got, err := Compare(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		renamed := slices.Clone(b)
+		for i := range renamed {
+			renamed[i] = 100 - 3*renamed[i]
+		}
+		again, _ := Compare(a, renamed)
+		back, _ := Compare(b, a)
+		for _, pair := range [][2]float64{{got.ARI, again.ARI}, {got.NMI, again.NMI}, {got.FMI, again.FMI}, {got.VMeasure, again.VMeasure}, {got.Accuracy, again.Accuracy},
+			{got.ARI, back.ARI}, {got.NMI, back.NMI}, {got.FMI, back.FMI}, {got.VMeasure, back.VMeasure}, {got.Accuracy, back.Accuracy}} {
+			if math.Abs(pair[0]-pair[1]) > 1e-12 {
+				t.Fatalf("%+v, renamed %+v, swapped %+v", got, again, back)
+			}
+		}
+		if got.ARI > 1+1e-12 || got.NMI < 0 || got.NMI > 1 || got.Accuracy <= 0 || got.Accuracy > 1 {
+			t.Fatalf("out of range: %+v", got)
+		}
+	})
+}
+
+// TestMatchIsOptimal compares with all permutations.
+func TestMatchIsOptimal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, columns := rapid.IntRange(1, 5).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "columns")
+		table := rapid.SliceOfN(rapid.Int64Range(0, 9), rows*columns, rows*columns).Draw(t, "table")
+		got, used := int64(0), make(map[int]bool)
+		for i, j := range match(table, rows, columns) {
+			if j < 0 {
+				continue
+			}
+			if used[j] {
+				t.Fatalf("column %d is matched twice", j)
+			}
+			used[j] = true
+			got += table[i*columns+j]
+		}
+		var best func(row int, taken int) int64
+		best = func(row, taken int) int64 {
+			if row == rows {
+				return 0
+			}
+			most := best(row+1, taken)
+			for j := range columns {
+				if taken>>j&1 == 0 {
+					most = max(most, table[row*columns+j]+best(row+1, taken|1<<j))
+				}
+			}
+			return most
+		}
+		if want := best(0, 0); got != want {
+			t.Fatalf("matched %d, the best is %d", got, want)
+		}
+	})
+}
+
+func TestLog(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float64Range(1e-300, 1e300).Draw(t, "x")
+		if got, want := log(x), math.Log(x); math.Abs(got-want) > 2e-16*max(math.Abs(want), 1e-3) {
+			t.Fatalf("log(%v) = %v, want %v", x, got, want)
+		}
+	})
+	if log(1) != 0 {
+		t.Error("log(1) is not 0")
+	}
+}
+
+func BenchmarkPairwise(b *testing.B) {
+	const n = 5000
+	rows := make([]float32, 2*n)
+	labels := make([]uint16, n)
+	for i := range labels {
+		rows[2*i], rows[2*i+1] = float32(i%71)/71, float32(i%97)/97
+		labels[i] = uint16(i % 15)
+	}
+	c := &Clustering{Points: panels(2, rows...), Labels: labels, Centroids: make([]float64, 30), K: 15}
+	for b.Loop() {
+		if _, err := c.Pairwise(context.Background(), serial{}, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
