@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/metrics"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -47,6 +48,10 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 	}
 	partials := make([]partial, len(shards))
 	scratch := make([][]uint16, pool.Workers())
+	var predicted []int32
+	if e.Labels != nil {
+		predicted = make([]int32, len(e.Labels))
+	}
 	err := pool.Run(ctx, len(shards), func(worker, index int) {
 		s := shards[index]
 		part := &e.Parts[s.Party]
@@ -61,6 +66,9 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 		for i, j := range labels {
 			r.counts[j]++
 			r.wcss += squaredDistance(view.Point(i, row), centroids[int(j)*d:])
+			if predicted != nil {
+				predicted[part.Rows[s.Lo+i]] = int32(j)
+			}
 		}
 		partials[index] = r
 	})
@@ -81,6 +89,13 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 	}
 	nicv := wcss / float64(n)
 	q := Quality{NICV: &nicv, WCSS: &wcss, EmptyClusters: &empty, Clamped: &e.Clamped}
+	if predicted != nil {
+		a, err := metrics.Compare(e.Labels, predicted)
+		if err != nil {
+			return Quality{}, err
+		}
+		q.ARI, q.NMI, q.FMI, q.VMeasure, q.Accuracy = &a.ARI, &a.NMI, &a.FMI, &a.VMeasure, &a.Accuracy
+	}
 	return q, nil
 }
 

@@ -65,3 +65,39 @@ func TestMeasureAgainstBruteForce(t *testing.T) {
 		t.Error("a wrong number of centroids is accepted")
 	}
 }
+
+func TestMeasureScoresLabels(t *testing.T) {
+	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 3000, D: 2, K: 3, Separation: 20, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm, err := dataset.Normalise(table, b, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := norm.Split(2, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var centroids []float64
+	for _, i := range []int{2500, 500, 1500} { // one record of each class, in another order
+		for _, v := range norm.Points.Point(i, make([]float32, 2)) {
+			centroids = append(centroids, float64(v))
+		}
+	}
+	pool := NewPool(2)
+	defer pool.Close()
+	q, err := Measure(context.Background(), pool, Evaluation{Parts: parts, Labels: table.Labels}, centroids, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]*float64{"ARI": q.ARI, "NMI": q.NMI, "FMI": q.FMI, "V-measure": q.VMeasure, "accuracy": q.Accuracy} {
+		if v == nil || *v < 0.999 || *v > 1+1e-12 {
+			t.Errorf("%s is %v on clusters that are far apart", name, v)
+		}
+	}
+}
