@@ -1,0 +1,304 @@
+// Package flow assigns points to clusters of bounded sizes at the least total
+// squared distance, exactly.
+//
+// The problem is a minimum-cost flow (FastLloyd, Figure 1): every point sends one
+// unit to one of k clusters, cluster j takes between lo_j and hi_j units, and the
+// arc from point x to centroid c costs |x - c|^2, an exact integer in squared
+// grid units. [Solver] never builds the n*k arcs: it works on the k prices of the
+// clusters and on the few points that lie near a boundary between clusters.
+// [Reference] solves the same problem by network simplex on the explicit graph.
+//
+// # Options
+//
+// A radius removes the arcs that are longer than it (FastLloyd, section 7.1).
+// As many points as possible are assigned, and among the assignments of that many
+// points the cheapest is taken: a point stays unassigned only if every point it
+// could push out would have to stay unassigned in its place.
+//
+// Exclusivity E > 1 (Thesis-H, section 4.1.4) lets a point join up to E clusters,
+// the first always, the others only where a minimum demands it.
+//
+// A total problem has a solution for every data set: a point that does not fit
+// stays unassigned, and a cluster that lacks points is filled up to its minimum
+// with fillers (engine/privacy/THEOREMS.md, T1). Both have the same price, a
+// function of public values only: see [Problem.Price].
+//
+// # Ties
+//
+// Assignments of equal total distance are told apart by a keyed hash of (the
+// quantised record, the cluster): costs are compared first by distance and then
+// by hash, word by word, as sums over the assignment. The answer is therefore a
+// function of the set of records, never of their order, except with probability
+// [TieDelta]. Which of several identical records goes where does not matter to
+// anyone; they take their clusters in ascending order.
+//
+// # Certificate
+//
+// [Result.Prices] proves the answer optimal: [Verify] checks in one pass that the
+// sizes are within bounds, that every point is where distance plus price is least,
+// that a price is positive only at a full cluster and negative only at one with no
+// more than its minimum, and that no exchange of equal distance lowers the hashes.
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// ErrInfeasible is wrapped by every error about sizes that no assignment has.
+var ErrInfeasible = errors.New("infeasible sizes")
+
+// ErrProblem is wrapped by every error about a malformed problem.
+var ErrProblem = errors.New("malformed problem")
+
+// Runner spreads independent calls over workers, as engine.Pool does: Run calls
+// fn(worker, index) once for every index in [0, n), 0 <= worker < Workers(), and
+// returns ctx.Err() if ctx ends before every index was started.
+type Runner interface {
+	Workers() int
+	Run(ctx context.Context, n int, fn func(worker, index int)) error
+}
+
+// serial is the Runner that is used in place of nil.
+type serial struct{}
+
+func (serial) Workers() int { return 1 }
+
+func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error {
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fn(0, i)
+	}
+	return ctx.Err()
+}
+
+// Problem is one size-constrained assignment.
+type Problem struct {
+	// Points are n points on the grid of 2^-FractionBits, |x| <= 1.
+	Points kernels.Panels
+	// Centroids are k*d coordinates, row-major, on the same grid, |c| <= 1.
+	Centroids []float32
+	// FractionBits is the number of fraction bits of the grid, 1 to 22.
+	FractionBits int
+	// Lo and Hi are the k minimum and maximum sizes.
+	Lo, Hi []int
+	// Radius, if positive, removes the arcs longer than it, in the units of the
+	// points. 0 means none.
+	Radius float64
+	// Exclusivity is the largest number of clusters of one point; 0 and 1 mean one.
+	Exclusivity int
+	// Key is the public key of the tie hash, a constant of the run.
+	Key [16]byte
+	// Total makes the problem feasible for every data set by fillers and
+	// unassigned points.
+	Total bool
+}
+
+func (p *Problem) k() int { return len(p.Lo) }
+
+func (p *Problem) exclusivity() int { return max(1, p.Exclusivity) }
+
+// mayLeave reports whether points may stay unassigned.
+func (p *Problem) mayLeave() bool { return p.Total || p.Radius > 0 }
+
+// reach returns the largest squared grid distance of an arc.
+func (p *Problem) reach() int64 {
+	all := int64(4*p.Points.D) << (2 * p.FractionBits)
+	if p.Radius <= 0 {
+		return all
+	}
+	r := math.Ldexp(p.Radius, p.FractionBits)
+	if r >= math.Sqrt(float64(all)) {
+		return all
+	}
+	return int64(float64(r * r))
+}
+
+// Price returns the cost, in squared grid units, of a point that stays unassigned
+// and of a filler: (2k+3) times the largest squared distance an arc can have, plus
+// one. Re-assigning points along a path through all clusters saves less, so no
+// point stays unassigned and no filler is used for the sake of distance. It
+// depends on k, d, the grid and the radius, not on records.
+func (p *Problem) Price() int64 { return int64(2*p.k()+3)*p.reach() + 1 }
+
+// Result is an optimal assignment. Its slices are reused when it is passed to
+// another Solve.
+type Result struct {
+	// Labels holds the cluster of each point, k if it is unassigned. With
+	// Exclusivity > 1 it is the nearest of its clusters, by the pair of distance
+	// and tie hash.
+	Labels []uint16
+	// Extra holds the further memberships of points, by ascending point and
+	// cluster; empty unless Exclusivity > 1.
+	Extra []Membership
+	// Sizes holds the number of points in each cluster, extra ones included.
+	Sizes []int
+	// Fillers holds the number of fillers in each cluster, all 0 unless Total.
+	Fillers []int
+	// Unassigned is the number of points labelled k.
+	Unassigned int
+	// Prices is the certificate: k prices in squared grid units.
+	Prices []int64
+	// Distance is the total squared distance of the assigned points to their
+	// centroids in squared grid units.
+	Distance Sum
+	// Stats tells how the solver got there.
+	Stats Stats
+}
+
+// Membership is one more cluster of a point.
+type Membership struct {
+	Point   int32
+	Cluster uint16
+}
+
+// Stats counts the work of one Solve.
+type Stats struct {
+	// Passes is the number of times the costs of all points were computed.
+	Passes int
+	// Samples is the number of subsamples solved for starting prices.
+	Samples int
+	// Free is the number of points near a boundary in the last pass.
+	Free int
+	// Paths is the number of shortest augmenting paths at full size.
+	Paths int
+	// Tied is the number of points whose assignment the tie hash decided.
+	Tied int
+}
+
+// Sum is a sum of squared grid distances, Hi*2^64 + Lo.
+type Sum struct{ Hi, Lo uint64 }
+
+// Add returns s + x for x >= 0.
+func (s Sum) Add(x int64) Sum {
+	lo, carry := bits.Add64(s.Lo, uint64(x), 0)
+	return Sum{s.Hi + carry, lo}
+}
+
+// Plus returns s + t.
+func (s Sum) Plus(t Sum) Sum {
+	lo, carry := bits.Add64(s.Lo, t.Lo, 0)
+	return Sum{s.Hi + t.Hi + carry, lo}
+}
+
+// Float returns the nearest float64 to s, up to one rounding of each word.
+func (s Sum) Float() float64 { return math.Ldexp(float64(s.Hi), 64) + float64(s.Lo) }
+
+// maxPrice bounds prices and path lengths so that sums of four of them and of a
+// cost fit in an int64.
+const maxPrice = 1 << 60
+
+// check refuses malformed and infeasible problems, naming clusters and numbers.
+func (p *Problem) check() error {
+	n, d, k := p.Points.N, p.Points.D, len(p.Lo)
+	malformed := func(format string, a ...any) error {
+		return fmt.Errorf("flow: %w: %s", ErrProblem, fmt.Sprintf(format, a...))
+	}
+	switch {
+	case k < 1 || k > math.MaxUint16:
+		return malformed("%d clusters, want 1 to %d", k, math.MaxUint16)
+	case len(p.Hi) != k:
+		return malformed("%d minimum sizes but %d maximum sizes: give one of each per cluster", k, len(p.Hi))
+	case d < 1:
+		return malformed("points have %d coordinates, want at least 1", d)
+	case len(p.Centroids) != k*d:
+		return malformed("%d centroid coordinates, want k*d = %d*%d", len(p.Centroids), k, d)
+	case p.FractionBits < 1 || p.FractionBits > kernels.MaxFractionBits:
+		return malformed("FractionBits is %d, want 1 to %d", p.FractionBits, kernels.MaxFractionBits)
+	case math.IsNaN(p.Radius) || p.Radius < 0:
+		return malformed("Radius is %v, want a positive number or 0 for none", p.Radius)
+	case p.Exclusivity < 0 || p.Exclusivity > k:
+		return malformed("Exclusivity is %d, want 1 to k = %d", p.Exclusivity, k)
+	case n > math.MaxInt32/4:
+		return malformed("%d points, want at most %d", n, math.MaxInt32/4)
+	}
+	if limit := math.Ldexp(float64(2*k+3)*4*float64(d), 2*p.FractionBits); limit >= maxPrice {
+		return malformed("d=%d, k=%d and %d fraction bits make prices of up to 2^%.0f, want less than 2^60: use fewer fraction bits",
+			d, k, p.FractionBits, math.Ceil(math.Log2(limit)))
+	}
+	for i, c := range p.Centroids {
+		if !(math.Abs(float64(c)) <= 1) {
+			return malformed("centroid %d has coordinate %d = %v, want -1 to 1", i/d, i%d, c)
+		}
+	}
+	return p.checkSizes()
+}
+
+// checkSizes refuses sizes that no assignment has whatever the points are.
+func (p *Problem) checkSizes() error {
+	n, k, e := p.Points.N, len(p.Lo), p.exclusivity()
+	infeasible := func(format string, a ...any) error {
+		return fmt.Errorf("flow: %w: %s", ErrInfeasible, fmt.Sprintf(format, a...))
+	}
+	var sumLo, sumHi int
+	var few []string
+	for j := range k {
+		lo, hi := p.Lo[j], p.Hi[j]
+		if lo < 0 {
+			return infeasible("cluster %d has minimum size %d, want at least 0", j, lo)
+		}
+		if lo > hi {
+			return infeasible("cluster %d has minimum size %d above its maximum size %d", j, lo, hi)
+		}
+		if lo > n {
+			few = append(few, fmt.Sprintf("cluster %d needs %d", j, lo))
+		}
+		sumLo += min(lo, math.MaxInt/k)
+		sumHi += min(hi, math.MaxInt/k)
+	}
+	if p.Total {
+		return nil
+	}
+	switch {
+	case len(few) > 0:
+		return infeasible("%s, but there are only n=%d points: lower the minimum", list(few), n)
+	case sumLo > n*e && e == 1:
+		return infeasible("the minimum sizes of clusters 0 to %d (%s) add up to %d, but there are only n=%d points: lower the minimum", k-1, span(p.Lo), sumLo, n)
+	case sumLo > n*e:
+		return infeasible("the minimum sizes of clusters 0 to %d (%s) add up to %d, but n=%d points with exclusivity %d fill at most %d places: lower the minimum or raise the exclusivity", k-1, span(p.Lo), sumLo, n, e, n*e)
+	case sumHi < n && p.Radius <= 0:
+		return infeasible("the maximum sizes of clusters 0 to %d (%s) add up to %d, but there are n=%d points: raise the maximum or give a radius", k-1, span(p.Hi), sumHi, n)
+	}
+	return nil
+}
+
+// list joins the first few entries.
+func list(s []string) string {
+	const shown = 8
+	if len(s) > shown {
+		return strings.Join(s[:shown], ", ") + fmt.Sprintf(" and %d more", len(s)-shown)
+	}
+	return strings.Join(s, ", ")
+}
+
+// span describes the sizes: one number if they are equal, else the range.
+func span(sizes []int) string {
+	lo, hi := sizes[0], sizes[0]
+	for _, s := range sizes {
+		lo, hi = min(lo, s), max(hi, s)
+	}
+	if lo == hi {
+		return fmt.Sprintf("%d each", lo)
+	}
+	return fmt.Sprintf("%d to %d", lo, hi)
+}
+
+// outOfReach is the error for minimum sizes that the radius makes impossible.
+// reached holds sizes that fall short of the minima by the fewest points.
+func (p *Problem) outOfReach(reached []int) error {
+	var short []string
+	for j, s := range reached {
+		if s < p.Lo[j] {
+			short = append(short, fmt.Sprintf("cluster %d needs %d but can have at most %d", j, p.Lo[j], s))
+		}
+	}
+	return fmt.Errorf("flow: %w: within radius %v %s (largest attainable sizes): widen the radius or lower the minimum", ErrInfeasible, p.Radius, list(short))
+}

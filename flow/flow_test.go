@@ -1,0 +1,283 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// hasty is a tuning that makes tiny instances go through samples, small windows,
+// several passes, shards and blocks.
+var hasty = tuning{sampleRatio: 2, leastSample: 1, allArcs: 0, windowShare: 0.1, shardPoints: 16, blockCosts: 16}
+
+// panels packs points given in grid units.
+func panels(points [][]int, d, fractionBits int) kernels.Panels {
+	p := kernels.NewPanels(len(points), d)
+	kernels.Pack(p, grid(points, fractionBits))
+	return *p
+}
+
+func grid(points [][]int, fractionBits int) []float32 {
+	var rows []float32
+	for _, x := range points {
+		for _, c := range x {
+			rows = append(rows, float32(math.Ldexp(float64(c), -fractionBits)))
+		}
+	}
+	return rows
+}
+
+// drawProblem makes a random instance; few fraction bits make ties frequent.
+func drawProblem(t *rapid.T) *Problem {
+	d := rapid.IntRange(1, 3).Draw(t, "d")
+	f := rapid.SampledFrom([]int{1, 2, 3, 5, 16}).Draw(t, "fractionBits")
+	k := rapid.IntRange(1, 7).Draw(t, "k")
+	n := rapid.IntRange(0, 60).Draw(t, "n")
+	shape := rapid.SampledFrom([]string{"random", "equal points", "duplicates", "k = n", "equal centroids"}).Draw(t, "shape")
+	if shape == "k = n" {
+		n = k
+	}
+	one := 1 << f
+	seed := rapid.Uint64().Draw(t, "seed")
+	rng := rand.New(rand.NewPCG(seed, 1))
+	point := func() []int {
+		x := make([]int, d)
+		for j := range x {
+			x[j] = rng.IntN(2*one+1) - one
+		}
+		return x
+	}
+	points := make([][]int, n)
+	for i := range points {
+		points[i] = point()
+		if i > 0 && (shape == "equal points" || shape == "duplicates" && rng.IntN(2) == 0) {
+			points[i] = points[rng.IntN(i)]
+		}
+	}
+	centroids := make([][]int, k)
+	for j := range centroids {
+		centroids[j] = point()
+		if j > 0 && shape == "equal centroids" && rng.IntN(2) == 0 {
+			centroids[j] = centroids[rng.IntN(j)]
+		}
+	}
+	p := &Problem{Points: panels(points, d, f), Centroids: grid(centroids, f), FractionBits: f,
+		Lo: make([]int, k), Hi: make([]int, k)}
+	if rapid.IntRange(0, 2).Draw(t, "e") == 0 {
+		p.Exclusivity = rapid.IntRange(1, k).Draw(t, "exclusivity")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
+		p.Radius = rapid.Float64Range(0.05, 2).Draw(t, "radius")
+	}
+	p.Total = rapid.IntRange(0, 2).Draw(t, "free") == 0
+	bounds := rapid.SampledFrom([]string{"loose", "tight", "lo = hi", "sum hi = n", "wild"}).Draw(t, "bounds")
+	sizes := make([]int, k) // of some assignment
+	for range n {
+		sizes[rng.IntN(k)]++
+	}
+	for j := range k {
+		p.Lo[j], p.Hi[j] = sizes[j], sizes[j]
+		switch bounds {
+		case "loose":
+			p.Lo[j], p.Hi[j] = rng.IntN(sizes[j]+1), sizes[j]+rng.IntN(n+1)
+		case "tight":
+			p.Lo[j], p.Hi[j] = max(0, sizes[j]-1), sizes[j]+1
+		case "sum hi = n":
+			p.Lo[j] = rng.IntN(sizes[j] + 1)
+		case "wild":
+			p.Lo[j] = rng.IntN(n/k + 2)
+			p.Hi[j] = p.Lo[j] + rng.IntN(n/k+2)
+		}
+	}
+	for range 16 {
+		p.Key[rng.IntN(16)] = byte(rng.Uint32())
+	}
+	return p
+}
+
+// agree checks s against the reference and its certificate.
+func agree(p *Problem, s *Solver) error {
+	ctx := context.Background()
+	want, refErr := Reference(ctx, p)
+	var got Result
+	err := s.Solve(ctx, nil, p, &got)
+	if refErr != nil || err != nil {
+		if !errors.Is(refErr, ErrInfeasible) || !errors.Is(err, ErrInfeasible) {
+			return fmt.Errorf("reference says %v, solver says %v", refErr, err)
+		}
+		return nil
+	}
+	if got.Distance != want.Distance {
+		return fmt.Errorf("distance %v, reference %v", got.Distance, want.Distance)
+	}
+	type answer struct {
+		Labels         []uint16
+		Extra          []Membership
+		Sizes, Fillers []int
+		Unassigned     int
+	}
+	of := func(r *Result) answer {
+		return answer{append([]uint16{}, r.Labels...), append([]Membership{}, r.Extra...), r.Sizes, r.Fillers, r.Unassigned}
+	}
+	if diff := cmp.Diff(of(want), of(&got)); diff != "" {
+		return fmt.Errorf("answers differ (-reference +solver):\n%s", diff)
+	}
+	return Verify(p, &got)
+}
+
+func TestSolveAgreesWithReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		for _, s := range []*Solver{{}, {tuning: &hasty}} {
+			if err := agree(p, s); err != nil {
+				t.Fatal(err)
+			}
+			// Again from the last prices, with moved centroids and other bounds.
+			for j := range p.Centroids {
+				if j%3 == 0 {
+					p.Centroids[j] = -p.Centroids[j]
+				}
+			}
+			slices.Reverse(p.Lo)
+			slices.Reverse(p.Hi)
+			if err := agree(p, s); err != nil {
+				t.Fatalf("warm: %v", err)
+			}
+		}
+	})
+}
+
+func TestReferenceAgreesWithEnumeration(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		if p.Points.N > 6 {
+			p.Points = p.Points.Slice(0, 6)
+			for j := range p.Lo {
+				p.Lo[j] = min(p.Lo[j], 6/len(p.Lo))
+				p.Hi[j] = max(p.Hi[j], 2)
+			}
+		}
+		if p.k() > 4 || p.exclusivity() > 2 {
+			t.Skip("too many assignments")
+		}
+		want, feasible := enumerate(p)
+		got, err := Reference(context.Background(), p)
+		if err != nil {
+			if feasible || !errors.Is(err, ErrInfeasible) {
+				t.Fatalf("feasible %v, reference says %v", feasible, err)
+			}
+			return
+		}
+		if !feasible {
+			t.Fatal("reference solves an infeasible problem")
+		}
+		units := got.Unassigned
+		for _, f := range got.Fillers {
+			units += f
+		}
+		if int64(units) != want.units || got.Distance != (Sum{}).Add(want.distance) {
+			t.Fatalf("reference: %d units, distance %v; enumeration: %+v", units, got.Distance, want)
+		}
+	})
+}
+
+// enumerate tries all assignments and returns the least weight without hashes.
+func enumerate(p *Problem) (best weight, feasible bool) {
+	n, k := p.Points.N, p.k()
+	c := kernels.NewCentroids(k, p.Points.D)
+	c.Set(p.Centroids)
+	costs := make([]int64, n*k)
+	kernels.CostRows(p.Points, 0, n, c, p.FractionBits, costs)
+	sizes := make([]int, k)
+	var try func(i int, w weight)
+	try = func(i int, w weight) {
+		if i == n {
+			for j, size := range sizes {
+				if size > p.Hi[j] {
+					return
+				}
+				if size < p.Lo[j] {
+					if !p.Total {
+						return
+					}
+					w.units += int64(p.Lo[j] - size)
+				}
+			}
+			if !feasible || w.less(best) {
+				best, feasible = w, true
+			}
+			return
+		}
+		if p.mayLeave() {
+			try(i+1, w.plus(weight{units: 1}))
+		}
+		for a := range k {
+			if costs[i*k+a] > p.reach() {
+				continue
+			}
+			sizes[a]++
+			try(i+1, w.plus(weight{distance: costs[i*k+a]}))
+			for b := a + 1; b < k && p.exclusivity() > 1; b++ {
+				if costs[i*k+b] <= p.reach() {
+					sizes[b]++
+					try(i+1, w.plus(weight{distance: costs[i*k+a] + costs[i*k+b]}))
+					sizes[b]--
+				}
+			}
+			sizes[a]--
+		}
+	}
+	try(0, weight{})
+	return best, feasible
+}
+
+func TestErrorsNameClustersAndNumbers(t *testing.T) {
+	points := panels([][]int{{0}, {1}, {2}, {3}}, 1, 4)
+	base := func() *Problem {
+		return &Problem{Points: points, Centroids: grid([][]int{{0}, {3}}, 4), FractionBits: 4, Lo: []int{1, 1}, Hi: []int{3, 3}}
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(*Problem)
+		kind  error
+		words []string
+	}{
+		{"minima above n", func(p *Problem) { p.Lo = []int{3, 2} }, ErrInfeasible, []string{"2 to 3", "add up to 5", "n=4"}},
+		{"maxima below n", func(p *Problem) { p.Hi = []int{1, 2} }, ErrInfeasible, []string{"1 to 2", "add up to 3", "n=4"}},
+		{"lo above hi", func(p *Problem) { p.Lo[1], p.Hi[1] = 3, 2 }, ErrInfeasible, []string{"cluster 1", "3", "2"}},
+		{"negative lo", func(p *Problem) { p.Lo[0] = -1 }, ErrInfeasible, []string{"cluster 0", "-1"}},
+		{"one minimum above n", func(p *Problem) { p.Lo[1], p.Hi[1], p.Exclusivity = 5, 9, 2 }, ErrInfeasible, []string{"cluster 1", "5", "n=4"}},
+		{"radius", func(p *Problem) { p.Radius, p.Lo[1], p.Lo[0] = 1.0/16, 3, 0 }, ErrInfeasible, []string{"radius 0.0625", "cluster 1 needs 3", "at most 2"}},
+		{"unequal lengths", func(p *Problem) { p.Hi = []int{4} }, ErrProblem, []string{"2", "1"}},
+		{"centroids", func(p *Problem) { p.Centroids = p.Centroids[:1] }, ErrProblem, []string{"want k*d = 2*1"}},
+		{"centroid NaN", func(p *Problem) { p.Centroids[1] = float32(math.NaN()) }, ErrProblem, []string{"centroid 1", "NaN"}},
+		{"fraction bits", func(p *Problem) { p.FractionBits = 23 }, ErrProblem, []string{"23", "1 to 22"}},
+		{"exclusivity", func(p *Problem) { p.Exclusivity = 3 }, ErrProblem, []string{"3", "k = 2"}},
+		{"radius NaN", func(p *Problem) { p.Radius = math.NaN() }, ErrProblem, []string{"Radius", "NaN"}},
+	} {
+		p := base()
+		c.spoil(p)
+		_, refErr := Reference(context.Background(), p)
+		for who, err := range map[string]error{"solver": new(Solver).Solve(context.Background(), nil, p, &Result{}), "reference": refErr} {
+			if !errors.Is(err, c.kind) {
+				t.Errorf("%s: %s: %v, want %v", c.name, who, err, c.kind)
+				continue
+			}
+			for _, w := range c.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%s: %s: %q does not say %q", c.name, who, err, w)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,621 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Solver solves a sequence of problems, such as the assignments of successive
+// Lloyd iterations of one client. It keeps its memory and the last prices: a
+// problem of the same shape as the one before starts from them. The answer does
+// not depend on where the solver starts. A Solver must not be used by two
+// goroutines at a time. The zero value is ready to use.
+type Solver struct {
+	// Cold makes every Solve start without the prices of the one before.
+	Cold bool
+
+	prices    []int64 // of the clusters, "unassigned" and "escape" columns
+	warm      bool
+	n, d      int
+	bits      int
+	centroids *kernels.Centroids
+	hash      *tieHash
+	hashKey   [16]byte
+	hashBits  int
+
+	levels  [3]residual // distance, first and second word of the tie hash
+	origin  [3][]int32  // arcs of a level in the level before
+	shards  []shard
+	scratch []scratch // per worker
+	free    []int32   // the points of levels[0]
+
+	sample  kernels.Panels
+	point   []float32
+	lo, hi  []int
+	gaps    []int64
+	best    []int64
+	union   []int32
+	digests map[int32]digest
+	stats   Stats
+	tuning  *tuning // nil: standard
+}
+
+// NewSolver returns a solver without starting prices.
+func NewSolver() *Solver { return &Solver{} }
+
+// tuning is what the speed depends on, and the answer does not.
+type tuning struct {
+	sampleRatio int     // between the sizes of successive subsamples
+	leastSample int     // points per cluster in the smallest subsample
+	allArcs     int     // costs up to which all arcs are candidates
+	windowShare float64 // share of points that the first window makes free
+	shardPoints int     // points of a shard
+	blockCosts  int     // costs in a block of rows, which stays in the L1 cache
+}
+
+var standard = tuning{sampleRatio: 4, leastSample: 8, allArcs: 4096, windowShare: 0.25, shardPoints: 2048, blockCosts: 2048}
+
+func (s *Solver) tune() *tuning {
+	if s.tuning != nil {
+		return s.tuning
+	}
+	return &standard
+}
+
+// shard collects what one run of points contributes to a pass.
+type shard struct {
+	free     []int32 // points with candidate arcs
+	arcs     []arc
+	ends     []int32 // ends[q] is the end of the arcs of free[q]
+	size     []int64 // units of the other points in each column
+	distance Sum
+}
+
+// scratch is the memory of a worker.
+type scratch struct {
+	rows   []int64
+	values []int64
+	order  []int32
+	taken  []int32
+}
+
+// Solve computes the optimal assignment of p. run may be nil for one worker.
+// Errors wrap ErrProblem or ErrInfeasible, name the clusters and the numbers and
+// come before any work, but for minimum sizes that only the radius makes
+// impossible. If ctx ends, Solve returns its error within a shard.
+func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	if run == nil {
+		run = serial{}
+	}
+	s.stats = Stats{}
+	s.prepare(run, p)
+	if err := s.solve(ctx, run, p, res); err != nil {
+		s.warm = false
+		return err
+	}
+	res.Stats = s.stats
+	return nil
+}
+
+func (s *Solver) prepare(run Runner, p *Problem) {
+	k, d := p.k(), p.Points.D
+	if s.centroids == nil || s.centroids.K != k || s.centroids.D != d {
+		s.centroids = kernels.NewCentroids(k, d)
+		s.warm = false
+	}
+	s.centroids.Set(p.Centroids)
+	if s.hash == nil || s.hashKey != p.Key || s.hashBits != p.FractionBits {
+		s.hash, s.hashKey, s.hashBits = newTieHash(p.Key, p.FractionBits), p.Key, p.FractionBits
+	}
+	columns := s.columns(p)
+	if s.Cold || s.n != p.Points.N || s.d != d || s.bits != p.FractionBits || len(s.prices) != columns {
+		s.warm = false
+	}
+	s.n, s.d, s.bits = p.Points.N, d, p.FractionBits
+	if !s.warm {
+		s.prices = slices.Grow(s.prices[:0], columns)[:columns]
+		clear(s.prices)
+	}
+	for len(s.scratch) < run.Workers() {
+		s.scratch = append(s.scratch, scratch{})
+	}
+}
+
+// columns returns the number of columns of p: the clusters, then "unassigned" if
+// points may stay so, then "escape" if a point may have several clusters.
+func (s *Solver) columns(p *Problem) int {
+	columns := p.k()
+	if p.mayLeave() {
+		columns++
+	}
+	if p.exclusivity() > 1 {
+		columns++
+	}
+	return columns
+}
+
+func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, res *Result) error {
+	if !s.warm {
+		if err := s.cold(ctx, run, p); err != nil {
+			return err
+		}
+	}
+	res.Labels = slices.Grow(res.Labels[:0], p.Points.N)[:p.Points.N]
+	r := &s.levels[0]
+	distance, err := s.optimise(ctx, run, p, p.Points, p.Lo, p.Hi, res.Labels, maxRounds)
+	if err != nil {
+		return err
+	}
+	s.warm = true
+	k := p.k()
+	for j := range k {
+		if !p.Total && r.size[j] < int64(p.Lo[j]) {
+			return p.outOfReach(s.sizes(p, res))
+		}
+	}
+	res.Prices = res.Prices[:0]
+	for _, price := range s.prices[:k] {
+		if r.filler > 0 {
+			// Below the price of a filler a cluster is empty, and stays so at it.
+			price = max(price, -r.filler)
+		}
+		res.Prices = append(res.Prices, price)
+	}
+	if err := s.breakTies(ctx, p); err != nil {
+		return err
+	}
+	s.sizes(p, res)
+	s.write(p, res, distance)
+	return nil
+}
+
+// cold finds starting prices: nested problems on stratified subsamples, smallest
+// first, each started with the prices of the one before.
+func (s *Solver) cold(ctx context.Context, run Runner, p *Problem) error {
+	n, k, ratio := p.Points.N, p.k(), s.tune().sampleRatio
+	least := max(1, s.tune().leastSample*k)
+	count := 0
+	for size := n / ratio; size >= least; size /= ratio {
+		count++
+	}
+	s.lo, s.hi = slices.Grow(s.lo[:0], k)[:k], slices.Grow(s.hi[:0], k)[:k]
+	for level := count; level > 0; level-- {
+		size := n
+		for range level {
+			size /= ratio
+		}
+		s.draw(p, size)
+		s.scale(p, size)
+		if _, err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, nil, 2); err != nil {
+			return err
+		}
+		s.stats.Samples++
+	}
+	return nil
+}
+
+// draw fills the sample with one point out of each of size equal runs of points.
+func (s *Solver) draw(p *Problem, size int) {
+	n, d := p.Points.N, p.Points.D
+	blocks := (size + kernels.Lanes - 1) / kernels.Lanes
+	if cap(s.sample.Data) < blocks*d*kernels.Lanes {
+		s.sample = *kernels.NewPanels(size, d)
+	}
+	s.sample.N, s.sample.D = size, d
+	s.sample.Data = s.sample.Data[:blocks*d*kernels.Lanes]
+	state := uint64(0x9e3779b97f4a7c15)
+	for q := range size {
+		lo := q * n / size
+		width := (q+1)*n/size - lo
+		state ^= state << 13
+		state ^= state >> 7
+		state ^= state << 17
+		i := lo + int(state%uint64(width))
+		from := i/kernels.Lanes*d*kernels.Lanes + i%kernels.Lanes
+		to := q/kernels.Lanes*d*kernels.Lanes + q%kernels.Lanes
+		for range d {
+			s.sample.Data[to] = p.Points.Data[from]
+			from += kernels.Lanes
+			to += kernels.Lanes
+		}
+	}
+}
+
+// scale sets the bounds of a sample of the given size.
+func (s *Solver) scale(p *Problem, size int) {
+	n := p.Points.N
+	ratio := float64(size) / float64(n)
+	var sumLo, sumHi int
+	for j := range p.Lo {
+		s.lo[j] = int(math.Ceil(float64(min(p.Lo[j], n)) * ratio))
+		s.hi[j] = int(math.Floor(float64(min(p.Hi[j], n)) * ratio))
+		if s.lo[j] > s.hi[j] {
+			s.lo[j] = s.hi[j]
+		}
+		sumLo += s.lo[j]
+		sumHi += s.hi[j]
+	}
+	if p.Total || p.Radius > 0 {
+		return
+	}
+	for j := 0; sumHi < size; j = (j + 1) % len(s.hi) {
+		if s.hi[j] < p.Hi[j] {
+			s.hi[j]++
+			sumHi++
+		}
+	}
+	for j := 0; sumLo > size*p.exclusivity(); j = (j + 1) % len(s.lo) {
+		if s.lo[j] > 0 {
+			s.lo[j]--
+			sumLo--
+		}
+	}
+}
+
+// maxRounds bounds the passes at full size: the window grows fourfold with each,
+// so that the last one has no limit.
+const maxRounds = 64
+
+// optimise solves p restricted to the given points and bounds, from s.prices,
+// and leaves the flow of the free points in levels[0] and the new prices in
+// s.prices. labels, if not nil, gets the labels of the other points. It gives up
+// after the given number of rounds, which only a sample does.
+func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points kernels.Panels, lo, hi []int, labels []uint16, rounds int) (Sum, error) {
+	r := &s.levels[0]
+	k, columns, e := p.k(), s.columns(p), int64(p.exclusivity())
+	window := s.firstWindow(p, points)
+	for round := 0; ; round++ {
+		r.resize(columns)
+		r.filler = 0
+		if p.mayLeave() {
+			r.filler = p.Price()
+		}
+		for j := range columns {
+			r.room[j], r.lo[j], r.hi[j] = 1, 0, int64(points.N)*e
+			if j < k {
+				r.lo[j], r.hi[j] = int64(min(lo[j], points.N)), int64(min(hi[j], points.N))
+			} else {
+				s.prices[j] = min(0, s.prices[j])
+			}
+			if r.filler > 0 {
+				s.prices[j] = max(s.prices[j], -r.filler)
+			}
+		}
+		if e > 1 {
+			r.room[columns-1] = int32(e - 1)
+		}
+		distance, err := s.pass(ctx, run, p, points, labels, window)
+		if err != nil {
+			return Sum{}, err
+		}
+		r.start(s.prices, window)
+		o, err := r.run(ctx)
+		if err != nil {
+			return Sum{}, err
+		}
+		for j := range columns {
+			s.prices[j] = r.price(j)
+		}
+		if labels != nil {
+			s.stats.Paths += r.paths
+		}
+		switch {
+		case o == solved || round+1 == rounds:
+			return distance, nil
+		case o == stuck:
+			return Sum{}, fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
+		}
+		window = min(max(window, 1)*4, maxPrice)
+	}
+}
+
+// firstWindow chooses the window so that about a given share of the points have a
+// second cluster within it; a sample of points is looked at.
+func (s *Solver) firstWindow(p *Problem, points kernels.Panels) int64 {
+	k := p.k()
+	if k == 1 || points.N*k <= s.tune().allArcs {
+		return maxPrice
+	}
+	const looked = 512
+	step := max(1, points.N/looked)
+	rows := s.scratch[0].grow(k)
+	s.gaps = s.gaps[:0]
+	for i := 0; i < points.N; i += step {
+		kernels.CostRows(points, i, i+1, s.centroids, p.FractionBits, rows)
+		best, second := int64(absent), int64(absent)
+		for j, c := range rows {
+			v := c + s.prices[j]
+			if v < best {
+				best, second = v, best
+			} else if v < second {
+				second = v
+			}
+		}
+		s.gaps = append(s.gaps, second-best)
+	}
+	slices.Sort(s.gaps)
+	return max(1, min(s.gaps[int(float64(len(s.gaps))*s.tune().windowShare)], maxPrice))
+}
+
+func (w *scratch) grow(costs int) []int64 {
+	w.rows = slices.Grow(w.rows[:0], costs)[:costs]
+	return w.rows
+}
+
+// pass computes all costs once, block by block, at s.prices. A point whose second
+// best column is farther than the window is fixed: its label is written. The
+// others are gathered in levels[0] with their candidate arcs. It returns the
+// total distance of the fixed points.
+func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernels.Panels, labels []uint16, window int64) (Sum, error) {
+	n, columns := points.N, s.columns(p)
+	shardPoints := s.tune().shardPoints
+	count := (n + shardPoints - 1) / shardPoints
+	for len(s.shards) < count {
+		s.shards = append(s.shards, shard{})
+	}
+	several := p.exclusivity() > 1
+	work := func(worker, index int) {
+		sh, w := &s.shards[index], &s.scratch[worker]
+		sh.free, sh.arcs, sh.ends = sh.free[:0], sh.arcs[:0], sh.ends[:0]
+		sh.size = slices.Grow(sh.size[:0], columns)[:columns]
+		clear(sh.size)
+		sh.distance = Sum{}
+		end := min(n, (index+1)*shardPoints)
+		if several {
+			s.scanSeveral(p, points, index*shardPoints, end, labels, window, sh, w)
+		} else {
+			s.scan(p, points, index*shardPoints, end, labels, window, sh, w)
+		}
+	}
+	if count == 1 {
+		if err := ctx.Err(); err != nil {
+			return Sum{}, err
+		}
+		work(0, 0)
+	} else if err := run.Run(ctx, count, work); err != nil {
+		return Sum{}, err
+	}
+	r := &s.levels[0]
+	s.free = s.free[:0]
+	clear(r.size)
+	var distance Sum
+	for index := range count {
+		sh := &s.shards[index]
+		base := int32(len(r.arcs))
+		s.free = append(s.free, sh.free...)
+		r.arcs = append(r.arcs, sh.arcs...)
+		for _, end := range sh.ends {
+			r.first = append(r.first, base+end)
+		}
+		for j, x := range sh.size {
+			r.size[j] += x
+		}
+		distance = distance.Plus(sh.distance)
+	}
+	for q := range s.free {
+		for range r.first[q+1] - r.first[q] {
+			r.owner = append(r.owner, int32(q))
+		}
+	}
+	if labels != nil {
+		s.stats.Passes++
+		s.stats.Free = len(s.free)
+	}
+	return distance, nil
+}
+
+// scan is the pass over the points [lo, hi) when a point has one cluster.
+func (s *Solver) scan(p *Problem, points kernels.Panels, lo, hi int, labels []uint16, window int64, sh *shard, w *scratch) {
+	k := p.k()
+	block := max(kernels.Lanes, s.tune().blockCosts/k&^(kernels.Lanes-1))
+	rows := w.grow(block * k)
+	prices := s.prices[:k]
+	leave, outside := int64(absent), int32(k)
+	reach := int64(absent)
+	if p.mayLeave() {
+		leave, reach = p.Price()+s.prices[k], p.reach()
+	}
+	for first := lo; first < hi; first += block {
+		last := min(hi, first+block)
+		costs := rows[:(last-first)*k]
+		kernels.CostRows(points, first, last, s.centroids, p.FractionBits, costs)
+		for i := first; i < last; i++ {
+			row := costs[(i-first)*k : (i-first)*k+k]
+			best, second, label := leave, int64(absent), outside
+			for j, price := range prices {
+				c := row[j]
+				v := c + price
+				if v < second && c <= reach {
+					if v < best {
+						best, second, label = v, best, int32(j)
+					} else {
+						second = v
+					}
+				}
+			}
+			if second-best > window {
+				sh.size[label]++
+				if label < outside {
+					sh.distance = sh.distance.Add(row[label])
+				}
+				if labels != nil {
+					labels[i] = uint16(label)
+				}
+				continue
+			}
+			sh.free = append(sh.free, int32(i))
+			limit := best + window
+			for j, c := range row {
+				if c+prices[j] <= limit && c <= reach {
+					count := int32(0)
+					if int32(j) == label {
+						count = 1
+					}
+					sh.arcs = append(sh.arcs, arc{c, int32(j), count})
+				}
+			}
+			if leave <= limit {
+				count := int32(0)
+				if label == outside {
+					count = 1
+				}
+				sh.arcs = append(sh.arcs, arc{p.Price(), outside, count})
+			}
+			sh.ends = append(sh.ends, int32(len(sh.arcs)))
+			sh.size[label]++
+		}
+	}
+}
+
+// scanSeveral is the pass over the points [lo, hi) when a point may have several
+// clusters: it takes the E cheapest units among its columns, "escape" holding up
+// to E-1 of them. Candidates lie within the window of the last unit taken; a point
+// that has any keeps all the arcs it uses.
+func (s *Solver) scanSeveral(p *Problem, points kernels.Panels, lo, hi int, labels []uint16, window int64, sh *shard, w *scratch) {
+	k, columns, e := p.k(), s.columns(p), int32(p.exclusivity())
+	block := max(kernels.Lanes, s.tune().blockCosts/k&^(kernels.Lanes-1))
+	rows := w.grow(block * k)
+	w.values = slices.Grow(w.values[:0], columns)[:columns]
+	w.order = slices.Grow(w.order[:0], columns)[:columns]
+	w.taken = slices.Grow(w.taken[:0], columns)[:columns]
+	escape := int32(columns - 1)
+	reach := int64(absent)
+	if p.mayLeave() {
+		reach = p.reach()
+	}
+	for first := lo; first < hi; first += block {
+		last := min(hi, first+block)
+		costs := rows[:(last-first)*k]
+		kernels.CostRows(points, first, last, s.centroids, p.FractionBits, costs)
+		for i := first; i < last; i++ {
+			row := costs[(i-first)*k : (i-first)*k+k]
+			for j := range columns {
+				w.values[j], w.order[j], w.taken[j] = absent, int32(j), 0
+				if c := s.arcCost(p, row, int32(j)); c <= reach || j >= k {
+					w.values[j] = c + s.prices[j]
+				}
+			}
+			slices.SortFunc(w.order, func(a, b int32) int {
+				switch {
+				case w.values[a] != w.values[b]:
+					if w.values[a] < w.values[b] {
+						return -1
+					}
+					return 1
+				}
+				return int(a - b)
+			})
+			left, threshold := e, int64(0)
+			for _, j := range w.order {
+				if left == 0 {
+					break
+				}
+				units := int32(1)
+				if j == escape {
+					units = min(left, e-1)
+				}
+				w.taken[j], threshold = units, w.values[j]
+				left -= units
+			}
+			label, choice := int32(-1), false
+			for j := range columns {
+				v := w.values[j]
+				if w.taken[j] > 0 && int32(j) != escape {
+					label = int32(j)
+				}
+				if v != absent && w.taken[j] == 0 && v <= threshold+window {
+					choice = true
+				}
+				if int32(j) == escape && w.taken[j] < e-1 && v <= threshold+window {
+					choice = true
+				}
+			}
+			if !choice && w.taken[escape] == e-1 {
+				sh.size[label]++
+				sh.size[escape] += int64(e - 1)
+				if label < int32(k) {
+					sh.distance = sh.distance.Add(row[label])
+				}
+				if labels != nil {
+					labels[i] = uint16(label)
+				}
+				continue
+			}
+			sh.free = append(sh.free, int32(i))
+			for j := range columns {
+				if w.taken[j] > 0 || w.values[j] != absent && w.values[j] <= threshold+window {
+					sh.arcs = append(sh.arcs, arc{s.arcCost(p, row, int32(j)), int32(j), w.taken[j]})
+					sh.size[j] += int64(w.taken[j])
+				}
+			}
+			sh.ends = append(sh.ends, int32(len(sh.arcs)))
+		}
+	}
+}
+
+// arcCost returns the cost of the arc of a point to column j.
+func (s *Solver) arcCost(p *Problem, row []int64, j int32) int64 {
+	switch k := int32(p.k()); {
+	case j < k:
+		return row[j]
+	case j == k && p.mayLeave():
+		return p.Price()
+	}
+	return 0
+}
+
+// sizes fills in the sizes and fillers and returns the sizes.
+func (s *Solver) sizes(p *Problem, res *Result) []int {
+	k := p.k()
+	res.Sizes = slices.Grow(res.Sizes[:0], k)[:k]
+	res.Fillers = slices.Grow(res.Fillers[:0], k)[:k]
+	for j := range k {
+		res.Sizes[j] = int(s.levels[0].size[j])
+		res.Fillers[j] = max(0, p.Lo[j]-res.Sizes[j])
+	}
+	return res.Sizes
+}
+
+// write fills in the labels of the free points, sizes and distance.
+func (s *Solver) write(p *Problem, res *Result, distance Sum) {
+	k := p.k()
+	r := &s.levels[0]
+	row := s.scratch[0].grow(k)
+	res.Extra = res.Extra[:0]
+	for q, i := range s.free {
+		label := int32(k)
+		for a := r.first[q]; a < r.first[q+1]; a++ {
+			c := &r.arcs[a]
+			if c.count == 0 || int(c.column) >= k {
+				continue
+			}
+			distance = distance.Add(c.cost)
+			row[c.column] = c.cost
+			if label == int32(k) || nearer(s.hash, s.digestOf(p, i), row, c.column, label) {
+				label = c.column
+			}
+		}
+		res.Labels[i] = uint16(label)
+		if p.exclusivity() == 1 {
+			continue
+		}
+		for a := r.first[q]; a < r.first[q+1]; a++ {
+			c := &r.arcs[a]
+			if c.count > 0 && int(c.column) < k && c.column != label {
+				res.Extra = append(res.Extra, Membership{i, uint16(c.column)})
+			}
+		}
+	}
+	res.Distance = distance
+	res.Unassigned = 0
+	if p.mayLeave() {
+		res.Unassigned = int(r.size[k])
+	}
+}

@@ -1,0 +1,285 @@
+package flow
+
+import (
+	"fmt"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Verify checks in one pass over the points that res is the optimal assignment of
+// p: the labels have the sizes that res states and those are within bounds; the
+// prices prove that no assignment is nearer; and no exchange of equal distance
+// lowers the tie hash. The error names the first thing that is wrong.
+func Verify(p *Problem, res *Result) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	n, k := p.Points.N, p.k()
+	wrong := func(format string, a ...any) error {
+		return fmt.Errorf("flow: verify: %s", fmt.Sprintf(format, a...))
+	}
+	if len(res.Labels) != n || len(res.Sizes) != k || len(res.Fillers) != k || len(res.Prices) != k {
+		return wrong("%d labels, %d sizes, %d fillers and %d prices for n=%d, k=%d",
+			len(res.Labels), len(res.Sizes), len(res.Fillers), len(res.Prices), n, k)
+	}
+	v := newVerifier(p, res)
+	if err := v.sizes(); err != nil {
+		return wrong("%v", err)
+	}
+	extra := res.Extra
+	for i := range n {
+		own := 0
+		for own < len(extra) && int(extra[own].Point) == i {
+			own++
+		}
+		if err := v.point(i, extra[:own]); err != nil {
+			return wrong("point %d: %v", i, err)
+		}
+		extra = extra[own:]
+	}
+	if len(extra) > 0 {
+		return wrong("extra membership of point %d is out of order", extra[0].Point)
+	}
+	for j := range k {
+		if v.count[j] != res.Sizes[j] {
+			return wrong("cluster %d has %d points, but its size is stated as %d", j, v.count[j], res.Sizes[j])
+		}
+	}
+	if v.unassigned != res.Unassigned {
+		return wrong("%d points are unassigned, but %d are stated", v.unassigned, res.Unassigned)
+	}
+	if v.distance != res.Distance {
+		return wrong("the total distance is %v, but %v is stated", v.distance, res.Distance)
+	}
+	if v.improvable() {
+		return wrong("an exchange of equal distance lowers the tie hash")
+	}
+	return nil
+}
+
+// hashes is a sum of tie hashes, compared word by word.
+type hashes struct{ hash0, hash1 int64 }
+
+func (a hashes) less(b hashes) bool {
+	return a.hash0 < b.hash0 || a.hash0 == b.hash0 && a.hash1 < b.hash1
+}
+
+// verifier holds what Verify gathers. Columns are the clusters, "unassigned" and
+// "escape"; the last two have price 0.
+type verifier struct {
+	p         *Problem
+	res       *Result
+	centroids *kernels.Centroids
+	hash      *tieHash
+	row       []int64
+	reach     int64
+
+	outside, escape int // columns, -1 if the problem has none
+	cost            []int64
+	used            []int
+	room            []int
+
+	count      []int
+	escaped    int
+	unassigned int
+	distance   Sum
+	moves      map[[2]int]hashes // cheapest exchange of equal distance
+}
+
+func newVerifier(p *Problem, res *Result) *verifier {
+	k := p.k()
+	v := &verifier{
+		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p.Key, p.FractionBits),
+		row: make([]int64, k), reach: p.reach(), outside: -1, escape: -1,
+		count: make([]int, k), moves: make(map[[2]int]hashes),
+	}
+	v.centroids.Set(p.Centroids)
+	columns := k
+	if p.mayLeave() {
+		v.outside = columns
+		columns++
+	}
+	if p.exclusivity() > 1 {
+		v.escape = columns
+		columns++
+	}
+	v.cost, v.used, v.room = make([]int64, columns), make([]int, columns), make([]int, columns)
+	return v
+}
+
+func (v *verifier) price(column int) int64 {
+	if column < len(v.res.Prices) {
+		return v.res.Prices[column]
+	}
+	return 0
+}
+
+// bounds returns the sizes that the price of cluster j allows.
+func (v *verifier) bounds(j int) (lo, hi int) {
+	n := v.p.Points.N
+	lo, hi = min(v.p.Lo[j], n), min(v.p.Hi[j], n)
+	switch price := v.res.Prices[j]; {
+	case price > 0:
+		return hi, hi
+	case price == 0:
+		return lo, hi
+	case v.p.Total && price == -v.p.Price():
+		return 0, lo
+	}
+	return lo, lo
+}
+
+func (v *verifier) sizes() error {
+	for j, size := range v.res.Sizes {
+		if size < 0 || size > v.p.Hi[j] || size+v.res.Fillers[j] < v.p.Lo[j] {
+			return fmt.Errorf("cluster %d has %d points and %d fillers, want %d to %d", j, size, v.res.Fillers[j], v.p.Lo[j], v.p.Hi[j])
+		}
+		if f := v.res.Fillers[j]; f != 0 && (!v.p.Total || f != v.p.Lo[j]-size) {
+			return fmt.Errorf("cluster %d has %d fillers beside %d points, minimum %d", j, f, size, v.p.Lo[j])
+		}
+		if lo, hi := v.bounds(j); size < lo || size > hi {
+			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, v.res.Prices[j], lo, hi)
+		}
+		if v.p.Total && v.res.Prices[j] < -v.p.Price() {
+			return fmt.Errorf("cluster %d has price %d below that of a filler, %d", j, v.res.Prices[j], -v.p.Price())
+		}
+	}
+	return nil
+}
+
+// point checks that point i uses its cheapest units, counts them, and records the
+// exchanges of equal distance it allows.
+func (v *verifier) point(i int, extra []Membership) error {
+	p, k, e := v.p, v.p.k(), v.p.exclusivity()
+	kernels.CostRows(p.Points, i, i+1, v.centroids, p.FractionBits, v.row)
+	for j := range v.cost {
+		v.used[j], v.room[j] = 0, 1
+		if j < k {
+			v.cost[j] = v.row[j]
+			if v.cost[j] > v.reach {
+				v.room[j] = 0
+			}
+		}
+	}
+	if v.outside >= 0 {
+		v.cost[v.outside] = p.Price()
+	}
+	units := 1
+	switch label := int(v.res.Labels[i]); {
+	case label < k:
+		v.used[label]++
+		for _, m := range extra {
+			v.used[m.Cluster]++
+			units++
+		}
+	case label == k && v.outside >= 0 && len(extra) == 0:
+		v.used[v.outside]++
+		v.unassigned++
+	default:
+		return fmt.Errorf("label %d with %d more, want clusters 0 to %d", label, len(extra), k-1)
+	}
+	if units > e {
+		return fmt.Errorf("%d clusters, want at most %d", units, e)
+	}
+	if v.escape >= 0 {
+		v.room[v.escape] = e - 1
+		v.used[v.escape] = e - units
+		v.escaped += e - units
+	}
+	var d digest
+	known := false
+	for a, used := range v.used {
+		if used > v.room[a] {
+			return fmt.Errorf("cluster %d %d times, want at most %d", a, used, v.room[a])
+		}
+		if used == 0 {
+			continue
+		}
+		if a < k {
+			v.count[a]++
+			v.distance = v.distance.Add(v.cost[a])
+		}
+		for b, other := range v.used {
+			if b == a || other >= v.room[b] {
+				continue
+			}
+			switch gain := v.cost[a] + v.price(a) - v.cost[b] - v.price(b); {
+			case gain > 0:
+				return fmt.Errorf("in column %d at cost %d and price %d, but column %d is cheaper by %d", a, v.cost[a], v.price(a), b, gain)
+			case gain == 0:
+				if !known {
+					d, known = v.hash.digest(p, i), true
+				}
+				x, y := v.words(d, a), v.words(d, b)
+				w := hashes{y.hash0 - x.hash0, y.hash1 - x.hash1}
+				if old, ok := v.moves[[2]int{a, b}]; !ok || w.less(old) {
+					v.moves[[2]int{a, b}] = w
+				}
+			}
+		}
+	}
+	label := v.res.Labels[i]
+	for _, m := range extra {
+		if !known {
+			d, known = v.hash.digest(p, i), true
+		}
+		if nearer(v.hash, d, v.row, int32(m.Cluster), int32(label)) {
+			return fmt.Errorf("label %d is not its nearest cluster", label)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) words(d digest, column int) hashes {
+	if column >= v.p.k() {
+		return hashes{}
+	}
+	h0, h1 := v.hash.words(d, column)
+	return hashes{h0, h1}
+}
+
+// improvable looks for a cycle of exchanges that lowers the tie hash (Bellman and
+// Ford); the last node is the hub, which sizes that the prices leave open reach.
+func (v *verifier) improvable() bool {
+	columns := len(v.cost)
+	type step struct {
+		from, to int
+		weight   hashes
+	}
+	var steps []step
+	for m, w := range v.moves {
+		steps = append(steps, step{m[0], m[1], w})
+	}
+	for j := range columns {
+		lo, hi, size := 0, v.p.Points.N*v.p.exclusivity(), 0
+		switch {
+		case j == v.outside:
+			size = v.unassigned
+		case j == v.escape:
+			size = v.escaped
+		default:
+			lo, hi = v.bounds(j)
+			size = v.count[j]
+		}
+		if size < hi {
+			steps = append(steps, step{from: j, to: columns})
+		}
+		if size > lo {
+			steps = append(steps, step{from: columns, to: j})
+		}
+	}
+	distance := make([]hashes, columns+1)
+	for range columns + 2 {
+		changed := false
+		for _, s := range steps {
+			through := hashes{distance[s.from].hash0 + s.weight.hash0, distance[s.from].hash1 + s.weight.hash1}
+			if through.less(distance[s.to]) {
+				distance[s.to], changed = through, true
+			}
+		}
+		if !changed {
+			return false
+		}
+	}
+	return true
+}
