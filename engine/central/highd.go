@@ -1,0 +1,201 @@
+package central
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func roundName(r int) string { return fmt.Sprintf("round %d", r+1) }
+
+// highBranch is the branch for many dimensions.
+func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
+	mean, err := s.privateMean(l.share(0.03))
+	if err != nil {
+		return nil, 0, err
+	}
+	radius, err := s.distanceQuantile(l.share(0.01), mean, 0.25)
+	if err != nil {
+		return nil, 0, err
+	}
+	rounds := j.Rounds
+	if rounds == 0 {
+		rounds = min(max(int(math.Round(3*pow(s.snr(l), 1.0/3))), 2), 12)
+	}
+	rounds = max(rounds, 1)
+	centroids := make([]float32, s.k*s.d)
+	stream := s.streams.Stream(engine.Server, 0, "start")
+	for c := range s.k {
+		direction := make([]float64, s.d)
+		norm := 0.0
+		for h := range direction {
+			direction[h] = stream.Normal()
+			norm += float64(direction[h] * direction[h])
+		}
+		norm = math.Sqrt(norm)
+		for h, x := range direction {
+			centroids[c*s.d+h] = onGrid(mean[h]+float64(0.3*radius*x)/norm, s.bits)
+		}
+	}
+	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
+	radii, scales := make([]float64, s.k), make([]roundScales, s.k)
+	for r := range rounds {
+		own := l.share(0.96 / float64(rounds+2))
+		if r == rounds-1 {
+			own = l.share(0.96 * 3 / float64(rounds+2))
+		}
+		for c := range radii {
+			radii[c] = radius
+			scales[c] = roundScales{sums: own.share(0.98).scale(radius, radius*math.Sqrt(float64(s.d))), counts: own.share(0.02).scale(1, 1)}
+		}
+		sums, counts, err := s.relativeRound(o, roundName(r), own, centroids, radii, scales)
+		if err != nil {
+			return nil, 0, err
+		}
+		span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
+		moved(own, centroids, sums, counts, radii, scales, s.d, s.bits)
+		variance := make([]float64, s.k)
+		for c := range variance {
+			size := max(counts[c], 2*scales[c].counts, 1)
+			variance[c] = own.variance(scales[c].sums) / (size * size)
+		}
+		jamesStein(centroids, variance, s.k, s.d, s.bits)
+		s.rt.End(span)
+		s.rt.IterationEnd(r, rounds)
+	}
+	return centroids, rounds, nil
+}
+
+// jamesStein shrinks, coordinate by coordinate, the centroids toward their
+// precision-weighted mean by the positive-part James-Stein factor 1 - 1/A, where
+// A compares their spread with the known noise variance.
+func jamesStein(centroids []float32, variance []float64, k, d, bits int) {
+	if k < 2 {
+		return
+	}
+	for h := range d {
+		var sum, weight float64
+		for j := range k {
+			sum += float64(centroids[j*d+h]) / variance[j]
+			weight += 1 / variance[j]
+		}
+		mean, spread := sum/weight, 0.0
+		for j := range k {
+			t := float64(centroids[j*d+h]) - mean
+			spread += float64(t*t) / variance[j]
+		}
+		spread /= float64(k - 1)
+		factor := 0.0
+		if spread > 1 {
+			factor = 1 - 1/spread
+		}
+		for j := range k {
+			i := j*d + h
+			centroids[i] = onGrid(mean+float64((float64(centroids[i])-mean)*factor), bits)
+		}
+	}
+}
+
+// privateMean releases the sum of all records, whose length is at most sqrt d,
+// and divides it by the public n.
+func (s *session) privateMean(l law) ([]float64, error) {
+	parts := s.partSums(s.d)
+	for p, part := range s.parties {
+		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
+		err := s.sumRecords(part.Points, parts[p])
+		s.rt.End(span)
+		if err != nil {
+			return nil, err
+		}
+	}
+	root := math.Sqrt(float64(s.d))
+	scale := l.scale(root, float64(s.d))
+	mean, err := s.release("mean", parts, l, []noiseGroup{{s.d, s.bits, scale}})
+	if err != nil {
+		return nil, err
+	}
+	for h, x := range mean {
+		mean[h] = min(max(x/float64(s.n), -1), 1)
+	}
+	return mean, s.ledger.Add(l.entry("sum of all records", s.viewers(), scale, root, float64(s.d), s.d, "T2, T6"))
+}
+
+func (s *session) sumRecords(p *kernels.Panels, sums []int64) error {
+	pool := s.rt.Pool()
+	accs := make([]*kernels.Accumulator, pool.Workers())
+	for i := range accs {
+		accs[i] = kernels.NewAccumulator(1, s.d, s.bits)
+	}
+	shards := engine.Shards([]int{p.N}, s.d)
+	labels := make([]uint16, p.N)
+	err := pool.Run(s.ctx, len(shards), func(worker, i int) {
+		lo, hi := shards[i].Lo, shards[i].Hi
+		kernels.Accumulate(p.Slice(lo, hi), labels[lo:hi], accs[worker])
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range accs {
+		for h, x := range a.Sums {
+			sums[h] += x
+		}
+	}
+	return nil
+}
+
+// distanceQuantile releases the histogram of the distances to a public point in
+// 64 bins of [0, 2 sqrt d] and returns the upper edge of the bin where the
+// quantile q of its projection on the simplex lies.
+func (s *session) distanceQuantile(l law, point []float64, q float64) (float64, error) {
+	const bins = 64
+	width := 2 * math.Sqrt(float64(s.d)) / bins
+	row := make([]float32, s.d)
+	for h, x := range point {
+		row[h] = onGrid(x, s.bits)
+	}
+	center := kernels.NewCentroids(1, s.d)
+	center.Set(row)
+	parts := s.partSums(bins)
+	pool := s.rt.Pool()
+	for p, part := range s.parties {
+		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
+		shards := engine.Shards([]int{part.Points.N}, s.d)
+		counts := make([][bins]int64, pool.Workers())
+		labels, dist := make([]uint16, part.Points.N), make([]float32, part.Points.N)
+		err := pool.Run(s.ctx, len(shards), func(worker, i int) {
+			lo, hi := shards[i].Lo, shards[i].Hi
+			kernels.Distances(part.Points.Slice(lo, hi), center, labels[lo:hi], dist[lo:hi])
+			for _, x := range dist[lo:hi] {
+				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)]++
+			}
+		})
+		s.rt.End(span)
+		if err != nil {
+			return 0, err
+		}
+		for _, c := range counts {
+			for b, x := range c {
+				parts[p][b] += x
+			}
+		}
+	}
+	noisy, scale, err := s.releaseCounts(parts, l, "distances to the mean")
+	if err != nil {
+		return 0, err
+	}
+	variance := make([]float64, bins)
+	for b := range variance {
+		variance[b] = l.variance(scale)
+	}
+	synopsis.ProjectSimplex(noisy, variance, float64(s.n))
+	below := 0.0
+	for b, x := range noisy {
+		if below += x; below >= q*float64(s.n) {
+			return float64(b+1) * width, nil
+		}
+	}
+	return 2 * math.Sqrt(float64(s.d)), nil
+}

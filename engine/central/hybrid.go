@@ -1,0 +1,209 @@
+package central
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+)
+
+// Hybrid is the recommended private method, central (one client) or horizontal
+// (several): a private synopsis, free search on it, relative refinement. The
+// rule works from n, d, k and the budget alone.
+//
+// Low dimension: half of the budget goes to a midpoint tree of noisy counts
+// made consistent by projection; k-means with restarts and swaps runs on its
+// leaves for free; the other half goes to one to three rounds of relative sums
+// and counts, with a radius for each cluster taken from the synopsis. High
+// dimension: no synopsis but a private mean, a histogram of distances to it,
+// and up to twelve relative rounds with a common radius and James-Stein
+// shrinkage. Every released quantity is an additive integer, so several clients
+// need one secure sum per tree level and per round.
+type Hybrid struct {
+	K       int
+	Clients []dataset.Part
+	Bounds  dataset.Bounds
+	Budget  privacy.Budget
+	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
+	Laplace    bool
+	Neighbours privacy.Neighbours // default add-remove
+	// Branch forces "tree" or "high-d"; empty or "auto" is the rule.
+	Branch string
+	// Rounds fixes the number of refinement rounds; 0 is the rule, negative none.
+	Rounds int
+	// Seed makes the run a simulation; nil takes noise from the system.
+	Seed *uint64
+}
+
+// Method is "hybrid".
+func (j *Hybrid) Method() string { return "hybrid" }
+
+// Validate checks the fields.
+func (j *Hybrid) Validate() error {
+	if err := validateParts(j.Clients, j.K); err != nil {
+		return err
+	}
+	if err := j.Budget.Validate(); err != nil {
+		return fault.Request("hybrid", err.Error(), "give a positive --epsilon")
+	}
+	switch j.Branch {
+	case "", "auto", "tree", "high-d":
+	default:
+		return fault.Range("branch", j.Branch, "auto, tree or high-d")
+	}
+	return nil
+}
+
+// validateParts checks the records of a job.
+func validateParts(parts []dataset.Part, k int) error {
+	if len(parts) == 0 {
+		return fault.Range("clients", 0, "at least 1")
+	}
+	n := 0
+	for _, p := range parts {
+		n += p.Points.N
+		if p.Points.D != parts[0].Points.D || p.FractionBits != parts[0].FractionBits {
+			return fault.Request("clients", "differ in their columns or fraction bits", "normalise all parts alike")
+		}
+	}
+	if k < 1 || k > n || k > math.MaxUint16 {
+		return fault.Range("k", k, "1 to the number of records, at most 65535")
+	}
+	return nil
+}
+
+// Run runs the protocol.
+func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	s := newSession(ctx, rt, j.Clients, j.K, j.Seed, j.Budget.Delta)
+	laplace := j.Laplace || j.Budget.Delta == 0
+	// A record influences one cell of each of at most 62 levels, or the sum of
+	// all records and one bin, and d+1 values a round.
+	l, err := newLaw(j.Budget, laplace, j.Neighbours, 62+(max(j.Rounds, 12)+1)*(s.d+1))
+	if err != nil {
+		return nil, fault.Request("hybrid", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
+	}
+	branch := j.Branch
+	if branch == "" || branch == "auto" {
+		branch = "tree"
+		if float64(s.d) > log2(float64(s.n)*l.share(0.5).mu()) && s.snr(l) >= 5 {
+			branch = "high-d"
+		}
+	}
+	var centroids []float32
+	var rounds int
+	if branch == "tree" {
+		centroids, rounds, err = s.treeBranch(j, l)
+	} else {
+		centroids, rounds, err = s.highBranch(j, l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res := s.result(j.Method(), centroids, j.Bounds, j.Budget, laplace)
+	res.Iterations = rounds
+	res.Details = map[string]any{"branch": branch}
+	return res, nil
+}
+
+// snr is the signal to noise ratio of a cluster: n mu / (k sqrt d).
+func (s *session) snr(l law) float64 {
+	return float64(s.n) * l.mu() / (float64(s.k) * math.Sqrt(float64(s.d)))
+}
+
+func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
+	rounds := j.Rounds
+	if rounds == 0 {
+		switch snr := s.snr(l); {
+		case snr < 50:
+			rounds = 1
+		case snr < 200:
+			rounds = 2
+		default:
+			rounds = 3
+		}
+	}
+	rounds = max(rounds, 0)
+	synopsisShare := 0.5
+	if rounds == 0 {
+		synopsisShare = 1
+	}
+	trie, err := s.tree(l.share(synopsisShare))
+	if err != nil {
+		return nil, 0, err
+	}
+	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
+	boxes := trie.Boxes(s.d)
+	points := synopsis.Spread(boxes, s.d, 3000)
+	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
+	s.rt.End(span)
+	if err != nil {
+		return nil, 0, err
+	}
+	if found.TopUp > 0 {
+		s.note("the synopsis has fewer weighted cells than k: %d of the %d centroids start at data-independent places", found.TopUp, s.k)
+	}
+	centroids := make([]float32, s.k*s.d)
+	for i, x := range found.Centers {
+		centroids[i] = onGrid(x, s.bits)
+	}
+	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
+	var sizes []float64
+	for r := range rounds {
+		weights, rms := leafSpread(boxes, centroids, s.n, s.k, s.d)
+		if sizes == nil {
+			sizes = weights
+		}
+		own := l.share((1 - synopsisShare) / float64(rounds))
+		c := min(max(0.9*pow(s.snr(l)/10, 0.3), 0.9), 3)
+		radius, scales := make([]float64, s.k), make([]roundScales, s.k)
+		for i := range radius {
+			radius[i] = min(c*rms[i], 2*math.Sqrt(float64(s.d)))
+			scales[i] = relativeScales(own, radius[i], max(sizes[i], float64(s.n)/float64(10*s.k)), s.d)
+		}
+		sums, counts, err := s.relativeRound(o, roundName(r), own, centroids, radius, scales)
+		if err != nil {
+			return nil, 0, err
+		}
+		moved(own, centroids, sums, counts, radius, scales, s.d, s.bits)
+		sizes = counts
+		s.rt.IterationEnd(r, rounds)
+	}
+	return centroids, rounds, nil
+}
+
+// leafSpread returns, for each centroid, the weight of the leaf boxes nearest to
+// it and the root mean square distance to it, box variance included, shrunk a
+// little toward the pooled value.
+func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) (weights, rms []float64) {
+	weights, rms = make([]float64, k), make([]float64, k)
+	spread := 0.0
+	for _, b := range boxes {
+		best, at := math.Inf(1), 0
+		for j := range k {
+			sum := 0.0
+			for h := range d {
+				t := (b.Lo[h]+b.Hi[h])/2 - float64(centroids[j*d+h])
+				sum += float64(t * t)
+			}
+			if sum < best {
+				best, at = sum, j
+			}
+		}
+		for h := range d {
+			side := b.Hi[h] - b.Lo[h]
+			best += float64(side*side) / 12
+		}
+		weights[at] += b.Weight
+		rms[at] += float64(b.Weight * best)
+		spread += float64(b.Weight * best)
+	}
+	prior := float64(n) / float64(2*k)
+	for j := range rms {
+		rms[j] = math.Sqrt((rms[j] + float64(spread*prior)/float64(n)) / (weights[j] + prior))
+	}
+	return weights, rms
+}

@@ -1,0 +1,132 @@
+package central
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// releaseBits is the grid of everything released: sums and counts enter as
+// multiples of 2^-releaseBits, finer than the records' own grid, and get
+// discrete noise of accordingly larger scale, at least 2^-minScaleBits in data
+// units. Discrete Gaussian noise is then so close to continuous noise rounded to
+// the grid (THEOREMS.md T6) that the exact profile of the Gaussian mechanism
+// (T8) may be used for the whole run at the price of a slack far below delta.
+const (
+	releaseBits  = 30
+	minScaleBits = 10
+)
+
+// minScale is the least noise scale of a release, in data units.
+const minScale = 1.0 / (1 << minScaleBits)
+
+// law is how much budget a part of a run has and how it becomes noise: mu^2 for
+// Gaussian noise, epsilon for Laplace noise. Both add up over releases.
+type law struct {
+	gaussian bool
+	total    float64
+}
+
+// newLaw turns a budget into a law. Under replace-one the budget of a single
+// record is half (group privacy of two records, THEOREMS.md T7, T8).
+// coordinates bounds the number of noise values that one record can influence.
+func newLaw(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int) (law, error) {
+	l := law{gaussian: !laplace, total: b.Epsilon}
+	if !laplace {
+		slack := privacy.GaussianSlack(1<<(releaseBits-minScaleBits), coordinates)
+		if neighbours == privacy.ReplaceOne {
+			slack *= 2
+		}
+		mu, err := privacy.MuOf(b, slack)
+		if err != nil {
+			return law{}, err
+		}
+		l.total = coarse(mu * mu)
+	}
+	if neighbours == privacy.ReplaceOne {
+		if l.gaussian {
+			l.total /= 4
+		} else {
+			l.total /= 2
+		}
+	}
+	return l, nil
+}
+
+// share returns the law of a fraction of the budget.
+func (l law) share(f float64) law { return law{l.gaussian, l.total * f} }
+
+// mu is the Gaussian-DP parameter of the law; for Laplace noise, which composes
+// linearly, the mu that gives about the same noise when spread over five
+// releases.
+func (l law) mu() float64 {
+	if l.gaussian {
+		return math.Sqrt(l.total)
+	}
+	return l.total / math.Sqrt(10)
+}
+
+// scale is the noise scale (sigma or b) of a release whose L2 and L1
+// sensitivities are given, in data units.
+func (l law) scale(l2, l1 float64) float64 {
+	if l.gaussian {
+		return max(l2/math.Sqrt(l.total), minScale)
+	}
+	return max(l1/l.total, minScale)
+}
+
+// spec is the cost of a release of these sensitivities at a noise scale, of
+// which one record influences so many coordinates.
+func (l law) spec(scale, l2, l1 float64, coordinates int) privacy.Spec {
+	if l.gaussian {
+		return privacy.Spec{Family: "discrete-gaussian", Scale: scale / l2, Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates)}
+	}
+	return privacy.Spec{Family: "discrete-laplace", Scale: scale / l1}
+}
+
+// variance of noise of a scale.
+func (l law) variance(scale float64) float64 {
+	if l.gaussian {
+		return scale * scale
+	}
+	return 2 * scale * scale
+}
+
+// mechanism is the name of the noise in the ledger.
+func (l law) mechanism() string {
+	if l.gaussian {
+		return "discrete-gaussian"
+	}
+	return "discrete-laplace"
+}
+
+// entry is the ledger entry of a release of these sensitivities.
+func (l law) entry(what string, viewers []string, scale, l2, l1 float64, coordinates int, theorem string) privacy.Entry {
+	e := privacy.Entry{What: what, Viewers: viewers, Mechanism: l.mechanism(), Norm: "L2", Sensitivity: l2, Scale: scale,
+		Cost: l.spec(scale, l2, l1, coordinates), Theorem: theorem, Calibration: privacy.Proven, Neighbours: privacy.AddRemove}
+	if !l.gaussian {
+		e.Norm, e.Sensitivity = "L1", l1
+	}
+	return e
+}
+
+// sampler draws integer noise.
+type sampler interface {
+	Fill(st *privacy.Stream, dst []int64)
+}
+
+// sampler returns the sampler of a scale in grid units.
+func (l law) sampler(scale float64) (sampler, error) {
+	var s sampler
+	var err error
+	if l.gaussian {
+		s, err = privacy.NewDiscreteGaussian(scale)
+	} else {
+		s, err = privacy.NewDiscreteLaplace(scale)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("noise: %w", err)
+	}
+	return s, nil
+}

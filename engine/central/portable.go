@@ -1,0 +1,21 @@
+package central
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// Powers and logarithms that decide shares of a budget must have the same bits
+// on every architecture, which the math package does not promise.
+
+// pow is x^y for x > 0.
+func pow(x, y float64) float64 { return privacy.Exp(float64(y * privacy.Log(x))) }
+
+// log2 is the binary logarithm.
+func log2(x float64) float64 { return privacy.Log(x) / math.Ln2 }
+
+// coarse drops the last 20 of the 52 bits of x > 0, in which libraries differ.
+func coarse(x float64) float64 {
+	return math.Float64frombits(math.Float64bits(x) &^ (1<<20 - 1))
+}

@@ -1,0 +1,100 @@
+package central
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+)
+
+// treeShape is the shape of the midpoint tree for n records in d dimensions:
+// bits halvings a level (2^bits children), and as many levels as bring the
+// cells to about n mu.
+func treeShape(n, d int, mu float64, fractionBits int) (bits, levels int) {
+	bits = min(d, 3)
+	levels = max(1, int(math.Ceil(log2(float64(n)*mu)/float64(bits))))
+	for levels > 1 && (bits*levels > 62 || (bits*levels+d-1)/d > fractionBits) {
+		levels--
+	}
+	return bits, levels
+}
+
+// growth is the exponent by which the budget of a level grows: mu^2 by 2^(l/3)
+// for Gaussian noise. Minimising the same weighted sum of variances with
+// budgets that add up linearly gives 2^(2l/9) for the epsilon of Laplace noise.
+func (l law) growth(level int) float64 {
+	if l.gaussian {
+		return pow(2, float64(level)/3)
+	}
+	return pow(2, 2*float64(level)/9)
+}
+
+// tree releases a midpoint tree with the whole of l, level by level, and makes
+// it consistent with the public number of records.
+func (s *session) tree(l law) (*synopsis.Trie, error) {
+	bits, levels := treeShape(s.n, s.d, l.mu(), s.bits)
+	pool := s.rt.Pool()
+	walkers := make([]*synopsis.Walker, len(s.parties))
+	for p, part := range s.parties {
+		span := s.rt.Begin(engine.PhaseEncode, 0, p)
+		paths, err := synopsis.MidpointPaths(s.ctx, pool, part.Points, s.bits, bits, levels)
+		s.rt.End(span)
+		if err != nil {
+			return nil, err
+		}
+		walkers[p] = synopsis.NewWalker(paths)
+	}
+	total := 0.0
+	for level := range levels {
+		total += l.growth(level)
+	}
+	trie := synopsis.NewTrie(bits)
+	for level := range levels {
+		if trie.Open() == 0 {
+			break
+		}
+		own := l.share(l.growth(level) / total)
+		threshold := 0.0
+		if level == levels-1 {
+			threshold = math.Inf(1)
+		}
+		noisy, scale, err := s.countLevel(walkers, trie.Open()<<bits, own, fmt.Sprintf("tree level %d", level+1))
+		if err != nil {
+			return nil, err
+		}
+		next := trie.Add(noisy, own.variance(scale), threshold)
+		for _, w := range walkers {
+			w.Descend(next)
+		}
+	}
+	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
+	trie.Estimate(float64(s.n))
+	s.rt.End(span)
+	return trie, nil
+}
+
+// countLevel releases the counts of all cells of one level of a trie.
+func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what string) ([]float64, float64, error) {
+	parts := s.partSums(cells)
+	for p, w := range walkers {
+		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
+		err := w.Count(s.ctx, s.rt.Pool(), parts[p])
+		s.rt.End(span)
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	return s.releaseCounts(parts, l, what)
+}
+
+// releaseCounts releases counts of disjoint sets of records (sensitivity 1) with
+// the whole of l and returns them with the noise scale.
+func (s *session) releaseCounts(parts [][]int64, l law, what string) ([]float64, float64, error) {
+	scale := l.scale(1, 1)
+	noisy, err := s.release(what, parts, l, []noiseGroup{{len(parts[0]), 0, scale}})
+	if err != nil {
+		return nil, 0, err
+	}
+	return noisy, scale, s.ledger.Add(l.entry(what+": counts of all cells", s.viewers(), scale, 1, 1, 1, "T5, T6"))
+}
