@@ -107,7 +107,7 @@ func (o *options) forRun(r int) *options {
 }
 
 // defaultPrivateMethod is used when an epsilon is given and no method.
-const defaultPrivateMethod = "relative"
+const defaultPrivateMethod = "hybrid"
 
 // budget is the budget given, with a negative delta for "the default".
 func (o *options) budget() privacy.Budget {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -24,10 +23,10 @@ import (
 // shrinkage. Every released quantity is an additive integer, so several clients
 // need one secure sum per tree level and per round.
 type Hybrid struct {
-	K       int
-	Clients []dataset.Part
-	Bounds  dataset.Bounds
-	Budget  privacy.Budget
+	Data
+	K int
+	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
+	Budget privacy.Budget
 	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
 	Laplace    bool
 	Neighbours privacy.Neighbours // default add-remove
@@ -44,10 +43,10 @@ func (j *Hybrid) Method() string { return "hybrid" }
 
 // Validate checks the fields.
 func (j *Hybrid) Validate() error {
-	if err := validateParts(j.Clients, j.K); err != nil {
+	if err := j.validate(j.K); err != nil {
 		return err
 	}
-	if err := j.Budget.Validate(); err != nil {
+	if err := budgetFor(j.Budget, j.records()).Validate(); err != nil {
 		return fault.Request("hybrid", err.Error(), "give a positive --epsilon")
 	}
 	switch j.Branch {
@@ -58,31 +57,14 @@ func (j *Hybrid) Validate() error {
 	return nil
 }
 
-// validateParts checks the records of a job.
-func validateParts(parts []dataset.Part, k int) error {
-	if len(parts) == 0 {
-		return fault.Range("clients", 0, "at least 1")
-	}
-	n := 0
-	for _, p := range parts {
-		n += p.Points.N
-		if p.Points.D != parts[0].Points.D || p.FractionBits != parts[0].FractionBits {
-			return fault.Request("clients", "differ in their columns or fraction bits", "normalise all parts alike")
-		}
-	}
-	if k < 1 || k > n || k > math.MaxUint16 {
-		return fault.Range("k", k, "1 to the number of records, at most 65535")
-	}
-	return nil
-}
-
 // Run runs the protocol.
 func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	s := newSession(ctx, rt, j.Clients, j.K, j.Seed, j.Budget.Delta)
-	laplace := j.Laplace || j.Budget.Delta == 0
+	budget := budgetFor(j.Budget, j.records())
+	laplace := j.Laplace || budget.Delta == 0
+	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
-	l, err := newLaw(j.Budget, laplace, j.Neighbours, 62+(max(j.Rounds, 12)+1)*(s.d+1))
+	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, 12)+1)*(s.d+1))
 	if err != nil {
 		return nil, fault.Request("hybrid", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}
@@ -103,8 +85,10 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	if err != nil {
 		return nil, err
 	}
-	res := s.result(j.Method(), centroids, j.Bounds, j.Budget, laplace)
-	res.Iterations = rounds
+	res, err := s.result(j.Method(), privacy.Proven, widen(centroids), budget, rounds)
+	if err != nil {
+		return nil, err
+	}
 	res.Details = map[string]any{"branch": branch}
 	return res, nil
 }

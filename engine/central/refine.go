@@ -122,16 +122,3 @@ func moved(l law, centroids []float32, sums, counts, radius []float64, scales []
 func onGrid(x float64, bits int) float32 {
 	return dataset.Truncate(min(max(x, -1), 1), bits)
 }
-
-// centroidRows returns k rows of d numbers in the data's own units.
-func centroidRows(centroids []float32, k, d int, bounds dataset.Bounds) [][]float64 {
-	rows := make([][]float64, k)
-	unit := make([]float64, d)
-	for j := range rows {
-		for h := range unit {
-			unit[h] = float64(centroids[j*d+h])
-		}
-		rows[j] = bounds.Denormalise(nil, unit)
-	}
-	return rows
-}

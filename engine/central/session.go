@@ -3,34 +3,89 @@ package central
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/secagg"
 )
+
+// Data is what every job of this package works on.
+type Data struct {
+	// Clients holds each client's records on one grid; at least one client.
+	Clients []dataset.Part
+	// Bounds maps centroids back to the data's own units.
+	Bounds dataset.Bounds
+	// Labels has the true class of each row of the table, for scores; nil if
+	// unknown.
+	Labels []int32
+	// Clamped counts coordinates that were outside the bounds.
+	Clamped int
+	// NoQuality leaves out what is computed from the private data.
+	NoQuality bool
+}
+
+// validate checks the records against k.
+func (x *Data) validate(k int) error {
+	if len(x.Clients) == 0 {
+		return fault.Range("clients", 0, "at least 1")
+	}
+	n, d := 0, x.Clients[0].Points.D
+	for _, p := range x.Clients {
+		n += p.Points.N
+		if p.Points.D != d || p.FractionBits != x.Clients[0].FractionBits {
+			return fault.Request("clients", "differ in their columns or fraction bits", "normalise all parts alike")
+		}
+	}
+	if k < 1 || k > n || k >= math.MaxUint16 {
+		return fault.Range("k", k, fmt.Sprintf("1 to %d", min(n, math.MaxUint16-1)))
+	}
+	if len(x.Bounds.Lo) != d || len(x.Bounds.Hi) != d {
+		return fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(x.Bounds.Lo), d), "give one pair per column")
+	}
+	// The largest sum: every record at length 2 sqrt d from its centroid, in one
+	// cluster, on the release grid.
+	return secagg.Capacity{Ring: secagg.Ring64, Records: n, PerRecord: math.Ldexp(2, releaseBits), Noise: math.Ldexp(1, 61)}.Check()
+}
+
+// records is the number of records of all clients.
+func (x *Data) records() int {
+	n := 0
+	for _, p := range x.Clients {
+		n += p.Points.N
+	}
+	return n
+}
 
 // session is one run: the parties' records, the noise streams and what has been
 // released so far.
 type session struct {
-	ctx     context.Context
-	rt      *engine.Runtime
-	parties []dataset.Part
-	n, d, k int
-	bits    int // fraction bits of the records
-	streams *privacy.Streams
-	ledger  *privacy.Ledger
-	comm    engine.Comm
-	notes   []string
-	rounds  int // releases so far
+	ctx      context.Context
+	rt       *engine.Runtime
+	data     *Data
+	parties  []dataset.Part
+	n, d, k  int
+	bits     int // fraction bits of the records
+	streams  *privacy.Streams
+	seed     *uint64
+	maskSeed secagg.Seed
+	ledger   *privacy.Ledger
+	comm     engine.Comm
+	notes    []string
+	rounds   int // releases so far
 }
 
-func newSession(ctx context.Context, rt *engine.Runtime, parts []dataset.Part, k int, seed *uint64, delta float64) *session {
-	s := &session{ctx: ctx, rt: rt, parties: parts, d: parts[0].Points.D, k: k, bits: parts[0].FractionBits,
-		streams: privacy.NewStreams(seed), ledger: &privacy.Ledger{Delta: delta},
-		comm: engine.Comm{BytesSent: make([]int64, len(parts)), BytesReceived: make([]int64, len(parts))}}
-	for _, p := range parts {
-		s.n += p.Points.N
+func newSession(ctx context.Context, rt *engine.Runtime, data *Data, k int, seed *uint64, delta float64) *session {
+	m := len(data.Clients)
+	s := &session{ctx: ctx, rt: rt, data: data, parties: data.Clients, n: data.records(), d: data.Clients[0].Points.D, k: k,
+		bits: data.Clients[0].FractionBits, streams: privacy.NewStreams(seed), seed: seed, ledger: &privacy.Ledger{Delta: delta},
+		comm: engine.Comm{BytesSent: make([]int64, m), BytesReceived: make([]int64, m)}}
+	if seed == nil {
+		s.maskSeed = secagg.NewSeed()
+	} else {
+		s.maskSeed = secagg.SeedFrom(*seed, "hybrid")
 	}
 	return s
 }
@@ -57,43 +112,113 @@ type noiseGroup struct {
 // gives the same noise on any number of workers.
 // The values come back in data units.
 func (s *session) release(purpose string, parts [][]int64, l law, groups []noiseGroup) ([]float64, error) {
-	span := s.rt.Begin(engine.PhaseAggregate, s.rounds, engine.Server)
-	sum := make([]int64, len(parts[0]))
+	round := s.rounds
+	s.rounds++
+	stream := s.streams.Stream(engine.Server, round, purpose)
+	length := len(parts[0])
+	span := s.rt.Begin(engine.PhaseEncode, round, engine.Server)
 	for _, p := range parts {
-		for i, x := range p {
-			sum[i] += x
+		at := 0
+		for _, g := range groups {
+			for i := at; i < at+g.values; i++ {
+				p[i] <<= releaseBits - g.bits
+			}
+			at += g.values
 		}
 	}
 	s.rt.End(span)
-	span = s.rt.Begin(engine.PhaseNoise, s.rounds, engine.Server)
-	defer s.rt.End(span)
-	stream := s.streams.Stream(engine.Server, s.rounds, purpose)
-	released := make([]float64, len(sum))
-	var noise []int64
+	span = s.rt.Begin(engine.PhaseNoise, round, engine.Server)
+	noise := make([]int64, length)
+	err := drawNoise(noise, stream, l, groups)
+	s.rt.End(span)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	if err := s.secureSum(round, parts, noise); err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	released := make([]float64, length)
+	for i, x := range noise {
+		released[i] = float64(x) / (1 << releaseBits)
+	}
+	return released, nil
+}
+
+func drawNoise(noise []int64, stream *privacy.Stream, l law, groups []noiseGroup) error {
 	var draw sampler
 	at, made := 0, 0.0
 	for _, g := range groups {
 		if g.scale != made {
 			var err error
 			if draw, err = l.sampler(g.scale * (1 << releaseBits)); err != nil {
-				return nil, fmt.Errorf("%s: %w", purpose, err)
+				return err
 			}
 			made = g.scale
 		}
-		noise = slices.Grow(noise[:0], g.values)[:g.values]
-		draw.Fill(stream, noise)
-		for i, z := range noise {
-			released[at+i] = float64(sum[at+i]<<(releaseBits-g.bits)+z) / (1 << releaseBits)
-		}
+		draw.Fill(stream, noise[at:at+g.values])
 		at += g.values
 	}
-	s.rounds++
-	s.comm.Rounds++
-	for p := range s.parties {
-		s.comm.BytesSent[p] += 8 * int64(len(sum))
-		s.comm.BytesReceived[p] += 8 * int64(len(sum))
+	return nil
+}
+
+// secureSum adds the parties' vectors to sum, which holds the noise. One party
+// adds its own; several mask theirs, a server adds the masked vectors and the
+// noise, and the parties take the masks off.
+func (s *session) secureSum(round int, parts [][]int64, sum []int64) error {
+	if len(parts) == 1 {
+		span := s.rt.Begin(engine.PhaseAggregate, round, engine.Server)
+		for i, x := range parts[0] {
+			sum[i] += x
+		}
+		s.rt.End(span)
+		s.comm.Rounds++
+		s.comm.BytesSent[0] += 8 * int64(len(sum))
+		return nil
 	}
-	return released, nil
+	m, length := len(parts), len(sum)
+	total, message := secagg.NewMasked(secagg.Ring64, m, length), secagg.NewMasked(secagg.Ring64, m, length)
+	total.Reset(round)
+	var wire []byte
+	var last *secagg.Client
+	for p, values := range parts {
+		client, err := secagg.NewClient(s.maskSeed, secagg.Ring64, p, m, length)
+		if err != nil {
+			return err
+		}
+		span := s.rt.Begin(engine.PhaseMask, round, p)
+		own := secagg.NewMasked(secagg.Ring64, m, length)
+		err = client.Mask(own, round, values)
+		s.rt.End(span)
+		if err != nil {
+			return err
+		}
+		wire = own.AppendWire(wire[:0])
+		s.comm.BytesSent[p] += int64(len(wire))
+		span = s.rt.Begin(engine.PhaseAggregate, round, engine.Server)
+		if err = message.ReadFrom(wire, round, p); err == nil {
+			err = total.Merge(message)
+		}
+		s.rt.End(span)
+		if err != nil {
+			return err
+		}
+		last = client
+	}
+	if err := total.Add(sum); err != nil {
+		return err
+	}
+	wire = total.AppendSum(wire[:0])
+	for p := range parts {
+		s.comm.BytesReceived[p] += int64(len(wire))
+	}
+	s.comm.Rounds++
+	// All parties unmask the same message to the same values; one does it here.
+	span := s.rt.Begin(engine.PhaseUnmask, round, len(parts)-1)
+	defer s.rt.End(span)
+	if err := message.ReadSum(wire, round); err != nil {
+		return err
+	}
+	return last.Unmask(sum, message)
 }
 
 // partSums makes room for one vector of integers per party.
