@@ -1,0 +1,408 @@
+package vertical
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// Protocol is a method of the vertical family.
+type Protocol string
+
+// The protocols.
+const (
+	// Plain sends exact local centres and memberships (Ding et al. 2016;
+	// Sketch-V, section 3.2).
+	Plain Protocol = "vertical-plain"
+	// Independent sends noisy sizes of the local clusters and takes the parties'
+	// columns for independent (IND-LAP; Sketch-V, section 4.1, baseline 1).
+	Independent Protocol = "ind-lap"
+	// LocalReports sends every record's membership under local privacy (LDP-AGG;
+	// Sketch-V, section 4.1, baseline 2 and appendix B.2).
+	LocalReports Protocol = "ldp-agg"
+	// SketchBasic sends sketches and estimates each cell on its own
+	// (DPFMPS-BasicEst; Sketch-V, Algorithms 3 and 4).
+	SketchBasic Protocol = "sketch-basic"
+	// Sketch sends sketches and estimates the grid by Job.Estimator.
+	Sketch Protocol = "sketch"
+)
+
+// Protocols lists the protocols.
+func Protocols() []Protocol {
+	return []Protocol{Plain, Independent, LocalReports, SketchBasic, Sketch}
+}
+
+// Private reports whether the protocol adds noise.
+func (p Protocol) Private() bool { return p != Plain }
+
+func (p Protocol) sketches() bool { return p == Sketch || p == SketchBasic }
+
+// Estimator turns what the server got into the weights of the grid.
+type Estimator string
+
+// The estimators.
+const (
+	// EstimatorEM is the joint likelihood of all sketches (JointEstimate). It is
+	// the default of Sketch under the proven calibration.
+	EstimatorEM Estimator = "em"
+	// EstimatorPair is maximum likelihood for each pair of parties and
+	// proportional fitting (PairEstimate).
+	EstimatorPair Estimator = "pair-mle"
+	// EstimatorPaper is DPFMPS-2PEst (TwoPartyEstimate); for LocalReports,
+	// LDP-AGG-2PEst. It is the default under the claimed calibration.
+	EstimatorPaper Estimator = "paper"
+	// estimatorBasic is DPFMPS-BasicEst on all parties at once.
+	estimatorBasic Estimator = "basic"
+)
+
+// LocalStart is how a party finds its first local centres.
+type LocalStart string
+
+// The starts.
+const (
+	// StartAuto is the grid for up to 5 columns and the forest beyond, under the
+	// proven calibration of the sketch protocols; the forest elsewhere.
+	StartAuto LocalStart = "auto"
+	// StartGrid is k-means on a noisy histogram of equal cells.
+	StartGrid LocalStart = "grid"
+	// StartForest is the LSH forest (DPLSF; Sketch-V, section 3.5).
+	StartForest LocalStart = "lsf"
+)
+
+// Limits of a job.
+const (
+	MaxParties  = 20
+	MaxLocalK   = 255
+	MaxSketches = 1 << 16
+	// DefaultSketches is M in Sketch-V, section 6.
+	DefaultSketches = 4096
+	// DefaultGamma is the parameter of the heights of the likelihood estimators;
+	// the paper's estimators have 1.
+	DefaultGamma = 1.0 / 1024
+	// maxJointGamma is the largest gamma of the joint likelihood: beyond,
+	// arrivals of two cells share a height too often.
+	maxJointGamma = 1.0 / 64
+)
+
+// Job is one run of a vertical protocol. Its zero fields mean the default that
+// the field's comment states; Protocol, Data, Split, K and, for a private
+// protocol, Budget are required.
+type Job struct {
+	// Protocol is the method.
+	Protocol Protocol
+	// Data are the records with the columns of all parties.
+	Data *dataset.Normalised
+	// Split says which columns each party holds. Neither its order nor the order
+	// of columns within a party changes the result.
+	Split Split
+	// ID appends the id of a row to dst. Nil means that the row number is the id.
+	ID func(row int, dst []byte) []byte
+	// K is the number of clusters.
+	K int
+
+	// Budget is what the whole run may spend. A negative Delta means 1/n.
+	Budget privacy.Budget
+	// Calibration defaults to Proven. There is no published one.
+	Calibration privacy.Calibration
+	// Neighbours defaults to AddRemove, for which the sketches have proofs.
+	// LocalReports always means ReplaceOne: the number of reports is public.
+	Neighbours privacy.Neighbours
+
+	// LocalK is the number of local clusters; RuleAuto by default.
+	LocalK LocalK
+	// Sketches is M, the number of keys; DefaultSketches by default.
+	Sketches int
+	// Gamma is the parameter of the heights. It defaults to 1 for the paper's
+	// estimators and under the claimed calibration, else to DefaultGamma.
+	Gamma float64
+	// Share is the part of the squared budget that the sketches get under the
+	// proven calibration: .25 by default for two parties, .375 for three, else .5.
+	Share float64
+	// Estimator defaults to EstimatorEM under proven, EstimatorPaper under claimed.
+	Estimator Estimator
+	// Start defaults to StartAuto.
+	Start LocalStart
+
+	// Seed makes the run a reproducible simulation.
+	Seed *uint64
+	// NoQuality leaves out what is computed from the private data.
+	NoQuality bool
+	// Labels are the true labels by row, or nil.
+	Labels []int32
+}
+
+// Method implements engine.Job.
+func (j *Job) Method() string { return string(j.Protocol) }
+
+func (j *Job) records() int { return j.Data.Points.N }
+
+// withDefaults returns a copy of j with the zero fields filled in.
+func (j *Job) withDefaults() *Job {
+	c := *j
+	if c.Calibration == "" {
+		c.Calibration = privacy.Proven
+	}
+	if c.Neighbours == "" {
+		c.Neighbours = privacy.AddRemove
+	}
+	if c.Budget.Delta < 0 {
+		c.Budget.Delta = 1 / float64(c.records())
+	}
+	if c.LocalK == (LocalK{}) {
+		c.LocalK.Rule = RuleAuto
+	}
+	if c.Sketches == 0 {
+		c.Sketches = DefaultSketches
+	}
+	if c.Estimator == "" {
+		c.Estimator = EstimatorPaper
+		if c.Calibration == privacy.Proven && c.Protocol == Sketch {
+			c.Estimator = EstimatorEM
+		}
+	}
+	if c.Protocol == SketchBasic {
+		c.Estimator = estimatorBasic
+	}
+	if c.Gamma == 0 {
+		c.Gamma = 1
+		if c.Calibration == privacy.Proven && (c.Estimator == EstimatorEM || c.Estimator == EstimatorPair) {
+			c.Gamma = DefaultGamma
+		}
+	}
+	if c.Share == 0 {
+		c.Share = min(0.125*float64(len(c.Split)), 0.5)
+	}
+	if c.Start == "" {
+		c.Start = StartAuto
+	}
+	if c.ID == nil {
+		c.ID = rowID
+	}
+	c.Split = c.Split.canonical()
+	return &c
+}
+
+// Validate implements engine.Job.
+func (j *Job) Validate() error {
+	if !slices.Contains(Protocols(), j.Protocol) {
+		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Protocol), "")
+	}
+	if j.Data == nil || j.Data.Points == nil || j.Data.Points.N == 0 {
+		return fault.Request("data", "is empty", "give at least one record")
+	}
+	if err := j.Split.Check(j.Data.Points.D); err != nil {
+		return err
+	}
+	if len(j.Split) > MaxParties {
+		return fault.Range("parties", len(j.Split), fmt.Sprintf("at most %d", MaxParties))
+	}
+	c := j.withDefaults()
+	if c.K < 1 || c.K > c.records() {
+		return fault.Range("k", c.K, fmt.Sprintf("from 1 to the number of records, %d", c.records()))
+	}
+	if c.Labels != nil && len(c.Labels) != c.records() {
+		return fault.Request("labels", fmt.Sprintf("are %d for %d records", len(c.Labels), c.records()), "give one per record")
+	}
+	switch c.Calibration {
+	case privacy.Proven, privacy.Claimed:
+	default:
+		return fault.Request("calibration", fmt.Sprintf("is %s: the authors released no code", c.Calibration), "use proven or claimed")
+	}
+	if c.Protocol.Private() {
+		if err := c.validateBudget(); err != nil {
+			return err
+		}
+	}
+	if c.Protocol.sketches() {
+		if err := c.validateSketches(); err != nil {
+			return err
+		}
+	}
+	_, err := newPlan(c)
+	return err
+}
+
+func (j *Job) validateBudget() error {
+	if err := j.Budget.Validate(); err != nil {
+		return fault.Request("budget", err.Error(), "")
+	}
+	if j.Protocol.sketches() && j.Budget.Delta == 0 {
+		return fault.Request("delta", "is 0, but sketches have no pure guarantee", "give a positive delta, or use ind-lap or ldp-agg, which have one")
+	}
+	if j.Protocol != LocalReports && j.Neighbours == privacy.ReplaceOne {
+		return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no calibration", "use add-remove, and half the epsilon for the same effect")
+	}
+	switch j.Start {
+	case StartAuto, StartForest:
+	case StartGrid:
+		if !j.Protocol.sketches() || j.Calibration != privacy.Proven {
+			return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration", "use lsf or auto")
+		}
+	default:
+		return fault.Request("local-start", fmt.Sprintf("is %q", j.Start), "use auto, grid or lsf")
+	}
+	return nil
+}
+
+func (j *Job) validateSketches() error {
+	switch j.Estimator {
+	case EstimatorEM, EstimatorPair, EstimatorPaper, estimatorBasic:
+	default:
+		return fault.Request("estimator", fmt.Sprintf("is %q", j.Estimator), "use em, pair-mle or paper")
+	}
+	if j.Sketches < 1 || j.Sketches > MaxSketches {
+		return fault.Range("sketches", j.Sketches, fmt.Sprintf("from 1 to %d", MaxSketches))
+	}
+	if _, err := NewGeometric(j.Gamma); err != nil {
+		return err
+	}
+	if !(j.Share > 0 && j.Share < 1) {
+		return fault.Range("sketch-share", j.Share, "between 0 and 1, both excluded")
+	}
+	if j.Calibration == privacy.Claimed {
+		if j.Gamma < 1 {
+			return fault.Request("gamma", fmt.Sprintf("is %v under the claimed calibration, whose true delta tends to .46 as gamma falls (T3)", j.Gamma), "use gamma 1, or --calibration proven")
+		}
+		if j.Estimator == EstimatorEM {
+			return fault.Request("estimator", "em needs phantoms that the parties share, which the claimed calibration does not have", "use paper or pair-mle, or --calibration proven")
+		}
+	}
+	if j.Estimator == EstimatorEM && j.Gamma > maxJointGamma {
+		return fault.Request("gamma", fmt.Sprintf("is %v, but em takes equal heights for one arrival", j.Gamma), "use at most 1/64, or another --estimator")
+	}
+	return nil
+}
+
+// plan is what the public parameters of a job decide before any data is
+// touched: numbers of clusters, noise scales, phantoms.
+type plan struct {
+	parties, clusters int
+	// pairKeys says that each pair of parties has keys of its own.
+	pairKeys bool
+	law      *Geometric
+	phantoms float64
+	floor    uint16
+
+	// The proven sketches: mu of the whole run and of each party's local part.
+	mu, localMu float64
+	// The pure budgets: n-hat, local centres and memberships of each party.
+	eps0, eps1, eps2 float64
+	// keyEps is eps', the published epsilon of one sketch.
+	keyEps, delta2 float64
+}
+
+// claimed split of the budget (Sketch-V, Algorithm 1 and footnote 1).
+const recordsShare = 0.02
+
+func newPlan(j *Job) (*plan, error) {
+	s := len(j.Split)
+	p := &plan{parties: s}
+	perParty := j.Budget.Epsilon / float64(2*s)
+	switch {
+	case j.Protocol == LocalReports:
+		p.eps1, p.eps2 = perParty, perParty
+	case j.Protocol.Private():
+		p.eps0 = recordsShare * j.Budget.Epsilon
+		p.eps1, p.eps2 = (1-recordsShare)*perParty, (1-recordsShare)*perParty
+	}
+	p.delta2 = j.Budget.Delta / float64(s)
+	if err := p.chooseClusters(j); err != nil {
+		return nil, err
+	}
+	if !j.Protocol.sketches() {
+		return p, nil
+	}
+	var err error
+	if p.law, err = NewGeometric(j.Gamma); err != nil {
+		return nil, err
+	}
+	_, dense := product(p.clusters, s, maxDense)
+	if j.Estimator == estimatorBasic && !dense {
+		return nil, gridTooLarge(s, p.clusters, maxDense)
+	}
+	_, small := product(p.clusters, s, maxJoint)
+	if j.Estimator == EstimatorEM && p.clusters > maxMask {
+		return nil, fault.Range("local-k", p.clusters, fmt.Sprintf("at most %d with --estimator em", maxMask))
+	}
+	if j.Calibration == privacy.Claimed {
+		return p, p.calibrateClaimed(j)
+	}
+	switch j.Estimator {
+	case EstimatorEM:
+		p.pairKeys = s > 2 && (!small || s*p.clusters > 128)
+	case EstimatorPair, EstimatorPaper:
+		p.pairKeys = s > 2
+	}
+	return p, p.calibrateProven(j)
+}
+
+func (p *plan) chooseClusters(j *Job) error {
+	n, s := j.records(), p.parties
+	switch {
+	case j.LocalK.N != 0:
+		p.clusters = j.LocalK.N
+	case j.LocalK.Rule == RulePaper && j.Protocol.Private():
+		delta := p.delta2
+		if delta == 0 {
+			delta = 1 / float64(n)
+		}
+		p.clusters = paperLocalK(j.K, s, n, j.Sketches, p.eps2, delta)
+	case j.LocalK.Rule == RulePaper, j.LocalK.Rule == RuleAuto:
+		p.clusters = autoLocalK(j.K, s, n)
+	default:
+		return fault.Request("local-k", fmt.Sprintf("has the unknown rule %q", j.LocalK.Rule), "use auto, paper or a number")
+	}
+	if j.LocalK.N == 0 {
+		p.clusters = min(p.clusters, MaxLocalK, n)
+	}
+	if p.clusters < 2 || p.clusters > MaxLocalK || p.clusters > n {
+		return fault.Range("local-k", p.clusters, fmt.Sprintf("from 2 to %d and at most the number of records, %d", MaxLocalK, n))
+	}
+	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Protocol == Independent || j.Protocol == LocalReports) {
+		return gridTooLarge(s, p.clusters, maxDense)
+	}
+	return nil
+}
+
+func (p *plan) calibrateClaimed(j *Job) error {
+	if limit := 2 * math.Log(1/p.delta2); p.eps2 > limit {
+		return fault.Request("epsilon", fmt.Sprintf("gives each party eps_2 = %.4g for its sketches, beyond 2 ln(1/delta_2) = %.4g, where the claimed lemma ends", p.eps2, limit),
+			"use a smaller epsilon or delta, or --calibration proven")
+	}
+	p.keyEps = p.eps2 / (4 * math.Sqrt(float64(j.Sketches)*math.Log(1/p.delta2)))
+	p.phantoms = PhantomCount(p.keyEps)
+	var err error
+	p.floor, err = p.law.Floor(p.keyEps)
+	return err
+}
+
+func (p *plan) calibrateProven(j *Job) error {
+	scale, err := privacy.Calibrate("rdp", j.Budget, 1, func(s float64) privacy.Mechanism { return privacy.Gaussian{Scale: s} })
+	if err != nil {
+		return fault.Request("budget", err.Error(), "")
+	}
+	p.mu = 1 / scale
+	p.localMu = p.mu * math.Sqrt((1-j.Share)/float64(p.parties))
+	fm := p.sketchSpec(j)
+	n, err := privacy.FMPhantoms(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: fm.Parties, Cells: fm.Cells}, fm.Rounds,
+		privacy.Gaussian{Scale: 1 / (p.localMu * math.Sqrt(float64(p.parties)))})
+	if err != nil {
+		return fault.Request("budget", err.Error(), "use a larger --sketch-share")
+	}
+	p.phantoms = float64(n)
+	return nil
+}
+
+// sketchSpec describes the sketches for the ledger.
+func (p *plan) sketchSpec(j *Job) privacy.Spec {
+	s := privacy.Spec{Family: "fm", Gamma: j.Gamma, Phantoms: int(p.phantoms), Parties: p.parties, Cells: p.clusters, Rounds: j.Sketches}
+	if p.pairKeys {
+		s.Parties = 2
+		s.Rounds *= p.parties * (p.parties - 1) / 2
+	}
+	return s
+}

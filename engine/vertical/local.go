@@ -1,0 +1,438 @@
+package vertical
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Local centres under the proven calibration of the sketches: shares of a
+// party's squared mu for the start, the refinement and the sizes.
+const (
+	startShare  = 0.4
+	refineShare = 0.4
+	sizeShare   = 0.2
+	// gridColumns is the largest number of columns that start from a grid.
+	gridColumns = 5
+	// forestLevels is the depth of the forest under the proven calibration;
+	// paperLevels is L in Sketch-V, appendix B.1.
+	forestLevels = 12
+	paperLevels  = 20
+	// refineRadius times sqrt(d) bounds a record's pull on its centre.
+	refineRadius = 0.3
+)
+
+// party is one party's side of the protocol.
+type party struct {
+	index        int
+	points       *kernels.Panels
+	fractionBits int
+	streams      *privacy.Streams
+	rt           *engine.Runtime
+	clusters     int
+	records      int // public number of records, for defaults
+
+	centers []float32 // clusters x D
+	labels  []uint16
+	// ledger collects what the party releases.
+	ledger []privacy.Entry
+}
+
+func (p *party) d() int { return p.points.D }
+
+// stream returns the party's stream for a purpose.
+func (p *party) stream(round int, purpose string) *privacy.Stream {
+	return p.streams.Stream(p.index, round, purpose)
+}
+
+// gaussianScale returns the noise scale for sensitivity over mu, rounded up to
+// a multiple of 2^-20 so that the last bit of a logarithm cannot matter.
+func gaussianScale(sensitivity, mu float64) float64 {
+	return math.Ceil(sensitivity/mu*(1<<20)) / (1 << 20)
+}
+
+// addGaussian adds exact discrete Gaussian noise to integers.
+func addGaussian(st *privacy.Stream, sigma float64, values []int64) error {
+	g, err := privacy.NewDiscreteGaussian(sigma)
+	if err != nil {
+		return err
+	}
+	noise := make([]int64, len(values))
+	g.Fill(st, noise)
+	for i, z := range noise {
+		values[i] += z
+	}
+	return nil
+}
+
+// addLaplace adds exact discrete Laplace noise to integers.
+func addLaplace(st *privacy.Stream, b float64, values []int64) error {
+	l, err := privacy.NewDiscreteLaplace(b)
+	if err != nil {
+		return err
+	}
+	noise := make([]int64, len(values))
+	l.Fill(st, noise)
+	for i, z := range noise {
+		values[i] += z
+	}
+	return nil
+}
+
+func floats(x []int64) []float64 {
+	f := make([]float64, len(x))
+	for i, v := range x {
+		f[i] = float64(v)
+	}
+	return f
+}
+
+// setCenters clips rows to the box and puts them on the grid.
+func (p *party) setCenters(rows []float64) {
+	p.centers = make([]float32, len(rows))
+	for i, x := range rows {
+		p.centers[i] = dataset.Truncate(max(-1, min(1, x)), p.fractionBits)
+	}
+}
+
+// search is weighted k-means for the party's local centres.
+func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
+	span := p.rt.Begin(engine.PhaseSearch, 0, p.index)
+	defer p.rt.End(span)
+	s, err := synopsis.Search(ctx, p.rt.Pool(), w, p.clusters, synopsis.SearchOptions{Starts: 20}, p.stream(0, "search"))
+	if err != nil {
+		return err
+	}
+	p.setCenters(s.Centers)
+	return nil
+}
+
+// startGrid finds centres on a noisy histogram of side^d cells: those more than
+// three standard deviations above zero, weighted by their noisy counts.
+func (p *party) startGrid(ctx context.Context, mu float64) error {
+	mu *= math.Sqrt(startShare)
+	grid := synopsis.NewGrid(p.d(), float64(p.records)*mu/3, 3, 32)
+	counts := make([]int64, grid.Cells())
+	span := p.rt.Begin(engine.PhaseAccumulate, 0, p.index)
+	err := grid.Count(ctx, p.rt.Pool(), p.points, counts)
+	p.rt.End(span)
+	if err != nil {
+		return err
+	}
+	sigma := gaussianScale(1, mu)
+	span = p.rt.Begin(engine.PhaseNoise, 0, p.index)
+	err = addGaussian(p.stream(0, "grid"), sigma, counts)
+	p.rt.End(span)
+	if err != nil {
+		return err
+	}
+	p.enter("local histogram", "discrete-gaussian", 1, "L2", sigma, "records", privacy.Spec{Family: "discrete-gaussian", Scale: sigma}, "T6")
+	boxes := grid.Boxes(floats(counts), 3*sigma)
+	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
+}
+
+// forestNoise is the noise of an LSH forest: on the counts of each level, in
+// records, and on the sums of each leaf, in data units; and how to draw it.
+type forestNoise struct {
+	levels             int
+	countScale         float64
+	countSD            float64
+	sumScale           float64 // in data units
+	sumSD              float64
+	family             string
+	norm               string
+	sumSensitivity     float64
+	add                func(st *privacy.Stream, scale float64, values []int64) error
+	countCost, sumCost privacy.Spec
+	theorem            string
+}
+
+// gaussianForest spends half of the squared mu on counts, half on sums.
+func gaussianForest(levels, d int, mu float64) forestNoise {
+	half := mu / math.Sqrt2
+	n := forestNoise{levels: levels, family: "discrete-gaussian", norm: "L2", sumSensitivity: math.Sqrt(float64(d)), add: addGaussian, theorem: "T6"}
+	n.countScale = gaussianScale(math.Sqrt(float64(levels)), half)
+	n.sumScale = gaussianScale(n.sumSensitivity, half)
+	n.countSD, n.sumSD = n.countScale, n.sumScale
+	n.countCost = privacy.Spec{Family: n.family, Scale: n.countScale, Rounds: levels}
+	n.sumCost = privacy.Spec{Family: n.family, Scale: n.sumScale / n.sumSensitivity}
+	return n
+}
+
+// laplaceForest spends half of epsilon on counts, half on sums (Sketch-V,
+// section 3.5: the form for data in [-1,1]^d).
+func laplaceForest(levels, d int, epsilon float64) forestNoise {
+	half := epsilon / 2
+	n := forestNoise{levels: levels, family: "discrete-laplace", norm: "L1", sumSensitivity: float64(d), add: addLaplace, theorem: "T6"}
+	n.countScale = gaussianScale(float64(levels), half)
+	n.sumScale = gaussianScale(n.sumSensitivity, half)
+	n.countSD, n.sumSD = math.Sqrt2*n.countScale, math.Sqrt2*n.sumScale
+	n.countCost = privacy.Spec{Family: n.family, Scale: n.countScale, Rounds: levels}
+	n.sumCost = privacy.Spec{Family: n.family, Scale: n.sumScale / n.sumSensitivity}
+	return n
+}
+
+// startForest finds centres by an LSH forest (Sketch-V, appendix B.1): sign
+// bits of random hyperplanes, noisy counts, a node opens where its noisy count
+// exceeds 3 theta, theta = min(10 sigma sqrt(d), n/2k'), and k-means on the
+// leaves' noisy means weighted by their noisy counts.
+func (p *party) startForest(ctx context.Context, noise forestNoise) error {
+	pool := p.rt.Pool()
+	planes := synopsis.NewHyperplanes(p.d(), noise.levels, p.stream(0, "hyperplanes"))
+	span := p.rt.Begin(engine.PhaseAccumulate, 0, p.index)
+	defer func() { p.rt.End(span) }()
+	paths, err := synopsis.HyperplanePaths(ctx, pool, p.points, planes)
+	if err != nil {
+		return err
+	}
+	theta := min(10*noise.sumSD*math.Sqrt(float64(p.d())), math.Floor(float64(p.records)/float64(2*p.clusters)))
+	trie, walker := synopsis.NewTrie(1), synopsis.NewWalker(paths)
+	for level := range noise.levels {
+		if trie.Open() == 0 {
+			break
+		}
+		counts := make([]int64, 2*trie.Open())
+		if err := walker.Count(ctx, pool, counts); err != nil {
+			return err
+		}
+		if err := noise.add(p.stream(level, "forest counts"), noise.countScale, counts); err != nil {
+			return err
+		}
+		threshold := 3 * theta
+		if level == noise.levels-1 {
+			threshold = math.Inf(1)
+		}
+		walker.Descend(trie.Add(floats(counts), noise.countSD*noise.countSD, threshold))
+	}
+	leaf := make([]int32, p.points.N)
+	walker.Leaves(leaf)
+	sums, err := p.leafSums(ctx, leaf, trie.Leaves())
+	if err != nil {
+		return err
+	}
+	unit := math.Ldexp(1, p.fractionBits)
+	if err := noise.add(p.stream(0, "forest sums"), noise.sumScale*unit, sums); err != nil {
+		return err
+	}
+	p.enter("counts of the forest", noise.family, 1, noise.norm, noise.countScale, "records", noise.countCost, noise.theorem)
+	p.enter("sums of the forest's leaves", noise.family, noise.sumSensitivity, noise.norm, noise.sumScale, "", noise.sumCost, noise.theorem)
+	w := &synopsis.Weighted{D: p.d()}
+	mean := make([]float64, p.d())
+	for l, count := range trie.LeafCounts() {
+		if count < 1 {
+			continue
+		}
+		for h := range mean {
+			mean[h] = max(-1, min(1, float64(sums[l*p.d()+h])/unit/count))
+		}
+		w.Append(mean, count)
+	}
+	return p.search(ctx, w)
+}
+
+// leafSums sums the records of each leaf in grid units.
+func (p *party) leafSums(ctx context.Context, leaf []int32, leaves int) ([]int64, error) {
+	d := p.d()
+	pool := p.rt.Pool()
+	partial := make([][]int64, pool.Workers())
+	const block = 1 << 14
+	unit := float32(int64(1) << p.fractionBits)
+	err := pool.Run(ctx, (p.points.N+block-1)/block, func(worker, b int) {
+		if partial[worker] == nil {
+			partial[worker] = make([]int64, leaves*d)
+		}
+		sums := partial[worker]
+		row := make([]float32, d)
+		for i := b * block; i < min((b+1)*block, p.points.N); i++ {
+			if leaf[i] < 0 {
+				continue
+			}
+			at := sums[int(leaf[i])*d:]
+			for h, x := range p.points.Point(i, row) {
+				at[h] += int64(x * unit)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := make([]int64, leaves*d)
+	for _, s := range partial {
+		for i, x := range s {
+			total[i] += x
+		}
+	}
+	return total, nil
+}
+
+// refine moves the centres by noisy means of the records near them: of those
+// whose nearest centre is c and that lie within R of it, the sum of x - c and
+// the count (privacy/THEOREMS.md, T2). mu pays for all rounds.
+func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
+	d := p.d()
+	mu *= math.Sqrt(refineShare / float64(rounds) / 2)
+	radius := refineRadius * math.Sqrt(float64(d))
+	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
+	sensitivity := radius * (1 + float64(d+2)*0x1p-24)
+	sumScale, countScale := gaussianScale(sensitivity, mu), gaussianScale(1, mu)
+	unit := math.Ldexp(1, p.fractionBits)
+	r2 := make([]float32, p.clusters)
+	for a := range r2 {
+		r2[a] = float32(radius * radius)
+	}
+	for round := range rounds {
+		span := p.rt.Begin(engine.PhaseAccumulate, round, p.index)
+		acc, err := p.accumulate(ctx, r2)
+		p.rt.End(span)
+		if err != nil {
+			return err
+		}
+		span = p.rt.Begin(engine.PhaseNoise, round, p.index)
+		if err := addGaussian(p.stream(round, "refine sums"), sumScale*unit, acc.Sums); err != nil {
+			return err
+		}
+		err = addGaussian(p.stream(round, "refine counts"), countScale, acc.Counts)
+		p.rt.End(span)
+		if err != nil {
+			return err
+		}
+		rows := make([]float64, len(p.centers))
+		for a, count := range acc.Counts {
+			for h := range d {
+				i := a*d + h
+				rows[i] = float64(p.centers[i])
+				if float64(count) > 6*countScale {
+					rows[i] += float64(acc.Sums[i]) / unit / float64(count)
+				}
+			}
+		}
+		p.setCenters(rows)
+	}
+	p.enter("sums of the refinement", "discrete-gaussian", sensitivity, "L2", sumScale, "", privacy.Spec{Family: "discrete-gaussian", Scale: sumScale / sensitivity, Rounds: rounds}, "T2")
+	p.enter("counts of the refinement", "discrete-gaussian", 1, "L2", countScale, "records", privacy.Spec{Family: "discrete-gaussian", Scale: countScale, Rounds: rounds}, "T2")
+	return nil
+}
+
+// shards cuts the party's points into runs of panels.
+func (p *party) shards() []engine.Shard { return engine.Shards([]int{p.points.N}, p.d()) }
+
+// accumulate sums, for each centre, x - c over the records nearest to it within
+// the radius, and counts them; with nil radii it sums x over all.
+func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumulator, error) {
+	c := kernels.NewCentroids(p.clusters, p.d())
+	c.Set(p.centers)
+	pool, shards := p.rt.Pool(), p.shards()
+	partial := make([]*kernels.Accumulator, pool.Workers())
+	labels := make([][]uint16, pool.Workers())
+	err := pool.Run(ctx, len(shards), func(worker, index int) {
+		s := shards[index]
+		if partial[worker] == nil {
+			partial[worker] = kernels.NewAccumulator(p.clusters, p.d(), p.fractionBits)
+			labels[worker] = make([]uint16, shards[0].Hi-shards[0].Lo)
+		}
+		view := p.points.Slice(s.Lo, s.Hi)
+		if r2 == nil {
+			kernels.AssignAccumulate(view, c, nil, partial[worker])
+			return
+		}
+		l := labels[worker][:s.Hi-s.Lo]
+		kernels.Assign(view, c, l, nil)
+		kernels.AccumulateRelative(view, c, r2, l, partial[worker])
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := kernels.NewAccumulator(p.clusters, p.d(), p.fractionBits)
+	for _, a := range partial {
+		if a != nil {
+			total.Merge(a)
+		}
+	}
+	return total, nil
+}
+
+// assign labels every record with its nearest centre and returns the sizes.
+func (p *party) assign(ctx context.Context) ([]int64, error) {
+	span := p.rt.Begin(engine.PhaseAssign, 0, p.index)
+	defer p.rt.End(span)
+	c := kernels.NewCentroids(p.clusters, p.d())
+	c.Set(p.centers)
+	p.labels = make([]uint16, p.points.N)
+	shards := p.shards()
+	err := p.rt.Pool().Run(ctx, len(shards), func(_, index int) {
+		s := shards[index]
+		kernels.Assign(p.points.Slice(s.Lo, s.Hi), c, p.labels[s.Lo:s.Hi], nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]int64, p.clusters)
+	for _, a := range p.labels {
+		sizes[a]++
+	}
+	return sizes, nil
+}
+
+// plainCenters is k-means without noise: a search on a sample, then Lloyd steps
+// on all records.
+func (p *party) plainCenters(ctx context.Context) error {
+	const sample, steps = 20_000, 50
+	w := &synopsis.Weighted{D: p.d()}
+	row := make([]float64, p.d())
+	point := make([]float32, p.d())
+	n := min(sample, p.points.N)
+	for i := range n {
+		for h, x := range p.points.Point(i*p.points.N/n, point) {
+			row[h] = float64(x)
+		}
+		w.Append(row, 1)
+	}
+	span := p.rt.Begin(engine.PhaseSearch, 0, p.index)
+	s, err := synopsis.Search(ctx, p.rt.Pool(), w, p.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1}, p.stream(0, "search"))
+	p.rt.End(span)
+	if err != nil {
+		return err
+	}
+	p.setCenters(s.Centers)
+	unit := math.Ldexp(1, p.fractionBits)
+	for range steps {
+		acc, err := p.accumulate(ctx, nil)
+		if err != nil {
+			return err
+		}
+		before := p.centers
+		rows := make([]float64, len(before))
+		for a, count := range acc.Counts {
+			for h := range p.d() {
+				i := a*p.d() + h
+				rows[i] = float64(before[i])
+				if count > 0 {
+					rows[i] = float64(acc.Sums[i]) / unit / float64(count)
+				}
+			}
+		}
+		p.setCenters(rows)
+		moved := false
+		for i, c := range p.centers {
+			moved = moved || c != before[i]
+		}
+		if !moved {
+			break
+		}
+	}
+	return nil
+}
+
+// enter adds a release of the party to its ledger.
+func (p *party) enter(what, mechanism string, sensitivity float64, norm string, scale float64, unit string, cost privacy.Spec, theorem string) {
+	p.ledger = append(p.ledger, privacy.Entry{
+		What: partyName(p.index) + ": " + what, Viewers: []string{"server"}, Mechanism: mechanism,
+		Sensitivity: sensitivity, Norm: norm, Scale: scale, Unit: unit, Cost: cost, Theorem: theorem,
+		Neighbours: privacy.AddRemove,
+	})
+}

@@ -1,0 +1,745 @@
+package vertical
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+)
+
+func partyName(l int) string { return fmt.Sprintf("party %d", l) }
+
+// session is one run of a job.
+type session struct {
+	job     *Job
+	plan    *plan
+	rt      *engine.Runtime
+	streams *privacy.Streams
+	secret  Secret
+	parties []*party
+	ledger  privacy.Ledger
+	comm    engine.Comm
+	notes   []string
+}
+
+// Run implements engine.Job.
+func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	c := j.withDefaults()
+	plan, err := newPlan(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{job: c, plan: plan, rt: rt, streams: privacy.NewStreams(c.Seed)}
+	s.ledger.Delta = c.Budget.Delta
+	s.comm = engine.Comm{Rounds: 1, BytesSent: make([]int64, plan.parties), BytesReceived: make([]int64, plan.parties)}
+	if _, err := s.streams.Stream(-1, 0, "shared secret").Read(s.secret[:]); err != nil {
+		return nil, err
+	}
+	for l, columns := range c.Split {
+		s.parties = append(s.parties, &party{
+			index: l, points: c.Data.Columns(columns), fractionBits: c.Data.FractionBits, streams: s.streams, rt: rt,
+			clusters: plan.clusters, records: c.records(),
+		})
+	}
+	grid, err := s.weights(ctx)
+	if err != nil {
+		return nil, err
+	}
+	solution, err := s.cluster(ctx, grid)
+	if err != nil {
+		return nil, err
+	}
+	return s.result(ctx, grid, solution)
+}
+
+// weights runs the parties and the server's estimation.
+func (s *session) weights(ctx context.Context) (*Grid, error) {
+	switch s.job.Protocol {
+	case Plain:
+		return s.plain(ctx)
+	case Independent:
+		return s.independent(ctx)
+	case LocalReports:
+		return s.localReports(ctx)
+	default:
+		return s.sketches(ctx)
+	}
+}
+
+// send encodes and decodes a party's message: the server sees no more.
+func (s *session) send(p *party, sizes []int64, sets []*Sketches) (*Message, error) {
+	span := s.rt.Begin(engine.PhaseEncode, 0, p.index)
+	defer s.rt.End(span)
+	m := &Message{Party: p.index, Clusters: p.clusters, Columns: p.d(), FractionBits: p.fractionBits, Sizes: sizes, Sets: sets}
+	unit := math.Ldexp(1, p.fractionBits)
+	for _, c := range p.centers {
+		m.Centers = append(m.Centers, int32(float64(c)*unit))
+	}
+	heightBytes := 1
+	if s.plan.law != nil {
+		heightBytes = s.plan.law.Bytes()
+	}
+	encoded := m.Encode(heightBytes)
+	s.comm.BytesSent[p.index] += int64(len(encoded))
+	return DecodeMessage(encoded)
+}
+
+// plain is the baseline without privacy.
+func (s *session) plain(ctx context.Context) (*Grid, error) {
+	for _, p := range s.parties {
+		if err := p.plainCenters(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := p.assign(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := s.send(p, nil, nil); err != nil {
+			return nil, err
+		}
+		s.comm.BytesSent[p.index] += int64(len(p.labels)) // one byte per membership
+		err := s.ledger.Add(privacy.Entry{What: partyName(p.index) + ": exact local centres and memberships", Viewers: []string{"server"},
+			Mechanism: "none", Calibration: privacy.None, Unbounded: true})
+		if err != nil {
+			return nil, err
+		}
+	}
+	span := s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
+	defer s.rt.End(span)
+	return s.truth(), nil
+}
+
+// truth is the grid of exact counts, its support the cells that hold a record.
+func (s *session) truth() *Grid {
+	k, parties := s.plan.clusters, s.plan.parties
+	n := s.job.records()
+	counts := make(map[string]float64)
+	cell := make([]byte, parties)
+	if size, ok := product(k, parties, maxDense); ok {
+		flat := make([]float64, size)
+		for i := range n {
+			at := 0
+			for _, p := range s.parties {
+				at = at*k + int(p.labels[i])
+			}
+			flat[at]++
+		}
+		g := &Grid{Parties: parties, Clusters: k}
+		for at, w := range flat {
+			if w == 0 {
+				continue
+			}
+			rest := at
+			for l := parties - 1; l >= 0; l-- {
+				cell[l] = byte(rest % k)
+				rest /= k
+			}
+			g.Cells = append(g.Cells, cell...)
+			g.Weights = append(g.Weights, w)
+		}
+		return g
+	}
+	for i := range n {
+		for l, p := range s.parties {
+			cell[l] = byte(p.labels[i])
+		}
+		counts[string(cell)]++
+	}
+	cells := make([]string, 0, len(counts))
+	for c := range counts {
+		cells = append(cells, c)
+	}
+	slices.Sort(cells)
+	g := &Grid{Parties: parties, Clusters: k}
+	for _, c := range cells {
+		g.Cells = append(g.Cells, c...)
+		g.Weights = append(g.Weights, counts[c])
+	}
+	return g
+}
+
+// laplaceCenters are local centres by the Laplace form of the forest.
+func (s *session) laplaceCenters(ctx context.Context, p *party, epsilon float64) error {
+	return p.startForest(ctx, laplaceForest(paperLevels, p.d(), epsilon))
+}
+
+// releaseRecords is the published estimate of n: one party's count with
+// Laplace noise under eps_0.
+func (s *session) releaseRecords() (float64, error) {
+	n := []int64{int64(s.job.records())}
+	if err := addLaplace(s.streams.Stream(0, 0, "records"), gaussianScale(1, s.plan.eps0), n); err != nil {
+		return 0, err
+	}
+	p := s.parties[0]
+	p.enter("number of records", "discrete-laplace", 1, "L1", 1/s.plan.eps0, "records", privacy.Spec{Family: "discrete-laplace", Scale: 1 / s.plan.eps0}, "T6")
+	s.comm.BytesSent[0] += 8
+	return max(float64(n[0]), 1), nil
+}
+
+// independent is IND-LAP.
+func (s *session) independent(ctx context.Context) (*Grid, error) {
+	records, err := s.releaseRecords()
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([][]float64, s.plan.parties)
+	for l, p := range s.parties {
+		if err := s.laplaceCenters(ctx, p, s.plan.eps1); err != nil {
+			return nil, err
+		}
+		exact, err := p.assign(ctx)
+		if err != nil {
+			return nil, err
+		}
+		scale := gaussianScale(1, s.plan.eps2)
+		if err := addLaplace(p.stream(0, "sizes"), scale, exact); err != nil {
+			return nil, err
+		}
+		p.enter("sizes of the local clusters", "discrete-laplace", 1, "L1", scale, "records", privacy.Spec{Family: "discrete-laplace", Scale: scale}, "T6")
+		m, err := s.send(p, exact, nil)
+		if err != nil {
+			return nil, err
+		}
+		sizes[l] = make([]float64, p.clusters)
+		for a, x := range m.Sizes {
+			sizes[l][a] = max(float64(x), 0)
+		}
+		if err := s.enterParty(p, "Sketch-V, section 4.1"); err != nil {
+			return nil, err
+		}
+	}
+	span := s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
+	defer s.rt.End(span)
+	grid, err := newDenseGrid(s.plan.parties, s.plan.clusters)
+	if err != nil {
+		return nil, err
+	}
+	independent(grid, sizes, records)
+	rescale(grid.Weights, records)
+	return grid, nil
+}
+
+// enterParty moves a party's releases to the ledger. theorem names the paper's
+// statement, which stands under the claimed calibration.
+func (s *session) enterParty(p *party, theorem string) error {
+	for _, e := range p.ledger {
+		e.Calibration = s.job.Calibration
+		if e.Calibration == privacy.Claimed {
+			e.Theorem = theorem
+		}
+		if s.job.Protocol == LocalReports {
+			e.Neighbours = privacy.ReplaceOne
+		}
+		if err := s.ledger.Add(e); err != nil {
+			return err
+		}
+	}
+	p.ledger = nil
+	return nil
+}
+
+// localReports is LDP-AGG.
+func (s *session) localReports(ctx context.Context) (*Grid, error) {
+	k, n := s.plan.clusters, s.job.records()
+	f, err := NewFrequency(k, s.plan.eps2)
+	if err != nil {
+		return nil, err
+	}
+	const block = 1 << 14
+	reports := make([][]uint8, s.plan.parties)
+	for l, p := range s.parties {
+		// Records have n reports whatever they hold, so neighbours replace a
+		// record; the forest, calibrated to adding or removing one, then costs
+		// twice.
+		epsilon := s.plan.eps1
+		if s.job.Calibration == privacy.Proven {
+			epsilon /= 2
+		}
+		if err := s.laplaceCenters(ctx, p, epsilon); err != nil {
+			return nil, err
+		}
+		if s.job.Calibration == privacy.Proven {
+			for i := range p.ledger {
+				p.ledger[i].Cost.Scale /= 2
+				p.ledger[i].Sensitivity *= 2
+			}
+		}
+		if _, err := p.assign(ctx); err != nil {
+			return nil, err
+		}
+		if _, err := s.send(p, nil, nil); err != nil {
+			return nil, err
+		}
+		reports[l] = make([]uint8, n)
+		span := s.rt.Begin(engine.PhaseNoise, 0, p.index)
+		err := s.rt.Pool().Run(ctx, (n+block-1)/block, func(_, b int) {
+			st := p.stream(b, "reports")
+			for i := b * block; i < min((b+1)*block, n); i++ {
+				value := int(p.labels[i])
+				if f.Range > 0 {
+					value = f.hash(reportSeed(l, i), value)
+				}
+				reports[l][i] = uint8(f.report(value, st.Uint64(), st.Uint64()))
+			}
+		})
+		s.rt.End(span)
+		if err != nil {
+			return nil, err
+		}
+		s.comm.BytesSent[l] += int64(n) // one byte per report; hash seeds are public functions of party and row
+		p.enter("memberships under local privacy", "randomized-response", 1, "L1", s.plan.eps2, "", privacy.Spec{Family: "pure", Epsilon: s.plan.eps2}, "T7")
+		if err := s.enterParty(p, "Sketch-V, appendix B.2"); err != nil {
+			return nil, err
+		}
+	}
+	span := s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
+	defer s.rt.End(span)
+	return s.aggregateReports(ctx, f, reports)
+}
+
+// reportSeed is the public seed of the hash function of a report.
+func reportSeed(party, row int) uint64 {
+	return uint64(row)*0xd1342543de82ef95 + uint64(party+1)*0x2545f4914f6cdd1d
+}
+
+// aggregateReports estimates the grid from reports: for two parties by the
+// inverse of the joint transition, for more from all pairs by the additive fit.
+func (s *session) aggregateReports(ctx context.Context, f *Frequency, reports [][]uint8) (*Grid, error) {
+	k, parties, n := s.plan.clusters, s.plan.parties, float64(s.job.records())
+	r := &Release{Parties: parties, Clusters: k, Records: n}
+	sizes := make([][]float64, parties)
+	for l := range sizes {
+		counts, err := s.supportCounts(ctx, f, reports, []int{l})
+		if err != nil {
+			return nil, err
+		}
+		f.Invert(counts, 1)
+		projectSimplex(counts, n)
+		sizes[l] = counts
+	}
+	var pairs [][]float64
+	for l1 := range parties {
+		for l2 := l1 + 1; l2 < parties; l2++ {
+			counts, err := s.supportCounts(ctx, f, reports, []int{l1, l2})
+			if err != nil {
+				return nil, err
+			}
+			f.Invert(counts, 2)
+			projectSimplex(counts, n)
+			pairs = append(pairs, counts)
+		}
+	}
+	if parties == 2 {
+		g, err := newDenseGrid(2, k)
+		if err == nil {
+			copy(g.Weights, pairs[0])
+		}
+		return g, err
+	}
+	return additiveFit(r, pairs, sizes)
+}
+
+// supportCounts counts, for each cell of the given parties, the records all of
+// whose reports support it.
+func (s *session) supportCounts(ctx context.Context, f *Frequency, reports [][]uint8, parties []int) ([]float64, error) {
+	k, n := s.plan.clusters, s.job.records()
+	size := powInt(k, len(parties))
+	const block = 1 << 14
+	partial := make([][]float64, s.rt.Pool().Workers())
+	err := s.rt.Pool().Run(ctx, (n+block-1)/block, func(worker, b int) {
+		if partial[worker] == nil {
+			partial[worker] = make([]float64, size)
+		}
+		counts := partial[worker]
+		supported := make([][]int, len(parties))
+		for i := b * block; i < min((b+1)*block, n); i++ {
+			for x, l := range parties {
+				supported[x] = supported[x][:0]
+				for a := range k {
+					if f.supports(reportSeed(l, i), int(reports[l][i]), a) {
+						supported[x] = append(supported[x], a)
+					}
+				}
+			}
+			for _, a := range supported[0] {
+				if len(parties) == 1 {
+					counts[a]++
+					continue
+				}
+				for _, b := range supported[1] {
+					counts[a*k+b]++
+				}
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := make([]float64, size)
+	for _, p := range partial {
+		for i, x := range p { // counts are integers, so their order does not matter
+			total[i] += x
+		}
+	}
+	return total, nil
+}
+
+// sketches runs the sketch protocols.
+func (s *session) sketches(ctx context.Context) (*Grid, error) {
+	j, plan := s.job, s.plan
+	span := s.rt.Begin(engine.PhaseSketch, 0, engine.Server)
+	sk, err := newSketcher(ctx, s.rt.Pool(), s.secret, j.records(), j.ID)
+	s.rt.End(span)
+	if err != nil {
+		return nil, err
+	}
+	proven := j.Calibration == privacy.Proven
+	messages := make([]*Message, plan.parties)
+	for l, p := range s.parties {
+		if err := s.localCenters(ctx, p, proven); err != nil {
+			return nil, err
+		}
+		sizes, err := p.assign(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var released []int64
+		if proven {
+			sigma := gaussianScale(1, plan.localMu*math.Sqrt(sizeShare))
+			if err := addGaussian(p.stream(0, "sizes"), sigma, sizes); err != nil {
+				return nil, err
+			}
+			p.enter("sizes of the local clusters", "discrete-gaussian", 1, "L2", sigma, "records", privacy.Spec{Family: "discrete-gaussian", Scale: sigma}, "T6")
+			released = sizes
+		}
+		sets, err := s.encodeMemberships(ctx, sk, p)
+		if err != nil {
+			return nil, err
+		}
+		if messages[l], err = s.send(p, released, sets); err != nil {
+			return nil, err
+		}
+		if err := s.enterParty(p, "Sketch-V, section 3.5"); err != nil {
+			return nil, err
+		}
+	}
+	release := s.receive(messages)
+	if !proven {
+		if release.Records, err = s.releaseRecords(); err != nil {
+			return nil, err
+		}
+		if err := s.enterParty(s.parties[0], "Sketch-V, Algorithm 1"); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.enterSketches(); err != nil {
+		return nil, err
+	}
+	s.warn(release)
+	span = s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
+	defer s.rt.End(span)
+	return release.Estimate(ctx, s.rt.Pool(), j.Estimator)
+}
+
+// localCenters is phase 1 of the sketch protocols.
+func (s *session) localCenters(ctx context.Context, p *party, proven bool) error {
+	j := s.job
+	if !proven {
+		return s.laplaceCenters(ctx, p, s.plan.eps1)
+	}
+	rounds := 1
+	if j.Start == StartForest || j.Start == StartAuto && p.d() > gridColumns {
+		if err := p.startForest(ctx, gaussianForest(forestLevels, p.d(), s.plan.localMu*math.Sqrt(startShare))); err != nil {
+			return err
+		}
+		if p.d() > gridColumns {
+			rounds = 2
+			if j.Budget.Epsilon >= 1 {
+				rounds = 4
+			}
+		}
+	} else if err := p.startGrid(ctx, s.plan.localMu); err != nil {
+		return err
+	}
+	return p.refine(ctx, rounds, s.plan.localMu)
+}
+
+// encodeMemberships is phase 2 for one party: its sketches under the joint keys,
+// or under those of each pair that it belongs to.
+func (s *session) encodeMemberships(ctx context.Context, sk *sketcher, p *party) ([]*Sketches, error) {
+	span := s.rt.Begin(engine.PhaseSketch, 0, p.index)
+	defer s.rt.End(span)
+	if !s.plan.pairKeys {
+		set, err := s.sketchSet(ctx, sk, p, 0, s.plan.parties, p.index)
+		return []*Sketches{set}, err
+	}
+	var sets []*Sketches
+	for other := range s.plan.parties {
+		if other == p.index {
+			continue
+		}
+		at := 0
+		if other < p.index {
+			at = 1
+		}
+		index := pairIndex(s.plan.parties, min(other, p.index), max(other, p.index))
+		set, err := s.sketchSet(ctx, sk, p, 1+index, 2, at)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return sets, nil
+}
+
+// sketchSet makes a party's sketches under key set number set, which `parties`
+// parties share and in which it has position `at`.
+func (s *session) sketchSet(ctx context.Context, sk *sketcher, p *party, set, parties, at int) (*Sketches, error) {
+	keys := sk.keys(set, s.job.Sketches)
+	minima, err := sk.minima(ctx, keys, p.labels, p.clusters)
+	if err != nil {
+		return nil, err
+	}
+	if s.job.Calibration == privacy.Proven {
+		phantoms, err := sk.phantomMinima(ctx, keys, set, parties, p.clusters, at, s.plan.phantoms)
+		if err != nil {
+			return nil, err
+		}
+		minUint64(minima, phantoms)
+	} else {
+		st := p.stream(set, "phantoms")
+		for i, x := range minima {
+			minima[i] = min(x, phantomHash(st.Uint64(), s.plan.phantoms))
+		}
+	}
+	return heights(s.plan.law, minima, s.job.Sketches, p.clusters, s.plan.floor), nil
+}
+
+// receive is what the server makes of the messages.
+func (s *session) receive(messages []*Message) *Release {
+	plan := s.plan
+	r := &Release{Parties: plan.parties, Clusters: plan.clusters}
+	view := func(sketches ...*Sketches) *View {
+		return &View{Law: plan.law, Sketches: sketches, Phantoms: plan.phantoms, Shared: s.job.Calibration == privacy.Proven, Floor: plan.floor}
+	}
+	if plan.pairKeys {
+		for l1 := range plan.parties {
+			for l2 := l1 + 1; l2 < plan.parties; l2++ {
+				r.Pairs = append(r.Pairs, view(messages[l1].Sets[l2-1], messages[l2].Sets[l1]))
+			}
+		}
+	} else {
+		r.Joint = view()
+		for _, m := range messages {
+			r.Joint.Sketches = append(r.Joint.Sketches, m.Sets[0])
+		}
+	}
+	if messages[0].Sizes == nil {
+		return r
+	}
+	// Every party counts all records; noisy sizes below 1 say no more than 1.
+	for _, m := range messages {
+		for _, x := range m.Sizes {
+			r.Records += float64(x)
+		}
+	}
+	r.Records = max(r.Records/float64(plan.parties), 1)
+	for _, m := range messages {
+		margin := make([]float64, plan.clusters)
+		for a, x := range m.Sizes {
+			margin[a] = max(float64(x), 1)
+		}
+		rescale(margin, r.Records)
+		r.Margins = append(r.Margins, margin)
+	}
+	return r
+}
+
+// Estimate turns the release into the weights of the grid, which are rounded to
+// multiples of 2^-10 so that the last bits of logarithms cannot matter.
+func (r *Release) Estimate(ctx context.Context, run Runner, e Estimator) (*Grid, error) {
+	var g *Grid
+	var err error
+	switch {
+	case e == estimatorBasic:
+		g, err = BasicEstimate(r.Joint, r.Records)
+	case e == EstimatorPaper:
+		g, err = TwoPartyEstimate(r)
+	case e == EstimatorPair:
+		g, err = PairEstimate(ctx, run, r)
+	case r.Joint != nil:
+		g, err = JointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
+	default:
+		g, err = PairwiseJointEstimate(ctx, run, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range g.Weights {
+		g.Weights[i] = math.Round(w*1024) / 1024
+	}
+	return g, nil
+}
+
+// enterSketches adds the sketches to the ledger.
+func (s *session) enterSketches() error {
+	j, plan := s.job, s.plan
+	condition := []string{"the keys and the ids stay among the parties: who holds the keys can test a sketch for any id",
+		"the keyed hash is AES-128, so the guarantee is computational"}
+	if j.Calibration == privacy.Proven {
+		return s.ledger.Add(privacy.Entry{What: "sketches of all parties, jointly", Viewers: []string{"server"}, Mechanism: "fm",
+			Sensitivity: 1, Norm: "L1", Scale: plan.phantoms, Unit: "phantoms per cell", Cost: plan.sketchSpec(j), Theorem: "T3",
+			Conditions: condition, Calibration: j.Calibration, Neighbours: privacy.AddRemove})
+	}
+	for l := range plan.parties {
+		err := s.ledger.Add(privacy.Entry{What: partyName(l) + ": sketches of the local clusters", Viewers: []string{"server"}, Mechanism: "fm",
+			Sensitivity: 1, Norm: "L1", Scale: plan.phantoms, Unit: "phantoms per sketch",
+			Cost: privacy.Spec{Family: "pure", Epsilon: plan.eps2}, Unbounded: true,
+			Theorem: "Sketch-V, Theorems 2 and 4", Conditions: condition, Calibration: j.Calibration, Neighbours: privacy.AddRemove,
+			Remark: "the claimed total composes the parties' sketches as if their keys were independent; they share them, no Renyi bound holds for the joint release, and its true delta is larger (T3)"})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warn notes settings in which the sketches can say little.
+func (s *session) warn(r *Release) {
+	views := r.Pairs
+	if r.Joint != nil {
+		views = []*View{r.Joint}
+	}
+	if p := views[0].inUnion(); p > r.Records {
+		s.notes = append(s.notes, fmt.Sprintf("the sketches hold %.0f phantoms for about %.0f records: the weights are mostly noise; use more records, a larger epsilon, a smaller local-k or fewer sketches", p, r.Records))
+	}
+	if s.plan.pairKeys {
+		s.notes = append(s.notes, fmt.Sprintf("each of the %d pairs of parties has keys of its own", len(r.Pairs)))
+		if _, ok := product(r.Clusters, r.Parties, maxDense); !ok {
+			s.notes = append(s.notes, fmt.Sprintf("the grid of %d^%d cells is not built: its support is the cells that no pair of parties excludes, at most %d", r.Clusters, r.Parties, maxSupport))
+		}
+	}
+}
+
+// cluster is phase 4: weighted k-means on the grid, whose points are the
+// concatenated local centres.
+func (s *session) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, error) {
+	span := s.rt.Begin(engine.PhaseSearch, 0, engine.Server)
+	defer s.rt.End(span)
+	w := gridPoints(grid, s.centers(), s.job.Data.Points.D, s.job.Split)
+	return synopsis.Search(ctx, s.rt.Pool(), w, s.job.K, synopsis.SearchOptions{Starts: 20}, s.streams.Stream(-1, 0, "final search"))
+}
+
+func (s *session) centers() [][]float32 {
+	c := make([][]float32, len(s.parties))
+	for l, p := range s.parties {
+		c[l] = p.centers
+	}
+	return c
+}
+
+// gridPoints lists the cells of positive weight as points with all d columns in
+// the data's order.
+func gridPoints(grid *Grid, centers [][]float32, d int, split Split) *synopsis.Weighted {
+	w := &synopsis.Weighted{D: d}
+	point := make([]float64, d)
+	for i, weight := range grid.Weights {
+		if weight <= 0 {
+			continue
+		}
+		for l, a := range grid.Cell(i) {
+			columns := split[l]
+			for h, column := range columns {
+				point[column] = float64(centers[l][int(a)*len(columns)+h])
+			}
+		}
+		w.Append(point, weight)
+	}
+	return w
+}
+
+// result fills in the engine's result.
+func (s *session) result(ctx context.Context, grid *Grid, solution *synopsis.Solution) (*engine.Result, error) {
+	j := s.job
+	d := j.Data.Points.D
+	r := &engine.Result{
+		Method: j.Method(), N: j.records(), D: d, K: j.K, Parties: s.plan.parties, Iterations: 1,
+		Calibration: string(privacy.None), Comm: s.comm, Seed: j.Seed, Notes: s.notes, Ledger: &s.ledger,
+		Details: map[string]any{"local_k": s.plan.clusters, "grid_cells": grid.Len(), "weights": solution.Weights},
+	}
+	if j.Protocol.Private() {
+		r.Calibration = string(j.Calibration)
+		r.Epsilon, r.Delta = &j.Budget.Epsilon, &j.Budget.Delta
+	}
+	if j.Protocol.sketches() {
+		r.Details["sketches"], r.Details["gamma"] = j.Sketches, j.Gamma
+		r.Details["phantoms"], r.Details["estimator"] = s.plan.phantoms, string(j.Estimator)
+	}
+	normalised := make([]float64, len(solution.Centers))
+	for c := range j.K {
+		for h := range d {
+			normalised[c*d+h] = float64(dataset.Truncate(solution.Centers[c*d+h], j.Data.FractionBits))
+		}
+		row := normalised[c*d : (c+1)*d]
+		if j.Data.Bounds.Lo != nil {
+			row = j.Data.Bounds.Denormalise(nil, row)
+		}
+		r.Centroids = append(r.Centroids, slices.Clone(row))
+	}
+	if j.Data.Bounds.FromData {
+		s.ledger.Note("bounds come from the data")
+	}
+	s.ledger.Note("the number of records is taken as public for defaults such as delta and the number of local clusters")
+	if j.NoQuality {
+		return r, nil
+	}
+	span := s.rt.Begin(engine.PhasePostprocess, 0, engine.Server)
+	defer s.rt.End(span)
+	s.ledger.Note("quality, and the relative intersection error, are computed from the private data")
+	r.Details["relative_intersection_error"] = IntersectionError(grid, s.truth(), j.records())
+	rows := make([]int, j.records())
+	for i := range rows {
+		rows[i] = i
+	}
+	var err error
+	r.Quality, err = engine.Measure(ctx, s.rt.Pool(), engine.Evaluation{
+		Parts:  []dataset.Part{{Points: j.Data.Points, Rows: rows, FractionBits: j.Data.FractionBits}},
+		Labels: j.Labels, Clamped: j.Data.Clamped,
+	}, normalised, j.K)
+	return r, err
+}
+
+// IntersectionError is the relative intersection error of Sketch-V, section
+// 6.2: (1/n) sum over cells of |w - truth|.
+func IntersectionError(w, truth *Grid, n int) float64 {
+	sum := 0.0
+	i, t := 0, 0
+	for i < w.Len() || t < truth.Len() {
+		order := 0
+		switch {
+		case i == w.Len():
+			order = 1
+		case t == truth.Len():
+			order = -1
+		default:
+			order = slices.Compare(w.Cell(i), truth.Cell(t))
+		}
+		switch {
+		case order < 0:
+			sum += math.Abs(w.Weights[i])
+			i++
+		case order > 0:
+			sum += truth.Weights[t]
+			t++
+		default:
+			sum += math.Abs(w.Weights[i] - truth.Weights[t])
+			i++
+			t++
+		}
+	}
+	return sum / float64(n)
+}
