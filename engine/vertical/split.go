@@ -41,6 +41,9 @@ func EqualSplit(columns, parties int) Split {
 	return s
 }
 
+// IsPreset reports whether text names a preset split.
+func IsPreset(text string) bool { return presets[strings.ToLower(strings.TrimSpace(text))] != nil }
+
 // ParseSplit reads a split: parties separated by ";", columns by ",", each a
 // 0-based index or one of names; or the name of a preset, "letter" or "taxi",
 // for 2 or 4 parties; or "" for equal contiguous ranges. names may be nil.
