@@ -32,6 +32,8 @@ func NewAccountant(name string) (Accountant, error) {
 		return NewRDPAccountant(), nil
 	case "gdp":
 		return &GDPAccountant{}, nil
+	case "pld":
+		return &PLDAccountant{}, nil
 	}
 	return nil, fmt.Errorf("accountant is %q: %w: must be pure, zcdp-simple, zcdp, rdp, gdp or pld", name, ErrRange)
 }

@@ -71,6 +71,14 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		return Laplace{s.Scale}, positive("scale", s.Scale)
 	case "pure":
 		return PureDP{s.Epsilon}, positive("epsilon", s.Epsilon)
+	case "randomized-response":
+		if !(s.P > 0 && s.P <= 1) {
+			return nil, fmt.Errorf("randomized-response: p is %v: %w: must be in (0, 1]", s.P, ErrRange)
+		}
+		if s.Buckets < 2 {
+			return nil, fmt.Errorf("randomized-response: buckets is %d: %w: must be at least 2", s.Buckets, ErrRange)
+		}
+		return RandomizedResponse{s.P, s.Buckets}, nil
 	case "fm":
 		m := FM{Gamma: s.Gamma, Phantoms: s.Phantoms, Parties: s.Parties, Cells: s.Cells}
 		return m, m.validate()
