@@ -19,7 +19,7 @@ GLOBL dotOnesAVX512<>(SB), RODATA|NOPTR, $32
 
 // func AssignDot1AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot1AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot1AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -290,7 +290,7 @@ end:
 
 // func AssignDot2AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot2AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot2AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -796,7 +796,7 @@ end:
 
 // func AssignDot3AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot3AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot3AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -1436,7 +1436,7 @@ end:
 
 // func AssignDot4AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot4AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot4AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -2210,7 +2210,7 @@ end:
 
 // func AssignDot5AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot5AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot5AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -3118,7 +3118,7 @@ end:
 
 // func AssignDot6AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot6AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot6AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -3820,7 +3820,7 @@ end:
 
 // func AssignDot7AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot7AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot7AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -4604,7 +4604,7 @@ end:
 
 // func AssignDot8AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot8AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot8AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -5470,7 +5470,7 @@ end:
 
 // func AssignDot9AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot9AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot9AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -6418,7 +6418,7 @@ end:
 
 // func AssignDot10AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot10AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot10AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -7448,7 +7448,7 @@ end:
 
 // func AssignDot11AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot11AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot11AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX
@@ -8560,7 +8560,7 @@ end:
 
 // func AssignDot12AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·AssignDot12AVX512(SB), NOSPLIT, $776-80
+TEXT ·AssignDot12AVX512(SB), $776-80
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ d+16(FP), DX

@@ -14,3 +14,9 @@ func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 func minHash(keys, digests [][16]byte, offsets []int, dst []uint64) {
 	minHashPortable(keys, digests, offsets, dst)
 }
+
+func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+	assignAccumulatePortable(p, c, labels, acc)
+}
+
+func accumulate(p *Panels, labels []uint16, acc *Accumulator) { accumulatePortable(p, labels, acc) }

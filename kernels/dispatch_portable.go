@@ -12,22 +12,6 @@ func cut(labels []uint16, dist []float32, r2 float32, none uint16) {
 	cutPortable(labels, dist, r2, none)
 }
 
-func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
-	var scratch [chunkPoints]uint16
-	for lo := 0; lo < p.N; lo += chunkPoints {
-		hi := min(lo+chunkPoints, p.N)
-		part := p.Slice(lo, hi)
-		l := scratch[:hi-lo]
-		if labels != nil {
-			l = labels[lo:hi]
-		}
-		assign(&part, c, l, nil, nil)
-		accumulate(&part, l, acc)
-	}
-}
-
-func accumulate(p *Panels, labels []uint16, acc *Accumulator) { accumulatePortable(p, labels, acc) }
-
 func accumulateWeighted(p *Panels, labels []uint16, weights []float64, acc *WeightedAccumulator) {
 	accumulateWeightedPortable(p, labels, weights, acc)
 }

@@ -149,3 +149,62 @@ func randomBlocks(rng *rand.Rand, n int) [][16]byte {
 	}
 	return blocks
 }
+
+// gridHardRows is hardRows on the grid 2^-f.
+func gridHardRows(rng *rand.Rand, n, d, f int) []float32 {
+	rows := gridRows(rng, n, d, f)
+	if rng.IntN(3) == 0 { // the largest sums
+		for i := range rows {
+			rows[i] = float32(math.Copysign(1, float64(rows[0])))
+		}
+	}
+	for i := range n {
+		if rng.IntN(4) == 0 {
+			copy(rows[i*d:i*d+d], rows[rng.IntN(n)*d:])
+		}
+	}
+	return rows
+}
+
+func TestAccumulateEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(3, 7))
+		check := func(n, d, k, f int) {
+			p := packed(gridHardRows(rng, n, d, f), n, d)
+			c := NewCentroids(k, d)
+			c.Set(gridHardRows(rng, k, d, f))
+			want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+			l0, l1 := make([]uint16, n), make([]uint16, n)
+			equal := func(what string) {
+				t.Helper()
+				if !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) || !slices.Equal(l0, l1) {
+					t.Fatalf("%s n=%d d=%d k=%d f=%d:\n%v\n%v\n%v\n%v", what, n, d, k, f, want.Counts, got.Counts, want.Sums, got.Sums)
+				}
+			}
+			assignAccumulatePortable(p, c, l0, want)
+			AssignAccumulate(*p, c, l1, got)
+			equal("AssignAccumulate")
+			assignAccumulatePortable(p, c, l0, want)
+			AssignAccumulate(*p, c, nil, got)
+			equal("AssignAccumulate without labels")
+			for i := range l0 {
+				l0[i] = uint16(rng.IntN(k + 1))
+			}
+			copy(l1, l0)
+			accumulatePortable(p, l0, want)
+			Accumulate(*p, l1, got)
+			equal("Accumulate")
+		}
+		i := 0
+		shapes(func(n, d, k int) {
+			i++
+			check(n, d, k, []int{16, 22, 18, 19, 0}[i%5])
+		})
+		for _, f := range []int{16, 18, 19, 22} { // long enough to fold on the way
+			check(40000, 2, 3, f)
+			check(40000, 2, 40, f)
+			check(40000, 5, 2, f)
+			check(40000, 17, 2, f)
+		}
+	})
+}

@@ -15,8 +15,8 @@ func assignFile(s isa) {
 	infinity := constants("infinity"+s.name, 0x7f800000)
 	ones := constants("ones"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
 	for d := 1; d < exactDims; d++ {
-		assignSub(s, d, false, infinity, ones)
-		assignSub(s, d, true, infinity, ones)
+		assignSub(s, d, plain, infinity, ones)
+		assignSub(s, d, withSecond, infinity, ones)
 	}
 }
 
@@ -98,9 +98,17 @@ func (a *argmin) storeLabels(q int, dst Mem) {
 	VMOVDQU(a.spare, dst)
 }
 
+// The variants of the exact form.
+const (
+	plain      = iota // label and distance
+	withSecond        // and the second smallest distance
+	fused             // label, and the point added to its cluster
+)
+
 // assignSub emits the exact form for d dimensions: four vectors in flight, then
 // single panels.
-func assignSub(s isa, d int, second bool, infinity, ones Mem) {
+func assignSub(s isa, d int, variant int, infinity, ones Mem) {
+	second := variant == withSecond
 	name := fmt.Sprintf("AssignSub%d%s", d, s.name)
 	signature := "func(x *float32, panels int, c *float32, k int, labels *uint16, dist *float32)"
 	text := []string{
@@ -112,16 +120,29 @@ func assignSub(s isa, d int, second bool, infinity, ones Mem) {
 		signature = "func(x *float32, panels int, c *float32, k int, labels *uint16, dist, second *float32)"
 		text[1] = "chain t = x-c, s = fma(t, t, s), and the second smallest distance."
 	}
-	function(name, signature, "writes the label and the squared distance of the nearest of k > 0", text...)
+	first := "writes the label and the squared distance of the nearest of k > 0"
+	if variant == fused {
+		name = fmt.Sprintf("AssignAdd%d%s", d, s.name)
+		signature = "func(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)"
+		first = "writes the label of the nearest of k > 0"
+		text[1] = fmt.Sprintf("chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][%d][16] and counts", d)
+		text = append(text, "[k]. The sums of the lanes must stay exact. labels may be nil.")
+	}
+	function(name, signature, first, text...)
 	x := Load(Param("x"), GP64())
 	panels := Load(Param("panels"), GP64())
 	c := Load(Param("c"), GP64())
 	k := Load(Param("k"), GP64())
 	labels := Load(Param("labels"), GP64())
-	dist := Load(Param("dist"), GP64())
-	var secondOut reg.Register
-	if second {
+	var dist, secondOut, lanes, counts reg.Register
+	switch variant {
+	case fused:
+		lanes, counts = Load(Param("lanes"), GP64()), Load(Param("counts"), GP64())
+	case withSecond:
 		secondOut = Load(Param("second"), GP64())
+		fallthrough
+	default:
+		dist = Load(Param("dist"), GP64())
 	}
 
 	group := 4 / s.parts
@@ -202,8 +223,20 @@ func assignSub(s isa, d int, second bool, infinity, ones Mem) {
 			}
 		})
 		Label(tag + "_done")
+		if variant == fused {
+			addMasked(tag, d, a, k, lanes, counts, xr, at)
+			TESTQ(labels, labels)
+			JZ(LabelRef(tag + "_next"))
+		}
 		for p := range np {
 			a.storeLabels(p, Mem{Base: labels, Disp: 32 * p})
+		}
+		ADDQ(U32(32*np), labels)
+		if variant == fused {
+			Label(tag + "_next")
+			ADDQ(U32(64*np*d), x)
+			SUBQ(Imm(uint64(np)), panels)
+			return
 		}
 		if !second {
 			TESTQ(dist, dist)
@@ -221,7 +254,6 @@ func assignSub(s isa, d int, second bool, infinity, ones Mem) {
 		}
 		Label(tag + "_next")
 		ADDQ(U32(64*np*d), x)
-		ADDQ(U32(32*np), labels)
 		SUBQ(Imm(uint64(np)), panels)
 	}
 	if group > 1 {
@@ -242,4 +274,4 @@ func assignSub(s isa, d int, second bool, infinity, ones Mem) {
 }
 
 // prefetchBytes is how far ahead of the current group the panels are fetched.
-func prefetchBytes(d int) int { return 4096 }
+func prefetchBytes(d int) int { return 16384 }

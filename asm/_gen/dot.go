@@ -29,7 +29,7 @@ func dotFile(s isa) {
 // assignDot emits the dot form for tiles of w centroids followed by tiles of
 // w-1. The minimum lives on the stack between tiles.
 func assignDot(s isa, w int, infinity, ones Mem) {
-	function(fmt.Sprintf("AssignDot%d%s", w, s.name),
+	framed(fmt.Sprintf("AssignDot%d%s", w, s.name),
 		"func(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16, score, second *float32)",
 		"writes the label of the smallest score |c|^2/2 - x.c of each point of",
 		"panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest",

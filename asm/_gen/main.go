@@ -14,12 +14,13 @@ import (
 
 // files maps a name to the function that emits its kernels.
 var files = map[string]func(){
-	"assign_avx512":  func() { assignFile(avx512) },
-	"assign_avx2":    func() { assignFile(avx2) },
-	"dot_avx512":     func() { dotFile(avx512) },
-	"dot_avx2":       func() { dotFile(avx2) },
-	"minhash_avx512": minHashAVX512,
-	"minhash_avx2":   minHashAVX2,
+	"accumulate_avx512": accumulateAVX512,
+	"assign_avx512":     func() { assignFile(avx512) },
+	"assign_avx2":       func() { assignFile(avx2) },
+	"dot_avx512":        func() { dotFile(avx512) },
+	"dot_avx2":          func() { dotFile(avx2) },
+	"minhash_avx512":    minHashAVX512,
+	"minhash_avx2":      minHashAVX2,
 }
 
 func main() {

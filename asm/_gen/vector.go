@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -56,7 +57,16 @@ func constants(name string, words ...uint32) Mem {
 
 // function starts an assembly function whose pointer arguments do not escape.
 func function(name, signature, doc string, more ...string) {
-	TEXT(name, NOSPLIT, signature)
+	start(name, NOSPLIT, signature, doc, more...)
+}
+
+// framed is function for one whose stack frame is too large for NOSPLIT.
+func framed(name, signature, doc string, more ...string) {
+	start(name, 0, signature, doc, more...)
+}
+
+func start(name string, flags attr.Attribute, signature, doc string, more ...string) {
+	TEXT(name, flags, signature)
 	Pragma("noescape")
 	Doc(append([]string{name + " " + doc}, more...)...)
 }

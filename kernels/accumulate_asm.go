@@ -1,0 +1,173 @@
+//go:build amd64 && !purego
+
+package kernels
+
+import "math"
+
+// maxFusedBits is the finest grid for the masked form: a lane may take
+// 2^(24-f) points before its float32 sum could round, and is then folded.
+const maxFusedBits = 18
+
+func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+	switch {
+	case current == generic:
+		assignAccumulatePortable(p, c, labels, acc)
+	case fusable(acc):
+		assignAccumulateFused(p, c, labels, acc)
+	default:
+		// Chunks whose points stay in the cache between the two steps.
+		var scratch [chunkPoints]uint16
+		step := min(chunkPoints, max(4, chunkBytes/4/Lanes/p.D)*Lanes)
+		sink := newSink(acc)
+		for lo := 0; lo < p.N; lo += step {
+			hi := min(lo+step, p.N)
+			part := p.Slice(lo, hi)
+			l := scratch[:hi-lo]
+			if labels != nil {
+				l = labels[lo:hi]
+			}
+			assign(&part, c, l, nil, nil)
+			sink.add(&part, l)
+		}
+		sink.fold()
+	}
+}
+
+// chunkBytes is the size of the points that are accumulated right after their
+// assignment; a fraction of the second-level cache.
+const chunkBytes = 256 << 10
+
+// assignAccumulateFused keeps labels in registers between the two steps.
+func assignAccumulateFused(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+	full := p.N / Lanes
+	scale := float32(math.Ldexp(1, acc.FractionBits))
+	exact := 1 << (24 - acc.FractionBits) // panels until a lane could round
+	step := min(panelsPerCall(2*c.K*c.D), exact)
+	since := 0
+	for at := 0; at < full; at += step {
+		count := min(step, full-at)
+		if since+count > exact {
+			foldLanes(acc, scale)
+			since = 0
+		}
+		since += count
+		var l *uint16
+		if labels != nil {
+			l = &labels[at*Lanes]
+		}
+		assignAdd(&p.Data[at*Lanes*p.D], count, c, l, acc)
+	}
+	foldLanes(acc, scale)
+	if base := full * Lanes; base < p.N {
+		rest := p.Slice(base, p.N)
+		var l [Lanes]uint16
+		assign(&rest, c, l[:rest.N], nil, nil)
+		accumulatePortable(&rest, l[:rest.N], acc)
+		if labels != nil {
+			copy(labels[base:], l[:rest.N])
+		}
+	}
+}
+
+func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
+	sink := newSink(acc)
+	sink.add(p, labels)
+	sink.fold()
+}
+
+// sink adds points by label to the table of an accumulator, whose int32 sums it
+// folds into Sums before one could overflow.
+type sink struct {
+	acc   *Accumulator
+	bias  float32
+	limit int // points a row may take
+	since int // points since the last fold
+}
+
+func newSink(acc *Accumulator) sink {
+	return sink{
+		acc: acc,
+		// x + bias is an integer in grid units in the low bits of the float32:
+		// integers between 2^23 and 2^24 are spaced by one.
+		bias:  float32(math.Ldexp(1.5, 23-acc.FractionBits)),
+		limit: 1<<(31-acc.FractionBits) - Lanes,
+	}
+}
+
+func (s *sink) add(p *Panels, labels []uint16) {
+	if !scatters(s.acc) {
+		accumulatePortable(p, labels, s.acc)
+		return
+	}
+	full := p.N / Lanes
+	step := min(panelsPerCall(4*p.D), s.limit/Lanes)
+	for at := 0; at < full; at += step {
+		count := min(step, full-at)
+		s.reserve(count * Lanes)
+		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias)
+	}
+	if base := full * Lanes; base < p.N {
+		var l [Lanes]uint16
+		for i := copy(l[:], labels[base:]); i < Lanes; i++ {
+			l[i] = uint16(s.acc.K)
+		}
+		s.reserve(Lanes)
+		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias)
+	}
+}
+
+// reserve makes room for n more points.
+func (s *sink) reserve(n int) {
+	if s.since+n > s.limit {
+		s.fold()
+	}
+	s.since += n
+}
+
+// fold moves the table to Sums and Counts and clears it.
+func (s *sink) fold() {
+	if s.since == 0 {
+		return
+	}
+	s.since = 0
+	acc := s.acc
+	bias := int32(math.Float32bits(s.bias))
+	if d := acc.D; d <= maxNarrowD {
+		rows := acc.K + 1
+		for i := range acc.K {
+			sums := acc.Sums[i*d : i*d+d]
+			for r := range 4 {
+				row := (*[4]int32)(acc.scratch.table[(r*rows+i)*4:])
+				for j := range sums {
+					sums[j] += int64(row[j] - bias*row[3])
+				}
+				acc.Counts[i] += int64(row[3])
+			}
+		}
+		clear(acc.scratch.table)
+		return
+	}
+	d, width := acc.D, tableWidth(acc.D)
+	for i := range acc.K {
+		n := acc.scratch.tally[i]
+		if n == 0 {
+			continue
+		}
+		acc.Counts[i] += int64(n)
+		sums := acc.Sums[i*d : i*d+d]
+		row := acc.scratch.table[i*width : (i+1)*width]
+		whole := d &^ (Lanes - 1)
+		if d < Lanes {
+			whole = d
+		}
+		n *= bias
+		for j, x := range row[:whole] {
+			sums[j] += int64(x - n)
+		}
+		for j, x := range row[width-(d-whole):] { // the last columns end at d
+			sums[whole+j] += int64(x - n)
+		}
+	}
+	clear(acc.scratch.table)
+	clear(acc.scratch.tally)
+}
