@@ -102,14 +102,15 @@ func jamesStein(centroids []float32, variance []float64, k, d, bits int) {
 // privateMean releases the sum of all records, whose length is at most sqrt d,
 // and divides it by the public n.
 func (s *session) privateMean(l law) ([]float64, error) {
-	parts := s.partSums(s.d)
+	parts := make([][]int64, len(s.parties))
 	for p, part := range s.parties {
 		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
-		err := s.sumRecords(part.Points, parts[p])
+		sums, err := s.sumByLabel(part.Points, make([]uint16, part.Points.N), 1, nil)
 		s.rt.End(span)
 		if err != nil {
 			return nil, err
 		}
+		parts[p] = sums
 	}
 	root := math.Sqrt(float64(s.d))
 	scale := l.scale(root, float64(s.d))
@@ -121,29 +122,6 @@ func (s *session) privateMean(l law) ([]float64, error) {
 		mean[h] = min(max(x/float64(s.n), -1), 1)
 	}
 	return mean, s.ledger.Add(l.entry("sum of all records", s.viewers(), scale, root, float64(s.d), s.d, "T2, T6"))
-}
-
-func (s *session) sumRecords(p *kernels.Panels, sums []int64) error {
-	pool := s.rt.Pool()
-	accs := make([]*kernels.Accumulator, pool.Workers())
-	for i := range accs {
-		accs[i] = kernels.NewAccumulator(1, s.d, s.bits)
-	}
-	shards := engine.Shards([]int{p.N}, s.d)
-	labels := make([]uint16, p.N)
-	err := pool.Run(s.ctx, len(shards), func(worker, i int) {
-		lo, hi := shards[i].Lo, shards[i].Hi
-		kernels.Accumulate(p.Slice(lo, hi), labels[lo:hi], accs[worker])
-	})
-	if err != nil {
-		return err
-	}
-	for _, a := range accs {
-		for h, x := range a.Sums {
-			sums[h] += x
-		}
-	}
-	return nil
 }
 
 // distanceQuantile releases the histogram of the distances to a public point in

@@ -46,8 +46,8 @@ func (j *Hybrid) Validate() error {
 	if err := j.validate(j.K); err != nil {
 		return err
 	}
-	if err := budgetFor(j.Budget, j.records()).Validate(); err != nil {
-		return fault.Request("hybrid", err.Error(), "give a positive --epsilon")
+	if err := validateBudget(j.Budget, j.records()); err != nil {
+		return err
 	}
 	switch j.Branch {
 	case "", "auto", "tree", "high-d":
@@ -98,17 +98,22 @@ func (s *session) snr(l law) float64 {
 	return float64(s.n) * l.mu() / (float64(s.k) * math.Sqrt(float64(s.d)))
 }
 
+// refinementRounds is the number of relative rounds after the synopsis: one or
+// two while noise decides, more as Lloyd's slow convergence does.
+func refinementRounds(snr float64) int {
+	switch {
+	case snr < 50:
+		return 1
+	case snr < 150:
+		return 2
+	}
+	return min(int(math.Round(pow(snr, 0.3))), 10)
+}
+
 func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	rounds := j.Rounds
 	if rounds == 0 {
-		switch snr := s.snr(l); {
-		case snr < 50:
-			rounds = 1
-		case snr < 200:
-			rounds = 2
-		default:
-			rounds = 3
-		}
+		rounds = refinementRounds(s.snr(l))
 	}
 	rounds = max(rounds, 0)
 	synopsisShare := 0.5
@@ -127,9 +132,7 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if found.TopUp > 0 {
-		s.note("the synopsis has fewer weighted cells than k: %d of the %d centroids start at data-independent places", found.TopUp, s.k)
-	}
+	s.noteTopUp(found)
 	centroids := make([]float32, s.k*s.d)
 	for i, x := range found.Centers {
 		centroids[i] = onGrid(x, s.bits)
