@@ -220,7 +220,7 @@ func TestBadInput(t *testing.T) {
 		{"generator flag with a file", exitWrong, []string{"--data", good, "--k", "2", "--n", "9"}, "--n"},
 		{"workers is zero", exitWrong, []string{"--workers", "0"}, "--workers"},
 		{"a stray word", exitWrong, []string{"fast"}, "fast"},
-		{"published without released code", exitWrong, []string{"--epsilon", "1", "--method", "sulloyd", "--calibration", "published"}, "published"},
+		{"published without released code", exitWrong, []string{"--epsilon", "1", "--method", "relative", "--calibration", "published"}, "published"},
 		{"out is a file", exitWrong, []string{"--data", good, "--k", "2", "--out", good}, "file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,7 +37,7 @@ type method struct {
 
 // families lists every family, in the order of the help text.
 func families() []family {
-	return []family{centralFamily(), verticalFamily()}
+	return []family{horizontalFamily(), centralFamily(), verticalFamily()}
 }
 
 // findMethod returns the family and method called name.

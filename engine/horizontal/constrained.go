@@ -1,0 +1,127 @@
+package horizontal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// constrained assigns each client's records at the least total squared distance
+// under the size bounds (FastLloyd §5.2.2), by min-cost flow.
+type constrained struct {
+	s        *Session
+	problems []flow.Problem
+	results  []flow.Result
+	solvers  []*flow.Solver
+	errs     []error
+	abreast  bool // one client per worker; else all workers on one client
+	context  context.Context
+	round    int
+	each     func(worker, index int)
+}
+
+func newConstrained(s *Session) *constrained {
+	a := &constrained{s: s, problems: make([]flow.Problem, s.m), results: make([]flow.Result, s.m), errs: make([]error, s.m)}
+	lo, hi := make([]int, s.k), make([]int, s.k)
+	for j := range s.k {
+		lo[j], hi[j] = s.lo, s.hi
+	}
+	for i, c := range s.clients {
+		a.problems[i] = flow.Problem{Points: c.points, Centroids: s.grid, FractionBits: s.fraction, Lo: lo, Hi: hi,
+			Radius: s.job.Radius, Exclusivity: s.job.Exclusivity, Key: s.tieKey(), Total: s.job.total()}
+		a.solvers = append(a.solvers, flow.NewSolver())
+	}
+	workers := s.rt.Pool().Workers()
+	a.abreast = workers > 1 && s.m >= workers
+	a.each = func(_, index int) { a.errs[index] = a.one(a.s.clients[index], nil) }
+	return a
+}
+
+// tieKey is the public key of the run's tie-break.
+func (s *Session) tieKey() (key [16]byte) {
+	st := s.streams.Stream(everyClient, 0, "ties")
+	binary.LittleEndian.PutUint64(key[:8], st.Uint64())
+	binary.LittleEndian.PutUint64(key[8:], st.Uint64())
+	return key
+}
+
+func (a *constrained) assign(ctx context.Context, t int) error {
+	a.context, a.round = ctx, t
+	if a.abreast {
+		if err := a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each); err != nil {
+			return err
+		}
+		return errors.Join(a.errs...)
+	}
+	for _, c := range a.s.clients {
+		if err := a.one(c, a.s.rt.Pool()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one assigns and sums one client's records; runner nil means this goroutine.
+func (a *constrained) one(c *client, runner flow.Runner) error {
+	if c.gone {
+		return nil
+	}
+	rt, r := a.s.rt, &a.results[c.index]
+	span := rt.Begin(engine.PhaseFlow, a.round, c.index)
+	var err error
+	if a.s.job.Flow == Reference {
+		r, err = flow.Reference(a.context, &a.problems[c.index])
+	} else {
+		err = a.solvers[c.index].Solve(a.context, runner, &a.problems[c.index], r)
+	}
+	rt.End(span)
+	if errors.Is(err, flow.ErrInfeasible) || errors.Is(err, flow.ErrProblem) {
+		return infeasible(c.index, err)
+	}
+	if err != nil {
+		return err
+	}
+	span = rt.Begin(engine.PhaseAccumulate, a.round, c.index)
+	c.acc.Reset()
+	kernels.Accumulate(c.points, r.Labels, c.acc)
+	for _, m := range r.Extra {
+		c.add(int(m.Point), int(m.Cluster))
+	}
+	for j, n := range r.Fillers {
+		c.fill(j, n, a.s.centres.Row(j))
+	}
+	rt.End(span)
+	return nil
+}
+
+// add puts record i into cluster j.
+func (c *client) add(i, j int) {
+	d := c.points.D
+	base := i/kernels.Lanes*d*kernels.Lanes + i%kernels.Lanes
+	for h := range d {
+		c.acc.Sums[j*d+h] += c.units(c.points.Data[base+h*kernels.Lanes])
+	}
+	c.acc.Counts[j]++
+}
+
+// fill puts n fillers at the old centroid into cluster j: dummies that make up
+// for missing records (THEOREMS.md T1).
+func (c *client) fill(j, n int, centroid []float32) {
+	if n == 0 {
+		return
+	}
+	d := c.points.D
+	for h, x := range centroid {
+		c.acc.Sums[j*d+h] += int64(n) * c.units(x)
+	}
+	c.acc.Counts[j] += int64(n)
+}
+
+// units is a grid value in grid units.
+func (c *client) units(x float32) int64 {
+	return int64(float64(x) * float64(int64(1)<<c.acc.FractionBits))
+}

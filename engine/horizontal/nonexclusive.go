@@ -1,0 +1,154 @@
+package horizontal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// nonExclusive gives each cluster the records nearest to its centroid, as many
+// as the minimum size, whether or not another cluster has them too (Thesis-H
+// §4.1.2). Among records at the same distance a keyed hash of the record
+// decides, so the choice is a function of the set of records (THEOREMS.md T1).
+// A client with fewer records fills up with the old centroid.
+type nonExclusive struct {
+	s       *Session
+	key     [16]byte
+	scratch []chooser // by worker
+	client  *client
+	each    func(worker, index int)
+}
+
+// chooser is one worker's memory.
+type chooser struct {
+	centre *kernels.Centroids
+	acc    *kernels.Accumulator
+	cost   []int64
+	order  []int64
+	labels []uint16
+	tied   []tie
+	point  []float32
+	record []byte
+}
+
+type tie struct {
+	hash  [sha256.Size]byte
+	index int32
+}
+
+func newNonExclusive(s *Session) *nonExclusive {
+	a := &nonExclusive{s: s, key: s.tieKey(), scratch: make([]chooser, s.rt.Pool().Workers())}
+	most := 0
+	for _, c := range s.clients {
+		most = max(most, c.points.N)
+	}
+	for i := range a.scratch {
+		a.scratch[i] = chooser{centre: kernels.NewCentroids(1, s.d), acc: kernels.NewAccumulator(1, s.d, s.fraction),
+			cost: make([]int64, most), order: make([]int64, most), labels: make([]uint16, most),
+			point: make([]float32, s.d)}
+	}
+	a.each = func(worker, index int) { a.cluster(&a.scratch[worker], a.client, index) }
+	return a
+}
+
+func (a *nonExclusive) assign(ctx context.Context, t int) error {
+	for _, c := range a.s.clients {
+		if c.gone {
+			continue
+		}
+		span := a.s.rt.Begin(engine.PhaseAssign, t, c.index)
+		a.client = c
+		err := a.s.rt.Pool().Run(ctx, a.s.k, a.each)
+		a.s.rt.End(span)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cluster chooses and sums the records of cluster j at client c.
+func (a *nonExclusive) cluster(w *chooser, c *client, j int) {
+	n, d := c.points.N, a.s.d
+	take := min(a.s.lo, n)
+	w.centre.Set(a.s.centres.Row(j))
+	cost := w.cost[:n]
+	kernels.CostRows(c.points, 0, n, w.centre, a.s.fraction, cost)
+	order := w.order[:n]
+	copy(order, cost)
+	limit := selectSmallest(order, take)
+	labels, left := w.labels[:n], take
+	w.tied = w.tied[:0]
+	for i, x := range cost {
+		labels[i] = 1
+		switch {
+		case x < limit:
+			labels[i] = 0
+			left--
+		case x == limit:
+			w.tied = append(w.tied, tie{index: int32(i)})
+		}
+	}
+	if left < len(w.tied) {
+		a.order(w, c, j)
+	}
+	for _, t := range w.tied[:left] {
+		labels[t.index] = 0
+	}
+	w.acc.Reset()
+	kernels.Accumulate(c.points, labels, w.acc)
+	copy(c.acc.Sums[j*d:(j+1)*d], w.acc.Sums)
+	c.acc.Counts[j] = w.acc.Counts[0]
+	c.fill(j, a.s.lo-take, a.s.centres.Row(j))
+}
+
+// order sorts the tied records by the hash of (key, cluster, record). Equal
+// records may trade places: no sum tells them apart.
+func (a *nonExclusive) order(w *chooser, c *client, j int) {
+	for i := range w.tied {
+		w.record = binary.LittleEndian.AppendUint32(append(w.record[:0], a.key[:]...), uint32(j))
+		for _, x := range c.points.Point(int(w.tied[i].index), w.point) {
+			w.record = binary.LittleEndian.AppendUint32(w.record, uint32(int32(c.units(x))))
+		}
+		w.tied[i].hash = sha256.Sum256(w.record)
+	}
+	slices.SortFunc(w.tied, func(x, y tie) int { return bytes.Compare(x.hash[:], y.hash[:]) })
+}
+
+// selectSmallest reorders x and returns its m-th smallest value, m >= 1
+// (Hoare's selection with the median of three as pivot).
+func selectSmallest(x []int64, m int) int64 {
+	lo, hi := 0, len(x)-1
+	for lo < hi {
+		a, b, c := x[lo], x[lo+(hi-lo)/2], x[hi]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, k := lo, hi
+		for i <= k {
+			for x[i] < pivot {
+				i++
+			}
+			for x[k] > pivot {
+				k--
+			}
+			if i <= k {
+				x[i], x[k] = x[k], x[i]
+				i++
+				k--
+			}
+		}
+		switch {
+		case m-1 <= k:
+			hi = k
+		case m-1 >= i:
+			lo = i
+		default:
+			return pivot
+		}
+	}
+	return x[lo]
+}

@@ -1,0 +1,281 @@
+package horizontal
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
+
+// Result returns the centroids, the ledger and, unless the job leaves it out,
+// the quality of the rounds done so far.
+func (s *Session) Result(ctx context.Context) (*engine.Result, error) {
+	j := s.job
+	r := &engine.Result{Method: j.Method(), N: s.n, D: s.d, K: s.k, Parties: s.m, Iterations: s.round,
+		Calibration: string(privacy.None), Comm: s.comm, Seed: j.Seed, Notes: s.notes}
+	if j.Algorithm.Private() {
+		epsilon, delta := j.Budget.Epsilon, j.Budget.Delta
+		if j.Mechanism == Laplace {
+			delta = s.tieDelta()
+			if j.Calibration != privacy.Proven {
+				delta = 0
+			}
+		}
+		r.Epsilon, r.Delta, r.Calibration = &epsilon, &delta, string(j.Calibration)
+	}
+	ledger, err := s.ledger()
+	if err != nil {
+		return nil, err
+	}
+	r.Ledger = ledger
+	for a := range s.k {
+		row := s.centroids[a*s.d : (a+1)*s.d]
+		if len(j.Bounds.Lo) == s.d {
+			row = j.Bounds.Denormalise(nil, row)
+		}
+		r.Centroids = append(r.Centroids, append([]float64(nil), row...))
+	}
+	if j.NoQuality {
+		return r, nil
+	}
+	r.Quality, err = engine.Measure(ctx, s.rt.Pool(), engine.Evaluation{Parts: j.Clients, Labels: j.Labels, Clamped: j.Clamped}, s.centroids, s.k)
+	return r, err
+}
+
+// Centroids returns the centroids after the last round, k rows of d, in the
+// normalised box. The slice is the session's own.
+func (s *Session) Centroids() []float64 { return s.centroids }
+
+// Viewers of a ledger's entries.
+const (
+	viewServer   = "server"
+	viewClients  = "clients"
+	viewOutsider = "outsider"
+)
+
+// ledger states what left a party, and what it costs.
+func (s *Session) ledger() (*privacy.Ledger, error) {
+	l := &privacy.Ledger{}
+	if !s.job.Algorithm.Private() {
+		s.plainLedger(l)
+	} else if err := s.noisyLedger(l); err != nil {
+		return nil, err
+	}
+	j := s.job
+	if j.Aggregator != Naive {
+		l.Note(s.capacity().String())
+	}
+	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
+		l.Note("the bounds come from the data")
+	}
+	if j.Init == KMeansPlusPlus {
+		l.Note("the first centroids are records (kmeans++)")
+	}
+	for _, d := range j.Drops {
+		if d.Iteration < s.round {
+			l.Note(fmt.Sprintf("client %d failed in round %d; the rounds from there on sum the others' records", d.Client, d.Iteration+1))
+		}
+	}
+	if !j.NoQuality {
+		l.Note("the quality figures (NICV, WCSS, empty clusters, clamped count, label scores) are computed from the records")
+	}
+	if j.Seed != nil && j.Algorithm.Private() {
+		l.Note("the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
+	}
+	return l, nil
+}
+
+func (s *Session) capacity() secagg.Capacity {
+	ring, _ := secagg.ParseRing(s.job.RingBits) // checked before the run
+	return secagg.Capacity{Ring: ring, Records: s.n, PerRecord: s.perRecord(), Noise: s.noiseReach()}
+}
+
+// plainLedger lists what parties see of a run without noise.
+func (s *Session) plainLedger(l *privacy.Ledger) {
+	viewers := []string{viewClients, viewOutsider}
+	for _, p := range s.parts {
+		what := fmt.Sprintf("exact %s of each cluster, %d rounds", p.name, s.round)
+		l.Entries = append(l.Entries, privacy.Entry{Kind: privacy.Release, What: what, Viewers: viewers, Mechanism: "none", Calibration: privacy.None})
+		viewers = viewers[:1]
+	}
+	if s.job.Aggregator == Naive {
+		l.Entries = append(l.Entries, privacy.Entry{Kind: privacy.Release, What: "exact sums and counts of every client", Viewers: []string{viewServer},
+			Mechanism: "none", Calibration: privacy.None})
+	}
+}
+
+// noisyLedger lists the noisy releases, one entry per part and run of rounds
+// that cost the same.
+func (s *Session) noisyLedger(l *privacy.Ledger) error {
+	j := s.job
+	l.Delta = j.Budget.Delta
+	if j.Mechanism == Laplace {
+		l.Delta = 0
+	}
+	if j.Aggregator == ByServer {
+		if err := l.Add(privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", s.round), Viewers: []string{viewServer},
+			Mechanism: "mask", Calibration: j.Calibration,
+			Conditions: []string{"the server does not have the clients' mask seed and colludes with no client"}}); err != nil {
+			return err
+		}
+	}
+	for i := range s.parts {
+		part := &s.parts[i]
+		for t := 0; t < s.round; {
+			end := t + 1
+			for end < s.round && part.scales[end] == part.scales[t] {
+				end++
+			}
+			if err := l.Add(s.entry(part, t, end)); err != nil {
+				return err
+			}
+			t = end
+		}
+	}
+	s.remarks(l)
+	return nil
+}
+
+// entry describes rounds [t, end) of a part, which have one scale.
+func (s *Session) entry(part *part, t, end int) privacy.Entry {
+	j := s.job
+	c := part.scales[t]
+	family := string(j.Mechanism)
+	if j.Calibration == privacy.Proven {
+		family = "discrete-" + family
+	}
+	which := fmt.Sprintf("rounds %d to %d", t+1, end)
+	switch {
+	case end-t == s.round:
+		which = fmt.Sprintf("%d rounds", s.round)
+	case end-t == 1:
+		which = fmt.Sprintf("round %d", end)
+	}
+	e := privacy.Entry{What: fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), Viewers: []string{viewClients, viewOutsider},
+		Mechanism: family, Sensitivity: c.value, Norm: c.norm, Scale: c.scale, Theorem: c.theorem, Calibration: j.Calibration,
+		Neighbours: j.Neighbours, Remark: c.note, Conditions: s.conditions()}
+	if part.unit == 1 || part.name == "relative counts" || part.name == "counts" {
+		e.Unit = "records"
+	}
+	if c.joint {
+		return e
+	}
+	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
+	if j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
+	}
+	if real := s.trueSensitivity(part); real > 0 && real != c.value {
+		e.True = &privacy.Spec{Family: family, Scale: c.scale / real, Rounds: end - t}
+	}
+	return e
+}
+
+// conditions are what the theorems behind the entries ask for.
+func (s *Session) conditions() []string {
+	j := s.job
+	list := []string{"the number of records and the bounds are public"}
+	if j.Algorithm.Constrained() {
+		list[0] = fmt.Sprintf("the sizes %d to %d of a cluster at a client, the number of records and the bounds are public", s.lo, s.hi)
+		if j.total() {
+			list = append(list, "the assignment succeeds on every data set (fillers and unassigned records) and breaks ties by a keyed hash of the record")
+			if d := s.tieDelta(); d > 0 {
+				list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
+			}
+		}
+	}
+	if j.Noise == Split {
+		list = append(list, fmt.Sprintf("at least %d of the other clients add their share of the noise and keep it secret", s.honest))
+	}
+	return list
+}
+
+// trueSensitivity is the proven L1 sensitivity of a release whose calibration
+// claims less, 0 where the claim holds or nothing is proved (THEOREMS.md T1).
+func (s *Session) trueSensitivity(part *part) float64 {
+	j := s.job
+	if j.Calibration == privacy.Proven || !j.Algorithm.Constrained() || part.name == "counts" {
+		return 0
+	}
+	d, k, least := float64(s.d), float64(s.k), float64(s.m*s.lo)
+	if s.exclusivity > 1 || j.Radius > 0 || j.NonExclusive {
+		e := float64(j.Exclusivity)
+		if j.Release == Centroid {
+			return 2 * boxBound * e * k * d / least
+		}
+		return 2 * boxBound * e * k * d
+	}
+	if j.Release == Centroid {
+		return 2 * boxBound * d * ((k-1)/least + 1/(least+1))
+	}
+	return boxBound * d * (2*k - 1)
+}
+
+// remarks says in words what the calibration is worth.
+func (s *Session) remarks(l *privacy.Ledger) {
+	j := s.job
+	say := func(text string) {
+		for i := range l.Entries {
+			if e := &l.Entries[i]; e.Kind == privacy.Release && e.Cost.Family != "" {
+				if e.Remark != "" {
+					e.Remark += "; "
+				}
+				e.Remark += text
+				return
+			}
+		}
+	}
+	switch j.Calibration {
+	case privacy.Proven:
+		say("proven: every step is covered by a theorem of THEOREMS.md, noise is exact and discrete")
+	case privacy.Claimed:
+		text := "claimed: the noise that the paper's theorem asks for, drawn in floating point and rounded to nearest"
+		if j.Algorithm.Constrained() {
+			text += "; the theorem is wrong, as one record can move every cluster (T1), and the true epsilon stands beside the claimed one"
+		}
+		say(text)
+	case privacy.Published:
+		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero; it serves to reproduce their figures")
+	}
+	if j.Mechanism == Laplace && s.givenDelta > 0 {
+		l.Note(fmt.Sprintf("delta = %.3g was given; Laplace noise does not need it", s.givenDelta))
+	}
+	switch j.Noise {
+	case Local:
+		l.Note(fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", s.m))
+	case Split:
+		l.Note(fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole", s.honest))
+	}
+}
+
+// perRecord is the largest magnitude that a record adds to a word.
+func (s *prepared) perRecord() float64 {
+	switch {
+	case s.job.Release == Centroid:
+		return s.scale / float64(max(s.n, 1))
+	case s.job.Algorithm == Relative:
+		return 2 * s.scale
+	}
+	return float64(max(s.job.Exclusivity, 1)) * s.scale
+}
+
+// noiseReach is a magnitude that the noise of a word exceeds with probability
+// below 2^-90: 64 scales of Laplace noise or 12 of Gaussian noise.
+func (s *prepared) noiseReach() float64 {
+	most := 0.0
+	for _, part := range s.parts {
+		for _, c := range part.scales {
+			most = max(most, c.scale/part.unit)
+		}
+	}
+	reach := 64.0
+	if s.job.Mechanism == Gaussian {
+		reach = 12
+	}
+	if s.job.Noise != ByTheServer {
+		reach *= math.Sqrt(float64(s.m)) * 2
+	}
+	return reach * most
+}

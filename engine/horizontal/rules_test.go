@@ -1,0 +1,128 @@
+package horizontal
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestFold(t *testing.T) {
+	for _, c := range []struct{ x, want float64 }{
+		{0.5, 0.5}, {1, 1}, {-1, -1}, {1.25, 0.75}, {-1.25, -0.75}, {3.5, -0.5}, {-5.5, -0.5 + 0}, {7, -1}, {9, 1},
+	} {
+		if got := fold(c.x, -1, 1); got != c.want {
+			t.Errorf("fold(%g) = %g, want %g", c.x, got, c.want)
+		}
+	}
+	if got := fold(12, 4, 4); got != 4 {
+		t.Errorf("an empty interval gives %g", got)
+	}
+}
+
+// The remainder form equals reflecting one bound after the other.
+func TestFoldEqualsRepeatedReflection(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lo := float64(rapid.IntRange(-64, 64).Draw(t, "lo"))
+		hi := lo + float64(rapid.IntRange(1, 64).Draw(t, "width"))
+		x := float64(rapid.IntRange(-4096, 4096).Draw(t, "x")) / 8
+		want := x
+		for want < lo || want > hi {
+			if want < lo {
+				want = 2*lo - want
+			} else {
+				want = 2*hi - want
+			}
+		}
+		if got := fold(x, lo, hi); got != want {
+			t.Fatalf("fold(%g, %g, %g) = %g, want %g", x, lo, hi, got, want)
+		}
+	})
+}
+
+func TestPostRules(t *testing.T) {
+	if got := Truncate.apply(3, -1, 1); got != 1 {
+		t.Errorf("truncate 3: %g", got)
+	}
+	if got := Keep.apply(3, -1, 1); got != 3 {
+		t.Errorf("none 3: %g", got)
+	}
+	if got := Fold.apply(3, -1, 1); got != -1 {
+		t.Errorf("fold 3: %g", got)
+	}
+}
+
+// The table holds the iterations of the published code, read from the reference
+// figures of the papers' sets.
+func TestIterationRules(t *testing.T) {
+	type set struct{ n, d, k int }
+	iris, s1, house, adult, lsun, birch := set{150, 4, 3}, set{5000, 2, 15}, set{1837, 3, 3}, set{48842, 6, 3},
+		set{400, 2, 3}, set{25000, 2, 100}
+	for _, c := range []struct {
+		set
+		epsilon       float64
+		sums, centres int
+	}{
+		{iris, 0.1, 2, 2}, {iris, 2, 2, 2}, {s1, 1, 2, 2}, {s1, 2, 2, 2}, {house, 1, 2, 2}, {house, 2, 4, 4},
+		{adult, 0.1, 2, 2}, {adult, 0.25, 5, 5}, {adult, 0.5, 7, 7}, {lsun, 2, 2, 2}, {birch, 2, 2, 2},
+	} {
+		if got := iterationsSumCount(c.epsilon, c.n, c.d, c.k, 1); got != c.sums {
+			t.Errorf("%v eps %g: %d iterations for sums and counts, want %d", c.set, c.epsilon, got, c.sums)
+		}
+		eta := 2 * int(math.Ceil(float64(c.n)/(1.25*float64(c.k)*2)))
+		if got := iterationsCentroid(c.epsilon, c.d, c.k, 1, eta); got != c.centres {
+			t.Errorf("%v eps %g: %d iterations for centroids, want %d", c.set, c.epsilon, got, c.centres)
+		}
+	}
+}
+
+func TestRoot(t *testing.T) {
+	for _, c := range []struct {
+		x float64
+		n int
+	}{{15, 2}, {100, 2}, {3, 6}, {0.2025 * 2, 3}, {1, 5}, {10, 784}, {65535, 1}} {
+		got, want := root(c.x, c.n), math.Pow(c.x, 1/float64(c.n))
+		if math.Abs(got-want) > 1e-14*want {
+			t.Errorf("root(%g, %d) = %.17g, want %.17g", c.x, c.n, got, want)
+		}
+	}
+}
+
+func TestRadiusSchedules(t *testing.T) {
+	for _, c := range []struct {
+		s       Schedule
+		t, k, d int
+		want    float64
+	}{
+		{Geometric, 0, 15, 2, 2 * math.Sqrt2 / math.Sqrt(15)},
+		{Geometric, 3, 15, 2, 2 * math.Sqrt2 / math.Sqrt(15) * 0.512},
+		{Geometric, 0, 1, 3, 2 * math.Sqrt(3)},
+		{Sqrt, 0, 9, 4, 1}, {Sqrt, 3, 9, 4, 0.5},
+		{LaterCode, 0, 15, 2, math.Sqrt2}, {LaterCode, 1, 16, 4, 0.8}, {LaterCode, 6, 16, 4, 0.8},
+	} {
+		if got := c.s.radius(c.t, c.k, c.d); math.Abs(got-c.want) > 1e-14 {
+			t.Errorf("%s t=%d k=%d d=%d: %g, want %g", c.s, c.t, c.k, c.d, got, c.want)
+		}
+	}
+}
+
+// The split spends exactly the budget and beats the equal split (THEOREMS.md T2).
+func TestSplitRelativeSpendsTheBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.IntRange(1, 64).Draw(t, "d")
+		r := rapid.Float64Range(0.01, 4).Draw(t, "r")
+		m := r * rapid.Float64Range(0.01, 1).Draw(t, "m/r")
+		size := rapid.Float64Range(2, 1e5).Draw(t, "size")
+		mu2 := rapid.Float64Range(1e-6, 10).Draw(t, "mu2")
+		s, c := splitRelative(r, m, size, d, mu2)
+		if spent := r*r/(s*s) + 1/(c*c); math.Abs(spent/mu2-1) > 1e-9 {
+			t.Fatalf("spends %g of %g", spent, mu2)
+		}
+	})
+	mse := func(s, c float64) float64 { return (2*s*s + 0.5*0.5*c*c) / (200 * 200) }
+	s, c := splitRelative(1, 0.5, 200, 2, 0.02)
+	equal := math.Sqrt(2 / 0.02)
+	if got, eq := mse(s, c), mse(equal, equal); got >= eq || math.Abs(got-4.6e-3) > 4e-4 {
+		t.Errorf("mean squared error %g, equal split %g", got, eq)
+	}
+}

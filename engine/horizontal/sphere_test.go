@@ -1,0 +1,67 @@
+package horizontal
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestSpherePackingKeepsApart(t *testing.T) {
+	for _, c := range []struct{ k, d int }{{1, 1}, {2, 1}, {15, 2}, {100, 2}, {3, 6}, {50, 3}, {10, 784}} {
+		r := rand.NewPCG(1, uint64(c.k))
+		got := SpherePacking(c.k, c.d, r)
+		if len(got) != c.k*c.d {
+			t.Fatalf("k=%d d=%d: %d numbers", c.k, c.d, len(got))
+		}
+		// The radius in use is the largest power of 1/2 not above half of the
+		// smallest distance, or smaller; the margin to the faces shows it.
+		margin, apart := math.Inf(1), math.Inf(1)
+		for i := range c.k {
+			row := got[i*c.d : (i+1)*c.d]
+			for _, x := range row {
+				margin = min(margin, 1-math.Abs(x))
+			}
+			apart = min(apart, math.Sqrt(nearestSquared(got[:i*c.d], row)))
+		}
+		a := math.Exp2(math.Floor(math.Log2(min(margin, apart/2))))
+		if margin < a || apart < 2*a {
+			t.Errorf("k=%d d=%d: margin %g, distance %g, radius %g", c.k, c.d, margin, apart, a)
+		}
+		// A radius so small that k spheres of it fill a thousandth of the box
+		// means that the search gave up far too early.
+		if c.d == 2 && float64(c.k)*math.Pi*a*a < 4.0/1000 {
+			t.Errorf("k=%d: radius %g is needlessly small", c.k, a)
+		}
+	}
+}
+
+func TestSpherePackingDependsOnSourceAlone(t *testing.T) {
+	a := SpherePacking(15, 2, rand.NewPCG(3, 4))
+	b := SpherePacking(15, 2, rand.NewPCG(3, 4))
+	c := SpherePacking(15, 2, rand.NewPCG(3, 5))
+	same := true
+	for i := range a {
+		if a[i] != b[i] {
+			t.Fatalf("coordinate %d differs between equal sources", i)
+		}
+		same = same && a[i] == c[i]
+	}
+	if same {
+		t.Fatal("different sources give the same centres")
+	}
+}
+
+func TestRandomCentresFillTheBox(t *testing.T) {
+	c := RandomCentres(1000, 2, rand.NewPCG(1, 1))
+	lo, hi := 0.0, 0.0
+	for _, x := range c {
+		if x < -1 || x >= 1 {
+			t.Fatalf("coordinate %g outside [-1,1)", x)
+		}
+		lo, hi = min(lo, x), max(hi, x)
+	}
+	// 2000 uniform draws all above -0.98: probability 0.99^2000 = 2e-9.
+	if lo > -0.98 || hi < 0.98 {
+		t.Errorf("draws span [%g, %g]", lo, hi)
+	}
+}
