@@ -6,4 +6,6 @@ package asm
 //go:generate go -C _gen run . -kernels minhash_avx2 -out ../minhash_avx2_amd64.s -stubs ../minhash_avx2_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels dot_avx512 -out ../dot_avx512_amd64.s -stubs ../dot_avx512_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels dot_avx2 -out ../dot_avx2_amd64.s -stubs ../dot_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels project_avx512 -out ../project_avx512_amd64.s -stubs ../project_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels project_avx2 -out ../project_avx2_amd64.s -stubs ../project_avx2_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels accumulate_avx512 -out ../accumulate_avx512_amd64.s -stubs ../accumulate_avx512_amd64.go -pkg asm

@@ -20,6 +20,8 @@ var files = map[string]func(){
 	"dot_avx512":        func() { dotFile(avx512) },
 	"dot_avx2":          func() { dotFile(avx2) },
 	"minhash_avx512":    minHashAVX512,
+	"project_avx512":    func() { projectFile(avx512) },
+	"project_avx2":      func() { projectFile(avx2) },
 	"minhash_avx2":      minHashAVX2,
 }
 

@@ -1,0 +1,67 @@
+package kernels
+
+import "fmt"
+
+// Matrix is a Q x D matrix in the layout that [Project] reads. It is read-only
+// for the kernel, so workers may share it.
+type Matrix struct {
+	Q, D int
+	rows []float32 // [Q][D]
+	// tiles holds the rows in tiles of tileRows (the last may be shorter): a
+	// tile of w rows from row a on occupies tiles[a*D:(a+w)*D] as [D][w].
+	tiles    []float32
+	tileRows int
+}
+
+// NewMatrix copies q rows of d coefficients (row-major). It panics unless
+// q, d > 0 and len(rows) = q*d.
+func NewMatrix(q, d int, rows []float32) *Matrix {
+	if q <= 0 || d <= 0 {
+		panic(fmt.Sprintf("kernels: NewMatrix: q=%d, d=%d, want both > 0", q, d))
+	}
+	checkLength("NewMatrix", "rows", len(rows), q*d)
+	m := &Matrix{Q: q, D: d, rows: alignedFloat32(q * d), tiles: alignedFloat32(q * d), tileRows: maxTileWidth()}
+	copy(m.rows, rows)
+	for a := 0; a < q; a += m.tileRows {
+		w := min(m.tileRows, q-a)
+		tile := m.tiles[a*d : (a+w)*d]
+		for i := range w {
+			for j := range d {
+				tile[j*w+i] = rows[(a+i)*d+j]
+			}
+		}
+	}
+	return m
+}
+
+// Project writes the products of each point with the rows of m to dst: point i
+// of dst has the Q coordinates m x_i. A product is a float32 chain s = 0,
+// s = fma(x, m, s) in dimension order. It panics unless p.D = m.D, dst.D = m.Q and
+// dst.N = p.N.
+func Project(p Panels, m *Matrix, dst Panels) {
+	p.check("Project")
+	dst.check("Project")
+	if p.D != m.D || dst.D != m.Q || dst.N != p.N {
+		panic(fmt.Sprintf("kernels: Project: points %d x %d, matrix %d x %d, result %d x %d", p.N, p.D, m.Q, m.D, dst.N, dst.D))
+	}
+	project(&p, m, &dst)
+}
+
+// projectPortable is the reference form of [Project].
+func projectPortable(p *Panels, m *Matrix, dst *Panels) {
+	for base := 0; base < p.N; base += Lanes {
+		panel := p.Data[base*p.D : base*p.D+p.D*Lanes]
+		out := dst.Data[base*m.Q : base*m.Q+m.Q*Lanes]
+		lanes := min(Lanes, p.N-base)
+		for q := range m.Q {
+			var s [Lanes]float32
+			for j, c := range m.rows[q*m.D : (q+1)*m.D] {
+				x := (*[Lanes]float32)(panel[j*Lanes:])
+				for l := range s {
+					s[l] = fma32(x[l], c, s[l])
+				}
+			}
+			copy(out[q*Lanes:], s[:lanes])
+		}
+	}
+}

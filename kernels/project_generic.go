@@ -1,0 +1,5 @@
+//go:build purego || !amd64
+
+package kernels
+
+func project(p *Panels, m *Matrix, dst *Panels) { projectPortable(p, m, dst) }
