@@ -1,0 +1,376 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"html"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// plot is one drawing: curves over a common abscissa.
+type plot struct {
+	title      string
+	xName      string
+	yName      string
+	unit       string
+	logX, logY bool
+	bars       bool
+	categories []string // names of the abscissae if they are not numbers
+	curves     []curve
+}
+
+// curve is one series; references are drawn dashed in the colour of the series
+// that they belong to.
+type curve struct {
+	name      string
+	colour    int
+	reference bool
+	points    []point
+}
+
+type point struct{ x, y, half float64 }
+
+// plots builds the drawings of a figure from rows.
+func (f *Figure) plots(rows []Row) []plot {
+	var panels []string
+	for i := range rows {
+		if rows[i].Table == f.Table && rows[i].Value(f.Y) != nil {
+			if p := rows[i].Label(f.Panel); !slices.Contains(panels, p) {
+				panels = append(panels, p)
+			}
+		}
+	}
+	var out []plot
+	for _, panel := range panels {
+		p := plot{title: f.Title, xName: f.X, yName: f.Y, logX: f.LogX, logY: f.LogY, bars: f.Bars}
+		if f.Panel != "" {
+			p.title += ": " + f.Panel + " " + panel
+		}
+		p.fill(f, rows, panel)
+		if len(p.curves) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p *plot) fill(f *Figure, rows []Row, panel string) {
+	var xs []string
+	numeric := true
+	for i := range rows {
+		if rows[i].Table != f.Table || rows[i].Label(f.Panel) != panel || rows[i].Value(f.Y) == nil {
+			continue
+		}
+		x := rows[i].Label(f.X)
+		if !slices.Contains(xs, x) {
+			xs = append(xs, x)
+		}
+		numeric = numeric && !math.IsNaN(parseNumber(x))
+	}
+	if f.Bars || !numeric {
+		p.categories, p.logX = xs, false
+	}
+	at := make(map[string]int)
+	add := func(name string, colour int, reference bool, pt point) {
+		i, ok := at[name]
+		if !ok {
+			i = len(p.curves)
+			at[name] = i
+			p.curves = append(p.curves, curve{name: name, colour: colour, reference: reference})
+		}
+		p.curves[i].points = append(p.curves[i].points, pt)
+	}
+	colours := make(map[string]int)
+	for i := range rows {
+		r := &rows[i]
+		v := r.Value(f.Y)
+		if r.Table != f.Table || r.Label(f.Panel) != panel || v == nil || math.IsNaN(v.Shown()) {
+			continue
+		}
+		p.unit = v.Unit
+		x := float64(slices.Index(xs, r.Label(f.X)))
+		if p.categories == nil {
+			x = parseNumber(r.Label(f.X))
+		}
+		var parts []string
+		for _, s := range f.Series {
+			if l := r.Label(s); l != "" {
+				if math.IsNaN(parseNumber(l)) {
+					parts = append(parts, l)
+				} else {
+					parts = append(parts, s+" "+l)
+				}
+			}
+		}
+		name := strings.Join(parts, ", ")
+		if name == "" {
+			name = "Cohort"
+		}
+		if _, ok := colours[name]; !ok {
+			colours[name] = len(colours)
+		}
+		half := float64(v.Half)
+		if v.Timed {
+			half = 0
+		}
+		add(name, colours[name], false, point{x, v.Shown(), half})
+		for _, ref := range v.References {
+			if !math.IsNaN(float64(ref.Value)) {
+				add(name+" – "+ref.column(), colours[name], true, point{x, float64(ref.Value), float64(ref.Half)})
+			}
+		}
+	}
+	for i := range p.curves {
+		slices.SortStableFunc(p.curves[i].points, func(a, b point) int {
+			switch {
+			case a.x < b.x:
+				return -1
+			case a.x > b.x:
+				return 1
+			}
+			return 0
+		})
+	}
+}
+
+// csv lists the points of a drawing.
+func (p *plot) csv() []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	unit := p.yName
+	if p.unit != "" {
+		unit += " (" + p.unit + ")"
+	}
+	lines := [][]string{{"series", p.xName, unit, "ci95_half"}}
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			x := strconv.FormatFloat(pt.x, 'g', -1, 64)
+			if p.categories != nil {
+				x = p.categories[int(pt.x)]
+			}
+			lines = append(lines, []string{c.name, x, strconv.FormatFloat(pt.y, 'g', -1, 64), strconv.FormatFloat(pt.half, 'g', -1, 64)})
+		}
+	}
+	w.WriteAll(lines) // a bytes.Buffer does not fail
+	return b.Bytes()
+}
+
+// scale maps values to pixels.
+type scale struct {
+	lo, hi   float64
+	from, to float64
+	log      bool
+}
+
+func (s scale) at(v float64) float64 {
+	if s.log {
+		return s.from + (math.Log(v)-math.Log(s.lo))/(math.Log(s.hi)-math.Log(s.lo))*(s.to-s.from)
+	}
+	return s.from + (v-s.lo)/(s.hi-s.lo)*(s.to-s.from)
+}
+
+// newScale chooses round limits around values; a logarithmic scale needs
+// positive ones and falls back to a linear one.
+func newScale(values []float64, from, to float64, log, zero bool) scale {
+	lo, hi := slices.Min(values), slices.Max(values)
+	if log && lo > 0 {
+		if hi/lo < 4 {
+			mid := math.Sqrt(hi * lo)
+			lo, hi = mid/2, mid*2
+		}
+		margin := math.Pow(hi/lo, 0.05)
+		return scale{lo / margin, hi * margin, from, to, true}
+	}
+	if zero && lo > 0 {
+		lo = 0
+	}
+	if lo == hi {
+		lo, hi = lo-0.5, hi+0.5
+	}
+	margin := (hi - lo) * 0.06
+	s := scale{lo - margin, hi + margin, from, to, false}
+	if zero && lo == 0 {
+		s.lo = 0
+	}
+	return s
+}
+
+// ticks returns round values inside the scale.
+func (s scale) ticks() []float64 {
+	var out []float64
+	if s.log {
+		for e := math.Floor(math.Log10(s.lo)); e <= math.Ceil(math.Log10(s.hi)); e++ {
+			for _, m := range []float64{1, 2, 5} {
+				if v := m * math.Pow(10, e); v >= s.lo && v <= s.hi {
+					out = append(out, v)
+				}
+			}
+		}
+		if len(out) > 7 {
+			out = slices.DeleteFunc(out, func(v float64) bool {
+				l := math.Log10(v)
+				return math.Abs(l-math.Round(l)) > 1e-9
+			})
+		}
+		for len(out) > 8 {
+			for i := len(out) - 1 - (len(out)+1)%2; i > 0; i -= 2 {
+				out = slices.Delete(out, i, i+1)
+			}
+		}
+		return out
+	}
+	step := math.Pow(10, math.Floor(math.Log10((s.hi-s.lo)/4)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if (s.hi-s.lo)/(step*m) <= 6 {
+			step *= m
+			break
+		}
+	}
+	for v := math.Ceil(s.lo/step) * step; v <= s.hi+step*1e-9; v += step {
+		out = append(out, math.Round(v/step)*step)
+	}
+	return out
+}
+
+// colours is the number of colours that the page's style defines as --c0, --c1...
+const colours = 8
+
+// Sizes of a drawing in its own units; the page scales it.
+const (
+	plotWidth, plotHeight           = 640.0, 380.0
+	plotLeft, plotRight             = 74.0, 16.0
+	plotTop, plotBottom             = 14.0, 50.0
+	barHeight, barGap, barGroup     = 15.0, 3.0, 26.0
+	barLeft, barRight, barAxisSpace = 14.0, 130.0, 10.0
+)
+
+// svg draws the plot; colours come from the page's style, so the drawing follows
+// its light or dark theme.
+func (p *plot) svg() string {
+	if p.bars {
+		return p.svgBars()
+	}
+	var xs, ys []float64
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			xs = append(xs, pt.x)
+			ys = append(ys, pt.y)
+			if !p.logY || pt.y-pt.half > 0 {
+				ys = append(ys, pt.y-pt.half)
+			}
+			ys = append(ys, pt.y+pt.half)
+		}
+	}
+	sx := newScale(xs, plotLeft, plotWidth-plotRight, p.logX, false)
+	sy := newScale(ys, plotHeight-plotBottom, plotTop, p.logY, true)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight, html.EscapeString(p.title))
+	for _, v := range sy.ticks() {
+		y := sy.at(v)
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
+			plotLeft, plotWidth-plotRight, y, y, plotLeft-7, y+4, html.EscapeString(formatUnit(v, p.unit)))
+	}
+	base := plotHeight - plotBottom
+	xTick := func(x float64, text string) {
+		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+			x, x, base, base+5, x, base+19, html.EscapeString(text))
+	}
+	if p.categories != nil {
+		for i, name := range p.categories {
+			xTick(sx.at(float64(i)), name)
+		}
+	} else {
+		for _, v := range sx.ticks() {
+			xTick(sx.at(v), digits(v))
+		}
+	}
+	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base, plotWidth-plotRight)
+	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, (plotLeft+plotWidth-plotRight)/2, plotHeight-8, html.EscapeString(p.xName))
+	for _, c := range p.curves {
+		class := fmt.Sprintf("c%d", c.colour%colours)
+		dash := ""
+		if c.reference {
+			dash = ` stroke-dasharray="6 5"`
+		}
+		var path strings.Builder
+		for i, pt := range c.points {
+			command := "L"
+			if i == 0 {
+				command = "M"
+			}
+			fmt.Fprintf(&path, "%s%.1f %.1f", command, sx.at(pt.x), sy.at(pt.y))
+		}
+		if len(c.points) > 1 {
+			fmt.Fprintf(&b, `<path class="line %s" d="%s"%s/>`, class, path.String(), dash)
+		}
+		for _, pt := range c.points {
+			x, y := sx.at(pt.x), sy.at(pt.y)
+			if pt.half > 0 {
+				low := pt.y - pt.half
+				if sy.log {
+					low = max(low, sy.lo)
+				}
+				fmt.Fprintf(&b, `<path class="whisker %s" d="M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8"/>`, class, x, sy.at(low), sy.at(pt.y+pt.half), x-4, sy.at(low), x-4, sy.at(pt.y+pt.half))
+			}
+			fill := "dot"
+			if c.reference {
+				fill = "ring"
+			}
+			text := c.name + ": " + formatUnit(pt.y, p.unit)
+			if pt.half > 0 {
+				text += " ± " + formatUnit(pt.half, p.unit)
+			}
+			fmt.Fprintf(&b, `<circle class="%s %s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`, fill, class, x, y, html.EscapeString(text))
+		}
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// svgBars draws horizontal bars, one group per abscissa, which leaves room for
+// names and numbers on a narrow screen.
+func (p *plot) svgBars() string {
+	var ys []float64
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			ys = append(ys, pt.y)
+		}
+	}
+	sx := newScale(ys, barLeft, plotWidth-barRight, p.logY, true)
+	type bar struct {
+		c  *curve
+		pt point
+	}
+	groups := make([][]bar, len(p.categories))
+	height := barAxisSpace
+	for i := range p.curves {
+		for _, pt := range p.curves[i].points {
+			groups[int(pt.x)] = append(groups[int(pt.x)], bar{&p.curves[i], pt})
+			height += barHeight + barGap
+		}
+	}
+	height += barGroup * float64(len(groups))
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(p.title))
+	y := 0.0
+	for i, g := range groups {
+		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, y+18, html.EscapeString(p.categories[i]))
+		y += barGroup
+		for _, r := range g {
+			class := fmt.Sprintf("fill c%d", r.c.colour%colours)
+			if r.c.reference {
+				class += " faint"
+			}
+			end := max(sx.at(r.pt.y), barLeft+1)
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s</title></rect><text class="tick" x="%.1f" y="%.1f">%s</text>`,
+				class, barLeft, y, end-barLeft, barHeight, html.EscapeString(r.c.name), end+6, y+12, html.EscapeString(formatUnit(r.pt.y, p.unit)))
+			y += barHeight + barGap
+		}
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}

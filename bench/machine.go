@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Machine says where and with what the figures were taken.
+type Machine struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	Workers int    `json:"workers"`
+	// MHz is the clock that the system reports when the run begins, 0 if none.
+	MHz    float64 `json:"mhz,omitempty"`
+	L2     int     `json:"l2_bytes,omitempty"`
+	ISA    string  `json:"isa"`
+	Pinned bool    `json:"pinned"`
+	Time   string  `json:"time"`
+	// NoiseFloor is the relative difference that the timing method finds
+	// between a piece of code and itself; Spread is its 99th percentile over its
+	// median, minus 1.
+	NoiseFloor float64 `json:"noise_floor"`
+	Spread     float64 `json:"spread"`
+}
+
+// Describe looks at the machine. It takes some milliseconds, for the noise
+// floor.
+func Describe(workers int) *Machine {
+	m := &Machine{
+		Version: engine.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		CPU: cpuid.CPU.BrandName, Cores: runtime.NumCPU(), Workers: workers, MHz: clock(), L2: max(cpuid.CPU.Cache.L2, 0),
+		ISA: kernels.ISA(), Pinned: canPin(), Time: time.Now().UTC().Format(time.RFC3339),
+	}
+	unpin := pin()
+	m.NoiseFloor, m.Spread = noiseFloor()
+	unpin()
+	return m
+}
+
+// clock is the core clock in MHz as Linux reports it.
+func clock() float64 {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		name, value, ok := strings.Cut(s.Text(), ":")
+		if ok && strings.TrimSpace(name) == "cpu MHz" {
+			return parseNumber(strings.TrimSpace(value))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed report.tmpl.html
+var reportTemplate string
+
+// htmlFigure is a drawing on the page.
+type htmlFigure struct {
+	Title  string
+	SVG    template.HTML
+	Legend []htmlKey
+	CSV    template.URL
+	File   string
+}
+
+type htmlKey struct {
+	Name   string
+	Colour int
+	Dashed bool
+}
+
+type htmlTable struct {
+	Name    string
+	Columns []htmlCell
+	Rows    [][]htmlCell
+}
+
+type htmlCell struct {
+	Text    string
+	Numeric bool
+}
+
+type htmlSection struct {
+	*Section
+	Figures []htmlFigure
+	Tables  []htmlTable
+	Remarks []string
+	CSV     template.URL
+	Empty   bool
+}
+
+type htmlPage struct {
+	*Report
+	Parts    []htmlSection
+	Headline []string
+	Floor    string
+	Spread   string
+	Clock    string
+	Palette  [colours]struct{}
+}
+
+// WriteHTML writes one page that needs no network: tables, drawings with
+// intervals, the method and the machine. It follows the reader's light or dark
+// theme and fits a narrow screen; every table and figure can be saved as CSV.
+func (r *Report) WriteHTML(w io.Writer) error {
+	t, err := template.New("report").Parse(reportTemplate)
+	if err != nil {
+		return fmt.Errorf("bench: report template: %w", err)
+	}
+	page := htmlPage{Report: r, Floor: fmt.Sprintf("%.1f%%", 100*r.Machine.NoiseFloor), Spread: fmt.Sprintf("%.0f%%", 100*r.Machine.Spread)}
+	if r.Machine.MHz > 0 {
+		page.Clock = fmt.Sprintf(", %.0f MHz", r.Machine.MHz)
+	}
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		part := htmlSection{Section: s, Remarks: s.remarks(r), Empty: len(s.Rows) == 0}
+		var lines strings.Builder
+		single := &Report{Sections: []Section{*s}}
+		if err := single.WriteCSV(&lines); err != nil {
+			return err
+		}
+		part.CSV = dataURI([]byte(lines.String()))
+		for _, f := range s.Suite.Figures {
+			for n, p := range f.plots(s.Rows) {
+				h := htmlFigure{Title: p.title, SVG: template.HTML(p.svg()), CSV: dataURI(p.csv()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
+				for _, c := range p.curves {
+					h.Legend = append(h.Legend, htmlKey{c.name, c.colour % colours, c.reference})
+				}
+				part.Figures = append(part.Figures, h)
+			}
+		}
+		for _, g := range s.grids() {
+			t := htmlTable{Name: g.name}
+			for j, c := range g.columns {
+				t.Columns = append(t.Columns, htmlCell{c, g.numeric[j]})
+			}
+			for _, row := range g.rows {
+				var cells []htmlCell
+				for j, text := range row {
+					cells = append(cells, htmlCell{text, g.numeric[j]})
+				}
+				t.Rows = append(t.Rows, cells)
+			}
+			part.Tables = append(part.Tables, t)
+		}
+		page.Parts = append(page.Parts, part)
+	}
+	page.Headline = r.headlines()
+	return t.Execute(w, page)
+}
+
+// headlines compares us with references in one sentence per reference and
+// suite: the smallest and largest ratio over its rows.
+func (r *Report) headlines() []string {
+	type span struct {
+		low, high float64
+		rows      int
+	}
+	var out []string
+	for _, s := range r.Sections {
+		spans := make(map[string]*span)
+		var order []string
+		for i := range s.Rows {
+			for _, v := range s.Rows[i].Values {
+				for _, ref := range v.References {
+					if v.Unit != Nanoseconds || !(v.Shown() > 0) || !(ref.Value > 0) || ref.Kind == Limit {
+						continue
+					}
+					key := v.Name + " against " + ref.column()
+					if spans[key] == nil {
+						spans[key] = &span{low: 1e300}
+						order = append(order, key)
+					}
+					x := float64(ref.Value) / v.Shown()
+					spans[key].low, spans[key].high = min(spans[key].low, x), max(spans[key].high, x)
+					spans[key].rows++
+				}
+			}
+		}
+		for _, key := range order {
+			p := spans[key]
+			text := fmt.Sprintf("%s to %s faster on %d rows", times(p.low), times(p.high), p.rows)
+			if p.rows == 1 {
+				text = times(p.low) + " faster"
+			}
+			out = append(out, fmt.Sprintf("%s: %s: %s", s.Suite.Name, key, text))
+		}
+	}
+	return out
+}
+
+func dataURI(b []byte) template.URL {
+	return template.URL("data:text/csv;base64," + base64.StdEncoding.EncodeToString(b))
+}
+
+// slug makes a file name of a title.
+func slug(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s), "-")
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Number is a measured value; a value that is not finite is null in JSON.
+type Number float64
+
+// MarshalJSON writes null for NaN and infinities.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON reads null as NaN.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(n))
+}
+
+// Label is one coordinate of an instance: a data set, a method, a size.
+type Label struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// L returns a label; the value is formatted as by fmt.Sprint.
+func L(name string, value any) Label { return Label{name, fmt.Sprint(value)} }
+
+// Kinds of references.
+const (
+	Published = "published"     // printed in the paper
+	PeerHere  = "peer, here"    // the authors' code, run on this machine
+	Theory    = "theory"        // a bound or an expected value
+	Limit     = "machine limit" // what the hardware allows
+)
+
+// Reference is somebody else's figure for the same thing.
+type Reference struct {
+	Name   string `json:"name"`   // whose, for example "FastLloyd"
+	Kind   string `json:"kind"`   // Published, PeerHere, Theory or Limit
+	Value  Number `json:"value"`  // in the unit of the value it belongs to
+	Half   Number `json:"half"`   // half width of its 95% interval, 0 if unknown
+	Source string `json:"source"` // table, figure or file it stands in
+}
+
+// Units of values. Any other text is shown as it is.
+const (
+	Nanoseconds = "ns"
+	Bytes       = "B"
+	Plain       = ""
+)
+
+// Value is one measured quantity of a row.
+type Value struct {
+	Name   string `json:"name"`
+	Unit   string `json:"unit"`
+	Mean   Number `json:"mean"`
+	Half   Number `json:"half"` // half width of the 95% interval of the mean, 0 for a single number
+	Median Number `json:"median"`
+	P99    Number `json:"p99"`
+	N      int    `json:"n"` // runs or repetitions
+	// Timed values are shown by their median and 99th percentile, others by mean
+	// and interval.
+	Timed      bool        `json:"timed,omitempty"`
+	References []Reference `json:"references,omitempty"`
+}
+
+// Shown is the number that stands for the value in tables and figures.
+func (v *Value) Shown() float64 {
+	if v.Timed {
+		return float64(v.Median)
+	}
+	return float64(v.Mean)
+}
+
+// Row is one instance and what was measured on it.
+type Row struct {
+	Suite  string  `json:"suite"`
+	Table  string  `json:"table"`
+	Quick  bool    `json:"quick"`
+	Labels []Label `json:"labels"`
+	Values []Value `json:"values"`
+	Seeds  string  `json:"seeds,omitempty"`
+	Note   string  `json:"note,omitempty"`
+	Failed string  `json:"failed,omitempty"` // why there are no values
+}
+
+// Key identifies the row in a results file.
+func (r *Row) Key() string {
+	parts := []string{r.Suite, r.Table}
+	for _, l := range r.Labels {
+		parts = append(parts, l.Name+"="+l.Value)
+	}
+	if r.Quick {
+		parts = append(parts, "quick")
+	}
+	return strings.Join(parts, "|")
+}
+
+// Label returns the value of a label, or "".
+func (r *Row) Label(name string) string {
+	for _, l := range r.Labels {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+// Value returns the value of that name, or nil.
+func (r *Row) Value(name string) *Value {
+	for i := range r.Values {
+		if r.Values[i].Name == name {
+			return &r.Values[i]
+		}
+	}
+	return nil
+}
+
+// summarise returns mean, 95% Student-t half width, median and 99th percentile
+// (nearest rank) of samples.
+func summarise(name, unit string, samples []float64) Value {
+	v := Value{Name: name, Unit: unit, N: len(samples)}
+	if len(samples) == 0 {
+		v.Mean, v.Median, v.P99 = Number(math.NaN()), Number(math.NaN()), Number(math.NaN())
+		return v
+	}
+	s := slices.Sorted(slices.Values(samples))
+	mean, sd := stat.MeanStdDev(s, nil)
+	v.Mean = Number(mean)
+	if n := float64(len(s)); n > 1 {
+		v.Half = Number(distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n))
+	}
+	v.Median = Number(s[len(s)/2])
+	if len(s)%2 == 0 {
+		v.Median = Number((s[len(s)/2-1] + s[len(s)/2]) / 2)
+	}
+	v.P99 = Number(s[(len(s)*99+99)/100-1])
+	return v
+}

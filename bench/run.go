@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// Options say what Run does.
+type Options struct {
+	Suites  []string // names; empty: the performance suites
+	Quick   bool
+	DataDir string // DefaultDataDir if empty
+	Out     string // folder for results that survive an interruption; empty: none
+	Workers int    // 0: all
+	// Progress is told what is being measured; nil is allowed.
+	Progress func(string)
+}
+
+// Section is one suite's part of a report.
+type Section struct {
+	Suite *Suite
+	Rows  []Row
+	// Missing are data sets that were not there, Left the number of instances
+	// that a quick run had no time for.
+	Missing []string
+	Left    int
+	Seconds float64
+}
+
+// Report is what a run measured.
+type Report struct {
+	Machine  *Machine
+	Quick    bool
+	DataDir  string
+	Sections []Section
+	// Resumed is the number of rows that were taken from an earlier run; Aside is
+	// where a results file of another version was moved.
+	Resumed int
+	Aside   string
+}
+
+// Select returns the suites with the given names in their own order; no name
+// means the performance suites, "all" everything, and the name of a group all of
+// that group.
+func Select(names []string) ([]*Suite, error) {
+	all := Suites()
+	if len(names) == 0 {
+		names = []string{GroupPerformance}
+	}
+	wanted := make(map[string]bool)
+	for _, name := range names {
+		found := false
+		for i := range all {
+			s := &all[i]
+			if name == "all" || s.Name == name || strings.EqualFold(s.Group, name) {
+				wanted[s.Name] = true
+				found = true
+			}
+		}
+		if !found {
+			return nil, fault.Request("suite "+name, "there is none of that name", "did you mean "+strings.Join(near(name, all), " or ")+"? cohort bench --list shows all")
+		}
+	}
+	var out []*Suite
+	for i := range all {
+		if wanted[all[i].Name] {
+			out = append(out, &all[i])
+		}
+	}
+	return out, nil
+}
+
+// near returns the three names that are closest to a name.
+func near(name string, all []Suite) []string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
+	return names[:min(3, len(names))]
+}
+
+// distance is the edit distance of two names, where adding to the end of a
+// prefix is cheap.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next := min(diagonal+cost, row[j]+1, row[j+1]+1)
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	d := 4 * row[len(b)]
+	if strings.HasPrefix(b, a) || strings.Contains(b, a) {
+		d = len(b) - len(a)
+	}
+	return d
+}
+
+// Run measures the suites. Rows that an earlier, interrupted run has left in
+// the output folder are taken over. When ctx is cancelled, Run returns its error;
+// finished rows are in the results file.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	suites, err := Select(o.Suites)
+	if err != nil {
+		return nil, err
+	}
+	if o.DataDir == "" {
+		o.DataDir = DefaultDataDir
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	sets, err := OpenSets(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	machine := Describe(o.Workers)
+	st, err := openStore(o.Out, machine)
+	if err != nil {
+		return nil, err
+	}
+	defer st.close()
+	report := &Report{Machine: machine, Quick: o.Quick, DataDir: o.DataDir, Resumed: st.resumed, Aside: st.aside}
+	pool, single := engine.NewPool(o.Workers), engine.NewPool(1)
+	defer pool.Close()
+	defer single.Close()
+	for _, s := range suites {
+		start := time.Now()
+		e := &Env{Quick: o.Quick, Pool: pool, Single: single, suite: s, sets: sets, machine: machine, store: st,
+			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
+		for _, name := range s.Needs {
+			if !sets.Has(name) {
+				e.missing = append(e.missing, name)
+			}
+		}
+		if err := s.Run(ctx, e); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+		}
+		report.Sections = append(report.Sections, Section{Suite: s, Rows: e.rows, Missing: e.missing, Left: e.left, Seconds: time.Since(start).Seconds()})
+	}
+	return report, nil
+}
+
+// Failed returns an error when some instance failed, after the rest has been
+// measured.
+func (r *Report) Failed() error {
+	for _, s := range r.Sections {
+		for i := range s.Rows {
+			if row := &s.Rows[i]; row.Failed != "" {
+				return fault.Failed("bench "+describe(row.Suite, row.Table, row.Labels), row.Failed, "the other rows are in the report", nil)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// env returns an environment for a suite that a test drives.
+func env(t *testing.T, dir string, quick bool) *Env {
+	t.Helper()
+	m := &Machine{Version: "test", Workers: 1}
+	st, err := openStore(dir, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.close() })
+	sets, err := OpenSets(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Env{Quick: quick, suite: &Suite{Name: "test"}, sets: sets, machine: m, store: st, deadline: time.Now().Add(time.Minute), progress: func(string) {}}
+}
+
+func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	ran := 0
+	measure := func(e *Env, labels ...string) {
+		t.Helper()
+		for _, l := range labels {
+			if err := e.Case(ctx, "t", []Label{L("x", l)}, func(_ context.Context, c *Case) error {
+				ran++
+				c.Samples("v", Plain, []float64{1, 2, 3})
+				c.Number("nan", Plain, math.NaN())
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	measure(env(t, dir, false), "1", "2")
+	// The process died in the middle of a line.
+	path := filepath.Join(dir, ResultsFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(b, `{"suite":"test","ta`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := env(t, dir, false)
+	measure(e, "1", "2", "3")
+	if ran != 3 || len(e.rows) != 3 || e.rows[0].Value("v").Mean != 2 || !math.IsNaN(float64(e.rows[0].Value("nan").Mean)) {
+		t.Errorf("%d cases ran, rows %+v", ran, e.rows)
+	}
+	// A quick row is not a full row.
+	if measure(env(t, dir, true), "1"); ran != 4 {
+		t.Errorf("a full row stands for a quick one")
+	}
+	if e = env(t, dir, false); e.store.resumed != 4 {
+		t.Errorf("%d rows are in the file, want 4", e.store.resumed)
+	}
+}
+
+func TestResultsOfAnotherVersionAreKeptAside(t *testing.T) {
+	dir := t.TempDir()
+	old := `{"cohort_bench_format":1,"version":"other"}` + "\n" + `{"suite":"s"}` + "\n"
+	for i := range 2 {
+		if err := os.WriteFile(filepath.Join(dir, ResultsFile), []byte(old), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e := env(t, dir, false)
+		b, err := os.ReadFile(e.store.aside)
+		if err != nil || string(b) != old || e.store.resumed != 0 {
+			t.Errorf("time %d: kept aside %q as %q, error %v", i, b, e.store.aside, err)
+		}
+	}
+	blocked := filepath.Join(dir, "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(filepath.Join(blocked, "sub"), &Machine{}); err == nil || fault.IsRequest(err) {
+		t.Errorf("a folder that cannot be made: error is %v", err)
+	}
+}
+
+func TestCaseTellsFailuresApart(t *testing.T) {
+	e := env(t, "", true)
+	ctx := context.Background()
+	one := func(name string, fn func(context.Context, *Case) error) error {
+		return e.Case(ctx, name, nil, fn)
+	}
+	if err := one("missing", func(ctx context.Context, c *Case) error {
+		_, err := c.Env.Set(ctx, "mars")
+		return err
+	}); err != nil || !slices.Equal(e.missing, []string{"mars"}) {
+		t.Errorf("missing set: %v, %v", e.missing, err)
+	}
+	if err := one("broken", func(context.Context, *Case) error { return errors.New("no luck") }); err != nil || len(e.rows) != 1 || e.rows[0].Failed != "no luck" {
+		t.Errorf("failed case: rows %+v, error %v", e.rows, err)
+	}
+	if err := one("late", func(context.Context, *Case) error { return context.DeadlineExceeded }); err != nil || e.left != 1 {
+		t.Errorf("late case: left %d, error %v", e.left, err)
+	}
+	if err := one("empty", func(context.Context, *Case) error { return nil }); err == nil {
+		t.Error("a case that measures nothing passes")
+	}
+	e.deadline = time.Now().Add(-time.Second)
+	if err := one("no time", func(context.Context, *Case) error { t.Error("it ran"); return nil }); err != nil || e.left != 2 {
+		t.Errorf("no time left: left %d, error %v", e.left, err)
+	}
+	stopped, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := e.Case(stopped, "x", nil, nil); err != context.Canceled {
+		t.Errorf("cancelled: error is %v", err)
+	}
+	report := &Report{Sections: []Section{{Suite: e.suite, Rows: e.rows}}}
+	if err := report.Failed(); err == nil || fault.IsRequest(err) {
+		t.Errorf("a report with a failed row: %v", err)
+	}
+}
+
+func TestSuitesAreWellFormed(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, s := range Suites() {
+		if s.Name == "" || s.Title == "" || s.About == "" || s.Group == "" || s.Run == nil || seen[s.Name] {
+			t.Errorf("suite %q is incomplete or there twice", s.Name)
+		}
+		if s.Group != GroupPerformance && s.Source == "" {
+			t.Errorf("suite %s does not name its source", s.Name)
+		}
+		seen[s.Name] = true
+	}
+}
+
+func TestSelect(t *testing.T) {
+	got, err := Select(nil)
+	if err != nil || len(got) == 0 || got[0].Name != "kernels" {
+		t.Errorf("no name gives %v, %v", got, err)
+	}
+	all, err := Select([]string{"all"})
+	if err != nil || len(all) != len(Suites()) {
+		t.Errorf("all gives %d of %d, %v", len(all), len(Suites()), err)
+	}
+	for _, name := range []string{"kernel", "kernles", "ernel"} {
+		if _, err := Select([]string{name}); !fault.IsRequest(err) || !strings.Contains(err.Error(), "kernels") {
+			t.Errorf("%s: error is %v", name, err)
+		}
+	}
+}
+
+func TestCompareMeasuresRatios(t *testing.T) {
+	e := env(t, "", true)
+	c := &Case{Env: e, Row: &Row{}}
+	work := func(n int) func() {
+		return func() {
+			x := 1.0
+			for range n {
+				x = math.Sqrt(x + 1)
+			}
+			if x == 0 {
+				t.Error("impossible")
+			}
+		}
+	}
+	if err := c.Compare(context.Background(), []Timed{{Name: "one", Fn: work(20000)}, {Name: "two", Fn: work(80000)}}); err != nil {
+		t.Fatal(err)
+	}
+	one, two := c.Row.Value("one"), c.Row.Value("two")
+	if one.N < 3 || one.N != two.N || one.Median <= 0 || one.P99 < one.Median || two.Median <= one.Median {
+		t.Errorf("one %+v, two %+v", one, two)
+	}
+}
+
+func TestSummarise(t *testing.T) {
+	v := summarise("v", Plain, []float64{4, 1, 3, 2})
+	// Student's t quantile with 3 degrees of freedom is 3.18245, sd is sqrt(5/3).
+	if v.Mean != 2.5 || v.Median != 2.5 || v.P99 != 4 || v.N != 4 || math.Abs(float64(v.Half)-3.182446305*math.Sqrt(5.0/3)/2) > 1e-6 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// sample is a report with every kind of cell.
+func sample() *Report {
+	s := &Suite{Name: "demo", Title: "A <demo>", About: "Shows & tells.", Group: "g", Source: "a paper",
+		Figures: []Figure{{Table: "t", Title: "Curve", X: "n", Y: "time", Series: []string{"method"}, LogX: true, LogY: true},
+			{Table: "t", Title: "Bars", X: "method", Y: "loss", Bars: true}}}
+	var rows []Row
+	for _, m := range []string{"fast", "slow"} {
+		for i, n := range []string{"10", "100", "1000"} {
+			rows = append(rows, Row{Suite: "demo", Table: "t", Labels: []Label{{"method", m}, {"n", n}}, Values: []Value{
+				{Name: "time", Unit: Nanoseconds, Median: Number(1000 * (i + 1)), P99: 5000, Mean: 1500, N: 9, Timed: true,
+					References: []Reference{{Name: "Paper", Kind: Published, Value: Number(50000 * (i + 1)), Half: 10, Source: "Table 3"}}},
+				{Name: "loss", Mean: Number(i), Half: 0.5, N: 4},
+			}})
+		}
+	}
+	rows = append(rows, Row{Suite: "demo", Table: "t", Labels: []Label{{"method", "bad"}, {"n", "1"}}, Failed: "broke"})
+	return &Report{Machine: &Machine{Version: "v", CPU: "cpu"}, DataDir: "d", Sections: []Section{{Suite: s, Rows: rows, Missing: []string{"mars"}, Left: 2}}}
+}
+
+func TestReportForms(t *testing.T) {
+	r := sample()
+	var text, page, lines, table bytes.Buffer
+	for _, err := range []error{r.WriteText(&text), r.WriteHTML(&page), r.WriteJSON(&lines), r.WriteCSV(&table)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"1 µs (p99 5 µs)", "50 µs ± 10 ns (50x)", "2 ± 0.5", "FAILED: broke", "mars", "2 instances are left out by --quick", "Paper, published"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+	h := page.String()
+	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark", "data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x faster"} {
+		if !strings.Contains(h, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, bad := range []string{"http://", "https://", "<script", "@import", "src="} {
+		if strings.Contains(h, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+	if strings.Count(h, "<svg") != 2 {
+		t.Errorf("%d drawings, want 2", strings.Count(h, "<svg"))
+	}
+	var row Row
+	if err := json.Unmarshal([]byte(strings.SplitN(lines.String(), "\n", 2)[0]), &row); err != nil || row.Key() != r.Sections[0].Rows[0].Key() {
+		t.Errorf("JSON reads back as %+v, %v", row, err)
+	}
+	if got := strings.Count(table.String(), "\n"); got != 1+12 {
+		t.Errorf("the CSV has %d lines", got)
+	}
+}
+
+func TestScalesHoldTheirTicks(t *testing.T) {
+	for _, values := range [][]float64{{1, 1}, {0.1, 1e6}, {-3, 5}, {1e-9, 2e-9}, {0, 0}} {
+		for _, log := range []bool{false, true} {
+			s := newScale(values, 10, 100, log, false)
+			ticks := s.ticks()
+			if len(ticks) < 2 || len(ticks) > 9 {
+				t.Errorf("%v log %t: %d ticks %v", values, log, len(ticks), ticks)
+			}
+			for _, v := range append(ticks, values...) {
+				if p := s.at(v); math.IsNaN(p) || p < 10-1e-6 || p > 100+1e-6 {
+					t.Errorf("%v log %t: %v is drawn at %v", values, log, v, p)
+				}
+			}
+		}
+	}
+}
+
+func TestNumberFormats(t *testing.T) {
+	for _, c := range []struct {
+		x    float64
+		unit string
+		want string
+	}{{1234, Nanoseconds, "1.23 µs"}, {0.5, Nanoseconds, "0.5 ns"}, {128, Bytes, "128 B"}, {2.557e8, Bytes, "256 MB"}, {0.0123, Plain, "0.0123"}, {math.NaN(), Plain, "–"}, {72.26, "GFLOP/s", "72.3 GFLOP/s"}, {4.2e6, "/s", "4.2 M/s"}} {
+		if got := formatUnit(c.x, c.unit); got != c.want {
+			t.Errorf("%v %q prints as %q, want %q", c.x, c.unit, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+)
+
+// Suite is a benchmark suite, or one table or figure of a paper.
+type Suite struct {
+	Name   string // what the command line calls it
+	Group  string // Performance, or the paper's short name
+	Title  string
+	About  string   // what it measures and how to read it
+	Source string   // paper, table or figure; empty for performance suites
+	Needs  []string // data sets of the data folder that it reads
+	// Figures are drawn from the suite's rows.
+	Figures []Figure
+	// Run makes the rows by calling Env.Case, the most telling ones first: a
+	// quick run stops when its time is up.
+	Run func(ctx context.Context, e *Env) error
+}
+
+// Figure describes plots of a suite's rows.
+type Figure struct {
+	Table string // rows of this table
+	Title string
+	X     string // label whose values, numbers, are the abscissa; the bars' names if Bars
+	Y     string // name of the value
+	// Series are labels that tell curves apart; Panel is a label that tells
+	// plots apart (empty: one plot).
+	Series     []string
+	Panel      string
+	LogX, LogY bool
+	Bars       bool
+}
+
+// QuickSeconds is the time that a quick run gives a suite; a case that has not
+// ended by then is left out.
+const QuickSeconds = 36
+
+// Env is what a suite runs in.
+type Env struct {
+	// Quick asks for fewer runs and smaller sizes: every suite ends within 40 s.
+	Quick bool
+	// Pool has all workers, Single one.
+	Pool, Single *engine.Pool
+
+	suite    *Suite
+	sets     *Sets
+	machine  *Machine
+	store    *store
+	rows     []Row // of this suite, in order
+	deadline time.Time
+	left     int
+	missing  []string
+	progress func(string)
+}
+
+// Case is one instance that is being measured.
+type Case struct {
+	Env *Env
+	Row *Row
+}
+
+// Case measures one instance: fn fills the row of that table with those labels.
+// It is not called when the results file has the row already, or when a quick
+// run has no time left. A data set that is missing leaves the case out; any
+// other error is noted in the row, and the suite goes on. Case fails only when
+// the whole run has to stop.
+func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ctx context.Context, c *Case) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	row := Row{Suite: e.suite.Name, Table: table, Quick: e.Quick, Labels: slices.Clone(labels)}
+	if old, ok := e.store.find(row.Key()); ok {
+		e.rows = append(e.rows, old)
+		return nil
+	}
+	caseCtx := ctx
+	if e.Quick {
+		if time.Now().After(e.deadline) {
+			e.left++
+			return nil
+		}
+		var cancel context.CancelFunc
+		caseCtx, cancel = context.WithDeadline(ctx, e.deadline)
+		defer cancel()
+	}
+	e.progress(describe(e.suite.Name, table, labels))
+	c := &Case{Env: e, Row: &row}
+	err := fn(caseCtx, c)
+	var absent *MissingSetError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &absent):
+		if !slices.Contains(e.missing, absent.Set) {
+			e.missing = append(e.missing, absent.Set)
+		}
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		e.left++
+		return nil
+	case err != nil:
+		row.Failed = err.Error()
+		e.rows = append(e.rows, row)
+		return nil
+	}
+	if len(row.Values) == 0 {
+		return fmt.Errorf("bench: %s: the case %s measured nothing", e.suite.Name, row.Key())
+	}
+	e.rows = append(e.rows, row)
+	return e.store.add(row)
+}
+
+func describe(suite, table string, labels []Label) string {
+	s := suite
+	if table != "" {
+		s += " " + table
+	}
+	for _, l := range labels {
+		s += " " + l.Name + "=" + l.Value
+	}
+	return s
+}
+
+// Reps returns full, or quick in a quick run.
+func (e *Env) Reps(full, quick int) int {
+	if e.Quick {
+		return quick
+	}
+	return full
+}
+
+// Set reads a data set of the data folder by the name that its manifest gives
+// it.
+func (e *Env) Set(ctx context.Context, name string) (*Set, error) { return e.sets.Get(ctx, name) }
+
+// Machine describes the machine and the process.
+func (e *Env) Machine() *Machine { return e.machine }
+
+// Add records a value and returns it, so that references can be attached.
+func (c *Case) Add(v Value) *Value {
+	c.Row.Values = append(c.Row.Values, v)
+	return &c.Row.Values[len(c.Row.Values)-1]
+}
+
+// Samples records the mean and 95% interval of independent runs.
+func (c *Case) Samples(name, unit string, samples []float64, refs ...Reference) {
+	v := summarise(name, unit, samples)
+	v.References = refs
+	c.Add(v)
+}
+
+// Number records a single figure, such as a count of bytes.
+func (c *Case) Number(name, unit string, x float64, refs ...Reference) {
+	c.Add(Value{Name: name, Unit: unit, Mean: Number(x), Median: Number(x), P99: Number(x), N: 1, References: refs})
+}
+
+// Durations records timings that were taken elsewhere, in nanoseconds.
+func (c *Case) Durations(name string, ns []float64, refs ...Reference) {
+	v := summarise(name, Nanoseconds, ns)
+	v.Timed = true
+	v.References = refs
+	c.Add(v)
+}

@@ -1,0 +1,73 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func kernelSuites() []Suite {
+	return []Suite{{
+		Name: "kernels", Group: GroupPerformance, Title: "Kernels on one thread",
+		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, " +
+			"a multiplication and an addition for each point, centroid and dimension.",
+		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate", Series: []string{"d"}, LogX: true, LogY: true}},
+		Run:     runKernels,
+	}}
+}
+
+// blobsOf makes a generated set on the grid.
+func blobsOf(ctx context.Context, n, d, k int) (*dataset.Normalised, error) {
+	t, err := dataset.Generate(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+	if err != nil {
+		return nil, err
+	}
+	b, err := dataset.BoundsFromData(t)
+	if err != nil {
+		return nil, err
+	}
+	return dataset.Normalise(t, b, dataset.DefaultFractionBits)
+}
+
+// firstRows returns the first k points, as centroids.
+func firstRows(p *kernels.Panels, k int) []float32 {
+	rows := make([]float32, k*p.D)
+	for j := range k {
+		p.Point(j*(p.N/k), rows[j*p.D:(j+1)*p.D])
+	}
+	return rows
+}
+
+func runKernels(ctx context.Context, e *Env) error {
+	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26}, {4096, 784, 10}, {10000, 2, 2}, {10000, 8, 8}, {10000, 32, 32}, {10000, 128, 64}, {10000, 2, 200}} {
+		n, d, k := shape[0], shape[1], shape[2]
+		err := e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			norm, err := blobsOf(ctx, n, d, k)
+			if err != nil {
+				return err
+			}
+			cent := kernels.NewCentroids(k, d)
+			cent.Set(firstRows(norm.Points, k))
+			labels, dist := make([]uint16, n), make([]float32, n)
+			acc := kernels.NewAccumulator(k, d, norm.FractionBits)
+			err = c.Compare(ctx, []Timed{
+				{Name: "assign", Fn: func() { kernels.Assign(*norm.Points, cent, labels, dist) }},
+				{Name: "accumulate", Fn: func() { acc.Reset(); kernels.Accumulate(*norm.Points, labels, acc) }},
+				{Name: "assign and accumulate", Fn: func() { acc.Reset(); kernels.AssignAccumulate(*norm.Points, cent, labels, acc) }},
+			})
+			if err != nil {
+				return err
+			}
+			seconds := c.Row.Value("assign").Shown() / 1e9
+			c.Number("rate", "GFLOP/s", 3*float64(n)*float64(k)*float64(d)/seconds/1e9)
+			c.Number("points", "/s", float64(n)/seconds)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("kernels: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/cohort-engine/cohort/bench"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func newBenchCommand() *cobra.Command {
+	var o bench.Options
+	var list bool
+	var format string
+	cmd := &cobra.Command{
+		Use:   "bench [SUITE ...]",
+		Short: "Measure performance, and the tables and figures of the papers",
+		Long: `Run benchmark suites: performance, and the papers' own tables and figures with
+their published numbers beside ours. Without a name the performance suites run;
+a paper's name runs all of its suites, "all" everything.
+
+With --out the rows go to results.jsonl in that folder as they are finished, so
+an interrupted run goes on where it stopped; report.html there is one page that
+needs no network.`,
+		Example: `  cohort bench --list
+  cohort bench --quick --out report
+  cohort bench fastlloyd-table3`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out, errOut := cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if err := checkFormat(format, "text", "json", "csv"); err != nil {
+				return err
+			}
+			if list {
+				return listSuites(out)
+			}
+			if cmd.Flags().Changed("workers") && (o.Workers < 1 || o.Workers > engine.MaxWorkers) {
+				return fault.Range("--workers", o.Workers, fmt.Sprintf("1 to %d", engine.MaxWorkers))
+			}
+			if err := selectKernels(); err != nil {
+				return err
+			}
+			o.Suites = args
+			if f, ok := errOut.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+				o.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.100s", what) }
+				defer fmt.Fprint(errOut, "\r\033[K")
+			}
+			r, err := bench.Run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if o.Out != "" {
+				if err := writeWhole("--out", filepath.Join(o.Out, "report.html"), r.WriteHTML); err != nil {
+					return err
+				}
+				if err := writeWhole("--out", filepath.Join(o.Out, "results.csv"), r.WriteCSV); err != nil {
+					return err
+				}
+			}
+			write := map[string]func(io.Writer) error{"text": r.WriteText, "json": r.WriteJSON, "csv": r.WriteCSV}[format]
+			return errors.Join(write(out), r.Failed())
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&list, "list", false, "list the suites")
+	fs.BoolVar(&o.Quick, "quick", false, "fewer runs and smaller sizes: at most 40 s a suite")
+	fs.StringVar(&format, "format", "text", "text, json (one line per row) or csv")
+	fs.StringVar(&o.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
+	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
+	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
+	return cmd
+}
+
+func listSuites(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	group := ""
+	for _, s := range bench.Suites() {
+		if s.Group != group {
+			group = s.Group
+			fmt.Fprintf(t, "%s\n", group)
+		}
+		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Title)
+	}
+	return t.Flush()
+}
