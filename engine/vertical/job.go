@@ -127,6 +127,11 @@ type Job struct {
 	// Start defaults to StartAuto.
 	Start LocalStart
 
+	// ExactCenters and ExactWeights replace the private local centres, or the
+	// estimated weights of the grid, by exact ones, to tell their errors apart
+	// (Sketch-V, figure 8). Such a run is not private, and its ledger says so.
+	ExactCenters, ExactWeights bool
+
 	// Seed makes the run a reproducible simulation.
 	Seed *uint64
 	// NoQuality leaves out what is computed from the private data.

@@ -14,9 +14,14 @@ import (
 // Local centres under the proven calibration of the sketches: shares of a
 // party's squared mu for the start, the refinement and the sizes.
 const (
-	startShare  = 0.4
-	refineShare = 0.4
-	sizeShare   = 0.2
+	startShare  = 0.3
+	refineShare = 0.6
+	sizeShare   = 0.1
+	// sumShare is the part of the refinement that pays for sums, the rest for counts.
+	sumShare = 0.8
+	// trustedCount is how many standard deviations the noisy count of a centre
+	// must reach for the centre to move.
+	trustedCount = 4
 	// gridColumns is the largest number of columns that start from a grid.
 	gridColumns = 5
 	// forestLevels is the depth of the forest under the proven calibration;
@@ -275,11 +280,12 @@ func (p *party) leafSums(ctx context.Context, leaf []int32, leaves int) ([]int64
 // the count (privacy/THEOREMS.md, T2). mu pays for all rounds.
 func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
 	d := p.d()
-	mu *= math.Sqrt(refineShare / float64(rounds) / 2)
+	mu *= math.Sqrt(refineShare / float64(rounds))
+	sumMu, countMu := mu*math.Sqrt(sumShare), mu*math.Sqrt(1-sumShare)
 	radius := refineRadius * math.Sqrt(float64(d))
 	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
 	sensitivity := radius * (1 + float64(d+2)*0x1p-24)
-	sumScale, countScale := gaussianScale(sensitivity, mu), gaussianScale(1, mu)
+	sumScale, countScale := gaussianScale(sensitivity, sumMu), gaussianScale(1, countMu)
 	unit := math.Ldexp(1, p.fractionBits)
 	r2 := make([]float32, p.clusters)
 	for a := range r2 {
@@ -306,7 +312,7 @@ func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
 			for h := range d {
 				i := a*d + h
 				rows[i] = float64(p.centers[i])
-				if float64(count) > 6*countScale {
+				if float64(count) > trustedCount*countScale {
 					rows[i] += float64(acc.Sums[i]) / unit / float64(count)
 				}
 			}

@@ -50,6 +50,12 @@ func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 	if err != nil {
 		return nil, err
 	}
+	if c.ExactWeights && c.Protocol.Private() {
+		grid = s.truth()
+		if err := s.enterExact("exact weights of the grid"); err != nil {
+			return nil, err
+		}
+	}
 	solution, err := s.cluster(ctx, grid)
 	if err != nil {
 		return nil, err
@@ -102,15 +108,18 @@ func (s *session) plain(ctx context.Context) (*Grid, error) {
 			return nil, err
 		}
 		s.comm.BytesSent[p.index] += int64(len(p.labels)) // one byte per membership
-		err := s.ledger.Add(privacy.Entry{What: partyName(p.index) + ": exact local centres and memberships", Viewers: []string{"server"},
-			Mechanism: "none", Calibration: privacy.None, Unbounded: true})
-		if err != nil {
+		if err := s.enterExact(partyName(p.index) + ": exact local centres and memberships"); err != nil {
 			return nil, err
 		}
 	}
 	span := s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
 	defer s.rt.End(span)
 	return s.truth(), nil
+}
+
+// enterExact adds a release without noise to the ledger.
+func (s *session) enterExact(what string) error {
+	return s.ledger.Add(privacy.Entry{What: what, Viewers: []string{"server"}, Mechanism: "none", Calibration: privacy.None, Unbounded: true})
 }
 
 // truth is the grid of exact counts, its support the cells that hold a record.
@@ -164,7 +173,18 @@ func (s *session) truth() *Grid {
 
 // laplaceCenters are local centres by the Laplace form of the forest.
 func (s *session) laplaceCenters(ctx context.Context, p *party, epsilon float64) error {
+	if s.job.ExactCenters {
+		return s.exactCenters(ctx, p)
+	}
 	return p.startForest(ctx, laplaceForest(paperLevels, p.d(), epsilon))
+}
+
+// exactCenters are local centres without noise.
+func (s *session) exactCenters(ctx context.Context, p *party) error {
+	if err := p.plainCenters(ctx); err != nil {
+		return err
+	}
+	return s.enterExact(partyName(p.index) + ": exact local centres")
 }
 
 // releaseRecords is the published estimate of n: one party's count with
@@ -448,6 +468,9 @@ func (s *session) sketches(ctx context.Context) (*Grid, error) {
 // localCenters is phase 1 of the sketch protocols.
 func (s *session) localCenters(ctx context.Context, p *party, proven bool) error {
 	j := s.job
+	if j.ExactCenters {
+		return s.exactCenters(ctx, p)
+	}
 	if !proven {
 		return s.laplaceCenters(ctx, p, s.plan.eps1)
 	}
@@ -614,8 +637,14 @@ func (s *session) warn(r *Release) {
 	if r.Joint != nil {
 		views = []*View{r.Joint}
 	}
-	if p := views[0].inUnion(); p > r.Records {
-		s.notes = append(s.notes, fmt.Sprintf("the sketches hold %.0f phantoms for about %.0f records: the weights are mostly noise; use more records, a larger epsilon, a smaller local-k or fewer sketches", p, r.Records))
+	// The paper's estimators see the records through the union of almost all
+	// sketches; the likelihoods see each cell against its own background.
+	phantoms, records, where := views[0].inUnion(), r.Records, "the union of sketches that an estimate rests on holds"
+	if s.job.Estimator == EstimatorEM || s.job.Estimator == EstimatorPair && views[0].Shared {
+		phantoms, records, where = views[0].inCell(), r.Records/float64(r.Clusters), "each cell of the grid holds"
+	}
+	if phantoms > records {
+		s.notes = append(s.notes, fmt.Sprintf("%s %.0f phantoms for about %.0f records: expect weights that are mostly noise; use more records, a larger epsilon, a smaller local-k or fewer sketches", where, phantoms, records))
 	}
 	if s.plan.pairKeys {
 		s.notes = append(s.notes, fmt.Sprintf("each of the %d pairs of parties has keys of its own", len(r.Pairs)))
