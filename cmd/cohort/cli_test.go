@@ -39,7 +39,7 @@ func TestRunWithoutDataWorksOnAFreshMachine(t *testing.T) {
 	if status != exitDone || errOut != "" {
 		t.Fatalf("status %d, stderr %q", status, errOut)
 	}
-	for _, want := range []string{"lloyd on s1-like", "15 clusters", "Centroids", "NICV", "no privacy"} {
+	for _, want := range []string{"lloyd on builtin:s1-like", "15 clusters", "Centroids", "NICV", "no privacy"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
@@ -331,7 +331,7 @@ func TestFilesAreClients(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	m := object(t, "version", "--format", "json")
-	for _, f := range []string{"version", "go", "cpu", "isa", "paths"} {
+	for _, f := range []string{"version", "go", "cpu", "isa"} {
 		if m[f] == nil || m[f] == "" {
 			t.Errorf("%s is missing", f)
 		}

@@ -19,7 +19,12 @@ type input struct {
 
 // load reads the data that the options name.
 func load(ctx context.Context, o *options, m method) (*input, error) {
-	gen := dataset.Generator{N: o.genN, D: o.genD, K: o.k, Separation: o.genSeparation, Seed: o.dataSeed}
+	gen := dataset.Generator{N: o.genN, D: o.genD, Separation: o.genSeparation, Seed: o.dataSeed}
+	for _, b := range dataset.Builtins() {
+		if "builtin:"+b.Name == o.data && b.Default.K > 0 {
+			gen.K = o.k // a set that can be made with any number of clusters
+		}
+	}
 	if !strings.HasPrefix(o.data, "builtin:") {
 		for _, flag := range []string{"n", "d", "separation", "data-seed"} {
 			if o.given(flag) {

@@ -30,7 +30,10 @@ const textColumns = 6
 func printResult(w io.Writer, r *engine.Result, in *input) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters\n", r.Method, in.table.Name, r.N, r.D, r.K)
-	fmt.Fprintf(&b, "%s\n\n", privacyLine(r))
+	for _, line := range wrap(privacyLine(r), 80) {
+		fmt.Fprintln(&b, line)
+	}
+	b.WriteString("\n")
 	printCentroids(&b, r, in)
 	printQuality(&b, r)
 	if r.Epsilon != nil {

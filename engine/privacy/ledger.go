@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // Kind is what a ledger entry is about.
@@ -301,36 +300,24 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Text writes the ledger for people.
+// Text writes the ledger for people, in lines of at most 80 columns: every release with its cost,
+// the totals of each viewer, what is not covered, the conditions.
 func (l *Ledger) Text(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "release\tseen by\tmechanism\tsensitivity\tscale\tepsilon\ttheorem")
+	var b strings.Builder
 	for _, e := range l.Entries {
-		if e.Kind != Release {
-			continue
+		if e.Kind == Release {
+			e.text(&b)
 		}
-		sens, scale := "", ""
-		if e.Norm != "" {
-			sens = fmt.Sprintf("%s %.4g", e.Norm, e.Sensitivity)
-		}
-		if e.Scale != 0 {
-			scale = strings.TrimSpace(fmt.Sprintf("%.4g %s", e.Scale, e.Unit))
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.What, strings.Join(e.Viewers, ", "), e.Mechanism, sens, scale, e.price(), e.Theorem)
 	}
 	for _, v := range l.Viewers() {
 		t := l.TotalFor(v)
-		fmt.Fprintf(tw, "total\t%s\t\t\t\t%s\t\n", v, t.price())
+		paragraph(&b, "  ", "total for "+v+": "+t.price())
 	}
-	if err := tw.Flush(); err != nil {
-		return fmt.Errorf("ledger: write: %w", err)
-	}
-	var b strings.Builder
 	seen := map[string]bool{}
 	line := func(s string) {
 		if s != "" && !seen[s] {
 			seen[s] = true
-			fmt.Fprintln(&b, "  "+s)
+			paragraph(&b, "  ", s)
 		}
 	}
 	for _, e := range l.Entries {
@@ -352,14 +339,50 @@ func (l *Ledger) Text(w io.Writer) error {
 	return nil
 }
 
+// text writes a release: what and its price, then how it was made and who sees it.
+func (e Entry) text(b *strings.Builder) {
+	head := e.What + ": " + e.price()
+	if e.Theorem != "" {
+		head += " [" + e.Theorem + "]"
+	}
+	paragraph(b, "  ", head)
+	how := e.Mechanism
+	if e.Norm != "" {
+		how += fmt.Sprintf(", %s sensitivity %.4g", e.Norm, e.Sensitivity)
+	}
+	if e.Scale != 0 {
+		how += strings.TrimRight(fmt.Sprintf(", scale %.4g %s", e.Scale, e.Unit), " ")
+	}
+	paragraph(b, "      ", how+"; seen by "+strings.Join(e.Viewers, ", "))
+}
+
+// paragraph writes s in lines of at most 80 columns, the first with the indent and the others with
+// two columns more.
+func paragraph(b *strings.Builder, indent, s string) {
+	line := indent
+	empty := true
+	for _, word := range strings.Fields(s) {
+		if !empty && len([]rune(line))+1+len([]rune(word)) > 80 {
+			b.WriteString(line + "\n")
+			line, empty = indent+"  ", true
+		}
+		if !empty {
+			line += " "
+		}
+		line += word
+		empty = false
+	}
+	b.WriteString(line + "\n")
+}
+
 // price is the cost of an entry in words.
 func (e Entry) price() string {
 	if e.Cost.Family == "" && e.Kind == Release && e.Epsilon == nil {
-		return "none"
+		return "no cost"
 	}
-	s := "unbounded"
+	s := "epsilon unbounded"
 	if e.Epsilon != nil {
-		s = fmt.Sprintf("%.4g", *e.Epsilon)
+		s = fmt.Sprintf("epsilon %.4g", *e.Epsilon)
 		if e.Delta != nil && *e.Delta > 0 {
 			s += fmt.Sprintf(" at delta %.3g", *e.Delta)
 		}
