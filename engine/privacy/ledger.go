@@ -23,9 +23,9 @@ const (
 
 // Spec names a mechanism with its parameters, so that a reader of a ledger can account for it again.
 type Spec struct {
-	// Family is gaussian, laplace, discrete-gaussian, discrete-laplace, pure (exponential mechanism,
-	// permute-and-flip, anything of a known epsilon), randomized-response, fm, or empty: no
-	// bound is known.
+	// Family is gaussian, laplace, discrete-gaussian, discrete-laplace, pure (permute-and-flip, anything
+	// of a known epsilon), exponential (the exponential mechanism), randomized-response, fm, or
+	// empty: no bound is known.
 	Family string `json:"family"`
 	// Scale is the noise scale over the sensitivity (gaussian, laplace and their discrete forms).
 	Scale float64 `json:"scale,omitempty"`
@@ -64,12 +64,21 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		return nil, fmt.Errorf("%s: rounds is %d: %w: must be at least 1", s.Family, s.Rounds, ErrRange)
 	}
 	switch s.Family {
-	case "gaussian", "discrete-gaussian":
+	case "gaussian":
 		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
-	case "laplace", "discrete-laplace":
+	case "discrete-gaussian":
+		if s.Slack == 0 { // its distance to the continuous law is not known: zCDP and RDP only
+			return Gaussian{s.Scale, 1}, positive("scale", s.Scale)
+		}
+		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
+	case "laplace":
 		return Laplace{s.Scale}, positive("scale", s.Scale)
+	case "discrete-laplace": // coarse ones are no better than any mechanism of their epsilon
+		return PureDP{1 / s.Scale}, positive("scale", s.Scale)
 	case "pure":
 		return PureDP{s.Epsilon}, positive("epsilon", s.Epsilon)
+	case "exponential":
+		return Bounded{s.Epsilon}, positive("epsilon", s.Epsilon)
 	case "randomized-response":
 		if !(s.P > 0 && s.P <= 1) {
 			return nil, fmt.Errorf("randomized-response: p is %v: %w: must be in (0, 1]", s.P, ErrRange)
@@ -82,7 +91,7 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		m := FM{Gamma: s.Gamma, Phantoms: s.Phantoms, Parties: s.Parties, Cells: s.Cells}
 		return m, m.validate()
 	}
-	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm or pure", s.Family, ErrRange)
+	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm, exponential or pure", s.Family, ErrRange)
 }
 
 // Entry is one line of a ledger. Fields that do not apply stay empty.
