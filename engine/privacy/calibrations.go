@@ -71,8 +71,8 @@ func twice(f func(Shape) float64) func(Shape) float64 {
 	}
 }
 
-func dims(s Shape) float64 { return float64(s.D) }
-func clusters(s Shape) float64 { return float64(s.K) }
+func dims(s Shape) float64      { return float64(s.D) }
+func clusters(s Shape) float64  { return float64(s.K) }
 func exclusive(s Shape) float64 { return float64(max(1, s.Exclusivity)) }
 
 // rounded is the change of a coordinate that is rounded to the grid after it moved by x: x/Unit may
