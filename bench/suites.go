@@ -16,5 +16,7 @@ const (
 func Suites() []Suite {
 	return slices.Concat(
 		kernelSuites(),
+		horizontalSuites(),
+		fastLloydSuites(),
 	)
 }

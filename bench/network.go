@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// Network is a linear cost model: a fixed latency for each round and a
+// bandwidth. What it adds to measured computation stands beside it, never in it.
+type Network struct {
+	Name      string
+	About     string
+	RoundTrip time.Duration // latency of a round: there and back
+	PerSend   time.Duration // pause before each send; a round has two in a row
+	Bandwidth float64       // bits per second through the server's link, 0: unlimited
+}
+
+// Networks returns the presets: those of Thesis-H section 8.1, of CKKS-V Table 1
+// (whose delay is one way), and the sleep that FastLloyd's own code adds to each
+// send (section 6.1), for comparing like with like.
+func Networks() []Network {
+	ms := func(x float64) time.Duration { return time.Duration(x * float64(time.Millisecond)) }
+	return []Network{
+		{Name: "lan", About: "Thesis-H LAN: 1 ms round trip", RoundTrip: ms(1)},
+		{Name: "wan", About: "Thesis-H WAN: 100 ms round trip", RoundTrip: ms(100)},
+		{Name: "fastlloyd", About: "FastLloyd's own 0.5 ms sleep for every send", PerSend: ms(0.5)},
+		{Name: "lan500", About: "CKKS-V LAN (low): 500 Mbit/s, 1 ms", RoundTrip: ms(2), Bandwidth: 500e6},
+		{Name: "lan1000", About: "CKKS-V LAN (medium): 1 Gbit/s, 0.3 ms", RoundTrip: ms(0.6), Bandwidth: 1e9},
+		{Name: "lan10000", About: "CKKS-V LAN (high): 10 Gbit/s, 0.1 ms", RoundTrip: ms(0.2), Bandwidth: 10e9},
+		{Name: "regwan100", About: "CKKS-V regional WAN (low): 100 Mbit/s, 20 ms", RoundTrip: ms(40), Bandwidth: 100e6},
+		{Name: "regwan250", About: "CKKS-V regional WAN (medium): 250 Mbit/s, 15 ms", RoundTrip: ms(30), Bandwidth: 250e6},
+		{Name: "regwan500", About: "CKKS-V regional WAN (high): 500 Mbit/s, 10 ms", RoundTrip: ms(20), Bandwidth: 500e6},
+		{Name: "ccwan50", About: "CKKS-V cross-continental WAN (low): 50 Mbit/s, 150 ms", RoundTrip: ms(300), Bandwidth: 50e6},
+		{Name: "ccwan100", About: "CKKS-V cross-continental WAN (medium): 100 Mbit/s, 120 ms", RoundTrip: ms(240), Bandwidth: 100e6},
+		{Name: "ccwan200", About: "CKKS-V cross-continental WAN (high): 200 Mbit/s, 100 ms", RoundTrip: ms(200), Bandwidth: 200e6},
+		{Name: "crpwan500", About: "CKKS-V corporate WAN: 500 Mbit/s, 50 ms", RoundTrip: ms(100), Bandwidth: 500e6},
+	}
+}
+
+// FindNetwork returns the preset of that name.
+func FindNetwork(name string) (Network, error) {
+	var names []string
+	for _, n := range Networks() {
+		if n.Name == name {
+			return n, nil
+		}
+		names = append(names, n.Name)
+	}
+	return Network{}, fault.Request("--network", fmt.Sprintf("%q is unknown", name), "choose "+strings.Join(names, ", "))
+}
+
+// Cost is the time that the network adds to some rounds with some bytes in all.
+func (n Network) Cost(rounds int, bytes int64) time.Duration {
+	d := time.Duration(rounds) * (n.RoundTrip + 2*n.PerSend)
+	if n.Bandwidth > 0 {
+		d += time.Duration(float64(bytes) * 8 / n.Bandwidth * float64(time.Second))
+	}
+	return d
+}
+
+// Traffic is the bytes that all parties of a run sent and received.
+func Traffic(c engine.Comm) int64 {
+	var sum int64
+	for i := range c.BytesSent {
+		sum += c.BytesSent[i] + c.BytesReceived[i]
+	}
+	return sum
+}
