@@ -9,3 +9,12 @@ package asm
 //go:generate go -C _gen run . -kernels project_avx512 -out ../project_avx512_amd64.s -stubs ../project_avx512_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels project_avx2 -out ../project_avx2_amd64.s -stubs ../project_avx2_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels accumulate_avx512 -out ../accumulate_avx512_amd64.s -stubs ../accumulate_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels cost_avx512 -out ../cost_avx512_amd64.s -stubs ../cost_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels cost_avx2 -out ../cost_avx2_amd64.s -stubs ../cost_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels ring_avx512 -out ../ring_avx512_amd64.s -stubs ../ring_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels ring_avx2 -out ../ring_avx2_amd64.s -stubs ../ring_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels label_avx512 -out ../label_avx512_amd64.s -stubs ../label_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels label_avx2 -out ../label_avx2_amd64.s -stubs ../label_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels pack_avx512 -out ../pack_avx512_amd64.s -stubs ../pack_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels pack_avx2 -out ../pack_avx2_amd64.s -stubs ../pack_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels accumulate_avx2 -out ../accumulate_avx2_amd64.s -stubs ../accumulate_avx2_amd64.go -pkg asm

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Assign finds for each point the nearest centroid and, when dist is not nil,
@@ -72,19 +73,19 @@ const chunkPoints = 1024
 
 // checkLabels panics when a label exceeds k: it would index past the tables.
 func checkLabels(what string, labels []uint16, k int) {
-	if i := firstAbove(labels, uint16(k)); i >= 0 {
-		panic(fmt.Sprintf("kernels: %s: labels[%d]=%d, want <= k=%d", what, i, labels[i], k))
+	if most := largest(labels); int(most) > k {
+		i := slices.Index(labels, most)
+		panic(fmt.Sprintf("kernels: %s: labels[%d]=%d, want <= k=%d", what, i, most, k))
 	}
 }
 
-// firstAbovePortable returns the index of the first label above limit, or -1.
-func firstAbovePortable(labels []uint16, limit uint16) int {
-	for i, l := range labels {
-		if l > limit {
-			return i
-		}
+// largestPortable returns the largest label, 0 if there is none.
+func largestPortable(labels []uint16) uint16 {
+	var most uint16
+	for _, l := range labels {
+		most = max(most, l)
 	}
-	return -1
+	return most
 }
 
 // cutPortable replaces the label of points farther than r2 by none.

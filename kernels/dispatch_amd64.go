@@ -22,6 +22,9 @@ func supportedPaths() []path {
 	return paths
 }
 
+// converts64 says whether float64 conversions have an assembly form.
+func converts64() bool { return current == avx512 }
+
 // maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
 func maxTileWidth() int {
 	if current == avx512 {
@@ -270,19 +273,150 @@ func foldLanes(acc *Accumulator, scale float32) {
 }
 
 // scatters says whether this path has the accumulation by label.
-func scatters(acc *Accumulator) bool { return current == avx512 && acc.scratch.table != nil }
+func scatters(acc *Accumulator) bool { return current != generic && acc.scratch.table != nil }
 
 // scatter adds whole panels to the table of the accumulator.
 func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {
-	s := &acc.scratch
+	table, rows := &acc.scratch.table[0], acc.K+1
+	if current == avx512 {
+		switch acc.D {
+		case 1:
+			asm.Scatter1AVX512(x, panels, labels, table, rows, bias)
+		case 2:
+			asm.Scatter2AVX512(x, panels, labels, table, rows, bias)
+		case 3:
+			asm.Scatter3AVX512(x, panels, labels, table, rows, bias)
+		default:
+			asm.ScatterAVX512(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
+		}
+		return
+	}
 	switch acc.D {
 	case 1:
-		asm.Scatter1AVX512(x, panels, labels, &s.table[0], acc.K+1, bias)
+		asm.Scatter1AVX2(x, panels, labels, table, rows, bias)
 	case 2:
-		asm.Scatter2AVX512(x, panels, labels, &s.table[0], acc.K+1, bias)
+		asm.Scatter2AVX2(x, panels, labels, table, rows, bias)
 	case 3:
-		asm.Scatter3AVX512(x, panels, labels, &s.table[0], acc.K+1, bias)
+		asm.Scatter3AVX2(x, panels, labels, table, rows, bias)
 	default:
-		asm.ScatterAVX512(x, panels, acc.D, labels, &s.table[0], tableWidth(acc.D), bias, &s.tally[0])
+		asm.ScatterAVX2(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
 	}
+}
+
+// packPanels transposes whole panels, columns at a time.
+func packPanels(dst, rows *float32, panels, d, columns int) {
+	switch {
+	case current == avx512 && columns == 4:
+		asm.Pack4AVX512(dst, rows, panels, d)
+	case current == avx512 && columns == 8:
+		asm.Pack8AVX512(dst, rows, panels, d)
+	case current == avx512:
+		asm.Pack16AVX512(dst, rows, panels, d)
+	case columns == 4:
+		asm.Pack4AVX2(dst, rows, panels, d)
+	case columns == 8:
+		asm.Pack8AVX2(dst, rows, panels, d)
+	default:
+		asm.Pack16AVX2(dst, rows, panels, d)
+	}
+}
+
+func labelDistances(x *float32, panels int, c *Centroids, labels *uint16, dist *float32) {
+	if current == avx512 {
+		asm.LabelDistancesAVX512(x, panels, c.D, &c.rows[0], c.K, labels, dist)
+	} else {
+		asm.LabelDistancesAVX2(x, panels, c.D, &c.rows[0], c.K, labels, dist)
+	}
+}
+
+// maxLabel returns the largest label of blocks of 32.
+func maxLabel(labels *uint16, blocks int) uint16 {
+	if current == avx512 {
+		return asm.MaxLabelAVX512(labels, blocks)
+	}
+	return asm.MaxLabelAVX2(labels, blocks)
+}
+
+func cutLabels(labels *uint16, dist *float32, panels int, r2 float32, none int) {
+	if current == avx512 {
+		asm.CutLabelsAVX512(labels, dist, panels, r2, none)
+	} else {
+		asm.CutLabelsAVX2(labels, dist, panels, r2, none)
+	}
+}
+
+func costPanel(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum int64, dst *int64) {
+	if current == avx512 {
+		asm.CostPanelAVX512(x, dims, wide, first, lanes, c, stride, k, scale, sum, dst)
+	} else {
+		asm.CostPanelAVX2(x, dims, wide, first, lanes, c, stride, k, scale, sum, dst)
+	}
+}
+
+func addUint64Blocks(dst, a *uint64, blocks int) {
+	if current == avx512 {
+		asm.AddUint64AVX512(dst, a, blocks)
+	} else {
+		asm.AddUint64AVX2(dst, a, blocks)
+	}
+}
+
+func subUint64Blocks(dst, a *uint64, blocks int) {
+	if current == avx512 {
+		asm.SubUint64AVX512(dst, a, blocks)
+	} else {
+		asm.SubUint64AVX2(dst, a, blocks)
+	}
+}
+
+func addUint32Blocks(dst, a *uint32, blocks int) {
+	if current == avx512 {
+		asm.AddUint32AVX512(dst, a, blocks)
+	} else {
+		asm.AddUint32AVX2(dst, a, blocks)
+	}
+}
+
+func subUint32Blocks(dst, a *uint32, blocks int) {
+	if current == avx512 {
+		asm.SubUint32AVX512(dst, a, blocks)
+	} else {
+		asm.SubUint32AVX2(dst, a, blocks)
+	}
+}
+
+func toFixed32Blocks(dst *uint32, src *float32, blocks int, scale float32) {
+	if current == avx512 {
+		asm.ToFixed32AVX512(dst, src, blocks, scale)
+	} else {
+		asm.ToFixed32AVX2(dst, src, blocks, scale)
+	}
+}
+
+func toFixed32NearestBlocks(dst *uint32, src *float32, blocks int, scale float32) {
+	if current == avx512 {
+		asm.ToFixed32NearestAVX512(dst, src, blocks, scale)
+	} else {
+		asm.ToFixed32NearestAVX2(dst, src, blocks, scale)
+	}
+}
+
+func fromFixed32Blocks(dst *float32, src *uint32, blocks int, scale float32) {
+	if current == avx512 {
+		asm.FromFixed32AVX512(dst, src, blocks, scale)
+	} else {
+		asm.FromFixed32AVX2(dst, src, blocks, scale)
+	}
+}
+
+func toFixed64Blocks(dst *uint64, src *float64, blocks int, scale float64) {
+	asm.ToFixed64AVX512(dst, src, blocks, scale)
+}
+
+func toFixed64NearestBlocks(dst *uint64, src *float64, blocks int, scale float64) {
+	asm.ToFixed64NearestAVX512(dst, src, blocks, scale)
+}
+
+func fromFixed64Blocks(dst *float64, src *uint64, blocks int, scale float64) {
+	asm.FromFixed64AVX512(dst, src, blocks, scale)
 }

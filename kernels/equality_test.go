@@ -208,3 +208,143 @@ func TestAccumulateEqualsPortable(t *testing.T) {
 		}
 	})
 }
+
+func TestPackEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(4, 7))
+		for _, d := range equalityDims {
+			for _, n := range equalityNs {
+				rows := gridRows(rng, n, d, 16)
+				want, got := NewPanels(n, d), NewPanels(n, d)
+				for i := range got.Data {
+					got.Data[i] = 7
+				}
+				packPortable(want, rows)
+				Pack(got, rows)
+				if !sameBits(want.Data, got.Data) {
+					t.Fatalf("n=%d d=%d:\n%v\n%v", n, d, want.Data, got.Data)
+				}
+			}
+		}
+	})
+}
+
+func TestDistancesEqualPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(5, 7))
+		shapes(func(n, d, k int) {
+			p := packed(hardRows(rng, n, d), n, d)
+			c := NewCentroids(k, d)
+			c.Set(hardRows(rng, k, d))
+			labels := make([]uint16, n)
+			for i := range labels {
+				labels[i] = uint16(rng.IntN(k + 1))
+			}
+			want, got := make([]float32, n), make([]float32, n)
+			distancesPortable(p, c, labels, want)
+			Distances(*p, c, labels, got)
+			if !sameBits(want, got) {
+				t.Fatalf("n=%d d=%d k=%d:\n%v\n%v", n, d, k, want, got)
+			}
+		})
+	})
+}
+
+func TestCostRowsEqualPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(6, 7))
+		i := 0
+		shapes(func(n, d, k int) {
+			i++
+			f := []int{16, 22, 0}[i%3]
+			p := packed(gridHardRows(rng, n, d, f), n, d)
+			c := NewCentroids(k, d)
+			c.Set(gridHardRows(rng, k, d, f))
+			lo := rng.IntN(n + 1)
+			hi := lo + rng.IntN(n-lo+1)
+			want, got := make([]int64, (hi-lo)*k), make([]int64, (hi-lo)*k)
+			costRowsPortable(p, lo, hi, c, f, want)
+			CostRows(*p, lo, hi, c, f, got)
+			if !slices.Equal(want, got) {
+				t.Fatalf("n=%d d=%d k=%d f=%d [%d:%d]:\n%v\n%v", n, d, k, f, lo, hi, want, got)
+			}
+		})
+	})
+}
+
+func TestRingEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(7, 7))
+		for n := range 140 {
+			a64, b64, w64 := make([]uint64, n), make([]uint64, n), make([]uint64, n)
+			a32, b32, w32 := make([]uint32, n), make([]uint32, n), make([]uint32, n)
+			f64, f32 := make([]float64, n), make([]float32, n)
+			g64, g32 := make([]float64, n), make([]float32, n)
+			for i := range n {
+				a64[i], b64[i] = rng.Uint64(), rng.Uint64()>>rng.IntN(64)
+				a32[i], b32[i] = rng.Uint32(), rng.Uint32()>>rng.IntN(32)
+				f64[i] = math.Ldexp(rng.Float64()-0.5, rng.IntN(70))
+				if rng.IntN(3) == 0 {
+					f64[i] = float64(rng.IntN(21)-10) / 2 // ties of rounding
+				}
+				f32[i] = float32(f64[i])
+			}
+			two64 := func(what string, fast, slow func(dst []uint64)) {
+				t.Helper()
+				got := slices.Clone(a64)
+				copy(w64, a64)
+				fast(got)
+				slow(w64)
+				if !slices.Equal(got, w64) {
+					t.Fatalf("%s n=%d:\n%x\n%x", what, n, got, w64)
+				}
+			}
+			two32 := func(what string, fast, slow func(dst []uint32)) {
+				t.Helper()
+				got := slices.Clone(a32)
+				copy(w32, a32)
+				fast(got)
+				slow(w32)
+				if !slices.Equal(got, w32) {
+					t.Fatalf("%s n=%d:\n%x\n%x", what, n, got, w32)
+				}
+			}
+			two64("AddUint64", func(d []uint64) { AddUint64(d, b64) }, func(d []uint64) { addUint64Portable(d, b64) })
+			two64("SubUint64", func(d []uint64) { SubUint64(d, b64) }, func(d []uint64) { subUint64Portable(d, b64) })
+			two32("AddUint32", func(d []uint32) { AddUint32(d, b32) }, func(d []uint32) { addUint32Portable(d, b32) })
+			two32("SubUint32", func(d []uint32) { SubUint32(d, b32) }, func(d []uint32) { subUint32Portable(d, b32) })
+			two64("ToFixed64", func(d []uint64) { ToFixed64(d, f64, 3) }, func(d []uint64) { toFixed64Portable(d, f64, 8) })
+			two64("ToFixed64Nearest", func(d []uint64) { ToFixed64Nearest(d, f64, 0) }, func(d []uint64) { toFixed64NearestPortable(d, f64, 1) })
+			two32("ToFixed32", func(d []uint32) { ToFixed32(d, f32, 3) }, func(d []uint32) { toFixed32Portable(d, f32, 8) })
+			two32("ToFixed32Nearest", func(d []uint32) { ToFixed32Nearest(d, f32, 0) }, func(d []uint32) { toFixed32NearestPortable(d, f32, 1) })
+			FromFixed64(g64, a64, 5)
+			fromFixed64Portable(f64, a64, 1.0/32)
+			FromFixed32(g32, a32, 5)
+			fromFixed32Portable(f32, a32, 1.0/32)
+			if !slices.Equal(g64, f64) || !slices.Equal(g32, f32) {
+				t.Fatalf("FromFixed n=%d:\n%v\n%v\n%v\n%v", n, g64, f64, g32, f32)
+			}
+		}
+	})
+}
+
+func TestLabelKernelsEqualPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(8, 7))
+		for n := range 200 {
+			labels, dist := make([]uint16, n), make([]float32, n)
+			for i := range labels {
+				labels[i], dist[i] = uint16(rng.Uint32()), rng.Float32()
+			}
+			if got, want := largest(labels), largestPortable(labels); got != want {
+				t.Fatalf("largest of %v is %d, want %d", labels, got, want)
+			}
+			want := slices.Clone(labels)
+			cutPortable(want, dist, 0.5, 40000)
+			cut(labels, dist, 0.5, 40000)
+			if !slices.Equal(labels, want) {
+				t.Fatalf("cut:\n%v\n%v", labels, want)
+			}
+		}
+	})
+}

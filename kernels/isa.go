@@ -63,8 +63,7 @@ func Select() error { return selectErr }
 type KernelPath struct{ Kernel, Path string }
 
 // Paths lists the exported kernels and the instruction set each of them runs
-// on. A kernel whose work is a few operations per element of memory traffic has
-// no assembly form on some instruction sets; it is listed as generic there.
+// on: the one in use, or generic where the kernel has no form for it.
 func Paths() []KernelPath {
 	list := make([]KernelPath, len(kernelTable))
 	for i, k := range kernelTable {
@@ -79,30 +78,33 @@ func Paths() []KernelPath {
 	return list
 }
 
+// x86 lists the instruction sets of amd64.
+var x86 = []path{avx2, avx512}
+
 // kernelTable names every exported kernel and its assembly paths.
 var kernelTable = []struct {
 	name  string
 	paths []path
 }{
-	{"Pack", nil},
-	{"Assign", []path{avx2, avx512}},
-	{"AssignRadius", []path{avx2, avx512}},
-	{"Assign2", []path{avx2, avx512}},
-	{"Distances", nil},
-	{"AssignAccumulate", []path{avx2, avx512}},
-	{"Accumulate", nil},
-	{"AccumulateRelative", nil},
+	{"Pack", x86},
+	{"Assign", x86},
+	{"AssignRadius", x86},
+	{"Assign2", x86},
+	{"Distances", x86},
+	{"AssignAccumulate", x86},
+	{"Accumulate", x86},
+	{"AccumulateRelative", x86},
 	{"AccumulateWeighted", nil},
-	{"CostRows", nil},
-	{"MinHash", []path{avx2, avx512}},
-	{"AddUint64", nil},
-	{"SubUint64", nil},
-	{"AddUint32", nil},
-	{"SubUint32", nil},
-	{"ToFixed64", nil},
-	{"ToFixed64Nearest", nil},
-	{"FromFixed64", nil},
-	{"ToFixed32", nil},
-	{"ToFixed32Nearest", nil},
-	{"FromFixed32", nil},
+	{"CostRows", x86},
+	{"MinHash", x86},
+	{"AddUint64", x86},
+	{"SubUint64", x86},
+	{"AddUint32", x86},
+	{"SubUint32", x86},
+	{"ToFixed64", []path{avx512}},
+	{"ToFixed64Nearest", []path{avx512}},
+	{"FromFixed64", []path{avx512}},
+	{"ToFixed32", x86},
+	{"ToFixed32Nearest", x86},
+	{"FromFixed32", x86},
 }

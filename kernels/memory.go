@@ -3,9 +3,9 @@ package kernels
 import "unsafe"
 
 const (
-	lineBytes = 64       // cache line, and the widest vector
-	hugeBytes = 2 << 20  // transparent huge page on amd64 and arm64 (4 KiB granule)
-	hugeFrom  = 32 << 20 // blocks of at least this size ask for huge pages
+	lineBytes = 64      // cache line, and the widest vector
+	hugeBytes = 2 << 20 // transparent huge page on amd64 and arm64 (4 KiB granule)
+	hugeFrom  = 4 << 20 // blocks of at least this size ask for huge pages
 )
 
 // aligned allocates n zeroed elements that start on a cache line; large blocks

@@ -37,11 +37,6 @@ func AccumulateWeighted(p Panels, labels []uint16, weights []float64, acc *Weigh
 		panic(fmt.Sprintf("kernels: AccumulateWeighted: accumulator has d=%d, panels have d=%d", acc.D, p.D))
 	}
 	checkLabels("AccumulateWeighted", labels, acc.K)
-	accumulateWeighted(&p, labels, weights, acc)
-}
-
-// accumulateWeightedPortable is the reference form of [AccumulateWeighted].
-func accumulateWeightedPortable(p *Panels, labels []uint16, weights []float64, acc *WeightedAccumulator) {
 	d := p.D
 	for i, label := range labels {
 		if int(label) == acc.K {

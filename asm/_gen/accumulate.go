@@ -18,10 +18,15 @@ func accumulateAVX512() {
 		assignSub(avx512, d, fused, infinity, ones)
 	}
 	foldLanes()
+	scatterFile(avx512)
+}
+
+// scatterFile emits the accumulation by label.
+func scatterFile(s isa) {
 	for d := 1; d <= 3; d++ {
-		scatterNarrow(d)
+		scatterNarrow(s, d)
 	}
-	scatterWide()
+	scatterWide(s)
 }
 
 // addMasked adds the vectors of a group to the sums of their clusters: for each
@@ -108,8 +113,8 @@ func foldLanes() {
 
 // scatterNarrow emits the accumulation of d <= 3 dimensions by label into rows
 // of four int32: the coordinates, zeros, and the count.
-func scatterNarrow(d int) {
-	function(fmt.Sprintf("Scatter%dAVX512", d), "func(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)",
+func scatterNarrow(s isa, d int) {
+	function(fmt.Sprintf("Scatter%d%s", d, s.name), "func(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)",
 		fmt.Sprintf("adds each point of panels > 0 panels of %d dimensions at x to the row of table", d),
 		"that its label names: the bits of x+bias in the first columns, 1 in the fourth,",
 		"modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane",
@@ -122,39 +127,34 @@ func scatterNarrow(d int) {
 	replica := GP64()
 	Load(Param("rows"), replica)
 	SHLQ(Imm(4), replica)
-	bias := ZMM()
+	bias := s.vector()
 	VBROADCASTSS(NewParamAddr("bias", 40), bias)
 	tables := []reg.GPVirtual{GP64(), GP64(), GP64(), GP64()}
 	MOVQ(table, tables[0])
-	for s := 1; s < 4; s++ {
-		LEAQ(Mem{Base: tables[s-1], Index: replica, Scale: 1}, tables[s])
+	for r := 1; r < 4; r++ {
+		LEAQ(Mem{Base: tables[r-1], Index: replica, Scale: 1}, tables[r])
 	}
-	one, zero := ZMM(), ZMM()
-	VPTERNLOGD(Imm(0xff), one, one, one)
-	VPSRLD(Imm(31), one, one)
-	avx512.zero(zero)
+	one, zero := s.vector(), s.vector()
+	bits := GP32()
+	MOVL(U32(1), bits)
+	VMOVD(bits, one.AsX())
+	VPBROADCASTD(one.AsX(), one)
+	s.zero(zero)
 	stack := AllocLocal(256)
 
 	count("panels", panels, func() {
-		rows := []reg.VecVirtual{zero, zero, zero, one}
 		for j := range d {
-			rows[j] = ZMM()
-			VADDPS(Mem{Base: x, Disp: 64 * j}, bias, rows[j])
 			PREFETCHT0(Mem{Base: x, Disp: 64*j + 4096})
 		}
-		pairs := avx512.vectors(4)
-		VUNPCKLPS(rows[1], rows[0], pairs[0])
-		VUNPCKHPS(rows[1], rows[0], pairs[1])
-		VUNPCKLPS(rows[3], rows[2], pairs[2])
-		VUNPCKHPS(rows[3], rows[2], pairs[3])
-		quad := ZMM()
-		for s := range 4 {
-			if s%2 == 0 {
-				VUNPCKLPD(pairs[2+s/2], pairs[s/2], quad)
-			} else {
-				VUNPCKHPD(pairs[2+s/2], pairs[s/2], quad)
+		for part := range s.parts {
+			rows := []reg.VecVirtual{zero, zero, zero, one}
+			for j := range d {
+				rows[j] = s.vector()
+				VADDPS(Mem{Base: x, Disp: 64*j + part*s.bytes}, bias, rows[j])
 			}
-			VMOVUPS(quad, stack.Offset(64*s))
+			unpack(s, rows, func(c int, v reg.VecVirtual) {
+				VMOVUPS(v, stack.Offset(64*c+part*s.bytes))
+			})
 		}
 		row := XMM()
 		for i := range 16 {
@@ -162,9 +162,9 @@ func scatterNarrow(d int) {
 			MOVWLZX(Mem{Base: labels, Disp: 2 * i}, l.As32())
 			SHLQ(Imm(4), l)
 			place := Mem{Base: tables[i%4], Index: l, Scale: 1}
-			VMOVDQU32(stack.Offset(64*(i%4)+16*(i/4)), row)
+			VMOVUPS(stack.Offset(64*(i%4)+16*(i/4)), row)
 			VPADDD(place, row, row)
-			VMOVDQU32(row, place)
+			VMOVUPS(row, place)
 		}
 		ADDQ(U32(uint32(64*d)), x)
 		ADDQ(Imm(32), labels)
@@ -173,45 +173,9 @@ func scatterNarrow(d int) {
 	RET()
 }
 
-// transpose16 turns rows (dimension by dimension, 64 bytes each, from at) into
-// points of 16 dimensions, after adding bias, and hands over the points in the
-// order they get ready. Loads that insert halves save a third of the shuffles.
-func transpose16(at func(row int) Mem, bias reg.VecVirtual, use func(point int, v reg.VecVirtual)) {
-	for h := range 2 {
-		quads := [2][]reg.VecVirtual{avx512.vectors(4), avx512.vectors(4)}
-		for r := range 4 {
-			low, high := ZMM(), ZMM()
-			for i, v := range []reg.VecVirtual{low, high} {
-				row := 8*i + r
-				VMOVUPS(at(row).Offset(32*h), v.AsY())
-				VINSERTF64X4(Imm(1), at(row+4).Offset(32*h), v, v)
-				VADDPS(bias, v, v)
-			}
-			VSHUFF32X4(Imm(0x88), high, low, quads[0][r])
-			VSHUFF32X4(Imm(0xdd), high, low, quads[1][r])
-		}
-		for q, a := range quads {
-			t := avx512.vectors(4)
-			VUNPCKLPS(a[1], a[0], t[0])
-			VUNPCKHPS(a[1], a[0], t[1])
-			VUNPCKLPS(a[3], a[2], t[2])
-			VUNPCKHPS(a[3], a[2], t[3])
-			for c := range 4 {
-				v := ZMM()
-				if c%2 == 0 {
-					VUNPCKLPD(t[2+c/2], t[c/2], v)
-				} else {
-					VUNPCKHPD(t[2+c/2], t[c/2], v)
-				}
-				use(8*h+4*q+c, v)
-			}
-		}
-	}
-}
-
 // scatterWide emits the accumulation by label into rows of whole vectors.
-func scatterWide() {
-	framed("ScatterAVX512", "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)",
+func scatterWide(s isa) {
+	framed("Scatter"+s.name, "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)",
 		"adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0",
 		"dimensions at x to the row of table [][width]int32 that its label names, and 1 to",
 		"counts[label]; width = (d+15)/16*16. When d is at least 16, the last 16 columns of",
@@ -223,15 +187,15 @@ func scatterWide() {
 	d := Load(Param("d"), GP64())
 	labels := Load(Param("labels"), GP64())
 	counts := GP64()
-	bias := ZMM()
+	bias := s.vector()
 	VBROADCASTSS(NewParamAddr("bias", 48), bias)
 	stack := AllocLocal(1024 + 16*8)
 	offsets := func(i int) Mem { return stack.Offset(1024 + 8*i) }
 
-	zero := ZMM()
-	avx512.zero(zero)
-	for i := range 16 {
-		VMOVUPS(zero, stack.Offset(64*i))
+	zero := s.vector()
+	s.zero(zero)
+	for i := range 1024 / s.bytes {
+		VMOVUPS(zero, stack.Offset(s.bytes*i))
 	}
 	count("panels", panels, func() {
 		width := Load(Param("width"), GP64())
@@ -258,10 +222,12 @@ func scatterWide() {
 		// A short panel is copied to the stack, under which zeros lie.
 		to := GP64()
 		LEAQ(stack, to)
-		copied := ZMM()
+		copied := s.vector()
 		count("copy", left, func() {
-			VMOVUPS(Mem{Base: from}, copied)
-			VMOVUPS(copied, Mem{Base: to})
+			for part := range s.parts {
+				VMOVUPS(Mem{Base: from, Disp: part * s.bytes}, copied)
+				VMOVUPS(copied, Mem{Base: to, Disp: part * s.bytes})
+			}
 			ADDQ(Imm(64), from)
 			ADDQ(Imm(64), to)
 		})
@@ -269,13 +235,24 @@ func scatterWide() {
 		MOVQ(U32(16), left)
 
 		Label("block")
-		transpose16(func(row int) Mem { return Mem{Base: from, Disp: 64 * row} }, bias, func(point int, v reg.VecVirtual) {
+		add := func(point, disp int, v reg.VecVirtual) {
 			l := GP64()
 			MOVQ(offsets(point), l)
-			place := Mem{Base: column, Index: l, Scale: 1}
+			place := Mem{Base: column, Index: l, Scale: 1, Disp: disp}
 			VPADDD(place, v, v)
-			VMOVDQU32(v, place)
-		})
+			VMOVUPS(v, place)
+		}
+		if s == avx512 {
+			transpose16(4, func(row int) Mem { return Mem{Base: from, Disp: 64 * row} }, bias,
+				func(point int, v reg.VecVirtual) { add(point, 0, v) })
+		} else {
+			for part := range 2 {
+				for h := range 2 {
+					transpose8(2, func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
+						func(point int, v reg.VecVirtual) { add(8*part+point, 32*h, v) })
+				}
+			}
+		}
 		ADDQ(Imm(64), column)
 		ADDQ(U32(1024), from)
 		SUBQ(Imm(16), left)
