@@ -85,18 +85,6 @@ func (in *input) shares(o *options) ([]dataset.Part, error) {
 	return in.norm.Split(o.clients, proportions, o.seed)
 }
 
-// columnSplit is the columns of each party of a vertical method.
-func (in *input) columnSplit(o *options) ([][]int, error) {
-	if o.split == "" {
-		return dataset.ContiguousColumns(in.table.D, o.parties)
-	}
-	s, err := dataset.ParseColumnSplit(o.split, in.table.D)
-	if err == nil && o.given("parties") && len(s) != o.parties {
-		return nil, fault.Request("--split", fmt.Sprintf("names %d parties and --parties is %d", len(s), o.parties), "make them agree")
-	}
-	return s, err
-}
-
 // classes is the number of distinct labels; every built-in set has some.
 func classes(labels []int32) int {
 	seen := make(map[int32]bool)
