@@ -132,7 +132,7 @@ func TestInstances(t *testing.T) {
 			if err := flow.Verify(p, &res); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s steps=%d n=%d d=%d k=%d distance %.0f (2^16 scale) %+v", set.Name, steps, set.N, set.D, set.K, res.Distance.Float()/65536, res.Stats)
+			t.Logf("%s steps=%d n=%d d=%d k=%d distance %.0f (2^16 scale) %+v", set.Name, steps, set.N, set.D, set.K, flow.Distance(p, &res).Float()/65536, res.Stats)
 		}
 	}
 }
