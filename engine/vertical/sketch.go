@@ -47,9 +47,6 @@ func (s *sketcher) fill(h *hasher, lo int, dst []Digest) {
 	}
 }
 
-// rowID is the id of a record that has no other: its row number.
-func rowID(row int, dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(row)) }
-
 // keys derives the AES keys of a key set: each serves two sketches.
 func (s *sketcher) keys(set, sketches int) [][16]byte {
 	h := newHasher(s.secret)
