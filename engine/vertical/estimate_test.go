@@ -591,3 +591,18 @@ func TestFrequencyReports(t *testing.T) {
 		}
 	}
 }
+
+// inline runs everything in the calling goroutine.
+type inline struct{}
+
+func (inline) Workers() int { return 1 }
+
+func (inline) Run(ctx context.Context, n int, fn func(worker, index int)) error {
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fn(0, i)
+	}
+	return nil
+}

@@ -1,18 +1,20 @@
 package vertical
 
 import (
-	"context"
+	"encoding/binary"
+	"math"
 
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // WorstCase is the pair of data sets on which the sketches give most away: no
 // record, and one record, which every party puts into its cluster 0
 // (THEOREMS.md, T3: any other id would be post-processing). It makes the sketches
 // as a run does, with the phantoms of a job's calibration, but for any number
-// of keys and clusters, so that an audit can look for small failures of
-// probability in many short trials.
+// of keys and clusters, so that an audit can look for failures of small
+// probability in many short trials. It serves one goroutine at a time.
 type WorstCase struct {
 	Calibration privacy.Calibration
 	// Budget is that of the sketches of all parties together.
@@ -21,6 +23,11 @@ type WorstCase struct {
 	Gamma                       float64
 
 	plan *plan
+	// Scratch, and the digests of the record and of each party's phantoms.
+	keys, record   []Digest
+	phantoms       [][]Digest
+	offsets        []int
+	minima, hashes []uint64
 }
 
 // NewWorstCase calibrates the phantoms: under claimed each party's sketches get
@@ -36,8 +43,22 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	}
 	s := float64(c.Parties)
 	c.plan = &plan{parties: c.Parties, clusters: c.Clusters, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
+	keys := (c.Sketches + 1) / 2
+	c.keys, c.offsets = make([]Digest, keys), make([]int, c.Clusters+1)
+	c.minima, c.hashes = make([]uint64, 2*keys*c.Clusters), make([]uint64, 2*keys)
+	h := newHasher(Secret{})
+	c.record = []Digest{h.digest(domainRecord, []byte("the record"))}
 	if c.Calibration == privacy.Claimed {
 		return &c, c.plan.calibrateClaimed(&Job{Sketches: c.Sketches})
+	}
+	cells, ok := product(c.Clusters, c.Parties, maxDense)
+	if !ok {
+		return nil, gridTooLarge(c.Parties, c.Clusters, maxDense)
+	}
+	for l := range c.Parties {
+		digests := make([]Digest, cells)
+		h.phantoms(0, c.Clusters, powInt(c.Clusters, c.Parties-1-l), 0, cells/c.Clusters, digests, c.offsets)
+		c.phantoms = append(c.phantoms, digests)
 	}
 	n, err := privacy.FMPhantoms(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
 	c.plan.phantoms = float64(n)
@@ -47,41 +68,35 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 // Phantoms is n_p per sketch or n_c per cell, and Floor is alpha_min.
 func (c *WorstCase) Phantoms() (count float64, floor uint16) { return c.plan.phantoms, c.plan.floor }
 
-// Draw returns the sketches of every party, without the record or with it.
-// Trials are independent if their streams are.
-func (c *WorstCase) Draw(ctx context.Context, streams *privacy.Streams, present bool) ([]*Sketches, error) {
-	records := 0
-	if present {
-		records = 1
+// Draw returns the sketches of every party, without the record or with it. All
+// randomness, the keys too, comes from st; draws one after the other are
+// independent.
+func (c *WorstCase) Draw(st *privacy.Stream, present bool) []*Sketches {
+	for i := range c.keys {
+		binary.LittleEndian.PutUint64(c.keys[i][:], st.Uint64())
+		binary.LittleEndian.PutUint64(c.keys[i][8:], st.Uint64())
 	}
-	var secret Secret
-	if _, err := streams.Stream(-1, 0, "shared secret").Read(secret[:]); err != nil {
-		return nil, err
-	}
-	sk, err := newSketcher(ctx, inline{}, secret, records, rowID)
-	if err != nil {
-		return nil, err
-	}
-	keys := sk.keys(0, c.Sketches)
-	labels := make([]uint16, records)
-	var all []*Sketches
-	for l := range c.Parties {
-		minima, err := sk.minima(ctx, keys, labels, c.Clusters)
-		if err != nil {
-			return nil, err
-		}
+	all := make([]*Sketches, c.Parties)
+	for l := range all {
 		if c.Calibration == privacy.Claimed {
-			addOwnPhantoms(minima, streams.Stream(l, 0, "phantoms"), c.plan.phantoms)
+			fillHashes(c.minima, math.MaxUint64)
+			addOwnPhantoms(c.minima, st, c.plan.phantoms)
 		} else {
-			phantoms, err := sk.phantomMinima(ctx, keys, 0, c.Parties, c.Clusters, l, c.plan.phantoms)
-			if err != nil {
-				return nil, err
+			kernels.MinHash(c.keys, c.phantoms[l], c.offsets, c.minima)
+			for i, v := range c.minima {
+				c.minima[i] = phantomHash(v, c.plan.phantoms)
 			}
-			minUint64(minima, phantoms)
 		}
-		all = append(all, heights(c.plan.law, minima, c.Sketches, c.Clusters, c.plan.floor))
+		if present {
+			kernels.MinHash(c.keys, c.record, []int{0, 1}, c.hashes)
+			for i, x := range c.hashes {
+				at := &c.minima[i*c.Clusters]
+				*at = min(*at, x)
+			}
+		}
+		all[l] = heights(c.plan.law, c.minima, c.Sketches, c.Clusters, c.plan.floor)
 	}
-	return all, nil
+	return all
 }
 
 // EqualHeight is the statistic that tells the pair apart when parties share
@@ -107,19 +122,4 @@ func addOwnPhantoms(minima []uint64, st *privacy.Stream, count float64) {
 	for i, x := range minima {
 		minima[i] = min(x, phantomHash(st.Uint64(), count))
 	}
-}
-
-// inline runs everything in the calling goroutine.
-type inline struct{}
-
-func (inline) Workers() int { return 1 }
-
-func (inline) Run(ctx context.Context, n int, fn func(worker, index int)) error {
-	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		fn(0, i)
-	}
-	return nil
 }
