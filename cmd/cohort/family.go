@@ -37,7 +37,7 @@ type method struct {
 
 // families lists every family, in the order of the help text.
 func families() []family {
-	return []family{horizontalFamily(), centralFamily(), verticalFamily()}
+	return []family{horizontalFamily(), centralFamily(), verticalFamily(), heFamily()}
 }
 
 // findMethod returns the family and method called name.

@@ -1,7 +1,6 @@
 package vertical
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -412,6 +411,3 @@ func (p *plan) sketchSpec(j *Job) privacy.Spec {
 	}
 	return s
 }
-
-// rowID is the id of a record that has no other: its row number.
-func rowID(row int, dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(row)) }

@@ -1,0 +1,254 @@
+package he
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// smallSecret is a secret of the aggregates' ring, or a share of one: its
+// coefficients modulo each of the two primes.
+type smallSecret [aggregateLevel + 1][]uint64
+
+// newSmallSecret reads the coefficients of an embedded secret.
+func newSmallSecret(p *Parameters, sk *rlwe.SecretKey) smallSecret {
+	r := p.RingQ().AtLevel(aggregateLevel)
+	c := r.NewPoly()
+	r.IMForm(ring.Poly{Coeffs: sk.Value.Q.Coeffs[:aggregateLevel+1]}, c)
+	r.INTT(c, c)
+	var s smallSecret
+	for j := range s {
+		s[j] = make([]uint64, p.N()/p.stride)
+		for i := range s[j] {
+			s[j][i] = c.Coeffs[j][i*p.stride]
+		}
+	}
+	return s
+}
+
+// product is coefficient 0 of c1 s modulo each prime: c1_0 s_0 + 2 sum c1_i s_i
+// in the conjugate-invariant ring, whose basis is 1 and X^i + X^-i.
+func (s *smallSecret) product(p *Parameters, a *Aggregate) (out [aggregateLevel + 1]uint64) {
+	for j := range out {
+		q := p.Q()[j]
+		var sum uint64 // products are below 2^62
+		for i, c := range a.C1[j][1:] {
+			sum = (sum + c*s[j][1+i]) % q
+		}
+		out[j] = (2*sum + a.C1[j][0]*s[j][0]%q) % q
+	}
+	return out
+}
+
+// crt joins residues modulo the aggregate's primes into a centred integer. The
+// modulus is below 2^62, so the result fits an int64.
+func crt(p *Parameters, x [aggregateLevel + 1]uint64) int64 {
+	q0, q1 := p.Q()[0], p.Q()[1]
+	inv := new(big.Int).ModInverse(new(big.Int).SetUint64(q0), new(big.Int).SetUint64(q1)).Uint64()
+	d := (x[1] + q1 - x[0]%q1) % q1
+	hi, lo := bits.Mul64(d, inv)
+	_, t := bits.Div64(hi, lo, q1)
+	v := x[0] + q0*t
+	if q := q0 * q1; v > q/2 {
+		return int64(v) - int64(q)
+	}
+	return int64(v)
+}
+
+// splitInteger is z modulo each of the aggregate's primes.
+func splitInteger(p *Parameters, z int64) (out [aggregateLevel + 1]uint64) {
+	for j := range out {
+		q := int64(p.Q()[j])
+		out[j] = uint64(((z % q) + q) % q)
+	}
+	return out
+}
+
+// holder is a party that holds the secret key (Bob): his columns, his noise.
+type holder struct {
+	params  *Parameters
+	secret  *secretKey
+	small   smallSecret
+	columns map[int][]float64
+	rnd     entropy
+	noise   noisePlan
+	streams *privacy.Streams
+	party   int
+	n, k, d int
+	post    string
+	current [][]float64 // centroids of the last round
+}
+
+// encryptColumns encrypts a party's columns: the work item is one ciphertext.
+// blocks shifted copies of the column are made for comparisons side by side.
+func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, columns map[int][]float64, order []int, topScale, lowScale float64,
+	encrypt func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher, seeded bool) ([]*ColumnMessage, error) {
+	msgs := make([]*ColumnMessage, len(order))
+	per := lay.batches * (lay.blocks + 1)
+	for i, h := range order {
+		msgs[i] = &ColumnMessage{Column: h, Seeded: seeded, Tops: make([]ColumnCipher, lay.batches*lay.blocks), Lows: make([]ColumnCipher, lay.batches)}
+	}
+	type tool struct {
+		encoder *ckks.Encoder
+		values  []float64
+	}
+	tools := make([]*tool, pool.Workers())
+	errs := make([]error, len(order)*per)
+	err := pool.Run(ctx, len(errs), func(worker, index int) {
+		if tools[worker] == nil {
+			tools[worker] = &tool{ckks.NewEncoder(p.Parameters), make([]float64, p.Slots())}
+		}
+		t := tools[worker]
+		i, b, u := index/per, index%per/(lay.blocks+1), index%(lay.blocks+1)
+		column := columns[order[i]]
+		lo, hi := lay.rows(b)
+		clear(t.values)
+		level, scale, shift := p.MaxLevel(), topScale, u*lay.n
+		if u == lay.blocks {
+			level, scale, shift = aggregateLevel, lowScale, 0
+		}
+		for r := lo; r < hi; r++ {
+			t.values[shift+r-lo] = column[r]
+		}
+		pt := ckks.NewPlaintext(p.Parameters, level)
+		pt.Scale = rlwe.NewScale(scale)
+		if errs[index] = t.encoder.Encode(t.values, pt); errs[index] != nil {
+			return
+		}
+		c := encrypt(pt.Value, scale, fmt.Sprintf("column %d", order[i]), index)
+		if u == lay.blocks {
+			msgs[i].Lows[b] = c
+		} else {
+			msgs[i].Tops[b*lay.blocks+u] = c
+		}
+	})
+	return msgs, firstError(err, errs)
+}
+
+// update decrypts a round's aggregates, adds Bob's noise, checks the total and
+// divides. It returns the new centroids and the total of the counts.
+func (h *holder) update(round int, message []byte) ([][]float64, float64, error) {
+	m, err := readAggregates(h.params, round, h.k*(1+h.d), message)
+	if err != nil {
+		return nil, 0, err
+	}
+	values := make([]int64, len(m.Totals))
+	for i := range m.Totals {
+		x := h.small.product(h.params, &m.Totals[i])
+		for j := range x {
+			x[j] = (x[j] + m.Totals[i].C0[j]) % h.params.Q()[j]
+		}
+		values[i] = crt(h.params, x)
+	}
+	total, err := checkTotal(values, m.Units, h.n, h.k, h.d, h.noise, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	if h.noise.bob {
+		z, err := drawNoise(h.noise, h.streams, h.party, round, m.Units, h.d)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range values {
+			values[i] += z[i]
+		}
+	}
+	next := divide(values, m.Units, h.current, h.noise, h.post)
+	h.current = next
+	return next, total, nil
+}
+
+// drawNoise samples the integers that a party adds to a round's totals: the
+// discrete Gaussian of the plan's deviation, in units of the aggregate.
+func drawNoise(n noisePlan, streams *privacy.Streams, party, round int, units []float64, d int) ([]int64, error) {
+	out := make([]int64, len(units))
+	st := streams.Stream(party, round, "ckks noise")
+	samplers := make(map[float64]*privacy.DiscreteGaussian)
+	for i, u := range units {
+		sigma := n.sum * u
+		if i%(1+d) == 0 {
+			sigma = n.count * u
+		}
+		g := samplers[sigma]
+		if g == nil {
+			var err error
+			if g, err = privacy.NewDiscreteGaussian(sigma); err != nil {
+				return nil, err
+			}
+			samplers[sigma] = g
+		}
+		out[i] = g.Sample(st)
+	}
+	return out, nil
+}
+
+// checkTotal compares the decrypted counts with the public n. A comparison that
+// left its domain or an overflow of the modulus is off by orders of magnitude
+// and otherwise silent. Memberships sum to at most 1, and to less where several
+// bisectors meet; what a sound round may lose is half of the records.
+// noises is how many parties' noise is in the counts.
+func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan, noises int) (float64, error) {
+	var total float64
+	for j := range k {
+		total += float64(values[j*(1+d)]) / units[j*(1+d)]
+	}
+	// Eight deviations of the noise on k counts: 1e-15.
+	slack := 8*noise.count*math.Sqrt(float64(k*noises)) + evaluationError(n, k, d) + 1
+	hi := float64(n)*(1+float64(k)*SignError) + slack
+	if lo := float64(n)/2 - slack; total < lo || total > hi {
+		return total, fault.Failed("ckks check total", fmt.Sprintf("the counts of the round add up to %.1f for %d records (allowed %.1f to %.1f)", total, n, lo, hi),
+			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the parameters are wrong", nil)
+	}
+	return total, nil
+}
+
+// divide turns noisy counts and sums into centroids. A cluster whose count is
+// lost in the noise keeps its centroid. Coordinates outside the box are folded
+// back, truncated, or (post "none") clamped as the next comparison needs.
+func divide(values []int64, units []float64, old [][]float64, noise noisePlan, post string) [][]float64 {
+	d := len(old[0])
+	floor := 1.0
+	if noise.active() {
+		floor = max(floor, 2*noise.count)
+	}
+	next := make([][]float64, len(old))
+	for j := range next {
+		at := j * (1 + d)
+		count := float64(values[at]) / units[at]
+		next[j] = append([]float64(nil), old[j]...)
+		if count < floor {
+			continue
+		}
+		for h := range d {
+			x := float64(values[at+1+h]) / units[at+1+h] / count
+			if post == "fold" {
+				x = fold(x)
+			}
+			next[j][h] = min(max(x, -1), 1)
+		}
+	}
+	return next
+}
+
+// fold reflects x at the borders of [-1, 1] until it is inside (Thesis-H,
+// section 7.4).
+func fold(x float64) float64 {
+	y := math.Mod(x+1, 4)
+	if y < 0 {
+		y += 4
+	}
+	if y > 2 {
+		y = 4 - y
+	}
+	return y - 1
+}

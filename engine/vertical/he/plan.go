@@ -1,0 +1,154 @@
+package he
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// layout says where the records are: record r of n is in slot r mod N of batch
+// r / N. For small n a ciphertext carries several comparisons side by side, in
+// blocks of n slots; block 0 is the one that counts.
+type layout struct {
+	n, slots, batches int
+	// blocks is the number of comparisons side by side, 1 unless batches is 1.
+	blocks int
+}
+
+// newLayout puts up to (pairs+1)/2 comparisons side by side, so that two
+// ciphertexts hold a round's comparisons where they fit. More blocks would
+// cost more copies of the columns and leave one worker idle.
+func newLayout(n, slots, pairs int) layout {
+	l := layout{n: n, slots: slots, batches: (n + slots - 1) / slots, blocks: 1}
+	if l.batches == 1 {
+		l.blocks = max(1, min(slots/n, (pairs+1)/2))
+	}
+	return l
+}
+
+// rows returns the range of records in a batch.
+func (l layout) rows(batch int) (lo, hi int) {
+	return batch * l.slots, min((batch+1)*l.slots, l.n)
+}
+
+// rotations are the distances, in blocks, for which there is a key: the powers
+// of two below the number of blocks.
+func (l layout) rotations() []int {
+	var r []int
+	for s := 1; s < l.blocks; s *= 2 {
+		r = append(r, s)
+	}
+	return r
+}
+
+// columns says who holds which column of the data and which of them are
+// encrypted.
+type columns struct {
+	d         int
+	encrypted []bool
+}
+
+// roundPlan is everything public about one round: which pairs are compared,
+// with which coefficients, and at which levels.
+type roundPlan struct {
+	centroids [][]float64
+	pairs     []pair
+	// factors[c] lists cluster c's comparisons: pair index and side (0 if c is
+	// the pair's first cluster).
+	factors [][]factor
+	depth   int
+	// unit is the number by which an integer coefficient is divided; it sets
+	// the scale of the comparison's input.
+	unit   float64
+	scales signScales
+}
+
+type factor struct{ pair, side int }
+
+// freshScale is the scale at which columns are encrypted for comparisons. The
+// integer coefficients make up for the rest of the comparison's scale: 5 bits
+// when there is one encrypted column, since the normalisation can then be
+// chosen so that its coefficient is an integer, and 6 bits otherwise. More bits
+// would round less and carry more of the encryption's error.
+func freshScale(p *Parameters, cols columns) float64 {
+	n := 0
+	for _, e := range cols.encrypted {
+		if e {
+			n++
+		}
+	}
+	bits := 6
+	if n == 1 {
+		bits = 5
+	}
+	return math.Exp2(float64(p.Chain.LogLevel - bits))
+}
+
+// allPairs lists every pair for the given input scale.
+func allPairs(p *Parameters, cols columns, centroids [][]float64, unit float64) []pair {
+	var ps []pair
+	for i := range centroids {
+		for j := i + 1; j < len(centroids); j++ {
+			ps = append(ps, newPair(i, j, centroids[i], centroids[j], cols.encrypted, unit))
+		}
+	}
+	return ps
+}
+
+func maxDegree(k int, pairs []pair) int {
+	deg := make([]int, k)
+	var m int
+	for _, p := range pairs {
+		deg[p.i]++
+		deg[p.j]++
+		m = max(m, deg[p.i], deg[p.j])
+	}
+	return m
+}
+
+// maxDepth is the deepest product tree that a chain allows.
+func (p *Parameters) maxDepth() int { return p.Chain.Levels - signDepth }
+
+// planRound decides what to compare for the given centroids. The coefficients
+// depend on the input's scale, the scale on the depth of the product trees, the
+// depth on the pairs that are needed and these on the coefficients: so the
+// depth that the full chain's scale gives is tried first, then deeper ones.
+func planRound(p *Parameters, cols columns, centroids [][]float64, prunePairs bool) (*roundPlan, error) {
+	first, need := attempt(p, cols, centroids, prunePairs, p.maxDepth())
+	for depth := need; depth < p.maxDepth(); depth++ {
+		if r, d := attempt(p, cols, centroids, prunePairs, depth); d <= depth {
+			return r, nil
+		}
+	}
+	if need > p.maxDepth() {
+		return nil, errTooDeep(maxDegree(len(centroids), first.pairs), p)
+	}
+	return first, nil
+}
+
+func errTooDeep(degree int, p *Parameters) error {
+	return fault.Failed("ckks round", fmt.Sprintf("a cluster is compared with %d others, the chain of primes allows %d", degree, 1<<p.maxDepth()),
+		"use fewer clusters, or a deeper chain (--depth)", nil)
+}
+
+// attempt plans a round for a given depth of the product trees and returns the
+// depth that its pairs need.
+func attempt(p *Parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
+	s := planScales(p, depth)
+	r := &roundPlan{centroids: centroids, depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
+	r.pairs = allPairs(p, cols, centroids, r.unit)
+	if prunePairs {
+		r.pairs = prune(r.pairs, centroids)
+	}
+	r.link(len(centroids))
+	return r, treeDepth(maxDegree(len(centroids), r.pairs))
+}
+
+func (r *roundPlan) link(k int) {
+	r.factors = make([][]factor, k)
+	for n, p := range r.pairs {
+		r.factors[p.i] = append(r.factors[p.i], factor{n, 0})
+		r.factors[p.j] = append(r.factors[p.j], factor{n, 1})
+	}
+}
