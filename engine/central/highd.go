@@ -17,15 +17,10 @@ func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	radius, err := s.distanceQuantile(l.share(0.01), mean, 0.25)
+	radius, err := s.distanceQuantile(l.share(0.01), gridRow(mean, s.bits), 2*math.Sqrt(float64(s.d)), 0.25)
 	if err != nil {
 		return nil, 0, err
 	}
-	rounds := j.Rounds
-	if rounds == 0 {
-		rounds = min(max(int(math.Round(3*pow(s.snr(l), 1.0/3))), 2), 12)
-	}
-	rounds = max(rounds, 1)
 	centroids := make([]float32, s.k*s.d)
 	stream := s.streams.Stream(engine.Server, 0, "start")
 	for c := range s.k {
@@ -40,33 +35,67 @@ func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
 			centroids[c*s.d+h] = onGrid(mean[h]+float64(0.3*radius*x)/norm, s.bits)
 		}
 	}
+	rounds := s.manyRounds(j, l)
+	return centroids, rounds, s.equalRounds(l.share(0.96), centroids, radius, rounds)
+}
+
+// manyRounds is the number of relative rounds without a synopsis of all
+// dimensions.
+func (s *session) manyRounds(j *Hybrid, l law) int {
+	if j.Rounds != 0 {
+		return max(j.Rounds, 1)
+	}
+	return min(max(int(math.Round(3*pow(s.snr(l), 1.0/3))), 2), 12)
+}
+
+// equalRounds runs relative rounds with one radius for all clusters, each
+// followed by James-Stein shrinkage. The last round gets three times the budget
+// of each other one; in a round 2% goes to the counts.
+func (s *session) equalRounds(l law, centroids []float32, radius float64, rounds int) error {
 	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
-	radii, scales := make([]float64, s.k), make([]roundScales, s.k)
 	for r := range rounds {
-		own := l.share(0.96 / float64(rounds+2))
+		own := l.share(1 / float64(rounds+2))
 		if r == rounds-1 {
-			own = l.share(0.96 * 3 / float64(rounds+2))
+			own = l.share(3 / float64(rounds+2))
 		}
-		for c := range radii {
-			radii[c] = radius
-			scales[c] = roundScales{sums: own.share(0.98).scale(radius, radius*math.Sqrt(float64(s.d))), counts: own.share(0.02).scale(1, 1)}
+		if err := s.equalRound(o, roundName(r), own, centroids, radius); err != nil {
+			return err
 		}
-		sums, counts, err := s.relativeRound(o, roundName(r), own, centroids, radii, scales)
-		if err != nil {
-			return nil, 0, err
-		}
-		span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
-		moved(own, centroids, sums, counts, radii, scales, s.d, s.bits)
-		variance := make([]float64, s.k)
-		for c := range variance {
-			size := max(counts[c], 2*scales[c].counts, 1)
-			variance[c] = own.variance(scales[c].sums) / (size * size)
-		}
-		jamesStein(centroids, variance, s.k, s.d, s.bits)
-		s.rt.End(span)
 		s.rt.IterationEnd(r, rounds)
 	}
-	return centroids, rounds, nil
+	return nil
+}
+
+// equalRound is one relative round with a common radius.
+func (s *session) equalRound(o *offsets, what string, l law, centroids []float32, radius float64) error {
+	radii, scales := make([]float64, s.k), make([]roundScales, s.k)
+	for c := range radii {
+		radii[c] = radius
+		scales[c] = roundScales{sums: l.share(0.98).scale(radius, radius*math.Sqrt(float64(s.d))), counts: l.share(0.02).scale(1, 1)}
+	}
+	sums, counts, err := s.relativeRound(o, what, l, centroids, radii, scales)
+	if err != nil {
+		return err
+	}
+	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
+	defer s.rt.End(span)
+	moved(l, centroids, sums, counts, radii, scales, s.d, s.bits)
+	variance := make([]float64, s.k)
+	for c := range variance {
+		size := max(counts[c], 2*scales[c].counts, 1)
+		variance[c] = l.variance(scales[c].sums) / (size * size)
+	}
+	jamesStein(centroids, variance, s.k, s.d, s.bits)
+	return nil
+}
+
+// gridRow puts a point on the grid.
+func gridRow(x []float64, bits int) []float32 {
+	row := make([]float32, len(x))
+	for h, v := range x {
+		row[h] = onGrid(v, bits)
+	}
+	return row
 }
 
 // jamesStein shrinks, coordinate by coordinate, the centroids toward their
@@ -124,18 +153,15 @@ func (s *session) privateMean(l law) ([]float64, error) {
 	return mean, s.ledger.Add(l.entry("sum of all records", s.viewers(), scale, root, float64(s.d), s.d, "T2, T6"))
 }
 
-// distanceQuantile releases the histogram of the distances to a public point in
-// 64 bins of [0, 2 sqrt d] and returns the upper edge of the bin where the
-// quantile q of its projection on the simplex lies.
-func (s *session) distanceQuantile(l law, point []float64, q float64) (float64, error) {
+// distanceQuantile releases the histogram of the distances of records to the
+// nearest of some public points (row-major, on the grid) in 64 bins of [0, top]
+// and returns the upper edge of the bin where the quantile q of its projection
+// on the simplex lies.
+func (s *session) distanceQuantile(l law, points []float32, top, q float64) (float64, error) {
 	const bins = 64
-	width := 2 * math.Sqrt(float64(s.d)) / bins
-	row := make([]float32, s.d)
-	for h, x := range point {
-		row[h] = onGrid(x, s.bits)
-	}
-	center := kernels.NewCentroids(1, s.d)
-	center.Set(row)
+	width := top / bins
+	center := kernels.NewCentroids(len(points)/s.d, s.d)
+	center.Set(points)
 	parts := s.partSums(bins)
 	pool := s.rt.Pool()
 	for p, part := range s.parties {
@@ -145,7 +171,11 @@ func (s *session) distanceQuantile(l law, point []float64, q float64) (float64, 
 		labels, dist := make([]uint16, part.Points.N), make([]float32, part.Points.N)
 		err := pool.Run(s.ctx, len(shards), func(worker, i int) {
 			lo, hi := shards[i].Lo, shards[i].Hi
-			kernels.Distances(part.Points.Slice(lo, hi), center, labels[lo:hi], dist[lo:hi])
+			shard := part.Points.Slice(lo, hi)
+			if center.K > 1 {
+				kernels.Assign(shard, center, labels[lo:hi], nil)
+			}
+			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
 			for _, x := range dist[lo:hi] {
 				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)]++
 			}
@@ -160,7 +190,7 @@ func (s *session) distanceQuantile(l law, point []float64, q float64) (float64, 
 			}
 		}
 	}
-	noisy, scale, err := s.releaseCounts(parts, l, "distances to the mean")
+	noisy, scale, err := s.releaseCounts(parts, l, "distances")
 	if err != nil {
 		return 0, err
 	}
@@ -175,5 +205,5 @@ func (s *session) distanceQuantile(l law, point []float64, q float64) (float64, 
 			return float64(b+1) * width, nil
 		}
 	}
-	return 2 * math.Sqrt(float64(s.d)), nil
+	return top, nil
 }

@@ -50,9 +50,9 @@ func (j *Hybrid) Validate() error {
 		return err
 	}
 	switch j.Branch {
-	case "", "auto", "tree", "high-d":
+	case "", "auto", "tree", "projected", "high-d":
 	default:
-		return fault.Range("branch", j.Branch, "auto, tree or high-d")
+		return fault.Range("branch", j.Branch, "auto, tree, projected or high-d")
 	}
 	return nil
 }
@@ -64,22 +64,22 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
-	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, 12)+1)*(s.d+1))
+	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, 12)+2)*(s.d+1))
 	if err != nil {
 		return nil, fault.Request("hybrid", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}
 	branch := j.Branch
 	if branch == "" || branch == "auto" {
-		branch = "tree"
-		if float64(s.d) > log2(float64(s.n)*l.share(0.5).mu()) && s.snr(l) >= 5 {
-			branch = "high-d"
-		}
+		branch = s.branch(l)
 	}
 	var centroids []float32
 	var rounds int
-	if branch == "tree" {
+	switch branch {
+	case "tree":
 		centroids, rounds, err = s.treeBranch(j, l)
-	} else {
+	case "projected":
+		centroids, rounds, err = s.projectedBranch(j, l)
+	default:
 		centroids, rounds, err = s.highBranch(j, l)
 	}
 	if err != nil {
@@ -91,6 +91,21 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	}
 	res.Details = map[string]any{"branch": branch}
 	return res, nil
+}
+
+// branch is the rule, from public numbers only: a tree while every axis can be
+// halved about once; else, where the signal is strong, a tree on a few random
+// directions, which finds separated clusters; else, where it is not too weak,
+// relative rounds from a random start.
+func (s *session) branch(l law) string {
+	halvings, snr, d := log2(float64(s.n)*l.share(0.5).mu()), s.snr(l), float64(s.d)
+	switch {
+	case d >= max(8, 0.8*halvings) && snr >= 10:
+		return "projected"
+	case d > halvings && snr >= 5:
+		return "high-d"
+	}
+	return "tree"
 }
 
 // snr is the signal to noise ratio of a cluster: n mu / (k sqrt d).
@@ -120,7 +135,7 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	if rounds == 0 {
 		synopsisShare = 1
 	}
-	trie, err := s.tree(l.share(synopsisShare))
+	trie, err := s.tree(l.share(synopsisShare), s.panels())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -133,10 +148,7 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 		return nil, 0, err
 	}
 	s.noteTopUp(found)
-	centroids := make([]float32, s.k*s.d)
-	for i, x := range found.Centers {
-		centroids[i] = onGrid(x, s.bits)
-	}
+	centroids := gridRow(found.Centers, s.bits)
 	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
 	var sizes []float64
 	for r := range rounds {

@@ -78,10 +78,7 @@ func (j *LSF) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 		return nil, err
 	}
 	s.noteTopUp(found)
-	centroids := make([]float32, len(found.Centers))
-	for i, x := range found.Centers {
-		centroids[i] = onGrid(x, s.bits)
-	}
+	centroids := gridRow(found.Centers, s.bits)
 	res, err := s.result(j.Method(), privacy.Proven, widen(centroids), budget, 1)
 	if err != nil {
 		return nil, err

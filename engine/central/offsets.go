@@ -30,6 +30,9 @@ type offsets struct {
 	fractionBits int
 	centroids    *kernels.Centroids
 	workers      []*offsetWorker
+	// labels, if not nil, gives the cluster of each record of a party in place
+	// of the nearest centroid: a function of the record and public data.
+	labels func(party int) ([]uint16, error)
 }
 
 type offsetWorker struct {
@@ -54,7 +57,7 @@ func relativeError(d int) float64 { return float64(d+4) * 0x1p-24 }
 
 // add adds p's sums and counts about the given centroids (row-major, on the
 // grid) to out. radius has one length per cluster; +Inf means no cut.
-func (o *offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64, out offsetSums) error {
+func (o *offsets) add(ctx context.Context, party int, p *kernels.Panels, centroids []float32, radius []float64, out offsetSums) error {
 	k, d := o.centroids.K, o.centroids.D
 	o.centroids.Set(centroids)
 	slack := 1 + relativeError(d)
@@ -67,9 +70,24 @@ func (o *offsets) add(ctx context.Context, p *kernels.Panels, centroids []float3
 		clear(w.far)
 		clear(w.farCounts)
 	}
+	var given []uint16
+	if o.labels != nil {
+		var err error
+		if given, err = o.labels(party); err != nil {
+			return err
+		}
+	}
 	shards := engine.Shards([]int{p.N}, d)
 	err := o.pool.Run(ctx, len(shards), func(worker, s int) {
-		o.workers[worker].shard(p.Slice(shards[s].Lo, shards[s].Hi), o.centroids, radius, limit, slack, o.fractionBits)
+		w, lo, hi := o.workers[worker], shards[s].Lo, shards[s].Hi
+		part := p.Slice(lo, hi)
+		w.room(part.N)
+		if given != nil {
+			copy(w.labels, given[lo:hi])
+		} else {
+			kernels.Assign(part, o.centroids, w.labels, nil)
+		}
+		w.shard(part, o.centroids, radius, limit, slack, o.fractionBits)
 	})
 	if err != nil {
 		return err
@@ -88,12 +106,17 @@ func (o *offsets) add(ctx context.Context, p *kernels.Panels, centroids []float3
 	return nil
 }
 
-func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32, slack float64, fractionBits int) {
-	if cap(w.labels) < p.N {
-		w.labels, w.inside, w.dist = make([]uint16, p.N), make([]uint16, p.N), make([]float32, p.N)
+// room makes the scratch n records long.
+func (w *offsetWorker) room(n int) {
+	if cap(w.labels) < n {
+		w.labels, w.inside, w.dist = make([]uint16, n), make([]uint16, n), make([]float32, n)
 	}
-	labels, inside, dist := w.labels[:p.N], w.inside[:p.N], w.dist[:p.N]
-	kernels.Assign(p, c, labels, nil)
+	w.labels, w.inside, w.dist = w.labels[:n], w.inside[:n], w.dist[:n]
+}
+
+// shard adds the records of one shard, whose labels are set.
+func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32, slack float64, fractionBits int) {
+	labels, inside, dist := w.labels, w.inside, w.dist
 	kernels.Distances(p, c, labels, dist)
 	far := 0
 	for i, l := range labels {

@@ -45,7 +45,7 @@ func (s *session) relativeRound(o *offsets, what string, l law, centroids []floa
 	parts := s.partSums(k*d + k)
 	for p, part := range s.parties {
 		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
-		err := o.add(s.ctx, part.Points, centroids, radius, offsetSums{parts[p][:k*d], parts[p][k*d:]})
+		err := o.add(s.ctx, p, part.Points, centroids, radius, offsetSums{parts[p][:k*d], parts[p][k*d:]})
 		s.rt.End(span)
 		if err != nil {
 			return nil, nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Data is what every job of this package works on.
@@ -228,4 +229,13 @@ func (s *session) partSums(n int) [][]int64 {
 		parts[p] = make([]int64, n)
 	}
 	return parts
+}
+
+// panels returns the parties' records.
+func (s *session) panels() []*kernels.Panels {
+	p := make([]*kernels.Panels, len(s.parties))
+	for i := range p {
+		p[i] = s.parties[i].Points
+	}
+	return p
 }

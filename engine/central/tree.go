@@ -6,6 +6,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // treeShape is the shape of the midpoint tree for n records in d dimensions:
@@ -30,15 +31,16 @@ func (l law) growth(level int) float64 {
 	return pow(2, 2*float64(level)/9)
 }
 
-// tree releases a midpoint tree with the whole of l, level by level, and makes
-// it consistent with the public number of records.
-func (s *session) tree(l law) (*synopsis.Trie, error) {
-	bits, levels := treeShape(s.n, s.d, l.mu(), s.bits)
+// tree releases a midpoint tree over the parties' records, or projections of
+// them, with the whole of l, level by level, and makes it consistent with the
+// public number of records.
+func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
+	bits, levels := treeShape(s.n, parts[0].D, l.mu(), s.bits)
 	pool := s.rt.Pool()
-	walkers := make([]*synopsis.Walker, len(s.parties))
-	for p, part := range s.parties {
+	walkers := make([]*synopsis.Walker, len(parts))
+	for p, part := range parts {
 		span := s.rt.Begin(engine.PhaseEncode, 0, p)
-		paths, err := synopsis.MidpointPaths(s.ctx, pool, part.Points, s.bits, bits, levels)
+		paths, err := synopsis.MidpointPaths(s.ctx, pool, part, s.bits, bits, levels)
 		s.rt.End(span)
 		if err != nil {
 			return nil, err

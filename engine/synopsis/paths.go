@@ -3,6 +3,7 @@ package synopsis
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -13,6 +14,7 @@ import (
 type Paths struct {
 	Bits, Levels int
 	codes        []uint64 // level 0's digit in the highest bits
+	outside      []bool   // records that are in no cell, nil for none
 }
 
 // Len returns the number of records.
@@ -59,6 +61,41 @@ func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBit
 	return paths, err
 }
 
+// CubePaths cuts the cube of the given side with its lowest corner at lo by
+// halving all axes at every level (2^D children). A record outside the cube is
+// counted nowhere. It panics unless D*levels is in 1..64.
+func CubePaths(ctx context.Context, r Runner, p *kernels.Panels, lo []float64, side float64, levels int) (*Paths, error) {
+	if levels < 1 || p.D*levels > 64 || len(lo) != p.D {
+		panic(fmt.Sprintf("synopsis: CubePaths: %d levels in %d dimensions", levels, p.D))
+	}
+	paths := &Paths{Bits: p.D, Levels: levels, codes: make([]uint64, p.N), outside: make([]bool, p.N)}
+	cells := float64(uint64(1) << levels)
+	err := eachShard(ctx, r, p.N, p.D*levels, func(from, to int) {
+		at := make([]uint64, p.D)
+		for i := from; i < to; i++ {
+			for h := range at {
+				x := (float64(p.Data[(i/kernels.Lanes*p.D+h)*kernels.Lanes+i%kernels.Lanes]) - lo[h]) / side * cells
+				if !(x >= 0 && x < cells) {
+					paths.outside[i] = true
+					break
+				}
+				at[h] = uint64(x)
+			}
+			if paths.outside[i] {
+				continue
+			}
+			code := uint64(0)
+			for l := levels - 1; l >= 0; l-- {
+				for _, x := range at {
+					code = code<<1 | x>>l&1
+				}
+			}
+			paths.codes[i] = code
+		}
+	})
+	return paths, err
+}
+
 // shardPoints is the number of records of a piece of work that costs about d
 // operations a record.
 func shardPoints(d int) int { return max((1<<16)/d/kernels.Lanes, 4) * kernels.Lanes }
@@ -83,8 +120,17 @@ type Walker struct {
 
 // NewWalker starts at the root, which is open.
 func NewWalker(paths *Paths) *Walker {
-	return &Walker{paths: paths, cell: make([]int32, paths.Len())}
+	w := &Walker{paths: paths, cell: make([]int32, paths.Len())}
+	for i, out := range paths.outside {
+		if out {
+			w.cell[i] = outsideCell
+		}
+	}
+	return w
 }
+
+// outsideCell marks a record that is in no cell.
+const outsideCell = math.MinInt32
 
 // Count adds to counts[node<<bits|digit] the number of the party's records with
 // that digit in that open node, at the level that the walk has reached.
@@ -142,16 +188,15 @@ func (w *Walker) Descend(next []int32) {
 }
 
 // Leaves writes the leaf of every record to leaf; a record that is still inside
-// an open node gets -1.
+// an open node, or in no cell, gets -1.
 func (w *Walker) Leaves(leaf []int32) {
 	for i, c := range w.cell {
 		if c >= 0 && w.next != nil {
 			c = w.next[c]
 		}
-		if c < 0 {
+		leaf[i] = -1
+		if c < 0 && c != outsideCell {
 			leaf[i] = ^c
-		} else {
-			leaf[i] = -1
 		}
 	}
 }

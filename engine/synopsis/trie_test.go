@@ -337,3 +337,52 @@ func TestSpread(t *testing.T) {
 		}
 	}
 }
+
+func TestCubePaths(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	for _, d := range []int{1, 2, 5} {
+		rows := gridRows(rng, 400, d)
+		lo, side, levels := make([]float64, d), 1.5, 4
+		for h := range lo {
+			lo[h] = -1 + 0.5*rng.Float64()
+		}
+		paths, err := CubePaths(context.Background(), nil, packed(rows, d), lo, side, levels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := make([]int64, 1<<d)
+		if err := NewWalker(paths).Count(context.Background(), nil, counts); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]int64, 1<<d)
+		for i := range 400 {
+			a, inside := append([]float64(nil), lo...), true
+			for h := range d {
+				x := float64(rows[i*d+h])
+				inside = inside && x >= lo[h] && x < lo[h]+side
+			}
+			for l, s := 0, side; inside && l < levels; l++ {
+				s /= 2
+				digit := 0
+				for h := range d {
+					digit *= 2
+					if float64(rows[i*d+h]) >= a[h]+s {
+						a[h] += s
+						digit++
+					}
+				}
+				if got := paths.Digit(i, l); got != digit {
+					t.Fatalf("d=%d: point %d has digit %d at level %d, want %d", d, i, got, l, digit)
+				}
+				if l == 0 {
+					want[digit]++
+				}
+			}
+		}
+		for c := range want {
+			if counts[c] != want[c] {
+				t.Errorf("d=%d: cell %d counts %d, want %d", d, c, counts[c], want[c])
+			}
+		}
+	}
+}

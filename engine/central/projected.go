@@ -1,0 +1,106 @@
+package central
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// projectedBranch is the branch for a dimension too high for a tree on all
+// axes and a signal that is strong enough: a tree on a few random directions
+// finds well-separated clusters, the relative rounds of the high-dimensional
+// branch do the rest. The tree's share of the budget falls with the dimension,
+// as sums get dearer and counts do not.
+func (s *session) projectedBranch(j *Hybrid, l law) ([]float32, int, error) {
+	mean, err := s.privateMean(l.share(0.03))
+	if err != nil {
+		return nil, 0, err
+	}
+	top := 2 * math.Sqrt(float64(s.d))
+	reach, err := s.distanceQuantile(l.share(0.01), gridRow(mean, s.bits), top, 0.75)
+	if err != nil {
+		return nil, 0, err
+	}
+	treeShare := 0.45 / (1 + math.Sqrt(float64(s.d))/20)
+	recoverShare := treeShare / 2
+	low, err := s.projectedStart(l.share(treeShare), gridRow(mean, s.bits), reach)
+	if err != nil {
+		return nil, 0, err
+	}
+	centroids, err := s.recoverHigh(l.share(recoverShare), low, gridRow(mean, s.bits), reach)
+	if err != nil {
+		return nil, 0, err
+	}
+	within, err := s.distanceQuantile(l.share(0.01), centroids, top, 0.4)
+	if err != nil {
+		return nil, 0, err
+	}
+	rounds := s.manyRounds(j, l)
+	return centroids, rounds, s.equalRounds(l.share(0.95-treeShare-recoverShare), centroids, min(within, reach), rounds)
+}
+
+// lowStart is a clustering of the projected records.
+type lowStart struct {
+	parts   []*kernels.Panels
+	centers []float32
+}
+
+// projectedStart projects the records about a public point onto a few random
+// directions, releases a tree there with the whole of l, and searches it.
+func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowStart, error) {
+	q := min(max(int(log2(float64(s.n)*l.mu())/2.5), 2), 6, s.d)
+	// A coordinate of G(x - origin) has a standard deviation of at most the
+	// distance; three times the reach hold nearly all records.
+	rows := randomProjection(Dense, q, s.d, 1/(3*reach), s.streams.Stream(engine.Server, 0, "projection"))
+	m := kernels.NewMatrix(q, s.d, rows)
+	low := &lowStart{parts: make([]*kernels.Panels, len(s.parties))}
+	for p, part := range s.parties {
+		span := s.rt.Begin(engine.PhaseEncode, s.rounds, p)
+		var err error
+		low.parts[p], err = s.project(part.Points, m, origin, s.bits)
+		s.rt.End(span)
+		if err != nil {
+			return nil, err
+		}
+	}
+	trie, err := s.tree(l, low.parts)
+	if err != nil {
+		return nil, err
+	}
+	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
+	defer s.rt.End(span)
+	points := synopsis.Spread(trie.Boxes(q), q, 3000)
+	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
+	if err != nil {
+		return nil, err
+	}
+	s.noteTopUp(found)
+	low.centers = gridRow(found.Centers, s.bits)
+	return low, nil
+}
+
+// recoverHigh releases, for the clusters of projected records, the sums of the
+// offsets of the records themselves from origin, cut to length reach, and the
+// counts, and returns the centroids in all dimensions.
+func (s *session) recoverHigh(l law, low *lowStart, origin []float32, reach float64) ([]float32, error) {
+	centroids := make([]float32, 0, s.k*s.d)
+	for range s.k {
+		centroids = append(centroids, origin...)
+	}
+	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
+	centers := kernels.NewCentroids(s.k, low.parts[0].D)
+	centers.Set(low.centers)
+	o.labels = func(p int) ([]uint16, error) {
+		records := low.parts[p]
+		labels := make([]uint16, records.N)
+		shards := engine.Shards([]int{records.N}, records.D)
+		err := s.rt.Pool().Run(s.ctx, len(shards), func(_, i int) {
+			lo, hi := shards[i].Lo, shards[i].Hi
+			kernels.Assign(records.Slice(lo, hi), centers, labels[lo:hi], nil)
+		})
+		return labels, err
+	}
+	return centroids, s.equalRound(o, "recover", l, centroids, reach)
+}
