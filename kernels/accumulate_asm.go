@@ -1,18 +1,14 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package kernels
 
 import "math"
 
-// maxFusedBits is the finest grid for the masked form: a lane may take
-// 2^(24-f) points before its float32 sum could round, and is then folded.
-const maxFusedBits = 18
-
 func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
 	switch {
 	case current == generic:
 		assignAccumulatePortable(p, c, labels, acc)
-	case fusable(acc):
+	case fuses(acc):
 		assignAccumulateFused(p, c, labels, acc)
 	default:
 		// Chunks whose points stay in the cache between the two steps.
@@ -36,38 +32,6 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 // chunkBytes is the size of the points that are accumulated right after their
 // assignment; a fraction of the second-level cache.
 const chunkBytes = 256 << 10
-
-// assignAccumulateFused keeps labels in registers between the two steps.
-func assignAccumulateFused(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
-	full := p.N / Lanes
-	scale := float32(math.Ldexp(1, acc.FractionBits))
-	exact := 1 << (24 - acc.FractionBits) // panels until a lane could round
-	step := min(panelsPerCall(2*c.K*c.D), exact)
-	since := 0
-	for at := 0; at < full; at += step {
-		count := min(step, full-at)
-		if since+count > exact {
-			foldLanes(acc, scale)
-			since = 0
-		}
-		since += count
-		var l *uint16
-		if labels != nil {
-			l = &labels[at*Lanes]
-		}
-		assignAdd(&p.Data[at*Lanes*p.D], count, c, l, acc)
-	}
-	foldLanes(acc, scale)
-	if base := full * Lanes; base < p.N {
-		rest := p.Slice(base, p.N)
-		var l [Lanes]uint16
-		assign(&rest, c, l[:rest.N], nil, nil)
-		accumulatePortable(&rest, l[:rest.N], acc)
-		if labels != nil {
-			copy(labels[base:], l[:rest.N])
-		}
-	}
-}
 
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
 	sink := newSink(acc)
@@ -95,7 +59,7 @@ func newSink(acc *Accumulator) sink {
 }
 
 func (s *sink) add(p *Panels, labels []uint16) {
-	if !scatters(s.acc) {
+	if current == generic || !scatters(s.acc) {
 		accumulatePortable(p, labels, s.acc)
 		return
 	}
@@ -157,7 +121,7 @@ func (s *sink) fold() {
 		sums := acc.Sums[i*d : i*d+d]
 		row := acc.scratch.table[i*width : (i+1)*width]
 		whole := d &^ (Lanes - 1)
-		if d < Lanes {
+		if d < Lanes || !tableEndsAtD {
 			whole = d
 		}
 		n *= bias

@@ -239,41 +239,12 @@ func minHashBlocks(key, blocks *[16]byte, n int, least *[2]uint64) {
 	}
 }
 
-// fusable says whether the masked form may be used: small tables, and sums of
-// one lane that stay exact in float32 over enough panels to be worth it.
-func fusable(acc *Accumulator) bool {
-	return current == avx512 && acc.scratch.lanes != nil && acc.FractionBits <= maxFusedBits
-}
-
-// assignAdd assigns whole panels and adds them to the lanes and counts.
-func assignAdd(x *float32, panels int, c *Centroids, labels *uint16, acc *Accumulator) {
-	r, lanes, counts := &c.rows[0], &acc.scratch.lanes[0], &acc.Counts[0]
-	switch c.D {
-	case 1:
-		asm.AssignAdd1AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 2:
-		asm.AssignAdd2AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 3:
-		asm.AssignAdd3AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 4:
-		asm.AssignAdd4AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 5:
-		asm.AssignAdd5AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 6:
-		asm.AssignAdd6AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 7:
-		asm.AssignAdd7AVX512(x, panels, r, c.K, labels, lanes, counts)
-	case 8:
-		asm.AssignAdd8AVX512(x, panels, r, c.K, labels, lanes, counts)
-	}
-}
-
-func foldLanes(acc *Accumulator, scale float32) {
-	asm.FoldLanesAVX512(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
-}
-
 // scatters says whether this path has the accumulation by label.
-func scatters(acc *Accumulator) bool { return current != generic && acc.scratch.table != nil }
+func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
+
+// tableEndsAtD says whether the last block of columns of a table row stands for
+// the last dimensions.
+const tableEndsAtD = true
 
 // scatter adds whole panels to the table of the accumulator.
 func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {

@@ -78,8 +78,11 @@ func Paths() []KernelPath {
 	return list
 }
 
-// x86 lists the instruction sets of amd64.
-var x86 = []path{avx2, avx512}
+var (
+	// x86 lists the instruction sets of amd64, all those of arm64 too.
+	x86 = []path{avx2, avx512}
+	all = []path{avx2, avx512, neon}
+)
 
 // kernelTable names every exported kernel and its assembly paths.
 var kernelTable = []struct {
@@ -87,20 +90,20 @@ var kernelTable = []struct {
 	paths []path
 }{
 	{"Pack", x86},
-	{"Assign", x86},
+	{"Assign", all},
 	{"AssignRadius", x86},
-	{"Assign2", x86},
+	{"Assign2", all},
 	{"Distances", x86},
-	{"AssignAccumulate", x86},
-	{"Accumulate", x86},
+	{"AssignAccumulate", all},
+	{"Accumulate", all},
 	{"AccumulateRelative", x86},
 	{"AccumulateWeighted", nil},
 	{"CostRows", x86},
-	{"MinHash", x86},
-	{"AddUint64", x86},
-	{"SubUint64", x86},
-	{"AddUint32", x86},
-	{"SubUint32", x86},
+	{"MinHash", all},
+	{"AddUint64", all},
+	{"SubUint64", all},
+	{"AddUint32", all},
+	{"SubUint32", all},
 	{"ToFixed64", []path{avx512}},
 	{"ToFixed64Nearest", []path{avx512}},
 	{"FromFixed64", []path{avx512}},

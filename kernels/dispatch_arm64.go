@@ -1,0 +1,94 @@
+//go:build arm64 && !purego
+
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"github.com/cohort-engine/cohort/asm"
+)
+
+// supportedPaths lists the paths whose every instruction this CPU has. Vector
+// instructions are part of every arm64 that Go supports; AES is not.
+func supportedPaths() []path {
+	if cpuid.CPU.Supports(cpuid.ASIMD, cpuid.AESARM) {
+		return []path{generic, neon}
+	}
+	return []path{generic}
+}
+
+// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
+func maxTileWidth() int { return 4 }
+
+// assignSub assigns whole panels of fewer than exactDims dimensions.
+func assignSub(x *float32, panels int, c *Centroids, labels *uint16, dist, second *float32) {
+	asm.AssignSubNEON(x, panels, c.D, &c.rows[0], c.K, labels, dist, second)
+}
+
+// assignDot writes labels and scores of whole panels.
+func assignDot(x *float32, panels int, c *Centroids, labels *uint16, score, second *float32) {
+	t, h, wide, narrow := &c.tiles[0], &c.half[0], c.wideTiles, c.tileCount-c.wideTiles
+	switch c.tileWidth {
+	case 1:
+		asm.AssignDot1NEON(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 2:
+		asm.AssignDot2NEON(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 3:
+		asm.AssignDot3NEON(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	case 4:
+		asm.AssignDot4NEON(x, panels, c.D, t, h, wide, narrow, labels, score, second)
+	default:
+		panic(fmt.Sprintf("kernels: centroids in tiles of %d were made for another instruction set", c.tileWidth))
+	}
+}
+
+// finishDot turns scores into distances.
+func finishDot(x *float32, panels, d int, dist, second *float32) {
+	asm.FinishDotNEON(x, panels, d, dist, second)
+}
+
+func minHashBlocks(key, blocks *[16]byte, n int, least *[2]uint64) {
+	var schedule [44]uint32
+	expandKey(&aesTable().sbox, key, &schedule)
+	asm.MinHashNEON(&schedule, blocks, n, least)
+}
+
+// fuses says whether the form with masked additions applies; there is none.
+func fuses(*Accumulator) bool { return false }
+
+// assignAccumulateFused stands for that form.
+func assignAccumulateFused(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+	assignAccumulatePortable(p, c, labels, acc)
+}
+
+// scatters says whether this path has the accumulation by label.
+func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
+
+// tableEndsAtD says whether the last block of columns of a table row stands for
+// the last dimensions.
+const tableEndsAtD = false
+
+// scatter adds whole panels to the table of the accumulator.
+func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {
+	table, rows := &acc.scratch.table[0], acc.K+1
+	switch acc.D {
+	case 1:
+		asm.Scatter1NEON(x, panels, labels, table, rows, bias)
+	case 2:
+		asm.Scatter2NEON(x, panels, labels, table, rows, bias)
+	case 3:
+		asm.Scatter3NEON(x, panels, labels, table, rows, bias)
+	default:
+		asm.ScatterNEON(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
+	}
+}
+
+func addUint64Blocks(dst, a *uint64, blocks int) { asm.AddUint64NEON(dst, a, blocks) }
+
+func subUint64Blocks(dst, a *uint64, blocks int) { asm.SubUint64NEON(dst, a, blocks) }
+
+func addUint32Blocks(dst, a *uint32, blocks int) { asm.AddUint32NEON(dst, a, blocks) }
+
+func subUint32Blocks(dst, a *uint32, blocks int) { asm.SubUint32NEON(dst, a, blocks) }

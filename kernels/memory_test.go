@@ -1,0 +1,143 @@
+//go:build linux
+
+package kernels
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guarded returns n zeroed elements that end right before an inaccessible page,
+// or start right after one, so that any access outside them faults.
+func guarded[T any](t testing.TB, n int, atEnd bool) []T {
+	t.Helper()
+	var zero T
+	page := unix.Getpagesize()
+	size := n * int(unsafe.Sizeof(zero))
+	inner := (size + page - 1) / page * page
+	block, err := unix.Mmap(-1, 0, inner+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Munmap(block); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, fence := range [][]byte{block[:page], block[page+inner:]} {
+		if err := unix.Mprotect(fence, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := page
+	if atEnd {
+		start += inner - size
+	}
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&block[start])), n)
+}
+
+// guardedPanels packs points into panels between guard pages.
+func guardedPanels(t testing.TB, rng *rand.Rand, n, d int, atEnd bool) Panels {
+	p := Panels{N: n, D: d, Data: guarded[float32](t, panelCount(n)*d*Lanes, atEnd)}
+	rows := guarded[float32](t, n*d, atEnd)
+	copy(rows, gridRows(rng, n, d, 16))
+	Pack(&p, rows)
+	return p
+}
+
+// TestKernelsStayInsideTheirSlices runs every kernel on data that touches guard
+// pages, at both ends. An access outside ends the test binary with a fault.
+func TestKernelsStayInsideTheirSlices(t *testing.T) {
+	for _, path := range supportedPaths() {
+		for _, atEnd := range []bool{false, true} {
+			name := path.String() + "/start"
+			if atEnd {
+				name = path.String() + "/end"
+			}
+			t.Run(name, func(t *testing.T) {
+				defer forcePath(path)()
+				runGuarded(t, atEnd)
+			})
+		}
+	}
+}
+
+func runGuarded(t *testing.T, atEnd bool) {
+	rng := rand.New(rand.NewPCG(11, 3))
+	for _, d := range []int{1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 31, 33, 100} {
+		for _, k := range []int{1, 3, 7, 13, 17} {
+			for _, n := range []int{1, 16, 33, 64, 95} {
+				guardedShape(t, rng, n, d, k, atEnd)
+			}
+		}
+	}
+	for n := range 70 {
+		a64, b64 := guarded[uint64](t, n, atEnd), guarded[uint64](t, n, atEnd)
+		a32, b32 := guarded[uint32](t, n, atEnd), guarded[uint32](t, n, atEnd)
+		f64, f32 := guarded[float64](t, n, atEnd), guarded[float32](t, n, atEnd)
+		AddUint64(a64, b64)
+		SubUint64(a64, b64)
+		AddUint32(a32, b32)
+		SubUint32(a32, b32)
+		ToFixed64(a64, f64, 16)
+		ToFixed64Nearest(a64, f64, 16)
+		FromFixed64(f64, a64, 16)
+		ToFixed32(a32, f32, 16)
+		ToFixed32Nearest(a32, f32, 16)
+		FromFixed32(f32, a32, 16)
+
+		keys, digests := guarded[[16]byte](t, 2, atEnd), guarded[[16]byte](t, n, atEnd)
+		MinHash(keys, digests, []int{0, n / 3, n}, guarded[uint64](t, 8, atEnd))
+	}
+}
+
+func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
+	p := guardedPanels(t, rng, n, d, atEnd)
+	c := NewCentroids(k, d)
+	c.rows = guarded[float32](t, k*d, atEnd)
+	c.half = guarded[float32](t, k, atEnd)
+	c.wide = guarded[float64](t, d*wideStride(k), atEnd)
+	if c.tiles != nil {
+		c.tiles = guarded[float32](t, k*d, atEnd)
+	}
+	c.Set(gridRows(rng, k, d, 16))
+	labels := guarded[uint16](t, n, atEnd)
+	dist, second := guarded[float32](t, n, atEnd), guarded[float32](t, n, atEnd)
+	Assign(p, c, labels, nil)
+	Assign(p, c, labels, dist)
+	Assign2(p, c, labels, dist, second)
+	Distances(p, c, labels, dist)
+	AssignRadius(p, c, float32(d)/2, labels, dist)
+
+	acc := NewAccumulator(k, d, 16)
+	acc.Sums, acc.Counts = guarded[int64](t, k*d, atEnd), guarded[int64](t, k, atEnd)
+	for _, s := range []*[]float32{&acc.scratch.lanes} {
+		*s = guarded[float32](t, len(*s), atEnd)
+	}
+	for _, s := range []*[]int32{&acc.scratch.table, &acc.scratch.tally} {
+		if *s != nil {
+			*s = guarded[int32](t, len(*s), atEnd)
+		}
+	}
+	if len(acc.scratch.lanes) == 0 {
+		acc.scratch.lanes = nil
+	}
+	AssignAccumulate(p, c, labels, acc)
+	AssignAccumulate(p, c, nil, acc)
+	Accumulate(p, labels, acc)
+	r2 := guarded[float32](t, k, atEnd)
+	for i := range r2 {
+		r2[i] = float32(math.Inf(1))
+	}
+	AccumulateRelative(p, c, r2, labels, acc)
+	lo := n / 3
+	CostRows(p, lo, n, c, 16, guarded[int64](t, (n-lo)*k, atEnd))
+	AccumulateWeighted(p, labels, guarded[float64](t, n, atEnd), NewWeightedAccumulator(k, d))
+}
