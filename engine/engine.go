@@ -70,7 +70,13 @@ func New(options ...Option) (*Engine, error) {
 			return nil, fmt.Errorf("engine: %w", err)
 		}
 	}
-	return &Engine{pool: NewPool(c.workers), observers: c.observers}, nil
+	pool := NewPool(c.workers)
+	for _, o := range c.observers {
+		if w, ok := o.(RegionObserver); ok {
+			pool.watchers = append(pool.watchers, w)
+		}
+	}
+	return &Engine{pool: pool, observers: c.observers}, nil
 }
 
 // Workers returns the number of workers.

@@ -69,3 +69,12 @@ type Observer interface {
 	IterationEnd(Iteration)
 	JobEnd(*Result, error)
 }
+
+// RegionObserver is an observer that also sees each worker enter and leave a
+// parallel region. The calls come from the worker's own goroutine, of different
+// workers at the same time.
+type RegionObserver interface {
+	Observer
+	RegionBegin(worker int)
+	RegionEnd(worker int)
+}

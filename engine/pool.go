@@ -33,6 +33,8 @@ type Pool struct {
 	fn      func(worker, index int)
 	cancel  <-chan struct{}
 	failure atomic.Pointer[any]
+
+	watchers []RegionObserver // set before the first region
 }
 
 // NewPool starts workers-1 goroutines. It panics if workers < 1.
@@ -77,6 +79,8 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 	}
 	cancel := ctx.Done()
 	if p.workers == 1 || n == 1 {
+		p.enter(0)
+		defer p.leave(0)
 		for i := range n {
 			if cancelled(cancel) {
 				return ctx.Err()
@@ -118,6 +122,8 @@ func (p *Pool) notify() {
 
 // share runs indices of the current region until none is left.
 func (p *Pool) share(worker int) {
+	p.enter(worker)
+	defer p.leave(worker)
 	defer func() {
 		if r := recover(); r != nil {
 			p.fail(r)
@@ -133,6 +139,18 @@ func (p *Pool) share(worker int) {
 			return
 		}
 		p.fn(worker, int(i))
+	}
+}
+
+func (p *Pool) enter(worker int) {
+	for _, w := range p.watchers {
+		w.RegionBegin(worker)
+	}
+}
+
+func (p *Pool) leave(worker int) {
+	for _, w := range p.watchers {
+		w.RegionEnd(worker)
 	}
 }
 

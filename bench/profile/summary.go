@@ -1,0 +1,223 @@
+package profile
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+)
+
+// Summary says where the time of the iterations of some runs went.
+type Summary struct {
+	Runs       int           `json:"runs"`
+	Workers    int           `json:"workers"`
+	Iterations engine.Timing `json:"iterations"` // of whole iterations
+	Phases     []PhaseStat   `json:"phases"`     // the largest share first
+	// Outside is the part of the iterations that no phase covers: hand-over
+	// between phases, and whatever is not a phase.
+	Outside      engine.Timing `json:"outside"`
+	OutsideShare float64       `json:"outside_share"`
+	// Rounds has one entry per iteration of a run: the median over the runs.
+	Rounds []Round `json:"rounds"`
+	Limits Limits  `json:"limits"`
+	// Counted reports whether Cycles, Instructions and CacheMisses were read.
+	Counted bool `json:"counted"`
+	// AllocationsCounted reports whether Allocations were.
+	AllocationsCounted bool `json:"allocations_counted"`
+}
+
+// PhaseStat is one phase over all iterations, parties and runs.
+type PhaseStat struct {
+	Name string `json:"name"`
+	engine.Timing
+	// Share is the part of the time of the iterations; where parties work at the
+	// same time, each has its part of the instant.
+	Share float64 `json:"share"`
+	// PointsPerSecond is how many records the phase gets through, FLOPS and
+	// Bandwidth what it achieves in arithmetic and in reading the points, where
+	// that means something; FLOPSShare and BandwidthShare are the shares of the
+	// machine's measured limits.
+	PointsPerSecond float64 `json:"points_per_second"`
+	FLOPS           float64 `json:"flops,omitempty"`
+	FLOPSShare      float64 `json:"flops_share,omitempty"`
+	Bandwidth       float64 `json:"bytes_per_second,omitempty"`
+	BandwidthShare  float64 `json:"bandwidth_share,omitempty"`
+	// Allocations is the number of heap objects of one span after the first
+	// iteration, when everything has its place.
+	Allocations  float64 `json:"allocations"`
+	Cycles       uint64  `json:"cycles,omitempty"`
+	Instructions uint64  `json:"instructions,omitempty"`
+	CacheMisses  uint64  `json:"cache_misses,omitempty"`
+}
+
+// Round is one iteration: medians over the runs.
+type Round struct {
+	Index  int              `json:"index"`
+	WallNS int64            `json:"wall_ns"`
+	Phases map[string]int64 `json:"phases_ns"`
+}
+
+// iteration is the spans of one iteration of one run.
+type iteration struct {
+	index      int
+	begin, end time.Duration
+	spans      []Span
+}
+
+// iterations groups the spans of a run. An iteration begins with its first span:
+// set-up before the first one does not count.
+func (r *Run) iterations() []iteration {
+	byIndex := make(map[int][]Span)
+	for _, s := range r.Spans {
+		byIndex[s.Iteration] = append(byIndex[s.Iteration], s)
+	}
+	var out []iteration
+	for _, it := range r.Iterations {
+		x := iteration{index: it.Index, end: it.End, begin: it.End, spans: byIndex[it.Index]}
+		for _, s := range x.spans {
+			x.begin = min(x.begin, s.Begin)
+		}
+		slices.SortFunc(x.spans, func(a, b Span) int { return cmp.Compare(a.Begin, b.Begin) })
+		out = append(out, x)
+	}
+	return out
+}
+
+// divide shares the time of an iteration out among its spans: an instant in
+// which several spans run, of parties on different workers, is divided equally.
+// It returns the part of each span and what no span covers.
+func (x *iteration) divide() (parts []time.Duration, outside time.Duration) {
+	parts = make([]time.Duration, len(x.spans))
+	edges := []time.Duration{x.begin, x.end}
+	for _, s := range x.spans {
+		edges = append(edges, min(s.Begin, x.end), min(s.End, x.end))
+	}
+	slices.Sort(edges)
+	var active []int
+	next := 0
+	for i := 0; i+1 < len(edges); i++ {
+		from, to := edges[i], edges[i+1]
+		for next < len(x.spans) && x.spans[next].Begin <= from {
+			active = append(active, next)
+			next++
+		}
+		active = slices.DeleteFunc(active, func(j int) bool { return x.spans[j].End <= from })
+		if len(active) == 0 {
+			outside += to - from
+		}
+		for _, j := range active {
+			parts[j] += (to - from) / time.Duration(len(active))
+		}
+	}
+	return parts, outside
+}
+
+// Summarise makes the summary of timed runs; allocations, which may be nil, is a
+// run of the same job in which they were counted.
+func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted bool) *Summary {
+	s := &Summary{Runs: len(runs), Workers: workers, Limits: limits, Counted: counted, AllocationsCounted: allocations != nil}
+	var walls, outside []int64
+	durations := make(map[string][]int64)
+	stats := make(map[string]*PhaseStat)
+	perRound := make(map[int]map[string][]int64)
+	wall := make(map[int][]int64)
+	n, d, k := 0, 0, 0
+	for i := range runs {
+		r := &runs[i]
+		if r.Result != nil {
+			n, d, k = r.Result.N, r.Result.D, r.Result.K
+		}
+		for _, x := range r.iterations() {
+			w := int64(x.end - x.begin)
+			walls = append(walls, w)
+			wall[x.index] = append(wall[x.index], w)
+			parts, rest := x.divide()
+			outside = append(outside, int64(rest))
+			sums := make(map[string]int64)
+			for i, sp := range x.spans {
+				name := sp.Phase.String()
+				durations[name] = append(durations[name], int64(sp.End-sp.Begin))
+				sums[name] += int64(sp.End - sp.Begin)
+				if stats[name] == nil {
+					stats[name] = &PhaseStat{Name: name}
+				}
+				stats[name].Share += float64(parts[i])
+				stats[name].Cycles += sp.Counts[Cycles]
+				stats[name].Instructions += sp.Counts[Instructions]
+				stats[name].CacheMisses += sp.Counts[CacheMisses]
+			}
+			if perRound[x.index] == nil {
+				perRound[x.index] = make(map[string][]int64)
+			}
+			for name, v := range sums {
+				perRound[x.index][name] = append(perRound[x.index][name], v)
+			}
+		}
+	}
+	if len(walls) == 0 {
+		return s
+	}
+	s.Iterations = engine.Summarise(walls)
+	s.Outside = engine.Summarise(outside)
+	s.OutsideShare = float64(s.Outside.TotalNS) / float64(s.Iterations.TotalNS)
+	for name, p := range stats {
+		p.Timing = engine.Summarise(durations[name])
+		p.Share /= float64(s.Iterations.TotalNS)
+		// Each iteration sends every record once through a phase that works on
+		// records, whatever the number of spans that it is cut into.
+		points := float64(n) * float64(len(walls))
+		seconds := p.Share * float64(s.Iterations.TotalNS) / 1e9
+		switch name {
+		case engine.PhaseAssign.String(), engine.PhaseFlow.String(), engine.PhaseAccumulate.String(), engine.PhaseCompare.String(),
+			engine.PhaseSketch.String(), engine.PhaseWeights.String():
+			p.PointsPerSecond = points / seconds
+		}
+		switch name {
+		case engine.PhaseAssign.String():
+			p.FLOPS = points * float64(d) * float64(k) * flopsPerTerm / seconds
+			p.FLOPSShare = p.FLOPS / limits.FLOPS
+			fallthrough
+		case engine.PhaseAccumulate.String():
+			p.Bandwidth = points * float64(d) * 4 / seconds
+			p.BandwidthShare = p.Bandwidth / limits.Bandwidth
+		}
+		if allocations != nil {
+			p.Allocations = allocationsOf(allocations, name)
+		}
+		s.Phases = append(s.Phases, *p)
+	}
+	slices.SortFunc(s.Phases, func(a, b PhaseStat) int {
+		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
+	})
+	for _, index := range slices.Sorted(maps.Keys(perRound)) {
+		r := Round{Index: index, WallNS: median(wall[index]), Phases: make(map[string]int64)}
+		for name, v := range perRound[index] {
+			r.Phases[name] = median(v)
+		}
+		s.Rounds = append(s.Rounds, r)
+	}
+	return s
+}
+
+// allocationsOf is the mean number of heap objects of a phase's spans after the
+// first iteration.
+func allocationsOf(r *Run, name string) float64 {
+	sum, count := 0.0, 0
+	for _, sp := range r.Spans {
+		if sp.Phase.String() == name && sp.Iteration > 0 {
+			sum += float64(sp.Allocs)
+			count++
+		}
+	}
+	if count == 0 {
+		return 0
+	}
+	return sum / float64(count)
+}
+
+func median(x []int64) int64 {
+	s := slices.Sorted(slices.Values(x))
+	return s[len(s)/2]
+}

@@ -1,0 +1,255 @@
+package profile
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+)
+
+// WriteText writes the latency table, the table of rounds and the counters.
+func (s *Summary) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d iterations in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s\n\n", s.Iterations.Count, s.Runs, s.Workers,
+		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS))
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := "phase\tshare\tcount\ttotal\tp50\tp90\tp99\tmax\tpoints/s\trate\tof limit\t"
+	if s.AllocationsCounted {
+		head += "allocs\t"
+	}
+	fmt.Fprintln(t, head)
+	for _, p := range s.Phases {
+		fmt.Fprintf(t, "%s\t%.1f%%\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", p.Name, 100*p.Share, p.Count, ns(p.TotalNS), ns(p.P50NS), ns(p.P90NS), ns(p.P99NS), ns(p.MaxNS),
+			per(p.PointsPerSecond), p.rate(), p.ofLimit())
+		if s.AllocationsCounted {
+			fmt.Fprintf(t, "%.3g\t", p.Allocations)
+		}
+		fmt.Fprintln(t)
+	}
+	o := s.Outside
+	fmt.Fprintf(t, "outside phases\t%.1f%%\t%d\t%s\t%s\t%s\t%s\t%s\t\t\t\t", 100*s.OutsideShare, o.Count, ns(o.TotalNS), ns(o.P50NS), ns(o.P90NS), ns(o.P99NS), ns(o.MaxNS))
+	if s.AllocationsCounted {
+		fmt.Fprint(t, "\t")
+	}
+	fmt.Fprintln(t)
+	t.Flush()
+	fmt.Fprintf(&b, "\nlimits measured on this machine: %.0f GFLOP/s (assignment kernel in the L1 cache), %.1f GB/s (reading 64 MiB blocks), all workers\n", s.Limits.FLOPS/1e9, s.Limits.Bandwidth/1e9)
+	if s.Counted {
+		b.WriteString("\n")
+		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(t, "phase\tcycles\tinstructions\tper cycle\tcache misses\t")
+		for _, p := range s.Phases {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%.2f\t%s\t\n", p.Name, count(p.Cycles), count(p.Instructions), float64(p.Instructions)/max(float64(p.Cycles), 1), count(p.CacheMisses))
+		}
+		t.Flush()
+	}
+	s.writeRounds(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shownRounds is the number of iterations that the text shows at most, and
+// shownPhases the number of phases in their columns.
+const shownRounds, shownPhases = 16, 6
+
+func (s *Summary) writeRounds(b *strings.Builder) {
+	var names []string
+	for _, p := range s.Phases[:min(len(s.Phases), shownPhases)] {
+		names = append(names, p.Name)
+	}
+	b.WriteString("\nIterations, medians over the runs\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "iteration\twhole\t%s\t\n", strings.Join(names, "\t"))
+	for _, r := range s.Rounds[:min(len(s.Rounds), shownRounds)] {
+		fmt.Fprintf(t, "%d\t%s\t", r.Index+1, ns(r.WallNS))
+		for _, n := range names {
+			if v, ok := r.Phases[n]; ok {
+				fmt.Fprintf(t, "%s\t", ns(v))
+			} else {
+				fmt.Fprint(t, "\t")
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	if len(s.Rounds) > shownRounds {
+		fmt.Fprintf(b, "  (%d more)\n", len(s.Rounds)-shownRounds)
+	}
+}
+
+func (p *PhaseStat) rate() string {
+	switch {
+	case p.FLOPS > 0:
+		return fmt.Sprintf("%.3g GFLOP/s", p.FLOPS/1e9)
+	case p.Bandwidth > 0:
+		return fmt.Sprintf("%.3g GB/s", p.Bandwidth/1e9)
+	}
+	return ""
+}
+
+// ofLimit is the larger of the two shares: the limit that is nearer.
+func (p *PhaseStat) ofLimit() string {
+	share := max(p.FLOPSShare, p.BandwidthShare)
+	if share == 0 || math.IsInf(share, 0) || math.IsNaN(share) {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}
+
+func ns(x int64) string {
+	switch v := float64(x); {
+	case v >= 1e9:
+		return fmt.Sprintf("%.3g s", v/1e9)
+	case v >= 1e6:
+		return fmt.Sprintf("%.3g ms", v/1e6)
+	case v >= 1e3:
+		return fmt.Sprintf("%.3g µs", v/1e3)
+	}
+	return fmt.Sprintf("%d ns", x)
+}
+
+func per(x float64) string {
+	switch {
+	case x == 0:
+		return ""
+	case x >= 1e9:
+		return fmt.Sprintf("%.3g G", x/1e9)
+	case x >= 1e6:
+		return fmt.Sprintf("%.3g M", x/1e6)
+	}
+	return fmt.Sprintf("%.3g k", x/1e3)
+}
+
+func count(x uint64) string {
+	if x < 10000 {
+		return fmt.Sprint(x)
+	}
+	return per(float64(x))
+}
+
+// timelineWidth is the number of columns of the drawing.
+const timelineWidth = 72
+
+// WriteTimeline draws the iteration of median length, one column per slice of
+// time: a line for the phases of each party and one for each worker. A letter is
+// the phase that fills most of the slice.
+func WriteTimeline(w io.Writer, runs []Run, workers int) error {
+	type candidate struct {
+		run *Run
+		it  iteration
+	}
+	var all []candidate
+	for i := range runs {
+		for _, it := range runs[i].iterations() {
+			if it.index > 0 || len(runs[i].Iterations) == 1 {
+				all = append(all, candidate{&runs[i], it})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return int((a.it.end - a.it.begin) - (b.it.end - b.it.begin)) })
+	c := all[len(all)/2]
+	x := c.it
+	length := x.end - x.begin
+	letters := legend(x.spans)
+	slot := func(i int) (time.Duration, time.Duration) {
+		return x.begin + length*time.Duration(i)/timelineWidth, x.begin + length*time.Duration(i+1)/timelineWidth
+	}
+	overlap := func(a, b, from, to time.Duration) time.Duration { return max(min(b, to)-max(a, from), 0) }
+	// phaseAt is the letter of the phase that fills most of a slice.
+	phaseAt := func(i int, keep func(Span) bool) byte {
+		from, to := slot(i)
+		share := make(map[byte]time.Duration)
+		for _, s := range x.spans {
+			if keep(s) {
+				share[letters[s.Phase]] += overlap(s.Begin, s.End, from, to)
+			}
+		}
+		letter, most := byte('.'), time.Duration(0)
+		for _, s := range x.spans { // in order of time, so that ties are stable
+			if l := letters[s.Phase]; share[l] > most {
+				letter, most = l, share[l]
+			}
+		}
+		return letter
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Iteration %d, %s long, one column is %s\n", x.index+1, ns(int64(length)), ns(int64(length)/timelineWidth))
+	var parties []int
+	for _, s := range x.spans {
+		if !slices.Contains(parties, s.Party) {
+			parties = append(parties, s.Party)
+		}
+	}
+	slices.Sort(parties)
+	for _, p := range parties {
+		fmt.Fprintf(&b, "  %-9s ", party(p))
+		for i := range timelineWidth {
+			b.WriteByte(phaseAt(i, func(s Span) bool { return s.Party == p }))
+		}
+		b.WriteByte('\n')
+	}
+	for worker := range workers {
+		fmt.Fprintf(&b, "  %-9s ", fmt.Sprintf("worker %d", worker+1))
+		for i := range timelineWidth {
+			from, to := slot(i)
+			busy := time.Duration(0)
+			for _, s := range c.run.Stays {
+				if s.Worker == worker {
+					busy += overlap(s.Begin, s.End, from, to)
+				}
+			}
+			switch {
+			case 2*busy >= to-from || worker == 0: // the caller of the regions does all the rest
+				b.WriteByte(phaseAt(i, func(Span) bool { return true }))
+			case busy > 0:
+				b.WriteByte('-')
+			default:
+				b.WriteByte('.')
+			}
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("  ")
+	shown := make(map[engine.Phase]bool)
+	for _, s := range x.spans {
+		if !shown[s.Phase] {
+			shown[s.Phase] = true
+			fmt.Fprintf(&b, "%c %s  ", letters[s.Phase], s.Phase)
+		}
+	}
+	b.WriteString("- less than half  . nothing\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// legend gives each phase a letter: its initial, or the next free letter of its
+// name.
+func legend(spans []Span) map[engine.Phase]byte {
+	letters := make(map[engine.Phase]byte)
+	used := make(map[byte]bool)
+	for _, s := range spans {
+		if _, ok := letters[s.Phase]; ok {
+			continue
+		}
+		name := s.Phase.String()
+		for i := range len(name) + 26 {
+			c := byte('A' + i%26)
+			if i < len(name) {
+				c = name[i] - 'a' + 'A'
+			}
+			if !used[c] {
+				letters[s.Phase], used[c] = c, true
+				break
+			}
+		}
+	}
+	return letters
+}

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"runtime/trace"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/bench"
+	"github.com/cohort-engine/cohort/bench/profile"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// profileOptions are the flags that profile has besides those of run.
+type profileOptions struct {
+	cpuProfile, memProfile, trace, timeline, network string
+	perf                                             bool
+}
+
+// A profile without --runs repeats the job until both have been reached, or
+// until profileLongest is over.
+const (
+	profileIterations = 200
+	profileDuration   = time.Second
+	profileLongest    = 15 * time.Second
+)
+
+func newProfileCommand() *cobra.Command {
+	o, p := new(options), new(profileOptions)
+	cmd := &cobra.Command{
+		Use:   "profile",
+		Short: "Latency of each phase of each iteration",
+		Long: `Run a job several times and show where the time of its iterations goes: each
+phase with percentiles, its share, rates against the limits of this machine,
+allocations, and a timeline of one iteration across workers. The flags are those
+of run; without --runs the job is repeated for about a second.`,
+		Example: `  cohort profile --data my.csv --k 8 --method fastlloyd --epsilon 1
+  cohort profile --method lloyd --cpuprofile cpu.pprof --timeline iteration.json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return profileJob(cmd.Context(), o, p, cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	o.bind(fs)
+	fs.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile with labels phase, party and iteration, for go tool pprof")
+	fs.StringVar(&p.memProfile, "memprofile", "", "write a profile of heap allocations, for go tool pprof")
+	fs.StringVar(&p.trace, "trace", "", "write an execution trace with a region for each phase, for go tool trace")
+	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
+	fs.BoolVar(&p.perf, "perf", false, "count cycles, instructions and cache misses in each phase (Linux)")
+	fs.StringVar(&p.network, "network", "", "add the cost of a network model, such as lan, wan or fastlloyd")
+	return cmd
+}
+
+// profiled is the JSON form of a profile: a result with the timings of all runs.
+type profiled struct {
+	*engine.Result
+	Profile *profile.Summary `json:"profile"`
+	Network *networkCost     `json:"network,omitempty"`
+}
+
+// networkCost is what a network model adds to an iteration.
+type networkCost struct {
+	Name           string `json:"name"`
+	About          string `json:"about"`
+	PerIterationNS int64  `json:"per_iteration_ns"`
+}
+
+func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Writer) (err error) {
+	f, m, err := o.resolve()
+	if err != nil {
+		return err
+	}
+	var network *bench.Network
+	if p.network != "" {
+		n, err := bench.FindNetwork(p.network)
+		if err != nil {
+			return err
+		}
+		network = &n
+	}
+	for flag, path := range map[string]string{"cpuprofile": p.cpuProfile, "memprofile": p.memProfile, "trace": p.trace, "timeline": p.timeline} {
+		if path != "" {
+			if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+				return fault.Request("--"+flag, filepath.Dir(path)+" is not a folder", "name a file in a folder that exists")
+			}
+		}
+	}
+	in, err := load(ctx, o, m)
+	if err != nil {
+		return err
+	}
+	workers := o.workers
+	if workers == 0 {
+		workers = min(runtime.GOMAXPROCS(0), engine.MaxWorkers)
+	}
+	s := &profileSession{o: o, f: f, in: in, workers: workers}
+	if err := s.measure(ctx, p); err != nil {
+		return err
+	}
+	res := s.runs[0].Result
+	res.Timings = make(map[string]engine.Timing)
+	for _, ph := range s.summary.Phases {
+		res.Timings[ph.Name] = ph.Timing
+	}
+	if p.timeline != "" {
+		run := &s.runs[len(s.runs)/2]
+		if err := writeWhole("--timeline", p.timeline, func(w io.Writer) error { return profile.WriteChrome(w, run) }); err != nil {
+			return err
+		}
+	}
+	if p.memProfile != "" {
+		runtime.GC()
+		if err := writeWhole("--memprofile", p.memProfile, func(w io.Writer) error { return pprof.Lookup("allocs").WriteTo(w, 0) }); err != nil {
+			return err
+		}
+	}
+	if o.out != "" {
+		if err := writeFolder(o.out, res, in.table.Columns); err != nil {
+			return err
+		}
+	}
+	var cost *networkCost
+	if network != nil && res.Iterations > 0 {
+		total := network.Cost(res.Comm.Rounds, bench.Traffic(res.Comm))
+		cost = &networkCost{network.Name, network.About, int64(total) / int64(res.Iterations)}
+	}
+	if o.format == "json" {
+		return json.NewEncoder(out).Encode(profiled{res, s.summary, cost})
+	}
+	return s.print(out, res, cost)
+}
+
+// profileSession repeats a job under a profiler.
+type profileSession struct {
+	o       *options
+	f       family
+	in      *input
+	workers int
+	runs    []profile.Run
+	summary *profile.Summary
+}
+
+// once runs repetition r on an engine.
+func (s *profileSession) once(ctx context.Context, eng *engine.Engine, r int) error {
+	job, err := s.f.job(s.o.forRun(r), s.in)
+	if err != nil {
+		return err
+	}
+	_, err = eng.Run(ctx, job)
+	return err
+}
+
+// measure warms up, repeats the job, and runs it once more to count allocations,
+// which would disturb the times.
+func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err error) {
+	warm, err := engine.New(engine.WithWorkers(s.workers))
+	if err != nil {
+		return err
+	}
+	defer warm.Close()
+	limits, err := profile.MeasureLimits(ctx, warm.Pool())
+	if err != nil {
+		return err
+	}
+	if err := s.once(ctx, warm, 1); err != nil {
+		return err
+	}
+	options := profile.Options{Workers: s.workers, Labels: p.cpuProfile != "", Regions: p.trace != ""}
+	profiler := profile.New(options)
+	eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(profiler))
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	if p.perf {
+		// The engine's threads exist by now: counters belong to threads.
+		counters, err := profile.OpenCounters()
+		if err != nil {
+			return err
+		}
+		defer counters.Close()
+		profiler.Count(counters)
+	}
+	if p.cpuProfile != "" {
+		stop, err := record("--cpuprofile", p.cpuProfile, pprof.StartCPUProfile, pprof.StopCPUProfile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop(err == nil)) }()
+	}
+	if p.trace != "" {
+		stop, err := record("--trace", p.trace, trace.Start, trace.Stop)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop(err == nil)) }()
+	}
+	start := time.Now()
+	iterations := 0
+	for r := 1; ; r++ {
+		if err := s.once(ctx, eng, r); err != nil {
+			return err
+		}
+		runs := profiler.Runs()
+		iterations += len(runs[len(runs)-1].Iterations)
+		spent := time.Since(start)
+		if s.o.given("runs") && r >= s.o.runs {
+			break
+		}
+		if !s.o.given("runs") && (spent > profileLongest || spent > profileDuration && iterations >= profileIterations) {
+			break
+		}
+	}
+	s.runs = profiler.Runs()
+	var allocations *profile.Run
+	if time.Since(start)/time.Duration(len(s.runs)) < profileLongest {
+		counter := profile.New(profile.Options{Workers: s.workers, Allocations: true})
+		slow, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(counter))
+		if err != nil {
+			return err
+		}
+		defer slow.Close()
+		if err := s.once(ctx, slow, 1); err != nil {
+			return err
+		}
+		allocations = &counter.Runs()[0]
+	}
+	s.summary = profile.Summarise(s.runs, allocations, s.workers, limits, p.perf)
+	return nil
+}
+
+// record starts a recorder that writes to a temporary file; the function that it
+// returns stops it and, when keep is true, gives the file its name.
+func record(flag, path string, start func(io.Writer) error, stop func()) (func(keep bool) error, error) {
+	fail := func(err error) error {
+		return fault.Failed(flag, fmt.Sprintf("%s cannot be written (%v)", path, err), "check the path and its rights", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".cohort-*")
+	if err != nil {
+		return nil, fail(err)
+	}
+	if err := start(f); err != nil {
+		return nil, errors.Join(fail(err), f.Close(), os.Remove(f.Name()))
+	}
+	return func(keep bool) error {
+		stop()
+		if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil || !keep {
+			return errors.Join(err, os.Remove(f.Name()))
+		}
+		if err := os.Rename(f.Name(), path); err != nil {
+			return fail(err)
+		}
+		return nil
+	}, nil
+}
+
+func (s *profileSession) print(out io.Writer, res *engine.Result, cost *networkCost) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters, %d parties\n", res.Method, s.in.table.Name, res.N, res.D, res.K, res.Parties)
+	if err := s.summary.WriteText(&b); err != nil {
+		return err
+	}
+	b.WriteString("\n")
+	if err := profile.WriteTimeline(&b, s.runs, s.workers); err != nil {
+		return err
+	}
+	b.WriteString("\n")
+	printComm(&b, res)
+	if cost != nil {
+		fmt.Fprintf(&b, "Network %s (%s): adds %s to an iteration, %s in all\n", cost.Name, cost.About, duration(cost.PerIterationNS),
+			duration(cost.PerIterationNS+s.summary.Iterations.P50NS))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

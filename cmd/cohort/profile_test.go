@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestProfileShowsEveryPhase(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	args := []string{"profile", "--method", "fastlloyd", "--epsilon", "1", "--clients", "2", "--seed", "1", "--runs", "3"}
+	status, out, errOut := cohort(t, append(args, "--cpuprofile", path("cpu"), "--memprofile", path("mem"), "--trace", path("trace"),
+		"--timeline", path("timeline.json"), "--network", "lan")...)
+	if status != exitDone || errOut != "" {
+		t.Fatalf("status %d, stderr %q", status, errOut)
+	}
+	for _, want := range []string{"flow", "mask", "noise", "postprocess", "outside phases", "p99", "allocs", "worker 1", "Network lan", "limits measured"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	for _, f := range []string{"cpu", "mem", "trace", "timeline.json"} {
+		if info, err := os.Stat(path(f)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	b, err := os.ReadFile(path("timeline.json"))
+	if err != nil || !json.Valid(b) {
+		t.Errorf("the timeline is no JSON, error %v", err)
+	}
+	left, _ := filepath.Glob(path(".cohort-*"))
+	if len(left) > 0 {
+		t.Errorf("temporary files are left: %v", left)
+	}
+	m := object(t, append(args, "--format", "json")...)
+	timings := m["timings"].(map[string]any)
+	flow := timings["flow"].(map[string]any)
+	iterations := m["iterations"].(float64)
+	if flow["count"].(float64) != 3*2*iterations {
+		t.Errorf("flow was counted %v times in 3 runs of %v iterations and 2 clients", flow["count"], iterations)
+	}
+	p := m["profile"].(map[string]any)
+	if p["runs"] != 3.0 || len(p["rounds"].([]any)) != int(iterations) || p["limits"].(map[string]any)["flops"].(float64) <= 0 {
+		t.Errorf("profile %v", p)
+	}
+}
+
+func TestProfileBadInput(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown network": {"--network", "moon"},
+		"no such folder":  {"--cpuprofile", filepath.Join(t.TempDir(), "none", "cpu")},
+		"unknown method":  {"--method", "loyd"},
+	} {
+		status, out, errOut := cohort(t, append([]string{"profile"}, args...)...)
+		if status != exitWrong || out != "" || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s: status %d, out %q, stderr %q", name, status, out, errOut)
+		}
+	}
+}
+
+func TestBenchBadInput(t *testing.T) {
+	file := writeFile(t, "f", "x")
+	for _, c := range []struct {
+		name   string
+		args   []string
+		status int
+		want   string
+	}{
+		{"unknown suite", []string{"kernel"}, exitWrong, "kernels"},
+		{"unknown table", []string{"fastlloyd-table4"}, exitWrong, "fastlloyd-table3"},
+		{"unknown format", []string{"--format", "xml"}, exitWrong, "xml"},
+		{"workers", []string{"--workers", "0"}, exitWrong, "--workers"},
+		{"output that cannot be written", []string{"kernels", "--quick", "--out", filepath.Join(file, "sub")}, exitFailed, "--out"},
+	} {
+		status, out, errOut := cohort(t, append([]string{"bench"}, c.args...)...)
+		if status != c.status || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: status %d, out %q, stderr %q", c.name, status, out, errOut)
+		}
+	}
+}
+
+func TestBenchListsMissingSets(t *testing.T) {
+	status, out, errOut := cohort(t, "bench", "fastlloyd-table3", "--quick", "--data-dir", t.TempDir())
+	if status != exitDone || !strings.Contains(out, "missing data sets") || !strings.Contains(out, "lsun") || !strings.Contains(out, "--data-dir") {
+		t.Errorf("status %d, stderr %q, out:\n%s", status, errOut, out)
+	}
+	status, out, _ = cohort(t, "bench", "--list")
+	if status != exitDone || !strings.Contains(out, "fastlloyd-table3") || !strings.Contains(out, "kernels") {
+		t.Errorf("status %d, out:\n%s", status, out)
+	}
+}
