@@ -147,9 +147,6 @@ type Result struct {
 	Unassigned int
 	// Prices is the certificate: k prices in squared grid units.
 	Prices []int64
-	// Distance is the total squared distance of the assigned points to their
-	// centroids in squared grid units.
-	Distance Sum
 	// Stats tells how the solver got there.
 	Stats Stats
 }
@@ -183,14 +180,35 @@ func (s Sum) Add(x int64) Sum {
 	return Sum{s.Hi + carry, lo}
 }
 
-// Plus returns s + t.
-func (s Sum) Plus(t Sum) Sum {
-	lo, carry := bits.Add64(s.Lo, t.Lo, 0)
-	return Sum{s.Hi + t.Hi + carry, lo}
-}
-
 // Float returns the nearest float64 to s, up to one rounding of each word.
 func (s Sum) Float() float64 { return math.Ldexp(float64(s.Hi), 64) + float64(s.Lo) }
+
+// Distance returns the total squared distance of the points to the centroids of
+// their clusters, in squared grid units.
+func Distance(p *Problem, res *Result) Sum {
+	d, scale := p.Points.D, math.Ldexp(1, p.FractionBits)
+	var total Sum
+	var x []float32
+	add := func(i int, j uint16) {
+		if int(j) == p.k() {
+			return
+		}
+		x = p.Points.Point(i, x)
+		var cost int64
+		for c, v := range p.Centroids[int(j)*d : int(j)*d+d] {
+			t := int64(float64(x[c]-v) * scale)
+			cost += t * t
+		}
+		total = total.Add(cost)
+	}
+	for i, j := range res.Labels {
+		add(i, j)
+	}
+	for _, m := range res.Extra {
+		add(int(m.Point), m.Cluster)
+	}
+	return total
+}
 
 // maxPrice bounds prices and path lengths so that sums of four of them and of a
 // cost fit in an int64.

@@ -101,7 +101,6 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 				j := g.head[a] - centroid
 				of[i] = append(of[i], j)
 				res.Sizes[j]++
-				res.Distance = res.Distance.Add(g.cost[a].distance)
 			}
 		}
 	}

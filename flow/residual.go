@@ -1,6 +1,9 @@
 package flow
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // arc is a candidate arc of a free point: its cost, the column it leads to and
 // the units it carries.
@@ -60,6 +63,7 @@ type residual struct {
 	excess    []int64
 	potential []int64
 	shift     []int64 // how far each potential has fallen since start
+	leap      int64   // longest path to be trusted
 	window    int64   // how far two potentials may drift apart
 
 	pairs []pair
@@ -174,9 +178,9 @@ func (r *residual) clear() {
 // start takes the flow in arcs and size, which must be optimal at the given
 // prices without the bounds, and sets outflows and potentials so that every
 // residual arc has a reduced cost of at least 0.
-func (r *residual) start(prices []int64, window int64) {
+func (r *residual) start(prices []int64, leap, window int64) {
 	r.clear()
-	r.window, r.paths = window, 0
+	r.leap, r.window, r.paths = leap, window, 0
 	hub := r.columns
 	r.excess[hub], r.potential[hub], r.shift[hub] = 0, 0, 0
 	for j := range r.columns {
@@ -207,6 +211,12 @@ func (r *residual) start(prices []int64, window int64) {
 			}
 		}
 	}
+}
+
+// drift returns how far the prices have drifted apart since start.
+func (r *residual) drift() int64 {
+	shifts := r.shift[:r.columns]
+	return slices.Max(shifts) - slices.Min(shifts)
 }
 
 // price returns the price of column j.
@@ -473,23 +483,22 @@ func (r *residual) augment(s int32) outcome {
 
 // lower makes the arcs of the shortest paths of the given length tight: each
 // settled column falls by what its distance lacks to length. It stops short of
-// that and reports false if two columns would drift apart by more than the
-// window, beyond which arcs that are no candidates could count.
+// that and reports false if the path is longer than a leap, so that arcs that are
+// no candidates could make a shorter one, or if two columns would drift apart by
+// more than the window.
 func (r *residual) lower(length int64) bool {
-	if length == absent {
-		if r.window >= maxPrice {
-			return true // stuck: nothing to lower towards
-		}
-		length = 2 * maxPrice
+	if length == absent && r.leap >= maxPrice {
+		return true // stuck: nothing to lower towards
 	}
 	hub := int32(r.columns)
+	inside := length <= r.leap
+	length = min(length, r.leap)
 	farthest := int64(0)
 	for _, v := range r.order {
 		if v != hub {
 			farthest = max(farthest, r.shift[v]+length-r.distance[v])
 		}
 	}
-	inside := true
 	if farthest > r.window {
 		before, after := int64(absent), int64(absent)
 		for v := range hub {

@@ -33,11 +33,13 @@ type Solver struct {
 	scratch []scratch // per worker
 	free    []int32   // the points of levels[0]
 
+	sieves  sieves
+	settled bool // labels hold the assignment of the round before
+	labels  []uint16
+
 	sample  kernels.Panels
-	point   []float32
 	lo, hi  []int
 	gaps    []int64
-	best    []int64
 	union   []int32
 	digests map[int32]digest
 	stats   Stats
@@ -51,13 +53,14 @@ func NewSolver() *Solver { return &Solver{} }
 type tuning struct {
 	sampleRatio int     // between the sizes of successive subsamples
 	leastSample int     // points per cluster in the smallest subsample
+	warmSample  int     // points per point of the smallest subsample of a warm start
 	allArcs     int     // costs up to which all arcs are candidates
-	windowShare float64 // share of points that the first window makes free
+	freeShare   float64 // share of points that a window makes free, in terms of the expected
 	shardPoints int     // points of a shard
 	blockCosts  int     // costs in a block of rows, which stays in the L1 cache
 }
 
-var standard = tuning{sampleRatio: 4, leastSample: 8, allArcs: 4096, windowShare: 0.25, shardPoints: 2048, blockCosts: 2048}
+var standard = tuning{sampleRatio: 4, leastSample: 4, warmSample: 16, allArcs: 4096, freeShare: 2, shardPoints: 2048, blockCosts: 2048}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -68,11 +71,10 @@ func (s *Solver) tune() *tuning {
 
 // shard collects what one run of points contributes to a pass.
 type shard struct {
-	free     []int32 // points with candidate arcs
-	arcs     []arc
-	ends     []int32 // ends[q] is the end of the arcs of free[q]
-	size     []int64 // units of the other points in each column
-	distance Sum
+	free []int32 // points with candidate arcs
+	arcs []arc
+	ends []int32 // ends[q] is the end of the arcs of free[q]
+	size []int64 // units in each column
 }
 
 // scratch is the memory of a worker.
@@ -81,6 +83,8 @@ type scratch struct {
 	values []int64
 	order  []int32
 	taken  []int32
+	sieve  kernels.Panels
+	second []float32
 }
 
 // Solve computes the optimal assignment of p. run may be nil for one worker.
@@ -142,15 +146,12 @@ func (s *Solver) columns(p *Problem) int {
 }
 
 func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, res *Result) error {
-	if !s.warm {
-		if err := s.cold(ctx, run, p); err != nil {
-			return err
-		}
+	if err := s.approach(ctx, run, p); err != nil {
+		return err
 	}
 	res.Labels = slices.Grow(res.Labels[:0], p.Points.N)[:p.Points.N]
 	r := &s.levels[0]
-	distance, err := s.optimise(ctx, run, p, p.Points, p.Lo, p.Hi, res.Labels, maxRounds)
-	if err != nil {
+	if err := s.optimise(ctx, run, p, p.Points, p.Lo, p.Hi, res.Labels, 0, false); err != nil {
 		return err
 	}
 	s.warm = true
@@ -172,15 +173,18 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, res *Result)
 		return err
 	}
 	s.sizes(p, res)
-	s.write(p, res, distance)
+	s.write(p, res)
 	return nil
 }
 
-// cold finds starting prices: nested problems on stratified subsamples, smallest
-// first, each started with the prices of the one before.
-func (s *Solver) cold(ctx context.Context, run Runner, p *Problem) error {
+// approach improves the starting prices on stratified subsamples, smallest first,
+// each started with the prices of the one before.
+func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
 	n, k, ratio := p.Points.N, p.k(), s.tune().sampleRatio
 	least := max(1, s.tune().leastSample*k)
+	if s.warm {
+		least = max(least, n/s.tune().warmSample)
+	}
 	count := 0
 	for size := n / ratio; size >= least; size /= ratio {
 		count++
@@ -193,7 +197,12 @@ func (s *Solver) cold(ctx context.Context, run Runner, p *Problem) error {
 		}
 		s.draw(p, size)
 		s.scale(p, size)
-		if _, err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, nil, 2); err != nil {
+		s.labels = slices.Grow(s.labels[:0], size)[:size]
+		window := int64(0)
+		if level == count && !s.warm {
+			window = maxPrice
+		}
+		if err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, s.labels, window, true); err != nil {
 			return err
 		}
 		s.stats.Samples++
@@ -259,19 +268,27 @@ func (s *Solver) scale(p *Problem, size int) {
 	}
 }
 
-// maxRounds bounds the passes at full size: the window grows fourfold with each,
-// so that the last one has no limit.
-const maxRounds = 64
+// sampleRounds bounds the passes over a sample, whose prices need not be optimal.
+const sampleRounds = 2
+
+// reachable is the number of windows by which prices may drift apart before the
+// candidates are chosen again.
+const reachable = 8
 
 // optimise solves p restricted to the given points and bounds, from s.prices,
-// and leaves the flow of the free points in levels[0] and the new prices in
-// s.prices. labels, if not nil, gets the labels of the other points. It gives up
-// after the given number of rounds, which only a sample does.
-func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points kernels.Panels, lo, hi []int, labels []uint16, rounds int) (Sum, error) {
+// and leaves the flow of the free points in levels[0], all labels in labels and
+// the new prices in s.prices. A window of 0 asks for a fitting one.
+//
+// A pass at the current prices fixes all points but those with two columns within
+// a window, and shortest paths work on these. The result is optimal if no two
+// prices drifted apart by more than the window: then an arc that is no candidate
+// is still dearer than the one its point uses. Otherwise another pass follows at
+// the prices reached, where most points find themselves in place, and the window
+// doubles, so that the end is certain.
+func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points kernels.Panels, lo, hi []int, labels []uint16, window int64, sample bool) error {
 	r := &s.levels[0]
 	k, columns, e := p.k(), s.columns(p), int64(p.exclusivity())
-	window := s.firstWindow(p, points)
-	for round := 0; ; round++ {
+	for round := 1; ; round++ {
 		r.resize(columns)
 		r.filler = 0
 		if p.mayLeave() {
@@ -291,33 +308,55 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 		if e > 1 {
 			r.room[columns-1] = int32(e - 1)
 		}
-		distance, err := s.pass(ctx, run, p, points, labels, window)
-		if err != nil {
-			return Sum{}, err
+		s.settled = round > 1 && e == 1
+		var err error
+		if window, err = s.pass(ctx, run, p, points, labels, window); err != nil {
+			return err
 		}
-		r.start(s.prices, window)
+		limit := window
+		if e == 1 {
+			limit = min(window, maxPrice/reachable) * reachable
+		}
+		r.start(s.prices, window, limit)
 		o, err := r.run(ctx)
 		if err != nil {
-			return Sum{}, err
+			return err
 		}
 		for j := range columns {
 			s.prices[j] = r.price(j)
 		}
-		if labels != nil {
+		if !sample {
+			s.stats.Passes++
+			s.stats.Free = len(s.free)
 			s.stats.Paths += r.paths
 		}
 		switch {
-		case o == solved || round+1 == rounds:
-			return distance, nil
+		case o == solved && (sample || r.drift() <= window), sample && round == sampleRounds:
+			return nil
 		case o == stuck:
-			return Sum{}, fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
+			return fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
 		}
-		window = min(max(window, 1)*4, maxPrice)
+		if e == 1 {
+			s.place(labels)
+		}
+		window = min(max(window, 1)*2, maxPrice)
 	}
 }
 
-// firstWindow chooses the window so that about a given share of the points have a
-// second cluster within it; a sample of points is looked at.
+// place writes the labels of the free points.
+func (s *Solver) place(labels []uint16) {
+	r := &s.levels[0]
+	for q, i := range s.free {
+		for _, c := range r.arcs[r.first[q]:r.first[q+1]] {
+			if c.count > 0 {
+				labels[i] = uint16(c.column)
+			}
+		}
+	}
+}
+
+// firstWindow chooses a window that leaves about a given share of the points free;
+// some points are looked at.
 func (s *Solver) firstWindow(p *Problem, points kernels.Panels) int64 {
 	k := p.k()
 	if k == 1 || points.N*k <= s.tune().allArcs {
@@ -341,7 +380,13 @@ func (s *Solver) firstWindow(p *Problem, points kernels.Panels) int64 {
 		s.gaps = append(s.gaps, second-best)
 	}
 	slices.Sort(s.gaps)
-	return max(1, min(s.gaps[int(float64(len(s.gaps))*s.tune().windowShare)], maxPrice))
+	return max(1, min(s.gaps[int(float64(len(s.gaps))*s.share(points.N, k))], maxPrice))
+}
+
+// share is the share of points that a window should leave free: a sample of a
+// quarter gets the size of a cluster of m points wrong by about 2 sqrt(m).
+func (s *Solver) share(n, k int) float64 {
+	return min(0.6, s.tune().freeShare*2*math.Sqrt(float64(k)/float64(n)))
 }
 
 func (w *scratch) grow(costs int) []int64 {
@@ -349,43 +394,64 @@ func (w *scratch) grow(costs int) []int64 {
 	return w.rows
 }
 
-// pass computes all costs once, block by block, at s.prices. A point whose second
-// best column is farther than the window is fixed: its label is written. The
-// others are gathered in levels[0] with their candidate arcs. It returns the
-// total distance of the fixed points.
-func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernels.Panels, labels []uint16, window int64) (Sum, error) {
+// pass looks at all points at s.prices. A point whose second best column is
+// farther than the window is fixed: its label is written. The others are gathered
+// in levels[0] with their candidate arcs. A window of 0 asks for a fitting one;
+// the window used is returned.
+func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernels.Panels, labels []uint16, window int64) (int64, error) {
 	n, columns := points.N, s.columns(p)
 	shardPoints := s.tune().shardPoints
 	count := (n + shardPoints - 1) / shardPoints
 	for len(s.shards) < count {
 		s.shards = append(s.shards, shard{})
 	}
+	spread := func(work func(worker, index int)) error {
+		if count > 1 {
+			return run.Run(ctx, count, work)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if count == 1 {
+			work(0, 0)
+		}
+		return nil
+	}
 	several := p.exclusivity() > 1
-	work := func(worker, index int) {
+	sieved := !several && p.Radius <= 0 && n*p.k() > s.tune().allArcs && window < maxPrice
+	if sieved {
+		s.prepareSieve(p, n)
+		if err := spread(func(worker, index int) {
+			s.sieve(p, points, index*shardPoints, min(n, (index+1)*shardPoints), &s.scratch[worker])
+		}); err != nil {
+			return 0, err
+		}
+		if window == 0 {
+			window = s.sievedWindow(p, n)
+		}
+	} else if window == 0 {
+		window = s.firstWindow(p, points)
+	}
+	if err := spread(func(worker, index int) {
 		sh, w := &s.shards[index], &s.scratch[worker]
 		sh.free, sh.arcs, sh.ends = sh.free[:0], sh.arcs[:0], sh.ends[:0]
 		sh.size = slices.Grow(sh.size[:0], columns)[:columns]
 		clear(sh.size)
-		sh.distance = Sum{}
-		end := min(n, (index+1)*shardPoints)
-		if several {
-			s.scanSeveral(p, points, index*shardPoints, end, labels, window, sh, w)
-		} else {
-			s.scan(p, points, index*shardPoints, end, labels, window, sh, w)
+		lo, hi := index*shardPoints, min(n, (index+1)*shardPoints)
+		switch {
+		case sieved:
+			s.gather(p, points, lo, hi, labels, window, sh, w)
+		case several:
+			s.scanSeveral(p, points, lo, hi, labels, window, sh, w)
+		default:
+			s.scan(p, points, lo, hi, labels, window, sh, w)
 		}
-	}
-	if count == 1 {
-		if err := ctx.Err(); err != nil {
-			return Sum{}, err
-		}
-		work(0, 0)
-	} else if err := run.Run(ctx, count, work); err != nil {
-		return Sum{}, err
+	}); err != nil {
+		return 0, err
 	}
 	r := &s.levels[0]
 	s.free = s.free[:0]
 	clear(r.size)
-	var distance Sum
 	for index := range count {
 		sh := &s.shards[index]
 		base := int32(len(r.arcs))
@@ -397,18 +463,13 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 		for j, x := range sh.size {
 			r.size[j] += x
 		}
-		distance = distance.Plus(sh.distance)
 	}
 	for q := range s.free {
 		for range r.first[q+1] - r.first[q] {
 			r.owner = append(r.owner, int32(q))
 		}
 	}
-	if labels != nil {
-		s.stats.Passes++
-		s.stats.Free = len(s.free)
-	}
-	return distance, nil
+	return window, nil
 }
 
 // scan is the pass over the points [lo, hi) when a point has one cluster.
@@ -416,9 +477,7 @@ func (s *Solver) scan(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 	k := p.k()
 	block := max(kernels.Lanes, s.tune().blockCosts/k&^(kernels.Lanes-1))
 	rows := w.grow(block * k)
-	prices := s.prices[:k]
-	leave, outside := int64(absent), int32(k)
-	reach := int64(absent)
+	leave, reach := int64(absent), int64(absent)
 	if p.mayLeave() {
 		leave, reach = p.Price()+s.prices[k], p.reach()
 	}
@@ -427,51 +486,57 @@ func (s *Solver) scan(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 		costs := rows[:(last-first)*k]
 		kernels.CostRows(points, first, last, s.centroids, p.FractionBits, costs)
 		for i := first; i < last; i++ {
-			row := costs[(i-first)*k : (i-first)*k+k]
-			best, second, label := leave, int64(absent), outside
-			for j, price := range prices {
-				c := row[j]
-				v := c + price
-				if v < second && c <= reach {
-					if v < best {
-						best, second, label = v, best, int32(j)
-					} else {
-						second = v
-					}
-				}
+			if label := s.choose(costs[(i-first)*k:(i-first)*k+k], int32(i), int32(labels[i]), leave, reach, window, sh); label >= 0 {
+				labels[i] = uint16(label)
 			}
-			if second-best > window {
-				sh.size[label]++
-				if label < outside {
-					sh.distance = sh.distance.Add(row[label])
-				}
-				if labels != nil {
-					labels[i] = uint16(label)
-				}
-				continue
-			}
-			sh.free = append(sh.free, int32(i))
-			limit := best + window
-			for j, c := range row {
-				if c+prices[j] <= limit && c <= reach {
-					count := int32(0)
-					if int32(j) == label {
-						count = 1
-					}
-					sh.arcs = append(sh.arcs, arc{c, int32(j), count})
-				}
-			}
-			if leave <= limit {
-				count := int32(0)
-				if label == outside {
-					count = 1
-				}
-				sh.arcs = append(sh.arcs, arc{p.Price(), outside, count})
-			}
-			sh.ends = append(sh.ends, int32(len(sh.arcs)))
-			sh.size[label]++
 		}
 	}
+}
+
+// choose finds the cheapest column of point i. If no other is within the window it
+// returns it; else it adds the point to the free ones of sh and returns -1. Once
+// points are settled a tie goes to the old label. leave is the price of staying
+// unassigned, reach the longest arc.
+func (s *Solver) choose(row []int64, i, old int32, leave, reach, window int64, sh *shard) int32 {
+	outside := int32(len(row))
+	prices := s.prices[:len(row)]
+	best, second, label := leave, int64(absent), outside
+	for j, price := range prices {
+		c := row[j]
+		v := c + price
+		if v < second && c <= reach {
+			if v < best {
+				best, second, label = v, best, int32(j)
+			} else {
+				second = v
+			}
+		}
+	}
+	if s.settled && second == best && label != old && (old == outside && leave == best || old < outside && row[old]+prices[old] == best && row[old] <= reach) {
+		label = old
+	}
+	sh.size[label]++
+	if second-best > window {
+		return label
+	}
+	sh.free = append(sh.free, i)
+	limit := best + window
+	for j, c := range row {
+		if c+prices[j] <= limit && c <= reach {
+			sh.arcs = append(sh.arcs, arc{c, int32(j), 0})
+			if int32(j) == label {
+				sh.arcs[len(sh.arcs)-1].count = 1
+			}
+		}
+	}
+	if leave <= limit {
+		sh.arcs = append(sh.arcs, arc{leave - s.prices[outside], outside, 0})
+		if label == outside {
+			sh.arcs[len(sh.arcs)-1].count = 1
+		}
+	}
+	sh.ends = append(sh.ends, int32(len(sh.arcs)))
+	return -1
 }
 
 // scanSeveral is the pass over the points [lo, hi) when a point may have several
@@ -540,12 +605,7 @@ func (s *Solver) scanSeveral(p *Problem, points kernels.Panels, lo, hi int, labe
 			if !choice && w.taken[escape] == e-1 {
 				sh.size[label]++
 				sh.size[escape] += int64(e - 1)
-				if label < int32(k) {
-					sh.distance = sh.distance.Add(row[label])
-				}
-				if labels != nil {
-					labels[i] = uint16(label)
-				}
+				labels[i] = uint16(label)
 				continue
 			}
 			sh.free = append(sh.free, int32(i))
@@ -583,8 +643,8 @@ func (s *Solver) sizes(p *Problem, res *Result) []int {
 	return res.Sizes
 }
 
-// write fills in the labels of the free points, sizes and distance.
-func (s *Solver) write(p *Problem, res *Result, distance Sum) {
+// write fills in the labels of the free points.
+func (s *Solver) write(p *Problem, res *Result) {
 	k := p.k()
 	r := &s.levels[0]
 	row := s.scratch[0].grow(k)
@@ -596,7 +656,6 @@ func (s *Solver) write(p *Problem, res *Result, distance Sum) {
 			if c.count == 0 || int(c.column) >= k {
 				continue
 			}
-			distance = distance.Add(c.cost)
 			row[c.column] = c.cost
 			if label == int32(k) || nearer(s.hash, s.digestOf(p, i), row, c.column, label) {
 				label = c.column
@@ -613,7 +672,6 @@ func (s *Solver) write(p *Problem, res *Result, distance Sum) {
 			}
 		}
 	}
-	res.Distance = distance
 	res.Unassigned = 0
 	if p.mayLeave() {
 		res.Unassigned = int(r.size[k])

@@ -184,7 +184,7 @@ func (s *Solver) rehash(ctx context.Context, p *Problem, level int) error {
 			r.size[c.column] += int64(c.count)
 		}
 	}
-	r.start(make([]int64, r.columns), maxPrice)
+	r.start(make([]int64, r.columns), maxPrice, maxPrice)
 	o, err := r.run(ctx)
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ const (
 	inlineWork = 1 << 19
 	// itemWork is the share of a client's points that a worker takes at a time.
 	itemWork = 1 << 21
+	// relativeWork is what the cut at the radius and the separate sum add to a
+	// point.
+	relativeWork = 8
 )
 
 // nearest assigns each record to its nearest centroid, in one pass that also
@@ -36,10 +39,10 @@ const (
 // workers add matters.
 type nearest struct {
 	s       *Session
-	items   [][2]int               // runs of points of the client at hand
-	step    int                    // points of an item
+	most    int                    // points of an item at most
+	step    int                    // points of an item of the client at hand
 	partial []*kernels.Accumulator // by worker; nil while every client is small
-	whole   bool                   // clients are small: a worker takes whole ones
+	whole   bool                   // a worker takes whole clients
 	small   bool                   // all clients together are small: no workers
 
 	client     *client
@@ -53,12 +56,17 @@ func newNearest(s *Session) *nearest {
 	for _, c := range s.clients {
 		largest = max(largest, c.points.N)
 	}
-	a.small = s.n*s.k*s.d <= inlineWork
-	a.whole = largest*s.k*s.d <= itemWork
-	if !a.whole {
+	workers := s.rt.Pool().Workers()
+	per := s.k * s.d // products of a point
+	if s.job.Algorithm == Relative {
+		per += relativeWork
+	}
+	a.small = s.n*per <= inlineWork || workers == 1 && s.n*per <= itemWork
+	a.whole = largest*per <= 8*itemWork && (s.m%workers == 0 || s.m >= 4*workers)
+	if !a.small && !a.whole {
 		fit := engine.ShardBytes / (4 * s.d)
-		a.step = max(min(itemWork/(s.k*s.d), fit)/kernels.Lanes, 1) * kernels.Lanes
-		for range s.rt.Pool().Workers() {
+		a.most = max(min(itemWork/per, fit), kernels.Lanes)
+		for range workers {
 			a.partial = append(a.partial, kernels.NewAccumulator(s.k, s.d, s.fraction))
 		}
 	}
@@ -93,17 +101,27 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 			p.Reset()
 		}
 		a.client = c
-		err := a.s.rt.Pool().Run(ctx, (c.points.N+a.step-1)/a.step, a.pass)
+		err := a.s.rt.Pool().Run(ctx, a.cut(c.points.N), a.pass)
 		c.acc.Reset()
 		for _, p := range a.partial {
 			c.acc.Merge(p)
 		}
+		a.center(c)
 		a.s.rt.End(span)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cut sets the step for n points and returns the number of items: of at most
+// a.most points, of equal size, as many for each worker.
+func (a *nearest) cut(n int) int {
+	workers := len(a.partial)
+	items := (n + a.most*workers - 1) / (a.most * workers) * workers
+	a.step = ((n+items-1)/items + kernels.Lanes - 1) / kernels.Lanes * kernels.Lanes
+	return (n + a.step - 1) / a.step
 }
 
 // one assigns all points of a client.
@@ -114,6 +132,7 @@ func (a *nearest) one(c *client) {
 	span := a.s.rt.Begin(engine.PhaseAssign, a.round, c.index)
 	c.acc.Reset()
 	a.points(c, 0, c.points.N, c.acc)
+	a.center(c)
 	a.s.rt.End(span)
 }
 
@@ -124,8 +143,31 @@ func (a *nearest) points(c *client, lo, hi int, acc *kernels.Accumulator) {
 		kernels.AssignAccumulate(p, a.s.centres, nil, acc)
 		return
 	}
+	if a.s.d < chainDims {
+		// Assign's own distance has the small relative error that the radius
+		// allows for, so one pass finds both.
+		kernels.AssignRadius(p, a.s.centres, a.s.r2[0], c.labels[lo:hi], nil)
+		kernels.Accumulate(p, c.labels[lo:hi], acc)
+		return
+	}
 	kernels.Assign(p, a.s.centres, c.labels[lo:hi], nil)
 	kernels.AccumulateRelative(p, a.s.centres, a.s.r2, c.labels[lo:hi], acc)
+}
+
+// chainDims is the number of dimensions from which kernels.Assign computes
+// distances by |c|^2 - 2x.c, which cancel, instead of the sum of (x-c)^2.
+const chainDims = 16
+
+// center turns the sums of records into sums relative to the centroids.
+func (a *nearest) center(c *client) {
+	if a.s.job.Algorithm != Relative || a.s.d >= chainDims {
+		return
+	}
+	for j, count := range c.acc.Counts {
+		for h, x := range a.s.centres.Row(j) {
+			c.acc.Sums[j*a.s.d+h] -= count * c.units(x)
+		}
+	}
 }
 
 // setRadius sets the squared radius of every cluster for round t. The kernel's

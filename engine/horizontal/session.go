@@ -132,6 +132,10 @@ func (s *Session) Rounds() int { return s.rounds }
 // Done reports whether the run has ended.
 func (s *Session) Done() bool { return s.stopped || s.round >= s.rounds }
 
+// Rewind makes the next Step round 0 again, from the current centroids. Noise
+// and masks repeat, so it serves measurements only.
+func (s *Session) Rewind() { s.round, s.stopped = 0, false }
+
 // Step runs one round: assign and sum at every client, encode, mask, aggregate,
 // perturb, unmask, post-process. In the steady state it allocates nothing. It
 // panics when the run is done.

@@ -20,7 +20,10 @@ const dataDir = "../../../shared/data"
 // load reads a set and splits it among m clients.
 func load(tb testing.TB, name string, m int, seed uint64) (*dataset.Normalised, []dataset.Part) {
 	tb.Helper()
-	path := filepath.Join(dataDir, name+".csv")
+	path := filepath.Join(dataDir, name)
+	if filepath.Ext(name) == "" {
+		path += ".csv"
+	}
 	if _, err := os.Stat(path); err != nil {
 		tb.Skipf("no data set %s: %v", name, err)
 	}

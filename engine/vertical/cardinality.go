@@ -13,9 +13,9 @@ func (g *Geometric) harmonic(sum float64, keys int) float64 {
 	return c * float64(keys) / sum
 }
 
-// HarmonicMean estimates the number of ids in cluster a, phantoms included.
-// Its standard error is about 1/sqrt(keys) of the size (.78/sqrt(keys) at
-// gamma = 1 is the limit for large sets).
+// HarmonicMean estimates the number of ids in cluster a, phantoms included. For
+// large sets its relative standard error is sqrt((2+gamma) ln(1+gamma)/gamma -
+// 1)/sqrt(keys): 1.04/sqrt(keys) at gamma = 1, 1/sqrt(keys) as gamma falls.
 func (g *Geometric) HarmonicMean(s *Sketches, a int) float64 {
 	sum := 0.0
 	for i := a; i < len(s.Heights); i += s.Clusters {

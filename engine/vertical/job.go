@@ -1,6 +1,7 @@
 package vertical
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -411,3 +412,6 @@ func (p *plan) sketchSpec(j *Job) privacy.Spec {
 	}
 	return s
 }
+
+// rowID is the id of a record that has no other: its row number.
+func rowID(row int, dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(row)) }

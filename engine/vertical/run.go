@@ -534,10 +534,7 @@ func (s *session) sketchSet(ctx context.Context, sk *sketcher, p *party, set, pa
 		}
 		minUint64(minima, phantoms)
 	} else {
-		st := p.stream(set, "phantoms")
-		for i, x := range minima {
-			minima[i] = min(x, phantomHash(st.Uint64(), s.plan.phantoms))
-		}
+		addOwnPhantoms(minima, p.stream(set, "phantoms"), s.plan.phantoms)
 	}
 	return heights(s.plan.law, minima, s.job.Sketches, p.clusters, s.plan.floor), nil
 }

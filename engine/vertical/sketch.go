@@ -47,9 +47,6 @@ func (s *sketcher) fill(h *hasher, lo int, dst []Digest) {
 	}
 }
 
-// rowID is the id of a record that has no other: its row number.
-func rowID(row int, dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(row)) }
-
 // keys derives the AES keys of a key set: each serves two sketches.
 func (s *sketcher) keys(set, sketches int) [][16]byte {
 	h := newHasher(s.secret)
@@ -133,10 +130,14 @@ func group(digests []Digest, labels []uint16, dst []Digest, offsets []int) {
 
 func maxHashes(n int) []uint64 {
 	h := make([]uint64, n)
-	for i := range h {
-		h[i] = math.MaxUint64
-	}
+	fillHashes(h, math.MaxUint64)
 	return h
+}
+
+func fillHashes(h []uint64, x uint64) {
+	for i := range h {
+		h[i] = x
+	}
 }
 
 func minUint64(dst, a []uint64) {
@@ -154,7 +155,6 @@ func minUint64(dst, a []uint64) {
 // increasing in V, the cells of a cluster share one inversion.
 func (s *sketcher) phantomMinima(ctx context.Context, keys [][16]byte, set, parties, clusters, l int, count float64) ([]uint64, error) {
 	rest := powInt(clusters, parties-1) // cells per cluster of party l
-	after := powInt(clusters, parties-1-l)
 	perTask := max(1, recordsPerTask/clusters)
 	size := 2 * len(keys) * clusters
 	scratch := make([]*hashScratch, s.run.Workers())
@@ -166,17 +166,7 @@ func (s *sketcher) phantomMinima(ctx context.Context, keys [][16]byte, set, part
 			scratch[worker] = w
 		}
 		lo := task * perTask
-		hi := min(lo+perTask, rest)
-		var data [16]byte
-		binary.LittleEndian.PutUint64(data[:], uint64(set))
-		for a := range clusters {
-			w.offsets[a+1] = w.offsets[a] + hi - lo
-			for i := lo; i < hi; i++ {
-				cell := (i/after*clusters+a)*after + i%after
-				binary.LittleEndian.PutUint64(data[8:], uint64(cell))
-				w.grouped[w.offsets[a]+i-lo] = w.hasher.digest(domainPhantom, data[:])
-			}
-		}
+		w.hasher.phantoms(set, clusters, powInt(clusters, parties-1-l), lo, min(lo+perTask, rest), w.grouped, w.offsets)
 		kernels.MinHash(keys, w.grouped[:w.offsets[clusters]], w.offsets, w.minima)
 		minUint64(w.best, w.minima)
 	})
@@ -193,6 +183,24 @@ func (s *sketcher) phantomMinima(ctx context.Context, keys [][16]byte, set, part
 		best[i] = phantomHash(v, count)
 	}
 	return best, nil
+}
+
+// phantoms computes the digests of the phantoms' cells, grouped by the cluster
+// that a party puts them into: of each cluster the cells number lo to hi, in
+// lexicographic order of the other parties' clusters. stride is the number of
+// cells per combination of the parties before and the party itself.
+func (h *hasher) phantoms(set, clusters, stride, lo, hi int, dst []Digest, offsets []int) {
+	var data [16]byte
+	binary.LittleEndian.PutUint64(data[:], uint64(set))
+	offsets[0] = 0
+	for a := range clusters {
+		offsets[a+1] = offsets[a] + hi - lo
+		for i := lo; i < hi; i++ {
+			cell := (i/stride*clusters+a)*stride + i%stride
+			binary.LittleEndian.PutUint64(data[8:], uint64(cell))
+			dst[offsets[a]+i-lo] = h.digest(domainPhantom, data[:])
+		}
+	}
 }
 
 // heights turns minimum hashes into sketches, no lower than floor.

@@ -1,0 +1,138 @@
+package flow_test
+
+import (
+	"context"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/flow/instance"
+)
+
+// read returns the rows of a data set without header, or skips the test.
+func read(tb testing.TB, name string) (rows []float64, n, d int) {
+	tb.Helper()
+	dir := os.Getenv("COHORT_DATA")
+	if dir == "" {
+		dir = "../../shared/data"
+	}
+	f, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		tb.Skipf("data set %s is missing: %v", name, err)
+	}
+	defer f.Close()
+	records, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, record := range records {
+		for _, cell := range record {
+			x, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			rows = append(rows, x)
+		}
+	}
+	return rows, len(records), len(records[0])
+}
+
+// sets are the measured data sets.
+func sets(tb testing.TB) []*instance.Set {
+	half := func(name, file string, k int) *instance.Set {
+		rows, n, d := read(tb, file)
+		return instance.Half(name, rows, n, d, k)
+	}
+	return []*instance.Set{
+		half("s1", "s1.csv", 15),
+		half("birch2", "birch2_25k.csv", 100),
+		half("adult", "adult.csv", 3),
+		instance.Blobs("blobs50k", 50000),
+		instance.Blobs("blobs5k", 5000),
+	}
+}
+
+func BenchmarkSolve(b *testing.B) {
+	ctx := context.Background()
+	for _, set := range sets(b) {
+		for _, start := range []struct {
+			name  string
+			steps int
+		}{{"bad", 0}, {"good", 3}} {
+			p := set.Problem(set.Centroids(start.steps))
+			var res flow.Result
+			b.Run("set="+set.Name+"/centroids="+start.name+"/prices=cold", func(b *testing.B) {
+				s := &flow.Solver{Cold: true}
+				for b.Loop() {
+					if err := s.Solve(ctx, nil, p, &res); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(res.Stats.Paths), "paths/op")
+				b.ReportMetric(float64(res.Stats.Passes), "passes/op")
+				b.ReportMetric(float64(res.Stats.Free), "free/op")
+			})
+			// Warm: the prices of the Lloyd step before, whose means are the centroids.
+			before := set.Problem(set.Centroids(start.steps))
+			next := set.Problem(means(set, before))
+			b.Run("set="+set.Name+"/centroids="+start.name+"/prices=warm", func(b *testing.B) {
+				s := flow.NewSolver()
+				for b.Loop() {
+					b.StopTimer()
+					if err := s.Solve(ctx, nil, before, &res); err != nil {
+						b.Fatal(err)
+					}
+					b.StartTimer()
+					if err := s.Solve(ctx, nil, next, &res); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(res.Stats.Paths), "paths/op")
+				b.ReportMetric(float64(res.Stats.Passes), "passes/op")
+				b.ReportMetric(float64(res.Stats.Free), "free/op")
+			})
+		}
+	}
+}
+
+// means returns the centroids after the assignment p.
+func means(set *instance.Set, p *flow.Problem) []float64 {
+	var res flow.Result
+	if err := flow.NewSolver().Solve(context.Background(), nil, p, &res); err != nil {
+		panic(err)
+	}
+	c, counts := make([]float64, set.K*set.D), make([]float64, set.K)
+	for i, label := range res.Labels {
+		counts[label]++
+		for j := range set.D {
+			c[int(label)*set.D+j] += set.Rows[i*set.D+j]
+		}
+	}
+	for a, count := range counts {
+		for j := range set.D {
+			if count > 0 {
+				c[a*set.D+j] /= count
+			}
+		}
+	}
+	return c
+}
+
+func TestInstances(t *testing.T) {
+	for _, set := range sets(t) {
+		for _, steps := range []int{0, 3} {
+			p := set.Problem(set.Centroids(steps))
+			var res flow.Result
+			if err := flow.NewSolver().Solve(context.Background(), nil, p, &res); err != nil {
+				t.Fatal(err)
+			}
+			if err := flow.Verify(p, &res); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s steps=%d n=%d d=%d k=%d distance %.0f (2^16 scale) %+v", set.Name, steps, set.N, set.D, set.K, flow.Distance(p, &res).Float()/65536, res.Stats)
+		}
+	}
+}
