@@ -37,6 +37,7 @@ func horizontalFlags(fs *pflag.FlagSet, _ *options) {
 	fs.Float64("radius", 0, "largest distance of a record from its centroid in the normalised box, 0 for none (constrained methods)")
 	fs.String("flow", "fast", "solver of the size-constrained assignment: fast or reference")
 	fs.String("radius-schedule", "geometric", "relative: geometric, sqrt or later-code")
+	fs.String("beyond", "", "relative: clip the offset of a record beyond the radius, or exclude it (default clip; exclude under later-code)")
 	fs.String("release", "sumcount", "what lloyd and clloyd aggregate: sumcount or centroid")
 	fs.String("post-sum", "none", "post-processing of noisy sums: fold, truncate or none")
 	fs.String("post-count", "none", "post-processing of noisy counts: fold, truncate or none")
@@ -53,6 +54,7 @@ func checkHorizontal(o *options) error {
 	for flag, allowed := range map[string][]string{
 		"flow":            {"fast", "reference"},
 		"radius-schedule": {"geometric", "sqrt", "later-code"},
+		"beyond":          {"", "clip", "exclude"},
 		"release":         {"sumcount", "centroid"},
 		"post-sum":        {"fold", "truncate", "none"},
 		"post-count":      {"fold", "truncate", "none"},
@@ -137,7 +139,8 @@ func horizontalJob(o *options, in *input) (engine.Job, error) {
 		Init: horizontal.Init(o.init), Post: horizontal.Post(o.post), PostSum: horizontal.Post(o.text("post-sum")),
 		PostCount: horizontal.Post(o.text("post-count")), Release: horizontal.Release(o.text("release")),
 		EtaMinAlpha: o.number("eta-min-alpha"), EtaMaxAlpha: o.number("eta-max-alpha"), Exclusivity: e, NonExclusive: nonExclusive,
-		Radius: o.number("radius"), Schedule: horizontal.Schedule(o.text("radius-schedule")), Flow: horizontal.Solver(o.text("flow")),
+		Radius: o.number("radius"), Schedule: horizontal.Schedule(o.text("radius-schedule")), Beyond: horizontal.Beyond(o.text("beyond")),
+		Flow:       horizontal.Solver(o.text("flow")),
 		Aggregator: horizontal.Aggregator(o.text("aggregator")), Noise: horizontal.Noise(o.text("noise")), Honest: o.number("honest"),
 		RingBits: ring, Drops: drops, Seed: o.seedPointer(), NoQuality: o.quality == "off", Labels: in.table.Labels, Clamped: in.norm.Clamped,
 	}

@@ -2,6 +2,7 @@ package horizontal
 
 import (
 	"context"
+	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
@@ -45,6 +46,12 @@ type nearest struct {
 	whole   bool                   // a worker takes whole clients
 	small   bool                   // all clients together are small: no workers
 
+	// Of Relative: the squared radius of the round, a little shortened, and its
+	// exact square in grid units.
+	near  float32
+	reach int64
+	far   []farPoints // by worker
+
 	client     *client
 	round      int
 	pass, each func(worker, index int)
@@ -70,23 +77,28 @@ func newNearest(s *Session) *nearest {
 			a.partial = append(a.partial, kernels.NewAccumulator(s.k, s.d, s.fraction))
 		}
 	}
+	if s.job.Algorithm == Relative {
+		for range workers {
+			a.far = append(a.far, newFarPoints(s.d))
+		}
+	}
 	a.pass = func(worker, index int) {
 		lo := index * a.step
-		a.points(a.client, lo, min(lo+a.step, a.client.points.N), a.partial[worker])
+		a.points(worker, a.client, lo, min(lo+a.step, a.client.points.N), a.partial[worker])
 	}
-	a.each = func(_, index int) { a.one(a.s.clients[index]) }
+	a.each = func(worker, index int) { a.one(worker, a.s.clients[index]) }
 	return a
 }
 
 func (a *nearest) assign(ctx context.Context, t int) error {
 	a.round = t
 	if a.s.job.Algorithm == Relative {
-		a.s.setRadius(t)
+		a.setRadius(t)
 	}
 	switch {
 	case a.small:
 		for _, c := range a.s.clients {
-			a.one(c)
+			a.one(0, c)
 		}
 		return nil
 	case a.whole:
@@ -125,42 +137,65 @@ func (a *nearest) cut(n int) int {
 }
 
 // one assigns all points of a client.
-func (a *nearest) one(c *client) {
+func (a *nearest) one(worker int, c *client) {
 	if c.gone {
 		return
 	}
 	span := a.s.rt.Begin(engine.PhaseAssign, a.round, c.index)
 	c.acc.Reset()
-	a.points(c, 0, c.points.N, c.acc)
+	a.points(worker, c, 0, c.points.N, c.acc)
 	a.center(c)
 	a.s.rt.End(span)
 }
 
-// points assigns and sums the points [lo, hi) of a client.
-func (a *nearest) points(c *client, lo, hi int, acc *kernels.Accumulator) {
+// points assigns and sums the points [lo, hi) of a client. For Relative the sums
+// are those of the records; center makes them relative.
+func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumulator) {
 	p := c.points.Slice(lo, hi)
-	if a.s.job.Algorithm != Relative {
+	switch {
+	case a.s.job.Algorithm != Relative:
 		kernels.AssignAccumulate(p, a.s.centres, nil, acc)
-		return
-	}
-	if a.s.d < chainDims {
+	case a.s.d < chainDims:
 		// Assign's own distance has the small relative error that the radius
 		// allows for, so one pass finds both.
-		kernels.AssignRadius(p, a.s.centres, a.s.r2[0], c.labels[lo:hi], nil)
-		kernels.Accumulate(p, c.labels[lo:hi], acc)
-		return
+		labels := c.labels[lo:hi]
+		kernels.AssignRadius(p, a.s.centres, a.near, labels, nil)
+		before := total(acc.Counts)
+		kernels.Accumulate(p, labels, acc)
+		if far := len(labels) - (total(acc.Counts) - before); far > 0 && a.s.job.Beyond == Clip {
+			a.far[worker].find(p, labels, uint16(a.s.k), a, acc)
+		}
+	default:
+		labels, dist := c.labels[lo:hi], c.dist[lo:hi]
+		kernels.Assign(p, a.s.centres, labels, nil)
+		kernels.Distances(p, a.s.centres, labels, dist)
+		for i, x := range dist {
+			if x > a.near {
+				if a.s.job.Beyond == Clip {
+					a.far[worker].clip(p, i, int(labels[i]), a, acc)
+				}
+				labels[i] = uint16(a.s.k)
+			}
+		}
+		kernels.Accumulate(p, labels, acc)
 	}
-	kernels.Assign(p, a.s.centres, c.labels[lo:hi], nil)
-	kernels.AccumulateRelative(p, a.s.centres, a.s.r2, c.labels[lo:hi], acc)
 }
 
 // chainDims is the number of dimensions from which kernels.Assign computes
 // distances by |c|^2 - 2x.c, which cancel, instead of the sum of (x-c)^2.
 const chainDims = 16
 
+func total(counts []int64) int {
+	n := int64(0)
+	for _, x := range counts {
+		n += x
+	}
+	return int(n)
+}
+
 // center turns the sums of records into sums relative to the centroids.
 func (a *nearest) center(c *client) {
-	if a.s.job.Algorithm != Relative || a.s.d >= chainDims {
+	if a.s.job.Algorithm != Relative {
 		return
 	}
 	for j, count := range c.acc.Counts {
@@ -170,13 +205,86 @@ func (a *nearest) center(c *client) {
 	}
 }
 
-// setRadius sets the squared radius of every cluster for round t. The kernel's
-// distance has a relative error below (d+1) 2^-24; the radius is shortened by
-// more than that, so that no record beyond R_t contributes.
-func (s *Session) setRadius(t int) {
-	r := s.radius[t]
-	r2 := float32(r * r * (1 - float64(s.d+2)*0x1p-23))
-	for a := range s.r2 {
-		s.r2[a] = r2
+// setRadius prepares round t. A point is near if the kernel's distance, whose
+// relative error is below (d+1) 2^-24, is at most a.near, a radius shortened by
+// more than that; so no record beyond R_t passes for near. The others are
+// measured in integers.
+func (a *nearest) setRadius(t int) {
+	r := a.s.radius[t]
+	a.near = float32(r * r * (1 - float64(a.s.d+2)*0x1p-23))
+	a.reach = int64(math.Floor(float64(r*a.s.scale) * float64(r*a.s.scale)))
+}
+
+// farPoints is one worker's memory for the records beyond the radius.
+type farPoints struct {
+	points *kernels.Panels
+	labels []uint16
+	count  int
+	offset []int64
+}
+
+// farBatch is the number of far records that are assigned at a time.
+const farBatch = 64
+
+func newFarPoints(d int) farPoints {
+	return farPoints{points: kernels.NewPanels(farBatch, d), labels: make([]uint16, farBatch), offset: make([]int64, d)}
+}
+
+// find clips the points whose label is none. Assigning them again gives the
+// cluster that the cut took away.
+func (f *farPoints) find(p kernels.Panels, labels []uint16, none uint16, a *nearest, acc *kernels.Accumulator) {
+	d := p.D
+	f.count = 0
+	for i, l := range labels {
+		if l != none {
+			continue
+		}
+		from := p.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:]
+		to := f.points.Data[f.count/kernels.Lanes*kernels.Lanes*d+f.count%kernels.Lanes:]
+		for h := range d {
+			to[h*kernels.Lanes] = from[h*kernels.Lanes]
+		}
+		if f.count++; f.count == farBatch {
+			f.flush(a, acc)
+		}
 	}
+	f.flush(a, acc)
+}
+
+func (f *farPoints) flush(a *nearest, acc *kernels.Accumulator) {
+	view := kernels.Panels{N: f.count, D: f.points.D, Data: f.points.Data}
+	kernels.Assign(view, a.s.centres, f.labels[:f.count], nil)
+	for i, l := range f.labels[:f.count] {
+		f.clip(view, i, int(l), a, acc)
+	}
+	f.count = 0
+}
+
+// clip adds point i of p to cluster j with its offset from the centroid cut to
+// the length R_t: each coordinate is shortened by the same factor and truncated
+// toward zero, so that the length in grid units never exceeds R_t 2^f. The
+// centroid is added too, as center will subtract it.
+func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest, acc *kernels.Accumulator) {
+	d := p.D
+	base := i/kernels.Lanes*kernels.Lanes*d + i%kernels.Lanes
+	centre := a.s.centres.Row(j)
+	length := int64(0)
+	for h, x := range centre {
+		t := int64(float64(p.Data[base+h*kernels.Lanes])*a.s.scale) - int64(float64(x)*a.s.scale)
+		f.offset[h] = t
+		length += t * t
+	}
+	sums := acc.Sums[j*d : (j+1)*d]
+	for factor := math.Sqrt(float64(a.reach) / float64(length)); length > a.reach; factor = 1 - 0x1p-20 {
+		length = 0
+		for h, t := range f.offset {
+			t = int64(float64(t) * factor)
+			f.offset[h] = t
+			length += t * t
+		}
+	}
+	for h, x := range centre {
+		sums[h] += f.offset[h] + int64(float64(x)*a.s.scale)
+	}
+	acc.Counts[j]++
 }

@@ -125,7 +125,7 @@ func (ch *channel) throughServer(t int) error {
 			return err
 		}
 	}
-	ch.wire = ch.total.AppendWire(ch.wire[:0])
+	ch.wire = ch.total.AppendSum(ch.wire[:0])
 	s.job.Transcript.message(engine.Server, t, MaskedGlobal, engine.Server, ch.wire)
 	for _, c := range s.clients {
 		if !c.gone {
@@ -177,7 +177,23 @@ func (ch *channel) plain(t int) {
 			ch.wire = binary.LittleEndian.AppendUint64(ch.wire, uint64(v))
 		}
 		s.comm.BytesSent[c.index] += int64(len(ch.wire))
-		s.comm.BytesReceived[c.index] += int64(8 * s.k * s.d)
+	}
+}
+
+// broadcast sends the centroids that a naive server computed to the clients.
+func (ch *channel) broadcast(t int) {
+	s := ch.s
+	ch.wire = ch.wire[:0]
+	for i, x := range s.centroids {
+		s.words[i] = int64(x * s.scale)
+		ch.wire = binary.LittleEndian.AppendUint64(ch.wire, uint64(s.words[i]))
+	}
+	s.job.Transcript.values(engine.Server, t, GlobalCentroids, engine.Server, s.words[:s.k*s.d])
+	for _, c := range s.clients {
+		if !c.gone {
+			s.comm.BytesReceived[c.index] += int64(len(ch.wire))
+			s.job.Transcript.values(c.index, t, GlobalCentroids, engine.Server, s.words[:s.k*s.d])
+		}
 	}
 }
 

@@ -174,6 +174,9 @@ type Job struct {
 	Radius float64
 	// Schedule is the radius rule of Relative; Geometric by default.
 	Schedule Schedule
+	// Beyond treats the records of Relative beyond the radius; Clip by default,
+	// Exclude under LaterCode.
+	Beyond Beyond
 	// Flow defaults to Fast.
 	Flow Solver
 
@@ -226,6 +229,10 @@ func (j *Job) withDefaults() *Job {
 	set(&c.EtaMaxAlpha, DefaultAlpha)
 	c.Exclusivity = max(c.Exclusivity, 1)
 	set(&c.Schedule, Geometric)
+	if c.Schedule == LaterCode {
+		set(&c.Beyond, Exclude)
+	}
+	set(&c.Beyond, Clip)
 	set(&c.Flow, Fast)
 	set(&c.Aggregator, ByServer)
 	if c.Aggregator == ByRing {
@@ -341,6 +348,7 @@ func (j *Job) checkChoices() error {
 		choice("post-count", j.PostCount, true, Fold, Truncate, Keep),
 		choice("release", j.Release, true, SumCount, Centroid),
 		choice("radius-schedule", j.Schedule, true, Geometric, Sqrt, LaterCode),
+		choice("beyond", j.Beyond, true, Clip, Exclude),
 		choice("flow", j.Flow, true, Fast, Reference),
 		choice("aggregator", j.Aggregator, true, ByServer, ByRing, Naive),
 		choice("noise", j.Noise, true, ByTheServer, Local, Split),

@@ -17,6 +17,18 @@ const (
 	LaterCode Schedule = "later-code"
 )
 
+// Beyond says what becomes of a record of method relative that is further than
+// R_t from its centroid.
+type Beyond string
+
+// The treatments. The sensitivity is R_t under both (THEOREMS.md T2).
+const (
+	// Clip cuts its offset to the length R_t: a far record still pulls.
+	Clip Beyond = "clip"
+	// Exclude leaves it out, of the count too, as FastLloyd's later code does.
+	Exclude Beyond = "exclude"
+)
+
 // laterAlpha is the factor alpha of FastLloyd's later code.
 const laterAlpha = 0.8
 

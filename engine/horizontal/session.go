@@ -31,7 +31,6 @@ type Session struct {
 	grid      []float32 // what enters the distances
 	centres   *kernels.Centroids
 	limit     float64 // of a coordinate that enters a distance
-	r2        []float32
 
 	assigner assigner
 	channel  *channel
@@ -52,6 +51,7 @@ type client struct {
 	points kernels.Panels
 	acc    *kernels.Accumulator
 	labels []uint16
+	dist   []float32 // where the assignment gives no distance of its own
 	words  []int64
 	noise  []int64
 	stream privacy.Stream
@@ -69,7 +69,6 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 	kd := p.k * p.d
 	s.centroids, s.previous, s.grid = make([]float64, kd), make([]float64, kd), make([]float32, kd)
 	s.centres = kernels.NewCentroids(p.k, p.d)
-	s.r2 = make([]float32, p.k)
 	s.words, s.noise = make([]int64, p.length), make([]int64, p.length)
 	s.sums, s.counts = make([]float64, kd), make([]float64, p.k)
 	// Beyond 2^(24-f) a float32 leaves the grid; constrained assignment works
@@ -83,6 +82,9 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 			words: make([]int64, p.length), noise: make([]int64, p.length)}
 		if j.Algorithm.Constrained() || j.Algorithm == Relative {
 			c.labels = make([]uint16, part.Points.N)
+		}
+		if j.Algorithm == Relative && p.d >= chainDims {
+			c.dist = make([]float32, part.Points.N)
 		}
 		s.clients = append(s.clients, c)
 	}
@@ -118,6 +120,9 @@ func (s *Session) start() error {
 func (s *Session) setGrid() {
 	for i, x := range s.centroids {
 		x = math.Trunc(min(max(x, -s.limit), s.limit)*s.scale) / s.scale
+		if x == 0 {
+			x = 0 // not -0
+		}
 		if !s.job.Algorithm.Constrained() {
 			s.centroids[i] = x
 		}
@@ -172,9 +177,22 @@ func (s *Session) lose(t int) error {
 		}
 		c.gone = true
 		s.present--
+		if s.job.Algorithm.Private() && s.job.Noise == Split {
+			if err := s.spread(); err != nil {
+				return err
+			}
+		}
 		s.notes = append(s.notes, fmt.Sprintf("Client %d failed in round %d of %d; the survivors unmasked with the masks of those present and the run went on.", d.Client, t+1, s.rounds))
 	}
 	return nil
+}
+
+// spread divides the noise anew among the clients that are left. The shares of
+// the round in which a client fails are drawn after the failure is known: a sum
+// that lacks shares is never unmasked.
+func (s *Session) spread() error {
+	s.honest = honestShares(s.present, s.job.Honest)
+	return s.makeLaws()
 }
 
 // encode writes each client's message in ring words, and its own noise where
@@ -248,6 +266,9 @@ func (s *Session) update(t int) {
 		s.divide(t)
 	}
 	s.setGrid()
+	if s.job.Aggregator == Naive {
+		s.channel.broadcast(t)
+	}
 	s.rt.End(span)
 	if !s.job.Algorithm.Private() && s.shift() <= s.job.Tolerance {
 		s.stopped = true

@@ -1,0 +1,333 @@
+package horizontal
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// A client that fails in the first round leaves the run of the others.
+func TestDropOutLeavesTheSurvivors(t *testing.T) {
+	seed := uint64(2)
+	parts := blobs(t, 900, 2, 4, 3, 7)
+	for _, agg := range []Aggregator{ByServer, ByRing} {
+		with := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: parts, Seed: &seed, Aggregator: agg, Drops: []Drop{{1, 0}}, NoQuality: true})
+		without := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true})
+		if diff := cmp.Diff(without.Centroids, with.Centroids); diff != "" {
+			t.Errorf("%s: the survivors' centroids differ:\n%s", agg, diff)
+		}
+		if with.Comm.BytesSent[1] != 0 {
+			t.Errorf("%s: the client that failed sent %d bytes", agg, with.Comm.BytesSent[1])
+		}
+		if !strings.Contains(ledgerText(t, with), "client 1 failed in round 1") || len(with.Notes) == 0 {
+			t.Errorf("%s: the ledger does not say who failed:\n%s", agg, ledgerText(t, with))
+		}
+	}
+}
+
+// After a drop-out the mean of means is that of the clients that are left, up to
+// a grid unit for each division.
+func TestDropOutRescalesMeans(t *testing.T) {
+	seed := uint64(2)
+	parts := blobs(t, 900, 2, 4, 3, 7)
+	with := run(t, 1, Job{Algorithm: Lloyd, Release: Centroid, K: 4, Clients: parts, Seed: &seed, Iterations: 1, Drops: []Drop{{1, 0}}})
+	without := run(t, 1, Job{Algorithm: Lloyd, Release: Centroid, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, Iterations: 1})
+	for j := range with.Centroids {
+		for h := range with.Centroids[j] {
+			if d := math.Abs(with.Centroids[j][h] - without.Centroids[j][h]); d > 4.0/65536 {
+				t.Errorf("centroid %d differs by %g", j, d)
+			}
+		}
+	}
+}
+
+// The noise of every release has the variance that its place and calibration ask
+// for. 2000 rounds of 4 sums in 2 dimensions give 16000 draws; the relative
+// deviation of the variance of Laplace noise is sqrt(5/16000) = 1.8%, so 12%
+// lies beyond 6 deviations (probability below 1e-6 by Chebyshev-Cantelli for the
+// heavy tail and far less in truth).
+func TestNoiseHasTheVarianceItShould(t *testing.T) {
+	seed := uint64(5)
+	parts := blobs(t, 400, 2, 4, 4, 3)
+	for _, c := range []struct {
+		noise     Noise
+		mechanism Mechanism
+		cal       privacy.Calibration
+		agg       Aggregator
+		honest    float64
+		times     float64 // variance over that of one whole draw
+	}{
+		{ByTheServer, Laplace, privacy.Proven, ByServer, 0, 1},
+		{ByTheServer, Gaussian, privacy.Proven, ByServer, 0, 1},
+		{ByTheServer, Laplace, privacy.Claimed, ByServer, 0, 1},
+		{ByTheServer, Laplace, privacy.Published, ByServer, 0, 1},
+		{Local, Laplace, privacy.Proven, ByServer, 0, 4},
+		{Local, Laplace, privacy.Proven, ByRing, 0, 4},
+		{Local, Gaussian, privacy.Claimed, ByRing, 0, 4},
+		{Split, Laplace, privacy.Claimed, ByRing, 0.5, 2},
+		{Split, Gaussian, privacy.Proven, ByServer, 0.75, 4.0 / 3},
+		{Split, Gaussian, privacy.Proven, ByServer, 1, 4.0 / 3},
+	} {
+		job := Job{Algorithm: SuLloyd, K: 4, Clients: parts, Seed: &seed, Noise: c.noise, Mechanism: c.mechanism, Calibration: c.cal,
+			Aggregator: c.agg, Honest: c.honest, Iterations: 2000, Budget: privacy.Budget{Epsilon: 100, Delta: -1}}
+		s, tr := transcribe(t, job)
+		v := truthOf(s, tr)
+		sum, n := 0.0, 0.0
+		for _, e := range tr.Sights {
+			if e.What == GlobalSums && e.Viewer == 0 {
+				for i, x := range e.Values {
+					z := float64(x - v.sums[e.Round][i])
+					sum += z * z
+					n++
+				}
+			}
+		}
+		scale := s.parts[0].scales[0].scale / s.parts[0].unit
+		want := c.times * scale * scale
+		if c.mechanism == Laplace {
+			want *= 2
+		}
+		if got := sum / n; math.Abs(got/want-1) > 0.12 {
+			t.Errorf("%s noise, %s, %s, %s: variance %.4g, want %.4g", c.noise, c.mechanism, c.cal, c.agg, got, want)
+		}
+	}
+}
+
+// The published noise of fastlloyd is 1/d of the claimed one, and the proven one
+// 2k of it for large clusters.
+func TestCalibrationsOfFastLloyd(t *testing.T) {
+	parts := blobs(t, 6000, 3, 5, 2, 1)
+	scale := func(c privacy.Calibration) float64 {
+		p, err := (&Job{Algorithm: FastLloyd, K: 5, Clients: parts, Calibration: c, Iterations: 3, Budget: privacy.Budget{Epsilon: 1}}).check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.parts[0].scales[0].scale
+	}
+	claimed, published, proven := scale(privacy.Claimed), scale(privacy.Published), scale(privacy.Proven)
+	// B T d / (eta_min eps), eta_min = 2 ceil(6000/(1.25*5*2)) = 960.
+	if want := 3 * 3 / 960.0; math.Abs(claimed/want-1) > 1e-6 {
+		t.Errorf("claimed scale %g, want %g", claimed, want)
+	}
+	if math.Abs(published*3/claimed-1) > 1e-6 {
+		t.Errorf("published scale %g, claimed %g, want a ratio of d = 3", published, claimed)
+	}
+	if r := proven / claimed; r < 10 || r > 10.2 {
+		t.Errorf("proven scale is %g times the claimed one, want 2k = 10 and a little for the grid", r)
+	}
+}
+
+// The ledger charges what was asked and no more, whoever adds the noise.
+func TestLedgerChargesTheBudget(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 2000, 2, 4, 4, 2)
+	for _, m := range Methods() {
+		if !m.Private() {
+			continue
+		}
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+			for _, mech := range []Mechanism{Laplace, Gaussian} {
+				for _, rel := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+					for _, noise := range []Noise{ByTheServer, Local, Split} {
+						job := Job{Algorithm: m, K: 4, Clients: parts, Seed: &seed, Calibration: c, Mechanism: mech, Neighbours: rel, Noise: noise,
+							Schedule: LaterCode, Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}
+						if job.Validate() != nil {
+							continue // the table of refusals tests these
+						}
+						res := run(t, 1, job)
+						for _, viewer := range []string{"clients", "outsider"} {
+							e := res.Ledger.TotalFor(viewer)
+							if e.Epsilon == nil || *e.Epsilon > 0.7*(1+1e-9) || *e.Epsilon < 0.7*0.99 {
+								t.Errorf("%s %s %s %s %s: %s see epsilon %v, want 0.7", m, c, mech, rel, noise, viewer, e.Epsilon)
+							}
+						}
+						if e := res.Ledger.TotalFor("server"); *e.Epsilon != 0 {
+							t.Errorf("%s: the server sees epsilon %g", m, *e.Epsilon)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// The claimed calibration of a constrained method shows its true epsilon
+// (THEOREMS.md T1): 2d((k-1) + lo/(lo+1)) per coordinate of the claim.
+func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
+	seed := uint64(1)
+	res := run(t, 1, Job{Algorithm: FastLloyd, K: 4, Clients: blobs(t, 2000, 2, 4, 2, 2), Seed: &seed, Calibration: privacy.Claimed,
+		Budget: privacy.Budget{Epsilon: 1}})
+	e := res.Ledger.TotalFor("clients")
+	if e.TrueEpsilon == nil || *e.TrueEpsilon < 7.9 || *e.TrueEpsilon > 8 {
+		t.Errorf("true epsilon %v, want just below 2k = 8", e.TrueEpsilon)
+	}
+	if text := ledgerText(t, res); !strings.Contains(text, "true") {
+		t.Errorf("the ledger does not show it:\n%s", text)
+	}
+}
+
+func ledgerText(t *testing.T, res *engine.Result) string {
+	t.Helper()
+	var b strings.Builder
+	if err := res.Ledger.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Each client sends and receives one vector of 8-byte words per round, with no
+// header: the bytes of FastLloyd Table 3.
+func TestCommunicationOfTable3(t *testing.T) {
+	seed := uint64(1)
+	for _, c := range []struct {
+		k, d  int
+		bytes int64 // of both clients, both ways, per iteration
+	}{{2, 2, 128}, {2, 5, 320}, {5, 2, 320}, {5, 5, 800}, {3, 2, 192}, {15, 2, 960}} {
+		res := run(t, 1, Job{Algorithm: FastLloyd, K: c.k, Clients: blobs(t, 400, c.d, c.k, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}})
+		sum := int64(0)
+		for i := range 2 {
+			sum += res.Comm.BytesSent[i] + res.Comm.BytesReceived[i]
+		}
+		if got := sum / int64(res.Iterations); got != c.bytes {
+			t.Errorf("k=%d d=%d: %d bytes per iteration, want %d", c.k, c.d, got, c.bytes)
+		}
+		if res.Comm.Rounds != res.Iterations {
+			t.Errorf("%d rounds for %d iterations", res.Comm.Rounds, res.Iterations)
+		}
+	}
+}
+
+// A small ring gives the same result in half the bytes.
+func TestRing32(t *testing.T) {
+	seed := uint64(1)
+	job := Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 600, 2, 3, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}}
+	wide := run(t, 1, job)
+	job.RingBits = 32
+	narrow := run(t, 1, job)
+	if diff := cmp.Diff(wide.Centroids, narrow.Centroids); diff != "" {
+		t.Errorf("results differ:\n%s", diff)
+	}
+	if 2*narrow.Comm.BytesSent[0] != wide.Comm.BytesSent[0] {
+		t.Errorf("%d bytes sent in the small ring, %d in the large one", narrow.Comm.BytesSent[0], wide.Comm.BytesSent[0])
+	}
+}
+
+// Without noise a run ends when nothing moves any more.
+func TestStopsWhenNothingMoves(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 600, 2, 3, 2, 3)
+	res := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Iterations: 500})
+	if res.Iterations >= 500 {
+		t.Fatalf("%d iterations", res.Iterations)
+	}
+	coarse := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Iterations: 500, Tolerance: 10})
+	if coarse.Iterations != 1 {
+		t.Errorf("tolerance 10 runs %d iterations", coarse.Iterations)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
+	ok := privacy.Budget{Epsilon: 1, Delta: 1e-6}
+	for _, c := range []struct {
+		name string
+		job  Job
+		want []string
+	}{
+		{"unknown method", Job{Algorithm: "loyd", K: 3, Clients: parts}, []string{"method", "loyd", "fastlloyd"}},
+		{"no clients", Job{Algorithm: Lloyd, K: 3}, []string{"clients"}},
+		{"k is 0", Job{Algorithm: Lloyd, K: 0, Clients: parts}, []string{"k", "0"}},
+		{"k above n", Job{Algorithm: Lloyd, K: 61, Clients: parts}, []string{"61", "60 records"}},
+		{"epsilon is 0", Job{Algorithm: SuLloyd, K: 3, Clients: parts}, []string{"epsilon"}},
+		{"epsilon is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.NaN()}}, []string{"epsilon"}},
+		{"epsilon is infinite", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.Inf(1)}}, []string{"epsilon"}},
+		{"delta is 1", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: 1}}, []string{"delta"}},
+		{"delta is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}, []string{"delta"}},
+		{"pure Gaussian", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1}}, []string{"delta", "laplace"}},
+		{"kmeans++ under privacy", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
+		{"published without code", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published}, []string{"published", "later-code"}},
+		{"claimed Gaussian of a constrained method", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}, []string{"mechanism"}},
+		{"claimed replace-one", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proven"}},
+		{"replace-one and exclusivity", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Exclusivity: 2, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proof"}},
+		{"too few records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100}, []string{"client 1", "10 records", "need 24"}},
+		{"too many records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMinAlpha: 100}, []string{"client 0", "50 records", "hold 36"}},
+		{"too few under claimed", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Claimed}, []string{"client 1"}},
+		{"too few under published", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Published}, []string{"client 1"}},
+		{"minimum above maximum", Job{Algorithm: CLloyd, K: 60, Clients: blobs(t, 61, 1, 3, 1, 1), EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 0"}},
+		{"alpha below 1", Job{Algorithm: CLloyd, K: 3, Clients: parts, EtaMinAlpha: 0.5}, []string{"eta-min-alpha", "0.5"}},
+		{"exclusivity above k", Job{Algorithm: CLloyd, K: 3, Clients: parts, Exclusivity: 4}, []string{"exclusivity", "k = 3"}},
+		{"exclusivity without constraints", Job{Algorithm: Lloyd, K: 3, Clients: parts, Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
+		{"radius without constraints", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Radius: 1}, []string{"radius"}},
+		{"radius is negative", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: -1}, []string{"radius"}},
+		{"nonexclusive with a radius", Job{Algorithm: CLloyd, K: 3, Clients: parts, NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
+		{"naive with noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: Naive}, []string{"naive"}},
+		{"ring with a server's noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: ByRing, Noise: ByTheServer}, []string{"ring", "local"}},
+		{"exact Laplace shares", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split}, []string{"split", "gaussian"}},
+		{"a ring that is too small", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1e-3}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
+		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 7"}},
+		{"nobody left", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
+		{"centroids of relative", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := c.job.Validate()
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if !fault.IsRequest(err) {
+				t.Errorf("%v is not a wrong request", err)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q lacks %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// Under the proven calibration the mechanism is total: sizes that no assignment
+// has are met by fillers and unassigned records.
+func TestProvenIsTotal(t *testing.T) {
+	seed := uint64(1)
+	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
+	for _, job := range []Job{
+		{Algorithm: FastLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: CSuLloyd, Radius: 0.01},
+		{Algorithm: FastLloyd, Exclusivity: 2},
+	} {
+		job.K, job.Clients, job.Seed, job.Budget = 3, uneven, &seed, privacy.Budget{Epsilon: 1}
+		s, tr := transcribe(t, job)
+		for _, e := range tr.Sights {
+			if e.What != LocalCounts {
+				continue
+			}
+			for j, n := range e.Values {
+				if n < int64(s.lo) {
+					t.Errorf("%s: cluster %d of client %d has %d members with fillers, want at least %d", job.Algorithm, j, e.Of, n, s.lo)
+				}
+			}
+		}
+	}
+}
+
+func TestCancelStopsARun(t *testing.T) {
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := eng.Run(ctx, Job{Algorithm: Lloyd, K: 3, Clients: blobs(t, 60, 2, 3, 2, 1)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
