@@ -1,0 +1,62 @@
+package horizontal
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// Steady-state rounds allocate nothing, whatever the method, the aggregator and
+// the number of workers.
+func TestRoundsAllocateNothing(t *testing.T) {
+	seed := uint64(1)
+	small, large := blobs(t, 600, 2, 4, 2, 1), blobs(t, 120000, 4, 8, 3, 1)
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"lloyd", Job{Algorithm: Lloyd}},
+		{"sulloyd", Job{Algorithm: SuLloyd}},
+		{"sulloyd claimed", Job{Algorithm: SuLloyd, Calibration: privacy.Claimed}},
+		{"sulloyd Gaussian", Job{Algorithm: SuLloyd, Mechanism: Gaussian}},
+		{"relative", Job{Algorithm: Relative, Schedule: Sqrt}},
+		{"relative, excluding", Job{Algorithm: Relative, Schedule: LaterCode}},
+		{"ring", Job{Algorithm: SuLloyd, Aggregator: ByRing}},
+		{"split", Job{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split}},
+		{"nonexclusive", Job{Algorithm: FastLloyd, NonExclusive: true}},
+		{"means of lloyd", Job{Algorithm: Lloyd, Release: Centroid}},
+	} {
+		for _, parts := range [][]dataset.Part{small, large} {
+			for _, workers := range []int{1, 2} {
+				job := c.job
+				job.K, job.Clients, job.Seed, job.Iterations = 8, parts, &seed, 400
+				job.Budget = privacy.Budget{Epsilon: 1000, Delta: 1e-6}
+				pool := engine.NewPool(workers)
+				s, err := NewSession(&job, engine.NewRuntime(pool))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx := context.Background()
+				step := func() {
+					if s.Done() {
+						s.Rewind()
+					}
+					if err := s.Step(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 8 {
+					step()
+				}
+				runs := 20
+				if n := testing.AllocsPerRun(runs, step); n > 0 {
+					t.Errorf("%s, %d records, %d workers: %g allocations per round", c.name, s.n, workers, n)
+				}
+				pool.Close()
+			}
+		}
+	}
+}
