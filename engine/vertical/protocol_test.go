@@ -421,7 +421,7 @@ func TestMessage(t *testing.T) {
 // A party's message is a function of what the ledger lists: the same releases
 // of other records give the same bytes.
 func TestMessageHasNothingElse(t *testing.T) {
-	s := &session{plan: &plan{}, comm: engine.Comm{BytesSent: make([]int64, 1)}, rt: engine.NewRuntime(engine.NewPool(1))}
+	s := &session{plan: &plan{}, comm: engine.Comm{BytesSent: make([]int64, 1)}, received: make([][]float32, 1), rt: engine.NewRuntime(engine.NewPool(1))}
 	set := &Sketches{Keys: 1, Clusters: 2, Heights: []uint16{3, 4}}
 	var encoded [][]byte
 	for _, n := range []int{100, 777} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
@@ -25,10 +26,12 @@ type session struct {
 	ledger  privacy.Ledger
 	comm    engine.Comm
 	notes   []string
+	// received are the local centres of each party as the server decoded them.
+	received [][]float32
 }
 
-// Run implements engine.Job.
-func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+// newSession sets up the parties.
+func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 	c := j.withDefaults()
 	plan, err := newPlan(c)
 	if err != nil {
@@ -46,11 +49,21 @@ func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 			clusters: plan.clusters, records: c.records(),
 		})
 	}
+	s.received = make([][]float32, plan.parties)
+	return s, nil
+}
+
+// Run implements engine.Job.
+func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	s, err := newSession(j, rt)
+	if err != nil {
+		return nil, err
+	}
 	grid, err := s.weights(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if c.ExactWeights && c.Protocol.Private() {
+	if j.ExactWeights && j.Protocol.Private() {
 		grid = s.truth()
 		if err := s.enterExact("exact weights of the grid"); err != nil {
 			return nil, err
@@ -92,7 +105,15 @@ func (s *session) send(p *party, sizes []int64, sets []*Sketches) (*Message, err
 	}
 	encoded := m.Encode(heightBytes)
 	s.comm.BytesSent[p.index] += int64(len(encoded))
-	return DecodeMessage(encoded)
+	m, err := DecodeMessage(encoded)
+	if err != nil {
+		return nil, err
+	}
+	s.received[p.index] = make([]float32, len(m.Centers))
+	for i, c := range m.Centers {
+		s.received[p.index][i] = float32(float64(c) / unit)
+	}
+	return m, nil
 }
 
 // plain is the baseline without privacy.
@@ -410,6 +431,23 @@ func (s *session) supportCounts(ctx context.Context, f *Frequency, reports [][]u
 
 // sketches runs the sketch protocols.
 func (s *session) sketches(ctx context.Context) (*Grid, error) {
+	release, err := s.exchange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.warn(release)
+	return s.estimate(ctx, release)
+}
+
+// estimate is phase 3.
+func (s *session) estimate(ctx context.Context, r *Release) (*Grid, error) {
+	span := s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
+	defer s.rt.End(span)
+	return r.Estimate(ctx, s.rt.Pool(), s.job.Estimator)
+}
+
+// exchange is phases 1 and 2 of all parties; it returns what the server got.
+func (s *session) exchange(ctx context.Context) (*Release, error) {
 	j, plan := s.job, s.plan
 	span := s.rt.Begin(engine.PhaseSketch, 0, engine.Server)
 	sk, err := newSketcher(ctx, s.rt.Pool(), s.secret, j.records(), j.ID)
@@ -456,13 +494,7 @@ func (s *session) sketches(ctx context.Context) (*Grid, error) {
 			return nil, err
 		}
 	}
-	if err := s.enterSketches(); err != nil {
-		return nil, err
-	}
-	s.warn(release)
-	span = s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
-	defer s.rt.End(span)
-	return release.Estimate(ctx, s.rt.Pool(), j.Estimator)
+	return release, s.enterSketches()
 }
 
 // localCenters is phase 1 of the sketch protocols.
@@ -656,16 +688,41 @@ func (s *session) warn(r *Release) {
 func (s *session) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, error) {
 	span := s.rt.Begin(engine.PhaseSearch, 0, engine.Server)
 	defer s.rt.End(span)
-	w := gridPoints(grid, s.centers(), s.job.Data.Points.D, s.job.Split)
+	w := gridPoints(grid, s.received, s.job.Data.Points.D, s.job.Split)
 	return synopsis.Search(ctx, s.rt.Pool(), w, s.job.K, synopsis.SearchOptions{Starts: 20}, s.streams.Stream(-1, 0, "final search"))
 }
 
-func (s *session) centers() [][]float32 {
-	c := make([][]float32, len(s.parties))
-	for l, p := range s.parties {
-		c[l] = p.centers
+// Server is the server's side of a sketch protocol after the parties have sent
+// their messages, for code that drives the protocol step by step.
+type Server struct {
+	session *session
+	release *Release
+}
+
+// Exchange runs the parties of a sketch protocol (phases 1 and 2).
+func (j *Job) Exchange(ctx context.Context, rt *engine.Runtime) (*Server, error) {
+	if err := j.Validate(); err != nil {
+		return nil, err
 	}
-	return c
+	if !j.Protocol.sketches() {
+		return nil, fault.Request("method", string(j.Protocol)+" sends no sketches", "use sketch or sketch-basic")
+	}
+	s, err := newSession(j, rt)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.exchange(ctx)
+	return &Server{s, release}, err
+}
+
+// Weights estimates the weights of the grid (phase 3).
+func (v *Server) Weights(ctx context.Context) (*Grid, error) {
+	return v.session.estimate(ctx, v.release)
+}
+
+// Cluster runs weighted k-means on the grid (phase 4).
+func (v *Server) Cluster(ctx context.Context, g *Grid) (*synopsis.Solution, error) {
+	return v.session.cluster(ctx, g)
 }
 
 // gridPoints lists the cells of positive weight as points with all d columns in
