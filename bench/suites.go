@@ -18,5 +18,7 @@ func Suites() []Suite {
 		kernelSuites(),
 		horizontalSuites(),
 		fastLloydSuites(),
+		verticalSuites(),
+		sketchSuites(),
 	)
 }

@@ -1,0 +1,444 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/central"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/vertical"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// sketchSuites are the tables and figures of Sketch-V.
+func sketchSuites() []Suite {
+	figure := func(number int, title, about string, needs []string, y string, series []string, x string, run func(context.Context, *Env) error) Suite {
+		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch, Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about,
+			Source: fmt.Sprintf("Sketch-V, figure %d", number), Needs: needs,
+			Figures: []Figure{{Title: title, X: x, Y: y, Series: series, Panel: "panel"}}, Run: run}
+	}
+	byEpsilon := func(c sketchCurves) func(context.Context, *Env) error { return c.run }
+	all := []string{"mixgauss", "nyctaxi", "letter", "loan"}
+	method := []string{"method"}
+	const sets = "The taxi set here has other columns than the paper's; its columns are split in contiguous ranges. The loan set is not public in full. "
+	return []Suite{
+		{
+			Name: "sketch-table1", Group: GroupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
+			About:  "Bytes that a party sends and the time of the weights of the grid, on mixgauss with the paper's estimators.",
+			Source: table1Source, Needs: []string{"mixgauss"}, Run: runSketchTable1,
+		},
+		{
+			Name: "sketch-table2", Group: GroupSketch, Title: "Sketch-V Table 2: loss and V-measure on a mixture of Gaussians",
+			About:  "k' = 5, M = 4096, delta = 1/n. The paper drew its own mixture; the figures are comparable with the non-private ones of each column.",
+			Source: "Sketch-V, Table 2", Needs: []string{"mixgauss"}, Run: runSketchTable2,
+		},
+		figure(3, "loss of the final centres", sets+"Methods by budget.", all, "loss", method, "epsilon",
+			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4}, methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
+		figure(4, "V-measure of the final centres", sets+"Against the labels of mixgauss, and against central k-means elsewhere.", all, "V-measure", method, "epsilon",
+			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4}, methods: comparedMethods})),
+		figure(5, "uneven numbers of columns", "Two parties, epsilon 1, with the given numbers of columns.", []string{"mixgauss", "loan"}, "loss", method, "columns",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss", "loan"}, parties: []int{2}, epsilons: []float64{1}, uneven: true, methods: privateMethods})),
+		figure(6, "number of parties", "The paper's set is loan; letter has as many columns.", []string{"loan", "letter"}, "loss", method, "parties",
+			byEpsilon(sketchCurves{sets: []string{"loan", "letter"}, parties: []int{2, 4, 8}, epsilons: []float64{1, 2}, methods: privateMethods, byParties: true})),
+		figure(7, "relative error of intersections", "Sum of |estimate - truth| over the cells of the grid, over n; k' = 5.", []string{"mixgauss"}, "intersection error", method, "epsilon",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, methods: append(slices.Clone(privateMethods), "sketch-basic")})),
+		figure(8, "which part costs what", "Exact local centres with sketches, and private local centres with exact counts.", []string{"mixgauss"}, "loss", method, "epsilon",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, methods: ablations})),
+		figure(9, "number of local clusters", "Loss by k' at several budgets.", []string{"mixgauss"}, "loss", []string{"method", "epsilon"}, "k'",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 2, 4}, localKs: true, methods: []string{"sketch", "sketch, claimed"}})),
+		figure(10, "relative error of intersections, real sets", sets, []string{"nyctaxi", "letter"}, "intersection error", method, "epsilon",
+			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter"}, parties: []int{2, 4}, methods: privateMethods})),
+		figure(11, "which part costs what, real sets", sets, []string{"nyctaxi", "letter"}, "loss", method, "epsilon",
+			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter"}, parties: []int{2, 4}, methods: ablations})),
+		figure(12, "number of local clusters, real sets", sets, []string{"nyctaxi", "letter", "loan"}, "loss", []string{"method", "epsilon"}, "k'",
+			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter", "loan"}, parties: []int{2, 4}, epsilons: []float64{1, 4}, localKs: true, methods: []string{"sketch", "sketch, claimed"}})),
+		figure(13, "number of sketches", "Relative error of the intersections by M.", []string{"mixgauss"}, "intersection error", []string{"method", "epsilon"}, "M",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 4}, sketches: []int{4096, 1024, 256, 2048, 512}, methods: []string{"sketch", "sketch, claimed"}})),
+	}
+}
+
+// Methods of the comparisons. "sketch, claimed" is the paper's own calibration
+// and estimator (DPFMPS-2PEst).
+var (
+	privateMethods  = []string{"sketch", "sketch, claimed", "ind-lap", "ldp-agg"}
+	comparedMethods = append(slices.Clone(privateMethods), "sketch-basic, claimed", "vertical-plain")
+	ablations       = []string{"sketch", "sketch, exact centres", "sketch, exact counts", "sketch, claimed", "sketch, claimed, exact centres", "sketch, claimed, exact counts", "vertical-plain"}
+)
+
+// editMethod turns a job into one of the named methods.
+func editMethod(j *vertical.Job, name string) {
+	switch name {
+	case "ind-lap":
+		j.Protocol = vertical.Independent
+	case "ldp-agg":
+		j.Protocol, j.Calibration = vertical.LocalReports, privacy.Claimed
+	case "vertical-plain":
+		j.Protocol, j.Budget = vertical.Plain, privacy.Budget{}
+	case "sketch-basic":
+		j.Protocol = vertical.SketchBasic
+	case "sketch-basic, claimed":
+		j.Protocol, j.Calibration = vertical.SketchBasic, privacy.Claimed
+	case "sketch, claimed":
+		j.Calibration = privacy.Claimed
+	case "sketch, exact centres":
+		j.ExactCenters = true
+	case "sketch, exact counts":
+		j.ExactWeights = true
+	case "sketch, claimed, exact centres":
+		j.Calibration, j.ExactCenters = privacy.Claimed, true
+	case "sketch, claimed, exact counts":
+		j.Calibration, j.ExactWeights = privacy.Claimed, true
+	}
+}
+
+// sketchSample is what one run of any method gives.
+type sketchSample struct{ loss, vMeasure, intersection float64 }
+
+const paperK = 5 // k and k' of the paper's experiments
+
+// sampleVertical runs a method once.
+func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, method string, j *vertical.Job) (sketchSample, error) {
+	var job engine.Job = j
+	part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
+	switch method {
+	case "central":
+		job = horizontal.Job{Algorithm: horizontal.Lloyd, K: j.K, Clients: []dataset.Part{part}, Init: horizontal.KMeansPlusPlus, Iterations: 100, Seed: j.Seed, Labels: labels}
+	case "lsf":
+		job = &central.LSF{Data: central.Data{Clients: []dataset.Part{part}, Bounds: s.Norm.Bounds, Labels: labels}, K: j.K, Budget: j.Budget, Seed: j.Seed}
+	default:
+		editMethod(j, method)
+	}
+	r, err := eng.Run(ctx, job)
+	if err != nil {
+		return sketchSample{}, err
+	}
+	x := sketchSample{loss: *r.NICV, vMeasure: math.NaN(), intersection: math.NaN()}
+	if r.VMeasure != nil {
+		x.vMeasure = *r.VMeasure
+	}
+	if e, ok := r.Details["relative_intersection_error"].(float64); ok {
+		x.intersection = e
+	}
+	return x, nil
+}
+
+func rowNumbers(n int) []int {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
+// addSamples records what several runs gave.
+func addSamples(c *Case, samples []sketchSample, loss, vMeasure []Reference) {
+	column := func(f func(sketchSample) float64) (x []float64) {
+		for _, s := range samples {
+			if v := f(s); !math.IsNaN(v) {
+				x = append(x, v)
+			}
+		}
+		return x
+	}
+	c.Samples("loss", Plain, column(func(s sketchSample) float64 { return s.loss }), loss...)
+	if x := column(func(s sketchSample) float64 { return s.vMeasure }); len(x) > 0 {
+		c.Samples("V-measure", Plain, x, vMeasure...)
+	}
+	if x := column(func(s sketchSample) float64 { return s.intersection }); len(x) > 0 {
+		c.Samples("intersection error", Plain, x)
+	}
+	c.Row.Seeds = fmt.Sprintf("1 to %d", len(samples))
+}
+
+// sampleRuns runs a method several times with seeds 1, 2, ....
+func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int, epsilon float64, edit func(*vertical.Job)) ([]sketchSample, error) {
+	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
+	if err != nil {
+		return nil, err
+	}
+	defer eng.Close()
+	labels, err := classesOf(ctx, eng, s)
+	if err != nil {
+		return nil, err
+	}
+	var samples []sketchSample
+	for run := 1; run <= c.Env.Reps(10, 2); run++ {
+		j := sketchJob(s.Norm, labels, parties, paperK, epsilon, run)
+		if edit != nil {
+			edit(j)
+		}
+		x, err := sampleVertical(ctx, eng, s, labels, method, j)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, x)
+	}
+	return samples, nil
+}
+
+// classesOf are the labels of a mixture, or the clusters of central k-means, as
+// in the paper.
+func classesOf(ctx context.Context, eng *engine.Engine, s *Set) ([]int32, error) {
+	if s.Name == "mixgauss" && s.Labels != nil {
+		return s.Labels, nil
+	}
+	seed := uint64(1)
+	part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits}
+	r, err := eng.Run(ctx, horizontal.Job{Algorithm: horizontal.Lloyd, K: paperK, Clients: []dataset.Part{part}, Init: horizontal.KMeansPlusPlus, Iterations: 100, Seed: &seed, NoQuality: true})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]float32, 0, paperK*s.D)
+	for _, c := range r.Centroids {
+		for _, x := range c {
+			rows = append(rows, dataset.Truncate(max(-1, min(1, x)), s.Norm.FractionBits))
+		}
+	}
+	centroids := kernels.NewCentroids(paperK, s.D)
+	centroids.Set(rows)
+	near := make([]uint16, s.N)
+	kernels.Assign(*s.Norm.Points, centroids, near, nil)
+	labels := make([]int32, s.N)
+	for i, a := range near {
+		labels[i] = int32(a)
+	}
+	return labels, nil
+}
+
+// sketchCurves is a family of curves of one figure.
+type sketchCurves struct {
+	sets      []string
+	parties   []int
+	epsilons  []float64 // default .5, 1, 2, 4
+	methods   []string
+	localKs   bool  // vary k'
+	sketches  []int // vary M
+	uneven    bool  // vary the numbers of columns of two parties
+	byParties bool
+}
+
+// point is one abscissa of a curve.
+type sketchPoint struct {
+	labels []Label
+	edit   func(*vertical.Job)
+}
+
+// points are the abscissae for a set and a number of parties.
+func (f sketchCurves) points(parties int, epsilon float64) []sketchPoint {
+	switch {
+	case f.localKs:
+		var p []sketchPoint
+		for _, k := range map[int][]int{2: {5, 10, 3, 15, 8}, 4: {5, 3, 6, 4, 7}}[parties] {
+			p = append(p, sketchPoint{[]Label{L("epsilon", epsilon), L("k'", k)}, func(j *vertical.Job) { j.LocalK.N = k }})
+		}
+		return p
+	case len(f.sketches) > 0:
+		var p []sketchPoint
+		for _, m := range f.sketches {
+			p = append(p, sketchPoint{[]Label{L("epsilon", epsilon), L("M", m)}, func(j *vertical.Job) { j.Sketches = m }})
+		}
+		return p
+	case f.uneven:
+		var p []sketchPoint
+		for _, first := range []int{4, 3, 2} {
+			p = append(p, sketchPoint{[]Label{L("columns", fmt.Sprintf("%d:%d", first, 8-first))}, func(j *vertical.Job) { j.Split = unevenSplit(j.Data.Points.D, first) }})
+		}
+		return p
+	}
+	return []sketchPoint{{[]Label{L("epsilon", epsilon)}, nil}}
+}
+
+// unevenSplit gives the first party `first` of 8 shares of the columns.
+func unevenSplit(columns, first int) vertical.Split {
+	cut := columns * first / 8
+	s := vertical.Split{nil, nil}
+	for c := range columns {
+		l := 0
+		if c >= cut {
+			l = 1
+		}
+		s[l] = append(s[l], c)
+	}
+	return s
+}
+
+func (f sketchCurves) run(ctx context.Context, e *Env) error {
+	epsilons := f.epsilons
+	if epsilons == nil {
+		epsilons = []float64{1, 4, 2, 0.5}
+	}
+	for _, epsilon := range epsilons {
+		for _, parties := range f.parties {
+			for _, name := range f.sets {
+				for _, p := range f.points(parties, epsilon) {
+					for _, method := range f.methods {
+						panel := fmt.Sprintf("%s S=%d", name, parties)
+						labels := []Label{L("panel", panel), L("method", method)}
+						if f.byParties {
+							labels = []Label{L("panel", fmt.Sprintf("%s eps=%v", name, epsilon)), L("method", method), L("parties", parties)}
+						} else {
+							labels = append(labels, p.labels...)
+						}
+						if err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+							return f.measure(ctx, c, name, method, parties, epsilon, p.edit)
+						}); err != nil {
+							return err
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string, parties int, epsilon float64, edit func(*vertical.Job)) error {
+	s, err := c.Env.Set(ctx, name)
+	if err != nil {
+		return err
+	}
+	samples, err := sampleRuns(ctx, c, s, method, parties, epsilon, func(j *vertical.Job) {
+		if name == "letter" && (parties == 2 || parties == 4) {
+			j.Split, _ = vertical.ParseSplit("letter", parties, s.D, nil)
+		}
+		if edit != nil {
+			edit(j)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var loss, vMeasure []Reference
+	if name == "mixgauss" && edit == nil {
+		loss, vMeasure = publishedTable2(method, parties, epsilon)
+	}
+	addSamples(c, samples, loss, vMeasure)
+	return nil
+}
+
+// sketchTable2 is Sketch-V, Table 2; epsilon 0 stands for no privacy.
+var sketchTable2 = []struct {
+	epsilon float64
+	method  string
+	loss, v map[int]float64 // by parties; 1 is the centre
+}{
+	{0, "vertical-plain", map[int]float64{2: 0.0763, 4: 0.0772}, map[int]float64{2: 0.9781, 4: 0.9989}},
+	{0, "central", map[int]float64{2: 0.0763, 4: 0.0763}, map[int]float64{2: 1, 4: 1}},
+	{1, "sketch, claimed", map[int]float64{2: 0.7193, 4: 1.1502}, map[int]float64{2: 0.9441, 4: 0.8771}},
+	{1, "ind-lap", map[int]float64{2: 1.1724, 4: 1.5676}, map[int]float64{2: 0.8752, 4: 0.8210}},
+	{1, "ldp-agg", map[int]float64{2: 1.2716, 4: 1.9898}, map[int]float64{2: 0.8638, 4: 0.6716}},
+	{1, "lsf", map[int]float64{2: 0.1595, 4: 0.1595}, map[int]float64{2: 0.9945, 4: 0.9945}},
+	{4, "sketch, claimed", map[int]float64{2: 0.1525, 4: 0.4016}, map[int]float64{2: 0.9850, 4: 0.9868}},
+	{4, "ind-lap", map[int]float64{2: 0.9640, 4: 1.3083}, map[int]float64{2: 0.9106, 4: 0.9206}},
+	{4, "ldp-agg", map[int]float64{2: 0.3069, 4: 0.9945}, map[int]float64{2: 0.9841, 4: 0.9440}},
+	{4, "lsf", map[int]float64{2: 0.1240, 4: 0.1240}, map[int]float64{2: 0.9999, 4: 0.9999}},
+}
+
+// publishedTable2 returns the paper's loss and V-measure; our sketch stands
+// beside the paper's.
+func publishedTable2(method string, parties int, epsilon float64) (loss, vMeasure []Reference) {
+	if method == "sketch" {
+		method = "sketch, claimed"
+	}
+	if method == "vertical-plain" || method == "central" {
+		epsilon = 0
+	}
+	for _, r := range sketchTable2 {
+		if r.epsilon == epsilon && r.method == method {
+			ref := func(x float64) []Reference {
+				return []Reference{{Name: "Sketch-V, its own mixture", Kind: Published, Value: Number(x), Source: "Sketch-V, Table 2"}}
+			}
+			return ref(r.loss[parties]), ref(r.v[parties])
+		}
+	}
+	return nil, nil
+}
+
+func runSketchTable2(ctx context.Context, e *Env) error {
+	rows := []struct {
+		epsilon float64
+		methods []string
+	}{
+		{1, []string{"sketch", "sketch, claimed", "ind-lap", "ldp-agg", "lsf"}},
+		{4, []string{"sketch", "sketch, claimed", "ind-lap", "ldp-agg", "lsf"}},
+		{0, []string{"vertical-plain", "central"}},
+		{0.05, []string{"sketch"}},
+		{2, []string{"sketch"}},
+	}
+	for _, row := range rows {
+		for _, method := range row.methods {
+			for _, parties := range []int{2, 4} {
+				epsilon := fmt.Sprint(row.epsilon)
+				if row.epsilon == 0 {
+					epsilon = "none"
+				}
+				err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)}, func(ctx context.Context, c *Case) error {
+					s, err := c.Env.Set(ctx, "mixgauss")
+					if err != nil {
+						return err
+					}
+					samples, err := sampleRuns(ctx, c, s, method, parties, row.epsilon, nil)
+					if err != nil {
+						return err
+					}
+					loss, vMeasure := publishedTable2(method, parties, row.epsilon)
+					addSamples(c, samples, loss, vMeasure)
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func runSketchTable1(ctx context.Context, e *Env) error {
+	for _, row := range sketchTable1 {
+		for _, parties := range []int{2, 4} {
+			labels := []Label{L("k'", row.localK), L("method", row.method), L("parties", parties)}
+			if row.sketches > 0 {
+				labels = append(labels, L("M", row.sketches))
+			}
+			err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+				s, err := c.Env.Set(ctx, "mixgauss")
+				if err != nil {
+					return err
+				}
+				var times []float64
+				var bytes int64
+				for run := range c.Env.Reps(20, 3) + 1 {
+					j := sketchJob(s.Norm, nil, parties, paperK, 1, run)
+					editMethod(j, row.method)
+					if row.method == "sketch" {
+						editMethod(j, "sketch, claimed")
+						j.Sketches = row.sketches
+					}
+					j.LocalK.N, j.NoQuality = row.localK, true
+					rt := engine.NewRuntime(c.Env.Pool)
+					r, err := j.Run(ctx, rt)
+					if err != nil {
+						return err
+					}
+					bytes = slices.Max(r.Comm.BytesSent)
+					if run > 0 { // the first warms up
+						times = append(times, float64(rt.Timings()["weights"].TotalNS))
+					}
+				}
+				c.Durations("weights", times, publishedGrid(row.localK, row.sketches, parties, row.method)...)
+				c.Number("bytes per party", Bytes, float64(bytes), Reference{Name: "Sketch-V", Kind: Published, Value: Number(row.bytes), Source: table1Source})
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

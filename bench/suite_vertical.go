@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/vertical"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func verticalSuites() []Suite {
+	return []Suite{{
+		Name: "vertical", Group: GroupPerformance, Title: "Vertical clustering by sketches",
+		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes of Sketch-V's Table 1, " +
+			"whose time is for the weights alone. Table sketches: hashes per second while sketches are made (digests, grouping and phantoms included) " +
+			"and of the min-hash kernel alone, both on all workers. Table large: a whole run of two parties.",
+		Figures: []Figure{{Table: "server", Title: "Server phase", X: "shape", Y: "server phase", Series: []string{"estimator"}, LogY: true, Bars: true}},
+		Run:     runVertical,
+	}}
+}
+
+// sketchTable1 is Sketch-V, Table 1: the time to compute the grid in seconds,
+// and the bytes that a party sends.
+var sketchTable1 = []struct {
+	localK   int
+	method   string
+	sketches int // 0: not a sketch method
+	bytes    float64
+	seconds  map[int]float64 // by parties
+}{
+	{5, "sketch", 2048, 82e3, map[int]float64{2: 4.75, 4: 35.40}},
+	{5, "sketch", 4096, 164e3, map[int]float64{2: 7.47, 4: 39.08}},
+	{5, "ind-lap", 0, 190, map[int]float64{2: 0.61, 4: 1.32}},
+	{5, "ldp-agg", 0, 160e3, map[int]float64{2: 5.46, 4: 38.48}},
+	{5, "vertical-plain", 0, 160e3, map[int]float64{2: 0.15, 4: 1.12}},
+	{8, "sketch", 2048, 131e3, map[int]float64{2: 11.68, 4: 98.91}},
+	{8, "sketch", 4096, 260e3, map[int]float64{2: 11.95, 4: 101.14}},
+	{8, "ind-lap", 0, 280, map[int]float64{2: 0.64, 4: 3.83}},
+	{8, "ldp-agg", 0, 160e3, map[int]float64{2: 12.13, 4: 100.63}},
+	{8, "vertical-plain", 0, 160e3, map[int]float64{2: 0.19, 4: 3.26}},
+}
+
+const table1Source = "Sketch-V, Table 1"
+
+// publishedGrid is the paper's time for the weights of the grid.
+func publishedGrid(localK, sketches, parties int, method string) []Reference {
+	for _, r := range sketchTable1 {
+		if r.localK == localK && r.sketches == sketches && r.method == method {
+			return []Reference{{Name: "Sketch-V, weights alone", Kind: Published, Value: Number(r.seconds[parties] * 1e9), Source: table1Source}}
+		}
+	}
+	return nil
+}
+
+// sketchJob is a run of a vertical protocol on a set with the paper's delta.
+func sketchJob(data *dataset.Normalised, labels []int32, parties, k int, epsilon float64, run int) *vertical.Job {
+	seed := uint64(run)
+	return &vertical.Job{Protocol: vertical.Sketch, Data: data, Labels: labels, Split: vertical.EqualSplit(data.Points.D, parties), K: k,
+		LocalK: vertical.LocalK{N: k}, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
+}
+
+// estimators of the timing tables: the paper's under its own calibration, and
+// ours.
+var timedEstimators = []struct {
+	name string
+	edit func(*vertical.Job)
+}{
+	{"paper", func(j *vertical.Job) { j.Calibration = privacy.Claimed }},
+	{"pair-mle", func(j *vertical.Job) { j.Estimator = vertical.EstimatorPair }},
+	{"em", func(j *vertical.Job) { j.Estimator = vertical.EstimatorEM }},
+}
+
+func runVertical(ctx context.Context, e *Env) error {
+	data, err := blobsOf(ctx, 20_000, 8, 5)
+	if err != nil {
+		return err
+	}
+	counts := []int{4096, 2048}
+	if e.Quick {
+		counts = counts[:1]
+	}
+	for _, localK := range []int{8, 5} {
+		for _, parties := range []int{4, 2} {
+			for _, sketches := range counts {
+				for _, estimator := range timedEstimators {
+					shape := fmt.Sprintf("S=%d k'=%d M=%d", parties, localK, sketches)
+					err := e.Case(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)}, func(ctx context.Context, c *Case) error {
+						j := sketchJob(data, nil, parties, 5, 1, 1)
+						j.LocalK.N, j.Sketches = localK, sketches
+						estimator.edit(j)
+						return timeServer(ctx, c, j, publishedGrid(localK, sketches, parties, "sketch"))
+					})
+					if err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	if err := e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches); err != nil {
+		return err
+	}
+	n := e.Reps(10_000_000, 1_000_000)
+	return e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
+		return timeLarge(ctx, c, n)
+	})
+}
+
+// timeServer times phases 3 and 4 on all workers.
+func timeServer(ctx context.Context, c *Case, j *vertical.Job, refs []Reference) error {
+	server, err := j.Exchange(ctx, engine.NewRuntime(c.Env.Pool))
+	if err != nil {
+		return err
+	}
+	var failed error
+	weights := func() *vertical.Grid {
+		if failed != nil {
+			return nil
+		}
+		var g *vertical.Grid
+		g, failed = server.Weights(ctx)
+		return g
+	}
+	err = c.Compare(ctx, []Timed{
+		{Name: "server phase", Refs: refs, Fn: func() {
+			if g := weights(); failed == nil {
+				_, failed = server.Cluster(ctx, g)
+			}
+		}},
+		{Name: "weights", Refs: refs, Fn: func() { weights() }},
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// timeSketches compares the making of sketches with the kernel alone.
+func timeSketches(ctx context.Context, c *Case) error {
+	const n, sketches, localK, parties = 100_000, 4096, 5, 2
+	data, err := blobsOf(ctx, n, 8, 5)
+	if err != nil {
+		return err
+	}
+	var making []float64
+	for run := range c.Env.Reps(10, 3) + 1 {
+		rt := engine.NewRuntime(c.Env.Pool)
+		j := sketchJob(data, nil, parties, 5, 1, run)
+		j.Sketches = sketches
+		if _, err := j.Exchange(ctx, rt); err != nil {
+			return err
+		}
+		if run > 0 { // the first warms up
+			making = append(making, float64(rt.Timings()["sketch"].TotalNS))
+		}
+	}
+	keys := make([][16]byte, sketches/2)
+	digests := make([][16]byte, 4096)
+	for i := range keys {
+		keys[i][0], keys[i][1] = byte(i), byte(i>>8)
+	}
+	for i := range digests {
+		digests[i][0], digests[i][1] = byte(i), byte(i>>8)
+	}
+	offsets := []int{0, 800, 1600, 2400, 3200, len(digests)}
+	blocks := (n*parties + len(digests) - 1) / len(digests)
+	dst := make([][]uint64, c.Env.Pool.Workers())
+	for i := range dst {
+		dst[i] = make([]uint64, 2*len(keys)*localK)
+	}
+	var failed error
+	err = c.Time(ctx, "kernel", func() {
+		failed = c.Env.Pool.Run(ctx, blocks, func(worker, _ int) { kernels.MinHash(keys, digests, offsets, dst[worker]) })
+	})
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	c.Durations("making sketches", making)
+	kernel := float64(blocks*len(digests)) * sketches / c.Row.Value("kernel").Shown()
+	made := float64(n*parties) * sketches / c.Row.Value("making sketches").Shown()
+	c.Number("kernel rate", "G hashes/s", kernel)
+	c.Number("sketch rate", "G hashes/s", made)
+	c.Number("share of the kernel's rate", "%", 100*made/kernel)
+	return nil
+}
+
+// timeLarge runs the whole protocol once on n records and reports the time of
+// each phase and the memory that the process got from the system.
+func timeLarge(ctx context.Context, c *Case, n int) error {
+	data, err := blobsOf(ctx, n, 8, 5)
+	if err != nil {
+		return err
+	}
+	rt := engine.NewRuntime(c.Env.Pool)
+	j := sketchJob(data, nil, 2, 5, 1, 1)
+	start := time.Now()
+	if _, err := j.Run(ctx, rt); err != nil {
+		return err
+	}
+	c.Durations("whole run", []float64{float64(time.Since(start))})
+	for _, phase := range []string{"accumulate", "assign", "sketch", "weights", "search", "postprocess"} {
+		c.Durations(phase, []float64{float64(rt.Timings()[phase].TotalNS)})
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	c.Number("memory", Bytes, float64(m.Sys))
+	return nil
+}
