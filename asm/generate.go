@@ -18,3 +18,5 @@ package asm
 //go:generate go -C _gen run . -kernels pack_avx512 -out ../pack_avx512_amd64.s -stubs ../pack_avx512_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels pack_avx2 -out ../pack_avx2_amd64.s -stubs ../pack_avx2_amd64.go -pkg asm
 //go:generate go -C _gen run . -kernels accumulate_avx2 -out ../accumulate_avx2_amd64.s -stubs ../accumulate_avx2_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels within_avx512 -out ../within_avx512_amd64.s -stubs ../within_avx512_amd64.go -pkg asm
+//go:generate go -C _gen run . -kernels within_avx2 -out ../within_avx2_amd64.s -stubs ../within_avx2_amd64.go -pkg asm

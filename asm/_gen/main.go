@@ -28,6 +28,8 @@ var files = map[string]func(){
 	"ring_avx2":         func() { ringFile(avx2) },
 	"label_avx512":      func() { labelFile(avx512) },
 	"label_avx2":        func() { labelFile(avx2) },
+	"within_avx512":     func() { withinFile(avx512) },
+	"within_avx2":       func() { withinFile(avx2) },
 	"minhash_avx512":    minHashAVX512,
 	"project_avx512":    func() { projectFile(avx512) },
 	"project_avx2":      func() { projectFile(avx2) },
