@@ -2,37 +2,37 @@ package flow
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// sieves finds the points that have two columns within a window, most of them by
+// sieve finds the points that have two columns within a window, most of them by
 // single-precision distances alone. A price is a squared distance too: with one
 // more coordinate, 0 for points and sqrt(price) for a centroid, the assignment
 // kernel compares distance plus price. Its error is bounded, so a point whose gap
 // exceeds the window by more than the error needs no exact cost.
-type sieves struct {
+type sieve struct {
 	centroids *kernels.Centroids
 	rows      []float32
-	labels    []uint16
-	gaps      []float32 // certain lower bounds of the gaps, in the units of the points
-	sorted    []float32
 	leave     float32 // certain lower bound of the price of staying unassigned
-	relative  float32 // error in terms of a computed distance
+	relative  float32 // error of a gap in terms of the second distance
 	absolute  float32
 	unit      float64 // a squared grid unit
+	scale     float64 // squared grid units per unit
+	gaps      []float32
 }
 
 // prepareSieve sets the centroids of the sieve from s.centroids and s.prices.
-func (s *Solver) prepareSieve(p *Problem, n int) {
-	v := &s.sieves
+func (s *Solver) prepareSieve(p *Problem) {
+	v := &s.sieve
 	k, d := p.k(), p.Points.D
 	if v.centroids == nil || v.centroids.K != k || v.centroids.D != d+1 {
 		v.centroids = kernels.NewCentroids(k, d+1)
 		v.rows = make([]float32, k*(d+1))
 	}
-	v.unit = math.Ldexp(1, -2*p.FractionBits)
+	v.unit, v.scale = math.Ldexp(1, -2*p.FractionBits), math.Ldexp(1, 2*p.FractionBits)
 	lowest := slices.Min(s.prices[:k])
 	var largest float64
 	for j := range k {
@@ -46,86 +46,205 @@ func (s *Solver) prepareSieve(p *Problem, n int) {
 		largest = max(largest, norm)
 	}
 	v.centroids.Set(v.rows)
-	// The subtracted form rounds each of its d+1 fused terms and the price, twice
-	// for its root, relative to the result; the product form, relative to the
-	// norms. Both bounds have a factor of two to spare.
-	v.relative = float32(math.Ldexp(float64(d+8), -23))
+	// In the subtracted form a distance has d+1 fused terms, each rounded once
+	// relative to the sum, and a price rounded in its root and its difference:
+	// d+4 roundings of 2^-24 for each of two distances. In the product form the
+	// terms are rounded relative to the norms, at most 3(d+2) times in all.
+	v.relative = float32(math.Ldexp(float64(d+5), -23))
 	v.absolute = 0
-	if d+1 >= 16 {
+	if d+1 >= kernels.WithinDims {
 		v.absolute = float32(math.Ldexp(float64(d+8), -21) * (largest + float64(d)))
 	}
-	v.leave = float32(math.Inf(1))
+	v.leave = math.MaxFloat32 / 4
 	if p.mayLeave() {
 		v.leave = float32(float64(p.Price()+s.prices[k]-lowest) * v.unit * (1 - 1e-6))
 	}
-	v.labels = slices.Grow(v.labels[:0], n)[:n]
-	v.gaps = slices.Grow(v.gaps[:0], n)[:n]
 }
 
-// sieve bounds the gaps of the points [lo, hi).
-func (s *Solver) sieve(p *Problem, points kernels.Panels, lo, hi int, w *scratch) {
-	v := &s.sieves
-	d := points.D
-	block := max(kernels.Lanes, 4096/(d+1)&^(kernels.Lanes-1))
-	if w.sieve.D != d+1 || w.sieve.N < block {
+// room readies the scratch for blocks of points with one more coordinate and
+// returns the points in a block.
+func (w *scratch) room(d, k int) int {
+	block := max(kernels.Lanes, 8192/max(d+1, k/2)&^(kernels.Lanes-1))
+	if w.sieve.D != d+1 || w.sieve.N != block {
 		w.sieve = *kernels.NewPanels(block, d+1)
-		w.second = make([]float32, block)
+		w.dist, w.second = make([]float32, block), make([]float32, block)
 	}
+	w.masks = slices.Grow(w.masks[:0], block/kernels.Lanes*k)[:block/kernels.Lanes*k]
+	w.columns = slices.Grow(w.columns[:0], kernels.Lanes*k)[:kernels.Lanes*k]
+	return block
+}
+
+// assign runs the sieve on count points from first on, a multiple of 16, into the
+// labels and w.dist and w.second; then it turns w.second into gaps that are certain.
+func (v *sieve) assign(points kernels.Panels, first, count int, labels []uint16, w *scratch) {
+	d := points.D
 	from, to := d*kernels.Lanes, (d+1)*kernels.Lanes
-	for first := lo; first < hi; first += block {
-		last := min(hi, first+block)
-		for b := range (last - first + kernels.Lanes - 1) / kernels.Lanes {
-			at := (first/kernels.Lanes + b) * from
-			copy(w.sieve.Data[b*to:b*to+from], points.Data[at:at+from])
-		}
-		gaps, second := v.gaps[first:last], w.second[:last-first]
-		kernels.Assign2(w.sieve.Slice(0, last-first), v.centroids, v.labels[first:last], gaps, second)
-		for i, best := range gaps {
-			next := min(second[i], v.leave, math.MaxFloat32/4)
-			gaps[i] = next - best - next*v.relative - v.absolute
-		}
+	for b := range (count + kernels.Lanes - 1) / kernels.Lanes {
+		at := (first/kernels.Lanes + b) * from
+		copy(w.sieve.Data[b*to:b*to+from], points.Data[at:at+from])
+	}
+	dist, second := w.dist[:count], w.second[:count]
+	kernels.Assign2(w.sieve.Slice(0, count), v.centroids, labels[:count], dist, second)
+	for i, best := range dist {
+		next := min(second[i], v.leave)
+		second[i] = next - best - next*v.relative - v.absolute
 	}
 }
 
-// sievedWindow chooses a window that leaves the right share of the points free;
-// some gaps are looked at.
-func (s *Solver) sievedWindow(p *Problem, n int) int64 {
-	v := &s.sieves
-	const looked = 512
-	step := max(1, n/looked)
-	v.sorted = v.sorted[:0]
-	for i := 0; i < n; i += step {
-		v.sorted = append(v.sorted, v.gaps[i])
+// window chooses a window that leaves the given share of the points free; it looks
+// at some panels.
+func (s *Solver) sievedWindow(points kernels.Panels, k int) int64 {
+	v, w := &s.sieve, &s.scratch[0]
+	const looked = 32
+	w.room(points.D, k)
+	var labels [kernels.Lanes]uint16
+	panels := (points.N + kernels.Lanes - 1) / kernels.Lanes
+	step := max(1, panels/looked)
+	v.gaps = v.gaps[:0]
+	for b := 0; b < panels; b += step {
+		count := min(kernels.Lanes, points.N-b*kernels.Lanes)
+		v.assign(points, b*kernels.Lanes, count, labels[:], w)
+		v.gaps = append(v.gaps, w.second[:count]...)
 	}
-	slices.Sort(v.sorted)
-	gap := float64(v.sorted[int(s.share(n, p.k())*float64(len(v.sorted)))])
-	return int64(min(max(1, gap/v.unit), maxPrice))
+	slices.Sort(v.gaps)
+	gap := float64(v.gaps[int(s.share(points.N, k)*float64(len(v.gaps)))])
+	return int64(min(max(1, gap*v.scale), maxPrice))
 }
 
-// gather is the second half of a pass over the points [lo, hi): exact costs for
-// the points that the sieve leaves.
-func (s *Solver) gather(p *Problem, points kernels.Panels, lo, hi int, labels []uint16, window int64, sh *shard, w *scratch) {
-	v := &s.sieves
-	k := p.k()
-	row := w.grow(k)
+// sift is the pass over the points [lo, hi) by the sieve: exact costs only for the
+// points and, below 16 dimensions, the centroids that it leaves.
+func (s *Solver) sift(p *Problem, points kernels.Panels, lo, hi int, labels []uint16, window int64, sh *shard, w *scratch) {
+	v := &s.sieve
+	k, d := p.k(), points.D
 	leave := int64(absent)
 	if p.mayLeave() {
 		leave = p.Price() + s.prices[k]
 	}
 	limit := float32(float64(window)*v.unit) * (1 + 1e-6)
+	marked := d+1 < kernels.WithinDims
 	size := sh.size
-	for i := lo; i < hi; i++ {
-		label := v.labels[i]
-		if v.gaps[i] <= limit {
-			kernels.CostRows(points, i, i+1, s.centroids, p.FractionBits, row)
-			c := s.choose(row, int32(i), int32(labels[i]), leave, absent, window, sh)
-			if c < 0 {
+	block := w.room(d, k)
+	if cap(w.fresh) < block {
+		w.fresh = make([]uint16, block)
+	}
+	row := w.grow(k)
+	for first := lo; first < hi; first += block {
+		count := min(block, hi-first)
+		fresh := w.fresh[:count]
+		v.assign(points, first, count, fresh, w)
+		free := false
+		for i, gap := range w.second[:count] {
+			if gap > limit {
+				labels[first+i] = fresh[i]
+				size[fresh[i]]++
+				w.dist[i] = -1
 				continue
 			}
-			label = uint16(c)
-		} else {
-			size[label]++
+			free = true
+			if marked {
+				w.dist[i] = (w.dist[i] + limit) * (1 + 2*v.relative)
+				continue
+			}
+			kernels.CostRows(points, first+i, first+i+1, s.centroids, p.FractionBits, row)
+			if label := s.choose(row, int32(first+i), int32(labels[first+i]), leave, absent, window, sh); label >= 0 {
+				labels[first+i] = uint16(label)
+			}
 		}
-		labels[i] = label
+		if !free || !marked {
+			continue
+		}
+		panels := (count + kernels.Lanes - 1) / kernels.Lanes
+		for i := count; i < panels*kernels.Lanes; i++ {
+			w.dist[i] = -1
+		}
+		kernels.Within(w.sieve.Slice(0, panels*kernels.Lanes), v.centroids, w.dist[:panels*kernels.Lanes], w.masks[:panels*k])
+		for b := range panels {
+			s.unmask(p, points, first+b*kernels.Lanes, w.masks[b*k:b*k+k], labels, leave, window, sh, w)
+		}
 	}
+}
+
+// unmask handles the marked points of the panel that starts at point first.
+func (s *Solver) unmask(p *Problem, points kernels.Panels, first int, masks []uint16, labels []uint16, leave, window int64, sh *shard, w *scratch) {
+	k, d := len(masks), points.D
+	var counts [kernels.Lanes]int
+	var any uint16
+	for j, m := range masks {
+		any |= m
+		for ; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros16(m)
+			w.columns[l*k+counts[l]] = uint16(j)
+			counts[l]++
+		}
+	}
+	at := first * d
+	for ; any != 0; any &= any - 1 {
+		l := bits.TrailingZeros16(any)
+		base := len(sh.arcs)
+		for _, j := range w.columns[l*k : l*k+counts[l]] {
+			var cost float64
+			x := at + l
+			for _, c := range p.Centroids[int(j)*d : int(j)*d+d] {
+				t := float64(points.Data[x] - c)
+				cost += t * t // exact, fused or not: fewer than 53 bits
+				x += kernels.Lanes
+			}
+			sh.arcs = append(sh.arcs, arc{int64(cost * s.sieve.scale), int32(j), 0})
+		}
+		if label := s.keep(base, int32(first+l), int32(labels[first+l]), int32(k), leave, window, sh); label >= 0 {
+			labels[first+l] = uint16(label)
+		}
+	}
+}
+
+// keep is [Solver.choose] for a point whose possible arcs are sh.arcs[base:], of which it
+// keeps those within the window.
+func (s *Solver) keep(base int, i, old, outside int32, leave, window int64, sh *shard) int32 {
+	best, second, label := leave, int64(absent), outside
+	for _, c := range sh.arcs[base:] {
+		v := c.cost + s.prices[c.column]
+		if v < second {
+			if v < best {
+				best, second, label = v, best, c.column
+			} else {
+				second = v
+			}
+		}
+	}
+	if s.settled && second == best && label != old {
+		tie := old == outside && leave == best
+		for _, c := range sh.arcs[base:] {
+			tie = tie || c.column == old && c.cost+s.prices[old] == best
+		}
+		if tie {
+			label = old
+		}
+	}
+	sh.size[label]++
+	if second-best > window {
+		sh.arcs = sh.arcs[:base]
+		return label
+	}
+	limit := best + window
+	kept := base
+	for _, c := range sh.arcs[base:] {
+		if c.cost+s.prices[c.column] <= limit {
+			if c.column == label {
+				c.count = 1
+			}
+			sh.arcs[kept] = c
+			kept++
+		}
+	}
+	sh.arcs = sh.arcs[:kept]
+	if leave <= limit {
+		c := arc{leave - s.prices[outside], outside, 0}
+		if label == outside {
+			c.count = 1
+		}
+		sh.arcs = append(sh.arcs, c)
+	}
+	sh.free = append(sh.free, i)
+	sh.ends = append(sh.ends, int32(len(sh.arcs)))
+	return -1
 }

@@ -33,7 +33,7 @@ type Solver struct {
 	scratch []scratch // per worker
 	free    []int32   // the points of levels[0]
 
-	sieves  sieves
+	sieve   sieve
 	settled bool // labels hold the assignment of the round before
 	labels  []uint16
 
@@ -83,8 +83,12 @@ type scratch struct {
 	values []int64
 	order  []int32
 	taken  []int32
-	sieve  kernels.Panels
-	second []float32
+
+	sieve        kernels.Panels // a block of points with one more coordinate
+	dist, second []float32
+	masks        []uint16
+	columns      []uint16
+	fresh        []uint16
 }
 
 // Solve computes the optimal assignment of p. run may be nil for one worker.
@@ -420,14 +424,9 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 	several := p.exclusivity() > 1
 	sieved := !several && p.Radius <= 0 && n*p.k() > s.tune().allArcs && window < maxPrice
 	if sieved {
-		s.prepareSieve(p, n)
-		if err := spread(func(worker, index int) {
-			s.sieve(p, points, index*shardPoints, min(n, (index+1)*shardPoints), &s.scratch[worker])
-		}); err != nil {
-			return 0, err
-		}
+		s.prepareSieve(p)
 		if window == 0 {
-			window = s.sievedWindow(p, n)
+			window = s.sievedWindow(points, p.k())
 		}
 	} else if window == 0 {
 		window = s.firstWindow(p, points)
@@ -440,7 +439,7 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 		lo, hi := index*shardPoints, min(n, (index+1)*shardPoints)
 		switch {
 		case sieved:
-			s.gather(p, points, lo, hi, labels, window, sh, w)
+			s.sift(p, points, lo, hi, labels, window, sh, w)
 		case several:
 			s.scanSeveral(p, points, lo, hi, labels, window, sh, w)
 		default:
