@@ -1,9 +1,6 @@
 package flow
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // arc is a candidate arc of a free point: its cost, the column it leads to and
 // the units it carries.
@@ -48,23 +45,31 @@ const dense = 2048
 // for the sink. Its arc from column i to column j is the cheapest move of a unit
 // from i to j. It reaches column j at weight 0 while j may lose a unit of its
 // outflow, and is reached from it while j may gain one, which is how minimum and
-// maximum sizes enter. Potentials are minus the prices.
+// maximum sizes enter. Potentials are minus the prices, up to a constant, and only
+// ever fall.
+//
+// Most arcs are missing, but not without trace: an arc of free point q that is
+// missing has cost plus price of at least beyond[q], now and later, and every
+// missing move out of column u, be it of a free point or another, has a reduced
+// cost of at least bound[u]. A search that gets as far as a bound asks for more
+// arcs, so that its path is a shortest one of the whole problem.
 type residual struct {
 	columns int
 	arcs    []arc
-	first   []int32 // arcs of point q are arcs[first[q]:first[q+1]]
 	owner   []int32 // the point of an arc
-	room    []int32 // capacity of an arc into each column
-	lo, hi  []int64 // range of the outflow of each column at price 0
-	filler  int64   // price of outflow that is missing below lo; 0: none may be missing
-	size    []int64 // units that enter each column
+	first   []int32 // arcs of point q are arcs[first[q]:end[q]]
+	end     []int32
+	beyond  []int64
+	bound   []int64
+	widen   func(column int32) // raises the bound of a column; nil: cannot
+	room    []int32            // capacity of an arc into each column
+	lo, hi  []int64            // range of the outflow of each column at price 0
+	filler  int64              // price of outflow that is missing below lo; 0: none may be missing
+	size    []int64            // units that enter each column
 	outflow []int64
 
 	excess    []int64
 	potential []int64
-	shift     []int64 // how far each potential has fallen since start
-	leap      int64   // longest path to be trusted
-	window    int64   // how far two potentials may drift apart
 
 	pairs []pair
 	table []int32         // columns*columns, index of the pair plus one
@@ -80,8 +85,7 @@ type residual struct {
 	order    []int32
 	queue    []queued
 	path     []int32
-
-	paths int
+	paths    int
 }
 
 type queued struct {
@@ -94,8 +98,8 @@ type outcome int
 
 const (
 	solved    outcome = iota
-	exhausted         // prices drifted apart by the whole window
-	stuck             // no path although the window is unbounded
+	exhausted         // a search needs more arcs
+	stuck             // no path although no arc is missing
 )
 
 // resize makes room for the given number of columns and empties the solver.
@@ -106,7 +110,8 @@ func (r *residual) resize(columns int) {
 		r.room = make([]int32, columns)
 		r.lo, r.hi = make([]int64, columns), make([]int64, columns)
 		r.size, r.outflow = make([]int64, columns), make([]int64, columns)
-		r.excess, r.potential, r.shift = make([]int64, nodes), make([]int64, nodes), make([]int64, nodes)
+		r.excess, r.potential = make([]int64, nodes), make([]int64, nodes)
+		r.bound = make([]int64, columns)
 		r.distance = make([]int64, nodes)
 		r.epoch, r.settled = make([]uint32, nodes), make([]uint32, nodes)
 		r.round = 0
@@ -121,16 +126,18 @@ func (r *residual) resize(columns int) {
 		}
 	}
 	r.arcs, r.owner = r.arcs[:0], r.owner[:0]
-	r.first = append(r.first[:0], 0)
+	r.first, r.end, r.beyond = r.first[:0], r.end[:0], r.beyond[:0]
 }
 
-// close ends the arcs of the point that was added last.
-func (r *residual) close() {
-	q := int32(len(r.first) - 1)
+// close makes the arcs after the last point a point.
+func (r *residual) close(beyond int64) {
+	q := int32(len(r.first))
+	r.first = append(r.first, int32(len(r.owner)))
 	for len(r.owner) < len(r.arcs) {
 		r.owner = append(r.owner, q)
 	}
-	r.first = append(r.first, int32(len(r.arcs)))
+	r.end = append(r.end, int32(len(r.arcs)))
+	r.beyond = append(r.beyond, beyond)
 }
 
 // find returns the pair of moves from column u to column v.
@@ -177,12 +184,12 @@ func (r *residual) clear() {
 
 // start takes the flow in arcs and size, which must be optimal at the given
 // prices without the bounds, and sets outflows and potentials so that every
-// residual arc has a reduced cost of at least 0.
-func (r *residual) start(prices []int64, leap, window int64) {
+// residual arc has a reduced cost of at least 0. bound is that of every column.
+func (r *residual) start(prices []int64, bound int64) {
 	r.clear()
-	r.leap, r.window, r.paths = leap, window, 0
+	r.paths = 0
 	hub := r.columns
-	r.excess[hub], r.potential[hub], r.shift[hub] = 0, 0, 0
+	r.excess[hub], r.potential[hub] = 0, 0
 	for j := range r.columns {
 		switch price := prices[j]; {
 		case price > 0:
@@ -196,27 +203,26 @@ func (r *residual) start(prices []int64, leap, window int64) {
 		}
 		r.excess[j] = r.size[j] - r.outflow[j]
 		r.excess[hub] -= r.excess[j]
-		r.potential[j], r.shift[j] = -prices[j], 0
+		r.potential[j], r.bound[j] = -prices[j], bound
 	}
-	for q := range len(r.first) - 1 {
-		lo, hi := r.first[q], r.first[q+1]
-		for a := lo; a < hi; a++ {
-			if r.arcs[a].count == 0 {
-				continue
-			}
-			for b := lo; b < hi; b++ {
-				if b != a && r.arcs[b].count < r.room[r.arcs[b].column] {
-					r.add(a, b)
-				}
-			}
-		}
+	for q := range r.first {
+		r.offer(q)
 	}
 }
 
-// drift returns how far the prices have drifted apart since start.
-func (r *residual) drift() int64 {
-	shifts := r.shift[:r.columns]
-	return slices.Max(shifts) - slices.Min(shifts)
+// offer records the moves of point q.
+func (r *residual) offer(q int) {
+	lo, hi := r.first[q], r.end[q]
+	for a := lo; a < hi; a++ {
+		if r.arcs[a].count == 0 {
+			continue
+		}
+		for b := lo; b < hi; b++ {
+			if b != a && r.arcs[b].count < r.room[r.arcs[b].column] {
+				r.add(a, b)
+			}
+		}
+	}
 }
 
 // price returns the price of column j.
@@ -309,7 +315,10 @@ func (r *residual) apply(m move) {
 	from, to := &r.arcs[m.from], &r.arcs[m.to]
 	u, v := from.column, to.column
 	q := r.owner[m.from]
-	lo, hi := r.first[q], r.first[q+1]
+	lo, hi := r.first[q], r.end[q]
+	if r.beyond[q] < absent {
+		r.bound[v] = min(r.bound[v], r.beyond[q]-to.cost+r.potential[v])
+	}
 	freed := from.count == r.room[u] // u had no room, now it has
 	opened := to.count == 0          // v could not be left, now it can
 	from.count--
@@ -403,14 +412,69 @@ func (r *residual) pop() queued {
 	return top
 }
 
+// relax offers ways on from column u at distance d.
+func (r *residual) relax(u int32, d int64) {
+	hub := int32(r.columns)
+	if u == hub {
+		for v := range hub {
+			weight := int64(0)
+			if r.outflow[v] <= r.lo[v] {
+				if r.filler == 0 || r.outflow[v] == 0 {
+					continue
+				}
+				weight = r.filler
+			}
+			r.reached(v, d+weight+r.potential[hub]-r.potential[v], hub, -1)
+		}
+		return
+	}
+	base := d + r.potential[u]
+	if r.outflow[u] < r.hi[u] {
+		weight := int64(0)
+		if r.outflow[u] < r.lo[u] {
+			weight = -r.filler
+		}
+		r.reached(hub, base+weight-r.potential[hub], u, -1)
+	}
+	for i := range r.edges[u] {
+		e := &r.edges[u][i]
+		if e.weight == absent {
+			continue
+		}
+		v := e.column
+		if nd := base + e.weight - r.potential[v]; r.epoch[v] != r.round || nd < r.distance[v] {
+			r.reached(v, nd, u, e.pair)
+		}
+	}
+}
+
 // augment sends one unit from s along a shortest path to a column that lacks one.
 func (r *residual) augment(s int32) outcome {
 	r.round++
 	r.queue, r.order = r.queue[:0], r.order[:0]
 	r.reached(s, 0, -1, -1)
 	hub := int32(r.columns)
-	target, length := int32(-1), int64(absent)
-	for len(r.queue) > 0 {
+	target, length := int32(-1), int64(0)
+	horizon, nearest := int64(absent), int32(-1) // where missing arcs begin, and of which column
+	for target < 0 {
+		if len(r.queue) == 0 && horizon == absent {
+			return stuck
+		}
+		if len(r.queue) == 0 || r.queue[0].distance > horizon {
+			if r.widen == nil {
+				r.lower(horizon)
+				return exhausted
+			}
+			r.widen(nearest)
+			r.relax(nearest, r.distance[nearest])
+			horizon = absent
+			for _, u := range r.order {
+				if u != hub && r.bound[u] < absent && r.distance[u]+r.bound[u] < horizon {
+					horizon, nearest = r.distance[u]+r.bound[u], u
+				}
+			}
+			continue
+		}
 		top := r.pop()
 		u, d := top.column, top.distance
 		if r.settled[u] == r.round {
@@ -422,44 +486,12 @@ func (r *residual) augment(s int32) outcome {
 			break
 		}
 		r.order = append(r.order, u)
-		if u == hub {
-			for v := range hub {
-				weight := int64(0)
-				if r.outflow[v] <= r.lo[v] {
-					if r.filler == 0 || r.outflow[v] == 0 {
-						continue
-					}
-					weight = r.filler
-				}
-				r.reached(v, d+weight+r.potential[hub]-r.potential[v], hub, -1)
-			}
-			continue
+		if u != hub && r.bound[u] < absent && d+r.bound[u] < horizon {
+			horizon, nearest = d+r.bound[u], u
 		}
-		base := d + r.potential[u]
-		if r.outflow[u] < r.hi[u] {
-			weight := int64(0)
-			if r.outflow[u] < r.lo[u] {
-				weight = -r.filler
-			}
-			r.reached(hub, base+weight-r.potential[hub], u, -1)
-		}
-		for i := range r.edges[u] {
-			e := &r.edges[u][i]
-			if e.weight == absent {
-				continue
-			}
-			v := e.column
-			if nd := base + e.weight - r.potential[v]; r.epoch[v] != r.round || nd < r.distance[v] {
-				r.reached(v, nd, u, e.pair)
-			}
-		}
+		r.relax(u, d)
 	}
-	if !r.lower(length) {
-		return exhausted
-	}
-	if target < 0 {
-		return stuck
-	}
+	r.lower(length)
 	r.path = r.path[:0]
 	for v := target; v != s; v = r.via[v] {
 		r.path = append(r.path, v)
@@ -482,47 +514,14 @@ func (r *residual) augment(s int32) outcome {
 }
 
 // lower makes the arcs of the shortest paths of the given length tight: each
-// settled column falls by what its distance lacks to length. It stops short of
-// that and reports false if the path is longer than a leap, so that arcs that are
-// no candidates could make a shorter one, or if two columns would drift apart by
-// more than the window.
-func (r *residual) lower(length int64) bool {
-	if length == absent && r.leap >= maxPrice {
-		return true // stuck: nothing to lower towards
-	}
-	hub := int32(r.columns)
-	inside := length <= r.leap
-	length = min(length, r.leap)
-	farthest := int64(0)
-	for _, v := range r.order {
-		if v != hub {
-			farthest = max(farthest, r.shift[v]+length-r.distance[v])
-		}
-	}
-	if farthest > r.window {
-		before, after := int64(absent), int64(absent)
-		for v := range hub {
-			shift := r.shift[v]
-			before = min(before, shift)
-			if r.settled[v] == r.round && r.distance[v] < length {
-				shift += length - r.distance[v]
-			}
-			after = min(after, shift)
-		}
-		if farthest-after > r.window {
-			inside = false
-			for _, v := range r.order {
-				if v != hub {
-					length = min(length, r.distance[v]+before+r.window-r.shift[v])
-				}
-			}
-		}
-	}
+// settled column falls by what its distance lacks to length.
+func (r *residual) lower(length int64) {
 	for _, v := range r.order {
 		if fall := length - r.distance[v]; fall > 0 {
 			r.potential[v] -= fall
-			r.shift[v] += fall
+			if v < int32(r.columns) && r.bound[v] < absent {
+				r.bound[v] -= fall
+			}
 		}
 	}
-	return inside
 }

@@ -19,7 +19,6 @@ type sieve struct {
 	leave     float32 // certain lower bound of the price of staying unassigned
 	relative  float32 // error of a gap in terms of the second distance
 	absolute  float32
-	unit      float64 // a squared grid unit
 	scale     float64 // squared grid units per unit
 	gaps      []float32
 }
@@ -32,13 +31,13 @@ func (s *Solver) prepareSieve(p *Problem) {
 		v.centroids = kernels.NewCentroids(k, d+1)
 		v.rows = make([]float32, k*(d+1))
 	}
-	v.unit, v.scale = math.Ldexp(1, -2*p.FractionBits), math.Ldexp(1, 2*p.FractionBits)
+	v.scale = math.Ldexp(1, 2*p.FractionBits)
 	lowest := slices.Min(s.prices[:k])
 	var largest float64
 	for j := range k {
 		row := v.rows[j*(d+1) : (j+1)*(d+1)]
 		copy(row, p.Centroids[j*d:j*d+d])
-		row[d] = float32(math.Sqrt(float64(s.prices[j]-lowest) * v.unit))
+		row[d] = float32(math.Sqrt(float64(s.prices[j]-lowest) * s.unit))
 		var norm float64
 		for _, x := range row {
 			norm += float64(x) * float64(x)
@@ -57,7 +56,7 @@ func (s *Solver) prepareSieve(p *Problem) {
 	}
 	v.leave = math.MaxFloat32 / 4
 	if p.mayLeave() {
-		v.leave = float32(float64(p.Price()+s.prices[k]-lowest) * v.unit * (1 - 1e-6))
+		v.leave = float32(float64(p.Price()+s.prices[k]-lowest) * s.unit * (1 - 1e-6))
 	}
 }
 
@@ -120,7 +119,7 @@ func (s *Solver) sift(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 	if p.mayLeave() {
 		leave = p.Price() + s.prices[k]
 	}
-	limit := float32(float64(window)*v.unit) * (1 + 1e-6)
+	limit := float32(float64(window)*s.unit) * (1 + 1e-6)
 	marked := d+1 < kernels.WithinDims
 	size := sh.size
 	block := w.room(d, k)
@@ -137,18 +136,17 @@ func (s *Solver) sift(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 			if gap > limit {
 				labels[first+i] = fresh[i]
 				size[fresh[i]]++
+				s.gap[first+i] = gap
 				w.dist[i] = -1
 				continue
 			}
 			free = true
 			if marked {
-				w.dist[i] = (w.dist[i] + limit) * (1 + 2*v.relative)
+				w.dist[i] = (w.dist[i] + wide*limit) * (1 + 2*v.relative)
 				continue
 			}
 			kernels.CostRows(points, first+i, first+i+1, s.centroids, p.FractionBits, row)
-			if label := s.choose(row, int32(first+i), int32(labels[first+i]), leave, absent, window, sh); label >= 0 {
-				labels[first+i] = uint16(label)
-			}
+			labels[first+i] = s.choose(row, int32(first+i), leave, absent, window, sh)
 		}
 		if !free || !marked {
 			continue
@@ -191,15 +189,13 @@ func (s *Solver) unmask(p *Problem, points kernels.Panels, first int, masks []ui
 			}
 			sh.arcs = append(sh.arcs, arc{int64(cost * s.sieve.scale), int32(j), 0})
 		}
-		if label := s.keep(base, int32(first+l), int32(labels[first+l]), int32(k), leave, window, sh); label >= 0 {
-			labels[first+l] = uint16(label)
-		}
+		labels[first+l] = s.keep(base, int32(first+l), int32(k), leave, window, sh)
 	}
 }
 
 // keep is [Solver.choose] for a point whose possible arcs are sh.arcs[base:], of which it
 // keeps those within the window.
-func (s *Solver) keep(base int, i, old, outside int32, leave, window int64, sh *shard) int32 {
+func (s *Solver) keep(base int, i, outside int32, leave, window int64, sh *shard) uint16 {
 	best, second, label := leave, int64(absent), outside
 	for _, c := range sh.arcs[base:] {
 		v := c.cost + s.prices[c.column]
@@ -211,21 +207,15 @@ func (s *Solver) keep(base int, i, old, outside int32, leave, window int64, sh *
 			}
 		}
 	}
-	if s.settled && second == best && label != old {
-		tie := old == outside && leave == best
-		for _, c := range sh.arcs[base:] {
-			tie = tie || c.column == old && c.cost+s.prices[old] == best
-		}
-		if tie {
-			label = old
-		}
-	}
 	sh.size[label]++
 	if second-best > window {
 		sh.arcs = sh.arcs[:base]
-		return label
+		s.gap[i] = float32(float64(min(second-best, wide*window)) * s.unit * (1 - 1e-6))
+		return uint16(label)
 	}
-	limit := best + window
+	s.gap[i] = isFree
+	limit := best + min(window, maxPrice/wide)*wide
+	sh.beyond = append(sh.beyond, limit)
 	kept := base
 	for _, c := range sh.arcs[base:] {
 		if c.cost+s.prices[c.column] <= limit {
@@ -246,5 +236,5 @@ func (s *Solver) keep(base int, i, old, outside int32, leave, window int64, sh *
 	}
 	sh.free = append(sh.free, i)
 	sh.ends = append(sh.ends, int32(len(sh.arcs)))
-	return -1
+	return uint16(label)
 }

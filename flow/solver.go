@@ -33,9 +33,11 @@ type Solver struct {
 	scratch []scratch // per worker
 	free    []int32   // the points of levels[0]
 
-	sieve   sieve
-	settled bool // labels hold the assignment of the round before
-	labels  []uint16
+	sieve  sieve
+	wider  wider
+	labels []uint16
+	gap    []float32 // of the points that are not free, at the prices of the pass, at most
+	unit   float64   // a squared grid unit
 
 	sample  kernels.Panels
 	lo, hi  []int
@@ -75,6 +77,8 @@ type shard struct {
 	arcs []arc
 	ends []int32 // ends[q] is the end of the arcs of free[q]
 	size []int64 // units in each column
+	// beyond[q] is a lower bound of cost plus price of the other arcs of free[q].
+	beyond []int64
 }
 
 // scratch is the memory of a worker.
@@ -272,27 +276,21 @@ func (s *Solver) scale(p *Problem, size int) {
 	}
 }
 
-// sampleRounds bounds the passes over a sample, whose prices need not be optimal.
-const sampleRounds = 2
-
-// reachable is the number of windows by which prices may drift apart before the
-// candidates are chosen again.
-const reachable = 8
+// wide is the number of windows in which a free point has arcs.
+const wide = 4
 
 // optimise solves p restricted to the given points and bounds, from s.prices,
-// and leaves the flow of the free points in levels[0], all labels in labels and
-// the new prices in s.prices. A window of 0 asks for a fitting one.
+// and leaves the flow of the free points in levels[0], the labels of the others in
+// labels and the new prices in s.prices. A window of 0 asks for a fitting one.
 //
 // A pass at the current prices fixes all points but those with two columns within
-// a window, and shortest paths work on these. The result is optimal if no two
-// prices drifted apart by more than the window: then an arc that is no candidate
-// is still dearer than the one its point uses. Otherwise another pass follows at
-// the prices reached, where most points find themselves in place, and the window
-// doubles, so that the end is certain.
+// a window, and shortest paths work on these. Where they need arcs beyond the
+// window, widen looks at the points of one cluster again; for points with several
+// clusters another pass follows, at the prices reached and with a larger window.
 func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points kernels.Panels, lo, hi []int, labels []uint16, window int64, sample bool) error {
 	r := &s.levels[0]
 	k, columns, e := p.k(), s.columns(p), int64(p.exclusivity())
-	for round := 1; ; round++ {
+	for {
 		r.resize(columns)
 		r.filler = 0
 		if p.mayLeave() {
@@ -312,16 +310,20 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 		if e > 1 {
 			r.room[columns-1] = int32(e - 1)
 		}
-		s.settled = round > 1 && e == 1
 		var err error
 		if window, err = s.pass(ctx, run, p, points, labels, window); err != nil {
 			return err
 		}
-		limit := window
-		if e == 1 {
-			limit = min(window, maxPrice/reachable) * reachable
+		bound := window
+		if window >= maxPrice {
+			bound = absent
 		}
-		r.start(s.prices, window, limit)
+		r.widen = nil
+		if e == 1 {
+			s.wider.begin(s, p, points, labels, window)
+			r.widen = s.wider.widen
+		}
+		r.start(s.prices, bound)
 		o, err := r.run(ctx)
 		if err != nil {
 			return err
@@ -334,28 +336,13 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 			s.stats.Free = len(s.free)
 			s.stats.Paths += r.paths
 		}
-		switch {
-		case o == solved && (sample || r.drift() <= window), sample && round == sampleRounds:
+		switch o {
+		case solved:
 			return nil
-		case o == stuck:
+		case stuck:
 			return fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
 		}
-		if e == 1 {
-			s.place(labels)
-		}
-		window = min(max(window, 1)*2, maxPrice)
-	}
-}
-
-// place writes the labels of the free points.
-func (s *Solver) place(labels []uint16) {
-	r := &s.levels[0]
-	for q, i := range s.free {
-		for _, c := range r.arcs[r.first[q]:r.first[q+1]] {
-			if c.count > 0 {
-				labels[i] = uint16(c.column)
-			}
-		}
+		window = min(max(window, 1)*4, maxPrice)
 	}
 }
 
@@ -421,6 +408,8 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 		}
 		return nil
 	}
+	s.gap = slices.Grow(s.gap[:0], n)[:n]
+	s.unit = math.Ldexp(1, -2*p.FractionBits)
 	several := p.exclusivity() > 1
 	sieved := !several && p.Radius <= 0 && n*p.k() > s.tune().allArcs && window < maxPrice
 	if sieved {
@@ -433,7 +422,7 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 	}
 	if err := spread(func(worker, index int) {
 		sh, w := &s.shards[index], &s.scratch[worker]
-		sh.free, sh.arcs, sh.ends = sh.free[:0], sh.arcs[:0], sh.ends[:0]
+		sh.free, sh.arcs, sh.ends, sh.beyond = sh.free[:0], sh.arcs[:0], sh.ends[:0], sh.beyond[:0]
 		sh.size = slices.Grow(sh.size[:0], columns)[:columns]
 		clear(sh.size)
 		lo, hi := index*shardPoints, min(n, (index+1)*shardPoints)
@@ -456,16 +445,17 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 		base := int32(len(r.arcs))
 		s.free = append(s.free, sh.free...)
 		r.arcs = append(r.arcs, sh.arcs...)
+		r.beyond = append(r.beyond, sh.beyond...)
+		start := base
 		for _, end := range sh.ends {
-			r.first = append(r.first, base+end)
+			q := int32(len(r.first))
+			r.first, r.end = append(r.first, start), append(r.end, base+end)
+			for ; start < base+end; start++ {
+				r.owner = append(r.owner, q)
+			}
 		}
 		for j, x := range sh.size {
 			r.size[j] += x
-		}
-	}
-	for q := range s.free {
-		for range r.first[q+1] - r.first[q] {
-			r.owner = append(r.owner, int32(q))
 		}
 	}
 	return window, nil
@@ -485,18 +475,14 @@ func (s *Solver) scan(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 		costs := rows[:(last-first)*k]
 		kernels.CostRows(points, first, last, s.centroids, p.FractionBits, costs)
 		for i := first; i < last; i++ {
-			if label := s.choose(costs[(i-first)*k:(i-first)*k+k], int32(i), int32(labels[i]), leave, reach, window, sh); label >= 0 {
-				labels[i] = uint16(label)
-			}
+			labels[i] = s.choose(costs[(i-first)*k:(i-first)*k+k], int32(i), leave, reach, window, sh)
 		}
 	}
 }
 
-// choose finds the cheapest column of point i. If no other is within the window it
-// returns it; else it adds the point to the free ones of sh and returns -1. Once
-// points are settled a tie goes to the old label. leave is the price of staying
-// unassigned, reach the longest arc.
-func (s *Solver) choose(row []int64, i, old int32, leave, reach, window int64, sh *shard) int32 {
+// choose returns the cheapest column of point i. If no other is within the window
+// it notes the gap, else it adds the point to the free ones of sh. leave is the price of staying unassigned, reach the longest arc.
+func (s *Solver) choose(row []int64, i int32, leave, reach, window int64, sh *shard) uint16 {
 	outside := int32(len(row))
 	prices := s.prices[:len(row)]
 	best, second, label := leave, int64(absent), outside
@@ -511,15 +497,15 @@ func (s *Solver) choose(row []int64, i, old int32, leave, reach, window int64, s
 			}
 		}
 	}
-	if s.settled && second == best && label != old && (old == outside && leave == best || old < outside && row[old]+prices[old] == best && row[old] <= reach) {
-		label = old
-	}
 	sh.size[label]++
 	if second-best > window {
-		return label
+		s.gap[i] = float32(float64(second-best) * s.unit * (1 - 1e-6))
+		return uint16(label)
 	}
+	s.gap[i] = isFree
 	sh.free = append(sh.free, i)
-	limit := best + window
+	limit := best + min(window, maxPrice/wide)*wide
+	sh.beyond = append(sh.beyond, limit)
 	for j, c := range row {
 		if c+prices[j] <= limit && c <= reach {
 			sh.arcs = append(sh.arcs, arc{c, int32(j), 0})
@@ -535,7 +521,7 @@ func (s *Solver) choose(row []int64, i, old int32, leave, reach, window int64, s
 		}
 	}
 	sh.ends = append(sh.ends, int32(len(sh.arcs)))
-	return -1
+	return uint16(label)
 }
 
 // scanSeveral is the pass over the points [lo, hi) when a point may have several
@@ -608,6 +594,7 @@ func (s *Solver) scanSeveral(p *Problem, points kernels.Panels, lo, hi int, labe
 				continue
 			}
 			sh.free = append(sh.free, int32(i))
+			sh.beyond = append(sh.beyond, threshold+window)
 			for j := range columns {
 				if w.taken[j] > 0 || w.values[j] != absent && w.values[j] <= threshold+window {
 					sh.arcs = append(sh.arcs, arc{s.arcCost(p, row, int32(j)), int32(j), w.taken[j]})
@@ -650,7 +637,7 @@ func (s *Solver) write(p *Problem, res *Result) {
 	res.Extra = res.Extra[:0]
 	for q, i := range s.free {
 		label := int32(k)
-		for a := r.first[q]; a < r.first[q+1]; a++ {
+		for a := r.first[q]; a < r.end[q]; a++ {
 			c := &r.arcs[a]
 			if c.count == 0 || int(c.column) >= k {
 				continue
@@ -664,7 +651,7 @@ func (s *Solver) write(p *Problem, res *Result) {
 		if p.exclusivity() == 1 {
 			continue
 		}
-		for a := r.first[q]; a < r.first[q+1]; a++ {
+		for a := r.first[q]; a < r.end[q]; a++ {
 			c := &r.arcs[a]
 			if c.count > 0 && int(c.column) < k && c.column != label {
 				res.Extra = append(res.Extra, Membership{i, uint16(c.column)})

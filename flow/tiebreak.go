@@ -38,7 +38,7 @@ func (s *Solver) breakTies(ctx context.Context, p *Problem) error {
 			return err
 		}
 		if level == 1 {
-			s.stats.Tied = len(s.levels[1].first) - 1
+			s.stats.Tied = len(s.levels[1].first)
 		}
 	}
 	for level := deepest; level > 0; level-- {
@@ -61,7 +61,7 @@ func (s *Solver) breakTies(ctx context.Context, p *Problem) error {
 func (s *Solver) tighten(level int) bool {
 	upper, lower := &s.levels[level-1], &s.levels[level]
 	lower.resize(upper.columns)
-	lower.filler = 0
+	lower.filler, lower.widen = 0, nil
 	copy(lower.room, upper.room)
 	copy(lower.size, upper.size)
 	s.origin[level] = s.origin[level][:0]
@@ -87,8 +87,8 @@ func (s *Solver) tighten(level int) bool {
 			cyclic = true
 		}
 	}
-	for q := range len(upper.first) - 1 {
-		lo, hi := upper.first[q], upper.first[q+1]
+	for q := range upper.first {
+		lo, hi := upper.first[q], upper.end[q]
 		last, next := int64(-absent), int64(absent) // dearest used, cheapest with room
 		for a := lo; a < hi; a++ {
 			c := &upper.arcs[a]
@@ -116,9 +116,7 @@ func (s *Solver) tighten(level int) bool {
 			lower.arcs = append(lower.arcs, arc{0, c.column, c.count})
 			s.origin[level] = append(s.origin[level], a)
 		}
-		if lower.first[len(lower.first)-1] < int32(len(lower.arcs)) {
-			lower.close()
-		}
+		lower.close(absent)
 	}
 	return cyclic
 }
@@ -150,8 +148,8 @@ func (s *Solver) rehash(ctx context.Context, p *Problem, level int) error {
 	r := &s.levels[level]
 	k := int32(p.k())
 	var order []int32
-	for q := range len(r.first) - 1 {
-		lo, hi := r.first[q], r.first[q+1]
+	for q := range r.first {
+		lo, hi := r.first[q], r.end[q]
 		d := s.digestOf(p, s.pointOf(level, lo))
 		units := int32(0)
 		order = order[:0]
@@ -184,7 +182,7 @@ func (s *Solver) rehash(ctx context.Context, p *Problem, level int) error {
 			r.size[c.column] += int64(c.count)
 		}
 	}
-	r.start(make([]int64, r.columns), maxPrice, maxPrice)
+	r.start(make([]int64, r.columns), absent)
 	o, err := r.run(ctx)
 	if err != nil {
 		return err
@@ -213,7 +211,7 @@ func (s *Solver) settle(p *Problem) {
 	}
 	of := func(i int32) []int32 {
 		var clusters []int32
-		for a := r.first[at[i]]; a < r.first[at[i]+1]; a++ {
+		for a := r.first[at[i]]; a < r.end[at[i]]; a++ {
 			if c := &r.arcs[a]; c.count > 0 && c.column < k {
 				clusters = append(clusters, c.column)
 			}
@@ -221,7 +219,7 @@ func (s *Solver) settle(p *Problem) {
 		return clusters
 	}
 	set := func(i int32, clusters []int32) {
-		for a := r.first[at[i]]; a < r.first[at[i]+1]; a++ {
+		for a := r.first[at[i]]; a < r.end[at[i]]; a++ {
 			if c := &r.arcs[a]; c.column < k {
 				c.count = 0
 				if slices.Contains(clusters, c.column) {
