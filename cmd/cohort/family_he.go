@@ -24,7 +24,7 @@ func heFamily() family {
 			fs.Int("threshold", 0, "ckks multiparty: key holders that a decryption needs (default all)")
 			fs.IntSlice("online", nil, "ckks multiparty: key holders that decrypt, such as 1,3 (default the first ones)")
 			fs.Bool("keep-pairs", false, "ckks: compare all pairs of clusters, also those that cannot meet")
-			fs.String("network", "", "ckks: network whose transfer time is modelled (default all ten presets)")
+			fs.String("he-network", "", "ckks: network whose transfer time is modelled (default all ten presets)")
 		},
 		check: checkHE,
 		job:   heJob,
@@ -48,7 +48,7 @@ func checkHE(o *options) error {
 	if o.given("delta") && o.delta == 0 {
 		return fault.Request("--delta", "is 0 and ckks adds Gaussian noise", "give a delta, or use ind-lap, which has a pure guarantee")
 	}
-	if name := o.text("network"); name != "" {
+	if name := o.text("he-network"); name != "" {
 		_, err := he.FindNetwork(name)
 		return err
 	}
@@ -81,7 +81,7 @@ func heJob(o *options, in *input) (engine.Job, error) {
 		Mode: he.Mode(o.text("mode")), Threshold: threshold, Online: online, KeepPairs: keep,
 		Init: o.init, Post: o.post, Seed: o.seedPointer(), NoQuality: o.quality == "off", Labels: in.table.Labels,
 	}
-	if name := o.text("network"); name != "" {
+	if name := o.text("he-network"); name != "" {
 		n, err := he.FindNetwork(name)
 		if err != nil {
 			return nil, err
