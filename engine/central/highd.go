@@ -35,16 +35,16 @@ func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
 			centroids[c*s.d+h] = onGrid(mean[h]+float64(0.3*radius*x)/norm, s.bits)
 		}
 	}
-	rounds := s.manyRounds(j, l)
+	rounds := j.Rounds
+	if rounds == 0 {
+		rounds = s.manyRounds(l)
+	}
 	return centroids, rounds, s.equalRounds(l.share(0.96), centroids, radius, rounds)
 }
 
 // manyRounds is the number of relative rounds without a synopsis of all
 // dimensions.
-func (s *session) manyRounds(j *Hybrid, l law) int {
-	if j.Rounds != 0 {
-		return max(j.Rounds, 1)
-	}
+func (s *session) manyRounds(l law) int {
 	return min(max(int(math.Round(3*pow(s.snr(l), 1.0/3))), 2), 12)
 }
 

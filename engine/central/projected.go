@@ -23,13 +23,12 @@ func (s *session) projectedBranch(j *Hybrid, l law) ([]float32, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	treeShare := 0.45 / (1 + math.Sqrt(float64(s.d))/20)
-	recoverShare := treeShare / 2
-	low, err := s.projectedStart(l.share(treeShare), gridRow(mean, s.bits), reach)
+	share := treeShare(s.d)
+	low, err := s.projectedStart(l.share(share), gridRow(mean, s.bits), reach)
 	if err != nil {
 		return nil, 0, err
 	}
-	centroids, err := s.recoverHigh(l.share(recoverShare), low, gridRow(mean, s.bits), reach)
+	centroids, err := s.recoverHigh(l.share(share/2), low, gridRow(mean, s.bits), reach)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,9 +36,16 @@ func (s *session) projectedBranch(j *Hybrid, l law) ([]float32, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	rounds := s.manyRounds(j, l)
-	return centroids, rounds, s.equalRounds(l.share(0.95-treeShare-recoverShare), centroids, min(within, reach), rounds)
+	rounds := j.Rounds
+	if rounds == 0 {
+		rounds = s.manyRounds(l)
+	}
+	return centroids, rounds, s.equalRounds(l.share(0.95-1.5*share), centroids, min(within, reach), rounds)
 }
+
+// treeShare is the share of the budget that counts get beside sums in d
+// dimensions.
+func treeShare(d int) float64 { return 0.45 / (1 + math.Sqrt(float64(d))/20) }
 
 // lowStart is a clustering of the projected records.
 type lowStart struct {
@@ -47,13 +53,13 @@ type lowStart struct {
 	centers []float32
 }
 
-// projectedStart projects the records about a public point onto a few random
-// directions, releases a tree there with the whole of l, and searches it.
-func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowStart, error) {
-	q := min(max(int(log2(float64(s.n)*l.mu())/2.5), 2), 6, s.d)
+// projectAll projects all parties' records about a public point onto q random
+// directions, so that nearly all of those within reach land in [-1,1]^q, and
+// clips the others.
+func (s *session) projectAll(kind Projection, q int, origin []float32, reach float64) (*lowStart, error) {
 	// A coordinate of G(x - origin) has a standard deviation of at most the
 	// distance; three times the reach hold nearly all records.
-	rows := randomProjection(Dense, q, s.d, 1/(3*reach), s.streams.Stream(engine.Server, 0, "projection"))
+	rows := randomProjection(kind, q, s.d, 1/(3*reach), s.streams.Stream(engine.Server, 0, "projection"))
 	m := kernels.NewMatrix(q, s.d, rows)
 	low := &lowStart{parts: make([]*kernels.Panels, len(s.parties))}
 	for p, part := range s.parties {
@@ -64,6 +70,17 @@ func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowSt
 		if err != nil {
 			return nil, err
 		}
+	}
+	return low, nil
+}
+
+// projectedStart projects the records about a public point onto a few random
+// directions, releases a tree there with the whole of l, and searches it.
+func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowStart, error) {
+	q := min(max(int(log2(float64(s.n)*l.mu())/2.5), 2), 6, s.d)
+	low, err := s.projectAll(Dense, q, origin, reach)
+	if err != nil {
+		return nil, err
 	}
 	trie, err := s.tree(l, low.parts)
 	if err != nil {

@@ -35,6 +35,7 @@ func Builtins() []Builtin {
 	return []Builtin{
 		{"birch2", "100 Gaussians along a sine wave (BIRCH DS2: Zhang, Ramakrishnan, Livny 1997)", Generator{N: 100000}, makeBirch2},
 		{"blobs", "k round Gaussians in d dimensions; separation is the smallest distance of two centres in standard deviations", Generator{N: 10000, D: 2, K: 10, Separation: 8}, makeBlobs},
+		{"box-blobs", "k round Gaussians of standard deviation 1 with centres uniform in [0, 100]^d (scikit-learn's make_blobs)", Generator{N: 100000, D: 100, K: 64}, makeBoxBlobs},
 		{"s1-like", "15 overlapping Gaussians in the plane, with the means and covariances of S1 (Fränti and Virmajoki 2006)", Generator{N: 5000}, makeS1Like},
 		{"timesynth", "k equal elliptical clusters; separation is their index J (Qiu and Joe 2006), 0.7 as in FastLloyd's timing sets", Generator{N: 10000, D: 2, K: 2, Separation: 0.7}, makeTimesynth},
 	}
@@ -206,6 +207,23 @@ func makeBlobs(ctx context.Context, g Generator) (*Table, error) {
 	err := t.fill(ctx, g.K, func(row []float64, c int) {
 		for j := range row {
 			row[j] = centres[c*d+j] + float64(sigma*r.normal())
+		}
+	})
+	return t, err
+}
+
+// makeBoxBlobs is make_blobs of scikit-learn with center_box (0, 100): centres
+// uniform in the box, standard deviation 1, equal sizes.
+func makeBoxBlobs(ctx context.Context, g Generator) (*Table, error) {
+	r := newSource(g.Seed, "box-blobs")
+	centres := make([]float64, g.K*g.D)
+	for i := range centres {
+		centres[i] = 100 * r.uniform()
+	}
+	t := newLabelled(g.N, g.D)
+	err := t.fill(ctx, g.K, func(row []float64, c int) {
+		for j := range row {
+			row[j] = centres[c*g.D+j] + r.normal()
 		}
 	})
 	return t, err
