@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/vertical/he"
 )
 
 // Network is a linear cost model: a fixed latency for each round and a
@@ -24,33 +25,28 @@ type Network struct {
 // send (section 6.1), for comparing like with like.
 func Networks() []Network {
 	ms := func(x float64) time.Duration { return time.Duration(x * float64(time.Millisecond)) }
-	return []Network{
+	out := []Network{
 		{Name: "lan", About: "Thesis-H LAN: 1 ms round trip", RoundTrip: ms(1)},
 		{Name: "wan", About: "Thesis-H WAN: 100 ms round trip", RoundTrip: ms(100)},
 		{Name: "fastlloyd", About: "FastLloyd's own 0.5 ms sleep for every send", PerSend: ms(0.5)},
-		{Name: "lan500", About: "CKKS-V LAN (low): 500 Mbit/s, 1 ms", RoundTrip: ms(2), Bandwidth: 500e6},
-		{Name: "lan1000", About: "CKKS-V LAN (medium): 1 Gbit/s, 0.3 ms", RoundTrip: ms(0.6), Bandwidth: 1e9},
-		{Name: "lan10000", About: "CKKS-V LAN (high): 10 Gbit/s, 0.1 ms", RoundTrip: ms(0.2), Bandwidth: 10e9},
-		{Name: "regwan100", About: "CKKS-V regional WAN (low): 100 Mbit/s, 20 ms", RoundTrip: ms(40), Bandwidth: 100e6},
-		{Name: "regwan250", About: "CKKS-V regional WAN (medium): 250 Mbit/s, 15 ms", RoundTrip: ms(30), Bandwidth: 250e6},
-		{Name: "regwan500", About: "CKKS-V regional WAN (high): 500 Mbit/s, 10 ms", RoundTrip: ms(20), Bandwidth: 500e6},
-		{Name: "ccwan50", About: "CKKS-V cross-continental WAN (low): 50 Mbit/s, 150 ms", RoundTrip: ms(300), Bandwidth: 50e6},
-		{Name: "ccwan100", About: "CKKS-V cross-continental WAN (medium): 100 Mbit/s, 120 ms", RoundTrip: ms(240), Bandwidth: 100e6},
-		{Name: "ccwan200", About: "CKKS-V cross-continental WAN (high): 200 Mbit/s, 100 ms", RoundTrip: ms(200), Bandwidth: 200e6},
-		{Name: "crpwan500", About: "CKKS-V corporate WAN: 500 Mbit/s, 50 ms", RoundTrip: ms(100), Bandwidth: 500e6},
 	}
+	for _, n := range he.Networks() {
+		out = append(out, Network{Name: n.Name, About: fmt.Sprintf("CKKS-V %s: %g Mbit/s, %g ms", n.About, n.Mbps, n.DelayMS),
+			RoundTrip: ms(2 * n.DelayMS), Bandwidth: n.Mbps * 1e6})
+	}
+	return out
 }
 
 // FindNetwork returns the preset of that name.
 func FindNetwork(name string) (Network, error) {
 	var names []string
 	for _, n := range Networks() {
-		if n.Name == name {
+		if strings.EqualFold(n.Name, name) {
 			return n, nil
 		}
 		names = append(names, n.Name)
 	}
-	return Network{}, fault.Request("--network", fmt.Sprintf("%q is unknown", name), "choose "+strings.Join(names, ", "))
+	return Network{}, fault.Request("network", fmt.Sprintf("%q is unknown", name), "choose "+strings.Join(names, ", "))
 }
 
 // Cost is the time that the network adds to some rounds with some bytes in all.

@@ -166,3 +166,21 @@ func looseBounds(t *dataset.Table) (dataset.Bounds, error) {
 func (s *Set) Parts(clients int, seed uint64) ([]dataset.Part, error) {
 	return s.Norm.Split(clients, nil, seed)
 }
+
+// GeneratedSet is a built-in set on the grid, with the number of clusters that
+// it was made with.
+func GeneratedSet(ctx context.Context, name string, g dataset.Generator) (*Set, error) {
+	t, err := dataset.Generate(ctx, name, g)
+	if err != nil {
+		return nil, err
+	}
+	b, err := dataset.BoundsFromData(t)
+	if err != nil {
+		return nil, err
+	}
+	norm, err := dataset.Normalise(t, b, dataset.DefaultFractionBits)
+	if err != nil {
+		return nil, err
+	}
+	return &Set{Name: "builtin:" + name, N: t.N, D: t.D, K: int(t.Labels[t.N-1]) + 1, Labels: t.Labels, Norm: norm}, nil
+}

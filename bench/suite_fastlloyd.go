@@ -2,25 +2,170 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/horizontal"
 )
 
+// realSets are the sets of FastLloyd's and Thesis-H's quality figures.
+var realSets = []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
+
+// grid5 are the numbers of clusters and dimensions of FastLloyd's synthetic
+// sets.
+var grid5 = []int{2, 6, 10, 14, 20}
+
 func fastLloydSuites() []Suite {
-	return []Suite{{
-		Name: "fastlloyd-table3", Group: GroupFastLloyd, Title: "FastLloyd Table 3: time and bytes per iteration",
-		About: "One iteration of fastlloyd with two clients. FastLloyd's figures (Macbook Pro M2 Max, mean of 20 runs) include a 0.5 ms " +
-			"sleep for every send, so they are compared with our computation plus the same sleeps; MohLloyd is the secure protocol of " +
-			"Mohassel et al. that it is compared with there. Bytes are those that all clients send and receive.",
-		Source: "FastLloyd, Table 3",
-		Needs:  []string{"timesynth_k2_d2_n10000", "timesynth_k2_d5_n10000", "timesynth_k5_d2_n10000", "timesynth_k5_d5_n10000", "timesynth_k2_d2_n100000", "timesynth_k2_d5_n100000", "timesynth_k5_d2_n100000", "timesynth_k5_d5_n100000", "lsun", "s1"},
-		Figures: []Figure{
-			{Title: "Time of one iteration", X: "set", Y: "iteration", LogY: true, Bars: true},
+	suites := []Suite{
+		{
+			Name: "fastlloyd-table3", Group: GroupFastLloyd, Title: "FastLloyd Table 3: time and bytes per iteration",
+			About: "One iteration of fastlloyd with two clients. FastLloyd's figures (Macbook Pro M2 Max, mean of 20 runs) include a 0.5 ms " +
+				"sleep for every send, so they are compared with our computation plus the same sleeps; MohLloyd is the secure protocol of " +
+				"Mohassel et al. that it is compared with there. Bytes are those that all clients send and receive.",
+			Source:  "FastLloyd, Table 3",
+			Needs:   []string{"timesynth_k2_d2_n10000", "timesynth_k2_d5_n10000", "timesynth_k5_d2_n10000", "timesynth_k5_d5_n10000", "timesynth_k2_d2_n100000", "timesynth_k2_d5_n100000", "timesynth_k5_d2_n100000", "timesynth_k5_d5_n100000", "lsun", "s1"},
+			Figures: []Figure{{Title: "Time of one iteration", X: "set", Y: "iteration", LogY: true, Bars: true}},
+			Run:     runTable3,
 		},
-		Run: runTable3,
-	}}
+		{
+			Name: "fastlloyd-fig3", Group: GroupFastLloyd, Title: "FastLloyd Figure 3: quality on real sets",
+			About: "NICV against epsilon for lloyd, sulloyd, csulloyd and fastlloyd, means of 20 runs with 95% intervals. fastlloyd stands there " +
+				"twice: with the noise of the paper's theorem (claimed) and with that of its released code (published), which is d times " +
+				"smaller and with which the figure was made. The figure prints no numbers; the dashed curves are the authors' code, run again.",
+			Source: "FastLloyd, Figure 3; reruns of its released code", Needs: realSets,
+			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set", LogX: true, LogY: true}},
+			Run: func(ctx context.Context, e *Env) error {
+				return e.sweep(ctx, realSets, []protocol{fastLloydCode, fastLloyd, suLloyd, csuLloyd}, []protocol{plainLloyd}, nil)
+			},
+		},
+		{
+			Name: "fastlloyd-fig4", Group: GroupFastLloyd, Title: "FastLloyd Figure 4: empty clusters on Birch2",
+			About:  "Share of the 100 clusters that attract no point, against epsilon. The paper's text gives about 15% for lloyd and more than 40% for sulloyd at epsilon 0.01.",
+			Source: "FastLloyd, Figure 4; reruns of its released code", Needs: []string{"birch2_25k"},
+			Figures: []Figure{{Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty clusters", Series: []string{"protocol"}, LogX: true}},
+			Run: func(ctx context.Context, e *Env) error {
+				return e.sweep(ctx, []string{"birch2_25k"}, []protocol{suLloyd, csuLloyd, fastLloydCode, fastLloyd}, []protocol{plainLloyd}, nil)
+			},
+		},
+		synthetic("fastlloyd-fig5", "FastLloyd Figure 5: overlapping synthetic sets", "FastLloyd, Figure 5", "21"),
+		synthetic("fastlloyd-fig6", "FastLloyd Figure 6: separated synthetic sets", "FastLloyd, Figure 6", "70"),
+		{
+			Name: "fastlloyd-fig7", Group: GroupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
+			About: "csulloyd and fastlloyd with and without a largest distance of a record from its centroid. The paper shrinks it by iteration, " +
+				"eta = sqrt(B²/2t); here it is constant at its value for t = 2, 0.5.",
+			Source: "FastLloyd, Figure 7", Needs: []string{"s1", "birch2_25k"},
+			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol", "radius"}, Panel: "set", LogX: true, LogY: true}},
+			Run: func(ctx context.Context, e *Env) error {
+				for _, radius := range []float64{0, 0.5} {
+					edit := func(j *horizontal.Job) { j.Radius = radius }
+					if err := e.sweep(ctx, []string{"s1", "birch2_25k"}, []protocol{fastLloyd, csuLloyd}, nil, edit, L("radius", radius)); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		},
+		alphas("fastlloyd-fig9", "FastLloyd Figure 9: ablation of the size constraints at epsilon 1", "FastLloyd, Figure 9", "1"),
+		alphas("fastlloyd-fig10", "FastLloyd Figure 10: ablation of the size constraints at epsilon 0.1", "FastLloyd, Figure 10", "0.1"),
+	}
+	return suites
+}
+
+// sweep measures protocols on sets over epsilon, and plain ones once.
+func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []protocol, edit func(*horizontal.Job), extra ...Label) error {
+	epsilons := []string{"1", "0.1", "0.01", "2", "0.05", "0.25", "0.5", "0.75"}
+	for _, set := range sets {
+		for _, p := range plain {
+			if err := e.nicv(ctx, "without noise", set, p, "0", edit, extra...); err != nil {
+				return err
+			}
+		}
+		for _, epsilon := range epsilons[:e.Reps(len(epsilons), 3)] {
+			for _, p := range protocols {
+				if err := e.nicv(ctx, "", set, p, epsilon, edit, extra...); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// synthetic is Figure 5 or 6: the sets of one separation, by k and d.
+func synthetic(name, title, source, separation string) Suite {
+	var needs []string
+	set := func(k, d int) string { return fmt.Sprintf("synth_sep%s_k%d_d%d", separation, k, d) }
+	for _, k := range grid5 {
+		for _, d := range grid5 {
+			needs = append(needs, set(k, d))
+		}
+	}
+	return Suite{
+		Name: name, Group: GroupFastLloyd, Title: title,
+		About: "NICV at epsilon 1 by number of clusters and dimensions, and by how much fastlloyd lowers it against sulloyd. The paper draws the " +
+			"mean over three random sets of each shape and prints no numbers; here it is one set of each shape, 20 runs.",
+		Source: source, Needs: needs,
+		Figures: []Figure{{Title: "NICV lower by", X: "k", Y: "lower by", Series: []string{"d"}}},
+		Run: func(ctx context.Context, e *Env) error {
+			for _, d := range grid5 {
+				for _, k := range grid5 {
+					err := e.Case(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
+						s, err := c.Env.Set(ctx, set(k, d))
+						if err != nil {
+							return err
+						}
+						var means []float64
+						for _, p := range []protocol{suLloyd, fastLloydCode, fastLloyd} {
+							r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) { return p.job(s, 1, run, nil) })
+							if err != nil {
+								return err
+							}
+							c.Samples(p.name(), Plain, r.nicv)
+							means = append(means, float64(c.Row.Value(p.name()).Mean))
+						}
+						c.Number("lower by", "%", 100*(1-means[1]/means[0]))
+						return nil
+					})
+					if err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// alphas is Figure 9 or 10: the factors of the smallest and largest cluster.
+func alphas(name, title, source, epsilon string) Suite {
+	return Suite{
+		Name: name, Group: GroupFastLloyd, Title: title,
+		About: "NICV of fastlloyd by the factor alpha of one bound, the other bound at 1.25: clusters have at least n/(alpha_min k) and at most " +
+			"alpha_max n/k records. The figure prints no numbers.",
+		Source: source, Needs: realSets,
+		Figures: []Figure{{Title: "NICV by alpha", X: "alpha", Y: "NICV", Series: []string{"set"}, Panel: "bound", LogY: true}},
+		Run: func(ctx context.Context, e *Env) error {
+			values := []float64{1.25, 2, 1.1, 1.5, 3}
+			for _, set := range realSets {
+				for _, bound := range []string{"alpha_min", "alpha_max"} {
+					for _, alpha := range values[:e.Reps(len(values), 3)] {
+						edit := func(j *horizontal.Job) {
+							if bound == "alpha_min" {
+								j.EtaMinAlpha = alpha
+							} else {
+								j.EtaMaxAlpha = alpha
+							}
+						}
+						if err := e.nicv(ctx, "", set, fastLloyd, epsilon, edit, L("bound", bound), L("alpha", alpha)); err != nil {
+							return err
+						}
+					}
+				}
+			}
+			return nil
+		},
+	}
 }
 
 // table3 is FastLloyd's Table 3: milliseconds and bytes, 0 where nothing is

@@ -17,8 +17,11 @@ func Suites() []Suite {
 	return slices.Concat(
 		kernelSuites(),
 		horizontalSuites(),
-		fastLloydSuites(),
 		verticalSuites(),
+		utilitySuites(),
+		scalingSuites(),
+		fastLloydSuites(),
+		thesisSuites(),
 		sketchSuites(),
 	)
 }

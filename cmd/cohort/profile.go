@@ -59,7 +59,7 @@ of run; without --runs the job is repeated for about a second.`,
 	fs.StringVar(&p.trace, "trace", "", "write an execution trace with a region for each phase, for go tool trace")
 	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
 	fs.BoolVar(&p.perf, "perf", false, "count cycles, instructions and cache misses in each phase (Linux)")
-	fs.StringVar(&p.network, "network", "", "add the cost of a network model, such as lan, wan or fastlloyd")
+	fs.StringVar(&p.network, "network-model", "", "add the cost of a network model, such as lan, wan or fastlloyd")
 	return cmd
 }
 

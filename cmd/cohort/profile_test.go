@@ -13,7 +13,7 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{"profile", "--method", "fastlloyd", "--epsilon", "1", "--clients", "2", "--seed", "1", "--runs", "3"}
 	status, out, errOut := cohort(t, append(args, "--cpuprofile", path("cpu"), "--memprofile", path("mem"), "--trace", path("trace"),
-		"--timeline", path("timeline.json"), "--network", "lan")...)
+		"--timeline", path("timeline.json"), "--network-model", "lan")...)
 	if status != exitDone || errOut != "" {
 		t.Fatalf("status %d, stderr %q", status, errOut)
 	}
@@ -50,7 +50,7 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 
 func TestProfileBadInput(t *testing.T) {
 	for name, args := range map[string][]string{
-		"unknown network": {"--network", "moon"},
+		"unknown network": {"--network-model", "moon"},
 		"no such folder":  {"--cpuprofile", filepath.Join(t.TempDir(), "none", "cpu")},
 		"unknown method":  {"--method", "loyd"},
 	} {

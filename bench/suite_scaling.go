@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+func scalingSuites() []Suite {
+	var figures []Figure
+	for _, a := range axes {
+		figures = append(figures, Figure{Table: a.table, Title: "Time by " + a.about, X: a.label, Y: "iteration", Series: []string{"method"}, LogX: true, LogY: true})
+	}
+	figures = append(figures, Figure{Table: "by n", Title: "Memory by number of points", X: "n", Y: "memory", Series: []string{"method"}, LogX: true, LogY: true})
+	return []Suite{{
+		Name: "scaling", Group: GroupPerformance, Title: "How time and memory grow",
+		About: "Median time of one iteration on generated blobs as one quantity grows and the others stay at n = 100000, d = 2, k = 10, two clients, " +
+			"all workers. The exponent is the slope of a straight line through log time against log size: 1 is proportional. Memory is the " +
+			"largest resident set of the process during the runs.",
+		Figures: figures,
+		Run:     runScaling,
+	}}
+}
+
+// shape is an instance of the scaling suite.
+type shape struct{ n, d, k, clients, workers int }
+
+// axis is one quantity that grows.
+type axis struct {
+	table, label, about string
+	set                 func(*shape, int)
+	full, quick         []int
+	methods             []horizontal.Method
+}
+
+var scaledMethods = []horizontal.Method{horizontal.Lloyd, horizontal.SuLloyd, horizontal.Relative, horizontal.FastLloyd}
+
+var axes = []axis{
+	{"by n", "n", "number of points", func(s *shape, v int) { s.n = v }, []int{10000, 30000, 100000, 300000, 1000000, 3000000, 10000000}, []int{10000, 100000, 1000000}, scaledMethods},
+	{"by d", "d", "number of dimensions", func(s *shape, v int) { s.d = v; s.n = min(s.n, 4000000/v) }, []int{2, 4, 8, 16, 32, 64, 128, 256, 784}, []int{2, 16, 128}, scaledMethods},
+	{"by k", "k", "number of clusters", func(s *shape, v int) { s.k = v }, []int{2, 5, 10, 20, 50, 100, 200}, []int{2, 20, 200}, scaledMethods},
+	{"by clients", "clients", "number of clients", func(s *shape, v int) { s.clients = v }, []int{2, 4, 8, 16, 32, 64}, []int{2, 8, 64}, scaledMethods},
+	{"by workers", "workers", "number of workers", func(s *shape, v int) { s.workers = v }, nil, nil, scaledMethods},
+}
+
+func runScaling(ctx context.Context, e *Env) error {
+	for _, a := range axes {
+		values := a.full
+		if e.Quick {
+			values = a.quick
+		}
+		if a.label == "workers" {
+			for w := 1; w < e.Pool.Workers(); w *= 2 {
+				values = append(values, w)
+			}
+			values = append(values, e.Pool.Workers())
+		}
+		for _, m := range a.methods {
+			for _, v := range values {
+				s := shape{n: 100000, d: 2, k: 10, clients: clientsOf, workers: e.Pool.Workers()}
+				a.set(&s, v)
+				if err := e.scale(ctx, a, m, s, v); err != nil {
+					return err
+				}
+			}
+		}
+		e.fit(a.table, a.label, "iteration", "method")
+	}
+	return nil
+}
+
+// scale times one shape.
+func (e *Env) scale(ctx context.Context, a axis, m horizontal.Method, s shape, v int) error {
+	labels := []Label{L("method", m), L(a.label, v)}
+	if a.label == "d" {
+		labels = append(labels, L("n", s.n))
+	}
+	return e.Case(ctx, a.table, labels, func(ctx context.Context, c *Case) error {
+		set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: s.n, D: s.d, K: s.k, Seed: 1})
+		if err != nil {
+			return err
+		}
+		parts, err := set.Parts(s.clients, 1)
+		if err != nil {
+			return err
+		}
+		debug.FreeOSMemory()
+		watched := resetPeak()
+		var laps Laps
+		eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(&laps))
+		if err != nil {
+			return err
+		}
+		defer eng.Close()
+		var samples []float64
+		for run := 0; run <= c.Env.Reps(3, 1); run++ {
+			seed := uint64(run)
+			job := horizontal.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Iterations: c.Env.Reps(7, 3),
+				Calibration: claimedOf(m), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+			if _, err := eng.Run(ctx, job); err != nil {
+				return err
+			}
+			if l := laps.Take(); run > 0 || s.n >= 1000000 {
+				samples = append(samples, l...)
+			}
+		}
+		c.Durations("iteration", samples)
+		if watched {
+			c.Number("memory", Bytes, peak())
+		}
+		c.Number("points", "/s", float64(s.n)/(c.Row.Value("iteration").Shown()/1e9))
+		return nil
+	})
+}
+
+// fit adds a row with the exponent of each series of a table: the slope of log
+// value over log size. Two sizes at least are needed.
+func (e *Env) fit(table, x, y, series string) {
+	type line struct{ xs, ys []float64 }
+	lines := make(map[string]*line)
+	var order []string
+	for i := range e.rows {
+		r := &e.rows[i]
+		v := r.Value(y)
+		if r.Table != table || v == nil || !(v.Shown() > 0) {
+			continue
+		}
+		name := r.Label(series)
+		if lines[name] == nil {
+			lines[name] = new(line)
+			order = append(order, name)
+		}
+		lines[name].xs = append(lines[name].xs, math.Log(parseNumber(r.Label(x))))
+		lines[name].ys = append(lines[name].ys, math.Log(v.Shown()))
+	}
+	for _, name := range order {
+		l := lines[name]
+		if len(l.xs) < 2 {
+			continue
+		}
+		offset, slope := stat.LinearRegression(l.xs, l.ys, nil, false)
+		e.rows = append(e.rows, Row{Suite: e.suite.Name, Table: "fitted exponents", Quick: e.Quick, Labels: []Label{L("grows", x), L(series, name)}, Values: []Value{
+			{Name: "exponent", Mean: Number(slope), Median: Number(slope), N: 1},
+			{Name: "R²", Mean: Number(stat.RSquared(l.xs, l.ys, nil, offset, slope)), N: 1},
+		}})
+	}
+}
+
+// resetPeak makes the kernel forget the largest resident set so far; it reports
+// whether it could.
+func resetPeak() bool { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil }
+
+// peak is the largest resident set in bytes since resetPeak.
+func peak() float64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return math.NaN()
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
+			if err != nil {
+				return math.NaN()
+			}
+			return kb * 1024
+		}
+	}
+	return math.NaN()
+}
