@@ -32,7 +32,8 @@ func Scatter3AVX2(x *float32, panels int, labels *uint16, table *int32, rows int
 // dimensions at x to the row of table [][width]int32 that its label names, and 1 to
 // counts[label]; width = (d+15)/16*16. When d is at least 16, the last 16 columns of
 // a row stand for the last 16 dimensions; columns past d of a narrower row receive
-// bits of bias.
+// bits of bias. Data ahead bytes after what is read are fetched into the second-level
+// cache.
 //
 //go:noescape
-func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)
+func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)

@@ -412,9 +412,9 @@ panels:
 	VZEROUPPER
 	RET
 
-// func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)
-// Requires: AVX, AVX2
-TEXT ·ScatterAVX2(SB), $1152-64
+// func ScatterAVX2(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
+// Requires: AVX, AVX2, MMX+
+TEXT ·ScatterAVX2(SB), $1152-72
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
 	MOVQ         d+16(FP), DX
@@ -561,6 +561,24 @@ copy:
 	MOVQ    $0x00000010, DI
 
 block:
+	MOVQ           ahead+64(FP), AX
+	ADDQ           R8, AX
+	PREFETCHT1     (AX)
+	PREFETCHT1     64(AX)
+	PREFETCHT1     128(AX)
+	PREFETCHT1     192(AX)
+	PREFETCHT1     256(AX)
+	PREFETCHT1     320(AX)
+	PREFETCHT1     384(AX)
+	PREFETCHT1     448(AX)
+	PREFETCHT1     512(AX)
+	PREFETCHT1     576(AX)
+	PREFETCHT1     640(AX)
+	PREFETCHT1     704(AX)
+	PREFETCHT1     768(AX)
+	PREFETCHT1     832(AX)
+	PREFETCHT1     896(AX)
+	PREFETCHT1     960(AX)
 	VBROADCASTF128 (R8), Y1
 	VINSERTF128    $0x01, 256(R8), Y1, Y1
 	VADDPS         Y0, Y1, Y1

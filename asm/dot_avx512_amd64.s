@@ -17,6 +17,20 @@ DATA dotOnesAVX512<>+24(SB)/4, $0x00000001
 DATA dotOnesAVX512<>+28(SB)/4, $0x00000001
 GLOBL dotOnesAVX512<>(SB), RODATA|NOPTR, $32
 
+DATA dotNumbersAVX512<>+0(SB)/4, $0x00000000
+DATA dotNumbersAVX512<>+4(SB)/4, $0x00000001
+DATA dotNumbersAVX512<>+8(SB)/4, $0x00000002
+DATA dotNumbersAVX512<>+12(SB)/4, $0x00000003
+DATA dotNumbersAVX512<>+16(SB)/4, $0x00000004
+DATA dotNumbersAVX512<>+20(SB)/4, $0x00000005
+DATA dotNumbersAVX512<>+24(SB)/4, $0x00000006
+DATA dotNumbersAVX512<>+28(SB)/4, $0x00000007
+DATA dotNumbersAVX512<>+32(SB)/4, $0x00000008
+DATA dotNumbersAVX512<>+36(SB)/4, $0x00000009
+DATA dotNumbersAVX512<>+40(SB)/4, $0x0000000a
+DATA dotNumbersAVX512<>+44(SB)/4, $0x0000000b
+GLOBL dotNumbersAVX512<>(SB), RODATA|NOPTR, $48
+
 // func AssignDot1AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·AssignDot1AVX512(SB), $776-80
@@ -78,38 +92,27 @@ group_wide_tile_dims:
 	ADDQ         $0x04, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
-	VMOVUPS      192(SP), Z7
-	VMOVUPS      256(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 192(SP)
-	VMOVUPS      Z8, 256(SP)
-	VMOVUPS      384(SP), Z7
-	VMOVUPS      448(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 384(SP)
-	VMOVUPS      Z8, 448(SP)
-	VMOVUPS      576(SP), Z7
-	VMOVUPS      640(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z5, K1
-	VMINPS       Z7, Z5, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 576(SP)
-	VMOVUPS      Z8, 640(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z7, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z7, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z7, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -236,14 +239,12 @@ single_wide_tile_dims:
 	ADDQ         $0x04, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z4
-	VMOVUPS      64(SP), Z5
 	VPBROADCASTD 768(SP), Z1
-	VCMPPS       $0x01, Z4, Z0, K1
-	VMINPS       Z4, Z0, Z4
-	VMOVDQA32    Z1, K1, Z5
-	VMOVUPS      Z4, (SP)
-	VMOVUPS      Z5, 64(SP)
+	VMOVDQA32    Z1, Z1
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z1, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -358,54 +359,43 @@ group_wide_tile_dims:
 	ADDQ         $0x08, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z11
-	VMOVUPS      64(SP), Z12
 	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z1, K1
-	VMINPS       Z11, Z1, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z6, K1
-	VMINPS       Z11, Z6, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, (SP)
-	VMOVUPS      Z12, 64(SP)
-	VMOVUPS      192(SP), Z11
-	VMOVUPS      256(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z3, K1
-	VMINPS       Z11, Z3, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z7, K1
-	VMINPS       Z11, Z7, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 192(SP)
-	VMOVUPS      Z12, 256(SP)
-	VMOVUPS      384(SP), Z11
-	VMOVUPS      448(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z4, K1
-	VMINPS       Z11, Z4, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z8, K1
-	VMINPS       Z11, Z8, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 384(SP)
-	VMOVUPS      Z12, 448(SP)
-	VMOVUPS      576(SP), Z11
-	VMOVUPS      640(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z5, K1
-	VMINPS       Z11, Z5, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z9, K1
-	VMINPS       Z11, Z9, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 576(SP)
-	VMOVUPS      Z12, 640(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z11, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z11, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z11, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z11, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -517,38 +507,27 @@ group_narrow_tile_dims:
 	ADDQ         $0x04, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
-	VMOVUPS      192(SP), Z7
-	VMOVUPS      256(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 192(SP)
-	VMOVUPS      Z8, 256(SP)
-	VMOVUPS      384(SP), Z7
-	VMOVUPS      448(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 384(SP)
-	VMOVUPS      Z8, 448(SP)
-	VMOVUPS      576(SP), Z7
-	VMOVUPS      640(SP), Z8
-	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z7, Z5, K1
-	VMINPS       Z7, Z5, Z7
-	VMOVDQA32    Z6, K1, Z8
-	VMOVUPS      Z7, 576(SP)
-	VMOVUPS      Z8, 640(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z7, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z7, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z6, Z7
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z7, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -680,18 +659,16 @@ single_wide_tile_dims:
 	ADDQ         $0x08, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z5
-	VMOVUPS      64(SP), Z6
 	VPBROADCASTD 768(SP), Z3
-	VCMPPS       $0x01, Z5, Z0, K1
-	VMINPS       Z5, Z0, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z3, Z3
-	VCMPPS       $0x01, Z5, Z1, K1
-	VMINPS       Z5, Z1, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VMOVUPS      Z5, (SP)
-	VMOVUPS      Z6, 64(SP)
+	VMOVDQA32    Z3, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z3, Z3
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VMOVDQA32    Z3, K1, Z4
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z4, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -740,14 +717,12 @@ single_narrow_tile_dims:
 	ADDQ         $0x04, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z4
-	VMOVUPS      64(SP), Z5
 	VPBROADCASTD 768(SP), Z1
-	VCMPPS       $0x01, Z4, Z0, K1
-	VMINPS       Z4, Z0, Z4
-	VMOVDQA32    Z1, K1, Z5
-	VMOVUPS      Z4, (SP)
-	VMOVUPS      Z5, 64(SP)
+	VMOVDQA32    Z1, Z1
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z1, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -873,70 +848,55 @@ group_wide_tile_dims:
 	ADDQ         $0x0c, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z16
 	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z16, 64(SP)
-	VMOVUPS      192(SP), Z15
-	VMOVUPS      256(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 192(SP)
-	VMOVUPS      Z16, 256(SP)
-	VMOVUPS      384(SP), Z15
-	VMOVUPS      448(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 384(SP)
-	VMOVUPS      Z16, 448(SP)
-	VMOVUPS      576(SP), Z15
-	VMOVUPS      640(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z13, K1
-	VMINPS       Z15, Z13, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 576(SP)
-	VMOVUPS      Z16, 640(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z15, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z15, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z15, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z15, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -1085,54 +1045,43 @@ group_narrow_tile_dims:
 	ADDQ         $0x08, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z11
-	VMOVUPS      64(SP), Z12
 	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z1, K1
-	VMINPS       Z11, Z1, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z6, K1
-	VMINPS       Z11, Z6, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, (SP)
-	VMOVUPS      Z12, 64(SP)
-	VMOVUPS      192(SP), Z11
-	VMOVUPS      256(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z3, K1
-	VMINPS       Z11, Z3, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z7, K1
-	VMINPS       Z11, Z7, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 192(SP)
-	VMOVUPS      Z12, 256(SP)
-	VMOVUPS      384(SP), Z11
-	VMOVUPS      448(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z4, K1
-	VMINPS       Z11, Z4, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z8, K1
-	VMINPS       Z11, Z8, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 384(SP)
-	VMOVUPS      Z12, 448(SP)
-	VMOVUPS      576(SP), Z11
-	VMOVUPS      640(SP), Z12
-	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z11, Z5, K1
-	VMINPS       Z11, Z5, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z11, Z9, K1
-	VMINPS       Z11, Z9, Z11
-	VMOVDQA32    Z10, K1, Z12
-	VMOVUPS      Z11, 576(SP)
-	VMOVUPS      Z12, 640(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z11, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z11, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z11, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, Z12
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z11, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -1295,22 +1244,19 @@ single_wide_tile_dims:
 	ADDQ         $0x0c, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z6
-	VMOVUPS      64(SP), Z7
 	VPBROADCASTD 768(SP), Z4
-	VCMPPS       $0x01, Z6, Z0, K1
-	VMINPS       Z6, Z0, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z1, K1
-	VMINPS       Z6, Z1, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z3, K1
-	VMINPS       Z6, Z3, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VMOVUPS      Z6, (SP)
-	VMOVUPS      Z7, 64(SP)
+	VMOVDQA32    Z4, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z4, Z6
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z4, K1, Z5
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z6, K1, Z5
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z5, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -1369,18 +1315,16 @@ single_narrow_tile_dims:
 	ADDQ         $0x08, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z5
-	VMOVUPS      64(SP), Z6
 	VPBROADCASTD 768(SP), Z3
-	VCMPPS       $0x01, Z5, Z0, K1
-	VMINPS       Z5, Z0, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z3, Z3
-	VCMPPS       $0x01, Z5, Z1, K1
-	VMINPS       Z5, Z1, Z5
-	VMOVDQA32    Z3, K1, Z6
-	VMOVUPS      Z5, (SP)
-	VMOVUPS      Z6, 64(SP)
+	VMOVDQA32    Z3, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z3, Z3
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VMOVDQA32    Z3, K1, Z4
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z4, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -1522,86 +1466,67 @@ group_wide_tile_dims:
 	ADDQ         $0x10, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z19
-	VMOVUPS      64(SP), Z20
 	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z1, K1
-	VMINPS       Z19, Z1, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z6, K1
-	VMINPS       Z19, Z6, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z10, K1
-	VMINPS       Z19, Z10, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z14, K1
-	VMINPS       Z19, Z14, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, (SP)
-	VMOVUPS      Z20, 64(SP)
-	VMOVUPS      192(SP), Z19
-	VMOVUPS      256(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z3, K1
-	VMINPS       Z19, Z3, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z7, K1
-	VMINPS       Z19, Z7, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z11, K1
-	VMINPS       Z19, Z11, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z15, K1
-	VMINPS       Z19, Z15, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 192(SP)
-	VMOVUPS      Z20, 256(SP)
-	VMOVUPS      384(SP), Z19
-	VMOVUPS      448(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z4, K1
-	VMINPS       Z19, Z4, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z8, K1
-	VMINPS       Z19, Z8, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z12, K1
-	VMINPS       Z19, Z12, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z16, K1
-	VMINPS       Z19, Z16, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 384(SP)
-	VMOVUPS      Z20, 448(SP)
-	VMOVUPS      576(SP), Z19
-	VMOVUPS      640(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z5, K1
-	VMINPS       Z19, Z5, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z9, K1
-	VMINPS       Z19, Z9, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z13, K1
-	VMINPS       Z19, Z13, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z17, K1
-	VMINPS       Z19, Z17, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 576(SP)
-	VMOVUPS      Z20, 640(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z19, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z19, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z19, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z19, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -1787,70 +1712,55 @@ group_narrow_tile_dims:
 	ADDQ         $0x0c, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z16
 	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z16, 64(SP)
-	VMOVUPS      192(SP), Z15
-	VMOVUPS      256(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 192(SP)
-	VMOVUPS      Z16, 256(SP)
-	VMOVUPS      384(SP), Z15
-	VMOVUPS      448(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 384(SP)
-	VMOVUPS      Z16, 448(SP)
-	VMOVUPS      576(SP), Z15
-	VMOVUPS      640(SP), Z16
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z13, K1
-	VMINPS       Z15, Z13, Z15
-	VMOVDQA32    Z14, K1, Z16
-	VMOVUPS      Z15, 576(SP)
-	VMOVUPS      Z16, 640(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z15, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z15, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z15, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, Z16
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z15, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -2044,26 +1954,22 @@ single_wide_tile_dims:
 	ADDQ         $0x10, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z5
-	VCMPPS       $0x01, Z7, Z0, K1
-	VMINPS       Z7, Z0, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
+	VMOVDQA32    Z5, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z5, Z7
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z5, K1, Z6
+	VCMPPS       $0x01, Z3, Z4, K1
+	VMINPS       Z4, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z5, K1, Z7
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z7, K1, Z6
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z6, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -2132,22 +2038,19 @@ single_narrow_tile_dims:
 	ADDQ         $0x0c, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z6
-	VMOVUPS      64(SP), Z7
 	VPBROADCASTD 768(SP), Z4
-	VCMPPS       $0x01, Z6, Z0, K1
-	VMINPS       Z6, Z0, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z1, K1
-	VMINPS       Z6, Z1, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z4, Z4
-	VCMPPS       $0x01, Z6, Z3, K1
-	VMINPS       Z6, Z3, Z6
-	VMOVDQA32    Z4, K1, Z7
-	VMOVUPS      Z6, (SP)
-	VMOVUPS      Z7, 64(SP)
+	VMOVDQA32    Z4, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z4, Z6
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z4, K1, Z5
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z6, K1, Z5
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z5, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -2305,102 +2208,79 @@ group_wide_tile_dims:
 	ADDQ         $0x14, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z23
-	VMOVUPS      64(SP), Z24
 	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z1, K1
-	VMINPS       Z23, Z1, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z6, K1
-	VMINPS       Z23, Z6, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z10, K1
-	VMINPS       Z23, Z10, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z14, K1
-	VMINPS       Z23, Z14, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z18, K1
-	VMINPS       Z23, Z18, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, (SP)
-	VMOVUPS      Z24, 64(SP)
-	VMOVUPS      192(SP), Z23
-	VMOVUPS      256(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z3, K1
-	VMINPS       Z23, Z3, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z7, K1
-	VMINPS       Z23, Z7, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z11, K1
-	VMINPS       Z23, Z11, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z15, K1
-	VMINPS       Z23, Z15, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z19, K1
-	VMINPS       Z23, Z19, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 192(SP)
-	VMOVUPS      Z24, 256(SP)
-	VMOVUPS      384(SP), Z23
-	VMOVUPS      448(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z4, K1
-	VMINPS       Z23, Z4, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z8, K1
-	VMINPS       Z23, Z8, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z12, K1
-	VMINPS       Z23, Z12, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z16, K1
-	VMINPS       Z23, Z16, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z20, K1
-	VMINPS       Z23, Z20, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 384(SP)
-	VMOVUPS      Z24, 448(SP)
-	VMOVUPS      576(SP), Z23
-	VMOVUPS      640(SP), Z24
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z5, K1
-	VMINPS       Z23, Z5, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z9, K1
-	VMINPS       Z23, Z9, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z13, K1
-	VMINPS       Z23, Z13, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z17, K1
-	VMINPS       Z23, Z17, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z21, K1
-	VMINPS       Z23, Z21, Z23
-	VMOVDQA32    Z22, K1, Z24
-	VMOVUPS      Z23, 576(SP)
-	VMOVUPS      Z24, 640(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z23, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z23, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z16, Z20, K1
+	VMINPS       Z20, Z16, Z16
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMINPS       Z12, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z4, Z16, K1
+	VMINPS       Z16, Z4, Z4
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z23, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, Z24
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z17, Z21, K1
+	VMINPS       Z21, Z17, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMINPS       Z13, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z5, Z17, K1
+	VMINPS       Z17, Z5, Z5
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z23, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -2623,86 +2503,67 @@ group_narrow_tile_dims:
 	ADDQ         $0x10, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z19
-	VMOVUPS      64(SP), Z20
 	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z1, K1
-	VMINPS       Z19, Z1, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z6, K1
-	VMINPS       Z19, Z6, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z10, K1
-	VMINPS       Z19, Z10, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z14, K1
-	VMINPS       Z19, Z14, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, (SP)
-	VMOVUPS      Z20, 64(SP)
-	VMOVUPS      192(SP), Z19
-	VMOVUPS      256(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z3, K1
-	VMINPS       Z19, Z3, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z7, K1
-	VMINPS       Z19, Z7, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z11, K1
-	VMINPS       Z19, Z11, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z15, K1
-	VMINPS       Z19, Z15, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 192(SP)
-	VMOVUPS      Z20, 256(SP)
-	VMOVUPS      384(SP), Z19
-	VMOVUPS      448(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z4, K1
-	VMINPS       Z19, Z4, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z8, K1
-	VMINPS       Z19, Z8, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z12, K1
-	VMINPS       Z19, Z12, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z16, K1
-	VMINPS       Z19, Z16, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 384(SP)
-	VMOVUPS      Z20, 448(SP)
-	VMOVUPS      576(SP), Z19
-	VMOVUPS      640(SP), Z20
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z5, K1
-	VMINPS       Z19, Z5, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z9, K1
-	VMINPS       Z19, Z9, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z13, K1
-	VMINPS       Z19, Z13, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z17, K1
-	VMINPS       Z19, Z17, Z19
-	VMOVDQA32    Z18, K1, Z20
-	VMOVUPS      Z19, 576(SP)
-	VMOVUPS      Z20, 640(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z19, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z19, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z4, Z8, K1
+	VMINPS       Z8, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z4, Z12, K1
+	VMINPS       Z12, Z4, Z4
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 384(SP), Z4, K1
+	VMINPS       384(SP), Z4, Z4
+	VMOVDQU32    Z19, K1, 448(SP)
+	VMOVUPS      Z4, 384(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, Z20
+	VCMPPS       $0x01, Z5, Z9, K1
+	VMINPS       Z9, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z5, Z13, K1
+	VMINPS       Z13, Z5, Z5
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 576(SP), Z5, K1
+	VMINPS       576(SP), Z5, Z5
+	VMOVDQU32    Z19, K1, 640(SP)
+	VMOVUPS      Z5, 576(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -2927,30 +2788,25 @@ single_wide_tile_dims:
 	ADDQ         $0x14, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z8
-	VMOVUPS      64(SP), Z9
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z8, Z0, K1
-	VMINPS       Z8, Z0, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z1, K1
-	VMINPS       Z8, Z1, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z3, K1
-	VMINPS       Z8, Z3, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z4, K1
-	VMINPS       Z8, Z4, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z5, K1
-	VMINPS       Z8, Z5, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VMOVUPS      Z8, (SP)
-	VMOVUPS      Z9, 64(SP)
+	VMOVDQA32    Z6, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z6, Z8
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z6, K1, Z8
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z8, K1, Z7
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -3029,26 +2885,22 @@ single_narrow_tile_dims:
 	ADDQ         $0x10, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z7
-	VMOVUPS      64(SP), Z8
 	VPBROADCASTD 768(SP), Z5
-	VCMPPS       $0x01, Z7, Z0, K1
-	VMINPS       Z7, Z0, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z1, K1
-	VMINPS       Z7, Z1, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z3, K1
-	VMINPS       Z7, Z3, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z5, Z5
-	VCMPPS       $0x01, Z7, Z4, K1
-	VMINPS       Z7, Z4, Z7
-	VMOVDQA32    Z5, K1, Z8
-	VMOVUPS      Z7, (SP)
-	VMOVUPS      Z8, 64(SP)
+	VMOVDQA32    Z5, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z5, Z7
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z5, K1, Z6
+	VCMPPS       $0x01, Z3, Z4, K1
+	VMINPS       Z4, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z5, K1, Z7
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VMOVDQA32    Z7, K1, Z6
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z6, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -3191,62 +3043,49 @@ group_wide_tile_dims:
 	ADDQ         $0x18, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z17
 	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z17, 64(SP)
-	VMOVUPS      192(SP), Z15
-	VMOVUPS      256(SP), Z17
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z13, K1
-	VMINPS       Z15, Z13, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VMOVUPS      Z15, 192(SP)
-	VMOVUPS      Z17, 256(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z14, Z16
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z8, Z10, K1
+	VMINPS       Z10, Z8, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z8, Z12, K1
+	VMINPS       Z12, Z8, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z15, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z14, Z16
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z9, Z11, K1
+	VMINPS       Z11, Z9, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z9, Z13, K1
+	VMINPS       Z13, Z9, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z15, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -3393,54 +3232,43 @@ group_narrow_tile_dims:
 	ADDQ         $0x14, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z13
-	VMOVUPS      64(SP), Z15
 	VPBROADCASTD 768(SP), Z12
-	VCMPPS       $0x01, Z13, Z1, K1
-	VMINPS       Z13, Z1, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z4, K1
-	VMINPS       Z13, Z4, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z6, K1
-	VMINPS       Z13, Z6, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z8, K1
-	VMINPS       Z13, Z8, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z10, K1
-	VMINPS       Z13, Z10, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VMOVUPS      Z13, (SP)
-	VMOVUPS      Z15, 64(SP)
-	VMOVUPS      192(SP), Z13
-	VMOVUPS      256(SP), Z15
-	VPBROADCASTD 768(SP), Z12
-	VCMPPS       $0x01, Z13, Z3, K1
-	VMINPS       Z13, Z3, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z5, K1
-	VMINPS       Z13, Z5, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z7, K1
-	VMINPS       Z13, Z7, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z9, K1
-	VMINPS       Z13, Z9, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z13, Z11, K1
-	VMINPS       Z13, Z11, Z13
-	VMOVDQA32    Z12, K1, Z15
-	VMOVUPS      Z13, 192(SP)
-	VMOVUPS      Z15, 256(SP)
+	VMOVDQA32    Z12, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z12, Z14
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z8, Z10, K1
+	VMINPS       Z10, Z8, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VMOVDQA32    Z14, K1, Z13
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z13, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z12, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z12, Z14
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z9, Z11, K1
+	VMINPS       Z11, Z9, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VMOVDQA32    Z14, K1, Z13
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z13, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -3604,34 +3432,28 @@ single_wide_tile_dims:
 	ADDQ         $0x18, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z9
-	VMOVUPS      64(SP), Z10
 	VPBROADCASTD 768(SP), Z7
-	VCMPPS       $0x01, Z9, Z0, K1
-	VMINPS       Z9, Z0, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z1, K1
-	VMINPS       Z9, Z1, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z3, K1
-	VMINPS       Z9, Z3, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z4, K1
-	VMINPS       Z9, Z4, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z5, K1
-	VMINPS       Z9, Z5, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z6, K1
-	VMINPS       Z9, Z6, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VMOVUPS      Z9, (SP)
-	VMOVUPS      Z10, 64(SP)
+	VMOVDQA32    Z7, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z7, Z9
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z7, K1, Z8
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z7, K1, Z9
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z7, K1, Z8
+	VCMPPS       $0x01, Z4, Z6, K1
+	VMINPS       Z6, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z7, K1, Z9
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z9, K1, Z8
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z8, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -3720,30 +3542,25 @@ single_narrow_tile_dims:
 	ADDQ         $0x14, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z8
-	VMOVUPS      64(SP), Z9
 	VPBROADCASTD 768(SP), Z6
-	VCMPPS       $0x01, Z8, Z0, K1
-	VMINPS       Z8, Z0, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z1, K1
-	VMINPS       Z8, Z1, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z3, K1
-	VMINPS       Z8, Z3, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z4, K1
-	VMINPS       Z8, Z4, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z6, Z6
-	VCMPPS       $0x01, Z8, Z5, K1
-	VMINPS       Z8, Z5, Z8
-	VMOVDQA32    Z6, K1, Z9
-	VMOVUPS      Z8, (SP)
-	VMOVUPS      Z9, 64(SP)
+	VMOVDQA32    Z6, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z6, Z8
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z6, K1, Z8
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z6, K1, Z7
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z8, K1, Z7
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z7, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -3898,70 +3715,55 @@ group_wide_tile_dims:
 	ADDQ         $0x1c, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z17
-	VMOVUPS      64(SP), Z19
 	VPBROADCASTD 768(SP), Z16
-	VCMPPS       $0x01, Z17, Z1, K1
-	VMINPS       Z17, Z1, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z4, K1
-	VMINPS       Z17, Z4, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z6, K1
-	VMINPS       Z17, Z6, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z8, K1
-	VMINPS       Z17, Z8, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z10, K1
-	VMINPS       Z17, Z10, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z12, K1
-	VMINPS       Z17, Z12, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z14, K1
-	VMINPS       Z17, Z14, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VMOVUPS      Z17, (SP)
-	VMOVUPS      Z19, 64(SP)
-	VMOVUPS      192(SP), Z17
-	VMOVUPS      256(SP), Z19
-	VPBROADCASTD 768(SP), Z16
-	VCMPPS       $0x01, Z17, Z3, K1
-	VMINPS       Z17, Z3, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z5, K1
-	VMINPS       Z17, Z5, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z7, K1
-	VMINPS       Z17, Z7, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z9, K1
-	VMINPS       Z17, Z9, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z11, K1
-	VMINPS       Z17, Z11, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z13, K1
-	VMINPS       Z17, Z13, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z15, K1
-	VMINPS       Z17, Z15, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VMOVUPS      Z17, 192(SP)
-	VMOVUPS      Z19, 256(SP)
+	VMOVDQA32    Z16, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z16, Z18
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z10, Z12, K1
+	VMINPS       Z12, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z18, K1, Z17
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z17, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z16, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z16, Z18
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z11, Z13, K1
+	VMINPS       Z13, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z18, K1, Z17
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z17, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -4127,62 +3929,49 @@ group_narrow_tile_dims:
 	ADDQ         $0x18, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z17
 	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z17, 64(SP)
-	VMOVUPS      192(SP), Z15
-	VMOVUPS      256(SP), Z17
-	VPBROADCASTD 768(SP), Z14
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z14, Z14
-	VCMPPS       $0x01, Z15, Z13, K1
-	VMINPS       Z15, Z13, Z15
-	VMOVDQA32    Z14, K1, Z17
-	VMOVUPS      Z15, 192(SP)
-	VMOVUPS      Z17, 256(SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z14, Z16
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z8, Z10, K1
+	VMINPS       Z10, Z8, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z8, Z12, K1
+	VMINPS       Z12, Z8, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z15, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z14, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z14, Z16
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z9, Z11, K1
+	VMINPS       Z11, Z9, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z14, K1, Z15
+	VCMPPS       $0x01, Z9, Z13, K1
+	VMINPS       Z13, Z9, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z14, K1, Z16
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VMOVDQA32    Z16, K1, Z15
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z15, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -4363,38 +4152,31 @@ single_wide_tile_dims:
 	ADDQ         $0x1c, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z10
-	VMOVUPS      64(SP), Z11
 	VPBROADCASTD 768(SP), Z8
-	VCMPPS       $0x01, Z10, Z0, K1
-	VMINPS       Z10, Z0, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z1, K1
-	VMINPS       Z10, Z1, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z3, K1
-	VMINPS       Z10, Z3, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z4, K1
-	VMINPS       Z10, Z4, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z5, K1
-	VMINPS       Z10, Z5, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z6, K1
-	VMINPS       Z10, Z6, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z7, K1
-	VMINPS       Z10, Z7, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VMOVUPS      Z10, (SP)
-	VMOVUPS      Z11, 64(SP)
+	VMOVDQA32    Z8, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z8, Z10
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z8, K1, Z9
+	VCMPPS       $0x01, Z5, Z6, K1
+	VMINPS       Z6, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z8, K1, Z10
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z8, K1, Z9
+	VCMPPS       $0x01, Z5, Z7, K1
+	VMINPS       Z7, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z8, K1, Z10
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z8, K1, Z9
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VMOVDQA32    Z10, K1, Z9
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z9, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -4493,34 +4275,28 @@ single_narrow_tile_dims:
 	ADDQ         $0x18, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z9
-	VMOVUPS      64(SP), Z10
 	VPBROADCASTD 768(SP), Z7
-	VCMPPS       $0x01, Z9, Z0, K1
-	VMINPS       Z9, Z0, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z1, K1
-	VMINPS       Z9, Z1, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z3, K1
-	VMINPS       Z9, Z3, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z4, K1
-	VMINPS       Z9, Z4, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z5, K1
-	VMINPS       Z9, Z5, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z7, Z7
-	VCMPPS       $0x01, Z9, Z6, K1
-	VMINPS       Z9, Z6, Z9
-	VMOVDQA32    Z7, K1, Z10
-	VMOVUPS      Z9, (SP)
-	VMOVUPS      Z10, 64(SP)
+	VMOVDQA32    Z7, Z8
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z7, Z9
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z7, K1, Z8
+	VCMPPS       $0x01, Z4, Z5, K1
+	VMINPS       Z5, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z7, K1, Z9
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z7, K1, Z8
+	VCMPPS       $0x01, Z4, Z6, K1
+	VMINPS       Z6, Z4, Z4
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z7, K1, Z9
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VMOVDQA32    Z9, K1, Z8
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z8, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -4687,78 +4463,61 @@ group_wide_tile_dims:
 	ADDQ         $0x20, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z19
-	VMOVUPS      64(SP), Z21
 	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z1, K1
-	VMINPS       Z19, Z1, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z4, K1
-	VMINPS       Z19, Z4, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z6, K1
-	VMINPS       Z19, Z6, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z8, K1
-	VMINPS       Z19, Z8, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z10, K1
-	VMINPS       Z19, Z10, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z12, K1
-	VMINPS       Z19, Z12, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z14, K1
-	VMINPS       Z19, Z14, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z16, K1
-	VMINPS       Z19, Z16, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VMOVUPS      Z19, (SP)
-	VMOVUPS      Z21, 64(SP)
-	VMOVUPS      192(SP), Z19
-	VMOVUPS      256(SP), Z21
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z3, K1
-	VMINPS       Z19, Z3, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z5, K1
-	VMINPS       Z19, Z5, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z7, K1
-	VMINPS       Z19, Z7, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z9, K1
-	VMINPS       Z19, Z9, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z11, K1
-	VMINPS       Z19, Z11, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z13, K1
-	VMINPS       Z19, Z13, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z15, K1
-	VMINPS       Z19, Z15, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z17, K1
-	VMINPS       Z19, Z17, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VMOVUPS      Z19, 192(SP)
-	VMOVUPS      Z21, 256(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z18, Z20
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z12, K1
+	VMINPS       Z12, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z16, K1
+	VMINPS       Z16, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z19, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z18, Z20
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z13, K1
+	VMINPS       Z13, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z17, K1
+	VMINPS       Z17, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z19, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -4943,70 +4702,55 @@ group_narrow_tile_dims:
 	ADDQ         $0x1c, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z17
-	VMOVUPS      64(SP), Z19
 	VPBROADCASTD 768(SP), Z16
-	VCMPPS       $0x01, Z17, Z1, K1
-	VMINPS       Z17, Z1, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z4, K1
-	VMINPS       Z17, Z4, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z6, K1
-	VMINPS       Z17, Z6, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z8, K1
-	VMINPS       Z17, Z8, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z10, K1
-	VMINPS       Z17, Z10, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z12, K1
-	VMINPS       Z17, Z12, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z14, K1
-	VMINPS       Z17, Z14, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VMOVUPS      Z17, (SP)
-	VMOVUPS      Z19, 64(SP)
-	VMOVUPS      192(SP), Z17
-	VMOVUPS      256(SP), Z19
-	VPBROADCASTD 768(SP), Z16
-	VCMPPS       $0x01, Z17, Z3, K1
-	VMINPS       Z17, Z3, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z5, K1
-	VMINPS       Z17, Z5, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z7, K1
-	VMINPS       Z17, Z7, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z9, K1
-	VMINPS       Z17, Z9, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z11, K1
-	VMINPS       Z17, Z11, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z13, K1
-	VMINPS       Z17, Z13, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z16, Z16
-	VCMPPS       $0x01, Z17, Z15, K1
-	VMINPS       Z17, Z15, Z17
-	VMOVDQA32    Z16, K1, Z19
-	VMOVUPS      Z17, 192(SP)
-	VMOVUPS      Z19, 256(SP)
+	VMOVDQA32    Z16, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z16, Z18
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z10, Z12, K1
+	VMINPS       Z12, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z18, K1, Z17
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z17, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z16, Z17
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z16, Z18
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z11, Z13, K1
+	VMINPS       Z13, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z16, K1, Z18
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z16, K1, Z17
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z18, K1, Z17
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z17, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -5204,42 +4948,34 @@ single_wide_tile_dims:
 	ADDQ         $0x20, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z11
-	VMOVUPS      64(SP), Z12
 	VPBROADCASTD 768(SP), Z9
-	VCMPPS       $0x01, Z11, Z0, K1
-	VMINPS       Z11, Z0, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z1, K1
-	VMINPS       Z11, Z1, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z3, K1
-	VMINPS       Z11, Z3, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z4, K1
-	VMINPS       Z11, Z4, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z5, K1
-	VMINPS       Z11, Z5, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z6, K1
-	VMINPS       Z11, Z6, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z7, K1
-	VMINPS       Z11, Z7, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z8, K1
-	VMINPS       Z11, Z8, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VMOVUPS      Z11, (SP)
-	VMOVUPS      Z12, 64(SP)
+	VMOVDQA32    Z9, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z9, Z11
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z9, K1, Z10
+	VCMPPS       $0x01, Z5, Z6, K1
+	VMINPS       Z6, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z9, K1, Z11
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z9, K1, Z10
+	VCMPPS       $0x01, Z5, Z7, K1
+	VMINPS       Z7, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z9, K1, Z11
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z9, K1, Z10
+	VCMPPS       $0x01, Z5, Z8, K1
+	VMINPS       Z8, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z9, K1, Z11
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VMOVDQA32    Z11, K1, Z10
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z10, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -5348,38 +5084,31 @@ single_narrow_tile_dims:
 	ADDQ         $0x1c, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z10
-	VMOVUPS      64(SP), Z11
 	VPBROADCASTD 768(SP), Z8
-	VCMPPS       $0x01, Z10, Z0, K1
-	VMINPS       Z10, Z0, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z1, K1
-	VMINPS       Z10, Z1, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z3, K1
-	VMINPS       Z10, Z3, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z4, K1
-	VMINPS       Z10, Z4, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z5, K1
-	VMINPS       Z10, Z5, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z6, K1
-	VMINPS       Z10, Z6, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z8, Z8
-	VCMPPS       $0x01, Z10, Z7, K1
-	VMINPS       Z10, Z7, Z10
-	VMOVDQA32    Z8, K1, Z11
-	VMOVUPS      Z10, (SP)
-	VMOVUPS      Z11, 64(SP)
+	VMOVDQA32    Z8, Z9
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z8, Z10
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z8, K1, Z9
+	VCMPPS       $0x01, Z5, Z6, K1
+	VMINPS       Z6, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z8, K1, Z10
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z8, K1, Z9
+	VCMPPS       $0x01, Z5, Z7, K1
+	VMINPS       Z7, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z8, K1, Z10
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z8, K1, Z9
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VMOVDQA32    Z10, K1, Z9
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z9, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -5558,86 +5287,67 @@ group_wide_tile_dims:
 	ADDQ         $0x24, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z21
-	VMOVUPS      64(SP), Z23
 	VPBROADCASTD 768(SP), Z20
-	VCMPPS       $0x01, Z21, Z1, K1
-	VMINPS       Z21, Z1, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z4, K1
-	VMINPS       Z21, Z4, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z6, K1
-	VMINPS       Z21, Z6, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z8, K1
-	VMINPS       Z21, Z8, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z10, K1
-	VMINPS       Z21, Z10, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z12, K1
-	VMINPS       Z21, Z12, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z14, K1
-	VMINPS       Z21, Z14, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z16, K1
-	VMINPS       Z21, Z16, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z18, K1
-	VMINPS       Z21, Z18, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VMOVUPS      Z21, (SP)
-	VMOVUPS      Z23, 64(SP)
-	VMOVUPS      192(SP), Z21
-	VMOVUPS      256(SP), Z23
-	VPBROADCASTD 768(SP), Z20
-	VCMPPS       $0x01, Z21, Z3, K1
-	VMINPS       Z21, Z3, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z5, K1
-	VMINPS       Z21, Z5, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z7, K1
-	VMINPS       Z21, Z7, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z9, K1
-	VMINPS       Z21, Z9, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z11, K1
-	VMINPS       Z21, Z11, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z13, K1
-	VMINPS       Z21, Z13, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z15, K1
-	VMINPS       Z21, Z15, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z17, K1
-	VMINPS       Z21, Z17, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z19, K1
-	VMINPS       Z21, Z19, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VMOVUPS      Z21, 192(SP)
-	VMOVUPS      Z23, 256(SP)
+	VMOVDQA32    Z20, Z21
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z20, Z22
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z12, Z14, K1
+	VMINPS       Z14, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z12, Z18, K1
+	VMINPS       Z18, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VMOVDQA32    Z22, K1, Z21
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z21, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z20, Z21
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z20, Z22
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z13, Z15, K1
+	VMINPS       Z15, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z13, Z19, K1
+	VMINPS       Z19, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VMOVDQA32    Z22, K1, Z21
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z21, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -5841,78 +5551,61 @@ group_narrow_tile_dims:
 	ADDQ         $0x20, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z19
-	VMOVUPS      64(SP), Z21
 	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z1, K1
-	VMINPS       Z19, Z1, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z4, K1
-	VMINPS       Z19, Z4, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z6, K1
-	VMINPS       Z19, Z6, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z8, K1
-	VMINPS       Z19, Z8, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z10, K1
-	VMINPS       Z19, Z10, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z12, K1
-	VMINPS       Z19, Z12, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z14, K1
-	VMINPS       Z19, Z14, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z16, K1
-	VMINPS       Z19, Z16, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VMOVUPS      Z19, (SP)
-	VMOVUPS      Z21, 64(SP)
-	VMOVUPS      192(SP), Z19
-	VMOVUPS      256(SP), Z21
-	VPBROADCASTD 768(SP), Z18
-	VCMPPS       $0x01, Z19, Z3, K1
-	VMINPS       Z19, Z3, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z5, K1
-	VMINPS       Z19, Z5, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z7, K1
-	VMINPS       Z19, Z7, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z9, K1
-	VMINPS       Z19, Z9, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z11, K1
-	VMINPS       Z19, Z11, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z13, K1
-	VMINPS       Z19, Z13, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z15, K1
-	VMINPS       Z19, Z15, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z18, Z18
-	VCMPPS       $0x01, Z19, Z17, K1
-	VMINPS       Z19, Z17, Z19
-	VMOVDQA32    Z18, K1, Z21
-	VMOVUPS      Z19, 192(SP)
-	VMOVUPS      Z21, 256(SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z18, Z20
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z12, K1
+	VMINPS       Z12, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z14, K1
+	VMINPS       Z14, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z10, Z16, K1
+	VMINPS       Z16, Z10, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z19, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z18, Z19
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z18, Z20
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z13, K1
+	VMINPS       Z13, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z15, K1
+	VMINPS       Z15, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z18, K1, Z19
+	VCMPPS       $0x01, Z11, Z17, K1
+	VMINPS       Z17, Z11, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z18, K1, Z20
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VMOVDQA32    Z20, K1, Z19
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z19, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -6127,46 +5820,37 @@ single_wide_tile_dims:
 	ADDQ         $0x24, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z12
-	VMOVUPS      64(SP), Z13
 	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z12, Z0, K1
-	VMINPS       Z12, Z0, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z1, K1
-	VMINPS       Z12, Z1, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z3, K1
-	VMINPS       Z12, Z3, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z4, K1
-	VMINPS       Z12, Z4, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z5, K1
-	VMINPS       Z12, Z5, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z6, K1
-	VMINPS       Z12, Z6, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z7, K1
-	VMINPS       Z12, Z7, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z8, K1
-	VMINPS       Z12, Z8, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z9, K1
-	VMINPS       Z12, Z9, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VMOVUPS      Z12, (SP)
-	VMOVUPS      Z13, 64(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z10, Z12
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z6, Z7, K1
+	VMINPS       Z7, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z10, K1, Z12
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z6, Z8, K1
+	VMINPS       Z8, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z10, K1, Z12
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z6, Z9, K1
+	VMINPS       Z9, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z10, K1, Z12
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z11, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -6285,42 +5969,34 @@ single_narrow_tile_dims:
 	ADDQ         $0x20, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z11
-	VMOVUPS      64(SP), Z12
 	VPBROADCASTD 768(SP), Z9
-	VCMPPS       $0x01, Z11, Z0, K1
-	VMINPS       Z11, Z0, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z1, K1
-	VMINPS       Z11, Z1, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z3, K1
-	VMINPS       Z11, Z3, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z4, K1
-	VMINPS       Z11, Z4, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z5, K1
-	VMINPS       Z11, Z5, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z6, K1
-	VMINPS       Z11, Z6, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z7, K1
-	VMINPS       Z11, Z7, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z9, Z9
-	VCMPPS       $0x01, Z11, Z8, K1
-	VMINPS       Z11, Z8, Z11
-	VMOVDQA32    Z9, K1, Z12
-	VMOVUPS      Z11, (SP)
-	VMOVUPS      Z12, 64(SP)
+	VMOVDQA32    Z9, Z10
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z9, Z11
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z9, K1, Z10
+	VCMPPS       $0x01, Z5, Z6, K1
+	VMINPS       Z6, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z9, K1, Z11
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z9, K1, Z10
+	VCMPPS       $0x01, Z5, Z7, K1
+	VMINPS       Z7, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z9, K1, Z11
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z9, K1, Z10
+	VCMPPS       $0x01, Z5, Z8, K1
+	VMINPS       Z8, Z5, Z5
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z9, K1, Z11
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VMOVDQA32    Z11, K1, Z10
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z10, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -6511,94 +6187,73 @@ group_wide_tile_dims:
 	ADDQ         $0x28, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z23
-	VMOVUPS      64(SP), Z25
 	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z1, K1
-	VMINPS       Z23, Z1, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z4, K1
-	VMINPS       Z23, Z4, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z6, K1
-	VMINPS       Z23, Z6, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z8, K1
-	VMINPS       Z23, Z8, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z10, K1
-	VMINPS       Z23, Z10, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z12, K1
-	VMINPS       Z23, Z12, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z14, K1
-	VMINPS       Z23, Z14, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z16, K1
-	VMINPS       Z23, Z16, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z18, K1
-	VMINPS       Z23, Z18, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z20, K1
-	VMINPS       Z23, Z20, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VMOVUPS      Z23, (SP)
-	VMOVUPS      Z25, 64(SP)
-	VMOVUPS      192(SP), Z23
-	VMOVUPS      256(SP), Z25
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z3, K1
-	VMINPS       Z23, Z3, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z5, K1
-	VMINPS       Z23, Z5, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z7, K1
-	VMINPS       Z23, Z7, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z9, K1
-	VMINPS       Z23, Z9, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z11, K1
-	VMINPS       Z23, Z11, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z13, K1
-	VMINPS       Z23, Z13, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z15, K1
-	VMINPS       Z23, Z15, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z17, K1
-	VMINPS       Z23, Z17, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z19, K1
-	VMINPS       Z23, Z19, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z21, K1
-	VMINPS       Z23, Z21, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VMOVUPS      Z23, 192(SP)
-	VMOVUPS      Z25, 256(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z22, Z24
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z14, K1
+	VMINPS       Z14, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z18, K1
+	VMINPS       Z18, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z20, K1
+	VMINPS       Z20, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z23, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z22, Z24
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z15, K1
+	VMINPS       Z15, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z19, K1
+	VMINPS       Z19, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z21, K1
+	VMINPS       Z21, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z23, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -6821,86 +6476,67 @@ group_narrow_tile_dims:
 	ADDQ         $0x24, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z21
-	VMOVUPS      64(SP), Z23
 	VPBROADCASTD 768(SP), Z20
-	VCMPPS       $0x01, Z21, Z1, K1
-	VMINPS       Z21, Z1, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z4, K1
-	VMINPS       Z21, Z4, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z6, K1
-	VMINPS       Z21, Z6, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z8, K1
-	VMINPS       Z21, Z8, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z10, K1
-	VMINPS       Z21, Z10, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z12, K1
-	VMINPS       Z21, Z12, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z14, K1
-	VMINPS       Z21, Z14, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z16, K1
-	VMINPS       Z21, Z16, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z18, K1
-	VMINPS       Z21, Z18, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VMOVUPS      Z21, (SP)
-	VMOVUPS      Z23, 64(SP)
-	VMOVUPS      192(SP), Z21
-	VMOVUPS      256(SP), Z23
-	VPBROADCASTD 768(SP), Z20
-	VCMPPS       $0x01, Z21, Z3, K1
-	VMINPS       Z21, Z3, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z5, K1
-	VMINPS       Z21, Z5, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z7, K1
-	VMINPS       Z21, Z7, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z9, K1
-	VMINPS       Z21, Z9, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z11, K1
-	VMINPS       Z21, Z11, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z13, K1
-	VMINPS       Z21, Z13, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z15, K1
-	VMINPS       Z21, Z15, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z17, K1
-	VMINPS       Z21, Z17, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z20, Z20
-	VCMPPS       $0x01, Z21, Z19, K1
-	VMINPS       Z21, Z19, Z21
-	VMOVDQA32    Z20, K1, Z23
-	VMOVUPS      Z21, 192(SP)
-	VMOVUPS      Z23, 256(SP)
+	VMOVDQA32    Z20, Z21
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z20, Z22
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z12, Z14, K1
+	VMINPS       Z14, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z12, Z18, K1
+	VMINPS       Z18, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VMOVDQA32    Z22, K1, Z21
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z21, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z20, Z21
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z20, Z22
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z13, Z15, K1
+	VMINPS       Z15, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z13, Z19, K1
+	VMINPS       Z19, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z20, K1, Z22
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z20, K1, Z21
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VMOVDQA32    Z22, K1, Z21
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z21, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -7132,50 +6768,40 @@ single_wide_tile_dims:
 	ADDQ         $0x28, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z13
-	VMOVUPS      64(SP), Z14
 	VPBROADCASTD 768(SP), Z11
-	VCMPPS       $0x01, Z13, Z0, K1
-	VMINPS       Z13, Z0, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z1, K1
-	VMINPS       Z13, Z1, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z3, K1
-	VMINPS       Z13, Z3, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z4, K1
-	VMINPS       Z13, Z4, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z5, K1
-	VMINPS       Z13, Z5, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z6, K1
-	VMINPS       Z13, Z6, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z7, K1
-	VMINPS       Z13, Z7, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z8, K1
-	VMINPS       Z13, Z8, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z9, K1
-	VMINPS       Z13, Z9, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z10, K1
-	VMINPS       Z13, Z10, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VMOVUPS      Z13, (SP)
-	VMOVUPS      Z14, 64(SP)
+	VMOVDQA32    Z11, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z11, Z13
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z7, K1
+	VMINPS       Z7, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z8, K1
+	VMINPS       Z8, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z9, K1
+	VMINPS       Z9, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z10, K1
+	VMINPS       Z10, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VMOVDQA32    Z13, K1, Z12
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z12, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -7304,46 +6930,37 @@ single_narrow_tile_dims:
 	ADDQ         $0x24, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z12
-	VMOVUPS      64(SP), Z13
 	VPBROADCASTD 768(SP), Z10
-	VCMPPS       $0x01, Z12, Z0, K1
-	VMINPS       Z12, Z0, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z1, K1
-	VMINPS       Z12, Z1, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z3, K1
-	VMINPS       Z12, Z3, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z4, K1
-	VMINPS       Z12, Z4, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z5, K1
-	VMINPS       Z12, Z5, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z6, K1
-	VMINPS       Z12, Z6, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z7, K1
-	VMINPS       Z12, Z7, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z8, K1
-	VMINPS       Z12, Z8, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z10, Z10
-	VCMPPS       $0x01, Z12, Z9, K1
-	VMINPS       Z12, Z9, Z12
-	VMOVDQA32    Z10, K1, Z13
-	VMOVUPS      Z12, (SP)
-	VMOVUPS      Z13, 64(SP)
+	VMOVDQA32    Z10, Z11
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z10, Z12
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z6, Z7, K1
+	VMINPS       Z7, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z10, K1, Z12
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z6, Z8, K1
+	VMINPS       Z8, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z10, K1, Z12
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z6, Z9, K1
+	VMINPS       Z9, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z10, K1, Z12
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z10, K1, Z11
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VMOVDQA32    Z12, K1, Z11
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z11, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -7546,102 +7163,79 @@ group_wide_tile_dims:
 	ADDQ         $0x2c, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z25
-	VMOVUPS      64(SP), Z27
 	VPBROADCASTD 768(SP), Z24
-	VCMPPS       $0x01, Z25, Z1, K1
-	VMINPS       Z25, Z1, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z4, K1
-	VMINPS       Z25, Z4, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z6, K1
-	VMINPS       Z25, Z6, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z8, K1
-	VMINPS       Z25, Z8, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z10, K1
-	VMINPS       Z25, Z10, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z12, K1
-	VMINPS       Z25, Z12, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z14, K1
-	VMINPS       Z25, Z14, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z16, K1
-	VMINPS       Z25, Z16, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z18, K1
-	VMINPS       Z25, Z18, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z20, K1
-	VMINPS       Z25, Z20, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z22, K1
-	VMINPS       Z25, Z22, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VMOVUPS      Z25, (SP)
-	VMOVUPS      Z27, 64(SP)
-	VMOVUPS      192(SP), Z25
-	VMOVUPS      256(SP), Z27
-	VPBROADCASTD 768(SP), Z24
-	VCMPPS       $0x01, Z25, Z3, K1
-	VMINPS       Z25, Z3, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z5, K1
-	VMINPS       Z25, Z5, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z7, K1
-	VMINPS       Z25, Z7, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z9, K1
-	VMINPS       Z25, Z9, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z11, K1
-	VMINPS       Z25, Z11, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z13, K1
-	VMINPS       Z25, Z13, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z15, K1
-	VMINPS       Z25, Z15, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z17, K1
-	VMINPS       Z25, Z17, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z19, K1
-	VMINPS       Z25, Z19, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z21, K1
-	VMINPS       Z25, Z21, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z23, K1
-	VMINPS       Z25, Z23, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VMOVUPS      Z25, 192(SP)
-	VMOVUPS      Z27, 256(SP)
+	VMOVDQA32    Z24, Z25
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z24, Z26
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z16, K1
+	VMINPS       Z16, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z20, K1
+	VMINPS       Z20, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z22, K1
+	VMINPS       Z22, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z26, K1, Z25
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z25, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z24, Z25
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z24, Z26
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z17, K1
+	VMINPS       Z17, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z21, K1
+	VMINPS       Z21, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z23, K1
+	VMINPS       Z23, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z26, K1, Z25
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z25, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -7883,94 +7477,73 @@ group_narrow_tile_dims:
 	ADDQ         $0x28, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z23
-	VMOVUPS      64(SP), Z25
 	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z1, K1
-	VMINPS       Z23, Z1, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z4, K1
-	VMINPS       Z23, Z4, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z6, K1
-	VMINPS       Z23, Z6, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z8, K1
-	VMINPS       Z23, Z8, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z10, K1
-	VMINPS       Z23, Z10, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z12, K1
-	VMINPS       Z23, Z12, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z14, K1
-	VMINPS       Z23, Z14, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z16, K1
-	VMINPS       Z23, Z16, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z18, K1
-	VMINPS       Z23, Z18, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z20, K1
-	VMINPS       Z23, Z20, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VMOVUPS      Z23, (SP)
-	VMOVUPS      Z25, 64(SP)
-	VMOVUPS      192(SP), Z23
-	VMOVUPS      256(SP), Z25
-	VPBROADCASTD 768(SP), Z22
-	VCMPPS       $0x01, Z23, Z3, K1
-	VMINPS       Z23, Z3, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z5, K1
-	VMINPS       Z23, Z5, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z7, K1
-	VMINPS       Z23, Z7, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z9, K1
-	VMINPS       Z23, Z9, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z11, K1
-	VMINPS       Z23, Z11, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z13, K1
-	VMINPS       Z23, Z13, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z15, K1
-	VMINPS       Z23, Z15, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z17, K1
-	VMINPS       Z23, Z17, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z19, K1
-	VMINPS       Z23, Z19, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z22, Z22
-	VCMPPS       $0x01, Z23, Z21, K1
-	VMINPS       Z23, Z21, Z23
-	VMOVDQA32    Z22, K1, Z25
-	VMOVUPS      Z23, 192(SP)
-	VMOVUPS      Z25, 256(SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z22, Z24
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z14, K1
+	VMINPS       Z14, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z16, K1
+	VMINPS       Z16, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z18, K1
+	VMINPS       Z18, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z12, Z20, K1
+	VMINPS       Z20, Z12, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z23, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z22, Z23
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z22, Z24
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z15, K1
+	VMINPS       Z15, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z17, K1
+	VMINPS       Z17, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z19, K1
+	VMINPS       Z19, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z22, K1, Z23
+	VCMPPS       $0x01, Z13, Z21, K1
+	VMINPS       Z21, Z13, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z22, K1, Z24
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VMOVDQA32    Z24, K1, Z23
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z23, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -8219,54 +7792,43 @@ single_wide_tile_dims:
 	ADDQ         $0x2c, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z14
-	VMOVUPS      64(SP), Z15
 	VPBROADCASTD 768(SP), Z12
-	VCMPPS       $0x01, Z14, Z0, K1
-	VMINPS       Z14, Z0, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z1, K1
-	VMINPS       Z14, Z1, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z3, K1
-	VMINPS       Z14, Z3, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z4, K1
-	VMINPS       Z14, Z4, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z5, K1
-	VMINPS       Z14, Z5, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z6, K1
-	VMINPS       Z14, Z6, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z7, K1
-	VMINPS       Z14, Z7, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z8, K1
-	VMINPS       Z14, Z8, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z9, K1
-	VMINPS       Z14, Z9, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z10, K1
-	VMINPS       Z14, Z10, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z11, K1
-	VMINPS       Z14, Z11, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VMOVUPS      Z14, (SP)
-	VMOVUPS      Z15, 64(SP)
+	VMOVDQA32    Z12, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z12, Z14
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z8, K1
+	VMINPS       Z8, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z9, K1
+	VMINPS       Z9, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z10, K1
+	VMINPS       Z10, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z11, K1
+	VMINPS       Z11, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z0, Z7, K1
+	VMINPS       Z7, Z0, Z0
+	VMOVDQA32    Z14, K1, Z13
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z13, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -8405,50 +7967,40 @@ single_narrow_tile_dims:
 	ADDQ         $0x28, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z13
-	VMOVUPS      64(SP), Z14
 	VPBROADCASTD 768(SP), Z11
-	VCMPPS       $0x01, Z13, Z0, K1
-	VMINPS       Z13, Z0, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z1, K1
-	VMINPS       Z13, Z1, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z3, K1
-	VMINPS       Z13, Z3, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z4, K1
-	VMINPS       Z13, Z4, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z5, K1
-	VMINPS       Z13, Z5, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z6, K1
-	VMINPS       Z13, Z6, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z7, K1
-	VMINPS       Z13, Z7, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z8, K1
-	VMINPS       Z13, Z8, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z9, K1
-	VMINPS       Z13, Z9, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z11, Z11
-	VCMPPS       $0x01, Z13, Z10, K1
-	VMINPS       Z13, Z10, Z13
-	VMOVDQA32    Z11, K1, Z14
-	VMOVUPS      Z13, (SP)
-	VMOVUPS      Z14, 64(SP)
+	VMOVDQA32    Z11, Z12
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z11, Z13
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z7, K1
+	VMINPS       Z7, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z8, K1
+	VMINPS       Z8, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z9, K1
+	VMINPS       Z9, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z11, K1, Z12
+	VCMPPS       $0x01, Z6, Z10, K1
+	VMINPS       Z10, Z6, Z6
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z11, K1, Z13
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VMOVDQA32    Z13, K1, Z12
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z12, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:
@@ -8663,110 +8215,85 @@ group_wide_tile_dims:
 	ADDQ         $0x30, R9
 	TESTQ        DI, DI
 	JNZ          group_wide_tile_second
-	VMOVUPS      (SP), Z27
-	VMOVUPS      64(SP), Z29
 	VPBROADCASTD 768(SP), Z26
-	VCMPPS       $0x01, Z27, Z1, K1
-	VMINPS       Z27, Z1, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z4, K1
-	VMINPS       Z27, Z4, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z6, K1
-	VMINPS       Z27, Z6, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z8, K1
-	VMINPS       Z27, Z8, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z10, K1
-	VMINPS       Z27, Z10, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z12, K1
-	VMINPS       Z27, Z12, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z14, K1
-	VMINPS       Z27, Z14, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z16, K1
-	VMINPS       Z27, Z16, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z18, K1
-	VMINPS       Z27, Z18, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z20, K1
-	VMINPS       Z27, Z20, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z22, K1
-	VMINPS       Z27, Z22, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z24, K1
-	VMINPS       Z27, Z24, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VMOVUPS      Z27, (SP)
-	VMOVUPS      Z29, 64(SP)
-	VMOVUPS      192(SP), Z27
-	VMOVUPS      256(SP), Z29
-	VPBROADCASTD 768(SP), Z26
-	VCMPPS       $0x01, Z27, Z3, K1
-	VMINPS       Z27, Z3, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z5, K1
-	VMINPS       Z27, Z5, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z7, K1
-	VMINPS       Z27, Z7, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z9, K1
-	VMINPS       Z27, Z9, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z11, K1
-	VMINPS       Z27, Z11, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z13, K1
-	VMINPS       Z27, Z13, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z15, K1
-	VMINPS       Z27, Z15, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z17, K1
-	VMINPS       Z27, Z17, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z19, K1
-	VMINPS       Z27, Z19, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z21, K1
-	VMINPS       Z27, Z21, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z23, K1
-	VMINPS       Z27, Z23, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z26, Z26
-	VCMPPS       $0x01, Z27, Z25, K1
-	VMINPS       Z27, Z25, Z27
-	VMOVDQA32    Z26, K1, Z29
-	VMOVUPS      Z27, 192(SP)
-	VMOVUPS      Z29, 256(SP)
+	VMOVDQA32    Z26, Z27
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z26, Z28
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z16, K1
+	VMINPS       Z16, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z20, K1
+	VMINPS       Z20, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z22, K1
+	VMINPS       Z22, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z14, Z24, K1
+	VMINPS       Z24, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+44(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z28, K1, Z27
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z27, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z26, Z27
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z26, Z28
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z17, K1
+	VMINPS       Z17, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z21, K1
+	VMINPS       Z21, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z23, K1
+	VMINPS       Z23, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z26, K1, Z27
+	VCMPPS       $0x01, Z15, Z25, K1
+	VMINPS       Z25, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+44(SB), Z26, K1, Z28
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z28, K1, Z27
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z27, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_wide_tile_offered
 
 group_wide_tile_second:
@@ -9027,102 +8554,79 @@ group_narrow_tile_dims:
 	ADDQ         $0x2c, R9
 	TESTQ        DI, DI
 	JNZ          group_narrow_tile_second
-	VMOVUPS      (SP), Z25
-	VMOVUPS      64(SP), Z27
 	VPBROADCASTD 768(SP), Z24
-	VCMPPS       $0x01, Z25, Z1, K1
-	VMINPS       Z25, Z1, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z4, K1
-	VMINPS       Z25, Z4, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z6, K1
-	VMINPS       Z25, Z6, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z8, K1
-	VMINPS       Z25, Z8, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z10, K1
-	VMINPS       Z25, Z10, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z12, K1
-	VMINPS       Z25, Z12, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z14, K1
-	VMINPS       Z25, Z14, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z16, K1
-	VMINPS       Z25, Z16, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z18, K1
-	VMINPS       Z25, Z18, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z20, K1
-	VMINPS       Z25, Z20, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z22, K1
-	VMINPS       Z25, Z22, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VMOVUPS      Z25, (SP)
-	VMOVUPS      Z27, 64(SP)
-	VMOVUPS      192(SP), Z25
-	VMOVUPS      256(SP), Z27
-	VPBROADCASTD 768(SP), Z24
-	VCMPPS       $0x01, Z25, Z3, K1
-	VMINPS       Z25, Z3, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z5, K1
-	VMINPS       Z25, Z5, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z7, K1
-	VMINPS       Z25, Z7, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z9, K1
-	VMINPS       Z25, Z9, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z11, K1
-	VMINPS       Z25, Z11, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z13, K1
-	VMINPS       Z25, Z13, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z15, K1
-	VMINPS       Z25, Z15, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z17, K1
-	VMINPS       Z25, Z17, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z19, K1
-	VMINPS       Z25, Z19, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z21, K1
-	VMINPS       Z25, Z21, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z24, Z24
-	VCMPPS       $0x01, Z25, Z23, K1
-	VMINPS       Z25, Z23, Z25
-	VMOVDQA32    Z24, K1, Z27
-	VMOVUPS      Z25, 192(SP)
-	VMOVUPS      Z27, 256(SP)
+	VMOVDQA32    Z24, Z25
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z24, Z26
+	VCMPPS       $0x01, Z1, Z4, K1
+	VMINPS       Z4, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z16, K1
+	VMINPS       Z16, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z6, K1
+	VMINPS       Z6, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z18, K1
+	VMINPS       Z18, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z8, K1
+	VMINPS       Z8, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z20, K1
+	VMINPS       Z20, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z10, K1
+	VMINPS       Z10, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z14, Z22, K1
+	VMINPS       Z22, Z14, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z1, Z12, K1
+	VMINPS       Z12, Z1, Z1
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z1, Z14, K1
+	VMINPS       Z14, Z1, Z1
+	VMOVDQA32    Z26, K1, Z25
+	VCMPPS       $0x01, (SP), Z1, K1
+	VMINPS       (SP), Z1, Z1
+	VMOVDQU32    Z25, K1, 64(SP)
+	VMOVUPS      Z1, (SP)
+	VMOVDQA32    Z24, Z25
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z24, Z26
+	VCMPPS       $0x01, Z3, Z5, K1
+	VMINPS       Z5, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z17, K1
+	VMINPS       Z17, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z7, K1
+	VMINPS       Z7, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z19, K1
+	VMINPS       Z19, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z9, K1
+	VMINPS       Z9, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z21, K1
+	VMINPS       Z21, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z11, K1
+	VMINPS       Z11, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z15, Z23, K1
+	VMINPS       Z23, Z15, Z15
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z24, K1, Z26
+	VCMPPS       $0x01, Z3, Z13, K1
+	VMINPS       Z13, Z3, Z3
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z24, K1, Z25
+	VCMPPS       $0x01, Z3, Z15, K1
+	VMINPS       Z15, Z3, Z3
+	VMOVDQA32    Z26, K1, Z25
+	VCMPPS       $0x01, 192(SP), Z3, K1
+	VMINPS       192(SP), Z3, Z3
+	VMOVDQU32    Z25, K1, 256(SP)
+	VMOVUPS      Z3, 192(SP)
 	JMP          group_narrow_tile_offered
 
 group_narrow_tile_second:
@@ -9388,58 +8892,46 @@ single_wide_tile_dims:
 	ADDQ         $0x30, R9
 	TESTQ        DI, DI
 	JNZ          single_wide_tile_second
-	VMOVUPS      (SP), Z15
-	VMOVUPS      64(SP), Z16
 	VPBROADCASTD 768(SP), Z13
-	VCMPPS       $0x01, Z15, Z0, K1
-	VMINPS       Z15, Z0, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z1, K1
-	VMINPS       Z15, Z1, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z3, K1
-	VMINPS       Z15, Z3, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z4, K1
-	VMINPS       Z15, Z4, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z5, K1
-	VMINPS       Z15, Z5, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z6, K1
-	VMINPS       Z15, Z6, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z7, K1
-	VMINPS       Z15, Z7, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z8, K1
-	VMINPS       Z15, Z8, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z9, K1
-	VMINPS       Z15, Z9, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z10, K1
-	VMINPS       Z15, Z10, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z11, K1
-	VMINPS       Z15, Z11, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z13, Z13
-	VCMPPS       $0x01, Z15, Z12, K1
-	VMINPS       Z15, Z12, Z15
-	VMOVDQA32    Z13, K1, Z16
-	VMOVUPS      Z15, (SP)
-	VMOVUPS      Z16, 64(SP)
+	VMOVDQA32    Z13, Z14
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z13, Z15
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z13, K1, Z14
+	VCMPPS       $0x01, Z7, Z8, K1
+	VMINPS       Z8, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z13, K1, Z15
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z13, K1, Z14
+	VCMPPS       $0x01, Z7, Z9, K1
+	VMINPS       Z9, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z13, K1, Z15
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z13, K1, Z14
+	VCMPPS       $0x01, Z7, Z10, K1
+	VMINPS       Z10, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z13, K1, Z15
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z13, K1, Z14
+	VCMPPS       $0x01, Z7, Z11, K1
+	VMINPS       Z11, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z13, K1, Z15
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z13, K1, Z14
+	VCMPPS       $0x01, Z7, Z12, K1
+	VMINPS       Z12, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+44(SB), Z13, K1, Z15
+	VCMPPS       $0x01, Z0, Z7, K1
+	VMINPS       Z7, Z0, Z0
+	VMOVDQA32    Z15, K1, Z14
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z14, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_wide_tile_offered
 
 single_wide_tile_second:
@@ -9588,54 +9080,43 @@ single_narrow_tile_dims:
 	ADDQ         $0x2c, R9
 	TESTQ        DI, DI
 	JNZ          single_narrow_tile_second
-	VMOVUPS      (SP), Z14
-	VMOVUPS      64(SP), Z15
 	VPBROADCASTD 768(SP), Z12
-	VCMPPS       $0x01, Z14, Z0, K1
-	VMINPS       Z14, Z0, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z1, K1
-	VMINPS       Z14, Z1, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z3, K1
-	VMINPS       Z14, Z3, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z4, K1
-	VMINPS       Z14, Z4, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z5, K1
-	VMINPS       Z14, Z5, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z6, K1
-	VMINPS       Z14, Z6, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z7, K1
-	VMINPS       Z14, Z7, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z8, K1
-	VMINPS       Z14, Z8, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z9, K1
-	VMINPS       Z14, Z9, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z10, K1
-	VMINPS       Z14, Z10, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VPADDD.BCST  dotOnesAVX512<>+0(SB), Z12, Z12
-	VCMPPS       $0x01, Z14, Z11, K1
-	VMINPS       Z14, Z11, Z14
-	VMOVDQA32    Z12, K1, Z15
-	VMOVUPS      Z14, (SP)
-	VMOVUPS      Z15, 64(SP)
+	VMOVDQA32    Z12, Z13
+	VPADDD.BCST  dotNumbersAVX512<>+24(SB), Z12, Z14
+	VCMPPS       $0x01, Z0, Z1, K1
+	VMINPS       Z1, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+4(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z8, K1
+	VMINPS       Z8, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+28(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z3, K1
+	VMINPS       Z3, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+8(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z9, K1
+	VMINPS       Z9, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+32(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z4, K1
+	VMINPS       Z4, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+12(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z10, K1
+	VMINPS       Z10, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+36(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z5, K1
+	VMINPS       Z5, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+16(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z7, Z11, K1
+	VMINPS       Z11, Z7, Z7
+	VPADDD.BCST  dotNumbersAVX512<>+40(SB), Z12, K1, Z14
+	VCMPPS       $0x01, Z0, Z6, K1
+	VMINPS       Z6, Z0, Z0
+	VPADDD.BCST  dotNumbersAVX512<>+20(SB), Z12, K1, Z13
+	VCMPPS       $0x01, Z0, Z7, K1
+	VMINPS       Z7, Z0, Z0
+	VMOVDQA32    Z14, K1, Z13
+	VCMPPS       $0x01, (SP), Z0, K1
+	VMINPS       (SP), Z0, Z0
+	VMOVDQU32    Z13, K1, 64(SP)
+	VMOVUPS      Z0, (SP)
 	JMP          single_narrow_tile_offered
 
 single_narrow_tile_second:

@@ -13,7 +13,7 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 	default:
 		// Chunks whose points stay in the cache between the two steps.
 		var scratch [chunkPoints]uint16
-		step := min(chunkPoints, max(4, chunkBytes/4/Lanes/p.D)*Lanes)
+		step := min(chunkPoints, max(1, chunkBytes/4/Lanes/p.D/4)*4*Lanes)
 		sink := newSink(acc)
 		for lo := 0; lo < p.N; lo += step {
 			hi := min(lo+step, p.N)
@@ -23,7 +23,7 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 				l = labels[lo:hi]
 			}
 			assign(&part, c, l, nil, nil)
-			sink.add(&part, l)
+			sink.add(&part, l, 4*step*p.D)
 		}
 		sink.fold()
 	}
@@ -35,7 +35,7 @@ const chunkBytes = 256 << 10
 
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
 	sink := newSink(acc)
-	sink.add(p, labels)
+	sink.add(p, labels, 0)
 	sink.fold()
 }
 
@@ -58,7 +58,9 @@ func newSink(acc *Accumulator) sink {
 	}
 }
 
-func (s *sink) add(p *Panels, labels []uint16) {
+// add adds points by label. Data that lie ahead bytes after them are fetched
+// into the cache on the way: the chunk that is assigned next.
+func (s *sink) add(p *Panels, labels []uint16, ahead int) {
 	if current == generic || !scatters(s.acc) {
 		accumulatePortable(p, labels, s.acc)
 		return
@@ -68,7 +70,7 @@ func (s *sink) add(p *Panels, labels []uint16) {
 	for at := 0; at < full; at += step {
 		count := min(step, full-at)
 		s.reserve(count * Lanes)
-		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias)
+		scatter(&p.Data[at*Lanes*p.D], count, &labels[at*Lanes], s.acc, s.bias, ahead)
 	}
 	if base := full * Lanes; base < p.N {
 		var l [Lanes]uint16
@@ -76,7 +78,7 @@ func (s *sink) add(p *Panels, labels []uint16) {
 			l[i] = uint16(s.acc.K)
 		}
 		s.reserve(Lanes)
-		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias)
+		scatter(&p.Data[base*p.D], 1, &l[0], s.acc, s.bias, ahead)
 	}
 }
 

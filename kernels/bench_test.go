@@ -3,7 +3,9 @@ package kernels
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
+	"time"
 )
 
 // lloydShapes are the nine (n, d, k) of the reference figures.
@@ -34,43 +36,232 @@ func lloydData(n, d, k, f int) (*Panels, *Centroids) {
 	return p, c
 }
 
-// perPoint reports the time per point.
-func perPoint(b *testing.B, n int) {
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/point")
+// measured are the limits of this machine, taken once per run.
+var measured = sync.OnceValue(MeasureLimits)
+
+// bandwidth returns the read bandwidth for a working set of that size.
+var (
+	bandwidthOf   = map[int]float64{}
+	bandwidthLock sync.Mutex
+)
+
+func bandwidth(size int) float64 {
+	bandwidthLock.Lock()
+	defer bandwidthLock.Unlock()
+	if bandwidthOf[size] == 0 {
+		bandwidthOf[size] = MeasureRead(size)
+	}
+	return bandwidthOf[size]
 }
 
-func BenchmarkLloyd(b *testing.B) {
+// bound is the least time in seconds that the arithmetic of an assignment takes:
+// the distances, and a step of the minimum for each.
+func bound(n, d, k int) float64 {
+	l := measured()
+	if l.FMA == 0 {
+		return 0
+	}
+	perDim := 1 / l.SubFMA
+	if d >= exactDims {
+		perDim = 1 / l.FMA
+	}
+	return float64(n) * float64(k) * (float64(d)*perDim + 1/l.Argmin)
+}
+
+// run times fn, best of several rounds, and reports time per element, and the
+// share of the larger of two limits: arithmetic, in seconds per call, and bytes
+// that have to be read from a working set of the given size.
+func run(b *testing.B, n int, arithmetic float64, bytes int, fn func()) {
+	b.Helper()
+	fn()
+	best := time.Hour
+	for b.Loop() {
+		start := time.Now()
+		fn()
+		best = min(best, time.Since(start))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(best.Nanoseconds())/float64(n), "ns/element")
+	limit, which := arithmetic, "%arithmetic"
+	if bytes > 0 {
+		if memory := float64(bytes) / bandwidth(bytes); memory > limit {
+			limit, which = memory, "%bandwidth"
+		}
+	}
+	if limit > 0 {
+		b.ReportMetric(100*limit/best.Seconds(), which)
+	}
+}
+
+func BenchmarkAssign(b *testing.B) {
 	for _, s := range lloydShapes {
 		n, d, k := s[0], s[1], s[2]
-		p, c := lloydData(n, d, k, 16)
-		labels := make([]uint16, n)
-		acc := NewAccumulator(k, d, 16)
-		name := fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k)
-		b.Run(name+"/assign", func(b *testing.B) {
-			for b.Loop() {
-				for lo := 0; lo < n; lo += 4096 {
-					hi := min(lo+4096, n)
-					Assign(p.Slice(lo, hi), c, labels[lo:hi], nil)
-				}
-			}
-			perPoint(b, n)
-		})
-		b.Run(name+"/accumulate", func(b *testing.B) {
-			for b.Loop() {
-				AssignAccumulate(*p, c, labels, acc)
-			}
-			perPoint(b, n)
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			p, c := lloydData(n, d, k, 16)
+			labels := make([]uint16, n)
+			run(b, n, bound(n, d, k), 4*n*d, func() { Assign(*p, c, labels, nil) })
 		})
 	}
 }
 
+// BenchmarkAssignAccumulate states shares of the limit of the assignment alone.
+func BenchmarkAssignAccumulate(b *testing.B) {
+	for _, s := range lloydShapes {
+		n, d, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			p, c := lloydData(n, d, k, 16)
+			acc := NewAccumulator(k, d, 16)
+			run(b, n, bound(n, d, k), 4*n*d, func() { AssignAccumulate(*p, c, nil, acc) })
+		})
+	}
+}
+
+// BenchmarkPack compares with the read bandwidth; the panels are written too.
+func BenchmarkPack(b *testing.B) {
+	for _, s := range lloydShapes {
+		n, d := s[0], s[1]
+		b.Run(fmt.Sprintf("n=%d/d=%d", n, d), func(b *testing.B) {
+			p := NewPanels(n, d)
+			rows := alignedFloat32(n * d)
+			for i := range rows {
+				rows[i] = 1
+			}
+			run(b, n, 0, 8*n*d, func() { Pack(p, rows) })
+		})
+	}
+}
+
+// benchPoints is the shape of the benchmarks of the other kernels.
+const benchPoints = 1 << 16
+
+// overPoints runs fn for shapes that fit the second-level cache and do not.
+func overPoints(b *testing.B, fn func(b *testing.B, p *Panels, c *Centroids, labels []uint16)) {
+	for _, s := range [][2]int{{2, 15}, {8, 5}, {100, 10}} {
+		d, k := s[0], s[1]
+		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
+			p, c := lloydData(benchPoints, d, k, 16)
+			labels := make([]uint16, p.N)
+			Assign(*p, c, labels, nil)
+			fn(b, p, c, labels)
+		})
+	}
+}
+
+func BenchmarkAssignRadius(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { AssignRadius(*p, c, 0.1, labels, nil) })
+	})
+}
+
+func BenchmarkAssign2(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		dist, second := make([]float32, p.N), make([]float32, p.N)
+		run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Assign2(*p, c, labels, dist, second) })
+	})
+}
+
+func BenchmarkDistances(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		dist := make([]float32, p.N)
+		run(b, p.N, 0, 4*p.N*p.D, func() { Distances(*p, c, labels, dist) })
+	})
+}
+
+func BenchmarkAccumulate(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc := NewAccumulator(c.K, p.D, 16)
+		run(b, p.N, 0, 4*p.N*p.D, func() { Accumulate(*p, labels, acc) })
+	})
+}
+
+func BenchmarkAccumulateRelative(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc := NewAccumulator(c.K, p.D, 16)
+		r2 := make([]float32, c.K)
+		for i := range r2 {
+			r2[i] = 0.1
+		}
+		run(b, p.N, 0, 4*p.N*p.D, func() { AccumulateRelative(*p, c, r2, labels, acc) })
+	})
+}
+
+func BenchmarkAccumulateWeighted(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc := NewWeightedAccumulator(c.K, p.D)
+		weights := make([]float64, p.N)
+		run(b, p.N, 0, 4*p.N*p.D, func() { AccumulateWeighted(*p, labels, weights, acc) })
+	})
+}
+
+// BenchmarkCostRows: an integer cost takes a subtraction and a multiply-add of
+// float64, half as many to a vector as of float32.
+func BenchmarkCostRows(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		const rows = 256
+		dst := make([]int64, rows*c.K)
+		arithmetic := 0.0
+		if l := measured(); l.SubFMA > 0 {
+			arithmetic = 2 * float64(p.N) * float64(c.K) * float64(p.D) / l.SubFMA
+		}
+		run(b, p.N, arithmetic, 4*p.N*p.D, func() {
+			for lo := 0; lo < p.N; lo += rows {
+				CostRows(*p, lo, lo+rows, c, 16, dst)
+			}
+		})
+	})
+}
+
+// BenchmarkMinHash is the workload of 4096 hashes of 100000 records: 2048 keys,
+// both halves of a block.
 func BenchmarkMinHash(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	keys, digests := randomBlocks(rng, 2048), randomBlocks(rng, 100000)
 	offsets := []int{0, 20000, 40000, 60000, 80000, 100000}
 	dst := make([]uint64, 2*len(keys)*5)
-	for b.Loop() {
-		MinHash(keys, digests, offsets, dst)
+	arithmetic := 0.0
+	if l := measured(); l.AES > 0 {
+		arithmetic = 10 * float64(len(keys)*len(digests)) / l.AES
 	}
-	b.ReportMetric(2*float64(len(keys)*len(digests))*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Ghash/s")
+	run(b, 2*len(keys)*len(digests), arithmetic, 0, func() { MinHash(keys, digests, offsets, dst) })
+}
+
+// overVectors runs an element-wise kernel on vectors inside and outside the
+// caches; width is the bytes of an element and moved the vectors that it reads
+// or writes.
+func overVectors[T, U any](b *testing.B, width, moved int, fn func(dst []T, src []U)) {
+	for _, n := range []int{1 << 10, 1 << 22} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			dst, src := make([]T, n), make([]U, n)
+			run(b, n, 0, moved*width*n, func() { fn(dst, src) })
+		})
+	}
+}
+
+func BenchmarkAddUint64(b *testing.B) { overVectors(b, 8, 2, AddUint64) }
+func BenchmarkSubUint64(b *testing.B) { overVectors(b, 8, 2, SubUint64) }
+func BenchmarkAddUint32(b *testing.B) { overVectors(b, 4, 2, AddUint32) }
+func BenchmarkSubUint32(b *testing.B) { overVectors(b, 4, 2, SubUint32) }
+
+func BenchmarkToFixed64(b *testing.B) {
+	overVectors(b, 8, 2, func(dst []uint64, src []float64) { ToFixed64(dst, src, 16) })
+}
+
+func BenchmarkToFixed64Nearest(b *testing.B) {
+	overVectors(b, 8, 2, func(dst []uint64, src []float64) { ToFixed64Nearest(dst, src, 16) })
+}
+
+func BenchmarkFromFixed64(b *testing.B) {
+	overVectors(b, 8, 2, func(dst []float64, src []uint64) { FromFixed64(dst, src, 16) })
+}
+
+func BenchmarkToFixed32(b *testing.B) {
+	overVectors(b, 4, 2, func(dst []uint32, src []float32) { ToFixed32(dst, src, 16) })
+}
+
+func BenchmarkToFixed32Nearest(b *testing.B) {
+	overVectors(b, 4, 2, func(dst []uint32, src []float32) { ToFixed32Nearest(dst, src, 16) })
+}
+
+func BenchmarkFromFixed32(b *testing.B) {
+	overVectors(b, 4, 2, func(dst []float32, src []uint32) { FromFixed32(dst, src, 16) })
 }

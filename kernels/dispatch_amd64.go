@@ -246,8 +246,9 @@ func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
 // the last dimensions.
 const tableEndsAtD = true
 
-// scatter adds whole panels to the table of the accumulator.
-func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {
+// scatter adds whole panels to the table of the accumulator, and fetches data
+// that lie ahead bytes after x into the cache.
+func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32, ahead int) {
 	table, rows := &acc.scratch.table[0], acc.K+1
 	if current == avx512 {
 		switch acc.D {
@@ -258,7 +259,7 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 		case 3:
 			asm.Scatter3AVX512(x, panels, labels, table, rows, bias)
 		default:
-			asm.ScatterAVX512(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
+			asm.ScatterAVX512(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
 		}
 		return
 	}
@@ -270,7 +271,7 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 	case 3:
 		asm.Scatter3AVX2(x, panels, labels, table, rows, bias)
 	default:
-		asm.ScatterAVX2(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0])
+		asm.ScatterAVX2(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
 	}
 }
 

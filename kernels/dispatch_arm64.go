@@ -71,7 +71,7 @@ func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
 const tableEndsAtD = false
 
 // scatter adds whole panels to the table of the accumulator.
-func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32) {
+func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32, _ int) {
 	table, rows := &acc.scratch.table[0], acc.K+1
 	switch acc.D {
 	case 1:

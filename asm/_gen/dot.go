@@ -20,15 +20,16 @@ func (s isa) maxTile() int {
 func dotFile(s isa) {
 	infinity := constants("dotInfinity"+s.name, 0x7f800000)
 	ones := constants("dotOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
+	numbers := constants("dotNumbers"+s.name, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 	for w := 1; w <= s.maxTile(); w++ {
-		assignDot(s, w, infinity, ones)
+		assignDot(s, w, infinity, ones, numbers)
 	}
 	finishDot(s)
 }
 
 // assignDot emits the dot form for tiles of w centroids followed by tiles of
 // w-1. The minimum lives on the stack between tiles.
-func assignDot(s isa, w int, infinity, ones Mem) {
+func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 	framed(fmt.Sprintf("AssignDot%d%s", w, s.name),
 		"func(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16, score, second *float32)",
 		"writes the label of the smallest score |c|^2/2 - x.c of each point of",
@@ -138,7 +139,11 @@ func assignDot(s isa, w int, infinity, ones Mem) {
 		}
 		TESTQ(second, second)
 		JNZ(LabelRef(tag + "_second"))
-		offer(false)
+		if s == avx512 {
+			offerHalves(sums, stack, counter, numbers)
+		} else {
+			offer(false)
+		}
 		JMP(LabelRef(tag + "_offered"))
 		Label(tag + "_second")
 		offer(true)
@@ -218,6 +223,47 @@ func assignDot(s isa, w int, infinity, ones Mem) {
 	Label("end")
 	VZEROUPPER()
 	RET()
+}
+
+// offerHalves merges the scores of a tile into the minimum on the stack. Two
+// chains, one for each half of the tile, start from scores instead of from the
+// minimum so far: they are short, and do not wait for the tile before. A later
+// centroid wins only if it is strictly nearer, in every merge.
+func offerHalves(sums [][]reg.VecVirtual, stack, counter, numbers Mem) {
+	first := ZMM()
+	VPBROADCASTD(counter, first)
+	half := (len(sums) + 1) / 2
+	mask := []reg.OpmaskVirtual{K(), K()}
+	index := avx512.vectors(2)
+	for v := range sums[0] {
+		place := stack.Offset(3 * 64 * v)
+		VMOVDQA32(first, index[0])
+		if half < len(sums) {
+			VPADDD_BCST(numbers.Offset(4*half), first, index[1])
+		}
+		for i := 1; i < half; i++ {
+			for chain := range 2 {
+				q := chain*half + i
+				if q >= len(sums) {
+					continue
+				}
+				least := sums[chain*half][v]
+				VCMPPS(Imm(1), least, sums[q][v], mask[chain])
+				VMINPS(sums[q][v], least, least)
+				VPADDD_BCST(numbers.Offset(4*q), first, mask[chain], index[chain])
+			}
+		}
+		least := sums[0][v]
+		if half < len(sums) {
+			VCMPPS(Imm(1), least, sums[half][v], mask[0])
+			VMINPS(sums[half][v], least, least)
+			VMOVDQA32(index[1], mask[0], index[0])
+		}
+		VCMPPS(Imm(1), place, least, mask[0])
+		VMINPS(place, least, least)
+		VMOVDQU32(index[0], mask[0], place.Offset(64))
+		VMOVUPS(least, place)
+	}
 }
 
 // finishDot emits the step from scores to squared distances.

@@ -1,6 +1,5 @@
 // Command _gen writes the amd64 assembly of the package asm with avo: one file
-// of kernels per run, chosen by -kernels. The go:generate lines of the package
-// asm list all runs.
+// of kernels per run, chosen by -kernels. generate.go lists all runs.
 package main
 
 import (
@@ -30,6 +29,8 @@ var files = map[string]func(){
 	"label_avx2":        func() { labelFile(avx2) },
 	"within_avx512":     func() { withinFile(avx512) },
 	"within_avx2":       func() { withinFile(avx2) },
+	"limits_avx512":     func() { limitsFile(avx512) },
+	"limits_avx2":       func() { limitsFile(avx2) },
 	"minhash_avx512":    minHashAVX512,
 	"project_avx512":    func() { projectFile(avx512) },
 	"project_avx2":      func() { projectFile(avx2) },

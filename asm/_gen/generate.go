@@ -1,0 +1,26 @@
+package main
+
+// One line per file; the tests of the package asm run them all and compare.
+
+//go:generate go run . -kernels assign_avx512 -out ../assign_avx512_amd64.s -stubs ../assign_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels assign_avx2 -out ../assign_avx2_amd64.s -stubs ../assign_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels minhash_avx512 -out ../minhash_avx512_amd64.s -stubs ../minhash_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels minhash_avx2 -out ../minhash_avx2_amd64.s -stubs ../minhash_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels dot_avx512 -out ../dot_avx512_amd64.s -stubs ../dot_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels dot_avx2 -out ../dot_avx2_amd64.s -stubs ../dot_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels project_avx512 -out ../project_avx512_amd64.s -stubs ../project_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels project_avx2 -out ../project_avx2_amd64.s -stubs ../project_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels accumulate_avx512 -out ../accumulate_avx512_amd64.s -stubs ../accumulate_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels cost_avx512 -out ../cost_avx512_amd64.s -stubs ../cost_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels cost_avx2 -out ../cost_avx2_amd64.s -stubs ../cost_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels ring_avx512 -out ../ring_avx512_amd64.s -stubs ../ring_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels ring_avx2 -out ../ring_avx2_amd64.s -stubs ../ring_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels label_avx512 -out ../label_avx512_amd64.s -stubs ../label_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels label_avx2 -out ../label_avx2_amd64.s -stubs ../label_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels pack_avx512 -out ../pack_avx512_amd64.s -stubs ../pack_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels pack_avx2 -out ../pack_avx2_amd64.s -stubs ../pack_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels accumulate_avx2 -out ../accumulate_avx2_amd64.s -stubs ../accumulate_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels limits_avx512 -out ../limits_avx512_amd64.s -stubs ../limits_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels limits_avx2 -out ../limits_avx2_amd64.s -stubs ../limits_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels within_avx512 -out ../within_avx512_amd64.s -stubs ../within_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels within_avx2 -out ../within_avx2_amd64.s -stubs ../within_avx2_amd64.go -pkg asm

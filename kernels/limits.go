@@ -1,0 +1,80 @@
+package kernels
+
+import "time"
+
+// Limits are rates that one core of this machine reaches at best on the current
+// instruction set, as measured by loops that do nothing else. A rate is zero
+// where the instruction set has no such loop.
+type Limits struct {
+	FMA    float64 // float32 fused multiply-adds per second
+	SubFMA float64 // float32 subtractions, each with a fused multiply-add, per second
+	Argmin float64 // float32 candidates for a minimum with its index, per second
+	AES    float64 // AES rounds of 16-byte blocks per second
+}
+
+// MeasureLimits measures the limits of the core it runs on, in some 30 ms. Other
+// work on the core lowers the figures.
+func MeasureLimits() Limits {
+	return Limits{
+		FMA:    bestRate(peakFMA),
+		SubFMA: bestRate(peakSubFMA),
+		Argmin: bestRate(peakArgmin),
+		AES:    bestRate(peakAES),
+	}
+}
+
+// bestRate returns the best rate over several runs of a loop: run(n) does n
+// rounds and returns the operations of a round, 0 if there is no such loop.
+func bestRate(run func(n int) int) float64 {
+	const rounds, runs = 1 << 14, 40
+	best := 0.0
+	for range runs {
+		start := time.Now()
+		operations := run(rounds)
+		if s := time.Since(start).Seconds(); s > 0 {
+			best = max(best, float64(operations)*rounds/s)
+		}
+	}
+	return best
+}
+
+// MeasureRead returns the bandwidth in bytes per second at which one core reads
+// a block of the given size over and over, as the kernels read panels: with huge
+// pages where the system grants them. The size is rounded up to 512 bytes.
+func MeasureRead(size int) float64 {
+	const unit = 512
+	block := aligned[byte]((size + unit - 1) / unit * unit)
+	for i := 0; i < len(block); i += 4096 {
+		block[i] = 1 // a page of its own, not the shared page of zeros
+	}
+	best := 0.0
+	for spent := time.Duration(0); spent < 40*time.Millisecond; {
+		start := time.Now()
+		for lo := 0; lo < len(block); lo += readCall {
+			readBlocks(block[lo:min(lo+readCall, len(block))])
+		}
+		for passes := readCall / len(block); passes > 1; passes-- { // short blocks: enough for the clock
+			readBlocks(block)
+		}
+		elapsed := time.Since(start)
+		spent += elapsed
+		total := max(len(block), readCall/len(block)*len(block))
+		best = max(best, float64(total)/elapsed.Seconds())
+	}
+	return best
+}
+
+// readCall bounds the bytes that one call reads.
+const readCall = 1 << 20
+
+// readPortable reads one word of each cache line.
+func readPortable(block []byte) {
+	var sum byte
+	for i := 0; i < len(block); i += lineBytes {
+		sum |= block[i]
+	}
+	readSink = sum
+}
+
+// readSink keeps the compiler from leaving out the reads.
+var readSink byte
