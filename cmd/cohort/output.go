@@ -146,7 +146,7 @@ func printTimings(b *strings.Builder, r *engine.Result) {
 	names := slices.SortedFunc(maps.Keys(r.Timings), func(x, y string) int {
 		return int(r.Timings[y].TotalNS - r.Timings[x].TotalNS)
 	})
-	fmt.Fprintf(b, "Time by phase, %d iterations\n", r.Iterations)
+	fmt.Fprintf(b, "Time by phase; iterations: %d\n", r.Iterations)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "phase\tcount\ttotal\tp50\tp99\tmax\t")
 	for _, n := range names {
@@ -180,7 +180,7 @@ func printComm(b *strings.Builder, r *engine.Result) {
 		sent += r.Comm.BytesSent[i]
 		received += r.Comm.BytesReceived[i]
 	}
-	fmt.Fprintf(b, "Communication: %d rounds, %d bytes sent and %d received by %d parties\n",
+	fmt.Fprintf(b, "Communication: rounds %d, bytes sent %d, bytes received %d, parties %d\n",
 		r.Comm.Rounds, sent, received, len(r.Comm.BytesSent))
 }
 
