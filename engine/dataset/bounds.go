@@ -74,9 +74,17 @@ func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
 
 // BoundsFromData returns the smallest bounds that hold every record. They
 // depend on the records, so a ledger has to say that no epsilon covers them. A
-// constant column is an error: it has no width to map.
+// constant column is an error: it has no width to map. A table of bytes needs no
+// such look: its bounds are 0 and 255, by its format.
 func BoundsFromData(t *Table) (Bounds, error) {
 	b := Bounds{Lo: make([]float64, t.D), Hi: make([]float64, t.D), FromData: true}
+	if t.Bytes {
+		b.FromData = false
+		for j := range b.Hi {
+			b.Hi[j] = 255
+		}
+		return b, nil
+	}
 	for j := range t.D {
 		b.Lo[j], b.Hi[j] = math.Inf(1), math.Inf(-1)
 	}

@@ -96,6 +96,11 @@ func TestBounds(t *testing.T) {
 	if _, err := BoundsFromData(table(2, 1, 5, 2, 5)); err == nil || fault.IsRequest(err) || !strings.Contains(err.Error(), "column 2 is constant (5)") {
 		t.Errorf("constant column: error is %v", err)
 	}
+	bytes := table(2, 1, 5, 2, 5)
+	bytes.Bytes = true
+	if b, err := BoundsFromData(bytes); err != nil || b.FromData || b.Lo[1] != 0 || b.Hi[1] != 255 {
+		t.Errorf("bounds of bytes are %v, %v, want the public 0 to 255", b, err)
+	}
 	// With declared bounds a constant column is fine.
 	if _, err := Normalise(table(2, 1, 5, 2, 5), Bounds{Lo: []float64{0, 0}, Hi: []float64{9, 9}}, 16); err != nil {
 		t.Error(err)

@@ -64,5 +64,5 @@ func readIDX(ctx context.Context, path string, r *bufio.Reader) (*Table, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Table{Name: path, N: n, D: d, Rows: rows}, nil
+	return &Table{Name: path, N: n, D: d, Rows: rows, Bytes: kind == idxKinds[0x08]}, nil
 }

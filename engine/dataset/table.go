@@ -23,6 +23,9 @@ type Table struct {
 	Rows    []float64 // row-major, N*D finite values
 	Labels  []int32   // N class labels, or nil
 	Files   []int     // records of each file, in order; nil for one file
+	// Bytes says that the values are unsigned bytes by the format of their file
+	// (IDX images): 0 and 255 are public bounds.
+	Bytes bool
 }
 
 // Row returns record i, a view of D values.
@@ -77,6 +80,7 @@ func Open(ctx context.Context, spec string, opts ReadOptions) (*Table, error) {
 		t.Rows = append(t.Rows, part.Rows...)
 		t.Labels = append(t.Labels, part.Labels...)
 		t.N += part.N
+		t.Bytes = t.Bytes && part.Bytes
 		t.Files = append(t.Files, part.N)
 	}
 	return t.withLabels(ctx, opts.Labels)
@@ -224,7 +228,7 @@ var mnistSets = [...]string{"train", "t10k"}
 
 // openMNIST reads the IDX files of a folder, images and labels.
 func openMNIST(ctx context.Context, dir string) (*Table, error) {
-	out := &Table{Name: dir}
+	out := &Table{Name: dir, Bytes: true}
 	for _, set := range mnistSets {
 		path, err := findIDX(dir, set+"-images-idx3-ubyte")
 		if err != nil {
@@ -249,6 +253,7 @@ func openMNIST(ctx context.Context, dir string) (*Table, error) {
 		}
 		out.D = t.D
 		out.N += t.N
+		out.Bytes = out.Bytes && t.Bytes
 		out.Rows = append(out.Rows, t.Rows...)
 		out.Labels = append(out.Labels, labels...)
 	}
