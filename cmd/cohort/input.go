@@ -15,6 +15,8 @@ type input struct {
 	norm  *dataset.Normalised
 	// k is the number of clusters asked for, or what a built-in set was made with.
 	k int
+	// digest identifies the data in a ledger file; empty if there is none.
+	digest string
 }
 
 // load reads the data that the options name.
@@ -58,6 +60,9 @@ func load(ctx context.Context, o *options, m method) (*input, error) {
 	}
 	if in.norm, err = dataset.Normalise(t, b, o.fractionBits); err != nil {
 		return nil, err
+	}
+	if o.ledger != "" {
+		in.digest = digestOf(t)
 	}
 	t.Rows = nil // the grid holds them from here on
 	return in, nil

@@ -53,7 +53,7 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitFailed
 	}
 	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", " ", "\r", " ").Replace(err.Error()))
-	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) {
+	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) || errors.Is(err, privacy.ErrBudget) || errors.Is(err, privacy.ErrDataset) {
 		return exitWrong
 	}
 	return exitFailed

@@ -37,7 +37,8 @@ type options struct {
 	iterations, init, post string
 	seed                   uint64
 	workers, runs          int
-	format, out, ledger    string
+	format, out            string
+	ledger, ledgerBudget   string
 	quality                string
 }
 
@@ -69,7 +70,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&o.runs, "runs", 1, "repetitions, each of which spends a full epsilon")
 	fs.StringVar(&o.quality, "quality", "on", "on, or off to leave out what is computed from the private data")
-	fs.StringVar(&o.ledger, "ledger", "", "ledger file that several runs spend one budget against")
+	fs.StringVar(&o.ledger, "ledger", "", "ledger file that several runs on one data set spend one budget from")
+	fs.StringVar(&o.ledgerBudget, "ledger-budget", "", "EPSILON[:DELTA] of a new ledger file in all (default: what this run asks for)")
 	fs.StringVar(&o.format, "format", "text", "text or json")
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, centroids.csv and ledger.txt to")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")
@@ -223,6 +225,9 @@ func (o *options) resolve() (family, method, error) {
 		return fail(err)
 	}
 	if err := selectKernels(); err != nil {
+		return fail(err)
+	}
+	if err := o.checkLedger(m); err != nil {
 		return fail(err)
 	}
 	return f, m, f.check(o)

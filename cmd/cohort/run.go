@@ -76,13 +76,24 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 func repeat(ctx context.Context, eng *engine.Engine, f family, o *options, in *input) (*engine.Result, error) {
 	var first *engine.Result
 	var nicv []float64
+	pay, err := newPayer(o, in)
+	if err != nil {
+		return nil, err
+	}
 	for r := 1; r <= o.runs; r++ {
 		job, err := f.job(o.forRun(r), in)
 		if err != nil {
 			return nil, err
 		}
+		paid, err := pay.start()
+		if err != nil {
+			return nil, err
+		}
 		res, err := eng.Run(ctx, job)
 		if err != nil {
+			return nil, err
+		}
+		if err := pay.end(paid, res); err != nil {
 			return nil, err
 		}
 		if first == nil {
