@@ -65,7 +65,7 @@ func (o *options) checkLedger(m method) error {
 	if err != nil || !ok {
 		return err
 	}
-	if want := o.epsilon * float64(o.runs); spent >= total.Epsilon {
+	if want := o.epsilon * float64(o.runs); spent >= total.Epsilon*(1-1e-9) {
 		return fault.Request("ledger file "+o.ledger, fmt.Sprintf("all of epsilon %v is spent, %v is missing", total.Epsilon, want), "end here")
 	}
 	return nil

@@ -260,5 +260,5 @@ func (a *GDPAccountant) Epsilon(delta float64) float64 {
 
 // Delta is the profile at epsilon.
 func (a *GDPAccountant) Delta(epsilon float64) float64 {
-	return math.Min(1, DeltaOfMu(math.Sqrt(a.mu2), epsilon)+(1+math.Exp(epsilon))*a.slack)
+	return math.Min(1, DeltaOfMu(math.Sqrt(a.mu2), epsilon)+slackDelta(epsilon, a.slack))
 }

@@ -113,7 +113,7 @@ func FMPhantoms(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 		}
 		f.Phantoms = n
 		a.Compose(f, keys)
-		return a.Epsilon(b.Delta) <= b.Epsilon
+		return a.Delta(b.Epsilon) <= b.Delta
 	}
 	hi := 1
 	for !fits(hi) {

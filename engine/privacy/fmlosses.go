@@ -99,7 +99,7 @@ func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 		}
 		f.Phantoms = n
 		a.Compose(f, keys)
-		return a.Epsilon(b.Delta) <= b.Epsilon
+		return a.Delta(b.Epsilon) <= b.Delta
 	}
 	if !fits(hi) {
 		return 0, fmt.Errorf("fm: %d phantoms fit by RDP but not by PLD: some other release has no loss distribution: use FMPhantoms", hi)

@@ -24,6 +24,14 @@ func DeltaOfMu(mu, epsilon float64) float64 {
 	return math.Max(0, phi(a)*(mills(-a)-mills(-b)))
 }
 
+// slackDelta is what a total variation distance of slack adds to delta (T6).
+func slackDelta(epsilon, slack float64) float64 {
+	if slack == 0 {
+		return 0 // even where e^epsilon overflows
+	}
+	return (1 + math.Exp(epsilon)) * slack
+}
+
 func phi(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }
 
 // mills is (1 - Phi(x))/phi(x).
@@ -42,7 +50,7 @@ func mills(x float64) float64 {
 // EpsilonOfMu is the least epsilon >= 0 with DeltaOfMu(mu, epsilon) + (1+e^epsilon) slack <= delta,
 // +Inf if there is none.
 func EpsilonOfMu(mu, delta, slack float64) float64 {
-	ok := func(e float64) bool { return DeltaOfMu(mu, e)+(1+math.Exp(e))*slack <= delta }
+	ok := func(e float64) bool { return DeltaOfMu(mu, e)+slackDelta(e, slack) <= delta }
 	if mu == 0 && slack == 0 || delta >= 1 || ok(0) {
 		return 0
 	}
@@ -72,7 +80,7 @@ func MuOf(b Budget, slack float64) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, err
 	}
-	left := b.Delta - (1+math.Exp(b.Epsilon))*slack
+	left := b.Delta - slackDelta(b.Epsilon, slack)
 	if left <= 0 {
 		return 0, fmt.Errorf("delta is %v: %w: Gaussian noise needs a delta above %.3g", b.Delta, ErrRange, b.Delta-left)
 	}

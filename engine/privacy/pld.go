@@ -85,40 +85,31 @@ func (a *PLDAccountant) Epsilon(delta float64) float64 {
 	case a.unknown:
 		return math.Inf(1)
 	}
+	largest := a.largest()
 	if delta <= 0 {
-		var e float64
-		for _, p := range a.parts {
-			worst := 0.0
-			for _, l := range p.losses {
-				if l.infinite > 0 || l.above > 0 {
-					return math.Inf(1)
-				}
-				worst = math.Max(worst, l.hi)
-				if n := len(l.atoms); n > 0 {
-					worst = math.Max(worst, l.atoms[n-1].loss)
-				}
-			}
-			e += times(p.rounds, worst)
-		}
-		return e
+		return largest
 	}
 	worst := 0.0
 	for order := range a.orders() {
 		c := newConvolution(a, order)
+		if c.hopeless() {
+			return largest
+		}
 		// the exponent that makes Chernoff's epsilon at delta least
 		lambda := c.bestTilt(func(l, k float64) float64 { return (k - math.Log(delta)) / l })
 		prof := c.profile(lambda)
 		ok := func(e float64) bool {
-			return prof.delta(e)+(1+math.Exp(e))*a.slack <= delta
+			return prof.delta(e)+slackDelta(e, a.slack) <= delta
 		}
 		if a.Optimistic {
 			// The error bound, relative to the tilted target, may swamp small epsilons: come from above.
 			hi := math.Max(prof.top(), 1e-9)
+			least := 1e-6 * hi
 			lo := hi
-			for lo > 1e-9*hi && ok(lo) {
+			for lo > least && ok(lo) {
 				hi, lo = lo, lo*0.98
 			}
-			if lo > 1e-9*hi {
+			if lo > least {
 				worst = math.Max(worst, bisectDown(ok, lo, hi))
 			}
 			continue
@@ -142,7 +133,29 @@ func (a *PLDAccountant) Epsilon(delta float64) float64 {
 		}
 		worst = math.Max(worst, hi)
 	}
-	return worst
+	return math.Min(worst, largest)
+}
+
+// largest is the largest loss of all rounds together.
+func (a *PLDAccountant) largest() float64 {
+	if a.slack > 0 {
+		return math.Inf(1)
+	}
+	var e float64
+	for _, p := range a.parts {
+		worst := 0.0
+		for _, l := range p.losses {
+			if l.infinite > 0 || l.above > 0 {
+				return math.Inf(1)
+			}
+			worst = math.Max(worst, l.hi)
+			if n := len(l.atoms); n > 0 {
+				worst = math.Max(worst, l.atoms[n-1].loss)
+			}
+		}
+		e += times(p.rounds, worst)
+	}
+	return e
 }
 
 // bisectDown returns, from below, a point of [lo, hi] where ok begins to hold; ok(lo) must not.
@@ -165,10 +178,13 @@ func (a *PLDAccountant) Delta(epsilon float64) float64 {
 	worst := 0.0
 	for order := range a.orders() {
 		c := newConvolution(a, order)
+		if c.hopeless() {
+			return 1
+		}
 		lambda := c.bestTilt(func(l, k float64) float64 { return k - l*epsilon })
 		worst = math.Max(worst, c.profile(lambda).delta(epsilon))
 	}
-	return math.Min(1, worst+(1+math.Exp(epsilon))*a.slack)
+	return math.Min(1, worst+slackDelta(epsilon, a.slack))
 }
 
 // orders is 2 if any part differs between the orders of the neighbours.
@@ -209,11 +225,17 @@ func newConvolution(a *PLDAccountant, order int) *convolution {
 	}
 	sd := math.Sqrt(variance)
 	// Splitting adds at most step^2/4 of variance per round: 0.05% of it all in all, 0.03% of epsilon.
-	// A lone release gets 400 steps per standard deviation.
-	step := math.Min(0.045*math.Sqrt(variance/rounds), sd/400)
+	// A lone release gets 500 steps per standard deviation.
+	step := math.Min(0.045*math.Sqrt(variance/rounds), sd/500)
 	step = math.Max(step, 40*sd/maxWindow)
 	if !(step > 0) {
 		step = math.Max(biggest, 1e-9) / 1000
+	}
+	// A grid that meets the extreme atoms of a bounded loss does not spread them.
+	if l := pick(a.parts[0]); len(l.atoms) > 0 && l.cells == nil || l.hi > 0 && l.above == 0 {
+		if top := math.Max(l.atoms[len(l.atoms)-1].loss, l.hi); top > step && top < cut {
+			step = top / math.Ceil(top/step)
+		}
 	}
 	c := &convolution{step: step, optimistic: a.Optimistic}
 	for _, p := range a.parts {
@@ -222,6 +244,16 @@ func newConvolution(a *PLDAccountant, order int) *convolution {
 		c.parts = append(c.parts, g)
 	}
 	return c
+}
+
+// hopeless tells whether some part has nothing but infinite loss.
+func (c *convolution) hopeless() bool {
+	for _, g := range c.parts {
+		if g.infinite >= 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // pieces calls f with the loss, P-mass and spread of every atom and cell, in increasing order
@@ -275,6 +307,13 @@ func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
 		ceiling = math.Min(ceiling, l.atoms[i].loss)
 	}
 	g := gridLosses{first: int(math.Floor(floor/step)) - 1}
+	if ceiling < floor+step { // everything is beyond the cut
+		g.first, g.mass = int(ceiling/step), []float64{1}
+		if !optimistic {
+			g.mass[0], g.infinite = 0, 1
+		}
+		return g
+	}
 	g.mass = make([]float64, int(math.Ceil(ceiling/step))+2-g.first)
 	if optimistic {
 		l.merge(&g, step)
@@ -366,22 +405,45 @@ func (l *Losses) merge(g *gridLosses, step float64) {
 func (c *convolution) cumulant(lambda float64) (k float64, per []float64) {
 	per = make([]float64, len(c.parts))
 	for i, g := range c.parts {
-		top := math.Inf(-1)
-		for j, m := range g.mass {
-			if m > 0 {
-				top = math.Max(top, math.Log(m)+lambda*float64(g.first+j)*c.step)
-			}
-		}
-		var s float64
-		for j, m := range g.mass {
-			if m > 0 {
-				s += math.Exp(math.Log(m) + lambda*float64(g.first+j)*c.step - top)
-			}
-		}
+		s, top := g.moment(lambda, c.step)
 		per[i] = top + math.Log(s)
 		k += float64(g.rounds) * per[i]
 	}
 	return k, per
+}
+
+// moment returns s, top with s e^top = sum of mass e^(lambda L) to a relative 1e-10.
+func (g gridLosses) moment(lambda, step float64) (s, top float64) {
+	// shifted to the largest loss; e^(-lambda step) is multiplied up within blocks
+	top = lambda * float64(g.first+len(g.mass)-1) * step
+	ratio := math.Exp(lambda * step)
+	const block = 64
+	if !math.IsInf(ratio, 1) && math.Pow(ratio, block) < 1e200 {
+		for j := 0; j < len(g.mass); j += block {
+			w := math.Exp(lambda*float64(g.first+j)*step - top)
+			for _, m := range g.mass[j:min(j+block, len(g.mass))] {
+				s += m * w
+				w *= ratio
+			}
+		}
+		if s > 1e-250 {
+			return s, top
+		}
+	}
+	// next to nothing near the top: shift to the largest term
+	top = math.Inf(-1)
+	for j, m := range g.mass {
+		if m > 0 {
+			top = math.Max(top, math.Log(m)+lambda*float64(g.first+j)*step)
+		}
+	}
+	s = 0
+	for j, m := range g.mass {
+		if m > 0 {
+			s += math.Exp(math.Log(m) + lambda*float64(g.first+j)*step - top)
+		}
+	}
+	return s, top
 }
 
 // bestTilt minimises f(lambda, cumulant(lambda)) over a range of exponents.
