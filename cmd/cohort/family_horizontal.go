@@ -46,7 +46,7 @@ func horizontalFlags(fs *pflag.FlagSet, _ *options) {
 	fs.String("noise", "", "who adds the noise: server, local or split (default server; local in a ring)")
 	fs.Float64("honest", 0.5, "fraction of clients assumed honest under --noise split")
 	fs.Int("ring", 64, "bits of the ring that sums are taken in: 32 or 64")
-	fs.StringSlice("drop", nil, "clients that fail, as client@round counted from 0, such as 1@3")
+	fs.StringSlice("drop", nil, "clients that fail, as client@round counted from 1, such as 2@3")
 }
 
 // checkHorizontal refuses what can be refused without the data.
@@ -99,9 +99,9 @@ func (o *options) drops() ([]horizontal.Drop, error) {
 		c, errC := strconv.Atoi(client)
 		r, errR := strconv.Atoi(round)
 		if !ok || errC != nil || errR != nil {
-			return nil, fault.Range("--drop", strconv.Quote(s), "client@round, such as 1@3")
+			return nil, fault.Range("--drop", strconv.Quote(s), "client@round, such as 2@3")
 		}
-		drops = append(drops, horizontal.Drop{Client: c, Iteration: r})
+		drops = append(drops, horizontal.Drop{Client: c - 1, Iteration: r - 1})
 	}
 	return drops, nil
 }

@@ -90,7 +90,7 @@ func (p *prepared) laplaceOnSums() {
 			sums.theorem = "Thesis-H §6.2.1"
 			if j.Algorithm == Relative {
 				sums.value = d * min(2*boxBound, p.radius[t])
-				sums.theorem = "FastLloyd §7.1"
+				sums.theorem = "FastLloyd, later code"
 			}
 			counts.theorem = sums.theorem
 		case j.Algorithm == Relative:
@@ -156,7 +156,7 @@ func (p *prepared) gaussianOnSums(mu2 float64) {
 		switch {
 		case j.Calibration != privacy.Proven:
 			if j.Algorithm == Relative {
-				sums.theorem, counts.theorem = "FastLloyd §7.1", "FastLloyd §7.1"
+				sums.theorem, counts.theorem = "FastLloyd, later code", "FastLloyd, later code"
 				move = sums.value / 2
 			} else {
 				sums.theorem, counts.theorem = "Thesis-H §6.2.1", "Thesis-H §6.2.1"

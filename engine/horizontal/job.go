@@ -313,10 +313,10 @@ func (j *Job) checkData() error {
 	for i, p := range j.Clients {
 		switch {
 		case p.Points == nil || p.Points.N == 0:
-			return fault.Request(fmt.Sprintf("client %d", i), "holds no records", "give each client at least one record")
+			return fault.Request(clientName(i), "holds no records", "give each client at least one record")
 		case p.Points.D != j.dimension() || p.FractionBits != j.Clients[0].FractionBits:
-			return fault.Request(fmt.Sprintf("client %d", i),
-				fmt.Sprintf("has %d columns on the grid 2^-%d, client 0 has %d on 2^-%d", p.Points.D, p.FractionBits,
+			return fault.Request(clientName(i),
+				fmt.Sprintf("has %d columns on the grid 2^-%d, client 1 has %d on 2^-%d", p.Points.D, p.FractionBits,
 					j.dimension(), j.Clients[0].FractionBits), "normalise all clients' records together")
 		}
 	}
@@ -335,11 +335,18 @@ func (j *Job) checkData() error {
 	return nil
 }
 
+// clientName is what people call client i: they count from 1.
+func clientName(i int) string { return fmt.Sprintf("client %d", i+1) }
+
 // checkChoices refuses values outside the lists; zero values are defaults.
 func (j *Job) checkChoices() error {
+	calibrations := []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published}
+	if !j.Algorithm.Private() {
+		calibrations = append(calibrations, privacy.None)
+	}
 	for _, err := range []error{
 		choice("method", j.Algorithm, false, Methods()...),
-		choice("calibration", j.Calibration, true, privacy.Proven, privacy.Claimed, privacy.Published),
+		choice("calibration", j.Calibration, true, calibrations...),
 		choice("neighbours", j.Neighbours, true, privacy.AddRemove, privacy.ReplaceOne),
 		choice("mechanism", j.Mechanism, true, Laplace, Gaussian),
 		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus),
@@ -456,7 +463,7 @@ func (j *Job) checkConstraints() error {
 	lo, hi := j.sizes()
 	for i, p := range j.Clients {
 		n := p.Points.N
-		who := fmt.Sprintf("client %d", i)
+		who := clientName(i)
 		switch {
 		case lo > n:
 			return fault.Request(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo), "raise --eta-min-alpha")
@@ -493,8 +500,8 @@ func (j *Job) checkParties() error {
 	gone := make(map[int]bool)
 	for _, d := range j.Drops {
 		if d.Client < 0 || d.Client >= len(j.Clients) || d.Iteration < 0 {
-			return fault.Request("drop", fmt.Sprintf("client %d in round %d does not exist", d.Client, d.Iteration),
-				fmt.Sprintf("name a client from 0 to %d and a round from 0", len(j.Clients)-1))
+			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client), d.Iteration+1),
+				fmt.Sprintf("name a client from 1 to %d and a round from 1", len(j.Clients)))
 		}
 		gone[d.Client] = true
 	}

@@ -28,7 +28,7 @@ func TestDropOutLeavesTheSurvivors(t *testing.T) {
 		if with.Comm.BytesSent[1] != 0 {
 			t.Errorf("%s: the client that failed sent %d bytes", agg, with.Comm.BytesSent[1])
 		}
-		if !strings.Contains(ledgerText(t, with), "client 1 failed in round 1") || len(with.Notes) == 0 {
+		if !strings.Contains(ledgerText(t, with), "client 2 failed in round 1") || len(with.Notes) == 0 {
 			t.Errorf("%s: the ledger does not say who failed:\n%s", agg, ledgerText(t, with))
 		}
 	}
@@ -259,11 +259,11 @@ func TestRefusals(t *testing.T) {
 		{"claimed Gaussian of a constrained method", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}, []string{"mechanism"}},
 		{"claimed replace-one", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proven"}},
 		{"replace-one and exclusivity", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Exclusivity: 2, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proof"}},
-		{"too few records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100}, []string{"client 1", "10 records", "need 24"}},
-		{"too many records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMinAlpha: 100}, []string{"client 0", "50 records", "hold 36"}},
-		{"too few under claimed", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Claimed}, []string{"client 1"}},
-		{"too few under published", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Published}, []string{"client 1"}},
-		{"minimum above maximum", Job{Algorithm: CLloyd, K: 60, Clients: blobs(t, 61, 1, 3, 1, 1), EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 0"}},
+		{"too few records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100}, []string{"client 2", "10 records", "need 24"}},
+		{"too many records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMinAlpha: 100}, []string{"client 1", "50 records", "hold 36"}},
+		{"too few under claimed", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Claimed}, []string{"client 2"}},
+		{"too few under published", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Published}, []string{"client 2"}},
+		{"minimum above maximum", Job{Algorithm: CLloyd, K: 60, Clients: blobs(t, 61, 1, 3, 1, 1), EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
 		{"alpha below 1", Job{Algorithm: CLloyd, K: 3, Clients: parts, EtaMinAlpha: 0.5}, []string{"eta-min-alpha", "0.5"}},
 		{"exclusivity above k", Job{Algorithm: CLloyd, K: 3, Clients: parts, Exclusivity: 4}, []string{"exclusivity", "k = 3"}},
 		{"exclusivity without constraints", Job{Algorithm: Lloyd, K: 3, Clients: parts, Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
@@ -274,7 +274,7 @@ func TestRefusals(t *testing.T) {
 		{"ring with a server's noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: ByRing, Noise: ByTheServer}, []string{"ring", "local"}},
 		{"exact Laplace shares", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split}, []string{"split", "gaussian"}},
 		{"a ring that is too small", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1e-3}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
-		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 7"}},
+		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 8"}},
 		{"nobody left", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
 		{"centroids of relative", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release"}},
 	} {

@@ -76,7 +76,7 @@ func (s *Session) ledger() (*privacy.Ledger, error) {
 	}
 	for _, d := range j.Drops {
 		if d.Iteration < s.round {
-			l.Note(fmt.Sprintf("client %d failed in round %d; the rounds from there on sum the others' records", d.Client, d.Iteration+1))
+			l.Note(fmt.Sprintf("%s failed in round %d; the rounds from there on sum the others' records", clientName(d.Client), d.Iteration+1))
 		}
 	}
 	if !j.NoQuality {

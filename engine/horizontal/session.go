@@ -137,6 +137,32 @@ func (s *Session) Rounds() int { return s.rounds }
 // Done reports whether the run has ended.
 func (s *Session) Done() bool { return s.stopped || s.round >= s.rounds }
 
+// Restart begins the job again with another seed, as a session of its own would
+// run, but without working out the noise again: for many trials of one job.
+func (s *Session) Restart(seed *uint64) error {
+	job := *s.job
+	job.Seed = seed
+	s.job = &job
+	s.streams = privacy.NewStreams(seed)
+	s.round, s.stopped, s.present = 0, false, s.m
+	for _, c := range s.clients {
+		c.gone = false
+	}
+	s.comm = engine.Comm{BytesSent: make([]int64, s.m), BytesReceived: make([]int64, s.m)}
+	s.notes = nil
+	var err error
+	if s.channel, err = newChannel(s); err != nil {
+		return err
+	}
+	s.assigner = newAssigner(s)
+	if s.honest > 0 && len(job.Drops) > 0 {
+		if err := s.spread(); err != nil {
+			return err
+		}
+	}
+	return s.start()
+}
+
 // Rewind makes the next Step round 0 again, from the current centroids. Noise
 // and masks repeat, so it serves measurements only.
 func (s *Session) Rewind() { s.round, s.stopped = 0, false }
@@ -182,7 +208,7 @@ func (s *Session) lose(t int) error {
 				return err
 			}
 		}
-		s.notes = append(s.notes, fmt.Sprintf("Client %d failed in round %d of %d; the survivors unmasked with the masks of those present and the run went on.", d.Client, t+1, s.rounds))
+		s.notes = append(s.notes, fmt.Sprintf("Client %d failed in round %d of %d; the survivors unmasked with the masks of those present and the run went on.", d.Client+1, t+1, s.rounds))
 	}
 	return nil
 }
@@ -368,7 +394,7 @@ const everyClient = -2
 
 // infeasible turns a solver's refusal into a wrong request that names the client.
 func infeasible(c int, err error) error {
-	return fault.Request(fmt.Sprintf("client %d", c), err.Error(), "")
+	return fault.Request(clientName(c), err.Error(), "")
 }
 
 var _ flow.Runner = (*engine.Pool)(nil)

@@ -105,7 +105,7 @@ func TestEveryMethodFindsClearClusters(t *testing.T) {
 // protocol.
 func TestDeterminismAcrossWorkers(t *testing.T) {
 	seed := uint64(9)
-	small, large := blobs(t, 600, 3, 4, 3, 2), blobs(t, 60000, 4, 16, 2, 2)
+	small, large := blobs(t, 600, 3, 4, 3, 2), blobs(t, 20000, 4, 16, 2, 2)
 	for _, job := range []Job{
 		{Algorithm: Lloyd}, {Algorithm: CLloyd}, {Algorithm: SuLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd},
 		{Algorithm: Relative}, {Algorithm: Relative, Mechanism: Laplace, Noise: Local, Aggregator: ByRing},
@@ -115,7 +115,7 @@ func TestDeterminismAcrossWorkers(t *testing.T) {
 	} {
 		for _, parts := range [][]dataset.Part{small, large} {
 			job.K, job.Clients, job.Seed = 4, parts, &seed
-			if parts[0].Points.N > 1000 {
+			if parts[0].Points.N > 5000 {
 				job.K = 16
 			}
 			job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
