@@ -241,12 +241,31 @@ const colours = 8
 
 // Sizes of a drawing in its own units; the page scales it.
 const (
-	plotWidth, plotHeight           = 640.0, 380.0
-	plotLeft, plotRight             = 74.0, 16.0
-	plotTop, plotBottom             = 14.0, 50.0
-	barHeight, barGap, barGroup     = 15.0, 3.0, 26.0
-	barLeft, barRight, barAxisSpace = 14.0, 130.0, 10.0
+	plotWidth, plotHeight           = 480.0, 310.0
+	plotLeft, plotRight             = 66.0, 14.0
+	plotTop, plotBottom             = 28.0, 48.0
+	barHeight, barGap, barGroup     = 14.0, 3.0, 26.0
+	barLeft, barRight, barAxisSpace = 4.0, 84.0, 10.0
 )
+
+// tick is the text of a value on the axis: with its unit where the unit changes
+// with the size of the value.
+func (p *plot) tick(v float64) string {
+	if p.scaledUnit() {
+		return formatUnit(v, p.unit)
+	}
+	return digits(v)
+}
+
+// yTitle names the ordinate, with its unit where the ticks have none.
+func (p *plot) yTitle() string {
+	if p.unit == Plain || p.scaledUnit() {
+		return p.yName
+	}
+	return p.yName + ", " + p.unit
+}
+
+func (p *plot) scaledUnit() bool { return p.unit == Nanoseconds || p.unit == Bytes || p.unit == "/s" }
 
 // svg draws the plot; colours come from the page's style, so the drawing follows
 // its light or dark theme.
@@ -272,8 +291,9 @@ func (p *plot) svg() string {
 	for _, v := range sy.ticks() {
 		y := sy.at(v)
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
-			plotLeft, plotWidth-plotRight, y, y, plotLeft-7, y+4, html.EscapeString(formatUnit(v, p.unit)))
+			plotLeft, plotWidth-plotRight, y, y, plotLeft-7, y+4, html.EscapeString(p.tick(v)))
 	}
+	fmt.Fprintf(&b, `<text class="name" x="4" y="16">%s</text>`, html.EscapeString(p.yTitle()))
 	base := plotHeight - plotBottom
 	xTick := func(x float64, text string) {
 		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,

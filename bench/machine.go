@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -16,12 +17,14 @@ import (
 // Machine says where and with what the figures were taken.
 type Machine struct {
 	Version string `json:"version"`
-	Go      string `json:"go"`
-	OS      string `json:"os"`
-	Arch    string `json:"arch"`
-	CPU     string `json:"cpu"`
-	Cores   int    `json:"cores"`
-	Workers int    `json:"workers"`
+	// Revision is the commit that the binary was built from, if it says so.
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	CPU      string `json:"cpu"`
+	Cores    int    `json:"cores"`
+	Workers  int    `json:"workers"`
 	// MHz is the clock that the system reports when the run begins, 0 if none.
 	MHz    float64 `json:"mhz,omitempty"`
 	L2     int     `json:"l2_bytes,omitempty"`
@@ -39,7 +42,7 @@ type Machine struct {
 // floor.
 func Describe(workers int) *Machine {
 	m := &Machine{
-		Version: engine.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Version: engine.Version, Revision: revision(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		CPU: cpuid.CPU.BrandName, Cores: runtime.NumCPU(), Workers: workers, MHz: clock(), L2: max(cpuid.CPU.Cache.L2, 0),
 		ISA: kernels.ISA(), Pinned: canPin(), Time: time.Now().UTC().Format(time.RFC3339),
 	}
@@ -63,4 +66,18 @@ func clock() float64 {
 		}
 	}
 	return 0
+}
+
+// revision is the abbreviated commit that the build records.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return ""
 }

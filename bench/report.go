@@ -24,7 +24,7 @@ type htmlFigure struct {
 type htmlKey struct {
 	Name   string
 	Colour int
-	Dashed bool
+	Style  string // how a reference differs: dashed line or faint bar
 }
 
 type htmlTable struct {
@@ -82,7 +82,11 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			for n, p := range f.plots(s.Rows) {
 				h := htmlFigure{Title: p.title, SVG: template.HTML(p.svg()), CSV: dataURI(p.csv()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
 				for _, c := range p.curves {
-					h.Legend = append(h.Legend, htmlKey{c.name, c.colour % colours, c.reference})
+					style := ""
+					if c.reference {
+						style = map[bool]string{true: "faint", false: "dashed"}[p.bars]
+					}
+					h.Legend = append(h.Legend, htmlKey{c.name, c.colour % colours, style})
 				}
 				part.Figures = append(part.Figures, h)
 			}
@@ -137,11 +141,11 @@ func (r *Report) headlines() []string {
 		}
 		for _, key := range order {
 			p := spans[key]
-			text := fmt.Sprintf("%s to %s faster on %d rows", times(p.low), times(p.high), p.rows)
+			text := fmt.Sprintf("%s to %s the speed over %d rows", times(p.low), times(p.high), p.rows)
 			if p.rows == 1 {
-				text = times(p.low) + " faster"
+				text = times(p.low) + " the speed"
 			}
-			out = append(out, fmt.Sprintf("%s: %s: %s", s.Suite.Name, key, text))
+			out = append(out, fmt.Sprintf("%s, %s: %s", s.Suite.Name, key, text))
 		}
 	}
 	return out

@@ -224,7 +224,7 @@ func TestReportForms(t *testing.T) {
 		}
 	}
 	h := page.String()
-	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark", "data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x faster"} {
+	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark", "data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x the speed"} {
 		if !strings.Contains(h, want) {
 			t.Errorf("the page lacks %q", want)
 		}

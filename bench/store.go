@@ -22,16 +22,17 @@ const resultsFormat = 1
 // header is the first line of a results file. Rows are taken over only from a
 // file with the same header.
 type header struct {
-	Format  int    `json:"cohort_bench_format"`
-	Version string `json:"version"`
-	CPU     string `json:"cpu"`
-	ISA     string `json:"isa"`
-	Go      string `json:"go"`
-	Workers int    `json:"workers"`
+	Format   int    `json:"cohort_bench_format"`
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+	CPU      string `json:"cpu"`
+	ISA      string `json:"isa"`
+	Go       string `json:"go"`
+	Workers  int    `json:"workers"`
 }
 
 func headerOf(m *Machine) header {
-	return header{resultsFormat, m.Version, m.CPU, m.ISA, m.Go, m.Workers}
+	return header{resultsFormat, m.Version, m.Revision, m.CPU, m.ISA, m.Go, m.Workers}
 }
 
 // store appends finished rows to a results file and knows those that are in it.

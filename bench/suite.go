@@ -41,7 +41,7 @@ type Figure struct {
 
 // QuickSeconds is the time that a quick run gives a suite; a case that has not
 // ended by then is left out.
-const QuickSeconds = 36
+const QuickSeconds = 32
 
 // Env is what a suite runs in.
 type Env struct {
