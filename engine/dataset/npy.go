@@ -175,12 +175,19 @@ func readNumbers(ctx context.Context, path string, r io.Reader, kind number, n, 
 	total := n * d // both below 2^31
 	perChunk := (1 << 16) / kind.size
 	buf := make([]byte, perChunk*kind.size)
-	values := make([]float64, 0, min(total, 1<<20))
+	values := make([]float64, 0, min(total, max(1<<20, perChunk)))
 	for len(values) < total {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		count := min(perChunk, total-len(values))
+		if len(values)+count > cap(values) {
+			// A header may lie, so room is made as values arrive; never more than
+			// there is to read, for sets that fill the memory.
+			grown := make([]float64, len(values), min(total, 4*cap(values)))
+			copy(grown, values)
+			values = grown
+		}
 		b := buf[:count*kind.size]
 		if _, err := io.ReadFull(r, b); err != nil {
 			return nil, readFault(path, 0, unexpected(err))

@@ -254,7 +254,12 @@ func openMNIST(ctx context.Context, dir string) (*Table, error) {
 		out.D = t.D
 		out.N += t.N
 		out.Bytes = out.Bytes && t.Bytes
-		out.Rows = append(out.Rows, t.Rows...)
+		if out.Rows == nil {
+			out.Rows = t.Rows
+		} else {
+			all := make([]float64, 0, len(out.Rows)+len(t.Rows))
+			out.Rows = append(append(all, out.Rows...), t.Rows...)
+		}
 		out.Labels = append(out.Labels, labels...)
 	}
 	return out, nil
