@@ -31,8 +31,8 @@ func isIDX(head []byte) bool {
 }
 
 // readIDX reads an IDX file; the first dimension counts the records, the others
-// make up one record.
-func readIDX(ctx context.Context, path string, r *bufio.Reader) (*Table, error) {
+// make up one record. The rows have room for spare more values.
+func readIDX(ctx context.Context, path string, r *bufio.Reader, spare int) (*Table, error) {
 	var magic [4]byte
 	if _, err := io.ReadFull(r, magic[:]); err != nil {
 		return nil, readFault(path, 0, unexpected(err))
@@ -60,7 +60,7 @@ func readIDX(ctx context.Context, path string, r *bufio.Reader) (*Table, error) 
 	if n == 0 {
 		return nil, fault.Failed(path, "the file has no records", "give a file with at least one record", nil)
 	}
-	rows, err := readNumbers(ctx, path, r, kind, n, d, false)
+	rows, err := readNumbers(ctx, path, r, kind, n, d, spare, false)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func readNPY(ctx context.Context, path string, r *bufio.Reader) (*Table, error) 
 	if t.N == 0 || t.D == 0 {
 		return nil, bad("the array is empty", "give an array with one record per row")
 	}
-	if t.Rows, err = readNumbers(ctx, path, r, h.kind, h.n, h.d, h.fortran); err != nil {
+	if t.Rows, err = readNumbers(ctx, path, r, h.kind, h.n, h.d, 0, h.fortran); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -171,11 +171,11 @@ func npyField(s, name string) (string, bool) {
 
 // readNumbers reads n*d values and returns them row-major. It grows its result
 // with the data that really comes, so a false shape cannot ask for memory.
-func readNumbers(ctx context.Context, path string, r io.Reader, kind number, n, d int, fortran bool) ([]float64, error) {
+func readNumbers(ctx context.Context, path string, r io.Reader, kind number, n, d, spare int, fortran bool) ([]float64, error) {
 	total := n * d // both below 2^31
 	perChunk := (1 << 16) / kind.size
 	buf := make([]byte, perChunk*kind.size)
-	values := make([]float64, 0, min(total, max(1<<20, perChunk)))
+	values := make([]float64, 0, min(total+spare, max(1<<20, perChunk)))
 	for len(values) < total {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func readNumbers(ctx context.Context, path string, r io.Reader, kind number, n, 
 		if len(values)+count > cap(values) {
 			// A header may lie, so room is made as values arrive; never more than
 			// there is to read, for sets that fill the memory.
-			grown := make([]float64, len(values), min(total, 4*cap(values)))
+			grown := make([]float64, len(values), min(total+spare, 8*cap(values)))
 			copy(grown, values)
 			values = grown
 		}

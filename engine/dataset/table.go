@@ -36,6 +36,8 @@ type ReadOptions struct {
 	Columns   string    // names, indices from 0 or ranges lo-hi; empty: all
 	Labels    string    // label file, or one per data file; empty: those that come with the data
 	Generator Generator // parameters of a builtin: source
+
+	spare int // room to leave after the values of an IDX file
 }
 
 // builtinPrefix marks a source that is made, not read.
@@ -122,12 +124,17 @@ func openPath(ctx context.Context, path string, opts ReadOptions) (*Table, error
 		return nil, pathFault(path, err)
 	}
 	defer f.Close()
-	return Read(ctx, path, f, opts.Columns)
+	return read(ctx, path, f, opts.Columns, opts.spare)
 }
 
 // Read reads one table from r: text, .npy or IDX, each also gzip-compressed,
 // told apart by their first bytes. The name stands in errors and in the table.
 func Read(ctx context.Context, name string, r io.Reader, columns string) (*Table, error) {
+	return read(ctx, name, r, columns, 0)
+}
+
+// read is Read with room for spare more values after those of an IDX file.
+func read(ctx context.Context, name string, r io.Reader, columns string, spare int) (*Table, error) {
 	br, err := decompress(name, r)
 	if err != nil {
 		return nil, err
@@ -141,7 +148,7 @@ func Read(ctx context.Context, name string, r io.Reader, columns string) (*Table
 	case isNPY(head):
 		t, err = readNPY(ctx, name, br)
 	case isIDX(head):
-		t, err = readIDX(ctx, name, br)
+		t, err = readIDX(ctx, name, br, spare)
 	default:
 		return readText(ctx, name, br, columns)
 	}
@@ -228,40 +235,47 @@ var mnistSets = [...]string{"train", "t10k"}
 
 // openMNIST reads the IDX files of a folder, images and labels.
 func openMNIST(ctx context.Context, dir string) (*Table, error) {
-	out := &Table{Name: dir, Bytes: true}
 	for _, set := range mnistSets {
-		path, err := findIDX(dir, set+"-images-idx3-ubyte")
-		if err != nil {
+		if _, err := findIDX(dir, set+"-images-idx3-ubyte"); err != nil {
 			return nil, err
 		}
-		t, err := openPath(ctx, path, ReadOptions{})
-		if err != nil {
-			return nil, err
-		}
-		if out.D != 0 && t.D != out.D {
-			return nil, fault.Failed(path, fmt.Sprintf("%d pixels where the training images have %d", t.D, out.D), "give the files of one set", nil)
-		}
-		if path, err = findIDX(dir, set+"-labels-idx1-ubyte"); err != nil {
-			return nil, err
-		}
-		labels, err := OpenLabels(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		if len(labels) != t.N {
-			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(labels), t.N), "give the files of one set", nil)
-		}
-		out.D = t.D
-		out.N += t.N
-		out.Bytes = out.Bytes && t.Bytes
-		if out.Rows == nil {
-			out.Rows = t.Rows
-		} else {
-			all := make([]float64, 0, len(out.Rows)+len(t.Rows))
-			out.Rows = append(append(all, out.Rows...), t.Rows...)
-		}
-		out.Labels = append(out.Labels, labels...)
 	}
+	// The last half is read first, so that the first can leave room for it.
+	var out *Table
+	for i := len(mnistSets) - 1; i >= 0; i-- {
+		path, err := findIDX(dir, mnistSets[i]+"-images-idx3-ubyte")
+		if err != nil {
+			return nil, err
+		}
+		spare := 0
+		if out != nil {
+			spare = len(out.Rows)
+		}
+		t, err := openPath(ctx, path, ReadOptions{spare: spare})
+		if err != nil {
+			return nil, err
+		}
+		if path, err = findIDX(dir, mnistSets[i]+"-labels-idx1-ubyte"); err != nil {
+			return nil, err
+		}
+		if t.Labels, err = OpenLabels(ctx, path); err != nil {
+			return nil, err
+		}
+		if len(t.Labels) != t.N {
+			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(t.Labels), t.N), "give the files of one set", nil)
+		}
+		if out != nil {
+			if t.D != out.D {
+				return nil, fault.Failed(path, fmt.Sprintf("%d pixels where the other images have %d", t.D, out.D), "give the files of one set", nil)
+			}
+			t.N += out.N
+			t.Rows = append(t.Rows, out.Rows...)
+			t.Labels = append(t.Labels, out.Labels...)
+			t.Bytes = t.Bytes && out.Bytes
+		}
+		out = t
+	}
+	out.Name = dir
 	return out, nil
 }
 
