@@ -27,3 +27,27 @@ func Pack8AVX2(dst *float32, rows *float32, panels int, d int)
 //
 //go:noescape
 func Pack16AVX2(dst *float32, rows *float32, panels int, d int)
+
+// PackStream4AVX2 transposes 16*panels > 0 rows of d columns into panels of [d][16], reading and
+// writing 4 columns at a time. Where d > 1 is smaller, the last row is read (up to 8
+// columns at least) and the last panel written (by at most a panel) too far; panels
+// overwrite what the ones before them wrote too far. d is at most 4. It writes past the caches, and dst is aligned to 64 bytes.
+//
+//go:noescape
+func PackStream4AVX2(dst *float32, rows *float32, panels int, d int)
+
+// PackStream8AVX2 transposes 16*panels > 0 rows of d columns into panels of [d][16], reading and
+// writing 8 columns at a time. Where d > 1 is smaller, the last row is read (up to 8
+// columns at least) and the last panel written (by at most a panel) too far; panels
+// overwrite what the ones before them wrote too far. d is at most 8. It writes past the caches, and dst is aligned to 64 bytes.
+//
+//go:noescape
+func PackStream8AVX2(dst *float32, rows *float32, panels int, d int)
+
+// PackStream16AVX2 transposes 16*panels > 0 rows of d columns into panels of [d][16], reading and
+// writing 16 columns at a time. Where d > 1 is smaller, the last row is read (up to 8
+// columns at least) and the last panel written (by at most a panel) too far; panels
+// overwrite what the ones before them wrote too far. From d = 16 on, the last block is the last 16 columns. It writes past the caches, and dst is aligned to 64 bytes.
+//
+//go:noescape
+func PackStream16AVX2(dst *float32, rows *float32, panels int, d int)

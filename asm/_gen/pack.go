@@ -9,18 +9,28 @@ import (
 )
 
 func packFile(s isa) {
-	packRows(s, 4)
-	packRows(s, 8)
-	packRows(s, 16)
+	for _, stream := range []bool{false, true} {
+		packRows(s, 4, stream)
+		packRows(s, 8, stream)
+		packRows(s, 16, stream)
+	}
 }
 
-// packRows emits the packing of rows in blocks of a fixed number of columns.
-func packRows(s isa, columns int) {
+// packRows emits the packing of rows in blocks of a fixed number of columns;
+// stream writes past the caches.
+func packRows(s isa, columns int, stream bool) {
+	kind, write := "Pack", func(v, m Op) { VMOVUPS(v, m) }
+	if stream {
+		kind, write = "PackStream", VMOVNTPS
+	}
 	more := fmt.Sprintf("d is at most %d.", columns)
 	if columns == 16 {
 		more = "From d = 16 on, the last block is the last 16 columns."
 	}
-	function(fmt.Sprintf("Pack%d%s", columns, s.name), "func(dst, rows *float32, panels, d int)",
+	if stream {
+		more += " It writes past the caches, and dst is aligned to 64 bytes."
+	}
+	function(fmt.Sprintf("%s%d%s", kind, columns, s.name), "func(dst, rows *float32, panels, d int)",
 		"transposes 16*panels > 0 rows of d columns into panels of [d][16], reading and",
 		fmt.Sprintf("writing %d columns at a time. Where d > 1 is smaller, the last row is read (up to 8", columns),
 		"columns at least) and the last panel written (by at most a panel) too far; panels",
@@ -57,7 +67,7 @@ func packRows(s isa, columns int) {
 		MOVQ(d, left)
 		Label("block")
 		store := func(column int, part int, v reg.VecVirtual) {
-			VMOVUPS(v, Mem{Base: out, Disp: 64*column + part*s.bytes})
+			write(v, Mem{Base: out, Disp: 64*column + part*s.bytes})
 		}
 		if s == avx512 {
 			transpose16(columns/4, point, nil, func(column int, v reg.VecVirtual) { store(column, 0, v) })
@@ -90,6 +100,9 @@ func packRows(s isa, columns int) {
 		ADDQ(stride, dst)
 		SHRQ(Imm(4), stride)
 	})
+	if stream {
+		SFENCE()
+	}
 	VZEROUPPER()
 	RET()
 }
