@@ -102,7 +102,10 @@ func AccumulateRelative(p Panels, c *Centroids, r2 []float32, labels []uint16, a
 		panic(fmt.Sprintf("kernels: AccumulateRelative: accumulator has k=%d, centroids have k=%d", acc.K, c.K))
 	}
 	checkLabels("AccumulateRelative", labels, c.K)
+	accumulateRelative(&p, c, r2, labels, acc)
+}
 
+func accumulateRelative(p *Panels, c *Centroids, r2 []float32, labels []uint16, acc *Accumulator) {
 	// The sum of x - c over a cluster is the sum of x minus count times c, in
 	// integers, so it is enough to drop the far points and accumulate.
 	before := acc.scratch.counts
@@ -130,6 +133,32 @@ func AccumulateRelative(p Panels, c *Centroids, r2 []float32, labels []uint16, a
 		sums := acc.Sums[i*acc.D : (i+1)*acc.D]
 		for j, x := range c.Row(i) {
 			sums[j] -= added * int64(x*scale)
+		}
+	}
+}
+
+// accumulateRelativePortable is the reference form of [AccumulateRelative], term
+// by term.
+func accumulateRelativePortable(p *Panels, c *Centroids, r2 []float32, labels []uint16, acc *Accumulator) {
+	d := p.D
+	scale := float32(math.Ldexp(1, acc.FractionBits))
+	for i, label := range labels {
+		if int(label) == c.K {
+			continue
+		}
+		base := i/Lanes*d*Lanes + i%Lanes
+		var dist float32
+		for j, cj := range c.Row(int(label)) {
+			t := p.Data[base+j*Lanes] - cj
+			dist = fma32(t, t, dist)
+		}
+		if !(dist <= r2[label]) {
+			continue
+		}
+		acc.Counts[label]++
+		sums := acc.Sums[int(label)*d : int(label)*d+d]
+		for j, cj := range c.Row(int(label)) {
+			sums[j] += int64((p.Data[base+j*Lanes] - cj) * scale)
 		}
 	}
 }

@@ -265,3 +265,9 @@ func BenchmarkToFixed32Nearest(b *testing.B) {
 func BenchmarkFromFixed32(b *testing.B) {
 	overVectors(b, 4, 2, func(dst []float32, src []uint32) { FromFixed32(dst, src, 16) })
 }
+
+func BenchmarkWithin(b *testing.B) {
+	p, c := lloydData(benchPoints, 2, 15, 16)
+	limit, masks := make([]float32, p.N), make([]uint16, p.N/Lanes*c.K)
+	run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Within(*p, c, limit, masks) })
+}

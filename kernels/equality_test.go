@@ -348,3 +348,127 @@ func TestLabelKernelsEqualPortable(t *testing.T) {
 		}
 	})
 }
+
+func TestAccumulateRelativeEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(9, 7))
+		i := 0
+		check := func(n, d, k, f int) {
+			p := packed(gridHardRows(rng, n, d, f), n, d)
+			c := NewCentroids(k, d)
+			c.Set(gridHardRows(rng, k, d, f))
+			labels, dist := make([]uint16, n), make([]float32, n)
+			for i := range labels {
+				labels[i] = uint16(rng.IntN(k + 1))
+			}
+			Distances(*p, c, labels, dist)
+			r2 := make([]float32, k) // often exactly the distance of a point
+			for a := range r2 {
+				r2[a] = dist[rng.IntN(n)]
+			}
+			want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+			for range 2 { // the second time onto sums that are not zero
+				accumulateRelativePortable(p, c, r2, labels, want)
+				AccumulateRelative(*p, c, r2, labels, got)
+			}
+			if !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
+				t.Fatalf("n=%d d=%d k=%d f=%d:\n%v\n%v\n%v\n%v", n, d, k, f, want.Counts, got.Counts, want.Sums, got.Sums)
+			}
+		}
+		shapes(func(n, d, k int) {
+			i++
+			check(n, d, k, []int{16, 22, 0}[i%3])
+		})
+		check(5000, 3, 4, 22)
+	})
+}
+
+// TestAccumulateWeightedEqualsPortable compares with sums over rows; the kernel
+// has the portable form alone.
+func TestAccumulateWeightedEqualsPortable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(10, 7))
+	shapes(func(n, d, k int) {
+		rows := gridRows(rng, n, d, 16)
+		labels, weights := make([]uint16, n), make([]float64, n)
+		want := NewWeightedAccumulator(k, d)
+		for i := range labels {
+			l := rng.IntN(k + 1)
+			labels[i], weights[i] = uint16(l), rng.NormFloat64()*1e3
+			if l == k {
+				continue
+			}
+			want.Weights[l] += weights[i]
+			for j, x := range rows[i*d : i*d+d] {
+				want.Sums[l*d+j] += float64(weights[i] * float64(x))
+			}
+		}
+		p := packed(rows, n, d)
+		got, direct := NewWeightedAccumulator(k, d), NewWeightedAccumulator(k, d)
+		AccumulateWeighted(*p, labels, weights, got)
+		accumulateWeightedPortable(p, labels, weights, direct)
+		for _, acc := range []*WeightedAccumulator{got, direct} {
+			if !slices.Equal(want.Sums, acc.Sums) || !slices.Equal(want.Weights, acc.Weights) {
+				t.Fatalf("n=%d d=%d k=%d:\n%v\n%v", n, d, k, want.Sums, acc.Sums)
+			}
+		}
+	})
+}
+
+func TestKernelsDoNotAllocate(t *testing.T) {
+	for _, path := range supportedPaths() {
+		t.Run(path.String(), func(t *testing.T) {
+			defer forcePath(path)()
+			rng := rand.New(rand.NewPCG(12, 7))
+			for _, shape := range [][3]int{{100, 2, 5}, {100, 2, 40}, {100, 7, 30}, {100, 20, 14}} {
+				n, d, k := shape[0], shape[1], shape[2]
+				rows := gridRows(rng, n, d, 16)
+				p := packed(rows, n, d)
+				c := NewCentroids(k, d)
+				labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
+				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
+				r2, weights, costs := make([]float32, k), make([]float64, n), make([]int64, n*k)
+				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
+				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
+				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
+				offsets, hashes := []int{0, 3, 9}, make([]uint64, 8)
+				u64, v64, u32, v32 := make([]uint64, n), make([]uint64, n), make([]uint32, n), make([]uint32, n)
+				f64, f32 := make([]float64, n), make([]float32, n)
+				centres := gridRows(rng, k, d, 16)
+				for name, fn := range map[string]func(){
+					"Set":                func() { c.Set(centres) },
+					"Pack":               func() { Pack(p, rows) },
+					"Assign":             func() { Assign(*p, c, labels, dist) },
+					"AssignRadius":       func() { AssignRadius(*p, c, 0.5, labels, nil) },
+					"Assign2":            func() { Assign2(*p, c, labels, dist, second) },
+					"Distances":          func() { Distances(*p, c, labels, dist) },
+					"AssignAccumulate":   func() { AssignAccumulate(*p, c, nil, acc) },
+					"Accumulate":         func() { Accumulate(*p, labels, acc) },
+					"AccumulateRelative": func() { AccumulateRelative(*p, c, r2, labels, acc) },
+					"AccumulateWeighted": func() { AccumulateWeighted(*p, labels, weights, weighted) },
+					"CostRows":           func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
+					"Within": func() {
+						if d < WithinDims {
+							Within(*p, c, limit, masks)
+						}
+					},
+					"Project":          func() { Project(*p, m, *out) },
+					"MinHash":          func() { MinHash(keys, digests, offsets, hashes) },
+					"AddUint64":        func() { AddUint64(u64, v64) },
+					"SubUint64":        func() { SubUint64(u64, v64) },
+					"AddUint32":        func() { AddUint32(u32, v32) },
+					"SubUint32":        func() { SubUint32(u32, v32) },
+					"ToFixed64":        func() { ToFixed64(u64, f64, 16) },
+					"ToFixed64Nearest": func() { ToFixed64Nearest(u64, f64, 16) },
+					"FromFixed64":      func() { FromFixed64(f64, u64, 16) },
+					"ToFixed32":        func() { ToFixed32(u32, f32, 16) },
+					"ToFixed32Nearest": func() { ToFixed32Nearest(u32, f32, 16) },
+					"FromFixed32":      func() { FromFixed32(f32, u32, 16) },
+				} {
+					if got := testing.AllocsPerRun(5, fn); got != 0 {
+						t.Errorf("%s allocates %g times at n=%d d=%d k=%d", name, got, n, d, k)
+					}
+				}
+			}
+		})
+	}
+}

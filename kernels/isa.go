@@ -99,6 +99,8 @@ var kernelTable = []struct {
 	{"AccumulateRelative", x86},
 	{"AccumulateWeighted", nil},
 	{"CostRows", x86},
+	{"Within", x86},
+	{"Project", x86},
 	{"MinHash", all},
 	{"AddUint64", all},
 	{"SubUint64", all},

@@ -37,6 +37,12 @@ func AccumulateWeighted(p Panels, labels []uint16, weights []float64, acc *Weigh
 		panic(fmt.Sprintf("kernels: AccumulateWeighted: accumulator has d=%d, panels have d=%d", acc.D, p.D))
 	}
 	checkLabels("AccumulateWeighted", labels, acc.K)
+	accumulateWeightedPortable(&p, labels, weights, acc)
+}
+
+// accumulateWeightedPortable is the only form of [AccumulateWeighted]: the order
+// of the terms leaves nothing to do side by side but the coordinates of a point.
+func accumulateWeightedPortable(p *Panels, labels []uint16, weights []float64, acc *WeightedAccumulator) {
 	d := p.D
 	for i, label := range labels {
 		if int(label) == acc.K {

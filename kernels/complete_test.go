@@ -1,0 +1,154 @@
+package kernels
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// proofs names, for each exported kernel, the portable twins that define its
+// result, the test that compares all paths with them, and its benchmark.
+var proofs = map[string]struct {
+	portable  []string
+	equality  string
+	benchmark string
+}{
+	"Pack":               {[]string{"packPortable"}, "TestPackEqualsPortable", "BenchmarkPack"},
+	"Assign":             {[]string{"assignPortable"}, "TestAssignEqualsPortable", "BenchmarkAssign"},
+	"AssignRadius":       {[]string{"assignPortable", "cutPortable"}, "TestAssignEqualsPortable", "BenchmarkAssignRadius"},
+	"Assign2":            {[]string{"assignPortable"}, "TestAssignEqualsPortable", "BenchmarkAssign2"},
+	"Distances":          {[]string{"distancesPortable"}, "TestDistancesEqualPortable", "BenchmarkDistances"},
+	"AssignAccumulate":   {[]string{"assignAccumulatePortable"}, "TestAccumulateEqualsPortable", "BenchmarkAssignAccumulate"},
+	"Accumulate":         {[]string{"accumulatePortable"}, "TestAccumulateEqualsPortable", "BenchmarkAccumulate"},
+	"AccumulateRelative": {[]string{"accumulateRelativePortable"}, "TestAccumulateRelativeEqualsPortable", "BenchmarkAccumulateRelative"},
+	"AccumulateWeighted": {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAccumulateWeighted"},
+	"CostRows":           {[]string{"costRowsPortable"}, "TestCostRowsEqualPortable", "BenchmarkCostRows"},
+	"Within":             {[]string{"withinPortable"}, "TestWithinEqualsPortable", "BenchmarkWithin"},
+	"Project":            {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
+	"MinHash":            {[]string{"minHashPortable"}, "TestMinHashEqualsPortable", "BenchmarkMinHash"},
+	"AddUint64":          {[]string{"addUint64Portable"}, "TestRingEqualsPortable", "BenchmarkAddUint64"},
+	"SubUint64":          {[]string{"subUint64Portable"}, "TestRingEqualsPortable", "BenchmarkSubUint64"},
+	"AddUint32":          {[]string{"addUint32Portable"}, "TestRingEqualsPortable", "BenchmarkAddUint32"},
+	"SubUint32":          {[]string{"subUint32Portable"}, "TestRingEqualsPortable", "BenchmarkSubUint32"},
+	"ToFixed64":          {[]string{"toFixed64Portable"}, "TestRingEqualsPortable", "BenchmarkToFixed64"},
+	"ToFixed64Nearest":   {[]string{"toFixed64NearestPortable"}, "TestRingEqualsPortable", "BenchmarkToFixed64Nearest"},
+	"FromFixed64":        {[]string{"fromFixed64Portable"}, "TestRingEqualsPortable", "BenchmarkFromFixed64"},
+	"ToFixed32":          {[]string{"toFixed32Portable"}, "TestRingEqualsPortable", "BenchmarkToFixed32"},
+	"ToFixed32Nearest":   {[]string{"toFixed32NearestPortable"}, "TestRingEqualsPortable", "BenchmarkToFixed32Nearest"},
+	"FromFixed32":        {[]string{"fromFixed32Portable"}, "TestRingEqualsPortable", "BenchmarkFromFixed32"},
+}
+
+// notKernels are the exported functions that do no work on points or vectors;
+// constructors (New...) are not kernels either.
+var notKernels = []string{"ISA", "Select", "Supported", "Paths", "MeasureLimits", "MeasureRead"}
+
+// TestEveryKernelIsProved reads the source of the package: an exported function
+// without an entry in proofs and in the list of paths fails, and so does an entry
+// whose portable form, equality test or benchmark does not exist or does not
+// mention the kernel.
+func TestEveryKernelIsProved(t *testing.T) {
+	calls := map[string]map[string]bool{} // function -> identifiers in its body
+	exported := map[string]bool{}
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv != nil {
+				continue
+			}
+			used := map[string]bool{}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					used[id.Name] = true
+				}
+				return true
+			})
+			if old := calls[f.Name.Name]; old != nil {
+				maps.Copy(used, old)
+			}
+			calls[f.Name.Name] = used
+			if f.Name.IsExported() && !strings.HasSuffix(name, "_test.go") &&
+				!strings.HasPrefix(f.Name.Name, "New") && !slices.Contains(notKernels, f.Name.Name) {
+				exported[f.Name.Name] = true
+			}
+		}
+	}
+	listed := map[string]bool{}
+	for _, k := range kernelTable {
+		listed[k.name] = true
+	}
+	for kernel := range exported {
+		proof, ok := proofs[kernel]
+		if !ok {
+			t.Errorf("%s has no entry in proofs", kernel)
+			continue
+		}
+		if !listed[kernel] {
+			t.Errorf("%s is missing from the list of paths", kernel)
+		}
+		for _, twin := range proof.portable {
+			if calls[twin] == nil {
+				t.Errorf("%s: the portable form %s does not exist", kernel, twin)
+			}
+			if !calls[proof.equality][twin] {
+				t.Errorf("%s: %s does not compare with %s", kernel, proof.equality, twin)
+			}
+		}
+		if !calls[proof.equality][kernel] {
+			t.Errorf("%s: the equality test %s does not exist or does not call it", kernel, proof.equality)
+		}
+		if !calls[proof.benchmark][kernel] {
+			t.Errorf("%s: the benchmark %s does not exist or does not call it", kernel, proof.benchmark)
+		}
+	}
+	for kernel := range proofs {
+		if !exported[kernel] {
+			t.Errorf("proofs has an entry for %s, which is not an exported kernel", kernel)
+		}
+	}
+}
+
+// TestPathsListsWhatRuns checks the listing that the version command prints.
+func TestPathsListsWhatRuns(t *testing.T) {
+	for _, p := range supportedPaths() {
+		restore := forcePath(p)
+		for _, k := range Paths() {
+			if k.Kernel == "Assign" && k.Path != p.String() {
+				t.Errorf("on %s, Assign is listed as %s", p, k.Path)
+			}
+			if k.Path != p.String() && k.Path != "generic" {
+				t.Errorf("on %s, %s is listed as %s", p, k.Kernel, k.Path)
+			}
+		}
+		restore()
+	}
+}
+
+func TestChooseRefusesWhatIsMissing(t *testing.T) {
+	for _, p := range supportedPaths() {
+		if got, err := choose(p.String()); err != nil || got != p {
+			t.Errorf("choose(%s) = %v, %v", p, got, err)
+		}
+	}
+	best, err := choose("")
+	if supported := supportedPaths(); err != nil || best != supported[len(supported)-1] {
+		t.Errorf("choose() = %v, %v, want the best path", best, err)
+	}
+	for _, name := range []string{"neon128", "AVX2", "sse"} {
+		if _, err := choose(name); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("choose(%s): error %v, want one that names it", name, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+)
+
+// fuzzShape reads n, d and k from the head of the data, and rows of raw float32
+// from the rest, without NaN and infinities; missing values repeat the data.
+func fuzzShape(data []byte) (n, d, k int, values func(count int) []float32) {
+	head := make([]byte, 3)
+	copy(head, data)
+	n, d, k = 1+int(head[0])%100, 1+int(head[1])%40, 1+int(head[2])%50
+	body := data[min(3, len(data)):]
+	at := 0
+	return n, d, k, func(count int) []float32 {
+		v := make([]float32, count)
+		if len(body) < 4 {
+			return v
+		}
+		for i := range v {
+			if at+4 > len(body) {
+				at = 0
+			}
+			v[i] = math.Float32frombits(binary.LittleEndian.Uint32(body[at:]))
+			at += 4
+			// Magnitudes whose squares stay finite over all dimensions.
+			if !(v[i] >= -1e15 && v[i] <= 1e15) {
+				v[i] = float32(at % 3)
+			}
+		}
+		return v
+	}
+}
+
+func fuzzSeeds(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{16, 1, 2, 0, 0, 128, 63, 0, 0, 128, 191})
+	f.Add([]byte{33, 17, 13, 1, 0, 0, 0, 0, 0, 128, 127, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte{99, 39, 49, 0, 0, 0, 128, 255, 255, 127, 0})
+}
+
+func FuzzAssign(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, d, k, values := fuzzShape(data)
+		rows, centres := values(n*d), values(k*d)
+		l0, d0, s0 := make([]uint16, n), make([]float32, n), make([]float32, n)
+		l1, d1, s1 := make([]uint16, n), make([]float32, n), make([]float32, n)
+		e0, e1 := make([]float32, n), make([]float32, n)
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			p := packed(rows, n, d)
+			c := NewCentroids(k, d)
+			c.Set(centres)
+			Assign2(*p, c, l1, d1, s1)
+			Distances(*p, c, l1, e1)
+			assignPortable(p, c, l0, d0, s0)
+			distancesPortable(p, c, l0, e0)
+			restore()
+			if !slices.Equal(l0, l1) || !sameBits(d0, d1) || !sameBits(s0, s1) || !sameBits(e0, e1) {
+				t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", path, n, d, k, l0, l1, d0, d1, s0, s1)
+			}
+		}
+	})
+}
+
+// onGrid maps values to the grid 2^-f in [-1, 1].
+func onGrid(values []float32, f int) []float32 {
+	for i, x := range values {
+		y := math.Mod(float64(x), 1)
+		values[i] = float32(math.Ldexp(math.Trunc(math.Ldexp(y, f)), -f))
+	}
+	return values
+}
+
+func FuzzAccumulate(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, d, k, values := fuzzShape(data)
+		bits := n % (MaxFractionBits + 1)
+		rows, centres := onGrid(values(n*d), bits), onGrid(values(k*d), bits)
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			p := packed(rows, n, d)
+			c := NewCentroids(k, d)
+			c.Set(centres)
+			want, got := NewAccumulator(k, d, bits), NewAccumulator(k, d, bits)
+			l0, l1 := make([]uint16, n), make([]uint16, n)
+			AssignAccumulate(*p, c, l1, got)
+			Accumulate(*p, l1, got)
+			assignAccumulatePortable(p, c, l0, want)
+			accumulatePortable(p, l0, want)
+			c0, c1 := make([]int64, n*k), make([]int64, n*k)
+			CostRows(*p, 0, n, c, bits, c1)
+			costRowsPortable(p, 0, n, c, bits, c0)
+			restore()
+			if !slices.Equal(l0, l1) || !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) || !slices.Equal(c0, c1) {
+				t.Fatalf("%s n=%d d=%d k=%d f=%d:\n%v\n%v\n%v\n%v", path, n, d, k, bits, want.Counts, got.Counts, want.Sums, got.Sums)
+			}
+		}
+	})
+}
+
+func FuzzMinHash(f *testing.F) {
+	f.Add([]byte{3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
+	f.Add(make([]byte, 16*70))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) == 0 {
+			return
+		}
+		blocks := make([][16]byte, (len(data)+15)/16)
+		for i := range blocks {
+			copy(blocks[i][:], data[16*i:])
+		}
+		keys := blocks[:1+int(data[0])%min(len(blocks), 4)]
+		cut := int(data[0]) % (len(blocks) + 1)
+		offsets := []int{0, cut, cut, len(blocks)}
+		want, got := make([]uint64, 6*len(keys)), make([]uint64, 6*len(keys))
+		minHashPortable(keys, blocks, offsets, want)
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			MinHash(keys, blocks, offsets, got)
+			restore()
+			if !slices.Equal(want, got) {
+				t.Fatalf("%s:\n%x\n%x", path, want, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestMisusePanicsWithBothLengths: wrong lengths are programming errors, and the
+// message names what was given and what was wanted.
+func TestMisusePanicsWithBothLengths(t *testing.T) {
+	p, wide := NewPanels(20, 3), NewPanels(20, 17)
+	c, other := NewCentroids(4, 3), NewCentroids(5, 3)
+	acc, weighted := NewAccumulator(4, 3, 16), NewWeightedAccumulator(4, 3)
+	labels, short := make([]uint16, 20), make([]uint16, 19)
+	dist := make([]float32, 20)
+	high := make([]uint16, 20)
+	high[7] = 9
+	for _, m := range []struct {
+		what string
+		want []string
+		call func()
+	}{
+		{"NewPanels", []string{"d=0"}, func() { NewPanels(3, 0) }},
+		{"NewPanels", []string{"n=-1"}, func() { NewPanels(-1, 2) }},
+		{"NewCentroids", []string{"k=0"}, func() { NewCentroids(0, 2) }},
+		{"NewCentroids", []string{"k=65536", "65535"}, func() { NewCentroids(65536, 2) }},
+		{"NewAccumulator", []string{"fractionBits=23", "22"}, func() { NewAccumulator(3, 2, 23) }},
+		{"NewWeightedAccumulator", []string{"d=0"}, func() { NewWeightedAccumulator(3, 0) }},
+		{"Centroids.Set", []string{"11", "12"}, func() { c.Set(make([]float32, 11)) }},
+		{"Pack", []string{"59", "60"}, func() { Pack(p, make([]float32, 59)) }},
+		{"Pack", []string{"10", "96"}, func() { Pack(&Panels{N: 20, D: 3, Data: make([]float32, 10)}, make([]float32, 60)) }},
+		{"Panels.Slice", []string{"[8:20]", "16"}, func() { p.Slice(8, 20) }},
+		{"Panels.Slice", []string{"[16:21]", "20"}, func() { p.Slice(16, 21) }},
+		{"Panels.Point", []string{"20"}, func() { p.Point(20, nil) }},
+		{"Panels.Set", []string{"2", "3"}, func() { p.Set(0, make([]float32, 2)) }},
+		{"Assign", []string{"19", "20"}, func() { Assign(*p, c, short, nil) }},
+		{"Assign", []string{"1", "20"}, func() { Assign(*p, c, labels, dist[:1]) }},
+		{"Assign", []string{"d=3", "d=17"}, func() { Assign(*wide, c, labels, nil) }},
+		{"AssignRadius", []string{"19", "20"}, func() { AssignRadius(*p, c, 1, short, nil) }},
+		{"Assign2", []string{"3", "20"}, func() { Assign2(*p, c, labels, dist, dist[:3]) }},
+		{"Distances", []string{"4", "20"}, func() { Distances(*p, c, labels, dist[:4]) }},
+		{"Distances", []string{"labels[7]=9", "k=4"}, func() { Distances(*p, c, high, dist) }},
+		{"AssignAccumulate", []string{"k=4", "k=5"}, func() { AssignAccumulate(*p, other, labels, acc) }},
+		{"AssignAccumulate", []string{"19", "20"}, func() { AssignAccumulate(*p, c, short, acc) }},
+		{"Accumulate", []string{"19", "20"}, func() { Accumulate(*p, short, acc) }},
+		{"Accumulate", []string{"d=3", "d=17"}, func() { Accumulate(*wide, labels, acc) }},
+		{"Accumulate", []string{"labels[7]=9", "k=4"}, func() { Accumulate(*p, high, acc) }},
+		{"Accumulator.Merge", []string{"(4, 3, 16)", "(4, 3, 15)"}, func() { acc.Merge(NewAccumulator(4, 3, 15)) }},
+		{"AccumulateRelative", []string{"3", "4"}, func() { AccumulateRelative(*p, c, dist[:3], labels, acc) }},
+		{"AccumulateWeighted", []string{"2", "20"}, func() { AccumulateWeighted(*p, labels, make([]float64, 2), weighted) }},
+		{"CostRows", []string{"7", "8"}, func() { CostRows(*p, 0, 2, c, 16, make([]int64, 7)) }},
+		{"CostRows", []string{"[2:1]", "20"}, func() { CostRows(*p, 2, 1, c, 16, nil) }},
+		{"CostRows", []string{"fractionBits=23", "22"}, func() { CostRows(*p, 0, 2, c, 23, make([]int64, 8)) }},
+		{"Within", []string{"20", "32"}, func() { Within(*p, c, dist, make([]uint16, 8)) }},
+		{"MinHash", []string{"3", "4"}, func() { MinHash(make([][16]byte, 1), nil, []int{0, 0, 0}, make([]uint64, 3)) }},
+		{"MinHash", []string{"offsets[1]=2", "1"}, func() { MinHash(nil, make([][16]byte, 1), []int{0, 2}, nil) }},
+		{"AddUint64", []string{"2", "3"}, func() { AddUint64(make([]uint64, 3), make([]uint64, 2)) }},
+		{"SubUint32", []string{"2", "3"}, func() { SubUint32(make([]uint32, 3), make([]uint32, 2)) }},
+		{"ToFixed64", []string{"2", "3"}, func() { ToFixed64(make([]uint64, 3), make([]float64, 2), 16) }},
+		{"ToFixed64", []string{"fractionBits=63", "62"}, func() { ToFixed64(nil, nil, 63) }},
+		{"ToFixed32", []string{"fractionBits=31", "30"}, func() { ToFixed32(nil, nil, 31) }},
+		{"FromFixed32", []string{"2", "3"}, func() { FromFixed32(make([]float32, 3), make([]uint32, 2), 16) }},
+	} {
+		got := func() (message string) {
+			defer func() { message = fmt.Sprint(recover()) }()
+			m.call()
+			return
+		}()
+		if !strings.HasPrefix(got, "kernels: "+m.what+": ") {
+			t.Errorf("%s: panic %q, want one that begins with %q", m.what, got, "kernels: "+m.what+": ")
+		}
+		for _, part := range m.want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: panic %q does not name %q", m.what, got, part)
+			}
+		}
+	}
+}
