@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/vertical"
@@ -26,6 +31,8 @@ func verticalFamily() family {
 			fs.Float64("gamma", 0, "vertical: parameter of the sketches (default 1/1024; 1 for the paper's estimators)")
 			fs.Float64("sketch-share", 0, "vertical: share of the squared budget for the sketches (default .25 for 2 parties, .5 from 4 on)")
 			fs.String("estimator", "", "vertical: em, pair-mle or paper (default em; paper under claimed)")
+			fs.String("id", "", "vertical: id column of --data, which is then one file per party: --data a.csv,b.csv --id customer")
+			fs.String("join", "strict", "vertical: strict refuses ids that are unmatched or duplicate, inner leaves them out")
 			fs.String("local-start", "auto", "vertical: start of the local centres: auto, grid or lsf")
 		},
 		check: checkVertical,
@@ -39,6 +46,12 @@ func checkVertical(o *options) error {
 	}
 	if o.mechanism == "gaussian" && (o.method == "ind-lap" || o.method == "ldp-agg") {
 		return fault.Request("--mechanism", "gaussian is not what "+o.method+" is calibrated with", "leave it out")
+	}
+	if err := oneOf("join", o.text("join"), "strict", "inner"); err != nil {
+		return err
+	}
+	if o.given("join") && !o.given("id") {
+		return fault.Request("--join", "is given without --id", "name the id column of each party's file with --id")
 	}
 	if sketches, _ := o.set.GetInt("sketches"); sketches < 1 {
 		return fault.Range("--sketches", sketches, "at least 1")
@@ -63,13 +76,18 @@ func verticalJob(o *options, in *input) (engine.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.table.Files != nil {
+		return nil, fault.Request("--data", fmt.Sprintf("lists %d files, whose rows cannot be matched", len(in.table.Files)), "name the id column with --id, or give one file")
+	}
 	parties := o.parties
 	if o.split != "" && !o.given("parties") && !vertical.IsPreset(o.split) {
 		parties = 0 // the split says how many
 	}
-	split, err := vertical.ParseSplit(o.split, parties, in.table.D, in.table.Columns)
-	if err != nil {
-		return nil, err
+	split := in.split
+	if split == nil {
+		if split, err = vertical.ParseSplit(o.split, parties, in.table.D, in.table.Columns); err != nil {
+			return nil, err
+		}
 	}
 	sketches, _ := o.set.GetInt("sketches")
 	job := &vertical.Job{
@@ -79,8 +97,39 @@ func verticalJob(o *options, in *input) (engine.Job, error) {
 		Estimator: vertical.Estimator(o.text("estimator")), Start: vertical.LocalStart(o.text("local-start")),
 		Seed: o.seedPointer(), NoQuality: o.quality == "off", Labels: in.table.Labels,
 	}
+	if ids := in.table.IDs; ids != nil {
+		job.ID = func(row int, dst []byte) []byte { return append(dst, ids[row]...) }
+		job.Joined = in.joined
+	}
 	if job.Protocol.Private() {
 		job.Budget = o.budget()
 	}
 	return job, nil
+}
+
+// loadJoined reads one file per party and matches their records by id.
+func loadJoined(ctx context.Context, o *options) (*input, error) {
+	for _, flag := range []string{"labels", "columns", "split", "parties"} {
+		if o.given(flag) {
+			return nil, fault.Request("--"+flag, "is given together with --id", "leave it out: each file has one party's columns")
+		}
+	}
+	paths := strings.Split(o.data, ",")
+	if len(paths) < 2 {
+		return nil, fault.Request("--id", "needs one file per party", "list at least two files in --data")
+	}
+	var tables []*dataset.Table
+	for _, path := range paths {
+		t, err := dataset.OpenIDs(ctx, strings.TrimSpace(path), o.text("id"))
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, t)
+	}
+	secret := vertical.NewSecret(privacy.NewStreams(o.seedPointer()))
+	table, split, report, err := vertical.JoinTables(secret, tables, o.text("join") == "inner")
+	if err != nil {
+		return nil, err
+	}
+	return &input{table: table, split: split, joined: &report}, nil
 }

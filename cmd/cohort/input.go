@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/vertical"
 )
 
 // input is a data set that has been read and put on the grid.
@@ -17,10 +18,48 @@ type input struct {
 	k int
 	// digest identifies the data in a ledger file; empty if there is none.
 	digest string
+	// split and joined are set if each party's columns came from a file of their
+	// own (--id).
+	split  vertical.Split
+	joined *vertical.JoinReport
 }
 
 // load reads the data that the options name.
 func load(ctx context.Context, o *options, m method) (*input, error) {
+	in, err := read(ctx, o, m)
+	if err != nil {
+		return nil, err
+	}
+	t := in.table
+	in.k = o.k
+	if !o.given("k") {
+		in.k = classes(t.Labels)
+	}
+	if in.k > t.N {
+		return nil, fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, t.N), "ask for fewer clusters")
+	}
+	b, err := bounds(ctx, o, t)
+	if err != nil {
+		return nil, err
+	}
+	if in.norm, err = dataset.Normalise(t, b, o.fractionBits); err != nil {
+		return nil, err
+	}
+	if o.ledger != "" {
+		in.digest = digestOf(t)
+	}
+	t.Rows = nil // the grid holds them from here on
+	return in, nil
+}
+
+// read opens the source of the data.
+func read(ctx context.Context, o *options, m method) (*input, error) {
+	if o.text("id") != "" {
+		if !m.vertical {
+			return nil, fault.Request("--id", o.method+" splits the data by rows", "leave it out, or use a vertical method")
+		}
+		return loadJoined(ctx, o)
+	}
 	gen := dataset.Generator{N: o.genN, D: o.genD, Separation: o.genSeparation, Seed: o.dataSeed}
 	for _, b := range dataset.Builtins() {
 		if "builtin:"+b.Name == o.data && b.Default.K > 0 {
@@ -47,25 +86,7 @@ func load(ctx context.Context, o *options, m method) (*input, error) {
 		}
 		o.clients = len(t.Files)
 	}
-	in := &input{table: t, k: o.k}
-	if !o.given("k") {
-		in.k = classes(t.Labels)
-	}
-	if in.k > t.N {
-		return nil, fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, t.N), "ask for fewer clusters")
-	}
-	b, err := bounds(ctx, o, t)
-	if err != nil {
-		return nil, err
-	}
-	if in.norm, err = dataset.Normalise(t, b, o.fractionBits); err != nil {
-		return nil, err
-	}
-	if o.ledger != "" {
-		in.digest = digestOf(t)
-	}
-	t.Rows = nil // the grid holds them from here on
-	return in, nil
+	return &input{table: t}, nil
 }
 
 func bounds(ctx context.Context, o *options, t *dataset.Table) (dataset.Bounds, error) {

@@ -55,7 +55,7 @@ func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
 		return Bounds{}, pathFault(path, err)
 	}
 	defer f.Close()
-	t, err := readText(ctx, path, bufio.NewReader(f), "")
+	t, err := readText(ctx, path, bufio.NewReader(f), "", "")
 	if err != nil {
 		return Bounds{}, err
 	}

@@ -328,3 +328,27 @@ func BenchmarkReadCSV(b *testing.B) {
 		}
 	}
 }
+
+func TestOpenIDs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "party.csv")
+	if err := os.WriteFile(path, []byte("x,who,y\n1,u 7,2\n3,\"u,8\",4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"who", "1"} {
+		tab, err := OpenIDs(context.Background(), path, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(tab.IDs, []string{"u 7", "u,8"}) || !slices.Equal(tab.Columns, []string{"x", "y"}) || !slices.Equal(tab.Rows, []float64{1, 2, 3, 4}) {
+			t.Errorf("id %q: %+v", id, tab)
+		}
+	}
+	for id, text := range map[string]string{"nobody": "x,who\n1,a\n", "0-1": "x,who\n1,a\n", "who": "x,who\n1,\n", "0": "a\nb\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if tab, err := OpenIDs(context.Background(), path, id); err == nil {
+			t.Errorf("id %q of %q: read %+v, want an error", id, text, tab)
+		}
+	}
+}

@@ -26,6 +26,7 @@ type Table struct {
 	// Bytes says that the values are unsigned bytes by the format of their file
 	// (IDX images): 0 and 255 are public bounds.
 	Bytes bool
+	IDs   []string // the N ids of a table read with an id column, else nil
 }
 
 // Row returns record i, a view of D values.
@@ -104,6 +105,22 @@ func splitPaths(spec string) []string {
 	return paths
 }
 
+// OpenIDs reads one text file with an id column, named by the header or by its
+// index from 0: the ids, in any form, go to Table.IDs, the other columns are the
+// coordinates.
+func OpenIDs(ctx context.Context, path, id string) (*Table, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, pathFault(path, err)
+	}
+	defer f.Close()
+	br, err := decompress(path, f)
+	if err != nil {
+		return nil, err
+	}
+	return readText(ctx, path, br, "", id)
+}
+
 func openPath(ctx context.Context, path string, opts ReadOptions) (*Table, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -150,7 +167,7 @@ func read(ctx context.Context, name string, r io.Reader, columns string, spare i
 	case isIDX(head):
 		t, err = readIDX(ctx, name, br, spare)
 	default:
-		return readText(ctx, name, br, columns)
+		return readText(ctx, name, br, columns, "")
 	}
 	if err == nil && columns != "" {
 		err = t.keep(columns)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -147,8 +148,9 @@ func isHeader(cells [][]byte) bool {
 	return named
 }
 
-// readText reads comma-, tab-, semicolon- or blank-separated numbers.
-func readText(ctx context.Context, path string, r *bufio.Reader, columns string) (*Table, error) {
+// readText reads comma-, tab-, semicolon- or blank-separated numbers. id, if not
+// empty, names a column of ids, which may be any text.
+func readText(ctx context.Context, path string, r *bufio.Reader, columns, id string) (*Table, error) {
 	lines := newLineReader(r)
 	bad := func(row, column int, why, do string, err error) error {
 		return fault.Failed(place(path, row, column), why, do, err)
@@ -168,12 +170,28 @@ func readText(ctx context.Context, path string, r *bufio.Reader, columns string)
 	t := &Table{Name: path}
 	width := len(cells)
 	var chosen []int
+	idColumn := -1
+	choose := func(names []string) error {
+		if chosen, err = chooseColumns(columns, names, width); err != nil || id == "" {
+			return err
+		}
+		one, err := chooseColumns(id, names, width)
+		if err == nil && len(one) != 1 {
+			err = fault.Request("id "+strconv.Quote(id), "is not one column", "name one column of "+path)
+		}
+		if err != nil {
+			return err
+		}
+		idColumn = one[0]
+		chosen = slices.DeleteFunc(chosen, func(c int) bool { return c == idColumn })
+		return nil
+	}
 	if header := isHeader(cells); header {
 		names := make([]string, width)
 		for i, c := range cells {
 			names[i] = string(c)
 		}
-		if chosen, err = chooseColumns(columns, names, width); err != nil {
+		if err := choose(names); err != nil {
 			return nil, err
 		}
 		for _, c := range chosen {
@@ -186,10 +204,13 @@ func readText(ctx context.Context, path string, r *bufio.Reader, columns string)
 		if err != nil {
 			return nil, readFault(path, lines.row+1, err)
 		}
-	} else if chosen, err = chooseColumns(columns, nil, width); err != nil {
+	} else if err := choose(nil); err != nil {
 		return nil, err
 	}
 	t.D = len(chosen)
+	if t.D == 0 && idColumn >= 0 {
+		return nil, bad(0, 0, "the file has no column but the id", "give at least one column of numbers", nil)
+	}
 
 	emptyRow := 0
 	for {
@@ -213,6 +234,12 @@ func readText(ctx context.Context, path string, r *bufio.Reader, columns string)
 					return nil, cellFault(path, lines.row, c+1, cells[c], err)
 				}
 				t.Rows = append(t.Rows, v)
+			}
+			if idColumn >= 0 {
+				if len(cells[idColumn]) == 0 {
+					return nil, cellFault(path, lines.row, idColumn+1, nil, nil)
+				}
+				t.IDs = append(t.IDs, string(cells[idColumn]))
 			}
 			t.N++
 			if t.N%checkEvery == 0 && ctx.Err() != nil {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/minio/sha256-simd"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // Digest identifies a record inside the protocol: the first 16 bytes of
@@ -32,6 +34,12 @@ func (Secret) String() string { return "vertical.Secret(redacted)" }
 
 // GoString hides the secret.
 func (s Secret) GoString() string { return s.String() }
+
+// NewSecret draws a secret from the streams of a run.
+func NewSecret(streams *privacy.Streams) (s Secret) {
+	_, _ = streams.Stream(-1, 0, "shared secret").Read(s[:]) // never fails
+	return s
+}
 
 // hasher computes digests without allocating.
 type hasher struct {
@@ -148,4 +156,41 @@ func Join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinR
 		return nil, report, fault.Failed("join", "no id occurs at every party", "check the id columns", nil)
 	}
 	return rows, report, nil
+}
+
+// JoinTables matches the records of one table per party by id (Table.IDs) and
+// returns one table with the columns of all, the ids of its records, and the
+// split that gives every party its own columns. Labels are left out.
+func JoinTables(secret Secret, tables []*dataset.Table, inner bool) (*dataset.Table, Split, JoinReport, error) {
+	ids := make([][]string, len(tables))
+	for l, t := range tables {
+		ids[l] = t.IDs
+	}
+	rows, report, err := Join(secret, ids, inner)
+	if err != nil {
+		return nil, nil, report, err
+	}
+	joined := &dataset.Table{Name: "joined records", N: report.Matched}
+	split := make(Split, len(tables))
+	named := true
+	for l, t := range tables {
+		for c := range t.D {
+			split[l] = append(split[l], joined.D+c)
+		}
+		joined.D += t.D
+		named = named && t.Columns != nil
+	}
+	joined.Rows = make([]float64, 0, joined.N*joined.D)
+	for i := range joined.N {
+		for l, t := range tables {
+			joined.Rows = append(joined.Rows, t.Row(rows[l][i])...)
+		}
+		joined.IDs = append(joined.IDs, ids[0][rows[0][i]])
+	}
+	if named {
+		for _, t := range tables {
+			joined.Columns = append(joined.Columns, t.Columns...)
+		}
+	}
+	return joined, split, report, nil
 }

@@ -523,3 +523,42 @@ func TestLocalK(t *testing.T) {
 		}
 	}
 }
+
+// Two files in different orders, joined, give the clusters of the table they
+// were cut from.
+func TestJoinTables(t *testing.T) {
+	data := mixture(t, 1200, 4)
+	rng := rand.New(rand.NewPCG(27, 28))
+	tables := []*dataset.Table{{D: 2, Columns: []string{"a", "b"}}, {D: 2, Columns: []string{"c", "d"}}}
+	for l, table := range tables {
+		order := rng.Perm(1200)
+		for _, i := range order {
+			x := data.Points.Point(i, nil)
+			table.Rows = append(table.Rows, float64(x[2*l]), float64(x[2*l+1]))
+			table.IDs = append(table.IDs, fmt.Sprint("record ", i))
+			table.N++
+		}
+	}
+	joined, split, report, err := JoinTables(Secret{5}, tables, false)
+	if err != nil || report.Matched != 1200 || !slices.EqualFunc(split, Split{{0, 1}, {2, 3}}, slices.Equal) || len(joined.Columns) != 4 {
+		t.Fatalf("split %v, report %+v, error %v", split, report, err)
+	}
+	norm, err := dataset.Normalise(joined, data.Bounds, dataset.DefaultFractionBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range joined.N {
+		var row int
+		if _, err := fmt.Sscanf(joined.IDs[i], "record %d", &row); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(norm.Points.Point(i, nil), data.Points.Point(row, nil)) {
+			t.Fatalf("record %d was put together from several", row)
+		}
+	}
+	j := &Job{Protocol: Sketch, Data: norm, Split: split, K: 3, LocalK: LocalK{N: 3}, Sketches: 256, Seed: seed(6), Joined: &report,
+		ID: func(row int, dst []byte) []byte { return append(dst, joined.IDs[row]...) }, Budget: privacy.Budget{Epsilon: 4, Delta: 1e-4}}
+	if r := runJob(t, 2, j); *r.NICV > 0.06 || len(r.Notes) == 0 {
+		t.Errorf("NICV %v, notes %q", *r.NICV, r.Notes)
+	}
+}

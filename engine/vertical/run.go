@@ -40,9 +40,7 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 	s := &session{job: c, plan: plan, rt: rt, streams: privacy.NewStreams(c.Seed)}
 	s.ledger.Delta = c.Budget.Delta
 	s.comm = engine.Comm{Rounds: 1, BytesSent: make([]int64, plan.parties), BytesReceived: make([]int64, plan.parties)}
-	if _, err := s.streams.Stream(-1, 0, "shared secret").Read(s.secret[:]); err != nil {
-		return nil, err
-	}
+	s.secret = NewSecret(s.streams)
 	for l, columns := range c.Split {
 		s.parties = append(s.parties, &party{
 			index: l, points: c.Data.Columns(columns), fractionBits: c.Data.FractionBits, streams: s.streams, rt: rt,
@@ -50,6 +48,10 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 		})
 	}
 	s.received = make([][]float32, plan.parties)
+	if c.Joined != nil {
+		s.notes = append(s.notes, fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", c.Joined.Matched, c.Joined.Unmatched, c.Joined.Duplicate))
+		s.ledger.Note("which ids the parties have in common is known to all of them")
+	}
 	return s, nil
 }
 
