@@ -7,66 +7,74 @@ package asm
 // AssignAdd1AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 1 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][1][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd1AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd1AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd2AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 2 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][2][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd2AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd2AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd3AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 3 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][3][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd3AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd3AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd4AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 4 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][4][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd4AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd4AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd5AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 5 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][5][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd5AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd5AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd6AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 6 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][6][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd6AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd6AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd7AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 7 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][7][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd7AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd7AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // AssignAdd8AVX512 writes the label of the nearest of k > 0
 // centroids at c to each point of panels > 0 panels of 8 dimensions at x, by the
 // chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][8][16] and counts
-// [k]. The sums of the lanes must stay exact. labels may be nil.
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
 //
 //go:noescape
-func AssignAdd8AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+func AssignAdd8AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 
 // FoldLanesAVX512 adds to each of n > 0 sums the sum of its 16 lanes times scale, and clears the
 // lanes. Each lane times scale is an integer of at most 2^24.

@@ -10,16 +10,16 @@ GLOBL fusedInfinity<>(SB), RODATA|NOPTR, $4
 DATA fusedOnes<>+0(SB)/4, $0x00000001
 GLOBL fusedOnes<>(SB), RODATA|NOPTR, $4
 
-// func AssignAdd1AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd1AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd1AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd1AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -79,10 +79,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -152,10 +160,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z18, Z18, Z18
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z17
+	VPXORD       Z18, Z18, Z18
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z17, Z18, K1
@@ -184,16 +194,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd2AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd2AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd2AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd2AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -279,10 +289,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -365,10 +383,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z24, Z24, Z24
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z23
+	VPXORD       Z24, Z24, Z24
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z23, Z24, K1
@@ -400,16 +420,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd3AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd3AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd3AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd3AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -521,10 +541,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -620,10 +648,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z28, Z28, Z28
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z27
+	VPXORD       Z28, Z28, Z28
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z27, Z28, K1
@@ -658,16 +688,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd4AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd4AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd4AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd4AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -801,10 +831,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -913,10 +951,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z28, Z28, Z28
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z27
+	VPXORD       Z28, Z28, Z28
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z27, Z28, K1
@@ -954,16 +994,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd5AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd5AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd5AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd5AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -1119,10 +1159,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -1244,10 +1292,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z28, Z28, Z28
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z27
+	VPXORD       Z28, Z28, Z28
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z27, Z28, K1
@@ -1288,16 +1338,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd6AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd6AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd6AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd6AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -1475,10 +1525,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -1613,10 +1671,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z28, Z28, Z28
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z27
+	VPXORD       Z28, Z28, Z28
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z27, Z28, K1
@@ -1660,16 +1720,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd7AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd7AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd7AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd7AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -1869,10 +1929,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -2020,10 +2088,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z28, Z28, Z28
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z27
+	VPXORD       Z28, Z28, Z28
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z27, Z28, K1
@@ -2070,16 +2140,16 @@ end:
 	VZEROUPPER
 	RET
 
-// func AssignAdd8AVX512(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)
+// func AssignAdd8AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
-TEXT ·AssignAdd8AVX512(SB), NOSPLIT, $0-56
+TEXT ·AssignAdd8AVX512(SB), NOSPLIT, $0-64
 	MOVQ x+0(FP), AX
 	MOVQ panels+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ k+24(FP), BX
-	MOVQ labels+32(FP), SI
-	MOVQ lanes+40(FP), DI
-	MOVQ counts+48(FP), R8
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
 
 groups:
 	CMPQ         CX, $0x04
@@ -2301,10 +2371,18 @@ group_centroids:
 	JNZ          group_centroids
 
 group_done:
-	VPXORD Z8, Z8, Z8
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z4
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z1, K1
+	VPBROADCASTD k+24(FP), K1, Z5
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z2, K1
+	VPBROADCASTD k+24(FP), K1, Z6
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z3, K1
+	VPBROADCASTD k+24(FP), K1, Z7
+	VPXORD       Z8, Z8, Z8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 group_clusters:
 	VPCMPEQD    Z4, Z8, K1
@@ -2465,10 +2543,12 @@ single_centroids:
 	JNZ          single_centroids
 
 single_done:
-	VPXORD Z28, Z28, Z28
-	MOVQ   BX, R9
-	MOVQ   DI, R10
-	MOVQ   R8, R11
+	VCMPPS.BCST  $0x0e, r2+32(FP), Z0, K1
+	VPBROADCASTD k+24(FP), K1, Z27
+	VPXORD       Z28, Z28, Z28
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
 
 single_clusters:
 	VPCMPEQD    Z27, Z28, K1

@@ -9,7 +9,7 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 	case current == generic:
 		assignAccumulatePortable(p, c, labels, acc)
 	case fuses(acc):
-		assignAccumulateFused(p, c, labels, acc)
+		assignAccumulateFused(p, c, float32(math.Inf(1)), labels, acc)
 	default:
 		// Chunks whose points stay in the cache between the two steps.
 		var scratch [chunkPoints]uint16

@@ -59,7 +59,7 @@ func minHashBlocks(key, blocks *[16]byte, n int, least *[2]uint64) {
 func fuses(*Accumulator) bool { return false }
 
 // assignAccumulateFused stands for that form.
-func assignAccumulateFused(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+func assignAccumulateFused(p *Panels, c *Centroids, _ float32, labels []uint16, acc *Accumulator) {
 	assignAccumulatePortable(p, c, labels, acc)
 }
 

@@ -25,3 +25,11 @@ func addUint64(dst, a []uint64) { addUint64Portable(dst, a) }
 func subUint64(dst, a []uint64) { subUint64Portable(dst, a) }
 func addUint32(dst, a []uint32) { addUint32Portable(dst, a) }
 func subUint32(dst, a []uint32) { subUint32Portable(dst, a) }
+
+// fuses says whether the form with masked additions applies; there is none.
+func fuses(*Accumulator) bool { return false }
+
+// assignAccumulateFused stands for that form.
+func assignAccumulateFused(p *Panels, c *Centroids, _ float32, labels []uint16, acc *Accumulator) {
+	assignAccumulatePortable(p, c, labels, acc)
+}

@@ -12,8 +12,9 @@ import (
 // 2^(24-f) points before its float32 sum could round, and is then folded.
 const maxFusedBits = 18
 
-// assignAccumulateFused keeps labels in registers between the two steps.
-func assignAccumulateFused(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {
+// assignAccumulateFused keeps labels in registers between the two steps. Points
+// farther than r2 are left out.
+func assignAccumulateFused(p *Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumulator) {
 	full := p.N / Lanes
 	scale := float32(math.Ldexp(1, acc.FractionBits))
 	exact := 1 << (24 - acc.FractionBits) // panels until a lane could round
@@ -30,13 +31,15 @@ func assignAccumulateFused(p *Panels, c *Centroids, labels []uint16, acc *Accumu
 		if labels != nil {
 			l = &labels[at*Lanes]
 		}
-		assignAdd(&p.Data[at*Lanes*p.D], count, c, l, acc)
+		assignAdd(&p.Data[at*Lanes*p.D], count, c, r2, l, acc)
 	}
 	foldLanes(acc, scale)
 	if base := full * Lanes; base < p.N {
 		rest := p.Slice(base, p.N)
 		var l [Lanes]uint16
-		assign(&rest, c, l[:rest.N], nil, nil)
+		var dist [Lanes]float32
+		assign(&rest, c, l[:rest.N], dist[:rest.N], nil)
+		cutPortable(l[:rest.N], dist[:rest.N], r2, uint16(c.K))
 		accumulatePortable(&rest, l[:rest.N], acc)
 		if labels != nil {
 			copy(labels[base:], l[:rest.N])
@@ -51,25 +54,25 @@ func fuses(acc *Accumulator) bool {
 }
 
 // assignAdd assigns whole panels and adds them to the lanes and counts.
-func assignAdd(x *float32, panels int, c *Centroids, labels *uint16, acc *Accumulator) {
+func assignAdd(x *float32, panels int, c *Centroids, r2 float32, labels *uint16, acc *Accumulator) {
 	r, lanes, counts := &c.rows[0], &acc.scratch.lanes[0], &acc.Counts[0]
 	switch c.D {
 	case 1:
-		asm.AssignAdd1AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd1AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 2:
-		asm.AssignAdd2AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd2AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 3:
-		asm.AssignAdd3AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd3AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 4:
-		asm.AssignAdd4AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd4AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 5:
-		asm.AssignAdd5AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd5AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 6:
-		asm.AssignAdd6AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd6AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 7:
-		asm.AssignAdd7AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd7AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	case 8:
-		asm.AssignAdd8AVX512(x, panels, r, c.K, labels, lanes, counts)
+		asm.AssignAdd8AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
 	}
 }
 

@@ -98,6 +98,15 @@ func (a *argmin) storeLabels(q int, dst Mem) {
 	VMOVDQU(a.spare, dst)
 }
 
+// cut gives the points farther than the parameter r2 the index k.
+func (a *argmin) cut() {
+	for v := range a.index {
+		far := a.mask[v%4]
+		VCMPPS_BCST(Imm(14), NewParamAddr("r2", 32), a.best[v], far)
+		VPBROADCASTD(NewParamAddr("k", 24), far, a.index[v])
+	}
+}
+
 // The variants of the exact form.
 const (
 	plain      = iota // label and distance
@@ -123,10 +132,11 @@ func assignSub(s isa, d int, variant int, infinity, ones Mem) {
 	first := "writes the label and the squared distance of the nearest of k > 0"
 	if variant == fused {
 		name = fmt.Sprintf("AssignAdd%d%s", d, s.name)
-		signature = "func(x *float32, panels int, c *float32, k int, labels *uint16, lanes *float32, counts *int64)"
+		signature = "func(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)"
 		first = "writes the label of the nearest of k > 0"
 		text[1] = fmt.Sprintf("chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][%d][16] and counts", d)
-		text = append(text, "[k]. The sums of the lanes must stay exact. labels may be nil.")
+		text = append(text, "[k]. A point with s > r2 is not added and has the label k. The sums of the lanes",
+			"must stay exact. labels may be nil.")
 	}
 	function(name, signature, first, text...)
 	x := Load(Param("x"), GP64())
@@ -224,6 +234,7 @@ func assignSub(s isa, d int, variant int, infinity, ones Mem) {
 		})
 		Label(tag + "_done")
 		if variant == fused {
+			a.cut()
 			addMasked(tag, d, a, k, lanes, counts, xr, at)
 			TESTQ(labels, labels)
 			JZ(LabelRef(tag + "_next"))

@@ -27,7 +27,7 @@ func newAssigner(s *Session) assigner {
 // Work is measured in products of points, clusters and coordinates.
 const (
 	// inlineWork is about what a core does while another one wakes up.
-	inlineWork = 1 << 19
+	inlineWork = 1 << 18
 	// itemWork is the share of a client's points that a worker takes at a time.
 	itemWork = 1 << 21
 	// relativeWork is what the cut at the radius and the separate sum add to a
@@ -159,9 +159,8 @@ func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumul
 		// Assign's own distance has the small relative error that the radius
 		// allows for, so one pass finds both.
 		labels := c.labels[lo:hi]
-		kernels.AssignRadius(p, a.s.centres, a.near, labels, nil)
 		before := total(acc.Counts)
-		kernels.Accumulate(p, labels, acc)
+		kernels.AssignAccumulateRadius(p, a.s.centres, a.near, labels, acc)
 		if far := len(labels) - (total(acc.Counts) - before); far > 0 && a.s.job.Beyond == Clip {
 			a.far[worker].find(p, labels, uint16(a.s.k), a, acc)
 		}
