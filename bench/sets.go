@@ -148,6 +148,9 @@ func exists(path string) bool {
 // looseBounds are the bounds of the data; a constant column, of which images
 // have many, gets a width of one around its value.
 func looseBounds(t *dataset.Table) (dataset.Bounds, error) {
+	if t.Bytes {
+		return dataset.BoundsFromData(t)
+	}
 	b := dataset.Bounds{Lo: append([]float64(nil), t.Row(0)...), Hi: append([]float64(nil), t.Row(0)...), FromData: true}
 	for i := range t.N {
 		for j, v := range t.Row(i) {

@@ -19,6 +19,7 @@ func Suites() []Suite {
 		horizontalSuites(),
 		verticalSuites(),
 		utilitySuites(),
+		centralSuites(),
 		scalingSuites(),
 		fastLloydSuites(),
 		thesisSuites(),
