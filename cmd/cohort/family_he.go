@@ -23,6 +23,7 @@ func heFamily() family {
 			fs.String("mode", "", "ckks: two-party, server-aided or multiparty (default by the number of parties)")
 			fs.Int("threshold", 0, "ckks multiparty: key holders that a decryption needs (default all)")
 			fs.IntSlice("online", nil, "ckks multiparty: key holders that decrypt, such as 1,3 (default the first ones)")
+			fs.String("argmin", "pairs", "ckks: pairs, or rank (the paper's way: k^2 comparisons, rank and indicator)")
 			fs.Bool("keep-pairs", false, "ckks: compare all pairs of clusters, also those that cannot meet")
 			fs.String("he-network", "", "ckks: network whose transfer time is modelled (default all ten presets)")
 		},
@@ -40,6 +41,9 @@ func checkHE(o *options) error {
 		return fault.Request("--mechanism", "laplace is not what ckks is calibrated with", "leave it out")
 	}
 	if err := oneOf("mode", o.text("mode"), "", string(he.TwoParty), string(he.ServerAided), string(he.Multiparty)); err != nil {
+		return err
+	}
+	if err := oneOf("argmin", o.text("argmin"), string(he.Pairs), string(he.Rank)); err != nil {
 		return err
 	}
 	if o.calibration == string(privacy.Published) {
@@ -78,7 +82,7 @@ func heJob(o *options, in *input) (engine.Job, error) {
 	job := &he.Job{
 		Data: in.norm, Columns: split, K: in.k, Rounds: rounds, Budget: &budget,
 		Calibration: privacy.Calibration(o.calibration), Neighbours: privacy.Neighbours(o.neighbours),
-		Mode: he.Mode(o.text("mode")), Threshold: threshold, Online: online, KeepPairs: keep,
+		Mode: he.Mode(o.text("mode")), Threshold: threshold, Online: online, Argmin: he.Argmin(o.text("argmin")), KeepPairs: keep,
 		Init: o.init, Post: o.post, Seed: o.seedPointer(), NoQuality: o.quality == "off", Labels: in.table.Labels,
 	}
 	if name := o.text("he-network"); name != "" {

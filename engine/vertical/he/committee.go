@@ -162,7 +162,7 @@ func commonSeed(root []byte, purpose string, index int) [32]byte {
 // encrypted under them.
 func (s *session) setupCommittee(ctx context.Context) error {
 	p := s.params
-	shifts := s.lay.rotations()
+	shifts := s.lay.shifts()
 	c := &committee{}
 	s.holders = c
 	for party := 1; party < len(s.job.Columns); party++ {
@@ -174,7 +174,7 @@ func (s *session) setupCommittee(ctx context.Context) error {
 	ephemeral := make([]*rlwe.SecretKey, len(c.members))
 	first := make([]*KeyShareMessage, len(c.members))
 	err := s.rt.Pool().Run(ctx, len(c.members), func(_, i int) {
-		first[i], ephemeral[i] = c.members[i].firstShares(s.terms.CommonSeed, shifts, s.lay.n)
+		first[i], ephemeral[i] = c.members[i].firstShares(s.terms.CommonSeed, shifts)
 	})
 	if err != nil {
 		return err
@@ -238,14 +238,14 @@ func (s *session) setupCommittee(ctx context.Context) error {
 
 // firstShares makes a member's shares of the first round and the ephemeral
 // secret of the relinearisation protocol.
-func (m *member) firstShares(root []byte, shifts []int, n int) (*KeyShareMessage, *rlwe.SecretKey) {
+func (m *member) firstShares(root []byte, shifts []int) (*KeyShareMessage, *rlwe.SecretKey) {
 	p := m.params
 	msg := &KeyShareMessage{
 		Public: newPublicKey(p, m.secret, p.MaxLevel(), 0, commonSeed(root, "public key", 0), m.rnd),
 		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd),
 	}
 	for _, shift := range shifts {
-		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift*n, commonSeed(root, "rotation key", shift), m.rnd))
+		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift, commonSeed(root, "rotation key", shift), m.rnd))
 	}
 	// h0 = s_i P w - u_i a + e0,  h1 = s_i a + e1, row by row.
 	seed := commonSeed(root, "relinearisation key", 0)
@@ -302,8 +302,8 @@ func (c *computer) receiveCollectiveKeys(sum *KeyShareMessage, relin *SwitchKey)
 		g.Value = append(g.Value, []rlwe.VectorQP{{relin.Rows[i], sum.Mask.Rows[i]}})
 	}
 	var gks []*rlwe.GaloisKey
-	for i, shift := range c.lay.rotations() {
-		gks = append(gks, sum.Rotations[i].galois(c.params, shift*c.lay.n))
+	for i, shift := range c.lay.shifts() {
+		gks = append(gks, sum.Rotations[i].galois(c.params, shift))
 	}
 	c.ev = newEvaluator(c.params, g, gks)
 	c.small = sum.Small.expand(c.params)

@@ -23,9 +23,10 @@ type computer struct {
 	ev     *evaluator
 	work   []*scratch // by worker
 
-	// tops[h][batch*blocks+block] is column h for comparisons, lows[h][batch]
-	// for aggregates.
+	// tops[h] and lows[h] are the ciphertexts of column h in the layout's order.
 	tops, lows [][]*cipher
+	// packed[h] are the columns spread for comparison by rank.
+	packed [][]*cipher
 	// plain[h][batch] are own columns, and plain[d] the 0/1 mask of records, in
 	// Montgomery form for the aggregates.
 	plain      [][]ring.Poly
@@ -53,16 +54,12 @@ func newComputer(p *Parameters, lay layout, cols columns, own [][]float64, lowSc
 		if h < cols.d && cols.encrypted[h] {
 			continue
 		}
-		for b := range lay.batches {
-			lo, hi := lay.rows(b)
-			clear(w.values)
-			for i := lo; i < hi; i++ {
-				if h == cols.d {
-					w.values[i-lo] = 1
-				} else {
-					w.values[i-lo] = own[h][i]
-				}
-			}
+		var column []float64
+		if h < cols.d {
+			column = own[h]
+		}
+		for b := range lay.lows() {
+			lay.fillLow(b, column, w.values)
 			m, err := w.encode(w.values, aggregateLevel, c.plainScale)
 			if err != nil {
 				return nil, err

@@ -46,7 +46,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		for i := range values {
 			values[i] = 1.98*r.Float64() - 0.99
 		}
-		s := planScales(p, depth)
+		s := planScales(p, aggregateLevel, depth, 1)
 		top := topLevel(depth)
 		m, err := w.encode(values, top, math.Exp2(s.in))
 		if err != nil {

@@ -90,13 +90,12 @@ type holder struct {
 }
 
 // encryptColumns encrypts a party's columns: the work item is one ciphertext.
-// blocks shifted copies of the column are made for comparisons side by side.
 func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, columns map[int][]float64, order []int, topScale, lowScale float64,
 	encrypt func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher, seeded bool) ([]*ColumnMessage, error) {
 	msgs := make([]*ColumnMessage, len(order))
-	per := lay.batches * (lay.blocks + 1)
+	per := lay.tops() + lay.lows()
 	for i, h := range order {
-		msgs[i] = &ColumnMessage{Column: h, Seeded: seeded, Tops: make([]ColumnCipher, lay.batches*lay.blocks), Lows: make([]ColumnCipher, lay.batches)}
+		msgs[i] = &ColumnMessage{Column: h, Seeded: seeded, Tops: make([]ColumnCipher, lay.tops()), Lows: make([]ColumnCipher, lay.lows())}
 	}
 	type tool struct {
 		encoder *ckks.Encoder
@@ -109,16 +108,14 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay l
 			tools[worker] = &tool{ckks.NewEncoder(p.Parameters), make([]float64, p.Slots())}
 		}
 		t := tools[worker]
-		i, b, u := index/per, index%per/(lay.blocks+1), index%(lay.blocks+1)
+		i, at := index/per, index%per
 		column := columns[order[i]]
-		lo, hi := lay.rows(b)
-		clear(t.values)
-		level, scale, shift := p.MaxLevel(), topScale, u*lay.n
-		if u == lay.blocks {
-			level, scale, shift = aggregateLevel, lowScale, 0
-		}
-		for r := lo; r < hi; r++ {
-			t.values[shift+r-lo] = column[r]
+		level, scale := p.MaxLevel(), topScale
+		if at < lay.tops() {
+			lay.fillTop(at, column, t.values)
+		} else {
+			lay.fillLow(at-lay.tops(), column, t.values)
+			level, scale = aggregateLevel, lowScale
 		}
 		pt := ckks.NewPlaintext(p.Parameters, level)
 		pt.Scale = rlwe.NewScale(scale)
@@ -126,10 +123,10 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay l
 			return
 		}
 		c := encrypt(pt.Value, scale, fmt.Sprintf("column %d", order[i]), index)
-		if u == lay.blocks {
-			msgs[i].Lows[b] = c
+		if at < lay.tops() {
+			msgs[i].Tops[at] = c
 		} else {
-			msgs[i].Tops[b*lay.blocks+u] = c
+			msgs[i].Lows[at-lay.tops()] = c
 		}
 	})
 	return msgs, firstError(err, errs)

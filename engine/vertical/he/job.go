@@ -33,6 +33,9 @@ type Argmin string
 const (
 	// Pairs compares pairs of clusters, a ciphertext per pair, and multiplies.
 	Pairs Argmin = "pairs"
+	// Rank is the paper's way: squared distances, k^2 comparisons packed into
+	// one ciphertext per few points, rank and indicator.
+	Rank Argmin = "rank"
 )
 
 // Job is one clustering under homomorphic encryption (CKKS-V). Its zero fields
@@ -62,7 +65,7 @@ type Job struct {
 	// that take part in decryptions; nil means the first Threshold ones.
 	Threshold int
 	Online    []int
-	// Argmin is Pairs.
+	// Argmin is Pairs (default) or Rank.
 	Argmin Argmin
 	// KeepPairs compares every pair of clusters, also those whose soft cells do
 	// not meet.
@@ -211,8 +214,12 @@ func (j *Job) Validate() error {
 		return fault.Range("Mode", j.Mode, "two-party, server-aided or multiparty")
 	case j.Mode == TwoParty && len(j.Columns) != 2:
 		return fault.Request("Mode", fmt.Sprintf("is two-party for %d parties", len(j.Columns)), "use server-aided or multiparty")
-	case !slices.Contains([]Argmin{"", Pairs}, j.Argmin):
-		return fault.Range("Argmin", j.Argmin, "pairs")
+	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
+		return fault.Range("Argmin", j.Argmin, "pairs or rank")
+	case j.Argmin == Rank && j.mode() == Multiparty:
+		return fault.Request("Argmin", "is rank in multiparty mode", "use pairs")
+	case j.Argmin == Rank && j.K > maxRankClusters:
+		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, what the slots and the depth allow", maxRankClusters))
 	case !slices.Contains([]string{"", "sphere", "random"}, j.Init):
 		return fault.Range("Init", j.Init, "sphere or random")
 	case !slices.Contains([]string{"", "fold", "truncate", "none"}, j.Post):
@@ -226,7 +233,7 @@ func (j *Job) Validate() error {
 	}
 	if j.Budget != nil {
 		if err := j.budget().Validate(); err != nil {
-			return err
+			return fault.Request("ckks budget", err.Error(), "give a positive epsilon and a delta below 1")
 		}
 		if j.Budget.Delta == 0 {
 			return fault.Request("delta", "is 0 and ckks adds Gaussian noise, which has no pure guarantee", "give a --delta such as 1e-5, or use a method with Laplace noise (sulloyd)")
@@ -294,6 +301,8 @@ func (j *Job) plan() (*jobPlan, error) {
 	switch {
 	case j.chain != nil:
 		pl.chain = *j.chain
+	case j.argmin() == Rank:
+		pl.chain = rankChain(j.K)
 	default:
 		if pl.chain, err = chooseChain(treeDepth(j.K - 1)); err != nil {
 			return nil, err

@@ -114,8 +114,14 @@ func (r *reader) publicKey(levelQ, levelP int) *PublicKey {
 	return &PublicKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed(), B: r.polyQP(levelQ, levelP)}
 }
 
-// rotationLevel is the highest level at which comparisons are rotated.
-func (p *Parameters) rotationLevel() int { return aggregateLevel + p.maxDepth() }
+// rotationLevel is the highest level at which ciphertexts are rotated: after
+// the comparison, or everywhere when the nearest centroid is found by rank.
+func (p *Parameters) rotationLevel() int {
+	if len(p.Chain.LogTop) > 0 {
+		return p.MaxLevel()
+	}
+	return aggregateLevel + p.maxDepth()
+}
 
 func (m *KeysMessage) marshal(p *Parameters) []byte {
 	w := newWriter(p, KindKeys, 1<<22)
@@ -159,9 +165,8 @@ func readPublicKey(p *Parameters, b []byte) (*PublicKeyMessage, error) {
 	return m, r.end()
 }
 
-// ColumnMessage carries one encrypted column: the ciphertexts for comparisons
-// (batches x blocks, at the top level) and those for aggregates (one per batch,
-// at the aggregate level). C1 of a ciphertext is a seed where the sender holds
+// ColumnMessage carries one encrypted column: the ciphertexts for comparisons,
+// at the top level, and those for aggregates, at the aggregate level. C1 of a ciphertext is a seed where the sender holds
 // the secret key, a polynomial where it encrypted under a public key.
 type ColumnMessage struct {
 	Column     int
@@ -246,8 +251,8 @@ func readColumn(p *Parameters, lay layout, columns []int, topScale, lowScale flo
 	default:
 		m.Seeded = f == 1
 	}
-	m.Tops = r.columnCiphers("ciphertexts for comparisons", lay.batches*lay.blocks, p.MaxLevel(), m.Seeded, topScale)
-	m.Lows = r.columnCiphers("ciphertexts for aggregates", lay.batches, aggregateLevel, m.Seeded, lowScale)
+	m.Tops = r.columnCiphers("ciphertexts for comparisons", lay.tops(), p.MaxLevel(), m.Seeded, topScale)
+	m.Lows = r.columnCiphers("ciphertexts for aggregates", lay.lows(), aggregateLevel, m.Seeded, lowScale)
 	return m, r.end()
 }
 

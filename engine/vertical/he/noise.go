@@ -65,11 +65,11 @@ func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget,
 
 func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (noisePlan, error) {
 	// The noise is an integer in units of the aggregate, of which a record is
-	// worth at least 2^28; its deviation is at least a thousandth of a record.
-	slack := privacy.GaussianSlack(1<<18, k*(1+d))
+	// worth at least 2^28; its deviation is at least half a record (below).
+	slack := privacy.GaussianSlack(1<<27, k*(1+d))
 	mu, err := privacy.MuOf(b, slack*float64(rounds))
 	if err != nil {
-		return noisePlan{}, err
+		return noisePlan{}, fault.Request("ckks budget", err.Error(), "give a larger delta")
 	}
 	perRound := mu / math.Sqrt(float64(rounds))
 	share := sumShare(perRound, n, k, d)
@@ -85,11 +85,15 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (
 		unit = noisePlan{count: 1 / math.Sqrt(1-share), sum: math.Sqrt(f / share)}
 	}
 	sensitivity := Overlap(k) + 2*evaluationError(n, k, d)/min(unit.count, unit.sum)
-	scale := sensitivity / perRound
+	scale := max(sensitivity/perRound, minDeviation/min(unit.count, unit.sum))
 	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true, sensitivity: sensitivity}
 	p.spec = privacy.Spec{Family: "discrete-gaussian", Scale: 1 / perRound, Slack: slack, Rounds: rounds}
 	return p, nil
 }
+
+// minDeviation is the least noise, in records: budgets so large that they ask
+// for less get this much.
+const minDeviation = 0.5
 
 // sumShare is the part of a round's squared sensitivity that goes to the sums:
 // it minimises the error of the quotient sum/count to first order, for a

@@ -63,6 +63,9 @@ type Chain struct {
 	Levels   int // levels above the last two primes: signDepth and the product tree
 	LogLevel int // bits of a level's prime, and of the scale
 	LogP     []int
+	// LogTop are the primes above the sign's levels, for what comes before the
+	// comparison when it is found by rank.
+	LogTop []int
 }
 
 // aggregateBits is the size of the two last primes. What is decrypted is an
@@ -151,6 +154,7 @@ func buildParameters(c Chain) (*Parameters, error) {
 	for range c.Levels {
 		logQ = append(logQ, c.LogLevel)
 	}
+	logQ = append(logQ, c.LogTop...)
 	pp, err := ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
 		LogN: c.LogN, LogQ: logQ, LogP: c.LogP, LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant,
 	})

@@ -7,13 +7,16 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
-// layout says where the records are: record r of n is in slot r mod N of batch
-// r / N. For small n a ciphertext carries several comparisons side by side, in
-// blocks of n slots; block 0 is the one that counts.
+// layout says where the records are. For comparisons in pairs record r of n is
+// in slot r mod N of batch r / N; for few records a ciphertext carries several
+// comparisons side by side, in blocks of n slots, of which block 0 counts.
 type layout struct {
 	n, slots, batches int
 	// blocks is the number of comparisons side by side, 1 unless batches is 1.
 	blocks int
+	// rank is set when the nearest centroid is found by rank; batches are then
+	// its packed ciphertexts.
+	rank *rankLayout
 }
 
 // newLayout puts up to (pairs+1)/2 comparisons side by side, so that two
@@ -32,14 +35,60 @@ func (l layout) rows(batch int) (lo, hi int) {
 	return batch * l.slots, min((batch+1)*l.slots, l.n)
 }
 
-// rotations are the distances, in blocks, for which there is a key: the powers
-// of two below the number of blocks.
-func (l layout) rotations() []int {
+// shifts are the rotations, in slots to the left, for which there are keys.
+func (l layout) shifts() []int {
+	if l.rank != nil {
+		return l.rank.shifts()
+	}
 	var r []int
 	for s := 1; s < l.blocks; s *= 2 {
-		r = append(r, s)
+		r = append(r, s*l.n)
 	}
 	return r
+}
+
+// tops is the number of ciphertexts of a column for comparisons, lows that for
+// aggregates.
+func (l layout) tops() int {
+	if l.rank != nil {
+		return l.rank.compact(l.batches)
+	}
+	return l.batches * l.blocks
+}
+
+func (l layout) lows() int { return l.batches }
+
+// fillTop writes the column's values in ciphertext i for comparisons, zero
+// elsewhere.
+func (l layout) fillTop(i int, column, values []float64) {
+	clear(values)
+	if l.rank != nil {
+		l.rank.fillTop(i, l.n, column, values)
+		return
+	}
+	lo, hi := l.rows(i / l.blocks)
+	copy(values[i%l.blocks*l.n:], column[lo:hi])
+}
+
+// fillLow writes the column's values, or 1 for a nil column, in ciphertext i
+// for aggregates, zero elsewhere.
+func (l layout) fillLow(i int, column, values []float64) {
+	clear(values)
+	if l.rank != nil {
+		l.rank.fillLow(i, l.n, column, values)
+		return
+	}
+	lo, hi := l.rows(i)
+	for r := lo; r < hi; r++ {
+		values[r-lo] = valueOrOne(column, r)
+	}
+}
+
+func valueOrOne(column []float64, r int) float64 {
+	if column == nil {
+		return 1
+	}
+	return column[r]
 }
 
 // columns says who holds which column of the data and which of them are
@@ -135,7 +184,7 @@ func errTooDeep(degree int, p *Parameters) error {
 // attempt plans a round for a given depth of the product trees and returns the
 // depth that its pairs need.
 func attempt(p *Parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
-	s := planScales(p, depth)
+	s := planScales(p, aggregateLevel, depth, 1)
 	r := &roundPlan{centroids: centroids, depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
 	r.pairs = allPairs(p, cols, centroids, r.unit)
 	if prunePairs {

@@ -77,6 +77,10 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 		pairs = len(r.pairs)
 	}
 	s.lay = newLayout(n, s.params.Slots(), pairs)
+	if j.argmin() == Rank {
+		s.lay = newRankLayout(n, s.params.Slots(), j.K)
+		s.topScale = rankScale
+	}
 	s.terms = Terms{
 		Version: wireVersion, LogN: s.params.LogN(), Q: s.params.Q(), P: s.params.P(), N: n, D: d, K: j.K, Rounds: j.rounds(), Columns: j.Columns,
 		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,
@@ -189,7 +193,7 @@ func (s *session) setupHolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	got, err := readKeys(p, len(s.lay.rotations()), s.log.send(1, 0, KindKeys, keys.marshal(p)))
+	got, err := readKeys(p, len(s.lay.shifts()), s.log.send(1, 0, KindKeys, keys.marshal(p)))
 	if err != nil {
 		return err
 	}
@@ -228,13 +232,16 @@ func (s *session) setupHolder(ctx context.Context) error {
 	}
 	bob.current = m.Centroids
 	s.log.next()
+	if s.job.argmin() == Rank {
+		return s.alice.spread(ctx, pool)
+	}
 	return nil
 }
 
 // keys makes the evaluation keys; they are independent work items.
 func (h *holder) keys(ctx context.Context, pool *engine.Pool, lay layout) (*KeysMessage, error) {
 	p := h.params
-	shifts := lay.rotations()
+	shifts := lay.shifts()
 	m := &KeysMessage{Rotations: make([]*SwitchKey, len(shifts))}
 	err := pool.Run(ctx, 3+len(shifts), func(_, i int) {
 		switch i {
@@ -245,7 +252,7 @@ func (h *holder) keys(ctx context.Context, pool *engine.Pool, lay layout) (*Keys
 		case 2:
 			m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
 		default:
-			m.Rotations[i-3] = newRotation(p, h.secret, shifts[i-3]*lay.n, h.rnd.key("rotation key: seed", shifts[i-3]), h.rnd)
+			m.Rotations[i-3] = newRotation(p, h.secret, shifts[i-3], h.rnd.key("rotation key: seed", shifts[i-3]), h.rnd)
 		}
 	})
 	return m, err
@@ -254,8 +261,8 @@ func (h *holder) keys(ctx context.Context, pool *engine.Pool, lay layout) (*Keys
 // receiveKeys installs the evaluation keys.
 func (c *computer) receiveKeys(m *KeysMessage) {
 	var gks []*rlwe.GaloisKey
-	for i, shift := range c.lay.rotations() {
-		gks = append(gks, m.Rotations[i].galois(c.params, shift*c.lay.n))
+	for i, shift := range c.lay.shifts() {
+		gks = append(gks, m.Rotations[i].galois(c.params, shift))
 	}
 	c.ev = newEvaluator(c.params, m.Relin.expand(c.params), gks)
 	c.small = m.Small.expand(c.params)
@@ -353,15 +360,7 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 func (s *session) round(ctx context.Context, t int, current [][]float64) ([][]float64, error) {
 	pool, p := s.rt.Pool(), s.params
 	span := s.rt.Begin(engine.PhaseCompare, t, 0)
-	r, err := planRound(p, s.cols, current, !s.job.KeepPairs)
-	if err != nil {
-		return nil, err
-	}
-	h, err := s.alice.compare(ctx, pool, r)
-	if err != nil {
-		return nil, err
-	}
-	members, err := s.alice.winners(ctx, pool, r, h)
+	members, done, err := s.members(ctx, current)
 	s.rt.End(span)
 	if err != nil {
 		return nil, err
@@ -394,12 +393,31 @@ func (s *session) round(ctx context.Context, t int, current [][]float64) ([][]fl
 	if err != nil {
 		return nil, err
 	}
-	done := Round{Index: t, Pairs: len(r.pairs), Depth: r.depth, Operations: s.alice.operations(), Total: total, Centroids: next}
+	done.Index, done.Operations, done.Total, done.Centroids = t, s.alice.operations(), total, next
 	s.rounds = append(s.rounds, done)
 	if s.job.OnRound != nil {
 		s.job.OnRound(done)
 	}
 	return next, nil
+}
+
+// members computes the encrypted memberships for the given centroids.
+func (s *session) members(ctx context.Context, current [][]float64) ([][]*cipher, Round, error) {
+	pool := s.rt.Pool()
+	if s.job.argmin() == Rank {
+		m, err := s.alice.rankMembers(ctx, pool, planRank(s.params, s.cols, current))
+		return m, Round{Pairs: s.job.K * s.job.K, Depth: treeDepth(s.job.K - 1)}, err
+	}
+	r, err := planRound(s.params, s.cols, current, !s.job.KeepPairs)
+	if err != nil {
+		return nil, Round{}, err
+	}
+	h, err := s.alice.compare(ctx, pool, r)
+	if err != nil {
+		return nil, Round{}, err
+	}
+	m, err := s.alice.winners(ctx, pool, r, h)
+	return m, Round{Pairs: len(r.pairs), Depth: r.depth}, err
 }
 
 // decrypt sends the aggregates and returns the centroids that come back.

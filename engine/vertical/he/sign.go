@@ -109,20 +109,21 @@ func sevenOutput(logQ []float64, l int, in, a float64) float64 {
 }
 
 // planScales chooses the scale of the comparison's input so that a product
-// tree of the given depth ends at the aggregate level with scale 2^LogLevel.
-func planScales(p *Parameters, depth int) signScales {
+// tree of the given depth ends at level base with scale 2^LogLevel. Every factor
+// of the tree is read at factor times the comparison's scale.
+func planScales(p *Parameters, base, depth int, factor float64) signScales {
 	q := p.Q()
 	logQ := make([]float64, len(q))
 	for i := range q {
 		logQ[i] = math.Log2(float64(q[i]))
 	}
 	out := float64(p.Chain.LogLevel)
-	for l := aggregateLevel + 1; l <= aggregateLevel+depth; l++ {
+	for l := base + 1; l <= base+depth; l++ {
 		out = (out + logQ[l]) / 2
 	}
-	top := topLevel(depth)
+	out -= math.Log2(factor)
 	in := float64(p.Chain.LogLevel)
 	const slope = 7 * 15
-	in += (out - signOutput(logQ, top, in)) / slope
+	in += (out - signOutput(logQ, base+depth+signDepth, in)) / slope
 	return signScales{in: in, out: out}
 }
