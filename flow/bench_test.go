@@ -72,7 +72,7 @@ func BenchmarkSolve(b *testing.B) {
 					}
 				}
 				b.ReportMetric(float64(res.Stats.Paths), "paths/op")
-				b.ReportMetric(float64(res.Stats.Passes), "passes/op")
+				b.ReportMetric(float64(res.Stats.Widenings), "widenings/op")
 				b.ReportMetric(float64(res.Stats.Free), "free/op")
 			})
 			// Warm: the prices of the Lloyd step before, whose means are the centroids.
@@ -91,7 +91,7 @@ func BenchmarkSolve(b *testing.B) {
 					}
 				}
 				b.ReportMetric(float64(res.Stats.Paths), "paths/op")
-				b.ReportMetric(float64(res.Stats.Passes), "passes/op")
+				b.ReportMetric(float64(res.Stats.Widenings), "widenings/op")
 				b.ReportMetric(float64(res.Stats.Free), "free/op")
 			})
 		}

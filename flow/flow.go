@@ -167,6 +167,9 @@ type Stats struct {
 	Free int
 	// Paths is the number of shortest augmenting paths at full size.
 	Paths int
+	// Widenings is the number of times that a cluster needed a wider window,
+	// subsamples included.
+	Widenings int
 	// Tied is the number of points whose assignment the tie hash decided.
 	Tied int
 }

@@ -61,6 +61,7 @@ type residual struct {
 	end     []int32
 	beyond  []int64
 	bound   []int64
+	inside  [][]int32          // free points that came into each column; some have left
 	widen   func(column int32) // raises the bound of a column; nil: cannot
 	room    []int32            // capacity of an arc into each column
 	lo, hi  []int64            // range of the outflow of each column at price 0
@@ -117,6 +118,7 @@ func (r *residual) resize(columns int) {
 		r.round = 0
 		r.via, r.viaEdge = make([]int32, nodes), make([]int32, nodes)
 		r.edges = make([][]edge, columns)
+		r.inside = make([][]int32, columns)
 		r.pairs = nil
 		r.table, r.index = nil, nil
 		if columns <= dense {
@@ -190,6 +192,9 @@ func (r *residual) start(prices []int64, bound int64) {
 	r.paths = 0
 	hub := r.columns
 	r.excess[hub], r.potential[hub] = 0, 0
+	for j := range r.inside {
+		r.inside[j] = r.inside[j][:0]
+	}
 	for j := range r.columns {
 		switch price := prices[j]; {
 		case price > 0:
@@ -217,6 +222,8 @@ func (r *residual) offer(q int) {
 		if r.arcs[a].count == 0 {
 			continue
 		}
+		u := r.arcs[a].column
+		r.inside[u] = append(r.inside[u], int32(q))
 		for b := lo; b < hi; b++ {
 			if b != a && r.arcs[b].count < r.room[r.arcs[b].column] {
 				r.add(a, b)
@@ -319,6 +326,7 @@ func (r *residual) apply(m move) {
 	if r.beyond[q] < absent {
 		r.bound[v] = min(r.bound[v], r.beyond[q]-to.cost+r.potential[v])
 	}
+	r.inside[v] = append(r.inside[v], q)
 	freed := from.count == r.room[u] // u had no room, now it has
 	opened := to.count == 0          // v could not be left, now it can
 	from.count--

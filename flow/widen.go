@@ -82,6 +82,8 @@ func (w *wider) add(u int32) {
 	all := width >= maxPrice/(2*wide)
 	w.width[u] = width
 	price := -r.potential[u]
+	s.stats.Widenings++
+	w.complete(u, width, all)
 	before := len(r.first)
 	// A point that is not free was at least its gap away from another column;
 	// since then only its own price has risen.
@@ -102,22 +104,6 @@ func (w *wider) add(u int32) {
 			s.free = append(s.free, i)
 		}
 	}
-	for q := range before {
-		a := r.first[q]
-		for r.arcs[a].count == 0 {
-			a++
-		}
-		if r.arcs[a].column != u || r.beyond[q] == absent {
-			continue
-		}
-		value := r.arcs[a].cost + price
-		if !all && r.beyond[q]-value >= width {
-			continue
-		}
-		w.costs(s.free[q])
-		w.collect(value, width, all)
-		w.replace(q, u, w.beyond(value, width, all))
-	}
 	for q := before; q < len(r.first); q++ {
 		r.offer(q)
 	}
@@ -125,6 +111,32 @@ func (w *wider) add(u int32) {
 	if all {
 		r.bound[u] = absent
 	}
+}
+
+// complete gives the free points in column u their arcs within the new width.
+func (w *wider) complete(u int32, width int64, all bool) {
+	r := &w.s.levels[0]
+	price := -r.potential[u]
+	old := r.inside[u]
+	kept := 0
+	for _, q := range old {
+		a := r.first[q]
+		for r.arcs[a].count == 0 {
+			a++
+		}
+		if r.arcs[a].column != u {
+			continue
+		}
+		value := r.arcs[a].cost + price
+		if r.beyond[q] < absent && (all || r.beyond[q]-value < width) {
+			w.costs(w.s.free[q])
+			w.collect(value, width, all)
+			w.replace(q, u, w.beyond(value, width, all))
+		}
+		old[kept] = q
+		kept++
+	}
+	r.inside[u] = old[:kept]
 }
 
 func (w *wider) costs(i int32) {
@@ -162,7 +174,7 @@ func (w *wider) collect(value, width int64, all bool) {
 }
 
 // replace gives free point q, which is in column u, the collected arcs.
-func (w *wider) replace(q int, u int32, beyond int64) {
+func (w *wider) replace(q, u int32, beyond int64) {
 	r := &w.s.levels[0]
 	lo, hi := r.first[q], r.end[q]
 	r.first[q] = int32(len(r.arcs))
@@ -171,10 +183,10 @@ func (w *wider) replace(q int, u int32, beyond int64) {
 			c.count = 1
 		}
 		r.arcs = append(r.arcs, c)
-		r.owner = append(r.owner, int32(q))
+		r.owner = append(r.owner, q)
 	}
 	r.end[q], r.beyond[q] = int32(len(r.arcs)), beyond
-	r.offer(q)
+	r.offer(int(q))
 	// The moves of the old arcs are void now.
 	for a := lo; a < hi; a++ {
 		r.arcs[a].count = 0
