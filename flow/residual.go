@@ -86,6 +86,7 @@ type residual struct {
 	order    []int32
 	queue    []queued
 	path     []int32
+	nearest  int64 // tentative distance of the nearest column that lacks a unit
 	paths    int
 }
 
@@ -371,10 +372,14 @@ func (r *residual) run(ctx context.Context) (outcome, error) {
 	return solved, nil
 }
 
-// reached lowers the tentative distance of column v to d.
+// reached lowers the tentative distance of column v to d, unless a column that
+// lacks a unit is nearer.
 func (r *residual) reached(v int32, d int64, via, edge int32) {
-	if r.epoch[v] == r.round && r.distance[v] <= d {
+	if d >= r.nearest || r.epoch[v] == r.round && r.distance[v] <= d {
 		return
+	}
+	if r.excess[v] < 0 {
+		r.nearest = d
 	}
 	r.epoch[v], r.distance[v], r.via[v], r.viaEdge[v] = r.round, d, via, edge
 	i := len(r.queue)
@@ -444,14 +449,10 @@ func (r *residual) relax(u int32, d int64) {
 		}
 		r.reached(hub, base+weight-r.potential[hub], u, -1)
 	}
-	for i := range r.edges[u] {
-		e := &r.edges[u][i]
-		if e.weight == absent {
-			continue
-		}
-		v := e.column
-		if nd := base + e.weight - r.potential[v]; r.epoch[v] != r.round || nd < r.distance[v] {
-			r.reached(v, nd, u, e.pair)
+	potential := r.potential
+	for _, e := range r.edges[u] {
+		if d := base + e.weight - potential[e.column]; d < r.nearest && e.weight != absent {
+			r.reached(e.column, d, u, e.pair)
 		}
 	}
 }
@@ -459,7 +460,7 @@ func (r *residual) relax(u int32, d int64) {
 // augment sends one unit from s along a shortest path to a column that lacks one.
 func (r *residual) augment(s int32) outcome {
 	r.round++
-	r.queue, r.order = r.queue[:0], r.order[:0]
+	r.queue, r.order, r.nearest = r.queue[:0], r.order[:0], absent
 	r.reached(s, 0, -1, -1)
 	hub := int32(r.columns)
 	target, length := int32(-1), int64(0)

@@ -94,7 +94,7 @@ func (v *sieve) assign(points kernels.Panels, first, count int, labels []uint16,
 // at some panels.
 func (s *Solver) sievedWindow(points kernels.Panels, k int) int64 {
 	v, w := &s.sieve, &s.scratch[0]
-	const looked = 32
+	const looked = 10
 	w.room(points.D, k)
 	var labels [kernels.Lanes]uint16
 	panels := (points.N + kernels.Lanes - 1) / kernels.Lanes
@@ -120,6 +120,7 @@ func (s *Solver) sift(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 		leave = p.Price() + s.prices[k]
 	}
 	limit := float32(float64(window)*s.unit) * (1 + 1e-6)
+	farther := float32(s.tune().wide) * limit
 	marked := d+1 < kernels.WithinDims
 	size := sh.size
 	block := w.room(d, k)
@@ -142,7 +143,7 @@ func (s *Solver) sift(p *Problem, points kernels.Panels, lo, hi int, labels []ui
 			}
 			free = true
 			if marked {
-				w.dist[i] = (w.dist[i] + wide*limit) * (1 + 2*v.relative)
+				w.dist[i] = (w.dist[i] + farther) * (1 + 2*v.relative)
 				continue
 			}
 			kernels.CostRows(points, first+i, first+i+1, s.centroids, p.FractionBits, row)
@@ -210,11 +211,11 @@ func (s *Solver) keep(base int, i, outside int32, leave, window int64, sh *shard
 	sh.size[label]++
 	if second-best > window {
 		sh.arcs = sh.arcs[:base]
-		s.gap[i] = float32(float64(min(second-best, wide*window)) * s.unit * (1 - 1e-6))
+		s.gap[i] = float32(float64(min(second-best, s.tune().wide*window)) * s.unit * (1 - 1e-6))
 		return uint16(label)
 	}
 	s.gap[i] = isFree
-	limit := best + min(window, maxPrice/wide)*wide
+	limit := best + min(window, maxPrice/s.tune().wide)*s.tune().wide
 	sh.beyond = append(sh.beyond, limit)
 	kept := base
 	for _, c := range sh.arcs[base:] {

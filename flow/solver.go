@@ -58,11 +58,12 @@ type tuning struct {
 	warmSample  int     // points per point of the smallest subsample of a warm start
 	allArcs     int     // costs up to which all arcs are candidates
 	freeShare   float64 // share of points that a window makes free, in terms of the expected
+	wide        int64   // number of windows in which a free point has arcs
 	shardPoints int     // points of a shard
 	blockCosts  int     // costs in a block of rows, which stays in the L1 cache
 }
 
-var standard = tuning{sampleRatio: 4, leastSample: 4, warmSample: 16, allArcs: 4096, freeShare: 2, shardPoints: 2048, blockCosts: 2048}
+var standard = tuning{sampleRatio: 4, leastSample: 4, warmSample: 16, allArcs: 4096, freeShare: 2, wide: 4, shardPoints: 2048, blockCosts: 2048}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -206,11 +207,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
 		s.draw(p, size)
 		s.scale(p, size)
 		s.labels = slices.Grow(s.labels[:0], size)[:size]
-		window := int64(0)
-		if level == count && !s.warm {
-			window = maxPrice
-		}
-		if err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, s.labels, window, true); err != nil {
+		if err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, s.labels, 0, true); err != nil {
 			return err
 		}
 		s.stats.Samples++
@@ -275,9 +272,6 @@ func (s *Solver) scale(p *Problem, size int) {
 		}
 	}
 }
-
-// wide is the number of windows in which a free point has arcs.
-const wide = 4
 
 // optimise solves p restricted to the given points and bounds, from s.prices,
 // and leaves the flow of the free points in levels[0], the labels of the others in
@@ -504,7 +498,7 @@ func (s *Solver) choose(row []int64, i int32, leave, reach, window int64, sh *sh
 	}
 	s.gap[i] = isFree
 	sh.free = append(sh.free, i)
-	limit := best + min(window, maxPrice/wide)*wide
+	limit := best + min(window, maxPrice/s.tune().wide)*s.tune().wide
 	sh.beyond = append(sh.beyond, limit)
 	for j, c := range row {
 		if c+prices[j] <= limit && c <= reach {

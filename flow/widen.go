@@ -79,7 +79,7 @@ func (w *wider) add(u int32) {
 	for width <= r.bound[u] || width == w.width[u] {
 		width *= 2
 	}
-	all := width >= maxPrice/(2*wide)
+	all := width >= maxPrice/(2*s.tune().wide)
 	w.width[u] = width
 	price := -r.potential[u]
 	s.stats.Widenings++
@@ -156,7 +156,7 @@ func (w *wider) beyond(value, width int64, all bool) int64 {
 	if all {
 		return absent
 	}
-	return value + wide*width
+	return value + w.s.tune().wide*width
 }
 
 // collect gathers the arcs of that point whose cost plus price is near value.
@@ -164,12 +164,14 @@ func (w *wider) collect(value, width int64, all bool) {
 	r := &w.s.levels[0]
 	limit := w.beyond(value, width, all)
 	w.fresh = w.fresh[:0]
-	for j := range int32(len(w.width)) {
-		if c := w.cost(j); int(j) < len(w.row) && c > w.reach {
-			continue
-		} else if all || c-r.potential[j] <= limit {
-			w.fresh = append(w.fresh, arc{c, j, 0})
+	potential := r.potential[:len(w.row)]
+	for j, c := range w.row {
+		if c-potential[j] <= limit && c <= w.reach {
+			w.fresh = append(w.fresh, arc{c, int32(j), 0})
 		}
+	}
+	if j := int32(len(w.row)); int(j) < len(w.width) && w.p.Price()-r.potential[j] <= limit {
+		w.fresh = append(w.fresh, arc{w.p.Price(), j, 0})
 	}
 }
 
