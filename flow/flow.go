@@ -159,11 +159,11 @@ type Membership struct {
 
 // Stats counts the work of one Solve.
 type Stats struct {
-	// Passes is the number of times the costs of all points were computed.
+	// Passes is the number of passes over all points or over a subsample.
 	Passes int
 	// Samples is the number of subsamples solved for starting prices.
 	Samples int
-	// Free is the number of points near a boundary in the last pass.
+	// Free is the number of points near a boundary in the end.
 	Free int
 	// Paths is the number of shortest augmenting paths at full size.
 	Paths int

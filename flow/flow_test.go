@@ -18,7 +18,7 @@ import (
 
 // hasty is a tuning that makes tiny instances go through samples, small windows,
 // several passes, shards and blocks.
-var hasty = tuning{sampleRatio: 2, leastSample: 1, warmSample: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16}
+var hasty = tuning{sampleRatio: 2, leastSample: 1, largeCluster: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16}
 
 // panels packs points given in grid units.
 func panels(points [][]int, d, fractionBits int) kernels.Panels {

@@ -233,6 +233,15 @@ func (r *residual) offer(q int) {
 	}
 }
 
+// outside returns the number of units in excess.
+func (r *residual) outside() int64 {
+	var units int64
+	for _, e := range r.excess {
+		units += max(0, e)
+	}
+	return units
+}
+
 // price returns the price of column j.
 func (r *residual) price(j int) int64 { return r.potential[r.columns] - r.potential[j] }
 

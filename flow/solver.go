@@ -33,6 +33,8 @@ type Solver struct {
 	scratch []scratch // per worker
 	free    []int32   // the points of levels[0]
 
+	task   task
+	work   func(worker, index int) // shard, bound once
 	sieve  sieve
 	wider  wider
 	labels []uint16
@@ -53,17 +55,17 @@ func NewSolver() *Solver { return &Solver{} }
 
 // tuning is what the speed depends on, and the answer does not.
 type tuning struct {
-	sampleRatio int     // between the sizes of successive subsamples
-	leastSample int     // points per cluster in the smallest subsample
-	warmSample  int     // points per point of the smallest subsample of a warm start
-	allArcs     int     // costs up to which all arcs are candidates
-	freeShare   float64 // share of points that a window makes free, in terms of the expected
-	wide        int64   // number of windows in which a free point has arcs
-	shardPoints int     // points of a shard
-	blockCosts  int     // costs in a block of rows, which stays in the L1 cache
+	sampleRatio  int     // between the sizes of successive subsamples
+	leastSample  int     // points per cluster in the smallest subsample
+	largeCluster int     // points per cluster from which the ratio is twice that
+	allArcs      int     // costs up to which all arcs are candidates
+	freeShare    float64 // share of points that a window makes free, in terms of the expected
+	wide         int64   // number of windows in which a free point has arcs
+	shardPoints  int     // points of a shard
+	blockCosts   int     // costs in a block of rows, which stays in the L1 cache
 }
 
-var standard = tuning{sampleRatio: 4, leastSample: 4, warmSample: 16, allArcs: 4096, freeShare: 2, wide: 4, shardPoints: 2048, blockCosts: 2048}
+var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 4096, freeShare: 1, wide: 3, shardPoints: 2048, blockCosts: 2048}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -80,6 +82,15 @@ type shard struct {
 	size []int64 // units in each column
 	// beyond[q] is a lower bound of cost plus price of the other arcs of free[q].
 	beyond []int64
+}
+
+// task is what the shards of a pass have in common.
+type task struct {
+	p      *Problem
+	points kernels.Panels
+	labels []uint16
+	window int64
+	sieved bool
 }
 
 // scratch is the memory of a worker.
@@ -155,13 +166,22 @@ func (s *Solver) columns(p *Problem) int {
 }
 
 func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, res *Result) error {
-	if err := s.approach(ctx, run, p); err != nil {
-		return err
-	}
 	res.Labels = slices.Grow(res.Labels[:0], p.Points.N)[:p.Points.N]
 	r := &s.levels[0]
-	if err := s.optimise(ctx, run, p, p.Points, p.Lo, p.Hi, res.Labels, 0, false); err != nil {
-		return err
+	near := false
+	if s.warm {
+		var err error
+		if near, err = s.optimise(ctx, run, p, p.Points, p.Lo, p.Hi, res.Labels, s.expected(p)); err != nil {
+			return err
+		}
+	}
+	if !near {
+		if err := s.approach(ctx, run, p); err != nil {
+			return err
+		}
+		if _, err := s.optimise(ctx, run, p, p.Points, p.Lo, p.Hi, res.Labels, absent); err != nil {
+			return err
+		}
 	}
 	s.warm = true
 	k := p.k()
@@ -186,14 +206,28 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	return nil
 }
 
+// ratio returns the ratio between the sizes of successive subsamples: small
+// clusters tolerate less noise in their prices.
+func (s *Solver) ratio(n, k int) int {
+	if n/k >= s.tune().largeCluster {
+		return 2 * s.tune().sampleRatio
+	}
+	return s.tune().sampleRatio
+}
+
+// expected returns about the number of points that a sample's prices leave outside
+// the bounds: prices that do better need no sample.
+func (s *Solver) expected(p *Problem) int64 {
+	n, k := float64(p.Points.N), float64(p.k())
+	return int64(0.4 * math.Sqrt(n*k*float64(s.ratio(p.Points.N, p.k())-1)))
+}
+
 // approach improves the starting prices on stratified subsamples, smallest first,
 // each started with the prices of the one before.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
-	n, k, ratio := p.Points.N, p.k(), s.tune().sampleRatio
+	n, k := p.Points.N, p.k()
+	ratio := s.ratio(n, k)
 	least := max(1, s.tune().leastSample*k)
-	if s.warm {
-		least = max(least, n/s.tune().warmSample)
-	}
 	count := 0
 	for size := n / ratio; size >= least; size /= ratio {
 		count++
@@ -207,7 +241,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
 		s.draw(p, size)
 		s.scale(p, size)
 		s.labels = slices.Grow(s.labels[:0], size)[:size]
-		if err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, s.labels, 0, true); err != nil {
+		if _, err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, s.labels, absent); err != nil {
 			return err
 		}
 		s.stats.Samples++
@@ -275,14 +309,16 @@ func (s *Solver) scale(p *Problem, size int) {
 
 // optimise solves p restricted to the given points and bounds, from s.prices,
 // and leaves the flow of the free points in levels[0], the labels of the others in
-// labels and the new prices in s.prices. A window of 0 asks for a fitting one.
+// labels and the new prices in s.prices. It reports false, and leaves the prices,
+// if more units than most are outside the bounds at the start.
 //
 // A pass at the current prices fixes all points but those with two columns within
 // a window, and shortest paths work on these. Where they need arcs beyond the
 // window, widen looks at the points of one cluster again; for points with several
 // clusters another pass follows, at the prices reached and with a larger window.
-func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points kernels.Panels, lo, hi []int, labels []uint16, window int64, sample bool) error {
+func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points kernels.Panels, lo, hi []int, labels []uint16, most int64) (bool, error) {
 	r := &s.levels[0]
+	window := int64(0)
 	k, columns, e := p.k(), s.columns(p), int64(p.exclusivity())
 	for {
 		r.resize(columns)
@@ -306,7 +342,7 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 		}
 		var err error
 		if window, err = s.pass(ctx, run, p, points, labels, window); err != nil {
-			return err
+			return false, err
 		}
 		bound := window
 		if window >= maxPrice {
@@ -317,24 +353,24 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 			s.wider.begin(s, p, points, labels, window)
 			r.widen = s.wider.widen
 		}
+		s.stats.Passes++
 		r.start(s.prices, bound)
+		if r.outside() > most {
+			return false, nil
+		}
 		o, err := r.run(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for j := range columns {
 			s.prices[j] = r.price(j)
 		}
-		if !sample {
-			s.stats.Passes++
-			s.stats.Free = len(s.free)
-			s.stats.Paths += r.paths
-		}
+		s.stats.Free, s.stats.Paths = len(s.free), r.paths
 		switch o {
 		case solved:
-			return nil
+			return true, nil
 		case stuck:
-			return fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
+			return false, fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
 		}
 		window = min(max(window, 1)*4, maxPrice)
 	}
@@ -384,28 +420,15 @@ func (w *scratch) grow(costs int) []int64 {
 // in levels[0] with their candidate arcs. A window of 0 asks for a fitting one;
 // the window used is returned.
 func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernels.Panels, labels []uint16, window int64) (int64, error) {
-	n, columns := points.N, s.columns(p)
+	n := points.N
 	shardPoints := s.tune().shardPoints
 	count := (n + shardPoints - 1) / shardPoints
 	for len(s.shards) < count {
 		s.shards = append(s.shards, shard{})
 	}
-	spread := func(work func(worker, index int)) error {
-		if count > 1 {
-			return run.Run(ctx, count, work)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if count == 1 {
-			work(0, 0)
-		}
-		return nil
-	}
 	s.gap = slices.Grow(s.gap[:0], n)[:n]
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
-	several := p.exclusivity() > 1
-	sieved := !several && p.Radius <= 0 && n*p.k() > s.tune().allArcs && window < maxPrice
+	sieved := p.exclusivity() == 1 && p.Radius <= 0 && n*p.k() > s.tune().allArcs && window < maxPrice
 	if sieved {
 		s.prepareSieve(p)
 		if window == 0 {
@@ -414,21 +437,20 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 	} else if window == 0 {
 		window = s.firstWindow(p, points)
 	}
-	if err := spread(func(worker, index int) {
-		sh, w := &s.shards[index], &s.scratch[worker]
-		sh.free, sh.arcs, sh.ends, sh.beyond = sh.free[:0], sh.arcs[:0], sh.ends[:0], sh.beyond[:0]
-		sh.size = slices.Grow(sh.size[:0], columns)[:columns]
-		clear(sh.size)
-		lo, hi := index*shardPoints, min(n, (index+1)*shardPoints)
-		switch {
-		case sieved:
-			s.sift(p, points, lo, hi, labels, window, sh, w)
-		case several:
-			s.scanSeveral(p, points, lo, hi, labels, window, sh, w)
-		default:
-			s.scan(p, points, lo, hi, labels, window, sh, w)
+	s.task = task{p, points, labels, window, sieved}
+	if s.work == nil {
+		s.work = s.shard
+	}
+	var err error
+	switch count {
+	case 0, 1:
+		if err = ctx.Err(); err == nil && count == 1 {
+			s.work(0, 0)
 		}
-	}); err != nil {
+	default:
+		err = run.Run(ctx, count, s.work)
+	}
+	if err != nil {
 		return 0, err
 	}
 	r := &s.levels[0]
@@ -453,6 +475,25 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 		}
 	}
 	return window, nil
+}
+
+// shard does the shard of the current pass with the given index.
+func (s *Solver) shard(worker, index int) {
+	t, sh, w := &s.task, &s.shards[index], &s.scratch[worker]
+	columns := s.columns(t.p)
+	sh.free, sh.arcs, sh.ends, sh.beyond = sh.free[:0], sh.arcs[:0], sh.ends[:0], sh.beyond[:0]
+	sh.size = slices.Grow(sh.size[:0], columns)[:columns]
+	clear(sh.size)
+	size := s.tune().shardPoints
+	lo, hi := index*size, min(t.points.N, (index+1)*size)
+	switch {
+	case t.sieved:
+		s.sift(t.p, t.points, lo, hi, t.labels, t.window, sh, w)
+	case t.p.exclusivity() > 1:
+		s.scanSeveral(t.p, t.points, lo, hi, t.labels, t.window, sh, w)
+	default:
+		s.scan(t.p, t.points, lo, hi, t.labels, t.window, sh, w)
+	}
 }
 
 // scan is the pass over the points [lo, hi) when a point has one cluster.

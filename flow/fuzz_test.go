@@ -1,0 +1,221 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// FuzzSolve reads an instance from bytes: shape, options, sizes, then coordinates
+// on a coarse grid, where ties abound.
+func FuzzSolve(f *testing.F) {
+	f.Add([]byte{2, 3, 1, 0, 0, 0, 1, 2, 1, 2, 1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+	f.Add([]byte{1, 5, 2, 3, 1, 1, 0, 9, 0, 9, 1, 1, 3, 0, 2, 2, 9, 9, 9, 9, 9, 1, 1, 1, 1, 200, 100, 50})
+	f.Add([]byte{3, 4, 2, 2, 40, 0, 2, 3, 2, 3, 2, 3, 2, 3, 8, 6, 4, 2, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		next := func() int {
+			if len(data) == 0 {
+				return 0
+			}
+			b := data[0]
+			data = data[1:]
+			return int(b)
+		}
+		d, k, bits := 1+next()%3, 1+next()%6, 1+next()%4
+		p := &Problem{FractionBits: bits, Exclusivity: next() % (k + 1), Radius: float64(next()%64) / 16, Total: next()%2 == 1}
+		for range k {
+			lo := next() % 8
+			p.Lo, p.Hi = append(p.Lo, lo), append(p.Hi, lo+next()%8)
+		}
+		one := 1 << bits
+		var centroids, points [][]int
+		row := func() []int {
+			x := make([]int, d)
+			for j := range x {
+				x[j] = next()%(2*one+1) - one
+			}
+			return x
+		}
+		for range k {
+			centroids = append(centroids, row())
+		}
+		for len(data) > 0 && len(points) < 40 {
+			points = append(points, row())
+		}
+		p.Points, p.Centroids = panels(points, d, bits), grid(centroids, bits)
+		for _, s := range []*Solver{{}, {tuning: &hasty}} {
+			if err := agree(p, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// mixture draws n points from k Gaussians around uniform centres, with other
+// uniform centroids and sizes within a factor 1.25 of the mean.
+func mixture(n, d, k int) *Problem {
+	rng := rand.New(rand.NewPCG(7, uint64(n+d*k)))
+	const f = 16
+	snap := func(x float64) float32 {
+		return float32(math.Ldexp(math.Trunc(math.Ldexp(min(1, max(-1, x)), f)), -f))
+	}
+	centres := make([]float64, k*d)
+	p := &Problem{FractionBits: f, Lo: slices.Repeat([]int{(4*n + 5*k - 1) / (5 * k)}, k), Hi: slices.Repeat([]int{5 * n / (4 * k)}, k)}
+	for i := range centres {
+		centres[i] = 1.4*rng.Float64() - 0.7
+		p.Centroids = append(p.Centroids, snap(2*rng.Float64()-1))
+	}
+	rows := make([]float32, 0, n*d)
+	for range n {
+		c := rng.IntN(k)
+		for j := range d {
+			rows = append(rows, snap(centres[c*d+j]+0.12*rng.NormFloat64()))
+		}
+	}
+	points := kernels.NewPanels(n, d)
+	kernels.Pack(points, rows)
+	p.Points = *points
+	return p
+}
+
+// crew is a Runner of goroutines that can be made to count and to delay calls.
+type crew struct {
+	workers int
+	calls   atomic.Int64
+	before  func(call int64)
+}
+
+func (c *crew) Workers() int { return c.workers }
+
+func (c *crew) Run(ctx context.Context, n int, fn func(worker, index int)) error {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for worker := range c.workers {
+		group.Go(func() {
+			for index := int(next.Add(1)) - 1; index < n && ctx.Err() == nil; index = int(next.Add(1)) - 1 {
+				if c.before != nil {
+					c.before(c.calls.Add(1))
+				}
+				fn(worker, index)
+			}
+		})
+	}
+	group.Wait()
+	return ctx.Err()
+}
+
+func TestWorkersDoNotChangeTheAnswer(t *testing.T) {
+	p := mixture(20000, 3, 12)
+	var one Result
+	if err := new(Solver).Solve(context.Background(), nil, p, &one); err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(p, &one); err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{2, 3, 8} {
+		var many Result
+		if err := new(Solver).Solve(context.Background(), &crew{workers: workers}, p, &many); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(one) != fmt.Sprint(many) {
+			t.Errorf("%d workers differ from one", workers)
+		}
+	}
+}
+
+func TestCancelStopsWithinAShard(t *testing.T) {
+	p := mixture(40000, 2, 10)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	run := &crew{workers: 1}
+	run.before = func(call int64) {
+		if call == 3 {
+			cancel()
+		}
+	}
+	s := new(Solver)
+	var res Result
+	if err := s.Solve(ctx, run, p, &res); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled Solve returned %v", err)
+	}
+	if calls := run.calls.Load(); calls != 3 {
+		t.Errorf("%d shards were started, want 3", calls)
+	}
+	if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(p, &res); err != nil {
+		t.Error(err)
+	}
+	done, stop := context.WithDeadline(context.Background(), time.Now())
+	defer stop()
+	if _, err := Reference(done, p); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("reference past its deadline returned %v", err)
+	}
+}
+
+// TestMemoryIsNotAllArcs bounds what a solve of 2*10^5 points and 40 clusters
+// allocates by far less than 16 bytes for each of the 8*10^6 arcs.
+func TestMemoryIsNotAllArcs(t *testing.T) {
+	p := mixture(200000, 4, 40)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var res Result
+	if err := new(Solver).Solve(context.Background(), nil, p, &res); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 80e6 {
+		t.Errorf("allocated %d MB", used>>20)
+	}
+	if err := Verify(p, &res); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLargeInstancesAgreeWithReference compares on instances that need samples,
+// several shards and widened windows.
+func TestLargeInstancesAgreeWithReference(t *testing.T) {
+	for _, c := range []struct{ n, d, k int }{{3000, 2, 20}, {2500, 5, 40}, {1500, 17, 10}, {6000, 1, 4}} {
+		p := mixture(c.n, c.d, c.k)
+		s := new(Solver)
+		for _, spoil := range []func(){func() {}, func() { p.Total = true }, func() { p.Radius = 0.7 }, func() { p.Exclusivity, p.Total, p.Radius = 2, false, 0 }} {
+			spoil()
+			if err := agree(p, s); err != nil {
+				t.Errorf("%+v, total %v, radius %v, exclusivity %d: %v", c, p.Total, p.Radius, p.Exclusivity, err)
+			}
+		}
+	}
+}
+
+// TestSteadyStateAllocatesLittle: the passes and the paths of a warm solver work
+// in memory it holds.
+func TestSteadyStateAllocatesLittle(t *testing.T) {
+	p := mixture(5000, 2, 5)
+	s := new(Solver)
+	var res Result
+	for range 3 {
+		if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if allocs := testing.AllocsPerRun(10, func() {
+		if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+	}); allocs > 0 {
+		t.Errorf("%v allocations per solve", allocs)
+	}
+}
