@@ -27,7 +27,7 @@ func formatUnit(x float64, unit string) string {
 	case Nanoseconds:
 		return scaled(x, []step{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}})
 	case Bytes:
-		return scaled(x, []step{{1e9, "GB"}, {1e6, "MB"}, {1e4, "kB"}, {1, "B"}})
+		return scaled(x, []step{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}})
 	case "/s":
 		return scaled(x, []step{{1e9, "G/s"}, {1e6, "M/s"}, {1e3, "k/s"}, {1, "/s"}})
 	case Plain:
