@@ -28,7 +28,7 @@ type plot struct {
 type curve struct {
 	name      string
 	colour    int
-	reference bool
+	reference string // whose figures they are; empty for ours
 	points    []point
 }
 
@@ -75,7 +75,7 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 		p.categories, p.logX = xs, false
 	}
 	at := make(map[string]int)
-	add := func(name string, colour int, reference bool, pt point) {
+	add := func(name string, colour int, reference string, pt point) {
 		i, ok := at[name]
 		if !ok {
 			i = len(p.curves)
@@ -117,10 +117,10 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 		if v.Timed {
 			half = 0
 		}
-		add(name, colours[name], false, point{x, v.Shown(), half})
+		add(name, colours[name], "", point{x, v.Shown(), half})
 		for _, ref := range v.References {
 			if !math.IsNaN(float64(ref.Value)) {
-				add(name+" – "+ref.column(), colours[name], true, point{x, float64(ref.Value), float64(ref.Half)})
+				add(name+" – "+ref.column(), colours[name], ref.column(), point{x, float64(ref.Value), float64(ref.Half)})
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func (p *plot) tick(v float64) string {
 	if p.scaledUnit() {
 		return formatUnit(v, p.unit)
 	}
-	return digits(v)
+	return compact(v)
 }
 
 // yTitle names the ordinate, with its unit where the ticks have none.
@@ -305,7 +305,7 @@ func (p *plot) svg() string {
 		}
 	} else {
 		for _, v := range sx.ticks() {
-			xTick(sx.at(v), digits(v))
+			xTick(sx.at(v), compact(v))
 		}
 	}
 	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base, plotWidth-plotRight)
@@ -313,7 +313,7 @@ func (p *plot) svg() string {
 	for _, c := range p.curves {
 		class := fmt.Sprintf("c%d", c.colour%colours)
 		dash := ""
-		if c.reference {
+		if c.reference != "" {
 			dash = ` stroke-dasharray="6 5"`
 		}
 		var path strings.Builder
@@ -337,7 +337,7 @@ func (p *plot) svg() string {
 				fmt.Fprintf(&b, `<path class="whisker %s" d="M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8"/>`, class, x, sy.at(low), sy.at(pt.y+pt.half), x-4, sy.at(low), x-4, sy.at(pt.y+pt.half))
 			}
 			fill := "dot"
-			if c.reference {
+			if c.reference != "" {
 				fill = "ring"
 			}
 			text := c.name + ": " + formatUnit(pt.y, p.unit)
@@ -382,7 +382,7 @@ func (p *plot) svgBars() string {
 		y += barGroup
 		for _, r := range g {
 			class := fmt.Sprintf("fill c%d", r.c.colour%colours)
-			if r.c.reference {
+			if r.c.reference != "" {
 				class += " faint"
 			}
 			end := max(sx.at(r.pt.y), barLeft+1)

@@ -100,3 +100,14 @@ func times(x float64) string {
 	}
 	return fmt.Sprintf("%.2gx", x)
 }
+
+// compact prints a number on an axis: 30k, 2M.
+func compact(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 1e6 && a < 1e9:
+		return digits(x/1e6) + "M"
+	case a >= 1e4 && a < 1e6:
+		return digits(x/1e3) + "k"
+	}
+	return digits(x)
+}

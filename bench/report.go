@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -81,13 +82,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
 				h := htmlFigure{Title: p.title, SVG: template.HTML(p.svg()), CSV: dataURI(p.csv()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
-				for _, c := range p.curves {
-					style := ""
-					if c.reference {
-						style = map[bool]string{true: "faint", false: "dashed"}[p.bars]
-					}
-					h.Legend = append(h.Legend, htmlKey{c.name, c.colour % colours, style})
-				}
+				h.Legend = p.legend()
 				part.Figures = append(part.Figures, h)
 			}
 		}
@@ -149,6 +144,25 @@ func (r *Report) headlines() []string {
 		}
 	}
 	return out
+}
+
+// legend names the curves, and each kind of reference once: references have the
+// colour of the curve that they belong to.
+func (p *plot) legend() []htmlKey {
+	var keys []htmlKey
+	var references []string
+	for _, c := range p.curves {
+		if c.reference == "" {
+			keys = append(keys, htmlKey{Name: c.name, Colour: c.colour % colours})
+		} else if !slices.Contains(references, c.reference) {
+			references = append(references, c.reference)
+		}
+	}
+	style := map[bool]string{true: "faint", false: "dashed"}[p.bars]
+	for _, r := range references {
+		keys = append(keys, htmlKey{Name: r, Colour: colours - 1, Style: style})
+	}
+	return keys
 }
 
 func dataURI(b []byte) template.URL {

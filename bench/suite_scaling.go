@@ -40,17 +40,17 @@ type axis struct {
 	table, label, about string
 	set                 func(*shape, int)
 	full, quick         []int
-	methods             []horizontal.Method
 }
 
-var scaledMethods = []horizontal.Method{horizontal.Lloyd, horizontal.SuLloyd, horizontal.Relative, horizontal.FastLloyd}
+// scaledMethods are the methods that are scaled, in a quick run the first two.
+var scaledMethods = []horizontal.Method{horizontal.Lloyd, horizontal.FastLloyd, horizontal.SuLloyd, horizontal.Relative}
 
 var axes = []axis{
-	{"by n", "n", "number of points", func(s *shape, v int) { s.n = v }, []int{10000, 30000, 100000, 300000, 1000000, 3000000, 10000000}, []int{10000, 100000, 1000000}, scaledMethods},
-	{"by d", "d", "number of dimensions", func(s *shape, v int) { s.d, s.n = v, 20000 }, []int{2, 4, 8, 16, 32, 64, 128, 256, 784}, []int{2, 16, 128}, scaledMethods},
-	{"by k", "k", "number of clusters", func(s *shape, v int) { s.k = v }, []int{2, 5, 10, 20, 50, 100, 200}, []int{2, 20, 200}, scaledMethods},
-	{"by clients", "clients", "number of clients", func(s *shape, v int) { s.clients = v }, []int{2, 4, 8, 16, 32, 64}, []int{2, 8, 64}, scaledMethods},
-	{"by workers", "workers", "number of workers", func(s *shape, v int) { s.workers = v }, nil, nil, scaledMethods},
+	{"by n", "n", "number of points", func(s *shape, v int) { s.n = v }, []int{10000, 30000, 100000, 300000, 1000000, 3000000, 10000000}, []int{10000, 100000, 1000000}},
+	{"by d", "d", "number of dimensions", func(s *shape, v int) { s.d, s.n = v, 20000 }, []int{2, 4, 8, 16, 32, 64, 128, 256, 784}, []int{2, 16, 128}},
+	{"by k", "k", "number of clusters", func(s *shape, v int) { s.k = v }, []int{2, 5, 10, 20, 50, 100, 200}, []int{2, 10, 50}},
+	{"by clients", "clients", "number of clients", func(s *shape, v int) { s.clients = v }, []int{2, 4, 8, 16, 32, 64}, []int{2, 8, 64}},
+	{"by workers", "workers", "number of workers", func(s *shape, v int) { s.workers = v }, nil, nil},
 }
 
 func runScaling(ctx context.Context, e *Env) error {
@@ -65,7 +65,7 @@ func runScaling(ctx context.Context, e *Env) error {
 			}
 			values = append(values, e.Pool.Workers())
 		}
-		for _, m := range a.methods {
+		for _, m := range scaledMethods[:e.Reps(len(scaledMethods), 2)] {
 			for _, v := range values {
 				s := shape{n: 100000, d: 2, k: 10, clients: clientsOf, workers: e.Pool.Workers()}
 				a.set(&s, v)
