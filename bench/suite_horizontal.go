@@ -4,7 +4,9 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/cohort-engine/cohort/bench/profile"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
@@ -75,6 +77,51 @@ func horizontalJob(s *Set, m horizontal.Method, calibration privacy.Calibration,
 	return j, nil
 }
 
+// runProfiler compares iterations of a few milliseconds with and without the
+// profiler, in turns.
+func runProfiler(ctx context.Context, e *Env) error {
+	return e.Case(ctx, "cost of the profiler", []Label{L("instance", "lloyd, 2000000 x 2, k 10")}, func(ctx context.Context, c *Case) error {
+		s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: 2000000, D: 2, K: 10, Seed: 1})
+		if err != nil {
+			return err
+		}
+		parts, err := s.Parts(clientsOf, 1)
+		if err != nil {
+			return err
+		}
+		var laps [2]Laps
+		var engines [2]*engine.Engine
+		for i := range engines {
+			options := []engine.Option{engine.WithWorkers(c.Env.Pool.Workers()), engine.WithObserver(&laps[i])}
+			if i == 1 {
+				options = append(options, engine.WithObserver(profile.New(profile.Options{Workers: c.Env.Pool.Workers()})))
+			}
+			if engines[i], err = engine.New(options...); err != nil {
+				return err
+			}
+			defer engines[i].Close()
+		}
+		var samples [2][]float64
+		for run := range c.Env.Reps(60, 25) {
+			for i := range engines {
+				i ^= run & 1 // neither is always the second
+				seed := uint64(1)
+				job := horizontal.Job{Algorithm: horizontal.Lloyd, K: s.K, Clients: parts, Seed: &seed, NoQuality: true, Iterations: 10}
+				if _, err := engines[i].Run(ctx, job); err != nil {
+					return err
+				}
+				if l := laps[i].Take(); run > 0 {
+					samples[i] = append(samples[i], l...)
+				}
+			}
+		}
+		c.Durations("plain", samples[0])
+		c.Durations("profiled", samples[1])
+		c.Number("cost", "%", 100*(c.Row.Value("profiled").Shown()/c.Row.Value("plain").Shown()-1))
+		return nil
+	})
+}
+
 func runHorizontal(ctx context.Context, e *Env) error {
 	methods := []horizontal.Method{horizontal.FastLloyd, horizontal.SuLloyd, horizontal.Relative, horizontal.CSuLloyd, horizontal.Lloyd}
 	for _, p := range peerIterations {
@@ -101,7 +148,7 @@ func runHorizontal(ctx context.Context, e *Env) error {
 			}
 		}
 	}
-	return nil
+	return runProfiler(ctx, e)
 }
 
 // claimedOf is the calibration that reproduces a paper: its own theorem.

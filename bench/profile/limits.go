@@ -2,95 +2,53 @@ package profile
 
 import (
 	"context"
-	"math"
-	"sync"
-	"time"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// Limits are what this machine was measured to reach with all workers.
+// Limits are what this machine was measured to reach with all workers at once;
+// zero where the instruction set has no loop that measures it.
 type Limits struct {
-	// FLOPS is the highest rate of floating-point operations that the assignment
-	// kernel reaches on points and centroids that stay in the L1 cache.
-	FLOPS float64 `json:"flops"`
+	// Differences is the rate of floating-point operations of loops of a
+	// subtraction and a fused multiply-add, the arithmetic of distances below 16
+	// dimensions; Products that of fused multiply-adds alone, from 16 on.
+	Differences float64 `json:"differences_flops"`
+	Products    float64 `json:"products_flops"`
 	// Bandwidth is the rate, in bytes per second, of reading blocks of 64 MiB, one
 	// for each worker.
 	Bandwidth float64 `json:"bytes_per_second"`
 }
 
-// MeasureLimits measures the machine for some hundred milliseconds.
-func MeasureLimits(ctx context.Context, pool *engine.Pool) (Limits, error) {
-	workers := pool.Workers()
-	const n, d, k, rounds = 256, 16, 64, 200
-	points := kernels.NewPanels(n, d)
-	for i := range points.Data {
-		points.Data[i] = float32(i%127) / 128
-	}
-	rows := make([]float32, k*d)
-	for i := range rows {
-		rows[i] = float32(i%61) / 64
-	}
-	cents := make([]*kernels.Centroids, workers)
-	labels := make([][]uint16, workers)
-	for w := range workers {
-		cents[w] = kernels.NewCentroids(k, d)
-		cents[w].Set(rows)
-		labels[w] = make([]uint16, n)
-	}
-	var out Limits
-	best := func(work func(worker, index int)) (time.Duration, error) {
-		least := time.Duration(math.MaxInt64)
-		for range 5 {
-			start := time.Now()
-			if err := pool.Run(ctx, workers, work); err != nil {
-				return 0, err
-			}
-			least = min(least, time.Since(start))
-		}
-		return least, nil
-	}
-	took, err := best(func(worker, _ int) {
-		for range rounds {
-			kernels.Assign(*points, cents[worker], labels[worker], nil)
-		}
-	})
-	if err != nil {
-		return out, err
-	}
-	out.FLOPS = float64(workers) * rounds * n * d * k * flopsPerTerm / took.Seconds()
+// wideDimensions is the number of dimensions from which the assignment kernel
+// uses |c|^2 - 2 x.c, one fused multiply-add a term, instead of differences.
+const wideDimensions = 16
 
-	const words = 1 << 23 // 64 MiB for each worker
-	blocks := make([][]uint64, workers)
-	for w := range blocks {
-		blocks[w] = make([]uint64, words)
-		for i := range blocks[w] {
-			blocks[w][i] = uint64(i)
-		}
+// Floating-point operations of a term of a distance.
+const differenceFLOPs, productFLOPs = 3, 2
+
+// flopsOf returns the operations of one term in d dimensions and the limit that
+// applies.
+func (l Limits) flopsOf(d int) (perTerm, limit float64) {
+	if d >= wideDimensions {
+		return productFLOPs, l.Products
 	}
-	var mu sync.Mutex
-	total := uint64(0)
-	took, err = best(func(_, index int) {
-		var a, b, c, d uint64
-		x := blocks[index]
-		for i := 0; i+4 <= len(x); i += 4 {
-			a += x[i]
-			b += x[i+1]
-			c += x[i+2]
-			d += x[i+3]
-		}
-		mu.Lock()
-		total += a + b + c + d
-		mu.Unlock()
-	})
-	if err != nil {
-		return out, err
-	}
-	out.Bandwidth = float64(workers) * words * 8 / took.Seconds()
-	return out, nil
+	return differenceFLOPs, l.Differences
 }
 
-// flopsPerTerm counts a subtraction, a multiplication and an addition for each
-// point, centroid and dimension.
-const flopsPerTerm = 3
+// MeasureLimits measures the machine for some hundred milliseconds.
+func MeasureLimits(ctx context.Context, pool *engine.Pool) (Limits, error) {
+	const block = 64 << 20
+	each := make([]Limits, pool.Workers())
+	err := pool.Run(ctx, len(each), func(_, index int) {
+		core := kernels.MeasureLimits()
+		each[index] = Limits{Differences: differenceFLOPs * core.SubFMA, Products: productFLOPs * core.FMA, Bandwidth: kernels.MeasureRead(block)}
+	})
+	var sum Limits
+	for _, l := range each {
+		sum.Differences += l.Differences
+		sum.Products += l.Products
+		sum.Bandwidth += l.Bandwidth
+	}
+	return sum, err
+}

@@ -176,12 +176,17 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted
 		}
 		switch name {
 		case engine.PhaseAssign.String():
-			p.FLOPS = points * float64(d) * float64(k) * flopsPerTerm / seconds
-			p.FLOPSShare = p.FLOPS / limits.FLOPS
+			perTerm, limit := limits.flopsOf(d)
+			p.FLOPS = points * float64(d) * float64(k) * perTerm / seconds
+			if limit > 0 {
+				p.FLOPSShare = p.FLOPS / limit
+			}
 			fallthrough
 		case engine.PhaseAccumulate.String():
 			p.Bandwidth = points * float64(d) * 4 / seconds
-			p.BandwidthShare = p.Bandwidth / limits.Bandwidth
+			if limits.Bandwidth > 0 {
+				p.BandwidthShare = p.Bandwidth / limits.Bandwidth
+			}
 		}
 		if allocations != nil {
 			p.Allocations = allocationsOf(allocations, name)

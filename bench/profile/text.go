@@ -3,7 +3,6 @@ package profile
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -38,7 +37,9 @@ func (s *Summary) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintln(t)
 	t.Flush()
-	fmt.Fprintf(&b, "\nlimits measured on this machine: %.0f GFLOP/s (assignment kernel in the L1 cache), %.1f GB/s (reading 64 MiB blocks), all workers\n", s.Limits.FLOPS/1e9, s.Limits.Bandwidth/1e9)
+	l := s.Limits
+	fmt.Fprintf(&b, "\nlimits measured on this machine, all workers: %s GFLOP/s of differences (d < %d), %s of products, %.1f GB/s read from blocks of 64 MiB\n",
+		giga(l.Differences), wideDimensions, giga(l.Products), l.Bandwidth/1e9)
 	if s.Counted {
 		b.WriteString("\n")
 		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -95,7 +96,7 @@ func (p *PhaseStat) rate() string {
 // ofLimit is the larger of the two shares: the limit that is nearer.
 func (p *PhaseStat) ofLimit() string {
 	share := max(p.FLOPSShare, p.BandwidthShare)
-	if share == 0 || math.IsInf(share, 0) || math.IsNaN(share) {
+	if share == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.0f%%", 100*share)
@@ -111,6 +112,14 @@ func ns(x int64) string {
 		return fmt.Sprintf("%.3g µs", v/1e3)
 	}
 	return fmt.Sprintf("%d ns", x)
+}
+
+// giga prints a rate in units of 10^9, or that it is not known.
+func giga(x float64) string {
+	if x == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.0f", x/1e9)
 }
 
 func per(x float64) string {

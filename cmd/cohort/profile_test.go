@@ -43,7 +43,7 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 		t.Errorf("flow was counted %v times in 3 runs of %v iterations and 2 clients", flow["count"], iterations)
 	}
 	p := m["profile"].(map[string]any)
-	if p["runs"] != 3.0 || len(p["rounds"].([]any)) != int(iterations) || p["limits"].(map[string]any)["flops"].(float64) <= 0 {
+	if p["runs"] != 3.0 || len(p["rounds"].([]any)) != int(iterations) || p["limits"].(map[string]any)["bytes_per_second"].(float64) <= 0 {
 		t.Errorf("profile %v", p)
 	}
 }
