@@ -95,6 +95,13 @@ func (p *Profiler) Runs() []Run {
 	return p.runs
 }
 
+// Forget drops the jobs observed so far.
+func (p *Profiler) Forget() {
+	p.mu.Lock()
+	p.runs, p.run = nil, nil
+	p.mu.Unlock()
+}
+
 // JobBegin implements engine.Observer.
 func (p *Profiler) JobBegin(engine.JobInfo) {
 	p.mu.Lock()
