@@ -55,7 +55,12 @@ func (a *constrained) assign(ctx context.Context, t int) error {
 		if err := a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each); err != nil {
 			return err
 		}
-		return errors.Join(a.errs...)
+		for _, err := range a.errs {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for _, c := range a.s.clients {
 		if err := a.one(c, a.s.rt.Pool()); err != nil {

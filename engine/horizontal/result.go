@@ -65,9 +65,6 @@ func (s *Session) ledger() (*privacy.Ledger, error) {
 		return nil, err
 	}
 	j := s.job
-	if j.Aggregator != Naive {
-		l.Note(s.capacity().String())
-	}
 	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
 		l.Note("the bounds come from the data")
 	}
@@ -98,7 +95,11 @@ func (s *Session) plainLedger(l *privacy.Ledger) {
 	viewers := []string{viewClients, viewOutsider}
 	for _, p := range s.parts {
 		what := fmt.Sprintf("exact %s of each cluster, %d rounds", p.name, s.round)
-		l.Entries = append(l.Entries, privacy.Entry{Kind: privacy.Release, What: what, Viewers: viewers, Mechanism: "none", Calibration: privacy.None})
+		e := privacy.Entry{Kind: privacy.Release, What: what, Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
+		if s.job.Aggregator != Naive {
+			e.Conditions = []string{s.capacity().String()}
+		}
+		l.Entries = append(l.Entries, e)
 		viewers = viewers[:1]
 	}
 	if s.job.Aggregator == Naive {
@@ -176,7 +177,7 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 // conditions are what the theorems behind the entries ask for.
 func (s *Session) conditions() []string {
 	j := s.job
-	list := []string{"the number of records and the bounds are public"}
+	list := []string{"the number of records and the bounds are public", s.capacity().String()}
 	if j.Algorithm.Constrained() {
 		list[0] = fmt.Sprintf("the sizes %d to %d of a cluster at a client, the number of records and the bounds are public", s.lo, s.hi)
 		if j.total() {
@@ -186,8 +187,11 @@ func (s *Session) conditions() []string {
 			}
 		}
 	}
-	if j.Noise == Split {
-		list = append(list, fmt.Sprintf("at least %d of the other clients add their share of the noise and keep it secret", s.honest))
+	switch j.Noise {
+	case Local:
+		list = append(list, fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", s.m))
+	case Split:
+		list = append(list, fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; so many of the clients other than the viewer keep theirs secret", s.honest))
 	}
 	return list
 }
@@ -241,12 +245,6 @@ func (s *Session) remarks(l *privacy.Ledger) {
 	}
 	if j.Mechanism == Laplace && s.givenDelta > 0 {
 		l.Note(fmt.Sprintf("delta = %.3g was given; Laplace noise does not need it", s.givenDelta))
-	}
-	switch j.Noise {
-	case Local:
-		l.Note(fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", s.m))
-	case Split:
-		l.Note(fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole", s.honest))
 	}
 }
 

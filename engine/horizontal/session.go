@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -394,7 +395,7 @@ const everyClient = -2
 
 // infeasible turns a solver's refusal into a wrong request that names the client.
 func infeasible(c int, err error) error {
-	return fault.Request(clientName(c), err.Error(), "")
+	return fault.Request(clientName(c), strings.TrimPrefix(err.Error(), "flow: "), "")
 }
 
 var _ flow.Runner = (*engine.Pool)(nil)
