@@ -30,7 +30,7 @@ func Scatter3AVX2(x *float32, panels int, labels *uint16, table *int32, rows int
 
 // ScatterAVX2 adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0
 // dimensions at x to the row of table [][width]int32 that its label names, and 1 to
-// counts[label]; width = (d+15)/16*16. When d is at least 16, the last 16 columns of
+// counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 columns of
 // a row stand for the last 16 dimensions; columns past d of a narrower row receive
 // bits of bias. Data ahead bytes after what is read are fetched into the second-level
 // cache.

@@ -271,3 +271,42 @@ func BenchmarkWithin(b *testing.B) {
 	limit, masks := make([]float32, p.N), make([]uint16, p.N/Lanes*c.K)
 	run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Within(*p, c, limit, masks) })
 }
+
+// BenchmarkTwoWorkers runs the fused iteration on one and on two goroutines, each
+// with an accumulator of its own over halves of the points, and reports the
+// ratio of the best times.
+func BenchmarkTwoWorkers(b *testing.B) {
+	for _, s := range lloydShapes {
+		n, d, k := s[0], s[1], s[2]
+		if n*d*k < 1000000 {
+			continue
+		}
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			p, c := lloydData(n, d, k, 16)
+			accs := []*Accumulator{NewAccumulator(k, d, 16), NewAccumulator(k, d, 16)}
+			middle := n / 2 / Lanes * Lanes
+			halves := []Panels{p.Slice(0, middle), p.Slice(middle, n)}
+			start, done := make(chan bool), make(chan bool)
+			defer close(start)
+			go func() {
+				for range start {
+					AssignAccumulate(halves[1], c, nil, accs[1])
+					done <- true
+				}
+			}()
+			one, two := time.Hour, time.Hour
+			for b.Loop() {
+				from := time.Now()
+				AssignAccumulate(*p, c, nil, accs[0])
+				one = min(one, time.Since(from))
+				from = time.Now()
+				start <- true
+				AssignAccumulate(halves[0], c, nil, accs[0])
+				<-done
+				two = min(two, time.Since(from))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(one)/float64(two), "speedup")
+		})
+	}
+}

@@ -178,7 +178,7 @@ func scatterWide(s isa) {
 	framed("Scatter"+s.name, "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)",
 		"adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0",
 		"dimensions at x to the row of table [][width]int32 that its label names, and 1 to",
-		"counts[label]; width = (d+15)/16*16. When d is at least 16, the last 16 columns of",
+		"counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 columns of",
 		"a row stand for the last 16 dimensions; columns past d of a narrower row receive",
 		"bits of bias. Data ahead bytes after what is read are fetched into the second-level",
 		"cache.")
@@ -190,24 +190,29 @@ func scatterWide(s isa) {
 	counts := GP64()
 	bias := s.vector()
 	VBROADCASTSS(NewParamAddr("bias", 48), bias)
-	stack := AllocLocal(1024 + 16*8)
-	offsets := func(i int) Mem { return stack.Offset(1024 + 8*i) }
+	stack := AllocLocal(1024 + 16*4)
+	offsets := func(i int) Mem { return stack.Offset(1024 + 4*i) }
 
+	row := s.vector() // bytes of a table row
+	VPBROADCASTD(NewParamAddr("width", 40), row)
+	VPSLLD(Imm(2), row, row)
 	zero := s.vector()
 	s.zero(zero)
 	for i := range 1024 / s.bytes {
 		VMOVUPS(zero, stack.Offset(s.bytes*i))
 	}
 	count("panels", panels, func() {
-		width := Load(Param("width"), GP64())
 		Load(Param("counts"), counts)
-		for i := range 16 { // byte offsets of the rows
+		for part := range s.parts { // byte offsets of the rows
+			l := s.vector()
+			VPMOVZXWD(Mem{Base: labels, Disp: part * s.bytes / 2}, l)
+			VPMULLD(row, l, l)
+			VMOVUPS(l, offsets(part*s.bytes/4))
+		}
+		for i := range 16 {
 			l := GP64()
 			MOVWLZX(Mem{Base: labels, Disp: 2 * i}, l.As32())
 			INCL(Mem{Base: counts, Index: l, Scale: 4})
-			IMULQ(width, l)
-			SHLQ(Imm(2), l)
-			MOVQ(l, offsets(i))
 		}
 		ADDQ(Imm(32), labels)
 		column, left, from, end := GP64(), GP64(), GP64(), GP64()
@@ -244,7 +249,7 @@ func scatterWide(s isa) {
 		}
 		add := func(point, disp int, v reg.VecVirtual) {
 			l := GP64()
-			MOVQ(offsets(point), l)
+			MOVL(offsets(point), l.As32())
 			place := Mem{Base: column, Index: l, Scale: 1, Disp: disp}
 			VPADDD(place, v, v)
 			VMOVUPS(v, place)

@@ -156,8 +156,11 @@ func assignSub(s isa, d int, variant int, infinity, ones Mem) {
 	}
 
 	group := 4 / s.parts
-	if second && s == avx2 {
+	switch {
+	case second && s == avx2:
 		group = 1
+	case s == avx512 && d >= 6: // two panels fit the registers
+		group = 2
 	}
 	body := func(tag string, np int) {
 		nv := np * s.parts
@@ -167,12 +170,15 @@ func assignSub(s isa, d int, variant int, infinity, ones Mem) {
 		// numbers are what the register allocator manages.
 		kept := 0
 		if s == avx512 {
-			kept = 3
-			if second {
-				kept = 2
-			}
-			if np == 1 {
+			switch {
+			case np == 1:
 				kept = d
+			case np == 2:
+				kept = 9
+			case second:
+				kept = 2
+			default:
+				kept = 3
 			}
 		}
 		kept = min(kept, d)
