@@ -153,6 +153,13 @@ func BenchmarkAssignRadius(b *testing.B) {
 	})
 }
 
+func BenchmarkAssignAccumulateRadius(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc := NewAccumulator(c.K, p.D, 16)
+		run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { AssignAccumulateRadius(*p, c, 0.1, nil, acc) })
+	})
+}
+
 func BenchmarkAssign2(b *testing.B) {
 	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
 		dist, second := make([]float32, p.N), make([]float32, p.N)

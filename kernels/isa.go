@@ -98,6 +98,7 @@ var kernelTable = []struct {
 	{"Accumulate", all},
 	{"AccumulateRelative", x86},
 	{"AccumulateWeighted", nil},
+	{"AssignAccumulateRadius", all},
 	{"CostRows", x86},
 	{"Within", x86},
 	{"Project", x86},
