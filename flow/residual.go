@@ -61,12 +61,12 @@ type residual struct {
 	end     []int32
 	beyond  []int64
 	bound   []int64
-	inside  [][]int32          // free points that came into each column; some have left
-	widen   func(column int32) // raises the bound of a column; nil: cannot
-	room    []int32            // capacity of an arc into each column
-	lo, hi  []int64            // range of the outflow of each column at price 0
-	filler  int64              // price of outflow that is missing below lo; 0: none may be missing
-	size    []int64            // units that enter each column
+	inside  [][]int32                // free points that came into each column; some have left
+	widen   func(column int32) error // raises the bound of a column; nil: cannot
+	room    []int32                  // capacity of an arc into each column
+	lo, hi  []int64                  // range of the outflow of each column at price 0
+	filler  int64                    // price of outflow that is missing below lo; 0: none may be missing
+	size    []int64                  // units that enter each column
 	outflow []int64
 
 	excess    []int64
@@ -212,19 +212,28 @@ func (r *residual) start(prices []int64, bound int64) {
 		r.potential[j], r.bound[j] = -prices[j], bound
 	}
 	for q := range r.first {
-		r.offer(q)
+		r.offer(int32(q))
 	}
 }
 
+// own returns the arc of point q that carries its unit, of its one cluster.
+func (r *residual) own(q int32) int32 {
+	a := r.first[q]
+	for r.arcs[a].count == 0 {
+		a++
+	}
+	return a
+}
+
 // offer records the moves of point q.
-func (r *residual) offer(q int) {
+func (r *residual) offer(q int32) {
 	lo, hi := r.first[q], r.end[q]
 	for a := lo; a < hi; a++ {
 		if r.arcs[a].count == 0 {
 			continue
 		}
 		u := r.arcs[a].column
-		r.inside[u] = append(r.inside[u], int32(q))
+		r.inside[u] = append(r.inside[u], q)
 		for b := lo; b < hi; b++ {
 			if b != a && r.arcs[b].count < r.room[r.arcs[b].column] {
 				r.add(a, b)
@@ -373,8 +382,8 @@ func (r *residual) run(ctx context.Context) (outcome, error) {
 					return exhausted, err
 				}
 			}
-			if o := r.augment(s); o != solved {
-				return o, nil
+			if o, err := r.augment(s); o != solved || err != nil {
+				return o, err
 			}
 		}
 	}
@@ -467,7 +476,7 @@ func (r *residual) relax(u int32, d int64) {
 }
 
 // augment sends one unit from s along a shortest path to a column that lacks one.
-func (r *residual) augment(s int32) outcome {
+func (r *residual) augment(s int32) (outcome, error) {
 	r.round++
 	r.queue, r.order, r.nearest = r.queue[:0], r.order[:0], absent
 	r.reached(s, 0, -1, -1)
@@ -476,14 +485,16 @@ func (r *residual) augment(s int32) outcome {
 	horizon, nearest := int64(absent), int32(-1) // where missing arcs begin, and of which column
 	for target < 0 {
 		if len(r.queue) == 0 && horizon == absent {
-			return stuck
+			return stuck, nil
 		}
 		if len(r.queue) == 0 || r.queue[0].distance > horizon {
 			if r.widen == nil {
 				r.lower(horizon)
-				return exhausted
+				return exhausted, nil
 			}
-			r.widen(nearest)
+			if err := r.widen(nearest); err != nil {
+				return exhausted, err
+			}
 			r.relax(nearest, r.distance[nearest])
 			horizon = absent
 			for _, u := range r.order {
@@ -528,7 +539,7 @@ func (r *residual) augment(s int32) outcome {
 	r.excess[s]--
 	r.excess[target]++
 	r.paths++
-	return solved
+	return solved, nil
 }
 
 // lower makes the arcs of the shortest paths of the given length tight: each

@@ -35,6 +35,7 @@ type Solver struct {
 
 	task   task
 	work   func(worker, index int) // shard, bound once
+	picks  func(worker, index int) // pick, bound once
 	sieve  sieve
 	wider  wider
 	labels []uint16
@@ -238,7 +239,9 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
 		for range level {
 			size /= ratio
 		}
-		s.draw(p, size)
+		if err := s.draw(ctx, run, p, size); err != nil {
+			return err
+		}
 		s.scale(p, size)
 		s.labels = slices.Grow(s.labels[:0], size)[:size]
 		if _, err := s.optimise(ctx, run, p, s.sample, s.lo, s.hi, s.labels, absent); err != nil {
@@ -250,22 +253,39 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
 }
 
 // draw fills the sample with one point out of each of size equal runs of points.
-func (s *Solver) draw(p *Problem, size int) {
-	n, d := p.Points.N, p.Points.D
+func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) error {
+	d := p.Points.D
 	blocks := (size + kernels.Lanes - 1) / kernels.Lanes
 	if cap(s.sample.Data) < blocks*d*kernels.Lanes {
 		s.sample = *kernels.NewPanels(size, d)
 	}
 	s.sample.N, s.sample.D = size, d
 	s.sample.Data = s.sample.Data[:blocks*d*kernels.Lanes]
-	state := uint64(0x9e3779b97f4a7c15)
-	for q := range size {
+	s.task = task{p: p}
+	count := (size + drawPoints - 1) / drawPoints
+	if count == 1 {
+		s.pick(0, 0)
+		return nil
+	}
+	if s.picks == nil {
+		s.picks = s.pick
+	}
+	return run.Run(ctx, count, s.picks)
+}
+
+// drawPoints is the number of points that one call of pick draws.
+const drawPoints = 4096
+
+// pick draws one part of the sample.
+func (s *Solver) pick(_, index int) {
+	p, size, d := s.task.p, s.sample.N, s.sample.D
+	n := p.Points.N
+	for q := index * drawPoints; q < min(size, (index+1)*drawPoints); q++ {
 		lo := q * n / size
 		width := (q+1)*n/size - lo
-		state ^= state << 13
-		state ^= state >> 7
-		state ^= state << 17
-		i := lo + int(state%uint64(width))
+		mixed := uint64(q+1) * 0x9e3779b97f4a7c15
+		mixed = (mixed ^ mixed>>32) * 0xd6e8feb86659fd93
+		i := lo + int((mixed>>32)*uint64(width)>>32)
 		from := i/kernels.Lanes*d*kernels.Lanes + i%kernels.Lanes
 		to := q/kernels.Lanes*d*kernels.Lanes + q%kernels.Lanes
 		for range d {
@@ -350,7 +370,7 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 		}
 		r.widen = nil
 		if e == 1 {
-			s.wider.begin(s, p, points, labels, window)
+			s.wider.begin(ctx, run, s, p, points, labels, window)
 			r.widen = s.wider.widen
 		}
 		s.stats.Passes++

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -17,7 +18,7 @@ type wider struct {
 	p      *Problem
 	points kernels.Panels
 	labels []uint16
-	widen  func(column int32) // add, bound once
+	widen  func(column int32) error // add, bound once
 
 	width  []int64 // what was last asked for in each column
 	start  []int64 // potentials at the pass
@@ -25,12 +26,22 @@ type wider struct {
 	member []int32
 	sorted bool
 	reach  int64
-	row    []int64
 	fresh  []arc
+
+	ctx  context.Context
+	run  Runner
+	k    int
+	todo []need
+	rows []int64 // costs of todo
+	size int     // points in a chunk
+	work func(worker, index int)
 }
 
+// need is a point to compute costs for; q is its number if it is free, else -1.
+type need struct{ point, q int32 }
+
 // begin prepares for the flow that the last pass left in levels[0].
-func (w *wider) begin(s *Solver, p *Problem, points kernels.Panels, labels []uint16, window int64) {
+func (w *wider) begin(ctx context.Context, run Runner, s *Solver, p *Problem, points kernels.Panels, labels []uint16, window int64) {
 	if w.widen == nil {
 		w.widen = w.add
 	}
@@ -45,7 +56,7 @@ func (w *wider) begin(s *Solver, p *Problem, points kernels.Panels, labels []uin
 	if p.mayLeave() {
 		w.reach = p.reach()
 	}
-	w.row = slices.Grow(w.row[:0], p.k())[:p.k()]
+	w.ctx, w.run, w.k, w.size = ctx, run, p.k(), math.MaxInt32
 }
 
 // sort lists the points of each column (counting sort).
@@ -69,7 +80,7 @@ func (w *wider) sort() {
 
 // add doubles the window of column u: it frees the points of u that have another
 // column within it and completes the arcs of those that are free already.
-func (w *wider) add(u int32) {
+func (w *wider) add(u int32) error {
 	if !w.sorted {
 		w.sort()
 	}
@@ -83,72 +94,99 @@ func (w *wider) add(u int32) {
 	w.width[u] = width
 	price := -r.potential[u]
 	s.stats.Widenings++
-	w.complete(u, width, all)
-	before := len(r.first)
 	// A point that is not free was at least its gap away from another column;
 	// since then only its own price has risen.
 	most := float32(float64(width+w.start[u]+price) * s.unit * (1 + 1e-6))
+	w.todo = w.todo[:0]
 	for _, i := range w.member[w.begins[u]:w.begins[u+1]] {
 		if gap := s.gap[i]; gap != isFree && (gap <= most || all) {
-			s.gap[i] = isFree
-			w.costs(i)
-			own := w.cost(u)
-			w.collect(own+price, width, all)
-			for _, c := range w.fresh {
-				if c.column == u {
-					c.count = 1
-				}
-				r.arcs = append(r.arcs, c)
-			}
-			r.close(w.beyond(own+price, width, all))
-			s.free = append(s.free, i)
+			w.todo = append(w.todo, need{i, -1})
 		}
 	}
-	for q := before; q < len(r.first); q++ {
-		r.offer(q)
+	w.incomplete(u, width, all)
+	if err := w.cost(); err != nil {
+		return err
+	}
+	for t, n := range w.todo {
+		row := w.rows[t*w.k : t*w.k+w.k]
+		if n.q >= 0 {
+			value := r.arcs[r.own(n.q)].cost + price
+			w.collect(row, value, width, all)
+			w.replace(n.q, u, w.beyond(value, width, all))
+			continue
+		}
+		s.gap[n.point] = isFree
+		value := w.p.Price() + price
+		if int(u) < w.k {
+			value = row[u] + price
+		}
+		w.collect(row, value, width, all)
+		for _, c := range w.fresh {
+			if c.column == u {
+				c.count = 1
+			}
+			r.arcs = append(r.arcs, c)
+		}
+		r.close(w.beyond(value, width, all))
+		s.free = append(s.free, n.point)
+		r.offer(int32(len(r.first) - 1))
 	}
 	r.bound[u] = width
 	if all {
 		r.bound[u] = absent
 	}
+	return nil
 }
 
-// complete gives the free points in column u their arcs within the new width.
-func (w *wider) complete(u int32, width int64, all bool) {
+// incomplete lists the free points in column u that lack arcs within the width.
+func (w *wider) incomplete(u int32, width int64, all bool) {
 	r := &w.s.levels[0]
 	price := -r.potential[u]
-	old := r.inside[u]
+	inside := r.inside[u]
 	kept := 0
-	for _, q := range old {
-		a := r.first[q]
-		for r.arcs[a].count == 0 {
-			a++
-		}
+	for _, q := range inside {
+		a := r.own(q)
 		if r.arcs[a].column != u {
 			continue
 		}
-		value := r.arcs[a].cost + price
-		if r.beyond[q] < absent && (all || r.beyond[q]-value < width) {
-			w.costs(w.s.free[q])
-			w.collect(value, width, all)
-			w.replace(q, u, w.beyond(value, width, all))
+		if r.beyond[q] < absent && (all || r.beyond[q]-r.arcs[a].cost-price < width) {
+			// It comes back when its new arcs are offered, and must not be
+			// listed twice.
+			r.beyond[q] = absent
+			w.todo = append(w.todo, need{w.s.free[q], q})
+			continue
 		}
-		old[kept] = q
+		inside[kept] = q
 		kept++
 	}
-	r.inside[u] = old[:kept]
+	r.inside[u] = inside[:kept]
 }
 
-func (w *wider) costs(i int32) {
-	kernels.CostRows(w.points, int(i), int(i)+1, w.s.centroids, w.p.FractionBits, w.row)
-}
-
-// cost returns the cost of column j to the point of the last call of costs.
-func (w *wider) cost(j int32) int64 {
-	if int(j) < len(w.row) {
-		return w.row[j]
+// cost computes the costs of the listed points, on all workers if that pays.
+func (w *wider) cost() error {
+	w.rows = slices.Grow(w.rows[:0], len(w.todo)*w.k)[:len(w.todo)*w.k]
+	const worthwhile = 1 << 17 // multiply-adds
+	if len(w.todo)*w.k*w.points.D < worthwhile {
+		w.chunk(0, 0)
+		return nil
 	}
-	return w.p.Price()
+	w.size = max(1, (len(w.todo)+4*w.run.Workers()-1)/(4*w.run.Workers()))
+	if w.work == nil {
+		w.work = w.chunk
+	}
+	err := w.run.Run(w.ctx, (len(w.todo)+w.size-1)/w.size, w.work)
+	w.size = math.MaxInt32
+	return err
+}
+
+// chunk computes the costs of the chunk of listed points with the given index.
+func (w *wider) chunk(_, index int) {
+	lo := index * w.size
+	hi := min(len(w.todo), lo+w.size)
+	for t := lo; t < hi; t++ {
+		i := int(w.todo[t].point)
+		kernels.CostRows(w.points, i, i+1, w.s.centroids, w.p.FractionBits, w.rows[t*w.k:t*w.k+w.k])
+	}
 }
 
 // beyond returns the bound that collect leaves for the missing arcs.
@@ -159,18 +197,19 @@ func (w *wider) beyond(value, width int64, all bool) int64 {
 	return value + w.s.tune().wide*width
 }
 
-// collect gathers the arcs of that point whose cost plus price is near value.
-func (w *wider) collect(value, width int64, all bool) {
+// collect gathers the arcs of the point with the given costs whose cost plus price
+// is near value.
+func (w *wider) collect(row []int64, value, width int64, all bool) {
 	r := &w.s.levels[0]
 	limit := w.beyond(value, width, all)
 	w.fresh = w.fresh[:0]
-	potential := r.potential[:len(w.row)]
-	for j, c := range w.row {
+	potential := r.potential[:len(row)]
+	for j, c := range row {
 		if c-potential[j] <= limit && c <= w.reach {
 			w.fresh = append(w.fresh, arc{c, int32(j), 0})
 		}
 	}
-	if j := int32(len(w.row)); int(j) < len(w.width) && w.p.Price()-r.potential[j] <= limit {
+	if j := int32(len(row)); int(j) < len(w.width) && w.p.Price()-r.potential[j] <= limit {
 		w.fresh = append(w.fresh, arc{w.p.Price(), j, 0})
 	}
 }
@@ -188,7 +227,7 @@ func (w *wider) replace(q, u int32, beyond int64) {
 		r.owner = append(r.owner, q)
 	}
 	r.end[q], r.beyond[q] = int32(len(r.arcs)), beyond
-	r.offer(int(q))
+	r.offer(q)
 	// The moves of the old arcs are void now.
 	for a := lo; a < hi; a++ {
 		r.arcs[a].count = 0
