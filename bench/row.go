@@ -43,7 +43,7 @@ func L(name string, value any) Label { return Label{name, fmt.Sprint(value)} }
 // Kinds of references.
 const (
 	Published = "published"     // printed in the paper
-	PeerHere  = "peer, here"    // the authors' code, run on this machine
+	Peer      = "peer, here"    // the authors' code, run on this machine
 	Theory    = "theory"        // a bound or an expected value
 	Limit     = "machine limit" // what the hardware allows
 )
@@ -51,7 +51,7 @@ const (
 // Reference is somebody else's figure for the same thing.
 type Reference struct {
 	Name   string `json:"name"`   // whose, for example "FastLloyd"
-	Kind   string `json:"kind"`   // Published, PeerHere, Theory or Limit
+	Kind   string `json:"kind"`   // Published, Peer, Theory or Limit
 	Value  Number `json:"value"`  // in the unit of the value it belongs to
 	Half   Number `json:"half"`   // half width of its 95% interval, 0 if unknown
 	Source string `json:"source"` // table, figure or file it stands in

@@ -130,7 +130,7 @@ func (e *Env) hybridQuality(ctx context.Context, sets []string) error {
 				goal := hybridGoal[name]
 				refs := []Reference{{Name: "best without noise", Kind: Theory, Value: Number(goal.best)}}
 				if fast := map[float64]float64{0.1: goal.fast01, 1: goal.fast1}[epsilon]; fast > 0 {
-					refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: PeerHere, Value: Number(fast)})
+					refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: Peer, Value: Number(fast)})
 				}
 				if name == "mnist" {
 					c.Samples("inertia", Plain, rawInertia(r.wcss, 255), refs...)

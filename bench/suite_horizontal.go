@@ -16,7 +16,7 @@ func horizontalSuites() []Suite {
 		Name: "horizontal", Group: GroupPerformance, Title: "One iteration of the horizontal protocols",
 		About: "Median time of one whole iteration over two clients at epsilon 1: assignment, sums, masks, aggregation, noise, " +
 			"unmasking and post-processing, network excluded. The peer is the authors' own code of FastLloyd " +
-			"(for relative: of its follow-up), medians of one thread on the machine named in the source.",
+			"(for relative: of its follow-up), medians of one thread.",
 		Needs: []string{"s1", "adult", "birch2_25k", "lsun", "timesynth_k5_d2_n100000", "timesynth_k2_d2_n100000", "timesynth_k5_d5_n100000", "timesynth_k2_d5_n100000"},
 		Figures: []Figure{
 			{Table: "", Title: "Time of one iteration", X: "set", Y: "iteration", Series: []string{"method"}, LogY: true, Bars: true},
@@ -41,7 +41,7 @@ var peerIterations = []struct {
 	{"lsun", 0.695, 0, 0.259, 1.691},
 }
 
-const peerSource = "D-Diaa/privateclustering, two-core AVX-512 server, process CPU time"
+const peerSource = "D-Diaa/privateclustering 2fffc83 and its follow-up D-Diaa/FastLloyd a4f65f1, run on a two-core x86-64 server"
 
 // peerIteration returns the peer's reference for a set and method, if there is
 // one.
@@ -52,7 +52,7 @@ func peerIteration(set string, m horizontal.Method) []Reference {
 		}
 		ms := map[horizontal.Method]float64{horizontal.FastLloyd: p.fastlloyd, horizontal.CSuLloyd: p.csulloyd, horizontal.SuLloyd: p.sulloyd, horizontal.Relative: p.followUp}[m]
 		if ms > 0 {
-			return []Reference{{Name: "authors' code", Kind: PeerHere, Value: Number(ms * 1e6), Source: peerSource}}
+			return []Reference{{Name: "authors' code", Kind: Peer, Value: Number(ms * 1e6), Source: peerSource}}
 		}
 	}
 	return nil

@@ -43,8 +43,9 @@ func (s *Section) grids() []grid {
 		}
 		var labels, values []string
 		refs := make(map[string][]string) // value name -> reference names
-		noted := false
+		noted, seeded := false, false
 		for _, r := range rows {
+			seeded = seeded || r.Seeds != ""
 			noted = noted || r.Note != "" || r.Failed != ""
 			for _, l := range r.Labels {
 				if !slices.Contains(labels, l.Name) {
@@ -81,6 +82,9 @@ func (s *Section) grids() []grid {
 					return ""
 				})
 			}
+		}
+		if seeded {
+			column("seeds", false, func(r *Row) string { return r.Seeds })
 		}
 		if noted {
 			column("note", false, func(r *Row) string {
@@ -150,9 +154,21 @@ func pinnedText(m *Machine) string {
 	return ", threads cannot be pinned here"
 }
 
-// remarks say what is not in the section.
+// remarks say where the references come from and what is not in the section.
 func (s *Section) remarks(r *Report) []string {
 	var out []string
+	for i := range s.Rows {
+		for _, v := range s.Rows[i].Values {
+			for _, ref := range v.References {
+				if ref.Source == "" {
+					continue
+				}
+				if line := ref.column() + ": " + ref.Source; !slices.Contains(out, line) {
+					out = append(out, line)
+				}
+			}
+		}
+	}
 	if len(s.Missing) > 0 {
 		out = append(out, fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with --data-dir)", strings.Join(s.Missing, ", "), r.DataDir))
 	}

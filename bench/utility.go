@@ -197,9 +197,9 @@ func (e *Env) nicv(ctx context.Context, table, set string, p protocol, epsilon s
 			c.Number("iterations", Plain, float64(r.iterations))
 			return nil
 		}
-		c.Samples("NICV", Plain, r.nicv, Reference{Name: "authors' code", Kind: Published, Value: Number(peer.nicv), Half: Number(peer.half), Source: peerSource})
+		c.Samples("NICV", Plain, r.nicv, Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.nicv), Half: Number(peer.half), Source: peerSource})
 		mine := c.Row.Value("NICV")
-		c.Samples("empty clusters", Plain, perCluster(r.empty, s.K), Reference{Name: "authors' code", Kind: Published, Value: Number(peer.empty), Source: peerSource})
+		c.Samples("empty clusters", Plain, perCluster(r.empty, s.K), Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.empty), Source: peerSource})
 		c.Number("iterations", Plain, float64(r.iterations))
 		if bound := 2 * math.Hypot(float64(mine.Half), peer.half); bound > 0 {
 			c.Number("agreement", Plain, math.Abs(float64(mine.Mean)-peer.nicv)/bound)
