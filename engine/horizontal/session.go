@@ -43,7 +43,6 @@ type Session struct {
 
 	comm  engine.Comm
 	notes []string
-	drops []Drop
 }
 
 // client is one party: its records, its state, its message.

@@ -107,7 +107,7 @@ func (b Bounded) Rho() float64 { return math.Min(b.Epsilon*b.Epsilon/8, b.Epsilo
 
 // RDP is the smaller of the bounds by Rho and by Pure.
 func (b Bounded) RDP(alpha float64) float64 {
-	return math.Min(alpha*b.Rho(), PureDP{b.Epsilon}.RDP(alpha))
+	return math.Min(alpha*b.Rho(), PureDP(b).RDP(alpha))
 }
 
 // Mu is +Inf.

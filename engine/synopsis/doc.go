@@ -47,6 +47,3 @@ func runner(r Runner) Runner {
 
 // uniform returns a number in [0, 1) with 53 random bits.
 func uniform(src Source) float64 { return float64(src.Uint64()>>11) * (1.0 / (1 << 53)) }
-
-// below returns an integer in [0, n), uniform up to a bias of n/2^53.
-func below(src Source, n int) int { return int(uniform(src) * float64(n)) }

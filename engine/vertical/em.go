@@ -100,7 +100,6 @@ func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
 			for len(items) > 0 {
 				var sets masks
 				var held uint64
-				rest := items[:0]
 				n := 1
 				for n < len(items) && items[n]>>16 == items[0]>>16 {
 					n++
@@ -135,7 +134,7 @@ func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
 				if compatible {
 					list = append(list, event{sets, 1})
 				}
-				rest = items[n-len(left):]
+				rest := items[n-len(left):]
 				copy(rest, left)
 				items = rest
 			}
