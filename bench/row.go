@@ -43,7 +43,7 @@ func L(name string, value any) Label { return Label{name, fmt.Sprint(value)} }
 // Kinds of references.
 const (
 	Published = "published"     // printed in the paper
-	Peer      = "peer, here"    // the authors' code, run on this machine
+	Peer      = "peer"          // the authors' code, run again; its source says where
 	Theory    = "theory"        // a bound or an expected value
 	Limit     = "machine limit" // what the hardware allows
 )
