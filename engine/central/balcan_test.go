@@ -1,0 +1,351 @@
+package central
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// directLoss is the loss of centres in O(nk).
+func directLoss(p *kernels.Panels, centers []float32, kind lossKind) float64 {
+	loss := 0.0
+	for i := range p.N {
+		x := p.Point(i, nil)
+		best := math.Inf(1)
+		for j := 0; j < len(centers); j += p.D {
+			s := 0.0
+			for h := range p.D {
+				t := float64(x[h]) - float64(centers[j+h])
+				s += t * t
+			}
+			best = min(best, s)
+		}
+		if !kind.squared {
+			best = math.Sqrt(best)
+		}
+		if kind.cap > 0 {
+			best = min(best, kind.cap)
+		}
+		loss += best
+	}
+	return loss
+}
+
+// TestSwapper compares the loss after every exchange with the direct form.
+func TestSwapper(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, kind := range []lossKind{{}, {squared: true}, {squared: true, cap: 0.3}} {
+		for _, q := range []int{1, 3, 5} {
+			const n, k, m = 5000, 4, 9
+			p := gridPanels(rng, n, q)
+			s := testSession(t, []dataset.Part{part(p)}, k)
+			candidates, centers := make([]float32, m*q), make([]float32, k*q)
+			for i := range candidates {
+				candidates[i] = onGrid(2*rng.Float64()-1, testBits)
+			}
+			for i := range centers {
+				centers[i] = onGrid(2*rng.Float64()-1, testBits)
+			}
+			w := s.newSwapper(p, candidates, k, kind)
+			if got, want := w.set(centers), directLoss(p, centers, kind); math.Abs(got-want) > 1e-5*want {
+				t.Errorf("q=%d: loss %v, directly %v", q, got, want)
+			}
+			after := make([]float64, m*k)
+			if err := w.losses(after); err != nil {
+				t.Fatal(err)
+			}
+			for c := range m {
+				for j := range k {
+					exchanged := append([]float32(nil), centers...)
+					copy(exchanged[j*q:], candidates[c*q:(c+1)*q])
+					if got, want := after[c*k+j], directLoss(p, exchanged, kind); math.Abs(got-want) > 1e-5*want {
+						t.Errorf("q=%d: candidate %d for centre %d gives %v, directly %v", q, c, j, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSwapScoreSensitivity adds one extreme record: every score falls, by at
+// most the cap.
+func TestSwapScoreSensitivity(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	const n, k, m, q = 200, 3, 6, 4
+	p := gridPanels(rng, n+1, q)
+	candidates, centers := make([]float32, m*q), make([]float32, k*q)
+	for i := range candidates {
+		candidates[i] = onGrid(2*rng.Float64()-1, testBits)
+	}
+	copy(centers, candidates)
+	kind := lossKind{squared: true, cap: swapLossCap}
+	losses := func(p *kernels.Panels) []float64 {
+		s := testSession(t, []dataset.Part{part(p)}, k)
+		w := s.newSwapper(p, candidates, k, kind)
+		after := make([]float64, m*k+1)
+		after[m*k] = w.set(centers)
+		if err := w.losses(after[:m*k]); err != nil {
+			t.Fatal(err)
+		}
+		return after
+	}
+	without := p.Slice(0, n)
+	before, after := losses(&without), losses(p)
+	for i := range before {
+		if change := after[i] - before[i]; change < 0 || change > swapLossCap*(1+1e-9) {
+			t.Errorf("score %d changes by %v, want 0 to %v", i, -change, -float64(swapLossCap))
+		}
+	}
+}
+
+// TestProjection compares project with the direct form, and each projected
+// record with what it is when it stands alone.
+func TestProjection(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	const n, d, q = 100, 37, 5
+	p := gridPanels(rng, n, d)
+	s := testSession(t, []dataset.Part{part(p)}, 2)
+	for _, kind := range []Projection{Dense, Sparse} {
+		rows := randomProjection(kind, q, d, 0.05, privacy.NewStreams(s.seed).Stream(0, 0, string(kind)))
+		origin := make([]float32, d)
+		for h := range origin {
+			origin[h] = onGrid(rng.Float64()-0.5, testBits)
+		}
+		low, err := s.project(p, kernels.NewMatrix(q, d, rows), origin, testBits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clipped := 0
+		for i := range n {
+			x, y := p.Point(i, nil), low.Point(i, nil)
+			for a := range q {
+				want := 0.0
+				for h := range d {
+					want += float64(rows[a*d+h]) * (float64(x[h]) - float64(origin[h]))
+				}
+				if math.Abs(want) > 1 {
+					clipped++
+				}
+				want = min(max(want, -1), 1)
+				if math.Abs(float64(y[a])-want) > 1e-4 {
+					t.Fatalf("%s: coordinate %d of record %d is %v, directly %v", kind, a, i, y[a], want)
+				}
+				if g := float64(y[a]) * (1 << testBits); g != math.Trunc(g) {
+					t.Fatalf("%s: %v is not on the grid", kind, y[a])
+				}
+			}
+		}
+		alone := kernels.NewPanels(1, d)
+		alone.Set(0, p.Point(n-1, nil))
+		single, err := s.project(alone, kernels.NewMatrix(q, d, rows), origin, testBits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a, y := range single.Point(0, nil) {
+			if y != low.Point(n-1, nil)[a] {
+				t.Errorf("%s: a record's projection depends on the others", kind)
+			}
+		}
+	}
+}
+
+// TestRandomProjection checks mean, variance and values. With 10^6 entries a
+// deviation of 6 standard errors has probability below 1e-8.
+func TestRandomProjection(t *testing.T) {
+	seed := uint64(1)
+	for _, kind := range []Projection{Dense, Sparse} {
+		rows := randomProjection(kind, 1000, 1000, 2, privacy.NewStreams(&seed).Stream(0, 0, "test"))
+		var sum, squares, zeros float64
+		for _, x := range rows {
+			sum += float64(x)
+			squares += float64(x) * float64(x)
+			if x == 0 {
+				zeros++
+			}
+		}
+		n := float64(len(rows))
+		if math.Abs(sum/n) > 6*2/1e3 || math.Abs(squares/n-4) > 6*4*math.Sqrt2/1e3 {
+			t.Errorf("%s: mean %v, mean square %v, want 0 and 4", kind, sum/n, squares/n)
+		}
+		if kind == Sparse && math.Abs(zeros/n-2.0/3) > 6*0.48/1e3 {
+			t.Errorf("sparse: %v of the entries are 0, want 2/3", zeros/n)
+		}
+	}
+}
+
+// TestBalcanLedger checks that the total fits the budget and that little is
+// left: the levels of cubes that no record of a cluster reaches.
+func TestBalcanLedger(t *testing.T) {
+	norm, _ := builtin(t, "blobs", dataset.Generator{N: 5000, D: 30, K: 6, Separation: 8, Seed: 2})
+	parts, _ := norm.Split(1, nil, 1)
+	for _, c := range []struct {
+		budget      privacy.Budget
+		exponential bool
+		swaps       int
+	}{{privacy.Budget{Epsilon: 1, Delta: 1e-6}, false, 0}, {privacy.Budget{Epsilon: 0.2, Delta: -1}, true, 5}, {privacy.Budget{Epsilon: 3, Delta: 0}, false, 0}} {
+		seed := uint64(2)
+		eng, _ := engine.New()
+		res, err := eng.Run(context.Background(), &Balcan{Data: Data{Clients: parts, Bounds: norm.Bounds}, K: 6, Budget: c.budget, Exponential: c.exponential, Swaps: c.swaps, Seed: &seed})
+		eng.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := res.Ledger.TotalFor("outsider").Epsilon
+		if total == nil || *total > c.budget.Epsilon*(1+1e-6) || *total < 0.85*c.budget.Epsilon {
+			t.Errorf("%+v: total is %v", c, *total)
+		}
+	}
+}
+
+// TestPureLaw checks that an epsilon taken from mu costs that mu again.
+func TestPureLaw(t *testing.T) {
+	for _, mu := range []float64{1e-3, 0.1, 1, 3} {
+		epsilon := law{gaussian: true, total: mu * mu}.pure()
+		if got := (privacy.PureDP{Epsilon: epsilon}).Mu(); got > mu || got < mu*(1-1e-6) {
+			t.Errorf("mu = %v gives epsilon %v, which costs %v", mu, epsilon, got)
+		}
+	}
+}
+
+// TestJamesStein checks the positive-part rule on one coordinate.
+func TestJamesStein(t *testing.T) {
+	variance := []float64{0.01, 0.01, 0.04}
+	c := []float32{0.5, 0.5 + 1.0/1024, 0.5}
+	jamesStein(c, variance, 3, 1, testBits)
+	if c[0] != c[1] || c[1] != c[2] {
+		t.Errorf("centroids closer than the noise become %v, want them equal", c)
+	}
+	c = []float32{-0.75, 0.75, 0}
+	jamesStein(c, variance, 3, 1, testBits)
+	var weight, mean, spread float64
+	for j, x := range []float64{-0.75, 0.75, 0} {
+		weight += 1 / variance[j]
+		mean += x / variance[j]
+	}
+	mean /= weight
+	for j, x := range []float64{-0.75, 0.75, 0} {
+		spread += (x - mean) * (x - mean) / variance[j] / 2
+	}
+	if want := mean + (0.75-mean)*(1-1/spread); math.Abs(float64(c[1])-want) > 1e-4 {
+		t.Errorf("centroid is %v, want %v", c[1], want)
+	}
+}
+
+// TestEdlerLedger checks the claim and what it is worth: about (d+1)/2 times as
+// much for recovery and k-means.
+func TestEdlerLedger(t *testing.T) {
+	norm, _ := builtin(t, "blobs", dataset.Generator{N: 4000, D: 40, K: 5, Separation: 8, Seed: 3})
+	parts, _ := norm.Split(1, nil, 1)
+	seed := uint64(7)
+	for _, job := range []*Edler{{}, {GammaFactor: 20, Exponential: true, AllCubes: true, Split: MatlabSplit, Rounds: 2, Partitions: 2, Swaps: 3, KMeans: 1, Projection: Sparse}} {
+		job.Data, job.K, job.Budget, job.Seed = Data{Clients: parts, Bounds: norm.Bounds}, 5, privacy.Budget{Epsilon: 1, Delta: 0}, &seed
+		eng, _ := engine.New()
+		res, err := eng.Run(context.Background(), job)
+		eng.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, split := res.Ledger.TotalFor("outsider"), job.split()
+		want := 1 - split.Choice
+		if job.Rounds == 2 {
+			want = 1 - split.Choice/2 // one choice at a half of the budget
+		}
+		if total.Epsilon == nil || math.Abs(*total.Epsilon-want) > 1e-6 {
+			t.Errorf("claimed total is %v, want %v", *total.Epsilon, want)
+		}
+		if least := (split.Recover + split.KMeans) * 41 / 2; total.TrueEpsilon == nil || *total.TrueEpsilon < least || *total.TrueEpsilon > least+1 {
+			t.Errorf("true total is %v, want %v to %v", *total.TrueEpsilon, least, least+1)
+		}
+		if res.Calibration != "claimed" {
+			t.Errorf("calibration is %s", res.Calibration)
+		}
+	}
+}
+
+// TestEdlerPartition counts the candidates of a partition without noise to speak
+// of against a direct count of cubes above gamma.
+func TestEdlerPartition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	const n, q = 20000, 2
+	p := gridPanels(rng, n, q)
+	for i := range n { // three quarters of the records in one corner
+		if rng.IntN(4) > 0 {
+			x := p.Point(i, nil)
+			p.Set(i, []float32{x[0]/16 + 0.5, x[1]/16 + 0.5})
+		}
+	}
+	s := testSession(t, []dataset.Part{part(p)}, 3)
+	e := &edlerRun{session: s, job: &Edler{AllCubes: true}, records: p, factor: 1, r: 2}
+	lo, side, epsilon, failure := []float64{-1.25, -1.25}, 2.5, 1e4, 0.1
+	got, err := e.partition(0, p, lo, side, epsilon, failure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logN := math.Log(n)
+	gamma := 2 * logN / epsilon * math.Log(n/failure)
+	want := 1
+	for depth, cells := 1, 2; depth <= int(logN); depth, cells = depth+1, cells*2 {
+		counts := map[[2]int]int{}
+		for i := range n {
+			x := p.Point(i, nil)
+			counts[[2]int{int((float64(x[0]) - lo[0]) / side * float64(cells)), int((float64(x[1]) - lo[1]) / side * float64(cells))}]++
+		}
+		for _, c := range counts {
+			if float64(c) > gamma {
+				want++
+			}
+		}
+	}
+	// The noise scale is 2 ln n / epsilon = 0.002, gamma 0.024: a cube of one
+	// record passes with probability 1 - e^-490, an empty one with e^-12/2, so
+	// only the children of the few thousand open cubes blur the count.
+	if len(got)/q < want || len(got)/q > want+40 {
+		t.Errorf("%d candidates, directly %d", len(got)/q, want)
+	}
+}
+
+// TestEdlerReduction: only the deepest cubes are kept unless they are too few.
+func TestEdlerReduction(t *testing.T) {
+	norm, _ := builtin(t, "blobs", dataset.Generator{N: 5000, D: 2, K: 4, Separation: 20, Seed: 3})
+	s := testSession(t, []dataset.Part{part(norm.Points)}, 4)
+	count := func(all bool) int {
+		e := &edlerRun{session: s, job: &Edler{AllCubes: all}, records: norm.Points, factor: 1, r: 2}
+		c, err := e.partition(0, norm.Points, []float64{-1, -1}, 2.001, 50, 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c) / 2
+	}
+	if few, all := count(false), count(true); few >= all || few < 4 {
+		t.Errorf("%d cubes of %d are kept", few, all)
+	}
+}
+
+// TestEdlerOnMNIST reproduces the thesis's table "Privacy Utility Tradeoff" at
+// epsilon 1, 1.8806e11, within 3%.
+func TestEdlerOnMNIST(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads MNIST")
+	}
+	norm, _ := sharedSet(t, "mnist")
+	parts, _ := norm.Split(1, nil, 1)
+	eng, _ := engine.New()
+	defer eng.Close()
+	mean := 0.0
+	for run := range uint64(5) {
+		res, err := eng.Run(context.Background(), &Edler{Data: Data{Clients: parts, Bounds: norm.Bounds}, K: 10, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &run})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean += *res.WCSS * 127.5 * 127.5 / 5
+	}
+	if math.Abs(mean/1.88063471126e11-1) > 0.03 {
+		t.Errorf("mean inertia is %.4g, the thesis has 1.8806e11", mean)
+	}
+}
