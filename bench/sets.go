@@ -99,11 +99,8 @@ func paths(raw json.RawMessage) []string {
 	return many
 }
 
-// Get reads a set, or returns it again.
-func (s *Sets) Get(ctx context.Context, name string) (*Set, error) {
-	if set, ok := s.loaded[name]; ok {
-		return set, nil
-	}
+// Table reads the records of a set as they are in its file.
+func (s *Sets) Table(ctx context.Context, name string) (*dataset.Table, error) {
 	if !s.Has(name) {
 		return nil, &MissingSetError{name, s.dir}
 	}
@@ -117,7 +114,15 @@ func (s *Sets) Get(ctx context.Context, name string) (*Set, error) {
 			opts.Labels = path
 		}
 	}
-	t, err := dataset.Open(ctx, spec, opts)
+	return dataset.Open(ctx, spec, opts)
+}
+
+// Get reads a set, or returns it again.
+func (s *Sets) Get(ctx context.Context, name string) (*Set, error) {
+	if set, ok := s.loaded[name]; ok {
+		return set, nil
+	}
+	t, err := s.Table(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +134,7 @@ func (s *Sets) Get(ctx context.Context, name string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &Set{Name: name, N: t.N, D: t.D, K: e.K, Labels: t.Labels, Norm: norm}
+	set := &Set{Name: name, N: t.N, D: t.D, K: s.entries[name].K, Labels: t.Labels, Norm: norm}
 	size := 4 * len(norm.Points.Data)
 	if s.bytes+size > keepBytes {
 		clear(s.loaded)

@@ -16,6 +16,7 @@ const (
 func Suites() []Suite {
 	return slices.Concat(
 		kernelSuites(),
+		flowSuites(),
 		horizontalSuites(),
 		verticalSuites(),
 		utilitySuites(),

@@ -19,6 +19,7 @@ type Solver struct {
 	Cold bool
 
 	prices    []int64 // of the clusters, "unassigned" and "escape" columns
+	given     []int64 // prices to start from next, if any
 	warm      bool
 	n, d      int
 	bits      int
@@ -108,6 +109,10 @@ type scratch struct {
 	fresh        []uint16
 }
 
+// StartFrom makes the next Solve start from the given prices, one per cluster, in
+// squared grid units, as of [Result.Prices].
+func (s *Solver) StartFrom(prices []int64) { s.given = append(s.given[:0], prices...) }
+
 // Solve computes the optimal assignment of p. run may be nil for one worker.
 // Errors wrap ErrProblem or ErrInfeasible, name the clusters and the numbers and
 // come before any work, but for minimum sizes that only the radius makes
@@ -148,6 +153,14 @@ func (s *Solver) prepare(run Runner, p *Problem) {
 		s.prices = slices.Grow(s.prices[:0], columns)[:columns]
 		clear(s.prices)
 	}
+	if len(s.given) == k {
+		s.prices = append(s.prices[:0], s.given...)
+		for len(s.prices) < columns {
+			s.prices = append(s.prices, 0)
+		}
+		s.warm = true
+	}
+	s.given = s.given[:0]
 	for len(s.scratch) < run.Workers() {
 		s.scratch = append(s.scratch, scratch{})
 	}

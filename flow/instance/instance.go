@@ -129,6 +129,25 @@ func (s *Set) Centroids(steps int) []float64 {
 	return c
 }
 
+// Means returns the means of the clusters of an assignment of the set.
+func (s *Set) Means(res *flow.Result) []float64 {
+	c, counts := make([]float64, s.K*s.D), make([]float64, s.K)
+	for i, label := range res.Labels {
+		counts[label]++
+		for j := range s.D {
+			c[int(label)*s.D+j] += s.Rows[i*s.D+j]
+		}
+	}
+	for a, count := range counts {
+		for j := range s.D {
+			if count > 0 {
+				c[a*s.D+j] /= count
+			}
+		}
+	}
+	return c
+}
+
 // Problem is the assignment of the set to K centroids, given in row-major order,
 // with sizes within a factor 1.25 of the mean.
 func (s *Set) Problem(centroids []float64) *flow.Problem {

@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/flow/instance"
+)
+
+func flowSuites() []Suite {
+	return []Suite{{
+		Name: "flow", Group: GroupPerformance, Title: "Size-constrained assignment",
+		About: "One exact assignment with sizes within a factor 1.25 of the mean, costs included, on one thread. " +
+			"Centroids: random in the box (bad) or three Lloyd steps later (good). Cold: without prices; warm: the next Lloyd step " +
+			"with the prices of the one before. The ratio is LEMON's best algorithm, build and solve, given its costs, over ours: stored figures here, " +
+			"measured on this machine by make prototypes. Growth: the same on generated mixtures.",
+		Needs: []string{"s1", "birch2_25k", "adult"},
+		Figures: []Figure{
+			{Table: "against n", Title: "Cold assignment by number of points, k=50", X: "n", Y: "one worker", Series: []string{"d"}, LogX: true, LogY: true},
+			{Table: "against k", Title: "Cold assignment by number of clusters, n=100000", X: "k", Y: "one worker", Series: []string{"d"}, LogX: true, LogY: true},
+		},
+		Run: runFlow,
+	}}
+}
+
+// lemon holds the stored figures of LEMON's best algorithm, build and solve, in
+// milliseconds: cost scaling on adult (bad), blobs50k and blobs5k (bad), network
+// simplex elsewhere. wanted is the least ratio to ours, cold; warm, twice that.
+var lemon = []struct {
+	name, set string
+	k         int
+	bad, good float64
+	wanted    float64
+}{
+	{"adult", "adult", 3, 170, 27.3, 400},
+	{"blobs50k", "", 5, 549, 565, 400},
+	{"s1", "s1", 15, 4.81, 4.89, 25},
+	{"birch2", "birch2_25k", 100, 360, 326, 25},
+	{"blobs5k", "", 5, 13.2, 9.68, 0},
+}
+
+const lemonSource = "stored: one core of the reference machine"
+
+func runFlow(ctx context.Context, e *Env) error {
+	for _, in := range lemon {
+		for _, start := range []struct {
+			name  string
+			steps int
+			lemon float64
+		}{{"bad", 0, in.bad}, {"good", 3, in.good}} {
+			labels := []Label{L("set", in.name), L("centroids", start.name)}
+			err := e.Case(ctx, "against LEMON", labels, func(ctx context.Context, c *Case) error {
+				set, err := flowSet(ctx, e, in.name, in.set, in.k)
+				if err != nil {
+					return err
+				}
+				wanted := in.wanted
+				if start.name != "bad" {
+					wanted = 0
+				}
+				return c.assign(ctx, set, set.Centroids(start.steps), start.lemon*1e6, wanted)
+			})
+			if err != nil {
+				return fmt.Errorf("flow: %w", err)
+			}
+		}
+	}
+	if err := millionPoints(ctx, e); err != nil {
+		return err
+	}
+	sizes := []int{10000, 31623, 100000, 316228, 1000000}
+	counts := []int{2, 5, 10, 20, 50, 100, 200}
+	if e.Quick {
+		sizes, counts = sizes[:3], []int{2, 10, 50, 200}
+	}
+	for _, n := range sizes {
+		if err := growth(ctx, e, "against n", n, 4, 50, L("n", n)); err != nil {
+			return err
+		}
+	}
+	for _, k := range counts {
+		n := 100000
+		if e.Quick {
+			n = 20000
+		}
+		if err := growth(ctx, e, "against k", n, 4, k, L("k", k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flowSet makes half of a public set, or blobs where there is none.
+func flowSet(ctx context.Context, e *Env, name, file string, k int) (*instance.Set, error) {
+	switch {
+	case file != "":
+		t, err := e.sets.Table(ctx, file)
+		if err != nil {
+			return nil, err
+		}
+		return instance.Half(name, t.Rows, t.N, t.D, k), nil
+	case name == "blobs50k":
+		return instance.Blobs(name, 50000), nil
+	}
+	return instance.Blobs(name, 5000), nil
+}
+
+// assign measures one instance, cold and warm, and its ratios to LEMON's time in
+// nanoseconds.
+func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float64, lemon, wanted float64) error {
+	before := set.Problem(centroids)
+	var res flow.Result
+	if err := flow.NewSolver().Solve(ctx, nil, before, &res); err != nil {
+		return err
+	}
+	if err := flow.Verify(before, &res); err != nil {
+		return err
+	}
+	prices := slices.Clone(res.Prices)
+	next := set.Problem(set.Means(&res))
+	cold, warm := &flow.Solver{Cold: true}, flow.NewSolver()
+	var failed error
+	solve := func(s *flow.Solver, p *flow.Problem) {
+		if err := s.Solve(ctx, nil, p, &res); err != nil {
+			failed = err
+		}
+	}
+	err := c.Compare(ctx, []Timed{
+		{Name: "cold", Fn: func() { solve(cold, before) }, Refs: []Reference{{Name: "LEMON", Kind: Published, Value: Number(lemon), Source: lemonSource}}},
+		{Name: "warm", Fn: func() { warm.StartFrom(prices); solve(warm, next) }},
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	want := func(ratio float64) []Reference {
+		if ratio == 0 {
+			return nil
+		}
+		return []Reference{{Name: "wanted at least", Kind: Theory, Value: Number(ratio)}}
+	}
+	c.Number("LEMON over cold", Plain, lemon/c.Row.Value("cold").Shown(), want(wanted)...)
+	c.Number("LEMON over warm", Plain, lemon/c.Row.Value("warm").Shown(), want(2*wanted)...)
+	solve(cold, before)
+	c.Number("paths", Plain, float64(res.Stats.Paths))
+	c.Number("free points", Plain, float64(res.Stats.Free))
+	return failed
+}
+
+// growth measures a generated instance with one worker and with all.
+func growth(ctx context.Context, e *Env, table string, n, d, k int, label Label) error {
+	return e.Case(ctx, table, []Label{label, L("d", d)}, func(ctx context.Context, c *Case) error {
+		set := instance.Mixture("mixture", n, d, k)
+		return c.workers(ctx, set.Problem(set.Centroids(0)))
+	})
+}
+
+// millionPoints measures 10^6 points in 150 dimensions, 50 clusters, sizes from
+// half to twice the mean.
+func millionPoints(ctx context.Context, e *Env) error {
+	const n, d, k = 1000000, 150, 50
+	rows := n
+	if e.Quick {
+		rows = n / 20
+	}
+	return e.Case(ctx, "large", []Label{L("n", rows), L("d", d), L("k", k)}, func(ctx context.Context, c *Case) error {
+		set := instance.Mixture("mixture", rows, d, k)
+		mean := float64(rows) / k
+		p := set.Bounded(set.Centroids(0), int(math.Ceil(mean/2)), int(2*mean))
+		set.Rows = nil
+		return c.workers(ctx, p, Reference{Name: "wanted at most", Kind: Theory, Value: 30e9})
+	})
+}
+
+// workers measures a cold assignment with one worker and with all, which are not
+// pinned.
+func (c *Case) workers(ctx context.Context, p *flow.Problem, refs ...Reference) error {
+	one, all := &flow.Solver{Cold: true}, &flow.Solver{Cold: true}
+	var res flow.Result
+	reps := c.Env.Reps(10, 3)
+	var times [2][]float64
+	for rep := range reps + 1 {
+		for i, s := range []*flow.Solver{one, all} {
+			run := flow.Runner(c.Env.Single)
+			if i == 1 {
+				run = c.Env.Pool
+			}
+			from := time.Now()
+			if err := s.Solve(ctx, run, p, &res); err != nil {
+				return err
+			}
+			if rep > 0 {
+				times[i] = append(times[i], float64(time.Since(from).Nanoseconds()))
+			}
+		}
+	}
+	c.Durations("one worker", times[0], refs...)
+	c.Durations("all workers", times[1], refs...)
+	c.Number("speed-up", Plain, c.Row.Value("one worker").Shown()/c.Row.Value("all workers").Shown(),
+		Reference{Name: "workers", Kind: Limit, Value: Number(c.Env.Pool.Workers())})
+	perCost := c.Row.Value("one worker").Shown() / (float64(p.Points.N) * float64(len(p.Lo)) * float64(p.Points.D))
+	c.Number("time per n*k*d", Nanoseconds, perCost)
+	c.Number("paths", Plain, float64(res.Stats.Paths))
+	return flow.Verify(p, &res)
+}
