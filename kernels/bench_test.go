@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -293,12 +294,18 @@ func BenchmarkTwoWorkers(b *testing.B) {
 			accs := []*Accumulator{NewAccumulator(k, d, 16), NewAccumulator(k, d, 16)}
 			middle := n / 2 / Lanes * Lanes
 			halves := []Panels{p.Slice(0, middle), p.Slice(middle, n)}
-			start, done := make(chan bool), make(chan bool)
-			defer close(start)
+			// The second worker waits actively: waking a thread would take longer
+			// than a small shape.
+			var round atomic.Int64
+			var quit atomic.Bool
+			defer quit.Store(true)
 			go func() {
-				for range start {
-					AssignAccumulate(halves[1], c, nil, accs[1])
-					done <- true
+				for last := int64(0); !quit.Load(); {
+					if now := round.Load(); now != last {
+						AssignAccumulate(halves[1], c, nil, accs[1])
+						last = now + 1
+						round.Store(last)
+					}
 				}
 			}()
 			one, two := time.Hour, time.Hour
@@ -307,9 +314,10 @@ func BenchmarkTwoWorkers(b *testing.B) {
 				AssignAccumulate(*p, c, nil, accs[0])
 				one = min(one, time.Since(from))
 				from = time.Now()
-				start <- true
+				goal := round.Add(1) + 1
 				AssignAccumulate(halves[0], c, nil, accs[0])
-				<-done
+				for round.Load() != goal {
+				}
 				two = min(two, time.Since(from))
 			}
 			b.ReportMetric(0, "ns/op")
