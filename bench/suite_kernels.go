@@ -12,7 +12,8 @@ func kernelSuites() []Suite {
 	return []Suite{{
 		Name: "kernels", Group: GroupPerformance, Title: "Kernels on one thread",
 		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, " +
-			"a multiplication and an addition for each point, centroid and dimension.",
+			"a multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the limit " +
+			"that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same run.",
 		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate", Series: []string{"d"}, LogX: true, LogY: true}},
 		Run:     runKernels,
 	}}
@@ -41,6 +42,9 @@ func firstRows(p *kernels.Panels, k int) []float32 {
 }
 
 func runKernels(ctx context.Context, e *Env) error {
+	if err := runAgainstLimits(ctx, e); err != nil {
+		return fmt.Errorf("kernels: %w", err)
+	}
 	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26}, {4096, 784, 10}, {10000, 2, 2}, {10000, 8, 8}, {10000, 32, 32}, {10000, 128, 64}, {10000, 2, 200}} {
 		n, d, k := shape[0], shape[1], shape[2]
 		err := e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {

@@ -55,19 +55,8 @@ func bandwidth(size int) float64 {
 	return bandwidthOf[size]
 }
 
-// bound is the least time in seconds that the arithmetic of an assignment takes:
-// the distances, and a step of the minimum for each.
-func bound(n, d, k int) float64 {
-	l := measured()
-	if l.FMA == 0 {
-		return 0
-	}
-	perDim := 1 / l.SubFMA
-	if d >= exactDims {
-		perDim = 1 / l.FMA
-	}
-	return float64(n) * float64(k) * (float64(d)*perDim + 1/l.Argmin)
-}
+// bound is the least time in seconds that the arithmetic of an assignment takes.
+func bound(n, d, k int) float64 { return measured().AssignSeconds(n, d, k) }
 
 // run times fn, best of several rounds, and reports time per element, and the
 // share of the larger of two limits: arithmetic, in seconds per call, and bytes
@@ -226,10 +215,7 @@ func BenchmarkMinHash(b *testing.B) {
 	keys, digests := randomBlocks(rng, 2048), randomBlocks(rng, 100000)
 	offsets := []int{0, 20000, 40000, 60000, 80000, 100000}
 	dst := make([]uint64, 2*len(keys)*5)
-	arithmetic := 0.0
-	if l := measured(); l.AES > 0 {
-		arithmetic = 10 * float64(len(keys)*len(digests)) / l.AES
-	}
+	arithmetic := measured().MinHashSeconds(len(keys), len(digests))
 	run(b, 2*len(keys)*len(digests), arithmetic, 0, func() { MinHash(keys, digests, offsets, dst) })
 }
 

@@ -60,7 +60,10 @@ func Supported() []string {
 func Select() error { return selectErr }
 
 // KernelPath says on which instruction set a kernel runs.
-type KernelPath struct{ Kernel, Path string }
+type KernelPath struct {
+	Kernel string `json:"kernel"`
+	Path   string `json:"path"`
+}
 
 // Paths lists the exported kernels and the instruction set each of them runs
 // on: the one in use, or generic where the kernel has no form for it.
@@ -73,7 +76,7 @@ func Paths() []KernelPath {
 				p = q
 			}
 		}
-		list[i] = KernelPath{k.name, p.String()}
+		list[i] = KernelPath{Kernel: k.name, Path: p.String()}
 	}
 	return list
 }

@@ -15,6 +15,29 @@ type Limits struct {
 	AES    float64 // AES rounds of 16-byte blocks per second
 }
 
+// AssignSeconds returns the least time that the arithmetic of an assignment of n
+// points of d coordinates to k centroids takes on one core: the distances, and a
+// step of the minimum for each. It is 0 where the limits are not measured.
+func (l Limits) AssignSeconds(n, d, k int) float64 {
+	if l.FMA == 0 {
+		return 0
+	}
+	perDim := 1 / l.SubFMA
+	if d >= exactDims {
+		perDim = 1 / l.FMA
+	}
+	return float64(n) * float64(k) * (float64(d)*perDim + 1/l.Argmin)
+}
+
+// MinHashSeconds returns the least time that AES-128 of records blocks under each
+// of keys keys takes on one core, 0 where the limits are not measured.
+func (l Limits) MinHashSeconds(keys, records int) float64 {
+	if l.AES == 0 {
+		return 0
+	}
+	return 10 * float64(keys) * float64(records) / l.AES
+}
+
 // MeasureLimits measures the limits of the core it runs on, in some 30 ms. Other
 // work on the core lowers the figures.
 func MeasureLimits() Limits {

@@ -34,14 +34,19 @@ func newVersionCommand() *cobra.Command {
 				CPU     string `json:"cpu"`
 				Cores   int    `json:"cores"`
 				ISA     string `json:"isa"`
+				// Kernels says on which instruction set each kernel runs.
+				Kernels []kernels.KernelPath `json:"kernels"`
 			}{engine.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpuid.CPU.BrandName,
-				runtime.NumCPU(), kernels.ISA()}
+				runtime.NumCPU(), kernels.ISA(), kernels.Paths()}
 			if format == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			}
 			var b strings.Builder
 			fmt.Fprintf(&b, "cohort   %s\ngo       %s %s/%s\ncpu      %s, %d logical cores\nkernels  %s\n",
 				v.Version, v.Go, v.OS, v.Arch, v.CPU, v.Cores, v.ISA)
+			for _, k := range v.Kernels {
+				fmt.Fprintf(&b, "  %-24s %s\n", k.Kernel, k.Path)
+			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
 			return err
 		},

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// lloydShapes are the (n, d, k) of the iterations that are compared with the
+// limits of the machine, the quick ones first.
+var lloydShapes = [][3]int{
+	{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {100000, 5, 5}, {1000000, 2, 15},
+	{1000000, 8, 5}, {1000000, 16, 64}, {100000, 100, 64}, {70000, 784, 10},
+}
+
+// runAgainstLimits measures what one core can do at best, and then kernels with
+// their share of it. The limits are measured once for all rows, so a clock that
+// moves shows in the shares.
+func runAgainstLimits(ctx context.Context, e *Env) error {
+	var limits kernels.Limits
+	read := map[int]float64{}
+	unpin := pin()
+	limits = kernels.MeasureLimits()
+	for _, size := range []int{32 << 10, 1 << 20, 16 << 20, 128 << 20} {
+		read[size] = kernels.MeasureRead(size)
+	}
+	unpin()
+	err := e.Case(ctx, "limits", []Label{L("isa", kernels.ISA())}, func(_ context.Context, c *Case) error {
+		c.Number("fused multiply-add", "GFLOP/s", 2*limits.FMA/1e9)
+		c.Number("subtract and multiply-add", "GFLOP/s", 3*limits.SubFMA/1e9)
+		c.Number("minimum with index", "G candidates/s", limits.Argmin/1e9)
+		c.Number("AES-128", "G blocks/s", limits.AES/1e10)
+		c.Number("read 32 KiB", "GB/s", read[32<<10]/1e9)
+		c.Number("read 1 MiB", "GB/s", read[1<<20]/1e9)
+		c.Number("read 16 MiB", "GB/s", read[16<<20]/1e9)
+		c.Number("read 128 MiB", "GB/s", read[128<<20]/1e9)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, shape := range lloydShapes {
+		n, d, k := shape[0], shape[1], shape[2]
+		err := e.Case(ctx, "lloyd", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			return lloydAgainstLimits(ctx, c, limits, n, d, k)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return e.Case(ctx, "min-hash", []Label{L("hashes", 4096), L("records", 100000), L("clusters", 5), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+		return minHashAgainstLimits(ctx, c, limits, 2048, 100000)
+	})
+}
+
+// lloydAgainstLimits times one iteration on normal points, and its assignment and
+// the packing by themselves.
+func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, d, k int) error {
+	const fractionBits, grid = 16, 1 << 16
+	rng := rand.New(rand.NewPCG(1, uint64(n+d+k)))
+	rows := make([]float32, n*d)
+	for i := range rows {
+		rows[i] = float32(int32(min(max(rng.NormFloat64()/4, -1), 1)*grid)) / grid
+	}
+	points, centroids := kernels.NewPanels(n, d), kernels.NewCentroids(k, d)
+	kernels.Pack(points, rows)
+	centroids.Set(rows[:k*d])
+	labels, acc := make([]uint16, n), kernels.NewAccumulator(k, d, fractionBits)
+	assign, iteration := math.Inf(1), math.Inf(1)
+	best := func(least *float64, fn func()) func() {
+		return func() {
+			start := time.Now()
+			fn()
+			*least = min(*least, time.Since(start).Seconds())
+		}
+	}
+	err := c.Compare(ctx, []Timed{
+		{Name: "assign", Fn: best(&assign, func() { kernels.Assign(*points, centroids, labels, nil) })},
+		{Name: "assign and accumulate", Fn: best(&iteration, func() { kernels.AssignAccumulate(*points, centroids, nil, acc) })},
+	})
+	if err != nil {
+		return err
+	}
+	// By itself, because it leaves the points outside the caches.
+	if err := c.Time(ctx, "pack", func() { kernels.Pack(points, rows) }); err != nil {
+		return err
+	}
+	memory := float64(4*n*d) / kernels.MeasureRead(4*n*d)
+	limit, binds := limits.AssignSeconds(n, d, k), "arithmetic"
+	if limit == 0 {
+		return nil // not measured on this instruction set
+	}
+	if memory > limit {
+		limit, binds = memory, "bandwidth"
+	}
+	c.Number("assign, of "+binds, "%", 100*limit/assign)
+	c.Number("both, of "+binds, "%", 100*limit/iteration)
+	return nil
+}
+
+// minHashAgainstLimits times both hashes of each key over five clusters.
+func minHashAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, keys, records int) error {
+	rng := rand.New(rand.NewPCG(1, 2))
+	blocks := make([][16]byte, keys+records)
+	for i := range blocks {
+		for j := range blocks[i] {
+			blocks[i][j] = byte(rng.Uint32())
+		}
+	}
+	const clusters = 5
+	offsets := make([]int, clusters+1)
+	for a := range offsets {
+		offsets[a] = a * records / clusters
+	}
+	dst := make([]uint64, 2*keys*clusters)
+	if err := c.Time(ctx, "min-hash", func() { kernels.MinHash(blocks[:keys], blocks[keys:], offsets, dst) }); err != nil {
+		return err
+	}
+	seconds := c.Row.Value("min-hash").Shown() / 1e9
+	c.Number("rate", "G hashes/s", 2*float64(keys)*float64(records)/seconds/1e9)
+	if limit := limits.MinHashSeconds(keys, records); limit > 0 {
+		c.Number("share of AES", "%", 100*limit/seconds)
+	}
+	return nil
+}
