@@ -263,6 +263,22 @@ func TestScalesHoldTheirTicks(t *testing.T) {
 	}
 }
 
+func TestMissingSetsSayWhereTheyComeFrom(t *testing.T) {
+	got := howToGet([]string{"s1", "synth_sep21_k2_d2", "mnist", "unheard"})
+	for _, want := range []string{"s1 from github.com/D-Diaa", "synth_sep21_k2_d2 from R package", "mnist from the four IDX files", "manifest.json"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+	for _, s := range Suites() {
+		for _, set := range s.Needs {
+			if originOf(set) == "" {
+				t.Errorf("suite %s needs %s, which comes from nowhere", s.Name, set)
+			}
+		}
+	}
+}
+
 func TestNumberFormats(t *testing.T) {
 	for _, c := range []struct {
 		x    float64

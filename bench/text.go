@@ -170,7 +170,8 @@ func (s *Section) remarks(r *Report) []string {
 		}
 	}
 	if len(s.Missing) > 0 {
-		out = append(out, fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with --data-dir)", strings.Join(s.Missing, ", "), r.DataDir))
+		out = append(out, fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with --data-dir)", strings.Join(s.Missing, ", "), r.DataDir),
+			"how to get them: "+howToGet(s.Missing))
 	}
 	if s.Left > 0 {
 		out = append(out, fmt.Sprintf("%d instances are left out by --quick", s.Left))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,9 @@ needs no network.`,
 				defer fmt.Fprint(errOut, "\r\033[K")
 			}
 			r, err := bench.Run(cmd.Context(), o)
+			if errors.Is(err, context.Canceled) && o.Out != "" {
+				return fault.Failed("bench", "was interrupted, the finished rows are in "+filepath.Join(o.Out, bench.ResultsFile), "give the same command to go on", nil)
+			}
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -90,5 +92,15 @@ func TestBenchListsMissingSets(t *testing.T) {
 	status, out, _ = cohort(t, "bench", "--list")
 	if status != exitDone || !strings.Contains(out, "fastlloyd-table3") || !strings.Contains(out, "kernels") {
 		t.Errorf("status %d, out:\n%s", status, out)
+	}
+}
+
+func TestInterruptedBenchSaysHowToGoOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errOut bytes.Buffer
+	status := execute(ctx, []string{"bench", "kernels", "--out", t.TempDir()}, &out, &errOut)
+	if status != exitFailed || !strings.Contains(errOut.String(), "interrupted") || !strings.Contains(errOut.String(), "go on") {
+		t.Errorf("status %d, stderr %q", status, errOut.String())
 	}
 }
