@@ -14,6 +14,9 @@ const boxBound = 1.0
 // addNoise works out the scale of every part and round, the sensitivities that
 // the ledger shows, and the laws.
 func (p *prepared) addNoise() error {
+	if err := p.lookUp(); err != nil {
+		return err
+	}
 	if p.job.Mechanism == Laplace {
 		if p.job.Release == Centroid {
 			p.laplaceOnCentroids()
@@ -67,12 +70,47 @@ func (p *prepared) makeLaws() error {
 	return nil
 }
 
-// replaced is 2 for the replace-one relation, 1 for add-remove.
-func (p *prepared) replaced() float64 {
-	if p.job.Neighbours == privacy.ReplaceOne {
-		return 2
+// lookUp finds the lines of the table of calibrations. The released code other
+// than fastlloyd's uses the scale of the theorem.
+func (p *prepared) lookUp() error {
+	j := p.job
+	for i := range p.parts {
+		part := &p.parts[i]
+		c := j.Calibration
+		if c == privacy.Published && len(privacy.Rules(j.Method(), c)) == 0 {
+			c = privacy.Claimed
+		}
+		rule, err := privacy.Lookup(j.Method(), c, part.name, j.Neighbours)
+		if err != nil {
+			return fault.Request("calibration", err.Error(), "choose another calibration")
+		}
+		part.rule = rule
 	}
-	return 1
+	return nil
+}
+
+// change is the sensitivity of a part in round t in the norm of the mechanism.
+// Where the paper has no Gaussian form, the norm is that of the proof; the claim
+// is the same in both.
+func (p *prepared) change(part *part, t int) sensitivity {
+	j := p.job
+	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Radius: j.Radius, Exclusivity: p.exclusivity,
+		Unit: 1 / p.scale, Neighbours: j.Neighbours}
+	if j.Algorithm == Relative {
+		s.Radius = p.radius[t]
+	}
+	if j.Mechanism == Laplace {
+		return sensitivity{norm: "L1", value: part.rule.L1(s)}
+	}
+	l2 := part.rule.L2
+	if l2 == nil {
+		rule, err := privacy.Lookup(j.Method(), privacy.Proven, part.name, j.Neighbours)
+		if err != nil {
+			panic("horizontal: " + err.Error()) // checkBudget let it pass
+		}
+		l2 = rule.L2
+	}
+	return sensitivity{norm: "L2", value: l2(s)}
 }
 
 // laplaceOnSums divides each round's epsilon between sums and counts, d shares
@@ -80,32 +118,13 @@ func (p *prepared) replaced() float64 {
 // scales each part by its L1 sensitivity.
 func (p *prepared) laplaceOnSums() {
 	j := p.job
-	d, e := float64(p.d), float64(p.exclusivity)
-	share := d / (d + countShare(p.d))
+	share := float64(p.d) / (float64(p.d) + countShare(p.d))
+	if j.Algorithm == Relative && j.Calibration == privacy.Proven {
+		share = 0.8
+	}
+	round := j.Budget.Epsilon / float64(p.rounds)
 	for t := range p.rounds {
-		sums, counts := sensitivity{norm: "L1"}, sensitivity{norm: "L1"}
-		switch {
-		case j.Calibration != privacy.Proven:
-			sums.value, counts.value = d*boxBound*e, e
-			sums.theorem = "Thesis-H §6.2.1"
-			if j.Algorithm == Relative {
-				sums.value = d * min(2*boxBound, p.radius[t])
-				sums.theorem = "FastLloyd, later code"
-			}
-			counts.theorem = sums.theorem
-		case j.Algorithm == Relative:
-			share = 0.8
-			sums.value = p.replaced() * min(p.radius[t]*math.Sqrt(d), 2*boxBound*d)
-			counts.value = p.replaced()
-			sums.theorem, counts.theorem = "T2", "T2"
-		case j.Algorithm == SuLloyd:
-			sums.value, counts.value = p.replaced()*d*boxBound, p.replaced()
-			sums.theorem, counts.theorem = "T2", "T2"
-		default:
-			sums.value, counts.value = 2*boxBound*e*float64(p.k)*d, p.replaced()*e
-			sums.theorem, counts.theorem = "T1", "T1"
-		}
-		round := j.Budget.Epsilon / float64(p.rounds)
+		sums, counts := p.change(&p.parts[0], t), p.change(&p.parts[1], t)
 		p.parts[0].set(sums.value/(round*share), sums)
 		p.parts[1].set(counts.value/(round*(1-share)), counts)
 	}
@@ -119,7 +138,7 @@ func (p *prepared) gaussian(mu float64) {
 	}
 	mu /= math.Sqrt(float64(p.rounds))
 	if p.job.Release == Centroid {
-		s := p.centroidSensitivity()
+		s := p.change(&p.parts[0], 0)
 		for range p.rounds {
 			p.parts[0].set(s.value/mu, s)
 		}
@@ -136,42 +155,25 @@ func (p *prepared) gaussianOnSums(mu2 float64) {
 	side := math.Sqrt(float64(p.d))
 	size := float64(p.n) / float64(p.k)
 	for t := range p.rounds {
-		sums, counts := sensitivity{norm: "L2", theorem: "T2"}, sensitivity{norm: "L2", value: 1, theorem: "T2"}
+		sums, counts := p.change(&p.parts[0], t), p.change(&p.parts[1], t)
 		move := 2 * suRho * side * boxBound
-		switch j.Algorithm {
-		case Relative:
-			sums.value = p.radius[t]
-			move = sums.value / 4
-		case SuLloyd:
-			sums.value = side * boxBound
-		default:
-			sums.value = 2 * boxBound * side * math.Sqrt(float64(p.k)) * float64(p.exclusivity)
-			counts.value = float64(p.exclusivity)
-			if j.Neighbours == privacy.ReplaceOne {
-				counts.value = math.Sqrt2
-			}
-			sums.theorem, counts.theorem = "T1", "T1"
+		if j.Algorithm == Relative {
+			move = p.radius[t] / 4
 		}
 		var sigmaSum, sigmaCount float64
 		switch {
 		case j.Calibration != privacy.Proven:
 			if j.Algorithm == Relative {
-				sums.theorem, counts.theorem = "FastLloyd, later code", "FastLloyd, later code"
 				move = sums.value / 2
-			} else {
-				sums.theorem, counts.theorem = "Thesis-H §6.2.1", "Thesis-H §6.2.1"
 			}
 			sigmaSum = math.Sqrt(sums.value * (sums.value*side + move) / (mu2 * side))
 			sigmaCount = math.Sqrt((sums.value*side + move) / (mu2 * move))
 		case j.Neighbours == privacy.ReplaceOne && !j.Algorithm.Constrained():
-			// Within one cluster the sums move by 2r, between two by r each and
-			// the counts by 1 each: 4r^2/s^2 and 2r^2/s^2 + 2/c^2 are both mu^2
-			// for s = 2r/mu, c = 2/mu.
-			sigmaSum, sigmaCount = 2*sums.value/math.Sqrt(mu2), 2/math.Sqrt(mu2)
-			sums.value *= 2
-			counts.value = math.Sqrt2
+			// Within one cluster the sums move by 2r and the counts stay, between
+			// two the sums move by r each and the counts by 1: 4r^2/s^2 and
+			// 2r^2/s^2 + 2/c^2 are both mu^2 for s = 2r/mu, c = 2/mu.
+			sigmaSum, sigmaCount = sums.value/math.Sqrt(mu2), 2/math.Sqrt(mu2)
 			counts.joint = true
-			counts.note = "joint with the sums: within one cluster only they change, between two both change by less"
 		default:
 			sigmaSum, sigmaCount = splitRelative(sums.value, move*counts.value, size/counts.value, p.d, mu2)
 			sigmaCount *= counts.value
@@ -181,48 +183,14 @@ func (p *prepared) gaussianOnSums(mu2 float64) {
 	}
 }
 
-// laplaceOnCentroids scales the noise by the L1 sensitivity of the centroids.
+// laplaceOnCentroids scales the noise by the L1 sensitivity of the mean of the
+// clients' means.
 func (p *prepared) laplaceOnCentroids() {
-	s := p.centroidSensitivity()
+	s := p.change(&p.parts[0], 0)
 	for range p.rounds {
 		p.parts[0].set(s.value*float64(p.rounds)/p.job.Budget.Epsilon, s)
 	}
 }
-
-// centroidSensitivity bounds the change of the mean of the clients' means.
-func (p *prepared) centroidSensitivity() sensitivity {
-	j := p.job
-	d, k, e := float64(p.d), float64(p.k), float64(p.exclusivity)
-	least := float64(p.m * p.lo)
-	within := j.Radius > 0 && p.exclusivity == 1
-	switch {
-	case j.Calibration == privacy.Proven && j.Mechanism == Gaussian:
-		s := sensitivity{norm: "L2", theorem: "T1", value: math.Sqrt(k*d) * p.gridMove(2*boxBound*e/least)}
-		if within {
-			s.value = min(s.value, 2*j.Radius*math.Sqrt(k)/least+math.Sqrt(k*d)/p.scale)
-		}
-		return s
-	case j.Calibration == privacy.Proven:
-		s := sensitivity{norm: "L1", theorem: "T1", value: k * d * p.gridMove(2*boxBound*e/least)}
-		if within {
-			s.value = min(s.value, 2*j.Radius*k*math.Sqrt(d)/least+k*d/p.scale)
-		}
-		return s
-	}
-	s := sensitivity{norm: "L1", theorem: "FastLloyd Theorem 5.1", value: d * boxBound * e / least}
-	if j.Radius > 0 {
-		s.theorem, s.value = "FastLloyd Theorem 7.1", d*min(boxBound, 2*j.Radius)*e/least
-	}
-	if j.Calibration == privacy.Published {
-		s.value /= d
-		s.note = "the released code leaves out the factor d of its own theorem"
-	}
-	return s
-}
-
-// gridMove is what a coordinate may move after rounding when the exact quotient
-// moves by at most x: floor(x 2^f) + 1 grid units (THEOREMS.md T6).
-func (p *prepared) gridMove(x float64) float64 { return (math.Floor(x*p.scale) + 1) / p.scale }
 
 // gaussianMu is the Gaussian-DP parameter that the whole run may spend. The
 // papers' calibration takes the continuous mechanism's (the analytic Gaussian).

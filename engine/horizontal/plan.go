@@ -32,15 +32,14 @@ type part struct {
 	unit           float64      // what one integer unit is worth
 	scales         []noiseScale // by round; empty without noise
 	laws           []*law       // by round
+	rule           privacy.Rule // what the scales come from
 }
 
 // sensitivity bounds what one record can change of a part, in real units.
 type sensitivity struct {
-	joint   bool   // the other part's entry covers it
-	norm    string // "L1" or "L2"
-	value   float64
-	theorem string
-	note    string
+	joint bool   // the other part's entry covers it
+	norm  string // "L1" or "L2"
+	value float64
 }
 
 // prepare works out the rounds and the noise of a checked job with defaults.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -156,12 +157,13 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 		which = fmt.Sprintf("round %d", end)
 	}
 	e := privacy.Entry{What: fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), Viewers: []string{viewClients, viewOutsider},
-		Mechanism: family, Sensitivity: c.value, Norm: c.norm, Scale: c.scale, Theorem: c.theorem, Calibration: j.Calibration,
-		Neighbours: j.Neighbours, Remark: c.note, Conditions: s.conditions()}
+		Mechanism: family, Sensitivity: c.value, Norm: c.norm, Scale: c.scale, Theorem: part.rule.Theorem, Calibration: j.Calibration,
+		Neighbours: j.Neighbours, Remark: part.rule.Worth, Conditions: append(slices.Clone(part.rule.Conditions), s.conditions()...)}
 	if part.unit == 1 || part.name == "relative counts" || part.name == "counts" {
 		e.Unit = "records"
 	}
 	if c.joint {
+		e.Remark = "the entry of the sums covers the counts: within one cluster only the sums change, between two both change by less"
 		return e
 	}
 	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
@@ -174,17 +176,14 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 	return e
 }
 
-// conditions are what the theorems behind the entries ask for.
+// conditions are those of this run, beside the ones of the theorems.
 func (s *Session) conditions() []string {
 	j := s.job
-	list := []string{"the number of records and the bounds are public", s.capacity().String()}
+	list := []string{s.capacity().String()}
 	if j.Algorithm.Constrained() {
-		list[0] = fmt.Sprintf("the sizes %d to %d of a cluster at a client, the number of records and the bounds are public", s.lo, s.hi)
-		if j.total() {
-			list = append(list, "the assignment succeeds on every data set (fillers and unassigned records) and breaks ties by a keyed hash of the record")
-			if d := s.tieDelta(); d > 0 {
-				list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
-			}
+		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", s.lo, s.hi))
+		if d := s.tieDelta(); j.total() && d > 0 {
+			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
 		}
 	}
 	switch j.Noise {
@@ -235,11 +234,7 @@ func (s *Session) remarks(l *privacy.Ledger) {
 	case privacy.Proven:
 		say("proven: every step is covered by a theorem of THEOREMS.md, noise is exact and discrete")
 	case privacy.Claimed:
-		text := "claimed: the noise that the paper's theorem asks for, drawn in floating point and rounded to nearest"
-		if j.Algorithm.Constrained() {
-			text += "; the theorem is wrong, as one record can move every cluster (T1), and the true epsilon stands beside the claimed one"
-		}
-		say(text)
+		say("claimed: the noise that the paper's theorem asks for, drawn in floating point and rounded to nearest")
 	case privacy.Published:
 		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero; it serves to reproduce their figures")
 	}
