@@ -30,6 +30,9 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"Centroids.Set", []string{"11", "12"}, func() { c.Set(make([]float32, 11)) }},
 		{"Pack", []string{"59", "60"}, func() { Pack(p, make([]float32, 59)) }},
 		{"Pack", []string{"10", "96"}, func() { Pack(&Panels{N: 20, D: 3, Data: make([]float32, 10)}, make([]float32, 60)) }},
+		{"Assign", []string{"4 bytes", "64"}, func() {
+			Assign(Panels{N: 16, D: 3, Data: NewPanels(32, 3).Data[1:]}, c, labels[:16], nil)
+		}},
 		{"Panels.Slice", []string{"[8:20]", "16"}, func() { p.Slice(8, 20) }},
 		{"Panels.Slice", []string{"[16:21]", "20"}, func() { p.Slice(16, 21) }},
 		{"Panels.Point", []string{"20"}, func() { p.Point(20, nil) }},

@@ -2,8 +2,6 @@
 
 package kernels
 
-import "unsafe"
-
 // streamBytes is the size of panels from which packing writes past the caches:
 // they would push out each other, and reading lines before they are overwritten
 // costs a third of the traffic.
@@ -32,8 +30,7 @@ func pack(dst *Panels, rows []float32) {
 		}
 	}
 	// A line written twice would cost more than it saves.
-	stream := panels*Lanes*d*4 >= streamBytes && (d >= Lanes || d == columns) &&
-		uintptr(unsafe.Pointer(&dst.Data[0]))%lineBytes == 0
+	stream := panels*Lanes*d*4 >= streamBytes && (d >= Lanes || d == columns)
 	step := panelsPerCall(8 * d)
 	for at := 0; at < panels; at += step {
 		packPanels(&dst.Data[at*Lanes*d], &rows[at*Lanes*d], min(step, panels-at), d, columns, stream)

@@ -1,6 +1,9 @@
 package kernels
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Lanes is the number of points in a panel. It is the same on every CPU.
 const Lanes = 16
@@ -27,13 +30,17 @@ func NewPanels(n, d int) *Panels {
 // panelCount returns the number of panels that hold n points.
 func panelCount(n int) int { return (n + Lanes - 1) / Lanes }
 
-// check panics unless the panel data has the length that N and D ask for.
+// check panics unless the panel data has the length that N and D ask for and the
+// alignment of a cache line.
 func (p *Panels) check(what string) {
 	if p.N < 0 || p.D <= 0 {
 		panic(fmt.Sprintf("kernels: %s: panels of n=%d, d=%d, want n >= 0 and d > 0", what, p.N, p.D))
 	}
 	if want := panelCount(p.N) * p.D * Lanes; len(p.Data) < want {
 		panic(fmt.Sprintf("kernels: %s: len(panels.Data)=%d, want %d", what, len(p.Data), want))
+	}
+	if rest := uintptr(unsafe.Pointer(unsafe.SliceData(p.Data))) % lineBytes; p.N > 0 && rest != 0 {
+		panic(fmt.Sprintf("kernels: %s: panels.Data starts %d bytes past a multiple of %d bytes, want 0: make panels with NewPanels", what, rest, lineBytes))
 	}
 }
 
