@@ -72,7 +72,7 @@ func (j *Balcan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	budget := budgetFor(j.Budget, j.records())
 	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
 	rounds := j.Rounds
-	l, err := newLaw(budget, j.Laplace || budget.Delta == 0, j.Neighbours, 64+(max(j.Rounds, 12)+2)*(s.d+1))
+	l, err := newLaw(budget, j.Laplace || budget.Delta == 0, j.Neighbours, 64+(max(j.Rounds, mostRounds)+2)*(s.d+1))
 	if err != nil {
 		return nil, fault.Request("balcan", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}

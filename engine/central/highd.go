@@ -42,10 +42,13 @@ func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
 	return centroids, rounds, s.equalRounds(l.share(0.96), centroids, radius, rounds)
 }
 
+// mostRounds bounds the rounds of a rule.
+const mostRounds = 20
+
 // manyRounds is the number of relative rounds without a synopsis of all
 // dimensions.
 func (s *session) manyRounds(l law) int {
-	return min(max(int(math.Round(3*pow(s.snr(l), 1.0/3))), 2), 12)
+	return min(max(int(math.Round(1.6*pow(s.snr(l), 0.6))), 2), mostRounds)
 }
 
 // equalRounds runs relative rounds with one radius for all clusters, each

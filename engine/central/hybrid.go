@@ -16,12 +16,13 @@ import (
 //
 // Low dimension: half of the budget goes to a midpoint tree of noisy counts
 // made consistent by projection; k-means with restarts and swaps runs on its
-// leaves for free; the other half goes to one to three rounds of relative sums
+// leaves for free; the other half goes to one or more rounds of relative sums
 // and counts, with a radius for each cluster taken from the synopsis. High
-// dimension: no synopsis but a private mean, a histogram of distances to it,
-// and up to twelve relative rounds with a common radius and James-Stein
-// shrinkage. Every released quantity is an additive integer, so several clients
-// need one secure sum per tree level and per round.
+// dimension: a private mean, a histogram of distances to it, and up to twenty
+// relative rounds with a common radius and James-Stein shrinkage, from a tree on
+// a few random directions or, at a weak signal, from a random start. Every
+// released quantity is an additive integer, so several clients need one secure
+// sum per tree level and per round.
 type Hybrid struct {
 	Data
 	K int
@@ -64,7 +65,7 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
-	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, 12)+2)*(s.d+1))
+	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, mostRounds)+2)*(s.d+1))
 	if err != nil {
 		return nil, fault.Request("hybrid", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}
@@ -95,14 +96,14 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 
 // branch is the rule, from public numbers only: a tree while every axis can be
 // halved about once; else, where the signal is strong, a tree on a few random
-// directions, which finds separated clusters; else, where it is not too weak,
-// relative rounds from a random start.
+// directions, which finds separated clusters; else, where it is not too weak or
+// a tree would be hopeless, relative rounds from a random start.
 func (s *session) branch(l law) string {
 	halvings, snr, d := log2(float64(s.n)*l.share(0.5).mu()), s.snr(l), float64(s.d)
 	switch {
 	case d >= max(8, 0.8*halvings) && snr >= 10:
 		return "projected"
-	case d > halvings && snr >= 5:
+	case d > halvings && snr >= 5, d >= max(8, 1.5*halvings):
 		return "high-d"
 	}
 	return "tree"
