@@ -373,10 +373,11 @@ func (r *residual) apply(m move) {
 	}
 }
 
-// run augments until no column has an excess.
-func (r *residual) run(ctx context.Context) (outcome, error) {
+// run augments until at most the given number of units is in excess.
+func (r *residual) run(ctx context.Context, enough int64) (outcome, error) {
+	left := r.outside()
 	for s := range int32(r.columns + 1) {
-		for r.excess[s] > 0 {
+		for ; r.excess[s] > 0 && left > enough; left-- {
 			if r.paths&255 == 0 {
 				if err := ctx.Err(); err != nil {
 					return exhausted, err

@@ -67,7 +67,7 @@ type tuning struct {
 	blockCosts   int     // costs in a block of rows, which stays in the L1 cache
 }
 
-var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 4096, freeShare: 1, wide: 3, shardPoints: 2048, blockCosts: 2048}
+var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 4096, freeShare: 2, wide: 3, shardPoints: 2048, blockCosts: 2048}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -340,6 +340,10 @@ func (s *Solver) scale(p *Problem, size int) {
 	}
 }
 
+// sampleRest is the part of the points outside the bounds that a sample may leave
+// there: the last paths are the longest.
+const sampleRest = 20
+
 // optimise solves p restricted to the given points and bounds, from s.prices,
 // and leaves the flow of the free points in levels[0], the labels of the others in
 // labels and the new prices in s.prices. It reports false, and leaves the prices,
@@ -388,10 +392,15 @@ func (s *Solver) optimise(ctx context.Context, run Runner, p *Problem, points ke
 		}
 		s.stats.Passes++
 		r.start(s.prices, bound)
-		if r.outside() > most {
+		outside := r.outside()
+		if outside > most {
 			return false, nil
 		}
-		o, err := r.run(ctx)
+		enough := int64(0)
+		if points.N < p.Points.N {
+			enough = outside / sampleRest
+		}
+		o, err := r.run(ctx, enough)
 		if err != nil {
 			return false, err
 		}

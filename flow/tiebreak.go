@@ -183,7 +183,7 @@ func (s *Solver) rehash(ctx context.Context, p *Problem, level int) error {
 		}
 	}
 	r.start(make([]int64, r.columns), absent)
-	o, err := r.run(ctx)
+	o, err := r.run(ctx, 0)
 	if err != nil {
 		return err
 	}
