@@ -25,5 +25,6 @@ func Suites() []Suite {
 		fastLloydSuites(),
 		thesisSuites(),
 		sketchSuites(),
+		ckksSuites(),
 	)
 }

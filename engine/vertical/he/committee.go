@@ -26,6 +26,7 @@ import (
 type committee struct {
 	members []*member
 	online  []int // indices into members
+	average averager
 }
 
 // member is one key holder.
@@ -463,5 +464,6 @@ func (s *session) decryptTogether(round int, msg *AggregatesMessage, current [][
 	if err != nil {
 		return nil, 0, err
 	}
-	return divide(values, msg.Units, current, s.plan.noise, s.job.post()), total, nil
+	totals := c.average.add(inRecords(values, msg.Units), s.plan.noise, s.lay.n, s.job.K)
+	return divide(totals, current, s.plan.noise, s.job.post()), total, nil
 }

@@ -87,6 +87,7 @@ type holder struct {
 	n, k, d int
 	post    string
 	current [][]float64 // centroids of the last round
+	average averager
 }
 
 // encryptColumns encrypts a party's columns: the work item is one ciphertext.
@@ -160,7 +161,7 @@ func (h *holder) update(round int, message []byte) ([][]float64, float64, error)
 			values[i] += z[i]
 		}
 	}
-	next := divide(values, m.Units, h.current, h.noise, h.post)
+	next := divide(h.average.add(inRecords(values, m.Units), h.noise, h.n, h.k), h.current, h.noise, h.post)
 	h.current = next
 	return next, total, nil
 }
@@ -209,10 +210,47 @@ func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan, n
 	return total, nil
 }
 
+// averager smooths a run's totals once the centroids have settled: from the
+// third round on each new total is averaged with the ones before, whose weights
+// halve every round. It is post-processing of what was released, and pays where
+// the noise is more than a fiftieth of a cluster.
+type averager struct {
+	totals []float64
+	weight float64
+	rounds int
+}
+
+func (a *averager) add(totals []float64, noise noisePlan, n, k int) []float64 {
+	a.rounds++
+	keep := 0.0
+	if a.rounds > 2 && noise.count > float64(n)/float64(50*k) {
+		keep = 0.5
+	}
+	a.weight = keep*a.weight + 1
+	if a.totals == nil {
+		a.totals = make([]float64, len(totals))
+	}
+	out := make([]float64, len(totals))
+	for i, x := range totals {
+		a.totals[i] = float64(keep*a.totals[i]) + x
+		out[i] = a.totals[i] / a.weight
+	}
+	return out
+}
+
+// inRecords expresses a round's decrypted integers in records.
+func inRecords(values []int64, units []float64) []float64 {
+	out := make([]float64, len(values))
+	for i := range values {
+		out[i] = float64(values[i]) / units[i]
+	}
+	return out
+}
+
 // divide turns noisy counts and sums into centroids. A cluster whose count is
 // lost in the noise keeps its centroid. Coordinates outside the box are folded
 // back, truncated, or (post "none") clamped as the next comparison needs.
-func divide(values []int64, units []float64, old [][]float64, noise noisePlan, post string) [][]float64 {
+func divide(totals []float64, old [][]float64, noise noisePlan, post string) [][]float64 {
 	d := len(old[0])
 	floor := 1.0
 	if noise.active() {
@@ -220,14 +258,13 @@ func divide(values []int64, units []float64, old [][]float64, noise noisePlan, p
 	}
 	next := make([][]float64, len(old))
 	for j := range next {
-		at := j * (1 + d)
-		count := float64(values[at]) / units[at]
+		t := totals[j*(1+d):]
 		next[j] = append([]float64(nil), old[j]...)
-		if count < floor {
+		if t[0] < floor {
 			continue
 		}
 		for h := range d {
-			x := float64(values[at+1+h]) / units[at+1+h] / count
+			x := t[1+h] / t[0]
 			if post == "fold" {
 				x = fold(x)
 			}

@@ -48,7 +48,8 @@ type Job struct {
 	Columns [][]int
 	// K is the number of clusters, 2 to MaxClusters. Required.
 	K int
-	// Rounds is the number of rounds; 0 means 10 without noise and 5 with.
+	// Rounds is the number of rounds; 0 means 10 without noise, 4 with, and 6
+	// from epsilon 3 on.
 	Rounds int
 	// Budget is what the whole run may spend, a negative Delta standing for
 	// privacy.DefaultDelta; nil runs without noise, and without privacy for the
@@ -133,8 +134,10 @@ func (j *Job) rounds() int {
 		return j.Rounds
 	case j.Budget == nil:
 		return 10
+	case j.Budget.Epsilon >= 3:
+		return 6
 	}
-	return 5
+	return 4
 }
 
 func (j *Job) post() string {

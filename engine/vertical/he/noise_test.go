@@ -115,7 +115,7 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 		}
 		noisy[i] += bob[i]
 	}
-	if want := divide(noisy, units, s.start, n, "none"); !reflect.DeepEqual(want, final) {
+	if want := divide(inRecords(noisy, units), s.start, n, "none"); !reflect.DeepEqual(want, final) {
 		t.Errorf("centroids %v, want %v", final, want)
 	}
 	if reflect.DeepEqual(alice, bob) {

@@ -7,9 +7,11 @@ import (
 )
 
 // startCentroids picks k public starting centroids in [-1, 1]^d: "random" draws
-// them uniformly; "sphere" keeps them apart, the centres of spheres of the
+// them uniformly. "sphere" keeps them apart: the centres of spheres of the
 // largest radius a (found by halving) that random placement can fit into the
-// box, at least a from its border and 2a from each other.
+// box, at least a from its border and 2a from each other; then ten rounds of
+// Lloyd's algorithm on uniform points of the box spread them evenly. No record
+// is looked at.
 func startCentroids(st *privacy.Stream, kind string, k, d int) [][]float64 {
 	if kind == "random" {
 		out := make([][]float64, k)
@@ -32,7 +34,47 @@ func startCentroids(st *privacy.Stream, kind string, k, d int) [][]float64 {
 			hi = a
 		}
 	}
+	for range 10 {
+		best = relax(st, best, 4000+100*k)
+	}
 	return best
+}
+
+// relax moves centroids to the means of those of n uniform points in the box
+// that are nearest to them.
+func relax(st *privacy.Stream, centroids [][]float64, n int) [][]float64 {
+	d := len(centroids[0])
+	counts := make([]float64, len(centroids))
+	next := make([][]float64, len(centroids))
+	for j := range next {
+		next[j] = make([]float64, d)
+	}
+	x := make([]float64, d)
+	for range n {
+		for h := range x {
+			x[h] = 2*st.Float64() - 1
+		}
+		best, at := math.Inf(1), 0
+		for j, c := range centroids {
+			if s := squaredDistance(x, c); s < best {
+				best, at = s, j
+			}
+		}
+		counts[at]++
+		for h := range x {
+			next[at][h] += x[h]
+		}
+	}
+	for j := range next {
+		for h := range d {
+			if counts[j] == 0 {
+				next[j][h] = centroids[j][h]
+			} else {
+				next[j][h] /= counts[j]
+			}
+		}
+	}
+	return next
 }
 
 // pack places k points one after the other, each with up to 100 tries; nil if
