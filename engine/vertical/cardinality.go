@@ -116,13 +116,13 @@ func (p *pairLikelihood) at(x float64) float64 {
 			if t.join > 0 {
 				v += t.join * math.Expm1(x*t.step)
 			}
-			sum += t.count * (math.Log(v) - x*t.log)
+			sum += t.count * (math.Log(v) - float64(x*t.log))
 		case -1:
 			n := p.nb - x
-			sum += t.count * (n*t.log + math.Log(-math.Expm1(-n*t.step)))
+			sum += float64(t.count * (float64(n*t.log) + math.Log(-math.Expm1(-n*t.step))))
 		default:
 			n := p.na - x
-			sum += t.count * (n*t.log + math.Log(-math.Expm1(-n*t.step)))
+			sum += float64(t.count * (float64(n*t.log) + math.Log(-math.Expm1(-n*t.step))))
 		}
 	}
 	return sum

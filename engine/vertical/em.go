@@ -450,5 +450,5 @@ func PairwiseJointEstimate(ctx context.Context, run Runner, r *Release) (*Grid, 
 			tables = append(tables, table)
 		}
 	}
-	return proportionalFit(ctx, r, tables)
+	return proportionalFit(ctx, run, r, tables)
 }

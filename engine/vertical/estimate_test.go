@@ -496,7 +496,7 @@ func TestSupportOfALargeGrid(t *testing.T) {
 		}
 	}
 	r := &Release{Parties: parties, Clusters: clusters, Records: 1000}
-	g, err := proportionalFit(context.Background(), r, pairs)
+	g, err := proportionalFit(context.Background(), inline{}, r, pairs)
 	if err != nil {
 		t.Fatal(err)
 	}

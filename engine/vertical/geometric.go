@@ -37,8 +37,8 @@ const minGamma = 1.0 / 1450
 // NewGeometric prepares the law with parameter gamma in [1/1450, 16]: below,
 // a height would not fit two bytes.
 func NewGeometric(gamma float64) (*Geometric, error) {
-	if !(gamma >= minGamma && gamma <= 16) {
-		return nil, fault.Range("gamma", gamma, "between 1/1450 and 16")
+	if err := checkGamma(gamma); err != nil {
+		return nil, err
 	}
 	g := &Geometric{Gamma: gamma}
 	// 1/(1+gamma) as a fraction of 128 bits, rounded down; powers in the same
@@ -76,6 +76,13 @@ func NewGeometric(gamma float64) (*Geometric, error) {
 	}
 	g.arrival[0] = math.Inf(1)
 	return g, nil
+}
+
+func checkGamma(gamma float64) error {
+	if !(gamma >= minGamma && gamma <= 16) {
+		return fault.Range("gamma", gamma, "between 1/1450 and 16")
+	}
+	return nil
 }
 
 // mulFraction returns the upper 128 bits of the product of two 128-bit fractions.

@@ -13,7 +13,7 @@ import (
 // maxJoint cells, beyond that pairs of parties have keys of their own.
 const (
 	maxDense   = 1_000_000
-	maxSupport = 1_000_000
+	maxSupport = 1 << 18
 	maxJoint   = 5_000
 )
 

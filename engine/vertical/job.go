@@ -265,7 +265,7 @@ func (j *Job) validateSketches() error {
 	if j.Sketches < 1 || j.Sketches > MaxSketches {
 		return fault.Range("sketches", j.Sketches, fmt.Sprintf("from 1 to %d", MaxSketches))
 	}
-	if _, err := NewGeometric(j.Gamma); err != nil {
+	if err := checkGamma(j.Gamma); err != nil {
 		return err
 	}
 	if !(j.Share > 0 && j.Share < 1) {
@@ -291,6 +291,7 @@ type plan struct {
 	parties, clusters int
 	// pairKeys says that each pair of parties has keys of its own.
 	pairKeys bool
+	// law is nil until a session needs it, unless the calibration did.
 	law      *Geometric
 	phantoms float64
 	floor    uint16
@@ -323,10 +324,6 @@ func newPlan(j *Job) (*plan, error) {
 	}
 	if !j.Protocol.sketches() {
 		return p, nil
-	}
-	var err error
-	if p.law, err = NewGeometric(j.Gamma); err != nil {
-		return nil, err
 	}
 	_, dense := product(p.clusters, s, maxDense)
 	if j.Estimator == estimatorBasic && !dense {
@@ -381,9 +378,12 @@ func (p *plan) calibrateClaimed(j *Job) error {
 		return fault.Request("epsilon", fmt.Sprintf("gives each party eps_2 = %.4g for its sketches, beyond 2 ln(1/delta_2) = %.4g, where the claimed lemma ends", p.eps2, limit),
 			"use a smaller epsilon or delta, or --calibration proven")
 	}
+	var err error
+	if p.law, err = NewGeometric(j.Gamma); err != nil {
+		return err
+	}
 	p.keyEps = p.eps2 / (4 * math.Sqrt(float64(j.Sketches)*math.Log(1/p.delta2)))
 	p.phantoms = PhantomCount(p.keyEps)
-	var err error
 	p.floor, err = p.law.Floor(p.keyEps)
 	return err
 }

@@ -21,15 +21,64 @@ func (g *Grid) pairCell(i, l1, l2 int) int {
 	return int(cell[l1])*g.Clusters + int(cell[l2])
 }
 
-// pairSums sums the weights, and counts the cells, by pair cell of l1 and l2.
-func (g *Grid) pairSums(l1, l2 int, sums, cells []float64) {
-	clear(sums)
-	clear(cells)
-	for i, w := range g.Weights {
-		c := g.pairCell(i, l1, l2)
-		sums[c] += w
-		cells[c]++
+// fitBlock is the number of cells that one task of a fit visits.
+const fitBlock = 1 << 14
+
+// pairFit visits the pair tables of a grid one after the other: each pass adds
+// up the grid by the pair's cells and lets an update change the cells. Sums are
+// taken block by block in a fixed order.
+type pairFit struct {
+	grid        *Grid
+	sums, cells []float64
+	partial     [][]float64 // by block: sums, then numbers of cells
+}
+
+func newPairFit(g *Grid) *pairFit {
+	k2 := g.Clusters * g.Clusters
+	f := &pairFit{grid: g, sums: make([]float64, k2), cells: make([]float64, k2)}
+	for range (g.Len() + fitBlock - 1) / fitBlock {
+		f.partial = append(f.partial, make([]float64, 2*k2))
 	}
+	return f
+}
+
+// pass turns the sums and the target of one pair into a change per pair cell
+// by step, applies it to all cells by apply, and returns the largest difference
+// between target and sum.
+func (f *pairFit) pass(ctx context.Context, run Runner, l1, l2 int, target []float64,
+	step func(target, sum, cells float64) float64, apply func(weight, change float64) float64) (float64, error) {
+	g, k2 := f.grid, len(f.sums)
+	err := run.Run(ctx, len(f.partial), func(_, block int) {
+		p := f.partial[block]
+		clear(p)
+		for i := block * fitBlock; i < min((block+1)*fitBlock, g.Len()); i++ {
+			c := g.pairCell(i, l1, l2)
+			p[c] += g.Weights[i]
+			p[k2+c]++
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	clear(f.sums)
+	clear(f.cells)
+	for _, p := range f.partial {
+		for c := range f.sums {
+			f.sums[c] += p[c]
+			f.cells[c] += p[k2+c]
+		}
+	}
+	moved := 0.0
+	for c, sum := range f.sums {
+		moved = max(moved, math.Abs(target[c]-sum))
+		f.sums[c] = step(target[c], sum, f.cells[c])
+	}
+	err = run.Run(ctx, len(f.partial), func(_, block int) {
+		for i := block * fitBlock; i < min((block+1)*fitBlock, g.Len()); i++ {
+			g.Weights[i] = apply(g.Weights[i], f.sums[g.pairCell(i, l1, l2)])
+		}
+	})
+	return moved, err
 }
 
 // support returns the grid to fit pair tables on: the dense grid where it has
@@ -168,18 +217,18 @@ func PairEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error) {
 	if err != nil {
 		return nil, err
 	}
-	return proportionalFit(ctx, r, tables)
+	return proportionalFit(ctx, run, r, tables)
 }
 
 // fitSweeps and fitTolerance end the proportional fit.
 const (
-	fitSweeps    = 100
-	fitTolerance = 1e-7
+	fitSweeps    = 60
+	fitTolerance = 1e-6
 )
 
 // proportionalFit starts from equal weights and multiplies the cells of each
 // pair cell to its target until a sweep changes nothing.
-func proportionalFit(ctx context.Context, r *Release, pairs [][]float64) (*Grid, error) {
+func proportionalFit(ctx context.Context, run Runner, r *Release, pairs [][]float64) (*Grid, error) {
 	k := r.Clusters
 	if r.Parties == 2 {
 		g, err := newDenseGrid(2, k)
@@ -195,25 +244,23 @@ func proportionalFit(ctx context.Context, r *Release, pairs [][]float64) (*Grid,
 	for i := range grid.Weights {
 		grid.Weights[i] = r.Records / float64(len(grid.Weights))
 	}
-	sums, cells := make([]float64, k*k), make([]float64, k*k)
-	for range fitSweeps {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	fit := newPairFit(grid)
+	ratio := func(target, sum, _ float64) float64 {
+		if sum > 0 {
+			return target / sum
 		}
+		return 0
+	}
+	scale := func(weight, ratio float64) float64 { return weight * ratio }
+	for range fitSweeps {
 		moved := 0.0
 		for l1 := range r.Parties {
 			for l2 := l1 + 1; l2 < r.Parties; l2++ {
-				target := pairs[pairIndex(r.Parties, l1, l2)]
-				grid.pairSums(l1, l2, sums, cells)
-				for c := range sums {
-					moved = max(moved, math.Abs(target[c]-sums[c]))
-					if sums[c] > 0 {
-						sums[c] = target[c] / sums[c]
-					}
+				m, err := fit.pass(ctx, run, l1, l2, pairs[pairIndex(r.Parties, l1, l2)], ratio, scale)
+				if err != nil {
+					return nil, err
 				}
-				for i := range grid.Weights {
-					grid.Weights[i] *= sums[grid.pairCell(i, l1, l2)]
-				}
+				moved = max(moved, m)
 			}
 		}
 		if moved <= fitTolerance*r.Records {

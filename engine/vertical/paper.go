@@ -1,7 +1,7 @@
 package vertical
 
 import (
-	"math"
+	"context"
 )
 
 // BasicEstimate is DPFMPS-BasicEst (Sketch-V, Algorithm 4): the size of each
@@ -143,7 +143,7 @@ const (
 // sweep visits every pair once (the paper draws pairs at random), with step 1,
 // and clips negative cells at its end: left alone they destroy the margins.
 // For two parties the pair is the grid.
-func TwoPartyEstimate(r *Release) (*Grid, error) {
+func TwoPartyEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error) {
 	pairs := make([][]float64, 0, r.Parties*(r.Parties-1)/2)
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
@@ -161,34 +161,34 @@ func TwoPartyEstimate(r *Release) (*Grid, error) {
 	for l := range size {
 		size[l] = r.sizes(l)
 	}
-	return additiveFit(r, pairs, size)
+	return additiveFit(ctx, run, r, pairs, size)
 }
 
 // additiveFit starts from independence and moves the grid towards the pair
 // tables, each correction spread evenly over the cells of its pair cell.
-func additiveFit(r *Release, pairs, size [][]float64) (*Grid, error) {
+func additiveFit(ctx context.Context, run Runner, r *Release, pairs, size [][]float64) (*Grid, error) {
 	grid, err := support(r.Parties, r.Clusters, pairs)
 	if err != nil {
 		return nil, err
 	}
 	independent(grid, size, r.Records)
-	k := r.Clusters
-	sums, cells := make([]float64, k*k), make([]float64, k*k)
+	fit := newPairFit(grid)
+	even := func(target, sum, cells float64) float64 {
+		if cells > 0 {
+			return (target - sum) / cells
+		}
+		return 0
+	}
+	add := func(weight, change float64) float64 { return weight + change }
 	for range additiveSweeps {
 		moved := 0.0
 		for l1 := range r.Parties {
 			for l2 := l1 + 1; l2 < r.Parties; l2++ {
-				target := pairs[pairIndex(r.Parties, l1, l2)]
-				grid.pairSums(l1, l2, sums, cells)
-				for c := range sums {
-					moved = max(moved, math.Abs(target[c]-sums[c]))
-					if cells[c] > 0 {
-						sums[c] = (target[c] - sums[c]) / cells[c]
-					}
+				m, err := fit.pass(ctx, run, l1, l2, pairs[pairIndex(r.Parties, l1, l2)], even, add)
+				if err != nil {
+					return nil, err
 				}
-				for i := range grid.Weights {
-					grid.Weights[i] += sums[grid.pairCell(i, l1, l2)]
-				}
+				moved = max(moved, m)
 			}
 		}
 		for i, w := range grid.Weights {

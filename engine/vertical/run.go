@@ -48,6 +48,11 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 		})
 	}
 	s.received = make([][]float32, plan.parties)
+	if c.Protocol.sketches() && plan.law == nil {
+		if plan.law, err = NewGeometric(c.Gamma); err != nil {
+			return nil, err
+		}
+	}
 	if c.Joined != nil {
 		s.notes = append(s.notes, fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", c.Joined.Matched, c.Joined.Unmatched, c.Joined.Duplicate))
 		s.ledger.Note("which ids the parties have in common is known to all of them")
@@ -383,7 +388,7 @@ func (s *session) aggregateReports(ctx context.Context, f *Frequency, reports []
 		}
 		return g, err
 	}
-	return additiveFit(r, pairs, sizes)
+	return additiveFit(ctx, s.rt.Pool(), r, pairs, sizes)
 }
 
 // supportCounts counts, for each cell of the given parties, the records all of
@@ -438,7 +443,11 @@ func (s *session) sketches(ctx context.Context) (*Grid, error) {
 		return nil, err
 	}
 	s.warn(release)
-	return s.estimate(ctx, release)
+	grid, err := s.estimate(ctx, release)
+	if err == nil && grid.Len() == maxSupport {
+		s.notes = append(s.notes, fmt.Sprintf("the support was cut to the %d cells of the largest pair weights", maxSupport))
+	}
+	return grid, err
 }
 
 // estimate is phase 3.
@@ -622,7 +631,7 @@ func (r *Release) Estimate(ctx context.Context, run Runner, e Estimator) (*Grid,
 	case e == estimatorBasic:
 		g, err = BasicEstimate(r.Joint, r.Records)
 	case e == EstimatorPaper:
-		g, err = TwoPartyEstimate(r)
+		g, err = TwoPartyEstimate(ctx, run, r)
 	case e == EstimatorPair:
 		g, err = PairEstimate(ctx, run, r)
 	case r.Joint != nil:

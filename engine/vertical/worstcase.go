@@ -49,7 +49,7 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	h := newHasher(Secret{})
 	c.record = []Digest{h.digest(domainRecord, []byte("the record"))}
 	if c.Calibration == privacy.Claimed {
-		return &c, c.plan.calibrateClaimed(&Job{Sketches: c.Sketches})
+		return &c, c.plan.calibrateClaimed(&Job{Sketches: c.Sketches, Gamma: c.Gamma})
 	}
 	cells, ok := product(c.Clusters, c.Parties, maxDense)
 	if !ok {
