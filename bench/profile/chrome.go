@@ -40,6 +40,9 @@ func WriteChrome(w io.Writer, r *Run) error {
 	}
 	const iterationThread = 1 << 20
 	for _, it := range r.iterations() {
+		if it.index == restIndex {
+			continue
+		}
 		thread(chromeParties, iterationThread, "iterations")
 		events = append(events, chromeEvent{Name: "iteration", Phase: "X", TS: micro(it.begin), Dur: micro(it.end - it.begin),
 			PID: chromeParties, TID: iterationThread, Args: map[string]any{"index": it.index + 1}})

@@ -4,7 +4,7 @@
 // A [Profiler] is an observer of the engine that records every span and every
 // stay of a worker in a parallel region. It makes latency tables, a text
 // timeline of one iteration, and Chrome trace events; it can set pprof labels
-// (phase, party, iteration), open runtime/trace regions and read the CPU's
+// (phase, client, iteration), open runtime/trace regions and read the CPU's
 // counters around each phase.
 //
 // Recording a span takes well under a microsecond, so that iterations of a

@@ -119,7 +119,7 @@ func TestLabelsReachTheWorkers(t *testing.T) {
 		text += b.String()
 		mu.Unlock()
 	}})
-	if !strings.Contains(text, `"phase":"assign"`) || !strings.Contains(text, `"party":"party 2"`) || !strings.Contains(text, `"iteration":"2"`) {
+	if !strings.Contains(text, `"phase":"assign"`) || !strings.Contains(text, `"client":"2"`) || !strings.Contains(text, `"iteration":"3"`) {
 		t.Errorf("labels are missing in\n%.2000s", text)
 	}
 }
@@ -150,6 +150,27 @@ func TestSharesOfOverlappingParties(t *testing.T) {
 	// In order of time: party 1 alone 40, both 40, party 2 alone 60.
 	if outside != 40 || parts[0] != 60 || parts[1] != 80 || parts[2] != 20 {
 		t.Errorf("parts %v, outside %v", parts, outside)
+	}
+}
+
+// TestJobsWithoutIterations profiles a run that reports none, and one that goes
+// on after its last.
+func TestJobsWithoutIterations(t *testing.T) {
+	r := known()
+	r.Iterations = nil
+	s := Summarise([]Run{r}, nil, 2, Limits{}, false)
+	if s.Iterations.Count != 1 || s.Iterations.TotalNS != 400 || len(s.Rounds) != 1 || s.Rounds[0].Index != restIndex || len(s.Phases) != 2 {
+		t.Errorf("without iterations: %+v", s)
+	}
+	r = known()
+	r.Spans = append(r.Spans, Span{Span: engine.Span{Phase: engine.PhaseSearch, Party: engine.Server, Begin: 600, End: 700}})
+	s = Summarise([]Run{r}, nil, 2, Limits{}, false)
+	if s.Iterations.Count != 2 || len(s.Rounds) != 3 || s.Rounds[2].Index != restIndex || s.Rounds[2].WallNS != 100 || s.Rounds[2].Phases["search"] != 100 {
+		t.Errorf("with a rest: %+v", s)
+	}
+	var b bytes.Buffer
+	if err := s.WriteText(&b); err != nil || !strings.Contains(b.String(), "rest") {
+		t.Errorf("text %q, error %v", b.String(), err)
 	}
 }
 

@@ -37,7 +37,7 @@ type Run struct {
 
 // Options choose what is recorded besides times.
 type Options struct {
-	Labels   bool // pprof labels: phase, party, iteration
+	Labels   bool // pprof labels: phase, client, iteration (from 1)
 	Regions  bool // runtime/trace regions
 	Counters *Counters
 	// Allocations counts heap objects in each phase. Counting stops the world, so
@@ -119,7 +119,7 @@ func (p *Profiler) JobBegin(engine.JobInfo) {
 func (p *Profiler) PhaseBegin(s engine.Span) {
 	o := opened{span: Span{Span: s}}
 	if p.options.Labels {
-		ctx := pprof.WithLabels(context.Background(), pprof.Labels("phase", s.Phase.String(), "party", party(s.Party), "iteration", strconv.Itoa(s.Iteration)))
+		ctx := pprof.WithLabels(context.Background(), pprof.Labels("phase", s.Phase.String(), "client", clientLabel(s.Party), "iteration", strconv.Itoa(s.Iteration+1)))
 		pprof.SetGoroutineLabels(ctx)
 		p.labels.Store(&ctx)
 	}
@@ -211,6 +211,14 @@ func (p *Profiler) JobEnd(res *engine.Result, _ error) {
 	for i := range p.workers {
 		p.run.Stays = append(p.run.Stays, p.workers[i].stays...)
 	}
+}
+
+// clientLabel is the value of the label "client": its number from 1, or "server".
+func clientLabel(index int) string {
+	if index == engine.Server {
+		return "server"
+	}
+	return strconv.Itoa(index + 1)
 }
 
 // party names the party of a span.

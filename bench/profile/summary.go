@@ -11,15 +11,17 @@ import (
 
 // Summary says where the time of the iterations of some runs went.
 type Summary struct {
-	Runs       int           `json:"runs"`
-	Workers    int           `json:"workers"`
-	Iterations engine.Timing `json:"iterations"` // of whole iterations
-	Phases     []PhaseStat   `json:"phases"`     // the largest share first
+	Runs    int `json:"runs"`
+	Workers int `json:"workers"`
+	// Iterations are whole iterations, or whole runs where a job reports none.
+	Iterations engine.Timing `json:"iterations"`
+	Phases     []PhaseStat   `json:"phases"` // the largest share first
 	// Outside is the part of the iterations that no phase covers: hand-over
 	// between phases, and whatever is not a phase.
 	Outside      engine.Timing `json:"outside"`
 	OutsideShare float64       `json:"outside_share"`
-	// Rounds has one entry per iteration of a run: the median over the runs.
+	// Rounds has one entry per iteration of a run, and one with index -1 for what
+	// follows the last: medians over the runs.
 	Rounds []Round `json:"rounds"`
 	Limits Limits  `json:"limits"`
 	// Counted reports whether Cycles, Instructions and CacheMisses were read.
@@ -36,8 +38,8 @@ type PhaseStat struct {
 	// same time, each has its part of the instant.
 	Share float64 `json:"share"`
 	// PointsPerSecond is how many records the phase gets through, FLOPS and
-	// Bandwidth what it achieves in arithmetic and in reading the points, where
-	// that means something; FLOPSShare and BandwidthShare are the shares of the
+	// Bandwidth what it achieves in arithmetic and in reading points or writing
+	// messages, where that means something; FLOPSShare and BandwidthShare are the shares of the
 	// machine's measured limits.
 	PointsPerSecond float64 `json:"points_per_second"`
 	FLOPS           float64 `json:"flops,omitempty"`
@@ -59,28 +61,44 @@ type Round struct {
 	Phases map[string]int64 `json:"phases_ns"`
 }
 
-// iteration is the spans of one iteration of one run.
+// iteration is a stretch of a run: an iteration, or what follows the last one.
 type iteration struct {
-	index      int
+	index      int // restIndex for what follows the last iteration
 	begin, end time.Duration
-	spans      []Span
+	spans      []Span // by their begin
 }
 
-// iterations groups the spans of a run. An iteration begins with its first span:
-// set-up before the first one does not count.
+// restIndex marks the stretch after the last iteration, which is the whole run
+// of a job that reports no iterations.
+const restIndex = -1
+
+// iterations cuts a run into stretches. A span belongs to the stretch in which
+// it begins, and a stretch begins with its first span: set-up before it does not
+// count.
 func (r *Run) iterations() []iteration {
-	byIndex := make(map[int][]Span)
-	for _, s := range r.Spans {
-		byIndex[s.Iteration] = append(byIndex[s.Iteration], s)
-	}
+	spans := slices.SortedFunc(slices.Values(r.Spans), func(a, b Span) int { return cmp.Compare(a.Begin, b.Begin) })
 	var out []iteration
-	for _, it := range r.Iterations {
-		x := iteration{index: it.Index, end: it.End, begin: it.End, spans: byIndex[it.Index]}
-		for _, s := range x.spans {
-			x.begin = min(x.begin, s.Begin)
+	cut := func(index int, end time.Duration) {
+		n := 0
+		for n < len(spans) && spans[n].Begin < end {
+			n++
 		}
-		slices.SortFunc(x.spans, func(a, b Span) int { return cmp.Compare(a.Begin, b.Begin) })
+		x := iteration{index: index, begin: end, end: end, spans: spans[:n]}
+		if n > 0 {
+			x.begin = spans[0].Begin
+		}
 		out = append(out, x)
+		spans = spans[n:]
+	}
+	for _, it := range r.Iterations {
+		cut(it.Index, it.End)
+	}
+	if len(spans) > 0 {
+		end := spans[0].End
+		for _, s := range spans {
+			end = max(end, s.End)
+		}
+		cut(restIndex, end)
 	}
 	return out
 }
@@ -119,19 +137,28 @@ func (x *iteration) divide() (parts []time.Duration, outside time.Duration) {
 func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted bool) *Summary {
 	s := &Summary{Runs: len(runs), Workers: workers, Limits: limits, Counted: counted, AllocationsCounted: allocations != nil}
 	var walls, outside []int64
+	var whole int64 // of all stretches, the rest included
 	durations := make(map[string][]int64)
 	stats := make(map[string]*PhaseStat)
 	perRound := make(map[int]map[string][]int64)
 	wall := make(map[int][]int64)
 	n, d, k := 0, 0, 0
+	sent := 0.0 // bytes that the clients send in an iteration
 	for i := range runs {
 		r := &runs[i]
 		if r.Result != nil {
 			n, d, k = r.Result.N, r.Result.D, r.Result.K
+			sent = 0
+			for _, b := range r.Result.Comm.BytesSent {
+				sent += float64(b) / float64(max(r.Result.Iterations, 1))
+			}
 		}
 		for _, x := range r.iterations() {
 			w := int64(x.end - x.begin)
-			walls = append(walls, w)
+			whole += w
+			if x.index != restIndex || len(r.Iterations) == 0 {
+				walls = append(walls, w)
+			}
 			wall[x.index] = append(wall[x.index], w)
 			parts, rest := x.divide()
 			outside = append(outside, int64(rest))
@@ -161,14 +188,14 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted
 	}
 	s.Iterations = engine.Summarise(walls)
 	s.Outside = engine.Summarise(outside)
-	s.OutsideShare = float64(s.Outside.TotalNS) / float64(s.Iterations.TotalNS)
+	s.OutsideShare = float64(s.Outside.TotalNS) / float64(whole)
 	for name, p := range stats {
 		p.Timing = engine.Summarise(durations[name])
-		p.Share /= float64(s.Iterations.TotalNS)
+		p.Share /= float64(whole)
 		// Each iteration sends every record once through a phase that works on
 		// records, whatever the number of spans that it is cut into.
 		points := float64(n) * float64(len(walls))
-		seconds := p.Share * float64(s.Iterations.TotalNS) / 1e9
+		seconds := p.Share * float64(whole) / 1e9
 		switch name {
 		case engine.PhaseAssign.String(), engine.PhaseFlow.String(), engine.PhaseAccumulate.String(), engine.PhaseCompare.String(),
 			engine.PhaseSketch.String(), engine.PhaseWeights.String():
@@ -184,9 +211,11 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted
 			fallthrough
 		case engine.PhaseAccumulate.String():
 			p.Bandwidth = points * float64(d) * 4 / seconds
-			if limits.Bandwidth > 0 {
-				p.BandwidthShare = p.Bandwidth / limits.Bandwidth
-			}
+		case engine.PhaseEncode.String(), engine.PhaseMask.String(), engine.PhaseAggregate.String():
+			p.Bandwidth = sent * float64(len(walls)) / seconds
+		}
+		if limits.Bandwidth > 0 {
+			p.BandwidthShare = p.Bandwidth / limits.Bandwidth
 		}
 		if allocations != nil {
 			p.Allocations = allocationsOf(allocations, name)
@@ -196,7 +225,10 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted
 	slices.SortFunc(s.Phases, func(a, b PhaseStat) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
 	})
-	for _, index := range slices.Sorted(maps.Keys(perRound)) {
+	order := slices.SortedFunc(maps.Keys(perRound), func(a, b int) int {
+		return cmp.Compare(uint(a), uint(b)) // the rest comes last
+	})
+	for _, index := range order {
 		r := Round{Index: index, WallNS: median(wall[index]), Phases: make(map[string]int64)}
 		for name, v := range perRound[index] {
 			r.Phases[name] = median(v)

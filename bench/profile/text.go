@@ -14,7 +14,11 @@ import (
 // WriteText writes the latency table, the table of rounds and the counters.
 func (s *Summary) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d iterations in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s\n\n", s.Iterations.Count, s.Runs, s.Workers,
+	what := "iterations"
+	if len(s.Rounds) == 1 && s.Rounds[0].Index == restIndex {
+		what = "whole runs, without iterations,"
+	}
+	fmt.Fprintf(&b, "%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s\n\n", s.Iterations.Count, what, s.Runs, s.Workers,
 		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS))
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	head := "phase\tshare\tcount\ttotal\tp50\tp90\tp99\tmax\tpoints/s\trate\tof limit\t"
@@ -67,7 +71,11 @@ func (s *Summary) writeRounds(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "iteration\twhole\t%s\t\n", strings.Join(names, "\t"))
 	for _, r := range s.Rounds[:min(len(s.Rounds), shownRounds)] {
-		fmt.Fprintf(t, "%d\t%s\t", r.Index+1, ns(r.WallNS))
+		name := "rest"
+		if r.Index != restIndex {
+			name = fmt.Sprint(r.Index + 1)
+		}
+		fmt.Fprintf(t, "%s\t%s\t", name, ns(r.WallNS))
 		for _, n := range names {
 			if v, ok := r.Phases[n]; ok {
 				fmt.Fprintf(t, "%s\t", ns(v))
@@ -155,7 +163,7 @@ func WriteTimeline(w io.Writer, runs []Run, workers int) error {
 	var all []candidate
 	for i := range runs {
 		for _, it := range runs[i].iterations() {
-			if it.index > 0 || len(runs[i].Iterations) == 1 {
+			if it.index > 0 || len(runs[i].Iterations) <= 1 {
 				all = append(all, candidate{&runs[i], it})
 			}
 		}
@@ -190,7 +198,11 @@ func WriteTimeline(w io.Writer, runs []Run, workers int) error {
 		return letter
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Iteration %d, %s long, one column is %s\n", x.index+1, ns(int64(length)), ns(int64(length)/timelineWidth))
+	name := "Run"
+	if x.index != restIndex {
+		name = fmt.Sprintf("Iteration %d", x.index+1)
+	}
+	fmt.Fprintf(&b, "%s, %s long, one column is %s\n", name, ns(int64(length)), ns(int64(length)/timelineWidth))
 	var parties []int
 	for _, s := range x.spans {
 		if !slices.Contains(parties, s.Party) {

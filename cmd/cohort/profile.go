@@ -54,7 +54,7 @@ of run; without --runs the job is repeated for about a second.`,
 	}
 	fs := cmd.Flags()
 	o.bind(fs)
-	fs.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile with labels phase, party and iteration, for go tool pprof")
+	fs.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile with labels phase, client and iteration, for go tool pprof")
 	fs.StringVar(&p.memProfile, "memprofile", "", "write a profile of heap allocations, for go tool pprof")
 	fs.StringVar(&p.trace, "trace", "", "write an execution trace with a region for each phase, for go tool trace")
 	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
