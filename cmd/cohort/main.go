@@ -83,7 +83,7 @@ and every released number stands in a ledger.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newRunCommand(), newAccountCommand(), newDataCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newAccountCommand(), newAuditCommand(), newDataCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
 	return root
 }
 

@@ -152,6 +152,9 @@ type Job struct {
 	Tolerance float64
 	// Init defaults to Sphere.
 	Init Init
+	// Start, if not nil, has the first centroids instead: K rows of d, in the
+	// normalised box. They are taken to be public.
+	Start []float64
 	// Post treats noisy centroids, PostSum and PostCount noisy sums and counts.
 	// They default to Fold, Keep and Keep.
 	Post, PostSum, PostCount Post
@@ -325,6 +328,8 @@ func (j *Job) checkData() error {
 	}
 	n := j.records()
 	switch {
+	case j.Start != nil && len(j.Start) != j.K*j.dimension():
+		return fault.Request("start", fmt.Sprintf("has %d numbers", len(j.Start)), fmt.Sprintf("give %d rows of %d", j.K, j.dimension()))
 	case j.K < 1 || j.K > math.MaxUint16-1:
 		return fault.Range("k", j.K, fmt.Sprintf("1 to %d", math.MaxUint16-1))
 	case j.K > n:

@@ -103,6 +103,11 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 // start sets the first centroids, the same at every client: they share a seed.
 func (s *Session) start() error {
 	st := s.streams.Stream(everyClient, 0, "start")
+	if s.job.Start != nil {
+		copy(s.centroids, s.job.Start)
+		s.setGrid()
+		return nil
+	}
 	switch s.job.Init {
 	case Random:
 		copy(s.centroids, RandomCentres(s.k, s.d, st))

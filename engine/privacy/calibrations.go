@@ -167,14 +167,8 @@ var rules = []Rule{
 	{"balcan", Proven, "recovered sums", twice(func(s Shape) float64 { return dims(s) * s.Bound }),
 		twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound }), both, "T2", []string{boxed}, ""},
 	{"balcan", Proven, "recovered counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed}, ""},
-	{"balcan", Claimed, "cluster means", func(s Shape) float64 { return 2 * s.Bound / float64(max(1, s.Lo)) }, nil, nil, "Thesis-B Algorithm 5", nil,
-		"each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon is about (d+1)/2 times the claimed one, unbounded for clusters of a few records (T5)"},
-	{"balcan-edler", Proven, "cube counts per level", one(1, 2), one(1, math.Sqrt2), both, "T5", []string{boxed, "the projection does not depend on the data"}, ""},
-	{"balcan-edler", Proven, "recovered sums", twice(func(s Shape) float64 { return dims(s) * s.Bound }),
-		twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound }), both, "T2", []string{boxed}, ""},
-	{"balcan-edler", Proven, "recovered counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed}, ""},
 	{"balcan-edler", Claimed, "cluster means", func(s Shape) float64 { return 2 * s.Bound / float64(max(1, s.Lo)) }, nil, nil, "Thesis-B Algorithm 8", nil,
-		"as balcan; and permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
+		"each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon is about (d+1)/2 times the claimed one, unbounded for clusters of a few records; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
 
 	// vertical
 	{"sketch", Proven, "sketches of one key", one(1, 2), one(1, 2), addRemove, "T3", []string{keyed, "phantoms per grid cell, hashed with the shared keys"}, ""},

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/audit"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// auditOptions are the flags that audit has besides those of run.
+type auditOptions struct {
+	trials     int
+	confidence float64
+	pair       string
+}
+
+func newAuditCommand() *cobra.Command {
+	o, a := new(options), new(auditOptions)
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Look for violations of a method's ledger",
+		Long: `Run a method many times on pairs of neighbouring data sets, chosen to be bad for it,
+and compute a lower bound on its epsilon from how often events happen. A bound above
+the ledger's epsilon is a violation, and the exit status 1. Otherwise the status is 0,
+which is no proof.
+
+--method and --calibration are enough: the pairs come from a library of worst cases.
+--data with --pair audits a pair of your own: two files that differ in one record.`,
+		Example: `  cohort audit --method fastlloyd --calibration claimed
+  cohort audit --method relative --data a.csv --pair b.csv --k 3 --bounds 0:1`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runAudit(cmd.Context(), o, a, cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	o.bind(fs)
+	fs.IntVar(&a.trials, "trials", audit.DefaultTrials, "runs on each side of a cheap case; dear ones get a fraction")
+	fs.Float64Var(&a.confidence, "confidence", audit.DefaultConfidence, "confidence of each lower bound")
+	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
+	return cmd
+}
+
+func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) error {
+	if err := checkFormat(o.format, "text", "json"); err != nil {
+		return err
+	}
+	switch {
+	case o.method == "":
+		return fault.Request("--method", "is not given", "name the method to audit, such as --method fastlloyd")
+	case o.given("epsilon") && (!(o.epsilon > 0) || math.IsInf(o.epsilon, 0)):
+		return fault.Range("--epsilon", o.epsilon, "a positive number")
+	case o.given("delta") && !(o.delta >= 0 && o.delta < 1):
+		return fault.Range("--delta", o.delta, "in [0, 1)")
+	case o.given("workers") && o.workers < 1:
+		return fault.Range("--workers", o.workers, "at least 1")
+	case o.given("data") != (a.pair != ""):
+		return fault.Request("--pair", "and --data come together", "give the two files that differ in one record, or neither")
+	}
+	if _, _, err := findMethod(o.method); err != nil {
+		return err
+	}
+	calibration, err := privacy.ParseCalibration(o.calibration)
+	if err != nil {
+		return err
+	}
+	neighbours, err := privacy.ParseNeighbours(o.neighbours)
+	if err != nil {
+		return err
+	}
+	if o.mechanism != "" {
+		if err := oneOf("mechanism", o.mechanism, "laplace", "gaussian"); err != nil {
+			return err
+		}
+	}
+	if err := selectKernels(); err != nil {
+		return err
+	}
+	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.mechanism, Neighbours: neighbours}
+	if a.pair != "" {
+		if settings.Pair, err = o.loadPair(ctx, a.pair, neighbours); err != nil {
+			return err
+		}
+	}
+	cases, err := audit.Cases(o.method, calibration, settings)
+	if err != nil {
+		return err
+	}
+	var engineOptions []engine.Option
+	if o.workers > 0 {
+		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
+	}
+	eng, err := engine.New(engineOptions...)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	report, err := audit.Run(ctx, eng.Pool(), o.method, calibration, cases, audit.Options{Trials: a.trials, Confidence: a.confidence, Seed: o.seedPointer()})
+	if err != nil {
+		return err
+	}
+	if o.format == "json" {
+		err = json.NewEncoder(out).Encode(report)
+	} else {
+		err = printReport(out, report)
+	}
+	if err == nil && report.Verdict == audit.Violated {
+		return &statusError{exitFailed}
+	}
+	return err
+}
+
+// loadPair reads two files that differ in one record.
+func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbours) (*audit.Pair, error) {
+	if !o.given("k") || o.k < 1 {
+		return nil, fault.Request("--k", "is not given", "say how many clusters the pair is for, such as --k 3")
+	}
+	var rows [2][]string
+	at := map[string][]float64{}
+	d := 0
+	for i, path := range []string{o.data, second} {
+		t, err := dataset.Open(ctx, path, dataset.ReadOptions{Columns: o.columns})
+		if err != nil {
+			return nil, err
+		}
+		if i == 1 && t.D != d {
+			return nil, fault.Request("--pair", fmt.Sprintf("has %d columns and --data %d", t.D, d), "give files of the same columns")
+		}
+		d = t.D
+		if o.bounds == "" && o.boundsFile == "" {
+			return nil, fault.Request("--bounds", "is not given and both files need the same", "give the public bounds")
+		}
+		b, err := bounds(ctx, o, t)
+		if err != nil {
+			return nil, err
+		}
+		norm, err := dataset.Normalise(t, b, o.fractionBits)
+		if err != nil {
+			return nil, err
+		}
+		point := make([]float32, d)
+		for r := range t.N {
+			row := make([]float64, d)
+			for h, x := range norm.Points.Point(r, point) {
+				row[h] = float64(x)
+			}
+			key := fmt.Sprint(row)
+			at[key] = row
+			rows[i] = append(rows[i], key)
+		}
+	}
+	if len(rows[0]) > len(rows[1]) {
+		rows[0], rows[1] = rows[1], rows[0]
+	}
+	p := &audit.Pair{Name: "the pair given", About: o.data + " and " + second, D: d, K: o.k}
+	count := map[string]int{}
+	for _, k := range rows[0] {
+		count[k]++
+	}
+	var extra []string
+	for _, k := range rows[1] {
+		if count[k] > 0 {
+			count[k]--
+			p.Records = append(p.Records, at[k]...)
+		} else {
+			extra = append(extra, k)
+		}
+	}
+	var other []string
+	for k, c := range count {
+		other = append(other, slices.Repeat([]string{k}, c)...)
+	}
+	want := 0
+	if n == privacy.ReplaceOne {
+		want = 1
+	}
+	if len(extra) != 1 || len(other) != want {
+		return nil, fault.Request("--pair", fmt.Sprintf("one file has %d records that the other lacks, and %d the other way round", len(extra), len(other)),
+			fmt.Sprintf("give files that are %s neighbours", n))
+	}
+	p.Extra = at[extra[0]]
+	if want == 1 {
+		p.Other = at[other[0]]
+	}
+	return p, nil
+}
+
+func printReport(out io.Writer, r *audit.Report) error {
+	w := &lines{w: out}
+	w.printf("Audit of %s, calibration %s: lower bounds at %.5g%% confidence\n", r.Method, r.Calibration, 100*r.Confidence)
+	for _, f := range r.Cases {
+		w.printf("\n%s\n  %s\n", f.Case, f.About)
+		ledger := "no bound"
+		if f.Epsilon != nil {
+			ledger = fmt.Sprintf("%.4g", *f.Epsilon)
+		}
+		w.printf("  ledger epsilon %s at delta %.3g", ledger, f.Delta)
+		switch {
+		case f.True != nil:
+			w.printf(" (the ledger's true value: %.4g)", *f.True)
+		case f.Unbounded:
+			w.printf(" (the ledger says: really without bound)")
+		}
+		found := "within the ledger"
+		if f.Violated {
+			found = "above the ledger"
+		}
+		w.printf("\n  epsilon at least %.4g: %s\n", f.Lower, found)
+		w.printf("  event: %s; %d of %d with, %d of %d without\n", f.Event, f.With, f.Trials, f.Without, f.Trials)
+	}
+	w.printf("\nVerdict: %s\n", r.Verdict)
+	return w.err
+}
+
+// lines writes until an error.
+type lines struct {
+	w   io.Writer
+	err error
+}
+
+func (l *lines) printf(format string, args ...any) {
+	if l.err == nil {
+		_, l.err = fmt.Fprintf(l.w, format, args...)
+	}
+}

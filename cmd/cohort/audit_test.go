@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/audit"
+)
+
+// The verdict is a word of its own: VIOLATED with status 1, or consistent with status 0. 1500 trials
+// separate epsilon 1 from above 3 but with probability 1e-9.
+func TestAuditVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		calibration, want, not string
+		status                 int
+	}{{"claimed", "VIOLATED", "consistent", exitFailed}, {"proven", "consistent", "VIOLATED", exitDone}} {
+		args := []string{"audit", "--method", "fastlloyd", "--calibration", c.calibration, "--trials", "1500", "--seed", "1"}
+		status, out, errOut := cohort(t, args...)
+		if status != c.status || !strings.Contains(out, "Verdict: "+c.want) || strings.Contains(out, c.not) || errOut != "" {
+			t.Errorf("%s: status %d, stderr %q:\n%s", c.calibration, status, errOut, out)
+		}
+		_, out, _ = cohort(t, append(args, "--format", "json")...)
+		var r audit.Report
+		if err := json.Unmarshal([]byte(out), &r); err != nil || string(r.Verdict) != c.want || len(r.Cases) != 3 {
+			t.Errorf("%s: json %v: %s", c.calibration, err, out)
+		}
+	}
+}
+
+// A pair of the user's own: two files that differ in one record.
+func TestAuditOfAGivenPair(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	small := write("a.csv", strings.Repeat("0.1,0.2\n", 30))
+	large := write("b.csv", strings.Repeat("0.1,0.2\n", 30)+"1,1\n")
+	other := write("c.csv", strings.Repeat("0.1,0.2\n", 29)+"1,1\n")
+	args := func(a, b string, more ...string) []string {
+		return append([]string{"audit", "--method", "sulloyd", "--k", "2", "--bounds", "0:1", "--data", a, "--pair", b, "--trials", "500", "--seed", "1"}, more...)
+	}
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{args(small, large), exitDone}, {args(large, small), exitDone}, {args(small, other, "--neighbours", "replace-one"), exitDone},
+		{args(small, small), exitWrong}, {args(small, other), exitWrong}, {args(small, large, "--neighbours", "replace-one"), exitWrong},
+		{args(small, large, "--calibration", "none"), exitWrong}, {args(small, large, "--trials", "5"), exitWrong},
+	} {
+		if status, out, errOut := cohort(t, c.args...); status != c.want {
+			t.Errorf("%v: status %d, want %d: %s%s", c.args, status, c.want, out, errOut)
+		}
+	}
+}
+
+func TestAuditRefusesBadRequests(t *testing.T) {
+	for _, args := range []string{
+		"", "--method nosuch", "--method lloyd", "--method fastlloyd --calibration x", "--method balcan --calibration claimed", "--method hybrid --calibration published",
+		"--method sketch --neighbours replace-one", "--method fastlloyd --epsilon NaN", "--method fastlloyd --delta 2", "--method fastlloyd --trials 1",
+		"--method fastlloyd --confidence 2", "--method fastlloyd --pair x.csv", "--method fastlloyd --mechanism x", "--method fastlloyd --workers 0",
+	} {
+		status, out, errOut := cohort(t, append([]string{"audit"}, strings.Fields(args)...)...)
+		if status != exitWrong || out != "" || !strings.HasPrefix(errOut, "cohort: ") || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("audit %s: status %d, out %q, stderr %q", args, status, out, errOut)
+		}
+	}
+}

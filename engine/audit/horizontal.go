@@ -1,0 +1,254 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Settings are what an audit may be asked for besides method and calibration. Zero fields mean the
+// method's default, epsilon 1, delta 1e-5 where the mechanism has one, add-remove.
+type Settings struct {
+	Epsilon, Delta float64
+	Mechanism      string
+	Neighbours     privacy.Neighbours
+	// Pair is a pair of the user's own, instead of the library's.
+	Pair *Pair
+}
+
+func (s Settings) epsilon() float64 {
+	if s.Epsilon == 0 {
+		return 1
+	}
+	return s.Epsilon
+}
+
+// Pair is two neighbouring data sets: Records, and Records with Extra. Under replace-one the former also
+// has Other. Everything lies in [-1,1]^D.
+type Pair struct {
+	Name, About  string
+	D, K         int
+	Records      []float64 // row-major
+	Extra, Other []float64
+	// Start has the public first centroids; nil means the method's own.
+	Start []float64
+	// Alpha sets the least size of a cluster, n/(Alpha k); 0 means the method's default.
+	Alpha float64
+}
+
+// gridBits is the grid of the library's records.
+const gridBits = 16
+
+// parts is the pair's data set with the extra record or without, as one client's.
+func (p *Pair) parts(present bool, n privacy.Neighbours) []dataset.Part {
+	rows := append([]float64(nil), p.Records...)
+	switch {
+	case present:
+		rows = append(rows, p.Extra...)
+	case n == privacy.ReplaceOne:
+		rows = append(rows, p.Other...)
+	}
+	count := len(rows) / p.D
+	grid := make([]float32, len(rows))
+	for i, x := range rows {
+		grid[i] = dataset.Truncate(x, gridBits)
+	}
+	part := dataset.Part{Points: kernels.NewPanels(count, p.D), FractionBits: gridBits}
+	kernels.Pack(part.Points, grid)
+	for i := range count {
+		part.Rows = append(part.Rows, i)
+	}
+	return []dataset.Part{part}
+}
+
+// doubled is the one-dimensional counterexample to FastLloyd's Theorem 5.1: one added record changes
+// both clusters of two, one of them by 2B/lo (T1).
+func doubled() Pair {
+	return Pair{Name: "doubled mean", About: "one dimension, two records in each of two clusters at 1; a record at -1 moves one mean by 2B/lo",
+		D: 1, K: 2, Records: []float64{1, 1, 1, 1}, Extra: []float64{-1}, Other: []float64{1}, Start: []float64{-1, -0.5}, Alpha: 1.25}
+}
+
+// chain is the family of T1 in which one record moves a record out of every cluster: k clusters of lo
+// records, in two opposite corners, ordered by a small rank; everybody wants the last cluster.
+func chain(k, lo int) Pair {
+	p := Pair{Name: fmt.Sprintf("chain of %d clusters", k), D: 2, K: k, Extra: []float64{1, 1}, Other: []float64{-1, -1}, Alpha: 1.2,
+		About: fmt.Sprintf("%d records in each of %d clusters, in two corners; a record of the lowest rank pushes one out of every cluster", lo, k)}
+	if lo > 5 {
+		p.Alpha = 1 + 1/float64(2*lo)
+	}
+	step := 0.12 / float64(k*lo)
+	for i := 1; i <= k*lo; i++ {
+		rank := step * float64(i)
+		// the records that move alternate between the corners, the others stay in the first
+		if i%lo == 0 && i/lo%2 == 1 {
+			p.Records = append(p.Records, -1+rank, -1)
+		} else {
+			p.Records = append(p.Records, 1, 1-rank)
+		}
+	}
+	for j := range k {
+		t := 0.1 * float64(k-j)
+		p.Start = append(p.Start, -t, t)
+	}
+	return p
+}
+
+// corner adds a record in the far corner to a cluster that has none.
+func corner(d int) Pair {
+	const n = 200
+	p := Pair{Name: "lonely corner", About: fmt.Sprintf("%d dimensions, %d records in one corner, one in the other, alone in its cluster", d, n), D: d, K: 2, Alpha: 1.25}
+	for range n {
+		for range d {
+			p.Records = append(p.Records, -1)
+		}
+	}
+	for range d {
+		p.Extra, p.Other = append(p.Extra, 1), append(p.Other, -1)
+	}
+	for range d {
+		p.Start = append(p.Start, -1)
+	}
+	for range d {
+		p.Start = append(p.Start, -0.25)
+	}
+	return p
+}
+
+// swapped moves a record of one cluster to the far end of the same one, the worst case of replace-one
+// for nearest assignment.
+func swapped(d int) Pair {
+	p := corner(d)
+	p.Name, p.About = "far end", "a record in its own cluster, against one as far away on the other side"
+	for j := range d {
+		p.Start[d+j] = 0
+		p.Other[j] = -1
+		p.Start[j] = -1
+	}
+	// both ends are nearest to the second centroid at 0 if the first is as far as the corner itself
+	for j := range d {
+		p.Start[j] = -1
+		p.Other[j] = -0.499
+		p.Extra[j] = 1
+	}
+	return p
+}
+
+// Horizontal are the cases of a horizontal method.
+func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error) {
+	m := horizontal.Method(method)
+	var pairs []Pair
+	switch {
+	case s.Pair != nil:
+		pairs = []Pair{*s.Pair}
+	case m.Constrained():
+		pairs = []Pair{doubled(), chain(3, 2), chain(5, 10)}
+	default:
+		pairs = []Pair{corner(2), corner(4)}
+		if s.Neighbours == privacy.ReplaceOne {
+			pairs = append(pairs, swapped(2))
+		}
+	}
+	var cases []Case
+	for _, p := range pairs {
+		one, err := horizontalCase(m, c, s, p)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, *one)
+	}
+	return cases, nil
+}
+
+func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
+	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
+	job := horizontal.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: horizontal.Mechanism(s.Mechanism),
+		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: horizontal.Keep, NoQuality: true}
+	if job.Budget.Delta == 0 && (s.Mechanism == "gaussian" || s.Mechanism == "" && m == horizontal.Relative) {
+		job.Budget.Delta = 1e-5
+	}
+	one := &Case{Name: p.Name, About: p.About, Law: Laplace, Weight: 1}
+	if m == horizontal.Relative {
+		one.Weight = 2 // more records, and a calibration in every session
+	}
+	if m == horizontal.Relative && s.Mechanism == "" || s.Mechanism == "gaussian" {
+		one.Law = Gaussian
+	}
+	// the ledger, from a run on the larger set
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	job.Clients = sides[1]
+	ledger, err := ledgerOf(&job, pool)
+	if err != nil {
+		return nil, err
+	}
+	if err := one.state(ledger, "clients"); err != nil {
+		return nil, err
+	}
+	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		j := job
+		seed := st.Uint64()
+		j.Seed, j.Transcript = &seed, new(horizontal.Transcript)
+		j.Clients = sides[0]
+		if present {
+			j.Clients = sides[1]
+		}
+		session, err := horizontal.NewSession(&j, rt)
+		if err != nil {
+			return nil, err
+		}
+		if err := session.Step(ctx); err != nil {
+			return nil, err
+		}
+		var out []float64
+		for _, x := range j.Transcript.Sights {
+			if x.Viewer != 0 {
+				continue
+			}
+			switch x.What {
+			case horizontal.GlobalSums, horizontal.GlobalCounts, horizontal.GlobalCentroids:
+				for _, v := range x.Values {
+					out = append(out, float64(v))
+				}
+			}
+		}
+		if len(out) == 0 {
+			return nil, fault.Failed("audit", string(m)+" released nothing", "", nil)
+		}
+		return out, nil
+	}
+	return one, nil
+}
+
+func ledgerOf(job *horizontal.Job, pool *engine.Pool) (*privacy.Ledger, error) {
+	seed := uint64(0)
+	j := *job
+	j.Seed = &seed
+	session, err := horizontal.NewSession(&j, engine.NewRuntime(pool))
+	if err != nil {
+		return nil, err
+	}
+	if err := session.Step(context.Background()); err != nil {
+		return nil, err
+	}
+	res, err := session.Result(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return res.Ledger, nil
+}
+
+// state takes what the ledger says about a viewer.
+func (c *Case) state(l *privacy.Ledger, viewer string) error {
+	t := l.TotalFor(viewer)
+	if t.Epsilon == nil {
+		return fault.Request("audit", "the ledger has no bound for "+viewer, "choose a private method")
+	}
+	c.Epsilon, c.Delta, c.TrueEpsilon, c.Unbounded = *t.Epsilon, *t.Delta, t.TrueEpsilon, t.Unbounded
+	return nil
+}

@@ -1,0 +1,76 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// audited is a method with the calibrations that can be audited.
+type audited struct {
+	name         string
+	calibrations []privacy.Calibration
+	cases        func(method string, c privacy.Calibration, s Settings) ([]Case, error)
+}
+
+var (
+	proven    = []privacy.Calibration{privacy.Proven}
+	claimed   = []privacy.Calibration{privacy.Claimed}
+	papers    = []privacy.Calibration{privacy.Proven, privacy.Claimed}
+	published = []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published}
+)
+
+// library is every private method, in the order of the help text.
+func library() []audited {
+	sketches := func(_ string, c privacy.Calibration, s Settings) ([]Case, error) {
+		if s.Pair != nil {
+			return nil, fault.Request("--pair", "sketches are audited on no record against one", "leave it out")
+		}
+		return Sketches(c, s)
+	}
+	equations := func(_ string, c privacy.Calibration, s Settings) ([]Case, error) {
+		if s.Pair != nil {
+			return nil, fault.Request("--pair", "ckks is audited on the arithmetic of one round", "leave it out")
+		}
+		return Equations(c, s)
+	}
+	return []audited{
+		{"sulloyd", papers, Horizontal}, {"csulloyd", papers, Horizontal}, {"fastlloyd", published, Horizontal}, {"relative", papers, Horizontal},
+		{"hybrid", proven, Central}, {"lsf", proven, Central}, {"balcan", proven, Central}, {"balcan-edler", claimed, Central},
+		{"ind-lap", papers, Local}, {"ldp-agg", papers, Local}, {"sketch-basic", papers, sketches}, {"sketch", papers, sketches},
+		{"ckks", papers, equations},
+	}
+}
+
+// Methods lists the methods that can be audited, each with its calibrations.
+func Methods() map[string][]privacy.Calibration {
+	m := map[string][]privacy.Calibration{}
+	for _, a := range library() {
+		m[a.name] = a.calibrations
+	}
+	return m
+}
+
+// Cases returns the worst cases of a method under a calibration.
+func Cases(method string, c privacy.Calibration, s Settings) ([]Case, error) {
+	var names []string
+	for _, a := range library() {
+		names = append(names, a.name)
+		if a.name != method {
+			continue
+		}
+		if !slices.Contains(a.calibrations, c) {
+			return nil, fault.Request("calibration", fmt.Sprintf("%s has no %s one to audit", method, c), fmt.Sprintf("choose among %v", a.calibrations))
+		}
+		if s.Neighbours == privacy.ReplaceOne && c == privacy.Proven {
+			if able := privacy.Provers(privacy.ReplaceOne); !slices.Contains(able, method) {
+				return nil, fault.Request("--neighbours", "replace-one has no proof for "+method, "these have one: "+strings.Join(able, ", "))
+			}
+		}
+		return a.cases(method, c, s)
+	}
+	return nil, fault.Request("method", fmt.Sprintf("%q releases nothing that epsilon covers", method), "choose one of "+strings.Join(names, ", "))
+}

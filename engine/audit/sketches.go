@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/vertical"
+)
+
+// sketchKeys is how many keys the sketches of a case have. The leak of the claimed calibration does not
+// depend on it: as many more keys as need that many more phantoms for each.
+const sketchKeys = 64
+
+// Sketches are the cases of the sketch protocols: no record against one, which every party puts into
+// its cluster 0 (T3).
+func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
+	b := privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
+	if b.Epsilon == 0 {
+		b.Epsilon = 0.5
+	}
+	if b.Delta == 0 {
+		b.Delta = 5e-5
+	}
+	var cases []Case
+	for _, k := range []struct {
+		name, about string
+		gamma       float64
+		parties     int
+		value       func([]*vertical.Sketches) float64
+	}{
+		{"equal heights", "an empty cell in which a record appears; the greatest height on which two parties' sketches agree", 0.05, 2,
+			func(s []*vertical.Sketches) float64 { return float64(vertical.EqualHeight(s)) }},
+		{"sum of heights", "an empty cell in which a record appears; the sum over the keys of the least height of its clusters", 1, 2, heightSum},
+		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which all agree", 0.05, 3,
+			func(s []*vertical.Sketches) float64 { return float64(vertical.EqualHeight(s)) }},
+	} {
+		cases = append(cases, Case{Name: k.name, About: k.about, Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
+			Draw: sketchDraw(vertical.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys, Gamma: k.gamma}, k.value)})
+	}
+	// fail now rather than in the trials if the budget has no phantoms
+	_, err := vertical.NewWorstCase(vertical.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2, Sketches: sketchKeys, Gamma: 1})
+	return cases, err
+}
+
+// sketchDraw draws from a worst case of its own for each worker.
+func sketchDraw(w vertical.WorstCase, value func([]*vertical.Sketches) float64) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
+	var mu sync.Mutex
+	mine := map[*engine.Runtime]*vertical.WorstCase{}
+	return func(_ context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		mu.Lock()
+		c := mine[rt]
+		if c == nil {
+			var err error
+			if c, err = vertical.NewWorstCase(w); err != nil {
+				mu.Unlock()
+				return nil, err
+			}
+			mine[rt] = c
+		}
+		mu.Unlock()
+		return []float64{value(c.Draw(st, present))}, nil
+	}
+}
+
+// heightSum adds, over the keys, the least height of cluster 0 among the parties.
+func heightSum(sketches []*vertical.Sketches) float64 {
+	var sum float64
+	for i := range sketches[0].Keys {
+		h := sketches[0].Row(i)[0]
+		for _, s := range sketches[1:] {
+			h = min(h, s.Row(i)[0])
+		}
+		sum += float64(h)
+	}
+	return sum
+}
