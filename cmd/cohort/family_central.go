@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ func centralFamily() family {
 		},
 		flags: func(fs *pflag.FlagSet, _ *options) {
 			fs.String("branch", "auto", "hybrid: tree, projected, high-d, or auto (the rule)")
+			fs.Float64("balance", 0, "hybrid: clusters of n/(B k) to B n/k records on the synopsis (default: any size)")
 			fs.String("projection", "dense", "balcan, balcan-edler: dense (Gaussian) or sparse (Achlioptas)")
 			fs.String("selection", "permute-and-flip", "balcan, balcan-edler: permute-and-flip or exponential")
 			fs.Int("swaps", 0, "balcan, balcan-edler: local swaps (default 2; min(k, 20) for balcan-edler)")
@@ -50,13 +52,14 @@ func (o *options) text(flag string) string {
 
 // centralOnly lists the methods that each of the family's flags belongs to.
 var centralOnly = map[string]string{
-	"branch": "hybrid", "projection": "balcan balcan-edler", "selection": "balcan balcan-edler", "swaps": "balcan balcan-edler",
+	"branch": "hybrid", "balance": "hybrid", "projection": "balcan balcan-edler", "selection": "balcan balcan-edler", "swaps": "balcan balcan-edler",
 	"gamma-factor": "balcan-edler", "failure-probability": "balcan-edler", "rounds": "balcan-edler", "partitions": "balcan-edler",
 	"candidate-reduction": "balcan-edler", "budget-split": "balcan-edler", "levels": "lsf",
 }
 
 func checkCentral(o *options) error {
-	for flag, methods := range centralOnly {
+	for _, flag := range slices.Sorted(maps.Keys(centralOnly)) {
+		methods := centralOnly[flag]
 		if o.given(flag) && !slices.Contains(strings.Fields(methods), o.method) {
 			return fault.Request("--"+flag, "belongs to "+strings.ReplaceAll(methods, " ", " and "), "leave it out")
 		}
@@ -73,6 +76,8 @@ func checkCentral(o *options) error {
 		return fault.Request("--neighbours", "balcan-edler's claim is for add-remove", "leave it out, or use --method balcan")
 	case o.mechanism == "gaussian" && o.given("delta") && o.delta == 0:
 		return fault.Request("--mechanism", "gaussian noise needs a positive --delta", "give a delta, or --mechanism laplace")
+	case o.given("balance") && !(o.real("balance") >= 1):
+		return fault.Range("--balance", o.real("balance"), "at least 1")
 	case o.method != "hybrid" && o.clients != 1:
 		return fault.Request("--clients", o.method+" is for one data set", "leave it out, or use --method hybrid")
 	}
@@ -164,5 +169,5 @@ func centralJob(o *options, in *input) (engine.Job, error) {
 		return &central.LSF{Data: data, K: in.k, Budget: budget, Laplace: laplace, Neighbours: neighbours, Levels: o.integer("levels"), Seed: o.seedPointer()}, nil
 	}
 	return &central.Hybrid{Data: data, K: in.k, Budget: budget, Laplace: laplace, Neighbours: neighbours,
-		Branch: o.text("branch"), Rounds: iterations, Seed: o.seedPointer()}, nil
+		Branch: o.text("branch"), Balance: o.real("balance"), Rounds: iterations, Seed: o.seedPointer()}, nil
 }

@@ -33,6 +33,11 @@ type Hybrid struct {
 	Neighbours privacy.Neighbours // default add-remove
 	// Branch forces "tree" or "high-d"; empty or "auto" is the rule.
 	Branch string
+	// Balance, if at least 1, asks for clusters of n/(Balance k) to Balance n/k
+	// records: the search on the synopsis is constrained by an exact flow, which
+	// costs no budget, and all of the budget goes to the synopsis (tree branch), as
+	// rounds on the records would undo it. The sizes hold on the synopsis.
+	Balance float64
 	// Rounds fixes the number of refinement rounds; 0 is the rule, negative none.
 	Rounds int
 	// Seed makes the run a simulation; nil takes noise from the system.
@@ -49,6 +54,12 @@ func (j *Hybrid) Validate() error {
 	}
 	if err := validateBudget(j.Budget, j.records()); err != nil {
 		return err
+	}
+	if j.Balance != 0 && !(j.Balance >= 1 && j.Balance <= float64(j.K)*1e6) {
+		return fault.Range("balance", j.Balance, "at least 1")
+	}
+	if j.Balance != 0 && (j.Branch != "" && j.Branch != "auto" && j.Branch != "tree" || j.K > 4096) {
+		return fault.Request("balance", "needs the tree branch and at most 4096 clusters", "leave the branch out")
 	}
 	switch j.Branch {
 	case "", "auto", "tree", "projected", "high-d":
@@ -72,6 +83,9 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	branch := j.Branch
 	if branch == "" || branch == "auto" {
 		branch = s.branch(l)
+		if j.Balance != 0 {
+			branch = "tree"
+		}
 	}
 	var centroids []float32
 	var rounds int
@@ -132,6 +146,9 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 		rounds = refinementRounds(s.snr(l))
 	}
 	rounds = max(rounds, 0)
+	if j.Balance != 0 {
+		rounds = 0
+	}
 	synopsisShare := 0.5
 	if rounds == 0 {
 		synopsisShare = 1
@@ -143,7 +160,14 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
 	boxes := trie.Boxes(s.d)
 	points := synopsis.Spread(boxes, s.d, 3000)
-	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
+	var found *synopsis.Solution
+	stream := s.streams.Stream(engine.Server, 0, "search")
+	if j.Balance != 0 {
+		even := 1 / float64(s.k)
+		found, err = synopsis.SearchBalanced(s.ctx, s.rt.Pool(), points, s.k, even/j.Balance, min(even*j.Balance, 1), synopsis.SearchOptions{}, stream)
+	} else {
+		found, err = synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, synopsis.SearchOptions{}, stream)
+	}
 	s.rt.End(span)
 	if err != nil {
 		return nil, 0, err

@@ -496,3 +496,40 @@ func TestHybridQuality(t *testing.T) {
 		eng.Close()
 	}
 }
+
+// TestHybridBalance asks for equal clusters of unequal blobs: on the synopsis the
+// sizes hold, so the records' sizes are close to them.
+func TestHybridBalance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	const n, k = 9000, 3
+	rows := make([]float32, 2*n)
+	for i := range n {
+		x, y := -0.6, -0.6
+		if i%10 == 0 { // a tenth of the records are elsewhere
+			x, y = 0.6, 0.6
+		}
+		rows[2*i], rows[2*i+1] = onGrid(x+0.3*(rng.Float64()-0.5), testBits), onGrid(y+0.3*(rng.Float64()-0.5), testBits)
+	}
+	p := kernels.NewPanels(n, 2)
+	kernels.Pack(p, rows)
+	seed := uint64(2)
+	eng, _ := engine.New()
+	defer eng.Close()
+	run := func(balance float64) []float64 {
+		res, err := eng.Run(context.Background(), &Hybrid{Data: Data{Clients: []dataset.Part{part(p)}, Bounds: unitBounds(2)}, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-5}, Balance: balance, Seed: &seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total := res.Ledger.TotalFor("outsider").Epsilon; math.Abs(*total-2) > 1e-3 {
+			t.Errorf("balance %v: total is %v", balance, *total)
+		}
+		flat := make([]float32, 0, 2*k)
+		for _, c := range res.Centroids {
+			flat = append(flat, float32(c[0]), float32(c[1]))
+		}
+		return []float64{directLoss(p, flat, lossKind{squared: true})}
+	}
+	if free, balanced := run(0), run(1.05); balanced[0] <= free[0] {
+		t.Errorf("loss %v with sizes, %v without: the sizes do not bind", balanced[0], free[0])
+	}
+}
