@@ -68,7 +68,11 @@ func newNearest(s *Session) *nearest {
 	if s.job.Algorithm == Relative {
 		per += relativeWork
 	}
-	a.small = s.n*per <= inlineWork || workers == 1 && s.n*per <= itemWork
+	inline := inlineWork
+	if kernels.ISA() == "generic" {
+		inline /= 16 // about the factor between plain Go and vectors
+	}
+	a.small = s.n*per <= inline || workers == 1 && s.n*per <= itemWork
 	a.whole = largest*per <= 8*itemWork && (s.m%workers == 0 || s.m >= 4*workers)
 	if !a.small && !a.whole {
 		fit := engine.ShardBytes / (4 * s.d)

@@ -191,6 +191,9 @@ func (s *Session) conditions() []string {
 		list = append(list, fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", s.m))
 	case Split:
 		list = append(list, fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; so many of the clients other than the viewer keep theirs secret", s.honest))
+		if j.Aggregator == ByRing {
+			list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its share alone")
+		}
 	}
 	return list
 }
