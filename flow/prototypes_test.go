@@ -1,0 +1,109 @@
+package flow_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/flow/instance"
+)
+
+var prototypes = flag.String("prototypes", "", "folder with flow.cc, which needs g++ and liblemon-dev")
+
+var lemonLine = regexp.MustCompile(`(\w+)\s+build ([0-9.]+)/[0-9.]+ ms\s+solve ([0-9.]+)/[0-9.]+ ms\s+cost (\d+)`)
+
+// TestPrototypes runs LEMON's network simplex and cost scaling on the measured
+// instances and prints our times beside theirs, in turns. The optima must agree up
+// to the grid, which is coarser here.
+func TestPrototypes(t *testing.T) {
+	if *prototypes == "" {
+		t.Skip("give -prototypes FOLDER to compare with LEMON")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "flow")
+	build := exec.Command("g++", "-O3", "-march=native", "-mprefer-vector-width=512", filepath.Join(*prototypes, "flow.cc"), "-o", program, "-llemon")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("flow.cc does not build (it needs g++, liblemon-dev and AVX-512): %v\n%s", err, out)
+	}
+	for name, file := range map[string]string{"s1": "s1.csv", "birch2": "birch2_25k.csv", "adult": "adult.csv"} {
+		rows, n, d := read(t, file)
+		var b strings.Builder
+		for i := range n {
+			for j := range d {
+				b.WriteString(strconv.FormatFloat(rows[i*d+j], 'g', -1, 64))
+				b.WriteByte("\n "[min(1, d-1-j)])
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".txt"), []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Printf("%-16s %14s %14s %10s %10s %8s %8s\n", "instance", "NetworkSimplex", "CostScaling", "cold", "warm", "ratio", "warm")
+	for _, set := range sets(t) {
+		for _, start := range []struct {
+			name  string
+			steps int
+		}{{"bad", 0}, {"good", 3}} {
+			name := set.Name + "/" + start.name
+			best, times := 0.0, map[string]float64{}
+			var optimum float64
+			for _, algorithm := range []string{"NetworkSimplex", "CostScaling"} {
+				out, err := exec.Command(program, dir, name, algorithm).CombinedOutput()
+				m := lemonLine.FindStringSubmatch(string(out))
+				if err != nil || m == nil {
+					t.Fatalf("%s %s: %v\n%s", name, algorithm, err, out)
+				}
+				built, _ := strconv.ParseFloat(m[2], 64)
+				solved, _ := strconv.ParseFloat(m[3], 64)
+				optimum, _ = strconv.ParseFloat(m[4], 64)
+				times[algorithm] = built + solved
+				if best == 0 || built+solved < best {
+					best = built + solved
+				}
+			}
+			p := set.Problem(set.Centroids(start.steps))
+			cold, warm, distance := ours(t, set, p)
+			if ratio := distance / optimum; ratio < 0.998 || ratio > 1.002 {
+				t.Errorf("%s: our optimum %.0f, LEMON's %.0f", name, distance, optimum)
+			}
+			fmt.Printf("%-16s %11.3f ms %11.3f ms %7.3f ms %7.3f ms %7.1fx %7.1fx\n", name, times["NetworkSimplex"], times["CostScaling"], cold, warm, best/cold, best/warm)
+		}
+	}
+}
+
+// ours returns the least times in milliseconds of p, cold, and of the Lloyd step
+// after it, warm, and the optimum at LEMON's scale of 2^16.
+func ours(t *testing.T, set *instance.Set, p *flow.Problem) (cold, warm, distance float64) {
+	var res flow.Result
+	solve := func(s *flow.Solver, p *flow.Problem) float64 {
+		from := time.Now()
+		if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+		return float64(time.Since(from).Nanoseconds()) / 1e6
+	}
+	c, w := &flow.Solver{Cold: true}, flow.NewSolver()
+	solve(c, p)
+	distance = flow.Distance(p, &res).Float() / (1 << 16)
+	prices, next := slices.Clone(res.Prices), set.Problem(set.Means(&res))
+	for rep := range 7 {
+		a := solve(c, p)
+		w.StartFrom(prices)
+		b := solve(w, next)
+		if rep == 0 {
+			cold, warm = a, b
+		}
+		cold, warm = min(cold, a), min(warm, b)
+	}
+	return cold, warm, distance
+}
