@@ -256,11 +256,12 @@ func (r *residual) price(j int) int64 { return r.potential[r.columns] - r.potent
 
 // add records the move from arc a to arc b.
 func (r *residual) add(a, b int32) {
-	p := r.find(r.arcs[a].column, r.arcs[b].column)
-	m := move{r.arcs[b].cost - r.arcs[a].cost, a, b}
+	from, to := &r.arcs[a], &r.arcs[b]
+	p := r.find(from.column, to.column)
+	m := move{to.cost - from.cost, a, b}
+	i := len(p.moves)
 	p.moves = append(p.moves, m)
 	if p.sorted {
-		i := len(p.moves) - 1
 		for i > 0 {
 			up := (i - 1) / 2
 			if p.moves[up].key <= m.key {
@@ -270,11 +271,13 @@ func (r *residual) add(a, b int32) {
 			i = up
 		}
 		p.moves[i] = m
-	} else if m.key < p.moves[0].key {
-		last := len(p.moves) - 1
-		p.moves[0], p.moves[last] = m, p.moves[0]
+	} else if i > 0 && m.key < p.moves[0].key {
+		p.moves[0], p.moves[i] = m, p.moves[0]
+		i = 0
 	}
-	r.edges[p.column][p.slot].weight = p.moves[0].key
+	if i == 0 {
+		r.edges[p.column][p.slot].weight = m.key
+	}
 }
 
 // valid reports whether the flow allows m.

@@ -176,33 +176,40 @@ func (s *Solver) unmask(p *Problem, points kernels.Panels, first int, masks []ui
 			counts[l]++
 		}
 	}
-	at := first * d
+	wide := min(window, maxPrice/s.tune().wide) * s.tune().wide
+	certain := float32(float64(wide) * s.unit * (1 - 1e-6))
 	for ; any != 0; any &= any - 1 {
 		l := bits.TrailingZeros16(any)
-		base := len(sh.arcs)
-		for _, j := range w.columns[l*k : l*k+counts[l]] {
-			var cost float64
-			x := at + l
-			for _, c := range p.Centroids[int(j)*d : int(j)*d+d] {
-				t := float64(points.Data[x] - c)
-				cost += t * t // exact, fused or not: fewer than 53 bits
-				x += kernels.Lanes
-			}
-			sh.arcs = append(sh.arcs, arc{int64(cost * s.sieve.scale), int32(j), 0})
+		i := first + l
+		columns := w.columns[l*k : l*k+counts[l]]
+		if len(columns) == 1 && leave == absent {
+			labels[i], s.gap[i] = columns[0], certain
+			sh.size[columns[0]]++
+			continue
 		}
-		labels[first+l] = s.keep(base, int32(first+l), int32(k), leave, window, sh)
+		labels[i] = s.keep(p, points.Data[first*d+l:], columns, int32(i), leave, window, wide, sh, w)
 	}
 }
 
-// keep is [Solver.choose] for a point whose possible arcs are sh.arcs[base:], of which it
-// keeps those within the window.
-func (s *Solver) keep(base int, i, outside int32, leave, window int64, sh *shard) uint16 {
+// keep is [Solver.choose] for a point with coordinates x, 16 apart, and all columns
+// within wide, of which it keeps the arcs if a second one is within the window.
+func (s *Solver) keep(p *Problem, x []float32, columns []uint16, i int32, leave, window, wide int64, sh *shard, w *scratch) uint16 {
+	outside := int32(p.k())
 	best, second, label := leave, int64(absent), outside
-	for _, c := range sh.arcs[base:] {
-		v := c.cost + s.prices[c.column]
-		if v < second {
+	d := p.Points.D
+	costs := w.rows[:len(columns)]
+	for q, j := range columns {
+		var sum float64
+		c := p.Centroids[int(j)*d : int(j)*d+d]
+		for at, v := range c {
+			t := float64(x[at*kernels.Lanes] - v)
+			sum += t * t // exact, fused or not: fewer than 53 bits
+		}
+		cost := int64(sum * s.sieve.scale)
+		costs[q] = cost
+		if v := cost + s.prices[j]; v < second {
 			if v < best {
-				best, second, label = v, best, c.column
+				best, second, label = v, best, int32(j)
 			} else {
 				second = v
 			}
@@ -210,24 +217,21 @@ func (s *Solver) keep(base int, i, outside int32, leave, window int64, sh *shard
 	}
 	sh.size[label]++
 	if second-best > window {
-		sh.arcs = sh.arcs[:base]
-		s.gap[i] = float32(float64(min(second-best, s.tune().wide*window)) * s.unit * (1 - 1e-6))
+		s.gap[i] = float32(float64(min(second-best, wide)) * s.unit * (1 - 1e-6))
 		return uint16(label)
 	}
 	s.gap[i] = isFree
-	limit := best + min(window, maxPrice/s.tune().wide)*s.tune().wide
+	limit := best + wide
 	sh.beyond = append(sh.beyond, limit)
-	kept := base
-	for _, c := range sh.arcs[base:] {
-		if c.cost+s.prices[c.column] <= limit {
-			if c.column == label {
+	for q, cost := range costs {
+		if j := int32(columns[q]); cost+s.prices[j] <= limit {
+			c := arc{cost, j, 0}
+			if j == label {
 				c.count = 1
 			}
-			sh.arcs[kept] = c
-			kept++
+			sh.arcs = append(sh.arcs, c)
 		}
 	}
-	sh.arcs = sh.arcs[:kept]
 	if leave <= limit {
 		c := arc{leave - s.prices[outside], outside, 0}
 		if label == outside {

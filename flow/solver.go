@@ -67,7 +67,7 @@ type tuning struct {
 	blockCosts   int     // costs in a block of rows, which stays in the L1 cache
 }
 
-var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 4096, freeShare: 2, wide: 3, shardPoints: 2048, blockCosts: 2048}
+var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 1024, freeShare: 2, wide: 3, shardPoints: 2048, blockCosts: 2048}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -236,12 +236,17 @@ func (s *Solver) expected(p *Problem) int64 {
 	return int64(0.4 * math.Sqrt(n*k*float64(s.ratio(p.Points.N, p.k())-1)))
 }
 
+// leastPoints is the size below which a sample has four times as many points per
+// cluster: it costs little.
+const leastPoints = 400
+
 // approach improves the starting prices on stratified subsamples, smallest first,
 // each started with the prices of the one before.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem) error {
 	n, k := p.Points.N, p.k()
 	ratio := s.ratio(n, k)
-	least := max(1, s.tune().leastSample*k)
+	least := s.tune().leastSample * k
+	least = max(1, least, min(4*least, leastPoints))
 	count := 0
 	for size := n / ratio; size >= least; size /= ratio {
 		count++
