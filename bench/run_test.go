@@ -134,6 +134,9 @@ func TestCaseTellsFailuresApart(t *testing.T) {
 func TestSuitesAreWellFormed(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range Suites() {
+		if !slices.Contains(groups, s.Group) {
+			t.Errorf("suite %s is in no group", s.Name)
+		}
 		if s.Name == "" || s.Title == "" || s.About == "" || s.Group == "" || s.Run == nil || seen[s.Name] {
 			t.Errorf("suite %q is incomplete or there twice", s.Name)
 		}

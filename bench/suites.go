@@ -12,9 +12,13 @@ const (
 	GroupCKKS        = "CKKS-V"
 )
 
-// Suites returns every suite, in the order in which they run and are listed.
+// groups is the order of the groups.
+var groups = []string{GroupPerformance, GroupFastLloyd, GroupThesisH, GroupThesisB, GroupSketch, GroupCKKS}
+
+// Suites returns every suite, group by group, in the order in which they run
+// and are listed.
 func Suites() []Suite {
-	return slices.Concat(
+	all := slices.Concat(
 		kernelSuites(),
 		flowSuites(),
 		horizontalSuites(),
@@ -27,4 +31,8 @@ func Suites() []Suite {
 		sketchSuites(),
 		ckksSuites(),
 	)
+	slices.SortStableFunc(all, func(a, b Suite) int {
+		return slices.Index(groups, a.Group) - slices.Index(groups, b.Group)
+	})
+	return all
 }
