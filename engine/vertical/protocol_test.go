@@ -445,15 +445,21 @@ func TestSplits(t *testing.T) {
 		"":            {{0, 1, 2}, {3, 4}},
 		"0,2;1,3,4":   {{0, 2}, {1, 3, 4}},
 		"e, a ;b,c,d": {{4, 0}, {1, 2, 3}},
+		"1-3;0,4":     {{1, 2, 3}, {0, 4}},
 	} {
 		s, err := ParseSplit(text, 2, 5, names)
 		if err != nil || !slices.EqualFunc(s, want, slices.Equal) {
 			t.Errorf("%q: %v, %v, want %v", text, s, err, want)
 		}
 	}
-	for _, text := range []string{"0,1;2,3", "0,1;1,2,3,4", "0,1,2,3,4", "0;x,1,2,3,4", "0,1,2,3,4;", "0,1;2,3,9", "taxi"} {
+	for _, text := range []string{"0,1;2,3", "0,1;1,2,3,4", "0,1,2,3,4", "0;x,1,2,3,4", "0,1,2,3,4;", "0,1;2,3,9", "0-1;4-2", "0-9;1", "taxi"} {
 		if s, err := ParseSplit(text, 2, 5, names); !fault.IsRequest(err) {
 			t.Errorf("%q: %v, %v, want a wrong request", text, s, err)
+		}
+	}
+	for _, parties := range []int{-1, 0, 1, 6} {
+		if s, err := ParseSplit("", parties, 5, nil); !fault.IsRequest(err) {
+			t.Errorf("%d parties: %v, %v, want a wrong request", parties, s, err)
 		}
 	}
 	for name, columns := range map[string]int{"letter": 16, "taxi": 8} {

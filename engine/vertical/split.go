@@ -45,12 +45,15 @@ func EqualSplit(columns, parties int) Split {
 func IsPreset(text string) bool { return presets[strings.ToLower(strings.TrimSpace(text))] != nil }
 
 // ParseSplit reads a split: parties separated by ";", columns by ",", each a
-// 0-based index or one of names; or the name of a preset, "letter" or "taxi",
+// 0-based index, a range lo-hi of them, or one of names; or the name of a preset, "letter" or "taxi",
 // for 2 or 4 parties; or "" for equal contiguous ranges. names may be nil.
 func ParseSplit(text string, parties, columns int, names []string) (Split, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return EqualSplit(columns, parties), checkParties(parties, columns)
+		if err := checkParties(parties, columns); err != nil {
+			return nil, err
+		}
+		return EqualSplit(columns, parties), nil
 	}
 	if byParties, ok := presets[strings.ToLower(text)]; ok {
 		s, ok := byParties[parties]
@@ -67,15 +70,18 @@ func ParseSplit(text string, parties, columns int, names []string) (Split, error
 			if field == "" {
 				continue
 			}
-			c := slices.Index(names, field)
-			if c < 0 {
-				var err error
-				if c, err = strconv.Atoi(field); err != nil {
-					return nil, fault.Request("split", fmt.Sprintf("%q is neither a column name nor an index", field),
-						fmt.Sprintf("use names from the header or indices from 0 to %d", columns-1))
-				}
+			if c := slices.Index(names, field); c >= 0 {
+				party = append(party, c)
+				continue
 			}
-			party = append(party, c)
+			lo, hi, err := parseRange(field)
+			if err != nil || hi >= columns {
+				return nil, fault.Request("split", fmt.Sprintf("%q is neither a column name nor an index", field),
+					fmt.Sprintf("use names from the header, indices from 0 to %d, or ranges such as 0-2", columns-1))
+			}
+			for c := lo; c <= hi; c++ {
+				party = append(party, c)
+			}
 		}
 		s = append(s, party)
 	}
@@ -83,6 +89,18 @@ func ParseSplit(text string, parties, columns int, names []string) (Split, error
 		return nil, fault.Request("split", fmt.Sprintf("lists %d parties, but --parties is %d", len(s), parties), "make them agree")
 	}
 	return s, s.Check(columns)
+}
+
+// parseRange reads an index, or a range lo-hi of indices.
+func parseRange(field string) (lo, hi int, err error) {
+	first, last, ranged := strings.Cut(field, "-")
+	if lo, err = strconv.Atoi(first); err != nil || !ranged {
+		return lo, lo, err
+	}
+	if hi, err = strconv.Atoi(last); err == nil && hi < lo {
+		err = strconv.ErrRange
+	}
+	return lo, hi, err
 }
 
 func checkParties(parties, columns int) error {
