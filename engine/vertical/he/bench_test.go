@@ -44,6 +44,34 @@ func BenchmarkTenRounds(b *testing.B) {
 	}
 }
 
+// BenchmarkLargeRound is one round with 100,000 records, set-up included.
+func BenchmarkLargeRound(b *testing.B) {
+	for _, k := range []int{2, 5, 8} {
+		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
+			data := sample(b, "timesynth", 100000, 2, k, 3)
+			e, err := engine.New(engine.WithWorkers(2))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			for b.Loop() {
+				var r Round
+				cpu := cpuTime()
+				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: k, Rounds: 1, Budget: &privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true, OnRound: func(x Round) { r = x }}
+				res, err := e.Run(context.Background(), j)
+				if err != nil {
+					b.Fatal(err)
+				}
+				round := res.Timings["compare"].TotalNS + res.Timings["sum"].TotalNS + res.Timings["decrypt"].TotalNS
+				b.ReportMetric(float64(round)/1e9, "s/round")
+				b.ReportMetric(float64(r.Pairs), "pairs")
+				b.ReportMetric((cpuTime() - cpu).Seconds(), "cpu-s/op")
+				b.ReportMetric(float64(res.Details["bytes_total"].(int64))/1e6, "MB/op")
+			}
+		})
+	}
+}
+
 // BenchmarkWorkers compares one and two workers on the comparisons of a round.
 func BenchmarkWorkers(b *testing.B) {
 	data := sample(b, "timesynth", 32768, 2, 5, 3)

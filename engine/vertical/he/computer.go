@@ -72,9 +72,11 @@ func newComputer(p *Parameters, lay layout, cols columns, own [][]float64, lowSc
 	return c, nil
 }
 
-// groups is the number of ciphertexts of comparisons per batch.
-func (c *computer) groups(r *roundPlan) int {
-	return (len(r.pairs) + c.lay.blocks - 1) / c.lay.blocks
+// grouping is the number of ciphertexts of comparisons per batch, and how many
+// comparisons each holds: as few ciphertexts as the blocks allow, equally full.
+func (l layout) grouping(pairs int) (groups, per int) {
+	groups = (pairs + l.blocks - 1) / l.blocks
+	return groups, (pairs + groups - 1) / groups
 }
 
 // compare evaluates h for every batch and kept pair: out[batch][pair], block 0.
@@ -83,12 +85,12 @@ func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan)
 	for b := range out {
 		out[b] = make([]*cipher, len(r.pairs))
 	}
-	groups := c.groups(r)
+	groups, per := c.lay.grouping(len(r.pairs))
 	errs := make([]error, c.lay.batches*groups)
 	err := pool.Run(ctx, len(errs), func(worker, index int) {
 		w := c.work[worker]
 		b, g := index/groups, index%groups
-		pairs := r.pairs[g*c.lay.blocks : min((g+1)*c.lay.blocks, len(r.pairs))]
+		pairs := r.pairs[g*per : min((g+1)*per, len(r.pairs))]
 		in, err := c.input(w, r, b, pairs)
 		if err != nil {
 			errs[index] = err
@@ -110,7 +112,7 @@ func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan)
 					return
 				}
 			}
-			out[b][g*c.lay.blocks+u] = shifted[u]
+			out[b][g*per+u] = shifted[u]
 		}
 	})
 	return out, firstError(err, errs)

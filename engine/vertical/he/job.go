@@ -325,6 +325,15 @@ func (j *Job) plan() (*jobPlan, error) {
 	return pl, nil
 }
 
+// StartCentroids returns the public centroids that a run begins with, in
+// [-1, 1]^D. Without a seed each call draws others.
+func (j *Job) StartCentroids() [][]float64 {
+	if j.Start != nil {
+		return j.Start
+	}
+	return startCentroids(privacy.NewStreams(j.Seed).Stream(0, 0, "ckks start"), j.Init, j.K, j.Data.Points.D)
+}
+
 // Run executes the protocol with every party in this process.
 func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	s, err := newSession(j, rt)

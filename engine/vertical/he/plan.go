@@ -19,13 +19,15 @@ type layout struct {
 	rank *rankLayout
 }
 
-// newLayout puts up to (pairs+1)/2 comparisons side by side, so that two
-// ciphertexts hold a round's comparisons where they fit. More blocks would
-// cost more copies of the columns and leave one worker idle.
-func newLayout(n, slots, pairs int) layout {
+// newLayout lays out n records of a run that begins with the given number of
+// comparisons out of all possible ones. Where they fit, two ciphertexts hold a
+// round's comparisons, with room for two more that later rounds may need: fewer
+// ciphertexts would leave one worker idle, more blocks cost more copies of the
+// columns.
+func newLayout(n, slots, pairs, all int) layout {
 	l := layout{n: n, slots: slots, batches: (n + slots - 1) / slots, blocks: 1}
 	if l.batches == 1 {
-		l.blocks = max(1, min(slots/n, (pairs+1)/2))
+		l.blocks = max(1, min(slots/n, (pairs+1)/2+1, (all+1)/2))
 	}
 	return l
 }

@@ -64,11 +64,9 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 	s.log = &Transcript{Parties: len(j.Columns), Tap: j.Tap}
 	s.topScale = freshScale(s.params, s.cols)
 	s.lowScale = columnScale(s.params, n, max(pl.noise.count, pl.noise.sum))
-	s.start = j.Start
-	if s.start == nil {
-		s.start = startCentroids(s.streams.Stream(0, 0, "ckks start"), j.Init, j.K, d)
-	}
-	pairs := j.K * (j.K - 1) / 2
+	s.start = j.StartCentroids()
+	all := j.K * (j.K - 1) / 2
+	pairs := all
 	if !j.KeepPairs && j.argmin() == Pairs {
 		r, err := planRound(s.params, s.cols, s.start, true)
 		if err != nil {
@@ -76,7 +74,7 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 		}
 		pairs = len(r.pairs)
 	}
-	s.lay = newLayout(n, s.params.Slots(), pairs)
+	s.lay = newLayout(n, s.params.Slots(), pairs, all)
 	if j.argmin() == Rank {
 		s.lay = newRankLayout(n, s.params.Slots(), j.K)
 		s.topScale = rankScale

@@ -26,12 +26,13 @@ func softTotals(t *testing.T, s *session, r *roundPlan, exact bool) []float64 {
 			}
 		}
 	}
+	_, per := s.lay.grouping(len(r.pairs))
 	row := make([]float32, p.D)
 	h := make([]float64, len(r.pairs))
 	for i := range p.N {
 		row = p.Point(i, row)
 		for n, q := range r.pairs {
-			u := n % s.lay.blocks
+			u := n % per
 			v := q.offset
 			for c, x := range row {
 				x := float64(x)
@@ -40,7 +41,7 @@ func softTotals(t *testing.T, s *session, r *roundPlan, exact bool) []float64 {
 					continue
 				}
 				// The other copies of the column are zero here, up to their error.
-				for o := range min(s.lay.blocks, len(r.pairs)-(n-u)) {
+				for o := range min(per, len(r.pairs)-(n-u)) {
 					v += r.pairs[n-u+o].gain[c] * seen[c][i/s.lay.slots*s.lay.blocks+o][i%s.lay.slots+u*s.lay.n]
 				}
 			}
