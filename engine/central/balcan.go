@@ -235,7 +235,7 @@ func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps
 	if exponential {
 		name = "exponential"
 	}
-	return s.ledger.Add(privacy.Entry{What: fmt.Sprintf("%d private swaps of projected centres", swaps), Viewers: s.viewers(), Mechanism: name, Norm: "L1", Sensitivity: swapLossCap,
+	return s.enter(l, privacy.Entry{What: fmt.Sprintf("%d private swaps of projected centres", swaps), Viewers: s.viewers(), Mechanism: name, Norm: "L1", Sensitivity: swapLossCap,
 		Unit: "squared half sides of the cube", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}, Theorem: "T5, T8", Calibration: privacy.Proven, Neighbours: privacy.AddRemove})
 }
 

@@ -153,7 +153,7 @@ func (s *session) privateMean(l law) ([]float64, error) {
 	for h, x := range mean {
 		mean[h] = min(max(x/float64(s.n), -1), 1)
 	}
-	return mean, s.ledger.Add(l.entry("sum of all records", s.viewers(), scale, root, float64(s.d), s.d, "T2, T6"))
+	return mean, s.enter(l, l.entry("sum of all records", s.viewers(), scale, root, float64(s.d), s.d, "T2, T6"))
 }
 
 // distanceQuantile releases the histogram of the distances of records to the

@@ -258,14 +258,11 @@ func TestHybridLedger(t *testing.T) {
 			}
 			total := res.Ledger.TotalFor("outsider")
 			limit := c.budget.Epsilon
-			if c.neighbours == privacy.ReplaceOne {
-				limit *= 0.6 // stated for one record, which may change twice
-			}
 			if total.Epsilon == nil || *total.Epsilon > limit*(1+1e-6) {
 				t.Errorf("%s %+v: total is %v, budget %v", branch, c, *total.Epsilon, limit)
 			}
 			// With a delta, Laplace noise costs less than the sum of its epsilons.
-			if c.neighbours == "" && !c.laplace && *total.Epsilon < 0.98*limit {
+			if !c.laplace && *total.Epsilon < 0.98*limit {
 				t.Errorf("%s %+v: total is %v, budget %v: budget is wasted", branch, c, *total.Epsilon, limit)
 			}
 			if res.Ledger.Delta != *res.Delta || len(res.Centroids) != 4 || len(res.Centroids[0]) != 12 {

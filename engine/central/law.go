@@ -26,16 +26,19 @@ const minScale = 1.0 / (1 << minScaleBits)
 type law struct {
 	gaussian bool
 	total    float64
+	// pair says that the guarantee is for replacing a record, which removes one and
+	// adds one: total is what a single record may cost.
+	pair bool
 }
 
 // newLaw turns a budget into a law. Under replace-one the budget of a single
 // record is half (group privacy of two records, THEOREMS.md T7, T8).
 // coordinates bounds the number of noise values that one record can influence.
 func newLaw(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int) (law, error) {
-	l := law{gaussian: !laplace, total: b.Epsilon}
+	l := law{gaussian: !laplace, total: b.Epsilon, pair: neighbours == privacy.ReplaceOne}
 	if !laplace {
 		slack := privacy.GaussianSlack(1<<(releaseBits-minScaleBits), coordinates)
-		if neighbours == privacy.ReplaceOne {
+		if l.pair {
 			slack *= 2
 		}
 		mu, err := privacy.MuOf(b, slack)
@@ -44,7 +47,7 @@ func newLaw(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coord
 		}
 		l.total = coarse(mu * mu)
 	}
-	if neighbours == privacy.ReplaceOne {
+	if l.pair {
 		if l.gaussian {
 			l.total /= 4
 		} else {
@@ -55,7 +58,10 @@ func newLaw(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coord
 }
 
 // share returns the law of a fraction of the budget.
-func (l law) share(f float64) law { return law{l.gaussian, l.total * f} }
+func (l law) share(f float64) law {
+	l.total *= f
+	return l
+}
 
 // mu is the Gaussian-DP parameter of the law; for Laplace noise, which composes
 // linearly, the mu that gives about the same noise when spread over five
@@ -129,4 +135,18 @@ func (l law) sampler(scale float64) (sampler, error) {
 		return nil, fmt.Errorf("noise: %w", err)
 	}
 	return s, nil
+}
+
+// enter adds an entry, stated for one record, to the ledger; where the guarantee
+// is for replacing a record it costs what two records that change together do
+// (THEOREMS.md T7, T8).
+func (s *session) enter(l law, e privacy.Entry) error {
+	if l.pair {
+		e.Neighbours = privacy.ReplaceOne
+		e.Sensitivity *= 2
+		e.Cost.Scale /= 2
+		e.Cost.Slack *= 2
+		e.Cost.Epsilon *= 2
+	}
+	return s.ledger.Add(e)
 }

@@ -142,7 +142,7 @@ func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ledger.Add(sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, root, float64(s.d), s.d, "T2, T5, T6")); err != nil {
+	if err := s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, root, float64(s.d), s.d, "T2, T5, T6")); err != nil {
 		return nil, err
 	}
 	points := &synopsis.Weighted{D: s.d}

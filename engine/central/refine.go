@@ -89,7 +89,7 @@ func (s *session) enterRound(what string, l law, radius []float64, scales []roun
 	if l.gaussian {
 		e.Cost.Slack = privacy.GaussianSlack(least*(1<<releaseBits), s.d+1)
 	}
-	return s.ledger.Add(e)
+	return s.enter(l, e)
 }
 
 // moved adds noisy relative sums to centroids: divide by the count (at least

@@ -98,5 +98,5 @@ func (s *session) releaseCounts(parts [][]int64, l law, what string) ([]float64,
 	if err != nil {
 		return nil, 0, err
 	}
-	return noisy, scale, s.ledger.Add(l.entry(what+": counts of all cells", s.viewers(), scale, 1, 1, 1, "T5, T6"))
+	return noisy, scale, s.enter(l, l.entry(what+": counts of all cells", s.viewers(), scale, 1, 1, 1, "T5, T6"))
 }
