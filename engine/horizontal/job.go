@@ -121,6 +121,10 @@ type Drop struct{ Client, Iteration int }
 // DefaultAlpha is the default of EtaMinAlpha and EtaMaxAlpha (FastLloyd §5.2.2).
 const DefaultAlpha = 1.25
 
+// maxRelative is the largest number of rounds of Relative: the noise of every
+// radius has a table of its own.
+const maxRelative = 1000
+
 // Job is one run of a horizontal method. Its zero fields mean the default that
 // the field's comment states; Algorithm, K, Clients and, for a private method,
 // Budget are required.
@@ -373,6 +377,8 @@ func (j *Job) checkChoices() error {
 	switch {
 	case j.Iterations < 0 || j.Iterations > 1_000_000:
 		return fault.Range("iterations", j.Iterations, "0 (the method's rule) to 1000000")
+	case j.Algorithm == Relative && j.Iterations > maxRelative:
+		return fault.Range("iterations", j.Iterations, fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
 	case !(j.Tolerance >= 0) || math.IsInf(j.Tolerance, 1):
 		return fault.Range("tolerance", j.Tolerance, "0 or more and finite")
 	case j.EtaMinAlpha != 0 && !(j.EtaMinAlpha >= 1 && j.EtaMinAlpha <= 1e9):

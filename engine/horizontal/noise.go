@@ -43,7 +43,7 @@ func newLaw(m Mechanism, scale float64, honest int, exact, toward bool) (*law, e
 		l.laplace, err = privacy.NewDiscreteLaplace(l.scale)
 	}
 	if err != nil {
-		return nil, fault.Request("noise", err.Error(), "choose another epsilon or number of fraction bits")
+		return nil, fault.Request("noise", err.Error(), "choose another epsilon, fewer iterations or another number of fraction bits")
 	}
 	return l, nil
 }

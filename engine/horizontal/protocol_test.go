@@ -206,6 +206,68 @@ func TestCommunicationOfTable3(t *testing.T) {
 	}
 }
 
+// Noisy sums, counts and centroids are brought into their domains by the rule of
+// each level: sums into [-n, n], counts into the sizes, centroids into the box.
+func TestPostProcessingOfEachLevel(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 400, 1, 2, 2, 3) // sizes 80 to 125 per client, so 160 to 250 in all
+	for _, c := range []struct {
+		sum, count, centroid Post
+		sumIn, countIn       float64 // what arrives
+		want                 float64
+	}{
+		{Keep, Keep, Keep, 300, 200, 1.5},
+		{Keep, Keep, Fold, 300, 200, 0.5},
+		{Keep, Keep, Truncate, 300, 200, 1},
+		{Truncate, Keep, Keep, 300, 200, 250.0 / 200},
+		{Fold, Keep, Keep, 300, 200, 1}, // 500 - 300 = 200
+		{Keep, Truncate, Keep, 100, 50, 100.0 / 160},
+		{Keep, Truncate, Keep, 100, 900, 100.0 / 250},
+		{Keep, Fold, Keep, 100, 140, 100.0 / 180}, // 320 - 140 = 180
+		{Truncate, Truncate, Fold, -900, 10, 2*-1 + 250.0/160},
+	} {
+		s := newTestSession(t, Job{Algorithm: CSuLloyd, K: 2, Clients: parts, Seed: &seed, Budget: privacy.Budget{Epsilon: 1},
+			Post: c.centroid, PostSum: c.sum, PostCount: c.count})
+		if s.m*s.lo != 160 || s.m*s.hi != 250 {
+			t.Fatalf("sizes %d to %d", s.m*s.lo, s.m*s.hi)
+		}
+		for j := range 2 {
+			s.words[j] = int64(c.sumIn * s.scale)
+			s.words[2+j] = int64(c.countIn)
+		}
+		s.update(0)
+		if got := s.centroids[0]; math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("sum %s, count %s, centroid %s: %g / %g gives %g, want %g", c.sum, c.count, c.centroid, c.sumIn, c.countIn, got, c.want)
+		}
+	}
+}
+
+// Beyond the radius a record belongs to no cluster (FastLloyd §7.1).
+func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 400, 2, 2, 1, 3)
+	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.6}
+	s, tr := transcribe(t, job)
+	start := newTestSession(t, job)
+	want := int64(0)
+	for i := range parts[0].Points.N {
+		for j := range 2 {
+			if _, length := start.offset(start.clients[0], i, j); math.Sqrt(float64(length)) <= 0.6*s.scale {
+				want++
+				break
+			}
+		}
+	}
+	if want == 0 || want == 400 {
+		t.Fatalf("%d of 400 records are within the radius: the case shows nothing", want)
+	}
+	for _, e := range tr.Sights {
+		if e.What == LocalCounts && e.Values[0]+e.Values[1] != want {
+			t.Errorf("%v records in clusters, %d are within the radius", e.Values, want)
+		}
+	}
+}
+
 // A small ring gives the same result in half the bytes.
 func TestRing32(t *testing.T) {
 	seed := uint64(1)
@@ -276,6 +338,8 @@ func TestRefusals(t *testing.T) {
 		{"a ring that is too small", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1e-3}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
 		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 8"}},
 		{"nobody left", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
+		{"too many radii", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Iterations: 1001}, []string{"iterations", "1001", "at most 1000"}},
+		{"a radius below the grid", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Iterations: 300}, []string{"noise", "fewer iterations"}},
 		{"centroids of relative", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 func TestFold(t *testing.T) {
@@ -72,6 +74,38 @@ func TestIterationRules(t *testing.T) {
 		eta := 2 * int(math.Ceil(float64(c.n)/(1.25*float64(c.k)*2)))
 		if got := iterationsCentroid(c.epsilon, c.d, c.k, 1, eta); got != c.centres {
 			t.Errorf("%v eps %g: %d iterations for centroids, want %d", c.set, c.epsilon, got, c.centres)
+		}
+	}
+}
+
+// Exclusivity E multiplies eps_m by E (Thesis-H §6.2.4 and §6.3.3).
+func TestIterationRulesWithExclusivity(t *testing.T) {
+	for e := 1; e <= 4; e++ {
+		if got, want := iterationsSumCount(4, 48842, 6, 3, e), iterationsSumCount(4/float64(e), 48842, 6, 3, 1); got != want {
+			t.Errorf("E = %d: %d iterations for sums and counts, want %d", e, got, want)
+		}
+		if got, want := iterationsCentroid(1, 6, 3, e, 20000), iterationsCentroid(1/float64(e), 6, 3, 1, 20000); got != want {
+			t.Errorf("E = %d: %d iterations for centroids, want %d", e, got, want)
+		}
+	}
+}
+
+// FastLloyd's later code ran these numbers of iterations.
+func TestLaterCodeIterations(t *testing.T) {
+	for _, c := range []struct {
+		n, d, k int
+		epsilon float64
+		want    int
+	}{
+		{5000, 2, 15, 0.5, 2}, {5000, 2, 15, 0.75, 4}, {5000, 2, 15, 1, 7}, {1837, 3, 3, 0.75, 6}, {400, 2, 3, 2, 6}, {400, 2, 3, 1, 2},
+		{25000, 2, 100, 1, 3}, {48842, 6, 3, 0.1, 7}, {150, 4, 3, 2, 2},
+	} {
+		mu, err := privacy.MuOf(privacy.Budget{Epsilon: c.epsilon, Delta: privacy.DefaultDelta(c.n)}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := iterationsLater(1/mu, c.n, c.d, c.k); got != c.want {
+			t.Errorf("n=%d d=%d k=%d eps %g: %d iterations, the code ran %d", c.n, c.d, c.k, c.epsilon, got, c.want)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 	for i, part := range j.Clients {
 		c := &client{index: i, points: *part.Points, acc: kernels.NewAccumulator(p.k, p.d, p.fraction),
 			words: make([]int64, p.length), noise: make([]int64, p.length)}
-		if j.Algorithm.Constrained() || j.Algorithm == Relative {
+		if j.Algorithm == Relative {
 			c.labels = make([]uint16, part.Points.N)
 		}
 		if j.Algorithm == Relative && p.d >= chainDims {
