@@ -24,6 +24,7 @@ func centralFamily() family {
 			{name: "balcan", about: "projection, private cubes and swaps, recovery, refinement; correct accounting", private: true},
 			{name: "balcan-edler", about: "Thesis-B's form of it under its own claim (--calibration claimed)", private: true},
 			{name: "lsf", about: "LSH-forest coreset (Sketch-V's DPLSF)", private: true},
+			{name: "pca", about: "k-means on principal components, without noise: a reference for projections"},
 		},
 		flags: func(fs *pflag.FlagSet, _ *options) {
 			fs.String("branch", "auto", "hybrid: tree, projected, high-d, or auto (the rule)")
@@ -38,6 +39,7 @@ func centralFamily() family {
 			fs.String("candidate-reduction", "on", "balcan-edler: keep the deepest cubes only, on or off")
 			fs.String("budget-split", "", "balcan-edler: shares of candidates, swap, recovery, k-means, choice (default 0.7,0.01,0.04,0.2,0.05)")
 			fs.Int("levels", 12, "lsf: number of hyperplanes")
+			fs.Int("components", 0, "pca: number of principal components (default ln(n)/2)")
 		},
 		check: checkCentral,
 		job:   centralJob,
@@ -54,7 +56,7 @@ func (o *options) text(flag string) string {
 var centralOnly = map[string]string{
 	"branch": "hybrid", "balance": "hybrid", "projection": "balcan balcan-edler", "selection": "balcan balcan-edler", "swaps": "balcan balcan-edler",
 	"gamma-factor": "balcan-edler", "failure-probability": "balcan-edler", "rounds": "balcan-edler", "partitions": "balcan-edler",
-	"candidate-reduction": "balcan-edler", "budget-split": "balcan-edler", "levels": "lsf",
+	"candidate-reduction": "balcan-edler", "budget-split": "balcan-edler", "levels": "lsf", "components": "pca",
 }
 
 func checkCentral(o *options) error {
@@ -63,6 +65,12 @@ func checkCentral(o *options) error {
 		if o.given(flag) && !slices.Contains(strings.Fields(methods), o.method) {
 			return fault.Request("--"+flag, "belongs to "+strings.ReplaceAll(methods, " ", " and "), "leave it out")
 		}
+	}
+	if o.text("projection") == "pca" {
+		return fault.Request("--projection", "pca looks at the data, which "+o.method+" does not pay for", "use dense or sparse, or the non-private --method pca")
+	}
+	if x := o.integer("components"); o.given("components") && x < 1 {
+		return fault.Range("--components", x, "at least 1")
 	}
 	edler := o.method == "balcan-edler"
 	switch {
@@ -165,6 +173,8 @@ func centralJob(o *options, in *input) (engine.Job, error) {
 		return &central.Edler{Data: data, K: in.k, Budget: budget, GammaFactor: o.real("gamma-factor"), Failure: o.real("failure-probability"),
 			Rounds: o.integer("rounds"), Partitions: o.integer("partitions"), Swaps: o.integer("swaps"), KMeans: iterations, Exponential: exponential,
 			AllCubes: o.text("candidate-reduction") == "off", Split: split, Projection: projection, Seed: o.seedPointer()}, err
+	case "pca":
+		return &central.PCA{Data: data, K: in.k, Components: o.integer("components"), Seed: o.seedPointer()}, nil
 	case "lsf":
 		return &central.LSF{Data: data, K: in.k, Budget: budget, Laplace: laplace, Neighbours: neighbours, Levels: o.integer("levels"), Seed: o.seedPointer()}, nil
 	}

@@ -1,0 +1,60 @@
+package central
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// TestPrincipalAxes compares the variance that the axes explain with that of
+// gonum's principal components.
+func TestPrincipalAxes(t *testing.T) {
+	norm, _ := builtin(t, "blobs", dataset.Generator{N: 3000, D: 12, K: 4, Separation: 6, Seed: 3})
+	p := norm.Points
+	data := mat.NewDense(p.N, p.D, nil)
+	for i := range p.N {
+		data.SetRow(i, widen(p.Point(i, nil)))
+	}
+	var components stat.PC
+	if !components.PrincipalComponents(data, nil) {
+		t.Fatal("gonum finds no components")
+	}
+	variances := components.VarsTo(nil)
+	const q = 3
+	s := testSession(t, []dataset.Part{part(p)}, 4)
+	_, axes, err := s.principalAxes(p, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var covariance mat.SymDense
+	stat.CovarianceMatrix(&covariance, data, nil)
+	var got, want float64
+	for a := range q {
+		axis := mat.NewVecDense(p.D, widen(axes[a*p.D:(a+1)*p.D]))
+		got += mat.Inner(axis, &covariance, axis)
+		want += variances[a]
+	}
+	if math.Abs(got-want) > 1e-3*want {
+		t.Errorf("%d axes explain a variance of %v, want %v", q, got, want)
+	}
+}
+
+func TestPCAFindsClusters(t *testing.T) {
+	norm, table := builtin(t, "blobs", dataset.Generator{N: 3000, D: 30, K: 4, Separation: 10, Seed: 5})
+	eng, _ := engine.New()
+	defer eng.Close()
+	res, err := eng.Run(context.Background(), &PCA{Data: Data{Clients: []dataset.Part{part(norm.Points)}, Bounds: norm.Bounds, Labels: table.Labels}, K: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *res.ARI < 0.99 || res.Epsilon != nil || res.Calibration != string(privacy.None) {
+		t.Errorf("adjusted Rand index %v, epsilon %v, calibration %s", *res.ARI, res.Epsilon, res.Calibration)
+	}
+}
