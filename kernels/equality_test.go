@@ -406,7 +406,7 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 		want := NewWeightedAccumulator(k, d)
 		for i := range labels {
 			l := rng.IntN(k + 1)
-			labels[i], weights[i] = uint16(l), rng.NormFloat64()*1e3
+			labels[i], weights[i] = uint16(l), float64(rng.NormFloat64()*1e3) // not fused with the sum
 			if l == k {
 				continue
 			}
