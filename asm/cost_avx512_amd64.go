@@ -7,7 +7,7 @@ package asm
 // CostPanelAVX512 writes to dst [lanes][k] the squared distances, times scale, of lanes > 0 points from
 // lane first on of a panel part [dims][16] at x to k > 0 centroids at c, [dims][stride],
 // and adds to what dst holds when sum is not zero. wide is scratch for 16*dims values.
-// Each product and each sum is an integer below 2^51 after scaling. Rows of c are
+// Each product and each sum is an integer of at most 2^51 after scaling. Rows of c are
 // readable up to k rounded up to 8.
 //
 //go:noescape

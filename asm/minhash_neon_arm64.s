@@ -1,6 +1,6 @@
 //go:build arm64 && !purego
 
-// Minimum of AES-128 over blocks, four blocks in flight. AESE adds a round key
+// Minimum of AES-128 over blocks, eight blocks in flight. AESE adds a round key
 // before the substitution, so the last key is added by itself.
 
 #include "textflag.h"
@@ -10,11 +10,15 @@
 	AESE  key.B16, vx.B16  \
 	AESMC vx.B16, vx.B16
 
-#define ROUND4(key) \
-	ROUND(key, V0)     \
-	ROUND(key, V1)     \
-	ROUND(key, V2)     \
-	ROUND(key, V3)
+#define ROUND8(key) \
+	ROUND(key, V0)    \
+	ROUND(key, V1)    \
+	ROUND(key, V2)    \
+	ROUND(key, V3)    \
+	ROUND(key, V9)    \
+	ROUND(key, V10)   \
+	ROUND(key, V11)   \
+	ROUND(key, V12)
 
 #define LAST(vx)               \
 	AESE V25.B16, vx.B16       \
@@ -40,27 +44,36 @@ TEXT ·MinHashNEON(SB), NOSPLIT, $0-32
 	VMOV   V4.B16, V7.B16
 
 group:
-	CMP  $4, R2
+	CMP  $8, R2
 	BLT  rest
 	VLD1.P 64(R1), [V0.B16, V1.B16, V2.B16, V3.B16]
-	ROUND4(V16)
-	ROUND4(V17)
-	ROUND4(V18)
-	ROUND4(V19)
-	ROUND4(V20)
-	ROUND4(V21)
-	ROUND4(V22)
-	ROUND4(V23)
-	ROUND4(V24)
+	VLD1.P 64(R1), [V9.B16, V10.B16, V11.B16, V12.B16]
+	ROUND8(V16)
+	ROUND8(V17)
+	ROUND8(V18)
+	ROUND8(V19)
+	ROUND8(V20)
+	ROUND8(V21)
+	ROUND8(V22)
+	ROUND8(V23)
+	ROUND8(V24)
 	LAST(V0)
 	LAST(V1)
 	LAST(V2)
 	LAST(V3)
+	LAST(V9)
+	LAST(V10)
+	LAST(V11)
+	LAST(V12)
 	LEAST(0, V0, 4, V4)
 	LEAST(1, V1, 5, V5)
 	LEAST(2, V2, 6, V6)
 	LEAST(3, V3, 7, V7)
-	SUB $4, R2, R2
+	LEAST(9, V9, 4, V4)
+	LEAST(10, V10, 5, V5)
+	LEAST(11, V11, 6, V6)
+	LEAST(12, V12, 7, V7)
+	SUB $8, R2, R2
 	B   group
 
 rest:

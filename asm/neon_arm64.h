@@ -19,3 +19,15 @@
 // (the high half is cleared), XTN2 to the high half.
 #define XTN4H(n, d) WORD $(0x0E612800 | (n)<<5 | (d))
 #define XTN8H(n, d) WORD $(0x4E612800 | (n)<<5 | (d))
+
+// d = n + m, n - m, n * m; two float64.
+#define FADD2D(m, n, d) WORD $(0x4E60D400 | (m)<<16 | (n)<<5 | (d))
+#define FSUB2D(m, n, d) WORD $(0x4EE0D400 | (m)<<16 | (n)<<5 | (d))
+#define FMUL2D(m, n, d) WORD $(0x6E60DC00 | (m)<<16 | (n)<<5 | (d))
+
+// d = the low (FCVTL) or high (FCVTL2) two float32 of n as float64.
+#define FCVTL2S(n, d) WORD $(0x0E617800 | (n)<<5 | (d))
+#define FCVTL4S(n, d) WORD $(0x4E617800 | (n)<<5 | (d))
+
+// d = all ones where n >= m, else zero; four float32.
+#define FCMGE4S(m, n, d) WORD $(0x6E20E400 | (m)<<16 | (n)<<5 | (d))

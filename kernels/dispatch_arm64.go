@@ -92,3 +92,34 @@ func subUint64Blocks(dst, a *uint64, blocks int) { asm.SubUint64NEON(dst, a, blo
 func addUint32Blocks(dst, a *uint32, blocks int) { asm.AddUint32NEON(dst, a, blocks) }
 
 func subUint32Blocks(dst, a *uint32, blocks int) { asm.SubUint32NEON(dst, a, blocks) }
+
+func costPanel(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum int64, dst *int64) {
+	asm.CostPanelNEON(x, dims, wide, first, lanes, c, stride, k, scale, sum, dst)
+}
+
+func pack(dst *Panels, rows []float32) {
+	panels, d := dst.N/Lanes, dst.D
+	if current == generic {
+		panels = 0
+	}
+	step := panelsPerCall(8 * d)
+	for at := 0; at < panels; at += step {
+		asm.PackNEON(&dst.Data[at*Lanes*d], &rows[at*Lanes*d], min(step, panels-at), d)
+	}
+	if base := panels * Lanes; base < dst.N {
+		rest := dst.Slice(base, dst.N)
+		packPortable(&rest, rows[base*d:])
+	}
+}
+
+func within(p *Panels, c *Centroids, limit []float32, masks []uint16) {
+	if current == generic {
+		withinPortable(p, c, limit, masks)
+		return
+	}
+	panels := panelCount(p.N)
+	step := panelsPerCall(c.K * c.D)
+	for at := 0; at < panels; at += step {
+		asm.WithinNEON(&p.Data[at*Lanes*p.D], min(step, panels-at), c.D, &c.rows[0], c.K, &limit[at*Lanes], &masks[at*c.K])
+	}
+}

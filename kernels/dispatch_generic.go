@@ -33,3 +33,13 @@ func fuses(*Accumulator) bool { return false }
 func assignAccumulateFused(p *Panels, c *Centroids, _ float32, labels []uint16, acc *Accumulator) {
 	assignAccumulatePortable(p, c, labels, acc)
 }
+
+func pack(dst *Panels, rows []float32) { packPortable(dst, rows) }
+
+func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64) {
+	costRowsPortable(p, lo, hi, c, fractionBits, dst)
+}
+
+func within(p *Panels, c *Centroids, limit []float32, masks []uint16) {
+	withinPortable(p, c, limit, masks)
+}

@@ -1,10 +1,8 @@
-//go:build arm64 || purego || !amd64
+//go:build purego || !amd64
 
 // The kernels of this file have assembly on amd64 only.
 
 package kernels
-
-func pack(dst *Panels, rows []float32) { packPortable(dst, rows) }
 
 func distances(p *Panels, c *Centroids, labels []uint16, dist []float32) {
 	distancesPortable(p, c, labels, dist)
@@ -14,10 +12,6 @@ func largest(labels []uint16) uint16 { return largestPortable(labels) }
 
 func cut(labels []uint16, dist []float32, r2 float32, none uint16) {
 	cutPortable(labels, dist, r2, none)
-}
-
-func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64) {
-	costRowsPortable(p, lo, hi, c, fractionBits, dst)
 }
 
 func toFixed64(dst []uint64, src []float64, scale float64) { toFixed64Portable(dst, src, scale) }

@@ -92,18 +92,18 @@ var kernelTable = []struct {
 	name  string
 	paths []path
 }{
-	{"Pack", x86},
+	{"Pack", all},
 	{"Assign", all},
-	{"AssignRadius", x86},
+	{"AssignRadius", all},
 	{"Assign2", all},
 	{"Distances", x86},
 	{"AssignAccumulate", all},
 	{"Accumulate", all},
-	{"AccumulateRelative", x86},
+	{"AccumulateRelative", all},
 	{"AccumulateWeighted", nil},
 	{"AssignAccumulateRadius", all},
-	{"CostRows", x86},
-	{"Within", x86},
+	{"CostRows", all},
+	{"Within", all},
 	{"Project", x86},
 	{"MinHash", all},
 	{"AddUint64", all},

@@ -1,12 +1,12 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package kernels
 
 import "math"
 
 // costDims is the number of dimensions whose squared distances are summed in
-// float64 at a time: for the finest grid, 32 squares of at most 2^46 stay below
-// 2^51, where float64 sums of integers are exact and convert with one addition.
+// float64 at a time: for the finest grid, 32 squares of at most 2^46 sum to at
+// most 2^51, up to where float64 sums of integers are exact and convert with one addition.
 const costDims = 32
 
 func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64) {
