@@ -53,14 +53,16 @@ func fastLloydSuites() []Suite {
 		{
 			Name: "fastlloyd-fig7", Group: GroupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
 			About: "csulloyd and fastlloyd with and without a largest distance of a record from its centroid. The paper shrinks it by iteration, " +
-				"eta = sqrt(B²/2t); here it is constant at its value for t = 2, 0.5.",
+				"eta = sqrt(B²/2t); here it is constant at its value for t = 1, 0.707.",
 			Source: "FastLloyd, Figure 7", Needs: []string{"s1", "birch2_25k"},
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol", "radius"}, Panel: "set", LogX: true, LogY: true}},
 			Run: func(ctx context.Context, e *Env) error {
-				for _, radius := range []float64{0, 0.5} {
-					edit := func(j *horizontal.Job) { j.Radius = radius }
-					if err := e.sweep(ctx, []string{"s1", "birch2_25k"}, []protocol{fastLloyd, csuLloyd}, nil, edit, L("radius", radius)); err != nil {
-						return err
+				for _, set := range []string{"s1", "birch2_25k"} {
+					for _, radius := range []float64{0, 0.7071} {
+						edit := func(j *horizontal.Job) { j.Radius = radius }
+						if err := e.sweep(ctx, []string{set}, []protocol{fastLloyd, csuLloyd}, nil, edit, L("radius", radius)); err != nil {
+							return err
+						}
 					}
 				}
 				return nil
