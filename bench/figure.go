@@ -246,6 +246,7 @@ const (
 	plotTop, plotBottom             = 28.0, 48.0
 	barHeight, barGap, barGroup     = 14.0, 3.0, 26.0
 	barLeft, barRight, barAxisSpace = 4.0, 84.0, 10.0
+	barReferenceRight               = 168.0 // room for the name of a reference
 )
 
 // tick is the text of a value on the axis: with its unit where the unit changes
@@ -360,7 +361,13 @@ func (p *plot) svgBars() string {
 			ys = append(ys, pt.y)
 		}
 	}
-	sx := newScale(ys, barLeft, plotWidth-barRight, p.logY, true)
+	right := barRight
+	for _, c := range p.curves {
+		if c.reference != "" {
+			right = barReferenceRight
+		}
+	}
+	sx := newScale(ys, barLeft, plotWidth-right, p.logY, true)
 	type bar struct {
 		c  *curve
 		pt point
@@ -386,8 +393,13 @@ func (p *plot) svgBars() string {
 				class += " faint"
 			}
 			end := max(sx.at(r.pt.y), barLeft+1)
+			text := formatUnit(r.pt.y, p.unit)
+			if r.c.reference != "" {
+				name, _, _ := strings.Cut(r.c.reference, ",")
+				text += " " + name
+			}
 			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s</title></rect><text class="tick" x="%.1f" y="%.1f">%s</text>`,
-				class, barLeft, y, end-barLeft, barHeight, html.EscapeString(r.c.name), end+6, y+12, html.EscapeString(formatUnit(r.pt.y, p.unit)))
+				class, barLeft, y, end-barLeft, barHeight, html.EscapeString(r.c.name), end+6, y+12, html.EscapeString(text))
 			y += barHeight + barGap
 		}
 	}

@@ -53,7 +53,8 @@ func fastLloydSuites() []Suite {
 		{
 			Name: "fastlloyd-fig7", Group: GroupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
 			About: "csulloyd and fastlloyd with and without a largest distance of a record from its centroid. The paper shrinks it by iteration, " +
-				"eta = sqrt(B²/2t); here it is constant at its value for t = 1, 0.707.",
+				"eta = sqrt(B²/2t), which makes its noise smaller from the third iteration on; here it is constant at its value for t = 1, 0.707, " +
+				"so the rows show what the constraint does to the assignment alone.",
 			Source: "FastLloyd, Figure 7", Needs: []string{"s1", "birch2_25k"},
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol", "radius"}, Panel: "set", LogX: true, LogY: true}},
 			Run: func(ctx context.Context, e *Env) error {
