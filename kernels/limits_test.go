@@ -1,0 +1,37 @@
+package kernels
+
+import "testing"
+
+// TestLimitsAreMeasured: a path with assembly has positive limits, and the bounds
+// grow with the work.
+func TestLimitsAreMeasured(t *testing.T) {
+	for _, p := range supportedPaths() {
+		t.Run(p.String(), func(t *testing.T) {
+			defer forcePath(p)()
+			l := MeasureLimits()
+			if p == generic {
+				if l != (Limits{}) {
+					t.Errorf("limits without loops: %+v", l)
+				}
+				if l.AssignSeconds(10, 2, 3) != 0 || l.MinHashSeconds(1, 1) != 0 {
+					t.Error("bounds without limits are not zero")
+				}
+			} else {
+				if l.FMA <= 0 || l.SubFMA <= 0 || l.Argmin <= 0 || l.AES <= 0 {
+					t.Errorf("limits %+v, want all positive", l)
+				}
+				for _, d := range []int{2, 20} {
+					if one, two := l.AssignSeconds(100, d, 5), l.AssignSeconds(200, d, 5); !(one > 0 && two > one) {
+						t.Errorf("d=%d: bounds %g and %g for 100 and 200 points", d, one, two)
+					}
+				}
+				if l.MinHashSeconds(10, 10) <= 0 {
+					t.Error("the bound of min-hash is not positive")
+				}
+			}
+			if rate := MeasureRead(5000); rate <= 0 {
+				t.Errorf("bandwidth %g", rate)
+			}
+		})
+	}
+}
