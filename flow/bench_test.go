@@ -98,18 +98,30 @@ func BenchmarkSolve(b *testing.B) {
 	}
 }
 
-func TestInstances(t *testing.T) {
+// TestMeasuredInstances solves the measured instances and checks the certificates,
+// and the labels of the smaller ones against the reference.
+func TestMeasuredInstances(t *testing.T) {
+	ctx := context.Background()
 	for _, set := range sets(t) {
 		for _, steps := range []int{0, 3} {
 			p := set.Problem(set.Centroids(steps))
 			var res flow.Result
-			if err := flow.NewSolver().Solve(context.Background(), nil, p, &res); err != nil {
+			if err := flow.NewSolver().Solve(ctx, nil, p, &res); err != nil {
 				t.Fatal(err)
 			}
 			if err := flow.Verify(p, &res); err != nil {
+				t.Fatalf("%s, %d steps: %v", set.Name, steps, err)
+			}
+			if set.N > 20000 || set.K == 100 && steps == 0 {
+				continue
+			}
+			want, err := flow.Reference(ctx, p)
+			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s steps=%d n=%d d=%d k=%d distance %.0f (2^16 scale) %+v", set.Name, steps, set.N, set.D, set.K, flow.Distance(p, &res).Float()/65536, res.Stats)
+			if !slices.Equal(res.Labels, want.Labels) {
+				t.Errorf("%s, %d steps: labels differ from the reference", set.Name, steps)
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ func horizontalFlags(fs *pflag.FlagSet, _ *options) {
 	fs.Float64("eta-max-alpha", horizontal.DefaultAlpha, "clusters have at most alpha n/k records (constrained methods)")
 	fs.String("exclusivity", "1", "clusters that a record may join where a minimum demands it, or nonexclusive (constrained methods)")
 	fs.Float64("radius", 0, "largest distance of a record from its centroid in the normalised box, 0 for none (constrained methods)")
-	fs.String("flow", "fast", "solver of the size-constrained assignment: fast or reference")
+	fs.String("flow", "fast", "solver of the size-constrained assignment: fast, reference, or verified (fast, each certificate checked)")
 	fs.String("radius-schedule", "geometric", "relative: geometric, sqrt or later-code")
 	fs.String("beyond", "", "relative: clip the offset of a record beyond the radius, or exclude it (default clip; exclude under later-code)")
 	fs.String("release", "sumcount", "what lloyd and clloyd aggregate: sumcount or centroid")
@@ -52,7 +52,7 @@ func horizontalFlags(fs *pflag.FlagSet, _ *options) {
 // checkHorizontal refuses what can be refused without the data.
 func checkHorizontal(o *options) error {
 	for flag, allowed := range map[string][]string{
-		"flow":            {"fast", "reference"},
+		"flow":            {"fast", "reference", "verified"},
 		"radius-schedule": {"geometric", "sqrt", "later-code"},
 		"beyond":          {"", "clip", "exclude"},
 		"release":         {"sumcount", "centroid"},

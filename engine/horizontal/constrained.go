@@ -83,6 +83,9 @@ func (a *constrained) one(c *client, runner flow.Runner) error {
 	} else {
 		err = a.solvers[c.index].Solve(a.context, runner, &a.problems[c.index], r)
 	}
+	if err == nil && a.s.job.Flow == Verified {
+		err = flow.Verify(&a.problems[c.index], r)
+	}
 	rt.End(span)
 	if errors.Is(err, flow.ErrInfeasible) || errors.Is(err, flow.ErrProblem) {
 		return infeasible(c.index, err)

@@ -112,6 +112,8 @@ type Solver string
 const (
 	Fast      Solver = "fast"
 	Reference Solver = "reference"
+	// Verified is Fast with a check of each assignment's certificate.
+	Verified Solver = "verified"
 )
 
 // Drop makes client Client fail in round Iteration, counted from 0, and stay
@@ -365,7 +367,7 @@ func (j *Job) checkChoices() error {
 		choice("release", j.Release, true, SumCount, Centroid),
 		choice("radius-schedule", j.Schedule, true, Geometric, Sqrt, LaterCode),
 		choice("beyond", j.Beyond, true, Clip, Exclude),
-		choice("flow", j.Flow, true, Fast, Reference),
+		choice("flow", j.Flow, true, Fast, Reference, Verified),
 		choice("aggregator", j.Aggregator, true, ByServer, ByRing, Naive),
 		choice("noise", j.Noise, true, ByTheServer, Local, Split),
 		choice("ring", j.RingBits, true, 32, 64),
