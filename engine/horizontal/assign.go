@@ -12,6 +12,8 @@ import (
 // counts of their clusters for round t.
 type assigner interface {
 	assign(ctx context.Context, t int) error
+	// restart takes up a new seed.
+	restart()
 }
 
 func newAssigner(s *Session) assigner {
@@ -130,6 +132,8 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 	}
 	return nil
 }
+
+func (a *nearest) restart() {}
 
 // cut sets the step for n points and returns the number of items: of at most
 // a.most points, of equal size, as many for each worker.

@@ -235,7 +235,7 @@ func newTestSession(t *testing.T, job Job) *Session {
 // Restart gives the results of a session of its own.
 func TestRestart(t *testing.T) {
 	a, b := uint64(1), uint64(2)
-	job := Job{Algorithm: Relative, K: 3, Clients: blobs(t, 300, 2, 3, 2, 1), Seed: &a, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}
+	parts := blobs(t, 300, 2, 3, 2, 1)
 	finish := func(s *Session) []float64 {
 		for !s.Done() {
 			if err := s.Step(context.Background()); err != nil {
@@ -244,14 +244,20 @@ func TestRestart(t *testing.T) {
 		}
 		return slices.Clone(s.Centroids())
 	}
-	s := newTestSession(t, job)
-	finish(s)
-	if err := s.Restart(&b); err != nil {
-		t.Fatal(err)
-	}
-	again := finish(s)
-	job.Seed = &b
-	if fresh := finish(newTestSession(t, job)); !slices.Equal(fresh, again) {
-		t.Errorf("restarted %v, fresh %v", again, fresh)
+	for _, job := range []Job{
+		{Algorithm: Relative}, {Algorithm: FastLloyd}, {Algorithm: CSuLloyd, NonExclusive: true, Drops: []Drop{{1, 1}}},
+		{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split, Drops: []Drop{{0, 1}}},
+	} {
+		job.K, job.Clients, job.Seed, job.Budget = 3, parts, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}
+		s := newTestSession(t, job)
+		finish(s)
+		if err := s.Restart(&b); err != nil {
+			t.Fatal(err)
+		}
+		again := finish(s)
+		job.Seed = &b
+		if fresh := finish(newTestSession(t, job)); !slices.Equal(fresh, again) {
+			t.Errorf("%s: restarted %v, fresh %v", job.Algorithm, again, fresh)
+		}
 	}
 }

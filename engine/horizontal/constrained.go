@@ -41,6 +41,13 @@ func newConstrained(s *Session) *constrained {
 	return a
 }
 
+// restart keeps the solvers, whose answers do not depend on where they start.
+func (a *constrained) restart() {
+	for i := range a.problems {
+		a.problems[i].Key = a.s.tieKey()
+	}
+}
+
 // tieKey is the public key of the run's tie-break.
 func (s *Session) tieKey() (key [16]byte) {
 	st := s.streams.Stream(everyClient, 0, "ties")

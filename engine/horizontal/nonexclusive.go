@@ -56,6 +56,8 @@ func newNonExclusive(s *Session) *nonExclusive {
 	return a
 }
 
+func (a *nonExclusive) restart() { a.key = a.s.tieKey() }
+
 func (a *nonExclusive) assign(ctx context.Context, t int) error {
 	for _, c := range a.s.clients {
 		if c.gone {

@@ -159,7 +159,7 @@ func (s *Session) Restart(seed *uint64) error {
 	if s.channel, err = newChannel(s); err != nil {
 		return err
 	}
-	s.assigner = newAssigner(s)
+	s.assigner.restart()
 	if s.honest > 0 && len(job.Drops) > 0 {
 		if err := s.spread(); err != nil {
 			return err
