@@ -190,22 +190,39 @@ func drawNoise(n noisePlan, streams *privacy.Streams, party, round int, units []
 	return out, nil
 }
 
-// checkTotal compares the decrypted counts with the public n. A comparison that
-// left its domain or an overflow of the modulus is off by orders of magnitude
-// and otherwise silent. Memberships sum to at most 1, and to less where several
-// bisectors meet; what a sound round may lose is half of the records.
-// noises is how many parties' noise is in the counts.
+// checkTotal compares the decrypted counts with the public n: together they
+// are about n, and no count or sum of features in [-1, 1] is larger than n or,
+// for a count, negative. A comparison that left its domain or an overflow of
+// the modulus is off by orders of magnitude and otherwise silent. Memberships
+// sum to at most 1, and to less where several bisectors meet; what a sound round
+// may lose is half of the records. noises is how many parties' noise is in the
+// totals.
 func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan, noises int) (float64, error) {
+	const deviations = 8 // of the noise: 1e-15
+	spread := math.Sqrt(float64(noises))
+	slack := evaluationError(n, k, d) + 1
+	hi := float64(n) * (1 + float64(k)*SignError)
+	fail := func(what string, x, lo, hi float64) error {
+		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is %.1f for %d records (allowed %.1f to %.1f)", what, x, n, lo, hi),
+			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the ciphertexts are wrong", nil)
+	}
 	var total float64
 	for j := range k {
-		total += float64(values[j*(1+d)]) / units[j*(1+d)]
+		for h := range 1 + d {
+			x := float64(values[j*(1+d)+h]) / units[j*(1+d)+h]
+			lo, sigma := -hi, noise.sum
+			if h == 0 {
+				total += x
+				lo, sigma = -float64(n)*SignError, noise.count
+			}
+			if s := slack + deviations*spread*sigma; x < lo-s || x > hi+s {
+				return total, fail("a total", x, lo-s, hi+s)
+			}
+		}
 	}
-	// Eight deviations of the noise on k counts: 1e-15.
-	slack := 8*noise.count*math.Sqrt(float64(k*noises)) + evaluationError(n, k, d) + 1
-	hi := float64(n)*(1+float64(k)*SignError) + slack
-	if lo := float64(n)/2 - slack; total < lo || total > hi {
-		return total, fault.Failed("ckks check total", fmt.Sprintf("the counts of the round add up to %.1f for %d records (allowed %.1f to %.1f)", total, n, lo, hi),
-			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the parameters are wrong", nil)
+	s := slack + deviations*spread*noise.count*math.Sqrt(float64(k))
+	if lo := float64(n)/2 - s; total < lo || total > hi+s {
+		return total, fail("the sum of the counts", total, lo, hi+s)
 	}
 	return total, nil
 }

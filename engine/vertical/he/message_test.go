@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -300,6 +301,50 @@ func secretBytes(s *session, party int) map[string][]byte {
 		out["column "+string(rune('0'+c))] = w.b
 	}
 	return out
+}
+
+// Ciphertexts of the right form with the wrong content decrypt to nonsense,
+// which the check total finds.
+func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
+	for name, spoil := range map[string]func(*session){
+		"a column of random numbers": func(s *session) {
+			s.alice.tops[1][0] = &cipher{c0: uniform(s.params, newPRNG([]byte("x")), s.params.MaxLevel(), -1).Q, c1: s.alice.tops[1][0].c1, scale: s.topScale}
+		},
+		"values outside the bounds": func(s *session) {
+			far := make([]float64, s.lay.n)
+			for i := range far {
+				far[i] = 3
+			}
+			msgs, err := encryptColumns(context.Background(), s.rt.Pool(), s.params, s.lay, map[int][]float64{1: far}, []int{1}, s.topScale, s.lowScale,
+				func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+					return ColumnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, s.bob.secret, s.entropy(1), purpose, index)}
+				}, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range msgs[0].Tops {
+				s.alice.tops[1][i] = msgs[0].Tops[i].expand(s.params)
+			}
+		},
+	} {
+		j := &Job{Data: sample(t, "blobs", 300, 2, 2, 3), Columns: [][]int{{0}, {1}}, K: 2, Seed: seed(3), chain: &smallChain}
+		pool := engine.NewPool(1)
+		s, err := newSession(j, engine.NewRuntime(pool))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.setup(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.round(context.Background(), 0, s.start); err != nil {
+			t.Fatalf("sound ciphertexts: %v", err)
+		}
+		spoil(s)
+		if _, err := s.round(context.Background(), 0, s.start); err == nil || !strings.Contains(err.Error(), "check total") {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		pool.Close()
+	}
 }
 
 func TestTermsMustAgree(t *testing.T) {

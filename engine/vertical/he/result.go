@@ -3,6 +3,7 @@ package he
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -121,6 +122,13 @@ func (s *session) ledger() (*privacy.Ledger, error) {
 	}
 	entry.Theorem = "T4"
 	entry.Remark = scales + "; every party that may see a decrypted value or the centroids is faced with another party's full noise"
+	if j.neighbours() == privacy.AddRemove {
+		// Where n and the ids are common, replacing a record is the other question
+		// a reader may ask.
+		c2, s2, d := 1/(n.count*n.count), 1/(n.sum*n.sum), float64(s.cols.d)
+		mu := Overlap(j.K)*math.Sqrt(max(2*c2+2*d*s2, 4*d*s2)) + 2*evaluationError(s.lay.n, j.K, s.cols.d)/min(n.count, n.sum)
+		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g", privacy.EpsilonOfMu(mu*math.Sqrt(float64(j.rounds())), l.Delta, 0))
+	}
 	entry.Conditions = []string{
 		"parties follow the protocol and clamp their columns to the bounds",
 		"the party that computes and a party that holds the key do not collude",
