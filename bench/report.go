@@ -120,7 +120,7 @@ func (r *Report) headlines() []string {
 		for i := range s.Rows {
 			for _, v := range s.Rows[i].Values {
 				for _, ref := range v.References {
-					if v.Unit != Nanoseconds || !(v.Shown() > 0) || !(ref.Value > 0) || ref.Kind == Limit {
+					if v.Unit != Nanoseconds || !(v.Shown() > 0) || !(ref.Value > 0) || ref.Kind != Published && ref.Kind != Peer {
 						continue
 					}
 					key := v.Name + " against " + ref.column()
