@@ -122,7 +122,7 @@ func minHashAVX512() {
 }
 
 func minHashAVX2() {
-	const inFlight = 4
+	const inFlight, minima = 8, 4 // blocks, and the minima that they share
 	function("MinHashAVX2", "func(key, blocks *[16]byte, n int, dst *[2]uint64)", minHashDoc, minHashText(1)...)
 	key := Mem{Base: Load(Param("key"), GP64())}
 	blocks := Load(Param("blocks"), GP64())
@@ -138,7 +138,7 @@ func minHashAVX2() {
 	flip := XMM()
 	VPCMPEQD(flip, flip, flip)
 	VPSLLQ(Imm(63), flip, flip)
-	least := make([]reg.VecVirtual, inFlight)
+	least := make([]reg.VecVirtual, minima)
 	for q := range least {
 		least[q] = XMM()
 		VPCMPEQD(least[q], least[q], least[q])
@@ -166,8 +166,9 @@ func minHashAVX2() {
 		}
 		for q := range m {
 			VPXOR(flip, x[q], x[q])
-			VPCMPGTQ(x[q], least[q], greater)
-			VBLENDVPD(greater, x[q], least[q], least[q])
+			l := least[q%minima]
+			VPCMPGTQ(x[q], l, greater)
+			VBLENDVPD(greater, x[q], l, l)
 		}
 	}
 	Label("groups")
