@@ -149,7 +149,7 @@ func (l *Ledger) Add(e Entry) error {
 		if err != nil {
 			return fmt.Errorf("ledger entry %q: %w", e.What, err)
 		}
-		e.Epsilon, e.Delta = finite(eps), finite(l.Delta)
+		e.Epsilon, e.Delta = finite(roundUp(eps)), finite(l.Delta)
 		if acc.pure.epsilon <= eps {
 			e.Delta = new(float64)
 		}
@@ -164,7 +164,7 @@ func (l *Ledger) Add(e Entry) error {
 		if err != nil {
 			return fmt.Errorf("ledger entry %q: %w", e.What, err)
 		}
-		e.TrueEpsilon = finite(eps)
+		e.TrueEpsilon = finite(roundUp(eps))
 	}
 	l.Entries = append(l.Entries, e)
 	return nil
@@ -173,6 +173,16 @@ func (l *Ledger) Add(e Entry) error {
 // Note appends a line that says what is not covered.
 func (l *Ledger) Note(what string) {
 	l.Entries = append(l.Entries, Entry{Kind: Note, What: what})
+}
+
+// roundUp raises x >= 0 to 33 bits: accountants use exp, log and erf of the math
+// package, whose last bits differ between architectures.
+func roundUp(x float64) float64 {
+	const low = 1<<20 - 1
+	if x == 0 || math.IsInf(x, 1) || math.IsNaN(x) {
+		return x
+	}
+	return math.Float64frombits((math.Float64bits(x) + low) &^ low)
 }
 
 func finite(x float64) *float64 {
@@ -237,11 +247,11 @@ func (l *Ledger) Viewers() []string {
 func (l *Ledger) TotalFor(viewer string) Entry {
 	claimed, differs, epsilon := l.compose(viewer, false)
 	t := Entry{Kind: Total, What: "everything that the " + viewer + " sees", Viewers: []string{viewer}, Calibration: claimed}
-	t.Epsilon, t.Delta = finite(epsilon), finite(l.Delta)
+	t.Epsilon, t.Delta = finite(roundUp(epsilon)), finite(l.Delta)
 	t.Unbounded = t.Epsilon == nil
 	if differs {
 		_, _, e := l.compose(viewer, true)
-		t.TrueEpsilon = finite(e)
+		t.TrueEpsilon = finite(roundUp(e))
 		t.Unbounded = t.TrueEpsilon == nil
 	}
 	return t

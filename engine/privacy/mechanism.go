@@ -119,7 +119,7 @@ func (p PureDP) RDP(alpha float64) float64 {
 
 // Mu is that of the Gaussian mechanism whose trade-off curve the mechanism's lies above:
 // 2 Phi^-1(e^epsilon/(1+e^epsilon)), +Inf for a large epsilon (T8).
-func (p PureDP) Mu() float64 { return 2 * math.Sqrt2 * math.Erfinv(math.Tanh(p.Epsilon/2)) }
+func (p PureDP) Mu() float64 { return roundUp(2 * math.Sqrt2 * math.Erfinv(math.Tanh(p.Epsilon/2))) }
 
 // Slack is 0.
 func (p PureDP) Slack() float64 { return 0 }
