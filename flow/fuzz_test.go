@@ -219,3 +219,107 @@ func TestSteadyStateAllocatesLittle(t *testing.T) {
 		t.Errorf("%v allocations per solve", allocs)
 	}
 }
+
+// TestDegenerateInstances checks the certificates where ties or unreachable sizes
+// abound, on instances too large for the reference.
+func TestDegenerateInstances(t *testing.T) {
+	const n, d, k = 8000, 2, 20
+	for _, c := range []struct {
+		name       string
+		spoil      func(p *Problem)
+		infeasible bool
+	}{
+		{"equal points", func(p *Problem) {
+			for i := range p.Points.Data {
+				p.Points.Data[i] = 0.5
+			}
+		}, false},
+		{"equal centroids", func(p *Problem) { p.Centroids = slices.Repeat([]float32{0.25}, k*d) }, false},
+		{"points on a coarse grid", func(p *Problem) {
+			for i, x := range p.Points.Data {
+				p.Points.Data[i] = float32(int(x*8)) / 8
+			}
+		}, false},
+		{"minima out of reach", func(p *Problem) { p.Radius = 0.2 }, true},
+		{"minima out of reach, total", func(p *Problem) { p.Radius, p.Total = 0.2, true }, false},
+		{"too few points, total", func(p *Problem) {
+			p.Lo, p.Hi, p.Total = slices.Repeat([]int{n/k + 80}, k), slices.Repeat([]int{n}, k), true
+		}, false},
+		{"too many points, total", func(p *Problem) {
+			p.Lo, p.Hi, p.Total = make([]int, k), slices.Repeat([]int{n/k - 80}, k), true
+		}, false},
+		{"exclusivity 2", func(p *Problem) {
+			p.Lo, p.Hi, p.Exclusivity = slices.Repeat([]int{n/k + 80}, k), slices.Repeat([]int{n}, k), 2
+		}, false},
+	} {
+		p := mixture(n, d, k)
+		c.spoil(p)
+		var res Result
+		err := new(Solver).Solve(context.Background(), nil, p, &res)
+		if c.infeasible {
+			if !errors.Is(err, ErrInfeasible) {
+				t.Errorf("%s: %v, want %v", c.name, err, ErrInfeasible)
+			}
+			continue
+		}
+		if err == nil {
+			err = Verify(p, &res)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestVerifyRefusesOtherAssignments spoils an optimal result in every way that
+// Verify has to notice.
+func TestVerifyRefusesOtherAssignments(t *testing.T) {
+	p := mixture(600, 2, 6)
+	solve := func() *Result {
+		var res Result
+		if err := new(Solver).Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+		return &res
+	}
+	if err := Verify(p, solve()); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(r *Result){
+		"two labels exchanged": func(r *Result) {
+			for i := range r.Labels {
+				if r.Labels[i] != r.Labels[0] {
+					r.Labels[0], r.Labels[i] = r.Labels[i], r.Labels[0]
+					return
+				}
+			}
+		},
+		"one label changed":  func(r *Result) { r.Labels[5] = (r.Labels[5] + 1) % 6 },
+		"label out of range": func(r *Result) { r.Labels[5] = 7 },
+		"unassigned":         func(r *Result) { r.Labels[5] = 6 },
+		"size misstated":     func(r *Result) { r.Sizes[2]++ },
+		"filler invented":    func(r *Result) { r.Fillers[1] = 1 },
+		"prices missing":     func(r *Result) { r.Prices = r.Prices[:5] },
+		"price changed":      func(r *Result) { r.Prices[slices.Index(r.Prices, slices.Max(r.Prices))] += 1 << 30 },
+		"extra membership":   func(r *Result) { r.Extra = append(r.Extra, Membership{3, 2}) },
+	} {
+		r := solve()
+		spoil(r)
+		if err := Verify(p, r); err == nil {
+			t.Errorf("%s: Verify found nothing", name)
+		}
+	}
+	// A tie resolved against the hash: two coincident centroids.
+	copy(p.Centroids[2:4], p.Centroids[:2])
+	r := solve()
+	for i, label := range r.Labels {
+		j := slices.IndexFunc(r.Labels, func(l uint16) bool { return label < 2 && l == 1-label })
+		if j >= 0 {
+			r.Labels[i], r.Labels[j] = r.Labels[j], r.Labels[i]
+			break
+		}
+	}
+	if err := Verify(p, r); err == nil {
+		t.Error("Verify accepts a tie against the hash")
+	}
+}

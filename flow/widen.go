@@ -27,6 +27,8 @@ type wider struct {
 	sorted bool
 	reach  int64
 	fresh  []arc
+	stamps []int64 // last point of replace with an arc to each column
+	stamp  int64
 
 	ctx  context.Context
 	run  Runner
@@ -49,6 +51,9 @@ func (w *wider) begin(ctx context.Context, run Runner, s *Solver, p *Problem, po
 	columns := s.columns(p)
 	w.width = slices.Grow(w.width[:0], columns)[:columns]
 	w.start = slices.Grow(w.start[:0], columns)[:columns]
+	if len(w.stamps) < columns {
+		w.stamps = make([]int64, columns)
+	}
 	for j := range columns {
 		w.width[j], w.start[j] = window, -s.prices[j]
 	}
@@ -218,6 +223,15 @@ func (w *wider) collect(row []int64, value, width int64, all bool) {
 func (w *wider) replace(q, u int32, beyond int64) {
 	r := &w.s.levels[0]
 	lo, hi := r.first[q], r.end[q]
+	w.stamp++
+	for _, c := range r.arcs[lo:hi] {
+		w.stamps[c.column] = w.stamp
+	}
+	if !slices.ContainsFunc(w.fresh, func(c arc) bool { return w.stamps[c.column] != w.stamp }) {
+		r.beyond[q] = beyond
+		r.inside[u] = append(r.inside[u], q)
+		return
+	}
 	r.first[q] = int32(len(r.arcs))
 	for _, c := range w.fresh {
 		if c.column == u {
