@@ -295,10 +295,11 @@ var ckksUtility = []struct {
 func runCKKSTable4(ctx context.Context, e *Env) error {
 	// Without noise the protocol follows Lloyd; single starts can end in another
 	// local optimum, better or worse.
-	for _, x := range []struct {
+	noiseless := []struct {
 		set string
 		k   int
-	}{{"timesynth_k5_d2_n10000", 5}, {"s1", 15}} {
+	}{{"timesynth_k5_d2_n10000", 5}, {"s1", 15}}
+	for _, x := range noiseless[:e.Reps(2, 1)] {
 		err := e.Case(ctx, "without noise", []Label{L("set", x.set), L("k", x.k)}, func(ctx context.Context, c *Case) error {
 			s, err := c.Env.Set(ctx, x.set)
 			if err != nil {
@@ -435,7 +436,7 @@ func heUtility(ctx context.Context, c *Case, s *Set, k int, cal privacy.Calibrat
 func runCKKSFigure4(ctx context.Context, e *Env) error {
 	dims := []int{2, 4, 8, 16}
 	n := e.Reps(100000, 16384)
-	for _, d := range dims[:e.Reps(len(dims), 2)] {
+	for _, d := range dims {
 		err := e.Case(ctx, "", []Label{L("n", n), L("d", d)}, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, n, d, 5)
 			if err != nil {

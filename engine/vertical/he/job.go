@@ -48,8 +48,8 @@ type Job struct {
 	Columns [][]int
 	// K is the number of clusters, 2 to MaxClusters. Required.
 	K int
-	// Rounds is the number of rounds; 0 means 10 without noise, 4 with, and 6
-	// from epsilon 3 on.
+	// Rounds is the number of rounds; 0 means 10 without noise and 4 with, but 3
+	// below epsilon 0.75 and 6 from epsilon 3 on.
 	Rounds int
 	// Budget is what the whole run may spend, a negative Delta standing for
 	// privacy.DefaultDelta; nil runs without noise, and without privacy for the
@@ -136,6 +136,8 @@ func (j *Job) rounds() int {
 		return 10
 	case j.Budget.Epsilon >= 3:
 		return 6
+	case j.Budget.Epsilon < 0.75:
+		return 3
 	}
 	return 4
 }
