@@ -77,6 +77,14 @@ func (g *Grid) margin(l int, dst []float64) []float64 {
 	return dst
 }
 
+// round puts the weights on multiples of 2^-10, so that the last bits of
+// logarithms, which differ between architectures, cannot matter.
+func (g *Grid) round() {
+	for i, w := range g.Weights {
+		g.Weights[i] = math.Round(w*1024) / 1024
+	}
+}
+
 // projectSimplex replaces w by the nearest point of {w >= 0, sum w = total} in
 // Euclidean distance. total must be positive.
 func projectSimplex(w []float64, total float64) {

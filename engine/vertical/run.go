@@ -86,6 +86,14 @@ func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 
 // weights runs the parties and the server's estimation.
 func (s *session) weights(ctx context.Context) (*Grid, error) {
+	g, err := s.protocol(ctx)
+	if err == nil {
+		g.round()
+	}
+	return g, err
+}
+
+func (s *session) protocol(ctx context.Context) (*Grid, error) {
 	switch s.job.Protocol {
 	case Plain:
 		return s.plain(ctx)
@@ -623,30 +631,19 @@ func (s *session) receive(messages []*Message) *Release {
 	return r
 }
 
-// Estimate turns the release into the weights of the grid, which are rounded to
-// multiples of 2^-10 so that the last bits of logarithms cannot matter.
+// Estimate turns the release into the weights of the grid.
 func (r *Release) Estimate(ctx context.Context, run Runner, e Estimator) (*Grid, error) {
-	var g *Grid
-	var err error
 	switch {
 	case e == estimatorBasic:
-		g, err = BasicEstimate(r.Joint, r.Records)
+		return BasicEstimate(r.Joint, r.Records)
 	case e == EstimatorPaper:
-		g, err = TwoPartyEstimate(ctx, run, r)
+		return TwoPartyEstimate(ctx, run, r)
 	case e == EstimatorPair:
-		g, err = PairEstimate(ctx, run, r)
+		return PairEstimate(ctx, run, r)
 	case r.Joint != nil:
-		g, err = JointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
-	default:
-		g, err = PairwiseJointEstimate(ctx, run, r)
+		return JointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
 	}
-	if err != nil {
-		return nil, err
-	}
-	for i, w := range g.Weights {
-		g.Weights[i] = math.Round(w*1024) / 1024
-	}
-	return g, nil
+	return PairwiseJointEstimate(ctx, run, r)
 }
 
 // enterSketches adds the sketches to the ledger.
