@@ -125,3 +125,30 @@ func TestMeasuredInstances(t *testing.T) {
 		}
 	}
 }
+
+// TestStartingPricesDoNotMatter starts from absurd prices.
+func TestStartingPricesDoNotMatter(t *testing.T) {
+	set := instance.Mixture("mixture", 1500, 2, 7)
+	p := set.Problem(set.Centroids(0))
+	var want, got flow.Result
+	if err := flow.NewSolver().Solve(context.Background(), nil, p, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, scale := range []int64{1, 1 << 20, 1 << 32, 1 << 60} {
+		prices := make([]int64, set.K)
+		for j := range prices {
+			prices[j] = int64(j*j%5-2) * scale
+		}
+		s := flow.NewSolver()
+		s.StartFrom(prices)
+		if err := s.Solve(context.Background(), nil, p, &got); err != nil {
+			t.Fatalf("prices of %d: %v", scale, err)
+		}
+		if !slices.Equal(got.Labels, want.Labels) {
+			t.Errorf("prices of %d change the labels", scale)
+		}
+		if err := flow.Verify(p, &got); err != nil {
+			t.Errorf("prices of %d: %v", scale, err)
+		}
+	}
+}

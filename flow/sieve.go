@@ -40,7 +40,7 @@ func (s *Solver) prepareSieve(p *Problem) {
 		row[d] = float32(math.Sqrt(float64(s.prices[j]-lowest) * s.unit))
 		var norm float64
 		for _, x := range row {
-			norm += float64(x) * float64(x)
+			norm += float64(float64(x) * float64(x))
 		}
 		largest = max(largest, norm)
 	}
@@ -86,7 +86,7 @@ func (v *sieve) assign(points kernels.Panels, first, count int, labels []uint16,
 	kernels.Assign2(w.sieve.Slice(0, count), v.centroids, labels[:count], dist, second)
 	for i, best := range dist {
 		next := min(second[i], v.leave)
-		second[i] = next - best - next*v.relative - v.absolute
+		second[i] = next - best - float32(next*v.relative) - v.absolute
 	}
 }
 

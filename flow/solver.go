@@ -15,7 +15,8 @@ import (
 // not depend on where the solver starts. A Solver must not be used by two
 // goroutines at a time. The zero value is ready to use.
 type Solver struct {
-	// Cold makes every Solve start without the prices of the one before.
+	// Cold makes every Solve start without the prices of the one before; prices
+	// given to StartFrom still count.
 	Cold bool
 
 	prices    []int64 // of the clusters, "unassigned" and "escape" columns
@@ -154,7 +155,10 @@ func (s *Solver) prepare(run Runner, p *Problem) {
 		clear(s.prices)
 	}
 	if len(s.given) == k {
-		s.prices = append(s.prices[:0], s.given...)
+		s.prices = s.prices[:0]
+		for _, price := range s.given {
+			s.prices = append(s.prices, min(max(price, -maxPrice), maxPrice))
+		}
 		for len(s.prices) < columns {
 			s.prices = append(s.prices, 0)
 		}
