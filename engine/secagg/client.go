@@ -13,6 +13,9 @@ type Client struct {
 	index, clients int
 	masks          *masks
 	scratch        []uint64
+	// own is this client's mask of round ownRound, kept from Mask to Unmask.
+	own      []byte
+	ownRound int64
 }
 
 // NewClient returns client index (from 0) of clients, for vectors of length
@@ -24,7 +27,7 @@ func NewClient(seed Seed, ring Ring, index, clients, length int) (*Client, error
 	if length < 1 || int64(length) > math.MaxUint32 {
 		return nil, fault.Range("vector length", length, "1 to 2^32-1")
 	}
-	return &Client{ring: ring, index: index, clients: clients, masks: newMasks(seed), scratch: make([]uint64, length)}, nil
+	return &Client{ring: ring, index: index, clients: clients, masks: newMasks(seed, ring, clients, length), scratch: make([]uint64, length), ownRound: -1}, nil
 }
 
 // Mask sets dst to values under this client's mask of a round. Two different
@@ -33,6 +36,9 @@ func (c *Client) Mask(dst *Masked, round int, values []int64) error {
 	if err := dst.alike(c.ring, c.clients, len(values)); err != nil {
 		return err
 	}
+	if len(values) != len(c.scratch) {
+		return fmt.Errorf("secagg: mask %d elements of %d", len(values), len(c.scratch))
+	}
 	if round < 0 || int64(round) > math.MaxUint32 {
 		return fmt.Errorf("secagg: round %d is not 0 to 2^32-1", round)
 	}
@@ -40,7 +46,9 @@ func (c *Client) Mask(dst *Masked, round int, values []int64) error {
 	for i, v := range values {
 		dst.words[i] = uint64(v)
 	}
-	c.masks.apply(c.ring, dst.round, c.index, dst.words, false)
+	c.own = append(c.own[:0], c.masks.of(dst.round, c.index)...)
+	c.ownRound = int64(round)
+	addPad(c.ring, dst.words, c.own)
 	dst.in[c.index], dst.count = true, 1
 	return nil
 }
@@ -56,8 +64,12 @@ func (c *Client) Unmask(dst []int64, m *Masked) error {
 	}
 	copy(c.scratch, m.words)
 	for i, in := range m.in {
-		if in {
-			c.masks.apply(c.ring, m.round, i, c.scratch, true)
+		switch {
+		case !in:
+		case i == c.index && c.ownRound == int64(m.round):
+			removePad(c.ring, c.scratch, c.own)
+		default:
+			removePad(c.ring, c.scratch, c.masks.of(m.round, i))
 		}
 	}
 	for i, w := range c.scratch {

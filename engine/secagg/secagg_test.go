@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -115,9 +116,9 @@ func TestMaskIsAESCounterMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]string{}
 	for _, ring := range []Ring{Ring64, Ring32} {
-		for _, number := range []int{0, 1, 1 << 31} {
+		seen := map[string]string{}
+		for _, number := range []int{0, 1, 1 << 31, math.MaxUint32} {
 			for client := range 3 {
 				c, err := NewClient(seed, ring, client, 3, 37)
 				if err != nil {
@@ -127,7 +128,8 @@ func TestMaskIsAESCounterMode(t *testing.T) {
 				if err := c.Mask(m, number, make([]int64, 37)); err != nil {
 					t.Fatal(err)
 				}
-				iv := []byte{'m', 'a', 's', 'k', byte(number >> 24), byte(number >> 16), byte(number >> 8), byte(number), 0, 0, 0, byte(client), 0, 0, 0, 0}
+				first := uint64(number) * uint64((37*ring.Bytes()+15)/16)
+				iv := binary.BigEndian.AppendUint64([]byte{'m', 'a', 's', 'k', 0, 0, 0, byte(client)}, first)
 				want := make([]byte, 37*ring.Bytes())
 				cipher.NewCTR(block, iv).XORKeyStream(want, want)
 				got := m.AppendWire(nil)
@@ -454,9 +456,11 @@ func BenchmarkMask(b *testing.B) {
 	m := NewMasked(Ring64, 2, length)
 	values := make([]int64, length)
 	b.SetBytes(8 * length)
+	round := 0
 	for b.Loop() {
-		if err := c.Mask(m, 0, values); err != nil {
+		if err := c.Mask(m, round, values); err != nil {
 			b.Fatal(err)
 		}
+		round++
 	}
 }

@@ -36,51 +36,66 @@ func (Seed) String() string { return "secagg.Seed(redacted)" }
 func (Seed) MarshalText() ([]byte, error) { return []byte("redacted"), nil }
 
 // masks is the mask generator of a seed: AES-256 in counter mode. A counter
-// block holds the round, the client and the number of the block, so no two
-// rounds or clients share a block of the stream.
+// block holds the client (32 bits) and the number of the block (64 bits); round t
+// of vectors of b blocks takes the numbers t b to t b + b - 1. No two rounds or
+// clients share a block of the stream.
 type masks struct {
 	block   cipher.Block
-	in, out [aes.BlockSize]byte
+	blocks  uint64 // per round
+	streams []stream
+	pad     []byte
 }
 
-func newMasks(s Seed) *masks {
+// stream is the key stream of one client, which goes on from round to round.
+type stream struct {
+	ctr  cipher.Stream
+	next uint64 // round at which it stands
+}
+
+func newMasks(s Seed, ring Ring, clients, length int) *masks {
 	block, err := aes.NewCipher(s.key[:])
 	if err != nil {
 		panic("secagg: " + err.Error()) // the key has 32 bytes
 	}
-	m := &masks{block: block}
-	copy(m.in[:4], "mask")
-	return m
+	blocks := (length*ring.Bytes() + aes.BlockSize - 1) / aes.BlockSize
+	return &masks{block: block, blocks: uint64(blocks), streams: make([]stream, clients), pad: make([]byte, blocks*aes.BlockSize)}
 }
 
-// apply adds the mask of a client and round to words, or takes it off.
-func (m *masks) apply(ring Ring, round uint32, client int, words []uint64, remove bool) {
-	binary.BigEndian.PutUint32(m.in[4:], round)
-	binary.BigEndian.PutUint32(m.in[8:], uint32(client))
-	sign := uint64(1)
-	if remove {
-		sign = ^uint64(0)
+// of returns the mask of a client and round, valid until the next call. Only a
+// round that does not follow the last one of that client costs an allocation.
+func (m *masks) of(round uint32, client int) []byte {
+	s := &m.streams[client]
+	if s.ctr == nil || s.next != uint64(round) {
+		var iv [aes.BlockSize]byte
+		copy(iv[:], "mask")
+		binary.BigEndian.PutUint32(iv[4:], uint32(client))
+		binary.BigEndian.PutUint64(iv[8:], uint64(round)*m.blocks)
+		s.ctr = cipher.NewCTR(m.block, iv[:])
 	}
-	counter := uint32(0)
-	next := func() {
-		binary.BigEndian.PutUint32(m.in[12:], counter)
-		counter++
-		m.block.Encrypt(m.out[:], m.in[:])
-	}
-	if ring == Ring32 {
-		for i := 0; i < len(words); i += 4 {
-			next()
-			for j, w := range words[i:min(i+4, len(words))] {
-				words[i+j] = uint64(uint32(w + sign*uint64(binary.LittleEndian.Uint32(m.out[4*j:]))))
-			}
+	clear(m.pad)
+	s.ctr.XORKeyStream(m.pad, m.pad)
+	s.next = uint64(round) + 1
+	return m.pad
+}
+
+// addPad adds a mask to words.
+func addPad(ring Ring, words []uint64, pad []byte) {
+	for i := range words {
+		if ring == Ring32 {
+			words[i] = uint64(uint32(words[i]) + binary.LittleEndian.Uint32(pad[4*i:]))
+		} else {
+			words[i] += binary.LittleEndian.Uint64(pad[8*i:])
 		}
-		return
 	}
-	for i := 0; i < len(words); i += 2 {
-		next()
-		words[i] += sign * binary.LittleEndian.Uint64(m.out[:])
-		if i+1 < len(words) {
-			words[i+1] += sign * binary.LittleEndian.Uint64(m.out[8:])
+}
+
+// removePad takes a mask off words.
+func removePad(ring Ring, words []uint64, pad []byte) {
+	for i := range words {
+		if ring == Ring32 {
+			words[i] = uint64(uint32(words[i]) - binary.LittleEndian.Uint32(pad[4*i:]))
+		} else {
+			words[i] -= binary.LittleEndian.Uint64(pad[8*i:])
 		}
 	}
 }
