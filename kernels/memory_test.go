@@ -139,5 +139,13 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	AccumulateRelative(p, c, r2, labels, acc)
 	lo := n / 3
 	CostRows(p, lo, n, c, 16, guarded[int64](t, (n-lo)*k, atEnd))
+	AssignAccumulateRadius(p, c, 0.5, labels, acc)
+	AssignAccumulateRadius(p, c, 0.5, nil, acc)
+	if d < WithinDims {
+		Within(p, c, guarded[float32](t, panelCount(n)*Lanes, atEnd), guarded[uint16](t, panelCount(n)*k, atEnd))
+	}
+	m := NewMatrix(k, d, gridRows(rng, k, d, 16))
+	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
+	Project(p, m, Panels{N: n, D: k, Data: guarded[float32](t, panelCount(n)*k*Lanes, atEnd)})
 	AccumulateWeighted(p, labels, guarded[float64](t, n, atEnd), NewWeightedAccumulator(k, d))
 }
