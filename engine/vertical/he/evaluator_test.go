@@ -7,10 +7,21 @@ import (
 	"time"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 )
 
 func testEntropy(seed uint64) entropy { return entropy{seed: &seed} }
+
+// decrypt returns c0 + c1 s in the NTT domain.
+func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
+	l := c.level()
+	r := p.RingQ().AtLevel(l)
+	m := ring.NewPoly(p.N(), l)
+	m.CopyLvl(l, c.c0)
+	r.MulCoeffsMontgomeryThenAdd(c.c1, ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
+	return m
+}
 
 func decode(t *testing.T, p *Parameters, c *cipher, sk *secretKey) []float64 {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -36,19 +35,6 @@ func normalise(t testing.TB, table *dataset.Table) *dataset.Normalised {
 		t.Fatal(err)
 	}
 	return norm
-}
-
-func openData(t testing.TB, file string) *dataset.Normalised {
-	t.Helper()
-	path := "../../../../shared/data/" + file
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not here: %v", path, err)
-	}
-	table, err := dataset.Open(context.Background(), path, dataset.ReadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return normalise(t, table)
 }
 
 func seed(x uint64) *uint64 { return &x }

@@ -250,13 +250,3 @@ func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd
 func (c *SeededCipher) expand(p *Parameters) *cipher {
 	return &cipher{c0: c.C0, c1: uniform(p, newPRNG(c.Seed[:]), c.C0.Level(), -1).Q, scale: c.Scale}
 }
-
-// decrypt returns c0 + c1 s in the NTT domain.
-func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
-	l := c.level()
-	r := p.RingQ().AtLevel(l)
-	m := ring.NewPoly(p.N(), l)
-	m.CopyLvl(l, c.c0)
-	r.MulCoeffsMontgomeryThenAdd(c.c1, ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
-	return m
-}

@@ -225,12 +225,22 @@ func TestTranscripts(t *testing.T) {
 	for _, x := range []traffic{{1, 0, KindColumn}, {2, 0, KindColumn}, {0, 1, KindAggregates}, {0, 2, KindAggregates}, {1, 0, KindShares}, {2, 0, KindShares}} {
 		shared[x] = true
 	}
+	full := setup(1, 2)
+	for p := 1; p <= 2; p++ {
+		for _, kind := range []Kind{KindKeyShare, KindColumn, KindShares} {
+			full[traffic{p, 0, kind}] = true
+		}
+		for _, kind := range []Kind{KindKeyShare, KindAggregates, KindCentroids} {
+			full[traffic{0, p, kind}] = true
+		}
+	}
 	for _, c := range []struct {
 		name string
 		job  Job
 		want map[traffic]bool
 	}{
 		{"two-party", Job{Columns: [][]int{{0}, {1, 2}}}, two},
+		{"multiparty", Job{Columns: [][]int{{0}, {1}, {2}}, Mode: Multiparty}, full},
 		{"server-aided", Job{Columns: [][]int{{0}, {1}, {2}}}, aided},
 		{"threshold", Job{Columns: [][]int{{0}, {1}, {2}, {}}, Mode: Multiparty, Threshold: 2}, shared},
 	} {

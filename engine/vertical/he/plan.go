@@ -103,8 +103,7 @@ type columns struct {
 // roundPlan is everything public about one round: which pairs are compared,
 // with which coefficients, and at which levels.
 type roundPlan struct {
-	centroids [][]float64
-	pairs     []pair
+	pairs []pair
 	// factors[c] lists cluster c's comparisons: pair index and side (0 if c is
 	// the pair's first cluster).
 	factors [][]factor
@@ -180,14 +179,14 @@ func planRound(p *Parameters, cols columns, centroids [][]float64, prunePairs bo
 
 func errTooDeep(degree int, p *Parameters) error {
 	return fault.Failed("ckks round", fmt.Sprintf("a cluster is compared with %d others, the chain of primes allows %d", degree, 1<<p.maxDepth()),
-		"use fewer clusters, or a deeper chain (--depth)", nil)
+		"use fewer clusters", nil)
 }
 
 // attempt plans a round for a given depth of the product trees and returns the
 // depth that its pairs need.
 func attempt(p *Parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
 	s := planScales(p, aggregateLevel, depth, 1)
-	r := &roundPlan{centroids: centroids, depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
+	r := &roundPlan{depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
 	r.pairs = allPairs(p, cols, centroids, r.unit)
 	if prunePairs {
 		r.pairs = prune(r.pairs, centroids)

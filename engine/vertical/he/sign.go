@@ -22,24 +22,6 @@ const outerPeak = 1.00190342
 // SignError bounds | h(t) - sign(t)/2 | on 2^-4 <= |t| <= 1.
 const SignError = 0.00402001
 
-// halfSign is h(t), the real function that the ciphertexts evaluate.
-func halfSign(t float64) float64 {
-	return chebyshevOdd(outer[:], chebyshevOdd(inner[:], t)) / (2 * outerPeak)
-}
-
-// chebyshevOdd returns sum_i c[i] T_{2i+1}(x) by Clenshaw's recurrence.
-func chebyshevOdd(c []float64, x float64) float64 {
-	var b1, b2 float64
-	for k := 2*len(c) - 1; k >= 1; k-- {
-		var a float64
-		if k%2 == 1 {
-			a = c[k/2]
-		}
-		b1, b2 = a+float64(2*x*b1)-b2, b1
-	}
-	return float64(x*b1) - b2
-}
-
 // signPlan holds the real constants with which the two polynomials are
 // evaluated in 4 + 7 products and 4 + 6 relinearisations:
 //

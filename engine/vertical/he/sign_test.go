@@ -5,6 +5,24 @@ import (
 	"testing"
 )
 
+// halfSign is h(t), the real function that the ciphertexts evaluate.
+func halfSign(t float64) float64 {
+	return chebyshevOdd(outer[:], chebyshevOdd(inner[:], t)) / (2 * outerPeak)
+}
+
+// chebyshevOdd returns sum_i c[i] T_{2i+1}(x) by Clenshaw's recurrence.
+func chebyshevOdd(c []float64, x float64) float64 {
+	var b1, b2 float64
+	for k := 2*len(c) - 1; k >= 1; k-- {
+		var a float64
+		if k%2 == 1 {
+			a = c[k/2]
+		}
+		b1, b2 = a+float64(2*x*b1)-b2, b1
+	}
+	return float64(x*b1) - b2
+}
+
 func TestSignConstants(t *testing.T) {
 	var peak, far, inside float64
 	const steps = 1 << 14
