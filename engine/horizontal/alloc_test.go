@@ -37,6 +37,11 @@ func TestRoundsAllocateNothing(t *testing.T) {
 				job := c.job
 				job.K, job.Clients, job.Seed, job.Iterations = 8, parts, &seed, 400
 				job.Budget = privacy.Budget{Epsilon: 1000, Delta: 1e-6}
+				if job.Algorithm.Constrained() && !job.NonExclusive {
+					// Little noise, so that rounds resemble each other: the flow
+					// solver's memory grows with the hardest round so far.
+					job.Budget.Epsilon = 1e6
+				}
 				pool := engine.NewPool(workers)
 				s, err := NewSession(&job, engine.NewRuntime(pool))
 				if err != nil {
@@ -51,7 +56,7 @@ func TestRoundsAllocateNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				for range 60 { // buffers grow to what the rounds need
+				for range 100 { // buffers grow to what the rounds need
 					step()
 				}
 				if n := testing.AllocsPerRun(20, step); n > 0 {
