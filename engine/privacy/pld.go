@@ -114,6 +114,16 @@ func (a *PLDAccountant) Epsilon(delta float64) float64 {
 			}
 			continue
 		}
+		// A bounded loss has no best tilt once delta is below the mass of its largest, and the answer may
+		// then lie below the window, or where rounding drowns it: follow it down.
+		for try := 0; try < 12 && (prof.low() > 0 && ok(prof.low()) || lambda*c.sd > 0.9*steepest); try++ {
+			at := math.Max(0, prof.low()-10*c.step)
+			if math.IsInf(prof.low(), -1) {
+				at = 0
+			}
+			lambda = c.bestTilt(func(l, k float64) float64 { return k - l*at })
+			prof = c.profile(lambda)
+		}
 		if ok(0) {
 			continue
 		}
@@ -207,6 +217,7 @@ type gridLosses struct {
 // convolution is one order of an accountant's parts on a common grid.
 type convolution struct {
 	step       float64
+	sd         float64 // of the sum of all losses
 	parts      []gridLosses
 	optimistic bool
 }
@@ -228,6 +239,11 @@ func newConvolution(a *PLDAccountant, order int) *convolution {
 	// A lone release gets 500 steps per standard deviation.
 	step := math.Min(0.045*math.Sqrt(variance/rounds), sd/500)
 	step = math.Max(step, 40*sd/maxWindow)
+	// A far tail does not buy a finer grid than half a million points.
+	for _, p := range a.parts {
+		floor, ceiling := pick(p).span()
+		step = math.Max(step, (ceiling-floor)/(1<<19))
+	}
 	if !(step > 0) {
 		step = math.Max(biggest, 1e-9) / 1000
 	}
@@ -237,7 +253,7 @@ func newConvolution(a *PLDAccountant, order int) *convolution {
 			step = top / math.Ceil(top/step)
 		}
 	}
-	c := &convolution{step: step, optimistic: a.Optimistic}
+	c := &convolution{step: step, sd: sd, optimistic: a.Optimistic}
 	for _, p := range a.parts {
 		g := pick(p).onGrid(step, a.Optimistic)
 		g.rounds = p.rounds
@@ -290,15 +306,15 @@ const (
 	maxGrid = 1 << 23
 )
 
-// onGrid moves the distribution to multiples of step.
-func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
+// span is the range of losses that a grid keeps: mass below it is moved up, mass above it counts as
+// infinite loss.
+func (l *Losses) span() (floor, ceiling float64) {
 	lo, hi := l.lo, l.hi
 	if n := len(l.atoms); n > 0 {
 		lo, hi = math.Min(lo, l.atoms[0].loss), math.Max(hi, l.atoms[n-1].loss)
 	}
-	// atoms far below matter no more than at the lower limit (moving mass up is pessimistic)
-	floor := math.Max(lo, math.Max(-cut, l.mean-60*l.sd-1))
-	ceiling := math.Min(math.Min(hi, cut), floor+step*maxGrid)
+	floor = math.Max(lo, math.Max(-cut, l.mean-60*l.sd-1))
+	ceiling = math.Min(hi, cut)
 	if l.cells == nil { // a far tail of next to no mass would make a long grid
 		i, tail := len(l.atoms)-1, 0.0
 		for ; i > 0 && tail+l.atoms[i].mass < 1e-22; i-- {
@@ -306,6 +322,13 @@ func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
 		}
 		ceiling = math.Min(ceiling, l.atoms[i].loss)
 	}
+	return floor, ceiling
+}
+
+// onGrid moves the distribution to multiples of step.
+func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
+	floor, ceiling := l.span()
+	ceiling = math.Min(ceiling, floor+step*maxGrid)
 	g := gridLosses{first: int(math.Floor(floor/step)) - 1}
 	if ceiling < floor+step { // everything is beyond the cut
 		g.first, g.mass = int(ceiling/step), []float64{1}
@@ -446,13 +469,18 @@ func (g gridLosses) moment(lambda, step float64) (s, top float64) {
 	return s, top
 }
 
+// steepest is the largest tilt times the standard deviation of the sum: that of a Gaussian loss at a
+// delta of 1e-347. Bounded losses have no best tilt once delta is below the mass of their largest; a
+// steeper one would drown all but that in rounding.
+const steepest = 40
+
 // bestTilt minimises f(lambda, cumulant(lambda)) over a range of exponents.
 func (c *convolution) bestTilt(f func(l, k float64) float64) float64 {
 	_, at := minimiseCoarse(func(t float64) float64 {
 		l := math.Exp(t)
 		k, _ := c.cumulant(l)
 		return f(l, k)
-	}, math.Log(1e-3), math.Log(1e6))
+	}, math.Log(steepest/c.sd)-16, math.Log(steepest/c.sd))
 	return math.Exp(at)
 }
 
@@ -489,6 +517,7 @@ type profile struct {
 	infinite float64
 	errL2    float64 // l2 norm of the error of mass
 	beyond   float64 // tilted mass above the window, at most
+	under    float64 // tilted mass below the window, at most: it wraps into it
 }
 
 // relative bounds the relative error of a part's masses by floating-point evaluation.
@@ -540,12 +569,13 @@ func (c *convolution) profile(lambda float64) *profile {
 		if n >= support {
 			n = 1 << bits.Len(uint(support))
 			p.base = lowest
-			p.beyond = 0
+			p.beyond, p.under = 0, 0
 			break
 		}
 		p.base = int(math.Floor((mean - half) / c.step))
-		p.beyond = c.above(lambda, p.k, float64(p.base+n)*c.step, sd)
-		if p.beyond <= 1e-13 || n > maxWindow {
+		p.beyond = c.outside(lambda, p.k, float64(p.base+n)*c.step, 1/sd)
+		p.under = c.outside(lambda, p.k, float64(p.base)*c.step, -1/sd)
+		if p.beyond+p.under <= 1e-13 || n > maxWindow {
 			break
 		}
 		half *= 1.6
@@ -605,15 +635,24 @@ func power(z complex128, n int) complex128 {
 	return r
 }
 
-// above bounds the tilted probability of a total loss of at least x.
-func (c *convolution) above(lambda, k, x, sd float64) float64 {
+// outside bounds the tilted probability of a total loss of at least x, or at most x for a negative
+// unit, by Chernoff's inequality at several multiples of unit.
+func (c *convolution) outside(lambda, k, x, unit float64) float64 {
 	best := 0.0
 	for _, t := range []float64{0.5, 1, 2, 4, 6, 8, 10, 12, 16} {
-		s := t / sd
+		s := t * unit
 		ks, _ := c.cumulant(lambda + s)
 		best = math.Min(best, ks-k-s*x)
 	}
 	return math.Exp(best)
+}
+
+// low is the least loss in the window, -Inf if no loss is below it.
+func (p *profile) low() float64 {
+	if p.under == 0 && p.beyond == 0 {
+		return math.Inf(-1)
+	}
+	return float64(p.base) * p.c.step
 }
 
 // top is the largest loss in the window.
@@ -622,8 +661,11 @@ func (p *profile) top() float64 { return float64(p.base+len(p.mass)) * p.c.step 
 // delta is the hockey-stick divergence at epsilon, with the error bounds on the safe side.
 func (p *profile) delta(epsilon float64) float64 {
 	step := p.c.step
+	if epsilon < p.low() && !p.c.optimistic {
+		return 1 // part of what counts is below the window
+	}
 	first := max(0, int(math.Floor(epsilon/step))-p.base)
-	var sum, norm float64
+	var sum, norm, heaviest float64
 	for i := first; i < len(p.mass); i++ {
 		l := float64(p.base+i) * step
 		if l <= epsilon {
@@ -632,6 +674,7 @@ func (p *profile) delta(epsilon float64) float64 {
 		w := math.Exp(p.k-p.lambda*l) * -math.Expm1(epsilon-l)
 		sum += p.mass[i] * w
 		norm += w * w
+		heaviest = math.Max(heaviest, w)
 		if w < 1e-30*sum {
 			break
 		}
@@ -642,7 +685,14 @@ func (p *profile) delta(epsilon float64) float64 {
 	}
 	errFFT := p.errL2 * math.Sqrt(norm)
 	if p.c.optimistic {
-		return math.Max(0, sum*(1-relative*(rounds+10))-errFFT+p.infinite*(1-1e-9))
+		if math.IsInf(norm, 1) || math.IsNaN(sum) {
+			return 0 // beyond what floating point resolves
+		}
+		wrapped := (p.under + p.beyond) * heaviest
+		return math.Max(0, sum*(1-relative*(rounds+10))-errFFT-wrapped+p.infinite*(1-1e-9))
+	}
+	if math.IsInf(norm, 1) || math.IsNaN(sum) {
+		return 1
 	}
 	// above the window no weight exceeds e^(k - lambda top)
 	d := sum + errFFT + p.beyond*math.Exp(p.k-p.lambda*p.top())

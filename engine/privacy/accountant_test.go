@@ -1,0 +1,281 @@
+package privacy
+
+import (
+	"errors"
+	"math"
+	"testing"
+)
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance*math.Max(1, math.Abs(want))) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestPureAndZCDPClosedForms(t *testing.T) {
+	var p PureAccountant
+	p.Compose(Laplace{Scale: 4}, 3)
+	p.Compose(RandomizedResponse{P: 0.5, Buckets: 2}, 1)
+	near(t, "pure sum", p.Epsilon(0), 0.75+math.Log(3), 1e-12)
+	if p.Delta(2) != 0 || p.Delta(1.8) != 1 {
+		t.Error("pure delta is not a step")
+	}
+	simple := ZCDPAccountant{Simple: true}
+	simple.Compose(Gaussian{Scale: 10}, 50) // rho = 1/4
+	near(t, "simple conversion", simple.Epsilon(1e-5), 0.25+2*math.Sqrt(0.25*math.Log(1e5)), 1e-12)
+	near(t, "simple back", simple.Delta(simple.Epsilon(1e-5)), 1e-5, 1e-12)
+	tight := ZCDPAccountant{}
+	tight.Compose(Gaussian{Scale: 10}, 50)
+	// the infimum over orders by brute force
+	best := math.Inf(1)
+	for a := 1.0001; a < 500; a += 0.0005 {
+		best = math.Min(best, 0.25*a+math.Log1p(-1/a)+(math.Log(1e5)-math.Log(a))/(a-1))
+	}
+	near(t, "tight conversion", tight.Epsilon(1e-5), best, 1e-7)
+	near(t, "tight back", tight.Delta(tight.Epsilon(1e-5)), 1e-5, 1e-9)
+}
+
+func TestGaussianProfile(t *testing.T) {
+	// published values of the analytic Gaussian mechanism: sigma for (epsilon, delta)
+	for _, c := range []struct{ eps, delta, mu float64 }{{.5, 5e-5, .160}, {1, 5e-5, .298}, {2, 5e-5, .551}, {4, 5e-5, 1.003}} {
+		mu, err := MuOf(Budget{c.eps, c.delta}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "mu", mu, c.mu, 5e-4)
+		near(t, "epsilon of mu", EpsilonOfMu(mu, c.delta, 0), c.eps, 1e-8)
+	}
+	if _, err := MuOf(Budget{1, 0}, 0); !errors.Is(err, ErrRange) {
+		t.Errorf("delta 0: %v", err)
+	}
+	if _, err := MuOf(Budget{1, 1e-5}, 1e-5); !errors.Is(err, ErrRange) {
+		t.Errorf("slack above delta: %v", err)
+	}
+	with, err := MuOf(Budget{1, 1e-5}, 1e-6)
+	without, _ := MuOf(Budget{1, 1e-5}, 0)
+	if err != nil || with >= without || EpsilonOfMu(with, 1e-5, 1e-6) > 1 {
+		t.Errorf("slack: mu %v with, %v without, %v", with, without, err)
+	}
+}
+
+// The discrete Gaussian's true distance to the rounded continuous one, summed over the integers, is below
+// GaussianSlack and not far.
+func TestGaussianSlackBoundsTheDistance(t *testing.T) {
+	for _, sigma := range []float64{1, 1.5, 3, 10, 100} {
+		var total, tv float64
+		n := int(20 * sigma)
+		for z := -n; z <= n; z++ {
+			total += math.Exp(-float64(z*z) / (2 * sigma * sigma))
+		}
+		for z := -n; z <= n; z++ {
+			x := float64(z)
+			tv += math.Abs(math.Exp(-x*x/(2*sigma*sigma))/total-gaussMass((x-.5)/sigma, (x+.5)/sigma)) / 2
+		}
+		if s := GaussianSlack(sigma, 1); tv > s || s > 6*tv {
+			t.Errorf("sigma %v: distance %v, bound %v", sigma, tv, s)
+		}
+	}
+	if GaussianSlack(0.9, 3) != 1 || GaussianSlack(100, 10) != 10*GaussianSlack(100, 1) {
+		t.Error("slack does not add up")
+	}
+}
+
+// SplitSlack against the exact convolution of shares.
+func TestSplitSlackBoundsTheRatio(t *testing.T) {
+	for _, c := range []struct {
+		share float64
+		m     int
+	}{{0.7, 2}, {1, 2}, {1, 3}} {
+		const n = 60
+		law := func(s float64) []float64 {
+			p := make([]float64, 2*n+1)
+			var sum float64
+			for i := range p {
+				x := float64(i - n)
+				p[i] = math.Exp(-x * x / (2 * s * s))
+				sum += p[i]
+			}
+			for i := range p {
+				p[i] /= sum
+			}
+			return p
+		}
+		sum := law(c.share)
+		for range c.m - 1 {
+			next := make([]float64, 2*n+1)
+			one := law(c.share)
+			for i, a := range sum {
+				for j, b := range one {
+					if k := i + j - n; k >= 0 && k <= 2*n {
+						next[k] += a * b
+					}
+				}
+			}
+			sum = next
+		}
+		want := law(c.share * math.Sqrt(float64(c.m)))
+		worst := 0.0
+		for z := -8; z <= 8; z++ {
+			worst = math.Max(worst, math.Abs(math.Log(sum[z+n]/want[z+n])))
+		}
+		if s := SplitSlack(c.share, c.m); worst > s {
+			t.Errorf("share %v, %d of them: log ratio %v, bound %v", c.share, c.m, worst, s)
+		}
+	}
+}
+
+func mechanisms() map[string]Mechanism {
+	return map[string]Mechanism{
+		"gaussian": Gaussian{Scale: 7}, "laplace": Laplace{Scale: 9}, "pure": PureDP{0.1}, "bounded": Bounded{0.2},
+		"randomized response": RandomizedResponse{P: 0.9, Buckets: 4}, "discrete gaussian": DiscreteGaussianStep{Sigma: 8, Step: 1},
+		"discrete laplace": DiscreteLaplaceStep{B: 9, Step: 1}, "discrete laplace, long": DiscreteLaplaceStep{B: 90, Step: 10},
+		"fm": FM{Gamma: 1, Phantoms: 40, Parties: 2, Cells: 3},
+	}
+}
+
+// More rounds, a smaller delta, a smaller scale or one more release never cost less, for any accountant.
+func TestMoreNeverCostsLess(t *testing.T) {
+	for name, m := range mechanisms() {
+		for _, acc := range []string{"pure", "zcdp-simple", "zcdp", "rdp", "gdp", "pld"} {
+			epsilon := func(delta float64, rounds ...int) float64 {
+				a, err := NewAccountant(acc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range rounds {
+					a.Compose(m, r)
+				}
+				return a.Epsilon(delta)
+			}
+			last := 0.0
+			for _, rounds := range []int{1, 2, 5, 17, 60} {
+				e := epsilon(1e-6, rounds)
+				if e < last*(1-2e-3) { // the numeric accountant is within 0.1%
+					t.Errorf("%s by %s: %d rounds cost %v, fewer cost %v", name, acc, rounds, e, last)
+				}
+				last = math.Max(last, e)
+			}
+			if a, b := epsilon(1e-6, 5), epsilon(1e-8, 5); b < a*(1-1e-9) {
+				t.Errorf("%s by %s: epsilon %v at 1e-6, %v at 1e-8", name, acc, a, b)
+			}
+			if a, b := epsilon(1e-6, 5, 6), epsilon(1e-6, 11); math.Abs(a-b) > 1e-9*a {
+				t.Errorf("%s by %s: 5 and 6 rounds cost %v, 11 cost %v", name, acc, a, b)
+			}
+		}
+	}
+}
+
+// Every currency of a mechanism bounds its exact loss distribution, one and many rounds.
+func TestCurrenciesBoundTheLosses(t *testing.T) {
+	for name, m := range mechanisms() {
+		var orders []*Losses
+		if l, ok := m.(lossy); ok {
+			orders = l.Losses()
+		} else {
+			continue
+		}
+		for _, l := range orders {
+			if l.cells != nil {
+				continue // continuous: their divergences are closed forms themselves
+			}
+			for _, alpha := range []float64{1.1, 2, 5, 40} {
+				clean := *l
+				clean.infinite = 0
+				exact := clean.renyi(alpha)
+				if r := m.RDP(alpha); exact > r*(1+1e-9) {
+					t.Errorf("%s: divergence of order %v is %v, RDP says %v", name, alpha, exact, r)
+				}
+				if r := m.Rho() * alpha; exact > r*(1+1e-9) {
+					t.Errorf("%s: divergence of order %v is %v, zCDP says %v", name, alpha, exact, r)
+				}
+			}
+		}
+		low := &PLDAccountant{Optimistic: true}
+		low.Compose(m, 20)
+		least := low.Epsilon(1e-6)
+		for _, acc := range []string{"pure", "zcdp-simple", "zcdp", "rdp", "gdp", "pld"} {
+			a, _ := NewAccountant(acc)
+			a.Compose(m, 20)
+			if e := a.Epsilon(1e-6); e < least*(1-1e-9) {
+				t.Errorf("%s by %s: epsilon %v is below the lower bound %v", name, acc, e, least)
+			}
+		}
+	}
+}
+
+// One Laplace release: the profile is known, delta(e) = 1 - exp((e - t)/2) for e in [0, t].
+func TestPLDOfOneLaplaceRelease(t *testing.T) {
+	for _, scale := range []float64{0.5, 1, 10} {
+		up, low := &PLDAccountant{}, &PLDAccountant{Optimistic: true}
+		up.Compose(Laplace{scale}, 1)
+		low.Compose(Laplace{scale}, 1)
+		for _, delta := range []float64{1e-6, 1e-3, 0.1} {
+			want := math.Max(0, 1/scale+2*math.Log1p(-delta))
+			hi, lo := up.Epsilon(delta), low.Epsilon(delta)
+			if hi < want || hi > want+2e-4 || lo > want || lo < want-2e-3 {
+				t.Errorf("scale %v delta %v: %v to %v, want %v", scale, delta, lo, hi, want)
+			}
+		}
+	}
+}
+
+func TestParallelAndGroup(t *testing.T) {
+	p := Parallel(Gaussian{Scale: 5}, Gaussian{Scale: 10}, Laplace{Scale: 20})
+	near(t, "parallel rho", p.Rho(), 0.02, 1e-12)
+	near(t, "parallel RDP", p.RDP(3), 0.06, 1e-12)
+	if Parallel().Pure() != 0 {
+		t.Error("nothing in parallel costs something")
+	}
+	g, err := Group(Gaussian{Scale: 10}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "group mu", g.Mu(), 0.3, 1e-12)
+	near(t, "group rho", g.Rho(), 0.045, 1e-12)
+	l, _ := Group(Laplace{Scale: 10}, 3)
+	near(t, "group pure", l.Pure(), 0.3, 1e-12)
+	if _, err := Group(Laplace{1}, 0); !errors.Is(err, ErrRange) {
+		t.Errorf("group of none: %v", err)
+	}
+}
+
+func TestCalibrateInvertsTheAccountant(t *testing.T) {
+	for _, acc := range []string{"pure", "zcdp-simple", "zcdp", "rdp", "gdp", "pld"} {
+		family := func(s float64) Mechanism { return Gaussian{Scale: s} }
+		if acc == "pure" {
+			family = func(s float64) Mechanism { return Laplace{s} }
+		}
+		for _, b := range []Budget{{1, 1e-5}, {0.1, 1e-6}} {
+			scale, err := Calibrate(acc, b, 7, family)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := func(s float64) float64 {
+				a, _ := NewAccountant(acc)
+				a.Compose(family(s), 7)
+				return a.Epsilon(b.Delta)
+			}
+			if e := at(scale); e > b.Epsilon*(1+1e-7) {
+				t.Errorf("%s %+v: scale %v overspends: %v", acc, b, scale, e)
+			}
+			if e := at(scale * (1 - 4e-6)); e <= b.Epsilon && acc != "pld" {
+				t.Errorf("%s %+v: scale %v is not the least to 1e-6", acc, b, scale)
+			}
+		}
+	}
+	for _, b := range []Budget{{0, 0}, {math.NaN(), 0}, {1, 1}, {1, -1}, {math.Inf(1), 0}} {
+		if _, err := Calibrate("pure", b, 1, func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+			t.Errorf("%+v: %v", b, err)
+		}
+	}
+	if _, err := Calibrate("zcdp", Budget{1, 0}, 1, func(s float64) Mechanism { return Gaussian{Scale: s} }); !errors.Is(err, ErrBudget) {
+		t.Errorf("Gaussian noise at delta 0: %v", err)
+	}
+	if _, err := Calibrate("nosuch", Budget{1, 0}, 1, func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+		t.Errorf("unknown accountant: %v", err)
+	}
+	if _, err := Calibrate("pure", Budget{1, 0}, 0, func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+		t.Errorf("no rounds: %v", err)
+	}
+}

@@ -1,0 +1,208 @@
+package privacy
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/google/differential-privacy/go/v3/noise"
+)
+
+func bigInt(x int64) *big.Int { return big.NewInt(x) }
+
+func newLazy() *lazy { return &lazy{new(big.Int), 0} }
+
+func TestStreamsAreNamed(t *testing.T) {
+	seed, other := uint64(1), uint64(2)
+	first := func(s *Streams, party, iteration int, purpose string) uint64 {
+		return s.Stream(party, iteration, purpose).Uint64()
+	}
+	a := NewStreams(&seed)
+	base := first(a, 1, 2, "sums")
+	if base != first(NewStreams(&seed), 1, 2, "sums") {
+		t.Error("the same name gives another stream")
+	}
+	for name, x := range map[string]uint64{"party": first(a, 2, 2, "sums"), "iteration": first(a, 1, 3, "sums"), "purpose": first(a, 1, 2, "sum"),
+		"seed": first(NewStreams(&other), 1, 2, "sums"), "run": first(a.Run(1), 1, 2, "sums"), "swapped": first(a, 2, 1, "sums"), "unseeded": first(NewStreams(nil), 1, 2, "sums")} {
+		if x == base {
+			t.Errorf("another %s gives the same stream", name)
+		}
+	}
+	if first(NewStreams(nil), 0, 0, "") == first(NewStreams(nil), 0, 0, "") {
+		t.Error("two roots of crypto/rand are the same")
+	}
+	if !a.Seeded() || NewStreams(nil).Seeded() || !a.Run(3).Seeded() {
+		t.Error("Seeded is wrong")
+	}
+}
+
+func TestUint64nIsUniform(t *testing.T) {
+	seed := uint64(3)
+	st := NewStreams(&seed).Stream(0, 0, "n")
+	const n = 60000
+	obs, exp := make([]float64, 7), make([]float64, 7)
+	for i := range exp {
+		exp[i] = n / 7.
+	}
+	for range n {
+		obs[st.Uint64n(7)]++
+	}
+	chiSquare(t, "Uint64n(7)", obs, exp)
+	big := uint64(1)<<63 + 1
+	for range 100 {
+		if x := st.Uint64n(big); x >= big {
+			t.Fatalf("%d is not below %d", x, big)
+		}
+	}
+}
+
+// Log and Exp against math's, which is within one unit in the last place itself.
+func TestPortableLogAndExp(t *testing.T) {
+	seed := uint64(4)
+	st := NewStreams(&seed).Stream(0, 0, "log")
+	for range 20000 {
+		x := math.Ldexp(1+st.Float64(), int(st.Uint64n(200))-100)
+		if got, want := Log(x), math.Log(x); math.Abs(got-want) > 3e-16*math.Abs(want)+1e-300 && math.Abs(x-1) > 1e-3 {
+			t.Fatalf("Log(%v) = %v, want %v", x, got, want)
+		}
+		y := 1400*st.Float64() - 700
+		if got, want := Exp(y), math.Exp(y); math.Abs(got-want) > 5e-16*want {
+			t.Fatalf("Exp(%v) = %v, want %v", y, got, want)
+		}
+	}
+	if !math.IsInf(Log(0), -1) || !math.IsNaN(Log(-1)) || Log(1) != 0 || Exp(0) != 1 || Exp(-1e4) != 0 || !math.IsInf(Exp(1e4), 1) {
+		t.Error("special values are wrong")
+	}
+}
+
+// kolmogorov fails if two samples of size n are too far apart: the two-sample statistic exceeds
+// 2.7 sqrt(2/n) with probability 2 exp(-2 2.7^2) < 1e-6.
+func kolmogorov(t *testing.T, what string, a, b []float64) {
+	t.Helper()
+	n := len(a)
+	slices.Sort(a)
+	slices.Sort(b)
+	var i, j int
+	worst := 0.0
+	for i < n && j < n {
+		x := math.Min(a[i], b[j])
+		for i < n && a[i] <= x {
+			i++
+		}
+		for j < n && b[j] <= x {
+			j++
+		}
+		worst = math.Max(worst, math.Abs(float64(i-j))/float64(n))
+	}
+	if worst > 2.7*math.Sqrt(2/float64(n)) {
+		t.Errorf("%s: Kolmogorov distance %v", what, worst)
+	}
+}
+
+// The samplers against those of github.com/google/differential-privacy: its Laplace noise of L1
+// sensitivity 1 at epsilon 1/b, and Gaussian noise of the sigma that it computes, on a grid far finer
+// than the scale.
+func TestAgainstGoogleNoise(t *testing.T) {
+	const n = 40000
+	const b = 1000.0
+	seed := uint64(5)
+	streams := NewStreams(&seed)
+	ours, theirs := make([]float64, n), make([]float64, n)
+	laplace, err := NewDiscreteLaplace(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := streams.Stream(0, 0, "laplace")
+	google := noise.Laplace()
+	for i := range ours {
+		ours[i] = float64(laplace.Sample(st))
+		x, err := google.AddNoiseInt64(0, 1, 1, 1/b, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs[i] = float64(x)
+	}
+	kolmogorov(t, "Laplace", ours, theirs)
+
+	const eps, delta = 0.01, 1e-6
+	sigma := noise.SigmaForGaussian(1, 1, eps, delta)
+	mu, err := MuOf(Budget{eps, delta}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(1/mu/sigma-1) > 2e-3 { // its search ends at a relative 1e-3
+		t.Errorf("sigma for (%v, %v) is %v, theirs %v", eps, delta, 1/mu, sigma)
+	}
+	gauss, err := NewDiscreteGaussian(sigma)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st = streams.Stream(0, 0, "gaussian")
+	normal := noise.Gaussian()
+	for i := range ours {
+		ours[i] = float64(gauss.Sample(st))
+		x, err := normal.AddNoiseInt64(0, 1, 1, eps, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs[i] = float64(x)
+	}
+	kolmogorov(t, "Gaussian", ours, theirs)
+}
+
+// The continuous samplers against the discrete ones at a scale that makes the grid invisible.
+func TestContinuousLaws(t *testing.T) {
+	const n = 40000
+	seed := uint64(6)
+	streams := NewStreams(&seed)
+	a, b := make([]float64, n), make([]float64, n)
+	st := streams.Stream(0, 0, "continuous")
+	st.FillNormal(2, a)
+	g, _ := NewDiscreteGaussian(2 << 30)
+	for i := range b {
+		b[i] = float64(g.Sample(st)) / (1 << 30)
+	}
+	kolmogorov(t, "normal", a, b)
+	st.FillLaplace(2, a)
+	l, _ := NewDiscreteLaplace(2 << 30)
+	for i := range b {
+		b[i] = float64(l.Sample(st)) / (1 << 30)
+	}
+	kolmogorov(t, "Laplace", a, b)
+	// five differences of Gamma(1/5) shares are Laplace
+	for i := range a {
+		a[i] = 0
+		for range 5 {
+			a[i] += 2 * (st.Gamma(0.2) - st.Gamma(0.2))
+		}
+	}
+	kolmogorov(t, "Gamma shares", a, b)
+}
+
+// Masked sums with noise wrap mod 2^64 in any order and unmask to the sum plus noise (T6 v): the noise
+// is drawn with full range and added to words.
+func TestNoiseWrapsWithTheRing(t *testing.T) {
+	seed := uint64(7)
+	st := NewStreams(&seed).Stream(0, 0, "ring")
+	g, _ := NewDiscreteGaussian(1 << 40)
+	for range 1000 {
+		x, z, mask := int64(st.Uint64()), g.Sample(st), st.Uint64()
+		masked := uint64(x) + mask    // the party wraps
+		noisy := masked + uint64(z)   // the server wraps again
+		if int64(noisy-mask) != x+z { // Go's int64 addition wraps as the ring does
+			t.Fatal("unmasking does not give the sum mod 2^64")
+		}
+	}
+}
+
+func TestSamplersRefuseBadScales(t *testing.T) {
+	for _, s := range []float64{0, -1, math.NaN(), math.Inf(1), 1e-4, MaxScale * 2} {
+		if _, err := NewDiscreteGaussian(s); err == nil {
+			t.Errorf("sigma %v is accepted", s)
+		}
+		if _, err := NewDiscreteLaplace(s); err == nil {
+			t.Errorf("b %v is accepted", s)
+		}
+	}
+}
