@@ -60,7 +60,7 @@ func NewSolver() *Solver { return &Solver{} }
 type tuning struct {
 	sampleRatio  int     // between the sizes of successive subsamples
 	leastSample  int     // points per cluster in the smallest subsample
-	largeCluster int     // points per cluster from which the ratio is twice that
+	largeCluster int     // points per cluster from which the ratio is half as much again
 	allArcs      int     // costs up to which all arcs are candidates
 	freeShare    float64 // share of points that a window makes free, in terms of the expected
 	wide         int64   // number of windows in which a free point has arcs
@@ -224,11 +224,11 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	return nil
 }
 
-// ratio returns the ratio between the sizes of successive subsamples: small
-// clusters tolerate less noise in their prices.
+// ratio returns the ratio between the sizes of successive subsamples: large
+// clusters tolerate more noise in their prices.
 func (s *Solver) ratio(n, k int) int {
 	if n/k >= s.tune().largeCluster {
-		return 2 * s.tune().sampleRatio
+		return s.tune().sampleRatio * 3 / 2
 	}
 	return s.tune().sampleRatio
 }
@@ -455,10 +455,18 @@ func (s *Solver) firstWindow(p *Problem, points kernels.Panels) int64 {
 	return max(1, min(s.gaps[int(float64(len(s.gaps))*s.share(points.N, k))], maxPrice))
 }
 
+// mediumCluster is the number of points per cluster from which windows start
+// narrower.
+const mediumCluster = 300
+
 // share is the share of points that a window should leave free: a sample of a
 // quarter gets the size of a cluster of m points wrong by about 2 sqrt(m).
 func (s *Solver) share(n, k int) float64 {
-	return min(0.6, s.tune().freeShare*2*math.Sqrt(float64(k)/float64(n)))
+	share := s.tune().freeShare * 2 * math.Sqrt(float64(k)/float64(n))
+	if n/k >= mediumCluster {
+		share /= 2 // widening where it is needed costs less than more free points
+	}
+	return min(0.6, share)
 }
 
 func (w *scratch) grow(costs int) []int64 {
