@@ -37,8 +37,19 @@ func lloydData(n, d, k, f int) (*Panels, *Centroids) {
 	return p, c
 }
 
-// measured are the limits of this machine, taken once per run.
-var measured = sync.OnceValue(MeasureLimits)
+var (
+	limits     Limits
+	limitsLock sync.Mutex
+)
+
+// measured returns the limits of this machine: the best so far in this run, since
+// the clock moves.
+func measured() Limits {
+	limitsLock.Lock()
+	defer limitsLock.Unlock()
+	limits = limits.Best(MeasureLimits())
+	return limits
+}
 
 // bandwidth returns the read bandwidth for a working set of that size.
 var (
