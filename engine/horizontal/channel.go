@@ -15,6 +15,10 @@ type channel struct {
 	s    *Session
 	ring secagg.Ring
 
+	// masks counts the exchanges: it numbers the masks, which are never used twice,
+	// not even after a Rewind.
+	masks int
+
 	// By server.
 	clients []*secagg.Client
 	message *secagg.Masked // what the server reads from a client
@@ -81,6 +85,7 @@ func (ch *channel) exchange(t int) error {
 		err = ch.throughServer(t)
 	}
 	s.comm.Rounds++
+	ch.masks++
 	ch.seeGlobals(t)
 	return err
 }
@@ -89,7 +94,7 @@ func (ch *channel) exchange(t int) error {
 // that every client does is done once, by the first one present.
 func (ch *channel) throughServer(t int) error {
 	s := ch.s
-	ch.total.Reset(t)
+	ch.total.Reset(ch.masks)
 	first := -1
 	for _, c := range s.clients {
 		if c.gone {
@@ -99,7 +104,7 @@ func (ch *channel) throughServer(t int) error {
 			first = c.index
 		}
 		span := s.rt.Begin(engine.PhaseMask, t, c.index)
-		err := ch.clients[c.index].Mask(ch.message, t, c.words)
+		err := ch.clients[c.index].Mask(ch.message, ch.masks, c.words)
 		ch.wire = ch.message.AppendWire(ch.wire[:0])
 		s.rt.End(span)
 		if err != nil {
@@ -108,7 +113,7 @@ func (ch *channel) throughServer(t int) error {
 		s.comm.BytesSent[c.index] += int64(len(ch.wire))
 		s.job.Transcript.message(engine.Server, t, MaskedLocal, c.index, ch.wire)
 		span = s.rt.Begin(engine.PhaseAggregate, t, engine.Server)
-		if err = ch.message.ReadFrom(ch.wire, t, c.index); err == nil {
+		if err = ch.message.ReadFrom(ch.wire, ch.masks, c.index); err == nil {
 			err = ch.total.Merge(ch.message)
 		}
 		s.rt.End(span)
@@ -135,7 +140,7 @@ func (ch *channel) throughServer(t int) error {
 	}
 	span := s.rt.Begin(engine.PhaseUnmask, t, first)
 	defer s.rt.End(span)
-	if err := ch.back.ReadSum(ch.wire, t); err != nil {
+	if err := ch.back.ReadSum(ch.wire, ch.masks); err != nil {
 		return err
 	}
 	return ch.clients[first].Unmask(s.words, ch.back)
@@ -150,7 +155,7 @@ func (ch *channel) around(t int) error {
 	ch.round = t
 	span := s.rt.Begin(engine.PhaseAggregate, t, engine.Server)
 	defer s.rt.End(span)
-	return ch.pass.Sum(s.words, t, ch.values, ch.present, ch.trace)
+	return ch.pass.Sum(s.words, ch.masks, ch.values, ch.present, ch.trace)
 }
 
 // passed counts and records one message of the ring. Messages to clients behind
