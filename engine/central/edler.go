@@ -243,10 +243,10 @@ func (e *edlerRun) candidates(round int, y *kernels.Panels, epsilon float64) ([]
 // count, with the noise that the thesis writes as a probability (a count plus
 // Laplace noise against gamma), passes gamma is a candidate and is cut again.
 func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsilon, failure float64) ([]float32, error) {
-	logN := privacy.Log(float64(e.n))
+	logN := max(privacy.Log(float64(e.n)), 1) // of one or two records, nothing is cut
 	own := epsilon / (2 * logN)
 	gamma := e.factor / own * privacy.Log(float64(e.n)/failure)
-	passes := min(int(logN)+1, 64/y.D)
+	passes := min(int(privacy.Log(float64(e.n)))+1, 64/y.D)
 	span := e.rt.Begin(engine.PhaseSketch, at, 0)
 	defer e.rt.End(span)
 	paths, err := synopsis.CubePaths(e.ctx, e.rt.Pool(), y, lo, side, passes)
@@ -300,9 +300,11 @@ func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsi
 		corners = opened
 		walker.Descend(next)
 	}
-	err = e.ledger.Add(privacy.Entry{What: fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), Viewers: e.viewers(),
-		Mechanism: "laplace", Norm: "L1", Sensitivity: 1, Scale: 1 / own, Unit: "records", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon},
-		True: &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}, Theorem: "Balcan et al., Theorem 2; T5", Calibration: privacy.Claimed, Neighbours: privacy.AddRemove})
+	if passes > 1 {
+		err = e.ledger.Add(privacy.Entry{What: fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), Viewers: e.viewers(),
+			Mechanism: "laplace", Norm: "L1", Sensitivity: 1, Scale: 1 / own, Unit: "records", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon},
+			True: &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}, Theorem: "Balcan et al., Theorem 2; T5", Calibration: privacy.Claimed, Neighbours: privacy.AddRemove})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -442,6 +442,36 @@ func TestTinyData(t *testing.T) {
 	}
 }
 
+// TestExtremes runs every method on one record and at absurd budgets.
+func TestExtremes(t *testing.T) {
+	for _, c := range []struct {
+		n, d, k int
+		budget  privacy.Budget
+	}{
+		{1, 1, 1, privacy.Budget{Epsilon: 1, Delta: -1}}, {1, 40, 1, privacy.Budget{Epsilon: 1, Delta: 0}}, {3, 2, 3, privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}},
+		{200, 3, 2, privacy.Budget{Epsilon: 500, Delta: 1e-6}},
+	} {
+		p := gridPanels(rand.New(rand.NewPCG(1, 9)), c.n, c.d)
+		data := Data{Clients: []dataset.Part{part(p)}, Bounds: unitBounds(c.d)}
+		for _, job := range []engine.Job{&Hybrid{Data: data, K: c.k, Budget: c.budget}, &LSF{Data: data, K: c.k, Budget: c.budget},
+			&Balcan{Data: data, K: c.k, Budget: c.budget}, &Edler{Data: data, K: c.k, Budget: c.budget}, &PCA{Data: data, K: c.k}} {
+			eng, _ := engine.New()
+			res, err := eng.Run(context.Background(), job)
+			eng.Close()
+			if c.budget.Epsilon < 1e-6 && fault.IsRequest(err) {
+				continue // a budget that no noise can keep
+			}
+			if err != nil {
+				t.Errorf("%s, n=%d d=%d, %+v: %v", job.Method(), c.n, c.d, c.budget, err)
+				continue
+			}
+			if total := res.Ledger.TotalFor("outsider").Epsilon; job.Method() != "pca" && (total == nil || *total > c.budget.Epsilon*(1+1e-6)) {
+				t.Errorf("%s, n=%d d=%d, %+v: the ledger's total does not fit", job.Method(), c.n, c.d, c.budget)
+			}
+		}
+	}
+}
+
 // sharedSet reads a set of the data folder, or skips.
 func sharedSet(t *testing.T, name string) (*dataset.Normalised, *dataset.Table) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -41,7 +42,13 @@ func newLaw(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coord
 		if l.pair {
 			slack *= 2
 		}
+		// The slack weighs e^epsilon: where it would eat all of delta, a smaller
+		// epsilon is kept instead.
 		mu, err := privacy.MuOf(b, slack)
+		for at := b; err != nil && at.Epsilon > 1; {
+			at.Epsilon *= 0.8
+			mu, err = privacy.MuOf(at, slack)
+		}
 		if err != nil {
 			return law{}, err
 		}
@@ -132,7 +139,7 @@ func (l law) sampler(scale float64) (sampler, error) {
 		s, err = privacy.NewDiscreteLaplace(scale)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("noise: %w", err)
+		return nil, fault.Request("budget", fmt.Sprintf("asks for noise of scale %.3g, which the fixed-point grid does not hold", scale/(1<<releaseBits)), "raise --epsilon or --delta")
 	}
 	return s, nil
 }

@@ -122,7 +122,10 @@ func (s *session) principalAxes(p *kernels.Panels, q int) ([]float32, []float32,
 		err := s.rt.Pool().Run(s.ctx, blocks, func(_, b int) {
 			part := make([]float64, q*s.d)
 			parts[b] = part
-			lo, hi := min(b*step, p.N), min((b+1)*step, p.N)
+			lo, hi := b*step, min((b+1)*step, p.N)
+			if lo >= hi {
+				return
+			}
 			y := kernels.NewPanels(hi-lo, q)
 			block := p.Slice(lo, hi)
 			kernels.Project(block, m, *y)
