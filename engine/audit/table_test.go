@@ -1,0 +1,61 @@
+package audit
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// What the horizontal protocols enter in their ledgers is what the table of calibrations says.
+func TestLedgersAgreeWithTheTable(t *testing.T) {
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	p := chain(3, 2)
+	for _, c := range []struct {
+		method      horizontal.Method
+		calibration privacy.Calibration
+		mechanism   horizontal.Mechanism
+		neighbours  privacy.Neighbours
+	}{
+		{horizontal.SuLloyd, privacy.Proven, horizontal.Laplace, privacy.AddRemove}, {horizontal.SuLloyd, privacy.Proven, horizontal.Laplace, privacy.ReplaceOne},
+		{horizontal.SuLloyd, privacy.Proven, horizontal.Gaussian, privacy.AddRemove}, {horizontal.SuLloyd, privacy.Claimed, horizontal.Laplace, privacy.AddRemove},
+		{horizontal.CSuLloyd, privacy.Proven, horizontal.Laplace, privacy.AddRemove}, {horizontal.CSuLloyd, privacy.Proven, horizontal.Gaussian, privacy.ReplaceOne},
+		{horizontal.CSuLloyd, privacy.Claimed, horizontal.Laplace, privacy.AddRemove},
+		{horizontal.FastLloyd, privacy.Proven, horizontal.Laplace, privacy.AddRemove}, {horizontal.FastLloyd, privacy.Proven, horizontal.Gaussian, privacy.ReplaceOne},
+		{horizontal.FastLloyd, privacy.Claimed, horizontal.Laplace, privacy.AddRemove}, {horizontal.FastLloyd, privacy.Published, horizontal.Laplace, privacy.AddRemove},
+	} {
+		job := horizontal.Job{Algorithm: c.method, K: p.K, Start: p.Start, Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, NoQuality: true, Clients: p.parts(true, privacy.AddRemove)}
+		ledger, err := ledgerOf(&job, pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, r := range privacy.Rules(string(c.method), c.calibration) {
+			for _, e := range ledger.Entries {
+				if e.Norm == "" || !strings.Contains(e.What, r.Release) {
+					continue
+				}
+				found++
+				s := privacy.Shape{D: p.D, K: p.K, Bound: 1, Lo: 2, Exclusivity: 1, Unit: math.Ldexp(1, -gridBits), Neighbours: c.neighbours}
+				want := r.L1
+				if e.Norm == "L2" {
+					want = r.L2
+				}
+				if v := want(s); math.Abs(v-e.Sensitivity) > 1e-12*v {
+					t.Errorf("%s %s %s: the ledger says %s = %v, the table %v", c.method, c.calibration, e.What, e.Norm, e.Sensitivity, v)
+				}
+				if e.Theorem != r.Theorem {
+					t.Errorf("%s %s %s: the ledger cites %s, the table %s", c.method, c.calibration, e.What, e.Theorem, r.Theorem)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s %s: no entry matches a rule", c.method, c.calibration)
+		}
+	}
+}
