@@ -29,7 +29,7 @@ func TestStreamsAreNamed(t *testing.T) {
 			t.Errorf("another %s gives the same stream", name)
 		}
 	}
-	if first(NewStreams(nil), 0, 0, "") == first(NewStreams(nil), 0, 0, "") {
+	if one, two := first(NewStreams(nil), 0, 0, ""), first(NewStreams(nil), 0, 0, ""); one == two {
 		t.Error("two roots of crypto/rand are the same")
 	}
 	if !a.Seeded() || NewStreams(nil).Seeded() || !a.Run(3).Seeded() {
