@@ -107,5 +107,5 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		c.Durations("one worker", samples[1])
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", done)
-	return last, nil
+	return last, c.Row.keepLedger(last)
 }

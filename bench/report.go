@@ -44,9 +44,13 @@ type htmlSection struct {
 	Figures []htmlFigure
 	Tables  []htmlTable
 	Remarks []string
+	Ledgers []htmlLedger
 	CSV     template.URL
 	Empty   bool
 }
+
+// htmlLedger is the privacy ledger of one run of a protocol.
+type htmlLedger struct{ Title, Text string }
 
 type htmlPage struct {
 	*Report
@@ -100,10 +104,32 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			}
 			part.Tables = append(part.Tables, t)
 		}
+		part.Ledgers = s.ledgers()
 		page.Parts = append(page.Parts, part)
 	}
 	page.Headline = r.headlines()
 	return t.Execute(w, page)
+}
+
+// ledgers are the privacy ledgers of the section, one for each protocol: the
+// first row that has one stands for the others, which differ in sizes and scales.
+func (s *Section) ledgers() []htmlLedger {
+	var out []htmlLedger
+	seen := make(map[string]bool)
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		name := r.Label("protocol") + r.Label("method")
+		if r.Ledger == "" || seen[name] {
+			continue
+		}
+		seen[name] = true
+		var labels []string
+		for _, l := range r.Labels {
+			labels = append(labels, l.Name+" "+l.Value)
+		}
+		out = append(out, htmlLedger{strings.Join(labels, ", "), r.Ledger})
+	}
+	return out
 }
 
 // headlines compares us with references in one sentence per reference and

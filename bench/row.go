@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/cohort-engine/cohort/engine"
 )
 
 // Number is a measured value; a value that is not finite is null in JSON.
@@ -97,6 +99,8 @@ type Row struct {
 	Seeds  string  `json:"seeds,omitempty"`
 	Note   string  `json:"note,omitempty"`
 	Failed string  `json:"failed,omitempty"` // why there are no values
+	// Ledger is the text of the privacy ledger of the first run, if it had a budget.
+	Ledger string `json:"ledger,omitempty"`
 }
 
 // Key identifies the row in a results file.
@@ -109,6 +113,19 @@ func (r *Row) Key() string {
 		parts = append(parts, "quick")
 	}
 	return strings.Join(parts, "|")
+}
+
+// keepLedger stores the ledger of a private run.
+func (r *Row) keepLedger(res *engine.Result) error {
+	if res.Epsilon == nil {
+		return nil
+	}
+	var text strings.Builder
+	if err := res.Ledger.Text(&text); err != nil {
+		return err
+	}
+	r.Ledger = text.String()
+	return nil
 }
 
 // Label returns the value of a label, or "".

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // env returns an environment for a suite that a test drives.
@@ -291,5 +293,34 @@ func TestNumberFormats(t *testing.T) {
 		if got := formatUnit(c.x, c.unit); got != c.want {
 			t.Errorf("%v %q prints as %q, want %q", c.x, c.unit, got, c.want)
 		}
+	}
+}
+
+func TestReportCarriesTheLedgersOfItsProtocols(t *testing.T) {
+	cost := privacy.Entry{What: "sums", Viewers: []string{"outsider"}, Mechanism: "laplace", Cost: privacy.Spec{Family: "laplace", Scale: 1}, Theorem: "T2"}
+	epsilon := 1.0
+	res := &engine.Result{Epsilon: &epsilon, Ledger: new(privacy.Ledger)}
+	if err := res.Ledger.Add(cost); err != nil {
+		t.Fatal(err)
+	}
+	rows := []Row{{Labels: []Label{L("set", "s1"), L("protocol", "one")}}, {Labels: []Label{L("set", "s2"), L("protocol", "one")}}, {Labels: []Label{L("protocol", "plain")}}}
+	for i := range rows[:2] {
+		if err := rows[i].keepLedger(res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rows[2].keepLedger(&engine.Result{}); err != nil || rows[2].Ledger != "" {
+		t.Errorf("a run without a budget keeps the ledger %q, error %v", rows[2].Ledger, err)
+	}
+	var page strings.Builder
+	r := &Report{Machine: new(Machine), Sections: []Section{{Suite: &Suite{Name: "x", Title: "X"}, Rows: rows}}}
+	if err := r.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(page.String(), "sums: epsilon 1 [T2]"); got != 1 {
+		t.Errorf("the ledger of the protocol stands %d times on the page", got)
+	}
+	if !strings.Contains(page.String(), "<summary>set s1, protocol one</summary>") {
+		t.Error("the ledger has no title")
 	}
 }

@@ -120,6 +120,11 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 		if err != nil {
 			return out, err
 		}
+		if run == 1 {
+			if err := c.Row.keepLedger(res); err != nil {
+				return out, err
+			}
+		}
 		out.nicv = append(out.nicv, *res.NICV)
 		out.wcss = append(out.wcss, *res.WCSS)
 		out.empty = append(out.empty, float64(*res.EmptyClusters))
