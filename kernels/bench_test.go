@@ -193,11 +193,35 @@ func BenchmarkAccumulateRelative(b *testing.B) {
 	})
 }
 
+// weightedShapes are the (n, d, k) of grids: the heads of vertical protocols and
+// the cells and leaves that searches run on.
+var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100}, {20000, 20, 30}, {100000, 2, 15}}
+
+func overWeighted(b *testing.B, body func(b *testing.B, w *WeightedPoints, c *Centroids, labels []uint16)) {
+	for _, s := range weightedShapes {
+		n, d, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
+			p, c := lloydData(n, d, k, 16)
+			labels := make([]uint16, n)
+			Assign(*p, c, labels, nil)
+			body(b, weightedPoints(rand.New(rand.NewPCG(1, 1)), p), c, labels)
+		})
+	}
+}
+
 func BenchmarkAccumulateWeighted(b *testing.B) {
-	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
-		acc := NewWeightedAccumulator(c.K, p.D)
-		weights := make([]float64, p.N)
-		run(b, p.N, 0, 4*p.N*p.D, func() { AccumulateWeighted(*p, labels, weights, acc) })
+	overWeighted(b, func(b *testing.B, w *WeightedPoints, c *Centroids, labels []uint16) {
+		acc := NewWeightedAccumulator(c.K, c.D)
+		run(b, w.Points.N, 0, 8*len(w.rows), func() { AccumulateWeighted(w, labels, acc) })
+	})
+}
+
+// BenchmarkAssignAccumulateWeighted states shares of the limit of the assignment
+// alone.
+func BenchmarkAssignAccumulateWeighted(b *testing.B) {
+	overWeighted(b, func(b *testing.B, w *WeightedPoints, c *Centroids, labels []uint16) {
+		acc, dist := NewWeightedAccumulator(c.K, c.D), make([]float32, w.Points.N)
+		run(b, w.Points.N, bound(w.Points.N, c.D, c.K), 0, func() { AssignAccumulateWeighted(w, c, labels, dist, nil, acc) })
 	})
 }
 

@@ -396,35 +396,77 @@ func TestAccumulateRelativeEqualsPortable(t *testing.T) {
 	})
 }
 
-// TestAccumulateWeightedEqualsPortable compares with sums over rows; the kernel
-// has the portable form alone.
+// sameFloats compares two sums bit for bit, so that zeros of both signs differ.
+func sameFloats(a, b []float64) bool {
+	for i := range a {
+		if math.Float64bits(a[i]) != math.Float64bits(b[i]) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func sameWeighted(a, b *WeightedAccumulator) bool {
+	return sameFloats(a.Sums, b.Sums) && sameFloats(a.Weights, b.Weights) && math.Float64bits(a.Cost) == math.Float64bits(b.Cost)
+}
+
+// weightedPoints joins points with weights of many magnitudes, both signs and
+// zeros.
+func weightedPoints(rng *rand.Rand, p *Panels) *WeightedPoints {
+	weights := make([]float64, p.N)
+	for i := range weights {
+		if rng.IntN(8) > 0 {
+			weights[i] = math.Ldexp(rng.NormFloat64(), rng.IntN(60)-30)
+		}
+	}
+	return NewWeightedPoints(*p, weights)
+}
+
 func TestAccumulateWeightedEqualsPortable(t *testing.T) {
-	rng := rand.New(rand.NewPCG(10, 7))
-	shapes(func(n, d, k int) {
-		rows := gridRows(rng, n, d, 16)
-		labels, weights := make([]uint16, n), make([]float64, n)
-		want := NewWeightedAccumulator(k, d)
-		for i := range labels {
-			l := rng.IntN(k + 1)
-			labels[i], weights[i] = uint16(l), float64(rng.NormFloat64()*1e3) // not fused with the sum
-			if l == k {
-				continue
+	for _, path := range supportedPaths() {
+		t.Run(path.String(), func(t *testing.T) {
+			defer forcePath(path)()
+			rng := rand.New(rand.NewPCG(10, 7))
+			check := func(n, d, k int) {
+				p := packed(hardRows(rng, n, d), n, d)
+				c := NewCentroids(k, d)
+				c.Set(hardRows(rng, k, d))
+				w := weightedPoints(rng, p)
+				want, got := NewWeightedAccumulator(k, d), NewWeightedAccumulator(k, d)
+				equal := func(what string) {
+					t.Helper()
+					if !sameWeighted(want, got) {
+						t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", what, n, d, k, want.Sums, got.Sums, want.Weights, got.Weights, want.Cost, got.Cost)
+					}
+				}
+				labels := make([]uint16, n)
+				for i := range labels {
+					labels[i] = uint16(rng.IntN(k + 1))
+				}
+				for range 2 { // the second time onto sums that are not zero
+					accumulateWeightedPortable(w, labels, nil, want)
+					AccumulateWeighted(w, labels, got)
+					equal("AccumulateWeighted")
+				}
+				d0, s0 := make([]float32, n), make([]float32, n)
+				assignPortable(p, c, labels, d0, s0)
+				accumulateWeightedPortable(w, labels, d0, want)
+				l1, d1, s1 := make([]uint16, n), make([]float32, n), make([]float32, n)
+				AssignAccumulateWeighted(w, c, l1, d1, s1, got)
+				equal("AssignAccumulateWeighted")
+				if !slices.Equal(labels, l1) || !sameBits(d0, d1) || !sameBits(s0, s1) {
+					t.Fatalf("AssignAccumulateWeighted n=%d d=%d k=%d: labels or distances differ", n, d, k)
+				}
+				accumulateWeightedPortable(w, labels, d0, want)
+				AssignAccumulateWeighted(w, c, nil, nil, nil, got)
+				equal("AssignAccumulateWeighted without labels")
 			}
-			want.Weights[l] += weights[i]
-			for j, x := range rows[i*d : i*d+d] {
-				want.Sums[l*d+j] += float64(weights[i] * float64(x))
-			}
-		}
-		p := packed(rows, n, d)
-		got, direct := NewWeightedAccumulator(k, d), NewWeightedAccumulator(k, d)
-		AccumulateWeighted(*p, labels, weights, got)
-		accumulateWeightedPortable(p, labels, weights, direct)
-		for _, acc := range []*WeightedAccumulator{got, direct} {
-			if !slices.Equal(want.Sums, acc.Sums) || !slices.Equal(want.Weights, acc.Weights) {
-				t.Fatalf("n=%d d=%d k=%d:\n%v\n%v", n, d, k, want.Sums, acc.Sums)
-			}
-		}
-	})
+			shapes(check)
+			check(3000, 2, 5) // several blocks
+			check(3000, 20, 3)
+			check(40, 784, 30) // one chain
+		})
+	}
 }
 
 func TestKernelsDoNotAllocate(t *testing.T) {
@@ -439,7 +481,8 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				c := NewCentroids(k, d)
 				labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
 				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
-				r2, weights, costs := make([]float32, k), make([]float64, n), make([]int64, n*k)
+				points := weightedPoints(rng, p)
+				r2, costs := make([]float32, k), make([]int64, n*k)
 				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
 				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
 				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
@@ -457,8 +500,11 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"AssignAccumulate":   func() { AssignAccumulate(*p, c, nil, acc) },
 					"Accumulate":         func() { Accumulate(*p, labels, acc) },
 					"AccumulateRelative": func() { AccumulateRelative(*p, c, r2, labels, acc) },
-					"AccumulateWeighted": func() { AccumulateWeighted(*p, labels, weights, weighted) },
-					"CostRows":           func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
+					"AccumulateWeighted": func() { AccumulateWeighted(points, labels, weighted) },
+					"AssignAccumulateWeighted": func() {
+						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
+					},
+					"CostRows": func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
 					"Within": func() {
 						if d < WithinDims {
 							Within(*p, c, limit, masks)

@@ -104,6 +104,34 @@ func FuzzAccumulate(f *testing.F) {
 	})
 }
 
+// FuzzAccumulateWeighted takes the weights from the data too.
+func FuzzAccumulateWeighted(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, d, k, values := fuzzShape(data)
+		rows, centres, weights := values(n*d), values(k*d), make([]float64, n)
+		for i, x := range values(n) {
+			weights[i] = float64(x) / 3
+		}
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			p := packed(rows, n, d)
+			w := NewWeightedPoints(*p, weights)
+			c := NewCentroids(k, d)
+			c.Set(centres)
+			want, got := NewWeightedAccumulator(k, d), NewWeightedAccumulator(k, d)
+			labels, dist := make([]uint16, n), make([]float32, n)
+			AssignAccumulateWeighted(w, c, nil, nil, nil, got)
+			assignPortable(p, c, labels, dist, nil)
+			accumulateWeightedPortable(w, labels, dist, want)
+			restore()
+			if !sameWeighted(want, got) {
+				t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v\n%v\n%v", path, n, d, k, want.Weights, got.Weights, want.Sums, got.Sums)
+			}
+		}
+	})
+}
+
 func FuzzMinHash(f *testing.F) {
 	f.Add([]byte{3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
 	f.Add(make([]byte, 16*70))

@@ -147,5 +147,12 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	m := NewMatrix(k, d, gridRows(rng, k, d, 16))
 	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
 	Project(p, m, Panels{N: n, D: k, Data: guarded[float32](t, panelCount(n)*k*Lanes, atEnd)})
-	AccumulateWeighted(p, labels, guarded[float64](t, n, atEnd), NewWeightedAccumulator(k, d))
+	weighted, sums := weightedPoints(rng, &p), NewWeightedAccumulator(k, d)
+	for _, s := range []*[]float64{&weighted.Weights, &weighted.rows, &sums.Sums, &sums.Weights, &sums.table} {
+		g := guarded[float64](t, len(*s), atEnd)
+		copy(g, *s)
+		*s = g
+	}
+	AccumulateWeighted(weighted, labels, sums)
+	AssignAccumulateWeighted(weighted, c, labels, dist, second, sums)
 }

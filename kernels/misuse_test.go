@@ -14,6 +14,7 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 	acc, weighted := NewAccumulator(4, 3, 16), NewWeightedAccumulator(4, 3)
 	labels, short := make([]uint16, 20), make([]uint16, 19)
 	dist := make([]float32, 20)
+	points := NewWeightedPoints(*p, make([]float64, 20))
 	high := make([]uint16, 20)
 	high[7] = 9
 	for _, m := range []struct {
@@ -51,7 +52,12 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"Accumulate", []string{"labels[7]=9", "k=4"}, func() { Accumulate(*p, high, acc) }},
 		{"Accumulator.Merge", []string{"(4, 3, 16)", "(4, 3, 15)"}, func() { acc.Merge(NewAccumulator(4, 3, 15)) }},
 		{"AccumulateRelative", []string{"3", "4"}, func() { AccumulateRelative(*p, c, dist[:3], labels, acc) }},
-		{"AccumulateWeighted", []string{"2", "20"}, func() { AccumulateWeighted(*p, labels, make([]float64, 2), weighted) }},
+		{"NewWeightedPoints", []string{"2", "20"}, func() { NewWeightedPoints(*p, make([]float64, 2)) }},
+		{"AccumulateWeighted", []string{"19", "20"}, func() { AccumulateWeighted(points, short, weighted) }},
+		{"AccumulateWeighted", []string{"labels[7]=9", "k=4"}, func() { AccumulateWeighted(points, high, weighted) }},
+		{"AccumulateWeighted", []string{"d=2", "d=3"}, func() { AccumulateWeighted(points, labels, NewWeightedAccumulator(4, 2)) }},
+		{"AssignAccumulateWeighted", []string{"k=4", "k=5"}, func() { AssignAccumulateWeighted(points, other, labels, nil, nil, weighted) }},
+		{"AssignAccumulateWeighted", []string{"3", "20"}, func() { AssignAccumulateWeighted(points, c, labels, dist[:3], nil, weighted) }},
 		{"CostRows", []string{"7", "8"}, func() { CostRows(*p, 0, 2, c, 16, make([]int64, 7)) }},
 		{"CostRows", []string{"[2:1]", "20"}, func() { CostRows(*p, 2, 1, c, 16, nil) }},
 		{"CostRows", []string{"fractionBits=23", "22"}, func() { CostRows(*p, 0, 2, c, 23, make([]int64, 8)) }},

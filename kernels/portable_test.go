@@ -216,10 +216,18 @@ func TestAccumulateRelative(t *testing.T) {
 
 func TestAccumulateWeighted(t *testing.T) {
 	p := packed([]float32{1, 0.5, -1, 0.25}, 4, 1)
+	w := NewWeightedPoints(*p, []float64{2, 4, 0.5, 100})
 	acc := NewWeightedAccumulator(2, 1)
-	AccumulateWeighted(*p, []uint16{0, 1, 0, 2}, []float64{2, 4, 0.5, 100}, acc)
+	AccumulateWeighted(w, []uint16{0, 1, 0, 2}, acc)
 	if acc.Sums[0] != 1.5 || acc.Sums[1] != 2 || acc.Weights[0] != 2.5 || acc.Weights[1] != 4 {
 		t.Errorf("sums %v weights %v", acc.Sums, acc.Weights)
+	}
+	c := NewCentroids(2, 1)
+	c.Set([]float32{0.75, -0.5})
+	acc.Reset()
+	AssignAccumulateWeighted(w, c, nil, nil, nil, acc)
+	if acc.Sums[0] != 29 || acc.Sums[1] != -0.5 || acc.Weights[0] != 106 || acc.Weights[1] != 0.5 || acc.Cost != 2*0.0625+4*0.0625+0.5*0.25+100*0.25 {
+		t.Errorf("sums %v weights %v cost %v", acc.Sums, acc.Weights, acc.Cost)
 	}
 }
 

@@ -2,13 +2,70 @@ package kernels
 
 import "fmt"
 
-// WeightedAccumulator collects weighted sums and total weights of K clusters in
-// float64. The terms are added in point order, each product rounded before it is
-// added, so the result depends on the order of points but on nothing else.
+// weightedChains is the number of chains of a weighted sum: point i of a call is
+// a term of chain i modulo 8, so that points of one cluster seldom wait for each
+// other.
+const weightedChains = 8
+
+// maxWeightedTable is the number of rows times columns up to which a weighted
+// accumulator has all chains (1 MiB); above, a sum is one chain.
+const maxWeightedTable = 1 << 14
+
+// WeightedPoints are points with weights in the form that the weighted kernels
+// read. They are read-only for the kernels, so workers may share them.
+type WeightedPoints struct {
+	Points  Panels
+	Weights []float64 // [N]
+	// rows holds, for each point, the products of its weight with the
+	// coordinates, each rounded to float64, the weight, and zeros: [N][width].
+	rows  []float64
+	width int
+}
+
+// NewWeightedPoints joins points, which it shares, with their weights, which it
+// copies. Weights are finite. It panics unless len(weights) = p.N.
+func NewWeightedPoints(p Panels, weights []float64) *WeightedPoints {
+	p.check("NewWeightedPoints")
+	checkLength("NewWeightedPoints", "weights", len(weights), p.N)
+	w := &WeightedPoints{Points: p, Weights: aligned[float64](p.N), width: weightedWidth(p.D)}
+	w.rows = aligned[float64](p.N * w.width)
+	copy(w.Weights, weights)
+	for i, weight := range weights {
+		row := w.rows[i*w.width : (i+1)*w.width]
+		base := i/Lanes*p.D*Lanes + i%Lanes
+		for j := range p.D {
+			row[j] = float64(weight * float64(p.Data[base+j*Lanes]))
+		}
+		row[p.D] = weight
+	}
+	return w
+}
+
+// weightedWidth is the length of a row for d coordinates and a weight.
+func weightedWidth(d int) int {
+	if d < 4 {
+		return 4
+	}
+	return (d + 8) &^ 7
+}
+
+// WeightedAccumulator collects weighted sums, total weights and the cost of K
+// clusters in float64. A kernel adds the sum of its call to each, and that sum
+// has one order of operations on every path: products are rounded, point i of
+// the call is added to chain i modulo 8 in point order, and the chains are added
+// as ((0+1)+(2+3))+((4+5)+(6+7)). Where K and D are so large that the chains
+// would leave the caches, (K+1)(D+1) above some 16384, Sums and Weights have one
+// chain. An accumulator belongs to one worker at a time.
 type WeightedAccumulator struct {
 	K, D    int
 	Sums    []float64 // [K][D]
 	Weights []float64 // [K]
+	Cost    float64   // sum of weight times squared distance, of AssignAccumulateWeighted
+	// table holds the chains of a call, [K+1][chains][width], with a row for the
+	// label K; it is zero between calls.
+	table         []float64
+	chains, width int
+	costs         [weightedChains]float64
 }
 
 // NewWeightedAccumulator makes an empty accumulator. It panics unless
@@ -17,43 +74,170 @@ func NewWeightedAccumulator(k, d int) *WeightedAccumulator {
 	if k <= 0 || k > maxK || d <= 0 {
 		panic(fmt.Sprintf("kernels: NewWeightedAccumulator: k=%d, d=%d, want 0 < k <= %d and d > 0", k, d, maxK))
 	}
-	return &WeightedAccumulator{K: k, D: d, Sums: make([]float64, k*d), Weights: make([]float64, k)}
+	a := &WeightedAccumulator{K: k, D: d, Sums: make([]float64, k*d), Weights: make([]float64, k), chains: weightedChains, width: weightedWidth(d)}
+	if (k+1)*a.width > maxWeightedTable {
+		a.chains = 1
+	}
+	a.table = aligned[float64]((k + 1) * a.chains * a.width)
+	return a
 }
 
-// Reset sets all sums and weights to zero.
+// Reset sets all sums, weights and the cost to zero.
 func (a *WeightedAccumulator) Reset() {
 	clear(a.Sums)
 	clear(a.Weights)
+	a.Cost = 0
 }
 
-// AccumulateWeighted adds weights[i]*x_i to the sums of the cluster that
-// labels[i] names and weights[i] to its weight; points with the label K are
-// skipped.
-func AccumulateWeighted(p Panels, labels []uint16, weights []float64, acc *WeightedAccumulator) {
-	p.check("AccumulateWeighted")
-	checkLength("AccumulateWeighted", "labels", len(labels), p.N)
-	checkLength("AccumulateWeighted", "weights", len(weights), p.N)
-	if acc.D != p.D {
-		panic(fmt.Sprintf("kernels: AccumulateWeighted: accumulator has d=%d, panels have d=%d", acc.D, p.D))
+// check panics unless the accumulator fits the points.
+func (a *WeightedAccumulator) check(what string, w *WeightedPoints) {
+	if a.D != w.Points.D {
+		panic(fmt.Sprintf("kernels: %s: accumulator has d=%d, points have d=%d", what, a.D, w.Points.D))
 	}
-	checkLabels("AccumulateWeighted", labels, acc.K)
-	accumulateWeightedPortable(&p, labels, weights, acc)
 }
 
-// accumulateWeightedPortable is the only form of [AccumulateWeighted]: the order
-// of the terms leaves nothing to do side by side but the coordinates of a point.
-func accumulateWeightedPortable(p *Panels, labels []uint16, weights []float64, acc *WeightedAccumulator) {
-	d := p.D
+// AssignAccumulateWeighted assigns each point to its nearest centroid, as
+// [Assign2] does, and adds the weighted point to the sums, the weight to the
+// weight, and the weight times the squared distance to the cost, in one pass over
+// the points. labels, dist and second may be nil.
+func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, dist, second []float32, acc *WeightedAccumulator) {
+	const what = "AssignAccumulateWeighted"
+	p := w.Points
+	checkPair(what, &p, c)
+	if labels != nil {
+		checkLength(what, "labels", len(labels), p.N)
+	}
+	if dist != nil {
+		checkLength(what, "dist", len(dist), p.N)
+	}
+	if second != nil {
+		checkLength(what, "second", len(second), p.N)
+	}
+	acc.check(what, w)
+	if acc.K != c.K {
+		panic(fmt.Sprintf("kernels: %s: accumulator has k=%d, centroids have k=%d", what, acc.K, c.K))
+	}
+	var labelBlock [chunkPoints]uint16
+	var distBlock [chunkPoints]float32
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		part := p.Slice(lo, hi)
+		l, x, s := labelBlock[:hi-lo], distBlock[:hi-lo], second
+		if labels != nil {
+			l = labels[lo:hi]
+		}
+		if dist != nil {
+			x = dist[lo:hi]
+		}
+		if second != nil {
+			s = second[lo:hi]
+		}
+		assign(&part, c, l, x, s)
+		addWeighted(w.rows[lo*w.width:hi*w.width], w.width, l, acc.table, acc.chains)
+		addCosts(w.Weights[lo:hi], x, &acc.costs)
+	}
+	acc.fold()
+}
+
+// AccumulateWeighted adds each weighted point to the sums of the cluster that
+// labels[i] names and its weight to the weight; points with the label K are
+// skipped.
+func AccumulateWeighted(w *WeightedPoints, labels []uint16, acc *WeightedAccumulator) {
+	checkLength("AccumulateWeighted", "labels", len(labels), w.Points.N)
+	acc.check("AccumulateWeighted", w)
+	checkLabels("AccumulateWeighted", labels, acc.K)
+	addWeighted(w.rows, w.width, labels, acc.table, acc.chains)
+	acc.fold()
+}
+
+// fold adds the chains to the sums and clears them.
+func (a *WeightedAccumulator) fold() {
+	if a.chains > 1 {
+		foldWeighted(a.table, a.K, a.width)
+	}
+	for j := range a.K {
+		row := a.table[j*a.chains*a.width:][:a.width]
+		sums := a.Sums[j*a.D : (j+1)*a.D]
+		for h := range sums {
+			sums[h] += row[h]
+		}
+		a.Weights[j] += row[a.D]
+		clear(row)
+	}
+	clear(a.table[a.K*a.chains*a.width:])
+	a.Cost += tree(&a.costs)
+	clear(a.costs[:])
+}
+
+// tree adds the chains of a sum.
+func tree(c *[weightedChains]float64) float64 {
+	return ((c[0] + c[1]) + (c[2] + c[3])) + ((c[4] + c[5]) + (c[6] + c[7]))
+}
+
+// addWeightedPortable adds each row to the chain of its point in the row of
+// table that its label names. The first point is one of chain 0.
+func addWeightedPortable(rows []float64, width int, labels []uint16, table []float64, chains int) {
 	for i, label := range labels {
+		to := table[(int(label)*chains+i%chains)*width:][:width]
+		for j, x := range rows[i*width : (i+1)*width] {
+			to[j] += x
+		}
+	}
+}
+
+// addCostsPortable adds weight times distance to the chain of each point. The
+// first point is one of chain 0.
+func addCostsPortable(weights []float64, dist []float32, costs *[weightedChains]float64) {
+	for i, w := range weights {
+		costs[i%weightedChains] += float64(w * float64(dist[i]))
+	}
+}
+
+// foldWeightedPortable replaces the first chain of each row by the sum of all,
+// and clears the others.
+func foldWeightedPortable(table []float64, clusters, width int) {
+	for j := range clusters {
+		row := table[j*weightedChains*width:][:weightedChains*width]
+		for h := range width {
+			var c [weightedChains]float64
+			for r := range c {
+				c[r] = row[r*width+h]
+				row[r*width+h] = 0
+			}
+			row[h] = tree(&c)
+		}
+	}
+}
+
+// accumulateWeightedPortable is the reference form of [AccumulateWeighted]; with
+// distances, also of the second half of [AssignAccumulateWeighted]. It reads
+// points and weights alone.
+func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
+	d, chains := acc.D, weightedChains
+	if (acc.K+1)*weightedWidth(d) > maxWeightedTable {
+		chains = 1
+	}
+	type sum = [weightedChains]float64
+	weights, sums, cost := make([]sum, acc.K), make([]sum, acc.K*d), sum{}
+	for i, label := range labels {
+		weight := w.Weights[i]
+		if dist != nil {
+			cost[i%weightedChains] += float64(weight * float64(dist[i]))
+		}
 		if int(label) == acc.K {
 			continue
 		}
-		w := weights[i]
-		acc.Weights[label] += w
-		sums := acc.Sums[int(label)*d : int(label)*d+d]
+		weights[label][i%chains] += weight
 		base := i/Lanes*d*Lanes + i%Lanes
-		for j := range sums {
-			sums[j] += float64(w * float64(p.Data[base+j*Lanes]))
+		for j := range d {
+			sums[int(label)*d+j][i%chains] += float64(weight * float64(w.Points.Data[base+j*Lanes]))
 		}
 	}
+	for j := range weights {
+		acc.Weights[j] += tree(&weights[j])
+	}
+	for j := range sums {
+		acc.Sums[j] += tree(&sums[j])
+	}
+	acc.Cost += tree(&cost)
 }
