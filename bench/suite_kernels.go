@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -13,7 +14,8 @@ func kernelSuites() []Suite {
 		Name: "kernels", Group: GroupPerformance, Title: "Kernels on one thread",
 		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, " +
 			"a multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the limit " +
-			"that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same run.",
+			"that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same run. Noise is " +
+			"the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and from one rooted in the system's randomness.",
 		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate", Series: []string{"d"}, LogX: true, LogY: true}},
 		Run:     runKernels,
 	}}
@@ -45,6 +47,14 @@ func runKernels(ctx context.Context, e *Env) error {
 	if err := runAgainstLimits(ctx, e); err != nil {
 		return fmt.Errorf("kernels: %w", err)
 	}
+	for _, scale := range []float64{1, 100, 1e4, 0.3, 3, 10, 1e8} {
+		for _, law := range []string{"laplace", "gaussian"} {
+			err := e.Case(ctx, "noise", []Label{L("law", law), L("scale", scale)}, func(ctx context.Context, c *Case) error { return c.noise(ctx, law, scale) })
+			if err != nil {
+				return fmt.Errorf("kernels: %w", err)
+			}
+		}
+	}
 	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26}, {4096, 784, 10}, {10000, 2, 2}, {10000, 8, 8}, {10000, 32, 32}, {10000, 128, 64}, {10000, 2, 200}} {
 		n, d, k := shape[0], shape[1], shape[2]
 		err := e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
@@ -73,5 +83,39 @@ func runKernels(ctx context.Context, e *Env) error {
 			return fmt.Errorf("kernels: %w", err)
 		}
 	}
+	return nil
+}
+
+// noise measures an exact discrete sampler.
+func (c *Case) noise(ctx context.Context, law string, scale float64) error {
+	var fill func(*privacy.Stream, []int64)
+	switch law {
+	case "laplace":
+		s, err := privacy.NewDiscreteLaplace(scale)
+		if err != nil {
+			return err
+		}
+		fill = s.Fill
+	default:
+		s, err := privacy.NewDiscreteGaussian(scale)
+		if err != nil {
+			return err
+		}
+		fill = s.Fill
+	}
+	dst := make([]int64, 4096)
+	seed := uint64(1)
+	seeded, system := privacy.NewStreams(&seed).Stream(0, 0, "bench"), privacy.NewStreams(nil).Stream(0, 0, "bench")
+	roots := []Timed{{Name: "seeded", Fn: func() { fill(seeded, dst) }}, {Name: "system", Fn: func() { fill(system, dst) }}}
+	if err := c.Compare(ctx, roots); err != nil {
+		return err
+	}
+	for _, r := range roots {
+		v := c.Row.Value(r.Name)
+		for _, x := range []*Number{&v.Mean, &v.Half, &v.Median, &v.P99} {
+			*x /= Number(len(dst)) // of one sample
+		}
+	}
+	c.Number("rate", "/s", 1e9/c.Row.Value("system").Shown())
 	return nil
 }

@@ -10,15 +10,18 @@ import (
 // The discrete samplers return exactly the laws of Canonne, Kamath and Steinke ("The discrete
 // Gaussian for differential privacy", 2020), without their loop of Bernoulli trials:
 //
-//   - The magnitude is split into cells [k w, (k+1) w) with w a power of two near scale/16 (w = 1 for
-//     small scales). A cell is drawn from an alias table of integer weights that add up to 2^63, the
-//     place inside it uniformly, and the point is kept with the exact ratio of its probability to
-//     that of the cell's first point.
+//   - Below a scale of 32 the values themselves, with their signs, are drawn from an alias table of
+//     integer weights that add up to 2^63: one random word a sample, and a branch that is all but
+//     never taken.
+//   - From there on the magnitude is split into cells [k w, (k+1) w) with w a power of two near
+//     scale/16. A cell is drawn from the table, the place inside it uniformly, and the point is kept
+//     with the exact ratio of its probability to that of the cell's first point.
 //   - A weight is an integer at or above the true one. The last units of each cell's weight stand
 //     for the difference; a draw that lands there (about once in 2^50) is decided by comparing lazily
 //     extended random bits with exp of a rational number, computed to as many bits as it takes.
-//   - The keep test compares random bits with a bound of the cell first, then with exp in 63-bit
-//     fixed point with its error bound, then in the same unlimited precision.
+//   - The keep test compares random bits with a bound of the cell first, then with the first terms
+//     of exp's series, then with exp in 63-bit fixed point with its error bound, then in the same
+//     unlimited precision.
 //
 // Scales are float64, that is rationals, and are used as such. All decisions are made on integers.
 // A sampler is immutable after construction: any number of goroutines may draw from it, each from
@@ -36,8 +39,8 @@ const (
 
 // cellTable is the part that the discrete samplers share.
 type cellTable struct {
-	shift  uint     // the width of a cell is 1 << shift
-	cells  uint64   // cells 0..cells-1 are in the table
+	shift  uint     // the width of a cell is 1 << shift; 0: the table has points instead
+	cells  uint64   // cells 0..cells-1 are in the table; points: magnitudes 0..cells-1
 	mBits  uint     // log2 of the number of buckets
 	alias  []bucket // 1 << mBits
 	weight []uint64 // per item: units that surely belong to it, out of 2^63
@@ -160,7 +163,11 @@ func expNeg(hi, lo uint64) uint64 {
 }
 
 // finish builds the alias table of the items' weights: certain[i] units surely belong to item i, the
-// next guard units of it only in part. What is left of 2^63 is one more item, which means "start again".
+// next guard units of it only in part. What is left of 2^63, which must be at least guard units for each
+// item, goes to further items that mean "start again".
+//
+// Every bucket begins with at least guard units of its own item: its weight is no less to begin with,
+// and an item that fills up another's bucket keeps at least what that one has.
 func (t *cellTable) finish(certain []uint64) {
 	items := len(certain) + 1
 	t.mBits = uint(bits.Len(uint(items - 1)))
@@ -171,6 +178,10 @@ func (t *cellTable) finish(certain []uint64) {
 	for i, c := range certain {
 		left[i] = c + guard
 		rest -= left[i]
+	}
+	for i := items; i < n; i++ { // padding to a power of two
+		left[i] = guard
+		rest -= guard
 	}
 	left[len(certain)] = rest
 	t.weight = certain
@@ -200,18 +211,42 @@ func (t *cellTable) finish(certain []uint64) {
 	}
 }
 
-// draw returns an item and whether it landed in the guard units of the item's weight.
+// draw returns the item of 63 random bits and whether it landed in the guard units of the item's weight.
 func (t *cellTable) draw(v uint64) (item uint32, edge bool) {
 	b := v >> (63 - t.mBits)
 	f := v & (uint64(one63)>>t.mBits - 1)
-	bk := t.alias[b]
+	bk := &t.alias[b]
 	item = bk.other
 	if f < bk.cut {
 		item = uint32(b)
-		// Every item but a padding one keeps at least guard units in its own bucket.
-		edge = f < guard
 	}
-	return item, edge
+	return item, f < guard // of the bucket's own item, see finish
+}
+
+// points is the number of points of a table of them: item i is the value i - (cells-1).
+func (t *cellTable) points() uint64 { return 2*t.cells - 1 }
+
+// magnitude is that of a point.
+func (t *cellTable) magnitude(item uint64) uint64 {
+	z := int64(item) - int64(t.cells-1)
+	return uint64(max(z, -z))
+}
+
+// fillPoints draws values from a table of points until dst is full, and leaves to rare what is not
+// plainly a point: it returns the value, or false to start again. Words are used one a sample and as
+// Sample would.
+func (t *cellTable) fillPoints(st *Stream, dst []int64, rare func(st *Stream, item uint64, edge bool) (int64, bool)) {
+	points, low := uint32(t.points()), int64(t.cells-1)
+	for i := 0; i < len(dst); {
+		item, edge := t.draw(st.src.Uint64() >> 1)
+		if !edge && item < points {
+			dst[i] = int64(item) - low
+			i++
+		} else if z, ok := rare(st, uint64(item), edge); ok {
+			dst[i] = z
+			i++
+		}
+	}
 }
 
 // lazy is a uniform variable in [0,1) of which some leading bits are known.
@@ -324,8 +359,20 @@ func (t *cellTable) at(sign int, y *big.Int) term {
 // keepSlow finishes the keep test of a point whose exponent exceeds its cell's by e = eh + el/2^64
 // (approximately) and by exact: u holds 64 random bits.
 func keepSlow(st *Stream, u, eh, el uint64, exact func() term) bool {
+	a := u >> 1
+	if eh == 0 {
+		// 1 - e <= exp(-e) <= 1 - e + e^2/2 settles nearly all, as cells are narrow
+		square, _ := bits.Mul64(el, el)
+		low := one63 - el>>1
+		switch {
+		case a+guard < low:
+			return true
+		case a > low+square>>2+guard:
+			return false
+		}
+	}
 	g := expNeg(eh, el)
-	switch a := u >> 1; {
+	switch {
 	case a+guard < g:
 		return true
 	case a > g+guard:

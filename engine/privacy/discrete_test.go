@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 )
 
@@ -102,13 +103,207 @@ func TestExpNegWithinEightUnits(t *testing.T) {
 	}
 }
 
+// The table behind a sampler is exact: each item's units of 2^63, counted over the buckets, are its certain
+// units and the guard, the true weight lies between, and every bucket begins with guard units of its own
+// item. With the decision of the guard units, tested below, this is the law to the last bit.
+func TestTablesBracketTheLaw(t *testing.T) {
+	for _, s := range []float64{1.0 / 1024, 0.1, 0.3, 1, 2.5, 10, 31.9, 32, 100, 12345, 1e8, MaxScale} {
+		g, err := NewDiscreteGaussian(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := NewDiscreteLaplace(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := func(k uint64) []term { return []term{g.t.at(1, new(big.Int).SetUint64(k<<g.t.shift))} }
+		difference := func(k uint64) []term {
+			return []term{l.t.at(1, new(big.Int).SetUint64(k<<l.t.shift)), l.t.at(-1, new(big.Int).SetUint64((k+1)<<l.t.shift))}
+		}
+		beyond := []term{l.t.at(1, new(big.Int).SetUint64(l.t.cells<<l.t.shift))}
+		var gauss, laplace [][]term
+		if g.t.shift == 0 {
+			for i := range g.t.points() {
+				gauss = append(gauss, one(g.t.magnitude(i)))
+			}
+			for i := range l.t.points() {
+				laplace = append(laplace, difference(l.t.magnitude(i)))
+			}
+			laplace = append(laplace, beyond, beyond)
+		} else {
+			for k := range g.t.cells {
+				gauss = append(gauss, one(k))
+			}
+			for k := range l.t.cells {
+				laplace = append(laplace, difference(k))
+			}
+			laplace = append(laplace, beyond)
+		}
+		bracketed(t, fmt.Sprint("gaussian ", s), &g.t, append(gauss, nil)) // the tail: all of it guard
+		bracketed(t, fmt.Sprint("laplace ", s), &l.t, laplace)
+	}
+}
+
+func bracketed(t *testing.T, what string, c *cellTable, law [][]term) {
+	t.Helper()
+	if len(c.weight) != len(law) {
+		t.Fatalf("%s: %d items, want %d", what, len(c.weight), len(law))
+	}
+	capacity := uint64(one63) >> c.mBits
+	units := make([]uint64, len(c.alias))
+	for b, k := range c.alias {
+		if k.cut < guard || k.cut > capacity {
+			t.Fatalf("%s: bucket %d begins with %d units of its item", what, b, k.cut)
+		}
+		for _, f := range []uint64{0, guard - 1, guard, k.cut - 1, k.cut, capacity - 1} {
+			want := uint32(b)
+			if f >= k.cut {
+				want = k.other
+			}
+			if item, edge := c.draw(uint64(b)*capacity + min(f, capacity-1)); f < capacity && (item != want || edge != (f < guard)) {
+				t.Fatalf("%s: place %d of bucket %d is item %d, guard %v", what, f, b, item, edge)
+			}
+		}
+		units[b] += k.cut
+		units[k.other] += capacity - k.cut
+	}
+	for i, terms := range law {
+		if units[i] != c.weight[i]+guard {
+			t.Errorf("%s: item %d has %d units, want %d and the guard", what, i, units[i], c.weight[i])
+		}
+		if terms == nil {
+			continue
+		}
+		const prec = 160
+		lo, hi := new(big.Int), new(big.Int)
+		for _, x := range terms {
+			l, h := x.bounds(prec)
+			if x.sign < 0 {
+				l, h = h.Neg(h), l.Neg(l)
+			}
+			lo.Add(lo, l)
+			hi.Add(hi, h)
+		}
+		least := new(big.Int).Lsh(new(big.Int).SetUint64(c.weight[i]), prec)
+		most := new(big.Int).Lsh(new(big.Int).SetUint64(c.weight[i]+guard), prec)
+		if lo.Mul(lo, c.scale).Cmp(least) < 0 || hi.Mul(hi, c.scale).Cmp(most) > 0 {
+			t.Errorf("%s: the weight of item %d is not within its guard", what, i)
+		}
+	}
+}
+
+// What the guard units decide has the probability that is left over, and what lies beyond the Laplace
+// table starts afresh. Failure probabilities as for chiSquare.
+func TestRareDrawsHaveTheLaw(t *testing.T) {
+	const n = 5000
+	seed := uint64(9)
+	st := NewStreams(&seed).Stream(0, 0, "rare")
+	// left is (A * sum of terms - weight)/guard
+	left := func(c *cellTable, item uint64, terms ...term) float64 {
+		const prec = 100
+		sum := new(big.Int)
+		for _, x := range terms {
+			lo, _ := x.bounds(prec)
+			if x.sign < 0 {
+				lo.Neg(lo)
+			}
+			sum.Add(sum, lo)
+		}
+		sum.Mul(sum, c.scale)
+		sum.Sub(sum, new(big.Int).Lsh(new(big.Int).SetUint64(c.weight[item]), prec))
+		x, _ := new(big.Float).SetInt(sum).Float64()
+		return x / math.Ldexp(guard, prec)
+	}
+	decide := func(what string, p float64, keep func() bool) {
+		var kept float64
+		for range n {
+			if keep() {
+				kept++
+			}
+		}
+		chiSquare(t, what, []float64{kept, n - kept}, []float64{n * p, n - n*p})
+	}
+	for _, s := range []float64{0.3, 3, 40} {
+		g, _ := NewDiscreteGaussian(s)
+		l, _ := NewDiscreteLaplace(s)
+		for item := range uint64(3) {
+			y, k := item, item
+			if g.t.shift == 0 {
+				y, k = g.t.magnitude(item), l.t.magnitude(item)
+			}
+			p := left(&g.t, item, g.t.at(1, new(big.Int).SetUint64(y<<g.t.shift)))
+			decide(fmt.Sprint("edge of gaussian ", s), p, func() bool { return g.edge(st, item, y<<g.t.shift) })
+			p = left(&l.t, item, l.t.at(1, new(big.Int).SetUint64(k<<l.t.shift)), l.t.at(-1, new(big.Int).SetUint64((k+1)<<l.t.shift)))
+			decide(fmt.Sprint("edge of laplace ", s), p, func() bool { return l.edge(st, item, k, false) })
+		}
+		if l.t.shift != 0 {
+			continue
+		}
+		obs, exp := make([]float64, 200), make([]float64, 200)
+		r := math.Exp(-1 / s)
+		for i := range exp {
+			exp[i] = n * (1 - r) * math.Pow(r, float64(i))
+		}
+		for i := range n {
+			side := uint64(i % 2)
+			z, ok := l.rarePoint(st, l.t.points()+side, false)
+			if side == 0 {
+				z = -z
+			}
+			if !ok || z < int64(l.t.cells) {
+				t.Fatalf("laplace %v: %d beyond the table, %v", s, z, ok)
+			}
+			obs[min(z-int64(l.t.cells), 199)]++
+		}
+		chiSquare(t, fmt.Sprint("beyond laplace ", s), obs, exp)
+	}
+	// the first two terms of exp's series decide as exp does
+	for range n {
+		eh, el, u := uint64(0), st.Uint64()>>st.Uint64n(20), st.Uint64()
+		if a, g := u>>1, expNeg(eh, el); a+guard < g || a > g+guard {
+			if keepSlow(st, u, eh, el, func() term { t.Fatal("not reached"); return term{} }) != (a < g) {
+				t.Fatalf("exp(-%v/2^64) against %v: decided wrongly", el, u)
+			}
+		}
+	}
+}
+
+// Fill is a sequence of samples, word for word.
+func TestFillIsSamples(t *testing.T) {
+	seed := uint64(10)
+	streams := NewStreams(&seed)
+	for _, s := range []float64{0.3, 5, 100, 1e9} {
+		g, _ := NewDiscreteGaussian(s)
+		l, _ := NewDiscreteLaplace(s)
+		a, b := make([]int64, 20000), make([]int64, 20000)
+		st, again := streams.Stream(0, 0, "fill"), streams.Stream(0, 0, "fill")
+		g.Fill(st, a[:len(a)/2])
+		l.Fill(st, a[len(a)/2:])
+		for i := range b {
+			if i < len(b)/2 {
+				b[i] = g.Sample(again)
+			} else {
+				b[i] = l.Sample(again)
+			}
+		}
+		if !slices.Equal(a, b) || st.Uint64() != again.Uint64() {
+			t.Errorf("scale %v: Fill and Sample differ", s)
+		}
+	}
+}
+
 func TestFillAllocatesNothing(t *testing.T) {
 	st := NewStreams(nil).Stream(0, 0, "alloc")
 	dst := make([]int64, 1000)
-	g, _ := NewDiscreteGaussian(5e4)
-	l, _ := NewDiscreteLaplace(5e4)
-	if n := testing.AllocsPerRun(20, func() { g.Fill(st, dst); l.Fill(st, dst) }); n != 0 {
-		t.Errorf("%v allocations per fill, want 0", n)
+	for _, s := range []float64{1, 5e4} {
+		g, _ := NewDiscreteGaussian(s)
+		l, _ := NewDiscreteLaplace(s)
+		if n := testing.AllocsPerRun(20, func() { g.Fill(st, dst); l.Fill(st, dst) }); n != 0 {
+			t.Errorf("%v allocations per fill at scale %v, want 0", n, s)
+		}
+		if n := testing.AllocsPerRun(1000, func() { dst[0] = g.Sample(st) + l.Sample(st) }); n != 0 {
+			t.Errorf("%v allocations per sample at scale %v, want 0", n, s)
+		}
 	}
 	s := NewStreams(nil)
 	if n := testing.AllocsPerRun(20, func() { s.Reset(st, 3, 4, "relative sums") }); n != 0 {
@@ -116,10 +311,11 @@ func TestFillAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A stream rooted in crypto/rand and one of a seed are the same cipher; both are timed.
 func BenchmarkDiscrete(b *testing.B) {
 	dst := make([]int64, 4096)
-	st := NewStreams(nil).Stream(0, 0, "bench")
-	for _, s := range []float64{1, 20, 200, 65536 * 3.7, 1 << 40} {
+	seed := uint64(1)
+	for _, s := range []float64{0.3, 1, 3, 10, 100, 1e4, 1e8} {
 		g, err := NewDiscreteGaussian(s)
 		if err != nil {
 			b.Fatal(err)
@@ -132,12 +328,18 @@ func BenchmarkDiscrete(b *testing.B) {
 			name string
 			fill func(*Stream, []int64)
 		}{{"gaussian", g.Fill}, {"laplace", l.Fill}} {
-			b.Run(fmt.Sprintf("law=%s/scale=%g", c.name, s), func(b *testing.B) {
-				for range b.N {
-					c.fill(st, dst)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(dst)), "ns/sample")
-			})
+			for _, r := range []struct {
+				name string
+				seed *uint64
+			}{{"seed", &seed}, {"system", nil}} {
+				b.Run(fmt.Sprintf("law=%s/scale=%g/root=%s", c.name, s, r.name), func(b *testing.B) {
+					st := NewStreams(r.seed).Stream(0, 0, "bench")
+					for b.Loop() {
+						c.fill(st, dst)
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(dst)), "ns/sample")
+				})
+			}
 		}
 	}
 }

@@ -33,32 +33,36 @@ func NewDiscreteGaussian(sigma float64) (*DiscreteGaussian, error) {
 	t.cells = uint64(12*ratio) + 2
 	w := uint64(1) << t.shift
 	heights := make([]uint64, t.cells)
-	t.sure = make([]uint32, t.cells)
-	var sum uint64 // of heights/64, to stay below 2^64
 	for k := range heights {
 		heights[k] = expNeg(t.gap(0, uint64(k)*w))
-		h := heights[k]
-		if k == 0 && t.shift == 0 {
-			h /= 2 // both signs of 0 are the same point
+	}
+	if t.shift == 0 { // points with their signs
+		sided := make([]uint64, t.points())
+		for i := range sided {
+			sided[i] = heights[t.magnitude(uint64(i))]
 		}
-		sum += h>>6 + 1
-		// the last point of the cell has the smallest ratio to the first
-		if s := expNeg(t.gap(uint64(k)*w, w-1)) >> 31; s > guard {
-			t.sure[k] = uint32(min(s-1, 1<<32-1))
+		heights = sided
+	} else {
+		t.sure = make([]uint32, t.cells)
+		for k := range t.sure {
+			// the last point of the cell has the smallest ratio to the first
+			if s := expNeg(t.gap(uint64(k)*w, w-1)) >> 31; s > guard {
+				t.sure[k] = uint32(min(s-1, 1<<32-1))
+			}
 		}
 	}
+	var sum uint64 // of heights/64, to stay below 2^64
+	for _, h := range heights {
+		sum += h>>6 + 1
+	}
 	// A * sum of weights <= 2^63 less a reserve for guards, the tail and rounding
-	reserve := (t.cells + 2) * 4 * guard
+	reserve := (uint64(len(heights)) + 2) * 4 * guard
 	a, _ := bits.Div64((one63-reserve)>>7, (one63-reserve)<<57, sum)
 	t.scale = new(big.Int).SetUint64(a)
-	certain := make([]uint64, t.cells+1)
+	certain := make([]uint64, len(heights)+1)
 	for k, h := range heights {
 		hi, lo := bits.Mul64(a, h)
-		c := hi<<1 | lo>>63
-		if k == 0 && t.shift == 0 {
-			c /= 2
-		}
-		if c > guard/2 {
+		if c := hi<<1 | lo>>63; c > guard/2 {
 			certain[k] = c - guard/2
 		}
 	}
@@ -77,13 +81,27 @@ func (t *cellTable) gap(base, j uint64) (hi, lo uint64) {
 
 // Fill sets dst to independent samples.
 func (g *DiscreteGaussian) Fill(st *Stream, dst []int64) {
+	if g.t.shift == 0 {
+		g.t.fillPoints(st, dst, g.rarePoint)
+		return
+	}
 	for i := range dst {
-		dst[i] = g.Sample(st)
+		dst[i] = g.spread(st)
 	}
 }
 
 // Sample returns one sample.
 func (g *DiscreteGaussian) Sample(st *Stream) int64 {
+	if g.t.shift != 0 {
+		return g.spread(st)
+	}
+	var one [1]int64
+	g.t.fillPoints(st, one[:], g.rarePoint)
+	return one[0]
+}
+
+// spread draws a sample by its cell.
+func (g *DiscreteGaussian) spread(st *Stream) int64 {
 	t := &g.t
 	w := t.shift
 	for {
@@ -96,28 +114,25 @@ func (g *DiscreteGaussian) Sample(st *Stream) int64 {
 				continue
 			}
 		}
-		z := k
-		if w != 0 {
-			u := st.src.Uint64()
-			j := u >> (64 - w)
-			if w > 24 {
-				u = st.src.Uint64()
-			} else {
-				u <<= w
-			}
-			if k >= t.cells || uint32(u>>32) >= t.sure[k] {
-				if w <= 24 { // the low bits are not drawn yet
-					u |= st.src.Uint64() >> (64 - w)
-				}
-				if !g.keep(st, k, j, u) {
-					continue
-				}
-			}
-			if k|j|(^v&1) == 0 {
-				continue // minus zero
-			}
-			z = k<<w | j
+		u := st.src.Uint64()
+		j := u >> (64 - w)
+		if w > 24 {
+			u = st.src.Uint64()
+		} else {
+			u <<= w
 		}
+		if k >= t.cells || uint32(u>>32) >= t.sure[k] {
+			if w <= 24 { // the low bits are not drawn yet
+				u |= st.src.Uint64() >> (64 - w)
+			}
+			if !g.keep(st, k, j, u) {
+				continue
+			}
+		}
+		if k|j|(^v&1) == 0 {
+			continue // minus zero
+		}
+		z := k<<w | j
 		s := -int64(v & 1)
 		return (int64(z) ^ s) - s
 	}
@@ -134,35 +149,56 @@ func (g *DiscreteGaussian) keep(st *Stream, k, j, u uint64) bool {
 	})
 }
 
+// rarePoint handles an item of a table of points that is not plainly a point.
+func (g *DiscreteGaussian) rarePoint(st *Stream, item uint64, edge bool) (int64, bool) {
+	t := &g.t
+	switch {
+	case item < t.points():
+		return int64(item) - int64(t.cells-1), g.edge(st, item, t.magnitude(item))
+	case item == t.points():
+		z, ok := g.tail(st, 2)
+		if st.Uint64()>>63 != 0 {
+			return -int64(z), ok
+		}
+		return int64(z), ok
+	}
+	return 0, false
+}
+
 // rare handles an item that is not plainly a cell: the guard units of a cell, the tail, or the
 // remainder of the table. It returns the cell, or false to start again.
 func (g *DiscreteGaussian) rare(st *Stream, item uint64, edge bool) (uint64, bool) {
-	t := &g.t
-	u := lazy{new(big.Int), 0}
-	span := big.NewInt(guard)
 	switch {
-	case item < t.cells && edge:
-		mul, y := t.scale, new(big.Int).SetUint64(item<<t.shift)
-		base := new(big.Int).SetUint64(t.weight[item])
-		if item == 0 && t.shift == 0 {
-			base.Lsh(base, 1) // half the weight: double both sides instead
-			span = big.NewInt(2 * guard)
-		}
-		return item, u.below(st, base, span, mul, t.at(1, y))
-	case item == t.cells:
-		// Cell cells+i with probability (3/4)^i / 4. The true weights A exp(-..) fall faster, by at least
-		// exp(-12 w/sigma) <= exp(-12/32) < 3/4 each, from a first one below 2^64 exp(-72) < 2^-39.
-		i := uint64(0)
-		for st.Uint64()>>62 != 0 {
-			i++
-		}
-		k := t.cells + i
-		// keep with probability A exp(-..) / (guard (3/4)^i / 4)
-		three := new(big.Int).Exp(big.NewInt(3), new(big.Int).SetUint64(i), nil)
-		span.Mul(span, three)
-		mul := new(big.Int).Lsh(t.scale, uint(2*(i+1)))
-		y := new(big.Int).SetUint64(k)
-		return k, u.below(st, new(big.Int), span, mul, t.at(1, y.Lsh(y, t.shift)))
+	case item < g.t.cells:
+		return item, g.edge(st, item, item<<g.t.shift)
+	case item == g.t.cells:
+		return g.tail(st, 1)
 	}
 	return 0, false
+}
+
+// edge decides a draw that landed in the guard units of an item of magnitude y.
+func (g *DiscreteGaussian) edge(st *Stream, item, y uint64) bool {
+	u := lazy{new(big.Int), 0}
+	return u.below(st, new(big.Int).SetUint64(g.t.weight[item]), big.NewInt(guard), g.t.scale, g.t.at(1, new(big.Int).SetUint64(y)))
+}
+
+// tail proposes a cell beyond the table, or a magnitude that has that many sides, and decides it.
+func (g *DiscreteGaussian) tail(st *Stream, sides int64) (uint64, bool) {
+	t := &g.t
+	// Cell cells+i with probability (3/4)^i / 4. The true weights A exp(-..) fall faster, by at least
+	// exp(-12 w/sigma) <= exp(-12/32) < 3/4 each, from a first one below 2^64 exp(-72) < 2^-39.
+	i := uint64(0)
+	for st.Uint64()>>62 != 0 {
+		i++
+	}
+	k := t.cells + i
+	// keep with probability sides A exp(-..) / (guard (3/4)^i / 4)
+	u := lazy{new(big.Int), 0}
+	three := new(big.Int).Exp(big.NewInt(3), new(big.Int).SetUint64(i), nil)
+	span := three.Mul(three, big.NewInt(guard))
+	mul := new(big.Int).Lsh(t.scale, uint(2*(i+1)))
+	mul.Mul(mul, big.NewInt(sides))
+	y := new(big.Int).SetUint64(k)
+	return k, u.below(st, new(big.Int), span, mul, t.at(1, y.Lsh(y, t.shift)))
 }
