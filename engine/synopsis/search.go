@@ -108,6 +108,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 	})
 	err = r.Run(ctx, o.Chains, func(_, i int) {
 		s, trial := states[i], p.newDescent(k)
+		s.assign(true)
 		for n := 0; n < o.Swaps && ctx.Err() == nil; n++ {
 			if s.swap(trial, o.SwapSteps, seeds[o.Starts+i]) {
 				s, trial = trial, s
@@ -195,7 +196,8 @@ type problem struct {
 	panels   *kernels.Panels
 	points   []float64 // the points on the search grid, row-major
 	weights  []float64 // 0 where the weight is not positive
-	weighted []float64 // weight * point
+	total    float64   // of the weights
+	weighted *kernels.WeightedPoints
 }
 
 func newProblem(w *Weighted) *problem {
@@ -203,16 +205,16 @@ func newProblem(w *Weighted) *problem {
 	rows := make([]float32, len(w.Points))
 	p.points = make([]float64, len(w.Points))
 	p.weights = make([]float64, p.n)
-	p.weighted = make([]float64, len(w.Points))
 	for i, x := range w.Weights {
 		p.weights[i] = max(x, 0)
+		p.total += p.weights[i]
 		for h := i * p.d; h < (i+1)*p.d; h++ {
 			rows[h] = toGrid(w.Points[h])
 			p.points[h] = float64(rows[h])
-			p.weighted[h] = float64(p.weights[i] * p.points[h])
 		}
 	}
 	kernels.Pack(p.panels, rows)
+	p.weighted = kernels.NewWeightedPoints(*p.panels, p.weights)
 	return p
 }
 
@@ -227,8 +229,7 @@ type descent struct {
 	dist, second []float32
 	single       []float32 // distances to the single point
 	oneLabels    []uint16
-	sums         []float64
-	weight       []float64
+	acc          *kernels.WeightedAccumulator // of the last assignment
 	cost         []float64
 	loss         float64
 }
@@ -239,7 +240,7 @@ func (p *problem) newDescent(k int) *descent {
 		prepared: kernels.NewCentroids(k, p.d), one: kernels.NewCentroids(1, p.d),
 		labels: make([]uint16, p.n), oneLabels: make([]uint16, p.n),
 		dist: make([]float32, p.n), second: make([]float32, p.n), single: make([]float32, p.n),
-		sums: make([]float64, k*p.d), weight: make([]float64, k), cost: make([]float64, k),
+		acc: kernels.NewWeightedAccumulator(k, p.d), cost: make([]float64, k),
 	}
 }
 
@@ -254,15 +255,9 @@ func (s *descent) distances(i int) {
 }
 
 // pick draws a point with probability proportional to weight (dist nil) or to
-// weight * dist.
-func (s *descent) pick(dist []float32, src Source) int {
-	total := 0.0
-	for i, w := range s.weights {
-		if dist != nil {
-			w = float64(w * float64(dist[i]))
-		}
-		total += w
-	}
+// weight * dist. total is the sum of these, in any order: where it exceeds the sum
+// in the order of the points, the last point with a chance makes up for it.
+func (s *descent) pick(dist []float32, total float64, src Source) int {
 	at, last := uniform(src)*total, 0
 	for i, w := range s.weights {
 		if dist != nil {
@@ -292,9 +287,9 @@ func (s *descent) seed(candidates int, src Source) {
 		for range tries {
 			var point int
 			if j == 0 {
-				point = s.pick(nil, src)
+				point = s.pick(nil, s.total, src)
 			} else {
-				point = s.pick(s.dist, src)
+				point = s.pick(s.dist, s.loss, src)
 			}
 			s.distances(point)
 			loss := 0.0
@@ -312,53 +307,35 @@ func (s *descent) seed(candidates int, src Source) {
 			}
 		}
 		copy(s.dist, best)
+		s.loss = bestLoss
 		for h := range s.d {
 			s.centers[j*s.d+h] = float32(s.points[bestPoint*s.d+h])
 		}
 	}
-	s.assign()
+	s.assign(false)
 }
 
-// assign finds the nearest and second nearest centre of every point.
-func (s *descent) assign() {
+// assign finds the nearest centre of every point, the loss, and the weighted sums
+// that update needs; and the distances to the second nearest when asked.
+func (s *descent) assign(second bool) {
 	s.prepared.Set(s.centers)
-	kernels.Assign2(*s.panels, s.prepared, s.labels, s.dist, s.second)
-	s.loss = s.total()
-}
-
-func (s *descent) total() float64 {
-	sum := 0.0
-	for i, w := range s.weights {
-		sum += float64(w * float64(s.dist[i]))
+	s.acc.Reset()
+	var next []float32
+	if second {
+		next = s.second
 	}
-	return sum
+	kernels.AssignAccumulateWeighted(s.weighted, s.prepared, s.labels, s.dist, next, s.acc)
+	s.loss = s.acc.Cost
 }
 
 // update moves every centre to the weighted mean of its points. A centre
 // without weight moves to the point that costs most.
 func (s *descent) update() {
-	clear(s.sums)
-	clear(s.weight)
-	if s.d == 2 {
-		for i, j := range s.labels {
-			s.weight[j] += s.weights[i]
-			s.sums[2*int(j)] += s.weighted[2*i]
-			s.sums[2*int(j)+1] += s.weighted[2*i+1]
-		}
-	} else {
-		for i, j := range s.labels {
-			s.weight[j] += s.weights[i]
-			sum, x := s.sums[int(j)*s.d:(int(j)+1)*s.d], s.weighted[i*s.d:(i+1)*s.d]
-			for h := range sum {
-				sum[h] += x[h]
-			}
-		}
-	}
-	for j, w := range s.weight {
+	for j, w := range s.acc.Weights {
 		center := s.centers[j*s.d : (j+1)*s.d]
 		if w > 0 {
 			for h := range center {
-				center[h] = toGrid(s.sums[j*s.d+h] / w)
+				center[h] = toGrid(s.acc.Sums[j*s.d+h] / w)
 			}
 			continue
 		}
@@ -383,11 +360,11 @@ func (s *descent) lloyd(steps int) {
 		loss := s.loss
 		copy(before, s.centers)
 		s.update()
-		s.assign()
+		s.assign(false)
 		if s.loss >= loss {
 			if s.loss > loss {
 				copy(s.centers, before)
-				s.assign()
+				s.assign(false)
 			}
 			return
 		}
@@ -396,10 +373,10 @@ func (s *descent) lloyd(steps int) {
 
 // swap draws a point by D^2, lets it replace the centre whose removal then
 // costs least (found in one pass from the nearest and second nearest
-// distances), runs some Lloyd steps in trial, and reports whether trial is
-// better than s.
+// distances, which s has), runs some Lloyd steps in trial, and reports whether
+// trial is better than s.
 func (s *descent) swap(trial *descent, steps int, src Source) bool {
-	point := s.pick(s.dist, src)
+	point := s.pick(s.dist, s.loss, src)
 	s.distances(point)
 	clear(s.cost)
 	for i, w := range s.weights {
@@ -418,11 +395,10 @@ func (s *descent) swap(trial *descent, steps int, src Source) bool {
 		trial.centers[out*s.d+h] = float32(s.points[point*s.d+h])
 	}
 	for range steps {
-		trial.prepared.Set(trial.centers)
-		kernels.Assign(*trial.panels, trial.prepared, trial.labels, trial.dist)
+		trial.assign(false)
 		trial.update()
 	}
-	trial.assign()
+	trial.assign(true)
 	return trial.loss < s.loss
 }
 

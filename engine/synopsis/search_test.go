@@ -131,6 +131,7 @@ func TestSwapRemovesCheapest(t *testing.T) {
 	p := newProblem(w)
 	s, trial := p.newDescent(k), p.newDescent(k)
 	s.seed(2, rng)
+	s.assign(true)
 	for range 20 {
 		before := append([]float32(nil), s.centers...)
 		s.swap(trial, 0, rng)
