@@ -306,6 +306,53 @@ func packPanels(dst, rows *float32, panels, d, columns int, stream bool) {
 	}
 }
 
+// projectTile multiplies whole panels with a tile of w rows.
+func projectTile(w int, x *float32, panels, d int, tile, out *float32, stride int) {
+	if current == avx512 {
+		switch w {
+		case 1:
+			asm.Project1AVX512(x, panels, d, tile, out, stride)
+		case 2:
+			asm.Project2AVX512(x, panels, d, tile, out, stride)
+		case 3:
+			asm.Project3AVX512(x, panels, d, tile, out, stride)
+		case 4:
+			asm.Project4AVX512(x, panels, d, tile, out, stride)
+		case 5:
+			asm.Project5AVX512(x, panels, d, tile, out, stride)
+		case 6:
+			asm.Project6AVX512(x, panels, d, tile, out, stride)
+		case 7:
+			asm.Project7AVX512(x, panels, d, tile, out, stride)
+		case 8:
+			asm.Project8AVX512(x, panels, d, tile, out, stride)
+		case 9:
+			asm.Project9AVX512(x, panels, d, tile, out, stride)
+		case 10:
+			asm.Project10AVX512(x, panels, d, tile, out, stride)
+		case 11:
+			asm.Project11AVX512(x, panels, d, tile, out, stride)
+		case 12:
+			asm.Project12AVX512(x, panels, d, tile, out, stride)
+		}
+		return
+	}
+	switch w {
+	case 1:
+		asm.Project1AVX2(x, panels, d, tile, out, stride)
+	case 2:
+		asm.Project2AVX2(x, panels, d, tile, out, stride)
+	case 3:
+		asm.Project3AVX2(x, panels, d, tile, out, stride)
+	case 4:
+		asm.Project4AVX2(x, panels, d, tile, out, stride)
+	case 5:
+		asm.Project5AVX2(x, panels, d, tile, out, stride)
+	case 6:
+		asm.Project6AVX2(x, panels, d, tile, out, stride)
+	}
+}
+
 func labelDistances(x *float32, panels int, c *Centroids, labels *uint16, dist *float32) {
 	if current == avx512 {
 		asm.LabelDistancesAVX512(x, panels, c.D, &c.rows[0], c.K, labels, dist)

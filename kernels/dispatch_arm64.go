@@ -19,6 +19,9 @@ func supportedPaths() []path {
 	return []path{generic}
 }
 
+// converts64 says whether float64 conversions have an assembly form.
+func converts64() bool { return current == neon }
+
 // maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
 func maxTileWidth() int { return 4 }
 
@@ -85,6 +88,31 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 	}
 }
 
+// projectTile multiplies whole panels with a tile of w rows.
+func projectTile(w int, x *float32, panels, d int, tile, out *float32, stride int) {
+	switch w {
+	case 1:
+		asm.Project1NEON(x, panels, d, tile, out, stride)
+	case 2:
+		asm.Project2NEON(x, panels, d, tile, out, stride)
+	case 3:
+		asm.Project3NEON(x, panels, d, tile, out, stride)
+	case 4:
+		asm.Project4NEON(x, panels, d, tile, out, stride)
+	}
+}
+
+func labelDistances(x *float32, panels int, c *Centroids, labels *uint16, dist *float32) {
+	asm.LabelDistancesNEON(x, panels, c.D, &c.rows[0], c.K, labels, dist)
+}
+
+// maxLabel returns the largest label of blocks of 32.
+func maxLabel(labels *uint16, blocks int) uint16 { return asm.MaxLabelNEON(labels, blocks) }
+
+func cutLabels(labels *uint16, dist *float32, panels int, r2 float32, none int) {
+	asm.CutLabelsNEON(labels, dist, panels, r2, none)
+}
+
 func addUint64Blocks(dst, a *uint64, blocks int) { asm.AddUint64NEON(dst, a, blocks) }
 
 func subUint64Blocks(dst, a *uint64, blocks int) { asm.SubUint64NEON(dst, a, blocks) }
@@ -92,6 +120,30 @@ func subUint64Blocks(dst, a *uint64, blocks int) { asm.SubUint64NEON(dst, a, blo
 func addUint32Blocks(dst, a *uint32, blocks int) { asm.AddUint32NEON(dst, a, blocks) }
 
 func subUint32Blocks(dst, a *uint32, blocks int) { asm.SubUint32NEON(dst, a, blocks) }
+
+func toFixed32Blocks(dst *uint32, src *float32, blocks int, scale float32) {
+	asm.ToFixed32NEON(dst, src, blocks, scale)
+}
+
+func toFixed32NearestBlocks(dst *uint32, src *float32, blocks int, scale float32) {
+	asm.ToFixed32NearestNEON(dst, src, blocks, scale)
+}
+
+func fromFixed32Blocks(dst *float32, src *uint32, blocks int, scale float32) {
+	asm.FromFixed32NEON(dst, src, blocks, scale)
+}
+
+func toFixed64Blocks(dst *uint64, src *float64, blocks int, scale float64) {
+	asm.ToFixed64NEON(dst, src, blocks, scale)
+}
+
+func toFixed64NearestBlocks(dst *uint64, src *float64, blocks int, scale float64) {
+	asm.ToFixed64NearestNEON(dst, src, blocks, scale)
+}
+
+func fromFixed64Blocks(dst *float64, src *uint64, blocks int, scale float64) {
+	asm.FromFixed64NEON(dst, src, blocks, scale)
+}
 
 func costPanel(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum int64, dst *int64) {
 	asm.CostPanelNEON(x, dims, wide, first, lanes, c, stride, k, scale, sum, dst)

@@ -344,19 +344,33 @@ func TestRingEqualsPortable(t *testing.T) {
 func TestLabelKernelsEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(8, 7))
+		const most = math.MaxFloat32
+		near := []float32{0, 0.5, math.Nextafter32(0.5, 0), math.Nextafter32(0.5, 1), math.SmallestNonzeroFloat32, most, float32(math.Inf(1))}
 		for n := range 200 {
 			labels, dist := make([]uint16, n), make([]float32, n)
 			for i := range labels {
-				labels[i], dist[i] = uint16(rng.Uint32()), rng.Float32()
+				// Distances on, next to and far from the limit, and labels that
+				// are large as signed numbers.
+				labels[i], dist[i] = uint16(rng.Uint32()), near[rng.IntN(len(near))]
 			}
 			if got, want := largest(labels), largestPortable(labels); got != want {
 				t.Fatalf("largest of %v is %d, want %d", labels, got, want)
 			}
-			want := slices.Clone(labels)
-			cutPortable(want, dist, 0.5, 40000)
-			cut(labels, dist, 0.5, 40000)
-			if !slices.Equal(labels, want) {
-				t.Fatalf("cut:\n%v\n%v", labels, want)
+			for i := range labels { // the largest in each place
+				old := labels[i]
+				labels[i] = math.MaxUint16
+				if got := largest(labels); got != math.MaxUint16 {
+					t.Fatalf("largest of %v is %d", labels, got)
+				}
+				labels[i] = old
+			}
+			for _, r2 := range []float32{0.5, 0, most, float32(math.Inf(1))} {
+				want, got := slices.Clone(labels), slices.Clone(labels)
+				cutPortable(want, dist, r2, 40000)
+				cut(got, dist, r2, 40000)
+				if !slices.Equal(got, want) {
+					t.Fatalf("cut at %g:\n%v\n%v", r2, got, want)
+				}
 			}
 		}
 	})

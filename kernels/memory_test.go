@@ -115,6 +115,10 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	Assign2(p, c, labels, dist, second)
 	Distances(p, c, labels, dist)
 	AssignRadius(p, c, float32(d)/2, labels, dist)
+	if n > 1 {
+		labels[n/2] = uint16(k) // no centroid: no row may be read for it
+	}
+	Distances(p, c, labels, dist)
 
 	acc := NewAccumulator(k, d, 16)
 	acc.Sums, acc.Counts = guarded[int64](t, k*d, atEnd), guarded[int64](t, k, atEnd)
@@ -144,9 +148,10 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	if d < WithinDims {
 		Within(p, c, guarded[float32](t, panelCount(n)*Lanes, atEnd), guarded[uint16](t, panelCount(n)*k, atEnd))
 	}
-	m := NewMatrix(k, d, gridRows(rng, k, d, 16))
+	q := 1 + (n+d+k)%24 // tiles of every width
+	m := NewMatrix(q, d, gridRows(rng, q, d, 16))
 	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
-	Project(p, m, Panels{N: n, D: k, Data: guarded[float32](t, panelCount(n)*k*Lanes, atEnd)})
+	Project(p, m, Panels{N: n, D: q, Data: guarded[float32](t, panelCount(n)*q*Lanes, atEnd)})
 	weighted, sums := weightedPoints(rng, &p), NewWeightedAccumulator(k, d)
 	for _, s := range []*[]float64{&weighted.Weights, &weighted.rows, &sums.Sums, &sums.Weights, &sums.table} {
 		g := guarded[float64](t, len(*s), atEnd)
