@@ -99,6 +99,7 @@ func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
 	if e.closed.Load() {
 		return nil, fault.Request("engine", "is closed", "make a new one")
 	}
+	e.pool.Rouse() // while the job prepares itself
 	if err := job.Validate(); err != nil {
 		return nil, err
 	}

@@ -8,10 +8,13 @@ import (
 )
 
 // spinRounds bounds the busy wait of an idle worker (and of a caller that waits
-// for the last worker) before it blocks: about 100 microseconds. Iterations of
+// for the last worker) before it blocks: about half a millisecond. Iterations of
 // small jobs follow each other within microseconds, and waking a blocked thread
 // costs up to a hundred on a virtual machine.
-const spinRounds = 40000
+const (
+	spinRounds = 1 << 18
+	spinYield  = 1 << 8 // rounds between two offers of the core to other goroutines
+)
 
 // Pool is a fixed set of workers that run parallel regions. The goroutine that
 // calls Run is worker 0, so a pool of one worker starts no goroutine and a
@@ -24,14 +27,13 @@ type Pool struct {
 	done    chan struct{}
 	exit    sync.WaitGroup
 
-	// The region that runs now. epoch is incremented when it is set up;
-	// pending counts the helpers that have not left it yet.
-	epoch   atomic.Uint64
-	pending atomic.Int32
-	next    atomic.Int64
+	// state is the number of the region, whether it takes no more helpers, and how
+	// many are in it. The caller waits for those alone: a helper that wakes up when
+	// the work is done has missed the region.
+	state   atomic.Uint64
+	shares  []share // by worker
 	stop    atomic.Bool
 	closing atomic.Bool
-	n       int64
 	fn      func(worker, index int)
 	cancel  <-chan struct{}
 	failure atomic.Pointer[any]
@@ -39,15 +41,31 @@ type Pool struct {
 	watchers []RegionObserver // set before the first region
 }
 
+// The parts of Pool.state.
+const (
+	stateHelpers = 1<<16 - 1 // mask of the number of helpers in the region
+	stateShut    = 1 << 16   // no more helpers
+	stateRegion  = 1 << 17   // one region
+)
+
+// share is the run of indices that a worker begins with, on a cache line of its
+// own.
+type share struct {
+	next atomic.Int64
+	end  int64
+	_    [48]byte
+}
+
 // NewPool starts workers-1 goroutines. It panics if workers < 1.
 func NewPool(workers int) *Pool {
 	if workers < 1 {
 		panic("engine: NewPool needs at least one worker")
 	}
-	p := &Pool{workers: workers, spin: spinRounds, wake: make([]chan struct{}, workers-1), done: make(chan struct{}, 1)}
+	p := &Pool{workers: workers, spin: spinRounds, wake: make([]chan struct{}, workers-1), done: make(chan struct{}, 1), shares: make([]share, workers)}
 	if workers > runtime.GOMAXPROCS(0) {
 		p.spin = 0 // someone else needs the core
 	}
+	p.state.Store(stateShut)
 	for i := range p.wake {
 		p.wake[i] = make(chan struct{}, 1)
 		p.exit.Add(1)
@@ -66,18 +84,23 @@ func (p *Pool) Close() {
 	if p.closing.Swap(true) {
 		return
 	}
-	p.epoch.Add(1)
 	p.notify()
 	p.exit.Wait()
 }
 
+// Rouse wakes the workers for a region that is about to come, which spares its
+// start the wait. Without one they soon go back to sleep.
+func (p *Pool) Rouse() { p.notify() }
+
 // Run calls fn(worker, index) once for every index in [0, n), on all workers,
 // and returns when all calls have returned. A worker runs one call at a time,
-// so scratch memory indexed by worker needs no lock. Indices are handed out in
-// increasing order; which worker gets which is not determined, so results must
-// not depend on it. If ctx is cancelled no further index is started and Run
-// returns ctx.Err(). fn must not call Run of the same pool; a panic in fn
-// reaches the caller. Run allocates nothing.
+// so scratch memory indexed by worker needs no lock. Worker w begins with the
+// w-th of equal runs of indices, so that in regions over the same data the data
+// stay in its cache, and takes indices of others when it has none left; which
+// worker gets which is not determined, so results must not depend on it. If ctx
+// is cancelled no further index is started and Run returns ctx.Err(). fn must not
+// call Run of the same pool; a panic in fn reaches the caller. Run allocates
+// nothing.
 func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error {
 	if n <= 0 {
 		return ctx.Err()
@@ -96,13 +119,21 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.n, p.fn, p.cancel = int64(n), fn, cancel
-	p.next.Store(0)
+	p.fn, p.cancel = fn, cancel
+	each, more, from := n/p.workers, n%p.workers, 0
+	for w := range p.shares {
+		count := each
+		if w < more {
+			count++
+		}
+		p.shares[w].next.Store(int64(from))
+		from += count
+		p.shares[w].end = int64(from)
+	}
 	p.stop.Store(false)
-	p.pending.Store(int32(len(p.wake)))
-	p.epoch.Add(1)
+	p.state.Store(p.state.Load()&^(stateShut|stateHelpers) + stateRegion)
 	p.notify()
-	p.share(0)
+	p.take(0)
 	p.await()
 	p.fn, p.cancel = nil, nil
 	if f := p.failure.Swap(nil); f != nil {
@@ -114,7 +145,7 @@ func (p *Pool) Run(ctx context.Context, n int, fn func(worker, index int)) error
 	return nil
 }
 
-// notify leaves a token for every helper. A helper that saw the epoch while it
+// notify leaves a token for every helper. A helper that saw the region while it
 // was spinning finds the token later, and goes back to waiting.
 func (p *Pool) notify() {
 	for _, c := range p.wake {
@@ -125,8 +156,9 @@ func (p *Pool) notify() {
 	}
 }
 
-// share runs indices of the current region until none is left.
-func (p *Pool) share(worker int) {
+// take runs indices of the current region until none is left: the worker's own
+// ones, then those of the workers after it.
+func (p *Pool) take(worker int) {
 	p.enter(worker)
 	defer p.leave(worker)
 	defer func() {
@@ -134,16 +166,19 @@ func (p *Pool) share(worker int) {
 			p.fail(r)
 		}
 	}()
-	for {
-		i := p.next.Add(1) - 1
-		if i >= p.n {
-			return
+	for i := range p.shares {
+		s := &p.shares[(worker+i)%len(p.shares)]
+		for s.next.Load() < s.end {
+			index := s.next.Add(1) - 1
+			if index >= s.end {
+				break
+			}
+			if cancelled(p.cancel) {
+				p.stop.Store(true)
+				return
+			}
+			p.fn(worker, int(index))
 		}
-		if cancelled(p.cancel) {
-			p.stop.Store(true)
-			return
-		}
-		p.fn(worker, int(i))
 	}
 }
 
@@ -159,14 +194,14 @@ func (p *Pool) leave(worker int) {
 	}
 }
 
-// await returns when every helper has left the region.
+// await lets no more helpers in and returns when those inside have left. The last
+// one to leave a region that is shut sends a token.
 func (p *Pool) await() {
-	for i := 0; i < p.spin; i++ {
-		if p.pending.Load() == 0 {
-			<-p.done
-			return
-		}
-		if i%64 == 63 {
+	if p.state.Or(stateShut)&stateHelpers == 0 {
+		return
+	}
+	for i := 1; i <= p.spin && p.state.Load()&stateHelpers > 0; i++ {
+		if i%spinYield == 0 {
 			runtime.Gosched()
 		}
 	}
@@ -175,24 +210,25 @@ func (p *Pool) await() {
 
 func (p *Pool) work(worker int, wake <-chan struct{}) {
 	defer p.exit.Done()
-	var seen uint64
-	for {
-		for i := 0; p.epoch.Load() == seen; i++ {
-			if i < p.spin {
-				if i%64 == 63 {
-					runtime.Gosched()
-				}
+	seen := uint64(0)
+	for idle := 0; !p.closing.Load(); idle++ {
+		s := p.state.Load()
+		if s&stateShut == 0 && s/stateRegion != seen {
+			if !p.state.CompareAndSwap(s, s+1) {
 				continue
 			}
+			p.take(worker)
+			seen, idle = s/stateRegion, 0
+			if s = p.state.Add(^uint64(0)); s&stateShut != 0 && s&stateHelpers == 0 {
+				p.done <- struct{}{}
+			}
+		}
+		switch {
+		case idle >= p.spin:
 			<-wake
-		}
-		seen++
-		if p.closing.Load() {
-			return
-		}
-		p.share(worker)
-		if p.pending.Add(-1) == 0 {
-			p.done <- struct{}{}
+			idle = 0
+		case idle%spinYield == spinYield-1:
+			runtime.Gosched()
 		}
 	}
 }
@@ -201,7 +237,9 @@ func (p *Pool) work(worker int, wake <-chan struct{}) {
 // further index.
 func (p *Pool) fail(r any) {
 	p.failure.CompareAndSwap(nil, &r)
-	p.next.Store(p.n)
+	for w := range p.shares {
+		p.shares[w].next.Store(p.shares[w].end)
+	}
 }
 
 func cancelled(c <-chan struct{}) bool {

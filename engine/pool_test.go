@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,6 +43,56 @@ func TestPoolWakesBlockedWorkers(t *testing.T) {
 		var ran atomic.Int32
 		if err := p.Run(context.Background(), 4, func(_, _ int) { ran.Add(1) }); err != nil || ran.Load() != 4 {
 			t.Fatalf("ran %d of 4 indices, error %v", ran.Load(), err)
+		}
+	}
+}
+
+// Every worker begins with its own run of indices, so that data stay in its
+// cache from region to region.
+func TestPoolWorkersKeepTheirIndices(t *testing.T) {
+	for _, workers := range []int{2, 5} {
+		p := NewPool(workers)
+		for range 20 {
+			var inside sync.WaitGroup
+			inside.Add(workers)
+			first := make([]atomic.Bool, workers)
+			if err := p.Run(context.Background(), 3*workers, func(w, i int) {
+				if first[w].Swap(true) {
+					return
+				}
+				if i != 3*w {
+					t.Errorf("worker %d of %d begins with index %d", w, workers, i)
+				}
+				inside.Done()
+				inside.Wait() // so that no one has time for the indices of others
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Close()
+	}
+}
+
+// A worker that wakes up late joins the region that runs by then, or none.
+func TestPoolRegionsAfterEachOther(t *testing.T) {
+	p := NewPool(3)
+	defer p.Close()
+	for round := range 300 {
+		if round%3 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if round%2 == 0 {
+			p.Rouse()
+		}
+		n := round%5 + 2
+		hits := make([]int, n) // a lost or double index is also a data race
+		if err := p.Run(context.Background(), n, func(_, i int) { hits[i]++ }); err != nil {
+			t.Fatal(err)
+		}
+		for i, h := range hits {
+			if h != 1 {
+				t.Fatalf("round %d: index %d of %d ran %d times", round, i, n, h)
+			}
 		}
 	}
 }

@@ -93,6 +93,9 @@ func newNearest(s *Session) *nearest {
 		a.points(worker, a.client, lo, min(lo+a.step, a.client.points.N), a.partial[worker])
 	}
 	a.each = func(worker, index int) { a.one(worker, a.s.clients[index]) }
+	if !a.small {
+		s.rt.Pool().Rouse()
+	}
 	return a
 }
 

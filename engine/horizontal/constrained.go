@@ -38,6 +38,7 @@ func newConstrained(s *Session) *constrained {
 	workers := s.rt.Pool().Workers()
 	a.abreast = workers > 1 && s.m >= workers
 	a.each = func(_, index int) { a.errs[index] = a.one(a.s.clients[index], nil) }
+	s.rt.Pool().Rouse()
 	return a
 }
 
