@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/flow"
 )
 
 // peer_utility.csv has the mean NICV over 20 seeds of the authors' released code
@@ -61,6 +63,7 @@ var (
 	plainCLloyd   = protocol{horizontal.CLloyd, privacy.None}
 	suLloyd       = protocol{horizontal.SuLloyd, privacy.Claimed}
 	csuLloyd      = protocol{horizontal.CSuLloyd, privacy.Claimed}
+	csuLloydCode  = protocol{horizontal.CSuLloyd, privacy.Published}
 	fastLloyd     = protocol{horizontal.FastLloyd, privacy.Claimed}
 	fastLloydCode = protocol{horizontal.FastLloyd, privacy.Published}
 	relativeLater = protocol{horizontal.Relative, privacy.Claimed}
@@ -99,7 +102,8 @@ type scores struct {
 }
 
 // runs repeats a protocol with seeds 1, 2, ... A quick run stops after a few
-// seconds, with three runs at least.
+// seconds, with three runs at least. Runs whose constraints no assignment meets
+// are left out and counted in the row's note, as the papers' code does.
 func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.Job, error)) (scores, error) {
 	var out scores
 	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
@@ -108,6 +112,7 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 	}
 	defer eng.Close()
 	start := time.Now()
+	tried := 0
 	for run := 1; run <= count; run++ {
 		if c.Env.Quick && run > 3 && time.Since(start) > 2*time.Second {
 			break
@@ -117,10 +122,14 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 			return out, err
 		}
 		res, err := eng.Run(ctx, job)
+		tried = run
+		if errors.Is(err, flow.ErrInfeasible) {
+			continue
+		}
 		if err != nil {
 			return out, err
 		}
-		if run == 1 {
+		if c.Row.Ledger == "" {
 			if err := c.Row.keepLedger(res); err != nil {
 				return out, err
 			}
@@ -130,7 +139,10 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 		out.empty = append(out.empty, float64(*res.EmptyClusters))
 		out.iterations = res.Iterations
 	}
-	c.Row.Seeds = fmt.Sprintf("1..%d", len(out.nicv))
+	c.Row.Seeds = fmt.Sprintf("1..%d", tried)
+	if lost := tried - len(out.nicv); lost > 0 {
+		c.Row.Note = fmt.Sprintf("%d of %d runs have no assignment within the constraints and are left out", lost, tried)
+	}
 	return out, nil
 }
 

@@ -36,9 +36,9 @@ func horizontalFlags(fs *pflag.FlagSet, _ *options) {
 	fs.String("exclusivity", "1", "clusters that a record may join where a minimum demands it, or nonexclusive (constrained methods)")
 	fs.Float64("radius", 0, "largest distance of a record from its centroid in the normalised box, 0 for none (constrained methods)")
 	fs.String("flow", "fast", "solver of the size-constrained assignment: fast, reference, or verified (fast, each certificate checked)")
-	fs.String("radius-schedule", "geometric", "relative: geometric, sqrt or later-code")
+	fs.String("radius-schedule", "", "a radius for each round: geometric, sqrt or later-code (default geometric for relative, none for constrained methods)")
 	fs.String("beyond", "", "relative: clip the offset of a record beyond the radius, or exclude it (default clip; exclude under later-code)")
-	fs.String("release", "sumcount", "what lloyd and clloyd aggregate: sumcount or centroid")
+	fs.String("release", "sumcount", "what lloyd, clloyd and, outside proven, sulloyd aggregate: sumcount or centroid")
 	fs.String("post-sum", "none", "post-processing of noisy sums: fold, truncate or none")
 	fs.String("post-count", "none", "post-processing of noisy counts: fold, truncate or none")
 	fs.Float64("tolerance", 0, "end a run without noise when no centroid moves further than this")
@@ -53,7 +53,7 @@ func horizontalFlags(fs *pflag.FlagSet, _ *options) {
 func checkHorizontal(o *options) error {
 	for flag, allowed := range map[string][]string{
 		"flow":            {"fast", "reference", "verified"},
-		"radius-schedule": {"geometric", "sqrt", "later-code"},
+		"radius-schedule": {"", "geometric", "sqrt", "later-code"},
 		"beyond":          {"", "clip", "exclude"},
 		"release":         {"sumcount", "centroid"},
 		"post-sum":        {"fold", "truncate", "none"},

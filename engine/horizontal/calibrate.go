@@ -70,17 +70,16 @@ func (p *prepared) makeLaws() error {
 	return nil
 }
 
-// lookUp finds the lines of the table of calibrations. The released code other
-// than fastlloyd's uses the scale of the theorem.
+// lookUp finds the lines of the table of calibrations. Where the table has no
+// line for the released code, the code uses the scale of the theorem.
 func (p *prepared) lookUp() error {
 	j := p.job
 	for i := range p.parts {
 		part := &p.parts[i]
-		c := j.Calibration
-		if c == privacy.Published && len(privacy.Rules(j.Method(), c)) == 0 {
-			c = privacy.Claimed
+		rule, err := privacy.Lookup(j.Method(), j.Calibration, part.name, j.Neighbours)
+		if err != nil && j.Calibration == privacy.Published {
+			rule, err = privacy.Lookup(j.Method(), privacy.Claimed, part.name, j.Neighbours)
 		}
-		rule, err := privacy.Lookup(j.Method(), c, part.name, j.Neighbours)
 		if err != nil {
 			return fault.Request("calibration", err.Error(), "choose another calibration")
 		}
@@ -94,10 +93,12 @@ func (p *prepared) lookUp() error {
 // is the same in both.
 func (p *prepared) change(part *part, t int) sensitivity {
 	j := p.job
-	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Radius: j.Radius, Exclusivity: p.exclusivity,
-		Unit: 1 / p.scale, Neighbours: j.Neighbours}
-	if j.Algorithm == Relative {
+	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Exclusivity: p.exclusivity, Unit: 1 / p.scale, Neighbours: j.Neighbours}
+	if p.radius != nil {
 		s.Radius = p.radius[t]
+	}
+	if p.squaredRadius() {
+		s.Radius *= s.Radius
 	}
 	if j.Mechanism == Laplace {
 		return sensitivity{norm: "L1", value: part.rule.L1(s)}
@@ -111,6 +112,13 @@ func (p *prepared) change(part *part, t int) sensitivity {
 		l2 = rule.L2
 	}
 	return sensitivity{norm: "L2", value: l2(s)}
+}
+
+// squaredRadius reports whether the run follows FastLloyd's released code under a
+// radius rule: the code assigns within the first round's radius in every round,
+// and calibrates round t to 2 eta^2 in place of the 2 eta of its Theorem 7.1.
+func (p *prepared) squaredRadius() bool {
+	return p.job.Calibration == privacy.Published && p.job.Algorithm.Constrained() && p.job.Schedule != ""
 }
 
 // laplaceOnSums divides each round's epsilon between sums and counts, d shares
@@ -138,8 +146,8 @@ func (p *prepared) gaussian(mu float64) {
 	}
 	mu /= math.Sqrt(float64(p.rounds))
 	if p.job.Release == Centroid {
-		s := p.change(&p.parts[0], 0)
-		for range p.rounds {
+		for t := range p.rounds {
+			s := p.change(&p.parts[0], t)
 			p.parts[0].set(s.value/mu, s)
 		}
 		return
@@ -186,8 +194,8 @@ func (p *prepared) gaussianOnSums(mu2 float64) {
 // laplaceOnCentroids scales the noise by the L1 sensitivity of the mean of the
 // clients' means.
 func (p *prepared) laplaceOnCentroids() {
-	s := p.change(&p.parts[0], 0)
-	for range p.rounds {
+	for t := range p.rounds {
+		s := p.change(&p.parts[0], t)
 		p.parts[0].set(s.value*float64(p.rounds)/p.job.Budget.Epsilon, s)
 	}
 }

@@ -32,7 +32,7 @@ func newConstrained(s *Session) *constrained {
 	}
 	for i, c := range s.clients {
 		a.problems[i] = flow.Problem{Points: c.points, Centroids: s.grid, FractionBits: s.fraction, Lo: lo, Hi: hi,
-			Radius: s.job.Radius, Exclusivity: s.job.Exclusivity, Key: s.tieKey(), Total: s.job.total()}
+			Exclusivity: s.job.Exclusivity, Key: s.tieKey(), Total: s.job.total()}
 		a.solvers = append(a.solvers, flow.NewSolver())
 	}
 	workers := s.rt.Pool().Workers()
@@ -59,6 +59,15 @@ func (s *Session) tieKey() (key [16]byte) {
 
 func (a *constrained) assign(ctx context.Context, t int) error {
 	a.context, a.round = ctx, t
+	if a.s.radius != nil {
+		reach := a.s.radius[t]
+		if a.s.squaredRadius() {
+			reach = a.s.radius[0]
+		}
+		for i := range a.problems {
+			a.problems[i].Radius = reach
+		}
+	}
 	if a.abreast {
 		if err := a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each); err != nil {
 			return err

@@ -165,7 +165,8 @@ type Job struct {
 	// They default to Fold, Keep and Keep.
 	Post, PostSum, PostCount Post
 	// Release chooses what Lloyd and CLloyd aggregate; SumCount by default. The
-	// other methods define it.
+	// other methods define it, but SuLloyd takes Centroid under the papers'
+	// calibrations (CDPLloyd, Thesis-H §6.3).
 	Release Release
 
 	// EtaMinAlpha and EtaMaxAlpha set the sizes: each client's clusters have
@@ -181,7 +182,8 @@ type Job struct {
 	// Radius, if positive, forbids assignments at a larger distance in the
 	// normalised box (FastLloyd §7.1).
 	Radius float64
-	// Schedule is the radius rule of Relative; Geometric by default.
+	// Schedule is the radius rule of Relative, Geometric by default, or takes the
+	// place of Radius with one for each round (FastLloyd §7.1, Sqrt).
 	Schedule Schedule
 	// Beyond treats the records of Relative beyond the radius; Clip by default,
 	// Exclude under LaterCode.
@@ -237,7 +239,9 @@ func (j *Job) withDefaults() *Job {
 	set(&c.EtaMinAlpha, DefaultAlpha)
 	set(&c.EtaMaxAlpha, DefaultAlpha)
 	c.Exclusivity = max(c.Exclusivity, 1)
-	set(&c.Schedule, Geometric)
+	if j.Algorithm == Relative {
+		set(&c.Schedule, Geometric)
+	}
 	if c.Schedule == LaterCode {
 		set(&c.Beyond, Exclude)
 	}
@@ -442,6 +446,8 @@ func (j *Job) checkBudget() error {
 		case j.Algorithm == Relative && j.Calibration == privacy.Published && j.Schedule != LaterCode:
 			return fault.Request("calibration", "published follows the released code, which has another radius rule",
 				"use --radius-schedule later-code, or --calibration claimed")
+		case j.Algorithm.Constrained() && j.Calibration == privacy.Published && j.Schedule != "" && j.Schedule != Sqrt:
+			return fault.Request("calibration", "published follows the released code, whose radius rule is sqrt", "use --radius-schedule sqrt, or --calibration claimed")
 		}
 	}
 	if j.Neighbours == privacy.ReplaceOne && j.Exclusivity > 1 {
@@ -455,19 +461,30 @@ func (j *Job) checkBudget() error {
 // cannot be met. Under Proven the assignment is total: what cannot be met is
 // filled up or left unassigned (THEOREMS.md T1).
 func (j *Job) checkConstraints() error {
-	if j.Algorithm != Lloyd && j.Algorithm != CLloyd && j.Release == Centroid && j.Algorithm != FastLloyd {
+	switch {
+	case j.Release != Centroid || !j.Algorithm.Private() || j.Algorithm == FastLloyd:
+	case j.Algorithm == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == Laplace:
+	case j.Algorithm == SuLloyd:
+		return fault.Request("release", "means of unconstrained clusters are too sensitive to be of use: Thesis-H's figures have them with Laplace noise",
+			"use sums and counts, fastlloyd, or --calibration claimed or published with --mechanism laplace")
+	default:
 		return fault.Request("release", j.Method()+" releases sums and counts", "leave the option out, or use fastlloyd")
 	}
 	if !j.Algorithm.Constrained() {
 		switch {
 		case j.Radius > 0:
 			return fault.Request("radius", j.Method()+" has no such option", "use it with clloyd, csulloyd or fastlloyd; relative has radius-schedule")
+		case j.Schedule != "" && j.Algorithm != Relative:
+			return fault.Request("radius-schedule", j.Method()+" has no radius", "use it with relative, clloyd, csulloyd or fastlloyd")
 		case j.Exclusivity > 1 || j.NonExclusive:
 			return fault.Request("exclusivity", j.Method()+" assigns each record to its nearest centroid", "use it with clloyd, csulloyd or fastlloyd")
 		}
 		return nil
 	}
-	if j.NonExclusive && (j.Exclusivity > 1 || j.Radius > 0) {
+	if j.Radius > 0 && j.Schedule != "" {
+		return fault.Request("radius", "a constant radius and a schedule exclude each other", "leave --radius or --radius-schedule out")
+	}
+	if j.NonExclusive && (j.Exclusivity > 1 || j.Radius > 0 || j.Schedule != "") {
 		return fault.Request("exclusivity", "nonexclusive takes neither an exclusivity number nor a radius", "leave one of them out")
 	}
 	if j.total() {
@@ -486,7 +503,7 @@ func (j *Job) checkConstraints() error {
 				"raise --eta-min-alpha")
 		case lo > hi:
 			return fault.Request(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi), "raise --eta-min-alpha or --eta-max-alpha")
-		case j.Radius == 0 && j.K*hi < n:
+		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
 			return fault.Request(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi, j.K*hi),
 				"raise --eta-max-alpha")
 		}

@@ -18,7 +18,7 @@ type prepared struct {
 	// contribute to: all of them under the papers' nonexclusive assignment.
 	exclusivity int
 	lo, hi      int       // sizes of a cluster at one client
-	radius      []float64 // R_t of relative, by round
+	radius      []float64 // R_t of relative, or the largest distance of constrained assignment, by round; nil for none
 	parts       []part    // what a round releases, in the order of the message
 	length      int       // words of a message
 	honest      int       // shares that make up the noise; 0 if one draw is the noise
@@ -54,10 +54,13 @@ func prepare(j *Job) (*prepared, error) {
 	if err := p.countRounds(); err != nil {
 		return nil, err
 	}
-	if j.Algorithm == Relative {
+	if j.Schedule != "" || j.Radius > 0 {
 		p.radius = make([]float64, p.rounds)
 		for t := range p.radius {
-			p.radius[t] = j.Schedule.radius(t, p.k, p.d)
+			p.radius[t] = j.Radius
+			if j.Schedule != "" {
+				p.radius[t] = j.Schedule.radius(t, p.k, p.d)
+			}
 		}
 	}
 	kd := p.k * p.d
@@ -110,6 +113,8 @@ func (p *prepared) countRounds() error {
 		p.rounds = iterationsSumCount(j.Budget.Epsilon, p.n, p.d, p.k, 1)
 	case j.Algorithm == Relative:
 		p.rounds = maxIterations
+	case j.Release == Centroid && j.Algorithm == SuLloyd:
+		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, 1, 1) // a cluster may be one record
 	case j.Release == Centroid:
 		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, p.exclusivity, p.m*p.lo)
 	default:

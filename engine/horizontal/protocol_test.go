@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,7 +140,10 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 				for _, rel := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
 					for _, noise := range []Noise{ByTheServer, Local, Split} {
 						job := Job{Algorithm: m, K: 4, Clients: parts, Seed: &seed, Calibration: c, Mechanism: mech, Neighbours: rel, Noise: noise,
-							Schedule: LaterCode, Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}
+							Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}
+						if m == Relative {
+							job.Schedule = LaterCode
+						}
 						if job.Validate() != nil {
 							continue // the table of refusals tests these
 						}
@@ -268,6 +272,57 @@ func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 	}
 }
 
+// A schedule gives constrained assignment and its noise a radius of their own in
+// each round (FastLloyd §7.1, equation 19 and Theorem 7.1).
+func TestRadiusByRound(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 400, 2, 5, 1, 3)
+	loose := Job{K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Release: Centroid, NoQuality: true}
+	plain := func(rounds int, radius float64, schedule Schedule, start []float64) []float64 {
+		job := loose
+		job.Algorithm, job.Iterations, job.Radius, job.Schedule, job.Start = CLloyd, rounds, radius, schedule, start
+		return slices.Concat(run(t, 1, job).Centroids...)
+	}
+	first := plain(1, math.Sqrt2/2, "", nil)
+	if got, want := plain(2, 0, Sqrt, nil), plain(1, 0.5, "", first); !slices.Equal(got, want) {
+		t.Errorf("two rounds give %v, one after the other %v", got, want)
+	}
+	if slices.Equal(plain(2, 0, Sqrt, nil), plain(2, math.Sqrt2/2, "", nil)) {
+		t.Error("the second radius changes nothing here")
+	}
+	// The released code stays with the first radius: without much noise it is seen.
+	code := loose
+	code.Algorithm, code.Release, code.Iterations, code.Schedule, code.Calibration, code.Budget = FastLloyd, "", 2, Sqrt, privacy.Published, privacy.Budget{Epsilon: 1e9}
+	if got, want := slices.Concat(run(t, 1, code).Centroids...), plain(2, math.Sqrt2/2, "", nil); !slices.Equal(got, want) {
+		t.Errorf("the released code gives %v, want %v", got, want)
+	}
+	for _, c := range []struct {
+		method      Method
+		calibration privacy.Calibration
+		want        [4]float64 // sensitivity by round; centroids times lo
+	}{
+		{FastLloyd, privacy.Claimed, [4]float64{2, 2, 4 / math.Sqrt(6), math.Sqrt2}},
+		{FastLloyd, privacy.Published, [4]float64{1, 1. / 2, 1. / 3, 1. / 4}},
+		{CSuLloyd, privacy.Claimed, [4]float64{2, 2, 2, 2}},
+		{CSuLloyd, privacy.Published, [4]float64{2, 1, 2. / 3, 1. / 2}},
+	} {
+		job := Job{Algorithm: c.method, Calibration: c.calibration, K: 2, Clients: parts, Seed: &seed, Schedule: Sqrt, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}
+		p, err := prepare(job.withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := 1.0
+		if c.method == FastLloyd {
+			unit = float64(p.m * p.lo)
+		}
+		for i, s := range p.parts[0].scales {
+			if math.Abs(s.value*unit-c.want[i]) > 1e-9 {
+				t.Errorf("%s, %s, round %d: sensitivity %g, want %g", c.method, c.calibration, i+1, s.value*unit, c.want[i])
+			}
+		}
+	}
+}
+
 // A small ring gives the same result in half the bytes.
 func TestRing32(t *testing.T) {
 	seed := uint64(1)
@@ -331,6 +386,10 @@ func TestRefusals(t *testing.T) {
 		{"exclusivity without constraints", Job{Algorithm: Lloyd, K: 3, Clients: parts, Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
 		{"radius without constraints", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Radius: 1}, []string{"radius"}},
 		{"radius is negative", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: -1}, []string{"radius"}},
+		{"two radius rules", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: 1, Schedule: Sqrt}, []string{"radius"}},
+		{"a schedule without a radius", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Schedule: Sqrt}, []string{"radius-schedule"}},
+		{"a schedule without code", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published, Schedule: Geometric}, []string{"sqrt"}},
+		{"means of unconstrained clusters", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release", "fastlloyd"}},
 		{"nonexclusive with a radius", Job{Algorithm: CLloyd, K: 3, Clients: parts, NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
 		{"naive with noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: Naive}, []string{"naive"}},
 		{"ring with a server's noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: ByRing, Noise: ByTheServer}, []string{"ring", "local"}},

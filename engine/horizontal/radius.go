@@ -2,15 +2,17 @@ package horizontal
 
 import "math"
 
-// Schedule is the rule for the radius R_t within which a record contributes to
-// its cluster in iteration t = 0, 1, ... of method relative.
+// Schedule is the rule for a radius by iteration t = 0, 1, ...: R_t, within which
+// a record contributes to its cluster of method relative, or eta_d of
+// size-constrained assignment.
 type Schedule string
 
 // The radius schedules.
 const (
 	// Geometric is R_t = 2 sqrt(d) k^(-1/d) 0.8^t.
 	Geometric Schedule = "geometric"
-	// Sqrt is R_t = sqrt(d) / (2 sqrt(t+1)).
+	// Sqrt is R_t = sqrt(d) / (2 sqrt(t+1)), in the plane FastLloyd's
+	// eta_d = sqrt(B^2/2t) with t from 1 (equation 19).
 	Sqrt Schedule = "sqrt"
 	// LaterCode is the rule of FastLloyd's later code ("diagonal then fraction",
 	// alpha = 0.8): R_0 = sqrt(d), then R_t = 0.8 sqrt(d) k^(-1/d).

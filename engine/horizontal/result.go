@@ -202,11 +202,16 @@ func (s *Session) conditions() []string {
 // claims less, 0 where the claim holds or nothing is proved (THEOREMS.md T1).
 func (s *Session) trueSensitivity(part *part) float64 {
 	j := s.job
+	if j.Algorithm == SuLloyd && j.Release == Centroid {
+		// A record that is the only one of a cluster at its client moves the mean
+		// from the old centroid.
+		return 2 * boxBound * float64(s.d) / float64(s.m)
+	}
 	if j.Calibration == privacy.Proven || !j.Algorithm.Constrained() || part.name == "counts" {
 		return 0
 	}
 	d, k, least := float64(s.d), float64(s.k), float64(s.m*s.lo)
-	if s.exclusivity > 1 || j.Radius > 0 || j.NonExclusive {
+	if s.exclusivity > 1 || s.radius != nil || j.NonExclusive {
 		e := float64(j.Exclusivity)
 		if j.Release == Centroid {
 			return 2 * boxBound * e * k * d / least

@@ -399,7 +399,7 @@ const everyClient = -2
 
 // infeasible turns a solver's refusal into a wrong request that names the client.
 func infeasible(c int, err error) error {
-	return fault.Request(clientName(c), strings.TrimPrefix(err.Error(), "flow: "), "")
+	return &fault.Error{What: clientName(c), Why: strings.TrimPrefix(err.Error(), "flow: "), Wrong: true, Err: err}
 }
 
 var _ flow.Runner = (*engine.Pool)(nil)

@@ -121,6 +121,10 @@ var rules = []Rule{
 	{"sulloyd", Claimed, "sums", func(s Shape) float64 { return dims(s) * s.Bound }, nil, addRemove, "Thesis-H §6.2.1", []string{boxed},
 		"the sensitivities hold; the noise is continuous, in floating point, which no theorem covers"},
 	{"sulloyd", Claimed, "counts", one(1, 2), nil, addRemove, "Thesis-H §6.2.1", []string{boxed}, ""},
+	{"sulloyd", Claimed, "centroids", func(s Shape) float64 { return dims(s) * s.Bound }, nil, nil, "Thesis-H §6.3.1", []string{boxed},
+		"a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M; the noise is continuous, in floating point"},
+	{"sulloyd", Published, "centroids", func(s Shape) float64 { return s.Bound }, nil, nil, "Thesis-H §6.3.1", []string{boxed},
+		"a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M, and the released code leaves out the factor d"},
 	{"relative", Proven, "relative sums", twice(func(s Shape) float64 { return math.Min(s.Radius*math.Sqrt(dims(s)), 2*s.Bound*dims(s)) }),
 		twice(func(s Shape) float64 { return s.Radius }), both, "T2", []string{boxed, "the radius and the previous centroids are public"}, ""},
 	{"relative", Proven, "relative counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed, "the radius and the previous centroids are public"}, ""},
@@ -137,6 +141,14 @@ var rules = []Rule{
 	{"csulloyd", Claimed, "sums", func(s Shape) float64 { return dims(s) * s.Bound * exclusive(s) }, nil, nil, "Thesis-H §6.3.1", []string{boxed},
 		"one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1) (T1)"},
 	{"csulloyd", Claimed, "counts", func(s Shape) float64 { return exclusive(s) }, nil, nil, "Thesis-H §6.3.1", []string{boxed}, ""},
+	{"csulloyd", Published, "sums", func(s Shape) float64 {
+		if s.Radius > 0 {
+			return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s)
+		}
+		return dims(s) * s.Bound * exclusive(s)
+	}, nil, nil, "Thesis-H §6.3.1", []string{boxed},
+		"one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1), whatever the radius (T1)"},
+	{"csulloyd", Published, "counts", func(s Shape) float64 { return exclusive(s) }, nil, nil, "Thesis-H §6.3.1", []string{boxed}, ""},
 	{"fastlloyd", Proven, "centroids", centroidsL1, centroidsL2, both, "T1", []string{boxed, sized, tied, total}, ""},
 	{"fastlloyd", Claimed, "centroids", func(s Shape) float64 {
 		if s.Radius > 0 {

@@ -116,6 +116,7 @@ func TestCalibrationsTable(t *testing.T) {
 	}{
 		{"sulloyd", Proven, "sums", 3, math.Sqrt(3)}, {"csulloyd", Proven, "sums", 24, 2 * math.Sqrt(12)},
 		{"fastlloyd", Proven, "centroids", 2.4, 2 * math.Sqrt(12) / 10}, {"fastlloyd", Claimed, "centroids", 0.3, -1}, {"fastlloyd", Published, "centroids", 0.1, -1},
+		{"sulloyd", Claimed, "centroids", 3, -1}, {"sulloyd", Published, "centroids", 1, -1}, {"csulloyd", Published, "sums", 3, -1}, {"csulloyd", Published, "counts", 1, -1},
 	} {
 		r, err := Lookup(c.method, c.calibration, c.release, AddRemove)
 		if err != nil {
