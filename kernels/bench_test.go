@@ -225,6 +225,40 @@ func BenchmarkAssignAccumulateWeighted(b *testing.B) {
 	})
 }
 
+// exchangeData draws contributions of n points to a candidate, their nearest and
+// their second nearest centre.
+func exchangeData(rng *rand.Rand, n, k int) (own, near, next []float32, labels []uint16) {
+	own, near, next, labels = make([]float32, n), make([]float32, n), make([]float32, n), make([]uint16, n)
+	for i := range own {
+		own[i], near[i] = rng.Float32(), rng.Float32()
+		next[i] = near[i] + rng.Float32()
+		labels[i] = uint16(rng.IntN(k))
+	}
+	return own, near, next, labels
+}
+
+func BenchmarkExchange(b *testing.B) {
+	for _, s := range [][2]int{{2048, 10}, {2048, 64}, {70000, 10}} {
+		n, k := s[0], s[1]
+		for _, weights := range [][]float64{nil, make([]float64, n)} {
+			b.Run(fmt.Sprintf("n=%d/k=%d/weights=%t", n, k, weights != nil), func(b *testing.B) {
+				own, near, next, labels := exchangeData(rand.New(rand.NewPCG(1, 1)), n, k)
+				e := NewExchanges(k)
+				run(b, n, 0, 14*n+8*len(weights), func() { Exchange(own, near, next, labels, weights, e) })
+			})
+		}
+	}
+}
+
+func BenchmarkContributions(b *testing.B) {
+	for _, root := range []bool{false, true} {
+		b.Run(fmt.Sprintf("root=%t", root), func(b *testing.B) {
+			own, _, _, _ := exchangeData(rand.New(rand.NewPCG(1, 1)), 2048, 1)
+			run(b, len(own), 0, 8*len(own), func() { Contributions(own, root, 2) })
+		})
+	}
+}
+
 // BenchmarkCostRows: an integer cost takes a subtraction and a multiply-add of
 // float64, half as many to a vector as of float32.
 func BenchmarkCostRows(b *testing.B) {

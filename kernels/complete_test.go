@@ -29,6 +29,8 @@ var proofs = map[string]struct {
 	"AccumulateWeighted":       {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAccumulateWeighted"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
 	"AssignAccumulateRadius":   {[]string{"assignPortable", "distancesPortable"}, "TestAssignAccumulateRadiusEqualsPortable", "BenchmarkAssignAccumulateRadius"},
+	"Exchange":                 {[]string{"exchangePortable"}, "TestExchangeEqualsPortable", "BenchmarkExchange"},
+	"Contributions":            {[]string{"contributionsPortable"}, "TestExchangeEqualsPortable", "BenchmarkContributions"},
 	"CostRows":                 {[]string{"costRowsPortable"}, "TestCostRowsEqualPortable", "BenchmarkCostRows"},
 	"Within":                   {[]string{"withinPortable"}, "TestWithinEqualsPortable", "BenchmarkWithin"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},

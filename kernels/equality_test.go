@@ -483,6 +483,56 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 	}
 }
 
+func TestExchangeEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(13, 7))
+		for n := range 300 {
+			k := 1 + rng.IntN(70)
+			own, near, next, labels := exchangeData(rng, n, k)
+			var weights []float64
+			if n%2 == 1 {
+				weights = make([]float64, n)
+			}
+			for i := range own {
+				labels[i] = uint16(rng.IntN(k + 1))
+				switch rng.IntN(8) {
+				case 0:
+					own[i] = near[i]
+				case 1:
+					own[i] = next[i]
+				case 2:
+					next[i] = float32(math.Inf(1)) // there is one centre
+				case 3:
+					own[i], near[i] = 0, math.Float32frombits(rng.Uint32N(1<<23))
+				}
+				if weights != nil {
+					weights[i] = math.Ldexp(rng.Float64(), rng.IntN(60)-30)
+				}
+			}
+			got := NewExchanges(k)
+			table, base := make([]float64, (k+1)*weightedChains), [weightedChains]float64{}
+			Exchange(own, near, next, labels, weights, got)
+			exchangePortable(own, near, next, labels, weights, table, &base)
+			want := NewExchanges(k)
+			want.Base = tree(&base)
+			for j := range k {
+				want.Gains[j] = tree((*[weightedChains]float64)(table[j*weightedChains:]))
+			}
+			if !sameFloats(want.Gains, got.Gains) || math.Float64bits(want.Base) != math.Float64bits(got.Base) {
+				t.Fatalf("n=%d k=%d:\n%v %v\n%v %v", n, k, want.Base, want.Gains, got.Base, got.Gains)
+			}
+			for _, root := range []bool{false, true} {
+				want, got := slices.Clone(near), slices.Clone(near)
+				contributionsPortable(want, root, 0.7)
+				Contributions(got, root, 0.7)
+				if !sameBits(want, got) {
+					t.Fatalf("Contributions n=%d root=%t:\n%v\n%v", n, root, want, got)
+				}
+			}
+		}
+	})
+}
+
 func TestKernelsDoNotAllocate(t *testing.T) {
 	for _, path := range supportedPaths() {
 		t.Run(path.String(), func(t *testing.T) {
@@ -495,7 +545,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				c := NewCentroids(k, d)
 				labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
 				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
-				points := weightedPoints(rng, p)
+				points, exchanges := weightedPoints(rng, p), NewExchanges(k)
 				r2, costs := make([]float32, k), make([]int64, n*k)
 				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
 				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
@@ -518,7 +568,9 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"AssignAccumulateWeighted": func() {
 						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
 					},
-					"CostRows": func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
+					"Exchange":      func() { Exchange(dist, dist, second, labels, nil, exchanges) },
+					"Contributions": func() { Contributions(dist, true, 3) },
+					"CostRows":      func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
 					"Within": func() {
 						if d < WithinDims {
 							Within(*p, c, limit, masks)

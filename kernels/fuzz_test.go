@@ -213,6 +213,38 @@ func FuzzFixed(f *testing.F) {
 	})
 }
 
+// FuzzExchange takes contributions of any finite size from the data.
+func FuzzExchange(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, _, k, values := fuzzShape(data)
+		own, near, next, labels, weights := values(n), values(n), values(n), make([]uint16, n), make([]float64, n)
+		for i, x := range values(n) {
+			own[i], near[i] = own[i]*own[i], near[i]*near[i]
+			next[i] = max(near[i], next[i])
+			labels[i], weights[i] = uint16(int(math.Float32bits(x))%(k+1)), math.Abs(float64(x))/3
+		}
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			got, root := NewExchanges(k), slices.Clone(own)
+			Exchange(own, near, next, labels, weights, got)
+			Contributions(root, true, 1e5)
+			restore()
+			table, base := make([]float64, (k+1)*weightedChains), [weightedChains]float64{}
+			exchangePortable(own, near, next, labels, weights, table, &base)
+			same := math.Float64bits(got.Base) == math.Float64bits(tree(&base))
+			for j, g := range got.Gains {
+				same = same && math.Float64bits(g) == math.Float64bits(tree((*[weightedChains]float64)(table[j*weightedChains:])))
+			}
+			want := slices.Clone(own)
+			contributionsPortable(want, true, 1e5)
+			if !same || !sameBits(want, root) {
+				t.Fatalf("%s n=%d k=%d: %v\n%v\n%v", path, n, k, got, root, want)
+			}
+		}
+	})
+}
+
 func FuzzMinHash(f *testing.F) {
 	f.Add([]byte{3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
 	f.Add(make([]byte, 16*70))

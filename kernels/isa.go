@@ -103,6 +103,8 @@ var kernelTable = []struct {
 	{"AccumulateWeighted", x86},
 	{"AssignAccumulateWeighted", x86},
 	{"AssignAccumulateRadius", all},
+	{"Exchange", x86},
+	{"Contributions", x86},
 	{"CostRows", all},
 	{"Within", all},
 	{"Project", all},

@@ -152,6 +152,12 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	m := NewMatrix(q, d, gridRows(rng, q, d, 16))
 	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
 	Project(p, m, Panels{N: n, D: q, Data: guarded[float32](t, panelCount(n)*q*Lanes, atEnd)})
+	e := NewExchanges(k)
+	e.Gains, e.table = guarded[float64](t, k, atEnd), guarded[float64](t, len(e.table), atEnd)
+	Exchange(dist, dist, second, labels, nil, e)
+	Exchange(dist, dist, second, labels, guarded[float64](t, n, atEnd), e)
+	Contributions(dist, true, 1)
+	Contributions(dist, false, 1)
 	weighted, sums := weightedPoints(rng, &p), NewWeightedAccumulator(k, d)
 	for _, s := range []*[]float64{&weighted.Weights, &weighted.rows, &sums.Sums, &sums.Weights, &sums.table} {
 		g := guarded[float64](t, len(*s), atEnd)

@@ -35,6 +35,8 @@ var files = map[string]func(){
 	"project_avx512":    func() { projectFile(avx512) },
 	"project_avx2":      func() { projectFile(avx2) },
 	"minhash_avx2":      minHashAVX2,
+	"exchange_avx512":   func() { exchangeFile(avx512) },
+	"exchange_avx2":     func() { exchangeFile(avx2) },
 	"weighted_avx512":   func() { weightedFile(avx512) },
 	"weighted_avx2":     func() { weightedFile(avx2) },
 }

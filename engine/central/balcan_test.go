@@ -30,7 +30,7 @@ func directLoss(p *kernels.Panels, centers []float32, kind lossKind) float64 {
 			best = math.Sqrt(best)
 		}
 		if kind.cap > 0 {
-			best = min(best, kind.cap)
+			best = min(best, float64(kind.cap))
 		}
 		loss += best
 	}

@@ -11,19 +11,16 @@ type lossKind struct {
 	// squared is r^2; else r.
 	squared bool
 	// cap bounds a record's contribution; 0 means no bound.
-	cap float64
+	cap float32
 }
 
-// of turns a squared distance into a contribution.
-func (f lossKind) of(d2 float32) float64 {
-	x := float64(d2)
-	if !f.squared {
-		x = math.Sqrt(x)
-	}
+// apply turns squared distances into contributions.
+func (f lossKind) apply(dist []float32) {
+	most := float32(math.Inf(1))
 	if f.cap > 0 {
-		x = min(x, f.cap)
+		most = f.cap
 	}
-	return x
+	kernels.Contributions(dist, !f.squared, most)
 }
 
 // swapper evaluates exchanges of a centre for a candidate on one party's
@@ -37,7 +34,7 @@ type swapper struct {
 	candidates []float32 // row-major
 	k, q       int
 	labels     []uint16
-	near, next []float64
+	near, next []float32
 	prepared   *kernels.Centroids
 	workers    []*swapWorker
 }
@@ -46,32 +43,33 @@ type swapWorker struct {
 	one    *kernels.Centroids
 	labels []uint16
 	dist   []float32
-	gain   []float64
+	sums   *kernels.Exchanges
 }
 
 func (s *session) newSwapper(points *kernels.Panels, candidates []float32, k int, kind lossKind) *swapper {
 	w := &swapper{s: s, points: points, kind: kind, candidates: candidates, k: k, q: points.D, labels: make([]uint16, points.N),
-		near: make([]float64, points.N), next: make([]float64, points.N), prepared: kernels.NewCentroids(k, points.D)}
+		near: make([]float32, points.N), next: make([]float32, points.N), prepared: kernels.NewCentroids(k, points.D)}
 	w.workers = make([]*swapWorker, s.rt.Pool().Workers())
 	for i := range w.workers {
-		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, swapBlock), dist: make([]float32, swapBlock), gain: make([]float64, k)}
+		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, swapBlock), dist: make([]float32, swapBlock), sums: kernels.NewExchanges(k)}
 	}
 	return w
 }
 
 // swapBlock is the number of records that a pass visits at a time: a multiple
-// of 16 whose distances stay in the first-level cache.
+// of 16 whose distances stay in the first-level cache. The order of the sums
+// depends on it.
 const swapBlock = 2048
 
 // set makes centers (row-major) the current centres and returns their loss.
 func (w *swapper) set(centers []float32) float64 {
 	w.prepared.Set(centers)
-	near, next := make([]float32, w.points.N), make([]float32, w.points.N)
-	kernels.Assign2(*w.points, w.prepared, w.labels, near, next)
+	kernels.Assign2(*w.points, w.prepared, w.labels, w.near, w.next)
+	w.kind.apply(w.near)
+	w.kind.apply(w.next)
 	loss := 0.0
-	for i := range near {
-		w.near[i], w.next[i] = w.kind.of(near[i]), w.kind.of(next[i])
-		loss += w.near[i]
+	for _, x := range w.near {
+		loss += float64(x)
 	}
 	return loss
 }
@@ -82,26 +80,16 @@ func (w *swapper) losses(after []float64) error {
 	return w.s.rt.Pool().Run(w.s.ctx, len(after)/w.k, func(worker, c int) {
 		t := w.workers[worker]
 		t.one.Set(w.candidates[c*w.q : (c+1)*w.q])
-		// With the candidate added a record pays min(near, own); when its centre
-		// goes too, min(next, own).
-		clear(t.gain)
-		base := 0.0
+		t.sums.Reset()
 		for lo := 0; lo < w.points.N; lo += swapBlock {
 			hi := min(lo+swapBlock, w.points.N)
-			kernels.Assign(w.points.Slice(lo, hi), t.one, t.labels[:hi-lo], t.dist[:hi-lo])
-			for i, d2 := range t.dist[:hi-lo] {
-				own := w.kind.of(d2)
-				near := w.near[lo+i]
-				if own < near {
-					base += own
-					continue
-				}
-				base += near
-				t.gain[w.labels[lo+i]] += min(w.next[lo+i], own) - near
-			}
+			dist := t.dist[:hi-lo]
+			kernels.Assign(w.points.Slice(lo, hi), t.one, t.labels[:hi-lo], dist)
+			w.kind.apply(dist)
+			kernels.Exchange(dist, w.near[lo:hi], w.next[lo:hi], w.labels[lo:hi], nil, t.sums)
 		}
-		for j, g := range t.gain {
-			after[c*w.k+j] = base + g
+		for j, gain := range t.sums.Gains {
+			after[c*w.k+j] = t.sums.Base + gain
 		}
 	})
 }

@@ -230,7 +230,7 @@ type descent struct {
 	single       []float32 // distances to the single point
 	oneLabels    []uint16
 	acc          *kernels.WeightedAccumulator // of the last assignment
-	cost         []float64
+	cost         *kernels.Exchanges           // with a single point
 	loss         float64
 }
 
@@ -240,7 +240,7 @@ func (p *problem) newDescent(k int) *descent {
 		prepared: kernels.NewCentroids(k, p.d), one: kernels.NewCentroids(1, p.d),
 		labels: make([]uint16, p.n), oneLabels: make([]uint16, p.n),
 		dist: make([]float32, p.n), second: make([]float32, p.n), single: make([]float32, p.n),
-		acc: kernels.NewWeightedAccumulator(k, p.d), cost: make([]float64, k),
+		acc: kernels.NewWeightedAccumulator(k, p.d), cost: kernels.NewExchanges(k),
 	}
 }
 
@@ -378,15 +378,11 @@ func (s *descent) lloyd(steps int) {
 func (s *descent) swap(trial *descent, steps int, src Source) bool {
 	point := s.pick(s.dist, s.loss, src)
 	s.distances(point)
-	clear(s.cost)
-	for i, w := range s.weights {
-		if d := s.single[i]; d >= s.dist[i] {
-			s.cost[s.labels[i]] += float64(w * float64(min(s.second[i], d)-s.dist[i]))
-		}
-	}
+	s.cost.Reset()
+	kernels.Exchange(s.single, s.dist, s.second, s.labels, s.weights, s.cost)
 	out := 0
-	for j, c := range s.cost {
-		if c < s.cost[out] {
+	for j, c := range s.cost.Gains {
+		if c < s.cost.Gains[out] {
 			out = j
 		}
 	}
