@@ -452,3 +452,35 @@ func toFixed64NearestBlocks(dst *uint64, src *float64, blocks int, scale float64
 func fromFixed64Blocks(dst *float64, src *uint64, blocks int, scale float64) {
 	asm.FromFixed64AVX512(dst, src, blocks, scale)
 }
+
+// addWeightedBlocks adds blocks of 8 rows.
+func addWeightedBlocks(rows *float64, blocks, width int, labels *uint16, table *float64, chains int) {
+	chain := 8 * width // bytes
+	if chains == 1 {
+		chain = 0
+	}
+	switch {
+	case chains > 1 && width == 4: // a row is a vector of AVX2
+		asm.AddWeighted4AVX2(rows, blocks, labels, table)
+	case chains > 1 && width == 8 && current == avx512:
+		asm.AddWeighted8AVX512(rows, blocks, labels, table)
+	case chains > 1 && width == 8:
+		asm.AddWeighted8AVX2(rows, blocks, labels, table)
+	case current == avx512:
+		asm.AddWeightedAVX512(rows, blocks, width, labels, table, 8*width*chains, chain)
+	default:
+		asm.AddWeightedAVX2(rows, blocks, width, labels, table, 8*width*chains, chain)
+	}
+}
+
+func weightedCosts(weights *float64, dist *float32, blocks int, costs *float64) {
+	if current == avx512 {
+		asm.WeightedCostsAVX512(weights, dist, blocks, costs)
+	} else {
+		asm.WeightedCostsAVX2(weights, dist, blocks, costs)
+	}
+}
+
+func foldWeightedRows(table *float64, clusters, width int) {
+	asm.FoldWeightedAVX2(table, clusters, width)
+}

@@ -175,3 +175,27 @@ func within(p *Panels, c *Centroids, limit []float32, masks []uint16) {
 		asm.WithinNEON(&p.Data[at*Lanes*p.D], min(step, panels-at), c.D, &c.rows[0], c.K, &limit[at*Lanes], &masks[at*c.K])
 	}
 }
+
+// addWeightedBlocks adds blocks of 8 rows.
+func addWeightedBlocks(rows *float64, blocks, width int, labels *uint16, table *float64, chains int) {
+	switch {
+	case chains > 1 && width == 4:
+		asm.AddWeighted4NEON(rows, blocks, labels, table)
+	case chains > 1 && width == 8:
+		asm.AddWeighted8NEON(rows, blocks, labels, table)
+	default:
+		chain := 8 * width // bytes
+		if chains == 1 {
+			chain = 0
+		}
+		asm.AddWeightedNEON(rows, blocks, width, labels, table, 8*width*chains, chain)
+	}
+}
+
+func weightedCosts(weights *float64, dist *float32, blocks int, costs *float64) {
+	asm.WeightedCostsNEON(weights, dist, blocks, costs)
+}
+
+func foldWeightedRows(table *float64, clusters, width int) {
+	asm.FoldWeightedNEON(table, clusters, width)
+}

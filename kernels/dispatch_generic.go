@@ -66,3 +66,15 @@ func toFixed32Nearest(dst []uint32, src []float32, scale float32) {
 func fromFixed32(dst []float32, src []uint32, scale float32) { fromFixed32Portable(dst, src, scale) }
 
 func project(p *Panels, m *Matrix, dst *Panels) { projectPortable(p, m, dst) }
+
+func addWeighted(rows []float64, width int, labels []uint16, table []float64, chains int) {
+	addWeightedPortable(rows, width, labels, table, chains)
+}
+
+func addCosts(weights []float64, dist []float32, costs *[weightedChains]float64) {
+	addCostsPortable(weights, dist, costs)
+}
+
+func foldWeighted(table []float64, clusters, width int) {
+	foldWeightedPortable(table, clusters, width)
+}
