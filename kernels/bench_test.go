@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -158,6 +159,21 @@ func BenchmarkAssignAccumulateRadius(b *testing.B) {
 	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
 		acc := NewAccumulator(c.K, p.D, 16)
 		run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { AssignAccumulateRadius(*p, c, 0.1, nil, acc) })
+	})
+}
+
+// BenchmarkReassign is a round in which nothing moves, with bounds where there
+// are any.
+func BenchmarkReassign(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc := NewAccumulator(c.K, p.D, 16)
+		AssignAccumulate(*p, c, labels, acc)
+		var bounds []Bound
+		if p.D < exactDims {
+			bounds = make([]Bound, (p.N+BoundPoints-1)/BoundPoints)
+		}
+		infinite := float32(math.Inf(1))
+		run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Reassign(*p, c, infinite, labels, acc, bounds) })
 	})
 }
 

@@ -28,6 +28,7 @@ var proofs = map[string]struct {
 	"AccumulateRelative":       {[]string{"accumulateRelativePortable"}, "TestAccumulateRelativeEqualsPortable", "BenchmarkAccumulateRelative"},
 	"AccumulateWeighted":       {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAccumulateWeighted"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
+	"Reassign":                 {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},
 	"AssignAccumulateRadius":   {[]string{"assignPortable", "distancesPortable"}, "TestAssignAccumulateRadiusEqualsPortable", "BenchmarkAssignAccumulateRadius"},
 	"Exchange":                 {[]string{"exchangePortable"}, "TestExchangeEqualsPortable", "BenchmarkExchange"},
 	"Contributions":            {[]string{"contributionsPortable"}, "TestExchangeEqualsPortable", "BenchmarkContributions"},

@@ -105,6 +105,7 @@ var kernelTable = []struct {
 	{"AssignAccumulateRadius", all},
 	{"Exchange", x86},
 	{"Contributions", x86},
+	{"Reassign", all},
 	{"CostRows", all},
 	{"Within", all},
 	{"Project", all},

@@ -52,6 +52,13 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"Accumulate", []string{"labels[7]=9", "k=4"}, func() { Accumulate(*p, high, acc) }},
 		{"Accumulator.Merge", []string{"(4, 3, 16)", "(4, 3, 15)"}, func() { acc.Merge(NewAccumulator(4, 3, 15)) }},
 		{"AccumulateRelative", []string{"3", "4"}, func() { AccumulateRelative(*p, c, dist[:3], labels, acc) }},
+		{"Reassign", []string{"19", "20"}, func() { Reassign(*p, c, 1, short, acc, nil) }},
+		{"Reassign", []string{"labels[7]=9", "k=4"}, func() { Reassign(*p, c, 1, high, acc, nil) }},
+		{"Reassign", []string{"k=4", "k=5"}, func() { Reassign(*p, other, 1, labels, acc, nil) }},
+		{"Reassign", []string{"bounds", "2", "1"}, func() { Reassign(*p, c, 1, labels, acc, make([]Bound, 2)) }},
+		{"Reassign", []string{"d=17", "16"}, func() {
+			Reassign(*wide, NewCentroids(4, 17), 1, labels, NewAccumulator(4, 17, 16), make([]Bound, 1))
+		}},
 		{"NewWeightedPoints", []string{"2", "20"}, func() { NewWeightedPoints(*p, make([]float64, 2)) }},
 		{"AccumulateWeighted", []string{"19", "20"}, func() { AccumulateWeighted(points, short, weighted) }},
 		{"AccumulateWeighted", []string{"labels[7]=9", "k=4"}, func() { AccumulateWeighted(points, high, weighted) }},

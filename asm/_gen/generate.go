@@ -28,3 +28,5 @@ package main
 //go:generate go run . -kernels weighted_avx2 -out ../weighted_avx2_amd64.s -stubs ../weighted_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels exchange_avx512 -out ../exchange_avx512_amd64.s -stubs ../exchange_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels exchange_avx2 -out ../exchange_avx2_amd64.s -stubs ../exchange_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels reassign_avx512 -out ../reassign_avx512_amd64.s -stubs ../reassign_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels reassign_avx2 -out ../reassign_avx2_amd64.s -stubs ../reassign_avx2_amd64.go -pkg asm

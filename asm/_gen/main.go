@@ -27,6 +27,8 @@ var files = map[string]func(){
 	"ring_avx2":         func() { ringFile(avx2) },
 	"label_avx512":      func() { labelFile(avx512) },
 	"label_avx2":        func() { labelFile(avx2) },
+	"reassign_avx512":   func() { reassignFile(avx512) },
+	"reassign_avx2":     func() { reassignFile(avx2) },
 	"within_avx512":     func() { withinFile(avx512) },
 	"within_avx2":       func() { withinFile(avx2) },
 	"limits_avx512":     func() { limitsFile(avx512) },
