@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"html"
@@ -18,7 +19,7 @@ type plot struct {
 	yName      string
 	unit       string
 	logX, logY bool
-	bars       bool
+	bars, heat bool
 	categories []string // names of the abscissae if they are not numbers
 	curves     []curve
 }
@@ -46,7 +47,7 @@ func (f *Figure) plots(rows []Row) []plot {
 	}
 	var out []plot
 	for _, panel := range panels {
-		p := plot{title: f.Title, xName: f.X, yName: f.Y, logX: f.LogX, logY: f.LogY, bars: f.Bars}
+		p := plot{title: f.Title, xName: f.X, yName: f.Y, logX: f.LogX, logY: f.LogY, bars: f.Bars, heat: f.Heat}
 		if f.Panel != "" {
 			p.title += ": " + f.Panel + " " + panel
 		}
@@ -271,8 +272,11 @@ func (p *plot) scaledUnit() bool { return p.unit == Nanoseconds || p.unit == Byt
 // svg draws the plot; colours come from the page's style, so the drawing follows
 // its light or dark theme.
 func (p *plot) svg() string {
-	if p.bars {
+	switch {
+	case p.bars:
 		return p.svgBars()
+	case p.heat:
+		return p.svgHeat()
 	}
 	var xs, ys []float64
 	for _, c := range p.curves {
@@ -358,7 +362,7 @@ func (p *plot) svgBars() string {
 	var ys []float64
 	for _, c := range p.curves {
 		for _, pt := range c.points {
-			ys = append(ys, pt.y)
+			ys = append(ys, pt.y+pt.half)
 		}
 	}
 	right := barRight
@@ -394,15 +398,93 @@ func (p *plot) svgBars() string {
 			}
 			end := max(sx.at(r.pt.y), barLeft+1)
 			text := formatUnit(r.pt.y, p.unit)
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s</title></rect>`,
+				class, barLeft, y, end-barLeft, barHeight, html.EscapeString(r.c.name))
+			if r.pt.half > 0 {
+				low, high := max(sx.at(max(r.pt.y-r.pt.half, sx.lo)), barLeft), sx.at(r.pt.y+r.pt.half)
+				fmt.Fprintf(&b, `<path class="interval" d="M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8"/>`, low, y+barHeight/2, high, low, y+barHeight/2-4, high, y+barHeight/2-4)
+				text += " ± " + formatUnit(r.pt.half, p.unit)
+				end = high
+			}
 			if r.c.reference != "" {
 				name, _, _ := strings.Cut(r.c.reference, ",")
 				text += " " + name
 			}
-			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s</title></rect><text class="tick" x="%.1f" y="%.1f">%s</text>`,
-				class, barLeft, y, end-barLeft, barHeight, html.EscapeString(r.c.name), end+6, y+12, html.EscapeString(text))
+			fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f">%s</text>`, end+6, y+12, html.EscapeString(text))
 			y += barHeight + barGap
 		}
 	}
 	b.WriteString("</svg>")
 	return b.String()
+}
+
+// Sizes of a table of cells.
+const (
+	heatLeft, heatTop, heatRow = 52.0, 26.0, 27.0
+	heatFaintest, heatFullest  = 0.04, 0.55 // opacities, with which text stays legible
+)
+
+// svgHeat draws a table of cells, the darker the larger the number in it: a row
+// for each curve, a column for each abscissa, both in the order of their numbers.
+func (p *plot) svgHeat() string {
+	var xs []float64
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			if !slices.Contains(xs, pt.x) {
+				xs = append(xs, pt.x)
+			}
+			lo, hi = min(lo, pt.y), max(hi, pt.y)
+		}
+	}
+	slices.Sort(xs)
+	rows := slices.Clone(p.curves)
+	slices.SortStableFunc(rows, func(a, b curve) int { return cmp.Compare(trailingNumber(a.name), trailingNumber(b.name)) })
+	width := (plotWidth - heatLeft - 4) / float64(len(xs))
+	height := heatTop + heatRow*float64(len(rows)) + 34
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(p.title))
+	fmt.Fprintf(&b, `<text class="name" x="4" y="16">%s</text>`, html.EscapeString(p.yTitle()))
+	for r, c := range rows {
+		y := heatTop + heatRow*float64(r)
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, heatLeft-7, y+18, html.EscapeString(c.name))
+		for _, pt := range c.points {
+			x := heatLeft + width*float64(slices.Index(xs, pt.x))
+			shade := heatFullest
+			if hi > lo {
+				shade = heatFaintest + (heatFullest-heatFaintest)*(pt.y-lo)/(hi-lo)
+			}
+			fmt.Fprintf(&b, `<rect class="fill c0" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s, %s %s: %s</title></rect><text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+				shade, x, y, width-1, heatRow-1, html.EscapeString(c.name), html.EscapeString(p.xName), compact(pt.x), html.EscapeString(cellText(pt.y, pt.half)), x+width/2, y+18, html.EscapeString(short(pt.y)))
+		}
+	}
+	base := heatTop + heatRow*float64(len(rows))
+	for i, x := range xs {
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, heatLeft+width*(float64(i)+0.5), base+15, compact(x))
+	}
+	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text></svg>`, (heatLeft+plotWidth)/2, base+30, html.EscapeString(p.xName))
+	return b.String()
+}
+
+// cellText is a value with its interval, if it has one.
+func cellText(x, half float64) string {
+	if half > 0 {
+		return digits(x) + " ± " + digits(half)
+	}
+	return digits(x)
+}
+
+// short prints two significant digits, for a narrow cell.
+func short(x float64) string {
+	if a := math.Abs(x); a >= 10 && a < 1e4 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	} else if a >= 0.001 && a < 10 {
+		return strings.TrimPrefix(strconv.FormatFloat(x, 'g', 2, 64), "0")
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// trailingNumber is the number at the end of a name such as "k 12", NaN if none.
+func trailingNumber(name string) float64 {
+	return parseNumber(name[strings.LastIndexByte(name, ' ')+1:])
 }

@@ -173,8 +173,11 @@ func (r *Report) headlines() []string {
 }
 
 // legend names the curves, and each kind of reference once: references have the
-// colour of the curve that they belong to.
+// colour of the curve that they belong to. A table of cells has none.
 func (p *plot) legend() []htmlKey {
+	if p.heat {
+		return nil // the cells say what they are
+	}
 	var keys []htmlKey
 	var references []string
 	for _, c := range p.curves {

@@ -148,6 +148,11 @@ func (r *Row) Value(name string) *Value {
 	return nil
 }
 
+// student is the quantile of Student's t that makes a 95% interval of n samples.
+func student(n int) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
+}
+
 // summarise returns mean, 95% Student-t half width, median and 99th percentile
 // (nearest rank) of samples.
 func summarise(name, unit string, samples []float64) Value {
@@ -160,7 +165,7 @@ func summarise(name, unit string, samples []float64) Value {
 	mean, sd := stat.MeanStdDev(s, nil)
 	v.Mean = Number(mean)
 	if n := float64(len(s)); n > 1 {
-		v.Half = Number(distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n))
+		v.Half = Number(student(len(s)) * sd / math.Sqrt(n))
 	}
 	v.Median = Number(s[len(s)/2])
 	if len(s)%2 == 0 {

@@ -196,6 +196,38 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
+// Rows pool to what their samples give together.
+func TestPooled(t *testing.T) {
+	groups := [][]float64{{1, 2, 4}, {7}, {}, {3, 3.5}}
+	var rows []Row
+	for _, g := range groups {
+		rows = append(rows, Row{Values: []Value{summarise("v", Plain, g)}})
+	}
+	want := summarise("v", Plain, slices.Concat(groups...))
+	got := pooled("v", rows)
+	if got.N != want.N || math.Abs(float64(got.Mean-want.Mean)) > 1e-12 || math.Abs(float64(got.Half-want.Half)) > 1e-9 {
+		t.Errorf("pooled %+v, want %+v", got, want)
+	}
+}
+
+func TestHeatMapHasACellForEachRow(t *testing.T) {
+	var rows []Row
+	for i, k := range []int{20, 2} {
+		for j, d := range []int{10, 4, 6} {
+			rows = append(rows, Row{Labels: []Label{L("k", k), L("d", d)}, Values: []Value{summarise("v", Plain, []float64{float64(i), float64(j)})}})
+		}
+	}
+	f := Figure{Title: "T", X: "d", Y: "v", Series: []string{"k"}, Heat: true}
+	plots := f.plots(rows)
+	if len(plots) != 1 {
+		t.Fatalf("%d drawings", len(plots))
+	}
+	svg := plots[0].svg()
+	if strings.Count(svg, "<rect") != 6 || strings.Index(svg, ">k 2<") > strings.Index(svg, ">k 20<") || len(plots[0].legend()) != 0 {
+		t.Errorf("drawing is %s", svg)
+	}
+}
+
 // sample is a report with every kind of cell.
 func sample() *Report {
 	s := &Suite{Name: "demo", Title: "A <demo>", About: "Shows & tells.", Group: "g", Source: "a paper",

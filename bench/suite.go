@@ -37,6 +37,8 @@ type Figure struct {
 	Panel      string
 	LogX, LogY bool
 	Bars       bool
+	// Heat draws a table of shaded cells: X across, the first of Series down.
+	Heat bool
 }
 
 // QuickSeconds is the time that a quick run gives a suite; a case that has not

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -11,10 +10,6 @@ import (
 
 // realSets are the sets of FastLloyd's and Thesis-H's quality figures.
 var realSets = []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
-
-// grid5 are the numbers of clusters and dimensions of FastLloyd's synthetic
-// sets.
-var grid5 = []int{2, 6, 10, 14, 20}
 
 func fastLloydSuites() []Suite {
 	suites := []Suite{
@@ -48,8 +43,8 @@ func fastLloydSuites() []Suite {
 				return e.sweep(ctx, []string{"birch2_25k"}, []protocol{suLloyd, csuLloyd, fastLloydCode, fastLloyd}, []protocol{plainLloyd}, nil)
 			},
 		},
-		synthetic("fastlloyd-fig5", "FastLloyd Figure 5: overlapping synthetic sets", "FastLloyd, Figure 5", "21"),
-		synthetic("fastlloyd-fig6", "FastLloyd Figure 6: separated synthetic sets", "FastLloyd, Figure 6", "70"),
+		heatMap("fastlloyd-fig5", "FastLloyd Figure 5: overlapping synthetic sets", "FastLloyd, Figure 5", 0.21),
+		heatMap("fastlloyd-fig6", "FastLloyd Figure 6: separated synthetic sets", "FastLloyd, Figure 6", 0.70),
 		{
 			Name: "fastlloyd-fig7", Group: GroupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
 			About: "csulloyd and fastlloyd with and without a largest distance of a record from its centroid, eta = sqrt(B²/2t) in round t " +
@@ -78,8 +73,8 @@ func fastLloydSuites() []Suite {
 				return nil
 			},
 		},
-		alphas("fastlloyd-fig9", "FastLloyd Figure 9: ablation of the size constraints at epsilon 1", "FastLloyd, Figure 9", "1"),
-		alphas("fastlloyd-fig10", "FastLloyd Figure 10: ablation of the size constraints at epsilon 0.1", "FastLloyd, Figure 10", "0.1"),
+		ablation("fastlloyd-fig9", "FastLloyd Figure 9: ablation of sizes and post-processing at epsilon 1", "FastLloyd, Figure 9 and appendix B", 1),
+		ablation("fastlloyd-fig10", "FastLloyd Figure 10: ablation of sizes and post-processing at epsilon 0.1", "FastLloyd, Figure 10 and appendix B", 0.1),
 	}
 	return suites
 }
@@ -108,82 +103,6 @@ func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []proto
 		}
 	}
 	return nil
-}
-
-// synthetic is Figure 5 or 6: the sets of one separation, by k and d.
-func synthetic(name, title, source, separation string) Suite {
-	var needs []string
-	set := func(k, d int) string { return fmt.Sprintf("synth_sep%s_k%d_d%d", separation, k, d) }
-	for _, k := range grid5 {
-		for _, d := range grid5 {
-			needs = append(needs, set(k, d))
-		}
-	}
-	return Suite{
-		Name: name, Group: GroupFastLloyd, Title: title,
-		About: "NICV at epsilon 1 by number of clusters and dimensions, and by how much fastlloyd lowers it against sulloyd. The paper draws the " +
-			"mean over three random sets of each shape and prints no numbers; here it is one set of each shape, 20 runs.",
-		Source: source, Needs: needs,
-		Figures: []Figure{{Title: "NICV lower by", X: "k", Y: "lower by", Series: []string{"d"}}},
-		Run: func(ctx context.Context, e *Env) error {
-			for _, d := range grid5 {
-				for _, k := range grid5 {
-					err := e.Case(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
-						s, err := c.Env.Set(ctx, set(k, d))
-						if err != nil {
-							return err
-						}
-						var means []float64
-						for _, p := range []protocol{suLloyd, fastLloydCode, fastLloyd} {
-							r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) { return p.job(s, 1, run, nil) })
-							if err != nil {
-								return err
-							}
-							c.Samples(p.name(), Plain, r.nicv)
-							means = append(means, float64(c.Row.Value(p.name()).Mean))
-						}
-						c.Number("lower by", "%", 100*(1-means[1]/means[0]))
-						return nil
-					})
-					if err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		},
-	}
-}
-
-// alphas is Figure 9 or 10: the factors of the smallest and largest cluster.
-func alphas(name, title, source, epsilon string) Suite {
-	return Suite{
-		Name: name, Group: GroupFastLloyd, Title: title,
-		About: "NICV of fastlloyd by the factor alpha of one bound, the other bound at 1.25: clusters have at least n/(alpha_min k) and at most " +
-			"alpha_max n/k records. The figure prints no numbers.",
-		Source: source, Needs: realSets,
-		Figures: []Figure{{Title: "NICV by alpha", X: "alpha", Y: "NICV", Series: []string{"set"}, Panel: "bound", LogY: true}},
-		Run: func(ctx context.Context, e *Env) error {
-			values := []float64{1.25, 2, 1.1, 1.5, 3}
-			for _, set := range realSets {
-				for _, bound := range []string{"alpha_min", "alpha_max"} {
-					for _, alpha := range values[:e.Reps(len(values), 3)] {
-						edit := func(j *horizontal.Job) {
-							if bound == "alpha_min" {
-								j.EtaMinAlpha = alpha
-							} else {
-								j.EtaMaxAlpha = alpha
-							}
-						}
-						if err := e.nicv(ctx, "", set, fastLloyd, epsilon, edit, L("bound", bound), L("alpha", alpha)); err != nil {
-							return err
-						}
-					}
-				}
-			}
-			return nil
-		},
-	}
 }
 
 // table3 is FastLloyd's Table 3: milliseconds and bytes, 0 where nothing is

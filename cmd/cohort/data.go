@@ -68,9 +68,10 @@ func newDataWriteCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&g.N, "n", 0, "rows (default: the set's own)")
-	fs.IntVar(&g.D, "d", 0, "columns, for blobs and timesynth")
-	fs.IntVar(&g.K, "k", 0, "clusters, for blobs and timesynth")
-	fs.Float64Var(&g.Separation, "separation", 0, "separation, for blobs and timesynth")
+	fs.IntVar(&g.D, "d", 0, "columns (default: the set's own)")
+	fs.IntVar(&g.K, "k", 0, "clusters (default: the set's own)")
+	fs.Float64Var(&g.Separation, "separation", 0, "separation of clusters, for blobs, synth and timesynth")
+	fs.Float64Var(&g.Spread, "spread", 0, "how much cluster sizes differ, as a share of their mean, for synth")
 	fs.Uint64Var(&g.Seed, "seed", 1, "seed: the same seed gives the same bytes")
 	fs.StringVar(&out, "out", "", "file to write (default standard output)")
 	fs.StringVar(&labels, "labels", "", "file to write the true labels to")

@@ -76,8 +76,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, centroids.csv and ledger.txt to")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")
 	fs.IntVar(&o.genN, "n", 0, "rows of a built-in generator (default: its own)")
-	fs.IntVar(&o.genD, "d", 0, "columns of builtin:blobs and builtin:timesynth (default: their own)")
-	fs.Float64Var(&o.genSeparation, "separation", 0, "separation of builtin:blobs and builtin:timesynth (default: their own)")
+	fs.IntVar(&o.genD, "d", 0, "columns of a built-in set that lets them be chosen (default: its own)")
+	fs.Float64Var(&o.genSeparation, "separation", 0, "separation of the clusters of builtin:blobs, synth and timesynth (default: their own)")
 	for _, f := range families() {
 		f.flags(fs, o)
 	}

@@ -15,6 +15,7 @@ import (
 type Generator struct {
 	N, D, K    int
 	Separation float64
+	Spread     float64 // of cluster sizes, as a share of their mean
 	Seed       uint64
 }
 
@@ -37,6 +38,7 @@ func Builtins() []Builtin {
 		{"blobs", "k round Gaussians in d dimensions; separation is the smallest distance of two centres in standard deviations", Generator{N: 10000, D: 2, K: 10, Separation: 8}, makeBlobs},
 		{"box-blobs", "k round Gaussians of standard deviation 1 with centres uniform in [0, 100]^d (scikit-learn's make_blobs)", Generator{N: 100000, D: 100, K: 64}, makeBoxBlobs},
 		{"s1-like", "15 overlapping Gaussians in the plane, with the means and covariances of S1 (Fränti and Virmajoki 2006)", Generator{N: 5000}, makeS1Like},
+		{"synth", "k elliptical clusters whose nearest neighbours have separation index J (Qiu and Joe 2006), 0.21 or 0.7 in FastLloyd's quality sets", Generator{N: 10000, D: 2, K: 10, Separation: 0.7, Spread: 0.25}, makeSynth},
 		{"timesynth", "k equal elliptical clusters; separation is their index J (Qiu and Joe 2006), 0.7 as in FastLloyd's timing sets", Generator{N: 10000, D: 2, K: 2, Separation: 0.7}, makeTimesynth},
 	}
 }
@@ -68,14 +70,18 @@ func Generate(ctx context.Context, name string, g Generator) (*Table, error) {
 	number("n", &g.N, b.Default.N)
 	number("d", &g.D, b.Default.D)
 	number("k", &g.K, b.Default.K)
-	switch {
-	case g.Separation == 0:
-		g.Separation = b.Default.Separation
-	case b.Default.Separation == 0 && err == nil:
-		err = fault.Request(builtinPrefix+name, "it has no parameter separation", "leave separation out")
-	case (!(g.Separation > 0) || math.IsInf(g.Separation, 0)) && err == nil:
-		err = fault.Range("separation", g.Separation, "positive and finite")
+	real := func(field string, value *float64, standard float64) {
+		switch {
+		case *value == 0:
+			*value = standard
+		case standard == 0 && err == nil:
+			err = fault.Request(builtinPrefix+name, "it has no parameter "+field, "leave "+field+" out")
+		case (!(*value > 0) || math.IsInf(*value, 0)) && err == nil:
+			err = fault.Range(field, *value, "positive and finite")
+		}
 	}
+	real("separation", &g.Separation, b.Default.Separation)
+	real("spread", &g.Spread, b.Default.Spread)
 	if err != nil {
 		return nil, err
 	}
@@ -232,13 +238,13 @@ func makeBoxBlobs(ctx context.Context, g Generator) (*Table, error) {
 // makeTimesynth follows genRandomClust of clusterGeneration: cluster c has a
 // covariance with variances uniform in [1, 10] along random axes, and
 // neighbouring centres are so far apart that the separation index of two of the
-// widest clusters is J = (D - 2 z s)/(D + 2 z s), z = 1.645 (the 95% quantile).
+// widest clusters is J = (D - 2 z s)/(D + 2 z s), z = 1.96 (the 97.5% quantile).
 // The centres stand on a lattice, in a random order.
 func makeTimesynth(ctx context.Context, g Generator) (*Table, error) {
 	if g.Separation >= 1 {
 		return nil, fault.Range("separation", g.Separation, "below 1, it is an index")
 	}
-	const z, widest = 1.645, 10
+	const z, widest = quantile, 10
 	d := g.D
 	if g.K > maxCells/8/d/d {
 		return nil, fault.Request(builtinPrefix+"timesynth", fmt.Sprintf("%d covariances of %d x %d are too many", g.K, d, d), "lower k or d")

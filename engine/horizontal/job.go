@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/flow"
 )
 
 // Method is a protocol of the horizontal family.
@@ -496,19 +497,24 @@ func (j *Job) checkConstraints() error {
 		who := clientName(i)
 		switch {
 		case lo > n:
-			return fault.Request(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo), "raise --eta-min-alpha")
+			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo), "raise --eta-min-alpha")
 		case j.NonExclusive:
 		case j.K*lo > n*j.Exclusivity:
-			return fault.Request(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo, j.K*lo),
+			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo, j.K*lo),
 				"raise --eta-min-alpha")
 		case lo > hi:
-			return fault.Request(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi), "raise --eta-min-alpha or --eta-max-alpha")
+			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi), "raise --eta-min-alpha or --eta-max-alpha")
 		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
-			return fault.Request(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi, j.K*hi),
+			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi, j.K*hi),
 				"raise --eta-max-alpha")
 		}
 	}
 	return nil
+}
+
+// impossible is the refusal of sizes that no assignment has.
+func impossible(who, why, do string) error {
+	return &fault.Error{What: who, Why: why, Do: do, Wrong: true, Err: flow.ErrInfeasible}
 }
 
 // total reports whether the constrained assignment has to succeed on every data
