@@ -4,6 +4,84 @@
 
 package asm
 
+// AssignAdd1AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 1 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][1][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd1AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd2AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 2 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][2][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd2AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd3AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 3 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][3][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd3AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd4AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 4 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][4][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd4AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd5AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 5 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][5][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd5AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd6AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 6 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][6][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd6AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd7AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 7 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][7][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd7AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// AssignAdd8AVX2 writes the label of the nearest of k > 0
+// centroids at c to each point of panels > 0 panels of 8 dimensions at x, by the
+// chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][8][16] and counts
+// [k]. A point with s > r2 is not added and has the label k. The sums of the lanes
+// must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAdd8AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+
+// FoldLanesAVX2 adds to each of n > 0 sums the sum of its 16 lanes times scale, and clears the
+// lanes. Each lane times scale is an integer of at most 2^24.
+//
+//go:noescape
+func FoldLanesAVX2(lanes *float32, n int, scale float32, sums *int64)
+
 // Scatter1AVX2 adds each point of panels > 0 panels of 1 dimensions at x to the row of table
 // that its label names: the bits of x+bias in the first columns, 1 in the fourth,
 // modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane

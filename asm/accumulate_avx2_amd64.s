@@ -4,6 +4,3076 @@
 
 #include "textflag.h"
 
+DATA fusedInfinityAVX2<>+0(SB)/4, $0x7f800000
+GLOBL fusedInfinityAVX2<>(SB), RODATA|NOPTR, $4
+
+DATA fusedOnesAVX2<>+0(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+4(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+8(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+12(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+16(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+20(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+24(SB)/4, $0x00000001
+DATA fusedOnesAVX2<>+28(SB)/4, $0x00000001
+GLOBL fusedOnesAVX2<>(SB), RODATA|NOPTR, $32
+
+// func AssignAdd1AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, MMX+, POPCNT
+TEXT ·AssignAdd1AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y13
+	VMULPS       Y13, Y13, Y0
+	VSUBPS       32(AX), Y9, Y13
+	VMULPS       Y13, Y13, Y1
+	VSUBPS       64(AX), Y9, Y13
+	VMULPS       Y13, Y13, Y2
+	VSUBPS       96(AX), Y9, Y13
+	VMULPS       Y13, Y13, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x04, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y13
+	VMULPS       Y13, Y13, Y10
+	VSUBPS       32(AX), Y9, Y13
+	VMULPS       Y13, Y13, Y11
+	VSUBPS       64(AX), Y9, Y13
+	VMULPS       Y13, Y13, Y12
+	VSUBPS       96(AX), Y9, Y13
+	VMULPS       Y13, Y13, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    64(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y0
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y0, Y0
+	VANDPS    96(AX), Y3, Y9
+	VADDPS    Y9, Y0, Y0
+	VMOVUPS   Y0, 32(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x00000040, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000080, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y7
+	VMULPS       Y7, Y7, Y0
+	VSUBPS       32(AX), Y5, Y7
+	VMULPS       Y7, Y7, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x04, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y7
+	VMULPS       Y7, Y7, Y6
+	VSUBPS       32(AX), Y5, Y7
+	VMULPS       Y7, Y7, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y0
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y0, Y0
+	VMOVUPS   Y0, 32(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x00000040, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x00000040, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd2AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd2AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       128(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       160(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x08, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       128(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       160(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    128(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    160(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    192(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    224(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x00000080, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000100, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x08, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x00000080, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x00000080, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd3AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd3AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	PREFETCHT0   16640(AX)
+	PREFETCHT0   16704(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       192(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       224(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x0c, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       192(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       224(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    192(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    224(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    256(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    288(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VMOVUPS   128(R10), Y10
+	VANDPS    128(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    320(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 128(R10)
+	VMOVUPS   160(R10), Y10
+	VANDPS    160(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    352(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 160(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x000000c0, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000180, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x0c, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VMOVUPS   128(R10), Y6
+	VANDPS    128(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 128(R10)
+	VMOVUPS   160(R10), Y6
+	VANDPS    160(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 160(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x000000c0, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x000000c0, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd4AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd4AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	PREFETCHT0   16640(AX)
+	PREFETCHT0   16704(AX)
+	PREFETCHT0   16768(AX)
+	PREFETCHT0   16832(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       256(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       288(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x10, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       256(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       288(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    256(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    288(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    320(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    352(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VMOVUPS   128(R10), Y10
+	VANDPS    128(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    384(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 128(R10)
+	VMOVUPS   160(R10), Y10
+	VANDPS    160(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    416(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 160(R10)
+	VMOVUPS   192(R10), Y10
+	VANDPS    192(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    448(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 192(R10)
+	VMOVUPS   224(R10), Y10
+	VANDPS    224(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    480(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 224(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x00000100, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000200, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x10, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VMOVUPS   128(R10), Y6
+	VANDPS    128(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 128(R10)
+	VMOVUPS   160(R10), Y6
+	VANDPS    160(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 160(R10)
+	VMOVUPS   192(R10), Y6
+	VANDPS    192(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 192(R10)
+	VMOVUPS   224(R10), Y6
+	VANDPS    224(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 224(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x00000100, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x00000100, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd5AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd5AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	PREFETCHT0   16640(AX)
+	PREFETCHT0   16704(AX)
+	PREFETCHT0   16768(AX)
+	PREFETCHT0   16832(AX)
+	PREFETCHT0   16896(AX)
+	PREFETCHT0   16960(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       320(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       352(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       512(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       544(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x14, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       320(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       352(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       512(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       544(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    320(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    352(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    384(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    416(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VMOVUPS   128(R10), Y10
+	VANDPS    128(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    448(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 128(R10)
+	VMOVUPS   160(R10), Y10
+	VANDPS    160(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    480(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 160(R10)
+	VMOVUPS   192(R10), Y10
+	VANDPS    192(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    512(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 192(R10)
+	VMOVUPS   224(R10), Y10
+	VANDPS    224(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    544(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 224(R10)
+	VMOVUPS   256(R10), Y10
+	VANDPS    256(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    576(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 256(R10)
+	VMOVUPS   288(R10), Y10
+	VANDPS    288(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    608(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 288(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x00000140, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000280, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x14, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VMOVUPS   128(R10), Y6
+	VANDPS    128(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 128(R10)
+	VMOVUPS   160(R10), Y6
+	VANDPS    160(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 160(R10)
+	VMOVUPS   192(R10), Y6
+	VANDPS    192(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 192(R10)
+	VMOVUPS   224(R10), Y6
+	VANDPS    224(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 224(R10)
+	VMOVUPS   256(R10), Y6
+	VANDPS    256(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 256(R10)
+	VMOVUPS   288(R10), Y6
+	VANDPS    288(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 288(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x00000140, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x00000140, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd6AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd6AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	PREFETCHT0   16640(AX)
+	PREFETCHT0   16704(AX)
+	PREFETCHT0   16768(AX)
+	PREFETCHT0   16832(AX)
+	PREFETCHT0   16896(AX)
+	PREFETCHT0   16960(AX)
+	PREFETCHT0   17024(AX)
+	PREFETCHT0   17088(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       384(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       416(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       512(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       544(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       640(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       672(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 20(R9), Y9
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       704(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       736(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x18, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       384(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       416(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       512(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       544(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       640(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       672(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 20(R9), Y9
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       704(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       736(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    384(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    416(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    448(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    480(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VMOVUPS   128(R10), Y10
+	VANDPS    128(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    512(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 128(R10)
+	VMOVUPS   160(R10), Y10
+	VANDPS    160(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    544(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 160(R10)
+	VMOVUPS   192(R10), Y10
+	VANDPS    192(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    576(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 192(R10)
+	VMOVUPS   224(R10), Y10
+	VANDPS    224(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    608(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 224(R10)
+	VMOVUPS   256(R10), Y10
+	VANDPS    256(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    640(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 256(R10)
+	VMOVUPS   288(R10), Y10
+	VANDPS    288(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    672(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 288(R10)
+	VMOVUPS   320(R10), Y10
+	VANDPS    320(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    704(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 320(R10)
+	VMOVUPS   352(R10), Y10
+	VANDPS    352(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    736(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 352(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x00000180, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000300, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 20(R9), Y5
+	VSUBPS       320(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       352(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x18, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 20(R9), Y5
+	VSUBPS       320(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       352(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VMOVUPS   128(R10), Y6
+	VANDPS    128(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 128(R10)
+	VMOVUPS   160(R10), Y6
+	VANDPS    160(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 160(R10)
+	VMOVUPS   192(R10), Y6
+	VANDPS    192(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 192(R10)
+	VMOVUPS   224(R10), Y6
+	VANDPS    224(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 224(R10)
+	VMOVUPS   256(R10), Y6
+	VANDPS    256(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 256(R10)
+	VMOVUPS   288(R10), Y6
+	VANDPS    288(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 288(R10)
+	VMOVUPS   320(R10), Y6
+	VANDPS    320(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 320(R10)
+	VMOVUPS   352(R10), Y6
+	VANDPS    352(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 352(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x00000180, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x00000180, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd7AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd7AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	PREFETCHT0   16640(AX)
+	PREFETCHT0   16704(AX)
+	PREFETCHT0   16768(AX)
+	PREFETCHT0   16832(AX)
+	PREFETCHT0   16896(AX)
+	PREFETCHT0   16960(AX)
+	PREFETCHT0   17024(AX)
+	PREFETCHT0   17088(AX)
+	PREFETCHT0   17152(AX)
+	PREFETCHT0   17216(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       448(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       480(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       512(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       544(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       640(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       672(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       704(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       736(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 20(R9), Y9
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       768(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       800(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 24(R9), Y9
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       832(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       864(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x1c, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       448(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       480(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       512(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       544(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       640(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       672(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       704(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       736(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 20(R9), Y9
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       768(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       800(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 24(R9), Y9
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       832(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       864(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    448(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    480(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    512(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    544(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VMOVUPS   128(R10), Y10
+	VANDPS    128(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    576(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 128(R10)
+	VMOVUPS   160(R10), Y10
+	VANDPS    160(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    608(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 160(R10)
+	VMOVUPS   192(R10), Y10
+	VANDPS    192(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    640(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 192(R10)
+	VMOVUPS   224(R10), Y10
+	VANDPS    224(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    672(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 224(R10)
+	VMOVUPS   256(R10), Y10
+	VANDPS    256(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    704(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 256(R10)
+	VMOVUPS   288(R10), Y10
+	VANDPS    288(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    736(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 288(R10)
+	VMOVUPS   320(R10), Y10
+	VANDPS    320(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    768(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 320(R10)
+	VMOVUPS   352(R10), Y10
+	VANDPS    352(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    800(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 352(R10)
+	VMOVUPS   384(R10), Y10
+	VANDPS    384(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    832(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 384(R10)
+	VMOVUPS   416(R10), Y10
+	VANDPS    416(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    864(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 416(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x000001c0, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000380, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 20(R9), Y5
+	VSUBPS       320(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       352(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 24(R9), Y5
+	VSUBPS       384(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       416(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x1c, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 20(R9), Y5
+	VSUBPS       320(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       352(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 24(R9), Y5
+	VSUBPS       384(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       416(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VMOVUPS   128(R10), Y6
+	VANDPS    128(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 128(R10)
+	VMOVUPS   160(R10), Y6
+	VANDPS    160(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 160(R10)
+	VMOVUPS   192(R10), Y6
+	VANDPS    192(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 192(R10)
+	VMOVUPS   224(R10), Y6
+	VANDPS    224(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 224(R10)
+	VMOVUPS   256(R10), Y6
+	VANDPS    256(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 256(R10)
+	VMOVUPS   288(R10), Y6
+	VANDPS    288(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 288(R10)
+	VMOVUPS   320(R10), Y6
+	VANDPS    320(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 320(R10)
+	VMOVUPS   352(R10), Y6
+	VANDPS    352(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 352(R10)
+	VMOVUPS   384(R10), Y6
+	VANDPS    384(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 384(R10)
+	VMOVUPS   416(R10), Y6
+	VANDPS    416(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 416(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x000001c0, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x000001c0, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func AssignAdd8AVX2(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
+// Requires: AVX, AVX2, FMA3, MMX+, POPCNT
+TEXT ·AssignAdd8AVX2(SB), NOSPLIT, $0-64
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ c+16(FP), DX
+	MOVQ k+24(FP), BX
+	MOVQ labels+40(FP), SI
+	MOVQ lanes+48(FP), DI
+	MOVQ counts+56(FP), R8
+
+groups:
+	CMPQ         CX, $0x02
+	JLT          rest
+	PREFETCHT0   16384(AX)
+	PREFETCHT0   16448(AX)
+	PREFETCHT0   16512(AX)
+	PREFETCHT0   16576(AX)
+	PREFETCHT0   16640(AX)
+	PREFETCHT0   16704(AX)
+	PREFETCHT0   16768(AX)
+	PREFETCHT0   16832(AX)
+	PREFETCHT0   16896(AX)
+	PREFETCHT0   16960(AX)
+	PREFETCHT0   17024(AX)
+	PREFETCHT0   17088(AX)
+	PREFETCHT0   17152(AX)
+	PREFETCHT0   17216(AX)
+	PREFETCHT0   17280(AX)
+	PREFETCHT0   17344(AX)
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y0
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y1
+	VSUBPS       512(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y2
+	VSUBPS       544(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y3
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       640(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       672(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       704(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       736(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       768(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       800(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 20(R9), Y9
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       832(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       864(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 24(R9), Y9
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       896(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       928(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	VBROADCASTSS 28(R9), Y9
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y0
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y1
+	VSUBPS       960(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y2
+	VSUBPS       992(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y3
+	DECQ         R10
+	JZ           group_done
+
+group_centroids:
+	ADDQ         $0x20, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y8, Y8
+	VBROADCASTSS (R9), Y9
+	VSUBPS       (AX), Y9, Y14
+	VMULPS       Y14, Y14, Y10
+	VSUBPS       32(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y11
+	VSUBPS       512(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y12
+	VSUBPS       544(AX), Y9, Y14
+	VMULPS       Y14, Y14, Y13
+	VBROADCASTSS 4(R9), Y9
+	VSUBPS       64(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       96(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       576(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       608(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 8(R9), Y9
+	VSUBPS       128(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       160(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       640(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       672(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 12(R9), Y9
+	VSUBPS       192(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       224(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       704(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       736(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 16(R9), Y9
+	VSUBPS       256(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       288(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       768(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       800(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 20(R9), Y9
+	VSUBPS       320(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       352(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       832(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       864(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 24(R9), Y9
+	VSUBPS       384(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       416(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       896(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       928(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VBROADCASTSS 28(R9), Y9
+	VSUBPS       448(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y10
+	VSUBPS       480(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y11
+	VSUBPS       960(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y12
+	VSUBPS       992(AX), Y9, Y14
+	VFMADD231PS  Y14, Y14, Y13
+	VCMPPS       $0x01, Y0, Y10, Y9
+	VMINPS       Y0, Y10, Y0
+	VBLENDVPS    Y9, Y8, Y4, Y4
+	VCMPPS       $0x01, Y1, Y11, Y9
+	VMINPS       Y1, Y11, Y1
+	VBLENDVPS    Y9, Y8, Y5, Y5
+	VCMPPS       $0x01, Y2, Y12, Y9
+	VMINPS       Y2, Y12, Y2
+	VBLENDVPS    Y9, Y8, Y6, Y6
+	VCMPPS       $0x01, Y3, Y13, Y9
+	VMINPS       Y3, Y13, Y3
+	VBLENDVPS    Y9, Y8, Y7, Y7
+	DECQ         R10
+	JNZ          group_centroids
+
+group_done:
+	VBROADCASTSS r2+32(FP), Y8
+	VPBROADCASTD k+24(FP), Y10
+	VCMPPS       $0x0e, Y8, Y0, Y9
+	VBLENDVPS    Y9, Y10, Y4, Y4
+	VCMPPS       $0x0e, Y8, Y1, Y9
+	VBLENDVPS    Y9, Y10, Y5, Y5
+	VCMPPS       $0x0e, Y8, Y2, Y9
+	VBLENDVPS    Y9, Y10, Y6, Y6
+	VCMPPS       $0x0e, Y8, Y3, Y9
+	VBLENDVPS    Y9, Y10, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+group_clusters:
+	VPCMPEQD  Y4, Y8, Y0
+	VPCMPEQD  Y5, Y8, Y1
+	VPCMPEQD  Y6, Y8, Y2
+	VPCMPEQD  Y7, Y8, Y3
+	VPACKSSDW Y1, Y0, Y9
+	VPACKSSDW Y3, Y2, Y10
+	VPACKSSWB Y10, Y9, Y9
+	VPMOVMSKB Y9, R12
+	POPCNTL   R12, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y10
+	VANDPS    (AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    512(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, (R10)
+	VMOVUPS   32(R10), Y10
+	VANDPS    32(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    544(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 32(R10)
+	VMOVUPS   64(R10), Y10
+	VANDPS    64(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    576(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 64(R10)
+	VMOVUPS   96(R10), Y10
+	VANDPS    96(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    608(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 96(R10)
+	VMOVUPS   128(R10), Y10
+	VANDPS    128(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    640(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 128(R10)
+	VMOVUPS   160(R10), Y10
+	VANDPS    160(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    672(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 160(R10)
+	VMOVUPS   192(R10), Y10
+	VANDPS    192(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    704(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 192(R10)
+	VMOVUPS   224(R10), Y10
+	VANDPS    224(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    736(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 224(R10)
+	VMOVUPS   256(R10), Y10
+	VANDPS    256(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    768(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 256(R10)
+	VMOVUPS   288(R10), Y10
+	VANDPS    288(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    800(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 288(R10)
+	VMOVUPS   320(R10), Y10
+	VANDPS    320(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    832(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 320(R10)
+	VMOVUPS   352(R10), Y10
+	VANDPS    352(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    864(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 352(R10)
+	VMOVUPS   384(R10), Y10
+	VANDPS    384(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    896(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 384(R10)
+	VMOVUPS   416(R10), Y10
+	VANDPS    416(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    928(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 416(R10)
+	VMOVUPS   448(R10), Y10
+	VANDPS    448(AX), Y0, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    960(AX), Y2, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 448(R10)
+	VMOVUPS   480(R10), Y10
+	VANDPS    480(AX), Y1, Y9
+	VADDPS    Y9, Y10, Y10
+	VANDPS    992(AX), Y3, Y9
+	VADDPS    Y9, Y10, Y10
+	VMOVUPS   Y10, 480(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y8, Y8
+	ADDQ      $0x00000200, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       group_clusters
+	TESTQ     SI, SI
+	JZ        group_next
+	VPACKUSDW Y5, Y4, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, (SI)
+	VPACKUSDW Y7, Y6, Y9
+	VPERMQ    $0xd8, Y9, Y9
+	VMOVDQU   Y9, 32(SI)
+	ADDQ      $0x00000040, SI
+
+group_next:
+	ADDQ $0x00000400, AX
+	SUBQ $0x02, CX
+	JMP  groups
+
+rest:
+	TESTQ        CX, CX
+	JZ           end
+	MOVQ         DX, R9
+	MOVQ         BX, R10
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y0
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y1
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 20(R9), Y5
+	VSUBPS       320(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       352(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 24(R9), Y5
+	VSUBPS       384(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       416(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	VBROADCASTSS 28(R9), Y5
+	VSUBPS       448(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y0
+	VSUBPS       480(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y1
+	DECQ         R10
+	JZ           single_done
+
+single_centroids:
+	ADDQ         $0x20, R9
+	VPADDD       fusedOnesAVX2<>+0(SB), Y4, Y4
+	VBROADCASTSS (R9), Y5
+	VSUBPS       (AX), Y5, Y8
+	VMULPS       Y8, Y8, Y6
+	VSUBPS       32(AX), Y5, Y8
+	VMULPS       Y8, Y8, Y7
+	VBROADCASTSS 4(R9), Y5
+	VSUBPS       64(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       96(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 8(R9), Y5
+	VSUBPS       128(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       160(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 12(R9), Y5
+	VSUBPS       192(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       224(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 16(R9), Y5
+	VSUBPS       256(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       288(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 20(R9), Y5
+	VSUBPS       320(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       352(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 24(R9), Y5
+	VSUBPS       384(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       416(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VBROADCASTSS 28(R9), Y5
+	VSUBPS       448(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y6
+	VSUBPS       480(AX), Y5, Y8
+	VFMADD231PS  Y8, Y8, Y7
+	VCMPPS       $0x01, Y0, Y6, Y5
+	VMINPS       Y0, Y6, Y0
+	VBLENDVPS    Y5, Y4, Y2, Y2
+	VCMPPS       $0x01, Y1, Y7, Y5
+	VMINPS       Y1, Y7, Y1
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	DECQ         R10
+	JNZ          single_centroids
+
+single_done:
+	VBROADCASTSS r2+32(FP), Y4
+	VPBROADCASTD k+24(FP), Y6
+	VCMPPS       $0x0e, Y4, Y0, Y5
+	VBLENDVPS    Y5, Y6, Y2, Y2
+	VCMPPS       $0x0e, Y4, Y1, Y5
+	VBLENDVPS    Y5, Y6, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         BX, R9
+	MOVQ         DI, R10
+	MOVQ         R8, R11
+
+single_clusters:
+	VPCMPEQD  Y2, Y4, Y0
+	VPCMPEQD  Y3, Y4, Y1
+	VPACKSSDW Y1, Y0, Y5
+	VPMOVMSKB Y5, R12
+	POPCNTL   R12, R12
+	SHRL      $0x01, R12
+	ADDQ      R12, (R11)
+	VMOVUPS   (R10), Y6
+	VANDPS    (AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, (R10)
+	VMOVUPS   32(R10), Y6
+	VANDPS    32(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 32(R10)
+	VMOVUPS   64(R10), Y6
+	VANDPS    64(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 64(R10)
+	VMOVUPS   96(R10), Y6
+	VANDPS    96(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 96(R10)
+	VMOVUPS   128(R10), Y6
+	VANDPS    128(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 128(R10)
+	VMOVUPS   160(R10), Y6
+	VANDPS    160(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 160(R10)
+	VMOVUPS   192(R10), Y6
+	VANDPS    192(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 192(R10)
+	VMOVUPS   224(R10), Y6
+	VANDPS    224(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 224(R10)
+	VMOVUPS   256(R10), Y6
+	VANDPS    256(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 256(R10)
+	VMOVUPS   288(R10), Y6
+	VANDPS    288(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 288(R10)
+	VMOVUPS   320(R10), Y6
+	VANDPS    320(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 320(R10)
+	VMOVUPS   352(R10), Y6
+	VANDPS    352(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 352(R10)
+	VMOVUPS   384(R10), Y6
+	VANDPS    384(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 384(R10)
+	VMOVUPS   416(R10), Y6
+	VANDPS    416(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 416(R10)
+	VMOVUPS   448(R10), Y6
+	VANDPS    448(AX), Y0, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 448(R10)
+	VMOVUPS   480(R10), Y6
+	VANDPS    480(AX), Y1, Y5
+	VADDPS    Y5, Y6, Y6
+	VMOVUPS   Y6, 480(R10)
+	VPADDD    fusedOnesAVX2<>+0(SB), Y4, Y4
+	ADDQ      $0x00000200, R10
+	ADDQ      $0x08, R11
+	DECQ      R9
+	JNZ       single_clusters
+	TESTQ     SI, SI
+	JZ        single_next
+	VPACKUSDW Y3, Y2, Y5
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y5, (SI)
+	ADDQ      $0x00000020, SI
+
+single_next:
+	ADDQ $0x00000200, AX
+	SUBQ $0x01, CX
+	JMP  rest
+
+end:
+	VZEROUPPER
+	RET
+
+// func FoldLanesAVX2(lanes *float32, n int, scale float32, sums *int64)
+// Requires: AVX, AVX2
+TEXT ·FoldLanesAVX2(SB), NOSPLIT, $0-32
+	MOVQ         lanes+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         sums+24(FP), DX
+	VBROADCASTSS scale+16(FP), Y0
+	VPXOR        Y2, Y2, Y2
+
+loop:
+	VMULPS       (AX), Y0, Y1
+	VMOVUPS      Y2, (AX)
+	VCVTTPS2DQ   Y1, Y1
+	VMULPS       32(AX), Y0, Y3
+	VMOVUPS      Y2, 32(AX)
+	VCVTTPS2DQ   Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X3
+	VPADDD       X3, X1, X1
+	VPSHUFD      $0x0e, X1, X3
+	VPADDD       X3, X1, X1
+	VPSHUFD      $0x01, X1, X3
+	VPADDD       X3, X1, X1
+	VMOVD        X1, BX
+	MOVLQSX      BX, BX
+	ADDQ         BX, (DX)
+	ADDQ         $0x40, AX
+	ADDQ         $0x08, DX
+	DECQ         CX
+	JNZ          loop
+	VZEROUPPER
+	RET
+
 // func Scatter1AVX2(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
 // Requires: AVX, AVX2, MMX+
 TEXT ·Scatter1AVX2(SB), NOSPLIT, $256-44

@@ -4,11 +4,18 @@
 
 #include "textflag.h"
 
-DATA fusedInfinity<>+0(SB)/4, $0x7f800000
-GLOBL fusedInfinity<>(SB), RODATA|NOPTR, $4
+DATA fusedInfinityAVX512<>+0(SB)/4, $0x7f800000
+GLOBL fusedInfinityAVX512<>(SB), RODATA|NOPTR, $4
 
-DATA fusedOnes<>+0(SB)/4, $0x00000001
-GLOBL fusedOnes<>(SB), RODATA|NOPTR, $4
+DATA fusedOnesAVX512<>+0(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+4(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+8(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+12(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+16(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+20(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+24(SB)/4, $0x00000001
+DATA fusedOnesAVX512<>+28(SB)/4, $0x00000001
+GLOBL fusedOnesAVX512<>(SB), RODATA|NOPTR, $32
 
 // func AssignAdd1AVX512(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)
 // Requires: AVX, AVX512F, MMX+, POPCNT
@@ -53,7 +60,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x04, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z8, Z8
 	VBROADCASTSS (R9), Z16
 	VSUBPS       Z16, Z9, Z19
 	VMULPS       Z19, Z19, Z13
@@ -115,7 +122,7 @@ group_clusters:
 	VADDPS      Z11, Z0, K3, Z0
 	VADDPS      Z12, Z0, K4, Z0
 	VMOVUPS     Z0, (R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z8, Z8
 	ADDQ        $0x00000040, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -149,7 +156,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x04, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z18, Z18
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z18, Z18
 	VBROADCASTSS (R9), Z2
 	VSUBPS       Z2, Z1, Z2
 	VMULPS       Z2, Z2, Z2
@@ -175,7 +182,7 @@ single_clusters:
 	VMOVUPS     (R10), Z0
 	VADDPS      Z1, Z0, K1, Z0
 	VMOVUPS     Z0, (R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z18, Z18
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z18, Z18
 	ADDQ        $0x00000040, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -254,7 +261,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x08, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z8, Z8
 	VBROADCASTSS (R9), Z21
 	VSUBPS       Z21, Z9, Z22
 	VMULPS       Z22, Z22, Z17
@@ -331,7 +338,7 @@ group_clusters:
 	VADDPS      Z14, Z0, K3, Z0
 	VADDPS      Z16, Z0, K4, Z0
 	VMOVUPS     Z0, 64(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z8, Z8
 	ADDQ        $0x00000080, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -369,7 +376,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x08, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z24, Z24
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z24, Z24
 	VBROADCASTSS (R9), Z4
 	VSUBPS       Z4, Z1, Z4
 	VMULPS       Z4, Z4, Z3
@@ -401,7 +408,7 @@ single_clusters:
 	VMOVUPS     64(R10), Z0
 	VADDPS      Z2, Z0, K1, Z0
 	VMOVUPS     Z0, 64(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z24, Z24
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z24, Z24
 	ADDQ        $0x00000080, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -497,7 +504,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x0c, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z8, Z8
 	VBROADCASTSS (R9), Z25
 	VSUBPS       Z25, Z9, Z26
 	VMULPS       Z26, Z26, Z21
@@ -589,7 +596,7 @@ group_clusters:
 	VADDPS      Z17, Z0, K3, Z0
 	VADDPS      Z20, Z0, K4, Z0
 	VMOVUPS     Z0, 128(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z8, Z8
 	ADDQ        $0x000000c0, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -631,7 +638,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x0c, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z28, Z28
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z28, Z28
 	VBROADCASTSS (R9), Z5
 	VSUBPS       Z5, Z1, Z5
 	VMULPS       Z5, Z5, Z4
@@ -669,7 +676,7 @@ single_clusters:
 	VMOVUPS     128(R10), Z0
 	VADDPS      Z3, Z0, K1, Z0
 	VMOVUPS     Z0, 128(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z28, Z28
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z28, Z28
 	ADDQ        $0x000000c0, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -778,7 +785,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x10, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z8, Z8
 	VBROADCASTSS (R9), Z25
 	VSUBPS       Z25, Z9, Z26
 	VMULPS       Z26, Z26, Z21
@@ -885,7 +892,7 @@ group_clusters:
 	VADDPS      704(AX), Z0, K3, Z0
 	VADDPS      960(AX), Z0, K4, Z0
 	VMOVUPS     Z0, 192(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z8, Z8
 	ADDQ        $0x00000100, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -931,7 +938,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x10, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z28, Z28
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z28, Z28
 	VBROADCASTSS (R9), Z6
 	VSUBPS       Z6, Z1, Z6
 	VMULPS       Z6, Z6, Z5
@@ -975,7 +982,7 @@ single_clusters:
 	VMOVUPS     192(R10), Z0
 	VADDPS      Z4, Z0, K1, Z0
 	VMOVUPS     Z0, 192(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z28, Z28
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z28, Z28
 	ADDQ        $0x00000100, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -1097,7 +1104,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x14, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z8, Z8
 	VBROADCASTSS (R9), Z25
 	VSUBPS       Z25, Z9, Z26
 	VMULPS       Z26, Z26, Z21
@@ -1219,7 +1226,7 @@ group_clusters:
 	VADDPS      896(AX), Z0, K3, Z0
 	VADDPS      1216(AX), Z0, K4, Z0
 	VMOVUPS     Z0, 256(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z8, Z8
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z8, Z8
 	ADDQ        $0x00000140, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -1269,7 +1276,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x14, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z28, Z28
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z28, Z28
 	VBROADCASTSS (R9), Z7
 	VSUBPS       Z7, Z1, Z7
 	VMULPS       Z7, Z7, Z6
@@ -1319,7 +1326,7 @@ single_clusters:
 	VMOVUPS     256(R10), Z0
 	VADDPS      Z5, Z0, K1, Z0
 	VMOVUPS     Z0, 256(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z28, Z28
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z28, Z28
 	ADDQ        $0x00000140, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -1416,7 +1423,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x18, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z4, Z4
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z4, Z4
 	VBROADCASTSS (R9), Z19
 	VSUBPS       Z19, Z5, Z20
 	VMULPS       Z20, Z20, Z17
@@ -1499,7 +1506,7 @@ group_clusters:
 	VADDPS      Z10, Z0, K1, Z0
 	VADDPS      Z16, Z0, K2, Z0
 	VMOVUPS     Z0, 320(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z4, Z4
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z4, Z4
 	ADDQ        $0x00000180, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -1551,7 +1558,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x18, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z22, Z22
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z22, Z22
 	VBROADCASTSS (R9), Z8
 	VSUBPS       Z8, Z1, Z8
 	VMULPS       Z8, Z8, Z7
@@ -1607,7 +1614,7 @@ single_clusters:
 	VMOVUPS     320(R10), Z0
 	VADDPS      Z6, Z0, K1, Z0
 	VMOVUPS     Z0, 320(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z22, Z22
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z22, Z22
 	ADDQ        $0x00000180, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -1713,7 +1720,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x1c, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z4, Z4
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z4, Z4
 	VBROADCASTSS (R9), Z21
 	VSUBPS       Z21, Z5, Z22
 	VMULPS       Z22, Z22, Z19
@@ -1805,7 +1812,7 @@ group_clusters:
 	VADDPS      Z11, Z0, K1, Z0
 	VADDPS      Z18, Z0, K2, Z0
 	VMOVUPS     Z0, 384(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z4, Z4
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z4, Z4
 	ADDQ        $0x000001c0, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -1861,7 +1868,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x1c, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z24, Z24
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z24, Z24
 	VBROADCASTSS (R9), Z9
 	VSUBPS       Z9, Z1, Z9
 	VMULPS       Z9, Z9, Z8
@@ -1923,7 +1930,7 @@ single_clusters:
 	VMOVUPS     384(R10), Z0
 	VADDPS      Z7, Z0, K1, Z0
 	VMOVUPS     Z0, 384(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z24, Z24
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z24, Z24
 	ADDQ        $0x000001c0, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -2038,7 +2045,7 @@ groups:
 
 group_centroids:
 	ADDQ         $0x20, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z4, Z4
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z4, Z4
 	VBROADCASTSS (R9), Z23
 	VSUBPS       Z23, Z5, Z24
 	VMULPS       Z24, Z24, Z21
@@ -2139,7 +2146,7 @@ group_clusters:
 	VADDPS      Z12, Z0, K1, Z0
 	VADDPS      Z20, Z0, K2, Z0
 	VMOVUPS     Z0, 448(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z4, Z4
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z4, Z4
 	ADDQ        $0x00000200, R10
 	ADDQ        $0x08, R11
 	DECQ        R9
@@ -2199,7 +2206,7 @@ rest:
 
 single_centroids:
 	ADDQ         $0x20, R9
-	VPADDD.BCST  fusedOnes<>+0(SB), Z26, Z26
+	VPADDD.BCST  fusedOnesAVX512<>+0(SB), Z26, Z26
 	VBROADCASTSS (R9), Z10
 	VSUBPS       Z10, Z1, Z10
 	VMULPS       Z10, Z10, Z9
@@ -2267,7 +2274,7 @@ single_clusters:
 	VMOVUPS     448(R10), Z0
 	VADDPS      Z8, Z0, K1, Z0
 	VMOVUPS     Z0, 448(R10)
-	VPADDD.BCST fusedOnes<>+0(SB), Z26, Z26
+	VPADDD.BCST fusedOnesAVX512<>+0(SB), Z26, Z26
 	ADDQ        $0x00000200, R10
 	ADDQ        $0x08, R11
 	DECQ        R9

@@ -45,3 +45,21 @@ func ToFixed32NearestAVX2(dst *uint32, src *float32, blocks int, scale float32)
 //
 //go:noescape
 func FromFixed32AVX2(dst *float32, src *uint32, blocks int, scale float32)
+
+// ToFixed64AVX2 writes src*scale truncated toward zero, saturating at 2^63-1024 in magnitude, over
+// blocks > 0 blocks of 64 bytes.
+//
+//go:noescape
+func ToFixed64AVX2(dst *uint64, src *float64, blocks int, scale float64)
+
+// ToFixed64NearestAVX2 writes src*scale rounded to nearest even, saturating at 2^63-1024 in magnitude, over
+// blocks > 0 blocks of 64 bytes.
+//
+//go:noescape
+func ToFixed64NearestAVX2(dst *uint64, src *float64, blocks int, scale float64)
+
+// FromFixed64AVX2 writes src, read as a signed number, times scale, over blocks > 0 blocks of
+// 64 bytes.
+//
+//go:noescape
+func FromFixed64AVX2(dst *float64, src *uint64, blocks int, scale float64)

@@ -173,3 +173,195 @@ loop:
 	JNZ       loop
 	VZEROUPPER
 	RET
+
+DATA power52<>+0(SB)/4, $0x00000000
+DATA power52<>+4(SB)/4, $0x43300000
+DATA power52<>+8(SB)/4, $0x00000000
+DATA power52<>+12(SB)/4, $0x43300000
+DATA power52<>+16(SB)/4, $0x00000000
+DATA power52<>+20(SB)/4, $0x43300000
+DATA power52<>+24(SB)/4, $0x00000000
+DATA power52<>+28(SB)/4, $0x43300000
+GLOBL power52<>(SB), RODATA|NOPTR, $32
+
+DATA power51x3<>+0(SB)/4, $0x00000000
+DATA power51x3<>+4(SB)/4, $0x43380000
+DATA power51x3<>+8(SB)/4, $0x00000000
+DATA power51x3<>+12(SB)/4, $0x43380000
+DATA power51x3<>+16(SB)/4, $0x00000000
+DATA power51x3<>+20(SB)/4, $0x43380000
+DATA power51x3<>+24(SB)/4, $0x00000000
+DATA power51x3<>+28(SB)/4, $0x43380000
+GLOBL power51x3<>(SB), RODATA|NOPTR, $32
+
+DATA powerMinus32<>+0(SB)/4, $0x00000000
+DATA powerMinus32<>+4(SB)/4, $0x3df00000
+DATA powerMinus32<>+8(SB)/4, $0x00000000
+DATA powerMinus32<>+12(SB)/4, $0x3df00000
+DATA powerMinus32<>+16(SB)/4, $0x00000000
+DATA powerMinus32<>+20(SB)/4, $0x3df00000
+DATA powerMinus32<>+24(SB)/4, $0x00000000
+DATA powerMinus32<>+28(SB)/4, $0x3df00000
+GLOBL powerMinus32<>(SB), RODATA|NOPTR, $32
+
+DATA power32<>+0(SB)/4, $0x00000000
+DATA power32<>+4(SB)/4, $0x41f00000
+DATA power32<>+8(SB)/4, $0x00000000
+DATA power32<>+12(SB)/4, $0x41f00000
+DATA power32<>+16(SB)/4, $0x00000000
+DATA power32<>+20(SB)/4, $0x41f00000
+DATA power32<>+24(SB)/4, $0x00000000
+DATA power32<>+28(SB)/4, $0x41f00000
+GLOBL power32<>(SB), RODATA|NOPTR, $32
+
+DATA power67x3<>+0(SB)/4, $0x00000000
+DATA power67x3<>+4(SB)/4, $0x44380000
+DATA power67x3<>+8(SB)/4, $0x00000000
+DATA power67x3<>+12(SB)/4, $0x44380000
+DATA power67x3<>+16(SB)/4, $0x00000000
+DATA power67x3<>+20(SB)/4, $0x44380000
+DATA power67x3<>+24(SB)/4, $0x00000000
+DATA power67x3<>+28(SB)/4, $0x44380000
+GLOBL power67x3<>(SB), RODATA|NOPTR, $32
+
+DATA bothBiases<>+0(SB)/4, $0x00000000
+DATA bothBiases<>+4(SB)/4, $0x44380010
+DATA bothBiases<>+8(SB)/4, $0x00000000
+DATA bothBiases<>+12(SB)/4, $0x44380010
+DATA bothBiases<>+16(SB)/4, $0x00000000
+DATA bothBiases<>+20(SB)/4, $0x44380010
+DATA bothBiases<>+24(SB)/4, $0x00000000
+DATA bothBiases<>+28(SB)/4, $0x44380010
+GLOBL bothBiases<>(SB), RODATA|NOPTR, $32
+
+// func ToFixed64AVX2(dst *uint64, src *float64, blocks int, scale float64)
+// Requires: AVX, AVX2
+TEXT ·ToFixed64AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSD scale+24(FP), Y0
+	MOVQ         $0x43dfffffffffffff, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0xc3dfffffffffffff, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+
+loop:
+	VMULPD   (CX), Y0, Y3
+	VMAXPD   Y2, Y3, Y3
+	VMINPD   Y1, Y3, Y3
+	VROUNDPD $0x03, Y3, Y3
+	VMULPD   powerMinus32<>+0(SB), Y3, Y4
+	VROUNDPD $0x01, Y4, Y4
+	VMULPD   power32<>+0(SB), Y4, Y5
+	VSUBPD   Y5, Y3, Y3
+	VADDPD   power52<>+0(SB), Y3, Y3
+	VADDPD   power51x3<>+0(SB), Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPBLENDD $0xaa, Y4, Y3, Y3
+	VMOVDQU  Y3, (AX)
+	VMULPD   32(CX), Y0, Y3
+	VMAXPD   Y2, Y3, Y3
+	VMINPD   Y1, Y3, Y3
+	VROUNDPD $0x03, Y3, Y3
+	VMULPD   powerMinus32<>+0(SB), Y3, Y4
+	VROUNDPD $0x01, Y4, Y4
+	VMULPD   power32<>+0(SB), Y4, Y5
+	VSUBPD   Y5, Y3, Y3
+	VADDPD   power52<>+0(SB), Y3, Y3
+	VADDPD   power51x3<>+0(SB), Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPBLENDD $0xaa, Y4, Y3, Y3
+	VMOVDQU  Y3, 32(AX)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, CX
+	DECQ     DX
+	JNZ      loop
+	VZEROUPPER
+	RET
+
+// func ToFixed64NearestAVX2(dst *uint64, src *float64, blocks int, scale float64)
+// Requires: AVX, AVX2
+TEXT ·ToFixed64NearestAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSD scale+24(FP), Y0
+	MOVQ         $0x43dfffffffffffff, BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y1
+	MOVQ         $0xc3dfffffffffffff, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+
+loop:
+	VMULPD   (CX), Y0, Y3
+	VMAXPD   Y2, Y3, Y3
+	VMINPD   Y1, Y3, Y3
+	VROUNDPD $0x00, Y3, Y3
+	VMULPD   powerMinus32<>+0(SB), Y3, Y4
+	VROUNDPD $0x01, Y4, Y4
+	VMULPD   power32<>+0(SB), Y4, Y5
+	VSUBPD   Y5, Y3, Y3
+	VADDPD   power52<>+0(SB), Y3, Y3
+	VADDPD   power51x3<>+0(SB), Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPBLENDD $0xaa, Y4, Y3, Y3
+	VMOVDQU  Y3, (AX)
+	VMULPD   32(CX), Y0, Y3
+	VMAXPD   Y2, Y3, Y3
+	VMINPD   Y1, Y3, Y3
+	VROUNDPD $0x00, Y3, Y3
+	VMULPD   powerMinus32<>+0(SB), Y3, Y4
+	VROUNDPD $0x01, Y4, Y4
+	VMULPD   power32<>+0(SB), Y4, Y5
+	VSUBPD   Y5, Y3, Y3
+	VADDPD   power52<>+0(SB), Y3, Y3
+	VADDPD   power51x3<>+0(SB), Y4, Y4
+	VPSLLQ   $0x20, Y4, Y4
+	VPBLENDD $0xaa, Y4, Y3, Y3
+	VMOVDQU  Y3, 32(AX)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, CX
+	DECQ     DX
+	JNZ      loop
+	VZEROUPPER
+	RET
+
+// func FromFixed64AVX2(dst *float64, src *uint64, blocks int, scale float64)
+// Requires: AVX, AVX2
+TEXT ·FromFixed64AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	VBROADCASTSD scale+24(FP), Y0
+
+loop:
+	VMOVDQU  (CX), Y1
+	VPXOR    Y3, Y3, Y3
+	VPSRAD   $0x10, Y1, Y2
+	VPBLENDW $0x33, Y3, Y2, Y2
+	VPADDQ   power67x3<>+0(SB), Y2, Y2
+	VSUBPD   bothBiases<>+0(SB), Y2, Y2
+	VPBLENDW $0x88, power52<>+0(SB), Y1, Y1
+	VADDPD   Y2, Y1, Y1
+	VMULPD   Y0, Y1, Y1
+	VMOVDQU  Y1, (AX)
+	VMOVDQU  32(CX), Y1
+	VPXOR    Y3, Y3, Y3
+	VPSRAD   $0x10, Y1, Y2
+	VPBLENDW $0x33, Y3, Y2, Y2
+	VPADDQ   power67x3<>+0(SB), Y2, Y2
+	VSUBPD   bothBiases<>+0(SB), Y2, Y2
+	VPBLENDW $0x88, power52<>+0(SB), Y1, Y1
+	VADDPD   Y2, Y1, Y1
+	VMULPD   Y0, Y1, Y1
+	VMOVDQU  Y1, 32(AX)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, CX
+	DECQ     DX
+	JNZ      loop
+	VZEROUPPER
+	RET

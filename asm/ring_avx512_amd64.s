@@ -157,9 +157,11 @@ TEXT ·ToFixed64AVX512(SB), NOSPLIT, $0-32
 	MOVQ         blocks+16(FP), DX
 	VBROADCASTSD scale+24(FP), Z0
 	MOVQ         $0x43dfffffffffffff, BX
-	VPBROADCASTQ BX, Z1
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Z1
 	MOVQ         $0xc3dfffffffffffff, BX
-	VPBROADCASTQ BX, Z2
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Z2
 
 loop:
 	VMULPD     (CX), Z0, Z3
@@ -182,9 +184,11 @@ TEXT ·ToFixed64NearestAVX512(SB), NOSPLIT, $0-32
 	MOVQ         blocks+16(FP), DX
 	VBROADCASTSD scale+24(FP), Z0
 	MOVQ         $0x43dfffffffffffff, BX
-	VPBROADCASTQ BX, Z1
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Z1
 	MOVQ         $0xc3dfffffffffffff, BX
-	VPBROADCASTQ BX, Z2
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Z2
 
 loop:
 	VMULPD    (CX), Z0, Z3

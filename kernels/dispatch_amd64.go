@@ -23,7 +23,7 @@ func supportedPaths() []path {
 }
 
 // converts64 says whether float64 conversions have an assembly form.
-func converts64() bool { return current == avx512 }
+func converts64() bool { return current != generic }
 
 // maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
 func maxTileWidth() int {
@@ -442,15 +442,27 @@ func fromFixed32Blocks(dst *float32, src *uint32, blocks int, scale float32) {
 }
 
 func toFixed64Blocks(dst *uint64, src *float64, blocks int, scale float64) {
-	asm.ToFixed64AVX512(dst, src, blocks, scale)
+	if current == avx512 {
+		asm.ToFixed64AVX512(dst, src, blocks, scale)
+	} else {
+		asm.ToFixed64AVX2(dst, src, blocks, scale)
+	}
 }
 
 func toFixed64NearestBlocks(dst *uint64, src *float64, blocks int, scale float64) {
-	asm.ToFixed64NearestAVX512(dst, src, blocks, scale)
+	if current == avx512 {
+		asm.ToFixed64NearestAVX512(dst, src, blocks, scale)
+	} else {
+		asm.ToFixed64NearestAVX2(dst, src, blocks, scale)
+	}
 }
 
 func fromFixed64Blocks(dst *float64, src *uint64, blocks int, scale float64) {
-	asm.FromFixed64AVX512(dst, src, blocks, scale)
+	if current == avx512 {
+		asm.FromFixed64AVX512(dst, src, blocks, scale)
+	} else {
+		asm.FromFixed64AVX2(dst, src, blocks, scale)
+	}
 }
 
 // addWeightedBlocks adds blocks of 8 rows.

@@ -50,12 +50,40 @@ func assignAccumulateFused(p *Panels, c *Centroids, r2 float32, labels []uint16,
 // fuses says whether the masked form may be used: small tables, and sums of
 // one lane that stay exact in float32 over enough panels to be worth it.
 func fuses(acc *Accumulator) bool {
-	return current == avx512 && acc.scratch.lanes != nil && acc.FractionBits <= maxFusedBits
+	most := maxFusedK
+	if current == avx2 { // half as many lanes: by label is faster sooner
+		most = 8
+		if acc.D <= maxNarrowD {
+			most = 5
+		}
+	}
+	return current != generic && acc.K <= most && acc.scratch.lanes != nil && acc.FractionBits <= maxFusedBits
 }
 
 // assignAdd assigns whole panels and adds them to the lanes and counts.
 func assignAdd(x *float32, panels int, c *Centroids, r2 float32, labels *uint16, acc *Accumulator) {
 	r, lanes, counts := &c.rows[0], &acc.scratch.lanes[0], &acc.Counts[0]
+	if current == avx2 {
+		switch c.D {
+		case 1:
+			asm.AssignAdd1AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 2:
+			asm.AssignAdd2AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 3:
+			asm.AssignAdd3AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 4:
+			asm.AssignAdd4AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 5:
+			asm.AssignAdd5AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 6:
+			asm.AssignAdd6AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 7:
+			asm.AssignAdd7AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 8:
+			asm.AssignAdd8AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		}
+		return
+	}
 	switch c.D {
 	case 1:
 		asm.AssignAdd1AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
@@ -77,5 +105,9 @@ func assignAdd(x *float32, panels int, c *Centroids, r2 float32, labels *uint16,
 }
 
 func foldLanes(acc *Accumulator, scale float32) {
-	asm.FoldLanesAVX512(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
+	if current == avx512 {
+		asm.FoldLanesAVX512(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
+	} else {
+		asm.FoldLanesAVX2(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
+	}
 }

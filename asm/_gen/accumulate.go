@@ -11,14 +11,15 @@ import (
 // fusedDims is the number of dimensions up to which the fused kernel exists.
 const fusedDims = 8
 
-func accumulateAVX512() {
-	infinity := constants("fusedInfinity", 0x7f800000)
-	ones := constants("fusedOnes", 1)
+// accumulateFile emits the fused kernels and the accumulation by label.
+func accumulateFile(s isa) {
+	infinity := constants("fusedInfinity"+s.name, 0x7f800000)
+	ones := constants("fusedOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
 	for d := 1; d <= fusedDims; d++ {
-		assignSub(avx512, d, fused, infinity, ones)
+		assignSub(s, d, fused, infinity, ones)
 	}
-	foldLanes()
-	scatterFile(avx512)
+	foldLanes(s)
+	scatterFile(s)
 }
 
 // scatterFile emits the accumulation by label.
@@ -32,42 +33,79 @@ func scatterFile(s isa) {
 // addMasked adds the vectors of a group to the sums of their clusters: for each
 // cluster, every dimension of every vector under the mask of its points.
 func addMasked(tag string, d int, a *argmin, k reg.Register, sums, counts reg.Register, xr [][]reg.VecVirtual, at func(v, j int) Mem) {
-	avx512.zero(a.number)
+	s := a.s
+	s.zero(a.number)
 	cluster, sp, n := GP64(), GP64(), GP64()
 	MOVQ(k, cluster)
 	MOVQ(sums, sp)
 	MOVQ(counts, n)
-	masks := make([]reg.OpmaskVirtual, len(a.index))
-	for v := range masks {
-		masks[v] = K()
-	}
-	total, bits := GP64(), GP64()
-	sum := avx512.vector()
-	count(tag+"_clusters", cluster, func() {
-		for v, index := range a.index {
-			VPCMPEQD(index, a.number, masks[v])
-		}
+	var add func(v, j int, sum reg.VecVirtual) // dimension j of vector v under its mask
+	var countPoints func(total reg.GPVirtual)
+	if s == avx512 {
+		masks := make([]reg.OpmaskVirtual, len(a.index))
 		for v := range masks {
-			KMOVW(masks[v], bits.As32())
-			if v == 0 {
-				POPCNTL(bits.As32(), total.As32())
-				continue
-			}
-			POPCNTL(bits.As32(), bits.As32())
-			ADDQ(bits, total)
+			masks[v] = K()
 		}
+		countPoints = func(total reg.GPVirtual) {
+			for v, index := range a.index {
+				VPCMPEQD(index, a.number, masks[v])
+			}
+			bits := GP64()
+			for v := range masks {
+				KMOVW(masks[v], bits.As32())
+				if v == 0 {
+					POPCNTL(bits.As32(), total.As32())
+					continue
+				}
+				POPCNTL(bits.As32(), bits.As32())
+				ADDQ(bits, total)
+			}
+		}
+		add = func(v, j int, sum reg.VecVirtual) {
+			if j < len(xr[v]) {
+				VADDPS(xr[v][j], sum, masks[v], sum)
+			} else {
+				VADDPS(at(v, j), sum, masks[v], sum)
+			}
+		}
+	} else {
+		masks, t := s.vectors(len(a.index)), s.vector()
+		countPoints = func(total reg.GPVirtual) {
+			for v, index := range a.index {
+				VPCMPEQD(index, a.number, masks[v])
+			}
+			// The masks of four vectors become one bit to a point, of two vectors two.
+			VPACKSSDW(masks[1], masks[0], t)
+			if len(masks) > 2 {
+				u := s.vector()
+				VPACKSSDW(masks[3], masks[2], u)
+				VPACKSSWB(u, t, t)
+			}
+			VPMOVMSKB(t, total.As32())
+			POPCNTL(total.As32(), total.As32())
+			if len(masks) == 2 {
+				SHRL(Imm(1), total.As32())
+			}
+		}
+		add = func(v, j int, sum reg.VecVirtual) {
+			VANDPS(at(v, j), masks[v], t)
+			VADDPS(t, sum, sum)
+		}
+	}
+	total := GP64()
+	halves := s.vectors(s.parts)
+	count(tag+"_clusters", cluster, func() {
+		countPoints(total)
 		ADDQ(total, Mem{Base: n})
 		for j := range d {
-			place := Mem{Base: sp, Disp: 64 * j}
-			VMOVUPS(place, sum)
-			for v := range masks {
-				if j < len(xr[v]) {
-					VADDPS(xr[v][j], sum, masks[v], sum)
-				} else {
-					VADDPS(at(v, j), sum, masks[v], sum)
+			for h, sum := range halves {
+				place := Mem{Base: sp, Disp: 64*j + h*s.bytes}
+				VMOVUPS(place, sum)
+				for v := h; v < len(a.index); v += s.parts {
+					add(v, j, sum)
 				}
+				VMOVUPS(sum, place)
 			}
-			VMOVUPS(sum, place)
 		}
 		a.step()
 		ADDQ(U32(uint32(64*d)), sp)
@@ -76,26 +114,34 @@ func addMasked(tag string, d int, a *argmin, k reg.Register, sums, counts reg.Re
 }
 
 // foldLanes emits the sum over lanes of exact float32 sums.
-func foldLanes() {
-	function("FoldLanesAVX512", "func(lanes *float32, n int, scale float32, sums *int64)",
+func foldLanes(s isa) {
+	function("FoldLanes"+s.name, "func(lanes *float32, n int, scale float32, sums *int64)",
 		"adds to each of n > 0 sums the sum of its 16 lanes times scale, and clears the",
 		"lanes. Each lane times scale is an integer of at most 2^24.")
 	lanes := Load(Param("lanes"), GP64())
 	n := GP64()
 	Load(Param("n"), n)
 	sums := Load(Param("sums"), GP64())
-	scale := ZMM()
+	scale := s.vector()
 	VBROADCASTSS(NewParamAddr("scale", 16), scale)
-	v, zero, half := ZMM(), ZMM(), ZMM()
-	avx512.zero(zero)
+	v, zero, half := s.vector(), s.vector(), s.vector()
+	s.zero(zero)
 	sum := GP64()
 	count("loop", n, func() {
 		VMULPS(Mem{Base: lanes}, scale, v)
 		VMOVUPS(zero, Mem{Base: lanes})
 		VCVTTPS2DQ(v, v)
-		VEXTRACTI64X4(Imm(1), v, half.AsY())
-		VPADDD(half.AsY(), v.AsY(), v.AsY())
-		VEXTRACTI32X4(Imm(1), v.AsY(), half.AsX())
+		if s == avx512 {
+			VEXTRACTI64X4(Imm(1), v, half.AsY())
+			VPADDD(half.AsY(), v.AsY(), v.AsY())
+			VEXTRACTI32X4(Imm(1), v.AsY(), half.AsX())
+		} else {
+			VMULPS(Mem{Base: lanes, Disp: 32}, scale, half)
+			VMOVUPS(zero, Mem{Base: lanes, Disp: 32})
+			VCVTTPS2DQ(half, half)
+			VPADDD(half, v, v)
+			VEXTRACTI128(Imm(1), v, half.AsX())
+		}
 		VPADDD(half.AsX(), v.AsX(), v.AsX())
 		VPSHUFD(Imm(0b1110), v.AsX(), half.AsX())
 		VPADDD(half.AsX(), v.AsX(), v.AsX())

@@ -100,6 +100,16 @@ func (a *argmin) storeLabels(q int, dst Mem) {
 
 // cut gives the points farther than the parameter r2 the index k.
 func (a *argmin) cut() {
+	if a.s == avx2 {
+		r2, none := a.s.vector(), a.s.vector()
+		VBROADCASTSS(NewParamAddr("r2", 32), r2)
+		VPBROADCASTD(NewParamAddr("k", 24), none)
+		for v := range a.index {
+			VCMPPS(Imm(14), r2, a.best[v], a.spare)
+			VBLENDVPS(a.spare, none, a.index[v], a.index[v])
+		}
+		return
+	}
 	for v := range a.index {
 		far := a.mask[v%4]
 		VCMPPS_BCST(Imm(14), NewParamAddr("r2", 32), a.best[v], far)

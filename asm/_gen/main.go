@@ -13,8 +13,8 @@ import (
 
 // files maps a name to the function that emits its kernels.
 var files = map[string]func(){
-	"accumulate_avx512": accumulateAVX512,
-	"accumulate_avx2":   func() { scatterFile(avx2) },
+	"accumulate_avx512": func() { accumulateFile(avx512) },
+	"accumulate_avx2":   func() { accumulateFile(avx2) },
 	"pack_avx512":       func() { packFile(avx512) },
 	"pack_avx2":         func() { packFile(avx2) },
 	"assign_avx512":     func() { assignFile(avx512) },

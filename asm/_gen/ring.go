@@ -3,6 +3,7 @@ package main
 import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // ringFile emits element-wise kernels over whole blocks of 64 bytes of dst.
@@ -38,10 +39,67 @@ func ringFile(s isa) {
 	convert32(s, "ToFixed32Nearest", "rounded to nearest even", VCVTPS2DQ)
 	fromFixed(s, "FromFixed32", "uint32", "float32", VCVTDQ2PS, VMULPS, VBROADCASTSS)
 	if s == avx512 {
-		convert64("ToFixed64", "truncated toward zero", VCVTTPD2QQ)
-		convert64("ToFixed64Nearest", "rounded to nearest even", VCVTPD2QQ)
+		convert64(s, "ToFixed64", "truncated toward zero", func(v reg.VecVirtual) { VCVTTPD2QQ(v, v) })
+		convert64(s, "ToFixed64Nearest", "rounded to nearest even", func(v reg.VecVirtual) { VCVTPD2QQ(v, v) })
 		fromFixed(s, "FromFixed64", "uint64", "float64", VCVTQQ2PD, VMULPD, VBROADCASTSD)
+		return
 	}
+	// AVX2 has no conversion between float64 and int64.
+	halves := newHalfConversion()
+	convert64(s, "ToFixed64", "truncated toward zero", func(v reg.VecVirtual) { halves.toInteger(v, 3) })
+	convert64(s, "ToFixed64Nearest", "rounded to nearest even", func(v reg.VecVirtual) { halves.toInteger(v, 0) })
+	fromFixed(s, "FromFixed64", "uint64", "float64", halves.toFloat, VMULPD, VBROADCASTSD)
+}
+
+// halfConversion holds the float64 constants that convert a 64-bit integer in two
+// parts: adding a large power of two moves an integer to the low bits of a float64.
+type halfConversion struct {
+	power52, power51x3    Mem // 2^52, for [0, 2^52); 3*2^51, for signed integers
+	down, up              Mem // 2^-32, 2^32
+	power67x3, bothBiases Mem // 3*2^67, whose last bit is 2^16; that plus 2^52
+}
+
+func newHalfConversion() *halfConversion {
+	quad := func(name string, bits uint64) Mem {
+		low, high := uint32(bits), uint32(bits>>32)
+		return constants(name, low, high, low, high, low, high, low, high)
+	}
+	return &halfConversion{
+		power52: quad("power52", 0x4330000000000000), power51x3: quad("power51x3", 0x4338000000000000),
+		down: quad("powerMinus32", 0x3df0000000000000), up: quad("power32", 0x41f0000000000000),
+		power67x3: quad("power67x3", 0x4438000000000000), bothBiases: quad("bothBiases", 0x4438001000000000),
+	}
+}
+
+// toInteger rounds v, below 2^63 in magnitude, by the given mode and converts it:
+// v = high 2^32 + low with integers -2^31 <= high < 2^31 and 0 <= low < 2^32,
+// all exact.
+func (c *halfConversion) toInteger(v reg.VecVirtual, mode uint64) {
+	high, t := YMM(), YMM()
+	VROUNDPD(Imm(mode), v, v)
+	VMULPD(c.down, v, high)
+	VROUNDPD(Imm(1), high, high)
+	VMULPD(c.up, high, t)
+	VSUBPD(t, v, v)
+	VADDPD(c.power52, v, v)
+	VADDPD(c.power51x3, high, high)
+	VPSLLQ(Imm(32), high, high)
+	VPBLENDD(Imm(0b10101010), high, v, v)
+}
+
+// toFloat converts the signed integers of the first operand, a place in memory,
+// with one rounding: the upper 16 bits and the lower 48 are exact by themselves.
+func (c *halfConversion) toFloat(ops ...Op) {
+	from, v := ops[0], ops[1]
+	high, zero := YMM(), YMM()
+	VMOVDQU(from, v)
+	VPXOR(zero, zero, zero)
+	VPSRAD(Imm(16), v, high)
+	VPBLENDW(Imm(0x33), zero, high, high)
+	VPADDQ(c.power67x3, high, high)
+	VSUBPD(c.bothBiases, high, high)
+	VPBLENDW(Imm(0x88), c.power52, v, v)
+	VADDPD(high, v, v)
 }
 
 // VMOVDQUx is the unaligned integer move of the instruction set.
@@ -86,9 +144,8 @@ func convert32(s isa, name, how string, op func(ops ...Op)) {
 	RET()
 }
 
-// convert64 is convert32 for float64, which only AVX-512 converts.
-func convert64(name, how string, op func(ops ...Op)) {
-	s := avx512
+// convert64 is convert32 for float64.
+func convert64(s isa, name, how string, op func(v reg.VecVirtual)) {
 	function(name+s.name, "func(dst *uint64, src *float64, blocks int, scale float64)",
 		"writes src*scale "+how+", saturating at 2^63-1024 in magnitude, over", "blocks > 0 blocks of 64 bytes.")
 	dst := Load(Param("dst"), GP64())
@@ -98,16 +155,22 @@ func convert64(name, how string, op func(ops ...Op)) {
 	scale, high, low, v := s.vector(), s.vector(), s.vector(), s.vector()
 	VBROADCASTSD(NewParamAddr("scale", 24), scale)
 	bits := GP64()
-	MOVQ(U64(0x43dfffffffffffff), bits)
-	VPBROADCASTQ(bits, high)
-	MOVQ(U64(0xc3dfffffffffffff), bits)
-	VPBROADCASTQ(bits, low)
+	for _, limit := range []struct {
+		v    reg.VecVirtual
+		bits uint64
+	}{{high, 0x43dfffffffffffff}, {low, 0xc3dfffffffffffff}} {
+		MOVQ(U64(limit.bits), bits)
+		VMOVQ(bits, limit.v.AsX())
+		VPBROADCASTQ(limit.v.AsX(), limit.v)
+	}
 	count("loop", blocks, func() {
-		VMULPD(Mem{Base: src}, scale, v)
-		VMAXPD(low, v, v)
-		VMINPD(high, v, v)
-		op(v, v)
-		VMOVDQU64(v, Mem{Base: dst})
+		for h := range s.parts {
+			VMULPD(Mem{Base: src, Disp: h * s.bytes}, scale, v)
+			VMAXPD(low, v, v)
+			VMINPD(high, v, v)
+			op(v)
+			VMOVDQUx(s, v, Mem{Base: dst, Disp: h * s.bytes})
+		}
 		ADDQ(Imm(64), dst)
 		ADDQ(Imm(64), src)
 	})
