@@ -142,22 +142,12 @@ func (s *session) cubes(l law, kind Projection, origin []float32, reach float64)
 	if err != nil {
 		return nil, nil, err
 	}
-	walker, trie := synopsis.NewWalker(paths), synopsis.NewTrie(q)
-	for level := range levels {
-		if trie.Open() == 0 {
-			break
-		}
-		own := l.share(1 / float64(levels))
-		scale := own.scale(1, 1)
-		threshold := max(4*math.Sqrt(own.variance(scale)), float64(s.n)/float64(10*s.k))
-		if level == levels-1 {
-			threshold = math.Inf(1)
-		}
-		noisy, _, err := s.countLevel([]*synopsis.Walker{walker}, trie.Open()<<q, own, fmt.Sprintf("cubes of depth %d", level+1))
-		if err != nil {
-			return nil, nil, err
-		}
-		walker.Descend(trie.Add(noisy, own.variance(scale), threshold))
+	walkers := []*synopsis.Walker{synopsis.NewWalker(paths)}
+	trie, err := synopsis.Grow(q, levels, walkers, func(level, cells int) ([]float64, float64, error) {
+		return s.countLevel(walkers, cells, l.share(1/float64(levels)), fmt.Sprintf("cubes of depth %d", level+1))
+	}, func(variance float64) float64 { return max(4*math.Sqrt(variance), float64(s.n)/float64(10*s.k)) })
+	if err != nil {
+		return nil, nil, err
 	}
 	if trie.Levels() == 1 {
 		s.note("no cube's noisy count passed the threshold: the %d low-dimensional centres are data-independent; more records or a larger budget would help", s.k)

@@ -111,63 +111,27 @@ func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
 	sumLaw := l.share(0.5)
 	sumScale := sumLaw.scale(root, float64(s.d))
 	theta := min(10*math.Sqrt(sumLaw.variance(sumScale)*float64(s.d)), math.Floor(float64(s.n)/float64(2*s.k)))
-	trie, walker := synopsis.NewTrie(1), synopsis.NewWalker(paths)
-	for level := range levels {
-		if trie.Open() == 0 {
-			break
-		}
-		own := l.share(0.5 / float64(levels))
-		threshold := 3 * theta
-		if level == levels-1 {
-			threshold = math.Inf(1)
-		}
-		noisy, scale, err := s.countLevel([]*synopsis.Walker{walker}, trie.Open()<<1, own, fmt.Sprintf("forest level %d", level+1))
-		if err != nil {
-			return nil, err
-		}
-		walker.Descend(trie.Add(noisy, own.variance(scale), threshold))
+	forest := synopsis.Forest{
+		Threshold: 3 * theta,
+		Records:   float64(s.n),
+		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
+			return s.countLevel([]*synopsis.Walker{w}, cells, l.share(0.5/float64(levels)), fmt.Sprintf("forest level %d", level+1))
+		},
+		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
+			span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, 0)
+			sums, err := w.LeafSums(s.ctx, s.rt.Pool(), records, leaves, s.bits)
+			s.rt.End(span)
+			if err != nil {
+				return nil, err
+			}
+			noisy, err := s.release("leaf sums", [][]int64{sums}, sumLaw, []noiseGroup{{len(sums), s.bits, sumScale}})
+			if err != nil {
+				return nil, err
+			}
+			return noisy, s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, root, float64(s.d), s.d, "T2, T5, T6"))
+		},
 	}
-	trie.Estimate(float64(s.n))
-	counts := trie.LeafCounts()
-	if len(counts) >= math.MaxUint16 {
-		return nil, fault.Request("lsf", fmt.Sprintf("the forest has %d leaves, more than 65534", len(counts)), "use fewer levels")
-	}
-	span = s.rt.Begin(engine.PhaseAccumulate, s.rounds, 0)
-	sums, err := s.leafSums(records, walker, len(counts))
-	s.rt.End(span)
-	if err != nil {
-		return nil, err
-	}
-	noisy, err := s.release("leaf sums", [][]int64{sums}, sumLaw, []noiseGroup{{len(sums), s.bits, sumScale}})
-	if err != nil {
-		return nil, err
-	}
-	if err := s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, root, float64(s.d), s.d, "T2, T5, T6")); err != nil {
-		return nil, err
-	}
-	points := &synopsis.Weighted{D: s.d}
-	mean := make([]float64, s.d)
-	for i, w := range counts {
-		if w <= 0 {
-			continue
-		}
-		for h := range mean {
-			mean[h] = min(max(noisy[i*s.d+h]/max(w, 1), -1), 1)
-		}
-		points.Append(mean, w)
-	}
-	return points, nil
-}
-
-// leafSums adds up the records of every leaf.
-func (s *session) leafSums(records *kernels.Panels, walker *synopsis.Walker, leaves int) ([]int64, error) {
-	leaf := make([]int32, records.N)
-	walker.Leaves(leaf)
-	labels := make([]uint16, records.N)
-	for i, x := range leaf {
-		labels[i] = uint16(x)
-	}
-	return s.sumByLabel(records, labels, leaves, nil)
+	return forest.Release(paths, s.d)
 }
 
 // sumByLabel returns the sums of the records of each of k labels, in grid units,

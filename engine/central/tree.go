@@ -51,24 +51,11 @@ func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
 	for level := range levels {
 		total += l.growth(level)
 	}
-	trie := synopsis.NewTrie(bits)
-	for level := range levels {
-		if trie.Open() == 0 {
-			break
-		}
-		own := l.share(l.growth(level) / total)
-		threshold := 0.0
-		if level == levels-1 {
-			threshold = math.Inf(1)
-		}
-		noisy, scale, err := s.countLevel(walkers, trie.Open()<<bits, own, fmt.Sprintf("tree level %d", level+1))
-		if err != nil {
-			return nil, err
-		}
-		next := trie.Add(noisy, own.variance(scale), threshold)
-		for _, w := range walkers {
-			w.Descend(next)
-		}
+	trie, err := synopsis.Grow(bits, levels, walkers, func(level, cells int) ([]float64, float64, error) {
+		return s.countLevel(walkers, cells, l.share(l.growth(level)/total), fmt.Sprintf("tree level %d", level+1))
+	}, func(float64) float64 { return 0 })
+	if err != nil {
+		return nil, err
 	}
 	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
 	trie.Estimate(float64(s.n))
@@ -76,7 +63,8 @@ func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
 	return trie, nil
 }
 
-// countLevel releases the counts of all cells of one level of a trie.
+// countLevel releases the counts of all cells of one level of a trie and returns
+// them with the variance of their noise.
 func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what string) ([]float64, float64, error) {
 	parts := s.partSums(cells)
 	for p, w := range walkers {
@@ -87,7 +75,8 @@ func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what 
 			return nil, 0, err
 		}
 	}
-	return s.releaseCounts(parts, l, what)
+	noisy, scale, err := s.releaseCounts(parts, l, what)
+	return noisy, l.variance(scale), err
 }
 
 // releaseCounts releases counts of disjoint sets of records (sensitivity 1) with

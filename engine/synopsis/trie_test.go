@@ -77,26 +77,22 @@ func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	trie, walker := NewTrie(bits), NewWalker(paths)
+	walker := NewWalker(paths)
 	var exact [][]int64
-	for l := range levels {
-		counts := make([]int64, trie.Open()<<bits)
-		if len(counts) == 0 {
-			break
-		}
+	trie, err := Grow(bits, levels, []*Walker{walker}, func(_, cells int) ([]float64, float64, error) {
+		counts := make([]int64, cells)
 		if err := walker.Count(ctx, r, counts); err != nil {
-			t.Fatal(err)
+			return nil, 0, err
 		}
 		exact = append(exact, counts)
-		noisy := make([]float64, len(counts))
+		noisy := make([]float64, cells)
 		for c := range counts {
 			noisy[c] = float64(counts[c] + jitter(c))
 		}
-		threshold := 0.0
-		if l == levels-1 {
-			threshold = math.Inf(1)
-		}
-		walker.Descend(trie.Add(noisy, 4, threshold))
+		return noisy, 4, nil
+	}, func(float64) float64 { return 0 })
+	if err != nil {
+		t.Fatal(err)
 	}
 	return trie, walker, exact
 }

@@ -190,89 +190,44 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 	pool := p.rt.Pool()
 	planes := synopsis.NewHyperplanes(p.d(), noise.levels, p.stream(0, "hyperplanes"))
 	span := p.rt.Begin(engine.PhaseAccumulate, 0, p.index)
-	defer func() { p.rt.End(span) }()
 	paths, err := synopsis.HyperplanePaths(ctx, pool, p.points, planes)
 	if err != nil {
+		p.rt.End(span)
 		return err
 	}
 	theta := min(10*noise.sumSD*math.Sqrt(float64(p.d())), math.Floor(float64(p.records)/float64(2*p.clusters)))
-	trie, walker := synopsis.NewTrie(1), synopsis.NewWalker(paths)
-	for level := range noise.levels {
-		if trie.Open() == 0 {
-			break
-		}
-		counts := make([]int64, 2*trie.Open())
-		if err := walker.Count(ctx, pool, counts); err != nil {
-			return err
-		}
-		if err := noise.add(p.stream(level, "forest counts"), noise.countScale, counts); err != nil {
-			return err
-		}
-		threshold := 3 * theta
-		if level == noise.levels-1 {
-			threshold = math.Inf(1)
-		}
-		walker.Descend(trie.Add(floats(counts), noise.countSD*noise.countSD, threshold))
-	}
-	leaf := make([]int32, p.points.N)
-	walker.Leaves(leaf)
-	sums, err := p.leafSums(ctx, leaf, trie.Leaves())
-	if err != nil {
-		return err
-	}
 	unit := math.Ldexp(1, p.fractionBits)
-	if err := noise.add(p.stream(0, "forest sums"), noise.sumScale*unit, sums); err != nil {
+	forest := synopsis.Forest{
+		Threshold: 3 * theta,
+		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
+			counts := make([]int64, cells)
+			if err := w.Count(ctx, pool, counts); err != nil {
+				return nil, 0, err
+			}
+			err := noise.add(p.stream(level, "forest counts"), noise.countScale, counts)
+			return floats(counts), noise.countSD * noise.countSD, err
+		},
+		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
+			sums, err := w.LeafSums(ctx, pool, p.points, leaves, p.fractionBits)
+			if err != nil {
+				return nil, err
+			}
+			err = noise.add(p.stream(0, "forest sums"), noise.sumScale*unit, sums)
+			noisy := floats(sums)
+			for i := range noisy {
+				noisy[i] /= unit
+			}
+			return noisy, err
+		},
+	}
+	points, err := forest.Release(paths, p.d())
+	p.rt.End(span)
+	if err != nil {
 		return err
 	}
 	p.enter("counts of the forest", noise.family, 1, noise.norm, noise.countScale, "records", noise.countCost, noise.theorem)
 	p.enter("sums of the forest's leaves", noise.family, noise.sumSensitivity, noise.norm, noise.sumScale, "", noise.sumCost, noise.theorem)
-	w := &synopsis.Weighted{D: p.d()}
-	mean := make([]float64, p.d())
-	for l, count := range trie.LeafCounts() {
-		if count < 1 {
-			continue
-		}
-		for h := range mean {
-			mean[h] = max(-1, min(1, float64(sums[l*p.d()+h])/unit/count))
-		}
-		w.Append(mean, count)
-	}
-	return p.search(ctx, w)
-}
-
-// leafSums sums the records of each leaf in grid units.
-func (p *party) leafSums(ctx context.Context, leaf []int32, leaves int) ([]int64, error) {
-	d := p.d()
-	pool := p.rt.Pool()
-	partial := make([][]int64, pool.Workers())
-	const block = 1 << 14
-	unit := float32(int64(1) << p.fractionBits)
-	err := pool.Run(ctx, (p.points.N+block-1)/block, func(worker, b int) {
-		if partial[worker] == nil {
-			partial[worker] = make([]int64, leaves*d)
-		}
-		sums := partial[worker]
-		row := make([]float32, d)
-		for i := b * block; i < min((b+1)*block, p.points.N); i++ {
-			if leaf[i] < 0 {
-				continue
-			}
-			at := sums[int(leaf[i])*d:]
-			for h, x := range p.points.Point(i, row) {
-				at[h] += int64(x * unit)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	total := make([]int64, leaves*d)
-	for _, s := range partial {
-		for i, x := range s {
-			total[i] += x
-		}
-	}
-	return total, nil
+	return p.search(ctx, points)
 }
 
 // refine moves the centres by noisy means of the records near them: of those
