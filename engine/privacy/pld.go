@@ -91,59 +91,84 @@ func (a *PLDAccountant) Epsilon(delta float64) float64 {
 	}
 	worst := 0.0
 	for order := range a.orders() {
-		c := newConvolution(a, order)
-		if c.hopeless() {
-			return largest
-		}
-		// the exponent that makes Chernoff's epsilon at delta least
-		lambda := c.bestTilt(func(l, k float64) float64 { return (k - math.Log(delta)) / l })
-		prof := c.profile(lambda)
-		ok := func(e float64) bool {
-			return prof.delta(e)+slackDelta(e, a.slack) <= delta
-		}
 		if a.Optimistic {
-			// The error bound, relative to the tilted target, may swamp small epsilons: come from above.
-			hi := math.Max(prof.top(), 1e-9)
-			least := 1e-6 * hi
-			lo := hi
-			for lo > least && ok(lo) {
-				hi, lo = lo, lo*0.98
-			}
-			if lo > least {
-				worst = math.Max(worst, bisectDown(ok, lo, hi))
-			}
-			continue
+			worst = math.Max(worst, a.least(order, delta))
+		} else {
+			worst = math.Max(worst, a.most(order, delta, largest))
 		}
-		// A bounded loss has no best tilt once delta is below the mass of its largest, and the answer may
-		// then lie below the window, or where rounding drowns it: follow it down.
-		for try := 0; try < 12 && (prof.low() > 0 && ok(prof.low()) || lambda*c.sd > 0.9*steepest); try++ {
-			at := math.Max(0, prof.low()-10*c.step)
-			if math.IsInf(prof.low(), -1) {
-				at = 0
-			}
-			lambda = c.bestTilt(func(l, k float64) float64 { return k - l*at })
-			prof = c.profile(lambda)
-		}
-		if ok(0) {
-			continue
-		}
-		lo, hi := 0.0, math.Max(prof.top(), 1e-9)
-		if a.slack > 0 {
-			hi = math.Min(hi, math.Log(delta/a.slack)) // beyond, the slack alone is too much
-		}
-		if !(hi > 0) || !ok(hi) {
-			return math.Inf(1)
-		}
-		for hi-lo > 1e-7*hi {
-			if m := (lo + hi) / 2; ok(m) {
-				hi = m
-			} else {
-				lo = m
-			}
-		}
-		worst = math.Max(worst, hi)
 	}
 	return math.Min(worst, largest)
+}
+
+// tiltAt is the exponent that makes Chernoff's epsilon at delta least.
+func (c *convolution) tiltAt(delta float64) float64 {
+	return c.bestTilt(func(l, k float64) float64 { return (k - math.Log(delta)) / l })
+}
+
+// most is an upper bound on epsilon at delta for one order of the neighbours.
+func (a *PLDAccountant) most(order int, delta, largest float64) float64 {
+	c := newConvolution(a, order, cut)
+	if c.hopeless() {
+		return largest
+	}
+	lambda := c.tiltAt(delta)
+	prof := c.profile(lambda)
+	ok := func(e float64) bool {
+		return prof.delta(e)+slackDelta(e, a.slack) <= delta
+	}
+	// A bounded loss has no best tilt once delta is below the mass of its largest, and the answer may
+	// then lie below the window, or where rounding drowns it: follow it down.
+	for try := 0; try < 12 && (prof.low() > 0 && ok(prof.low()) || lambda*c.sd > 0.9*steepest); try++ {
+		at := math.Max(0, prof.low()-10*c.step)
+		if math.IsInf(prof.low(), -1) {
+			at = 0
+		}
+		lambda = c.bestTilt(func(l, k float64) float64 { return k - l*at })
+		prof = c.profile(lambda)
+	}
+	if ok(0) {
+		return 0
+	}
+	lo, hi := 0.0, math.Max(prof.top(), 1e-9)
+	if a.slack > 0 {
+		hi = math.Min(hi, math.Log(delta/a.slack)) // beyond, the slack alone is too much
+	}
+	if !(hi > 0) || !ok(hi) {
+		return math.Inf(1)
+	}
+	for hi-lo > 1e-7*hi {
+		if m := (lo + hi) / 2; ok(m) {
+			hi = m
+		} else {
+			lo = m
+		}
+	}
+	return hi
+}
+
+// least is a lower bound on epsilon at delta for one order of the neighbours, 0 if none is found.
+func (a *PLDAccountant) least(order int, delta float64) float64 {
+	for _, limit := range []float64{2 * farBelow, cut} {
+		c := newConvolution(a, order, limit)
+		prof := c.profile(c.tiltAt(delta))
+		ok := func(e float64) bool {
+			return prof.delta(e)-slackDelta(e, a.slack) <= delta
+		}
+		// The error bound, relative to the tilted target, may swamp small epsilons: come from above.
+		hi := math.Max(prof.top(), 1e-9)
+		least := 1e-6 * hi
+		lo := hi
+		for lo > least && ok(lo) {
+			hi, lo = lo, lo*0.9
+		}
+		if lo <= least {
+			return 0
+		}
+		if e := bisectDown(ok, lo, hi); e < limit-farBelow || limit == cut {
+			return e
+		}
+	}
+	return 0
 }
 
 // largest is the largest loss of all rounds together.
@@ -187,14 +212,26 @@ func (a *PLDAccountant) Delta(epsilon float64) float64 {
 	}
 	worst := 0.0
 	for order := range a.orders() {
-		c := newConvolution(a, order)
+		c := newConvolution(a, order, a.limit(epsilon))
 		if c.hopeless() {
 			return 1
 		}
 		lambda := c.bestTilt(func(l, k float64) float64 { return k - l*epsilon })
 		worst = math.Max(worst, c.profile(lambda).delta(epsilon))
 	}
-	return math.Min(1, worst+slackDelta(epsilon, a.slack))
+	slack := slackDelta(epsilon, a.slack)
+	if a.Optimistic {
+		slack = -slack
+	}
+	return math.Min(1, math.Max(0, worst+slack))
+}
+
+// limit is the largest loss that a grid keeps for delta at epsilon.
+func (a *PLDAccountant) limit(epsilon float64) float64 {
+	if a.Optimistic {
+		return math.Min(cut, epsilon+farBelow)
+	}
+	return cut
 }
 
 // orders is 2 if any part differs between the orders of the neighbours.
@@ -225,7 +262,8 @@ type convolution struct {
 // maxWindow bounds the length of the FFT.
 const maxWindow = 1 << 22
 
-func newConvolution(a *PLDAccountant, order int) *convolution {
+// newConvolution puts the parts on a grid; losses beyond limit count as cut says.
+func newConvolution(a *PLDAccountant, order int, limit float64) *convolution {
 	var variance, rounds, biggest float64
 	pick := func(p pldPart) *Losses { return p.losses[min(order, len(p.losses)-1)] }
 	for _, p := range a.parts {
@@ -238,28 +276,44 @@ func newConvolution(a *PLDAccountant, order int) *convolution {
 	// Splitting adds at most step^2/4 of variance per round: 0.05% of it all in all, 0.03% of epsilon.
 	// A lone release gets 500 steps per standard deviation.
 	step := math.Min(0.045*math.Sqrt(variance/rounds), sd/500)
+	longest := float64(1 << 19)
+	if a.Optimistic && a.sparse(pick) {
+		step /= 16
+		longest = 1 << 17
+	}
 	step = math.Max(step, 40*sd/maxWindow)
 	// A far tail does not buy a finer grid than half a million points.
 	for _, p := range a.parts {
-		floor, ceiling := pick(p).span()
-		step = math.Max(step, (ceiling-floor)/(1<<19))
+		floor, ceiling := pick(p).span(limit)
+		step = math.Max(step, (ceiling-floor)/longest)
 	}
 	if !(step > 0) {
 		step = math.Max(biggest, 1e-9) / 1000
 	}
 	// A grid that meets the extreme atoms of a bounded loss does not spread them.
 	if l := pick(a.parts[0]); len(l.atoms) > 0 && l.cells == nil || l.hi > 0 && l.above == 0 {
-		if top := math.Max(l.atoms[len(l.atoms)-1].loss, l.hi); top > step && top < cut {
+		if top := math.Max(l.atoms[len(l.atoms)-1].loss, l.hi); top > step && top < limit {
 			step = top / math.Ceil(top/step)
 		}
 	}
 	c := &convolution{step: step, sd: sd, optimistic: a.Optimistic}
 	for _, p := range a.parts {
-		g := pick(p).onGrid(step, a.Optimistic)
+		g := pick(p).onGrid(step, limit, a.Optimistic)
 		g.rounds = p.rounds
 		c.parts = append(c.parts, g)
 	}
 	return c
+}
+
+// sparse tells whether some part has atoms only. Merging far atoms costs variance of first order
+// in the step, where splitting them, or merging near ones, costs second order.
+func (a *PLDAccountant) sparse(pick func(pldPart) *Losses) bool {
+	for _, p := range a.parts {
+		if pick(p).cells == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // hopeless tells whether some part has nothing but infinite loss.
@@ -299,22 +353,24 @@ func (l *Losses) pieces(width float64, f func(a, b, p, q float64)) {
 }
 
 const (
-	// cut is the loss beyond which mass counts as infinite loss (or as this loss, optimistically):
-	// e^cut is still a float64 with room.
-	cut = 600
+	// cut is the loss beyond which mass counts as infinite loss: e^cut is still a float64 with room.
+	// Optimistically it counts as the limit, which lowers delta at an epsilon that lies far below by
+	// little and keeps the tail of a heavy loss out of the convolution.
+	cut      = 600
+	farBelow = 16
 	// maxGrid bounds the points of one distribution's grid.
 	maxGrid = 1 << 23
 )
 
 // span is the range of losses that a grid keeps: mass below it is moved up, mass above it counts as
 // infinite loss.
-func (l *Losses) span() (floor, ceiling float64) {
+func (l *Losses) span(limit float64) (floor, ceiling float64) {
 	lo, hi := l.lo, l.hi
 	if n := len(l.atoms); n > 0 {
 		lo, hi = math.Min(lo, l.atoms[0].loss), math.Max(hi, l.atoms[n-1].loss)
 	}
 	floor = math.Max(lo, math.Max(-cut, l.mean-60*l.sd-1))
-	ceiling = math.Min(hi, cut)
+	ceiling = math.Min(hi, limit)
 	if l.cells == nil { // a far tail of next to no mass would make a long grid
 		i, tail := len(l.atoms)-1, 0.0
 		for ; i > 0 && tail+l.atoms[i].mass < 1e-22; i-- {
@@ -326,8 +382,8 @@ func (l *Losses) span() (floor, ceiling float64) {
 }
 
 // onGrid moves the distribution to multiples of step.
-func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
-	floor, ceiling := l.span()
+func (l *Losses) onGrid(step, limit float64, optimistic bool) gridLosses {
+	floor, ceiling := l.span(limit)
 	ceiling = math.Min(ceiling, floor+step*maxGrid)
 	g := gridLosses{first: int(math.Floor(floor/step)) - 1}
 	if ceiling < floor+step { // everything is beyond the cut
@@ -339,18 +395,19 @@ func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
 	}
 	g.mass = make([]float64, int(math.Ceil(ceiling/step))+2-g.first)
 	if optimistic {
-		l.merge(&g, step)
+		l.merge(&g, step, limit)
 		return g
 	}
 	g.infinite = l.infinite + l.above
-	g.mass[0] += l.below
+	least := int(math.Ceil(floor/step)) - g.first // the first point at floor or above
+	g.mass[least] += l.below
 	l.pieces(step, func(a, b, p, q float64) {
 		switch {
 		case b > ceiling:
 			g.infinite += p
 			return
-		case b <= floor:
-			g.mass[1] += p // its grid point is at floor or above
+		case b < floor:
+			g.mass[least] += p
 			return
 		}
 		// x of p stays at the lower grid point, the rest goes to the upper one:
@@ -373,12 +430,12 @@ func (l *Losses) onGrid(step float64, optimistic bool) gridLosses {
 // merge is the optimistic grid: sweeping upward, all mass not yet placed that lies at or below a grid
 // point is merged with as much from above as brings the ratio of P to Q to that of the grid point.
 // Merging outcomes is post-processing, so the result is dominated.
-func (l *Losses) merge(g *gridLosses, step float64) {
+func (l *Losses) merge(g *gridLosses, step, limit float64) {
 	g.infinite = l.infinite
 	var ps, qs, at []float64
 	l.pieces(step/8, func(a, b, p, q float64) {
-		if a >= cut {
-			a = cut
+		if a >= limit {
+			a = limit
 			q = p * math.Exp(-a)
 		}
 		ps, qs = append(ps, p), append(qs, q)
@@ -666,16 +723,29 @@ func (p *profile) delta(epsilon float64) float64 {
 	}
 	first := max(0, int(math.Floor(epsilon/step))-p.base)
 	var sum, norm, heaviest float64
-	for i := first; i < len(p.mass); i++ {
-		l := float64(p.base+i) * step
-		if l <= epsilon {
-			continue
+	for first < len(p.mass) && float64(p.base+first)*step <= epsilon {
+		first++
+	}
+	// exp is evaluated once a block and multiplied on, for 64 roundings of 2^-53 each; 1 - e^(epsilon-l)
+	// loses as much over its own size, which is why it is evaluated where it is small
+	const block = 64
+	fallP, fallQ := math.Exp(-p.lambda*step), math.Exp(-step)
+	for at := first; at < len(p.mass); at += block {
+		l := float64(p.base+at) * step
+		mass := p.mass[at:min(at+block, len(p.mass))]
+		weight, ratio := math.Exp(p.k-p.lambda*l), math.Exp(epsilon-l)
+		for i, x := range mass {
+			w := weight * (1 - ratio)
+			if ratio > 0.99 {
+				w = weight * -math.Expm1(epsilon-float64(p.base+at+i)*step)
+			}
+			sum += x * w
+			norm += w * w
+			heaviest = max(heaviest, w)
+			weight *= fallP
+			ratio *= fallQ
 		}
-		w := math.Exp(p.k-p.lambda*l) * -math.Expm1(epsilon-l)
-		sum += p.mass[i] * w
-		norm += w * w
-		heaviest = math.Max(heaviest, w)
-		if w < 1e-30*sum {
+		if weight < 1e-30*sum {
 			break
 		}
 	}
