@@ -86,7 +86,7 @@ func (f FM) Losses() []*Losses {
 }
 
 // FMPhantomsPLD is FMPhantoms by the PLD accountant, which needs some 10% fewer phantoms and knows Gamma.
-// It takes half a second.
+// It takes a tenth of a second.
 func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 	hi, err := FMPhantoms(b, f, keys, others...)
 	if err != nil {

@@ -5,27 +5,7 @@ import (
 	"testing"
 )
 
-// The smallest n_c of the table in T3: M = 4096 keys, (0.5, 5e-5) in total, sketches alone. The
-// table's values come from losses rounded up on a grid, so ours may be 2% smaller.
-func TestFMPhantomsPLDOfTheTable(t *testing.T) {
-	for _, c := range []struct {
-		parties, cells int
-		gamma          float64
-		want           int
-	}{
-		{2, 5, 1, 190}, {2, 5, .05, 215}, {2, 10, 1, 135}, {3, 5, .05, 108}, {4, 5, 1, 46}, {8, 2, .05, 55},
-	} {
-		n, err := FMPhantomsPLD(Budget{0.5, 5e-5}, FM{Gamma: c.gamma, Parties: c.parties, Cells: c.cells}, 4096)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > c.want || float64(n) < 0.98*float64(c.want)-1 {
-			t.Errorf("S=%d k'=%d gamma=%v: %d phantoms, want %d", c.parties, c.cells, c.gamma, n, c.want)
-		}
-	}
-}
-
-// The same together with the Gaussian releases of the local centres, which take 1-f of mu^2.
+// The number of phantoms together with the Gaussian releases of the local centres, which take 1-f of mu^2.
 func TestFMPhantomsPLDBesideGaussianReleases(t *testing.T) {
 	for _, c := range []struct {
 		epsilon, f     float64
