@@ -80,6 +80,14 @@ func formatValue(v *Value) string {
 	return s
 }
 
+// formatCount prints a number of runs, nothing if there were none.
+func formatCount(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
 // formatReference prints a reference and how we compare: how many times smaller
 // or larger than it our value is.
 func formatReference(v *Value, r *Reference) string {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -126,6 +127,51 @@ func (r *Row) keepLedger(res *engine.Result) error {
 	}
 	r.Ledger = text.String()
 	return nil
+}
+
+// inOrder sorts the rows of each table by their labels, one after the other:
+// numbers by their size, before names in the order in which they were measured.
+// Suites measure the most telling rows first, which is not how they read best.
+func inOrder(rows []Row) []Row {
+	seen := make(map[Label]int)
+	for _, r := range rows {
+		for _, l := range append(r.Labels, Label{"", r.Table}) {
+			if _, ok := seen[l]; !ok {
+				seen[l] = len(seen)
+			}
+		}
+	}
+	sorted := slices.Clone(rows)
+	slices.SortStableFunc(sorted, func(a, b Row) int {
+		if c := cmp.Compare(seen[Label{"", a.Table}], seen[Label{"", b.Table}]); c != 0 {
+			return c
+		}
+		for i := range min(len(a.Labels), len(b.Labels)) {
+			la, lb := a.Labels[i], b.Labels[i]
+			if la == lb {
+				continue
+			}
+			x, y := parseNumber(la.Value), parseNumber(lb.Value)
+			if math.IsNaN(x) && math.IsNaN(y) {
+				return cmp.Compare(seen[la], seen[lb])
+			}
+			if math.IsNaN(x) || math.IsNaN(y) {
+				return -cmp.Compare(x, y) // a number before a name
+			}
+			return cmp.Compare(x, y)
+		}
+		return 0
+	})
+	return sorted
+}
+
+// runs is the largest number of runs or repetitions behind a value.
+func (r *Row) runs() int {
+	n := 0
+	for _, v := range r.Values {
+		n = max(n, v.N)
+	}
+	return n
 }
 
 // Label returns the value of a label, or "".

@@ -159,7 +159,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			}
 			return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
-		report.Sections = append(report.Sections, Section{Suite: s, Rows: e.rows, Missing: e.missing, Left: e.left, Seconds: time.Since(start).Seconds()})
+		report.Sections = append(report.Sections, Section{Suite: s, Rows: inOrder(e.rows), Missing: e.missing, Left: e.left, Seconds: time.Since(start).Seconds()})
 	}
 	return report, nil
 }

@@ -250,7 +250,7 @@ func sample() *Report {
 func TestReportForms(t *testing.T) {
 	r := sample()
 	var text, page, lines, table bytes.Buffer
-	for _, err := range []error{r.WriteText(&text), r.WriteHTML(&page), r.WriteJSON(&lines), r.WriteCSV(&table)} {
+	for _, err := range []error{r.WriteText(&text, 0), r.WriteHTML(&page), r.WriteJSON(&lines), r.WriteCSV(&table)} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,8 +73,8 @@ func fastLloydSuites() []Suite {
 				return nil
 			},
 		},
-		ablation("fastlloyd-fig9", "FastLloyd Figure 9: ablation of sizes and post-processing at epsilon 1", "FastLloyd, Figure 9 and appendix B", 1),
-		ablation("fastlloyd-fig10", "FastLloyd Figure 10: ablation of sizes and post-processing at epsilon 0.1", "FastLloyd, Figure 10 and appendix B", 0.1),
+		ablation("fastlloyd-fig9", "FastLloyd Figure 9: sizes and post-processing, epsilon 1", "FastLloyd, Figure 9 and appendix B", 1),
+		ablation("fastlloyd-fig10", "FastLloyd Figure 10: sizes and post-processing, epsilon 0.1", "FastLloyd, Figure 10 and appendix B", 0.1),
 	}
 	return suites
 }

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 )
 
 // grid is a table of a section: rows of cells under column names.
 type grid struct {
 	name    string
 	columns []string
+	of      []string // the value that a column is a reference for, "" for others
 	numeric []bool
 	rows    [][]string
 }
@@ -38,13 +39,14 @@ func (s *Section) grids() []grid {
 			}
 		}
 		var cells []func(*Row) string
-		column := func(name string, numeric bool, cell func(*Row) string) {
-			g.columns, g.numeric, cells = append(g.columns, name), append(g.numeric, numeric), append(cells, cell)
+		column := func(name, of string, numeric bool, cell func(*Row) string) {
+			g.columns, g.of, g.numeric, cells = append(g.columns, name), append(g.of, of), append(g.numeric, numeric), append(cells, cell)
 		}
 		var labels, values []string
 		refs := make(map[string][]string) // value name -> reference names
-		noted, seeded := false, false
+		noted, seeded, repeated := false, false, false
 		for _, r := range rows {
+			repeated = repeated || r.runs() > 1
 			seeded = seeded || r.Seeds != ""
 			noted = noted || r.Note != "" || r.Failed != ""
 			for _, l := range r.Labels {
@@ -64,12 +66,12 @@ func (s *Section) grids() []grid {
 			}
 		}
 		for _, l := range labels {
-			column(l, false, func(r *Row) string { return r.Label(l) })
+			column(l, "", false, func(r *Row) string { return r.Label(l) })
 		}
 		for _, n := range values {
-			column(n, true, func(r *Row) string { return formatValue(r.Value(n)) })
+			column(n, "", true, func(r *Row) string { return formatValue(r.Value(n)) })
 			for _, ref := range refs[n] {
-				column(ref, true, func(r *Row) string {
+				column(ref, n, true, func(r *Row) string {
 					v := r.Value(n)
 					if v == nil {
 						return ""
@@ -83,11 +85,14 @@ func (s *Section) grids() []grid {
 				})
 			}
 		}
+		if repeated {
+			column("runs", "", true, func(r *Row) string { return formatCount(r.runs()) })
+		}
 		if seeded {
-			column("seeds", false, func(r *Row) string { return r.Seeds })
+			column("seeds", "", false, func(r *Row) string { return r.Seeds })
 		}
 		if noted {
-			column("note", false, func(r *Row) string {
+			column("note", "", false, func(r *Row) string {
 				if r.Failed != "" {
 					return "FAILED: " + r.Failed
 				}
@@ -109,38 +114,55 @@ func (s *Section) grids() []grid {
 // column is the heading of a reference.
 func (r *Reference) column() string { return r.Name + ", " + r.Kind }
 
-// WriteText writes the report for a terminal.
-func (r *Report) WriteText(w io.Writer) error {
+// WriteText writes the report in lines of at most width characters, such as a
+// terminal has. A width of 0 prints each row of a table on one line, for scripts.
+func (r *Report) WriteText(w io.Writer, width int) error {
 	var b strings.Builder
+	prose := func(indent, hang int, format string, a ...any) {
+		text := fmt.Sprintf(format, a...)
+		lines := []string{text}
+		if width > 0 {
+			lines = fold(text, max(width-indent-hang, 20))
+		}
+		for i, line := range lines {
+			if i == 1 {
+				indent += hang
+			}
+			fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
+		}
+	}
 	m := r.Machine
-	fmt.Fprintf(&b, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s\n", m.Version, m.Go, m.OS, m.Arch, m.CPU, m.Cores, m.Workers, m.ISA)
-	fmt.Fprintf(&b, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s\n", 100*m.NoiseFloor, 100*m.Spread, pinnedText(m))
+	prose(0, 2, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s", m.Version, m.Go, m.OS, m.Arch, m.CPU, m.Cores, m.Workers, m.ISA)
+	prose(0, 2, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s", 100*m.NoiseFloor, 100*m.Spread, pinnedText(m))
 	if r.Aside != "" {
-		fmt.Fprintf(&b, "an earlier results file of another version or machine was kept as %s\n", r.Aside)
+		prose(0, 2, "an earlier results file of another version or machine was kept as %s", r.Aside)
 	}
 	if r.Resumed > 0 {
-		fmt.Fprintf(&b, "%d rows are from an earlier, interrupted or partial run\n", r.Resumed)
+		prose(0, 2, "%d rows are from an earlier, interrupted or partial run", r.Resumed)
 	}
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		fmt.Fprintf(&b, "\n%s: %s\n", s.Suite.Name, s.Suite.Title)
-		for _, line := range fold(s.Suite.About, 96) {
+		b.WriteString("\n")
+		prose(0, 2, "%s: %s", s.Suite.Name, s.Suite.Title)
+		about := width
+		if about == 0 {
+			about = 98
+		}
+		for _, line := range fold(s.Suite.About, about-2) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 		for _, g := range s.grids() {
 			b.WriteString("\n")
 			if g.name != "" {
-				fmt.Fprintf(&b, "  %s\n", g.name)
+				prose(2, 2, "%s", g.name)
 			}
-			t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(t, "  %s\n", strings.Join(g.columns, "\t"))
-			for _, row := range g.rows {
-				fmt.Fprintf(t, "  %s\n", strings.Join(row, "\t"))
+			for _, line := range g.text(width) {
+				b.WriteString(line + "\n")
 			}
-			t.Flush()
 		}
+		b.WriteString("\n")
 		for _, line := range s.remarks(r) {
-			fmt.Fprintf(&b, "  %s\n", line)
+			prose(2, 2, "%s", line)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -176,7 +198,9 @@ func (s *Section) remarks(r *Report) []string {
 	if s.Left > 0 {
 		out = append(out, fmt.Sprintf("%d instances are left out by --quick", s.Left))
 	}
-	out = append(out, fmt.Sprintf("took %.1f s", s.Seconds))
+	if s.Seconds >= 0.1 { // less means that the rows were there
+		out = append(out, fmt.Sprintf("took %.1f s", s.Seconds))
+	}
 	return out
 }
 
@@ -185,7 +209,7 @@ func fold(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			lines, line = append(lines, line), ""
 		}
 		if line != "" {

@@ -68,7 +68,8 @@ needs no network.`,
 					return err
 				}
 			}
-			write := map[string]func(io.Writer) error{"text": r.WriteText, "json": r.WriteJSON, "csv": r.WriteCSV}[format]
+			text := func(w io.Writer) error { return r.WriteText(w, terminalWidth(w)) }
+			write := map[string]func(io.Writer) error{"text": text, "json": r.WriteJSON, "csv": r.WriteCSV}[format]
 			return errors.Join(write(out), r.Failed())
 		},
 	}
@@ -81,6 +82,20 @@ needs no network.`,
 	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
 	return cmd
+}
+
+// terminalWidth is the number of columns of the terminal that w is, 0 if it is
+// none.
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width < 40 {
+		return 80
+	}
+	return width
 }
 
 func listSuites(out io.Writer) error {
