@@ -52,3 +52,19 @@ func AssignDot4NEON(x *float32, panels int, d int, tiles, half *float32, wide, n
 //
 //go:noescape
 func FinishDotNEON(x *float32, panels int, d int, dist, second *float32)
+
+// AssignAddNEON writes the label of the nearest of k > 0 centroids at c to each
+// point of panels > 0 panels of d > 0 dimensions at x, by the chain t = x-c,
+// s = fma(t, t, s), and adds the points of cluster a to lanes [k][1+d][4]: how many
+// they are as integers, and the coordinates. A point with s > r2 is not added and
+// has the label k. The sums of the lanes must stay exact. labels may be nil.
+//
+//go:noescape
+func AssignAddNEON(x *float32, panels int, d int, c *float32, k int, r2 float32, labels *uint16, lanes *float32)
+
+// FoldLanesNEON adds the counts of lanes [k][1+d][4] to counts [k] and the sums,
+// times scale, to sums [k][d], and clears the lanes. Times scale, each is an
+// integer below 2^25 in magnitude.
+//
+//go:noescape
+func FoldLanesNEON(lanes *float32, k int, d int, scale float32, sums *int64, counts *int64)

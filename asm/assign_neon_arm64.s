@@ -1,7 +1,8 @@
 //go:build arm64 && !purego
 
-// Nearest centroids. A panel of 16 points is four vectors; the running minimum
-// and its index stay in registers.
+// Nearest centroids, and sums by cluster that use them while they are in
+// registers. A panel of 16 points is four vectors; the running minimum and its
+// index stay in registers.
 
 #include "textflag.h"
 #include "neon_arm64.h"
@@ -579,4 +580,161 @@ dimension:
 next:
 	SUBS $1, R1, R1
 	BNE  panel
+	RET
+
+// func AssignAddNEON(x *float32, panels int, d int, c *float32, k int, r2 float32, labels *uint16, lanes *float32)
+TEXT ·AssignAddNEON(SB), NOSPLIT, $0-64
+	MOVD  x+0(FP), R0
+	MOVD  panels+8(FP), R1
+	MOVD  d+16(FP), R2
+	MOVD  c+24(FP), R3
+	MOVD  k+32(FP), R4
+	MOVWU r2+40(FP), R6
+	MOVD  labels+48(FP), R5
+	MOVD  lanes+56(FP), R7
+	VDUP  R6, V29.S4
+	VDUP  R4, V28.S4
+	MOVD  $0x7f800000, R12
+	VDUP  R12, V31.S4
+	MOVD  $0x3f800000, R12
+	VDUP  R12, V30.S4
+	MOVD  $1, R12
+	VDUP  R12, V21.S4
+
+panel:
+	VMOV V31.B16, V12.B16
+	VMOV V31.B16, V13.B16
+	VMOV V31.B16, V14.B16
+	VMOV V31.B16, V15.B16
+	VEOR V16.B16, V16.B16, V16.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VEOR V18.B16, V18.B16, V18.B16
+	VEOR V19.B16, V19.B16, V19.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	MOVD R3, R8
+	MOVD R4, R9
+
+centroid:
+	MOVD R0, R10
+	MOVD R2, R11
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+
+dimension:
+	VLD1.P 64(R10), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1R.P 4(R8), [V8.S4]
+	FSUB4S(8, 4, 4)
+	FSUB4S(8, 5, 5)
+	FSUB4S(8, 6, 6)
+	FSUB4S(8, 7, 7)
+	VFMLA V4.S4, V4.S4, V0.S4
+	VFMLA V5.S4, V5.S4, V1.S4
+	VFMLA V6.S4, V6.S4, V2.S4
+	VFMLA V7.S4, V7.S4, V3.S4
+	SUBS $1, R11, R11
+	BNE  dimension
+	OFFER(0, 12, V16)
+	OFFER(1, 13, V17)
+	OFFER(2, 14, V18)
+	OFFER(3, 15, V19)
+	VADD V21.S4, V20.S4, V20.S4
+	SUBS $1, R9, R9
+	BNE  centroid
+
+	// Far points belong to no cluster: their number is k.
+	FCMGT4S(29, 12, 12)
+	FCMGT4S(29, 13, 13)
+	FCMGT4S(29, 14, 14)
+	FCMGT4S(29, 15, 15)
+	VBIT V12.B16, V28.B16, V16.B16
+	VBIT V13.B16, V28.B16, V17.B16
+	VBIT V14.B16, V28.B16, V18.B16
+	VBIT V15.B16, V28.B16, V19.B16
+	CBZ  R5, add
+	NARROW(16, 17, 18, 19)
+
+add:
+	MOVD R7, R8
+	MOVD R4, R9
+	VEOR V20.B16, V20.B16, V20.B16
+
+cluster:
+	// V4 to V7: minus one in the lanes of the cluster, to be counted; then 1.0.
+	VCMEQ V20.S4, V16.S4, V4.S4
+	VCMEQ V20.S4, V17.S4, V5.S4
+	VCMEQ V20.S4, V18.S4, V6.S4
+	VCMEQ V20.S4, V19.S4, V7.S4
+	VADD  V5.S4, V4.S4, V0.S4
+	VADD  V7.S4, V6.S4, V1.S4
+	VLD1  (R8), [V2.S4]
+	VADD  V1.S4, V0.S4, V0.S4
+	VSUB  V0.S4, V2.S4, V2.S4
+	VST1  [V2.S4], (R8)
+	ADD   $16, R8, R8
+	VAND  V30.B16, V4.B16, V4.B16
+	VAND  V30.B16, V5.B16, V5.B16
+	VAND  V30.B16, V6.B16, V6.B16
+	VAND  V30.B16, V7.B16, V7.B16
+	MOVD  R0, R10
+	MOVD  R2, R11
+
+coordinate:
+	VLD1.P 64(R10), [V24.S4, V25.S4, V26.S4, V27.S4]
+	VLD1   (R8), [V0.S4]
+	VFMLA  V24.S4, V4.S4, V0.S4
+	VFMLA  V25.S4, V5.S4, V0.S4
+	VFMLA  V26.S4, V6.S4, V0.S4
+	VFMLA  V27.S4, V7.S4, V0.S4
+	VST1   [V0.S4], (R8)
+	ADD    $16, R8, R8
+	SUBS   $1, R11, R11
+	BNE    coordinate
+	VADD   V21.S4, V20.S4, V20.S4
+	SUBS   $1, R9, R9
+	BNE    cluster
+
+	MOVD R10, R0
+	SUBS $1, R1, R1
+	BNE  panel
+	RET
+
+// SUM adds the four integers of v to R5.
+#define SUM(v)               \
+	VADDV v.S4, v              \
+	VMOV  v.S[0], R6           \
+	ADD   R6.SXTW, R5, R5
+
+// func FoldLanesNEON(lanes *float32, k int, d int, scale float32, sums *int64, counts *int64)
+TEXT ·FoldLanesNEON(SB), NOSPLIT, $0-48
+	MOVD  lanes+0(FP), R0
+	MOVD  k+8(FP), R1
+	MOVD  d+16(FP), R2
+	MOVWU scale+24(FP), R3
+	VDUP  R3, V30.S4
+	MOVD  sums+32(FP), R3
+	MOVD  counts+40(FP), R4
+	VEOR  V31.B16, V31.B16, V31.B16
+
+cluster:
+	VLD1   (R0), [V0.S4]
+	VST1.P [V31.S4], 16(R0)
+	MOVD   (R4), R5
+	SUM(V0)
+	MOVD.P R5, 8(R4)
+	MOVD   R2, R7
+
+coordinate:
+	VLD1   (R0), [V0.S4]
+	VST1.P [V31.S4], 16(R0)
+	FMUL4S(30, 0, 0)
+	FCVTZS4S(0, 0)
+	MOVD   (R3), R5
+	SUM(V0)
+	MOVD.P R5, 8(R3)
+	SUBS   $1, R7, R7
+	BNE    coordinate
+	SUBS   $1, R1, R1
+	BNE    cluster
 	RET

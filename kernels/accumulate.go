@@ -167,8 +167,8 @@ func accumulateRelativePortable(p *Panels, c *Centroids, r2 []float32, labels []
 // it is zero between calls.
 type accumulatorScratch struct {
 	counts []int64 // [K], counts before a relative accumulation
-	// lanes holds one vector of exact float32 sums per cluster and coordinate,
-	// [K][D][16], when K and D are small enough for masked adds.
+	// lanes holds a vector of exact float32 sums per cluster and coordinate when
+	// K and D are small enough for masked adds.
 	lanes []float32
 	// table holds rows of sums modulo 2^32 by label, with a row for the label K:
 	// four replicas of [K+1][4] for D <= 3, else [K+1][width] and tally [K+1].
@@ -177,8 +177,6 @@ type accumulatorScratch struct {
 }
 
 const (
-	maxFusedK     = 16      // clusters of the masked form at most
-	maxFusedD     = 8       // coordinates of the masked form at most
 	maxNarrowD    = 3       // coordinates of the table with four replicas at most
 	maxTableWords = 1 << 19 // 2 MiB; above, sums go to Sums one by one
 )
@@ -188,8 +186,8 @@ func tableWidth(d int) int { return (d + Lanes - 1) &^ (Lanes - 1) }
 
 func newAccumulatorScratch(k, d int) accumulatorScratch {
 	s := accumulatorScratch{counts: make([]int64, k)}
-	if k <= maxFusedK && d <= maxFusedD {
-		s.lanes = alignedFloat32(k * d * Lanes)
+	if words := laneWords(k, d); words > 0 {
+		s.lanes = alignedFloat32(words)
 	}
 	switch words := (k + 1) * tableWidth(d); {
 	case words > maxTableWords:

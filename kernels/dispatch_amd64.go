@@ -239,6 +239,78 @@ func minHashBlocks(key, blocks *[16]byte, n int, least *[2]uint64) {
 	}
 }
 
+// lanePoints is the number of points of a panel that a lane of the masked form
+// takes.
+const lanePoints = 1
+
+// laneWords is the number of lanes of the masked form for k clusters of d
+// coordinates, [k][d][16], or 0 where there is no such form.
+func laneWords(k, d int) int {
+	most := 16
+	if current == avx2 { // half as many lanes: by label is faster sooner
+		most = 8
+		if d <= maxNarrowD {
+			most = 5
+		}
+	}
+	if current == generic || k > most || d > 8 {
+		return 0
+	}
+	return k * d * Lanes
+}
+
+// assignAdd assigns whole panels and adds them to the lanes and counts.
+func assignAdd(x *float32, panels int, c *Centroids, r2 float32, labels *uint16, acc *Accumulator) {
+	r, lanes, counts := &c.rows[0], &acc.scratch.lanes[0], &acc.Counts[0]
+	if current == avx2 {
+		switch c.D {
+		case 1:
+			asm.AssignAdd1AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 2:
+			asm.AssignAdd2AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 3:
+			asm.AssignAdd3AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 4:
+			asm.AssignAdd4AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 5:
+			asm.AssignAdd5AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 6:
+			asm.AssignAdd6AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 7:
+			asm.AssignAdd7AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		case 8:
+			asm.AssignAdd8AVX2(x, panels, r, c.K, r2, labels, lanes, counts)
+		}
+		return
+	}
+	switch c.D {
+	case 1:
+		asm.AssignAdd1AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 2:
+		asm.AssignAdd2AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 3:
+		asm.AssignAdd3AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 4:
+		asm.AssignAdd4AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 5:
+		asm.AssignAdd5AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 6:
+		asm.AssignAdd6AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 7:
+		asm.AssignAdd7AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	case 8:
+		asm.AssignAdd8AVX512(x, panels, r, c.K, r2, labels, lanes, counts)
+	}
+}
+
+func foldLanes(acc *Accumulator, scale float32) {
+	if current == avx512 {
+		asm.FoldLanesAVX512(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
+	} else {
+		asm.FoldLanesAVX2(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
+	}
+}
+
 // scatters says whether this path has the accumulation by label.
 func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
 

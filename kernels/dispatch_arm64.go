@@ -58,12 +58,29 @@ func minHashBlocks(key, blocks *[16]byte, n int, least *[2]uint64) {
 	asm.MinHashNEON(&schedule, blocks, n, least)
 }
 
-// fuses says whether the form with masked additions applies; there is none.
-func fuses(*Accumulator) bool { return false }
+// lanePoints is the number of points of a panel that a lane of the masked form
+// takes.
+const lanePoints = 4
 
-// assignAccumulateFused stands for that form.
-func assignAccumulateFused(p *Panels, c *Centroids, _ float32, labels []uint16, acc *Accumulator) {
-	assignAccumulatePortable(p, c, labels, acc)
+// laneWords is the number of lanes of the masked form for k clusters of d
+// coordinates, [k][1+d][4] with the counts first, or 0 where there is no such form.
+// With vectors of four, additions under a mask for each cluster cost less than
+// additions by label up to some four clusters: by the models of llvm-mca for
+// Cortex-A57, ThunderX2, TSV110, Apple and Cortex-A55, no machine was at hand.
+func laneWords(k, d int) int {
+	if current != neon || k > 4 || d > 8 {
+		return 0
+	}
+	return k * (1 + d) * 4
+}
+
+// assignAdd assigns whole panels and adds them to the lanes.
+func assignAdd(x *float32, panels int, c *Centroids, r2 float32, labels *uint16, acc *Accumulator) {
+	asm.AssignAddNEON(x, panels, c.D, &c.rows[0], c.K, r2, labels, &acc.scratch.lanes[0])
+}
+
+func foldLanes(acc *Accumulator, scale float32) {
+	asm.FoldLanesNEON(&acc.scratch.lanes[0], acc.K, acc.D, scale, &acc.Sums[0], &acc.Counts[0])
 }
 
 // scatters says whether this path has the accumulation by label.

@@ -26,6 +26,9 @@ func subUint64(dst, a []uint64) { subUint64Portable(dst, a) }
 func addUint32(dst, a []uint32) { addUint32Portable(dst, a) }
 func subUint32(dst, a []uint32) { subUint32Portable(dst, a) }
 
+// laneWords is the number of lanes of the masked form; there is none.
+func laneWords(k, d int) int { return 0 }
+
 // fuses says whether the form with masked additions applies; there is none.
 func fuses(*Accumulator) bool { return false }
 

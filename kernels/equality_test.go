@@ -222,6 +222,38 @@ func TestAccumulateEqualsPortable(t *testing.T) {
 	})
 }
 
+// TestLargestSumsAreExact adds points whose sums are the largest and need all bits:
+// a table that is folded too late overflows, or rounds.
+func TestLargestSumsAreExact(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		const n = 40000
+		for _, d := range []int{1, 3, 4, 8, 17} {
+			for _, k := range []int{1, 3, 40} {
+				for _, f := range []int{16, 18, 19, 22} {
+					unit := int64(1)<<f - 1
+					if d%2 == 0 {
+						unit = -unit
+					}
+					p := NewPanels(n, d)
+					for i := range p.Data {
+						p.Data[i] = float32(math.Ldexp(float64(unit), -f))
+					}
+					c, far := NewCentroids(k, d), make([]float32, k*d)
+					copy(far, p.Data[:d]) // the first centroid takes all points
+					c.Set(far)
+					acc := NewAccumulator(k, d, f)
+					AssignAccumulate(*p, c, nil, acc)
+					for j, got := range acc.Sums[:d] {
+						if got != n*unit || acc.Counts[0] != n {
+							t.Fatalf("d=%d k=%d f=%d: sum %d is %d of %d points, want %d of %d", d, k, f, j, got, acc.Counts[0], n*unit, n)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestPackEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(4, 7))
