@@ -123,6 +123,8 @@ type Entry struct {
 	Rho         *float64 `json:"rho,omitempty"`
 	Mu          *float64 `json:"mu,omitempty"`
 	TrueEpsilon *float64 `json:"true_epsilon,omitempty"`
+	// Accountant is the one whose bound Epsilon is (totals): pure, zcdp, rdp, gdp or pld.
+	Accountant string `json:"accountant,omitempty"`
 	// Theorem is the name in THEOREMS.md ("T2"), or of the paper's theorem under claimed.
 	Theorem     string      `json:"theorem,omitempty"`
 	Conditions  []string    `json:"conditions,omitempty"`
@@ -195,15 +197,20 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// accounts is one accountant of each kind.
+// accounts is one accountant of each kind but pld, for which it keeps what was composed.
 type accounts struct {
 	pure PureAccountant
 	zcdp ZCDPAccountant
 	rdp  *RDPAccountant
 	gdp  GDPAccountant
+
+	normal Gaussian // all Gaussian releases as one: 1/Scale^2 is the sum
+	others []repeated
 }
 
-func newAccounts() *accounts { return &accounts{rdp: NewRDPAccountant()} }
+func newAccounts() *accounts {
+	return &accounts{rdp: NewRDPAccountant(), normal: Gaussian{Scale: math.Inf(1)}}
+}
 
 func (a *accounts) all() []Accountant { return []Accountant{&a.pure, &a.gdp, &a.zcdp, a.rdp} }
 
@@ -211,15 +218,94 @@ func (a *accounts) compose(m Mechanism, rounds int) {
 	for _, x := range a.all() {
 		x.Compose(m, rounds)
 	}
+	switch x := m.(type) {
+	case zero:
+	case Gaussian:
+		a.join(x.Mu(), x.Discretised, rounds)
+	case parallel:
+		if mu := x.Mu(); !math.IsInf(mu, 1) && x.normal() {
+			a.join(mu, x.Slack(), rounds)
+			return
+		}
+		a.others = append(a.others, repeated{m, float64(rounds)})
+	default:
+		a.others = append(a.others, repeated{m, float64(rounds)})
+	}
 }
 
-// epsilon is the best of the accountants' bounds.
-func (a *accounts) epsilon(delta float64) float64 {
-	best := math.Inf(1)
-	for _, x := range a.all() {
-		best = math.Min(best, x.Epsilon(delta))
+// join adds rounds Gaussian releases of parameter mu.
+func (a *accounts) join(mu, slack float64, rounds int) {
+	own := a.normal.Mu()
+	a.normal.Scale = 1 / math.Sqrt(own*own+times(rounds, mu*mu))
+	a.normal.Discretised += times(rounds, slack)
+}
+
+// normal tells whether all of it are Gaussian releases.
+func (p parallel) normal() bool {
+	for _, m := range p {
+		if r, ok := m.(repeated); ok {
+			m = r.m
+		}
+		if _, ok := m.(Gaussian); !ok {
+			return false
+		}
 	}
-	return best
+	return true
+}
+
+// epsilon is the best of the accountants' bounds, pld apart.
+func (a *accounts) epsilon(delta float64) (best float64, by string) {
+	best = math.Inf(1)
+	for _, x := range a.all() {
+		if e := x.Epsilon(delta); e < best {
+			best, by = e, x.Name()
+		}
+	}
+	return best, by
+}
+
+const (
+	// pldPoints bounds the work of the pld accountant for a total: grid points times convolutions, some
+	// 100 ms of it.
+	pldPoints = 1 << 20
+	// pldMantissa is how many bits of what it says are kept, rounded up: it searches for epsilon to
+	// 1e-7, and its sums differ between architectures.
+	pldMantissa = 18
+)
+
+// total is epsilon with the pld accountant, where it knows the losses and is quick. For Gaussian
+// releases alone gdp is exact.
+func (a *accounts) total(delta float64) (float64, string) {
+	best, by := a.epsilon(delta)
+	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta {
+		return best, by
+	}
+	acc, rounds := &PLDAccountant{}, 1.0
+	if a.normal.Mu() > 0 {
+		acc.Compose(a.normal, 1)
+	}
+	for _, r := range a.others {
+		acc.Compose(r.m, int(r.n))
+		rounds += r.n
+	}
+	// the grid has some 22 points per standard deviation of one of the rounds, and 20 deviations of all
+	points := math.Max(1<<14, 444*math.Sqrt(rounds)) * float64(2+len(acc.parts)) * float64(acc.orders())
+	if acc.unknown || points > pldPoints {
+		return best, by
+	}
+	if e := ceilMantissa(acc.Epsilon(delta), pldMantissa); e < best {
+		return e, acc.Name()
+	}
+	return best, by
+}
+
+// ceilMantissa rounds x >= 0 up to so many bits.
+func ceilMantissa(x float64, bits int) float64 {
+	if x == 0 || math.IsInf(x, 1) || math.IsNaN(x) {
+		return x
+	}
+	frac, exp := math.Frexp(x)
+	return math.Ldexp(math.Ceil(math.Ldexp(frac, bits)), exp-bits)
 }
 
 func (l *Ledger) price(s Spec) (float64, *accounts, error) {
@@ -229,7 +315,8 @@ func (l *Ledger) price(s Spec) (float64, *accounts, error) {
 	}
 	a := newAccounts()
 	a.compose(m, s.Times())
-	return a.epsilon(l.Delta), a, nil
+	eps, _ := a.epsilon(l.Delta)
+	return eps, a, nil
 }
 
 // Viewers lists the viewers of the ledger's releases in order of appearance.
@@ -248,21 +335,55 @@ func (l *Ledger) Viewers() []string {
 // TotalFor composes what a viewer saw: an entry of kind Total with the best epsilon that the
 // accountants can prove at l.Delta, by Cost and, where some entry has a True or is Unbounded, by that.
 func (l *Ledger) TotalFor(viewer string) Entry {
-	claimed, differs, epsilon := l.compose(viewer, false)
-	t := Entry{Kind: Total, What: "everything that the " + viewer + " sees", Viewers: []string{viewer}, Calibration: claimed}
-	t.Epsilon, t.Delta = finite(roundUp(epsilon)), finite(l.Delta)
+	claimed, differs, a := l.compose(viewer, false)
+	t := Entry{Kind: Total, What: "everything that the " + viewer + " sees", Viewers: []string{viewer}, Calibration: claimed, Delta: finite(l.Delta)}
+	state := func(a *accounts) (*float64, string) {
+		if a == nil {
+			return nil, ""
+		}
+		epsilon, by := a.total(l.Delta)
+		if epsilon == 0 {
+			by = "" // nothing was seen
+		}
+		return finite(roundUp(epsilon)), by
+	}
+	t.Epsilon, t.Accountant = state(a)
 	t.Unbounded = t.Epsilon == nil
 	if differs {
-		_, _, e := l.compose(viewer, true)
-		t.TrueEpsilon = finite(roundUp(e))
+		_, _, a = l.compose(viewer, true)
+		t.TrueEpsilon, _ = state(a)
 		t.Unbounded = t.TrueEpsilon == nil
 	}
 	return t
 }
 
-// compose adds up a viewer's entries; differs tells whether the true cost is another.
-func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool, epsilon float64) {
-	a := newAccounts()
+// Totals is TotalFor of every viewer. Viewers who see the same releases are computed once.
+func (l *Ledger) Totals() []Entry {
+	var out []Entry
+	done := map[string]Entry{}
+	for _, v := range l.Viewers() {
+		seen := make([]byte, len(l.Entries))
+		for i, e := range l.Entries {
+			if slices.Contains(e.Viewers, v) {
+				seen[i] = 1
+			}
+		}
+		t, ok := done[string(seen)]
+		if ok {
+			t.What, t.Viewers = "everything that the "+v+" sees", []string{v}
+		} else {
+			t = l.TotalFor(v)
+			done[string(seen)] = t
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// compose adds up a viewer's entries, nil if one of them has no bound; differs tells whether the true
+// cost is another.
+func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool, a *accounts) {
+	a = newAccounts()
 	groups := map[string][]Mechanism{}
 	var order []string
 	for _, e := range l.Entries {
@@ -273,7 +394,7 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 		s := e.Cost
 		differs = differs || e.True != nil || e.Unbounded
 		if truth && e.Unbounded || !truth && s.Family == "" && e.Mechanism == "none" {
-			return c, differs, math.Inf(1)
+			return c, differs, nil
 		}
 		if truth && e.True != nil {
 			s = *e.True
@@ -283,7 +404,7 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 		}
 		m, err := s.Mechanism()
 		if err != nil { // Add has checked it
-			return c, differs, math.Inf(1)
+			return c, differs, nil
 		}
 		if s.Group == "" {
 			a.compose(m, s.Times())
@@ -297,7 +418,7 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 	for _, g := range order {
 		a.compose(Parallel(groups[g]...), 1)
 	}
-	return c, differs, a.epsilon(l.Delta)
+	return c, differs, a
 }
 
 // repeated is a mechanism released several times.
@@ -316,10 +437,7 @@ func (r repeated) Slack() float64            { return r.n * r.m.Slack() }
 func (l *Ledger) MarshalJSON() ([]byte, error) {
 	out := make([]Entry, 0, len(l.Entries)+4)
 	out = append(out, l.Entries...)
-	for _, v := range l.Viewers() {
-		out = append(out, l.TotalFor(v))
-	}
-	return json.Marshal(out)
+	return json.Marshal(append(out, l.Totals()...))
 }
 
 // Text writes the ledger for people, in lines of at most 80 columns: every release with its cost,
@@ -331,9 +449,8 @@ func (l *Ledger) Text(w io.Writer) error {
 			e.text(&b)
 		}
 	}
-	for _, v := range l.Viewers() {
-		t := l.TotalFor(v)
-		paragraph(&b, "  ", "total for "+v+": "+t.price())
+	for _, t := range l.Totals() {
+		paragraph(&b, "  ", "total for "+t.Viewers[0]+": "+t.price())
 	}
 	seen := map[string]bool{}
 	line := func(s string) {
@@ -407,6 +524,9 @@ func (e Entry) price() string {
 		s = fmt.Sprintf("epsilon %.4g", *e.Epsilon)
 		if e.Delta != nil && *e.Delta > 0 {
 			s += fmt.Sprintf(" at delta %.3g", *e.Delta)
+		}
+		if e.Accountant != "" {
+			s += " by " + e.Accountant
 		}
 	}
 	switch {

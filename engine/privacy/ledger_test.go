@@ -3,6 +3,7 @@ package privacy
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,84 @@ func TestLedgerTotalsPerViewer(t *testing.T) {
 	a.Compose(Laplace{10}, 1)
 	if e := *l.TotalFor("clients").Epsilon; e > a.Epsilon(1e-6)+1e-12 || e <= *l.TotalFor("outsider").Epsilon {
 		t.Errorf("clients pay %v, zCDP of the dearer half gives %v", e, a.Epsilon(1e-6))
+	}
+}
+
+// Totals take the pld accountant where it gives less: between what the losses cost at least and what
+// the other accountants say.
+func TestLedgerTotalsByLossDistribution(t *testing.T) {
+	add := func(l *Ledger, specs ...Spec) {
+		t.Helper()
+		for _, s := range specs {
+			if err := l.Add(Entry{What: "x", Viewers: []string{"outsider"}, Cost: s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	halves := []Spec{{Family: "gaussian", Scale: 5, Group: "halves"}, {Family: "gaussian", Scale: 9, Group: "halves"}}
+	for _, c := range []struct {
+		specs []Spec
+		by    string
+	}{
+		{[]Spec{{Family: "gaussian", Scale: 30, Rounds: 7}, {Family: "discrete-gaussian", Scale: 20, Slack: 1e-12}}, "gdp"},
+		{[]Spec{{Family: "laplace", Scale: 40, Rounds: 40}}, "pld"},
+		{[]Spec{{Family: "gaussian", Scale: 9, Rounds: 3}, {Family: "gaussian", Scale: 7}, {Family: "laplace", Scale: 10}, {Family: "pure", Epsilon: .05, Rounds: 4}}, "pld"},
+		{append([]Spec{{Family: "laplace", Scale: 20, Rounds: 3}}, halves...), "pld"},
+		{[]Spec{{Family: "fm", Gamma: 1, Phantoms: 190, Parties: 2, Cells: 5, Rounds: 4096}, {Family: "gaussian", Scale: 20}}, "pld"},
+		// a discrete Gaussian whose distance to the continuous one is not known
+		{[]Spec{{Family: "discrete-gaussian", Scale: 5}, {Family: "laplace", Scale: 10}}, "rdp"},
+		{[]Spec{{Family: "discrete-gaussian", Scale: 5, Slack: 1e-9}, {Family: "laplace", Scale: 10}}, "pld"},
+		{[]Spec{{Family: "laplace", Scale: 2e6, Rounds: 1e6}, {Family: "fm", Gamma: 1, Phantoms: 1 << 20, Parties: 2, Cells: 5, Rounds: 1e6}}, "rdp"}, // not quick
+	} {
+		l := &Ledger{Delta: 1e-5}
+		add(l, c.specs...)
+		total := l.TotalFor("outsider")
+		if total.Accountant != c.by {
+			t.Errorf("%+v: by %s, want %s", c.specs, total.Accountant, c.by)
+		}
+		low := &PLDAccountant{Optimistic: true}
+		others := newAccounts()
+		for _, s := range c.specs {
+			m, err := s.Mechanism()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Group != "" && s.Scale > 5 {
+				continue // the dearer half
+			}
+			low.Compose(m, s.Times())
+			others.compose(m, s.Times())
+		}
+		most, _ := others.epsilon(l.Delta)
+		if e := *total.Epsilon; e > most*(1+1e-9) {
+			t.Errorf("%+v: %v, without pld %v", c.specs, e, most)
+		}
+		if e := *total.Epsilon; c.by == "pld" {
+			if least := low.Epsilon(l.Delta); e < least || e > 1.01*least {
+				t.Errorf("%+v: %v, at least %v", c.specs, e, least)
+			}
+		}
+	}
+}
+
+// Viewers who see the same share a total; each is as if computed alone, and only totals of something
+// name an accountant.
+func TestLedgerTotalsAreThoseOfEachViewer(t *testing.T) {
+	l := sample(t)
+	if err := l.Add(Entry{What: "the same for two", Viewers: []string{"client 1", "client 2"}, Cost: Spec{Family: "laplace", Scale: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	totals := l.Totals()
+	if len(totals) != len(l.Viewers()) {
+		t.Fatalf("%d totals for %v", len(totals), l.Viewers())
+	}
+	for i, v := range l.Viewers() {
+		if want := l.TotalFor(v); !reflect.DeepEqual(totals[i], want) {
+			t.Errorf("%s: %+v, alone %+v", v, totals[i], want)
+		}
+		if named := totals[i].Accountant != ""; named != (*totals[i].Epsilon > 0) {
+			t.Errorf("%s: epsilon %v by %q", v, *totals[i].Epsilon, totals[i].Accountant)
+		}
 	}
 }
 

@@ -173,7 +173,8 @@ func (s *ledgerState) spent() float64 {
 	if delta := s.header.Budget.Delta - openDelta; delta >= 0 {
 		worst := 0.0
 		for _, a := range viewers {
-			worst = math.Max(worst, a.epsilon(delta))
+			e, _ := a.total(delta)
+			worst = math.Max(worst, e)
 		}
 		best = math.Min(best, worst+open)
 	}

@@ -438,8 +438,12 @@ func (l *Losses) merge(g *gridLosses, step, limit float64) {
 			a = limit
 			q = p * math.Exp(-a)
 		}
+		loss := math.Log(p / q)
+		if !(loss >= a && loss <= b) { // a sliver at the edge of the grid, whose masses are but rounding
+			loss, q = a, p*math.Exp(-a)
+		}
 		ps, qs = append(ps, p), append(qs, q)
-		at = append(at, math.Log(p/q))
+		at = append(at, loss)
 	})
 	next := 0
 	var p, q float64 // pending, at or below the present grid point
