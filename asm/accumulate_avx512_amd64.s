@@ -2346,16 +2346,16 @@ panels:
 	PREFETCHT0 4096(AX)
 	VADDPS     (AX), Z0, Z3
 	VUNPCKLPS  Z2, Z3, Z4
-	VUNPCKHPS  Z2, Z3, Z3
 	VUNPCKLPS  Z1, Z2, Z5
-	VUNPCKHPS  Z1, Z2, Z6
-	VUNPCKLPD  Z5, Z4, Z7
-	VMOVUPS    Z7, (SP)
+	VUNPCKLPD  Z5, Z4, Z6
+	VMOVUPS    Z6, (SP)
 	VUNPCKHPD  Z5, Z4, Z4
 	VMOVUPS    Z4, 64(SP)
-	VUNPCKLPD  Z6, Z3, Z4
-	VMOVUPS    Z4, 128(SP)
-	VUNPCKHPD  Z6, Z3, Z3
+	VUNPCKHPS  Z2, Z3, Z3
+	VUNPCKHPS  Z1, Z2, Z4
+	VUNPCKLPD  Z4, Z3, Z5
+	VMOVUPS    Z5, 128(SP)
+	VUNPCKHPD  Z4, Z3, Z3
 	VMOVUPS    Z3, 192(SP)
 	MOVWLZX    (DX), R9
 	SHLQ       $0x04, R9
@@ -2468,16 +2468,16 @@ panels:
 	VADDPS     (AX), Z0, Z3
 	VADDPS     64(AX), Z0, Z4
 	VUNPCKLPS  Z4, Z3, Z5
-	VUNPCKHPS  Z4, Z3, Z3
-	VUNPCKLPS  Z1, Z2, Z4
-	VUNPCKHPS  Z1, Z2, Z6
-	VUNPCKLPD  Z4, Z5, Z7
+	VUNPCKLPS  Z1, Z2, Z6
+	VUNPCKLPD  Z6, Z5, Z7
 	VMOVUPS    Z7, (SP)
-	VUNPCKHPD  Z4, Z5, Z4
-	VMOVUPS    Z4, 64(SP)
-	VUNPCKLPD  Z6, Z3, Z4
-	VMOVUPS    Z4, 128(SP)
-	VUNPCKHPD  Z6, Z3, Z3
+	VUNPCKHPD  Z6, Z5, Z5
+	VMOVUPS    Z5, 64(SP)
+	VUNPCKHPS  Z4, Z3, Z3
+	VUNPCKHPS  Z1, Z2, Z4
+	VUNPCKLPD  Z4, Z3, Z5
+	VMOVUPS    Z5, 128(SP)
+	VUNPCKHPD  Z4, Z3, Z3
 	VMOVUPS    Z3, 192(SP)
 	MOVWLZX    (DX), R9
 	SHLQ       $0x04, R9
@@ -2592,16 +2592,16 @@ panels:
 	VADDPS     64(AX), Z0, Z3
 	VADDPS     128(AX), Z0, Z4
 	VUNPCKLPS  Z3, Z2, Z5
+	VUNPCKLPS  Z1, Z4, Z6
+	VUNPCKLPD  Z6, Z5, Z7
+	VMOVUPS    Z7, (SP)
+	VUNPCKHPD  Z6, Z5, Z5
+	VMOVUPS    Z5, 64(SP)
 	VUNPCKHPS  Z3, Z2, Z2
-	VUNPCKLPS  Z1, Z4, Z3
-	VUNPCKHPS  Z1, Z4, Z4
-	VUNPCKLPD  Z3, Z5, Z6
-	VMOVUPS    Z6, (SP)
-	VUNPCKHPD  Z3, Z5, Z3
-	VMOVUPS    Z3, 64(SP)
-	VUNPCKLPD  Z4, Z2, Z3
-	VMOVUPS    Z3, 128(SP)
-	VUNPCKHPD  Z4, Z2, Z2
+	VUNPCKHPS  Z1, Z4, Z3
+	VUNPCKLPD  Z3, Z2, Z4
+	VMOVUPS    Z4, 128(SP)
+	VUNPCKHPD  Z3, Z2, Z2
 	VMOVUPS    Z2, 192(SP)
 	MOVWLZX    (DX), R9
 	SHLQ       $0x04, R9
@@ -2828,42 +2828,42 @@ block:
 	VSHUFF32X4      $0x88, Z10, Z9, Z5
 	VSHUFF32X4      $0xdd, Z10, Z9, Z9
 	VUNPCKLPS       Z3, Z2, Z10
-	VUNPCKHPS       Z3, Z2, Z2
-	VUNPCKLPS       Z5, Z4, Z3
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z3, Z10, Z5
+	VUNPCKLPS       Z5, Z4, Z11
+	VUNPCKLPD       Z11, Z10, Z12
 	MOVL            1024(SP), AX
-	VPADDD          (SI)(AX*1), Z5, Z5
-	VMOVUPS         Z5, (SI)(AX*1)
-	VUNPCKHPD       Z3, Z10, Z3
+	VPADDD          (SI)(AX*1), Z12, Z12
+	VMOVUPS         Z12, (SI)(AX*1)
+	VUNPCKHPD       Z11, Z10, Z10
 	MOVL            1028(SP), AX
-	VPADDD          (SI)(AX*1), Z3, Z3
-	VMOVUPS         Z3, (SI)(AX*1)
-	VUNPCKLPD       Z4, Z2, Z3
+	VPADDD          (SI)(AX*1), Z10, Z10
+	VMOVUPS         Z10, (SI)(AX*1)
+	VUNPCKHPS       Z3, Z2, Z2
+	VUNPCKHPS       Z5, Z4, Z3
+	VUNPCKLPD       Z3, Z2, Z4
 	MOVL            1032(SP), AX
-	VPADDD          (SI)(AX*1), Z3, Z3
-	VMOVUPS         Z3, (SI)(AX*1)
-	VUNPCKHPD       Z4, Z2, Z2
+	VPADDD          (SI)(AX*1), Z4, Z4
+	VMOVUPS         Z4, (SI)(AX*1)
+	VUNPCKHPD       Z3, Z2, Z2
 	MOVL            1036(SP), AX
 	VPADDD          (SI)(AX*1), Z2, Z2
 	VMOVUPS         Z2, (SI)(AX*1)
 	VUNPCKLPS       Z7, Z6, Z2
-	VUNPCKHPS       Z7, Z6, Z3
-	VUNPCKLPS       Z9, Z8, Z4
-	VUNPCKHPS       Z9, Z8, Z5
-	VUNPCKLPD       Z4, Z2, Z6
+	VUNPCKLPS       Z9, Z8, Z3
+	VUNPCKLPD       Z3, Z2, Z4
 	MOVL            1040(SP), AX
-	VPADDD          (SI)(AX*1), Z6, Z6
-	VMOVUPS         Z6, (SI)(AX*1)
-	VUNPCKHPD       Z4, Z2, Z2
+	VPADDD          (SI)(AX*1), Z4, Z4
+	VMOVUPS         Z4, (SI)(AX*1)
+	VUNPCKHPD       Z3, Z2, Z2
 	MOVL            1044(SP), AX
 	VPADDD          (SI)(AX*1), Z2, Z2
 	VMOVUPS         Z2, (SI)(AX*1)
-	VUNPCKLPD       Z5, Z3, Z2
+	VUNPCKHPS       Z7, Z6, Z2
+	VUNPCKHPS       Z9, Z8, Z3
+	VUNPCKLPD       Z3, Z2, Z4
 	MOVL            1048(SP), AX
-	VPADDD          (SI)(AX*1), Z2, Z2
-	VMOVUPS         Z2, (SI)(AX*1)
-	VUNPCKHPD       Z5, Z3, Z2
+	VPADDD          (SI)(AX*1), Z4, Z4
+	VMOVUPS         Z4, (SI)(AX*1)
+	VUNPCKHPD       Z3, Z2, Z2
 	MOVL            1052(SP), AX
 	VPADDD          (SI)(AX*1), Z2, Z2
 	VMOVUPS         Z2, (SI)(AX*1)
@@ -2900,42 +2900,42 @@ block:
 	VSHUFF32X4      $0x88, Z10, Z9, Z5
 	VSHUFF32X4      $0xdd, Z10, Z9, Z9
 	VUNPCKLPS       Z3, Z2, Z10
-	VUNPCKHPS       Z3, Z2, Z2
-	VUNPCKLPS       Z5, Z4, Z3
-	VUNPCKHPS       Z5, Z4, Z4
-	VUNPCKLPD       Z3, Z10, Z5
+	VUNPCKLPS       Z5, Z4, Z11
+	VUNPCKLPD       Z11, Z10, Z12
 	MOVL            1056(SP), AX
-	VPADDD          (SI)(AX*1), Z5, Z5
-	VMOVUPS         Z5, (SI)(AX*1)
-	VUNPCKHPD       Z3, Z10, Z3
+	VPADDD          (SI)(AX*1), Z12, Z12
+	VMOVUPS         Z12, (SI)(AX*1)
+	VUNPCKHPD       Z11, Z10, Z10
 	MOVL            1060(SP), AX
-	VPADDD          (SI)(AX*1), Z3, Z3
-	VMOVUPS         Z3, (SI)(AX*1)
-	VUNPCKLPD       Z4, Z2, Z3
+	VPADDD          (SI)(AX*1), Z10, Z10
+	VMOVUPS         Z10, (SI)(AX*1)
+	VUNPCKHPS       Z3, Z2, Z2
+	VUNPCKHPS       Z5, Z4, Z3
+	VUNPCKLPD       Z3, Z2, Z4
 	MOVL            1064(SP), AX
-	VPADDD          (SI)(AX*1), Z3, Z3
-	VMOVUPS         Z3, (SI)(AX*1)
-	VUNPCKHPD       Z4, Z2, Z2
+	VPADDD          (SI)(AX*1), Z4, Z4
+	VMOVUPS         Z4, (SI)(AX*1)
+	VUNPCKHPD       Z3, Z2, Z2
 	MOVL            1068(SP), AX
 	VPADDD          (SI)(AX*1), Z2, Z2
 	VMOVUPS         Z2, (SI)(AX*1)
 	VUNPCKLPS       Z7, Z6, Z2
-	VUNPCKHPS       Z7, Z6, Z3
-	VUNPCKLPS       Z9, Z8, Z4
-	VUNPCKHPS       Z9, Z8, Z5
-	VUNPCKLPD       Z4, Z2, Z6
+	VUNPCKLPS       Z9, Z8, Z3
+	VUNPCKLPD       Z3, Z2, Z4
 	MOVL            1072(SP), AX
-	VPADDD          (SI)(AX*1), Z6, Z6
-	VMOVUPS         Z6, (SI)(AX*1)
-	VUNPCKHPD       Z4, Z2, Z2
+	VPADDD          (SI)(AX*1), Z4, Z4
+	VMOVUPS         Z4, (SI)(AX*1)
+	VUNPCKHPD       Z3, Z2, Z2
 	MOVL            1076(SP), AX
 	VPADDD          (SI)(AX*1), Z2, Z2
 	VMOVUPS         Z2, (SI)(AX*1)
-	VUNPCKLPD       Z5, Z3, Z2
+	VUNPCKHPS       Z7, Z6, Z2
+	VUNPCKHPS       Z9, Z8, Z3
+	VUNPCKLPD       Z3, Z2, Z4
 	MOVL            1080(SP), AX
-	VPADDD          (SI)(AX*1), Z2, Z2
-	VMOVUPS         Z2, (SI)(AX*1)
-	VUNPCKHPD       Z5, Z3, Z2
+	VPADDD          (SI)(AX*1), Z4, Z4
+	VMOVUPS         Z4, (SI)(AX*1)
+	VUNPCKHPD       Z3, Z2, Z2
 	MOVL            1084(SP), AX
 	VPADDD          (SI)(AX*1), Z2, Z2
 	VMOVUPS         Z2, (SI)(AX*1)

@@ -347,37 +347,6 @@ func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias floa
 	}
 }
 
-// packPanels transposes whole panels, columns at a time; stream writes past the
-// caches.
-func packPanels(dst, rows *float32, panels, d, columns int, stream bool) {
-	switch {
-	case current == avx512 && columns == 4 && stream:
-		asm.PackStream4AVX512(dst, rows, panels, d)
-	case current == avx512 && columns == 8 && stream:
-		asm.PackStream8AVX512(dst, rows, panels, d)
-	case current == avx512 && columns == 16 && stream:
-		asm.PackStream16AVX512(dst, rows, panels, d)
-	case current == avx512 && columns == 4 && !stream:
-		asm.Pack4AVX512(dst, rows, panels, d)
-	case current == avx512 && columns == 8 && !stream:
-		asm.Pack8AVX512(dst, rows, panels, d)
-	case current == avx512 && columns == 16 && !stream:
-		asm.Pack16AVX512(dst, rows, panels, d)
-	case current == avx2 && columns == 4 && stream:
-		asm.PackStream4AVX2(dst, rows, panels, d)
-	case current == avx2 && columns == 8 && stream:
-		asm.PackStream8AVX2(dst, rows, panels, d)
-	case current == avx2 && columns == 16 && stream:
-		asm.PackStream16AVX2(dst, rows, panels, d)
-	case current == avx2 && columns == 4 && !stream:
-		asm.Pack4AVX2(dst, rows, panels, d)
-	case current == avx2 && columns == 8 && !stream:
-		asm.Pack8AVX2(dst, rows, panels, d)
-	case current == avx2 && columns == 16 && !stream:
-		asm.Pack16AVX2(dst, rows, panels, d)
-	}
-}
-
 // projectTile multiplies whole panels with a tile of w rows.
 func projectTile(w int, x *float32, panels, d int, tile, out *float32, stride int) {
 	if current == avx512 {

@@ -2,6 +2,8 @@
 
 package kernels
 
+import "github.com/cohort-engine/cohort/asm"
+
 // streamBytes is the size of panels from which packing writes past the caches:
 // they would push out each other, and reading lines before they are overwritten
 // costs a third of the traffic.
@@ -13,30 +15,61 @@ func pack(dst *Panels, rows []float32) {
 		packPortable(dst, rows)
 		return
 	}
-	columns := Lanes
-	switch {
-	case d <= 4:
-		columns = 4
-	case d <= 8:
-		columns = 8
-	}
 	panels := dst.N / Lanes
-	if d < max(columns, 8) {
-		// The transpose reads and writes whole blocks of columns: it stops early
-		// enough for the rows, and before the last panel.
-		panels = max(0, min(panels, panelCount(dst.N)-1))
-		for panels > 0 && (panels*Lanes-1)*d+max(columns, 8) > len(rows) {
+	if d < Lanes {
+		// The transpose reads whole blocks of 4 columns: it stops early enough.
+		for panels > 0 && (panels*Lanes-1)*d+(d+3)&^3 > len(rows) {
 			panels--
 		}
 	}
-	// A line written twice would cost more than it saves.
-	stream := panels*Lanes*d*4 >= streamBytes && (d >= Lanes || d == columns)
+	stream := panels*Lanes*d*4 >= streamBytes
 	step := panelsPerCall(8 * d)
 	for at := 0; at < panels; at += step {
-		packPanels(&dst.Data[at*Lanes*d], &rows[at*Lanes*d], min(step, panels-at), d, columns, stream)
+		packPanels(&dst.Data[at*Lanes*d], &rows[at*Lanes*d], min(step, panels-at), d, stream)
 	}
 	if base := panels * Lanes; base < dst.N {
 		rest := dst.Slice(base, dst.N)
 		packPortable(&rest, rows[base*d:])
+	}
+}
+
+// packPanels transposes whole panels of d > 1 dimensions; stream writes past the
+// caches.
+func packPanels(dst, rows *float32, panels, d int, stream bool) {
+	switch d {
+	case 2:
+		asm.Pack2AVX2(dst, rows, panels, stream)
+	case 3:
+		asm.Pack3AVX2(dst, rows, panels, stream)
+	case 4:
+		asm.Pack4AVX2(dst, rows, panels, stream)
+	case 5:
+		asm.Pack5AVX2(dst, rows, panels, stream)
+	case 6:
+		asm.Pack6AVX2(dst, rows, panels, stream)
+	case 7:
+		asm.Pack7AVX2(dst, rows, panels, stream)
+	case 8:
+		asm.Pack8AVX2(dst, rows, panels, stream)
+	case 9:
+		asm.Pack9AVX2(dst, rows, panels, stream)
+	case 10:
+		asm.Pack10AVX2(dst, rows, panels, stream)
+	case 11:
+		asm.Pack11AVX2(dst, rows, panels, stream)
+	case 12:
+		asm.Pack12AVX2(dst, rows, panels, stream)
+	case 13:
+		asm.Pack13AVX2(dst, rows, panels, stream)
+	case 14:
+		asm.Pack14AVX2(dst, rows, panels, stream)
+	case 15:
+		asm.Pack15AVX2(dst, rows, panels, stream)
+	default:
+		if stream {
+			asm.PackStreamAVX2(dst, rows, panels, d)
+		} else {
+			asm.PackAVX2(dst, rows, panels, d)
+		}
 	}
 }

@@ -198,7 +198,7 @@ func scatterNarrow(s isa, d int) {
 				rows[j] = s.vector()
 				VADDPS(Mem{Base: x, Disp: 64*j + part*s.bytes}, bias, rows[j])
 			}
-			unpack(s, rows, func(c int, v reg.VecVirtual) {
+			unpack(s, rows, 4, func(c int, v reg.VecVirtual) {
 				VMOVUPS(v, stack.Offset(64*c+part*s.bytes))
 			})
 		}
@@ -301,12 +301,12 @@ func scatterWide(s isa) {
 			VMOVUPS(v, place)
 		}
 		if s == avx512 {
-			transpose16(4, func(row int) Mem { return Mem{Base: from, Disp: 64 * row} }, bias,
+			transpose16(func(row int) Mem { return Mem{Base: from, Disp: 64 * row} }, bias,
 				func(point int, v reg.VecVirtual) { add(point, 0, v) })
 		} else {
 			for part := range 2 {
 				for h := range 2 {
-					transpose8(2, func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
+					transpose8(func(row int) Mem { return Mem{Base: from, Disp: 64*(8*h+row) + 32*part} }, bias,
 						func(point int, v reg.VecVirtual) { add(8*part+point, 32*h, v) })
 				}
 			}

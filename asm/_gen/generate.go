@@ -17,7 +17,6 @@ package main
 //go:generate go run . -kernels ring_avx2 -out ../ring_avx2_amd64.s -stubs ../ring_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels label_avx512 -out ../label_avx512_amd64.s -stubs ../label_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels label_avx2 -out ../label_avx2_amd64.s -stubs ../label_avx2_amd64.go -pkg asm
-//go:generate go run . -kernels pack_avx512 -out ../pack_avx512_amd64.s -stubs ../pack_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels pack_avx2 -out ../pack_avx2_amd64.s -stubs ../pack_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels accumulate_avx2 -out ../accumulate_avx2_amd64.s -stubs ../accumulate_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels limits_avx512 -out ../limits_avx512_amd64.s -stubs ../limits_avx512_amd64.go -pkg asm

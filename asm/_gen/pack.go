@@ -8,33 +8,64 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-func packFile(s isa) {
-	for _, stream := range []bool{false, true} {
-		packRows(s, 4, stream)
-		packRows(s, 8, stream)
-		packRows(s, 16, stream)
+// packFile emits the packing of rows. It is bound by memory, so vectors of AVX2,
+// which cross fewer lines where they read rows, are as fast as those of AVX-512.
+func packFile() {
+	for d := 2; d < 16; d++ {
+		packNarrow(d)
 	}
+	packWide(false)
+	packWide(true)
 }
 
-// packRows emits the packing of rows in blocks of a fixed number of columns;
+// packNarrow emits the packing of rows of d < 16 columns.
+func packNarrow(d int) {
+	function(fmt.Sprintf("Pack%dAVX2", d), "func(dst, rows *float32, panels int, stream bool)",
+		fmt.Sprintf("transposes 16*panels > 0 rows of %d columns into panels of [%d][16]. It reads %d", d, d, (d+3)&^3),
+		"columns of every row, the last one too. With stream it writes past the caches; dst is",
+		"then aligned to 64 bytes.")
+	dst := Load(Param("dst"), GP64())
+	rows := Load(Param("rows"), GP64())
+	panels := GP64()
+	Load(Param("panels"), panels)
+	loop := func(tag string, write func(v, m Op)) {
+		count(tag, panels, func() {
+			transposePairs(d, func(row int) Mem { return Mem{Base: rows, Disp: 4 * d * row} },
+				func(column int, low, high reg.VecVirtual) {
+					write(low, Mem{Base: dst, Disp: 64 * column})
+					write(high, Mem{Base: dst, Disp: 64*column + 32})
+				})
+			ADDQ(U32(uint32(64*d)), rows)
+			ADDQ(U32(uint32(64*d)), dst)
+		})
+	}
+	stream := GP64()
+	MOVBLZX(NewParamAddr("stream", 24), stream.As32())
+	TESTL(stream.As32(), stream.As32())
+	JNZ(LabelRef("stream"))
+	loop("cached", func(v, m Op) { VMOVUPS(v, m) })
+	JMP(LabelRef("end"))
+	Label("stream")
+	loop("streamed", func(v, m Op) { VMOVNTPS(v, m) })
+	SFENCE()
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// packWide emits the packing of rows of at least 16 columns in blocks of 16;
 // stream writes past the caches.
-func packRows(s isa, columns int, stream bool) {
+func packWide(stream bool) {
+	const columns = 16
 	kind, write := "Pack", func(v, m Op) { VMOVUPS(v, m) }
+	more := ""
 	if stream {
-		kind, write = "PackStream", VMOVNTPS
+		kind, write = "PackStream", func(v, m Op) { VMOVNTPS(v, m) }
+		more = " It writes past the caches, and dst is aligned to 64 bytes."
 	}
-	more := fmt.Sprintf("d is at most %d.", columns)
-	if columns == 16 {
-		more = "From d = 16 on, the last block is the last 16 columns."
-	}
-	if stream {
-		more += " It writes past the caches, and dst is aligned to 64 bytes."
-	}
-	function(fmt.Sprintf("%s%d%s", kind, columns, s.name), "func(dst, rows *float32, panels, d int)",
-		"transposes 16*panels > 0 rows of d columns into panels of [d][16], reading and",
-		fmt.Sprintf("writing %d columns at a time. Where d > 1 is smaller, the last row is read (up to 8", columns),
-		"columns at least) and the last panel written (by at most a panel) too far; panels",
-		"overwrite what the ones before them wrote too far. "+more)
+	function(kind+"AVX2", "func(dst, rows *float32, panels, d int)",
+		"transposes 16*panels > 0 rows of d >= 16 columns into panels of [d][16], 16 columns",
+		"at a time; the last block is the last 16 columns."+more)
 	dst := Load(Param("dst"), GP64())
 	rows := Load(Param("rows"), GP64())
 	panels := GP64()
@@ -66,35 +97,24 @@ func packRows(s isa, columns int, stream bool) {
 		MOVQ(dst, out)
 		MOVQ(d, left)
 		Label("block")
-		store := func(column int, part int, v reg.VecVirtual) {
-			write(v, Mem{Base: out, Disp: 64*column + part*s.bytes})
+		transposePairs(columns, point, func(column int, low, high reg.VecVirtual) {
+			write(low, Mem{Base: out, Disp: 64 * column})
+			write(high, Mem{Base: out, Disp: 64*column + 32})
+		})
+		SUBQ(Imm(16), left)
+		JLE(LabelRef("next"))
+		shift := GP64()
+		MOVQ(U32(16), shift)
+		CMPQ(left, shift)
+		CMOVQLT(left, shift) // the last block ends at d
+		SHLQ(Imm(2), shift)
+		for _, a := range at {
+			ADDQ(shift, a)
 		}
-		if s == avx512 {
-			transpose16(columns/4, point, nil, func(column int, v reg.VecVirtual) { store(column, 0, v) })
-		} else {
-			for part := range 2 {
-				for h := range (columns + 7) / 8 {
-					transpose8(min(columns, 8)/4, func(i int) Mem { return point(8*part + i).Offset(32 * h) }, nil,
-						func(column int, v reg.VecVirtual) { store(8*h+column, part, v) })
-				}
-			}
-		}
-		if columns == 16 {
-			SUBQ(Imm(16), left)
-			JLE(LabelRef("next"))
-			shift := GP64()
-			MOVQ(U32(16), shift)
-			CMPQ(left, shift)
-			CMOVQLT(left, shift) // the last block ends at d
-			SHLQ(Imm(2), shift)
-			for _, a := range at {
-				ADDQ(shift, a)
-			}
-			SHLQ(Imm(4), shift)
-			ADDQ(shift, out)
-			JMP(LabelRef("block"))
-			Label("next")
-		}
+		SHLQ(Imm(4), shift)
+		ADDQ(shift, out)
+		JMP(LabelRef("block"))
+		Label("next")
 		SHLQ(Imm(4), stride)
 		ADDQ(stride, rows)
 		ADDQ(stride, dst)
@@ -108,46 +128,66 @@ func packRows(s isa, columns int, stream bool) {
 }
 
 // transpose8 turns eight rows of eight float32 into eight columns, after adding
-// bias when there is one; only the first 4*quads columns are made.
-func transpose8(quads int, at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
-	for q := range quads {
-		a := make([]reg.VecVirtual, 4)
-		for r := range a {
-			a[r] = YMM()
-			VBROADCASTF128(at(r).Offset(16*q), a[r])
-			VINSERTF128(Imm(1), at(r+4).Offset(16*q), a[r], a[r])
-			if bias != nil {
-				VADDPS(bias, a[r], a[r])
-			}
-		}
-		unpack(avx2, a, func(c int, v reg.VecVirtual) { use(4*q+c, v) })
+// bias.
+func transpose8(at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
+	for q := range 2 {
+		transposeQuad(q, 8, at, bias, use)
 	}
 }
 
-// unpack transposes the 4x4 blocks of 32-bit elements in the 128-bit lanes.
-func unpack(s isa, a []reg.VecVirtual, use func(c int, v reg.VecVirtual)) {
-	t := s.vectors(4)
-	VUNPCKLPS(a[1], a[0], t[0])
-	VUNPCKHPS(a[1], a[0], t[1])
-	VUNPCKLPS(a[3], a[2], t[2])
-	VUNPCKHPS(a[3], a[2], t[3])
-	for c := range 4 {
-		v := s.vector()
-		if c%2 == 0 {
-			VUNPCKLPD(t[2+c/2], t[c/2], v)
+// transposePairs turns 16 rows into columns of two vectors each, handed over
+// together, so that a line is written at once; only the first columns are made.
+func transposePairs(columns int, at func(row int) Mem, use func(column int, low, high reg.VecVirtual)) {
+	for q := 0; 4*q < columns; q++ {
+		low := map[int]reg.VecVirtual{}
+		transposeQuad(q, columns, at, nil, func(column int, v reg.VecVirtual) { low[column] = v })
+		transposeQuad(q, columns, func(row int) Mem { return at(8 + row) }, nil,
+			func(column int, v reg.VecVirtual) { use(column, low[column], v) })
+	}
+}
+
+// transposeQuad makes the columns 4q to 4q+3 of eight rows, as far as there are,
+// after adding bias when there is one.
+func transposeQuad(q, columns int, at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
+	a := make([]reg.VecVirtual, 4)
+	for r := range a {
+		a[r] = YMM()
+		VBROADCASTF128(at(r).Offset(16*q), a[r])
+		VINSERTF128(Imm(1), at(r+4).Offset(16*q), a[r], a[r])
+		if bias != nil {
+			VADDPS(bias, a[r], a[r])
+		}
+	}
+	unpack(avx2, a, columns-4*q, func(c int, v reg.VecVirtual) { use(4*q+c, v) })
+}
+
+// unpack transposes the 4x4 blocks of 32-bit elements in the 128-bit lanes; only
+// the first columns are made.
+func unpack(s isa, a []reg.VecVirtual, columns int, use func(c int, v reg.VecVirtual)) {
+	for c := 0; c < min(columns, 4); c += 2 {
+		low, high, v := s.vector(), s.vector(), s.vector()
+		if c == 0 {
+			VUNPCKLPS(a[1], a[0], low)
+			VUNPCKLPS(a[3], a[2], high)
 		} else {
-			VUNPCKHPD(t[2+c/2], t[c/2], v)
+			VUNPCKHPS(a[1], a[0], low)
+			VUNPCKHPS(a[3], a[2], high)
 		}
+		VUNPCKLPD(high, low, v)
 		use(c, v)
+		if c+1 < columns {
+			w := s.vector()
+			VUNPCKHPD(high, low, w)
+			use(c+1, w)
+		}
 	}
 }
 
-// transpose16 turns 16 rows of 16 float32 into columns, after adding bias when
-// there is one, and hands each over when it is ready; only the first 4*quads
-// columns are made. Loads that insert halves save a third of the shuffles.
-func transpose16(quads int, at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
-	for h := range (quads + 1) / 2 {
-		q := min(2, quads-2*h)
+// transpose16 turns 16 rows of 16 float32 into columns, after adding bias, and
+// hands each over when it is ready. Loads that insert halves save a third of the
+// shuffles.
+func transpose16(at func(row int) Mem, bias reg.VecVirtual, use func(column int, v reg.VecVirtual)) {
+	for h := range 2 {
 		parts := [2][]reg.VecVirtual{avx512.vectors(4), avx512.vectors(4)}
 		for r := range 4 {
 			low, high := ZMM(), ZMM()
@@ -155,17 +195,13 @@ func transpose16(quads int, at func(row int) Mem, bias reg.VecVirtual, use func(
 				row := 8*i + r
 				VBROADCASTF64X4(at(row).Offset(32*h), v)
 				VINSERTF64X4(Imm(1), at(row+4).Offset(32*h), v, v)
-				if bias != nil {
-					VADDPS(bias, v, v)
-				}
+				VADDPS(bias, v, v)
 			}
 			VSHUFF32X4(Imm(0x88), high, low, parts[0][r])
-			if q == 2 {
-				VSHUFF32X4(Imm(0xdd), high, low, parts[1][r])
-			}
+			VSHUFF32X4(Imm(0xdd), high, low, parts[1][r])
 		}
-		for i := range q {
-			unpack(avx512, parts[i], func(c int, v reg.VecVirtual) { use(8*h+4*i+c, v) })
+		for i, part := range parts {
+			unpack(avx512, part, 4, func(c int, v reg.VecVirtual) { use(8*h+4*i+c, v) })
 		}
 	}
 }
