@@ -90,6 +90,7 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 	if err := c.Time(ctx, "pack", func() { kernels.Pack(points, rows) }); err != nil {
 		return err
 	}
+	c.Number("pack, of a copy", "%", 100*copySeconds(points.Data, rows)/(c.Row.Value("pack").Shown()/1e9))
 	memory := float64(4*n*d) / kernels.MeasureRead(4*n*d)
 	limit, binds := limits.AssignSeconds(n, d, k), "arithmetic"
 	if limit == 0 {
@@ -101,6 +102,18 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 	c.Number("assign, of "+binds, "%", 100*limit/assign)
 	c.Number("both, of "+binds, "%", 100*limit/iteration)
 	return nil
+}
+
+// copySeconds is the best time of a copy of rows to panels, which reads and writes
+// as much as packing.
+func copySeconds(panels, rows []float32) float64 {
+	best := math.Inf(1)
+	for spent, from := time.Duration(0), time.Now(); spent < 40*time.Millisecond; spent = time.Since(from) {
+		start := time.Now()
+		copy(panels, rows)
+		best = min(best, time.Since(start).Seconds())
+	}
+	return best
 }
 
 // minHashAgainstLimits times both hashes of each key over five clusters.
