@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -349,6 +350,27 @@ func BenchmarkWithin(b *testing.B) {
 	p, c := lloydData(benchPoints, 2, 15, 16)
 	limit, masks := make([]float32, p.N), make([]uint16, p.N/Lanes*c.K)
 	run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Within(*p, c, limit, masks) })
+}
+
+func BenchmarkRivals(b *testing.B) {
+	for _, s := range [][2]int{{2, 15}, {2, 100}, {6, 3}} {
+		d, k := s[0], s[1]
+		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
+			p, c := lloydData(benchPoints, d, k, 16)
+			bias, labels, rivals, gap := make([]float32, k), make([]uint16, p.N), make([]uint16, p.N), make([]float32, p.N)
+			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { Rivals(*p, c, bias, 1e-6, labels, rivals, gap) })
+		})
+	}
+}
+
+func BenchmarkLeastDot(b *testing.B) {
+	for _, s := range [][2]int{{120, 2}, {2000, 6}} {
+		n, d := s[0], s[1]
+		b.Run(fmt.Sprintf("n=%d/d=%d", n, d), func(b *testing.B) {
+			x, coef := make([]float64, n*d), slices.Repeat([]float64{1}, d)
+			run(b, n, 2*bound(n, d, 1), 8*n*d, func() { LeastDot(x, n, n, coef) })
+		})
+	}
 }
 
 // BenchmarkTwoWorkers runs the fused iteration on one and on two goroutines, each

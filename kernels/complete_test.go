@@ -34,6 +34,8 @@ var proofs = map[string]struct {
 	"Contributions":            {[]string{"contributionsPortable"}, "TestExchangeEqualsPortable", "BenchmarkContributions"},
 	"CostRows":                 {[]string{"costRowsPortable"}, "TestCostRowsEqualPortable", "BenchmarkCostRows"},
 	"Within":                   {[]string{"withinPortable"}, "TestWithinEqualsPortable", "BenchmarkWithin"},
+	"Rivals":                   {[]string{"rivalsPortable"}, "TestRivalsEqualPortable", "BenchmarkRivals"},
+	"LeastDot":                 {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
 	"MinHash":                  {[]string{"minHashPortable"}, "TestMinHashEqualsPortable", "BenchmarkMinHash"},
 	"AddUint64":                {[]string{"addUint64Portable"}, "TestRingEqualsPortable", "BenchmarkAddUint64"},

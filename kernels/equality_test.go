@@ -576,6 +576,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				p := packed(rows, n, d)
 				c := NewCentroids(k, d)
 				labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
+				twins := make([]uint16, n)
 				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
 				points, exchanges := weightedPoints(rng, p), NewExchanges(k)
 				r2, costs := make([]float32, k), make([]int64, n*k)
@@ -608,6 +609,12 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 							Within(*p, c, limit, masks)
 						}
 					},
+					"Rivals": func() {
+						if d < WithinDims {
+							Rivals(*p, c, r2, 1e-6, labels, twins, dist)
+						}
+					},
+					"LeastDot":         func() { LeastDot(f64, n/d, n/d, f64[:d]) },
 					"Project":          func() { Project(*p, m, *out) },
 					"MinHash":          func() { MinHash(keys, digests, offsets, hashes) },
 					"AddUint64":        func() { AddUint64(u64, v64) },
