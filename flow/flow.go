@@ -6,7 +6,8 @@
 // arc from point x to centroid c costs |x - c|^2, an exact integer in squared
 // grid units. [Solver] never builds the n*k arcs: it works on the k prices of the
 // clusters and on the few points that lie near a boundary between clusters.
-// [Reference] solves the same problem by network simplex on the explicit graph.
+// Newton steps on the dual bring the prices close to the optimum, and shortest
+// augmenting paths on the graph of the clusters end there exactly. [Reference] solves the same problem by network simplex on the explicit graph.
 //
 // # Options
 //

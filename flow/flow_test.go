@@ -17,8 +17,14 @@ import (
 )
 
 // hasty is a tuning that makes tiny instances go through samples, small windows,
-// several passes, shards and blocks.
-var hasty = tuning{sampleRatio: 2, leastSample: 1, largeCluster: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16}
+// several passes, shards and blocks, and the exact solver ask for members often.
+var hasty = tuning{sampleRatio: 2, leastSample: 1, largeCluster: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16,
+	firstCluster: 1, firstSample: 2, sampleRest: 0.1, fullRest: 0, stepWindow: 0.1}
+
+// rash is a tuning that leaves nearly all work to the exact solver, which starts
+// with few members.
+var rash = tuning{sampleRatio: 2, leastSample: 1, largeCluster: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16,
+	firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
 
 // panels packs points given in grid units.
 func panels(points [][]int, d, fractionBits int) kernels.Panels {
@@ -138,7 +144,7 @@ func agree(p *Problem, s *Solver) error {
 func TestSolveAgreesWithReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		for _, s := range []*Solver{{}, {tuning: &hasty}} {
+		for _, s := range []*Solver{{}, {tuning: &hasty}, {tuning: &rash}} {
 			if err := agree(p, s); err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func FuzzSolve(f *testing.F) {
 			points = append(points, row())
 		}
 		p.Points, p.Centroids = panels(points, d, bits), grid(centroids, bits)
-		for _, s := range []*Solver{{}, {tuning: &hasty}} {
+		for _, s := range []*Solver{{}, {tuning: &hasty}, {tuning: &rash}} {
 			if err := agree(p, s); err != nil {
 				t.Fatal(err)
 			}
@@ -196,6 +196,51 @@ func TestLargeInstancesAgreeWithReference(t *testing.T) {
 			if err := agree(p, s); err != nil {
 				t.Errorf("%+v, total %v, radius %v, exclusivity %d: %v", c, p.Total, p.Radius, p.Exclusivity, err)
 			}
+		}
+	}
+}
+
+// TestAscentLeavesFewPaths: from prices 0 more than a quarter of the points are
+// outside the bounds; a few for each cluster are left to the exact solver.
+func TestAscentLeavesFewPaths(t *testing.T) {
+	for _, c := range []struct{ n, d, k int }{{20000, 3, 12}, {12500, 2, 100}, {30000, 6, 3}, {8000, 20, 10}} {
+		p := mixture(c.n, c.d, c.k)
+		s := new(Solver)
+		var res Result
+		if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(p, &res); err != nil {
+			t.Error(err)
+		}
+		if most := 100 + 3*c.k; res.Stats.Paths > most || res.Stats.Passes > 60 {
+			t.Errorf("%+v: %d paths after %d passes, want at most %d after 60", c, res.Stats.Paths, res.Stats.Passes, most)
+		}
+	}
+}
+
+// TestPricesOfATotalProblem starts a total problem whose prices are free up to a
+// constant from prices beyond that of a filler: the certificate may not be.
+func TestPricesOfATotalProblem(t *testing.T) {
+	p := mixture(600, 2, 6)
+	p.Total, p.Lo, p.Hi = true, slices.Repeat([]int{100}, 6), slices.Repeat([]int{100}, 6)
+	most := p.Price() - p.reach()
+	for _, sign := range []int64{-1, 1} {
+		s := new(Solver)
+		s.StartFrom(slices.Repeat([]int64{sign * maxPrice}, 6))
+		var res Result
+		if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(p, &res); err != nil {
+			t.Error(err)
+		}
+		beyond := false
+		for j := range 6 {
+			beyond = beyond || max(s.exchange.price(j), -s.exchange.price(j)) > most
+		}
+		if !beyond {
+			t.Errorf("sign %d: the prices of the exact solver were within %d", sign, most)
 		}
 	}
 }

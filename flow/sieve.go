@@ -24,7 +24,7 @@ type sieve struct {
 }
 
 // prepareSieve sets the centroids of the sieve from s.centroids and s.prices.
-func (s *Solver) prepareSieve(p *Problem) {
+func (s *Solver) prepareSieve(p *Problem, prices []int64) {
 	v := &s.sieve
 	k, d := p.k(), p.Points.D
 	if v.centroids == nil || v.centroids.K != k || v.centroids.D != d+1 {
@@ -32,12 +32,12 @@ func (s *Solver) prepareSieve(p *Problem) {
 		v.rows = make([]float32, k*(d+1))
 	}
 	v.scale = math.Ldexp(1, 2*p.FractionBits)
-	lowest := slices.Min(s.prices[:k])
+	lowest := slices.Min(prices[:k])
 	var largest float64
 	for j := range k {
 		row := v.rows[j*(d+1) : (j+1)*(d+1)]
 		copy(row, p.Centroids[j*d:j*d+d])
-		row[d] = float32(math.Sqrt(float64(s.prices[j]-lowest) * s.unit))
+		row[d] = float32(math.Sqrt(float64(prices[j]-lowest) * s.unit))
 		var norm float64
 		for _, x := range row {
 			norm += float64(float64(x) * float64(x))

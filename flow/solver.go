@@ -35,14 +35,17 @@ type Solver struct {
 	scratch []scratch // per worker
 	free    []int32   // the points of levels[0]
 
-	task   task
-	work   func(worker, index int) // shard, bound once
-	picks  func(worker, index int) // pick, bound once
-	sieve  sieve
-	wider  wider
-	labels []uint16
-	gap    []float32 // of the points that are not free, at the prices of the pass, at most
-	unit   float64   // a squared grid unit
+	task     task
+	work     func(worker, index int) // shard, bound once
+	picks    func(worker, index int) // pick, bound once
+	sieve    sieve
+	wider    wider
+	ascent   ascent
+	exchange exchange
+	ties     []tie
+	labels   []uint16
+	gap      []float32 // of the points that are not free, at the prices of the pass, at most
+	unit     float64   // a squared grid unit
 
 	sample  kernels.Panels
 	lo, hi  []int
@@ -66,9 +69,17 @@ type tuning struct {
 	wide         int64   // number of windows in which a free point has arcs
 	shardPoints  int     // points of a shard
 	blockCosts   int     // costs in a block of rows, which stays in the L1 cache
+
+	// Of the ascent: points per cluster and in all in the smallest subsample; the
+	// units outside the bounds that end it, in terms of sqrt(points*k) on a
+	// subsample and of k on all points; the window after it, in terms of the step
+	// that would follow.
+	firstCluster, firstSample        int
+	sampleRest, fullRest, stepWindow float64
 }
 
-var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 1024, freeShare: 2, wide: 3, shardPoints: 2048, blockCosts: 2048}
+var standard = tuning{sampleRatio: 4, leastSample: 3, largeCluster: 1000, allArcs: 1024, freeShare: 2, wide: 3, shardPoints: 2048, blockCosts: 2048,
+	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -108,6 +119,8 @@ type scratch struct {
 	masks        []uint16
 	columns      []uint16
 	fresh        []uint16
+
+	size, pairs []int32
 }
 
 // StartFrom makes the next Solve start from the given prices, one per cluster, in
@@ -127,7 +140,14 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	}
 	s.stats = Stats{}
 	s.prepare(run, p)
-	if err := s.solve(ctx, run, p, res); err != nil {
+	solved, err := false, error(nil)
+	if worksOn(p) {
+		solved, err = s.solvePlain(ctx, run, p, res)
+	}
+	if !solved && err == nil {
+		err = s.solve(ctx, run, p, res)
+	}
+	if err != nil {
 		s.warm = false
 		return err
 	}
@@ -489,7 +509,7 @@ func (s *Solver) pass(ctx context.Context, run Runner, p *Problem, points kernel
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
 	sieved := p.exclusivity() == 1 && p.Radius <= 0 && n*p.k() > s.tune().allArcs && window < maxPrice
 	if sieved {
-		s.prepareSieve(p)
+		s.prepareSieve(p, s.prices)
 		if window == 0 {
 			window = s.sievedWindow(points, p.k())
 		}

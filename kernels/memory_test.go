@@ -152,7 +152,6 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	q := 1 + (n+d+k)%24 // tiles of every width
 	m := NewMatrix(q, d, gridRows(rng, q, d, 16))
 	LeastDot(guarded[float64](t, n*d, atEnd), n, n, guarded[float64](t, d, atEnd))
-	m := NewMatrix(k, d, gridRows(rng, k, d, 16))
 	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
 	Project(p, m, Panels{N: n, D: q, Data: guarded[float32](t, panelCount(n)*q*Lanes, atEnd)})
 	e := NewExchanges(k)

@@ -1,0 +1,514 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// exchange is the exact solver for problems in which every point has one cluster,
+// any of them: successive shortest paths on the clusters and a hub, as in
+// [residual], but without arcs. Each cluster keeps the coordinates of its points
+// together, and the cheapest move from cluster u to v is a minimum of a linear
+// function over them:
+//
+//	|x-v|^2 - |x-u|^2 = |v|^2 - |u|^2 - 2 x.(v-u)
+//
+// in float64, where it is exact. A minimum is looked for when a search needs it.
+// Until then its entry is stale: a lower bound, because points have left since.
+//
+// Of the points of a cluster only the members take part, those near another
+// cluster. A move of another point of cluster u has a reduced cost of at least
+// bound[u]; a search that gets as far as that asks for more members.
+type exchange struct {
+	k, d    int
+	centre  []float64 // k*d centroids in grid units
+	norm    []float64 // their squares
+	points  kernels.Panels
+	labels  []uint16
+	gap     []float32 // of all points; isMember where they are members
+	window  float64   // up to which points are members
+	unit    float64
+	bits    int
+	offset  []int64   // potentials at the pass that gave the gaps
+	begin   []int32   // members of cluster u: slots begin[u] to begin[u]+count[u]-1
+	count   []int32   // of members
+	id      []int32   // points of the slots
+	x       []float64 // x[c*stride+slot] is coordinate c, in grid units
+	stride  int
+	fresh   []int32 // new members
+	weight  []int64 // weight[u*k+v] is the cost of the cheapest move from u to v, or less
+	mover   []int32 // its slot, -1 if stale
+	bound   []int64
+	size    []int64
+	lo, hi  []int64
+	outflow []int64
+	excess  []int64 // of the clusters and the hub
+
+	potential  []int64
+	distance   []int64
+	via        []int32
+	settled    []bool
+	order      []int32
+	coef, dist []float64
+	paths      int
+	widenings  int
+}
+
+// isMember is the gap of a member.
+const isMember = math.MaxFloat32
+
+// far is more than any distance in a search.
+const far = 1 << 61
+
+// worksOn reports whether exchange and ascent apply to p: every point must find a
+// place among any of the clusters, their table must be small, and the linear
+// functions exact.
+func worksOn(p *Problem) bool {
+	const largestTable = 512
+	if k := p.k(); p.exclusivity() > 1 || p.Radius > 0 || k < 2 || k > largestTable || p.Points.N == 0 {
+		return false
+	}
+	if math.Ldexp(float64(p.Points.D), 2*p.FractionBits+3) >= 1<<53 {
+		return false
+	}
+	if p.Total {
+		var lo, hi int
+		for j := range p.Lo {
+			lo += min(p.Lo[j], p.Points.N)
+			hi += min(p.Hi[j], p.Points.N)
+		}
+		return lo <= p.Points.N && p.Points.N <= hi
+	}
+	return true
+}
+
+// beginExchange takes the points as v sees them at the given prices, which it makes exact.
+// Points with a gap of at most window become members; a window of +Inf takes all.
+func (s *Solver) beginExchange(p *Problem, v *view, window float64) {
+	x := &s.exchange
+	k, d := p.k(), p.Points.D
+	x.resize(k, d)
+	x.points, x.labels, x.gap = p.Points, v.labels, v.gap
+	x.unit, x.bits = s.unit, p.FractionBits
+	scale := math.Ldexp(1, p.FractionBits)
+	for j := range k {
+		var norm float64
+		for c, y := range p.Centroids[j*d : j*d+d] {
+			y := float64(y) * scale
+			x.centre[j*d+c] = y
+			norm += y * y // exact, fused or not
+		}
+		x.norm[j] = norm
+	}
+	for j := range k {
+		x.potential[j] = -s.prices[j]
+		x.offset[j] = -s.prices[j]
+		x.lo[j], x.hi[j] = int64(min(p.Lo[j], p.Points.N)), int64(min(p.Hi[j], p.Points.N))
+	}
+	x.potential[k] = 0
+	row := s.scratch[0].grow(k)
+	clear(x.size)
+	for j, c := range v.size {
+		x.size[j] = int64(c)
+	}
+	for i, gap := range v.gap {
+		if gap > 0 {
+			continue
+		}
+		// Single precision does not tell which cluster is the cheapest.
+		kernels.CostRows(p.Points, i, i+1, s.centroids, p.FractionBits, row)
+		best, label := int64(absent), 0
+		for j, c := range row {
+			if value := c + s.prices[j]; value < best {
+				best, label = value, j
+			}
+		}
+		x.size[v.labels[i]]--
+		x.size[label]++
+		v.labels[i] = uint16(label)
+		v.gap[i] = 0
+	}
+	x.excess[k] = 0
+	for j := range k {
+		switch price := s.prices[j]; {
+		case price > 0:
+			x.outflow[j] = x.hi[j]
+		case price == 0:
+			x.outflow[j] = min(x.hi[j], max(x.lo[j], x.size[j]))
+		default:
+			x.outflow[j] = x.lo[j]
+		}
+		x.excess[j] = x.size[j] - x.outflow[j]
+		x.excess[k] -= x.excess[j]
+	}
+	x.paths, x.widenings = 0, 0
+	clear(x.count)
+	x.window = -1
+	x.admit(window)
+}
+
+func (x *exchange) resize(k, d int) {
+	x.k, x.d = k, d
+	grow64 := func(s []int64, n int) []int64 { return slices.Grow(s[:0], n)[:n] }
+	grow32 := func(s []int32, n int) []int32 { return slices.Grow(s[:0], n)[:n] }
+	x.centre = slices.Grow(x.centre[:0], k*d)[:k*d]
+	x.norm = slices.Grow(x.norm[:0], k)[:k]
+	x.coef = slices.Grow(x.coef[:0], d)[:d]
+	x.begin, x.count = grow32(x.begin, k+1), grow32(x.count, k)
+	x.weight, x.mover = grow64(x.weight, k*k), grow32(x.mover, k*k)
+	x.bound, x.size, x.offset = grow64(x.bound, k), grow64(x.size, k), grow64(x.offset, k)
+	x.lo, x.hi, x.outflow = grow64(x.lo, k), grow64(x.hi, k), grow64(x.outflow, k)
+	x.excess, x.potential, x.distance = grow64(x.excess, k+1), grow64(x.potential, k+1), grow64(x.distance, k+1)
+	x.via = grow32(x.via, k+1)
+	x.settled = slices.Grow(x.settled[:0], k+1)[:k+1]
+}
+
+// admit makes the points with a gap of at most window members, beside those that
+// are, lays the members out by cluster, each with room for what it may gain, and
+// lowers what is known of the moves accordingly.
+func (x *exchange) admit(window float64) {
+	k, d := x.k, x.d
+	limit := float32(min(window, math.MaxFloat32/2))
+	x.fresh = x.fresh[:0]
+	clear(x.count)
+	for i, gap := range x.gap {
+		if gap <= limit || gap == isMember {
+			x.fresh = append(x.fresh, int32(i))
+			x.count[x.labels[i]]++
+		}
+	}
+	total := int32(0)
+	for u := range k {
+		x.begin[u] = total
+		// Its size is its outflow, at most hi, and its excess, which only tends to 0.
+		total += x.count[u] + int32(x.hi[u]-x.outflow[u]+max(0, -x.excess[u])) + 1
+	}
+	x.begin[k] = total
+	clear(x.count)
+	x.id = slices.Grow(x.id[:0], int(total))[:total]
+	x.stride = int(total)
+	x.x = slices.Grow(x.x[:0], d*x.stride)[:d*x.stride]
+	scale := math.Ldexp(1, x.bits)
+	for _, i := range x.fresh {
+		x.gap[i] = isMember
+		u := x.labels[i]
+		slot := x.begin[u] + x.count[u]
+		x.count[u]++
+		x.id[slot] = i
+		from := int(i)/kernels.Lanes*d*kernels.Lanes + int(i)%kernels.Lanes
+		for c := range d {
+			x.x[c*x.stride+int(slot)] = float64(x.points.Data[from+c*kernels.Lanes]) * scale
+		}
+	}
+	for u := range k {
+		x.foresee(u)
+	}
+	x.window = window
+	for u := range k {
+		x.bound[u] = absent
+		if float64(limit) < math.MaxFloat32/4 {
+			x.bound[u] = int64(float64(limit)/x.unit) + x.potential[u] - x.offset[u]
+		}
+	}
+}
+
+// foresee sets lower bounds of the moves out of cluster u: with m the mean of its
+// members, none of them farther than r from it, a move to v costs at least
+// |v|^2 - |u|^2 - 2 m.(v-u) - 2 r |v-u|; and no reduced cost is negative.
+func (x *exchange) foresee(u int) {
+	k, d := x.k, x.d
+	first, last := int(x.begin[u]), int(x.begin[u]+x.count[u])
+	cu := x.centre[u*d : u*d+d]
+	x.dist = slices.Grow(x.dist[:0], last-first)[:last-first]
+	clear(x.dist)
+	mean := x.coef
+	for c := range d {
+		row := x.x[c*x.stride+first : c*x.stride+last]
+		sum := 0.0
+		for _, y := range row {
+			sum += y
+		}
+		m := sum / float64(max(1, last-first))
+		mean[c] = m
+		for i, y := range row {
+			x.dist[i] += (y - m) * (y - m)
+		}
+	}
+	reach := 0.0
+	for _, r := range x.dist {
+		reach = max(reach, r)
+	}
+	const spare = 1 + 1e-9 // for rounding
+	reach = 2 * math.Sqrt(reach) * spare
+	for v := range k {
+		at := u*k + v
+		if u == v {
+			x.weight[at], x.mover[at] = absent, 0
+			continue
+		}
+		cv := x.centre[v*d : v*d+d]
+		dot, apart := 0.0, 0.0
+		for c, y := range cv {
+			t := y - cu[c]
+			dot += mean[c] * t
+			apart += t * t
+		}
+		middle, margin := x.norm[v]-x.norm[u]-2*dot, reach*math.Sqrt(apart)
+		bound := middle - margin - 1e-9*(math.Abs(middle)+margin+x.norm[u]+x.norm[v]) - 2
+		x.weight[at] = max(x.potential[v]-x.potential[u], int64(bound))
+		x.mover[at] = -1
+	}
+}
+
+// refresh finds the cheapest move from u to v.
+func (x *exchange) refresh(u, v int32) int64 {
+	at := int(u)*x.k + int(v)
+	count := x.count[u]
+	if count == 0 {
+		x.weight[at], x.mover[at] = absent, 0
+		return absent
+	}
+	x.direct(u, v)
+	begin := x.begin[u]
+	least, slot := kernels.LeastDot(x.x[begin:], x.stride, int(count), x.coef)
+	weight := int64(least + x.norm[v] - x.norm[u])
+	x.weight[at], x.mover[at] = weight, begin+int32(slot)
+	return weight
+}
+
+// direct sets coef to -2 (v-u).
+func (x *exchange) direct(u, v int32) {
+	d := x.d
+	cu, cv := x.centre[int(u)*d:int(u)*d+d], x.centre[int(v)*d:int(v)*d+d]
+	for c := range x.coef {
+		x.coef[c] = -2 * (cv[c] - cu[c])
+	}
+}
+
+// move sends the point in the given slot of cluster u to cluster v.
+func (x *exchange) move(u, v, slot int32) {
+	k, d := x.k, x.d
+	last := x.begin[u] + x.count[u] - 1
+	point := x.id[slot]
+	to := x.begin[v] + x.count[v]
+	x.id[to] = point
+	for c := range d {
+		row := x.x[c*x.stride : (c+1)*x.stride]
+		row[to] = row[slot]
+		row[slot] = row[last]
+	}
+	x.id[slot] = x.id[last]
+	row := x.mover[int(u)*k : int(u)*k+k]
+	for w, m := range row {
+		if m == slot {
+			row[w] = -1
+		} else if m == last {
+			row[w] = slot
+		}
+	}
+	row[u] = 0
+	x.count[u]--
+	x.count[v]++
+	x.size[u]--
+	x.size[v]++
+	x.labels[point] = uint16(v)
+	own := x.value(v, to)
+	weights, movers := x.weight[int(v)*k:int(v)*k+k], x.mover[int(v)*k:int(v)*k+k]
+	for w := range int32(k) {
+		if w == v {
+			continue
+		}
+		if cost := x.value(w, to) - own; cost < weights[w] {
+			weights[w], movers[w] = cost, to
+		}
+	}
+}
+
+// value returns |w|^2 - 2 x.w for centroid w and the point x in a slot.
+func (x *exchange) value(w, slot int32) int64 {
+	d := x.d
+	sum := 0.0
+	for c, y := range x.centre[int(w)*d : int(w)*d+d] {
+		sum += y * x.x[c*x.stride+int(slot)]
+	}
+	return int64(x.norm[w] - 2*sum)
+}
+
+// run augments until no unit is in excess.
+func (x *exchange) run(ctx context.Context) error {
+	for s := range int32(x.k + 1) {
+		for x.excess[s] > 0 {
+			if x.paths&63 == 0 {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+			x.augment(s)
+		}
+	}
+	return nil
+}
+
+// augment sends one unit from s along a shortest path to a node that lacks one.
+// There is one, because the bounds leave room for all points.
+func (x *exchange) augment(s int32) {
+	k, hub := x.k, int32(x.k)
+	var target int32
+	var length int64
+	for {
+		for v := range x.distance {
+			x.distance[v], x.settled[v] = far, false
+		}
+		x.order = x.order[:0]
+		x.distance[s], x.via[s] = 0, -1
+		horizon, nearest := int64(absent), int64(far)
+		u := s
+		for {
+			d := x.distance[u]
+			if d > horizon || d == far {
+				u = -1
+				break
+			}
+			if x.excess[u] < 0 {
+				target, length = u, d
+				break
+			}
+			x.settled[u] = true
+			x.order = append(x.order, u)
+			base := d + x.potential[u]
+			if u == hub {
+				for v := range k {
+					if x.outflow[v] > x.lo[v] {
+						if d := base - x.potential[v]; d < x.distance[v] && d < nearest {
+							x.distance[v], x.via[v] = d, hub
+							if x.excess[v] < 0 {
+								nearest = d
+							}
+						}
+					}
+				}
+			} else {
+				if x.outflow[u] < x.hi[u] {
+					if d := base - x.potential[hub]; d < x.distance[hub] && d < nearest {
+						x.distance[hub], x.via[hub] = d, u
+						if x.excess[hub] < 0 {
+							nearest = d
+						}
+					}
+				}
+				if x.bound[u] < absent {
+					horizon = min(horizon, d+x.bound[u])
+				}
+				weights := x.weight[int(u)*k : int(u)*k+k]
+				potential, distance := x.potential[:k], x.distance[:k]
+				for v, weight := range weights {
+					d := base + weight - potential[v]
+					if d >= distance[v] || d >= nearest {
+						continue
+					}
+					if x.mover[int(u)*k+v] < 0 {
+						weight = x.refresh(u, int32(v))
+						d = base + weight - potential[v]
+						if d >= distance[v] || d >= nearest {
+							continue
+						}
+					}
+					if weight == absent {
+						continue
+					}
+					distance[v], x.via[v] = d, u
+					if x.excess[v] < 0 {
+						nearest = d
+					}
+				}
+			}
+			u = -1
+			least := int64(absent)
+			for v, d := range x.distance {
+				if d < least && !x.settled[v] {
+					least, u = d, int32(v)
+				}
+			}
+		}
+		if u >= 0 {
+			break
+		}
+		x.widenings++
+		x.admit(x.wider())
+	}
+	for _, v := range x.order {
+		if fall := length - x.distance[v]; fall > 0 {
+			x.potential[v] -= fall
+			if v < hub && x.bound[v] < absent {
+				x.bound[v] -= fall
+			}
+		}
+	}
+	// From the end on, so that slots are still what the search saw.
+	for v := target; v != s; v = x.via[v] {
+		switch u := x.via[v]; {
+		case u == hub:
+			x.outflow[v]--
+		case v == hub:
+			x.outflow[u]++
+		default:
+			x.move(u, v, x.mover[int(u)*k+int(v)])
+		}
+	}
+	x.excess[s]--
+	x.excess[target]++
+	x.paths++
+}
+
+// wider returns the next window: all points in the end.
+func (x *exchange) wider() float64 {
+	window := 4 * max(x.window, x.unit)
+	outside := 0
+	limit := float32(min(window, math.MaxFloat32/4))
+	for _, gap := range x.gap {
+		if gap > limit && gap != isMember {
+			outside++
+		}
+	}
+	if outside*8 <= len(x.gap) {
+		return math.Inf(1)
+	}
+	return window
+}
+
+// price returns the price of cluster j.
+func (x *exchange) price(j int) int64 { return x.potential[x.k] - x.potential[j] }
+
+// tie is a point in one cluster that is as cheap in another.
+type tie struct{ point, in, other int32 }
+
+// tied appends all ties. Points that are not members have none: their bounds are
+// positive.
+func (x *exchange) tied(ties []tie) []tie {
+	k, d := x.k, x.d
+	for u := range int32(k) {
+		for v := range int32(k) {
+			// An entry that is too low is lower than this, too: see foresee.
+			at := int(u)*k + int(v)
+			tight := x.potential[v] - x.potential[u]
+			if u == v || x.weight[at] != tight || x.mover[at] < 0 && x.refresh(u, v) != tight {
+				continue
+			}
+			x.direct(u, v)
+			equal := float64(tight) - x.norm[v] + x.norm[u]
+			for i := x.begin[u]; i < x.begin[u]+x.count[u]; i++ {
+				sum := 0.0
+				for c, w := range x.coef[:d] {
+					sum += w * x.x[c*x.stride+int(i)] // exact, fused or not
+				}
+				if sum == equal {
+					ties = append(ties, tie{x.id[i], u, v})
+				}
+			}
+		}
+	}
+	return ties
+}
