@@ -55,3 +55,10 @@
 
 // The low 16 bits of d = the largest of the eight unsigned 16-bit integers of n.
 #define UMAXV8H(n, d) WORD $(0x6E70A800 | (n)<<5 | (d))
+
+// d = square root of n; four float32.
+#define FSQRT4S(n, d) WORD $(0x6EA1F800 | (n)<<5 | (d))
+
+// The first float32 of d = the smallest and the largest of the four of n.
+#define FMINV4S(n, d) WORD $(0x6EB0F800 | (n)<<5 | (d))
+#define FMAXV4S(n, d) WORD $(0x6E30F800 | (n)<<5 | (d))

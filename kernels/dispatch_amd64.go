@@ -22,9 +22,6 @@ func supportedPaths() []path {
 	return paths
 }
 
-// converts64 says whether float64 conversions have an assembly form.
-func converts64() bool { return current != generic }
-
 // maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
 func maxTileWidth() int {
 	if current == avx512 {
@@ -536,4 +533,41 @@ func weightedCosts(weights *float64, dist *float32, blocks int, costs *float64) 
 
 func foldWeightedRows(table *float64, clusters, width int) {
 	asm.FoldWeightedAVX2(table, clusters, width)
+}
+
+func exchangeBlocks(own, near, next *float32, labels *uint16, weights *float64, blocks int, table, base *float64) {
+	if current == avx512 {
+		asm.ExchangeAVX512(own, near, next, labels, weights, blocks, table, base)
+	} else {
+		asm.ExchangeAVX2(own, near, next, labels, weights, blocks, table, base)
+	}
+}
+
+func contributionPanels(dist *float32, panels int, root bool, most float32) {
+	switch {
+	case current == avx512 && root:
+		asm.RootsAVX512(dist, panels, most)
+	case current == avx512:
+		asm.SquaresAVX512(dist, panels, most)
+	case root:
+		asm.RootsAVX2(dist, panels, most)
+	default:
+		asm.SquaresAVX2(dist, panels, most)
+	}
+}
+
+func changedLabels(before, now *uint16, blocks int, masks *uint32) {
+	if current == avx512 {
+		asm.ChangedLabelsAVX512(before, now, blocks, masks)
+	} else {
+		asm.ChangedLabelsAVX2(before, now, blocks, masks)
+	}
+}
+
+func distanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
+	if current == avx512 {
+		asm.DistanceBoundsAVX512(dist, second, blocks, bounds)
+	} else {
+		asm.DistanceBoundsAVX2(dist, second, blocks, bounds)
+	}
 }

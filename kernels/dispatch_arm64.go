@@ -19,9 +19,6 @@ func supportedPaths() []path {
 	return []path{generic}
 }
 
-// converts64 says whether float64 conversions have an assembly form.
-func converts64() bool { return current == neon }
-
 // maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
 func maxTileWidth() int { return 4 }
 
@@ -215,4 +212,24 @@ func weightedCosts(weights *float64, dist *float32, blocks int, costs *float64) 
 
 func foldWeightedRows(table *float64, clusters, width int) {
 	asm.FoldWeightedNEON(table, clusters, width)
+}
+
+func exchangeBlocks(own, near, next *float32, labels *uint16, weights *float64, blocks int, table, base *float64) {
+	asm.ExchangeNEON(own, near, next, labels, weights, blocks, table, base)
+}
+
+func contributionPanels(dist *float32, panels int, root bool, most float32) {
+	if root {
+		asm.RootsNEON(dist, panels, most)
+	} else {
+		asm.SquaresNEON(dist, panels, most)
+	}
+}
+
+func changedLabels(before, now *uint16, blocks int, masks *uint32) {
+	asm.ChangedLabelsNEON(before, now, blocks, masks)
+}
+
+func distanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
+	asm.DistanceBoundsNEON(dist, second, blocks, bounds)
 }

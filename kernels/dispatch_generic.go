@@ -81,3 +81,15 @@ func addCosts(weights []float64, dist []float32, costs *[weightedChains]float64)
 func foldWeighted(table []float64, clusters, width int) {
 	foldWeightedPortable(table, clusters, width)
 }
+
+func exchange(own, near, next []float32, labels []uint16, weights []float64, table []float64, base *[weightedChains]float64) {
+	exchangePortable(own, near, next, labels, weights, table, base)
+}
+
+func contributions(dist []float32, root bool, most float32) {
+	contributionsPortable(dist, root, most)
+}
+
+func changed(before, now []uint16, masks []uint32) { changedPortable(before, now, masks) }
+
+func extreme(dist, second []float32, dst [][4]float32) { extremesPortable(dist, second, dst) }

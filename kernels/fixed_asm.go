@@ -3,7 +3,7 @@
 package kernels
 
 func toFixed64(dst []uint64, src []float64, scale float64) {
-	if converts64() {
+	if current != generic {
 		for len(dst) >= 8 {
 			n := min(len(dst)/8, blocksPerCall)
 			toFixed64Blocks(&dst[0], &src[0], n, scale)
@@ -14,7 +14,7 @@ func toFixed64(dst []uint64, src []float64, scale float64) {
 }
 
 func toFixed64Nearest(dst []uint64, src []float64, scale float64) {
-	if converts64() {
+	if current != generic {
 		for len(dst) >= 8 {
 			n := min(len(dst)/8, blocksPerCall)
 			toFixed64NearestBlocks(&dst[0], &src[0], n, scale)
@@ -25,7 +25,7 @@ func toFixed64Nearest(dst []uint64, src []float64, scale float64) {
 }
 
 func fromFixed64(dst []float64, src []uint64, scale float64) {
-	if converts64() {
+	if current != generic {
 		for len(dst) >= 8 {
 			n := min(len(dst)/8, blocksPerCall)
 			fromFixed64Blocks(&dst[0], &src[0], n, scale)
