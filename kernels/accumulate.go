@@ -28,11 +28,18 @@ func NewAccumulator(k, d, fractionBits int) *Accumulator {
 		panic(fmt.Sprintf("kernels: NewAccumulator: k=%d, d=%d, fractionBits=%d, want 0 < k <= %d, d > 0 and 0 <= fractionBits <= %d",
 			k, d, fractionBits, maxK, MaxFractionBits))
 	}
+	lanes, table, tally := scratchSizes(k, d)
+	memory := newOwned(8*k*d, 8*k, 8*k, 4*lanes, 4*table, 4*tally)
 	return &Accumulator{
 		K: k, D: d, FractionBits: fractionBits,
-		Sums:    aligned[int64](k * d),
-		Counts:  aligned[int64](k),
-		scratch: newAccumulatorScratch(k, d),
+		Sums:   part[int64](&memory, k*d),
+		Counts: part[int64](&memory, k),
+		scratch: accumulatorScratch{
+			counts: part[int64](&memory, k),
+			lanes:  part[float32](&memory, lanes),
+			table:  part[int32](&memory, table),
+			tally:  part[int32](&memory, tally),
+		},
 	}
 }
 
@@ -184,19 +191,17 @@ const (
 // tableWidth is the row length of the table for d coordinates.
 func tableWidth(d int) int { return (d + Lanes - 1) &^ (Lanes - 1) }
 
-func newAccumulatorScratch(k, d int) accumulatorScratch {
-	s := accumulatorScratch{counts: make([]int64, k)}
-	if words := laneWords(k, d); words > 0 {
-		s.lanes = alignedFloat32(words)
-	}
+// scratchSizes returns the lengths of the tables of accumulatorScratch.
+func scratchSizes(k, d int) (lanes, table, tally int) {
+	lanes = laneWords(k, d)
 	switch words := (k + 1) * tableWidth(d); {
 	case words > maxTableWords:
 	case d <= maxNarrowD:
-		s.table = aligned[int32](4 * (k + 1) * 4)
+		table = 4 * (k + 1) * 4
 	default:
-		s.table, s.tally = aligned[int32](words), aligned[int32](k+1)
+		table, tally = words, k+1
 	}
-	return s
+	return lanes, table, tally
 }
 
 // assignAccumulatePortable is the reference form of [AssignAccumulate].

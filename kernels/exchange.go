@@ -25,7 +25,9 @@ func NewExchanges(k int) *Exchanges {
 	if k <= 0 || k > maxK {
 		panic(fmt.Sprintf("kernels: NewExchanges: k=%d, want 0 < k <= %d", k, maxK))
 	}
-	return &Exchanges{K: k, Gains: make([]float64, k), table: aligned[float64]((k + 1) * weightedChains)}
+	table := (k + 1) * weightedChains
+	memory := newOwned(8*k, 8*table)
+	return &Exchanges{K: k, Gains: part[float64](&memory, k), table: part[float64](&memory, table)}
 }
 
 // Reset sets the base and all gains to zero.

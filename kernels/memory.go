@@ -31,3 +31,41 @@ func aligned[T any](n int) []T {
 }
 
 func alignedFloat32(n int) []float32 { return aligned[float32](n) }
+
+// owned is memory that one worker writes to, on pages that hold nothing else.
+// Where the tables of two workers lie in one page, the prefetcher of a core that
+// writes its own through again and again takes the lines behind them from the
+// other core: two workers were then no faster than one.
+type owned struct {
+	words []int64
+}
+
+// pageBytes is the smallest page, which prefetchers do not leave.
+const pageBytes = 4096
+
+// newOwned allocates room for parts of the given sizes in bytes.
+func newOwned(sizes ...int) owned {
+	bytes := 0
+	for _, s := range sizes {
+		bytes += (s + lineBytes - 1) &^ (lineBytes - 1)
+	}
+	words := (bytes + pageBytes - 1) &^ (pageBytes - 1) / 8
+	raw := make([]int64, words+pageBytes/8)
+	skip := 0
+	if rest := int(uintptr(unsafe.Pointer(unsafe.SliceData(raw))) % pageBytes); rest != 0 {
+		skip = (pageBytes - rest) / 8
+	}
+	return owned{raw[skip : skip+words]}
+}
+
+// part takes n elements from o, aligned to a cache line.
+func part[T int64 | int32 | float64 | float32](o *owned, n int) []T {
+	if n == 0 {
+		return nil
+	}
+	var zero T
+	words := (n*int(unsafe.Sizeof(zero)) + lineBytes - 1) &^ (lineBytes - 1) / 8
+	p := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(o.words[:words]))), n)
+	o.words = o.words[words:]
+	return p
+}

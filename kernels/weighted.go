@@ -74,11 +74,13 @@ func NewWeightedAccumulator(k, d int) *WeightedAccumulator {
 	if k <= 0 || k > maxK || d <= 0 {
 		panic(fmt.Sprintf("kernels: NewWeightedAccumulator: k=%d, d=%d, want 0 < k <= %d and d > 0", k, d, maxK))
 	}
-	a := &WeightedAccumulator{K: k, D: d, Sums: make([]float64, k*d), Weights: make([]float64, k), chains: weightedChains, width: weightedWidth(d)}
+	a := &WeightedAccumulator{K: k, D: d, chains: weightedChains, width: weightedWidth(d)}
 	if (k+1)*a.width > maxWeightedTable {
 		a.chains = 1
 	}
-	a.table = aligned[float64]((k + 1) * a.chains * a.width)
+	table := (k + 1) * a.chains * a.width
+	memory := newOwned(8*k*d, 8*k, 8*table)
+	a.Sums, a.Weights, a.table = part[float64](&memory, k*d), part[float64](&memory, k), part[float64](&memory, table)
 	return a
 }
 
