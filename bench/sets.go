@@ -211,6 +211,7 @@ var origins = []struct{ prefix, from string }{
 	{"nyctaxi", "NYC Taxi and Limousine Commission trip records"},
 	{"mixgauss", "a mixture of five Gaussians in eight dimensions, generate_mixgauss.py of the data folder"},
 	{"loan", "Kaggle, Home Credit Default Risk (not redistributable)"},
+	{"har", "UCI Machine Learning Repository, Human Activity Recognition, reduced to ten columns"},
 	{"image", "SIPU, the unquantised House image"},
 }
 
