@@ -92,13 +92,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 		for _, g := range s.grids() {
 			t := htmlTable{Name: g.name}
-			for j, c := range g.columns {
-				t.Columns = append(t.Columns, htmlCell{c, g.numeric[j]})
+			for j, c := range g.Columns {
+				t.Columns = append(t.Columns, htmlCell{c, g.Numeric[j]})
 			}
-			for _, row := range g.rows {
+			for _, row := range g.Rows {
 				var cells []htmlCell
 				for j, text := range row {
-					cells = append(cells, htmlCell{text, g.numeric[j]})
+					cells = append(cells, htmlCell{text, g.Numeric[j]})
 				}
 				t.Rows = append(t.Rows, cells)
 			}

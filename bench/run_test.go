@@ -356,3 +356,16 @@ func TestReportCarriesTheLedgersOfItsProtocols(t *testing.T) {
 		t.Error("the ledger has no title")
 	}
 }
+
+func TestRowsInOrder(t *testing.T) {
+	row := func(table, a, b string) Row { return Row{Table: table, Labels: []Label{L("set", a), L("epsilon", b)}} }
+	got := inOrder([]Row{row("t", "s1", "1"), row("t", "birch", "0.1"), row("u", "s1", "2"), row("t", "s1", "0.1"), row("t", "s1", "all"), row("t", "birch", "1"), row("t", "s1", "10")})
+	var names []string
+	for _, r := range got {
+		names = append(names, r.Table+" "+r.Labels[0].Value+" "+r.Labels[1].Value)
+	}
+	want := []string{"t s1 0.1", "t s1 1", "t s1 10", "t s1 all", "t birch 0.1", "t birch 1", "u s1 2"}
+	if !slices.Equal(names, want) {
+		t.Errorf("order is %v, want %v", names, want)
+	}
+}

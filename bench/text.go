@@ -8,16 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/cohort-engine/cohort/bench/table"
 )
 
-// grid is a table of a section: rows of cells under column names.
+// grid is a table of a section with its name.
 type grid struct {
-	name    string
-	columns []string
-	of      []string // the value that a column is a reference for, "" for others
-	numeric []bool
-	rows    [][]string
+	name string
+	table.Table
 }
 
 // grids arranges the rows of a section, one grid per table: labels, then each
@@ -40,7 +38,7 @@ func (s *Section) grids() []grid {
 		}
 		var cells []func(*Row) string
 		column := func(name, of string, numeric bool, cell func(*Row) string) {
-			g.columns, g.of, g.numeric, cells = append(g.columns, name), append(g.of, of), append(g.numeric, numeric), append(cells, cell)
+			g.Columns, g.Of, g.Numeric, cells = append(g.Columns, name), append(g.Of, of), append(g.Numeric, numeric), append(cells, cell)
 		}
 		var labels, values []string
 		refs := make(map[string][]string) // value name -> reference names
@@ -104,7 +102,7 @@ func (s *Section) grids() []grid {
 			for i, cell := range cells {
 				line[i] = cell(r)
 			}
-			g.rows = append(g.rows, line)
+			g.Rows = append(g.Rows, line)
 		}
 		out = append(out, g)
 	}
@@ -122,7 +120,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		text := fmt.Sprintf(format, a...)
 		lines := []string{text}
 		if width > 0 {
-			lines = fold(text, max(width-indent-hang, 20))
+			lines = table.Fold(text, max(width-indent-hang, 20))
 		}
 		for i, line := range lines {
 			if i == 1 {
@@ -148,7 +146,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		if about == 0 {
 			about = 98
 		}
-		for _, line := range fold(s.Suite.About, about-2) {
+		for _, line := range table.Fold(s.Suite.About, about-2) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 		for _, g := range s.grids() {
@@ -156,7 +154,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 			if g.name != "" {
 				prose(2, 2, "%s", g.name)
 			}
-			for _, line := range g.text(width) {
+			for _, line := range g.Lines(width) {
 				b.WriteString(line + "\n")
 			}
 		}
@@ -202,25 +200,6 @@ func (s *Section) remarks(r *Report) []string {
 		out = append(out, fmt.Sprintf("took %.1f s", s.Seconds))
 	}
 	return out
-}
-
-// fold breaks text into lines.
-func fold(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }
 
 // WriteJSON writes one line per row.

@@ -14,88 +14,145 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
-// Counters read the CPU's event counters of all threads of the process.
+// Counters read the event counters of all threads of the process.
 type Counters struct {
-	groups []int // one group leader per thread
+	groups []group
 	others []int
 	buf    [8 * (1 + events)]byte
+	// hardware says why the CPU's events are not counted, nil if they are; nor are
+	// what the kernel does for the process if userOnly.
+	hardware error
+	userOnly bool
 }
 
-// OpenCounters starts counting cycles, instructions and cache misses in the
-// threads that exist now, in user space. It fails with a clear line where the
-// kernel or the (virtual) machine does not allow it.
+// group is the counters of one thread that are read at once.
+type group struct {
+	leader       int // file descriptor
+	first, count int // positions of its events
+}
+
+// eventConfigs are the kernel's numbers of the events.
+var eventConfigs = [events]uint64{unix.PERF_COUNT_HW_CPU_CYCLES, unix.PERF_COUNT_HW_INSTRUCTIONS, unix.PERF_COUNT_HW_CACHE_MISSES,
+	unix.PERF_COUNT_SW_TASK_CLOCK, unix.PERF_COUNT_SW_PAGE_FAULTS, unix.PERF_COUNT_SW_CONTEXT_SWITCHES, unix.PERF_COUNT_SW_CPU_MIGRATIONS}
+
+// OpenCounters starts counting in the threads that exist now: the CPU's events in
+// user space where the machine has them, and the kernel's events, which need no
+// counters of the CPU. It fails with a clear line where the kernel allows neither.
 func OpenCounters() (*Counters, error) {
-	threads, err := os.ReadDir("/proc/self/task")
+	listed, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return nil, fault.Failed("--perf", err.Error(), "run without --perf", err)
 	}
-	c := new(Counters)
-	for _, t := range threads {
-		tid, err := strconv.Atoi(t.Name())
-		if err != nil {
-			continue
+	var threads []int
+	for _, t := range listed {
+		if tid, err := strconv.Atoi(t.Name()); err == nil {
+			threads = append(threads, tid)
 		}
+	}
+	c := new(Counters)
+	c.hardware = c.open(threads, unix.PERF_TYPE_HARDWARE, 0, hardwareEvents, true)
+	err = c.open(threads, unix.PERF_TYPE_SOFTWARE, hardwareEvents, events-hardwareEvents, false)
+	if err != nil {
+		c.userOnly = true
+		err = c.open(threads, unix.PERF_TYPE_SOFTWARE, hardwareEvents, events-hardwareEvents, true)
+	}
+	if err != nil && c.hardware != nil {
+		return nil, explain(c.hardware)
+	}
+	return c, nil
+}
+
+// open starts a group of events in each thread, or none and says why not.
+func (c *Counters) open(threads []int, kind uint32, first, count int, user bool) error {
+	part := new(Counters)
+	for _, tid := range threads {
 		leader := -1
-		for e := range events {
-			attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: eventConfigs[e], Read_format: unix.PERF_FORMAT_GROUP,
-				Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv}
+		for e := first; e < first+count; e++ {
+			attr := unix.PerfEventAttr{Type: kind, Config: eventConfigs[e], Read_format: unix.PERF_FORMAT_GROUP, Bits: unix.PerfBitExcludeHv}
+			if user {
+				attr.Bits |= unix.PerfBitExcludeKernel
+			}
 			attr.Size = uint32(unsafe.Sizeof(attr))
 			fd, err := unix.PerfEventOpen(&attr, tid, -1, leader, unix.PERF_FLAG_FD_CLOEXEC)
 			if errors.Is(err, unix.ESRCH) {
 				break // the thread has ended
 			}
 			if err != nil {
-				c.Close()
-				return nil, explain(err)
+				part.Close()
+				return err
 			}
 			if leader < 0 {
 				leader = fd
-				c.groups = append(c.groups, fd)
+				part.groups = append(part.groups, group{fd, first, count})
 			} else {
-				c.others = append(c.others, fd)
+				part.others = append(part.others, fd)
 			}
 		}
 	}
-	return c, nil
+	c.groups, c.others = append(c.groups, part.groups...), append(c.others, part.others...)
+	return nil
 }
 
-var eventConfigs = [events]uint64{unix.PERF_COUNT_HW_CPU_CYCLES, unix.PERF_COUNT_HW_INSTRUCTIONS, unix.PERF_COUNT_HW_CACHE_MISSES}
+// Hardware reports whether the CPU's events are counted.
+func (c *Counters) Hardware() bool { return c.hardware == nil }
+
+// Note says which events are missing and why, "" if none is.
+func (c *Counters) Note() string {
+	var parts []string
+	if c.hardware != nil {
+		_, why, _ := reason(c.hardware)
+		parts = append(parts, "no cycles, instructions and cache misses: "+why)
+	}
+	if c.userOnly {
+		parts = append(parts, "without what the kernel does for the process, such as context switches: kernel.perf_event_paranoid is above 1")
+	}
+	return strings.Join(parts, "; ")
+}
 
 func explain(err error) error {
-	why := err.Error()
-	do := "run without --perf"
+	what, why, do := reason(err)
+	return fault.Failed(what, why, do, err)
+}
+
+// reason puts a refusal of the kernel into words.
+func reason(err error) (what, why, do string) {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		level := "unknown"
 		if b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil {
 			level = strings.TrimSpace(string(b))
 		}
-		why = "the kernel forbids performance counters (perf_event_paranoid is " + level + ")"
-		do = "run without --perf, or lower kernel.perf_event_paranoid to 2"
+		return "--perf", "the kernel forbids performance counters (perf_event_paranoid is " + level + ")",
+			"run without --perf, or lower kernel.perf_event_paranoid to 2"
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-		why = fmt.Sprintf("this machine offers no hardware counters to this process (%v), as many virtual machines do", err)
+		return "--perf", fmt.Sprintf("this machine offers no hardware counters to this process (%v), as many virtual machines do", err), "run without --perf"
 	}
-	return fault.Failed("--perf", why, do, err)
+	return "--perf", err.Error(), "run without --perf"
 }
 
 // read adds up the counters of all threads.
 func (c *Counters) read(sum *[events]uint64) {
 	*sum = [events]uint64{}
-	for _, fd := range c.groups {
-		n, err := unix.Read(fd, c.buf[:])
-		if err != nil || n != len(c.buf) {
+	for _, g := range c.groups {
+		// The number of events, then one value for each.
+		b := c.buf[:8*(1+g.count)]
+		n, err := unix.Read(g.leader, b)
+		if err != nil || n != len(b) || binary.NativeEndian.Uint64(b) != uint64(g.count) {
 			continue // the thread has ended; what it counted is lost
 		}
-		for e := range sum {
-			sum[e] += binary.NativeEndian.Uint64(c.buf[8*(1+e):])
+		for e := range g.count {
+			sum[g.first+e] += binary.NativeEndian.Uint64(b[8*(1+e):])
 		}
 	}
 }
 
 // Close stops counting.
 func (c *Counters) Close() {
-	for _, fd := range append(c.others, c.groups...) {
+	for _, fd := range c.others {
 		unix.Close(fd)
+	}
+	for _, g := range c.groups {
+		unix.Close(g.leader)
 	}
 	c.groups, c.others = nil, nil
 }

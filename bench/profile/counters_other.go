@@ -8,7 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
-// Counters read the CPU's event counters; Linux only.
+// Counters read event counters; Linux only.
 type Counters struct{}
 
 // OpenCounters fails: there are no counters on this system.
@@ -17,6 +17,12 @@ func OpenCounters() (*Counters, error) {
 }
 
 func (c *Counters) read(*[events]uint64) {}
+
+// Hardware reports false: nothing is counted.
+func (c *Counters) Hardware() bool { return false }
+
+// Note is empty.
+func (c *Counters) Note() string { return "" }
 
 // Close does nothing.
 func (c *Counters) Close() {}

@@ -44,7 +44,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	summary := profile.Summarise(profiler.Runs(), nil, eng.Workers(), profile.Limits{}, false)
+	summary := profile.Summarise(profiler.Runs(), nil, eng.Workers(), profile.Limits{}, nil)
 	for _, p := range summary.Phases {
 		if p.Name == "assign" {
 			fmt.Println(p.Name, "ran", p.Count, "times in", summary.Iterations.Count, "iterations")

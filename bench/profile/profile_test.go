@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -80,7 +78,7 @@ func TestProfilerSeesEverySpanAndWorker(t *testing.T) {
 	if stays != [2]int{6, 6} {
 		t.Errorf("stays by worker are %v, want 6 each", stays)
 	}
-	s := Summarise(runs, nil, 2, Limits{Differences: 1e12, Bandwidth: 1e12}, false)
+	s := Summarise(runs, nil, 2, Limits{Differences: 1e12, Bandwidth: 1e12}, nil)
 	if s.Iterations.Count != 3 || len(s.Phases) != 2 || s.Phases[0].Name != "assign" || s.Phases[0].Count != 6 || len(s.Rounds) != 3 {
 		t.Fatalf("summary %+v", s)
 	}
@@ -98,7 +96,7 @@ func TestProfilerSeesEverySpanAndWorker(t *testing.T) {
 
 func TestAllocationsAreCountedByPhase(t *testing.T) {
 	p := observe(t, Options{Allocations: true}, steps{})
-	s := Summarise(p.Runs(), &p.Runs()[0], 2, Limits{}, false)
+	s := Summarise(p.Runs(), &p.Runs()[0], 2, Limits{}, nil)
 	for _, ph := range s.Phases {
 		if ph.Name == "noise" && (ph.Allocations < 1 || ph.Allocations > 20) {
 			t.Errorf("noise allocates %v times, want about 1", ph.Allocations)
@@ -158,18 +156,18 @@ func TestSharesOfOverlappingParties(t *testing.T) {
 func TestJobsWithoutIterations(t *testing.T) {
 	r := known()
 	r.Iterations = nil
-	s := Summarise([]Run{r}, nil, 2, Limits{}, false)
+	s := Summarise([]Run{r}, nil, 2, Limits{}, nil)
 	if s.Iterations.Count != 1 || s.Iterations.TotalNS != 400 || len(s.Rounds) != 1 || s.Rounds[0].Index != restIndex || len(s.Phases) != 2 {
 		t.Errorf("without iterations: %+v", s)
 	}
 	r = known()
 	r.Spans = append(r.Spans, Span{Span: engine.Span{Phase: engine.PhaseSearch, Party: engine.Server, Begin: 600, End: 700}})
-	s = Summarise([]Run{r}, nil, 2, Limits{}, false)
+	s = Summarise([]Run{r}, nil, 2, Limits{}, nil)
 	if s.Iterations.Count != 2 || len(s.Rounds) != 3 || s.Rounds[2].Index != restIndex || s.Rounds[2].WallNS != 100 || s.Rounds[2].Phases["search"] != 100 {
 		t.Errorf("with a rest: %+v", s)
 	}
 	var b bytes.Buffer
-	if err := s.WriteText(&b); err != nil || !strings.Contains(b.String(), "rest") {
+	if err := s.WriteText(&b, 0); err != nil || !strings.Contains(b.String(), "rest") {
 		t.Errorf("text %q, error %v", b.String(), err)
 	}
 }
@@ -220,29 +218,6 @@ func TestChromeEvents(t *testing.T) {
 	}
 }
 
-// TestCounters counts where the machine has counters, and checks the line that
-// says why where it has none.
-func TestCounters(t *testing.T) {
-	c, err := OpenCounters()
-	if err != nil {
-		if fault.IsRequest(err) && runtime.GOOS == "linux" || !strings.HasPrefix(err.Error(), "--perf: ") || !strings.Contains(err.Error(), "without --perf") {
-			t.Errorf("error is %v", err)
-		}
-		t.Skipf("no counters here: %v", err)
-	}
-	defer c.Close()
-	var before, after [events]uint64
-	c.read(&before)
-	x := 1.0
-	for range 1000000 {
-		x = math.Sqrt(x + 1)
-	}
-	c.read(&after)
-	if x == 0 || after[Instructions]-before[Instructions] < 1000000 || after[Cycles] <= before[Cycles] {
-		t.Errorf("counted from %v to %v", before, after)
-	}
-}
-
 func TestMeasureLimits(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
@@ -254,9 +229,9 @@ func TestMeasureLimits(t *testing.T) {
 
 func TestSummaryText(t *testing.T) {
 	r := known()
-	s := Summarise([]Run{r}, &r, 2, Limits{Differences: 1e12, Bandwidth: 1e12}, true)
+	s := Summarise([]Run{r}, &r, 2, Limits{Differences: 1e12, Bandwidth: 1e12}, new(Counters))
 	var b bytes.Buffer
-	if err := s.WriteText(&b); err != nil {
+	if err := s.WriteText(&b, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"2 iterations in 1 runs on 2 workers", "outside phases", "allocs", "cache misses", "Iterations, medians over the runs"} {

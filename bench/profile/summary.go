@@ -24,8 +24,12 @@ type Summary struct {
 	// follows the last: medians over the runs.
 	Rounds []Round `json:"rounds"`
 	Limits Limits  `json:"limits"`
-	// Counted reports whether Cycles, Instructions and CacheMisses were read.
-	Counted bool `json:"counted"`
+	// Counted reports whether the kernel's events were read: TaskClockNS, PageFaults,
+	// ContextSwitches and Migrations; HardwareCounted, whether the CPU's were: Cycles,
+	// Instructions and CacheMisses. CountersNote says what is missing and why.
+	Counted         bool   `json:"counted"`
+	HardwareCounted bool   `json:"hardware_counted"`
+	CountersNote    string `json:"counters_note,omitempty"`
 	// AllocationsCounted reports whether Allocations were.
 	AllocationsCounted bool `json:"allocations_counted"`
 }
@@ -52,6 +56,12 @@ type PhaseStat struct {
 	Cycles       uint64  `json:"cycles,omitempty"`
 	Instructions uint64  `json:"instructions,omitempty"`
 	CacheMisses  uint64  `json:"cache_misses,omitempty"`
+	// TaskClockNS is the time that threads of the process ran during the phase, of
+	// all threads together.
+	TaskClockNS     uint64 `json:"task_clock_ns,omitempty"`
+	PageFaults      uint64 `json:"page_faults,omitempty"`
+	ContextSwitches uint64 `json:"context_switches,omitempty"`
+	Migrations      uint64 `json:"migrations,omitempty"`
 }
 
 // Round is one iteration: medians over the runs.
@@ -133,9 +143,13 @@ func (x *iteration) divide() (parts []time.Duration, outside time.Duration) {
 }
 
 // Summarise makes the summary of timed runs; allocations, which may be nil, is a
-// run of the same job in which they were counted.
-func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted bool) *Summary {
-	s := &Summary{Runs: len(runs), Workers: workers, Limits: limits, Counted: counted, AllocationsCounted: allocations != nil}
+// run of the same job in which they were counted, and counters those that were
+// read, nil for none.
+func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counters *Counters) *Summary {
+	s := &Summary{Runs: len(runs), Workers: workers, Limits: limits, AllocationsCounted: allocations != nil}
+	if counters != nil {
+		s.Counted, s.HardwareCounted, s.CountersNote = true, counters.Hardware(), counters.Note()
+	}
 	var walls, outside []int64
 	var whole int64 // of all stretches, the rest included
 	durations := make(map[string][]int64)
@@ -174,6 +188,10 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counted
 				stats[name].Cycles += sp.Counts[Cycles]
 				stats[name].Instructions += sp.Counts[Instructions]
 				stats[name].CacheMisses += sp.Counts[CacheMisses]
+				stats[name].TaskClockNS += sp.Counts[TaskClock]
+				stats[name].PageFaults += sp.Counts[PageFaults]
+				stats[name].ContextSwitches += sp.Counts[ContextSwitches]
+				stats[name].Migrations += sp.Counts[Migrations]
 			}
 			if perRound[x.index] == nil {
 				perRound[x.index] = make(map[string][]int64)

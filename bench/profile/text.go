@@ -5,90 +5,148 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
 )
 
-// WriteText writes the latency table, the table of rounds and the counters.
-func (s *Summary) WriteText(w io.Writer) error {
+// lines is a table that is filled row by row.
+type lines struct{ table.Table }
+
+func newTable(names ...string) *lines {
+	t := &lines{table.Table{Right: true}}
+	for i, name := range names {
+		t.Columns, t.Numeric = append(t.Columns, name), append(t.Numeric, i > 0)
+	}
+	return t
+}
+
+// add appends a column.
+func (t *lines) add(names ...string) {
+	for _, name := range names {
+		t.Columns, t.Numeric = append(t.Columns, name), append(t.Numeric, true)
+	}
+}
+
+// row appends a row; cells that are left out are empty.
+func (t *lines) row(cells ...string) {
+	t.Rows = append(t.Rows, append(cells, make([]string, len(t.Columns)-len(cells))...))
+}
+
+func (t *lines) write(b *strings.Builder, width int) {
+	for _, line := range t.Lines(width) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// writeFolded writes a sentence in lines of at most width characters, 0 for one.
+func writeFolded(b *strings.Builder, width int, text string) {
+	if width == 0 {
+		width = len(text) + 1
+	}
+	for _, line := range table.Fold(text, width) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// WriteText writes the latency table, the counters and the table of rounds in
+// lines of at most width characters; a width of 0 prints each row on one line.
+func (s *Summary) WriteText(w io.Writer, width int) error {
 	var b strings.Builder
 	what := "iterations"
 	if len(s.Rounds) == 1 && s.Rounds[0].Index == restIndex {
 		what = "whole runs, without iterations,"
 	}
-	fmt.Fprintf(&b, "%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s\n\n", s.Iterations.Count, what, s.Runs, s.Workers,
-		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS))
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := "phase\tshare\tcount\ttotal\tp50\tp90\tp99\tmax\tpoints/s\trate\tof limit\t"
+	writeFolded(&b, width, fmt.Sprintf("%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s", s.Iterations.Count, what, s.Runs, s.Workers,
+		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS)))
+	b.WriteString("\n")
+	t := newTable("phase", "share", "count", "total", "p50", "p90", "p99", "max", "points/s", "rate", "of limit")
 	if s.AllocationsCounted {
-		head += "allocs\t"
+		t.add("allocs")
 	}
-	fmt.Fprintln(t, head)
 	for _, p := range s.Phases {
-		fmt.Fprintf(t, "%s\t%.1f%%\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t", p.Name, 100*p.Share, p.Count, ns(p.TotalNS), ns(p.P50NS), ns(p.P90NS), ns(p.P99NS), ns(p.MaxNS),
-			per(p.PointsPerSecond), p.rate(), p.ofLimit())
+		row := []string{p.Name, fmt.Sprintf("%.1f%%", 100*p.Share), fmt.Sprint(p.Count), ns(p.TotalNS), ns(p.P50NS), ns(p.P90NS), ns(p.P99NS), ns(p.MaxNS),
+			per(p.PointsPerSecond), p.rate(), p.ofLimit()}
 		if s.AllocationsCounted {
-			fmt.Fprintf(t, "%.3g\t", p.Allocations)
+			row = append(row, allocations(p.Allocations))
 		}
-		fmt.Fprintln(t)
+		t.row(row...)
 	}
 	o := s.Outside
-	fmt.Fprintf(t, "outside phases\t%.1f%%\t%d\t%s\t%s\t%s\t%s\t%s\t\t\t\t", 100*s.OutsideShare, o.Count, ns(o.TotalNS), ns(o.P50NS), ns(o.P90NS), ns(o.P99NS), ns(o.MaxNS))
-	if s.AllocationsCounted {
-		fmt.Fprint(t, "\t")
-	}
-	fmt.Fprintln(t)
-	t.Flush()
+	t.row("outside phases", fmt.Sprintf("%.1f%%", 100*s.OutsideShare), fmt.Sprint(o.Count), ns(o.TotalNS), ns(o.P50NS), ns(o.P90NS), ns(o.P99NS), ns(o.MaxNS))
+	t.write(&b, width)
 	l := s.Limits
-	fmt.Fprintf(&b, "\nlimits measured on this machine, all workers: %s GFLOP/s of differences (d < %d), %s of products, %.1f GB/s read from blocks of 64 MiB\n",
-		giga(l.Differences), wideDimensions, giga(l.Products), l.Bandwidth/1e9)
-	if s.Counted {
-		b.WriteString("\n")
-		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(t, "phase\tcycles\tinstructions\tper cycle\tcache misses\t")
-		for _, p := range s.Phases {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%.2f\t%s\t\n", p.Name, count(p.Cycles), count(p.Instructions), float64(p.Instructions)/max(float64(p.Cycles), 1), count(p.CacheMisses))
-		}
-		t.Flush()
-	}
-	s.writeRounds(&b)
+	b.WriteString("\n")
+	writeFolded(&b, width, fmt.Sprintf("limits measured on this machine, all workers: %s GFLOP/s of differences (d < %d), %s of products, %.1f GB/s read from blocks of 64 MiB",
+		giga(l.Differences), wideDimensions, giga(l.Products), l.Bandwidth/1e9))
+	s.writeCounters(&b, width)
+	s.writeRounds(&b, width)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeCounters prints the counters, over all runs and threads.
+func (s *Summary) writeCounters(b *strings.Builder, width int) {
+	if !s.Counted {
+		return
+	}
+	b.WriteString("\n")
+	t := newTable("phase", "on a core", "cores", "page faults", "switches", "migrations")
+	if s.HardwareCounted {
+		t.add("cycles", "instructions", "per cycle", "cache misses")
+	}
+	for _, p := range s.Phases {
+		row := []string{p.Name, ns(int64(p.TaskClockNS)), fmt.Sprintf("%.2f", float64(p.TaskClockNS)/max(float64(p.TotalNS), 1)),
+			count(p.PageFaults), count(p.ContextSwitches), count(p.Migrations)}
+		if s.HardwareCounted {
+			row = append(row, count(p.Cycles), count(p.Instructions), fmt.Sprintf("%.2f", float64(p.Instructions)/max(float64(p.Cycles), 1)), count(p.CacheMisses))
+		}
+		t.row(row...)
+	}
+	t.write(b, width)
+	if s.CountersNote != "" {
+		writeFolded(b, width, s.CountersNote)
+	}
 }
 
 // shownRounds is the number of iterations that the text shows at most, and
 // shownPhases the number of phases in their columns.
 const shownRounds, shownPhases = 16, 6
 
-func (s *Summary) writeRounds(b *strings.Builder) {
-	var names []string
+func (s *Summary) writeRounds(b *strings.Builder, width int) {
+	t := newTable("iteration", "whole")
 	for _, p := range s.Phases[:min(len(s.Phases), shownPhases)] {
-		names = append(names, p.Name)
+		t.add(p.Name)
 	}
-	b.WriteString("\nIterations, medians over the runs\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "iteration\twhole\t%s\t\n", strings.Join(names, "\t"))
 	for _, r := range s.Rounds[:min(len(s.Rounds), shownRounds)] {
 		name := "rest"
 		if r.Index != restIndex {
 			name = fmt.Sprint(r.Index + 1)
 		}
-		fmt.Fprintf(t, "%s\t%s\t", name, ns(r.WallNS))
-		for _, n := range names {
+		row := []string{name, ns(r.WallNS)}
+		for _, n := range t.Columns[2:] {
+			cell := ""
 			if v, ok := r.Phases[n]; ok {
-				fmt.Fprintf(t, "%s\t", ns(v))
-			} else {
-				fmt.Fprint(t, "\t")
+				cell = ns(v)
 			}
+			row = append(row, cell)
 		}
-		fmt.Fprintln(t)
+		t.row(row...)
 	}
-	t.Flush()
+	b.WriteString("\nIterations, medians over the runs\n")
+	t.write(b, width)
 	if len(s.Rounds) > shownRounds {
 		fmt.Fprintf(b, "  (%d more)\n", len(s.Rounds)-shownRounds)
 	}
+}
+
+// allocations prints a mean number of objects.
+func allocations(x float64) string {
+	if x < 100 {
+		return fmt.Sprintf("%.3g", x)
+	}
+	return fmt.Sprintf("%.0f", x)
 }
 
 func (p *PhaseStat) rate() string {
@@ -149,8 +207,9 @@ func count(x uint64) string {
 	return per(float64(x))
 }
 
-// timelineWidth is the number of columns of the drawing.
-const timelineWidth = 72
+// timelineWidth is the number of columns of the drawing: a line of 80 with the
+// name before it.
+const timelineWidth = 68
 
 // WriteTimeline draws the iteration of median length, one column per slice of
 // time: a line for the phases of each party and one for each worker. A letter is
@@ -238,15 +297,17 @@ func WriteTimeline(w io.Writer, runs []Run, workers int) error {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("  ")
+	var keys []string
 	shown := make(map[engine.Phase]bool)
 	for _, s := range x.spans {
 		if !shown[s.Phase] {
 			shown[s.Phase] = true
-			fmt.Fprintf(&b, "%c %s  ", letters[s.Phase], s.Phase)
+			keys = append(keys, fmt.Sprintf("%c %s,", letters[s.Phase], s.Phase))
 		}
 	}
-	b.WriteString("- less than half  . nothing\n")
+	for _, line := range table.Fold(strings.Join(keys, " ")+" - less than half, . nothing", timelineWidth+10) {
+		b.WriteString("  " + line + "\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

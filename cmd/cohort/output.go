@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
@@ -30,7 +31,7 @@ const textColumns = 6
 func printResult(w io.Writer, r *engine.Result, in *input) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters\n", r.Method, in.table.Name, r.N, r.D, r.K)
-	for _, line := range wrap(privacyLine(r), 80) {
+	for _, line := range table.Fold(privacyLine(r), 80) {
 		fmt.Fprintln(&b, line)
 	}
 	b.WriteString("\n")
@@ -46,7 +47,7 @@ func printResult(w io.Writer, r *engine.Result, in *input) error {
 	printTimings(&b, r)
 	printComm(&b, r)
 	for _, n := range r.Notes {
-		for _, line := range wrap(n, 78) {
+		for _, line := range table.Fold(n, 78) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}
@@ -182,22 +183,6 @@ func printComm(b *strings.Builder, r *engine.Result) {
 	}
 	fmt.Fprintf(b, "Communication: rounds %d, bytes sent %d, bytes received %d, parties %d\n",
 		r.Comm.Rounds, sent, received, len(r.Comm.BytesSent))
-}
-
-// wrap breaks s into lines of at most width runes.
-func wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(s) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }
 
 // writeFolder writes the result to dir: everything to a temporary folder beside

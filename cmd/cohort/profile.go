@@ -18,6 +18,7 @@ import (
 
 	"github.com/cohort-engine/cohort/bench"
 	"github.com/cohort-engine/cohort/bench/profile"
+	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
@@ -58,7 +59,7 @@ of run; without --runs the job is repeated for about a second.`,
 	fs.StringVar(&p.memProfile, "memprofile", "", "write a profile of heap allocations, for go tool pprof")
 	fs.StringVar(&p.trace, "trace", "", "write an execution trace with a region for each phase, for go tool trace")
 	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
-	fs.BoolVar(&p.perf, "perf", false, "count cycles, instructions and cache misses in each phase (Linux)")
+	fs.BoolVar(&p.perf, "perf", false, "count page faults, context switches and, where the machine has counters, cycles, instructions and cache misses in each phase (Linux)")
 	fs.StringVar(&p.network, "network-model", "", "add the cost of a network model, such as lan, wan or fastlloyd")
 	return cmd
 }
@@ -184,9 +185,10 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 		return err
 	}
 	defer eng.Close()
+	var counters *profile.Counters
 	if p.perf {
 		// The engine's threads exist by now: counters belong to threads.
-		counters, err := profile.OpenCounters()
+		counters, err = profile.OpenCounters()
 		if err != nil {
 			return err
 		}
@@ -237,7 +239,7 @@ func (s *profileSession) measure(ctx context.Context, p *profileOptions) (err er
 		}
 		allocations = &counter.Runs()[0]
 	}
-	s.summary = profile.Summarise(s.runs, allocations, s.workers, limits, p.perf)
+	s.summary = profile.Summarise(s.runs, allocations, s.workers, limits, counters)
 	return nil
 }
 
@@ -268,8 +270,15 @@ func record(flag, path string, start func(io.Writer) error, stop func()) (func(k
 
 func (s *profileSession) print(out io.Writer, res *engine.Result, cost *networkCost) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters, %d parties\n", res.Method, s.in.table.Name, res.N, res.D, res.K, res.Parties)
-	if err := s.summary.WriteText(&b); err != nil {
+	title := fmt.Sprintf("%s on %s: %d points, %d dimensions, %d clusters, %d parties", res.Method, s.in.table.Name, res.N, res.D, res.K, res.Parties)
+	width := terminalWidth(out)
+	if width == 0 {
+		width = len(title)
+	}
+	for _, line := range table.Fold(title, width) {
+		b.WriteString(line + "\n")
+	}
+	if err := s.summary.WriteText(&b, terminalWidth(out)); err != nil {
 		return err
 	}
 	b.WriteString("\n")

@@ -1,4 +1,5 @@
-package bench
+// Package table lays text out in columns that fit the width of a terminal.
+package table
 
 import (
 	"slices"
@@ -6,30 +7,51 @@ import (
 	"unicode/utf8"
 )
 
-// tableIndent and tableGap are the blanks before a table and between its columns.
-const tableIndent, tableGap = 2, 2
+// indent and gap are the blanks before a table and between its columns.
+const indent, gap = 2, 2
+
+// Table is rows of cells under column names.
+type Table struct {
+	Columns []string
+	// Of names the column that a column belongs to, such as a reference to the value
+	// beside which it stands; "" or nil for none.
+	Of []string
+	// Numeric columns follow those that name the row.
+	Numeric []bool
+	Rows    [][]string
+	// Right aligns numeric columns at their right.
+	Right bool
+}
+
+func (g *Table) of(column int) string {
+	if g.Of == nil {
+		return ""
+	}
+	return g.Of[column]
+}
 
 // laid is a column of a table as it is printed.
 type laid struct {
 	head  []string
 	cells [][]string // lines of each row's cell
 	width int
+	right bool
 }
 
 // lay folds the heading into as many lines as the cells' width asks for, and the
 // cells too if they are wider than most.
-func (g *grid) lay(column, most int) laid {
-	l := laid{}
-	for _, row := range g.rows {
+func (g *Table) lay(column, most int) laid {
+	l := laid{right: g.Right && g.Numeric[column]}
+	for _, row := range g.Rows {
 		lines := []string{row[column]}
 		if most > 0 && utf8.RuneCountInString(row[column]) > most {
-			lines = fold(row[column], most)
+			lines = Fold(row[column], most)
 		}
 		l.cells = append(l.cells, lines)
 		l.width = max(l.width, widest(lines))
 	}
-	l.width = max(l.width, widest(strings.Fields(g.columns[column])))
-	l.head = fold(g.columns[column], l.width)
+	l.width = max(l.width, widest(strings.Fields(g.Columns[column])))
+	l.head = Fold(g.Columns[column], l.width)
 	return l
 }
 
@@ -41,41 +63,41 @@ func widest(lines []string) int {
 	return w
 }
 
-// text prints the table in lines of at most width characters: where the columns
+// Lines prints the table in lines of at most width characters: where the columns
 // do not fit side by side they continue below, each part with the columns that
 // name the rows. A width of 0 sets no limit, and a row is one line.
-func (g *grid) text(width int) []string {
-	names := slices.Index(g.numeric, true)
+func (g *Table) Lines(width int) []string {
+	names := slices.Index(g.Numeric, true)
 	if names < 0 {
-		names = len(g.columns)
+		names = len(g.Columns)
 	}
-	columns := make([]laid, len(g.columns))
-	total := tableIndent
+	columns := make([]laid, len(g.Columns))
+	total := indent
 	for i := range columns {
 		columns[i] = g.lay(i, 0)
 		if width == 0 {
-			columns[i].head = []string{g.columns[i]}
-			columns[i].width = max(columns[i].width, utf8.RuneCountInString(g.columns[i]))
+			columns[i].head = []string{g.Columns[i]}
+			columns[i].width = max(columns[i].width, utf8.RuneCountInString(g.Columns[i]))
 		}
-		total += columns[i].width + tableGap
+		total += columns[i].width + gap
 	}
-	if total-tableGap <= width || width == 0 {
+	if total-gap <= width || width == 0 {
 		return printColumns(columns)
 	}
 	// The names of the rows are folded until the widest of the other columns fits
 	// beside them.
 	beside := 0
 	for i, c := range columns {
-		if g.numeric[i] {
+		if g.Numeric[i] {
 			beside = max(beside, min(c.width, width/2))
 		}
 	}
-	left := tableIndent
+	left := indent
 	for most := width; ; most-- {
-		left = tableIndent
+		left = indent
 		for i := range names {
 			columns[i] = g.lay(i, most)
-			left += columns[i].width + tableGap
+			left += columns[i].width + gap
 		}
 		if left+beside <= width || most <= 8 {
 			break
@@ -91,12 +113,12 @@ func (g *grid) text(width int) []string {
 			if used+c.width > width {
 				c = g.lay(to, max(width-used, 16))
 			}
-			if to == from && g.of[to] != "" { // apart from the value that it belongs to
-				c.width = max(c.width, utf8.RuneCountInString(g.of[to])+1)
-				c.head = append(fold(g.of[to]+":", c.width), c.head...)
+			if to == from && g.of(to) != "" { // apart from the value that it belongs to
+				c.width = max(c.width, utf8.RuneCountInString(g.of(to))+1)
+				c.head = append(Fold(g.of(to)+":", c.width), c.head...)
 			}
 			part = append(part, c)
-			used += c.width + tableGap
+			used += c.width + gap
 			to++
 		}
 		if from > names {
@@ -110,13 +132,13 @@ func (g *grid) text(width int) []string {
 
 // reach is the width of a value's column with those of its references, or of any
 // other column alone: what is kept on one line where it can be.
-func (g *grid) reach(columns []laid, at int) int {
+func (g *Table) reach(columns []laid, at int) int {
 	w := columns[at].width
-	if g.of[at] != "" {
+	if g.of(at) != "" {
 		return w
 	}
-	for i := at + 1; i < len(columns) && g.of[i] == g.columns[at]; i++ {
-		w += tableGap + columns[i].width
+	for i := at + 1; i < len(columns) && g.of(i) == g.Columns[at]; i++ {
+		w += gap + columns[i].width
 	}
 	return w
 }
@@ -125,11 +147,16 @@ func printColumns(columns []laid) []string {
 	var out []string
 	line := func(cell func(laid) string) {
 		var b strings.Builder
-		b.WriteString(strings.Repeat(" ", tableIndent))
+		b.WriteString(strings.Repeat(" ", indent))
 		for _, c := range columns {
 			text := cell(c)
-			b.WriteString(text)
-			b.WriteString(strings.Repeat(" ", c.width-utf8.RuneCountInString(text)+tableGap))
+			blank := strings.Repeat(" ", c.width-utf8.RuneCountInString(text))
+			if c.right {
+				b.WriteString(blank + text)
+			} else {
+				b.WriteString(text + blank)
+			}
+			b.WriteString(strings.Repeat(" ", gap))
 		}
 		out = append(out, strings.TrimRight(b.String(), " "))
 	}
@@ -156,4 +183,23 @@ func printColumns(columns []laid) []string {
 		}
 	}
 	return out
+}
+
+// Fold breaks text into lines of at most width characters, between words.
+func Fold(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
 }

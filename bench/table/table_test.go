@@ -1,4 +1,4 @@
-package bench
+package table
 
 import (
 	"slices"
@@ -10,19 +10,19 @@ import (
 // A table in 60 columns says what the one without a limit says: each cell stands
 // under its heading in some part, no line is longer.
 func TestTablesFoldToTheWidth(t *testing.T) {
-	g := grid{columns: []string{"set", "protocol", "time", "Paper, published", "one worker", "loss", "seeds", "note"},
-		of:      []string{"", "", "", "time", "", "", "", ""},
-		numeric: []bool{false, false, true, true, true, true, false, false},
-		rows: [][]string{
+	g := Table{Columns: []string{"set", "protocol", "time", "Paper, published", "one worker", "loss", "seeds", "note"},
+		Of:      []string{"", "", "", "time", "", "", "", ""},
+		Numeric: []bool{false, false, true, true, true, true, false, false},
+		Rows: [][]string{
 			{"timesynth_k2_d2_n10000", "fastlloyd, published", "114 µs (p99 4.8 ms)", "3.23 ms ± 230 µs (28x)", "114 µs", "0.5", "1..4", "three of the six runs have no assignment within the constraints"},
 			{"s1", "sulloyd", "2 ms", "", "3 ms", "0.25", "1..4", ""},
 		}}
-	wide := g.text(0)
+	wide := g.Lines(0)
 	if len(wide) != 3 || !strings.Contains(wide[1], "within the constraints") {
 		t.Errorf("without a limit:\n%s", strings.Join(wide, "\n"))
 	}
 	for _, width := range []int{60, 80, 100, 300} {
-		lines := g.text(width)
+		lines := g.Lines(width)
 		all := strings.Join(lines, "\n")
 		for _, line := range lines {
 			if utf8.RuneCountInString(line) > width {
@@ -35,27 +35,14 @@ func TestTablesFoldToTheWidth(t *testing.T) {
 			}
 		}
 		words := strings.Fields(all)
-		for _, w := range strings.Fields(strings.Join(slices.Concat(g.columns, g.rows[0]), " ")) {
+		for _, w := range strings.Fields(strings.Join(slices.Concat(g.Columns, g.Rows[0]), " ")) {
 			if !slices.Contains(words, w) {
 				t.Errorf("width %d lacks the word %q:\n%s", width, w, all)
 			}
 		}
 	}
 	// A reference apart from its value says whose it is.
-	if narrow := strings.Join(g.text(60), "\n"); !strings.Contains(narrow, "time:") {
+	if narrow := strings.Join(g.Lines(60), "\n"); !strings.Contains(narrow, "time:") {
 		t.Errorf("the reference stands alone:\n%s", narrow)
-	}
-}
-
-func TestRowsInOrder(t *testing.T) {
-	row := func(table, a, b string) Row { return Row{Table: table, Labels: []Label{L("set", a), L("epsilon", b)}} }
-	got := inOrder([]Row{row("t", "s1", "1"), row("t", "birch", "0.1"), row("u", "s1", "2"), row("t", "s1", "0.1"), row("t", "s1", "all"), row("t", "birch", "1"), row("t", "s1", "10")})
-	var names []string
-	for _, r := range got {
-		names = append(names, r.Table+" "+r.Labels[0].Value+" "+r.Labels[1].Value)
-	}
-	want := []string{"t s1 0.1", "t s1 1", "t s1 10", "t s1 all", "t birch 0.1", "t birch 1", "u s1 2"}
-	if !slices.Equal(names, want) {
-		t.Errorf("order is %v, want %v", names, want)
 	}
 }
