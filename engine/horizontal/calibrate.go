@@ -70,16 +70,12 @@ func (p *prepared) makeLaws() error {
 	return nil
 }
 
-// lookUp finds the lines of the table of calibrations. Where the table has no
-// line for the released code, the code uses the scale of the theorem.
+// lookUp finds the lines of the table of calibrations.
 func (p *prepared) lookUp() error {
 	j := p.job
 	for i := range p.parts {
 		part := &p.parts[i]
 		rule, err := privacy.Lookup(j.Method(), j.Calibration, part.name, j.Neighbours)
-		if err != nil && j.Calibration == privacy.Published {
-			rule, err = privacy.Lookup(j.Method(), privacy.Claimed, part.name, j.Neighbours)
-		}
 		if err != nil {
 			return fault.Request("calibration", err.Error(), "choose another calibration")
 		}
@@ -88,10 +84,8 @@ func (p *prepared) lookUp() error {
 	return nil
 }
 
-// change is the sensitivity of a part in round t in the norm of the mechanism.
-// Where the paper has no Gaussian form, the norm is that of the proof; the claim
-// is the same in both.
-func (p *prepared) change(part *part, t int) sensitivity {
+// bound is the line of a part at the parameters of round t.
+func (p *prepared) bound(part *part, t int) privacy.Bound {
 	j := p.job
 	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Exclusivity: p.exclusivity, Unit: 1 / p.scale, Neighbours: j.Neighbours}
 	if p.radius != nil {
@@ -100,18 +94,16 @@ func (p *prepared) change(part *part, t int) sensitivity {
 	if p.squaredRadius() {
 		s.Radius *= s.Radius
 	}
-	if j.Mechanism == Laplace {
-		return sensitivity{norm: "L1", value: part.rule.L1(s)}
+	return privacy.Bound{Rule: part.rule, Shape: s}
+}
+
+// change is the sensitivity of a part in round t in the norm of the mechanism.
+func (p *prepared) change(part *part, t int) sensitivity {
+	norm := "L1"
+	if p.job.Mechanism == Gaussian {
+		norm = "L2"
 	}
-	l2 := part.rule.L2
-	if l2 == nil {
-		rule, err := privacy.Lookup(j.Method(), privacy.Proven, part.name, j.Neighbours)
-		if err != nil {
-			panic("horizontal: " + err.Error()) // checkBudget let it pass
-		}
-		l2 = rule.L2
-	}
-	return sensitivity{norm: "L2", value: l2(s)}
+	return sensitivity{norm: norm, value: p.bound(part, t).In(norm)}
 }
 
 // squaredRadius reports whether the run follows FastLloyd's released code under a

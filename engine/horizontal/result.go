@@ -156,9 +156,9 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 	case end-t == 1:
 		which = fmt.Sprintf("round %d", end)
 	}
-	e := privacy.Entry{What: fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), Viewers: []string{viewClients, viewOutsider},
-		Mechanism: family, Sensitivity: c.value, Norm: c.norm, Scale: c.scale, Theorem: part.rule.Theorem, Calibration: j.Calibration,
-		Neighbours: j.Neighbours, Remark: part.rule.Worth, Conditions: append(slices.Clone(part.rule.Conditions), s.conditions()...)}
+	e := s.bound(part, t).Entry(fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), family, c.norm)
+	e.Viewers, e.Scale, e.Remark = []string{viewClients, viewOutsider}, c.scale, part.rule.Worth
+	e.Conditions = append(slices.Clone(part.rule.Conditions), s.conditions()...)
 	if part.unit == 1 || part.name == "relative counts" || part.name == "counts" {
 		e.Unit = "records"
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Shape is what sensitivities depend on, all of it public.
@@ -20,12 +21,25 @@ type Shape struct {
 	Exclusivity int
 	// Unit is one step of the grid that centroids are rounded to, 0 for none.
 	Unit float64
+	// CountScale and SumScale are the noise deviations of a joint release, of counts and of sums.
+	CountScale, SumScale float64
+	// Overlap bounds the 2-norm of a record's memberships, 0 means 1 (one cluster); Error that of what
+	// approximate arithmetic adds to the whole release (T4).
+	Overlap, Error float64
 	// Neighbours defaults to AddRemove.
 	Neighbours Neighbours
 }
 
+// relation is Neighbours or its default.
+func (s Shape) relation() Neighbours {
+	if s.Neighbours == "" {
+		return AddRemove
+	}
+	return s.Neighbours
+}
+
 // Rule is one line of the table of calibrations: how much one record changes one release of a
-// method, by one calibration.
+// method, by one calibration; or, with None, why the method has no such calibration.
 type Rule struct {
 	Method      string
 	Calibration Calibration
@@ -33,6 +47,8 @@ type Rule struct {
 	Release string
 	// L1 and L2 are the sensitivities, nil where the calibration has none in that norm.
 	L1, L2 func(Shape) float64
+	// Mechanisms are the names of the noise that it may get.
+	Mechanisms []string
 	// Neighbours are the relations it holds for; none for what does not hold.
 	Neighbours []Neighbours
 	// Theorem is a name of THEOREMS.md, or the paper's.
@@ -41,6 +57,8 @@ type Rule struct {
 	Conditions []string
 	// Worth says in words what the rule gives, where that is not what it says.
 	Worth string
+	// None says why there is no such calibration; the fields from Release on are then empty.
+	None string
 }
 
 // Holds tells whether the rule is a theorem for the relation.
@@ -102,100 +120,213 @@ func centroidsL2(s Shape) float64 {
 	return v
 }
 
+// boxSums are the sums of records of one cluster: dB and B sqrt(d), twice that under replace-one.
 var (
-	both      = []Neighbours{AddRemove, ReplaceOne}
-	addRemove = []Neighbours{AddRemove}
-	boxed     = "the bounds of the coordinates and the number of records are public"
-	sized     = "lo and hi are public constants, ceil(lo/M) at each client"
-	tied      = "ties of the assignment are broken by a keyed hash of the record (flow.TieDelta is part of delta)"
-	total     = "the assignment succeeds on every data set: fillers below lo, unassigned records above hi"
-	keyed     = "the viewer knows no sketch key and colludes with no holder of one"
+	boxL1 = twice(func(s Shape) float64 { return dims(s) * s.Bound })
+	boxL2 = twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound })
 )
 
-// rules is the table. A record is in [-B,B]^d; sizes are of clusters.
-var rules = []Rule{
+// ballL1 and ballL2 are the sums of offsets of at most Radius of one cluster.
+var (
+	ballL1 = twice(func(s Shape) float64 { return s.Radius * math.Sqrt(dims(s)) })
+	ballL2 = twice(func(s Shape) float64 { return s.Radius })
+)
+
+// jointL2 is the sensitivity of counts and sums together in units of their noise, with soft
+// memberships and approximate arithmetic (T4).
+func jointL2(s Shape) float64 {
+	c2 := 1 / float64(s.CountScale*s.CountScale)
+	d2 := float64(dims(s)*s.Bound*s.Bound) / float64(s.SumScale*s.SumScale)
+	change := c2 + d2
+	if s.relation() == ReplaceOne {
+		change = math.Max(float64(2*c2)+float64(2*d2), 4*d2)
+	}
+	overlap := s.Overlap
+	if overlap == 0 {
+		overlap = 1
+	}
+	return float64(overlap*math.Sqrt(change)) + 2*s.Error/math.Min(s.CountScale, s.SumScale)
+}
+
+var (
+	both       = []Neighbours{AddRemove, ReplaceOne}
+	addRemove  = []Neighbours{AddRemove}
+	replaceOne = []Neighbours{ReplaceOne}
+
+	exact     = []string{"discrete-laplace", "discrete-gaussian"}
+	inFloats  = []string{"laplace", "gaussian"}
+	selection = []string{"permute-and-flip", "exponential"}
+
+	boxed    = "the bounds of the coordinates and the number of records are public"
+	sized    = "lo and hi are public constants, ceil(lo/M) at each client"
+	tied     = "ties of the assignment are broken by a keyed hash of the record (flow.TieDelta is part of delta)"
+	total    = "the assignment succeeds on every data set: fillers below lo, unassigned records above hi"
+	keyed    = "the viewer knows no sketch key and colludes with no holder of one"
+	phantoms = "phantoms per grid cell, hashed with the shared keys"
+	within   = "the radius and the previous centroids are public"
+	planes   = "the hyperplanes do not depend on the data"
+	directed = "the projection does not depend on the data"
+	twoSided = "both sides add the whole noise before anything is divided"
+)
+
+// rules is the table. A record is in [-B,B]^d; sizes are of clusters. Under replace-one the methods on
+// one synopsis (hybrid, lsf, balcan) take a replacement for a group of two records (T7): twice
+// everything, in either norm.
+var rules = slices.Concat([]Rule{
 	// nearest assignment, sums and counts
-	{"sulloyd", Proven, "sums", twice(func(s Shape) float64 { return dims(s) * s.Bound }),
-		twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound }), both, "T2", []string{boxed}, ""},
-	{"sulloyd", Proven, "counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed}, ""},
-	{"sulloyd", Claimed, "sums", func(s Shape) float64 { return dims(s) * s.Bound }, nil, addRemove, "Thesis-H §6.2.1", []string{boxed},
-		"the sensitivities hold; the noise is continuous, in floating point, which no theorem covers"},
-	{"sulloyd", Claimed, "counts", one(1, 2), nil, addRemove, "Thesis-H §6.2.1", []string{boxed}, ""},
-	{"sulloyd", Claimed, "centroids", func(s Shape) float64 { return dims(s) * s.Bound }, nil, nil, "Thesis-H §6.3.1", []string{boxed},
-		"a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M; the noise is continuous, in floating point"},
-	{"sulloyd", Published, "centroids", func(s Shape) float64 { return s.Bound }, nil, nil, "Thesis-H §6.3.1", []string{boxed},
-		"a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M, and the released code leaves out the factor d"},
-	{"relative", Proven, "relative sums", twice(func(s Shape) float64 { return math.Min(s.Radius*math.Sqrt(dims(s)), 2*s.Bound*dims(s)) }),
-		twice(func(s Shape) float64 { return s.Radius }), both, "T2", []string{boxed, "the radius and the previous centroids are public"}, ""},
-	{"relative", Proven, "relative counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed, "the radius and the previous centroids are public"}, ""},
-	{"relative", Claimed, "relative sums", func(s Shape) float64 { return dims(s) * math.Min(2*s.Bound, s.Radius) },
-		func(s Shape) float64 { return s.Radius }, addRemove, "FastLloyd §7.1", []string{boxed},
-		"the sensitivities hold (the L1 one is up to sqrt(d) too large); the noise is continuous, in floating point"},
-	{"relative", Claimed, "relative counts", one(1, 2), one(1, math.Sqrt2), addRemove, "FastLloyd §7.1", []string{boxed}, ""},
+	{Method: "sulloyd", Calibration: Proven, Release: "sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed}},
+	{Method: "sulloyd", Calibration: Proven, Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed}},
+	{Method: "relative", Calibration: Proven, Release: "relative sums", L1: twice(func(s Shape) float64 { return math.Min(s.Radius*math.Sqrt(dims(s)), 2*s.Bound*dims(s)) }),
+		L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
+	{Method: "relative", Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
+},
+	// the released code of these two takes the scale of the theorem
+	claimedAndPublished([]Rule{
+		{Method: "sulloyd", Release: "sums", L1: func(s Shape) float64 { return dims(s) * s.Bound }, L2: func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound },
+			Mechanisms: inFloats, Neighbours: addRemove, Theorem: "Thesis-H §6.2.1", Conditions: []string{boxed},
+			Worth: "the sensitivities hold; the noise is continuous, in floating point, which no theorem covers"},
+		{Method: "sulloyd", Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: inFloats, Neighbours: addRemove, Theorem: "Thesis-H §6.2.1", Conditions: []string{boxed}},
+		{Method: "relative", Release: "relative sums", L1: func(s Shape) float64 { return dims(s) * math.Min(2*s.Bound, s.Radius) },
+			L2: func(s Shape) float64 { return s.Radius }, Mechanisms: inFloats, Neighbours: addRemove, Theorem: "FastLloyd §7.1", Conditions: []string{boxed},
+			Worth: "the sensitivities hold (the L1 one is up to sqrt(d) too large); the noise is continuous, in floating point"},
+		{Method: "relative", Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: inFloats, Neighbours: addRemove, Theorem: "FastLloyd §7.1", Conditions: []string{boxed}},
+	}), []Rule{
+		{Method: "sulloyd", Calibration: Claimed, Release: "centroids", L1: func(s Shape) float64 { return dims(s) * s.Bound }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
+			Worth: "a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M; the noise is continuous, in floating point"},
+		{Method: "sulloyd", Calibration: Published, Release: "centroids", L1: func(s Shape) float64 { return s.Bound }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
+			Worth: "a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M, and the released code leaves out the factor d"},
 
-	// size-constrained assignment
-	{"csulloyd", Proven, "sums", func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * clusters(s) * dims(s) },
-		func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * math.Sqrt(clusters(s)*dims(s)) }, both, "T1", []string{boxed, sized, tied, total}, ""},
-	{"csulloyd", Proven, "counts", func(s Shape) float64 { return one(1, 2)(s) * exclusive(s) },
-		func(s Shape) float64 { return math.Max(exclusive(s), one(1, math.Sqrt2)(s)) }, both, "T1", []string{boxed, sized, tied, total}, ""},
-	{"csulloyd", Claimed, "sums", func(s Shape) float64 { return dims(s) * s.Bound * exclusive(s) }, nil, nil, "Thesis-H §6.3.1", []string{boxed},
-		"one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1) (T1)"},
-	{"csulloyd", Claimed, "counts", func(s Shape) float64 { return exclusive(s) }, nil, nil, "Thesis-H §6.3.1", []string{boxed}, ""},
-	{"csulloyd", Published, "sums", func(s Shape) float64 {
-		if s.Radius > 0 {
-			return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s)
+		// size-constrained assignment
+		{Method: "csulloyd", Calibration: Proven, Release: "sums", L1: func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * clusters(s) * dims(s) },
+			L2: func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * math.Sqrt(clusters(s)*dims(s)) }, Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
+		{Method: "csulloyd", Calibration: Proven, Release: "counts", L1: func(s Shape) float64 { return one(1, 2)(s) * exclusive(s) },
+			L2: func(s Shape) float64 { return math.Max(exclusive(s), one(1, math.Sqrt2)(s)) }, Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
+		{Method: "csulloyd", Calibration: Claimed, Release: "sums", L1: func(s Shape) float64 { return dims(s) * s.Bound * exclusive(s) }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
+			Worth: "one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1) (T1)"},
+		{Method: "csulloyd", Calibration: Claimed, Release: "counts", L1: func(s Shape) float64 { return exclusive(s) }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed}},
+		{Method: "csulloyd", Calibration: Published, Release: "sums", L1: func(s Shape) float64 {
+			if s.Radius > 0 {
+				return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s)
+			}
+			return dims(s) * s.Bound * exclusive(s)
+		}, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
+			Worth: "one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1), whatever the radius (T1)"},
+		{Method: "csulloyd", Calibration: Published, Release: "counts", L1: func(s Shape) float64 { return exclusive(s) }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed}},
+		{Method: "fastlloyd", Calibration: Proven, Release: "centroids", L1: centroidsL1, L2: centroidsL2, Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
+		{Method: "fastlloyd", Calibration: Claimed, Release: "centroids", L1: func(s Shape) float64 {
+			if s.Radius > 0 {
+				return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s) / float64(s.Lo)
+			}
+			return dims(s) * s.Bound * exclusive(s) / float64(s.Lo)
+		}, Mechanisms: inFloats, Theorem: "FastLloyd Theorem 5.1", Conditions: []string{boxed},
+			Worth: "up to k clusters change, each by 2B/lo per coordinate: the true epsilon is up to 2k times the claimed one (T1)"},
+		{Method: "fastlloyd", Calibration: Published, Release: "centroids", L1: func(s Shape) float64 {
+			if s.Radius > 0 {
+				return math.Min(s.Bound, 2*s.Radius) * exclusive(s) / float64(s.Lo)
+			}
+			return s.Bound * exclusive(s) / float64(s.Lo)
+		}, Mechanisms: inFloats, Theorem: "FastLloyd Theorem 5.1", Conditions: []string{boxed},
+			Worth: "the released code leaves out the factor d of its own theorem: the true epsilon is up to 2kd times the announced one (T1)"},
+
+		// synopses and refinement
+		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "hybrid", Calibration: Claimed, None: "no published claim: the method is Cohort's own"},
+		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
+		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
+		{Method: "lsf", Calibration: Claimed, None: "no published claim: Sketch-V takes the central form from a library; what it claims itself is for the parties of sketch, ind-lap and ldp-agg"},
+
+		// Balcan and Edler
+		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "balcan", Calibration: Proven, Release: "scores of swaps", L1: twice(func(s Shape) float64 { return s.Bound }), Mechanisms: selection, Neighbours: both, Theorem: "T5, T8",
+			Conditions: []string{boxed, directed, "a record's part in a score is cut at the bound"}},
+		{Method: "balcan", Calibration: Claimed, None: "no published claim but that of balcan-edler"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "cubes that pass", L1: one(1, 1), Mechanisms: inFloats, Theorem: "Balcan et al., Theorem 2; T5",
+			Worth: "a level more is examined than released, and half of the budget is left: the true epsilon is about half of the claimed one under add-remove"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of swaps", L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection, Theorem: "Balcan et al.; T5",
+			Worth: "projected records are not clipped, so the bound is none; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of runs", L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection, Theorem: "Balcan et al.; T5",
+			Worth: "the bound holds; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster counts", L1: one(1, 1), Mechanisms: inFloats, Theorem: "Thesis-B, Algorithms 12 and 13; T5"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster means", L1: func(s Shape) float64 { return s.Bound / float64(max(1, s.Lo)) }, Mechanisms: inFloats, Theorem: "Thesis-B, Algorithms 12 and 13; T5",
+			Worth: "each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon is about (d+1)/2 times the claimed one, unbounded for clusters of a few records (T5)"},
+		{Method: "balcan-edler", Calibration: Proven, None: "the thesis's method has its own claim only; balcan is the pipeline with a proof"},
+
+		// vertical
+		{Method: "ind-lap", Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+		{Method: "ind-lap", Calibration: Claimed, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: addRemove, Theorem: "Sketch-V, section 4.1", Conditions: []string{boxed}},
+		{Method: "ldp-agg", Calibration: Proven, Release: "memberships under local privacy", L1: one(1, 1), Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "T7"},
+		{Method: "ldp-agg", Calibration: Claimed, Release: "memberships under local privacy", L1: one(1, 1), Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "Sketch-V, appendix B.2"},
+		{Method: "ckks", Calibration: Proven, Release: "decrypted counts and sums", L2: jointL2, Mechanisms: []string{"discrete-gaussian"}, Neighbours: both, Theorem: "T4", Conditions: []string{boxed, twoSided}},
+		{Method: "ckks", Calibration: Claimed, Release: "decrypted counts and sums", L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"}, Theorem: "CKKS-V, section 3", Conditions: []string{boxed},
+			Worth: "each count and each coordinate is calibrated alone: the joint release costs more (T4)"},
+		{Method: "ckks", Calibration: Claimed, Release: "centroids, to who drew the noise", L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"}, Theorem: "none; THEOREMS.md T4 has the attack", Conditions: []string{boxed},
+			Worth: "the party that draws the noise can solve for the other's exact sums (T4)"},
+	},
+	meanAndRounds("hybrid"), meanAndRounds("balcan"),
+	localForest("ind-lap", Proven, addRemove, "T6"), localForest("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
+	localForest("ldp-agg", Proven, replaceOne, "T6"), localForest("ldp-agg", Claimed, nil, "Sketch-V, appendix B.2"),
+	numberOfRecords("ind-lap", Proven, "T6"), numberOfRecords("ind-lap", Claimed, "Sketch-V, section 4.1"),
+	sketchRules("sketch"), sketchRules("sketch-basic"),
+)
+
+// claimedAndPublished are lines of the papers' theorems that their released code follows.
+func claimedAndPublished(lines []Rule) []Rule {
+	var out []Rule
+	for _, c := range []Calibration{Claimed, Published} {
+		for _, r := range lines {
+			r.Calibration = c
+			out = append(out, r)
 		}
-		return dims(s) * s.Bound * exclusive(s)
-	}, nil, nil, "Thesis-H §6.3.1", []string{boxed},
-		"one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1), whatever the radius (T1)"},
-	{"csulloyd", Published, "counts", func(s Shape) float64 { return exclusive(s) }, nil, nil, "Thesis-H §6.3.1", []string{boxed}, ""},
-	{"fastlloyd", Proven, "centroids", centroidsL1, centroidsL2, both, "T1", []string{boxed, sized, tied, total}, ""},
-	{"fastlloyd", Claimed, "centroids", func(s Shape) float64 {
-		if s.Radius > 0 {
-			return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s) / float64(s.Lo)
-		}
-		return dims(s) * s.Bound * exclusive(s) / float64(s.Lo)
-	}, nil, nil, "FastLloyd Theorem 5.1", []string{boxed},
-		"up to k clusters change, each by 2B/lo per coordinate: the true epsilon is up to 2k times the claimed one (T1)"},
-	{"fastlloyd", Published, "centroids", func(s Shape) float64 {
-		if s.Radius > 0 {
-			return math.Min(s.Bound, 2*s.Radius) * exclusive(s) / float64(s.Lo)
-		}
-		return s.Bound * exclusive(s) / float64(s.Lo)
-	}, nil, nil, "FastLloyd Theorem 5.1", []string{boxed},
-		"the released code leaves out the factor d of its own theorem: the true epsilon is up to 2kd times the announced one (T1)"},
+	}
+	return out
+}
 
-	// synopses and refinement
-	{"hybrid", Proven, "tree counts per level", one(1, 2), one(1, math.Sqrt2), both, "T5", []string{boxed}, ""},
-	{"hybrid", Proven, "relative sums", twice(func(s Shape) float64 { return s.Radius * math.Sqrt(dims(s)) }),
-		twice(func(s Shape) float64 { return s.Radius }), both, "T2", []string{boxed}, ""},
-	{"hybrid", Proven, "relative counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed}, ""},
-	{"lsf", Proven, "counts per level", one(1, 2), one(1, math.Sqrt2), both, "T5", []string{boxed, "the hyperplanes do not depend on the data"}, ""},
-	{"lsf", Proven, "leaf sums", twice(func(s Shape) float64 { return dims(s) * s.Bound }),
-		twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound }), both, "T2", []string{boxed, "the hyperplanes do not depend on the data"}, ""},
+// meanAndRounds are the releases that hybrid and balcan share: the mean, histograms of distances, and
+// rounds of relative sums and counts.
+func meanAndRounds(method string) []Rule {
+	return []Rule{
+		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
+		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+	}
+}
 
-	// Balcan and Edler
-	{"balcan", Proven, "cube counts per level", one(1, 2), one(1, math.Sqrt2), both, "T5", []string{boxed, "the projection does not depend on the data"}, ""},
-	{"balcan", Proven, "recovered sums", twice(func(s Shape) float64 { return dims(s) * s.Bound }),
-		twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound }), both, "T2", []string{boxed}, ""},
-	{"balcan", Proven, "recovered counts", one(1, 2), one(1, math.Sqrt2), both, "T2", []string{boxed}, ""},
-	{"balcan-edler", Claimed, "cluster means", func(s Shape) float64 { return 2 * s.Bound / float64(max(1, s.Lo)) }, nil, nil, "Thesis-B Algorithm 8", nil,
-		"each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon is about (d+1)/2 times the claimed one, unbounded for clusters of a few records; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
+// localForest is how a party finds its local centres: counts of each level and sums of the leaves of an
+// LSH forest of its own columns. ldp-agg compares data sets of one size, for which the forest costs
+// twice; the paper's form does not count that.
+func localForest(method string, c Calibration, n []Neighbours, theorem string) []Rule {
+	countsL1, sumsL1, worth := one(1, 2), boxL1, ""
+	if n == nil {
+		countsL1, sumsL1 = one(1, 1), func(s Shape) float64 { return dims(s) * s.Bound }
+		worth = "the reports compare data sets of one size, to which the forest costs twice"
+	}
+	return []Rule{
+		{Method: method, Calibration: c, Release: "counts of the forest", L1: countsL1, L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: n, Theorem: theorem, Conditions: []string{boxed, planes}, Worth: worth},
+		{Method: method, Calibration: c, Release: "sums of the forest's leaves", L1: sumsL1, L2: boxL2, Mechanisms: exact, Neighbours: n, Theorem: theorem, Conditions: []string{boxed, planes}, Worth: worth},
+	}
+}
 
-	// vertical
-	{"sketch", Proven, "sketches of one key", one(1, 2), one(1, 2), addRemove, "T3", []string{keyed, "phantoms per grid cell, hashed with the shared keys"}, ""},
-	{"sketch", Claimed, "sketches of one key", one(1, 2), nil, nil, "Sketch-V Theorem 4", []string{keyed},
-		"the parties share the keys, so their sketches are not independent: no pure epsilon, no Renyi bound, delta up to hundreds of times the claimed one (T3)"},
-	{"sketch-basic", Proven, "sketches of one key", one(1, 2), one(1, 2), addRemove, "T3", []string{keyed, "phantoms per grid cell, hashed with the shared keys"}, ""},
-	{"sketch-basic", Claimed, "sketches of one key", one(1, 2), nil, nil, "Sketch-V Theorem 4", []string{keyed}, "as sketch"},
-	{"ind-lap", Proven, "counts of each party's clusters", one(1, 2), one(1, math.Sqrt2), addRemove, "T6", []string{boxed}, ""},
-	{"ldp-agg", Proven, "reported cluster", one(1, 1), one(1, 1), both, "T7", nil, ""},
-	{"ckks", Proven, "decrypted sums", twice(func(s Shape) float64 { return dims(s) * s.Bound }),
-		twice(func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound }), both, "T4", []string{boxed, "both sides add the whole noise before anything is divided"}, ""},
-	{"ckks", Proven, "decrypted counts", one(1, 2), one(1, math.Sqrt2), both, "T4", []string{boxed, "both sides add the whole noise before anything is divided"}, ""},
-	{"ckks", Claimed, "decrypted sums", func(s Shape) float64 { return s.Bound }, func(s Shape) float64 { return s.Bound }, nil, "CKKS-V §3", []string{boxed},
-		"each coordinate is calibrated alone, and the party that draws the noise can solve for the other's exact sums (T4)"},
-	{"ckks", Claimed, "decrypted counts", one(1, 1), one(1, 1), nil, "CKKS-V §3", []string{boxed}, ""},
+// numberOfRecords is the paper's release of n for an estimate of the grid's total.
+func numberOfRecords(method string, c Calibration, theorem string) []Rule {
+	return []Rule{{Method: method, Calibration: c, Release: "number of records", L1: one(1, 0), Mechanisms: exact, Neighbours: addRemove, Theorem: theorem}}
+}
+
+// sketchRules are the lines of the sketch protocols: local centres, sizes, sketches.
+func sketchRules(method string) []Rule {
+	return slices.Concat(
+		localForest(method, Proven, addRemove, "T6"),
+		[]Rule{
+			{Method: method, Calibration: Proven, Release: "local histogram", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+			{Method: method, Calibration: Proven, Release: "sums of the refinement", L1: ballL1, L2: ballL2, Mechanisms: exact, Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
+			{Method: method, Calibration: Proven, Release: "counts of the refinement", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
+			{Method: method, Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"}, Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},
+		},
+		localForest(method, Claimed, addRemove, "Sketch-V, section 3.5"),
+		numberOfRecords(method, Claimed, "Sketch-V, Algorithm 1"),
+		[]Rule{{Method: method, Calibration: Claimed, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"}, Theorem: "Sketch-V, Theorems 2 and 4", Conditions: []string{keyed},
+			Worth: "the parties share the keys, so their sketches are not independent: no pure epsilon, no Renyi bound, delta up to hundreds of times the claimed one (T3)"}})
 }
 
 // Rules returns the lines of a method under a calibration, in order of release; none if the method
@@ -217,11 +348,14 @@ func AllRules() []Rule { return slices.Clone(rules) }
 // for which it proves nothing, saying which have.
 func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, error) {
 	for _, r := range Rules(method, c) {
+		if r.None != "" {
+			return Rule{}, fmt.Errorf("calibration is %s: %w: %s has %s", c, ErrRange, method, r.None)
+		}
 		if r.Release != release {
 			continue
 		}
 		if c == Proven && !r.Holds(n) {
-			return Rule{}, fmt.Errorf("neighbours is %s: %w: %s has a proof for %s only; use it, or one of %v", n, ErrRange, method, r.Neighbours[0], Provers(n))
+			return Rule{}, fmt.Errorf("neighbours is %s: %w: %s has a proof for %s only; use it, or one of %s", n, ErrRange, method, r.Neighbours[0], strings.Join(Provers(n), ", "))
 		}
 		return r, nil
 	}
@@ -232,7 +366,7 @@ func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, e
 func Provers(n Neighbours) []string {
 	var out []string
 	for i, r := range rules {
-		if r.Calibration != Proven || slices.Contains(out, r.Method) {
+		if r.Calibration != Proven || r.None != "" || slices.Contains(out, r.Method) {
 			continue
 		}
 		all := true
@@ -244,4 +378,36 @@ func Provers(n Neighbours) []string {
 		}
 	}
 	return out
+}
+
+// Bound is a line of the table at public parameters: what a release is calibrated by.
+type Bound struct {
+	Rule  Rule
+	Shape Shape
+}
+
+// At looks up a line for the relation of a shape.
+func At(method string, c Calibration, release string, s Shape) (Bound, error) {
+	r, err := Lookup(method, c, release, s.relation())
+	return Bound{r, s}, err
+}
+
+// L1 is the sensitivity in that norm.
+func (b Bound) L1() float64 { return b.Rule.L1(b.Shape) }
+
+// L2 is the sensitivity in that norm.
+func (b Bound) L2() float64 { return b.Rule.L2(b.Shape) }
+
+// In is the sensitivity in the norm "L1" or "L2".
+func (b Bound) In(norm string) float64 {
+	if norm == "L2" {
+		return b.L2()
+	}
+	return b.L1()
+}
+
+// Entry begins the ledger entry of a release with what the table says of it.
+func (b Bound) Entry(what, mechanism, norm string) Entry {
+	return Entry{What: what, Mechanism: mechanism, Norm: norm, Sensitivity: b.In(norm), Theorem: b.Rule.Theorem,
+		Calibration: b.Rule.Calibration, Neighbours: b.Shape.relation(), Bound: &b}
 }

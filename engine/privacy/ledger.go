@@ -132,6 +132,10 @@ type Entry struct {
 	Neighbours  Neighbours  `json:"neighbours,omitempty"`
 	// Remark says in words what the entry is worth.
 	Remark string `json:"remark,omitempty"`
+	// Bound is the line of the table of calibrations that Sensitivity is from, and Beside that of what is
+	// released jointly with it; nil for a release without noise.
+	Bound  *Bound `json:"-"`
+	Beside *Bound `json:"-"`
 }
 
 // Ledger is everything a run released, in order. The zero value is an empty ledger at delta 0.

@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"reflect"
 	"strings"
@@ -207,14 +208,37 @@ func TestCalibrationsTable(t *testing.T) {
 		}
 	}
 	for _, r := range AllRules() {
-		if r.Theorem == "" || r.L1 == nil || r.Calibration == Proven && (len(r.Neighbours) == 0 || r.Worth != "") {
+		switch {
+		case r.None != "":
+			if r.Release != "" || r.Theorem != "" || len(Rules(r.Method, r.Calibration)) != 1 {
+				t.Errorf("%s %s: a calibration that there is not has lines", r.Method, r.Calibration)
+			}
+			if _, err := Lookup(r.Method, r.Calibration, "sums", AddRemove); !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), r.None) {
+				t.Errorf("%s %s: %v", r.Method, r.Calibration, err)
+			}
+		case r.Theorem == "" || r.Release == "" || r.L1 == nil && r.L2 == nil || len(r.Mechanisms) == 0 || r.Calibration == Proven && (len(r.Neighbours) == 0 || r.Worth != ""):
 			t.Errorf("incomplete rule: %s %s %s", r.Method, r.Calibration, r.Release)
 		}
+		same := 0
+		for _, o := range Rules(r.Method, r.Calibration) {
+			if o.Release == r.Release {
+				same++
+			}
+		}
+		if same != 1 {
+			t.Errorf("%s %s: %d lines for %s", r.Method, r.Calibration, same, r.Release)
+		}
+		// claimed and proven stand side by side
+		for _, c := range []Calibration{Claimed, Proven} {
+			if len(Rules(r.Method, c)) == 0 {
+				t.Errorf("%s has no line for %s, not even that there is none", r.Method, c)
+			}
+		}
 	}
-	if _, err := Lookup("sketch", Proven, "sketches of one key", ReplaceOne); err == nil || !strings.Contains(err.Error(), "sulloyd") {
+	if _, err := Lookup("sketch", Proven, "sketches", ReplaceOne); err == nil || !strings.Contains(err.Error(), "sulloyd, relative, csulloyd") {
 		t.Errorf("replace-one without a proof: %v", err)
 	}
-	if _, err := Lookup("sulloyd", Published, "sums", AddRemove); err == nil {
+	if _, err := Lookup("ckks", Published, "decrypted counts and sums", AddRemove); err == nil {
 		t.Error("a calibration without code is found")
 	}
 }
