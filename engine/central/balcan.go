@@ -71,6 +71,7 @@ const (
 func (j *Balcan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	budget := budgetFor(j.Budget, j.records())
 	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
+	s.method = j.Method()
 	rounds := j.Rounds
 	l, err := newLaw(budget, j.Laplace || budget.Delta == 0, j.Neighbours, 64+(max(j.Rounds, mostRounds)+2)*(s.d+1))
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *session) cubes(l law, kind Projection, origin []float32, reach float64)
 	}
 	walkers := []*synopsis.Walker{synopsis.NewWalker(paths)}
 	trie, err := synopsis.Grow(q, levels, walkers, func(level, cells int) ([]float64, float64, error) {
-		return s.countLevel(walkers, cells, l.share(1/float64(levels)), fmt.Sprintf("cubes of depth %d", level+1))
+		return s.countLevel(walkers, cells, l.share(1/float64(levels)), fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level")
 	}, func(variance float64) float64 { return max(4*math.Sqrt(variance), float64(s.n)/float64(10*s.k)) })
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +195,9 @@ func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps
 		}
 	}
 	epsilon := l.share(1 / float64(swaps)).pure()
-	selection := privacy.Selection{Epsilon: epsilon, Sensitivity: swapLossCap, Monotone: true}
+	bound := s.bound("scores of swaps", 0)
+	bound.Shape.Bound = swapLossCap
+	selection := privacy.Selection{Epsilon: epsilon, Sensitivity: bound.L1(), Monotone: true}
 	w := s.newSwapper(low.parts[0], candidates, s.k, lossKind{squared: true, cap: swapLossCap})
 	scores := make([]float64, len(heavy)*s.k+1)
 	stream := s.streams.Stream(engine.Server, s.rounds, "swap")
@@ -225,8 +228,9 @@ func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps
 	if exponential {
 		name = "exponential"
 	}
-	return s.enter(l, privacy.Entry{What: fmt.Sprintf("%d private swaps of projected centres", swaps), Viewers: s.viewers(), Mechanism: name, Norm: "L1", Sensitivity: swapLossCap,
-		Unit: "squared half sides of the cube", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}, Theorem: "T5, T8", Calibration: privacy.Proven, Neighbours: privacy.AddRemove})
+	e := bound.Entry(fmt.Sprintf("%d private swaps of projected centres", swaps), name, "L1")
+	e.Viewers, e.Unit, e.Cost = s.viewers(), "squared half sides of the cube", privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
+	return s.enter(l, e)
 }
 
 // pure is the epsilon of a pure mechanism that the whole law pays for: with

@@ -305,9 +305,10 @@ func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsi
 		walker.Descend(next)
 	}
 	if passes > 1 {
-		err = e.ledger.Add(privacy.Entry{What: fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), Viewers: e.viewers(),
-			Mechanism: "laplace", Norm: "L1", Sensitivity: 1, Scale: 1 / own, Unit: "records", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon},
-			True: &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}, Theorem: "Balcan et al., Theorem 2; T5", Calibration: privacy.Claimed, Neighbours: privacy.AddRemove})
+		entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), "laplace", "L1")
+		entry.Scale, entry.Unit = 1/own, "records"
+		entry.True = &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}
+		err = e.enter(entry, epsilon)
 	}
 	if err != nil {
 		return nil, err
@@ -331,8 +332,8 @@ func (e *edlerRun) localSwap(round int, y *kernels.Panels, candidates []float32,
 	stream := e.streams.Stream(engine.Server, round, "swap")
 	// r sqrt(d) squared, as Algorithm 8 hands it down; twice that, as Algorithm 11
 	// says.
-	sensitivity := 2 * e.r * e.r * float64(e.d)
-	selection := privacy.Selection{Epsilon: epsilon / float64(2*(swaps+1)), Sensitivity: sensitivity}
+	claim := e.claim("scores of swaps")
+	selection := privacy.Selection{Epsilon: epsilon / float64(2*(swaps+1)), Sensitivity: claim.L1()}
 	order := stream.Perm(count)
 	current := order[:e.k]
 	used := make([]bool, count)
@@ -374,8 +375,9 @@ func (e *edlerRun) localSwap(round int, y *kernels.Panels, candidates []float32,
 	if err != nil {
 		return nil, err
 	}
-	return sets[chosen], e.ledger.Add(privacy.Entry{What: fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, swaps), Viewers: e.viewers(), Mechanism: e.selectionName(),
-		Norm: "L1", Sensitivity: sensitivity, Unit: "loss", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon}, Theorem: "Balcan et al.; T5", Calibration: privacy.Claimed, Neighbours: privacy.AddRemove})
+	entry := claim.Entry(fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, swaps), e.selectionName(), "L1")
+	entry.Unit = "loss"
+	return sets[chosen], e.enter(entry, epsilon)
 }
 
 func (e *edlerRun) selectionName() string {
@@ -421,13 +423,14 @@ func (e *edlerRun) privateMeans(round, step int, points *kernels.Panels, centers
 	span = e.rt.Begin(engine.PhaseNoise, at, 0)
 	defer e.rt.End(span)
 	stream := e.streams.Stream(engine.Server, at, "means")
+	claim, mean := e.claim("cluster counts"), e.claim("cluster means") // of one record, divided by the noisy count
 	grid := math.Ldexp(1, e.bits)
 	out, noise := make([]float64, e.k*e.d), make([]float64, e.d)
 	smallest := int64(math.MaxInt64)
 	for c, n := range counts {
 		smallest = min(smallest, n)
-		noisy := max(float64(n)+float64(2/epsilon*stream.Laplace()), 1)
-		stream.FillLaplace(2*e.r/(epsilon*noisy), noise)
+		noisy := max(float64(n)+float64(2*claim.L1()/epsilon*stream.Laplace()), 1)
+		stream.FillLaplace(2*mean.L1()/(epsilon*noisy), noise)
 		for h, z := range noise {
 			mean := 0.0
 			if n > 0 {
@@ -441,10 +444,28 @@ func (e *edlerRun) privateMeans(round, step int, points *kernels.Panels, centers
 		what = fmt.Sprintf("private k-means %d: the mean of each cluster", step)
 	}
 	// The count costs epsilon/2, the mean d epsilon/2 n'/(n+1), about d epsilon/2.
-	truth := privacy.Spec{Family: "pure", Epsilon: epsilon / 2 * float64(e.d+1)}
-	return out, e.ledger.Add(privacy.Entry{What: what, Viewers: e.viewers(), Mechanism: "laplace", Norm: "L1", Sensitivity: 1, Scale: 2 / epsilon, Unit: "records for the count",
-		Cost: privacy.Spec{Family: "pure", Epsilon: epsilon}, True: &truth, Theorem: "Thesis-B, Algorithms 12 and 13; T5", Calibration: privacy.Claimed, Neighbours: privacy.AddRemove,
-		Remark: "the means are released with noise for one coordinate and with a noisy count in the denominator: the true cost is about (d+1)/2 times the claim, and more where a cluster is small"})
+	entry := claim.Entry(what, "laplace", "L1")
+	entry.Scale, entry.Unit = 2*claim.L1()/epsilon, "records for the count"
+	entry.True = &privacy.Spec{Family: "pure", Epsilon: epsilon / 2 * float64(e.d+1)}
+	entry.Beside = &mean
+	entry.Remark = "the means are released with noise for one coordinate and with a noisy count in the denominator: the true cost is about (d+1)/2 times the claim, and more where a cluster is small"
+	return out, e.enter(entry, epsilon)
+}
+
+// claim is the line of the table of calibrations for a release of the thesis's
+// method, on data in [0, r]^d.
+func (e *edlerRun) claim(release string) privacy.Bound {
+	b, err := privacy.At(e.job.Method(), privacy.Claimed, release, privacy.Shape{D: e.d, K: e.k, Bound: e.r})
+	if err != nil {
+		panic("central: " + err.Error()) // the table lacks what the method does
+	}
+	return b
+}
+
+// enter adds a release that is claimed to be epsilon-private to the ledger.
+func (e *edlerRun) enter(entry privacy.Entry, epsilon float64) error {
+	entry.Viewers, entry.Cost = e.viewers(), privacy.Spec{Family: "pure", Epsilon: epsilon}
+	return e.ledger.Add(entry)
 }
 
 // choose is the last step of Algorithm 8: one of the runs by its loss.
@@ -469,11 +490,12 @@ func (e *edlerRun) choose(sets [][]float64, epsilon float64) ([]float64, error) 
 			scores[i] -= float64(float64(d2) * e.r * e.r / 4)
 		}
 	}
-	sensitivity := 2 * e.r * e.r * float64(e.d)
-	i, err := e.pick(privacy.Selection{Epsilon: epsilon, Sensitivity: sensitivity}, e.streams.Stream(engine.Server, 0, "choice"), scores)
+	claim := e.claim("scores of runs")
+	i, err := e.pick(privacy.Selection{Epsilon: epsilon, Sensitivity: claim.L1()}, e.streams.Stream(engine.Server, 0, "choice"), scores)
 	if err != nil {
 		return nil, err
 	}
-	return sets[i], e.ledger.Add(privacy.Entry{What: fmt.Sprintf("choice among %d runs", len(sets)), Viewers: e.viewers(), Mechanism: e.selectionName(), Norm: "L1", Sensitivity: sensitivity,
-		Unit: "loss", Cost: privacy.Spec{Family: "pure", Epsilon: epsilon}, Theorem: "Balcan et al.; T5", Calibration: privacy.Claimed, Neighbours: privacy.AddRemove})
+	entry := claim.Entry(fmt.Sprintf("choice among %d runs", len(sets)), e.selectionName(), "L1")
+	entry.Unit = "loss"
+	return sets[i], e.enter(entry, epsilon)
 }

@@ -74,7 +74,7 @@ func (s *session) equalRound(o *offsets, what string, l law, centroids []float32
 	radii, scales := make([]float64, s.k), make([]roundScales, s.k)
 	for c := range radii {
 		radii[c] = radius
-		scales[c] = roundScales{sums: l.share(0.98).scale(radius, radius*math.Sqrt(float64(s.d))), counts: l.share(0.02).scale(1, 1)}
+		scales[c] = roundScales{sums: l.share(0.98).scale(s.bound("relative sums", radius)), counts: l.share(0.02).scale(s.bound("relative counts", 0))}
 	}
 	sums, counts, err := s.relativeRound(o, what, l, centroids, radii, scales)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *session) privateMean(l law) ([]float64, error) {
 		}
 		parts[p] = sums
 	}
-	root := math.Sqrt(float64(s.d))
-	scale := l.scale(root, float64(s.d))
+	bound := s.bound("sum of all records", 0)
+	scale := l.scale(bound)
 	mean, err := s.release("mean", parts, l, []noiseGroup{{s.d, s.bits, scale}})
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *session) privateMean(l law) ([]float64, error) {
 	for h, x := range mean {
 		mean[h] = min(max(x/float64(s.n), -1), 1)
 	}
-	return mean, s.enter(l, l.entry("sum of all records", s.viewers(), scale, root, float64(s.d), s.d, "T2, T6"))
+	return mean, s.enter(l, l.entry("sum of all records", s.viewers(), scale, bound, s.d))
 }
 
 // distanceQuantile releases the histogram of the distances of records to the
@@ -193,7 +193,7 @@ func (s *session) distanceQuantile(l law, points []float32, top, q float64) (flo
 			}
 		}
 	}
-	noisy, scale, err := s.releaseCounts(parts, l, "distances")
+	noisy, scale, err := s.releaseCounts(parts, l, "distances", "histogram of distances")
 	if err != nil {
 		return 0, err
 	}

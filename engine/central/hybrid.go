@@ -74,6 +74,7 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	budget := budgetFor(j.Budget, j.records())
 	laplace := j.Laplace || budget.Delta == 0
 	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
+	s.method = j.Method()
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
 	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, mostRounds)+2)*(s.d+1))
@@ -186,7 +187,7 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 		radius, scales := make([]float64, s.k), make([]roundScales, s.k)
 		for i := range radius {
 			radius[i] = min(c*rms[i], 2*math.Sqrt(float64(s.d)))
-			scales[i] = relativeScales(own, radius[i], max(sizes[i], float64(s.n)/float64(10*s.k)), s.d)
+			scales[i] = s.relativeScales(own, radius[i], max(sizes[i], float64(s.n)/float64(10*s.k)))
 		}
 		sums, counts, err := s.relativeRound(o, roundName(r), own, centroids, radius, scales)
 		if err != nil {

@@ -42,7 +42,9 @@ func testSession(t testing.TB, parts []dataset.Part, k int) *session {
 	seed := uint64(1)
 	d := parts[0].Points.D
 	data := &Data{Clients: parts, Bounds: unitBounds(d)}
-	return newSession(context.Background(), engine.NewRuntime(pool), data, k, &seed, 1e-6)
+	s := newSession(context.Background(), engine.NewRuntime(pool), data, k, &seed, 1e-6)
+	s.method = "hybrid"
+	return s
 }
 
 func unitBounds(d int) dataset.Bounds {
@@ -209,7 +211,8 @@ func TestRoundScales(t *testing.T) {
 		d := 1 + rng.IntN(800)
 		l := law{gaussian: true, total: math.Exp(rng.Float64()*10 - 8)}
 		radius, size := math.Exp(rng.Float64()*6-4), math.Exp(rng.Float64()*12)
-		s := relativeScales(l, radius, size, d)
+		run := &session{d: d, method: "hybrid"}
+		s := run.relativeScales(l, radius, size)
 		cost := radius*radius/(s.sums*s.sums) + 1/(s.counts*s.counts)
 		if cost > l.total*(1+1e-9) {
 			t.Fatalf("d=%d radius=%v size=%v mu²=%v: costs %v", d, radius, size, l.total, cost)
@@ -217,7 +220,7 @@ func TestRoundScales(t *testing.T) {
 		if s.sums > minScale && s.counts > minScale && cost < l.total*(1-1e-9) {
 			t.Fatalf("d=%d radius=%v size=%v mu²=%v: wastes all but %v", d, radius, size, l.total, cost)
 		}
-		e := relativeScales(law{total: l.total}, radius, size, d)
+		e := run.relativeScales(law{total: l.total}, radius, size)
 		if cost := radius*math.Sqrt(float64(d))/e.sums + 1/e.counts; cost > l.total*(1+1e-9) {
 			t.Fatalf("Laplace: costs %v of %v", cost, l.total)
 		}

@@ -80,22 +80,21 @@ func (l law) mu() float64 {
 	return l.total / math.Sqrt(10)
 }
 
-// scale is the noise scale (sigma or b) of a release whose L2 and L1
-// sensitivities are given, in data units.
-func (l law) scale(l2, l1 float64) float64 {
+// scale is the noise scale (sigma or b) of a release, in data units.
+func (l law) scale(b privacy.Bound) float64 {
 	if l.gaussian {
-		return max(l2/math.Sqrt(l.total), minScale)
+		return max(b.L2()/math.Sqrt(l.total), minScale)
 	}
-	return max(l1/l.total, minScale)
+	return max(b.L1()/l.total, minScale)
 }
 
-// spec is the cost of a release of these sensitivities at a noise scale, of
-// which one record influences so many coordinates.
-func (l law) spec(scale, l2, l1 float64, coordinates int) privacy.Spec {
+// spec is the cost of a release at a noise scale, of which one record influences
+// so many coordinates.
+func (l law) spec(scale float64, b privacy.Bound, coordinates int) privacy.Spec {
 	if l.gaussian {
-		return privacy.Spec{Family: "discrete-gaussian", Scale: scale / l2, Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates)}
+		return privacy.Spec{Family: "discrete-gaussian", Scale: scale / b.L2(), Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates)}
 	}
-	return privacy.Spec{Family: "discrete-laplace", Scale: scale / l1}
+	return privacy.Spec{Family: "discrete-laplace", Scale: scale / b.L1()}
 }
 
 // variance of noise of a scale.
@@ -114,13 +113,14 @@ func (l law) mechanism() string {
 	return "discrete-laplace"
 }
 
-// entry is the ledger entry of a release of these sensitivities.
-func (l law) entry(what string, viewers []string, scale, l2, l1 float64, coordinates int, theorem string) privacy.Entry {
-	e := privacy.Entry{What: what, Viewers: viewers, Mechanism: l.mechanism(), Norm: "L2", Sensitivity: l2, Scale: scale,
-		Cost: l.spec(scale, l2, l1, coordinates), Theorem: theorem, Calibration: privacy.Proven, Neighbours: privacy.AddRemove}
-	if !l.gaussian {
-		e.Norm, e.Sensitivity = "L1", l1
+// entry is the ledger entry of a release.
+func (l law) entry(what string, viewers []string, scale float64, b privacy.Bound, coordinates int) privacy.Entry {
+	norm := "L1"
+	if l.gaussian {
+		norm = "L2"
 	}
+	e := b.Entry(what, l.mechanism(), norm)
+	e.Viewers, e.Scale, e.Cost = viewers, scale, l.spec(scale, b, coordinates)
 	return e
 }
 
@@ -148,9 +148,14 @@ func (l law) sampler(scale float64) (sampler, error) {
 // is for replacing a record it costs what two records that change together do
 // (THEOREMS.md T7, T8).
 func (s *session) enter(l law, e privacy.Entry) error {
+	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
 	if l.pair {
 		e.Neighbours = privacy.ReplaceOne
-		e.Sensitivity *= 2
+		e.Bound.Shape.Neighbours = privacy.ReplaceOne
+		e.Sensitivity = e.Bound.In(e.Norm)
+		if e.Beside != nil {
+			e.Beside.Shape.Neighbours = privacy.ReplaceOne
+		}
 		e.Cost.Scale /= 2
 		e.Cost.Slack *= 2
 		e.Cost.Epsilon *= 2

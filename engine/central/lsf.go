@@ -59,6 +59,7 @@ func validateBudget(b privacy.Budget, n int) error {
 func (j *LSF) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	budget := budgetFor(j.Budget, j.records())
 	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
+	s.method = j.Method()
 	levels := j.Levels
 	if levels == 0 {
 		levels = 12
@@ -107,15 +108,14 @@ func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := math.Sqrt(float64(s.d))
-	sumLaw := l.share(0.5)
-	sumScale := sumLaw.scale(root, float64(s.d))
+	sumLaw, sumBound := l.share(0.5), s.bound("leaf sums", 0)
+	sumScale := sumLaw.scale(sumBound)
 	theta := min(10*math.Sqrt(sumLaw.variance(sumScale)*float64(s.d)), math.Floor(float64(s.n)/float64(2*s.k)))
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Records:   float64(s.n),
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
-			return s.countLevel([]*synopsis.Walker{w}, cells, l.share(0.5/float64(levels)), fmt.Sprintf("forest level %d", level+1))
+			return s.countLevel([]*synopsis.Walker{w}, cells, l.share(0.5/float64(levels)), fmt.Sprintf("forest level %d", level+1), "counts per level")
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
 			span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, 0)
@@ -128,7 +128,7 @@ func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
 			if err != nil {
 				return nil, err
 			}
-			return noisy, s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, root, float64(s.d), s.d, "T2, T5, T6"))
+			return noisy, s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, sumBound, s.d))
 		},
 	}
 	return forest.Release(paths, s.d)

@@ -18,12 +18,17 @@ type roundScales struct{ sums, counts float64 }
 // T2). With Gaussian noise radius^2/sums^2 + 1/counts^2 = mu^2, so
 // clusters may differ in their scales: a record touches one of them. With
 // Laplace noise the sums get four fifths of epsilon.
-func relativeScales(l law, radius, size float64, d int) roundScales {
-	root := math.Sqrt(float64(d))
+func (s *session) relativeScales(l law, radius, size float64) roundScales {
+	sum, count := s.bound("relative sums", radius), s.bound("relative counts", 0)
 	if !l.gaussian {
-		return roundScales{sums: max(radius*root/(0.8*l.total), minScale), counts: max(1/(0.2*l.total), minScale)}
+		return roundScales{sums: l.share(0.8).scale(sum), counts: l.share(0.2).scale(count)}
 	}
-	mu2 := l.total
+	return splitGaussian(l.total, sum.L2(), size, s.d)
+}
+
+// splitGaussian is relativeScales for Gaussian noise, of a count of sensitivity 1.
+func splitGaussian(mu2, radius, size float64, d int) roundScales {
+	root := math.Sqrt(float64(d))
 	guess := radius / 4 // of the length of the move
 	move := guess
 	var s roundScales
@@ -72,18 +77,20 @@ func (s *session) relativeRound(o *offsets, what string, l law, centroids []floa
 // dearest cluster counts.
 func (s *session) enterRound(what string, l law, radius []float64, scales []roundScales) error {
 	worst, at, least := 0.0, 0, math.Inf(1)
-	root := math.Sqrt(float64(s.d))
+	count := s.bound("relative counts", 0)
 	for j, r := range radius {
-		cost := r*root/scales[j].sums + 1/scales[j].counts
+		sum := s.bound("relative sums", r)
+		cost := sum.L1()/scales[j].sums + count.L1()/scales[j].counts
 		if l.gaussian {
-			cost = math.Hypot(r/scales[j].sums, 1/scales[j].counts)
+			cost = math.Hypot(sum.L2()/scales[j].sums, count.L2()/scales[j].counts)
 		}
 		if cost > worst {
 			worst, at = cost, j
 		}
 		least = min(least, scales[j].sums, scales[j].counts)
 	}
-	e := l.entry(what+": sums of cut offsets and counts of each cluster", s.viewers(), scales[at].sums, radius[at], radius[at]*root, s.d+1, "T2, T6")
+	e := l.entry(what+": sums of cut offsets and counts of each cluster", s.viewers(), scales[at].sums, s.bound("relative sums", radius[at]), s.d+1)
+	e.Beside = &count
 	e.Unit = fmt.Sprintf("for the sums of cluster %d, the dearest; %.4g for its count", at+1, scales[at].counts)
 	e.Cost.Scale = 1 / worst
 	if l.gaussian {

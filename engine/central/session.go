@@ -76,6 +76,7 @@ type session struct {
 	comm     engine.Comm
 	notes    []string
 	rounds   int // releases so far
+	method   string
 }
 
 func newSession(ctx context.Context, rt *engine.Runtime, data *Data, k int, seed *uint64, delta float64) *session {
@@ -89,6 +90,16 @@ func newSession(ctx context.Context, rt *engine.Runtime, data *Data, k int, seed
 		s.maskSeed = secagg.SeedFrom(*seed, "hybrid")
 	}
 	return s
+}
+
+// bound is the line of the table of calibrations for a release of the method,
+// stated for adding or removing one record.
+func (s *session) bound(release string, radius float64) privacy.Bound {
+	b, err := privacy.At(s.method, privacy.Proven, release, privacy.Shape{D: s.d, K: s.k, Bound: 1, Radius: radius})
+	if err != nil {
+		panic("central: " + err.Error()) // the table lacks what the method does
+	}
+	return b
 }
 
 // viewers are those who see a release.

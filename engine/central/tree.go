@@ -52,7 +52,7 @@ func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
 		total += l.growth(level)
 	}
 	trie, err := synopsis.Grow(bits, levels, walkers, func(level, cells int) ([]float64, float64, error) {
-		return s.countLevel(walkers, cells, l.share(l.growth(level)/total), fmt.Sprintf("tree level %d", level+1))
+		return s.countLevel(walkers, cells, l.share(l.growth(level)/total), fmt.Sprintf("tree level %d", level+1), "tree counts per level")
 	}, func(float64) float64 { return 0 })
 	if err != nil {
 		return nil, err
@@ -64,8 +64,9 @@ func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
 }
 
 // countLevel releases the counts of all cells of one level of a trie and returns
-// them with the variance of their noise.
-func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what string) ([]float64, float64, error) {
+// them with the variance of their noise. line names what is released in the
+// table of calibrations.
+func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what, line string) ([]float64, float64, error) {
 	parts := s.partSums(cells)
 	for p, w := range walkers {
 		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
@@ -75,17 +76,18 @@ func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what 
 			return nil, 0, err
 		}
 	}
-	noisy, scale, err := s.releaseCounts(parts, l, what)
+	noisy, scale, err := s.releaseCounts(parts, l, what, line)
 	return noisy, l.variance(scale), err
 }
 
-// releaseCounts releases counts of disjoint sets of records (sensitivity 1) with
-// the whole of l and returns them with the noise scale.
-func (s *session) releaseCounts(parts [][]int64, l law, what string) ([]float64, float64, error) {
-	scale := l.scale(1, 1)
+// releaseCounts releases counts of disjoint sets of records with the whole of l
+// and returns them with the noise scale.
+func (s *session) releaseCounts(parts [][]int64, l law, what, line string) ([]float64, float64, error) {
+	bound := s.bound(line, 0)
+	scale := l.scale(bound)
 	noisy, err := s.release(what, parts, l, []noiseGroup{{len(parts[0]), 0, scale}})
 	if err != nil {
 		return nil, 0, err
 	}
-	return noisy, scale, s.enter(l, l.entry(what+": counts of all cells", s.viewers(), scale, 1, 1, 1, "T5, T6"))
+	return noisy, scale, s.enter(l, l.entry(what+": counts of all cells", s.viewers(), scale, bound, 1))
 }
