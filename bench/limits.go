@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -101,6 +102,55 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 	}
 	c.Number("assign, of "+binds, "%", 100*limit/assign)
 	c.Number("both, of "+binds, "%", 100*limit/iteration)
+	return onAllWorkers(ctx, c, *points, centroids, fractionBits, limits.AssignSeconds(n, d, k))
+}
+
+// onAllWorkers times one iteration on one and on all workers, in turn, and gives
+// the ratio of the best times; and the share of the limit that binds all workers:
+// the arithmetic of one divided by their number, or reading the points, all of
+// them at once.
+func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids *kernels.Centroids, fractionBits int, arithmetic float64) error {
+	pool := c.Env.Pool
+	if pool.Workers() == 1 {
+		return nil
+	}
+	accs := make([]*kernels.Accumulator, pool.Workers())
+	for w := range accs {
+		accs[w] = kernels.NewAccumulator(centroids.K, centroids.D, fractionBits)
+	}
+	shards := engine.Shards([]int{points.N}, points.D)
+	one, all := math.Inf(1), math.Inf(1)
+	for start := time.Now(); time.Since(start) < quickDuration; {
+		from := time.Now()
+		for _, s := range shards {
+			kernels.AssignAccumulate(points.Slice(s.Lo, s.Hi), centroids, nil, accs[0])
+		}
+		one = min(one, time.Since(from).Seconds())
+		from = time.Now()
+		err := pool.Run(ctx, len(shards), func(worker, i int) {
+			kernels.AssignAccumulate(points.Slice(shards[i].Lo, shards[i].Hi), centroids, nil, accs[worker])
+		})
+		if err != nil {
+			return err
+		}
+		all = min(all, time.Since(from).Seconds())
+	}
+	c.Number("all workers", "x", one/all)
+	rates := make([]float64, pool.Workers())
+	bytes := 4 * points.N * points.D
+	err := pool.Run(ctx, len(rates), func(_, i int) { rates[i] = kernels.MeasureRead(bytes / len(rates)) })
+	if err != nil {
+		return err
+	}
+	rate := 0.0
+	for _, r := range rates {
+		rate += r
+	}
+	limit, binds := arithmetic/float64(len(rates)), "arithmetic"
+	if memory := float64(bytes) / rate; memory > limit {
+		limit, binds = memory, "bandwidth"
+	}
+	c.Number("all workers, of "+binds, "%", 100*limit/all)
 	return nil
 }
 

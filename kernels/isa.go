@@ -111,7 +111,6 @@ var kernelTable = []struct {
 	{"Project", all},
 	{"Rivals", x86},
 	{"LeastDot", x86},
-	{"Project", x86},
 	{"MinHash", all},
 	{"AddUint64", all},
 	{"SubUint64", all},
