@@ -3881,3 +3881,37 @@ next:
 	JNZ  panels
 	VZEROUPPER
 	RET
+
+// func FoldRowAVX2(row *int32, blocks int, bias int32, sums *int64)
+// Requires: AVX, AVX2
+TEXT ·FoldRowAVX2(SB), NOSPLIT, $0-32
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	MOVQ         sums+24(FP), DX
+	VBROADCASTSS bias+16(FP), Y0
+
+loop:
+	VMOVDQU      (AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPMOVSXDQ    X2, Y2
+	VPMOVSXDQ    X1, Y1
+	VPADDQ       (DX), Y1, Y1
+	VMOVDQU      Y1, (DX)
+	VPADDQ       32(DX), Y2, Y2
+	VMOVDQU      Y2, 32(DX)
+	VMOVDQU      32(AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPMOVSXDQ    X2, Y2
+	VPMOVSXDQ    X1, Y1
+	VPADDQ       64(DX), Y1, Y1
+	VMOVDQU      Y1, 64(DX)
+	VPADDQ       96(DX), Y2, Y2
+	VMOVDQU      Y2, 96(DX)
+	ADDQ         $0x40, AX
+	ADDQ         $0x00000080, DX
+	DECQ         CX
+	JNZ          loop
+	VZEROUPPER
+	RET

@@ -115,3 +115,8 @@ func Scatter3AVX512(x *float32, panels int, labels *uint16, table *int32, rows i
 //
 //go:noescape
 func ScatterAVX512(x *float32, panels int, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)
+
+// FoldRowAVX512 adds row-bias, modulo 2^32 and then taken as signed, to blocks > 0 blocks of 16 sums.
+//
+//go:noescape
+func FoldRowAVX512(row *int32, blocks int, bias int32, sums *int64)

@@ -2956,3 +2956,28 @@ next:
 	JNZ  panels
 	VZEROUPPER
 	RET
+
+// func FoldRowAVX512(row *int32, blocks int, bias int32, sums *int64)
+// Requires: AVX, AVX512F
+TEXT ·FoldRowAVX512(SB), NOSPLIT, $0-32
+	MOVQ         row+0(FP), AX
+	MOVQ         blocks+8(FP), CX
+	MOVQ         sums+24(FP), DX
+	VBROADCASTSS bias+16(FP), Z0
+
+loop:
+	VMOVDQU64     (AX), Z1
+	VPSUBD        Z0, Z1, Z1
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPMOVSXDQ     Y2, Z2
+	VPMOVSXDQ     Y1, Z1
+	VPADDQ        (DX), Z1, Z1
+	VMOVDQU64     Z1, (DX)
+	VPADDQ        64(DX), Z2, Z2
+	VMOVDQU64     Z2, 64(DX)
+	ADDQ          $0x40, AX
+	ADDQ          $0x00000080, DX
+	DECQ          CX
+	JNZ           loop
+	VZEROUPPER
+	RET

@@ -127,8 +127,9 @@ func (s *sink) fold() {
 			whole = d
 		}
 		n *= bias
-		for j, x := range row[:whole] {
-			sums[j] += int64(x - n)
+		done := foldBlocks(row[:whole], n, sums)
+		for j, x := range row[done:whole] {
+			sums[done+j] += int64(x - n)
 		}
 		for j, x := range row[width-(d-whole):] { // the last columns end at d
 			sums[whole+j] += int64(x - n)

@@ -83,6 +83,9 @@ func foldLanes(acc *Accumulator, scale float32) {
 // scatters says whether this path has the accumulation by label.
 func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
 
+// foldBlocks adds row-bias to sums and returns how many it added: none here.
+func foldBlocks([]int32, int32, []int64) int { return 0 }
+
 // tableEndsAtD says whether the last block of columns of a table row stands for
 // the last dimensions.
 const tableEndsAtD = false

@@ -28,6 +28,44 @@ func scatterFile(s isa) {
 		scatterNarrow(s, d)
 	}
 	scatterWide(s)
+	foldRow(s)
+}
+
+// foldRow emits the move of a row of the table to sums.
+func foldRow(s isa) {
+	function("FoldRow"+s.name, "func(row *int32, blocks int, bias int32, sums *int64)",
+		"adds row-bias, modulo 2^32 and then taken as signed, to blocks > 0 blocks of 16 sums.")
+	row := Load(Param("row"), GP64())
+	blocks := GP64()
+	Load(Param("blocks"), blocks)
+	sums := Load(Param("sums"), GP64())
+	bias := s.vector()
+	VBROADCASTSS(NewParamAddr("bias", 16), bias)
+	count("loop", blocks, func() {
+		for h := range s.parts {
+			v, half := s.vector(), s.vector()
+			VMOVDQUx(s, Mem{Base: row, Disp: h * s.bytes}, v)
+			VPSUBD(bias, v, v)
+			if s == avx512 {
+				VEXTRACTI64X4(Imm(1), v, half.AsY())
+				VPMOVSXDQ(half.AsY(), half)
+				VPMOVSXDQ(v.AsY(), v)
+			} else {
+				VEXTRACTI128(Imm(1), v, half.AsX())
+				VPMOVSXDQ(half.AsX(), half)
+				VPMOVSXDQ(v.AsX(), v)
+			}
+			for i, sum := range []reg.VecVirtual{v, half} {
+				place := Mem{Base: sums, Disp: (2*h + i) * s.bytes}
+				VPADDQ(place, sum, sum)
+				VMOVDQUx(s, sum, place)
+			}
+		}
+		ADDQ(Imm(64), row)
+		ADDQ(U32(128), sums)
+	})
+	VZEROUPPER()
+	RET()
 }
 
 // addMasked adds the vectors of a group to the sums of their clusters: for each
