@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -39,14 +38,7 @@ func Networks() []Network {
 
 // FindNetwork returns the preset of that name.
 func FindNetwork(name string) (Network, error) {
-	var names []string
-	for _, n := range Networks() {
-		if strings.EqualFold(n.Name, name) {
-			return n, nil
-		}
-		names = append(names, n.Name)
-	}
-	return Network{}, fault.Request("network", fmt.Sprintf("%q is unknown", name), "choose "+strings.Join(names, ", "))
+	return fault.Named("network", name, Networks(), func(n Network) string { return n.Name })
 }
 
 // Cost is the time that the network adds to some rounds with some bytes in all.

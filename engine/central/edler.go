@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/elementary"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -176,7 +177,7 @@ func gridless(x []float64) []float32 {
 }
 
 // lowDimension is ln(n)/2, at least 1 and at most d.
-func lowDimension(n, d int) int { return min(max(int(privacy.Log(float64(n))/2), 1), d) }
+func lowDimension(n, d int) int { return min(max(int(elementary.Log(float64(n))/2), 1), d) }
 
 // projectRaw is the JL transform of the raw data, divided by sqrt d. The
 // transform, normal entries divided by the root of the dimension that it
@@ -247,10 +248,10 @@ func (e *edlerRun) candidates(round int, y *kernels.Panels, epsilon float64) ([]
 // count, with the noise that the thesis writes as a probability (a count plus
 // Laplace noise against gamma), passes gamma is a candidate and is cut again.
 func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsilon, failure float64) ([]float32, error) {
-	logN := max(privacy.Log(float64(e.n)), 1) // of one or two records, nothing is cut
+	logN := max(elementary.Log(float64(e.n)), 1) // of one or two records, nothing is cut
 	own := epsilon / (2 * logN)
-	gamma := e.factor / own * privacy.Log(float64(e.n)/failure)
-	passes := min(int(privacy.Log(float64(e.n)))+1, 64/y.D)
+	gamma := e.factor / own * elementary.Log(float64(e.n)/failure)
+	passes := min(int(elementary.Log(float64(e.n)))+1, 64/y.D)
 	span := e.rt.Begin(engine.PhaseSketch, at, 0)
 	defer e.rt.End(span)
 	paths, err := synopsis.CubePaths(e.ctx, e.rt.Pool(), y, lo, side, passes)

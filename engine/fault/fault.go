@@ -64,6 +64,20 @@ func Range(name string, value any, rule string) error {
 	return Request(name, fmt.Sprintf("is %v, must be %s", value, rule), "")
 }
 
+// Named returns the one of all that has a name, whatever its letters' case, or
+// refuses the request and lists the names.
+func Named[T any](what, name string, all []T, nameOf func(T) string) (T, error) {
+	var names []string
+	for _, x := range all {
+		if strings.EqualFold(nameOf(x), name) {
+			return x, nil
+		}
+		names = append(names, nameOf(x))
+	}
+	var none T
+	return none, Request(what, fmt.Sprintf("%q is unknown", name), "choose one of "+strings.Join(names, ", "))
+}
+
 // IsRequest reports whether err, or an error that it wraps, is a wrong request.
 func IsRequest(err error) bool {
 	var e *Error

@@ -28,3 +28,14 @@ func TestIsRequest(t *testing.T) {
 		t.Error("a failed run is taken for a wrong request")
 	}
 }
+
+func TestNamed(t *testing.T) {
+	all := []string{"lan", "WAN"}
+	self := func(s string) string { return s }
+	if got, err := Named("network", "wan", all, self); err != nil || got != "WAN" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := Named("network", "man", all, self); !IsRequest(err) || err.Error() != `network: "man" is unknown: choose one of lan, WAN` {
+		t.Errorf("error is %v", err)
+	}
+}

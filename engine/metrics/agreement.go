@@ -3,6 +3,8 @@ package metrics
 import (
 	"fmt"
 	"math"
+
+	"github.com/cohort-engine/cohort/engine/elementary"
 )
 
 // Agreement compares a clustering with the true classes. All but ARI lie in
@@ -69,7 +71,7 @@ func Compare(truth, predicted []int32) (Agreement, error) {
 		sum := 0.0
 		for _, c := range counts {
 			if c > 0 {
-				sum -= float64(float64(c) / n * log(float64(c)/n))
+				sum -= float64(float64(c) / n * elementary.Log(float64(c)/n))
 			}
 		}
 		return sum
@@ -79,7 +81,7 @@ func Compare(truth, predicted []int32) (Agreement, error) {
 	for i := range a {
 		for j := range b {
 			if c := float64(table[i*clusters+j]); c > 0 {
-				mutual += float64(c / n * log(c/float64(a[i])*(n/float64(b[j]))))
+				mutual += float64(c / n * elementary.Log(c/float64(a[i])*(n/float64(b[j]))))
 			}
 		}
 	}
@@ -122,36 +124,4 @@ func dense(labels []int32) ([]int, int) {
 		out[i] = id
 	}
 	return out, len(number)
-}
-
-// log is the natural logarithm for x > 0 by the method of FreeBSD's e_log.c
-// (Sun Microsystems 1993), with every product rounded before it is added:
-// math.Log differs in the last bit between architectures.
-func log(x float64) float64 {
-	const (
-		ln2Hi = 6.93147180369123816490e-01
-		ln2Lo = 1.90821492927058770002e-10
-		l1    = 6.666666666666735130e-01
-		l2    = 3.999999999940941908e-01
-		l3    = 2.857142874366239149e-01
-		l4    = 2.222219843214978396e-01
-		l5    = 1.818357216161805012e-01
-		l6    = 1.531383769920937332e-01
-		l7    = 1.479819860511658591e-01
-	)
-	f1, ki := math.Frexp(x)
-	if f1 < math.Sqrt2/2 {
-		f1 *= 2
-		ki--
-	}
-	f := f1 - 1
-	k := float64(ki)
-	s := f / (2 + f)
-	s2 := float64(s * s)
-	s4 := float64(s2 * s2)
-	t1 := float64(s2 * (l1 + float64(s4*(l3+float64(s4*(l5+float64(s4*l7)))))))
-	t2 := float64(s4 * (l2 + float64(s4*(l4+float64(s4*l6)))))
-	r := t1 + t2
-	half := float64(0.5 * f * f)
-	return float64(k*ln2Hi) - ((half - (float64(s*(half+r)) + float64(k*ln2Lo))) - f)
 }

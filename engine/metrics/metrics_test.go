@@ -216,18 +216,6 @@ func TestMatchIsOptimal(t *testing.T) {
 	})
 }
 
-func TestLog(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		x := rapid.Float64Range(1e-300, 1e300).Draw(t, "x")
-		if got, want := log(x), math.Log(x); math.Abs(got-want) > 2e-16*max(math.Abs(want), 1e-3) {
-			t.Fatalf("log(%v) = %v, want %v", x, got, want)
-		}
-	})
-	if log(1) != 0 {
-		t.Error("log(1) is not 0")
-	}
-}
-
 func BenchmarkPairwise(b *testing.B) {
 	const n = 5000
 	rows := make([]float32, 2*n)

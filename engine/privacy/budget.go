@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/cohort-engine/cohort/engine/elementary"
 )
 
 // ErrRange is wrapped by every error that rejects a parameter for its value.
@@ -33,7 +35,7 @@ func DefaultDelta(n int) float64 {
 	if n < 3 {
 		return 0.5
 	}
-	return 1 / (float64(n) * Log(float64(n)))
+	return 1 / (float64(n) * elementary.Log(float64(n)))
 }
 
 // Calibration says which statement the noise scale of a run is taken from.

@@ -1,6 +1,10 @@
 package privacy
 
-import "math"
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/elementary"
+)
 
 // The continuous samplers draw floating-point numbers. They serve data generators, projections and
 // the papers' own figures under the claimed and published calibrations; the holes of floating-point
@@ -13,18 +17,18 @@ func (st *Stream) Normal() float64 {
 		v := 2*st.Float64Open() - 1
 		s := float64(u*u) + float64(v*v)
 		if s < 1 && s > 0 {
-			return float64(u * math.Sqrt(-2*Log(s)/s))
+			return float64(u * math.Sqrt(-2*elementary.Log(s)/s))
 		}
 	}
 }
 
 // Exponential returns an exponential variable of mean 1.
-func (st *Stream) Exponential() float64 { return -Log(st.Float64Open()) }
+func (st *Stream) Exponential() float64 { return -elementary.Log(st.Float64Open()) }
 
 // Laplace returns a Laplace variable of scale 1, of density exp(-|x|)/2.
 func (st *Stream) Laplace() float64 {
 	b := st.src.Uint64()
-	x := -Log(float64(b>>12<<1|1) * 0x1p-53)
+	x := -elementary.Log(float64(b>>12<<1|1) * 0x1p-53)
 	if b&1 == 1 { // bit 0 is not among the 52 that made x
 		return -x
 	}
@@ -40,7 +44,7 @@ func (st *Stream) Gamma(shape float64) float64 {
 	}
 	boost := 1.0
 	if shape < 1 {
-		boost = Exp(Log(st.Float64Open()) / shape)
+		boost = elementary.Exp(elementary.Log(st.Float64Open()) / shape)
 		shape++
 	}
 	d := shape - 1.0/3
@@ -52,7 +56,7 @@ func (st *Stream) Gamma(shape float64) float64 {
 			continue
 		}
 		v = float64(float64(v*v) * v)
-		if Log(st.Float64Open()) < float64(0.5*float64(x*x))+float64(d*(1-v+Log(v))) {
+		if elementary.Log(st.Float64Open()) < float64(0.5*float64(x*x))+float64(d*(1-v+elementary.Log(v))) {
 			return boost * float64(d*v)
 		}
 	}

@@ -1,8 +1,6 @@
 package he
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -44,14 +42,7 @@ func Networks() []Network {
 
 // FindNetwork returns the preset called name.
 func FindNetwork(name string) (Network, error) {
-	var names []string
-	for _, n := range Networks() {
-		if strings.EqualFold(n.Name, name) {
-			return n, nil
-		}
-		names = append(names, n.Name)
-	}
-	return Network{}, fault.Request("network", fmt.Sprintf("%q is unknown", name), "choose one of "+strings.Join(names, ", "))
+	return fault.Named("network", name, Networks(), func(n Network) string { return n.Name })
 }
 
 // Envelope records one message: who sent how many bytes of what to whom, and

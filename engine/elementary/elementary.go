@@ -1,10 +1,10 @@
-package privacy
+// Package elementary has Exp and Log, which differ from math.Exp and math.Log in
+// one respect: they return the same bits on every architecture. math has assembly
+// versions on some, and the compiler may fuse x*y+z on others; here every product
+// is rounded before it is added. Both are within one unit in the last place.
+package elementary
 
 import "math"
-
-// Exp and Log differ from math.Exp and math.Log in one respect: they return the same bits on every
-// architecture. math has assembly versions on some, and the compiler may fuse x*y+z on others; here
-// every product is rounded before it is added. Both are within one unit in the last place.
 
 const (
 	ln2Hi = 6.93147180369123816490e-01
