@@ -35,7 +35,7 @@ func TestLogAndExpAreNearTheirValues(t *testing.T) {
 func TestBits(t *testing.T) {
 	h := uint64(14695981039346656037)
 	for i := range 1000 {
-		for _, v := range []float64{Log(float64(i)*1.37 + 0.01), Exp(float64(i)/7 - 60)} {
+		for _, v := range []float64{Log(float64(float64(i)*1.37) + 0.01), Exp(float64(i)/7 - 60)} {
 			h = (h ^ math.Float64bits(v)) * 1099511628211
 		}
 	}
