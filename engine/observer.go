@@ -42,6 +42,9 @@ type Span struct {
 	Iteration  int
 	Party      int
 	Begin, End time.Duration
+	// Settled is the number of records that the phase did not look at, because what
+	// becomes of them was known. It is set when the span ends.
+	Settled int
 }
 
 // JobInfo describes a job that begins.

@@ -77,17 +77,13 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 			ch.Cut = ch.Cut || int(largest(now)) == c.K
 		}
 		changed(before, now, masks[:(n+31)/32])
-		moved := 0
 		for b, m := range masks[:(n+31)/32] {
-			moved += bits.OnesCount32(m)
+			ch.Moved += bits.OnesCount32(m)
 			for ; m != 0; m &= m - 1 {
 				i := 32*b + bits.TrailingZeros32(m)
 				acc.move(&part, i, int(before[i]), int(now[i]), scale)
+				before[i] = now[i]
 			}
-		}
-		if moved > 0 {
-			copy(before, now)
-			ch.Moved += moved
 		}
 		if bounds != nil {
 			fillBounds(bounds[lo/BoundPoints:], dist[:n], second[:n], c, r2)

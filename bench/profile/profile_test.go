@@ -151,6 +151,17 @@ func TestSharesOfOverlappingParties(t *testing.T) {
 	}
 }
 
+// Rates leave out the records that a phase did not look at.
+func TestSettledRecords(t *testing.T) {
+	r := known()
+	all := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
+	r.Spans[2].Settled, r.Spans[3].Settled = 3, 2 // of 2 iterations of 10
+	some := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
+	if all.Settled != 0 || some.Settled != 0.25 || some.PointsPerSecond != all.PointsPerSecond || some.FLOPS != 0.75*all.FLOPS || some.Bandwidth != 0.75*all.Bandwidth {
+		t.Errorf("all looked at: %+v\nsome settled: %+v", all, some)
+	}
+}
+
 // TestJobsWithoutIterations profiles a run that reports none, and one that goes
 // on after its last.
 func TestJobsWithoutIterations(t *testing.T) {

@@ -41,9 +41,12 @@ type PhaseStat struct {
 	// Share is the part of the time of the iterations; where parties work at the
 	// same time, each has its part of the instant.
 	Share float64 `json:"share"`
-	// PointsPerSecond is how many records the phase gets through, FLOPS and
-	// Bandwidth what it achieves in arithmetic and in reading points or writing
-	// messages, where that means something; FLOPSShare and BandwidthShare are the shares of the
+	// Settled is the share of the records that the phase did not look at, because
+	// what becomes of them was known.
+	Settled float64 `json:"settled,omitempty"`
+	// PointsPerSecond is how many records the phase gets through, settled ones
+	// included, FLOPS and Bandwidth what it achieves on the others in arithmetic and
+	// in reading points or writing messages, where that means something; FLOPSShare and BandwidthShare are the shares of the
 	// machine's measured limits.
 	PointsPerSecond float64 `json:"points_per_second"`
 	FLOPS           float64 `json:"flops,omitempty"`
@@ -185,6 +188,7 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 					stats[name] = &PhaseStat{Name: name}
 				}
 				stats[name].Share += float64(parts[i])
+				stats[name].Settled += float64(sp.Settled)
 				stats[name].Cycles += sp.Counts[Cycles]
 				stats[name].Instructions += sp.Counts[Instructions]
 				stats[name].CacheMisses += sp.Counts[CacheMisses]
@@ -219,6 +223,8 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 			engine.PhaseSketch.String(), engine.PhaseWeights.String():
 			p.PointsPerSecond = points / seconds
 		}
+		points -= p.Settled
+		p.Settled /= max(float64(n)*float64(len(walls)), 1)
 		switch name {
 		case engine.PhaseAssign.String():
 			perTerm, limit := limits.flopsOf(d)

@@ -76,6 +76,12 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	o := s.Outside
 	t.row("outside phases", fmt.Sprintf("%.1f%%", 100*s.OutsideShare), fmt.Sprint(o.Count), ns(o.TotalNS), ns(o.P50NS), ns(o.P90NS), ns(o.P99NS), ns(o.MaxNS))
 	t.write(&b, width)
+	for _, p := range s.Phases {
+		if p.Settled > 0 {
+			b.WriteString("\n")
+			writeFolded(&b, width, fmt.Sprintf("%s did not look at %.1f%% of the records: they cannot have changed since the iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
+		}
+	}
 	l := s.Limits
 	b.WriteString("\n")
 	writeFolded(&b, width, fmt.Sprintf("limits measured on this machine, all workers: %s GFLOP/s of differences (d < %d), %s of products, %.1f GB/s read from blocks of 64 MiB",

@@ -3,6 +3,7 @@ package horizontal
 import (
 	"context"
 	"math"
+	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
@@ -12,8 +13,9 @@ import (
 // counts of their clusters for round t.
 type assigner interface {
 	assign(ctx context.Context, t int) error
-	// restart takes up a new seed.
+	// restart takes up a new seed, rewind the same one.
 	restart()
+	rewind()
 }
 
 func newAssigner(s *Session) assigner {
@@ -39,58 +41,72 @@ const (
 
 // nearest assigns each record to its nearest centroid, in one pass that also
 // sums. Sums are integers, so neither the cut into items nor the order in which
-// workers add matters.
+// workers add matters, and a round may go on from the sums of the one before.
 type nearest struct {
 	s       *Session
+	per     int                    // work of a point
+	inline  int                    // work that wakes no worker
 	most    int                    // points of an item at most
 	step    int                    // points of an item of the client at hand
 	partial []*kernels.Accumulator // by worker; nil while every client is small
 	whole   bool                   // a worker takes whole clients
 	small   bool                   // all clients together are small: no workers
 
-	// Of Relative: the squared radius of the round, a little shortened, and its
-	// exact square in grid units.
+	history *history // nil when each round begins anew
+	// base holds, by client, the sums of the records that are not far: for Relative,
+	// which adds the far ones and makes all relative, apart from those of the client.
+	base []*kernels.Accumulator
+
+	// The squared distance beyond which a point is far: of Relative the squared
+	// radius of the round, a little shortened, with its exact square in grid units;
+	// else infinite.
 	near  float32
 	reach int64
 	far   []farPoints // by worker
 
 	client     *client
 	round      int
+	looked     atomic.Int64 // at so many points of the client
 	pass, each func(worker, index int)
 }
 
 func newNearest(s *Session) *nearest {
-	a := &nearest{s: s}
+	a := &nearest{s: s, near: float32(math.Inf(1))}
 	largest := 0
 	for _, c := range s.clients {
 		largest = max(largest, c.points.N)
+		a.base = append(a.base, c.acc)
 	}
 	workers := s.rt.Pool().Workers()
-	per := s.k * s.d // products of a point
+	a.per = s.k * s.d // products of a point
 	if s.job.Algorithm == Relative {
-		per += relativeWork
+		a.per += relativeWork
 	}
-	inline := inlineWork
+	a.inline = inlineWork
 	if kernels.ISA() == "generic" {
-		inline /= 16 // about the factor between plain Go and vectors
+		a.inline /= 16 // about the factor between plain Go and vectors
 	}
-	a.small = s.n*per <= inline || workers == 1 && s.n*per <= itemWork
-	a.whole = largest*per <= 8*itemWork && (s.m%workers == 0 || s.m >= 4*workers)
+	a.history = newHistory(s)
+	a.small = s.n*a.per <= a.inline || workers == 1 && s.n*a.per <= itemWork
+	a.whole = largest*a.per <= 8*itemWork && (s.m%workers == 0 || s.m >= 4*workers)
 	if !a.small && !a.whole {
 		fit := engine.ShardBytes / (4 * s.d)
-		a.most = max(min(itemWork/per, fit), kernels.Lanes)
+		a.most = max(min(itemWork/a.per, fit), a.grain())
 		for range workers {
 			a.partial = append(a.partial, kernels.NewAccumulator(s.k, s.d, s.fraction))
 		}
 	}
 	if s.job.Algorithm == Relative {
 		for range workers {
-			a.far = append(a.far, newFarPoints(s.d))
+			a.far = append(a.far, newFarPoints(s))
+		}
+		for i := range a.base {
+			a.base[i] = kernels.NewAccumulator(s.k, s.d, s.fraction)
 		}
 	}
 	a.pass = func(worker, index int) {
 		lo := index * a.step
-		a.points(worker, a.client, lo, min(lo+a.step, a.client.points.N), a.partial[worker])
+		a.looked.Add(int64(a.points(worker, a.client, lo, min(lo+a.step, a.client.points.N), a.partial[worker])))
 	}
 	a.each = func(worker, index int) { a.one(worker, a.s.clients[index]) }
 	if !a.small {
@@ -104,47 +120,69 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 	if a.s.job.Algorithm == Relative {
 		a.setRadius(t)
 	}
+	left := a.history.begin(t, a.near)
+	var err error
 	switch {
-	case a.small:
+	case a.small || left <= a.inline/a.per:
 		for _, c := range a.s.clients {
 			a.one(0, c)
 		}
-		return nil
 	case a.whole:
-		return a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each)
-	}
-	for _, c := range a.s.clients {
-		if c.gone {
-			continue
-		}
-		span := a.s.rt.Begin(engine.PhaseAssign, t, c.index)
-		for _, p := range a.partial {
-			p.Reset()
-		}
-		a.client = c
-		err := a.s.rt.Pool().Run(ctx, a.cut(c.points.N), a.pass)
-		c.acc.Reset()
-		for _, p := range a.partial {
-			c.acc.Merge(p)
-		}
-		a.center(c)
-		a.s.rt.End(span)
-		if err != nil {
-			return err
+		err = a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each)
+	default:
+		for _, c := range a.s.clients {
+			if err == nil && !c.gone {
+				err = a.together(ctx, c)
+			}
 		}
 	}
-	return nil
+	a.history.end(err)
+	return err
 }
 
-func (a *nearest) restart() {}
+func (a *nearest) restart() { a.history.forget() }
+func (a *nearest) rewind()  { a.history.forget() }
+
+// together assigns the points of a client with all workers.
+func (a *nearest) together(ctx context.Context, c *client) error {
+	span := a.s.rt.Begin(engine.PhaseAssign, a.round, c.index)
+	for _, p := range a.partial {
+		p.Reset()
+	}
+	for w := range a.far {
+		a.far[w].acc.Reset()
+	}
+	a.client = c
+	a.looked.Store(0)
+	err := a.s.rt.Pool().Run(ctx, a.cut(c.points.N), a.pass)
+	base := a.base[c.index]
+	if !a.history.carries() {
+		base.Reset()
+	}
+	for _, p := range a.partial {
+		base.Merge(p)
+	}
+	a.center(c, a.far)
+	span.Settled = c.points.N - int(a.looked.Load())
+	a.s.rt.End(span)
+	return err
+}
 
 // cut sets the step for n points and returns the number of items: of at most
 // a.most points, of equal size, as many for each worker.
 func (a *nearest) cut(n int) int {
 	workers := len(a.partial)
 	items := (n + a.most*workers - 1) / (a.most * workers) * workers
-	a.step = ((n+items-1)/items + kernels.Lanes - 1) / kernels.Lanes * kernels.Lanes
+	a.step = ((n+items-1)/items + a.grain() - 1) / a.grain() * a.grain()
 	return (n + a.step - 1) / a.step
+}
+
+// grain is the number of points that no cut divides.
+func (a *nearest) grain() int {
+	if a.history != nil {
+		return kernels.BoundPoints
+	}
+	return kernels.Lanes
 }
 
 // one assigns all points of a client.
@@ -153,19 +191,55 @@ func (a *nearest) one(worker int, c *client) {
 		return
 	}
 	span := a.s.rt.Begin(engine.PhaseAssign, a.round, c.index)
-	c.acc.Reset()
-	a.points(worker, c, 0, c.points.N, c.acc)
-	a.center(c)
+	base := a.base[c.index]
+	if !a.history.carries() {
+		base.Reset()
+	}
+	var far []farPoints
+	if a.far != nil {
+		far = a.far[worker : worker+1]
+		far[0].acc.Reset()
+	}
+	span.Settled = c.points.N - a.points(worker, c, 0, c.points.N, base)
+	a.center(c, far)
 	a.s.rt.End(span)
 }
 
-// points assigns and sums the points [lo, hi) of a client. For Relative the sums
-// are those of the records; center makes them relative.
-func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumulator) {
+// points assigns the points [lo, hi) of a client and adds them to acc; if the
+// round carries on from the one before, it adds what has changed. Far points are
+// summed apart. It returns the number of points looked at.
+func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumulator) int {
+	if !a.history.carries() {
+		a.anew(worker, c, lo, hi, acc)
+		return hi - lo
+	}
+	looked := 0
+	for lo < hi {
+		from, to := a.history.unsettled(c.index, lo, hi)
+		if from < to {
+			p, labels := c.points.Slice(from, to), c.labels[from:to]
+			ch := kernels.Reassign(p, a.s.centres, a.near, labels, acc, a.history.bounds(worker, to-from))
+			a.history.note(worker, c.index, from, to, ch.Moved)
+			if ch.Cut && a.s.job.Beyond == Clip {
+				a.far[worker].find(p, labels, uint16(a.s.k), a)
+			}
+		}
+		looked += to - from
+		lo = to
+	}
+	return looked
+}
+
+// anew assigns and sums points without regard to the round before.
+func (a *nearest) anew(worker int, c *client, lo, hi int, acc *kernels.Accumulator) {
 	p := c.points.Slice(lo, hi)
 	switch {
 	case a.s.job.Algorithm != Relative:
-		kernels.AssignAccumulate(p, a.s.centres, nil, acc)
+		var labels []uint16
+		if a.history != nil {
+			labels = c.labels[lo:hi]
+		}
+		kernels.AssignAccumulate(p, a.s.centres, labels, acc)
 	case a.s.d < chainDims:
 		// Assign's own distance has the small relative error that the radius
 		// allows for, so one pass finds both.
@@ -173,7 +247,7 @@ func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumul
 		before := total(acc.Counts)
 		kernels.AssignAccumulateRadius(p, a.s.centres, a.near, labels, acc)
 		if far := len(labels) - (total(acc.Counts) - before); far > 0 && a.s.job.Beyond == Clip {
-			a.far[worker].find(p, labels, uint16(a.s.k), a, acc)
+			a.far[worker].find(p, labels, uint16(a.s.k), a)
 		}
 	default:
 		labels, dist := c.labels[lo:hi], c.dist[lo:hi]
@@ -182,7 +256,7 @@ func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumul
 		for i, x := range dist {
 			if x > a.near {
 				if a.s.job.Beyond == Clip {
-					a.far[worker].clip(p, i, int(labels[i]), a, acc)
+					a.far[worker].clip(p, i, int(labels[i]), a)
 				}
 				labels[i] = uint16(a.s.k)
 			}
@@ -203,10 +277,17 @@ func total(counts []int64) int {
 	return int(n)
 }
 
-// center turns the sums of records into sums relative to the centroids.
-func (a *nearest) center(c *client) {
+// center sets, for Relative, the client's sums to those of all records relative
+// to the centroids.
+func (a *nearest) center(c *client, far []farPoints) {
 	if a.s.job.Algorithm != Relative {
 		return
+	}
+	base := a.base[c.index]
+	copy(c.acc.Sums, base.Sums)
+	copy(c.acc.Counts, base.Counts)
+	for w := range far {
+		c.acc.Merge(far[w].acc)
 	}
 	for j, count := range c.acc.Counts {
 		for h, x := range a.s.centres.Row(j) {
@@ -227,6 +308,7 @@ func (a *nearest) setRadius(t int) {
 
 // farPoints is one worker's memory for the records beyond the radius.
 type farPoints struct {
+	acc    *kernels.Accumulator // their clipped sums
 	points *kernels.Panels
 	labels []uint16
 	count  int
@@ -236,13 +318,14 @@ type farPoints struct {
 // farBatch is the number of far records that are assigned at a time.
 const farBatch = 64
 
-func newFarPoints(d int) farPoints {
-	return farPoints{points: kernels.NewPanels(farBatch, d), labels: make([]uint16, farBatch), offset: make([]int64, d)}
+func newFarPoints(s *Session) farPoints {
+	return farPoints{acc: kernels.NewAccumulator(s.k, s.d, s.fraction), points: kernels.NewPanels(farBatch, s.d),
+		labels: make([]uint16, farBatch), offset: make([]int64, s.d)}
 }
 
 // find clips the points whose label is none. Assigning them again gives the
 // cluster that the cut took away.
-func (f *farPoints) find(p kernels.Panels, labels []uint16, none uint16, a *nearest, acc *kernels.Accumulator) {
+func (f *farPoints) find(p kernels.Panels, labels []uint16, none uint16, a *nearest) {
 	d := p.D
 	f.count = 0
 	for i, l := range labels {
@@ -255,17 +338,17 @@ func (f *farPoints) find(p kernels.Panels, labels []uint16, none uint16, a *near
 			to[h*kernels.Lanes] = from[h*kernels.Lanes]
 		}
 		if f.count++; f.count == farBatch {
-			f.flush(a, acc)
+			f.flush(a)
 		}
 	}
-	f.flush(a, acc)
+	f.flush(a)
 }
 
-func (f *farPoints) flush(a *nearest, acc *kernels.Accumulator) {
+func (f *farPoints) flush(a *nearest) {
 	view := kernels.Panels{N: f.count, D: f.points.D, Data: f.points.Data}
 	kernels.Assign(view, a.s.centres, f.labels[:f.count], nil)
 	for i, l := range f.labels[:f.count] {
-		f.clip(view, i, int(l), a, acc)
+		f.clip(view, i, int(l), a)
 	}
 	f.count = 0
 }
@@ -274,7 +357,7 @@ func (f *farPoints) flush(a *nearest, acc *kernels.Accumulator) {
 // the length R_t: each coordinate is shortened by the same factor and truncated
 // toward zero, so that the length in grid units never exceeds R_t 2^f. The
 // centroid is added too, as center will subtract it.
-func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest, acc *kernels.Accumulator) {
+func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest) {
 	d := p.D
 	base := i/kernels.Lanes*kernels.Lanes*d + i%kernels.Lanes
 	centre := a.s.centres.Row(j)
@@ -284,7 +367,7 @@ func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest, acc *kernels.Ac
 		f.offset[h] = t
 		length += t * t
 	}
-	sums := acc.Sums[j*d : (j+1)*d]
+	sums := f.acc.Sums[j*d : (j+1)*d]
 	for factor := math.Sqrt(float64(a.reach) / float64(length)); length > a.reach; factor = 1 - 0x1p-20 {
 		length = 0
 		for h, t := range f.offset {
@@ -296,5 +379,5 @@ func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest, acc *kernels.Ac
 	for h, x := range centre {
 		sums[h] += f.offset[h] + int64(float64(x)*a.s.scale)
 	}
-	acc.Counts[j]++
+	f.acc.Counts[j]++
 }

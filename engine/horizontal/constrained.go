@@ -49,6 +49,8 @@ func (a *constrained) restart() {
 	}
 }
 
+func (a *constrained) rewind() {}
+
 // tieKey is the public key of the run's tie-break.
 func (s *Session) tieKey() (key [16]byte) {
 	st := s.streams.Stream(everyClient, 0, "ties")

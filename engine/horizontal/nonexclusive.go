@@ -57,6 +57,7 @@ func newNonExclusive(s *Session) *nonExclusive {
 }
 
 func (a *nonExclusive) restart() { a.key = a.s.tieKey() }
+func (a *nonExclusive) rewind()  {}
 
 func (a *nonExclusive) assign(ctx context.Context, t int) error {
 	for _, c := range a.s.clients {

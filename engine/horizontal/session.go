@@ -170,7 +170,10 @@ func (s *Session) Restart(seed *uint64) error {
 
 // Rewind makes the next Step round 0 again, from the current centroids. Noise
 // and masks repeat, so it serves measurements only.
-func (s *Session) Rewind() { s.round, s.stopped = 0, false }
+func (s *Session) Rewind() {
+	s.round, s.stopped = 0, false
+	s.assigner.rewind()
+}
 
 // Step runs one round: assign and sum at every client, encode, mask, aggregate,
 // perturb, unmask, post-process. In the steady state it allocates nothing. It

@@ -1,0 +1,144 @@
+package horizontal
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// canceller ends a context when a chosen round begins to assign.
+type canceller struct {
+	round  int
+	cancel context.CancelFunc
+}
+
+func (c *canceller) JobBegin(engine.JobInfo) {}
+func (c *canceller) PhaseBegin(s engine.Span) {
+	if s.Phase == engine.PhaseAssign && s.Iteration == c.round && c.cancel != nil {
+		c.cancel()
+	}
+}
+func (c *canceller) PhaseEnd(engine.Span)          {}
+func (c *canceller) IterationEnd(engine.Iteration) {}
+func (c *canceller) JobEnd(*engine.Result, error)  {}
+
+// Rounds that go on from the round before have the sums of rounds that begin
+// anew, bit for bit: with much and little noise, far records and a radius that
+// shrinks and grows, clients that fail, workers that share clients or not, a
+// cancelled round and another seed half-way.
+func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
+	modes := make(map[carry]int)
+	settled := 0
+	for i, c := range []struct {
+		name    string
+		n, d, k int
+		workers int
+		job     Job
+		radius  []float64 // in turns, of a round
+	}{
+		{"lloyd", 60000, 2, 5, 2, Job{Algorithm: Lloyd, Tolerance: 0}, nil},
+		{"lloyd, one worker", 40000, 3, 4, 1, Job{Algorithm: Lloyd}, nil},
+		{"little noise", 60000, 3, 5, 2, Job{Algorithm: SuLloyd}, nil},
+		{"a client fails", 60000, 2, 6, 2, Job{Algorithm: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
+		{"shared clients", 50000, 5, 4, 3, Job{Algorithm: SuLloyd}, nil},
+		{"one cluster", 150000, 2, 1, 2, Job{Algorithm: SuLloyd}, nil},
+		{"many clusters", 6000, 3, 40, 2, Job{Algorithm: SuLloyd}, nil},
+		{"relative", 60000, 2, 5, 2, Job{Algorithm: Relative}, nil},
+		{"relative, shared clients", 60000, 2, 5, 3, Job{Algorithm: Relative}, []float64{0.9, 0.2, 0.12, 0.1, 0.4}},
+		{"relative, up and down", 50000, 4, 3, 2, Job{Algorithm: Relative, Beyond: Exclude}, []float64{2, 0.3, 0.11, 0.5, 0.09}},
+		{"relative, much noise", 50000, 4, 3, 2, Job{Algorithm: Relative}, []float64{1, 0.5, 0.25, 0.15, 0.1}},
+		// A block that a small radius cuts must not pass for settled when it grows.
+		{"relative, cut and not measured", 60000, 2, 5, 2, Job{Algorithm: Relative}, []float64{0.5, 0.5, 0.15, 0.14, 0.5}},
+		{"relative, cut anew", 60000, 2, 5, 2, Job{Algorithm: Relative}, []float64{0.5, 0.5, 0.17, 0.5, 0.5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seed := uint64(i)
+			job := c.job
+			job.K, job.Clients, job.Seed, job.Iterations = c.k, blobs(t, c.n, c.d, c.k, 2, seed+1), &seed, 14
+			job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
+			if c.radius != nil { // from the centres of the blobs, so that few records are far
+				from := seed + 1
+				job.Start = SpherePacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
+			}
+			if i == 10 {
+				job.Budget.Epsilon = 3
+			}
+			pool, one := engine.NewPool(c.workers), engine.NewPool(1)
+			defer pool.Close()
+			defer one.Close()
+			stop := &canceller{round: 7}
+			s, err := NewSession(&job, engine.NewRuntime(pool, stop))
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := NewSession(&job, engine.NewRuntime(one))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := s.assigner.(*nearest).history
+			if h == nil {
+				t.Fatal("there is no history")
+			}
+			again.assigner.(*nearest).history = nil
+			for r := range c.radius {
+				for q := r; q < len(s.radius); q += len(c.radius) {
+					s.radius[q], again.radius[q] = c.radius[r], c.radius[r]
+				}
+			}
+			for pass := range 2 {
+				for !s.Done() {
+					if pass == 1 && s.round == stop.round && stop.cancel == nil {
+						ctx, cancel := context.WithCancel(context.Background())
+						stop.cancel = cancel
+						h.valid = false // the round begins anew, and leaves half of the sums
+						if s.Step(ctx) == nil {
+							t.Log("a cancelled round came to its end")
+							if err := again.Step(context.Background()); err != nil {
+								t.Fatal(err)
+							}
+							continue
+						}
+					}
+					if len(c.radius) > 0 && c.radius[s.round%5] == 0.17 {
+						h.valid = false
+					}
+					if err := s.Step(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					if err := again.Step(context.Background()); err != nil {
+						t.Fatal(err)
+					}
+					modes[h.mode]++
+					if h.left() == 0 {
+						settled++
+					}
+					for q, client := range s.clients {
+						other := again.clients[q]
+						if !client.gone && (!slices.Equal(client.acc.Sums, other.acc.Sums) || !slices.Equal(client.acc.Counts, other.acc.Counts)) {
+							t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.round-1, q, h.mode, client.acc.Counts, other.acc.Counts)
+						}
+					}
+					if !slices.Equal(s.centroids, again.centroids) {
+						t.Fatalf("round %d: centroids %v, anew %v", s.round-1, s.centroids, again.centroids)
+					}
+				}
+				if pass == 0 {
+					seed := seed + 100
+					if err := s.Restart(&seed); err != nil {
+						t.Fatal(err)
+					}
+					if err := again.Restart(&seed); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+	t.Logf("rounds by mode: %v, %d settled", modes, settled)
+	if modes[begins] < 20 || modes[carries] < 20 || modes[measures] < 20 || settled < 20 {
+		t.Errorf("rounds by mode: %v, %d settled: too few of one kind to tell", modes, settled)
+	}
+}
