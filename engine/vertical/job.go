@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -148,6 +149,14 @@ func (j *Job) Method() string { return string(j.Protocol) }
 
 func (j *Job) records() int { return j.Data.Points.N }
 
+// relation is what the protocol's guarantee speaks of.
+func (j *Job) relation() privacy.Neighbours {
+	if j.Protocol == LocalReports {
+		return privacy.ReplaceOne
+	}
+	return j.Neighbours
+}
+
 // withDefaults returns a copy of j with the zero fields filled in.
 func (j *Job) withDefaults() *Job {
 	c := *j
@@ -242,7 +251,8 @@ func (j *Job) validateBudget() error {
 		return fault.Request("delta", "is 0, but sketches have no pure guarantee", "give a positive delta, or use ind-lap or ldp-agg, which have one")
 	}
 	if j.Protocol != LocalReports && j.Neighbours == privacy.ReplaceOne {
-		return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no calibration", "use add-remove, and half the epsilon for the same effect")
+		return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no proof",
+			"use add-remove, and half the epsilon for the same effect, or a method that has one: "+strings.Join(privacy.Provers(privacy.ReplaceOne), ", "))
 	}
 	switch j.Start {
 	case StartAuto, StartForest:

@@ -41,6 +41,11 @@ type party struct {
 	rt           *engine.Runtime
 	clusters     int
 	records      int // public number of records, for defaults
+	// protocol, calibration and neighbours say which lines of the table of
+	// calibrations bound what the party releases.
+	protocol    Protocol
+	calibration privacy.Calibration
+	neighbours  privacy.Neighbours
 
 	centers []float32 // clusters x D
 	labels  []uint16
@@ -49,6 +54,19 @@ type party struct {
 }
 
 func (p *party) d() int { return p.points.D }
+
+// bound is the line of the table of calibrations for a release.
+func (p *party) bound(release string, radius float64) privacy.Bound {
+	return tableBound(p.protocol, p.calibration, release, privacy.Shape{D: p.d(), K: p.clusters, Bound: 1, Radius: radius, Neighbours: p.neighbours})
+}
+
+func tableBound(protocol Protocol, c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
+	b, err := privacy.At(string(protocol), c, release, s)
+	if err != nil {
+		panic("vertical: " + err.Error()) // the table lacks what the protocol does
+	}
+	return b
+}
 
 // stream returns the party's stream for a purpose.
 func (p *party) stream(round int, purpose string) *privacy.Stream {
@@ -129,14 +147,15 @@ func (p *party) startGrid(ctx context.Context, mu float64) error {
 	if err != nil {
 		return err
 	}
-	sigma := gaussianScale(1, mu)
+	bound := p.bound("local histogram", 0)
+	sigma := gaussianScale(bound.L2(), mu)
 	span = p.rt.Begin(engine.PhaseNoise, 0, p.index)
 	err = addGaussian(p.stream(0, "grid"), sigma, counts)
 	p.rt.End(span)
 	if err != nil {
 		return err
 	}
-	p.enter("local histogram", "discrete-gaussian", 1, "L2", sigma, "records", privacy.Spec{Family: "discrete-gaussian", Scale: sigma}, "T6")
+	p.enter(bound, "discrete-gaussian", "L2", sigma, "records", 1)
 	boxes := grid.Boxes(floats(counts), 3*sigma)
 	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
 }
@@ -144,43 +163,43 @@ func (p *party) startGrid(ctx context.Context, mu float64) error {
 // forestNoise is the noise of an LSH forest: on the counts of each level, in
 // records, and on the sums of each leaf, in data units; and how to draw it.
 type forestNoise struct {
-	levels             int
-	countScale         float64
-	countSD            float64
-	sumScale           float64 // in data units
-	sumSD              float64
-	family             string
-	norm               string
-	sumSensitivity     float64
-	add                func(st *privacy.Stream, scale float64, values []int64) error
-	countCost, sumCost privacy.Spec
-	theorem            string
+	levels       int
+	counts, sums privacy.Bound
+	countScale   float64
+	countSD      float64
+	sumScale     float64 // in data units
+	sumSD        float64
+	family       string
+	norm         string
+	add          func(st *privacy.Stream, scale float64, values []int64) error
 }
 
 // gaussianForest spends half of the squared mu on counts, half on sums.
-func gaussianForest(levels, d int, mu float64) forestNoise {
+func (p *party) gaussianForest(levels int, mu float64) forestNoise {
 	half := mu / math.Sqrt2
-	n := forestNoise{levels: levels, family: "discrete-gaussian", norm: "L2", sumSensitivity: math.Sqrt(float64(d)), add: addGaussian, theorem: "T6"}
-	n.countScale = gaussianScale(math.Sqrt(float64(levels)), half)
-	n.sumScale = gaussianScale(n.sumSensitivity, half)
+	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-gaussian", norm: "L2", add: addGaussian}
+	n.countScale = gaussianScale(math.Sqrt(float64(levels))*n.counts.L2(), half)
+	n.sumScale = gaussianScale(n.sums.L2(), half)
 	n.countSD, n.sumSD = n.countScale, n.sumScale
-	n.countCost = privacy.Spec{Family: n.family, Scale: n.countScale, Rounds: levels}
-	n.sumCost = privacy.Spec{Family: n.family, Scale: n.sumScale / n.sumSensitivity}
 	return n
 }
 
 // laplaceForest spends half of epsilon on counts, half on sums (Sketch-V,
 // section 3.5: the form for data in [-1,1]^d).
-func laplaceForest(levels, d int, epsilon float64) forestNoise {
+func (p *party) laplaceForest(levels int, epsilon float64) forestNoise {
 	half := epsilon / 2
-	n := forestNoise{levels: levels, family: "discrete-laplace", norm: "L1", sumSensitivity: float64(d), add: addLaplace, theorem: "T6"}
-	n.countScale = gaussianScale(float64(levels), half)
-	n.sumScale = gaussianScale(n.sumSensitivity, half)
+	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-laplace", norm: "L1", add: addLaplace}
+	n.countScale = gaussianScale(float64(levels)*n.counts.L1(), half)
+	n.sumScale = gaussianScale(n.sums.L1(), half)
 	n.countSD, n.sumSD = math.Sqrt2*n.countScale, math.Sqrt2*n.sumScale
-	n.countCost = privacy.Spec{Family: n.family, Scale: n.countScale, Rounds: levels}
-	n.sumCost = privacy.Spec{Family: n.family, Scale: n.sumScale / n.sumSensitivity}
 	return n
 }
+
+// The releases of a forest, as the table of calibrations names them.
+const (
+	forestCounts = "counts of the forest"
+	forestSums   = "sums of the forest's leaves"
+)
 
 // startForest finds centres by an LSH forest (Sketch-V, appendix B.1): sign
 // bits of random hyperplanes, noisy counts, a node opens where its noisy count
@@ -225,8 +244,8 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 	if err != nil {
 		return err
 	}
-	p.enter("counts of the forest", noise.family, 1, noise.norm, noise.countScale, "records", noise.countCost, noise.theorem)
-	p.enter("sums of the forest's leaves", noise.family, noise.sumSensitivity, noise.norm, noise.sumScale, "", noise.sumCost, noise.theorem)
+	p.enter(noise.counts, noise.family, noise.norm, noise.countScale, "records", noise.levels)
+	p.enter(noise.sums, noise.family, noise.norm, noise.sumScale, "", 1)
 	return p.search(ctx, points)
 }
 
@@ -239,8 +258,8 @@ func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
 	sumMu, countMu := mu*math.Sqrt(sumShare), mu*math.Sqrt(1-sumShare)
 	radius := refineRadius * math.Sqrt(float64(d))
 	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
-	sensitivity := radius * (1 + float64(d+2)*0x1p-24)
-	sumScale, countScale := gaussianScale(sensitivity, sumMu), gaussianScale(1, countMu)
+	sums, counts := p.bound("sums of the refinement", radius*(1+float64(d+2)*0x1p-24)), p.bound("counts of the refinement", 0)
+	sumScale, countScale := gaussianScale(sums.L2(), sumMu), gaussianScale(counts.L2(), countMu)
 	unit := math.Ldexp(1, p.fractionBits)
 	r2 := make([]float32, p.clusters)
 	for a := range r2 {
@@ -274,8 +293,8 @@ func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
 		}
 		p.setCenters(rows)
 	}
-	p.enter("sums of the refinement", "discrete-gaussian", sensitivity, "L2", sumScale, "", privacy.Spec{Family: "discrete-gaussian", Scale: sumScale / sensitivity, Rounds: rounds}, "T2")
-	p.enter("counts of the refinement", "discrete-gaussian", 1, "L2", countScale, "records", privacy.Spec{Family: "discrete-gaussian", Scale: countScale, Rounds: rounds}, "T2")
+	p.enter(sums, "discrete-gaussian", "L2", sumScale, "", rounds)
+	p.enter(counts, "discrete-gaussian", "L2", countScale, "records", rounds)
 	return nil
 }
 
@@ -389,11 +408,13 @@ func (p *party) plainCenters(ctx context.Context) error {
 	return nil
 }
 
-// enter adds a release of the party to its ledger.
-func (p *party) enter(what, mechanism string, sensitivity float64, norm string, scale float64, unit string, cost privacy.Spec, theorem string) {
-	p.ledger = append(p.ledger, privacy.Entry{
-		What: partyName(p.index) + ": " + what, Viewers: []string{"server"}, Mechanism: mechanism,
-		Sensitivity: sensitivity, Norm: norm, Scale: scale, Unit: unit, Cost: cost, Theorem: theorem,
-		Neighbours: privacy.AddRemove,
-	})
+// enter adds a release of the party, made so many times, to its ledger.
+func (p *party) enter(b privacy.Bound, mechanism, norm string, scale float64, unit string, rounds int) {
+	e := b.Entry(partyName(p.index)+": "+b.Rule.Release, mechanism, norm)
+	e.Viewers, e.Scale, e.Unit = []string{"server"}, scale, unit
+	e.Cost = privacy.Spec{Family: mechanism, Scale: scale / e.Sensitivity}
+	if rounds > 1 {
+		e.Cost.Rounds = rounds
+	}
+	p.ledger = append(p.ledger, e)
 }

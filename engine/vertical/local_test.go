@@ -28,19 +28,23 @@ func TestGoldenForest(t *testing.T) {
 	var got []golden
 	for _, c := range []struct {
 		name     string
-		noise    forestNoise
+		noise    func(*party) forestNoise
 		clusters int
 	}{
-		{"gaussian", gaussianForest(forestLevels, d, 0.5), 3},
-		{"gaussian, weak", gaussianForest(forestLevels, d, 0.01), 5},
-		{"laplace", laplaceForest(paperLevels, d, 2), 4},
+		{"gaussian", func(p *party) forestNoise { return p.gaussianForest(forestLevels, 0.5) }, 3},
+		{"gaussian, weak", func(p *party) forestNoise { return p.gaussianForest(forestLevels, 0.01) }, 5},
+		{"laplace", func(p *party) forestNoise { return p.laplaceForest(paperLevels, 2) }, 4},
 	} {
 		pool := engine.NewPool(2)
-		p := &party{points: data.Points, fractionBits: data.FractionBits, streams: privacy.NewStreams(seed(9)), rt: engine.NewRuntime(pool), clusters: c.clusters, records: n}
-		err := p.startForest(context.Background(), c.noise)
+		p := &party{points: data.Points, fractionBits: data.FractionBits, streams: privacy.NewStreams(seed(9)), rt: engine.NewRuntime(pool), clusters: c.clusters, records: n,
+			protocol: Sketch, calibration: privacy.Proven}
+		err := p.startForest(context.Background(), c.noise(p))
 		pool.Close()
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
+		}
+		for i := range p.ledger {
+			p.ledger[i].Calibration = "" // not among what is stored
 		}
 		got = append(got, golden{c.name, p.centers, p.ledger})
 	}

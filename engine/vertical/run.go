@@ -45,6 +45,7 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 		s.parties = append(s.parties, &party{
 			index: l, points: c.Data.Columns(columns), fractionBits: c.Data.FractionBits, streams: s.streams, rt: rt,
 			clusters: plan.clusters, records: c.records(),
+			protocol: c.Protocol, calibration: c.Calibration, neighbours: c.relation(),
 		})
 	}
 	s.received = make([][]float32, plan.parties)
@@ -213,7 +214,7 @@ func (s *session) laplaceCenters(ctx context.Context, p *party, epsilon float64)
 	if s.job.ExactCenters {
 		return s.exactCenters(ctx, p)
 	}
-	return p.startForest(ctx, laplaceForest(paperLevels, p.d(), epsilon))
+	return p.startForest(ctx, p.laplaceForest(paperLevels, epsilon))
 }
 
 // exactCenters are local centres without noise.
@@ -228,11 +229,13 @@ func (s *session) exactCenters(ctx context.Context, p *party) error {
 // Laplace noise under eps_0.
 func (s *session) releaseRecords() (float64, error) {
 	n := []int64{int64(s.job.records())}
-	if err := addLaplace(s.streams.Stream(0, 0, "records"), gaussianScale(1, s.plan.eps0), n); err != nil {
+	p := s.parties[0]
+	bound := p.bound("number of records", 0)
+	scale := gaussianScale(bound.L1(), s.plan.eps0)
+	if err := addLaplace(s.streams.Stream(0, 0, "records"), scale, n); err != nil {
 		return 0, err
 	}
-	p := s.parties[0]
-	p.enter("number of records", "discrete-laplace", 1, "L1", 1/s.plan.eps0, "records", privacy.Spec{Family: "discrete-laplace", Scale: 1 / s.plan.eps0}, "T6")
+	p.enter(bound, "discrete-laplace", "L1", scale, "records", 1)
 	s.comm.BytesSent[0] += 8
 	return max(float64(n[0]), 1), nil
 }
@@ -252,11 +255,12 @@ func (s *session) independent(ctx context.Context) (*Grid, error) {
 		if err != nil {
 			return nil, err
 		}
-		scale := gaussianScale(1, s.plan.eps2)
+		bound := p.bound("sizes of the local clusters", 0)
+		scale := gaussianScale(bound.L1(), s.plan.eps2)
 		if err := addLaplace(p.stream(0, "sizes"), scale, exact); err != nil {
 			return nil, err
 		}
-		p.enter("sizes of the local clusters", "discrete-laplace", 1, "L1", scale, "records", privacy.Spec{Family: "discrete-laplace", Scale: scale}, "T6")
+		p.enter(bound, "discrete-laplace", "L1", scale, "records", 1)
 		m, err := s.send(p, exact, nil)
 		if err != nil {
 			return nil, err
@@ -265,7 +269,7 @@ func (s *session) independent(ctx context.Context) (*Grid, error) {
 		for a, x := range m.Sizes {
 			sizes[l][a] = max(float64(x), 0)
 		}
-		if err := s.enterParty(p, "Sketch-V, section 4.1"); err != nil {
+		if err := s.enterParty(p); err != nil {
 			return nil, err
 		}
 	}
@@ -280,16 +284,14 @@ func (s *session) independent(ctx context.Context) (*Grid, error) {
 	return grid, nil
 }
 
-// enterParty moves a party's releases to the ledger. theorem names the paper's
-// statement, which stands under the claimed calibration.
-func (s *session) enterParty(p *party, theorem string) error {
+// enterParty moves a party's releases to the ledger.
+func (s *session) enterParty(p *party) error {
 	for _, e := range p.ledger {
-		e.Calibration = s.job.Calibration
-		if e.Calibration == privacy.Claimed {
-			e.Theorem = theorem
-		}
-		if s.job.Protocol == LocalReports {
-			e.Neighbours = privacy.ReplaceOne
+		e.Conditions, e.Remark = e.Bound.Rule.Conditions, e.Bound.Rule.Worth
+		if s.job.Protocol == LocalReports && s.job.Calibration == privacy.Claimed && e.Cost.Family == "discrete-laplace" {
+			truth := e.Cost // to data sets of one size; the claim is for adding or removing a record
+			truth.Scale /= 2
+			e.True = &truth
 		}
 		if err := s.ledger.Add(e); err != nil {
 			return err
@@ -310,20 +312,9 @@ func (s *session) localReports(ctx context.Context) (*Grid, error) {
 	reports := make([][]uint8, s.plan.parties)
 	for l, p := range s.parties {
 		// Records have n reports whatever they hold, so neighbours replace a
-		// record; the forest, calibrated to adding or removing one, then costs
-		// twice.
-		epsilon := s.plan.eps1
-		if s.job.Calibration == privacy.Proven {
-			epsilon /= 2
-		}
-		if err := s.laplaceCenters(ctx, p, epsilon); err != nil {
+		// record.
+		if err := s.laplaceCenters(ctx, p, s.plan.eps1); err != nil {
 			return nil, err
-		}
-		if s.job.Calibration == privacy.Proven {
-			for i := range p.ledger {
-				p.ledger[i].Cost.Scale /= 2
-				p.ledger[i].Sensitivity *= 2
-			}
 		}
 		if _, err := p.assign(ctx); err != nil {
 			return nil, err
@@ -348,8 +339,9 @@ func (s *session) localReports(ctx context.Context) (*Grid, error) {
 			return nil, err
 		}
 		s.comm.BytesSent[l] += int64(n) // one byte per report; hash seeds are public functions of party and row
-		p.enter("memberships under local privacy", "randomized-response", 1, "L1", s.plan.eps2, "", privacy.Spec{Family: "pure", Epsilon: s.plan.eps2}, "T7")
-		if err := s.enterParty(p, "Sketch-V, appendix B.2"); err != nil {
+		p.enter(p.bound("memberships under local privacy", 0), "randomized-response", "L1", s.plan.eps2, "", 1)
+		p.ledger[len(p.ledger)-1].Cost = privacy.Spec{Family: "pure", Epsilon: s.plan.eps2}
+		if err := s.enterParty(p); err != nil {
 			return nil, err
 		}
 	}
@@ -487,11 +479,12 @@ func (s *session) exchange(ctx context.Context) (*Release, error) {
 		}
 		var released []int64
 		if proven {
-			sigma := gaussianScale(1, plan.localMu*math.Sqrt(sizeShare))
+			bound := p.bound("sizes of the local clusters", 0)
+			sigma := gaussianScale(bound.L2(), plan.localMu*math.Sqrt(sizeShare))
 			if err := addGaussian(p.stream(0, "sizes"), sigma, sizes); err != nil {
 				return nil, err
 			}
-			p.enter("sizes of the local clusters", "discrete-gaussian", 1, "L2", sigma, "records", privacy.Spec{Family: "discrete-gaussian", Scale: sigma}, "T6")
+			p.enter(bound, "discrete-gaussian", "L2", sigma, "records", 1)
 			released = sizes
 		}
 		sets, err := s.encodeMemberships(ctx, sk, p)
@@ -501,7 +494,7 @@ func (s *session) exchange(ctx context.Context) (*Release, error) {
 		if messages[l], err = s.send(p, released, sets); err != nil {
 			return nil, err
 		}
-		if err := s.enterParty(p, "Sketch-V, section 3.5"); err != nil {
+		if err := s.enterParty(p); err != nil {
 			return nil, err
 		}
 	}
@@ -510,7 +503,7 @@ func (s *session) exchange(ctx context.Context) (*Release, error) {
 		if release.Records, err = s.releaseRecords(); err != nil {
 			return nil, err
 		}
-		if err := s.enterParty(s.parties[0], "Sketch-V, Algorithm 1"); err != nil {
+		if err := s.enterParty(s.parties[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -528,7 +521,7 @@ func (s *session) localCenters(ctx context.Context, p *party, proven bool) error
 	}
 	rounds := 1
 	if j.Start == StartForest || j.Start == StartAuto && p.d() > gridColumns {
-		if err := p.startForest(ctx, gaussianForest(forestLevels, p.d(), s.plan.localMu*math.Sqrt(startShare))); err != nil {
+		if err := p.startForest(ctx, p.gaussianForest(forestLevels, s.plan.localMu*math.Sqrt(startShare))); err != nil {
 			return err
 		}
 		if p.d() > gridColumns {
@@ -651,19 +644,20 @@ func (s *session) enterSketches() error {
 	j, plan := s.job, s.plan
 	condition := []string{"the keys and the ids stay among the parties: who holds the keys can test a sketch for any id",
 		"the keyed hash is AES-128, so the guarantee is computational"}
+	bound := tableBound(j.Protocol, j.Calibration, "sketches", privacy.Shape{D: j.Data.Points.D, K: plan.clusters, Bound: 1})
 	if j.Calibration == privacy.Proven {
-		return s.ledger.Add(privacy.Entry{What: "sketches of all parties, jointly", Viewers: []string{"server"}, Mechanism: "fm",
-			Sensitivity: 1, Norm: "L1", Scale: plan.phantoms, Unit: "phantoms per cell", Cost: plan.sketchSpec(j), Theorem: "T3",
-			Conditions: condition, Calibration: j.Calibration, Neighbours: privacy.AddRemove})
+		e := bound.Entry("sketches of all parties, jointly", "fm", "L1")
+		e.Viewers, e.Scale, e.Unit, e.Cost = []string{"server"}, plan.phantoms, "phantoms per cell", plan.sketchSpec(j)
+		e.Conditions = condition
+		return s.ledger.Add(e)
 	}
 	for l := range plan.parties {
-		err := s.ledger.Add(privacy.Entry{What: partyName(l) + ": sketches of the local clusters", Viewers: []string{"server"}, Mechanism: "fm",
-			Sensitivity: 1, Norm: "L1", Scale: plan.phantoms, Unit: "phantoms per sketch",
-			Cost: privacy.Spec{Family: "pure", Epsilon: plan.eps2}, Unbounded: true,
-			Theorem: "Sketch-V, Theorems 2 and 4", Conditions: condition, Calibration: j.Calibration, Neighbours: privacy.AddRemove,
-			Remark: fmt.Sprintf("the claimed total composes the parties' sketches as if their keys were independent; they share them: no Renyi bound holds for the joint release, "+
-				"and two parties' sketches alone have a true epsilon of at least about %.2g at delta %.2g (T3)", s.trueEpsilon(), j.Budget.Delta)})
-		if err != nil {
+		e := bound.Entry(partyName(l)+": sketches of the local clusters", "fm", "L1")
+		e.Viewers, e.Scale, e.Unit = []string{"server"}, plan.phantoms, "phantoms per sketch"
+		e.Cost, e.Unbounded, e.Conditions = privacy.Spec{Family: "pure", Epsilon: plan.eps2}, true, condition
+		e.Remark = fmt.Sprintf("the claimed total composes the parties' sketches as if their keys were independent; they share them: no Renyi bound holds for the joint release, "+
+			"and two parties' sketches alone have a true epsilon of at least about %.2g at delta %.2g (T3)", s.trueEpsilon(), j.Budget.Delta)
+		if err := s.ledger.Add(e); err != nil {
 			return err
 		}
 	}
