@@ -39,10 +39,10 @@ type ascent struct {
 
 // view is what a pass over points sees at some prices.
 type view struct {
-	labels, rivals []uint16  // the cheapest column and the next
+	labels, rivals []uint16  // the cheapest cluster and, below 16 dimensions, the next
 	gap            []float32 // lower bounds of how much dearer the next is, in units
 	size           []int32   // points per cluster
-	pairs          []int32   // pairs[u*k+v] counts points of u with rival v within window
+	pairs          []int32   // pairs[u*k+v] counts points of u with rival v within window, pairs[k*k+u] the others
 	window         float64
 }
 
@@ -70,7 +70,6 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	v.rivals = slices.Grow(v.rivals[:0], n)[:n]
 	v.gap = slices.Grow(v.gap[:0], n)[:n]
 	v.size = slices.Grow(v.size[:0], k)[:k]
-	v.pairs = slices.Grow(v.pairs[:0], k*k)[:k*k]
 	v.window = window
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
 	a.task = viewTask{p: p, points: points, prices: prices, into: v, size: s.tune().shardPoints}
@@ -88,11 +87,11 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	if a.work == nil {
 		a.work = s.viewShard
 	}
-	for i := range s.scratch {
-		w := &s.scratch[i]
-		w.size = slices.Grow(w.size[:0], k)[:k]
-		w.pairs = slices.Grow(w.pairs[:0], k*k)[:k*k]
-		clear(w.size)
+	v.pairs = slices.Grow(v.pairs[:0], k*k+k)[:k*k+k]
+	clear(v.pairs)
+	for i := range s.scratch[1:] {
+		w := &s.scratch[1+i]
+		w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
 		clear(w.pairs)
 	}
 	s.stats.Passes++
@@ -107,18 +106,24 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	} else if err := run.Run(ctx, count, a.work); err != nil {
 		return err
 	}
-	copy(v.size, s.scratch[0].size)
-	copy(v.pairs, s.scratch[0].pairs)
 	for i := range s.scratch[1:] {
-		w := &s.scratch[1+i]
-		for j, c := range w.size {
-			v.size[j] += c
-		}
-		for j, c := range w.pairs {
+		for j, c := range s.scratch[1+i].pairs {
 			v.pairs[j] += c
 		}
 	}
+	v.sum(k)
 	return nil
+}
+
+// sum sets the sizes.
+func (v *view) sum(k int) {
+	for j := range v.size {
+		size := v.pairs[k*k+j]
+		for _, c := range v.pairs[j*k : j*k+k] {
+			size += c
+		}
+		v.size[j] = size
+	}
 }
 
 // worthSharing is the number of multiply-adds from which a pass is worth the
@@ -129,58 +134,72 @@ const worthSharing = 1 << 18
 func (s *Solver) viewShard(worker, index int) {
 	t, w := &s.ascent.task, &s.scratch[worker]
 	k, v := t.p.k(), t.into
+	pairs := v.pairs
+	if worker > 0 {
+		pairs = w.pairs
+	}
 	first := index * t.size
 	last := min(t.points.N, first+t.size)
 	labels, rivals, gap := v.labels[first:last], v.rivals[first:last], v.gap[first:last]
 	if t.points.D < kernels.WithinDims {
 		kernels.Rivals(t.points.Slice(first, last), s.centroids, s.ascent.bias, t.slack, labels, rivals, gap)
 	} else {
-		s.rivalsFar(t, first, labels, rivals, gap, w)
+		s.countFar(t, first, labels, gap, w, pairs)
+		return
 	}
-	tally(labels, rivals, gap, float32(v.window), k, w.size, w.pairs)
+	tally(labels, rivals, gap, float32(v.window), k, pairs)
 }
 
-// tally adds the labels to size and the pairs of labels and rivals within the
-// window to pairs, without a branch, which would often be foreseen wrongly.
-func tally(labels, rivals []uint16, gap []float32, window float32, k int, size, pairs []int32) {
+// tally counts points as [view] has it in pairs, one addition for each, and no
+// branch, which would often be foreseen wrongly.
+func tally(labels, rivals []uint16, gap []float32, window float32, k int, pairs []int32) {
 	// A float is at most another, not negative one if its bits, as an integer, are.
-	limit := int64(int32(math.Float32bits(window))) + 1
+	limit := int64(int32(math.Float32bits(window)))
 	rivals, gap = rivals[:len(labels)], gap[:len(labels)]
 	for i, j := range labels {
-		size[j]++
-		near := uint64(int64(int32(math.Float32bits(gap[i])))-limit) >> 63
-		pairs[int(j)*k+int(rivals[i])] += int32(near)
+		apart, near := k*k+int(j), int(j)*k+int(rivals[i])
+		beyond := int(limit-int64(int32(math.Float32bits(gap[i])))) >> 63 // -1 or 0
+		pairs[near^(near^apart)&beyond]++
 	}
 }
 
-// rivalsFar is [kernels.Rivals] for more dimensions: the rivals of the points
-// within the window by exact costs, the others left as they are.
-func (s *Solver) rivalsFar(t *viewTask, first int, labels, rivals []uint16, gap []float32, w *scratch) {
+// countFar is [kernels.Rivals] and tally for more dimensions. The rivals of some
+// points within the window, found by exact costs, stand for all of them.
+func (s *Solver) countFar(t *viewTask, first int, labels []uint16, gap []float32, w *scratch, pairs []int32) {
 	k := t.p.k()
 	block := w.room(t.points.D, k)
 	row := w.grow(k)
 	limit := float32(t.into.window)
+	near := w.near[:0]
 	for at := 0; at < len(labels); at += block {
 		count := min(block, len(labels)-at)
 		s.sieve.assign(t.points, first+at, count, labels[at:at+count], w)
 		copy(gap[at:], w.second[:count])
 		for i := at; i < at+count; i++ {
-			if gap[i] > limit {
-				continue
+			pairs[k*k+int(labels[i])]++
+			if gap[i] <= limit {
+				near = append(near, int32(i))
 			}
-			kernels.CostRows(t.points, first+i, first+i+1, s.centroids, t.p.FractionBits, row)
-			best, second := int64(absent), int64(absent)
-			for j, c := range row {
-				switch value := c + t.prices[j]; {
-				case value < best:
-					rivals[i], labels[i] = labels[i], uint16(j)
-					best, second = value, best
-				case value < second:
-					rivals[i], second = uint16(j), value
-				}
-			}
-			gap[i] = float32(float64(second-best) * s.unit * (1 - 1e-6))
 		}
+	}
+	w.near = near
+	each := max(1, len(near)*t.points.N/(len(labels)*max(4*k, t.points.N/64)))
+	for q := each / 2; q < len(near); q += each {
+		i := int(near[q])
+		kernels.CostRows(t.points, first+i, first+i+1, s.centroids, t.p.FractionBits, row)
+		best, second := int64(absent), int64(absent)
+		var label, rival uint16
+		for j, c := range row {
+			switch value := c + t.prices[j]; {
+			case value < best:
+				best, second, label, rival = value, best, uint16(j), label
+			case value < second:
+				second, rival = value, uint16(j)
+			}
+		}
+		stands := int32(min(each, len(near)-q+each/2))
+		pairs[int(label)*k+int(rival)] += stands
+		pairs[k*k+int(label)] -= stands // the size is their sum
 	}
 }
 
@@ -198,9 +217,13 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 		return 0, err
 	}
 	outside := a.judge(prices, &a.seen, a.excess)
-	if a.radius == 0 && outside > target {
+	if a.radius == 0 && outside > 0 {
 		a.radius = a.quartile()
-		s.recount(&a.seen, k)
+		if points.D < kernels.WithinDims {
+			a.recount(k)
+		} else if err := s.look(ctx, run, p, points, prices, &a.seen, a.radius); err != nil {
+			return 0, err
+		}
 	}
 	const most = 24
 	for range most {
@@ -297,16 +320,22 @@ func (a *ascent) quartile() float64 {
 	return max(float64(gaps[len(gaps)/4]), math.SmallestNonzeroFloat32, 1/a.scale)
 }
 
-// recount counts the pairs of a view within the present radius.
-func (s *Solver) recount(v *view, k int) {
-	v.window = s.ascent.radius
+// recount counts the pairs seen within the present radius.
+func (a *ascent) recount(k int) {
+	v := &a.seen
+	v.window = a.radius
 	clear(v.pairs)
-	limit := float32(v.window)
-	for i, gap := range v.gap {
-		if gap <= limit && v.rivals[i] != v.labels[i] {
-			v.pairs[int(v.labels[i])*k+int(v.rivals[i])]++
-		}
+	tally(v.labels, v.rivals, v.gap, float32(v.window), k, v.pairs)
+}
+
+// ahead returns the largest change of a price in the step that would follow.
+func (a *ascent) ahead(prices []int64) float64 {
+	a.newton(prices)
+	largest := 0.0
+	for _, x := range a.step {
+		largest = max(largest, math.Abs(x))
 	}
+	return largest
 }
 
 // newton sets a.step and returns the gain that the model foresees for it and the

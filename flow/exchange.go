@@ -50,9 +50,10 @@ type exchange struct {
 	potential  []int64
 	distance   []int64
 	via        []int32
-	settled    []bool
+	open       []int64 // distance of the nodes that are not settled
 	order      []int32
 	coef, dist []float64
+	nearest    int64 // distance of the closest node that lacks a unit, so far
 	paths      int
 	widenings  int
 }
@@ -163,7 +164,7 @@ func (x *exchange) resize(k, d int) {
 	x.lo, x.hi, x.outflow = grow64(x.lo, k), grow64(x.hi, k), grow64(x.outflow, k)
 	x.excess, x.potential, x.distance = grow64(x.excess, k+1), grow64(x.potential, k+1), grow64(x.distance, k+1)
 	x.via = grow32(x.via, k+1)
-	x.settled = slices.Grow(x.settled[:0], k+1)[:k+1]
+	x.open = grow64(x.open, k+1)
 }
 
 // admit makes the points with a gap of at most window members, beside those that
@@ -173,12 +174,18 @@ func (x *exchange) admit(window float64) {
 	k, d := x.k, x.d
 	limit := float32(min(window, math.MaxFloat32/2))
 	x.fresh = x.fresh[:0]
-	clear(x.count)
 	for i, gap := range x.gap {
 		if gap <= limit || gap == isMember {
 			x.fresh = append(x.fresh, int32(i))
-			x.count[x.labels[i]]++
 		}
+	}
+	if n := len(x.gap); 2*len(x.fresh) > n && len(x.fresh) < n {
+		x.admit(math.Inf(1)) // nearly all: spare the bounds
+		return
+	}
+	clear(x.count)
+	for _, i := range x.fresh {
+		x.count[x.labels[i]]++
 	}
 	total := int32(0)
 	for u := range k {
@@ -356,91 +363,14 @@ func (x *exchange) run(ctx context.Context) error {
 // There is one, because the bounds leave room for all points.
 func (x *exchange) augment(s int32) {
 	k, hub := x.k, int32(x.k)
-	var target int32
-	var length int64
-	for {
-		for v := range x.distance {
-			x.distance[v], x.settled[v] = far, false
-		}
-		x.order = x.order[:0]
-		x.distance[s], x.via[s] = 0, -1
-		horizon, nearest := int64(absent), int64(far)
-		u := s
-		for {
-			d := x.distance[u]
-			if d > horizon || d == far {
-				u = -1
-				break
-			}
-			if x.excess[u] < 0 {
-				target, length = u, d
-				break
-			}
-			x.settled[u] = true
-			x.order = append(x.order, u)
-			base := d + x.potential[u]
-			if u == hub {
-				for v := range k {
-					if x.outflow[v] > x.lo[v] {
-						if d := base - x.potential[v]; d < x.distance[v] && d < nearest {
-							x.distance[v], x.via[v] = d, hub
-							if x.excess[v] < 0 {
-								nearest = d
-							}
-						}
-					}
-				}
-			} else {
-				if x.outflow[u] < x.hi[u] {
-					if d := base - x.potential[hub]; d < x.distance[hub] && d < nearest {
-						x.distance[hub], x.via[hub] = d, u
-						if x.excess[hub] < 0 {
-							nearest = d
-						}
-					}
-				}
-				if x.bound[u] < absent {
-					horizon = min(horizon, d+x.bound[u])
-				}
-				weights := x.weight[int(u)*k : int(u)*k+k]
-				potential, distance := x.potential[:k], x.distance[:k]
-				for v, weight := range weights {
-					d := base + weight - potential[v]
-					if d >= distance[v] || d >= nearest {
-						continue
-					}
-					if x.mover[int(u)*k+v] < 0 {
-						weight = x.refresh(u, int32(v))
-						d = base + weight - potential[v]
-						if d >= distance[v] || d >= nearest {
-							continue
-						}
-					}
-					if weight == absent {
-						continue
-					}
-					distance[v], x.via[v] = d, u
-					if x.excess[v] < 0 {
-						nearest = d
-					}
-				}
-			}
-			u = -1
-			least := int64(absent)
-			for v, d := range x.distance {
-				if d < least && !x.settled[v] {
-					least, u = d, int32(v)
-				}
-			}
-		}
-		if u >= 0 {
-			break
-		}
+	target, found := x.search(s)
+	for !found {
 		x.widenings++
 		x.admit(x.wider())
+		target, found = x.search(s)
 	}
 	for _, v := range x.order {
-		if fall := length - x.distance[v]; fall > 0 {
+		if fall := x.distance[target] - x.distance[v]; fall > 0 {
 			x.potential[v] -= fall
 			if v < hub && x.bound[v] < absent {
 				x.bound[v] -= fall
@@ -461,6 +391,90 @@ func (x *exchange) augment(s int32) {
 	x.excess[s]--
 	x.excess[target]++
 	x.paths++
+}
+
+// search looks for the nearest node that lacks a unit (Dijkstra). It reports false
+// where it needs more members.
+func (x *exchange) search(s int32) (target int32, found bool) {
+	hub := int32(x.k)
+	for v := range x.distance {
+		x.distance[v], x.open[v] = far, far
+	}
+	x.order = x.order[:0]
+	x.distance[s], x.via[s] = 0, -1
+	x.nearest = far
+	horizon := int64(absent)
+	for u := s; ; {
+		d := x.distance[u]
+		switch {
+		case d > horizon || d == far:
+			return u, false
+		case x.excess[u] < 0:
+			return u, true
+		}
+		x.open[u] = absent
+		x.order = append(x.order, u)
+		if u == hub {
+			for v := range hub {
+				if x.outflow[v] > x.lo[v] {
+					x.reach(hub, v, d+x.potential[hub]-x.potential[v])
+				}
+			}
+			u = x.closest()
+			continue
+		}
+		if x.outflow[u] < x.hi[u] {
+			x.reach(u, hub, d+x.potential[u]-x.potential[hub])
+		}
+		if x.bound[u] < absent {
+			horizon = min(horizon, d+x.bound[u])
+		}
+		u = x.relax(u, d)
+	}
+}
+
+// reach offers node v the way through u of length d.
+func (x *exchange) reach(u, v int32, d int64) {
+	if d < x.distance[v] && d < x.nearest {
+		x.distance[v], x.open[v], x.via[v] = d, d, u
+		if x.excess[v] < 0 {
+			x.nearest = d
+		}
+	}
+}
+
+// relax offers all moves out of u at distance d and returns the closest open node.
+func (x *exchange) relax(u int32, d int64) int32 {
+	k := x.k
+	base := d + x.potential[u]
+	weights, movers := x.weight[int(u)*k:int(u)*k+k], x.mover[int(u)*k:int(u)*k+k]
+	potential, distance, open := x.potential[:k], x.distance[:k], x.open[:k]
+	closest, least := int32(k), x.open[k]
+	for v, weight := range weights {
+		if d := base + weight - potential[v]; d < distance[v] && d < x.nearest {
+			if movers[v] < 0 {
+				weight = x.refresh(u, int32(v))
+			}
+			if weight != absent {
+				x.reach(u, int32(v), base+weight-potential[v])
+			}
+		}
+		if open[v] < least {
+			closest, least = int32(v), open[v]
+		}
+	}
+	return closest
+}
+
+// closest returns the open node of least distance, any if none was reached.
+func (x *exchange) closest() int32 {
+	u, least := int32(0), x.open[0]
+	for v, d := range x.open {
+		if d < least {
+			u, least = int32(v), d
+		}
+	}
+	return u
 }
 
 // wider returns the next window: all points in the end.

@@ -80,27 +80,26 @@ func (s *Solver) approachPlain(ctx context.Context, run Runner, p *Problem) (flo
 		s.stats.Samples++
 	}
 	// Go on while a pass costs less than the paths it is likely to save.
-	enough := max(t.fullRest*float64(k), passTime(n, p.Points.D, k)/pathTime(k))
+	d := p.Points.D
+	enough := max(t.fullRest*float64(k), passTime(n, d, k)/(2*pathTime(n, d, k)))
 	outside, err := s.ascend(ctx, run, p, p.Points, p.Lo, p.Hi, enough)
 	if err != nil || outside == 0 {
 		return 0, err
 	}
-	s.ascent.newton(s.prices[:k])
-	largest := 0.0
-	for _, x := range s.ascent.step {
-		largest = max(largest, math.Abs(x))
-	}
-	return t.stepWindow * largest, nil
+	return t.stepWindow * s.ascent.ahead(s.prices[:k]), nil
 }
 
 // sampleStep is the ratio between the sizes of successive subsamples of the ascent.
 const sampleStep = 4
 
 // passTime and pathTime are rough times of a pass and of a shortest path, in
-// nanoseconds of a recent core.
+// nanoseconds of a recent core. A path searches a part of the clusters, moves some
+// points and scans some members.
 func passTime(n, d, k int) float64 { return float64(n) * (1 + 0.02*float64(k*(d+4))) }
 
-func pathTime(k int) float64 { return 300 + 30*float64(k) }
+func pathTime(n, d, k int) float64 {
+	return 300 + 0.6*float64(k*k) + 4*float64(k*(d+2)) + float64(n)*float64(d)/float64(40*k)
+}
 
 // gather makes levels[0] of the tied points, whose clusters the hash decides.
 func (s *Solver) gather(p *Problem) {

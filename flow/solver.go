@@ -120,7 +120,7 @@ type scratch struct {
 	columns      []uint16
 	fresh        []uint16
 
-	size, pairs []int32
+	pairs, near []int32
 }
 
 // StartFrom makes the next Solve start from the given prices, one per cluster, in
