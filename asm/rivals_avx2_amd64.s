@@ -8,26 +8,20 @@ DATA infinityRivalsAVX2<>+0(SB)/4, $0x7f800000
 GLOBL infinityRivalsAVX2<>(SB), RODATA|NOPTR, $4
 
 DATA onesRivalsAVX2<>+0(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+4(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+8(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+12(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+16(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+20(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+24(SB)/4, $0x00000001
-DATA onesRivalsAVX2<>+28(SB)/4, $0x00000001
-GLOBL onesRivalsAVX2<>(SB), RODATA|NOPTR, $32
+GLOBL onesRivalsAVX2<>(SB), RODATA|NOPTR, $4
 
-// func Rivals1AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals1AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals1AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals1AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -35,60 +29,68 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x01, CX
@@ -98,17 +100,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals2AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals2AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals2AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals2AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -116,65 +119,73 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x08, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000080, AX
 	SUBQ         $0x01, CX
@@ -184,17 +195,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals3AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals3AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals3AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals3AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -202,70 +214,78 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x0c, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000000c0, AX
 	SUBQ         $0x01, CX
@@ -275,17 +295,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals4AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals4AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals4AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals4AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -293,75 +314,83 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x10, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000100, AX
 	SUBQ         $0x01, CX
@@ -371,17 +400,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals5AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals5AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals5AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals5AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -389,80 +419,88 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x14, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000140, AX
 	SUBQ         $0x01, CX
@@ -472,17 +510,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals6AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals6AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals6AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals6AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -490,85 +529,93 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x18, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000180, AX
 	SUBQ         $0x01, CX
@@ -578,17 +625,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals7AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals7AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals7AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals7AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -596,90 +644,98 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x1c, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000001c0, AX
 	SUBQ         $0x01, CX
@@ -689,17 +745,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals8AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals8AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals8AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals8AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -707,95 +764,103 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x20, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000200, AX
 	SUBQ         $0x01, CX
@@ -805,17 +870,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals9AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals9AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals9AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals9AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -823,100 +889,108 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x24, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000240, AX
 	SUBQ         $0x01, CX
@@ -926,17 +1000,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals10AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals10AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals10AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals10AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -944,105 +1019,113 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 36(R10), Y9
-	VSUBPS       576(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       608(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 36(R10), Y8
+	VSUBPS       576(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       608(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x28, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000280, AX
 	SUBQ         $0x01, CX
@@ -1052,17 +1135,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals11AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals11AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals11AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals11AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -1070,110 +1154,118 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 36(R10), Y9
-	VSUBPS       576(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       608(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 40(R10), Y9
-	VSUBPS       640(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       672(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 36(R10), Y8
+	VSUBPS       576(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       608(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 40(R10), Y8
+	VSUBPS       640(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       672(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x2c, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000002c0, AX
 	SUBQ         $0x01, CX
@@ -1183,17 +1275,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals12AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals12AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals12AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals12AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -1201,115 +1294,123 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 36(R10), Y9
-	VSUBPS       576(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       608(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 40(R10), Y9
-	VSUBPS       640(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       672(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 44(R10), Y9
-	VSUBPS       704(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       736(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 36(R10), Y8
+	VSUBPS       576(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       608(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 40(R10), Y8
+	VSUBPS       640(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       672(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 44(R10), Y8
+	VSUBPS       704(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       736(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x30, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000300, AX
 	SUBQ         $0x01, CX
@@ -1319,17 +1420,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals13AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals13AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals13AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals13AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -1337,120 +1439,128 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 36(R10), Y9
-	VSUBPS       576(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       608(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 40(R10), Y9
-	VSUBPS       640(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       672(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 44(R10), Y9
-	VSUBPS       704(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       736(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 48(R10), Y9
-	VSUBPS       768(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       800(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 36(R10), Y8
+	VSUBPS       576(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       608(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 40(R10), Y8
+	VSUBPS       640(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       672(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 44(R10), Y8
+	VSUBPS       704(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       736(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 48(R10), Y8
+	VSUBPS       768(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       800(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x34, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000340, AX
 	SUBQ         $0x01, CX
@@ -1460,17 +1570,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals14AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals14AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals14AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals14AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -1478,125 +1589,133 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 36(R10), Y9
-	VSUBPS       576(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       608(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 40(R10), Y9
-	VSUBPS       640(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       672(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 44(R10), Y9
-	VSUBPS       704(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       736(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 48(R10), Y9
-	VSUBPS       768(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       800(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 52(R10), Y9
-	VSUBPS       832(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       864(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 36(R10), Y8
+	VSUBPS       576(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       608(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 40(R10), Y8
+	VSUBPS       640(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       672(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 44(R10), Y8
+	VSUBPS       704(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       736(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 48(R10), Y8
+	VSUBPS       768(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       800(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 52(R10), Y8
+	VSUBPS       832(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       864(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x38, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000380, AX
 	SUBQ         $0x01, CX
@@ -1606,17 +1725,18 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals15AVX2(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals15AVX2(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·Rivals15AVX2(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals15AVX2(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Y0
 
 rest:
 	TESTQ        CX, CX
@@ -1624,130 +1744,138 @@ rest:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXOR        Y2, Y2, Y2
-	VPXOR        Y7, Y7, Y7
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y0
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y5
-	VPXOR        Y3, Y3, Y3
-	VPXOR        Y8, Y8, Y8
 	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y1
-	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y6
-	VPXOR        Y4, Y4, Y4
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y3
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y2
+	VBROADCASTSS infinityRivalsAVX2<>+0(SB), Y4
+	VPXOR        Y7, Y7, Y7
+	VPBROADCASTD onesRivalsAVX2<>+0(SB), Y10
 
 single_centroids:
-	VBROADCASTSS (R11), Y11
-	VBROADCASTSS (R11), Y12
-	VBROADCASTSS (R10), Y9
-	VSUBPS       (AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       32(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 4(R10), Y9
-	VSUBPS       64(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       96(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 8(R10), Y9
-	VSUBPS       128(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       160(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 12(R10), Y9
-	VSUBPS       192(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       224(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 16(R10), Y9
-	VSUBPS       256(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       288(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 20(R10), Y9
-	VSUBPS       320(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       352(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 24(R10), Y9
-	VSUBPS       384(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       416(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 28(R10), Y9
-	VSUBPS       448(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       480(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 32(R10), Y9
-	VSUBPS       512(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       544(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 36(R10), Y9
-	VSUBPS       576(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       608(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 40(R10), Y9
-	VSUBPS       640(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       672(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 44(R10), Y9
-	VSUBPS       704(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       736(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 48(R10), Y9
-	VSUBPS       768(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       800(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 52(R10), Y9
-	VSUBPS       832(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       864(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VBROADCASTSS 56(R10), Y9
-	VSUBPS       896(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y11
-	VSUBPS       928(AX), Y9, Y10
-	VFMADD231PS  Y10, Y10, Y12
-	VCMPPS       $0x01, Y5, Y11, Y10
-	VBLENDVPS    Y10, Y4, Y7, Y7
-	VMAXPS       Y0, Y11, Y10
-	VMINPS       Y10, Y5, Y5
-	VCMPPS       $0x01, Y0, Y11, Y10
-	VMINPS       Y0, Y11, Y0
-	VBLENDVPS    Y10, Y2, Y7, Y7
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VCMPPS       $0x01, Y6, Y12, Y10
-	VBLENDVPS    Y10, Y4, Y8, Y8
-	VMAXPS       Y1, Y12, Y10
-	VMINPS       Y10, Y6, Y6
-	VCMPPS       $0x01, Y1, Y12, Y10
-	VMINPS       Y1, Y12, Y1
-	VBLENDVPS    Y10, Y3, Y8, Y8
-	VBLENDVPS    Y10, Y4, Y3, Y3
+	VBROADCASTSS (R11), Y5
+	VBROADCASTSS (R11), Y6
+	VBROADCASTSS (R10), Y8
+	VSUBPS       (AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       32(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 4(R10), Y8
+	VSUBPS       64(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       96(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 8(R10), Y8
+	VSUBPS       128(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       160(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 12(R10), Y8
+	VSUBPS       192(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       224(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 16(R10), Y8
+	VSUBPS       256(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       288(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 20(R10), Y8
+	VSUBPS       320(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       352(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 24(R10), Y8
+	VSUBPS       384(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       416(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 28(R10), Y8
+	VSUBPS       448(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       480(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 32(R10), Y8
+	VSUBPS       512(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       544(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 36(R10), Y8
+	VSUBPS       576(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       608(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 40(R10), Y8
+	VSUBPS       640(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       672(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 44(R10), Y8
+	VSUBPS       704(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       736(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 48(R10), Y8
+	VSUBPS       768(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       800(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 52(R10), Y8
+	VSUBPS       832(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       864(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VBROADCASTSS 56(R10), Y8
+	VSUBPS       896(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y5
+	VSUBPS       928(AX), Y8, Y9
+	VFMADD231PS  Y9, Y9, Y6
+	VPANDN       Y5, Y0, Y5
+	VPOR         Y7, Y5, Y5
+	VMAXPS       Y1, Y5, Y9
+	VMINPS       Y9, Y3, Y3
+	VMINPS       Y5, Y1, Y1
+	VPANDN       Y6, Y0, Y6
+	VPOR         Y7, Y6, Y6
+	VMAXPS       Y2, Y6, Y9
+	VMINPS       Y9, Y4, Y4
+	VMINPS       Y6, Y2, Y2
 	ADDQ         $0x04, R11
 	ADDQ         $0x3c, R10
-	VPADDD       onesRivalsAVX2<>+0(SB), Y4, Y4
+	VPADDD       Y10, Y7, Y7
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Y9
-	VSUBPS       Y0, Y5, Y10
-	VFNMADD231PS Y5, Y9, Y10
-	VMOVUPS      Y10, (R9)
-	VSUBPS       Y1, Y6, Y10
-	VFNMADD231PS Y6, Y9, Y10
-	VMOVUPS      Y10, 32(R9)
-	VPACKUSDW    Y3, Y2, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (DI)
-	VPACKUSDW    Y8, Y7, Y0
-	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      Y0, (R8)
+	VBROADCASTSS slack+44(FP), Y8
+	VBROADCASTSS window+48(FP), Y7
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Y10
+	VPMULLD      Y10, Y10, Y11
+	VSUBPS       Y1, Y3, Y9
+	VFNMADD231PS Y3, Y8, Y9
+	VMOVUPS      Y9, (R9)
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y3, Y3
+	VPMULLD      Y10, Y1, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y11, Y1, Y3
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y5, Y3, Y3
+	VMOVDQU      Y3, (R8)
+	VSUBPS       Y2, Y4, Y9
+	VFNMADD231PS Y4, Y8, Y9
+	VMOVUPS      Y9, 32(R9)
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y4, Y4
+	VPMULLD      Y10, Y2, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y11, Y2, Y4
+	VCMPPS       $0x02, Y7, Y9, Y9
+	VBLENDVPS    Y9, Y6, Y4, Y4
+	VMOVDQU      Y4, 32(R8)
+	VPACKUSDW    Y2, Y1, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      Y9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000003c0, AX
 	SUBQ         $0x01, CX

@@ -4,107 +4,137 @@
 
 package asm
 
-// Rivals1AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 1 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals1AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 1 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals1AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals1AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals2AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 2 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals2AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 2 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals2AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals2AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals3AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 3 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals3AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 3 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals3AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals3AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals4AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 4 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals4AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 4 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals4AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals4AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals5AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 5 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals5AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 5 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals5AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals5AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals6AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 6 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals6AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 6 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals6AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals6AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals7AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 7 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals7AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 7 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals7AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals7AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals8AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 8 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals8AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 8 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals8AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals8AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals9AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 9 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals9AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 9 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals9AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals9AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals10AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 10 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals10AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 10 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals10AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals10AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals11AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 11 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals11AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 11 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals11AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals11AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals12AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 12 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals12AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 12 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals12AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals12AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals13AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 13 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals13AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 13 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals13AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals13AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals14AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 14 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals14AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 14 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals14AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals14AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 
-// Rivals15AVX512 writes the labels of the least and of the second least of k > 0
-// biased distances of each point of panels > 0 panels of 15 dimensions at x, by the chain
-// s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).
+// Rivals15AVX512 finds the least and the second least of k > 0 values for each
+// point of panels > 0 panels of 15 dimensions at x: the chain s = bias, t = x-c,
+// s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index
+// of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is
+// at most window, else k*k+label. Biases are not negative.
 //
 //go:noescape
-func Rivals15AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+func Rivals15AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)

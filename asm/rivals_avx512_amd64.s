@@ -8,89 +8,90 @@ DATA infinityRivalsAVX512<>+0(SB)/4, $0x7f800000
 GLOBL infinityRivalsAVX512<>(SB), RODATA|NOPTR, $4
 
 DATA onesRivalsAVX512<>+0(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+4(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+8(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+12(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+16(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+20(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+24(SB)/4, $0x00000001
-DATA onesRivalsAVX512<>+28(SB)/4, $0x00000001
-GLOBL onesRivalsAVX512<>(SB), RODATA|NOPTR, $32
+GLOBL onesRivalsAVX512<>(SB), RODATA|NOPTR, $4
 
-// func Rivals1AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals1AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals1AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals1AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z3
 	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z4
 	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VPXORD       Z9, Z9, Z9
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z12
 
 group_centroids:
-	VBROADCASTSS (R11), Z13
-	VBROADCASTSS (R11), Z14
-	VBROADCASTSS (R10), Z11
-	VSUBPS       Z11, Z9, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VSUBPS       Z11, Z10, Z12
-	VFMADD231PS  Z12, Z12, Z14
-	VCMPPS       $0x01, Z5, Z13, K2
-	VCMPPS       $0x01, Z0, Z13, K1
-	VMAXPS       Z0, Z13, Z12
-	VMINPS       Z12, Z5, Z5
-	VMINPS       Z0, Z13, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z14, K2
-	VCMPPS       $0x01, Z1, Z14, K1
-	VMAXPS       Z1, Z14, Z12
-	VMINPS       Z12, Z6, Z6
-	VMINPS       Z1, Z14, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS (R10), Z10
+	VSUBPS       Z10, Z1, Z11
+	VFMADD231PS  Z11, Z11, Z7
+	VSUBPS       Z10, Z2, Z11
+	VFMADD231PS  Z11, Z11, Z8
+	VPTERNLOGD   $0xba, Z9, Z0, Z7
+	VMAXPS       Z3, Z7, Z11
+	VMINPS       Z11, Z5, Z5
+	VMINPS       Z7, Z3, Z3
+	VPTERNLOGD   $0xba, Z9, Z0, Z8
+	VMAXPS       Z4, Z8, Z11
+	VMINPS       Z11, Z6, Z6
+	VMINPS       Z8, Z4, Z4
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z12, Z9, Z9
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z11
-	VSUBPS       Z0, Z5, Z12
-	VFNMADD231PS Z5, Z11, Z12
-	VMOVUPS      Z12, (R9)
-	VSUBPS       Z1, Z6, Z12
-	VFNMADD231PS Z6, Z11, Z12
-	VMOVUPS      Z12, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z10
+	VBROADCASTSS window+48(FP), Z9
+	VMOVD        BX, X12
+	VPBROADCASTD X12, Z12
+	VPMULLD      Z12, Z12, Z1
+	VSUBPS       Z3, Z5, Z11
+	VFNMADD231PS Z5, Z10, Z11
+	VMOVUPS      Z11, (R9)
+	VPANDD       Z0, Z3, Z3
+	VPANDD       Z0, Z5, Z5
+	VPMULLD      Z12, Z3, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z1, Z3, Z5
+	VCMPPS       $0x02, Z9, Z11, K1
+	VMOVDQA32    Z7, K1, Z5
+	VMOVDQU32    Z5, (R8)
+	VSUBPS       Z4, Z6, Z11
+	VFNMADD231PS Z6, Z10, Z11
+	VMOVUPS      Z11, 64(R9)
+	VPANDD       Z0, Z4, Z4
+	VPANDD       Z0, Z6, Z6
+	VPMULLD      Z12, Z4, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z1, Z4, Z6
+	VCMPPS       $0x02, Z9, Z11, K1
+	VMOVDQA32    Z8, K1, Z6
+	VMOVDQU32    Z6, 64(R8)
+	VPMOVDW      Z3, (DI)
+	VPMOVDW      Z4, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000080, AX
 	SUBQ         $0x02, CX
@@ -99,42 +100,48 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
+	VMOVUPS      (AX), Z1
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z15, Z15, Z15
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z2
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z3
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z7
 
 single_centroids:
-	VBROADCASTSS (R11), Z5
-	VBROADCASTSS (R10), Z3
-	VSUBPS       Z3, Z2, Z4
-	VFMADD231PS  Z4, Z4, Z5
-	VCMPPS       $0x01, Z1, Z5, K2
-	VCMPPS       $0x01, Z0, Z5, K1
-	VMAXPS       Z0, Z5, Z4
-	VMINPS       Z4, Z1, Z1
-	VMINPS       Z0, Z5, Z0
-	VMOVDQA32    Z16, K2, Z17
-	VMOVDQA32    Z15, K1, Z17
-	VMOVDQA32    Z16, K1, Z15
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS (R10), Z5
+	VSUBPS       Z5, Z1, Z6
+	VFMADD231PS  Z6, Z6, Z4
+	VPTERNLOGD   $0xba, Z13, Z0, Z4
+	VMAXPS       Z2, Z4, Z6
+	VMINPS       Z6, Z3, Z3
+	VMINPS       Z4, Z2, Z2
 	ADDQ         $0x04, R11
 	ADDQ         $0x04, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z16, Z16
+	VPADDD       Z7, Z13, Z13
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z3
-	VSUBPS       Z0, Z1, Z4
-	VFNMADD231PS Z1, Z3, Z4
-	VMOVUPS      Z4, (R9)
-	VPMOVDW      Z15, (DI)
-	VPMOVDW      Z17, (R8)
+	VBROADCASTSS slack+44(FP), Z5
+	VBROADCASTSS window+48(FP), Z13
+	VMOVD        BX, X7
+	VPBROADCASTD X7, Z7
+	VPMULLD      Z7, Z7, Z1
+	VSUBPS       Z2, Z3, Z6
+	VFNMADD231PS Z3, Z5, Z6
+	VMOVUPS      Z6, (R9)
+	VPANDD       Z0, Z2, Z2
+	VPANDD       Z0, Z3, Z3
+	VPMULLD      Z7, Z2, Z4
+	VPADDD       Z3, Z4, Z4
+	VPADDD       Z1, Z2, Z3
+	VCMPPS       $0x02, Z13, Z6, K1
+	VMOVDQA32    Z4, K1, Z3
+	VMOVDQU32    Z3, (R8)
+	VPMOVDW      Z2, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x01, CX
@@ -144,25 +151,26 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals2AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals2AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals2AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals2AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -170,63 +178,70 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
 	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z7
 	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z8
+	VPXORD       Z11, Z11, Z11
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z14
 
 group_centroids:
-	VBROADCASTSS (R11), Z15
-	VBROADCASTSS (R11), Z16
-	VBROADCASTSS (R10), Z13
-	VSUBPS       Z13, Z9, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VSUBPS       Z13, Z11, Z14
-	VFMADD231PS  Z14, Z14, Z16
-	VBROADCASTSS 4(R10), Z13
-	VSUBPS       Z13, Z10, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VSUBPS       Z13, Z12, Z14
-	VFMADD231PS  Z14, Z14, Z16
-	VCMPPS       $0x01, Z5, Z15, K2
-	VCMPPS       $0x01, Z0, Z15, K1
-	VMAXPS       Z0, Z15, Z14
-	VMINPS       Z14, Z5, Z5
-	VMINPS       Z0, Z15, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z16, K2
-	VCMPPS       $0x01, Z1, Z16, K1
-	VMAXPS       Z1, Z16, Z14
-	VMINPS       Z14, Z6, Z6
-	VMINPS       Z1, Z16, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS (R10), Z12
+	VSUBPS       Z12, Z1, Z13
+	VFMADD231PS  Z13, Z13, Z9
+	VSUBPS       Z12, Z3, Z13
+	VFMADD231PS  Z13, Z13, Z10
+	VBROADCASTSS 4(R10), Z12
+	VSUBPS       Z12, Z2, Z13
+	VFMADD231PS  Z13, Z13, Z9
+	VSUBPS       Z12, Z4, Z13
+	VFMADD231PS  Z13, Z13, Z10
+	VPTERNLOGD   $0xba, Z11, Z0, Z9
+	VMAXPS       Z5, Z9, Z13
+	VMINPS       Z13, Z7, Z7
+	VMINPS       Z9, Z5, Z5
+	VPTERNLOGD   $0xba, Z11, Z0, Z10
+	VMAXPS       Z6, Z10, Z13
+	VMINPS       Z13, Z8, Z8
+	VMINPS       Z10, Z6, Z6
 	ADDQ         $0x04, R11
 	ADDQ         $0x08, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z14, Z11, Z11
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z13
-	VSUBPS       Z0, Z5, Z14
-	VFNMADD231PS Z5, Z13, Z14
-	VMOVUPS      Z14, (R9)
-	VSUBPS       Z1, Z6, Z14
-	VFNMADD231PS Z6, Z13, Z14
-	VMOVUPS      Z14, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z12
+	VBROADCASTSS window+48(FP), Z11
+	VMOVD        BX, X14
+	VPBROADCASTD X14, Z14
+	VPMULLD      Z14, Z14, Z1
+	VSUBPS       Z5, Z7, Z13
+	VFNMADD231PS Z7, Z12, Z13
+	VMOVUPS      Z13, (R9)
+	VPANDD       Z0, Z5, Z5
+	VPANDD       Z0, Z7, Z7
+	VPMULLD      Z14, Z5, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z1, Z5, Z7
+	VCMPPS       $0x02, Z11, Z13, K1
+	VMOVDQA32    Z9, K1, Z7
+	VMOVDQU32    Z7, (R8)
+	VSUBPS       Z6, Z8, Z13
+	VFNMADD231PS Z8, Z12, Z13
+	VMOVUPS      Z13, 64(R9)
+	VPANDD       Z0, Z6, Z6
+	VPANDD       Z0, Z8, Z8
+	VPMULLD      Z14, Z6, Z10
+	VPADDD       Z8, Z10, Z10
+	VPADDD       Z1, Z6, Z8
+	VCMPPS       $0x02, Z11, Z13, K1
+	VMOVDQA32    Z10, K1, Z8
+	VMOVDQU32    Z8, 64(R8)
+	VPMOVDW      Z5, (DI)
+	VPMOVDW      Z6, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000100, AX
 	SUBQ         $0x02, CX
@@ -235,46 +250,52 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z17, Z17, Z17
-	VPXORD       Z19, Z19, Z19
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z18, Z18, Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z3
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z4
+	VPXORD       Z15, Z15, Z15
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z8
 
 single_centroids:
-	VBROADCASTSS (R11), Z6
-	VBROADCASTSS (R10), Z4
-	VSUBPS       Z4, Z2, Z5
-	VFMADD231PS  Z5, Z5, Z6
-	VBROADCASTSS 4(R10), Z4
-	VSUBPS       Z4, Z3, Z5
-	VFMADD231PS  Z5, Z5, Z6
-	VCMPPS       $0x01, Z1, Z6, K2
-	VCMPPS       $0x01, Z0, Z6, K1
-	VMAXPS       Z0, Z6, Z5
-	VMINPS       Z5, Z1, Z1
-	VMINPS       Z0, Z6, Z0
-	VMOVDQA32    Z18, K2, Z19
-	VMOVDQA32    Z17, K1, Z19
-	VMOVDQA32    Z18, K1, Z17
+	VBROADCASTSS (R11), Z5
+	VBROADCASTSS (R10), Z6
+	VSUBPS       Z6, Z1, Z7
+	VFMADD231PS  Z7, Z7, Z5
+	VBROADCASTSS 4(R10), Z6
+	VSUBPS       Z6, Z2, Z7
+	VFMADD231PS  Z7, Z7, Z5
+	VPTERNLOGD   $0xba, Z15, Z0, Z5
+	VMAXPS       Z3, Z5, Z7
+	VMINPS       Z7, Z4, Z4
+	VMINPS       Z5, Z3, Z3
 	ADDQ         $0x04, R11
 	ADDQ         $0x08, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z18, Z18
+	VPADDD       Z8, Z15, Z15
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z4
-	VSUBPS       Z0, Z1, Z5
-	VFNMADD231PS Z1, Z4, Z5
-	VMOVUPS      Z5, (R9)
-	VPMOVDW      Z17, (DI)
-	VPMOVDW      Z19, (R8)
+	VBROADCASTSS slack+44(FP), Z6
+	VBROADCASTSS window+48(FP), Z15
+	VMOVD        BX, X8
+	VPBROADCASTD X8, Z8
+	VPMULLD      Z8, Z8, Z1
+	VSUBPS       Z3, Z4, Z7
+	VFNMADD231PS Z4, Z6, Z7
+	VMOVUPS      Z7, (R9)
+	VPANDD       Z0, Z3, Z3
+	VPANDD       Z0, Z4, Z4
+	VPMULLD      Z8, Z3, Z5
+	VPADDD       Z4, Z5, Z5
+	VPADDD       Z1, Z3, Z4
+	VCMPPS       $0x02, Z15, Z7, K1
+	VMOVDQA32    Z5, K1, Z4
+	VMOVDQU32    Z4, (R8)
+	VPMOVDW      Z3, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000080, AX
 	SUBQ         $0x01, CX
@@ -284,27 +305,28 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals3AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals3AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals3AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals3AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -314,68 +336,75 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z7
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z9
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z8
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z10
+	VPXORD       Z13, Z13, Z13
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z16
 
 group_centroids:
-	VBROADCASTSS (R11), Z17
-	VBROADCASTSS (R11), Z18
-	VBROADCASTSS (R10), Z15
-	VSUBPS       Z15, Z9, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VSUBPS       Z15, Z12, Z16
-	VFMADD231PS  Z16, Z16, Z18
-	VBROADCASTSS 4(R10), Z15
-	VSUBPS       Z15, Z10, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VSUBPS       Z15, Z13, Z16
-	VFMADD231PS  Z16, Z16, Z18
-	VBROADCASTSS 8(R10), Z15
-	VSUBPS       Z15, Z11, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VSUBPS       Z15, Z14, Z16
-	VFMADD231PS  Z16, Z16, Z18
-	VCMPPS       $0x01, Z5, Z17, K2
-	VCMPPS       $0x01, Z0, Z17, K1
-	VMAXPS       Z0, Z17, Z16
-	VMINPS       Z16, Z5, Z5
-	VMINPS       Z0, Z17, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z18, K2
-	VCMPPS       $0x01, Z1, Z18, K1
-	VMAXPS       Z1, Z18, Z16
-	VMINPS       Z16, Z6, Z6
-	VMINPS       Z1, Z18, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z11
+	VBROADCASTSS (R11), Z12
+	VBROADCASTSS (R10), Z14
+	VSUBPS       Z14, Z1, Z15
+	VFMADD231PS  Z15, Z15, Z11
+	VSUBPS       Z14, Z4, Z15
+	VFMADD231PS  Z15, Z15, Z12
+	VBROADCASTSS 4(R10), Z14
+	VSUBPS       Z14, Z2, Z15
+	VFMADD231PS  Z15, Z15, Z11
+	VSUBPS       Z14, Z5, Z15
+	VFMADD231PS  Z15, Z15, Z12
+	VBROADCASTSS 8(R10), Z14
+	VSUBPS       Z14, Z3, Z15
+	VFMADD231PS  Z15, Z15, Z11
+	VSUBPS       Z14, Z6, Z15
+	VFMADD231PS  Z15, Z15, Z12
+	VPTERNLOGD   $0xba, Z13, Z0, Z11
+	VMAXPS       Z7, Z11, Z15
+	VMINPS       Z15, Z9, Z9
+	VMINPS       Z11, Z7, Z7
+	VPTERNLOGD   $0xba, Z13, Z0, Z12
+	VMAXPS       Z8, Z12, Z15
+	VMINPS       Z15, Z10, Z10
+	VMINPS       Z12, Z8, Z8
 	ADDQ         $0x04, R11
 	ADDQ         $0x0c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z16, Z13, Z13
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z15
-	VSUBPS       Z0, Z5, Z16
-	VFNMADD231PS Z5, Z15, Z16
-	VMOVUPS      Z16, (R9)
-	VSUBPS       Z1, Z6, Z16
-	VFNMADD231PS Z6, Z15, Z16
-	VMOVUPS      Z16, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z14
+	VBROADCASTSS window+48(FP), Z13
+	VMOVD        BX, X16
+	VPBROADCASTD X16, Z16
+	VPMULLD      Z16, Z16, Z1
+	VSUBPS       Z7, Z9, Z15
+	VFNMADD231PS Z9, Z14, Z15
+	VMOVUPS      Z15, (R9)
+	VPANDD       Z0, Z7, Z7
+	VPANDD       Z0, Z9, Z9
+	VPMULLD      Z16, Z7, Z11
+	VPADDD       Z9, Z11, Z11
+	VPADDD       Z1, Z7, Z9
+	VCMPPS       $0x02, Z13, Z15, K1
+	VMOVDQA32    Z11, K1, Z9
+	VMOVDQU32    Z9, (R8)
+	VSUBPS       Z8, Z10, Z15
+	VFNMADD231PS Z10, Z14, Z15
+	VMOVUPS      Z15, 64(R9)
+	VPANDD       Z0, Z8, Z8
+	VPANDD       Z0, Z10, Z10
+	VPMULLD      Z16, Z8, Z12
+	VPADDD       Z10, Z12, Z12
+	VPADDD       Z1, Z8, Z10
+	VCMPPS       $0x02, Z13, Z15, K1
+	VMOVDQA32    Z12, K1, Z10
+	VMOVDQU32    Z10, 64(R8)
+	VPMOVDW      Z7, (DI)
+	VPMOVDW      Z8, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000180, AX
 	SUBQ         $0x02, CX
@@ -384,50 +413,56 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z19, Z19, Z19
-	VPXORD       Z21, Z21, Z21
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z20, Z20, Z20
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
+	VPXORD       Z17, Z17, Z17
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z9
 
 single_centroids:
-	VBROADCASTSS (R11), Z7
-	VBROADCASTSS (R10), Z5
-	VSUBPS       Z5, Z2, Z6
-	VFMADD231PS  Z6, Z6, Z7
-	VBROADCASTSS 4(R10), Z5
-	VSUBPS       Z5, Z3, Z6
-	VFMADD231PS  Z6, Z6, Z7
-	VBROADCASTSS 8(R10), Z5
-	VSUBPS       Z5, Z4, Z6
-	VFMADD231PS  Z6, Z6, Z7
-	VCMPPS       $0x01, Z1, Z7, K2
-	VCMPPS       $0x01, Z0, Z7, K1
-	VMAXPS       Z0, Z7, Z6
-	VMINPS       Z6, Z1, Z1
-	VMINPS       Z0, Z7, Z0
-	VMOVDQA32    Z20, K2, Z21
-	VMOVDQA32    Z19, K1, Z21
-	VMOVDQA32    Z20, K1, Z19
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS (R10), Z7
+	VSUBPS       Z7, Z1, Z8
+	VFMADD231PS  Z8, Z8, Z6
+	VBROADCASTSS 4(R10), Z7
+	VSUBPS       Z7, Z2, Z8
+	VFMADD231PS  Z8, Z8, Z6
+	VBROADCASTSS 8(R10), Z7
+	VSUBPS       Z7, Z3, Z8
+	VFMADD231PS  Z8, Z8, Z6
+	VPTERNLOGD   $0xba, Z17, Z0, Z6
+	VMAXPS       Z4, Z6, Z8
+	VMINPS       Z8, Z5, Z5
+	VMINPS       Z6, Z4, Z4
 	ADDQ         $0x04, R11
 	ADDQ         $0x0c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z20, Z20
+	VPADDD       Z9, Z17, Z17
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z5
-	VSUBPS       Z0, Z1, Z6
-	VFNMADD231PS Z1, Z5, Z6
-	VMOVUPS      Z6, (R9)
-	VPMOVDW      Z19, (DI)
-	VPMOVDW      Z21, (R8)
+	VBROADCASTSS slack+44(FP), Z7
+	VBROADCASTSS window+48(FP), Z17
+	VMOVD        BX, X9
+	VPBROADCASTD X9, Z9
+	VPMULLD      Z9, Z9, Z1
+	VSUBPS       Z4, Z5, Z8
+	VFNMADD231PS Z5, Z7, Z8
+	VMOVUPS      Z8, (R9)
+	VPANDD       Z0, Z4, Z4
+	VPANDD       Z0, Z5, Z5
+	VPMULLD      Z9, Z4, Z6
+	VPADDD       Z5, Z6, Z6
+	VPADDD       Z1, Z4, Z5
+	VCMPPS       $0x02, Z17, Z8, K1
+	VMOVDQA32    Z6, K1, Z5
+	VMOVDQU32    Z5, (R8)
+	VPMOVDW      Z4, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000000c0, AX
 	SUBQ         $0x01, CX
@@ -437,29 +472,30 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals4AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals4AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals4AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals4AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      384(AX), Z15
-	VMOVUPS      448(AX), Z16
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -471,73 +507,80 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z9
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z11
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z10
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z12
+	VPXORD       Z15, Z15, Z15
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z18
 
 group_centroids:
-	VBROADCASTSS (R11), Z19
-	VBROADCASTSS (R11), Z20
-	VBROADCASTSS (R10), Z17
-	VSUBPS       Z17, Z9, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VSUBPS       Z17, Z13, Z18
-	VFMADD231PS  Z18, Z18, Z20
-	VBROADCASTSS 4(R10), Z17
-	VSUBPS       Z17, Z10, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VSUBPS       Z17, Z14, Z18
-	VFMADD231PS  Z18, Z18, Z20
-	VBROADCASTSS 8(R10), Z17
-	VSUBPS       Z17, Z11, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VSUBPS       Z17, Z15, Z18
-	VFMADD231PS  Z18, Z18, Z20
-	VBROADCASTSS 12(R10), Z17
-	VSUBPS       Z17, Z12, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VSUBPS       Z17, Z16, Z18
-	VFMADD231PS  Z18, Z18, Z20
-	VCMPPS       $0x01, Z5, Z19, K2
-	VCMPPS       $0x01, Z0, Z19, K1
-	VMAXPS       Z0, Z19, Z18
-	VMINPS       Z18, Z5, Z5
-	VMINPS       Z0, Z19, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z20, K2
-	VCMPPS       $0x01, Z1, Z20, K1
-	VMAXPS       Z1, Z20, Z18
-	VMINPS       Z18, Z6, Z6
-	VMINPS       Z1, Z20, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z13
+	VBROADCASTSS (R11), Z14
+	VBROADCASTSS (R10), Z16
+	VSUBPS       Z16, Z1, Z17
+	VFMADD231PS  Z17, Z17, Z13
+	VSUBPS       Z16, Z5, Z17
+	VFMADD231PS  Z17, Z17, Z14
+	VBROADCASTSS 4(R10), Z16
+	VSUBPS       Z16, Z2, Z17
+	VFMADD231PS  Z17, Z17, Z13
+	VSUBPS       Z16, Z6, Z17
+	VFMADD231PS  Z17, Z17, Z14
+	VBROADCASTSS 8(R10), Z16
+	VSUBPS       Z16, Z3, Z17
+	VFMADD231PS  Z17, Z17, Z13
+	VSUBPS       Z16, Z7, Z17
+	VFMADD231PS  Z17, Z17, Z14
+	VBROADCASTSS 12(R10), Z16
+	VSUBPS       Z16, Z4, Z17
+	VFMADD231PS  Z17, Z17, Z13
+	VSUBPS       Z16, Z8, Z17
+	VFMADD231PS  Z17, Z17, Z14
+	VPTERNLOGD   $0xba, Z15, Z0, Z13
+	VMAXPS       Z9, Z13, Z17
+	VMINPS       Z17, Z11, Z11
+	VMINPS       Z13, Z9, Z9
+	VPTERNLOGD   $0xba, Z15, Z0, Z14
+	VMAXPS       Z10, Z14, Z17
+	VMINPS       Z17, Z12, Z12
+	VMINPS       Z14, Z10, Z10
 	ADDQ         $0x04, R11
 	ADDQ         $0x10, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z18, Z15, Z15
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z17
-	VSUBPS       Z0, Z5, Z18
-	VFNMADD231PS Z5, Z17, Z18
-	VMOVUPS      Z18, (R9)
-	VSUBPS       Z1, Z6, Z18
-	VFNMADD231PS Z6, Z17, Z18
-	VMOVUPS      Z18, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z16
+	VBROADCASTSS window+48(FP), Z15
+	VMOVD        BX, X18
+	VPBROADCASTD X18, Z18
+	VPMULLD      Z18, Z18, Z1
+	VSUBPS       Z9, Z11, Z17
+	VFNMADD231PS Z11, Z16, Z17
+	VMOVUPS      Z17, (R9)
+	VPANDD       Z0, Z9, Z9
+	VPANDD       Z0, Z11, Z11
+	VPMULLD      Z18, Z9, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z1, Z9, Z11
+	VCMPPS       $0x02, Z15, Z17, K1
+	VMOVDQA32    Z13, K1, Z11
+	VMOVDQU32    Z11, (R8)
+	VSUBPS       Z10, Z12, Z17
+	VFNMADD231PS Z12, Z16, Z17
+	VMOVUPS      Z17, 64(R9)
+	VPANDD       Z0, Z10, Z10
+	VPANDD       Z0, Z12, Z12
+	VPMULLD      Z18, Z10, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z1, Z10, Z12
+	VCMPPS       $0x02, Z15, Z17, K1
+	VMOVDQA32    Z14, K1, Z12
+	VMOVDQU32    Z12, 64(R8)
+	VPMOVDW      Z9, (DI)
+	VPMOVDW      Z10, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000200, AX
 	SUBQ         $0x02, CX
@@ -546,54 +589,60 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z21, Z21, Z21
-	VPXORD       Z23, Z23, Z23
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z22, Z22, Z22
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
+	VPXORD       Z19, Z19, Z19
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z10
 
 single_centroids:
-	VBROADCASTSS (R11), Z8
-	VBROADCASTSS (R10), Z6
-	VSUBPS       Z6, Z2, Z7
-	VFMADD231PS  Z7, Z7, Z8
-	VBROADCASTSS 4(R10), Z6
-	VSUBPS       Z6, Z3, Z7
-	VFMADD231PS  Z7, Z7, Z8
-	VBROADCASTSS 8(R10), Z6
-	VSUBPS       Z6, Z4, Z7
-	VFMADD231PS  Z7, Z7, Z8
-	VBROADCASTSS 12(R10), Z6
-	VSUBPS       Z6, Z5, Z7
-	VFMADD231PS  Z7, Z7, Z8
-	VCMPPS       $0x01, Z1, Z8, K2
-	VCMPPS       $0x01, Z0, Z8, K1
-	VMAXPS       Z0, Z8, Z7
-	VMINPS       Z7, Z1, Z1
-	VMINPS       Z0, Z8, Z0
-	VMOVDQA32    Z22, K2, Z23
-	VMOVDQA32    Z21, K1, Z23
-	VMOVDQA32    Z22, K1, Z21
+	VBROADCASTSS (R11), Z7
+	VBROADCASTSS (R10), Z8
+	VSUBPS       Z8, Z1, Z9
+	VFMADD231PS  Z9, Z9, Z7
+	VBROADCASTSS 4(R10), Z8
+	VSUBPS       Z8, Z2, Z9
+	VFMADD231PS  Z9, Z9, Z7
+	VBROADCASTSS 8(R10), Z8
+	VSUBPS       Z8, Z3, Z9
+	VFMADD231PS  Z9, Z9, Z7
+	VBROADCASTSS 12(R10), Z8
+	VSUBPS       Z8, Z4, Z9
+	VFMADD231PS  Z9, Z9, Z7
+	VPTERNLOGD   $0xba, Z19, Z0, Z7
+	VMAXPS       Z5, Z7, Z9
+	VMINPS       Z9, Z6, Z6
+	VMINPS       Z7, Z5, Z5
 	ADDQ         $0x04, R11
 	ADDQ         $0x10, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z22, Z22
+	VPADDD       Z10, Z19, Z19
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z6
-	VSUBPS       Z0, Z1, Z7
-	VFNMADD231PS Z1, Z6, Z7
-	VMOVUPS      Z7, (R9)
-	VPMOVDW      Z21, (DI)
-	VPMOVDW      Z23, (R8)
+	VBROADCASTSS slack+44(FP), Z8
+	VBROADCASTSS window+48(FP), Z19
+	VMOVD        BX, X10
+	VPBROADCASTD X10, Z10
+	VPMULLD      Z10, Z10, Z1
+	VSUBPS       Z5, Z6, Z9
+	VFNMADD231PS Z6, Z8, Z9
+	VMOVUPS      Z9, (R9)
+	VPANDD       Z0, Z5, Z5
+	VPANDD       Z0, Z6, Z6
+	VPMULLD      Z10, Z5, Z7
+	VPADDD       Z6, Z7, Z7
+	VPADDD       Z1, Z5, Z6
+	VCMPPS       $0x02, Z19, Z9, K1
+	VMOVDQA32    Z7, K1, Z6
+	VMOVDQU32    Z6, (R8)
+	VPMOVDW      Z5, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000100, AX
 	SUBQ         $0x01, CX
@@ -603,31 +652,32 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals5AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals5AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals5AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals5AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      384(AX), Z15
-	VMOVUPS      448(AX), Z16
-	VMOVUPS      512(AX), Z17
-	VMOVUPS      576(AX), Z18
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -641,78 +691,85 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z11
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z13
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z12
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z14
+	VPXORD       Z17, Z17, Z17
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z20
 
 group_centroids:
-	VBROADCASTSS (R11), Z21
-	VBROADCASTSS (R11), Z22
-	VBROADCASTSS (R10), Z19
-	VSUBPS       Z19, Z9, Z20
-	VFMADD231PS  Z20, Z20, Z21
-	VSUBPS       Z19, Z14, Z20
-	VFMADD231PS  Z20, Z20, Z22
-	VBROADCASTSS 4(R10), Z19
-	VSUBPS       Z19, Z10, Z20
-	VFMADD231PS  Z20, Z20, Z21
-	VSUBPS       Z19, Z15, Z20
-	VFMADD231PS  Z20, Z20, Z22
-	VBROADCASTSS 8(R10), Z19
-	VSUBPS       Z19, Z11, Z20
-	VFMADD231PS  Z20, Z20, Z21
-	VSUBPS       Z19, Z16, Z20
-	VFMADD231PS  Z20, Z20, Z22
-	VBROADCASTSS 12(R10), Z19
-	VSUBPS       Z19, Z12, Z20
-	VFMADD231PS  Z20, Z20, Z21
-	VSUBPS       Z19, Z17, Z20
-	VFMADD231PS  Z20, Z20, Z22
-	VBROADCASTSS 16(R10), Z19
-	VSUBPS       Z19, Z13, Z20
-	VFMADD231PS  Z20, Z20, Z21
-	VSUBPS       Z19, Z18, Z20
-	VFMADD231PS  Z20, Z20, Z22
-	VCMPPS       $0x01, Z5, Z21, K2
-	VCMPPS       $0x01, Z0, Z21, K1
-	VMAXPS       Z0, Z21, Z20
-	VMINPS       Z20, Z5, Z5
-	VMINPS       Z0, Z21, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z22, K2
-	VCMPPS       $0x01, Z1, Z22, K1
-	VMAXPS       Z1, Z22, Z20
-	VMINPS       Z20, Z6, Z6
-	VMINPS       Z1, Z22, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z15
+	VBROADCASTSS (R11), Z16
+	VBROADCASTSS (R10), Z18
+	VSUBPS       Z18, Z1, Z19
+	VFMADD231PS  Z19, Z19, Z15
+	VSUBPS       Z18, Z6, Z19
+	VFMADD231PS  Z19, Z19, Z16
+	VBROADCASTSS 4(R10), Z18
+	VSUBPS       Z18, Z2, Z19
+	VFMADD231PS  Z19, Z19, Z15
+	VSUBPS       Z18, Z7, Z19
+	VFMADD231PS  Z19, Z19, Z16
+	VBROADCASTSS 8(R10), Z18
+	VSUBPS       Z18, Z3, Z19
+	VFMADD231PS  Z19, Z19, Z15
+	VSUBPS       Z18, Z8, Z19
+	VFMADD231PS  Z19, Z19, Z16
+	VBROADCASTSS 12(R10), Z18
+	VSUBPS       Z18, Z4, Z19
+	VFMADD231PS  Z19, Z19, Z15
+	VSUBPS       Z18, Z9, Z19
+	VFMADD231PS  Z19, Z19, Z16
+	VBROADCASTSS 16(R10), Z18
+	VSUBPS       Z18, Z5, Z19
+	VFMADD231PS  Z19, Z19, Z15
+	VSUBPS       Z18, Z10, Z19
+	VFMADD231PS  Z19, Z19, Z16
+	VPTERNLOGD   $0xba, Z17, Z0, Z15
+	VMAXPS       Z11, Z15, Z19
+	VMINPS       Z19, Z13, Z13
+	VMINPS       Z15, Z11, Z11
+	VPTERNLOGD   $0xba, Z17, Z0, Z16
+	VMAXPS       Z12, Z16, Z19
+	VMINPS       Z19, Z14, Z14
+	VMINPS       Z16, Z12, Z12
 	ADDQ         $0x04, R11
 	ADDQ         $0x14, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z20, Z17, Z17
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z19
-	VSUBPS       Z0, Z5, Z20
-	VFNMADD231PS Z5, Z19, Z20
-	VMOVUPS      Z20, (R9)
-	VSUBPS       Z1, Z6, Z20
-	VFNMADD231PS Z6, Z19, Z20
-	VMOVUPS      Z20, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z18
+	VBROADCASTSS window+48(FP), Z17
+	VMOVD        BX, X20
+	VPBROADCASTD X20, Z20
+	VPMULLD      Z20, Z20, Z1
+	VSUBPS       Z11, Z13, Z19
+	VFNMADD231PS Z13, Z18, Z19
+	VMOVUPS      Z19, (R9)
+	VPANDD       Z0, Z11, Z11
+	VPANDD       Z0, Z13, Z13
+	VPMULLD      Z20, Z11, Z15
+	VPADDD       Z13, Z15, Z15
+	VPADDD       Z1, Z11, Z13
+	VCMPPS       $0x02, Z17, Z19, K1
+	VMOVDQA32    Z15, K1, Z13
+	VMOVDQU32    Z13, (R8)
+	VSUBPS       Z12, Z14, Z19
+	VFNMADD231PS Z14, Z18, Z19
+	VMOVUPS      Z19, 64(R9)
+	VPANDD       Z0, Z12, Z12
+	VPANDD       Z0, Z14, Z14
+	VPMULLD      Z20, Z12, Z16
+	VPADDD       Z14, Z16, Z16
+	VPADDD       Z1, Z12, Z14
+	VCMPPS       $0x02, Z17, Z19, K1
+	VMOVDQA32    Z16, K1, Z14
+	VMOVDQU32    Z14, 64(R8)
+	VPMOVDW      Z11, (DI)
+	VPMOVDW      Z12, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000280, AX
 	SUBQ         $0x02, CX
@@ -721,58 +778,64 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z23, Z23, Z23
-	VPXORD       Z25, Z25, Z25
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z24, Z24, Z24
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z7
+	VPXORD       Z21, Z21, Z21
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z11
 
 single_centroids:
-	VBROADCASTSS (R11), Z9
-	VBROADCASTSS (R10), Z7
-	VSUBPS       Z7, Z2, Z8
-	VFMADD231PS  Z8, Z8, Z9
-	VBROADCASTSS 4(R10), Z7
-	VSUBPS       Z7, Z3, Z8
-	VFMADD231PS  Z8, Z8, Z9
-	VBROADCASTSS 8(R10), Z7
-	VSUBPS       Z7, Z4, Z8
-	VFMADD231PS  Z8, Z8, Z9
-	VBROADCASTSS 12(R10), Z7
-	VSUBPS       Z7, Z5, Z8
-	VFMADD231PS  Z8, Z8, Z9
-	VBROADCASTSS 16(R10), Z7
-	VSUBPS       Z7, Z6, Z8
-	VFMADD231PS  Z8, Z8, Z9
-	VCMPPS       $0x01, Z1, Z9, K2
-	VCMPPS       $0x01, Z0, Z9, K1
-	VMAXPS       Z0, Z9, Z8
-	VMINPS       Z8, Z1, Z1
-	VMINPS       Z0, Z9, Z0
-	VMOVDQA32    Z24, K2, Z25
-	VMOVDQA32    Z23, K1, Z25
-	VMOVDQA32    Z24, K1, Z23
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS (R10), Z9
+	VSUBPS       Z9, Z1, Z10
+	VFMADD231PS  Z10, Z10, Z8
+	VBROADCASTSS 4(R10), Z9
+	VSUBPS       Z9, Z2, Z10
+	VFMADD231PS  Z10, Z10, Z8
+	VBROADCASTSS 8(R10), Z9
+	VSUBPS       Z9, Z3, Z10
+	VFMADD231PS  Z10, Z10, Z8
+	VBROADCASTSS 12(R10), Z9
+	VSUBPS       Z9, Z4, Z10
+	VFMADD231PS  Z10, Z10, Z8
+	VBROADCASTSS 16(R10), Z9
+	VSUBPS       Z9, Z5, Z10
+	VFMADD231PS  Z10, Z10, Z8
+	VPTERNLOGD   $0xba, Z21, Z0, Z8
+	VMAXPS       Z6, Z8, Z10
+	VMINPS       Z10, Z7, Z7
+	VMINPS       Z8, Z6, Z6
 	ADDQ         $0x04, R11
 	ADDQ         $0x14, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z24, Z24
+	VPADDD       Z11, Z21, Z21
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z7
-	VSUBPS       Z0, Z1, Z8
-	VFNMADD231PS Z1, Z7, Z8
-	VMOVUPS      Z8, (R9)
-	VPMOVDW      Z23, (DI)
-	VPMOVDW      Z25, (R8)
+	VBROADCASTSS slack+44(FP), Z9
+	VBROADCASTSS window+48(FP), Z21
+	VMOVD        BX, X11
+	VPBROADCASTD X11, Z11
+	VPMULLD      Z11, Z11, Z1
+	VSUBPS       Z6, Z7, Z10
+	VFNMADD231PS Z7, Z9, Z10
+	VMOVUPS      Z10, (R9)
+	VPANDD       Z0, Z6, Z6
+	VPANDD       Z0, Z7, Z7
+	VPMULLD      Z11, Z6, Z8
+	VPADDD       Z7, Z8, Z8
+	VPADDD       Z1, Z6, Z7
+	VCMPPS       $0x02, Z21, Z10, K1
+	VMOVDQA32    Z8, K1, Z7
+	VMOVDQU32    Z7, (R8)
+	VPMOVDW      Z6, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000140, AX
 	SUBQ         $0x01, CX
@@ -782,33 +845,34 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals6AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals6AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals6AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals6AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      384(AX), Z15
-	VMOVUPS      448(AX), Z16
-	VMOVUPS      512(AX), Z17
-	VMOVUPS      576(AX), Z18
-	VMOVUPS      640(AX), Z19
-	VMOVUPS      704(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -824,83 +888,90 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z13
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z15
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z14
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z16
+	VPXORD       Z19, Z19, Z19
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z22
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z17
+	VBROADCASTSS (R11), Z18
+	VBROADCASTSS (R10), Z20
+	VSUBPS       Z20, Z1, Z21
+	VFMADD231PS  Z21, Z21, Z17
+	VSUBPS       Z20, Z7, Z21
+	VFMADD231PS  Z21, Z21, Z18
+	VBROADCASTSS 4(R10), Z20
+	VSUBPS       Z20, Z2, Z21
+	VFMADD231PS  Z21, Z21, Z17
+	VSUBPS       Z20, Z8, Z21
+	VFMADD231PS  Z21, Z21, Z18
+	VBROADCASTSS 8(R10), Z20
+	VSUBPS       Z20, Z3, Z21
+	VFMADD231PS  Z21, Z21, Z17
+	VSUBPS       Z20, Z9, Z21
+	VFMADD231PS  Z21, Z21, Z18
+	VBROADCASTSS 12(R10), Z20
+	VSUBPS       Z20, Z4, Z21
+	VFMADD231PS  Z21, Z21, Z17
+	VSUBPS       Z20, Z10, Z21
+	VFMADD231PS  Z21, Z21, Z18
+	VBROADCASTSS 16(R10), Z20
+	VSUBPS       Z20, Z5, Z21
+	VFMADD231PS  Z21, Z21, Z17
+	VSUBPS       Z20, Z11, Z21
+	VFMADD231PS  Z21, Z21, Z18
+	VBROADCASTSS 20(R10), Z20
+	VSUBPS       Z20, Z6, Z21
+	VFMADD231PS  Z21, Z21, Z17
+	VSUBPS       Z20, Z12, Z21
+	VFMADD231PS  Z21, Z21, Z18
+	VPTERNLOGD   $0xba, Z19, Z0, Z17
+	VMAXPS       Z13, Z17, Z21
+	VMINPS       Z21, Z15, Z15
+	VMINPS       Z17, Z13, Z13
+	VPTERNLOGD   $0xba, Z19, Z0, Z18
+	VMAXPS       Z14, Z18, Z21
+	VMINPS       Z21, Z16, Z16
+	VMINPS       Z18, Z14, Z14
 	ADDQ         $0x04, R11
 	ADDQ         $0x18, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z22, Z19, Z19
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z20
+	VBROADCASTSS window+48(FP), Z19
+	VMOVD        BX, X22
+	VPBROADCASTD X22, Z22
+	VPMULLD      Z22, Z22, Z1
+	VSUBPS       Z13, Z15, Z21
+	VFNMADD231PS Z15, Z20, Z21
+	VMOVUPS      Z21, (R9)
+	VPANDD       Z0, Z13, Z13
+	VPANDD       Z0, Z15, Z15
+	VPMULLD      Z22, Z13, Z17
+	VPADDD       Z15, Z17, Z17
+	VPADDD       Z1, Z13, Z15
+	VCMPPS       $0x02, Z19, Z21, K1
+	VMOVDQA32    Z17, K1, Z15
+	VMOVDQU32    Z15, (R8)
+	VSUBPS       Z14, Z16, Z21
+	VFNMADD231PS Z16, Z20, Z21
+	VMOVUPS      Z21, 64(R9)
+	VPANDD       Z0, Z14, Z14
+	VPANDD       Z0, Z16, Z16
+	VPMULLD      Z22, Z14, Z18
+	VPADDD       Z16, Z18, Z18
+	VPADDD       Z1, Z14, Z16
+	VCMPPS       $0x02, Z19, Z21, K1
+	VMOVDQA32    Z18, K1, Z16
+	VMOVDQU32    Z16, 64(R8)
+	VPMOVDW      Z13, (DI)
+	VPMOVDW      Z14, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000300, AX
 	SUBQ         $0x02, CX
@@ -909,62 +980,68 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
-	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z7
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z8
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z12
 
 single_centroids:
-	VBROADCASTSS (R11), Z10
-	VBROADCASTSS (R10), Z8
-	VSUBPS       Z8, Z2, Z9
-	VFMADD231PS  Z9, Z9, Z10
-	VBROADCASTSS 4(R10), Z8
-	VSUBPS       Z8, Z3, Z9
-	VFMADD231PS  Z9, Z9, Z10
-	VBROADCASTSS 8(R10), Z8
-	VSUBPS       Z8, Z4, Z9
-	VFMADD231PS  Z9, Z9, Z10
-	VBROADCASTSS 12(R10), Z8
-	VSUBPS       Z8, Z5, Z9
-	VFMADD231PS  Z9, Z9, Z10
-	VBROADCASTSS 16(R10), Z8
-	VSUBPS       Z8, Z6, Z9
-	VFMADD231PS  Z9, Z9, Z10
-	VBROADCASTSS 20(R10), Z8
-	VSUBPS       Z8, Z7, Z9
-	VFMADD231PS  Z9, Z9, Z10
-	VCMPPS       $0x01, Z1, Z10, K2
-	VCMPPS       $0x01, Z0, Z10, K1
-	VMAXPS       Z0, Z10, Z9
-	VMINPS       Z9, Z1, Z1
-	VMINPS       Z0, Z10, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z9
+	VBROADCASTSS (R10), Z10
+	VSUBPS       Z10, Z1, Z11
+	VFMADD231PS  Z11, Z11, Z9
+	VBROADCASTSS 4(R10), Z10
+	VSUBPS       Z10, Z2, Z11
+	VFMADD231PS  Z11, Z11, Z9
+	VBROADCASTSS 8(R10), Z10
+	VSUBPS       Z10, Z3, Z11
+	VFMADD231PS  Z11, Z11, Z9
+	VBROADCASTSS 12(R10), Z10
+	VSUBPS       Z10, Z4, Z11
+	VFMADD231PS  Z11, Z11, Z9
+	VBROADCASTSS 16(R10), Z10
+	VSUBPS       Z10, Z5, Z11
+	VFMADD231PS  Z11, Z11, Z9
+	VBROADCASTSS 20(R10), Z10
+	VSUBPS       Z10, Z6, Z11
+	VFMADD231PS  Z11, Z11, Z9
+	VPTERNLOGD   $0xba, Z23, Z0, Z9
+	VMAXPS       Z7, Z9, Z11
+	VMINPS       Z11, Z8, Z8
+	VMINPS       Z9, Z7, Z7
 	ADDQ         $0x04, R11
 	ADDQ         $0x18, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z12, Z23, Z23
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z8
-	VSUBPS       Z0, Z1, Z9
-	VFNMADD231PS Z1, Z8, Z9
-	VMOVUPS      Z9, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z10
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X12
+	VPBROADCASTD X12, Z12
+	VPMULLD      Z12, Z12, Z1
+	VSUBPS       Z7, Z8, Z11
+	VFNMADD231PS Z8, Z10, Z11
+	VMOVUPS      Z11, (R9)
+	VPANDD       Z0, Z7, Z7
+	VPANDD       Z0, Z8, Z8
+	VPMULLD      Z12, Z7, Z9
+	VPADDD       Z8, Z9, Z9
+	VPADDD       Z1, Z7, Z8
+	VCMPPS       $0x02, Z23, Z11, K1
+	VMOVDQA32    Z9, K1, Z8
+	VMOVDQU32    Z8, (R8)
+	VPMOVDW      Z7, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000180, AX
 	SUBQ         $0x01, CX
@@ -974,33 +1051,36 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals7AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals7AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals7AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals7AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      448(AX), Z15
-	VMOVUPS      512(AX), Z16
-	VMOVUPS      576(AX), Z17
-	VMOVUPS      640(AX), Z18
-	VMOVUPS      704(AX), Z19
-	VMOVUPS      768(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
+	VMOVUPS      768(AX), Z13
+	VMOVUPS      832(AX), Z14
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -1018,88 +1098,95 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z15
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z16
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VPXORD       Z21, Z21, Z21
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z24
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       832(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z19
+	VBROADCASTSS (R11), Z20
+	VBROADCASTSS (R10), Z22
+	VSUBPS       Z22, Z1, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z8, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VBROADCASTSS 4(R10), Z22
+	VSUBPS       Z22, Z2, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z9, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VBROADCASTSS 8(R10), Z22
+	VSUBPS       Z22, Z3, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z10, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VBROADCASTSS 12(R10), Z22
+	VSUBPS       Z22, Z4, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z11, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VBROADCASTSS 16(R10), Z22
+	VSUBPS       Z22, Z5, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z12, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VBROADCASTSS 20(R10), Z22
+	VSUBPS       Z22, Z6, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z13, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VBROADCASTSS 24(R10), Z22
+	VSUBPS       Z22, Z7, Z23
+	VFMADD231PS  Z23, Z23, Z19
+	VSUBPS       Z22, Z14, Z23
+	VFMADD231PS  Z23, Z23, Z20
+	VPTERNLOGD   $0xba, Z21, Z0, Z19
+	VMAXPS       Z15, Z19, Z23
+	VMINPS       Z23, Z17, Z17
+	VMINPS       Z19, Z15, Z15
+	VPTERNLOGD   $0xba, Z21, Z0, Z20
+	VMAXPS       Z16, Z20, Z23
+	VMINPS       Z23, Z18, Z18
+	VMINPS       Z20, Z16, Z16
 	ADDQ         $0x04, R11
 	ADDQ         $0x1c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z24, Z21, Z21
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z22
+	VBROADCASTSS window+48(FP), Z21
+	VMOVD        BX, X24
+	VPBROADCASTD X24, Z24
+	VPMULLD      Z24, Z24, Z1
+	VSUBPS       Z15, Z17, Z23
+	VFNMADD231PS Z17, Z22, Z23
+	VMOVUPS      Z23, (R9)
+	VPANDD       Z0, Z15, Z15
+	VPANDD       Z0, Z17, Z17
+	VPMULLD      Z24, Z15, Z19
+	VPADDD       Z17, Z19, Z19
+	VPADDD       Z1, Z15, Z17
+	VCMPPS       $0x02, Z21, Z23, K1
+	VMOVDQA32    Z19, K1, Z17
+	VMOVDQU32    Z17, (R8)
+	VSUBPS       Z16, Z18, Z23
+	VFNMADD231PS Z18, Z22, Z23
+	VMOVUPS      Z23, 64(R9)
+	VPANDD       Z0, Z16, Z16
+	VPANDD       Z0, Z18, Z18
+	VPMULLD      Z24, Z16, Z20
+	VPADDD       Z18, Z20, Z20
+	VPADDD       Z1, Z16, Z18
+	VCMPPS       $0x02, Z21, Z23, K1
+	VMOVDQA32    Z20, K1, Z18
+	VMOVDQU32    Z18, 64(R8)
+	VPMOVDW      Z15, (DI)
+	VPMOVDW      Z16, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000380, AX
 	SUBQ         $0x02, CX
@@ -1108,66 +1195,72 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z8
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z9
 	VPXORD       Z25, Z25, Z25
-	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z13
 
 single_centroids:
-	VBROADCASTSS (R11), Z11
-	VBROADCASTSS (R10), Z9
-	VSUBPS       Z9, Z2, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VBROADCASTSS 4(R10), Z9
-	VSUBPS       Z9, Z3, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VBROADCASTSS 8(R10), Z9
-	VSUBPS       Z9, Z4, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VBROADCASTSS 12(R10), Z9
-	VSUBPS       Z9, Z5, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VBROADCASTSS 16(R10), Z9
-	VSUBPS       Z9, Z6, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VBROADCASTSS 20(R10), Z9
-	VSUBPS       Z9, Z7, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VBROADCASTSS 24(R10), Z9
-	VSUBPS       Z9, Z8, Z10
-	VFMADD231PS  Z10, Z10, Z11
-	VCMPPS       $0x01, Z1, Z11, K2
-	VCMPPS       $0x01, Z0, Z11, K1
-	VMAXPS       Z0, Z11, Z10
-	VMINPS       Z10, Z1, Z1
-	VMINPS       Z0, Z11, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS (R10), Z11
+	VSUBPS       Z11, Z1, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VBROADCASTSS 4(R10), Z11
+	VSUBPS       Z11, Z2, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VBROADCASTSS 8(R10), Z11
+	VSUBPS       Z11, Z3, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VBROADCASTSS 12(R10), Z11
+	VSUBPS       Z11, Z4, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VBROADCASTSS 16(R10), Z11
+	VSUBPS       Z11, Z5, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VBROADCASTSS 20(R10), Z11
+	VSUBPS       Z11, Z6, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VBROADCASTSS 24(R10), Z11
+	VSUBPS       Z11, Z7, Z12
+	VFMADD231PS  Z12, Z12, Z10
+	VPTERNLOGD   $0xba, Z25, Z0, Z10
+	VMAXPS       Z8, Z10, Z12
+	VMINPS       Z12, Z9, Z9
+	VMINPS       Z10, Z8, Z8
 	ADDQ         $0x04, R11
 	ADDQ         $0x1c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z13, Z25, Z25
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z9
-	VSUBPS       Z0, Z1, Z10
-	VFNMADD231PS Z1, Z9, Z10
-	VMOVUPS      Z10, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z11
+	VBROADCASTSS window+48(FP), Z25
+	VMOVD        BX, X13
+	VPBROADCASTD X13, Z13
+	VPMULLD      Z13, Z13, Z1
+	VSUBPS       Z8, Z9, Z12
+	VFNMADD231PS Z9, Z11, Z12
+	VMOVUPS      Z12, (R9)
+	VPANDD       Z0, Z8, Z8
+	VPANDD       Z0, Z9, Z9
+	VPMULLD      Z13, Z8, Z10
+	VPADDD       Z9, Z10, Z10
+	VPADDD       Z1, Z8, Z9
+	VCMPPS       $0x02, Z25, Z12, K1
+	VMOVDQA32    Z10, K1, Z9
+	VMOVDQU32    Z9, (R8)
+	VPMOVDW      Z8, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000001c0, AX
 	SUBQ         $0x01, CX
@@ -1177,33 +1270,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals8AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals8AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals8AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals8AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      512(AX), Z15
-	VMOVUPS      576(AX), Z16
-	VMOVUPS      640(AX), Z17
-	VMOVUPS      704(AX), Z18
-	VMOVUPS      768(AX), Z19
-	VMOVUPS      832(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
+	VMOVUPS      768(AX), Z13
+	VMOVUPS      832(AX), Z14
+	VMOVUPS      896(AX), Z15
+	VMOVUPS      960(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -1223,93 +1321,100 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       896(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       960(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x20, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000400, AX
 	SUBQ         $0x02, CX
@@ -1318,70 +1423,76 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z9
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z10
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z14
 
 single_centroids:
-	VBROADCASTSS (R11), Z12
-	VBROADCASTSS (R10), Z10
-	VSUBPS       Z10, Z2, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 4(R10), Z10
-	VSUBPS       Z10, Z3, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 8(R10), Z10
-	VSUBPS       Z10, Z4, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 12(R10), Z10
-	VSUBPS       Z10, Z5, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 16(R10), Z10
-	VSUBPS       Z10, Z6, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 20(R10), Z10
-	VSUBPS       Z10, Z7, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 24(R10), Z10
-	VSUBPS       Z10, Z8, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VBROADCASTSS 28(R10), Z10
-	VSUBPS       Z10, Z9, Z11
-	VFMADD231PS  Z11, Z11, Z12
-	VCMPPS       $0x01, Z1, Z12, K2
-	VCMPPS       $0x01, Z0, Z12, K1
-	VMAXPS       Z0, Z12, Z11
-	VMINPS       Z11, Z1, Z1
-	VMINPS       Z0, Z12, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z11
+	VBROADCASTSS (R10), Z12
+	VSUBPS       Z12, Z1, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 4(R10), Z12
+	VSUBPS       Z12, Z2, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 8(R10), Z12
+	VSUBPS       Z12, Z3, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 12(R10), Z12
+	VSUBPS       Z12, Z4, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 16(R10), Z12
+	VSUBPS       Z12, Z5, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 20(R10), Z12
+	VSUBPS       Z12, Z6, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 24(R10), Z12
+	VSUBPS       Z12, Z7, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VBROADCASTSS 28(R10), Z12
+	VSUBPS       Z12, Z8, Z13
+	VFMADD231PS  Z13, Z13, Z11
+	VPTERNLOGD   $0xba, Z27, Z0, Z11
+	VMAXPS       Z9, Z11, Z13
+	VMINPS       Z13, Z10, Z10
+	VMINPS       Z11, Z9, Z9
 	ADDQ         $0x04, R11
 	ADDQ         $0x20, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z14, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z10
-	VSUBPS       Z0, Z1, Z11
-	VFNMADD231PS Z1, Z10, Z11
-	VMOVUPS      Z11, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z12
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X14
+	VPBROADCASTD X14, Z14
+	VPMULLD      Z14, Z14, Z1
+	VSUBPS       Z9, Z10, Z13
+	VFNMADD231PS Z10, Z12, Z13
+	VMOVUPS      Z13, (R9)
+	VPANDD       Z0, Z9, Z9
+	VPANDD       Z0, Z10, Z10
+	VPMULLD      Z14, Z9, Z11
+	VPADDD       Z10, Z11, Z11
+	VPADDD       Z1, Z9, Z10
+	VCMPPS       $0x02, Z27, Z13, K1
+	VMOVDQA32    Z11, K1, Z10
+	VMOVDQU32    Z10, (R8)
+	VPMOVDW      Z9, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000200, AX
 	SUBQ         $0x01, CX
@@ -1391,33 +1502,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals9AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals9AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals9AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals9AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      576(AX), Z15
-	VMOVUPS      640(AX), Z16
-	VMOVUPS      704(AX), Z17
-	VMOVUPS      768(AX), Z18
-	VMOVUPS      832(AX), Z19
-	VMOVUPS      896(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      576(AX), Z9
+	VMOVUPS      640(AX), Z10
+	VMOVUPS      704(AX), Z11
+	VMOVUPS      768(AX), Z12
+	VMOVUPS      832(AX), Z13
+	VMOVUPS      896(AX), Z14
+	VMOVUPS      960(AX), Z15
+	VMOVUPS      1024(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -1439,98 +1555,105 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       960(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1024(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1088(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1088(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x24, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000480, AX
 	SUBQ         $0x02, CX
@@ -1539,74 +1662,80 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z10
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z11
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z15
 
 single_centroids:
-	VBROADCASTSS (R11), Z13
-	VBROADCASTSS (R10), Z11
-	VSUBPS       Z11, Z2, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 4(R10), Z11
-	VSUBPS       Z11, Z3, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 8(R10), Z11
-	VSUBPS       Z11, Z4, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 12(R10), Z11
-	VSUBPS       Z11, Z5, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 16(R10), Z11
-	VSUBPS       Z11, Z6, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 20(R10), Z11
-	VSUBPS       Z11, Z7, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 24(R10), Z11
-	VSUBPS       Z11, Z8, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 28(R10), Z11
-	VSUBPS       Z11, Z9, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VBROADCASTSS 32(R10), Z11
-	VSUBPS       Z11, Z10, Z12
-	VFMADD231PS  Z12, Z12, Z13
-	VCMPPS       $0x01, Z1, Z13, K2
-	VCMPPS       $0x01, Z0, Z13, K1
-	VMAXPS       Z0, Z13, Z12
-	VMINPS       Z12, Z1, Z1
-	VMINPS       Z0, Z13, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z12
+	VBROADCASTSS (R10), Z13
+	VSUBPS       Z13, Z1, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 4(R10), Z13
+	VSUBPS       Z13, Z2, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 8(R10), Z13
+	VSUBPS       Z13, Z3, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 12(R10), Z13
+	VSUBPS       Z13, Z4, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 16(R10), Z13
+	VSUBPS       Z13, Z5, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 20(R10), Z13
+	VSUBPS       Z13, Z6, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 24(R10), Z13
+	VSUBPS       Z13, Z7, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 28(R10), Z13
+	VSUBPS       Z13, Z8, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VBROADCASTSS 32(R10), Z13
+	VSUBPS       Z13, Z9, Z14
+	VFMADD231PS  Z14, Z14, Z12
+	VPTERNLOGD   $0xba, Z27, Z0, Z12
+	VMAXPS       Z10, Z12, Z14
+	VMINPS       Z14, Z11, Z11
+	VMINPS       Z12, Z10, Z10
 	ADDQ         $0x04, R11
 	ADDQ         $0x24, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z15, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z11
-	VSUBPS       Z0, Z1, Z12
-	VFNMADD231PS Z1, Z11, Z12
-	VMOVUPS      Z12, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z13
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X15
+	VPBROADCASTD X15, Z15
+	VPMULLD      Z15, Z15, Z1
+	VSUBPS       Z10, Z11, Z14
+	VFNMADD231PS Z11, Z13, Z14
+	VMOVUPS      Z14, (R9)
+	VPANDD       Z0, Z10, Z10
+	VPANDD       Z0, Z11, Z11
+	VPMULLD      Z15, Z10, Z12
+	VPADDD       Z11, Z12, Z12
+	VPADDD       Z1, Z10, Z11
+	VCMPPS       $0x02, Z27, Z14, K1
+	VMOVDQA32    Z12, K1, Z11
+	VMOVDQU32    Z11, (R8)
+	VPMOVDW      Z10, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000240, AX
 	SUBQ         $0x01, CX
@@ -1616,33 +1745,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals10AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals10AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals10AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals10AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      640(AX), Z15
-	VMOVUPS      704(AX), Z16
-	VMOVUPS      768(AX), Z17
-	VMOVUPS      832(AX), Z18
-	VMOVUPS      896(AX), Z19
-	VMOVUPS      960(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      640(AX), Z9
+	VMOVUPS      704(AX), Z10
+	VMOVUPS      768(AX), Z11
+	VMOVUPS      832(AX), Z12
+	VMOVUPS      896(AX), Z13
+	VMOVUPS      960(AX), Z14
+	VMOVUPS      1024(AX), Z15
+	VMOVUPS      1088(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -1666,103 +1800,110 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1024(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1088(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1152(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 36(R10), Z21
-	VSUBPS       576(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1216(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1152(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 36(R10), Z24
+	VSUBPS       576(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1216(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x28, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000500, AX
 	SUBQ         $0x02, CX
@@ -1771,78 +1912,84 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
-	VMOVUPS      576(AX), Z11
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z11
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z12
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z16
 
 single_centroids:
-	VBROADCASTSS (R11), Z14
-	VBROADCASTSS (R10), Z12
-	VSUBPS       Z12, Z2, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 4(R10), Z12
-	VSUBPS       Z12, Z3, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 8(R10), Z12
-	VSUBPS       Z12, Z4, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 12(R10), Z12
-	VSUBPS       Z12, Z5, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 16(R10), Z12
-	VSUBPS       Z12, Z6, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 20(R10), Z12
-	VSUBPS       Z12, Z7, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 24(R10), Z12
-	VSUBPS       Z12, Z8, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 28(R10), Z12
-	VSUBPS       Z12, Z9, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 32(R10), Z12
-	VSUBPS       Z12, Z10, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VBROADCASTSS 36(R10), Z12
-	VSUBPS       Z12, Z11, Z13
-	VFMADD231PS  Z13, Z13, Z14
-	VCMPPS       $0x01, Z1, Z14, K2
-	VCMPPS       $0x01, Z0, Z14, K1
-	VMAXPS       Z0, Z14, Z13
-	VMINPS       Z13, Z1, Z1
-	VMINPS       Z0, Z14, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z13
+	VBROADCASTSS (R10), Z14
+	VSUBPS       Z14, Z1, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 4(R10), Z14
+	VSUBPS       Z14, Z2, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 8(R10), Z14
+	VSUBPS       Z14, Z3, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 12(R10), Z14
+	VSUBPS       Z14, Z4, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 16(R10), Z14
+	VSUBPS       Z14, Z5, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 20(R10), Z14
+	VSUBPS       Z14, Z6, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 24(R10), Z14
+	VSUBPS       Z14, Z7, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 28(R10), Z14
+	VSUBPS       Z14, Z8, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 32(R10), Z14
+	VSUBPS       Z14, Z9, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VBROADCASTSS 36(R10), Z14
+	VSUBPS       Z14, Z10, Z15
+	VFMADD231PS  Z15, Z15, Z13
+	VPTERNLOGD   $0xba, Z27, Z0, Z13
+	VMAXPS       Z11, Z13, Z15
+	VMINPS       Z15, Z12, Z12
+	VMINPS       Z13, Z11, Z11
 	ADDQ         $0x04, R11
 	ADDQ         $0x28, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z16, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z12
-	VSUBPS       Z0, Z1, Z13
-	VFNMADD231PS Z1, Z12, Z13
-	VMOVUPS      Z13, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z14
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X16
+	VPBROADCASTD X16, Z16
+	VPMULLD      Z16, Z16, Z1
+	VSUBPS       Z11, Z12, Z15
+	VFNMADD231PS Z12, Z14, Z15
+	VMOVUPS      Z15, (R9)
+	VPANDD       Z0, Z11, Z11
+	VPANDD       Z0, Z12, Z12
+	VPMULLD      Z16, Z11, Z13
+	VPADDD       Z12, Z13, Z13
+	VPADDD       Z1, Z11, Z12
+	VCMPPS       $0x02, Z27, Z15, K1
+	VMOVDQA32    Z13, K1, Z12
+	VMOVDQU32    Z12, (R8)
+	VPMOVDW      Z11, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000280, AX
 	SUBQ         $0x01, CX
@@ -1852,33 +1999,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals11AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals11AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals11AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals11AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      704(AX), Z15
-	VMOVUPS      768(AX), Z16
-	VMOVUPS      832(AX), Z17
-	VMOVUPS      896(AX), Z18
-	VMOVUPS      960(AX), Z19
-	VMOVUPS      1024(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      704(AX), Z9
+	VMOVUPS      768(AX), Z10
+	VMOVUPS      832(AX), Z11
+	VMOVUPS      896(AX), Z12
+	VMOVUPS      960(AX), Z13
+	VMOVUPS      1024(AX), Z14
+	VMOVUPS      1088(AX), Z15
+	VMOVUPS      1152(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -1904,108 +2056,115 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1088(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1152(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1216(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 36(R10), Z21
-	VSUBPS       576(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1280(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 40(R10), Z21
-	VSUBPS       640(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1344(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1216(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 36(R10), Z24
+	VSUBPS       576(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1280(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 40(R10), Z24
+	VSUBPS       640(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1344(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x2c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000580, AX
 	SUBQ         $0x02, CX
@@ -2014,82 +2173,88 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
-	VMOVUPS      576(AX), Z11
-	VMOVUPS      640(AX), Z12
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z12
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z13
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z17
 
 single_centroids:
-	VBROADCASTSS (R11), Z15
-	VBROADCASTSS (R10), Z13
-	VSUBPS       Z13, Z2, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 4(R10), Z13
-	VSUBPS       Z13, Z3, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 8(R10), Z13
-	VSUBPS       Z13, Z4, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 12(R10), Z13
-	VSUBPS       Z13, Z5, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 16(R10), Z13
-	VSUBPS       Z13, Z6, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 20(R10), Z13
-	VSUBPS       Z13, Z7, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 24(R10), Z13
-	VSUBPS       Z13, Z8, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 28(R10), Z13
-	VSUBPS       Z13, Z9, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 32(R10), Z13
-	VSUBPS       Z13, Z10, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 36(R10), Z13
-	VSUBPS       Z13, Z11, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VBROADCASTSS 40(R10), Z13
-	VSUBPS       Z13, Z12, Z14
-	VFMADD231PS  Z14, Z14, Z15
-	VCMPPS       $0x01, Z1, Z15, K2
-	VCMPPS       $0x01, Z0, Z15, K1
-	VMAXPS       Z0, Z15, Z14
-	VMINPS       Z14, Z1, Z1
-	VMINPS       Z0, Z15, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z14
+	VBROADCASTSS (R10), Z15
+	VSUBPS       Z15, Z1, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 4(R10), Z15
+	VSUBPS       Z15, Z2, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 8(R10), Z15
+	VSUBPS       Z15, Z3, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 12(R10), Z15
+	VSUBPS       Z15, Z4, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 16(R10), Z15
+	VSUBPS       Z15, Z5, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 20(R10), Z15
+	VSUBPS       Z15, Z6, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 24(R10), Z15
+	VSUBPS       Z15, Z7, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 28(R10), Z15
+	VSUBPS       Z15, Z8, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 32(R10), Z15
+	VSUBPS       Z15, Z9, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 36(R10), Z15
+	VSUBPS       Z15, Z10, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VBROADCASTSS 40(R10), Z15
+	VSUBPS       Z15, Z11, Z16
+	VFMADD231PS  Z16, Z16, Z14
+	VPTERNLOGD   $0xba, Z27, Z0, Z14
+	VMAXPS       Z12, Z14, Z16
+	VMINPS       Z16, Z13, Z13
+	VMINPS       Z14, Z12, Z12
 	ADDQ         $0x04, R11
 	ADDQ         $0x2c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z17, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z13
-	VSUBPS       Z0, Z1, Z14
-	VFNMADD231PS Z1, Z13, Z14
-	VMOVUPS      Z14, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z15
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X17
+	VPBROADCASTD X17, Z17
+	VPMULLD      Z17, Z17, Z1
+	VSUBPS       Z12, Z13, Z16
+	VFNMADD231PS Z13, Z15, Z16
+	VMOVUPS      Z16, (R9)
+	VPANDD       Z0, Z12, Z12
+	VPANDD       Z0, Z13, Z13
+	VPMULLD      Z17, Z12, Z14
+	VPADDD       Z13, Z14, Z14
+	VPADDD       Z1, Z12, Z13
+	VCMPPS       $0x02, Z27, Z16, K1
+	VMOVDQA32    Z14, K1, Z13
+	VMOVDQU32    Z13, (R8)
+	VPMOVDW      Z12, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000002c0, AX
 	SUBQ         $0x01, CX
@@ -2099,33 +2264,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals12AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals12AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals12AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals12AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      768(AX), Z15
-	VMOVUPS      832(AX), Z16
-	VMOVUPS      896(AX), Z17
-	VMOVUPS      960(AX), Z18
-	VMOVUPS      1024(AX), Z19
-	VMOVUPS      1088(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      768(AX), Z9
+	VMOVUPS      832(AX), Z10
+	VMOVUPS      896(AX), Z11
+	VMOVUPS      960(AX), Z12
+	VMOVUPS      1024(AX), Z13
+	VMOVUPS      1088(AX), Z14
+	VMOVUPS      1152(AX), Z15
+	VMOVUPS      1216(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -2153,113 +2323,120 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1152(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1216(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1280(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 36(R10), Z21
-	VSUBPS       576(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1344(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 40(R10), Z21
-	VSUBPS       640(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1408(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 44(R10), Z21
-	VSUBPS       704(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1472(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1280(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 36(R10), Z24
+	VSUBPS       576(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1344(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 40(R10), Z24
+	VSUBPS       640(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1408(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 44(R10), Z24
+	VSUBPS       704(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1472(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x30, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000600, AX
 	SUBQ         $0x02, CX
@@ -2268,86 +2445,92 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
-	VMOVUPS      576(AX), Z11
-	VMOVUPS      640(AX), Z12
-	VMOVUPS      704(AX), Z13
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z13
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z14
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z18
 
 single_centroids:
-	VBROADCASTSS (R11), Z16
-	VBROADCASTSS (R10), Z14
-	VSUBPS       Z14, Z2, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 4(R10), Z14
-	VSUBPS       Z14, Z3, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 8(R10), Z14
-	VSUBPS       Z14, Z4, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 12(R10), Z14
-	VSUBPS       Z14, Z5, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 16(R10), Z14
-	VSUBPS       Z14, Z6, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 20(R10), Z14
-	VSUBPS       Z14, Z7, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 24(R10), Z14
-	VSUBPS       Z14, Z8, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 28(R10), Z14
-	VSUBPS       Z14, Z9, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 32(R10), Z14
-	VSUBPS       Z14, Z10, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 36(R10), Z14
-	VSUBPS       Z14, Z11, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 40(R10), Z14
-	VSUBPS       Z14, Z12, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VBROADCASTSS 44(R10), Z14
-	VSUBPS       Z14, Z13, Z15
-	VFMADD231PS  Z15, Z15, Z16
-	VCMPPS       $0x01, Z1, Z16, K2
-	VCMPPS       $0x01, Z0, Z16, K1
-	VMAXPS       Z0, Z16, Z15
-	VMINPS       Z15, Z1, Z1
-	VMINPS       Z0, Z16, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z15
+	VBROADCASTSS (R10), Z16
+	VSUBPS       Z16, Z1, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 4(R10), Z16
+	VSUBPS       Z16, Z2, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 8(R10), Z16
+	VSUBPS       Z16, Z3, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 12(R10), Z16
+	VSUBPS       Z16, Z4, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 16(R10), Z16
+	VSUBPS       Z16, Z5, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 20(R10), Z16
+	VSUBPS       Z16, Z6, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 24(R10), Z16
+	VSUBPS       Z16, Z7, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 28(R10), Z16
+	VSUBPS       Z16, Z8, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 32(R10), Z16
+	VSUBPS       Z16, Z9, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 36(R10), Z16
+	VSUBPS       Z16, Z10, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 40(R10), Z16
+	VSUBPS       Z16, Z11, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VBROADCASTSS 44(R10), Z16
+	VSUBPS       Z16, Z12, Z17
+	VFMADD231PS  Z17, Z17, Z15
+	VPTERNLOGD   $0xba, Z27, Z0, Z15
+	VMAXPS       Z13, Z15, Z17
+	VMINPS       Z17, Z14, Z14
+	VMINPS       Z15, Z13, Z13
 	ADDQ         $0x04, R11
 	ADDQ         $0x30, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z18, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z14
-	VSUBPS       Z0, Z1, Z15
-	VFNMADD231PS Z1, Z14, Z15
-	VMOVUPS      Z15, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z16
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X18
+	VPBROADCASTD X18, Z18
+	VPMULLD      Z18, Z18, Z1
+	VSUBPS       Z13, Z14, Z17
+	VFNMADD231PS Z14, Z16, Z17
+	VMOVUPS      Z17, (R9)
+	VPANDD       Z0, Z13, Z13
+	VPANDD       Z0, Z14, Z14
+	VPMULLD      Z18, Z13, Z15
+	VPADDD       Z14, Z15, Z15
+	VPADDD       Z1, Z13, Z14
+	VCMPPS       $0x02, Z27, Z17, K1
+	VMOVDQA32    Z15, K1, Z14
+	VMOVDQU32    Z14, (R8)
+	VPMOVDW      Z13, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000300, AX
 	SUBQ         $0x01, CX
@@ -2357,33 +2540,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals13AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals13AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals13AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals13AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      832(AX), Z15
-	VMOVUPS      896(AX), Z16
-	VMOVUPS      960(AX), Z17
-	VMOVUPS      1024(AX), Z18
-	VMOVUPS      1088(AX), Z19
-	VMOVUPS      1152(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      832(AX), Z9
+	VMOVUPS      896(AX), Z10
+	VMOVUPS      960(AX), Z11
+	VMOVUPS      1024(AX), Z12
+	VMOVUPS      1088(AX), Z13
+	VMOVUPS      1152(AX), Z14
+	VMOVUPS      1216(AX), Z15
+	VMOVUPS      1280(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -2413,118 +2601,125 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1216(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1280(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1344(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 36(R10), Z21
-	VSUBPS       576(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1408(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 40(R10), Z21
-	VSUBPS       640(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1472(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 44(R10), Z21
-	VSUBPS       704(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1536(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 48(R10), Z21
-	VSUBPS       768(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1600(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1344(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 36(R10), Z24
+	VSUBPS       576(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1408(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 40(R10), Z24
+	VSUBPS       640(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1472(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 44(R10), Z24
+	VSUBPS       704(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1536(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 48(R10), Z24
+	VSUBPS       768(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1600(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x34, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000680, AX
 	SUBQ         $0x02, CX
@@ -2533,90 +2728,96 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
-	VMOVUPS      576(AX), Z11
-	VMOVUPS      640(AX), Z12
-	VMOVUPS      704(AX), Z13
-	VMOVUPS      768(AX), Z14
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
+	VMOVUPS      768(AX), Z13
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z14
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z15
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z19
 
 single_centroids:
-	VBROADCASTSS (R11), Z17
-	VBROADCASTSS (R10), Z15
-	VSUBPS       Z15, Z2, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 4(R10), Z15
-	VSUBPS       Z15, Z3, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 8(R10), Z15
-	VSUBPS       Z15, Z4, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 12(R10), Z15
-	VSUBPS       Z15, Z5, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 16(R10), Z15
-	VSUBPS       Z15, Z6, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 20(R10), Z15
-	VSUBPS       Z15, Z7, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 24(R10), Z15
-	VSUBPS       Z15, Z8, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 28(R10), Z15
-	VSUBPS       Z15, Z9, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 32(R10), Z15
-	VSUBPS       Z15, Z10, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 36(R10), Z15
-	VSUBPS       Z15, Z11, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 40(R10), Z15
-	VSUBPS       Z15, Z12, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 44(R10), Z15
-	VSUBPS       Z15, Z13, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VBROADCASTSS 48(R10), Z15
-	VSUBPS       Z15, Z14, Z16
-	VFMADD231PS  Z16, Z16, Z17
-	VCMPPS       $0x01, Z1, Z17, K2
-	VCMPPS       $0x01, Z0, Z17, K1
-	VMAXPS       Z0, Z17, Z16
-	VMINPS       Z16, Z1, Z1
-	VMINPS       Z0, Z17, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z16
+	VBROADCASTSS (R10), Z17
+	VSUBPS       Z17, Z1, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 4(R10), Z17
+	VSUBPS       Z17, Z2, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 8(R10), Z17
+	VSUBPS       Z17, Z3, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 12(R10), Z17
+	VSUBPS       Z17, Z4, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 16(R10), Z17
+	VSUBPS       Z17, Z5, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 20(R10), Z17
+	VSUBPS       Z17, Z6, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 24(R10), Z17
+	VSUBPS       Z17, Z7, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 28(R10), Z17
+	VSUBPS       Z17, Z8, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 32(R10), Z17
+	VSUBPS       Z17, Z9, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 36(R10), Z17
+	VSUBPS       Z17, Z10, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 40(R10), Z17
+	VSUBPS       Z17, Z11, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 44(R10), Z17
+	VSUBPS       Z17, Z12, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VBROADCASTSS 48(R10), Z17
+	VSUBPS       Z17, Z13, Z18
+	VFMADD231PS  Z18, Z18, Z16
+	VPTERNLOGD   $0xba, Z27, Z0, Z16
+	VMAXPS       Z14, Z16, Z18
+	VMINPS       Z18, Z15, Z15
+	VMINPS       Z16, Z14, Z14
 	ADDQ         $0x04, R11
 	ADDQ         $0x34, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z19, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z15
-	VSUBPS       Z0, Z1, Z16
-	VFNMADD231PS Z1, Z15, Z16
-	VMOVUPS      Z16, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z17
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X19
+	VPBROADCASTD X19, Z19
+	VPMULLD      Z19, Z19, Z1
+	VSUBPS       Z14, Z15, Z18
+	VFNMADD231PS Z15, Z17, Z18
+	VMOVUPS      Z18, (R9)
+	VPANDD       Z0, Z14, Z14
+	VPANDD       Z0, Z15, Z15
+	VPMULLD      Z19, Z14, Z16
+	VPADDD       Z15, Z16, Z16
+	VPADDD       Z1, Z14, Z15
+	VCMPPS       $0x02, Z27, Z18, K1
+	VMOVDQA32    Z16, K1, Z15
+	VMOVDQU32    Z15, (R8)
+	VPMOVDW      Z14, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000340, AX
 	SUBQ         $0x01, CX
@@ -2626,33 +2827,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals14AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals14AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals14AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals14AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      896(AX), Z15
-	VMOVUPS      960(AX), Z16
-	VMOVUPS      1024(AX), Z17
-	VMOVUPS      1088(AX), Z18
-	VMOVUPS      1152(AX), Z19
-	VMOVUPS      1216(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      896(AX), Z9
+	VMOVUPS      960(AX), Z10
+	VMOVUPS      1024(AX), Z11
+	VMOVUPS      1088(AX), Z12
+	VMOVUPS      1152(AX), Z13
+	VMOVUPS      1216(AX), Z14
+	VMOVUPS      1280(AX), Z15
+	VMOVUPS      1344(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -2684,123 +2890,130 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1280(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1344(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1408(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 36(R10), Z21
-	VSUBPS       576(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1472(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 40(R10), Z21
-	VSUBPS       640(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1536(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 44(R10), Z21
-	VSUBPS       704(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1600(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 48(R10), Z21
-	VSUBPS       768(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1664(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 52(R10), Z21
-	VSUBPS       832(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1728(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1408(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 36(R10), Z24
+	VSUBPS       576(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1472(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 40(R10), Z24
+	VSUBPS       640(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1536(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 44(R10), Z24
+	VSUBPS       704(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1600(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 48(R10), Z24
+	VSUBPS       768(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1664(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 52(R10), Z24
+	VSUBPS       832(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1728(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x38, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000700, AX
 	SUBQ         $0x02, CX
@@ -2809,94 +3022,100 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
-	VMOVUPS      576(AX), Z11
-	VMOVUPS      640(AX), Z12
-	VMOVUPS      704(AX), Z13
-	VMOVUPS      768(AX), Z14
-	VMOVUPS      832(AX), Z15
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
+	VMOVUPS      768(AX), Z13
+	VMOVUPS      832(AX), Z14
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z15
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z16
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z20
 
 single_centroids:
-	VBROADCASTSS (R11), Z18
-	VBROADCASTSS (R10), Z16
-	VSUBPS       Z16, Z2, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 4(R10), Z16
-	VSUBPS       Z16, Z3, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 8(R10), Z16
-	VSUBPS       Z16, Z4, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 12(R10), Z16
-	VSUBPS       Z16, Z5, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 16(R10), Z16
-	VSUBPS       Z16, Z6, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 20(R10), Z16
-	VSUBPS       Z16, Z7, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 24(R10), Z16
-	VSUBPS       Z16, Z8, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 28(R10), Z16
-	VSUBPS       Z16, Z9, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 32(R10), Z16
-	VSUBPS       Z16, Z10, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 36(R10), Z16
-	VSUBPS       Z16, Z11, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 40(R10), Z16
-	VSUBPS       Z16, Z12, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 44(R10), Z16
-	VSUBPS       Z16, Z13, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 48(R10), Z16
-	VSUBPS       Z16, Z14, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VBROADCASTSS 52(R10), Z16
-	VSUBPS       Z16, Z15, Z17
-	VFMADD231PS  Z17, Z17, Z18
-	VCMPPS       $0x01, Z1, Z18, K2
-	VCMPPS       $0x01, Z0, Z18, K1
-	VMAXPS       Z0, Z18, Z17
-	VMINPS       Z17, Z1, Z1
-	VMINPS       Z0, Z18, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z17
+	VBROADCASTSS (R10), Z18
+	VSUBPS       Z18, Z1, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 4(R10), Z18
+	VSUBPS       Z18, Z2, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 8(R10), Z18
+	VSUBPS       Z18, Z3, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 12(R10), Z18
+	VSUBPS       Z18, Z4, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 16(R10), Z18
+	VSUBPS       Z18, Z5, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 20(R10), Z18
+	VSUBPS       Z18, Z6, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 24(R10), Z18
+	VSUBPS       Z18, Z7, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 28(R10), Z18
+	VSUBPS       Z18, Z8, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 32(R10), Z18
+	VSUBPS       Z18, Z9, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 36(R10), Z18
+	VSUBPS       Z18, Z10, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 40(R10), Z18
+	VSUBPS       Z18, Z11, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 44(R10), Z18
+	VSUBPS       Z18, Z12, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 48(R10), Z18
+	VSUBPS       Z18, Z13, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VBROADCASTSS 52(R10), Z18
+	VSUBPS       Z18, Z14, Z19
+	VFMADD231PS  Z19, Z19, Z17
+	VPTERNLOGD   $0xba, Z27, Z0, Z17
+	VMAXPS       Z15, Z17, Z19
+	VMINPS       Z19, Z16, Z16
+	VMINPS       Z17, Z15, Z15
 	ADDQ         $0x04, R11
 	ADDQ         $0x38, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z20, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z16
-	VSUBPS       Z0, Z1, Z17
-	VFNMADD231PS Z1, Z16, Z17
-	VMOVUPS      Z17, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z18
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X20
+	VPBROADCASTD X20, Z20
+	VPMULLD      Z20, Z20, Z1
+	VSUBPS       Z15, Z16, Z19
+	VFNMADD231PS Z16, Z18, Z19
+	VMOVUPS      Z19, (R9)
+	VPANDD       Z0, Z15, Z15
+	VPANDD       Z0, Z16, Z16
+	VPMULLD      Z20, Z15, Z17
+	VPADDD       Z16, Z17, Z17
+	VPADDD       Z1, Z15, Z16
+	VCMPPS       $0x02, Z27, Z19, K1
+	VMOVDQA32    Z17, K1, Z16
+	VMOVDQU32    Z16, (R8)
+	VPMOVDW      Z15, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x00000380, AX
 	SUBQ         $0x01, CX
@@ -2906,33 +3125,38 @@ end:
 	VZEROUPPER
 	RET
 
-// func Rivals15AVX512(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels *uint16, rivals *uint16, gap *float32)
+// func Rivals15AVX512(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·Rivals15AVX512(SB), NOSPLIT, $0-72
-	MOVQ x+0(FP), AX
-	MOVQ panels+8(FP), CX
-	MOVQ c+16(FP), DX
-	MOVQ k+24(FP), BX
-	MOVQ bias+32(FP), SI
-	MOVQ labels+48(FP), DI
-	MOVQ rivals+56(FP), R8
-	MOVQ gap+64(FP), R9
+TEXT ·Rivals15AVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         k+24(FP), BX
+	MOVQ         bias+32(FP), SI
+	MOVQ         labels+56(FP), DI
+	MOVQ         cells+64(FP), R8
+	MOVQ         gap+72(FP), R9
+	VBROADCASTSS low+40(FP), Z0
 
 groups:
 	CMPQ         CX, $0x02
 	JLT          rest
-	VMOVUPS      (AX), Z9
-	VMOVUPS      64(AX), Z10
-	VMOVUPS      128(AX), Z11
-	VMOVUPS      192(AX), Z12
-	VMOVUPS      256(AX), Z13
-	VMOVUPS      320(AX), Z14
-	VMOVUPS      960(AX), Z15
-	VMOVUPS      1024(AX), Z16
-	VMOVUPS      1088(AX), Z17
-	VMOVUPS      1152(AX), Z18
-	VMOVUPS      1216(AX), Z19
-	VMOVUPS      1280(AX), Z20
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      960(AX), Z9
+	VMOVUPS      1024(AX), Z10
+	VMOVUPS      1088(AX), Z11
+	VMOVUPS      1152(AX), Z12
+	VMOVUPS      1216(AX), Z13
+	VMOVUPS      1280(AX), Z14
+	VMOVUPS      1344(AX), Z15
+	VMOVUPS      1408(AX), Z16
 	PREFETCHT0   16384(AX)
 	PREFETCHT0   16448(AX)
 	PREFETCHT0   16512(AX)
@@ -2966,128 +3190,135 @@ groups:
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z7, Z7, Z7
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z5
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z6
-	VPXORD       Z4, Z4, Z4
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z19
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z18
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z20
+	VPXORD       Z23, Z23, Z23
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z26
 
 group_centroids:
-	VBROADCASTSS (R11), Z23
-	VBROADCASTSS (R11), Z24
-	VBROADCASTSS (R10), Z21
-	VSUBPS       Z21, Z9, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z15, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 4(R10), Z21
-	VSUBPS       Z21, Z10, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z16, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 8(R10), Z21
-	VSUBPS       Z21, Z11, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z17, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 12(R10), Z21
-	VSUBPS       Z21, Z12, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z18, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 16(R10), Z21
-	VSUBPS       Z21, Z13, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z19, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 20(R10), Z21
-	VSUBPS       Z21, Z14, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       Z21, Z20, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 24(R10), Z21
-	VSUBPS       384(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1344(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 28(R10), Z21
-	VSUBPS       448(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1408(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 32(R10), Z21
-	VSUBPS       512(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1472(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 36(R10), Z21
-	VSUBPS       576(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1536(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 40(R10), Z21
-	VSUBPS       640(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1600(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 44(R10), Z21
-	VSUBPS       704(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1664(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 48(R10), Z21
-	VSUBPS       768(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1728(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 52(R10), Z21
-	VSUBPS       832(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1792(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VBROADCASTSS 56(R10), Z21
-	VSUBPS       896(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z23
-	VSUBPS       1856(AX), Z21, Z22
-	VFMADD231PS  Z22, Z22, Z24
-	VCMPPS       $0x01, Z5, Z23, K2
-	VCMPPS       $0x01, Z0, Z23, K1
-	VMAXPS       Z0, Z23, Z22
-	VMINPS       Z22, Z5, Z5
-	VMINPS       Z0, Z23, Z0
-	VMOVDQA32    Z4, K2, Z7
-	VMOVDQA32    Z2, K1, Z7
-	VMOVDQA32    Z4, K1, Z2
-	VCMPPS       $0x01, Z6, Z24, K2
-	VCMPPS       $0x01, Z1, Z24, K1
-	VMAXPS       Z1, Z24, Z22
-	VMINPS       Z22, Z6, Z6
-	VMINPS       Z1, Z24, Z1
-	VMOVDQA32    Z4, K2, Z8
-	VMOVDQA32    Z3, K1, Z8
-	VMOVDQA32    Z4, K1, Z3
+	VBROADCASTSS (R11), Z21
+	VBROADCASTSS (R11), Z22
+	VBROADCASTSS (R10), Z24
+	VSUBPS       Z24, Z1, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z9, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 4(R10), Z24
+	VSUBPS       Z24, Z2, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z10, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 8(R10), Z24
+	VSUBPS       Z24, Z3, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z11, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 12(R10), Z24
+	VSUBPS       Z24, Z4, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z12, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 16(R10), Z24
+	VSUBPS       Z24, Z5, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z13, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 20(R10), Z24
+	VSUBPS       Z24, Z6, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z14, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 24(R10), Z24
+	VSUBPS       Z24, Z7, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z15, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 28(R10), Z24
+	VSUBPS       Z24, Z8, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       Z24, Z16, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 32(R10), Z24
+	VSUBPS       512(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1472(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 36(R10), Z24
+	VSUBPS       576(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1536(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 40(R10), Z24
+	VSUBPS       640(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1600(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 44(R10), Z24
+	VSUBPS       704(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1664(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 48(R10), Z24
+	VSUBPS       768(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1728(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 52(R10), Z24
+	VSUBPS       832(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1792(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VBROADCASTSS 56(R10), Z24
+	VSUBPS       896(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z21
+	VSUBPS       1856(AX), Z24, Z25
+	VFMADD231PS  Z25, Z25, Z22
+	VPTERNLOGD   $0xba, Z23, Z0, Z21
+	VMAXPS       Z17, Z21, Z25
+	VMINPS       Z25, Z19, Z19
+	VMINPS       Z21, Z17, Z17
+	VPTERNLOGD   $0xba, Z23, Z0, Z22
+	VMAXPS       Z18, Z22, Z25
+	VMINPS       Z25, Z20, Z20
+	VMINPS       Z22, Z18, Z18
 	ADDQ         $0x04, R11
 	ADDQ         $0x3c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z4, Z4
+	VPADDD       Z26, Z23, Z23
 	DECQ         R12
 	JNZ          group_centroids
-	VBROADCASTSS slack+40(FP), Z21
-	VSUBPS       Z0, Z5, Z22
-	VFNMADD231PS Z5, Z21, Z22
-	VMOVUPS      Z22, (R9)
-	VSUBPS       Z1, Z6, Z22
-	VFNMADD231PS Z6, Z21, Z22
-	VMOVUPS      Z22, 64(R9)
-	VPMOVDW      Z2, (DI)
-	VPMOVDW      Z3, 32(DI)
-	VPMOVDW      Z7, (R8)
-	VPMOVDW      Z8, 32(R8)
+	VBROADCASTSS slack+44(FP), Z24
+	VBROADCASTSS window+48(FP), Z23
+	VMOVD        BX, X26
+	VPBROADCASTD X26, Z26
+	VPMULLD      Z26, Z26, Z1
+	VSUBPS       Z17, Z19, Z25
+	VFNMADD231PS Z19, Z24, Z25
+	VMOVUPS      Z25, (R9)
+	VPANDD       Z0, Z17, Z17
+	VPANDD       Z0, Z19, Z19
+	VPMULLD      Z26, Z17, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z1, Z17, Z19
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z21, K1, Z19
+	VMOVDQU32    Z19, (R8)
+	VSUBPS       Z18, Z20, Z25
+	VFNMADD231PS Z20, Z24, Z25
+	VMOVUPS      Z25, 64(R9)
+	VPANDD       Z0, Z18, Z18
+	VPANDD       Z0, Z20, Z20
+	VPMULLD      Z26, Z18, Z22
+	VPADDD       Z20, Z22, Z22
+	VPADDD       Z1, Z18, Z20
+	VCMPPS       $0x02, Z23, Z25, K1
+	VMOVDQA32    Z22, K1, Z20
+	VMOVDQU32    Z20, 64(R8)
+	VPMOVDW      Z17, (DI)
+	VPMOVDW      Z18, 32(DI)
 	ADDQ         $0x00000040, DI
-	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000080, R8
 	ADDQ         $0x00000080, R9
 	ADDQ         $0x00000780, AX
 	SUBQ         $0x02, CX
@@ -3096,98 +3327,104 @@ group_centroids:
 rest:
 	TESTQ        CX, CX
 	JZ           end
-	VMOVUPS      (AX), Z2
-	VMOVUPS      64(AX), Z3
-	VMOVUPS      128(AX), Z4
-	VMOVUPS      192(AX), Z5
-	VMOVUPS      256(AX), Z6
-	VMOVUPS      320(AX), Z7
-	VMOVUPS      384(AX), Z8
-	VMOVUPS      448(AX), Z9
-	VMOVUPS      512(AX), Z10
-	VMOVUPS      576(AX), Z11
-	VMOVUPS      640(AX), Z12
-	VMOVUPS      704(AX), Z13
-	VMOVUPS      768(AX), Z14
-	VMOVUPS      832(AX), Z15
-	VMOVUPS      896(AX), Z16
+	VMOVUPS      (AX), Z1
+	VMOVUPS      64(AX), Z2
+	VMOVUPS      128(AX), Z3
+	VMOVUPS      192(AX), Z4
+	VMOVUPS      256(AX), Z5
+	VMOVUPS      320(AX), Z6
+	VMOVUPS      384(AX), Z7
+	VMOVUPS      448(AX), Z8
+	VMOVUPS      512(AX), Z9
+	VMOVUPS      576(AX), Z10
+	VMOVUPS      640(AX), Z11
+	VMOVUPS      704(AX), Z12
+	VMOVUPS      768(AX), Z13
+	VMOVUPS      832(AX), Z14
+	VMOVUPS      896(AX), Z15
 	MOVQ         DX, R10
 	MOVQ         SI, R11
 	MOVQ         BX, R12
-	VPXORD       Z25, Z25, Z25
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z16
+	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z17
 	VPXORD       Z27, Z27, Z27
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z0
-	VBROADCASTSS infinityRivalsAVX512<>+0(SB), Z1
-	VPXORD       Z26, Z26, Z26
+	VPBROADCASTD onesRivalsAVX512<>+0(SB), Z21
 
 single_centroids:
-	VBROADCASTSS (R11), Z19
-	VBROADCASTSS (R10), Z17
-	VSUBPS       Z17, Z2, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 4(R10), Z17
-	VSUBPS       Z17, Z3, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 8(R10), Z17
-	VSUBPS       Z17, Z4, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 12(R10), Z17
-	VSUBPS       Z17, Z5, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 16(R10), Z17
-	VSUBPS       Z17, Z6, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 20(R10), Z17
-	VSUBPS       Z17, Z7, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 24(R10), Z17
-	VSUBPS       Z17, Z8, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 28(R10), Z17
-	VSUBPS       Z17, Z9, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 32(R10), Z17
-	VSUBPS       Z17, Z10, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 36(R10), Z17
-	VSUBPS       Z17, Z11, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 40(R10), Z17
-	VSUBPS       Z17, Z12, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 44(R10), Z17
-	VSUBPS       Z17, Z13, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 48(R10), Z17
-	VSUBPS       Z17, Z14, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 52(R10), Z17
-	VSUBPS       Z17, Z15, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VBROADCASTSS 56(R10), Z17
-	VSUBPS       Z17, Z16, Z18
-	VFMADD231PS  Z18, Z18, Z19
-	VCMPPS       $0x01, Z1, Z19, K2
-	VCMPPS       $0x01, Z0, Z19, K1
-	VMAXPS       Z0, Z19, Z18
-	VMINPS       Z18, Z1, Z1
-	VMINPS       Z0, Z19, Z0
-	VMOVDQA32    Z26, K2, Z27
-	VMOVDQA32    Z25, K1, Z27
-	VMOVDQA32    Z26, K1, Z25
+	VBROADCASTSS (R11), Z18
+	VBROADCASTSS (R10), Z19
+	VSUBPS       Z19, Z1, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 4(R10), Z19
+	VSUBPS       Z19, Z2, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 8(R10), Z19
+	VSUBPS       Z19, Z3, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 12(R10), Z19
+	VSUBPS       Z19, Z4, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 16(R10), Z19
+	VSUBPS       Z19, Z5, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 20(R10), Z19
+	VSUBPS       Z19, Z6, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 24(R10), Z19
+	VSUBPS       Z19, Z7, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 28(R10), Z19
+	VSUBPS       Z19, Z8, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 32(R10), Z19
+	VSUBPS       Z19, Z9, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 36(R10), Z19
+	VSUBPS       Z19, Z10, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 40(R10), Z19
+	VSUBPS       Z19, Z11, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 44(R10), Z19
+	VSUBPS       Z19, Z12, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 48(R10), Z19
+	VSUBPS       Z19, Z13, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 52(R10), Z19
+	VSUBPS       Z19, Z14, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VBROADCASTSS 56(R10), Z19
+	VSUBPS       Z19, Z15, Z20
+	VFMADD231PS  Z20, Z20, Z18
+	VPTERNLOGD   $0xba, Z27, Z0, Z18
+	VMAXPS       Z16, Z18, Z20
+	VMINPS       Z20, Z17, Z17
+	VMINPS       Z18, Z16, Z16
 	ADDQ         $0x04, R11
 	ADDQ         $0x3c, R10
-	VPADDD.BCST  onesRivalsAVX512<>+0(SB), Z26, Z26
+	VPADDD       Z21, Z27, Z27
 	DECQ         R12
 	JNZ          single_centroids
-	VBROADCASTSS slack+40(FP), Z17
-	VSUBPS       Z0, Z1, Z18
-	VFNMADD231PS Z1, Z17, Z18
-	VMOVUPS      Z18, (R9)
-	VPMOVDW      Z25, (DI)
-	VPMOVDW      Z27, (R8)
+	VBROADCASTSS slack+44(FP), Z19
+	VBROADCASTSS window+48(FP), Z27
+	VMOVD        BX, X21
+	VPBROADCASTD X21, Z21
+	VPMULLD      Z21, Z21, Z1
+	VSUBPS       Z16, Z17, Z20
+	VFNMADD231PS Z17, Z19, Z20
+	VMOVUPS      Z20, (R9)
+	VPANDD       Z0, Z16, Z16
+	VPANDD       Z0, Z17, Z17
+	VPMULLD      Z21, Z16, Z18
+	VPADDD       Z17, Z18, Z18
+	VPADDD       Z1, Z16, Z17
+	VCMPPS       $0x02, Z27, Z20, K1
+	VMOVDQA32    Z18, K1, Z17
+	VMOVDQU32    Z17, (R8)
+	VPMOVDW      Z16, (DI)
 	ADDQ         $0x00000020, DI
-	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000040, R8
 	ADDQ         $0x00000040, R9
 	ADDQ         $0x000003c0, AX
 	SUBQ         $0x01, CX

@@ -39,11 +39,11 @@ type ascent struct {
 
 // view is what a pass over points sees at some prices.
 type view struct {
-	labels, rivals []uint16  // the cheapest cluster and, below 16 dimensions, the next
-	gap            []float32 // lower bounds of how much dearer the next is, in units
-	size           []int32   // points per cluster
-	pairs          []int32   // pairs[u*k+v] counts points of u with rival v within window, pairs[k*k+u] the others
-	window         float64
+	labels []uint16  // the cheapest cluster
+	gap    []float32 // lower bounds of how much dearer the next is, in units
+	size   []int32   // points per cluster
+	pairs  []int32   // pairs[u*k+v] counts points of u with rival v within window, pairs[k*k+u] the others
+	window float64
 }
 
 // viewTask is what the shards of a pass share.
@@ -67,7 +67,6 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	a := &s.ascent
 	n, k := points.N, p.k()
 	v.labels = slices.Grow(v.labels[:0], n)[:n]
-	v.rivals = slices.Grow(v.rivals[:0], n)[:n]
 	v.gap = slices.Grow(v.gap[:0], n)[:n]
 	v.size = slices.Grow(v.size[:0], k)[:k]
 	v.window = window
@@ -79,8 +78,9 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 		for _, price := range prices[:k] {
 			a.bias = append(a.bias, float32(float64(price-lowest)*s.unit))
 		}
-		// Each of the two sums has d fused roundings and that of its bias.
-		a.task.slack = float32(math.Ldexp(float64(points.D+3), -23))
+		// Each of the two sums has d fused roundings, that of its bias and the bits
+		// that the kernel replaces.
+		a.task.slack = float32(math.Ldexp(float64(points.D+3), -23) + math.Ldexp(1, kernels.RivalBits(k)-22))
 	} else {
 		s.prepareSieve(p, prices)
 	}
@@ -133,38 +133,32 @@ const worthSharing = 1 << 18
 // viewShard does one shard of a pass.
 func (s *Solver) viewShard(worker, index int) {
 	t, w := &s.ascent.task, &s.scratch[worker]
-	k, v := t.p.k(), t.into
+	v := t.into
 	pairs := v.pairs
 	if worker > 0 {
 		pairs = w.pairs
 	}
 	first := index * t.size
 	last := min(t.points.N, first+t.size)
-	labels, rivals, gap := v.labels[first:last], v.rivals[first:last], v.gap[first:last]
-	if t.points.D < kernels.WithinDims {
-		kernels.Rivals(t.points.Slice(first, last), s.centroids, s.ascent.bias, t.slack, labels, rivals, gap)
-	} else {
+	labels, gap := v.labels[first:last], v.gap[first:last]
+	if t.points.D >= kernels.WithinDims {
 		s.countFar(t, first, labels, gap, w, pairs)
 		return
 	}
-	tally(labels, rivals, gap, float32(v.window), k, pairs)
-}
-
-// tally counts points as [view] has it in pairs, one addition for each, and no
-// branch, which would often be foreseen wrongly.
-func tally(labels, rivals []uint16, gap []float32, window float32, k int, pairs []int32) {
-	// A float is at most another, not negative one if its bits, as an integer, are.
-	limit := int64(int32(math.Float32bits(window)))
-	rivals, gap = rivals[:len(labels)], gap[:len(labels)]
-	for i, j := range labels {
-		apart, near := k*k+int(j), int(j)*k+int(rivals[i])
-		beyond := int(limit-int64(int32(math.Float32bits(gap[i])))) >> 63 // -1 or 0
-		pairs[near^(near^apart)&beyond]++
+	const block = 1024 // points whose cells stay in the L1 cache
+	w.cells = slices.Grow(w.cells[:0], block)[:block]
+	for at := 0; at < len(labels); at += block {
+		end := min(at+block, len(labels))
+		cells := w.cells[:end-at]
+		kernels.Rivals(t.points.Slice(first+at, first+end), s.centroids, s.ascent.bias, t.slack, float32(v.window), labels[at:end], cells, gap[at:end])
+		for _, cell := range cells {
+			pairs[cell]++
+		}
 	}
 }
 
-// countFar is [kernels.Rivals] and tally for more dimensions. The rivals of some
-// points within the window, found by exact costs, stand for all of them.
+// countFar does a shard of points of more dimensions than [kernels.Rivals] is for.
+// The rivals of some points within the window, found by exact costs, stand for all.
 func (s *Solver) countFar(t *viewTask, first int, labels []uint16, gap []float32, w *scratch, pairs []int32) {
 	k := t.p.k()
 	block := w.room(t.points.D, k)
@@ -219,9 +213,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 	outside := a.judge(prices, &a.seen, a.excess)
 	if a.radius == 0 && outside > 0 {
 		a.radius = a.quartile()
-		if points.D < kernels.WithinDims {
-			a.recount(k)
-		} else if err := s.look(ctx, run, p, points, prices, &a.seen, a.radius); err != nil {
+		if err := s.look(ctx, run, p, points, prices, &a.seen, a.radius); err != nil {
 			return 0, err
 		}
 	}
@@ -318,14 +310,6 @@ func (a *ascent) quartile() float64 {
 	a.trial.gap = gaps
 	slices.Sort(gaps)
 	return max(float64(gaps[len(gaps)/4]), math.SmallestNonzeroFloat32, 1/a.scale)
-}
-
-// recount counts the pairs seen within the present radius.
-func (a *ascent) recount(k int) {
-	v := &a.seen
-	v.window = a.radius
-	clear(v.pairs)
-	tally(v.labels, v.rivals, v.gap, float32(v.window), k, v.pairs)
 }
 
 // ahead returns the largest change of a price in the step that would follow.

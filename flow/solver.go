@@ -121,6 +121,7 @@ type scratch struct {
 	fresh        []uint16
 
 	pairs, near []int32
+	cells       []uint32
 }
 
 // StartFrom makes the next Solve start from the given prices, one per cluster, in

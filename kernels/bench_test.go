@@ -357,8 +357,8 @@ func BenchmarkRivals(b *testing.B) {
 		d, k := s[0], s[1]
 		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
 			p, c := lloydData(benchPoints, d, k, 16)
-			bias, labels, rivals, gap := make([]float32, k), make([]uint16, p.N), make([]uint16, p.N), make([]float32, p.N)
-			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { Rivals(*p, c, bias, 1e-6, labels, rivals, gap) })
+			bias, labels, cells, gap := make([]float32, k), make([]uint16, p.N), make([]uint32, p.N), make([]float32, p.N)
+			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { Rivals(*p, c, bias, 1e-6, 1, labels, cells, gap) })
 		})
 	}
 }

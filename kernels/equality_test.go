@@ -576,7 +576,6 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				p := packed(rows, n, d)
 				c := NewCentroids(k, d)
 				labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
-				twins := make([]uint16, n)
 				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
 				points, exchanges := weightedPoints(rng, p), NewExchanges(k)
 				r2, costs := make([]float32, k), make([]int64, n*k)
@@ -611,7 +610,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					},
 					"Rivals": func() {
 						if d < WithinDims {
-							Rivals(*p, c, r2, 1e-6, labels, twins, dist)
+							Rivals(*p, c, r2, 1e-6, 1, labels, u32, dist)
 						}
 					},
 					"LeastDot":         func() { LeastDot(f64, n/d, n/d, f64[:d]) },

@@ -2,6 +2,6 @@
 
 package kernels
 
-func twoLeast(p *Panels, c *Centroids, bias []float32, slack float32, labels, rivals []uint16, gap []float32) {
-	rivalsPortable(p, c, bias, slack, labels, rivals, gap)
+func twoLeast(p *Panels, c *Centroids, bias []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+	rivalsPortable(p, c, bias, slack, window, labels, cells, gap)
 }

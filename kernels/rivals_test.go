@@ -21,22 +21,23 @@ func TestRivalsEqualPortable(t *testing.T) {
 			for a := range bias {
 				bias[a] = float32(rng.IntN(3)) * rng.Float32() // equal ones too
 			}
-			wantLabels, wantRivals, wantGap := make([]uint16, n), make([]uint16, n), make([]float32, n)
-			labels, rivals, gap := make([]uint16, n), make([]uint16, n), make([]float32, n)
-			rivalsPortable(p, c, bias, 1e-6, wantLabels, wantRivals, wantGap)
-			Rivals(*p, c, bias, 1e-6, labels, rivals, gap)
+			wantLabels, wantCells, wantGap := make([]uint16, n), make([]uint32, n), make([]float32, n)
+			labels, cells, gap := make([]uint16, n), make([]uint32, n), make([]float32, n)
+			rivalsPortable(p, c, bias, 1e-6, 0.3, wantLabels, wantCells, wantGap)
+			Rivals(*p, c, bias, 1e-6, 0.3, labels, cells, gap)
 			same := slices.EqualFunc(gap, wantGap, func(x, y float32) bool {
 				return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 			})
-			if !slices.Equal(labels, wantLabels) || !slices.Equal(rivals, wantRivals) || !same {
-				t.Fatalf("n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", n, d, k, wantLabels, labels, wantRivals, rivals, wantGap, gap)
+			if !slices.Equal(labels, wantLabels) || !slices.Equal(cells, wantCells) || !same {
+				t.Fatalf("n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", n, d, k, wantLabels, labels, wantCells, cells, wantGap, gap)
 			}
 		})
 	})
 }
 
-// TestRivalsAreTheTwoLeast checks the meaning against Assign2 without bias and
-// the order of ties.
+// TestRivalsAreTheTwoLeast checks the meaning against Assign2 without bias: gaps
+// with the slack that [RivalBits] asks for are lower bounds and close, labels with
+// a positive one are certain, and twins rival each other.
 func TestRivalsAreTheTwoLeast(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 7))
 	const n, d, k = 400, 2, 9
@@ -45,24 +46,31 @@ func TestRivalsAreTheTwoLeast(t *testing.T) {
 	rows := gridRows(rng, k, d, 16)
 	copy(rows[4*d:], rows[2*d:3*d]) // centroids 2 and 4 coincide
 	c.Set(rows)
-	want, labels, rivals := make([]uint16, n), make([]uint16, n), make([]uint16, n)
-	dist, second, gap, other := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+	want, labels := make([]uint16, n), make([]uint16, n)
+	dist, second, gap, cells := make([]float32, n), make([]float32, n), make([]float32, n), make([]uint32, n)
 	Assign2(*p, c, want, dist, second)
-	Rivals(*p, c, make([]float32, k), 0, labels, rivals, gap)
-	Distances(*p, c, rivals, other)
+	slack := float32(math.Ldexp(1, RivalBits(k)-21))
+	Rivals(*p, c, make([]float32, k), slack, math.MaxFloat32, labels, cells, gap)
 	twins := 0
 	for i := range n {
-		if labels[i] != want[i] || rivals[i] == labels[i] || other[i] != second[i] || gap[i] != second[i]-dist[i] {
-			t.Fatalf("point %d: label %d, rival %d at %g, gap %g; want label %d, %g and %g", i, labels[i], rivals[i], other[i], gap[i], want[i], second[i], dist[i])
+		exact := second[i] - dist[i]
+		if gap[i] > exact || gap[i] < exact-4*slack*second[i] || gap[i] > 0 && labels[i] != want[i] || cells[i]/k != uint32(labels[i]) || cells[i]%k == uint32(labels[i]) {
+			t.Fatalf("point %d: label %d, cell %d, gap %g; want label %d and gap %g", i, labels[i], cells[i], gap[i], want[i], exact)
 		}
 		if labels[i] == 2 {
 			twins++
-			if rivals[i] != 4 || gap[i] != 0 {
-				t.Fatalf("point %d: rival %d of 2 at gap %g, want its twin 4 at 0", i, rivals[i], gap[i])
+			if cells[i]%k != 4 || gap[i] > 0 {
+				t.Fatalf("point %d: rival %d of 2 at gap %g, want its twin 4 at 0", i, cells[i]%k, gap[i])
 			}
 		}
 	}
 	if twins == 0 {
 		t.Fatal("no point is near the twins")
+	}
+	Rivals(*p, c, make([]float32, k), slack, -1, labels, cells, gap)
+	for i, cell := range cells {
+		if cell != uint32(k*k)+uint32(labels[i]) {
+			t.Fatalf("point %d: cell %d outside the window, want %d", i, cell, k*k+int(labels[i]))
+		}
 	}
 }

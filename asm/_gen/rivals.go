@@ -11,39 +11,43 @@ import (
 // rivalsFile emits the two nearest centroids under biased distances.
 func rivalsFile(s isa) {
 	infinity := constants("infinityRivals"+s.name, 0x7f800000)
-	ones := constants("onesRivals"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
+	ones := constants("onesRivals"+s.name, 1)
 	for d := 1; d < exactDims; d++ {
 		rivals(s, d, infinity, ones)
 	}
 }
 
 // rivals emits the kernel for d dimensions: two panels in flight, then single
-// panels.
+// panels. The index of a centroid takes the place of the low bits of its distance,
+// so that minima carry it along.
 func rivals(s isa, d int, infinity, ones Mem) {
 	function(fmt.Sprintf("Rivals%d%s", d, s.name),
-		"func(x *float32, panels int, c *float32, k int, bias *float32, slack float32, labels, rivals *uint16, gap *float32)",
-		"writes the labels of the least and of the second least of k > 0",
-		fmt.Sprintf("biased distances of each point of panels > 0 panels of %d dimensions at x, by the chain", d),
-		"s = bias, t = x-c, s = fma(t, t, s), and gap = fma(-slack, second, second-least).")
+		"func(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32)",
+		"finds the least and the second least of k > 0 values for each",
+		fmt.Sprintf("point of panels > 0 panels of %d dimensions at x: the chain s = bias, t = x-c,", d),
+		"s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index",
+		"of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is",
+		"at most window, else k*k+label. Biases are not negative.")
 	x := Load(Param("x"), GP64())
 	panels := Load(Param("panels"), GP64())
 	c := Load(Param("c"), GP64())
-	k := Load(Param("k"), GP64())
+	k := GP64()
+	Load(Param("k"), k)
 	bias := Load(Param("bias"), GP64())
 	labels := Load(Param("labels"), GP64())
-	others := Load(Param("rivals"), GP64())
+	cells := Load(Param("cells"), GP64())
 	gap := Load(Param("gap"), GP64())
+	low := s.vector()
+	VBROADCASTSS(NewParamAddr("low", 40), low)
 	group := 2
 	if s == avx2 {
 		group = 1
 	}
 	body := func(tag string, np int) {
 		nv := np * s.parts
-		a := newArgmin(s, nv, true, ones)
-		rival := s.vectors(nv)
 		kept := 0 // vectors of x that stay in registers
 		if s == avx512 {
-			kept = min(d, 6)
+			kept = min(d, 8)
 			if np == 1 {
 				kept = d
 			}
@@ -68,15 +72,15 @@ func rivals(s isa, d int, infinity, ones Mem) {
 		MOVQ(c, cp)
 		MOVQ(bias, bp)
 		MOVQ(k, left)
-		value, t := s.vector(), s.vector()
+		best, next, sum := s.vectors(nv), s.vectors(nv), s.vectors(nv)
+		number, value, t := s.vector(), s.vector(), s.vector()
 		for v := range nv {
-			s.zero(a.index[v])
-			s.zero(rival[v])
-			VBROADCASTSS(infinity, a.best[v])
-			VBROADCASTSS(infinity, a.next[v])
+			VBROADCASTSS(infinity, best[v])
+			VBROADCASTSS(infinity, next[v])
 		}
-		s.zero(a.number)
-		sum := s.vectors(nv)
+		s.zero(number)
+		one := s.vector()
+		VPBROADCASTD(ones, one)
 		count(tag+"_centroids", left, func() {
 			for v := range nv {
 				VBROADCASTSS(Mem{Base: bp}, sum[v])
@@ -93,29 +97,63 @@ func rivals(s isa, d int, infinity, ones Mem) {
 				}
 			}
 			for v := range nv {
-				a.takeRival(v, sum[v], rival[v], t)
+				if s == avx512 {
+					VPTERNLOGD(Imm(0xba), number, low, sum[v]) // sum &^ low | number
+				} else {
+					VPANDN(sum[v], low, sum[v])
+					VPOR(number, sum[v], sum[v])
+				}
+				VMAXPS(best[v], sum[v], t)
+				VMINPS(t, next[v], next[v])
+				VMINPS(sum[v], best[v], best[v])
 			}
 			ADDQ(Imm(4), bp)
 			ADDQ(Imm(uint64(4*d)), cp)
-			a.step()
+			VPADDD(one, number, number)
 		})
-		slack := value
-		VBROADCASTSS(NewParamAddr("slack", 40), slack)
+		slack, window, width, square := value, number, one, s.vector()
+		VBROADCASTSS(NewParamAddr("slack", 44), slack)
+		VBROADCASTSS(NewParamAddr("window", 48), window)
+		VMOVD(k.As32(), width.AsX())
+		VPBROADCASTD(width.AsX(), width)
+		VPMULLD(width, width, square)
 		for v := range nv {
-			next := a.next[v].(reg.VecVirtual)
-			VSUBPS(a.best[v], next, t)
-			VFNMADD231PS(next, slack, t)
+			VSUBPS(best[v], next[v], t)
+			VFNMADD231PS(next[v], slack, t)
 			VMOVUPS(t, Mem{Base: gap, Disp: s.bytes * v})
+			label, rival := best[v], next[v]
+			if s == avx512 {
+				VPANDD(low, label, label)
+				VPANDD(low, rival, rival)
+			} else {
+				VPAND(low, label, label)
+				VPAND(low, rival, rival)
+			}
+			VPMULLD(width, label, sum[v])
+			VPADDD(rival, sum[v], sum[v])
+			VPADDD(square, label, rival)
+			if s == avx512 {
+				near := K()
+				VCMPPS(Imm(2), window, t, near)
+				VMOVDQA32(sum[v], near, rival)
+				VMOVDQU32(rival, Mem{Base: cells, Disp: s.bytes * v})
+			} else {
+				VCMPPS(Imm(2), window, t, t)
+				VBLENDVPS(t, sum[v], rival, rival)
+				VMOVDQU(rival, Mem{Base: cells, Disp: s.bytes * v})
+			}
 		}
 		for p := range np {
-			a.storeLabels(p, Mem{Base: labels, Disp: 32 * p})
-		}
-		a.index = rival
-		for p := range np {
-			a.storeLabels(p, Mem{Base: others, Disp: 32 * p})
+			if s == avx512 {
+				VPMOVDW(best[p], Mem{Base: labels, Disp: 32 * p})
+				continue
+			}
+			VPACKUSDW(best[2*p+1], best[2*p], t)
+			VPERMQ(Imm(0b11011000), t, t)
+			VMOVDQU(t, Mem{Base: labels, Disp: 32 * p})
 		}
 		ADDQ(U32(32*np), labels)
-		ADDQ(U32(32*np), others)
+		ADDQ(U32(64*np), cells)
 		ADDQ(U32(64*np), gap)
 		ADDQ(U32(64*np*d), x)
 		SUBQ(Imm(uint64(np)), panels)
@@ -135,30 +173,4 @@ func rivals(s isa, d int, infinity, ones Mem) {
 	Label("end")
 	VZEROUPPER()
 	RET()
-}
-
-// takeRival is take that also keeps the label of the second smallest: the
-// smallest so far where v is smaller still, the current one where v lies between.
-func (a *argmin) takeRival(q int, v, rival, t reg.VecVirtual) {
-	next := a.next[q].(reg.VecVirtual)
-	if a.s == avx512 {
-		least, second := a.mask[2*(q%2)], a.mask[2*(q%2)+1]
-		VCMPPS(Imm(1), next, v, second)
-		VCMPPS(Imm(1), a.best[q], v, least)
-		VMAXPS(a.best[q], v, t)
-		VMINPS(t, next, next)
-		VMINPS(a.best[q], v, a.best[q])
-		VMOVDQA32(a.number, second, rival)
-		VMOVDQA32(a.index[q], least, rival)
-		VMOVDQA32(a.number, least, a.index[q])
-		return
-	}
-	VCMPPS(Imm(1), next, v, t)
-	VBLENDVPS(t, a.number, rival, rival)
-	VMAXPS(a.best[q], v, t)
-	VMINPS(t, next, next)
-	VCMPPS(Imm(1), a.best[q], v, t)
-	VMINPS(a.best[q], v, a.best[q])
-	VBLENDVPS(t, a.index[q], rival, rival)
-	VBLENDVPS(t, a.number, a.index[q], a.index[q])
 }
