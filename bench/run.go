@@ -59,13 +59,17 @@ func Select(names []string) ([]*Suite, error) {
 		found := false
 		for i := range all {
 			s := &all[i]
-			if name == "all" || s.Name == name || strings.EqualFold(s.Group, name) {
+			if name == "all" || strings.EqualFold(s.Name, name) || strings.EqualFold(s.Group, name) {
 				wanted[s.Name] = true
 				found = true
 			}
 		}
 		if !found {
-			return nil, fault.Request("suite "+name, "there is none of that name", "did you mean "+strings.Join(near(name, all), " or ")+"? cohort bench --list shows all")
+			hint := "cohort bench --list shows all"
+			if close := near(name, all); len(close) > 0 {
+				hint = "did you mean " + strings.Join(close, " or ") + "? " + hint
+			}
+			return nil, fault.Request("suite "+name, "there is none of that name", hint)
 		}
 	}
 	var out []*Suite
@@ -77,18 +81,25 @@ func Select(names []string) ([]*Suite, error) {
 	return out, nil
 }
 
-// near returns the three names that are closest to a name.
+// near returns up to three names that are close to a name, the closest first:
+// those that it abbreviates, or is made of by changing up to half of its letters.
 func near(name string, all []Suite) []string {
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = s.Name
+	name = strings.ToLower(name)
+	var names []string
+	for _, s := range all {
+		if abbreviates(name, s.Name) || distance(name, s.Name) <= changeCost*max(len(name)/2, 2) {
+			names = append(names, s.Name)
+		}
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return distance(name, a) - distance(name, b) })
 	return names[:min(3, len(names))]
 }
 
-// distance is the edit distance of two names, where adding to the end of a
-// prefix is cheap.
+// changeCost is the cost of a changed letter where a left-out one costs 1.
+const changeCost = 4
+
+// distance is the edit distance of two names, where b is cheap to reach if a
+// merely leaves letters out, as an abbreviation does.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -106,11 +117,20 @@ func distance(a, b string) int {
 			diagonal, row[j+1] = row[j+1], next
 		}
 	}
-	d := 4 * row[len(b)]
-	if strings.HasPrefix(b, a) || strings.Contains(b, a) {
-		d = len(b) - len(a)
+	if abbreviates(a, b) {
+		return len(b) - len(a)
 	}
-	return d
+	return changeCost * row[len(b)]
+}
+
+// abbreviates reports whether a is b without some of its letters.
+func abbreviates(a, b string) bool {
+	for j := 0; j < len(b) && a != ""; j++ {
+		if a[0] == b[j] {
+			a = a[1:]
+		}
+	}
+	return a == ""
 }
 
 // Run measures the suites. Rows that an earlier, interrupted run has left in
@@ -164,9 +184,38 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
+// MissingText says which data sets were not there and how to get them, "" if all
+// were.
+func (r *Report) MissingText() string {
+	missing := r.missing()
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("rows are left out for lack of data sets: %s lacks %s: give their folder with --data-dir: %s", r.DataDir, shortList(missing), howToGet(missing))
+}
+
+func (r *Report) missing() []string {
+	var out []string
+	for _, s := range r.Sections {
+		for _, m := range s.Missing {
+			if !slices.Contains(out, m) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
 // Failed returns an error when some instance failed, after the rest has been
-// measured.
+// measured, or when there is no row because data sets are missing.
 func (r *Report) Failed() error {
+	rows := 0
+	for _, s := range r.Sections {
+		rows += len(s.Rows)
+	}
+	if missing := r.missing(); rows == 0 && len(missing) > 0 {
+		return fault.Failed("bench", "there is nothing to measure: "+r.DataDir+" lacks "+shortList(missing), "give the folder that has them with --data-dir", nil)
+	}
 	for _, s := range r.Sections {
 		for i := range s.Rows {
 			if row := &s.Rows[i]; row.Failed != "" {
@@ -175,4 +224,13 @@ func (r *Report) Failed() error {
 		}
 	}
 	return nil
+}
+
+// shortList joins the first few names.
+func shortList(names []string) string {
+	const shown = 6
+	if len(names) > shown {
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
+	}
+	return strings.Join(names, ", ")
 }

@@ -149,6 +149,25 @@ func TestSuitesAreWellFormed(t *testing.T) {
 	}
 }
 
+// Without data sets a suite of real data has no rows, which is an error that says
+// what is missing; one of built-in data has.
+func TestNoDataSetsNoRows(t *testing.T) {
+	r, err := Run(context.Background(), Options{Suites: []string{"thesis-8.4", "fastlloyd-table3"}, Quick: true, DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Failed(); err == nil || fault.IsRequest(err) || !strings.Contains(err.Error(), "lacks timesynth_k2_d2_n10000") {
+		t.Errorf("error is %v", err)
+	}
+	if text := r.MissingText(); !strings.Contains(text, "lsun from github.com") || !strings.Contains(text, "manifest.json") {
+		t.Errorf("the text is %q", text)
+	}
+	r.Sections = append(r.Sections, Section{Suite: &Suite{}, Rows: []Row{{}}})
+	if err := r.Failed(); err != nil {
+		t.Errorf("with a row: %v", err)
+	}
+}
+
 func TestSelect(t *testing.T) {
 	got, err := Select(nil)
 	if err != nil || len(got) == 0 || got[0].Name != "kernels" {
@@ -158,10 +177,16 @@ func TestSelect(t *testing.T) {
 	if err != nil || len(all) != len(Suites()) {
 		t.Errorf("all gives %d of %d, %v", len(all), len(Suites()), err)
 	}
-	for _, name := range []string{"kernel", "kernles", "ernel"} {
-		if _, err := Select([]string{name}); !fault.IsRequest(err) || !strings.Contains(err.Error(), "kernels") {
+	for name, want := range map[string]string{"kernel": "kernels", "kernles": "kernels", "ernel": "kernels", "fig7": "fastlloyd-fig7", "thesis-8.8": "thesis-fig8.8", "fastlloyd-tabel3": "fastlloyd-table3"} {
+		if _, err := Select([]string{name}); !fault.IsRequest(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error is %v", name, err)
 		}
+	}
+	if _, err := Select([]string{"zzz"}); !fault.IsRequest(err) || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("nothing is like zzz: error is %v", err)
+	}
+	if got, err := Select([]string{"FastLloyd-Fig7"}); err != nil || len(got) != 1 || got[0].Name != "fastlloyd-fig7" {
+		t.Errorf("capital letters: %v, %v", got, err)
 	}
 }
 

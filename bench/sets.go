@@ -226,7 +226,7 @@ func howToGet(missing []string) string {
 			}
 		}
 		if len(names) > 0 {
-			parts = append(parts, strings.Join(names, ", ")+" from "+o.from)
+			parts = append(parts, shortList(names)+" from "+o.from)
 		}
 	}
 	return strings.Join(append(parts, "put the CSV files and a manifest.json with name, file, labels_file and k of each into one folder"), "; ")

@@ -136,9 +136,10 @@ func (e *Env) ablate(ctx context.Context, p protocol, rows []strategy, source st
 				printed += r.printed[i] / float64(s.N)
 				sets++
 			}
-			if sets > 0 {
-				c.Number("mean WCSS/n", Plain, ours/sets, Reference{Name: "Thesis-H", Kind: Published, Value: Number(printed / sets), Source: source + ", from the same columns"})
+			if sets == 0 {
+				return &MissingSetError{thesisSets[0].set, c.Env.sets.dir}
 			}
+			c.Number("mean WCSS/n", Plain, ours/sets, Reference{Name: "Thesis-H", Kind: Published, Value: Number(printed / sets), Source: source + ", from the same columns"})
 			return nil
 		})
 		if err != nil {

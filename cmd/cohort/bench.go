@@ -68,6 +68,9 @@ needs no network.`,
 					return err
 				}
 			}
+			if missing := r.MissingText(); missing != "" && format != "text" { // the text says it itself
+				fmt.Fprintln(errOut, "cohort: bench: "+missing)
+			}
 			text := func(w io.Writer) error { return r.WriteText(w, terminalWidth(w)) }
 			write := map[string]func(io.Writer) error{"text": text, "json": r.WriteJSON, "csv": r.WriteCSV}[format]
 			return errors.Join(write(out), r.Failed())
