@@ -103,7 +103,7 @@ func TestShardsCoverEveryPointOnce(t *testing.T) {
 			if s.Lo != next[s.Party] || s.Lo%16 != 0 || s.Hi <= s.Lo {
 				t.Fatalf("d %d: shard %+v after %d", d, s, next[s.Party])
 			}
-			if s.Hi-s.Lo > minShardPoints && (s.Hi-s.Lo)*d*4 > ShardBytes {
+			if s.Hi-s.Lo > MinShardPoints && (s.Hi-s.Lo)*d*4 > ShardBytes {
 				t.Fatalf("d %d: shard %+v is larger than %d bytes", d, s, ShardBytes)
 			}
 			next[s.Party] = s.Hi

@@ -4,22 +4,22 @@ package engine
 // together stay within a common L2 cache (1 MiB) with room to spare.
 const ShardBytes = 256 << 10
 
-// minShardPoints is the least number of points of a shard, whatever their size:
+// MinShardPoints is the least number of points of a shard, whatever their size:
 // folding the sums of a shard into the totals takes as long as summing some ten
 // points. It cost a third of an iteration at 80 points of 784 dimensions.
-const minShardPoints = 256
+const MinShardPoints = 256
 
 // Shard is a run of points [Lo, Hi) of party Party. Lo is a multiple of 16, the
 // width of a panel.
 type Shard struct{ Party, Lo, Hi int }
 
 // Shards cuts the points of each party into runs whose float32 coordinates take
-// at most ShardBytes, or of minShardPoints where those take more. sizes[p] is the
+// at most ShardBytes, or of MinShardPoints where those take more. sizes[p] is the
 // number of points of party p, d the number of dimensions. The cut depends on the
 // sizes alone, never on the number of workers, so sums taken in shard order are
 // reproducible.
 func Shards(sizes []int, d int) []Shard {
-	points := max(ShardBytes/(4*d)/16*16, minShardPoints)
+	points := max(ShardBytes/(4*d)/16*16, MinShardPoints)
 	var s []Shard
 	for p, n := range sizes {
 		for lo := 0; lo < n; lo += points {

@@ -90,7 +90,7 @@ func newNearest(s *Session) *nearest {
 	a.small = s.n*a.per <= a.inline || workers == 1 && s.n*a.per <= itemWork
 	a.whole = largest*a.per <= 8*itemWork && (s.m%workers == 0 || s.m >= 4*workers)
 	if !a.small && !a.whole {
-		fit := engine.ShardBytes / (4 * s.d)
+		fit := max(engine.ShardBytes/(4*s.d), engine.MinShardPoints)
 		a.most = max(min(itemWork/a.per, fit), a.grain())
 		for range workers {
 			a.partial = append(a.partial, kernels.NewAccumulator(s.k, s.d, s.fraction))
