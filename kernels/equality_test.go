@@ -101,6 +101,33 @@ func sameBits(a, b []float32) bool {
 	return len(a) == len(b)
 }
 
+// TestAssignManyCentroids has more than a call takes, with ties across the blocks.
+func TestAssignManyCentroids(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(14, 7))
+		for _, s := range [][3]int{{81, 15, 4500}, {70, 2, 33000}, {81, 16, 4200}, {65, 100, 1321}, {17, 784, 168}, {33, 784, 170}, {16, 7000, 25}} {
+			n, d, k := s[0], s[1], s[2]
+			p := packed(hardRows(rng, n, d), n, d)
+			c := NewCentroids(k, d)
+			rows := hardRows(rng, k, d)
+			copy(rows[(k-1)*d:], rows[:d])
+			c.Set(rows)
+			l0, d0, s0 := make([]uint16, n), make([]float32, n), make([]float32, n)
+			assignPortable(p, c, l0, d0, s0)
+			l1, d1, s1 := make([]uint16, n), make([]float32, n), make([]float32, n)
+			Assign2(*p, c, l1, d1, s1)
+			if !slices.Equal(l0, l1) || !sameBits(d0, d1) || !sameBits(s0, s1) {
+				t.Fatalf("Assign2 n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", n, d, k, l0, l1, d0, d1, s0, s1)
+			}
+			clear(l1)
+			Assign(*p, c, l1, nil)
+			if !slices.Equal(l0, l1) {
+				t.Fatalf("Assign n=%d d=%d k=%d:\n%v\n%v", n, d, k, l0, l1)
+			}
+		}
+	})
+}
+
 func TestAssignEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 7))
