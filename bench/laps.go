@@ -14,10 +14,27 @@ import (
 // phase to its end: set-up before the first iteration and the evaluation after
 // the last do not count.
 type Laps struct {
-	mu    sync.Mutex
-	begun bool
-	from  time.Duration
-	laps  []float64
+	mu      sync.Mutex
+	begun   bool
+	from    time.Duration
+	settled int
+	laps    []Lap
+}
+
+// Lap is one iteration.
+type Lap struct {
+	NS float64
+	// Settled is the number of records that no phase looked at.
+	Settled int
+}
+
+// lapTimes are the nanoseconds of laps.
+func lapTimes(laps []Lap) []float64 {
+	ns := make([]float64, len(laps))
+	for i, l := range laps {
+		ns[i] = l.NS
+	}
+	return ns
 }
 
 // JobBegin implements engine.Observer.
@@ -31,18 +48,24 @@ func (l *Laps) JobBegin(engine.JobInfo) {
 func (l *Laps) PhaseBegin(s engine.Span) {
 	l.mu.Lock()
 	if !l.begun {
-		l.begun, l.from = true, s.Begin
+		l.begun, l.from, l.settled = true, s.Begin, 0
 	}
 	l.mu.Unlock()
 }
 
 // PhaseEnd implements engine.Observer.
-func (l *Laps) PhaseEnd(engine.Span) {}
+func (l *Laps) PhaseEnd(s engine.Span) {
+	if s.Settled > 0 {
+		l.mu.Lock()
+		l.settled += s.Settled
+		l.mu.Unlock()
+	}
+}
 
 // IterationEnd implements engine.Observer.
 func (l *Laps) IterationEnd(it engine.Iteration) {
 	l.mu.Lock()
-	l.laps = append(l.laps, float64(it.End-l.from))
+	l.laps = append(l.laps, Lap{NS: float64(it.End - l.from), Settled: l.settled})
 	l.begun = false
 	l.mu.Unlock()
 }
@@ -50,8 +73,8 @@ func (l *Laps) IterationEnd(it engine.Iteration) {
 // JobEnd implements engine.Observer.
 func (l *Laps) JobEnd(*engine.Result, error) {}
 
-// Take returns the nanoseconds of the iterations since the last call.
-func (l *Laps) Take() []float64 {
+// Take returns the iterations since the last call.
+func (l *Laps) Take() []Lap {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := l.laps
@@ -62,13 +85,15 @@ func (l *Laps) Take() []float64 {
 // Iterations times the iterations of a job with one worker and with all of them,
 // in turns; make builds the job of a run (its seed is the run's number). One run
 // of each is warm-up. It adds the values "iteration" (all workers; refs belong to
-// it) and "one worker", and returns the last result.
+// it) and "one worker", and returns the last result. If there were iterations that
+// left records out, because they could not have changed, it also adds the share
+// left out and "all records", the iterations that left none out.
 func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (engine.Job, error), refs ...Reference) (*engine.Result, error) {
 	counts := []int{c.Env.Pool.Workers(), 1}
 	if counts[0] == 1 {
 		counts = counts[:1]
 	}
-	samples := make([][]float64, len(counts))
+	samples := make([][]Lap, len(counts))
 	var last *engine.Result
 	engines := make([]*engine.Engine, len(counts))
 	laps := make([]Laps, len(counts))
@@ -102,9 +127,21 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		}
 		done = run
 	}
-	c.Durations("iteration", samples[0], refs...)
+	c.Durations("iteration", lapTimes(samples[0]), refs...)
 	if len(counts) > 1 {
-		c.Durations("one worker", samples[1])
+		c.Durations("one worker", lapTimes(samples[1]))
+	}
+	var whole []Lap
+	settled := 0
+	for _, l := range samples[0] {
+		settled += l.Settled
+		if l.Settled == 0 {
+			whole = append(whole, l)
+		}
+	}
+	if settled > 0 {
+		c.Durations("all records", lapTimes(whole))
+		c.Number("left out", "%", 100*float64(settled)/(float64(last.N)*float64(len(samples[0]))))
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", done)
 	return last, c.Row.keepLedger(last)

@@ -109,7 +109,7 @@ func (e *Env) scale(ctx context.Context, a axis, m horizontal.Method, s shape, v
 				return err
 			}
 			if l := laps.Take(); run > 0 {
-				samples = append(samples, l...)
+				samples = append(samples, lapTimes(l)...)
 			}
 		}
 		c.Durations("iteration", samples)
