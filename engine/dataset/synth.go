@@ -24,8 +24,9 @@ type shapedCluster struct {
 // simplices, covariances with variances uniform in [1, 10] along random axes; the
 // simplices are as large as the closest pair of clusters needs to have the
 // separation index J, and then each cluster swells until its own nearest
-// neighbour has it too. The whole is rotated, and the records are dealt with
-// probabilities uniform in 1 +- spread before they are normalised.
+// neighbour has it too. The whole is rotated, the columns are shuffled, and the
+// records are dealt with probabilities uniform in 1 +- spread before they are
+// normalised.
 func makeSynth(ctx context.Context, g Generator) (*Table, error) {
 	if g.Separation >= 1 {
 		return nil, fault.Range("separation", g.Separation, "below 1, it is an index")
@@ -45,7 +46,7 @@ func makeSynth(ctx context.Context, g Generator) (*Table, error) {
 	clusters := make([]shapedCluster, k)
 	vertices := simplices(k, d)
 	for c := range clusters {
-		clusters[c] = shapedCluster{centre: vertices[c], axes: randomAxes(r, d)}
+		clusters[c] = shapedCluster{centre: vertices[c], axes: packageAxes(r, d)}
 		for a := range d {
 			sd := math.Sqrt(1 + float64(9*r.uniform()))
 			for h := range d {
@@ -57,12 +58,17 @@ func makeSynth(ctx context.Context, g Generator) (*Table, error) {
 	if err := separate(ctx, clusters, g.Separation); err != nil {
 		return nil, err
 	}
-	turn := randomAxes(r, d)
+	turn := packageAxes(r, d)
+	order := make([]int, d)
+	for h := range order {
+		order[h] = h
+	}
+	shuffle(r, order)
 	rotate := func(rows []float64) {
 		for ; len(rows) > 0; rows = rows[d:] {
 			turned := make([]float64, d)
 			for h := range turned {
-				turned[h] = dot(rows[:d], turn[h*d:(h+1)*d])
+				turned[h] = dot(rows[:d], turn[order[h]*d:(order[h]+1)*d])
 			}
 			copy(rows, turned)
 		}
@@ -95,6 +101,27 @@ func makeSynth(ctx context.Context, g Generator) (*Table, error) {
 		}
 	}
 	return t, nil
+}
+
+// packageAxes returns d orthonormal rows as the package draws them: the reflection
+// that takes the first axis to x/|x|, x uniform in the unit cube, which it gets from
+// the QR factors of x. Far from uniform over rotations, it leaves most axes near
+// those of the coordinates, and with it the ranges of the columns wide.
+func packageAxes(r *source, d int) []float64 {
+	v := make([]float64, d)
+	for h := range v {
+		v[h] = r.uniform()
+	}
+	v[0] += math.Sqrt(dot(v, v))
+	length := dot(v, v)
+	q := make([]float64, d*d)
+	for i := range d {
+		for j := range d {
+			q[i*d+j] = 2 * v[i] / length * v[j]
+		}
+		q[i*d+i]--
+	}
+	return q
 }
 
 // simplices returns k points at distances of at least 2: the vertices of a

@@ -102,6 +102,28 @@ func TestClustersAreSeparatedAsAsked(t *testing.T) {
 	}
 }
 
+// The axes of the package are orthonormal and the first leads into the cube.
+func TestPackageAxes(t *testing.T) {
+	r := newSource(9, "test")
+	for _, d := range []int{2, 3, 20} {
+		q := packageAxes(r, d)
+		for i := range d {
+			if q[i] <= 0 {
+				t.Errorf("d %d: the first axis is %v", d, q[:d])
+			}
+			for j := range d {
+				want := 0.0
+				if i == j {
+					want = 1
+				}
+				if got := dot(q[i*d:(i+1)*d], q[j*d:(j+1)*d]); math.Abs(got-want) > 1e-12 {
+					t.Errorf("d %d: axes %d and %d have product %v", d, i, j, got)
+				}
+			}
+		}
+	}
+}
+
 // Cluster sizes stay within the spread, but for the chance of the deal.
 func TestSpreadOfSizes(t *testing.T) {
 	const n, k = 100000, 10
