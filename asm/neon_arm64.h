@@ -62,3 +62,9 @@
 // The first float32 of d = the smallest and the largest of the four of n.
 #define FMINV4S(n, d) WORD $(0x6EB0F800 | (n)<<5 | (d))
 #define FMAXV4S(n, d) WORD $(0x6E30F800 | (n)<<5 | (d))
+
+// d = all ones where n > m, else zero; two float64.
+#define FCMGT2D(m, n, d) WORD $(0x6EE0E400 | (m)<<16 | (n)<<5 | (d))
+
+// d = d + n * m, modulo 2^32; four 32-bit integers.
+#define MLA4S(m, n, d) WORD $(0x4EA09400 | (m)<<16 | (n)<<5 | (d))

@@ -585,3 +585,87 @@ func distanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 		asm.DistanceBoundsAVX2(dist, second, blocks, bounds)
 	}
 }
+
+// rivalsPanels handles whole panels on the current path.
+func rivalsPanels(x *float32, panels int, c *Centroids, bias *float32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
+	r, low := &c.rows[0], rivalMask(c.K)
+	if current == avx512 {
+		switch c.D {
+		case 1:
+			asm.Rivals1AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 2:
+			asm.Rivals2AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 3:
+			asm.Rivals3AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 4:
+			asm.Rivals4AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 5:
+			asm.Rivals5AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 6:
+			asm.Rivals6AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 7:
+			asm.Rivals7AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 8:
+			asm.Rivals8AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 9:
+			asm.Rivals9AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 10:
+			asm.Rivals10AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 11:
+			asm.Rivals11AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 12:
+			asm.Rivals12AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 13:
+			asm.Rivals13AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 14:
+			asm.Rivals14AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		case 15:
+			asm.Rivals15AVX512(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+		}
+		return
+	}
+	switch c.D {
+	case 1:
+		asm.Rivals1AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 2:
+		asm.Rivals2AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 3:
+		asm.Rivals3AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 4:
+		asm.Rivals4AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 5:
+		asm.Rivals5AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 6:
+		asm.Rivals6AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 7:
+		asm.Rivals7AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 8:
+		asm.Rivals8AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 9:
+		asm.Rivals9AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 10:
+		asm.Rivals10AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 11:
+		asm.Rivals11AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 12:
+		asm.Rivals12AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 13:
+		asm.Rivals13AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 14:
+		asm.Rivals14AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	case 15:
+		asm.Rivals15AVX2(x, panels, r, c.K, bias, low, slack, window, labels, cells, gap)
+	}
+}
+
+// leastDotPart is leastDot for as many sums as a call may take.
+func leastDotPart(x []float64, stride, n int, coef []float64) (float64, int) {
+	if current == avx512 {
+		return asm.LeastDotAVX512(&x[0], stride, n, &coef[0], len(coef))
+	}
+	return leastDotLanes(x, stride, n, coef)
+}
+
+func leastDotBlocks(x *float64, stride, blocks int, coef *float64, d int, least *float64, at *int64) {
+	asm.LeastDotAVX2(x, stride, blocks, coef, d, least, at)
+}

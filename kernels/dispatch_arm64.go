@@ -236,3 +236,17 @@ func changedLabels(before, now *uint16, blocks int, masks *uint32) {
 func distanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 	asm.DistanceBoundsNEON(dist, second, blocks, bounds)
 }
+
+// rivalsPanels handles whole panels on the current path.
+func rivalsPanels(x *float32, panels int, c *Centroids, bias *float32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
+	asm.RivalsNEON(x, panels, c.D, &c.rows[0], c.K, bias, rivalMask(c.K), slack, window, labels, cells, gap)
+}
+
+// leastDotPart is leastDot for as many sums as a call may take.
+func leastDotPart(x []float64, stride, n int, coef []float64) (float64, int) {
+	return leastDotLanes(x, stride, n, coef)
+}
+
+func leastDotBlocks(x *float64, stride, blocks int, coef *float64, d int, least *float64, at *int64) {
+	asm.LeastDotNEON(x, stride, blocks, coef, d, least, at)
+}

@@ -93,3 +93,11 @@ func contributions(dist []float32, root bool, most float32) {
 func changed(before, now []uint16, masks []uint32) { changedPortable(before, now, masks) }
 
 func extreme(dist, second []float32, dst [][4]float32) { extremesPortable(dist, second, dst) }
+
+func twoLeast(p *Panels, c *Centroids, bias []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+	rivalsPortable(p, c, bias, slack, window, labels, cells, gap)
+}
+
+func leastDot(x []float64, stride, n int, coef []float64) (float64, int) {
+	return leastDotPortable(x, stride, 0, n, coef)
+}

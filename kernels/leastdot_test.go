@@ -29,3 +29,26 @@ func TestLeastDotEqualsPortable(t *testing.T) {
 		}
 	})
 }
+
+// TestLeastDotOverManyCalls has sums so long that a call takes few of them: the
+// least is found in any of them, and of equal ones the first.
+func TestLeastDotOverManyCalls(t *testing.T) {
+	const n, d = 37, 100000
+	x, coef := make([]float64, n*d), make([]float64, d)
+	for c := range coef {
+		coef[c] = 1
+	}
+	withPaths(t, func(t *testing.T) {
+		for _, at := range []int{0, 15, 16, 17, 36} {
+			x[(d-1)*n+at] = -1
+			want, first := leastDotPortable(x, n, 0, n, coef)
+			if got, i := LeastDot(x, n, n, coef); got != want || i != first || first != at {
+				t.Errorf("%g at %d, want %g at %d", got, i, want, at)
+			}
+			x[(d-1)*n+at] = 0
+			if got, i := LeastDot(x, n, n, coef); got != 0 || i != 0 {
+				t.Errorf("%g at %d of equal sums, want 0 at 0", got, i)
+			}
+		}
+	})
+}
