@@ -36,3 +36,9 @@ func Scatter3NEON(x *float32, panels int, labels *uint16, table *int32, rows int
 //
 //go:noescape
 func ScatterNEON(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32)
+
+// FoldRowNEON adds row-bias, modulo 2^32 and read as signed, to sums, for blocks > 0
+// blocks of 16.
+//
+//go:noescape
+func FoldRowNEON(row *int32, blocks int, bias int32, sums *int64)

@@ -256,3 +256,28 @@ next:
 	SUBS $1, R1, R1
 	BNE  panel
 	RET
+
+// func FoldRowNEON(row *int32, blocks int, bias int32, sums *int64)
+TEXT ·FoldRowNEON(SB), NOSPLIT, $0-32
+	MOVD row+0(FP), R0
+	MOVD blocks+8(FP), R1
+	MOVW bias+16(FP), R2
+	MOVD sums+24(FP), R3
+	VDUP R2, V30.S4
+
+#define FOLD(v, vv)                   \
+	VSUB    V30.S4, vv.S4, vv.S4        \
+	VLD1    (R3), [V4.D2, V5.D2]        \
+	SADDW2S(v, 4, 4)                    \
+	SADDW4S(v, 5, 5)                    \
+	VST1.P  [V4.D2, V5.D2], 32(R3)
+
+block:
+	VLD1.P 64(R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	FOLD(0, V0)
+	FOLD(1, V1)
+	FOLD(2, V2)
+	FOLD(3, V3)
+	SUBS $1, R1, R1
+	BNE  block
+	RET

@@ -68,3 +68,8 @@
 
 // d = d + n * m, modulo 2^32; four 32-bit integers.
 #define MLA4S(m, n, d) WORD $(0x4EA09400 | (m)<<16 | (n)<<5 | (d))
+
+// d = n + the low (SADDW) or high (SADDW2) two 32-bit integers of m, widened with
+// their sign; two 64-bit integers.
+#define SADDW2S(m, n, d) WORD $(0x0EA01000 | (m)<<16 | (n)<<5 | (d))
+#define SADDW4S(m, n, d) WORD $(0x4EA01000 | (m)<<16 | (n)<<5 | (d))

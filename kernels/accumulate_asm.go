@@ -61,7 +61,7 @@ func newSink(acc *Accumulator) sink {
 // add adds points by label. Data that lie ahead bytes after them are fetched
 // into the cache on the way: the chunk that is assigned next.
 func (s *sink) add(p *Panels, labels []uint16, ahead int) {
-	if current == generic || !scatters(s.acc) {
+	if current == generic || s.acc.scratch.table == nil {
 		accumulatePortable(p, labels, s.acc)
 		return
 	}
@@ -127,7 +127,11 @@ func (s *sink) fold() {
 			whole = d
 		}
 		n *= bias
-		done := foldBlocks(row[:whole], n, sums)
+		blocks := whole / Lanes
+		if blocks > 0 {
+			foldRow(&row[0], blocks, n, &sums[0])
+		}
+		done := blocks * Lanes
 		for j, x := range row[done:whole] {
 			sums[done+j] += int64(x - n)
 		}

@@ -308,21 +308,12 @@ func foldLanes(acc *Accumulator, scale float32) {
 	}
 }
 
-// scatters says whether this path has the accumulation by label.
-func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
-
-// foldBlocks adds row-bias to sums, in blocks of 16, and returns how many it added.
-func foldBlocks(row []int32, bias int32, sums []int64) int {
-	blocks := len(row) / Lanes
-	if blocks == 0 {
-		return 0
-	}
+func foldRow(row *int32, blocks int, bias int32, sums *int64) {
 	if current == avx512 {
-		asm.FoldRowAVX512(&row[0], blocks, bias, &sums[0])
+		asm.FoldRowAVX512(row, blocks, bias, sums)
 	} else {
-		asm.FoldRowAVX2(&row[0], blocks, bias, &sums[0])
+		asm.FoldRowAVX2(row, blocks, bias, sums)
 	}
-	return blocks * Lanes
 }
 
 // tableEndsAtD says whether the last block of columns of a table row stands for

@@ -80,11 +80,9 @@ func foldLanes(acc *Accumulator, scale float32) {
 	asm.FoldLanesNEON(&acc.scratch.lanes[0], acc.K, acc.D, scale, &acc.Sums[0], &acc.Counts[0])
 }
 
-// scatters says whether this path has the accumulation by label.
-func scatters(acc *Accumulator) bool { return acc.scratch.table != nil }
-
-// foldBlocks adds row-bias to sums and returns how many it added: none here.
-func foldBlocks([]int32, int32, []int64) int { return 0 }
+func foldRow(row *int32, blocks int, bias int32, sums *int64) {
+	asm.FoldRowNEON(row, blocks, bias, sums)
+}
 
 // tableEndsAtD says whether the last block of columns of a table row stands for
 // the last dimensions.

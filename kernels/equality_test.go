@@ -262,8 +262,9 @@ func TestLargestSumsAreExact(t *testing.T) {
 						unit = -unit
 					}
 					p := NewPanels(n, d)
+					x := float32(math.Ldexp(float64(unit), -f))
 					for i := range p.Data {
-						p.Data[i] = float32(math.Ldexp(float64(unit), -f))
+						p.Data[i] = x
 					}
 					c, far := NewCentroids(k, d), make([]float32, k*d)
 					copy(far, p.Data[:d]) // the first centroid takes all points

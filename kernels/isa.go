@@ -81,11 +81,8 @@ func Paths() []KernelPath {
 	return list
 }
 
-var (
-	// x86 lists the instruction sets of amd64, all those of arm64 too.
-	x86 = []path{avx2, avx512}
-	all = []path{avx2, avx512, neon}
-)
+// all lists the instruction sets with assembly.
+var all = []path{avx2, avx512, neon}
 
 // kernelTable names every exported kernel and its assembly paths.
 var kernelTable = []struct {
