@@ -53,6 +53,15 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
+	for _, shape := range [][3]int{{1600, 784, 12}, {70000, 784, 5}} {
+		err := e.Case(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			limits = limits.Best(kernels.MeasureLimits())
+			return projectAgainstLimits(ctx, c, limits, shape[0], shape[1], shape[2])
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return e.Case(ctx, "min-hash", []Label{L("hashes", 4096), L("records", 100000), L("clusters", 5), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 		limits = limits.Best(kernels.MeasureLimits())
 		return minHashAgainstLimits(ctx, c, limits, 2048, 100000)
@@ -118,17 +127,20 @@ func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids
 	for w := range accs {
 		accs[w] = kernels.NewAccumulator(centroids.K, centroids.D, fractionBits)
 	}
-	shards := engine.Shards([]int{points.N}, points.D)
+	// Items of a shard, smaller where there would be too few.
+	step := engine.Shards([]int{points.N}, points.D)[0].Hi
+	step = min(step, (points.N/pool.Workers()+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes)
+	items := (points.N + step - 1) / step
 	one, all := math.Inf(1), math.Inf(1)
 	for start := time.Now(); time.Since(start) < quickDuration; {
 		from := time.Now()
-		for _, s := range shards {
-			kernels.AssignAccumulate(points.Slice(s.Lo, s.Hi), centroids, nil, accs[0])
+		for i := range items {
+			kernels.AssignAccumulate(points.Slice(i*step, min((i+1)*step, points.N)), centroids, nil, accs[0])
 		}
 		one = min(one, time.Since(from).Seconds())
 		from = time.Now()
-		err := pool.Run(ctx, len(shards), func(worker, i int) {
-			kernels.AssignAccumulate(points.Slice(shards[i].Lo, shards[i].Hi), centroids, nil, accs[worker])
+		err := pool.Run(ctx, items, func(worker, i int) {
+			kernels.AssignAccumulate(points.Slice(i*step, min((i+1)*step, points.N)), centroids, nil, accs[worker])
 		})
 		if err != nil {
 			return err
@@ -164,6 +176,38 @@ func copySeconds(panels, rows []float32) float64 {
 		best = min(best, time.Since(start).Seconds())
 	}
 	return best
+}
+
+// projectAgainstLimits times the projection of n points of d coordinates to q,
+// with its share of the larger of two limits: the multiply-adds, and reading the
+// points.
+func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, d, q int) error {
+	rows := make([]float32, n*d)
+	for i := range rows {
+		rows[i] = float32(i%255-127) / 128
+	}
+	p, m, dst := kernels.NewPanels(n, d), kernels.NewMatrix(q, d, rows[:q*d]), kernels.NewPanels(n, q)
+	kernels.Pack(p, rows)
+	best := math.Inf(1)
+	err := c.Compare(ctx, []Timed{{Name: "project", Fn: func() {
+		start := time.Now()
+		kernels.Project(*p, m, *dst)
+		best = min(best, time.Since(start).Seconds())
+	}}})
+	if err != nil {
+		return err
+	}
+	c.Number("rate", "GFLOP/s", 2*float64(n)*float64(d)*float64(q)/best/1e9)
+	limits = limits.Best(kernels.MeasureLimits())
+	limit, binds := limits.ProjectSeconds(n, d, q), "arithmetic"
+	if limit == 0 {
+		return nil // not measured on this instruction set
+	}
+	if memory := float64(4*n*d) / kernels.MeasureRead(4*n*d); memory > limit {
+		limit, binds = memory, "bandwidth"
+	}
+	c.Number("project, of "+binds, "%", 100*limit/best)
+	return nil
 }
 
 // minHashAgainstLimits times both hashes of each key over five clusters.

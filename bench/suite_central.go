@@ -226,23 +226,17 @@ func (e *Env) centralTime(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.Case(ctx, "projection", []Label{L("d", 784), L("rows", 12)}, func(ctx context.Context, c *Case) error {
-		const n, d, q = 1600, 784, 12
-		rows := make([]float32, n*d)
-		for i := range rows {
-			rows[i] = float32(i%255-127) / 128
+	// All records of MNIST to the dimensions of balcan-edler, and as many rows as a
+	// tile has on records that fit the second-level cache.
+	for _, shape := range [][3]int{{70000, 784, 5}, {1600, 784, 12}} {
+		err := e.Case(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])}, func(ctx context.Context, c *Case) error {
+			return projectAgainstLimits(ctx, c, kernels.MeasureLimits(), shape[0], shape[1], shape[2])
+		})
+		if err != nil {
+			return err
 		}
-		p, m, dst := kernels.NewPanels(n, d), kernels.NewMatrix(q, d, rows[:q*d]), kernels.NewPanels(n, q)
-		kernels.Pack(p, rows)
-		best := 0.0
-		for range 400 {
-			start := time.Now()
-			kernels.Project(*p, m, *dst)
-			best = max(best, 2*n*d*q/time.Since(start).Seconds()/1e9)
-		}
-		c.Number("rate", "GFLOP/s", best)
-		return nil
-	})
+	}
+	return nil
 }
 
 // edlerRow is a row of a table of Thesis-B: the abscissa and the columns Python,

@@ -29,6 +29,16 @@ func (l Limits) AssignSeconds(n, d, k int) float64 {
 	return float64(n) * float64(k) * (float64(d)*perDim + 1/l.Argmin)
 }
 
+// ProjectSeconds returns the least time that the arithmetic of a projection of n
+// points of d coordinates to q takes on one core, 0 where the limits are not
+// measured.
+func (l Limits) ProjectSeconds(n, d, q int) float64 {
+	if l.FMA == 0 {
+		return 0
+	}
+	return float64(n) * float64(d) * float64(q) / l.FMA
+}
+
 // MinHashSeconds returns the least time that AES-128 of records blocks under each
 // of keys keys takes on one core, 0 where the limits are not measured.
 func (l Limits) MinHashSeconds(keys, records int) float64 {
