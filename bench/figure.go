@@ -86,6 +86,9 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 		p.curves[i].points = append(p.curves[i].points, pt)
 	}
 	colours := make(map[string]int)
+	for i, name := range f.curveNames(rows, panel) {
+		colours[name] = i
+	}
 	for i := range rows {
 		r := &rows[i]
 		v := r.Value(f.Y)
@@ -97,23 +100,7 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 		if p.categories == nil {
 			x = parseNumber(r.Label(f.X))
 		}
-		var parts []string
-		for _, s := range f.Series {
-			if l := r.Label(s); l != "" {
-				if math.IsNaN(parseNumber(l)) {
-					parts = append(parts, l)
-				} else {
-					parts = append(parts, s+" "+l)
-				}
-			}
-		}
-		name := strings.Join(parts, ", ")
-		if name == "" {
-			name = "Cohort"
-		}
-		if _, ok := colours[name]; !ok {
-			colours[name] = len(colours)
-		}
+		name := f.curveName(r)
 		half := float64(v.Half)
 		if v.Timed {
 			half = 0
@@ -125,6 +112,7 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 			}
 		}
 	}
+	slices.SortStableFunc(p.curves, func(a, b curve) int { return a.colour - b.colour })
 	for i := range p.curves {
 		slices.SortStableFunc(p.curves[i].points, func(a, b point) int {
 			switch {
@@ -136,6 +124,45 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 			return 0
 		})
 	}
+}
+
+// curveName is the name of the curve that a row belongs to.
+func (f *Figure) curveName(r *Row) string {
+	var parts []string
+	for _, s := range f.Series {
+		if l := r.Label(s); l != "" {
+			if math.IsNaN(parseNumber(l)) {
+				parts = append(parts, l)
+			} else {
+				parts = append(parts, s+" "+l)
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return "Cohort"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// curveNames are the names of a panel's curves: by the number at their end if all
+// have one, else as they come.
+func (f *Figure) curveNames(rows []Row, panel string) []string {
+	var names []string
+	numbers := true
+	for i := range rows {
+		r := &rows[i]
+		if r.Table != f.Table || r.Label(f.Panel) != panel || r.Value(f.Y) == nil {
+			continue
+		}
+		if name := f.curveName(r); !slices.Contains(names, name) {
+			names = append(names, name)
+			numbers = numbers && !math.IsNaN(trailingNumber(name))
+		}
+	}
+	if numbers && len(f.Series) == 1 {
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(trailingNumber(a), trailingNumber(b)) })
+	}
+	return names
 }
 
 // csv lists the points of a drawing.

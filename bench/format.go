@@ -80,6 +80,18 @@ func formatValue(v *Value) string {
 	return s
 }
 
+// formatDetails prints everything about a value of several runs.
+func formatDetails(v *Value) string {
+	if v == nil || v.N < 2 {
+		return ""
+	}
+	s := fmt.Sprintf("mean %s ± %s (95%%) over %d", formatUnit(float64(v.Mean), v.Unit), formatUnit(float64(v.Half), v.Unit), v.N)
+	if !math.IsNaN(float64(v.Median)) {
+		s += fmt.Sprintf(", median %s, 99th percentile %s", formatUnit(float64(v.Median), v.Unit), formatUnit(float64(v.P99), v.Unit))
+	}
+	return s
+}
+
 // formatCount prints a number of runs, nothing if there were none.
 func formatCount(n int) string {
 	if n == 0 {

@@ -37,6 +37,7 @@ type htmlTable struct {
 type htmlCell struct {
 	Text    string
 	Numeric bool
+	Hint    string // mean, interval, median and runs behind the text
 }
 
 type htmlSection struct {
@@ -93,12 +94,12 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		for _, g := range s.grids() {
 			t := htmlTable{Name: g.name}
 			for j, c := range g.Columns {
-				t.Columns = append(t.Columns, htmlCell{c, g.Numeric[j]})
+				t.Columns = append(t.Columns, htmlCell{c, g.Numeric[j], ""})
 			}
-			for _, row := range g.Rows {
+			for i, row := range g.Rows {
 				var cells []htmlCell
 				for j, text := range row {
-					cells = append(cells, htmlCell{text, g.Numeric[j]})
+					cells = append(cells, htmlCell{text, g.Numeric[j], g.hints[i][j]})
 				}
 				t.Rows = append(t.Rows, cells)
 			}

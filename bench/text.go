@@ -12,10 +12,11 @@ import (
 	"github.com/cohort-engine/cohort/bench/table"
 )
 
-// grid is a table of a section with its name.
+// grid is a table of a section with its name. hints say more about the cells.
 type grid struct {
 	name string
 	table.Table
+	hints [][]string
 }
 
 // grids arranges the rows of a section, one grid per table: labels, then each
@@ -37,6 +38,7 @@ func (s *Section) grids() []grid {
 			}
 		}
 		var cells []func(*Row) string
+		details := make(map[int]string) // column -> value whose details it has
 		column := func(name, of string, numeric bool, cell func(*Row) string) {
 			g.Columns, g.Of, g.Numeric, cells = append(g.Columns, name), append(g.Of, of), append(g.Numeric, numeric), append(cells, cell)
 		}
@@ -67,6 +69,7 @@ func (s *Section) grids() []grid {
 			column(l, "", false, func(r *Row) string { return r.Label(l) })
 		}
 		for _, n := range values {
+			details[len(cells)] = n
 			column(n, "", true, func(r *Row) string { return formatValue(r.Value(n)) })
 			for _, ref := range refs[n] {
 				column(ref, n, true, func(r *Row) string {
@@ -98,11 +101,14 @@ func (s *Section) grids() []grid {
 			})
 		}
 		for _, r := range rows {
-			line := make([]string, len(cells))
+			line, hints := make([]string, len(cells)), make([]string, len(cells))
 			for i, cell := range cells {
 				line[i] = cell(r)
+				if n, ok := details[i]; ok {
+					hints[i] = formatDetails(r.Value(n))
+				}
 			}
-			g.Rows = append(g.Rows, line)
+			g.Rows, g.hints = append(g.Rows, line), append(g.hints, hints)
 		}
 		out = append(out, g)
 	}
