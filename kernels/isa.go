@@ -66,13 +66,13 @@ type KernelPath struct {
 }
 
 // Paths lists the exported kernels and the instruction set each of them runs
-// on: the one in use, or generic where the kernel has no form for it.
+// on: the one in use, or a lesser one where the kernel has no form for it.
 func Paths() []KernelPath {
 	list := make([]KernelPath, len(kernelTable))
 	for i, k := range kernelTable {
 		p := generic
 		for _, q := range k.paths {
-			if q == current {
+			if q == current || q == avx2 && current == avx512 && p == generic {
 				p = q
 			}
 		}
@@ -89,7 +89,7 @@ var kernelTable = []struct {
 	name  string
 	paths []path
 }{
-	{"Pack", all},
+	{"Pack", []path{avx2, neon}},
 	{"Assign", all},
 	{"AssignRadius", all},
 	{"Assign2", all},
