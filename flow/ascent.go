@@ -39,10 +39,11 @@ type ascent struct {
 
 // view is what a pass over points sees at some prices.
 type view struct {
-	labels []uint16  // the cheapest cluster
-	gap    []float32 // lower bounds of how much dearer the next is, in units
-	size   []int32   // points per cluster
-	pairs  []int32   // pairs[u*k+v] counts points of u with rival v within window, pairs[k*k+u] the others
+	labels []uint16    // the cheapest cluster
+	gap    []float32   // lower bounds of how much dearer the next is, in units
+	size   []int32     // points per cluster
+	pairs  []int32     // pairs[u*k+v] counts points of u with rival v within window, pairs[k*k+u] the others
+	edges  []edgeCount // the same of pairs, both ways
 	window float64
 }
 
@@ -71,7 +72,7 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	v.size = slices.Grow(v.size[:0], k)[:k]
 	v.window = window
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
-	a.task = viewTask{p: p, points: points, prices: prices, into: v, size: s.tune().shardPoints}
+	a.task = viewTask{p: p, points: points, prices: prices, into: v, size: s.shardSize(n)}
 	if points.D < kernels.WithinDims {
 		lowest := slices.Min(prices[:k])
 		a.bias = a.bias[:0]
@@ -115,15 +116,32 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	return nil
 }
 
-// sum sets the sizes.
+// sum sets the sizes and the edges.
 func (v *view) sum(k int) {
-	for j := range v.size {
-		size := v.pairs[k*k+j]
-		for _, c := range v.pairs[j*k : j*k+k] {
+	v.edges = v.edges[:0]
+	for u := range k {
+		size := v.pairs[k*k+u]
+		for w, c := range v.pairs[u*k : u*k+k] {
+			if c == 0 {
+				continue
+			}
 			size += c
+			switch other := v.pairs[w*k+u]; {
+			case u < w:
+				v.edges = append(v.edges, edgeCount{int32(u), int32(w), float64(c + other)})
+			case other == 0:
+				v.edges = append(v.edges, edgeCount{int32(w), int32(u), float64(c)})
+			}
 		}
-		v.size[j] = size
+		v.size[u] = size
 	}
+}
+
+// shardSize returns the number of points of a shard: about 32 shards, none larger
+// than usual.
+func (s *Solver) shardSize(n int) int {
+	const least, shards = 256, 32
+	return min(s.tune().shardPoints, max(least, n/shards)&^(2*kernels.Lanes-1))
 }
 
 // worthSharing is the number of multiply-adds from which a pass is worth the
@@ -326,17 +344,10 @@ func (a *ascent) ahead(prices []int64) float64 {
 // slope of the dual along it. The step of cluster j alone is at most the radius;
 // a price does not cross 0, where its bound changes.
 func (a *ascent) newton(prices []int64) (foreseen, along float64) {
-	k := len(prices)
-	a.edges = a.edges[:0]
+	a.edges = append(a.edges[:0], a.seen.edges...)
 	rate := 1 / (2 * a.seen.window)
-	pairs := a.seen.pairs
-	for u := range k {
-		row := pairs[u*k : u*k+k]
-		for v := u + 1; v < k; v++ {
-			if c := row[v] + pairs[v*k+u]; c != 0 {
-				a.edges = append(a.edges, edgeCount{int32(u), int32(v), float64(c) * rate})
-			}
-		}
+	for i := range a.edges {
+		a.edges[i].count *= rate
 	}
 	least := 0.05
 	for j, e := range a.excess {

@@ -38,9 +38,14 @@ type exchange struct {
 	id      []int32   // points of the slots
 	x       []float64 // x[c*stride+slot] is coordinate c, in grid units
 	stride  int
-	fresh   []int32 // new members
-	weight  []int64 // weight[u*k+v] is the cost of the cheapest move from u to v, or less
-	mover   []int32 // its slot, -1 if stale
+	fresh   []int32   // members, ascending, when they were laid out
+	parts   [][]int32 // of fresh
+	limit   float32
+	ctx     context.Context
+	run     Runner
+	work    func(worker, index int) // collect's, bound once
+	weight  []int64                 // weight[u*k+v] is the cost of the cheapest move from u to v, or less
+	mover   []int32                 // its slot, -1 if stale
 	bound   []int64
 	size    []int64
 	lo, hi  []int64
@@ -88,9 +93,10 @@ func worksOn(p *Problem) bool {
 
 // beginExchange takes the points as v sees them at the given prices, which it makes exact.
 // Points with a gap of at most window become members; a window of +Inf takes all.
-func (s *Solver) beginExchange(p *Problem, v *view, window float64) {
+func (s *Solver) beginExchange(ctx context.Context, run Runner, p *Problem, v *view, window float64) error {
 	x := &s.exchange
 	k, d := p.k(), p.Points.D
+	x.ctx, x.run = ctx, run
 	x.resize(k, d)
 	x.points, x.labels, x.gap = p.Points, v.labels, v.gap
 	x.unit, x.bits = s.unit, p.FractionBits
@@ -115,12 +121,12 @@ func (s *Solver) beginExchange(p *Problem, v *view, window float64) {
 	for j, c := range v.size {
 		x.size[j] = int64(c)
 	}
-	for i, gap := range v.gap {
-		if gap > 0 {
-			continue
-		}
+	if err := x.collect(0); err != nil {
+		return err
+	}
+	for _, i := range x.fresh {
 		// Single precision does not tell which cluster is the cheapest.
-		kernels.CostRows(p.Points, i, i+1, s.centroids, p.FractionBits, row)
+		kernels.CostRows(p.Points, int(i), int(i)+1, s.centroids, p.FractionBits, row)
 		best, label := int64(absent), 0
 		for j, c := range row {
 			if value := c + s.prices[j]; value < best {
@@ -147,8 +153,7 @@ func (s *Solver) beginExchange(p *Problem, v *view, window float64) {
 	}
 	x.paths, x.widenings = 0, 0
 	clear(x.count)
-	x.window = -1
-	x.admit(window)
+	return x.admit(window)
 }
 
 func (x *exchange) resize(k, d int) {
@@ -167,21 +172,58 @@ func (x *exchange) resize(k, d int) {
 	x.open = grow64(x.open, k+1)
 }
 
-// admit makes the points with a gap of at most window members, beside those that
-// are, lays the members out by cluster, each with room for what it may gain, and
-// lowers what is known of the moves accordingly.
-func (x *exchange) admit(window float64) {
-	k, d := x.k, x.d
-	limit := float32(min(window, math.MaxFloat32/2))
+// collect lists the members and the points with a gap of at most limit in fresh.
+func (x *exchange) collect(limit float32) error {
+	x.limit = limit
 	x.fresh = x.fresh[:0]
-	for i, gap := range x.gap {
-		if gap <= limit || gap == isMember {
-			x.fresh = append(x.fresh, int32(i))
+	const part = 1 << 14
+	n := len(x.gap)
+	if n <= 4*part || x.run.Workers() == 1 {
+		x.fresh = x.list(x.fresh, 0, n)
+		return x.ctx.Err()
+	}
+	count := (n + part - 1) / part
+	for len(x.parts) < count {
+		x.parts = append(x.parts, nil)
+	}
+	if x.work == nil {
+		x.work = func(_, index int) {
+			x.parts[index] = x.list(x.parts[index][:0], index*part, min((index+1)*part, len(x.gap)))
 		}
 	}
-	if n := len(x.gap); 2*len(x.fresh) > n && len(x.fresh) < n {
-		x.admit(math.Inf(1)) // nearly all: spare the bounds
-		return
+	if err := x.run.Run(x.ctx, count, x.work); err != nil {
+		return err
+	}
+	for _, p := range x.parts[:count] {
+		x.fresh = append(x.fresh, p...)
+	}
+	return nil
+}
+
+// list appends those of the points [first, last) that collect looks for.
+func (x *exchange) list(points []int32, first, last int) []int32 {
+	for i, gap := range x.gap[first:last] {
+		if gap <= x.limit || gap == isMember {
+			points = append(points, int32(first+i))
+		}
+	}
+	return points
+}
+
+// admit makes the points with a gap of at most window members, beside those that
+// are, lays the members out by cluster, each with room for what it may gain, and
+// sets what is known of the moves.
+func (x *exchange) admit(window float64) error {
+	k, d := x.k, x.d
+	limit := float32(min(window, math.MaxFloat32/2))
+	if err := x.collect(limit); err != nil {
+		return err
+	}
+	if 2*len(x.fresh) > len(x.gap) { // nearly all: spare the bounds
+		window, limit = math.Inf(1), math.MaxFloat32/2
+		if err := x.collect(limit); err != nil {
+			return err
+		}
 	}
 	clear(x.count)
 	for _, i := range x.fresh {
@@ -220,6 +262,7 @@ func (x *exchange) admit(window float64) {
 			x.bound[u] = int64(float64(limit)/x.unit) + x.potential[u] - x.offset[u]
 		}
 	}
+	return nil
 }
 
 // foresee sets lower bounds of the moves out of cluster u: with m the mean of its
@@ -344,16 +387,18 @@ func (x *exchange) value(w, slot int32) int64 {
 	return int64(x.norm[w] - 2*sum)
 }
 
-// run augments until no unit is in excess.
-func (x *exchange) run(ctx context.Context) error {
+// solve augments until no unit is in excess.
+func (x *exchange) solve() error {
 	for s := range int32(x.k + 1) {
 		for x.excess[s] > 0 {
 			if x.paths&63 == 0 {
-				if err := ctx.Err(); err != nil {
+				if err := x.ctx.Err(); err != nil {
 					return err
 				}
 			}
-			x.augment(s)
+			if err := x.augment(s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -361,12 +406,17 @@ func (x *exchange) run(ctx context.Context) error {
 
 // augment sends one unit from s along a shortest path to a node that lacks one.
 // There is one, because the bounds leave room for all points.
-func (x *exchange) augment(s int32) {
+func (x *exchange) augment(s int32) error {
 	k, hub := x.k, int32(x.k)
 	target, found := x.search(s)
 	for !found {
+		if len(x.fresh) == len(x.gap) {
+			panic("flow: no path although all points are members")
+		}
 		x.widenings++
-		x.admit(x.wider())
+		if err := x.admit(x.wider()); err != nil {
+			return err
+		}
 		target, found = x.search(s)
 	}
 	for _, v := range x.order {
@@ -391,6 +441,7 @@ func (x *exchange) augment(s int32) {
 	x.excess[s]--
 	x.excess[target]++
 	x.paths++
+	return nil
 }
 
 // search looks for the nearest node that lacks a unit (Dijkstra). It reports false
@@ -477,21 +528,8 @@ func (x *exchange) closest() int32 {
 	return u
 }
 
-// wider returns the next window: all points in the end.
-func (x *exchange) wider() float64 {
-	window := 4 * max(x.window, x.unit)
-	outside := 0
-	limit := float32(min(window, math.MaxFloat32/4))
-	for _, gap := range x.gap {
-		if gap > limit && gap != isMember {
-			outside++
-		}
-	}
-	if outside*8 <= len(x.gap) {
-		return math.Inf(1)
-	}
-	return window
-}
+// wider returns the next window.
+func (x *exchange) wider() float64 { return 4 * max(x.window, x.unit) }
 
 // price returns the price of cluster j.
 func (x *exchange) price(j int) int64 { return x.potential[x.k] - x.potential[j] }

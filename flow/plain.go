@@ -22,9 +22,11 @@ func (s *Solver) solvePlain(ctx context.Context, run Runner, p *Problem, res *Re
 		return false, err
 	}
 	x := &s.exchange
-	s.beginExchange(p, &s.ascent.seen, window)
+	if err := s.beginExchange(ctx, run, p, &s.ascent.seen, window); err != nil {
+		return false, err
+	}
 	s.stats.Free = len(x.fresh)
-	if err := x.run(ctx); err != nil {
+	if err := x.solve(); err != nil {
 		return false, err
 	}
 	s.stats.Paths, s.stats.Widenings = x.paths, x.widenings
@@ -81,7 +83,7 @@ func (s *Solver) approachPlain(ctx context.Context, run Runner, p *Problem) (flo
 	}
 	// Go on while a pass costs less than the paths it is likely to save.
 	d := p.Points.D
-	enough := max(t.fullRest*float64(k), passTime(n, d, k)/(2*pathTime(n, d, k)))
+	enough := max(t.fullRest*float64(k), passTime(n, d, k)/(4*pathTime(n, d, k)))
 	outside, err := s.ascend(ctx, run, p, p.Points, p.Lo, p.Hi, enough)
 	if err != nil || outside == 0 {
 		return 0, err
