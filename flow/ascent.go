@@ -72,7 +72,7 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	v.size = slices.Grow(v.size[:0], k)[:k]
 	v.window = window
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
-	a.task = viewTask{p: p, points: points, prices: prices, into: v, size: s.shardSize(n)}
+	a.task = viewTask{p: p, points: points, prices: prices, into: v, size: s.shardSize(n, k*points.D)}
 	if points.D < kernels.WithinDims {
 		lowest := slices.Min(prices[:k])
 		a.bias = a.bias[:0]
@@ -97,7 +97,7 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 	}
 	s.stats.Passes++
 	count := (n + a.task.size - 1) / a.task.size
-	if n*k*points.D < worthSharing || run.Workers() == 1 {
+	if count == 1 || run.Workers() == 1 {
 		for index := range count {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -137,16 +137,20 @@ func (v *view) sum(k int) {
 	}
 }
 
-// shardSize returns the number of points of a shard: about 32 shards, none larger
-// than usual.
-func (s *Solver) shardSize(n int) int {
-	const least, shards = 256, 32
-	return min(s.tune().shardPoints, max(least, n/shards)&^(2*kernels.Lanes-1))
-}
-
 // worthSharing is the number of multiply-adds from which a pass is worth the
 // waking of other workers.
 const worthSharing = 1 << 18
+
+// shardSize returns the number of points of a shard of a pass with the given
+// multiply-adds per point: one shard if it is not worth sharing, else about 32, none
+// larger than usual. It is the same for any number of workers.
+func (s *Solver) shardSize(n, perPoint int) int {
+	const least, shards = 256, 32
+	if n*perPoint < worthSharing {
+		return max(1, n)
+	}
+	return min(s.tune().shardPoints, max(least, n/shards)&^(2*kernels.Lanes-1))
+}
 
 // viewShard does one shard of a pass.
 func (s *Solver) viewShard(worker, index int) {
@@ -270,7 +274,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 		case ratio > 0.25 && then > outside:
 			a.radius = min(a.radius, largest) / 2
 		case ratio > 0.75 && largest > a.radius/2:
-			a.radius *= 2
+			a.radius *= 3
 		case ratio > 0.25:
 			a.radius = max(a.radius/2, min(a.radius, 2*largest))
 		default:

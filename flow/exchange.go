@@ -52,16 +52,22 @@ type exchange struct {
 	outflow []int64
 	excess  []int64 // of the clusters and the hub
 
-	potential  []int64
-	distance   []int64
-	via        []int32
-	open       []int64 // distance of the nodes that are not settled
-	order      []int32
-	coef, dist []float64
-	nearest    int64 // distance of the closest node that lacks a unit, so far
-	paths      int
-	widenings  int
+	potential []int64
+	distance  []int64
+	via       []int32
+	open      []int64 // distance of the nodes that are not settled
+	order     []int32
+	coef      []float64
+	scratch   []laying                  // per worker
+	lay       func(worker, cluster int) // layOut, bound once
+	nearest   int64                     // distance of the closest node that lacks a unit, so far
+	paths     int
+	widenings int
 }
+
+// laying is what a worker needs to lay a cluster out: the mean of the members and
+// their squared distances to it.
+type laying struct{ mean, apart []float64 }
 
 // isMember is the gap of a member.
 const isMember = math.MaxFloat32
@@ -97,6 +103,9 @@ func (s *Solver) beginExchange(ctx context.Context, run Runner, p *Problem, v *v
 	x := &s.exchange
 	k, d := p.k(), p.Points.D
 	x.ctx, x.run = ctx, run
+	for len(x.scratch) < run.Workers() {
+		x.scratch = append(x.scratch, laying{})
+	}
 	x.resize(k, d)
 	x.points, x.labels, x.gap = p.Points, v.labels, v.gap
 	x.unit, x.bits = s.unit, p.FractionBits
@@ -229,31 +238,39 @@ func (x *exchange) admit(window float64) error {
 	for _, i := range x.fresh {
 		x.count[x.labels[i]]++
 	}
+	left := int64(0) // paths to come, each of which adds a point at most
+	for _, e := range x.excess {
+		left += max(0, e)
+	}
 	total := int32(0)
 	for u := range k {
 		x.begin[u] = total
 		// Its size is its outflow, at most hi, and its excess, which only tends to 0.
-		total += x.count[u] + int32(x.hi[u]-x.outflow[u]+max(0, -x.excess[u])) + 1
+		total += x.count[u] + int32(min(left, x.hi[u]-x.outflow[u]+max(0, -x.excess[u]))) + 1
 	}
 	x.begin[k] = total
 	clear(x.count)
 	x.id = slices.Grow(x.id[:0], int(total))[:total]
 	x.stride = int(total)
 	x.x = slices.Grow(x.x[:0], d*x.stride)[:d*x.stride]
-	scale := math.Ldexp(1, x.bits)
 	for _, i := range x.fresh {
 		x.gap[i] = isMember
 		u := x.labels[i]
-		slot := x.begin[u] + x.count[u]
+		x.id[x.begin[u]+x.count[u]] = i
 		x.count[u]++
-		x.id[slot] = i
-		from := int(i)/kernels.Lanes*d*kernels.Lanes + int(i)%kernels.Lanes
-		for c := range d {
-			x.x[c*x.stride+int(slot)] = float64(x.points.Data[from+c*kernels.Lanes]) * scale
-		}
 	}
-	for u := range k {
-		x.foresee(u)
+	const worthwhile = 1 << 16 // coordinates
+	if len(x.fresh)*d < worthwhile || x.run.Workers() == 1 {
+		for u := range k {
+			x.layOut(0, u)
+		}
+	} else {
+		if x.lay == nil {
+			x.lay = x.layOut
+		}
+		if err := x.run.Run(x.ctx, k, x.lay); err != nil {
+			return err
+		}
 	}
 	x.window = window
 	for u := range k {
@@ -265,16 +282,28 @@ func (x *exchange) admit(window float64) error {
 	return nil
 }
 
-// foresee sets lower bounds of the moves out of cluster u: with m the mean of its
-// members, none of them farther than r from it, a move to v costs at least
-// |v|^2 - |u|^2 - 2 m.(v-u) - 2 r |v-u|; and no reduced cost is negative.
-func (x *exchange) foresee(u int) {
+// layOut copies the coordinates of the members of cluster u and sets lower bounds
+// of the moves out of it: with m their mean, none of them farther than r from it, a
+// move to v costs at least |v|^2 - |u|^2 - 2 m.(v-u) - 2 r |v-u|; and no reduced
+// cost is negative.
+func (x *exchange) layOut(worker, u int) {
 	k, d := x.k, x.d
 	first, last := int(x.begin[u]), int(x.begin[u]+x.count[u])
 	cu := x.centre[u*d : u*d+d]
-	x.dist = slices.Grow(x.dist[:0], last-first)[:last-first]
-	clear(x.dist)
-	mean := x.coef
+	w := &x.scratch[worker]
+	w.apart = slices.Grow(w.apart[:0], last-first)[:last-first]
+	w.mean = slices.Grow(w.mean[:0], d)[:d]
+	clear(w.apart)
+	mean, scale := w.mean, math.Ldexp(1, x.bits)
+	for slot := first; slot < last; slot++ {
+		i := int(x.id[slot])
+		from, to := i/kernels.Lanes*d*kernels.Lanes+i%kernels.Lanes, slot
+		for range d {
+			x.x[to] = float64(x.points.Data[from]) * scale
+			from += kernels.Lanes
+			to += x.stride
+		}
+	}
 	for c := range d {
 		row := x.x[c*x.stride+first : c*x.stride+last]
 		sum := 0.0
@@ -283,12 +312,12 @@ func (x *exchange) foresee(u int) {
 		}
 		m := sum / float64(max(1, last-first))
 		mean[c] = m
-		for i, y := range row {
-			x.dist[i] += (y - m) * (y - m)
+		for at, y := range row {
+			w.apart[at] += (y - m) * (y - m)
 		}
 	}
 	reach := 0.0
-	for _, r := range x.dist {
+	for _, r := range w.apart {
 		reach = max(reach, r)
 	}
 	const spare = 1 + 1e-9 // for rounding
@@ -543,7 +572,7 @@ func (x *exchange) tied(ties []tie) []tie {
 	k, d := x.k, x.d
 	for u := range int32(k) {
 		for v := range int32(k) {
-			// An entry that is too low is lower than this, too: see foresee.
+			// An entry that is too low is lower than this, too: see layOut.
 			at := int(u)*k + int(v)
 			tight := x.potential[v] - x.potential[u]
 			if u == v || x.weight[at] != tight || x.mover[at] < 0 && x.refresh(u, v) != tight {
