@@ -18,9 +18,22 @@ type noisePlan struct {
 	// differs.
 	spec     privacy.Spec
 	trueSpec *privacy.Spec
-	// sensitivity is the joint L2 sensitivity in noise units.
-	sensitivity float64
+	// bound is the line of the table of calibrations that a round has, at this noise.
+	bound privacy.Bound
 }
+
+// jointBound is a line of the table for the joint release of k counts and k d
+// sums with noise of these deviations, its sensitivity in units of the noise.
+func jointBound(c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
+	b, err := privacy.At("ckks", c, release, s)
+	if err != nil {
+		panic("he: " + err.Error()) // the table lacks what the method does
+	}
+	return b
+}
+
+// decrypted is what the table of calibrations calls a round's totals.
+const decrypted = "decrypted counts and sums"
 
 func (n noisePlan) active() bool { return n.count > 0 }
 
@@ -41,13 +54,9 @@ const errorPerRecord = 1.0 / 8192
 // planNoise calibrates the noise of `rounds` joint releases of k counts and
 // k d sums.
 //
-// Under Proven (THEOREMS.md T4) a round has squared sensitivity, in noise units,
-//
-//	add-remove:   1/count^2 + d/sum^2
-//	replace-one:  max(2/count^2 + 2 d/sum^2, 4 d/sum^2)
-//
-// times the overlap of soft memberships, plus twice the evaluation error; T
-// rounds cost sqrt(T) times it, as one Gaussian mechanism (T8).
+// Under Proven (THEOREMS.md T4) a round has, in noise units, the sensitivity of
+// the table of calibrations; T rounds cost sqrt(T) times it, as one Gaussian
+// mechanism (T8).
 //
 // Under Claimed (CKKS-V, section 3) each count has sensitivity 1 and each sum
 // 1, a query gets an equal part of (epsilon, delta) by simple or advanced
@@ -84,9 +93,12 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (
 	} else {
 		unit = noisePlan{count: 1 / math.Sqrt(1-share), sum: math.Sqrt(f / share)}
 	}
-	sensitivity := Overlap(k) + 2*evaluationError(n, k, d)/min(unit.count, unit.sum)
+	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: Overlap(k), Error: evaluationError(n, k, d), Neighbours: nb}
+	sensitivity := jointBound(privacy.Proven, decrypted, shape).L2()
 	scale := max(sensitivity/perRound, minDeviation/min(unit.count, unit.sum))
-	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true, sensitivity: sensitivity}
+	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true}
+	shape.CountScale, shape.SumScale = p.count, p.sum
+	p.bound = jointBound(privacy.Proven, decrypted, shape)
 	p.spec = privacy.Spec{Family: "discrete-gaussian", Scale: 1 / perRound, Slack: slack, Rounds: rounds}
 	return p, nil
 }
@@ -125,12 +137,9 @@ func claimedNoise(nb privacy.Neighbours, b privacy.Budget, rounds, d int) (noise
 	}
 	p := noisePlan{count: best, sum: best}
 	p.spec = privacy.Spec{Family: "gaussian", Scale: best, Rounds: rounds}
-	true2 := float64(1 + d)
-	if nb == privacy.ReplaceOne {
-		true2 = math.Max(2+2*float64(d), 4*float64(d))
-	}
-	p.sensitivity = math.Sqrt(true2)
-	p.trueSpec = &privacy.Spec{Family: "gaussian", Scale: best / p.sensitivity, Rounds: rounds}
+	p.bound = jointBound(privacy.Claimed, decrypted, privacy.Shape{D: d, Bound: 1, Neighbours: nb})
+	joint := jointBound(privacy.Proven, decrypted, privacy.Shape{D: d, Bound: 1, CountScale: 1, SumScale: 1, Neighbours: nb})
+	p.trueSpec = &privacy.Spec{Family: "gaussian", Scale: best / joint.L2(), Rounds: rounds}
 	return p, nil
 }
 

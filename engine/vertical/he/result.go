@@ -96,48 +96,41 @@ func (s *session) ledger() (*privacy.Ledger, error) {
 	}
 	l.Delta = j.budget().Delta
 	n := pl.noise
-	entry := privacy.Entry{
-		Kind:      privacy.Release,
-		What:      fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()),
-		Mechanism: "discrete-gaussian", Sensitivity: n.sensitivity, Norm: "L2", Scale: 1, Unit: "noise units: counts over their deviation, sums over theirs",
-		Cost: n.spec, True: n.trueSpec, Calibration: j.calibration(), Neighbours: j.neighbours(),
-	}
+	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()), "discrete-gaussian", "L2")
+	entry.Scale, entry.Unit, entry.Cost, entry.True = 1, "noise units: counts over their deviation, sums over theirs", n.spec, n.trueSpec
 	scales := fmt.Sprintf("deviation %.4g on counts and %.4g on sums of features in [-1, 1]", n.count, n.sum)
 	if j.calibration() == privacy.Claimed {
-		entry.Sensitivity, entry.Scale, entry.Unit = 1, n.count, "each query alone"
-		entry.Theorem = "CKKS-V, section 3"
+		entry.Scale, entry.Unit = n.count, "each query alone"
 		entry.Viewers = s.decryptors()
 		entry.Remark = scales + "; the paper calibrates each count and sum by itself, true_epsilon is that of their joint release"
 		if err := l.Add(entry); err != nil {
 			return nil, err
 		}
 		// Whoever drew the noise knows it: against Alice nothing is hidden.
-		alice := entry
-		alice.What = fmt.Sprintf("centroids of %d rounds, of which party 0 knows all the noise", j.rounds())
-		alice.Viewers = []string{"party 0"}
-		alice.True, alice.Unbounded = nil, true
-		alice.Theorem = "none; THEOREMS.md T4 has the attack"
+		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
+			fmt.Sprintf("centroids of %d rounds, of which party 0 knows all the noise", j.rounds()), "discrete-gaussian", "L2")
+		alice.Scale, alice.Unit, alice.Cost = entry.Scale, entry.Unit, entry.Cost
+		alice.Viewers, alice.Unbounded = []string{"party 0"}, true
 		alice.Remark = "the paper lets the computing party draw the noise and sends it the quotients: it can solve for exact counts and sums"
 		return l, l.Add(alice)
 	}
-	entry.Theorem = "T4"
 	entry.Remark = scales + "; every party that may see a decrypted value or the centroids is faced with another party's full noise"
 	if j.neighbours() == privacy.AddRemove {
 		// Where n and the ids are common, replacing a record is the other question
 		// a reader may ask.
-		c2, s2, d := 1/(n.count*n.count), 1/(n.sum*n.sum), float64(s.cols.d)
-		mu := Overlap(j.K)*math.Sqrt(max(2*c2+2*d*s2, 4*d*s2)) + 2*evaluationError(s.lay.n, j.K, s.cols.d)/min(n.count, n.sum)
-		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g", privacy.EpsilonOfMu(mu*math.Sqrt(float64(j.rounds())), l.Delta, 0))
+		other := n.bound
+		other.Shape.Neighbours = privacy.ReplaceOne
+		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g", privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(j.rounds())), l.Delta, 0))
 	}
-	entry.Conditions = []string{
-		"parties follow the protocol and clamp their columns to the bounds",
-		"the party that computes and a party that holds the key do not collude",
-		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm", Overlap(j.K), evaluationError(s.lay.n, j.K, s.cols.d)),
-		"noise streams are computationally indistinguishable from random; ring learning with errors is hard",
-	}
+	collusion := "the party that computes and a party that holds the key do not collude"
 	if j.mode() == Multiparty {
-		entry.Conditions[1] = "at least one party does not collude with the others"
+		collusion = "at least one party does not collude with the others"
 	}
+	entry.Conditions = append(slices.Clone(n.bound.Rule.Conditions),
+		"parties follow the protocol and clamp their columns to the bounds",
+		collusion,
+		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm", Overlap(j.K), evaluationError(s.lay.n, j.K, s.cols.d)),
+		"noise streams are computationally indistinguishable from random; ring learning with errors is hard")
 	for p := range j.Columns {
 		entry.Viewers = append(entry.Viewers, fmt.Sprintf("party %d", p))
 	}
