@@ -77,11 +77,11 @@ func checkCentral(o *options) error {
 	case edler && o.given("calibration") && o.calibration != "claimed":
 		return fault.Request("--calibration", "balcan-edler is the thesis's method under its own claim", "use --calibration claimed, or --method balcan")
 	case !edler && o.calibration != "proven":
-		return fault.Request("--calibration", o.method+" has no claim but the proven one", "leave it out")
+		return fault.Request("--calibration", "is "+o.calibration+", and "+o.method+" has "+noCalibration(o.method, privacy.Calibration(o.calibration)), "leave it out")
 	case edler && o.mechanism == "gaussian":
 		return fault.Request("--mechanism", "balcan-edler adds Laplace noise", "leave it out")
 	case edler && o.neighbours != "add-remove":
-		return fault.Request("--neighbours", "balcan-edler's claim is for add-remove", "leave it out, or use --method balcan")
+		return fault.Request("--neighbours", "balcan-edler's claim is for add-remove", "leave it out, or use a method with a proof for replace-one: "+strings.Join(privacy.Provers(privacy.ReplaceOne), ", "))
 	case o.mechanism == "gaussian" && o.given("delta") && o.delta == 0:
 		return fault.Request("--mechanism", "gaussian noise needs a positive --delta", "give a delta, or --mechanism laplace")
 	case o.given("balance") && !(o.real("balance") >= 1):
@@ -117,6 +117,16 @@ func checkCentral(o *options) error {
 	}
 	_, err := o.edlerSplit()
 	return err
+}
+
+// noCalibration is why a method lacks a calibration, from the table of them.
+func noCalibration(method string, c privacy.Calibration) string {
+	for _, r := range privacy.Rules(method, c) {
+		if r.None != "" {
+			return r.None
+		}
+	}
+	return "no released code"
 }
 
 // integer and real are the values of flags of this family.

@@ -24,6 +24,7 @@ func TestHorizontalOptions(t *testing.T) {
 		"--method relative --epsilon 1 --radius-schedule sqrt --beyond exclude",
 		"--method relative --epsilon 1 --radius-schedule later-code --calibration published",
 		"--method relative --epsilon 1 --mechanism laplace --delta 0",
+		"--method relative --epsilon 1 --delta 0",
 	} {
 		t.Run(args, func(t *testing.T) {
 			m := object(t, append(append([]string{}, base...), strings.Fields(args)...)...)
@@ -55,7 +56,7 @@ func TestHorizontalRefusals(t *testing.T) {
 		{"--method clloyd --eta-min-alpha 0.2", "--eta-min-alpha"},
 		{"--method clloyd --radius -1", "radius"},
 		{"--method relative --epsilon 1 --radius-schedule linear", "--radius-schedule"},
-		{"--method relative --epsilon 1 --delta 0", "laplace"},
+		{"--method relative --epsilon 1 --delta 0 --mechanism gaussian", "laplace"},
 		{"--method relative --epsilon 1 --calibration published", "published"},
 		{"--method sulloyd --epsilon 1 --aggregator naive", "naive"},
 		{"--method sulloyd --epsilon 1 --aggregator ring --noise server", "ring"},

@@ -149,7 +149,7 @@ type Job struct {
 	Calibration privacy.Calibration
 	// Neighbours defaults to AddRemove; ReplaceOne has proofs only.
 	Neighbours privacy.Neighbours
-	// Mechanism defaults to Gaussian for Relative and Laplace for the others.
+	// Mechanism defaults to Gaussian for Relative at a positive delta, else to Laplace.
 	Mechanism Mechanism
 
 	// Iterations is the number of rounds; 0 means the method's rule.
@@ -226,6 +226,9 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Calibration, privacy.Proven)
 	set(&c.Neighbours, privacy.AddRemove)
 	if j.Algorithm == Relative {
+		if c.Budget.Delta == 0 { // a pure guarantee is asked for
+			set(&c.Mechanism, Laplace)
+		}
 		set(&c.Mechanism, Gaussian)
 	}
 	set(&c.Mechanism, Laplace)

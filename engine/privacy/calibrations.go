@@ -230,10 +230,10 @@ var rules = slices.Concat([]Rule{
 
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
-		{Method: "hybrid", Calibration: Claimed, None: "no published claim: the method is Cohort's own"},
+		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},
 		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
 		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
-		{Method: "lsf", Calibration: Claimed, None: "no published claim: Sketch-V takes the central form from a library; what it claims itself is for the parties of sketch, ind-lap and ldp-agg"},
+		{Method: "lsf", Calibration: Claimed, None: "no published claim, as Sketch-V takes the central form from a library and claims only that of the parties of sketch, ind-lap and ldp-agg"},
 
 		// Balcan and Edler
 		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// ledgerOf runs a small job in this process and returns its ledger as the engine made it.
+func ledgerOf(t *testing.T, eng *engine.Engine, args ...string) (*privacy.Ledger, error) {
+	t.Helper()
+	o := new(options)
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.bind(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	f, m, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	in, err := load(context.Background(), o, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := repeat(context.Background(), eng, f, o, in)
+	if err != nil {
+		return nil, err
+	}
+	return res.Ledger, nil
+}
+
+// plainly are the sensitivities, of one record added, that depend on d and k alone, by release and norm
+// as they stand in the theorems or the papers; B = 1. The others have tests of their own.
+var plainly = map[string]func(d, k float64) (l1, l2 float64){
+	"sulloyd sums":                    func(d, _ float64) (float64, float64) { return d, math.Sqrt(d) },
+	"csulloyd sums proven":            func(d, k float64) (float64, float64) { return 2 * k * d, 2 * math.Sqrt(k*d) },
+	"csulloyd sums claimed":           func(d, _ float64) (float64, float64) { return d, math.NaN() },
+	"sum of all records":              func(d, _ float64) (float64, float64) { return d, math.Sqrt(d) },
+	"leaf sums":                       func(d, _ float64) (float64, float64) { return d, math.Sqrt(d) },
+	"sums of the forest's leaves":     func(d, _ float64) (float64, float64) { return d, math.Sqrt(d) },
+	"counts":                          func(_, _ float64) (float64, float64) { return 1, 1 },
+	"counts per level":                func(_, _ float64) (float64, float64) { return 1, 1 },
+	"tree counts per level":           func(_, _ float64) (float64, float64) { return 1, 1 },
+	"cube counts per level":           func(_, _ float64) (float64, float64) { return 1, 1 },
+	"histogram of distances":          func(_, _ float64) (float64, float64) { return 1, 1 },
+	"counts of the forest":            func(_, _ float64) (float64, float64) { return 1, 1 },
+	"sizes of the local clusters":     func(_, _ float64) (float64, float64) { return 1, 1 },
+	"local histogram":                 func(_, _ float64) (float64, float64) { return 1, 1 },
+	"number of records":               func(_, _ float64) (float64, float64) { return 1, 1 },
+	"sketches":                        func(_, _ float64) (float64, float64) { return 1, 1 },
+	"relative counts":                 func(_, _ float64) (float64, float64) { return 1, 1 },
+	"counts of the refinement":        func(_, _ float64) (float64, float64) { return 1, 1 },
+	"sulloyd centroids claimed":       func(d, _ float64) (float64, float64) { return d, math.NaN() },
+	"sulloyd centroids published":     func(_, _ float64) (float64, float64) { return 1, math.NaN() },
+	"memberships under local privacy": func(_, _ float64) (float64, float64) { return 1, 1 },
+}
+
+// checkEntry compares an entry with its line of the table.
+func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibration, n privacy.Neighbours, d, k int, vertical bool) {
+	t.Helper()
+	if e.Bound == nil {
+		t.Errorf("%q has no line of the table", e.What)
+		return
+	}
+	b := *e.Bound
+	rule, err := privacy.Lookup(method, c, b.Rule.Release, n)
+	if err != nil {
+		t.Errorf("%q: %v", e.What, err)
+		return
+	}
+	s := b.Shape
+	if s.D != d && !(vertical && s.D > 0 && s.D < d) || s.Neighbours != n && !(s.Neighbours == "" && n == privacy.AddRemove) {
+		t.Errorf("%q: evaluated for %d columns and %q, the run has %d and %q", e.What, s.D, s.Neighbours, d, n)
+	}
+	want := privacy.Bound{Rule: rule, Shape: s}
+	if x := want.In(e.Norm); e.Sensitivity != x {
+		t.Errorf("%q: %s sensitivity %v, the table says %v", e.What, e.Norm, e.Sensitivity, x)
+	}
+	for _, key := range []string{method + " " + rule.Release + " " + string(c), method + " " + rule.Release, rule.Release} {
+		if f, ok := plainly[key]; ok && n == privacy.AddRemove {
+			l1, l2 := f(float64(s.D), float64(k))
+			x := l1
+			if e.Norm == "L2" {
+				x = l2
+			}
+			if math.Abs(e.Sensitivity-x) > 1e-12*x {
+				t.Errorf("%q: %s sensitivity %v, want %v", e.What, e.Norm, e.Sensitivity, x)
+			}
+			break
+		}
+	}
+	if e.Theorem != rule.Theorem || e.Calibration != c || e.Neighbours != n || !slices.Contains(rule.Mechanisms, e.Mechanism) {
+		t.Errorf("%q: %s, %s, %s, %s; the table says %s, %v", e.What, e.Theorem, e.Calibration, e.Neighbours, e.Mechanism, rule.Theorem, rule.Mechanisms)
+	}
+	if c == privacy.Proven && !rule.Holds(n) {
+		t.Errorf("%q runs under %s, for which the table has no proof", e.What, n)
+	}
+	for _, condition := range rule.Conditions {
+		if c == privacy.Proven && rule.Release != "sketches" && !slices.Contains(e.Conditions, condition) {
+			t.Errorf("%q lacks the condition %q", e.What, condition)
+		}
+	}
+	switch e.Cost.Family {
+	case "gaussian", "laplace", "discrete-gaussian", "discrete-laplace":
+		if ratio := e.Scale / e.Sensitivity; e.Beside == nil && math.Abs(e.Cost.Scale-ratio) > 1e-9*ratio {
+			t.Errorf("%q: costs scale %v, noise over sensitivity is %v", e.What, e.Cost.Scale, ratio)
+		}
+	}
+}
+
+// Every private method under every calibration, relation and mechanism: what runs enters in its ledger
+// what the table of calibrations says, what is refused has no line there, and every line is met.
+func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	const d, k = 4, 3
+	more := map[string][]string{ // settings in which a method releases something else
+		"sulloyd":   {"--release=centroid"},
+		"relative":  {"--radius-schedule=later-code"},
+		"csulloyd":  {"--radius=1"},
+		"fastlloyd": {"--radius=1"},
+		"hybrid":    {"--branch=projected", "--clients=2"},
+		"sketch":    {"--local-start=lsf"}, "sketch-basic": {"--local-start=lsf"},
+		"balcan":       {"--selection=exponential"},
+		"balcan-edler": {"--rounds=2"},
+	}
+	met := map[string]bool{}
+	id := func(r privacy.Rule) string { return fmt.Sprint(r.Method, " ", r.Calibration, " ", r.Release) }
+	for _, f := range families() {
+		for _, m := range f.methods {
+			if !m.private {
+				continue
+			}
+			for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+				for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+					for _, mechanism := range []string{"", "laplace", "gaussian"} {
+						for _, extra := range append([]string{""}, more[m.name]...) {
+							if m.name == "ckks" && (mechanism != "" || extra != "") {
+								continue // seconds each
+							}
+							args := []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(d), "--k=" + fmt.Sprint(k), "--epsilon=2", "--seed=7", "--quality=off",
+								"--method=" + m.name, "--calibration=" + string(c), "--neighbours=" + string(n)}
+							if mechanism != "" {
+								args = append(args, "--mechanism="+mechanism)
+							}
+							if mechanism == "gaussian" {
+								args = append(args, "--delta=1e-4")
+							}
+							if m.name == "ckks" {
+								args = append(args, "--iterations=1")
+							}
+							if extra != "" {
+								args = append(args, extra)
+							}
+							name := strings.Join(args[7:], " ")
+							ledger, err := ledgerOf(t, eng, args...)
+							rules := privacy.Rules(m.name, c)
+							relation := n
+							if m.name == "ldp-agg" {
+								relation = privacy.ReplaceOne // whatever is asked for
+							}
+							if err != nil {
+								if reason := refusable(rules, c, n, mechanism, extra); reason == "" {
+									t.Errorf("%s is refused, and the table has lines for it: %v", name, err)
+								}
+								continue
+							}
+							if len(rules) == 0 || rules[0].None != "" {
+								t.Errorf("%s runs, and the table has no line for it", name)
+								continue
+							}
+							noisy := 0
+							for _, e := range ledger.Entries {
+								if e.Kind != privacy.Release || e.Norm == "" {
+									continue
+								}
+								noisy++
+								checkEntry(t, e, m.name, c, relation, d, k, m.vertical)
+								for _, b := range []*privacy.Bound{e.Bound, e.Beside} {
+									if b != nil {
+										met[id(b.Rule)] = true
+									}
+								}
+							}
+							for _, total := range ledger.Totals() {
+								switch {
+								case total.Epsilon == nil:
+									t.Errorf("%s: %s has no bound", name, total.What)
+								case *total.Epsilon > 2*(1+1e-9):
+									t.Errorf("%s: %s has epsilon %v, the budget is 2", name, total.What, *total.Epsilon)
+								}
+							}
+							if noisy == 0 {
+								t.Errorf("%s: no noisy release in the ledger", name)
+							}
+							if t.Failed() {
+								t.Fatalf("at %s", name)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, r := range privacy.AllRules() {
+		if r.None == "" && !met[id(r)] {
+			t.Errorf("no run has released %s", id(r))
+		}
+	}
+}
+
+// refusable says why a run may be refused, "" if it may not.
+func refusable(rules []privacy.Rule, c privacy.Calibration, n privacy.Neighbours, mechanism, extra string) string {
+	switch {
+	case len(rules) == 0 || rules[0].None != "":
+		return "no such calibration"
+	case extra != "":
+		return "a setting that not every calibration has"
+	case n == privacy.ReplaceOne && !slices.Contains(privacy.Provers(n), rules[0].Method):
+		return "no proof for replace-one"
+	case n == privacy.ReplaceOne && c != privacy.Proven:
+		return "the papers add or remove a record"
+	case c == privacy.Published && rules[0].Method == "relative":
+		return "the released code has a radius rule of its own"
+	}
+	for _, r := range rules {
+		if mechanism == "gaussian" && r.L2 == nil || mechanism == "laplace" && r.L1 == nil {
+			return "not in this norm"
+		}
+		if mechanism != "" && !slices.ContainsFunc(r.Mechanisms, func(s string) bool { return strings.HasSuffix(s, mechanism) }) {
+			return "not with this noise"
+		}
+	}
+	return ""
+}
