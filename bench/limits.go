@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -26,7 +27,7 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 	unpin := pin()
 	limits = kernels.MeasureLimits()
 	for _, size := range []int{32 << 10, 1 << 20, 16 << 20, 128 << 20} {
-		read[size] = kernels.MeasureRead(size)
+		read[size] = kernels.MeasureRead(size, 1)
 	}
 	unpin()
 	err := e.Case(ctx, "limits", []Label{L("isa", kernels.ISA())}, func(_ context.Context, c *Case) error {
@@ -38,6 +39,9 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 		c.Number("read 1 MiB", "GB/s", read[1<<20]/1e9)
 		c.Number("read 16 MiB", "GB/s", read[16<<20]/1e9)
 		c.Number("read 128 MiB", "GB/s", read[128<<20]/1e9)
+		if workers := e.Pool.Workers(); workers > 1 {
+			c.Number(fmt.Sprintf("read 128 MiB, %d threads", workers), "GB/s", kernels.MeasureRead(128<<20, workers)/1e9)
+		}
 		return nil
 	})
 	if err != nil {
@@ -101,7 +105,7 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 		return err
 	}
 	c.Number("pack, of a copy", "%", 100*copySeconds(points.Data, rows)/(c.Row.Value("pack").Shown()/1e9))
-	memory := float64(4*n*d) / kernels.MeasureRead(4*n*d)
+	memory := float64(4*n*d) / kernels.MeasureRead(4*n*d, 1)
 	limit, binds := limits.AssignSeconds(n, d, k), "arithmetic"
 	if limit == 0 {
 		return nil // not measured on this instruction set
@@ -127,10 +131,11 @@ func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids
 	for w := range accs {
 		accs[w] = kernels.NewAccumulator(centroids.K, centroids.D, fractionBits)
 	}
-	// Items of a shard, smaller where there would be too few.
-	step := engine.Shards([]int{points.N}, points.D)[0].Hi
-	step = min(step, (points.N/pool.Workers()+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes)
-	items := (points.N + step - 1) / step
+	// Equal items of a shard at most, as many for each worker.
+	items := len(engine.Shards([]int{points.N}, points.D))
+	items = (items + pool.Workers() - 1) / pool.Workers() * pool.Workers()
+	step := (points.N/items + kernels.Lanes) / kernels.Lanes * kernels.Lanes
+	items = (points.N + step - 1) / step
 	one, all := math.Inf(1), math.Inf(1)
 	for start := time.Now(); time.Since(start) < quickDuration; {
 		from := time.Now()
@@ -148,18 +153,9 @@ func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids
 		all = min(all, time.Since(from).Seconds())
 	}
 	c.Number("all workers", "x", one/all)
-	rates := make([]float64, pool.Workers())
-	bytes := 4 * points.N * points.D
-	err := pool.Run(ctx, len(rates), func(_, i int) { rates[i] = kernels.MeasureRead(bytes / len(rates)) })
-	if err != nil {
-		return err
-	}
-	rate := 0.0
-	for _, r := range rates {
-		rate += r
-	}
-	limit, binds := arithmetic/float64(len(rates)), "arithmetic"
-	if memory := float64(bytes) / rate; memory > limit {
+	workers, bytes := pool.Workers(), 4*points.N*points.D
+	limit, binds := arithmetic/float64(workers), "arithmetic"
+	if memory := float64(bytes) / kernels.MeasureRead(bytes, workers); memory > limit {
 		limit, binds = memory, "bandwidth"
 	}
 	c.Number("all workers, of "+binds, "%", 100*limit/all)
@@ -203,7 +199,7 @@ func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n
 	if limit == 0 {
 		return nil // not measured on this instruction set
 	}
-	if memory := float64(4*n*d) / kernels.MeasureRead(4*n*d); memory > limit {
+	if memory := float64(4*n*d) / kernels.MeasureRead(4*n*d, 1); memory > limit {
 		limit, binds = memory, "bandwidth"
 	}
 	c.Number("project, of "+binds, "%", 100*limit/best)

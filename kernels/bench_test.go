@@ -63,7 +63,7 @@ func bandwidth(size int) float64 {
 	bandwidthLock.Lock()
 	defer bandwidthLock.Unlock()
 	if bandwidthOf[size] == 0 {
-		bandwidthOf[size] = MeasureRead(size)
+		bandwidthOf[size] = MeasureRead(size, 1)
 	}
 	return bandwidthOf[size]
 }

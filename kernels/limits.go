@@ -1,7 +1,10 @@
 package kernels
 
 import (
+	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -86,29 +89,60 @@ func bestRate(run func(n int) int) float64 {
 	return best
 }
 
-// MeasureRead returns the bandwidth in bytes per second at which one core reads
-// a block of the given size over and over, as the kernels read panels: with huge
-// pages where the system grants them. The size is rounded up to 512 bytes.
-func MeasureRead(size int) float64 {
+// MeasureRead returns the bandwidth in bytes per second at which readers threads
+// together read a block of the given size over and over, each a part of its own,
+// as the kernels read panels: with huge pages where the system grants them. The
+// size is rounded up to 512 bytes for each. It panics unless readers > 0.
+func MeasureRead(size, readers int) float64 {
 	const unit = 512
-	block := aligned[byte]((size + unit - 1) / unit * unit)
+	if readers <= 0 {
+		panic(fmt.Sprintf("kernels: MeasureRead: readers=%d, want more than 0", readers))
+	}
+	each := (size/readers + unit - 1) / unit * unit
+	block := aligned[byte](each * readers)
 	for i := 0; i < len(block); i += 4096 {
 		block[i] = 1 // a page of its own, not the shared page of zeros
 	}
+	passes := max(1, readCall/each) // short blocks: enough for the clock
+	read := func(i int) {
+		part := block[i*each : (i+1)*each]
+		for range passes {
+			for lo := 0; lo < each; lo += readCall {
+				readBlocks(part[lo:min(lo+readCall, each)])
+			}
+		}
+	}
+	// The others wait actively for each round: waking a thread would take longer
+	// than reading a block that fits a cache.
+	var round, reading atomic.Int64
+	var quit atomic.Bool
+	var done sync.WaitGroup
+	for i := 1; i < readers; i++ {
+		done.Go(func() {
+			for last := int64(0); !quit.Load(); runtime.Gosched() {
+				if now := round.Load(); now != last {
+					last = now
+					read(i)
+					reading.Add(-1)
+				}
+			}
+		})
+	}
 	best := 0.0
 	for spent := time.Duration(0); spent < 40*time.Millisecond; {
+		reading.Store(int64(readers - 1))
 		start := time.Now()
-		for lo := 0; lo < len(block); lo += readCall {
-			readBlocks(block[lo:min(lo+readCall, len(block))])
-		}
-		for passes := readCall / len(block); passes > 1; passes-- { // short blocks: enough for the clock
-			readBlocks(block)
+		round.Add(1)
+		read(0)
+		for reading.Load() > 0 {
+			runtime.Gosched()
 		}
 		elapsed := time.Since(start)
 		spent += elapsed
-		total := max(len(block), readCall/len(block)*len(block))
-		best = max(best, float64(total)/elapsed.Seconds())
+		best = max(best, float64(len(block)*passes)/elapsed.Seconds())
 	}
+	quit.Store(true)
+	done.Wait()
 	return best
 }
 

@@ -29,8 +29,10 @@ func TestLimitsAreMeasured(t *testing.T) {
 					t.Error("the bound of min-hash is not positive")
 				}
 			}
-			if rate := MeasureRead(5000); rate <= 0 {
-				t.Errorf("bandwidth %g", rate)
+			for _, readers := range []int{1, 3} {
+				if rate := MeasureRead(5000, readers); rate <= 0 {
+					t.Errorf("bandwidth of %d readers is %g", readers, rate)
+				}
 			}
 		})
 	}

@@ -65,6 +65,7 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"AccumulateWeighted", []string{"d=2", "d=3"}, func() { AccumulateWeighted(points, labels, NewWeightedAccumulator(4, 2)) }},
 		{"AssignAccumulateWeighted", []string{"k=4", "k=5"}, func() { AssignAccumulateWeighted(points, other, labels, nil, nil, weighted) }},
 		{"AssignAccumulateWeighted", []string{"3", "20"}, func() { AssignAccumulateWeighted(points, c, labels, dist[:3], nil, weighted) }},
+		{"MeasureRead", []string{"readers=0"}, func() { MeasureRead(100, 0) }},
 		{"NewExchanges", []string{"k=0"}, func() { NewExchanges(0) }},
 		{"Exchange", []string{"19", "20"}, func() { Exchange(dist, dist, dist, short, nil, NewExchanges(4)) }},
 		{"Exchange", []string{"3", "20"}, func() { Exchange(dist, dist, dist[:3], labels, nil, NewExchanges(4)) }},
