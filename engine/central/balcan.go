@@ -100,7 +100,7 @@ func (j *Balcan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 			return nil, err
 		}
 	}
-	centroids, err := s.recoverHigh(l.share(cubeShare/2), low, origin, reach)
+	centroids, _, err := s.recoverHigh(l.share(cubeShare/2), low, origin, reach)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (s *session) equalRounds(l law, centroids []float32, radius float64, rounds
 		if r == rounds-1 {
 			own = l.share(3 / float64(rounds+2))
 		}
-		if err := s.equalRound(o, roundName(r), own, centroids, radius); err != nil {
+		if _, err := s.equalRound(o, roundName(r), own, centroids, radius); err != nil {
 			return err
 		}
 		s.rt.IterationEnd(r, rounds)
@@ -69,8 +69,9 @@ func (s *session) equalRounds(l law, centroids []float32, radius float64, rounds
 	return nil
 }
 
-// equalRound is one relative round with a common radius.
-func (s *session) equalRound(o *offsets, what string, l law, centroids []float32, radius float64) error {
+// equalRound is one relative round with a common radius; it returns the
+// noisy counts.
+func (s *session) equalRound(o *offsets, what string, l law, centroids []float32, radius float64) ([]float64, error) {
 	radii, scales := make([]float64, s.k), make([]roundScales, s.k)
 	for c := range radii {
 		radii[c] = radius
@@ -78,7 +79,7 @@ func (s *session) equalRound(o *offsets, what string, l law, centroids []float32
 	}
 	sums, counts, err := s.relativeRound(o, what, l, centroids, radii, scales)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
 	defer s.rt.End(span)
@@ -89,7 +90,7 @@ func (s *session) equalRound(o *offsets, what string, l law, centroids []float32
 		variance[c] = l.variance(scales[c].sums) / (size * size)
 	}
 	jamesStein(centroids, variance, s.k, s.d, s.bits)
-	return nil
+	return counts, nil
 }
 
 // gridRow puts a point on the grid.

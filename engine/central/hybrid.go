@@ -3,6 +3,7 @@ package central
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -20,7 +21,8 @@ import (
 // and counts, with a radius for each cluster taken from the synopsis. High
 // dimension: a private mean, a histogram of distances to it, and up to twenty
 // relative rounds with a common radius and James-Stein shrinkage, from a tree on
-// a few random directions or, at a weak signal, from a random start. Every
+// a few random directions, where half as many clusters again are looked for and
+// merged, or, at a weak signal, from a random start. Every
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.
 type Hybrid struct {
@@ -114,7 +116,7 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 // directions, which finds separated clusters; else, where it is not too weak or
 // a tree would be hopeless, relative rounds from a random start.
 func (s *session) branch(l law) string {
-	halvings, snr, d := log2(float64(s.n)*l.share(0.5).mu()), s.snr(l), float64(s.d)
+	halvings, snr, d := s.halvings(l), s.snr(l), float64(s.d)
 	switch {
 	case d >= max(8, 0.8*halvings) && snr >= 10:
 		return "projected"
@@ -124,29 +126,59 @@ func (s *session) branch(l law) string {
 	return "tree"
 }
 
+// halvings is how often a tree on half of l can halve the box before the cells
+// get as small as the noise.
+func (s *session) halvings(l law) float64 { return log2(float64(s.n) * l.share(0.5).mu()) }
+
 // snr is the signal to noise ratio of a cluster: n mu / (k sqrt d).
 func (s *session) snr(l law) float64 {
 	return float64(s.n) * l.mu() / (float64(s.k) * math.Sqrt(float64(s.d)))
 }
 
-// refinementRounds is the number of relative rounds after the synopsis: one or
-// two while noise decides, more as Lloyd's slow convergence does.
-func refinementRounds(snr float64) int {
+// coarseTree says that the tree halves an axis less than twice on average: a
+// cluster lies in few cells, and a cell may hold parts of several.
+func coarseTree(halvings float64, d int) bool { return halvings < float64(2*d) }
+
+// refinement is the number of relative rounds after a tree and the radius in
+// units of a cluster's root mean square distance: one or two rounds while noise
+// decides, more as Lloyd's slow convergence does. Where the tree is coarse, its
+// centres are far off and the distances contain the size of a cell: then at
+// least three rounds with a smaller radius, unless the signal is too weak.
+func refinement(snr, halvings float64, d int) (rounds int, radius float64) {
+	rounds, radius = min(int(math.Round(pow(snr, 0.3))), 10), min(max(0.9*pow(snr/10, 0.3), 0.9), 3)
 	switch {
 	case snr < 50:
-		return 1
+		rounds = 1
 	case snr < 150:
-		return 2
+		rounds = 2
 	}
-	return min(int(math.Round(pow(snr, 0.3))), 10)
+	if coarseTree(halvings, d) && snr >= 4 {
+		rounds, radius = max(rounds, 3), 0.6*radius
+	}
+	return rounds, radius
+}
+
+// significant drops the leaves of a coarse tree that are lighter than one
+// standard deviation of their noise: the consistent estimate leaves positive
+// noise in the empty part of the space, which is most of it. It keeps all where
+// a cluster of average size stands less than five deviations above the noise, as
+// too much of the clusters would go.
+func significant(boxes []synopsis.Box, noise, cluster float64) []synopsis.Box {
+	if cluster < 5*noise {
+		return boxes
+	}
+	kept := slices.DeleteFunc(slices.Clone(boxes), func(b synopsis.Box) bool { return b.Weight < noise })
+	if len(kept) == 0 {
+		return boxes
+	}
+	return kept
 }
 
 func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
-	rounds := j.Rounds
-	if rounds == 0 {
-		rounds = refinementRounds(s.snr(l))
+	rounds, c := refinement(s.snr(l), s.halvings(l), s.d)
+	if j.Rounds != 0 {
+		rounds = max(j.Rounds, 0)
 	}
-	rounds = max(rounds, 0)
 	if j.Balance != 0 {
 		rounds = 0
 	}
@@ -160,6 +192,9 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	}
 	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
 	boxes := trie.Boxes(s.d)
+	if j.Balance == 0 && coarseTree(s.halvings(l), s.d) {
+		boxes = significant(boxes, trie.LeafNoise(), float64(s.n)/float64(s.k))
+	}
 	points := synopsis.Spread(boxes, s.d, 3000)
 	var found *synopsis.Solution
 	stream := s.streams.Stream(engine.Server, 0, "search")
@@ -183,7 +218,6 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 			sizes = weights
 		}
 		own := l.share((1 - synopsisShare) / float64(rounds))
-		c := min(max(0.9*pow(s.snr(l)/10, 0.3), 0.9), 3)
 		radius, scales := make([]float64, s.k), make([]roundScales, s.k)
 		for i := range radius {
 			radius[i] = min(c*rms[i], 2*math.Sqrt(float64(s.d)))

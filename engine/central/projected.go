@@ -24,11 +24,7 @@ func (s *session) projectedBranch(j *Hybrid, l law) ([]float32, int, error) {
 		return nil, 0, err
 	}
 	share := treeShare(s.d)
-	low, err := s.projectedStart(l.share(share), gridRow(mean, s.bits), reach)
-	if err != nil {
-		return nil, 0, err
-	}
-	centroids, err := s.recoverHigh(l.share(share/2), low, gridRow(mean, s.bits), reach)
+	centroids, err := s.overseeded(l.share(share), l.share(share/2), mean, reach)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -41,6 +37,40 @@ func (s *session) projectedBranch(j *Hybrid, l law) ([]float32, int, error) {
 		rounds = s.manyRounds(l)
 	}
 	return centroids, rounds, s.equalRounds(l.share(0.95-1.5*share), centroids, min(within, reach), rounds)
+}
+
+// overseed is how many times more clusters than asked for are looked for on the
+// projections, where clusters lie in front of each other.
+const overseed = 1.5
+
+// overseeded finds more clusters than k in the tree on projections, releases
+// their means and counts in all dimensions, and merges them to k by weighted
+// k-means. That costs little noise, and a wrong start that the rounds could not
+// leave is rarer.
+func (s *session) overseeded(tree, recover law, mean []float64, reach float64) ([]float32, error) {
+	k := s.k
+	s.k = min(int(math.Ceil(overseed*float64(k))), s.n)
+	defer func() { s.k = k }()
+	origin := gridRow(mean, s.bits)
+	low, err := s.projectedStart(tree, origin, reach)
+	if err != nil {
+		return nil, err
+	}
+	centroids, counts, err := s.recoverHigh(recover, low, origin, reach)
+	if err != nil {
+		return nil, err
+	}
+	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
+	defer s.rt.End(span)
+	points := &synopsis.Weighted{D: s.d, Points: widen(centroids)}
+	for _, n := range counts {
+		points.Weights = append(points.Weights, max(n, 1))
+	}
+	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 1, "search"))
+	if err != nil {
+		return nil, err
+	}
+	return gridRow(found.Centers, s.bits), nil
 }
 
 // treeShare is the share of the budget that counts get beside sums in d
@@ -100,9 +130,8 @@ func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowSt
 
 // recoverHigh releases, for the clusters of projected records, the sums of the
 // offsets of the records themselves from origin, cut to length reach, and the
-// counts, and returns the centroids in all dimensions.
-func (s *session) recoverHigh(l law, low *lowStart, origin []float32, reach float64) ([]float32, error) {
-	centroids := make([]float32, 0, s.k*s.d)
+// counts, and returns the centroids in all dimensions and the counts.
+func (s *session) recoverHigh(l law, low *lowStart, origin []float32, reach float64) (centroids []float32, counts []float64, err error) {
 	for range s.k {
 		centroids = append(centroids, origin...)
 	}
@@ -119,5 +148,6 @@ func (s *session) recoverHigh(l law, low *lowStart, origin []float32, reach floa
 		})
 		return labels, err
 	}
-	return centroids, s.equalRound(o, "recover", l, centroids, reach)
+	counts, err = s.equalRound(o, "recover", l, centroids, reach)
+	return centroids, counts, err
 }

@@ -173,6 +173,10 @@ func projectSimplex(x, variance []float64, total float64, active []bool) {
 	}
 }
 
+// LeafNoise is the standard deviation of the noise on the cells of the last
+// level, before Estimate.
+func (t *Trie) LeafNoise() float64 { return math.Sqrt(t.levels[len(t.levels)-1].variance) }
+
 // LeafCounts returns the count of every leaf by its number: the consistent
 // estimate after Estimate, else the noisy count.
 func (t *Trie) LeafCounts() []float64 {
