@@ -370,7 +370,7 @@ func TestRefusals(t *testing.T) {
 		{"epsilon is infinite", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.Inf(1)}}, []string{"epsilon"}},
 		{"delta is 1", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: 1}}, []string{"delta"}},
 		{"delta is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}, []string{"delta"}},
-		{"pure Gaussian", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1}}, []string{"delta", "laplace"}},
+		{"pure Gaussian", Job{Algorithm: Relative, K: 3, Clients: parts, Mechanism: Gaussian, Budget: privacy.Budget{Epsilon: 1}}, []string{"delta", "laplace"}},
 		{"kmeans++ under privacy", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
 		{"published without code", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published}, []string{"published", "later-code"}},
 		{"claimed Gaussian of a constrained method", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}, []string{"mechanism"}},
