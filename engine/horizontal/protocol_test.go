@@ -211,7 +211,8 @@ func TestCommunicationOfTable3(t *testing.T) {
 }
 
 // Noisy sums, counts and centroids are brought into their domains by the rule of
-// each level: sums into [-n, n], counts into the sizes, centroids into the box.
+// each level: sums into [-n, n], counts into the sizes, centroids into the box. The
+// released code takes the sizes at one client.
 func TestPostProcessingOfEachLevel(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 400, 1, 2, 2, 3) // sizes 80 to 125 per client, so 160 to 250 in all
@@ -219,19 +220,22 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 		sum, count, centroid Post
 		sumIn, countIn       float64 // what arrives
 		want                 float64
+		calibration          privacy.Calibration
 	}{
-		{Keep, Keep, Keep, 300, 200, 1.5},
-		{Keep, Keep, Fold, 300, 200, 0.5},
-		{Keep, Keep, Truncate, 300, 200, 1},
-		{Truncate, Keep, Keep, 300, 200, 250.0 / 200},
-		{Fold, Keep, Keep, 300, 200, 1}, // 500 - 300 = 200
-		{Keep, Truncate, Keep, 100, 50, 100.0 / 160},
-		{Keep, Truncate, Keep, 100, 900, 100.0 / 250},
-		{Keep, Fold, Keep, 100, 140, 100.0 / 180}, // 320 - 140 = 180
-		{Truncate, Truncate, Fold, -900, 10, 2*-1 + 250.0/160},
+		{Keep, Keep, Keep, 300, 200, 1.5, ""},
+		{Keep, Keep, Fold, 300, 200, 0.5, ""},
+		{Keep, Keep, Truncate, 300, 200, 1, ""},
+		{Truncate, Keep, Keep, 300, 200, 250.0 / 200, ""},
+		{Fold, Keep, Keep, 300, 200, 1, ""}, // 500 - 300 = 200
+		{Keep, Truncate, Keep, 100, 50, 100.0 / 160, ""},
+		{Keep, Truncate, Keep, 100, 900, 100.0 / 250, ""},
+		{Keep, Fold, Keep, 100, 140, 100.0 / 180, ""}, // 320 - 140 = 180
+		{Truncate, Truncate, Fold, -900, 10, 2*-1 + 250.0/160, ""},
+		{Truncate, Keep, Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
+		{Keep, Fold, Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
 	} {
 		s := newTestSession(t, Job{Algorithm: CSuLloyd, K: 2, Clients: parts, Seed: &seed, Budget: privacy.Budget{Epsilon: 1},
-			Post: c.centroid, PostSum: c.sum, PostCount: c.count})
+			Post: c.centroid, PostSum: c.sum, PostCount: c.count, Calibration: c.calibration})
 		if s.m*s.lo != 160 || s.m*s.hi != 250 {
 			t.Fatalf("sizes %d to %d", s.m*s.lo, s.m*s.hi)
 		}

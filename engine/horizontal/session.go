@@ -315,6 +315,11 @@ func (s *Session) divide(t int) {
 	kd := s.k * s.d
 	most := float64(s.m * s.hi)
 	least := float64(s.m * s.lo)
+	if j.Calibration == privacy.Published {
+		// The released code treats the sums and counts of all clients with the
+		// sizes that a cluster has at one.
+		most, least = float64(s.hi), float64(s.lo)
+	}
 	reach := boxBound
 	switch j.Algorithm {
 	case Lloyd, SuLloyd, Relative:
