@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type Laps struct {
 // Lap is one iteration.
 type Lap struct {
 	NS float64
-	// Settled is the number of records that no phase looked at.
+	// Settled is the number of records that the assignment left out.
 	Settled int
 }
 
@@ -55,7 +56,7 @@ func (l *Laps) PhaseBegin(s engine.Span) {
 
 // PhaseEnd implements engine.Observer.
 func (l *Laps) PhaseEnd(s engine.Span) {
-	if s.Settled > 0 {
+	if s.Settled > 0 && s.Phase == engine.PhaseAssign {
 		l.mu.Lock()
 		l.settled += s.Settled
 		l.mu.Unlock()
@@ -81,6 +82,19 @@ func (l *Laps) Take() []Lap {
 	l.laps = nil
 	return out
 }
+
+// allocated is the number of bytes allocated so far.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// muchSetUp is the number of bytes of a set-up from which its garbage is collected
+// before the run: iterations allocate nothing, but the collection that a set-up
+// sets off would go on during the first ones. Small set-ups set off few, and to
+// collect every time would empty the caches.
+const muchSetUp = 128 << 10
 
 // Iterations times the iterations of a job with one worker and with all of them,
 // in turns; make builds the job of a run (its seed is the run's number). One run
@@ -112,9 +126,13 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 			break
 		}
 		for i := range counts {
+			before := allocated()
 			job, err := build(run)
 			if err != nil {
 				return nil, err
+			}
+			if allocated()-before > muchSetUp {
+				runtime.GC()
 			}
 			res, err := engines[i].Run(ctx, job)
 			if err != nil {

@@ -42,8 +42,8 @@ type Span struct {
 	Iteration  int
 	Party      int
 	Begin, End time.Duration
-	// Settled is the number of records that the phase did not look at, because what
-	// becomes of them was known. It is set when the span ends.
+	// Settled is the number of records that the phase did not touch, because nothing
+	// has changed for them since the iteration before. It is set when the span ends.
 	Settled int
 }
 

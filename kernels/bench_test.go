@@ -178,6 +178,23 @@ func BenchmarkReassign(b *testing.B) {
 	})
 }
 
+// BenchmarkRetally moves one point in a hundred.
+func BenchmarkRetally(b *testing.B) {
+	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
+		acc := NewAccumulator(c.K, p.D, 16)
+		AssignAccumulate(*p, c, labels, acc)
+		other := slices.Clone(labels)
+		for i := 0; i < len(other); i += 100 {
+			other[i] = uint16((int(labels[i]) + 1) % c.K)
+		}
+		before := slices.Clone(labels)
+		run(b, p.N, 0, 4*p.N, func() {
+			Retally(*p, before, other, p.N, acc)
+			labels, other = other, labels
+		})
+	})
+}
+
 func BenchmarkAssign2(b *testing.B) {
 	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
 		dist, second := make([]float32, p.N), make([]float32, p.N)

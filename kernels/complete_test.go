@@ -29,6 +29,7 @@ var proofs = map[string]struct {
 	"AccumulateRelative":       {[]string{"accumulateRelativePortable"}, "TestAccumulateRelativeEqualsPortable", "BenchmarkAccumulateRelative"},
 	"AccumulateWeighted":       {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAccumulateWeighted"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
+	"Retally":                  {[]string{"retallyPortable"}, "TestRetallyEqualsPortable", "BenchmarkRetally"},
 	"Reassign":                 {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},
 	"AssignAccumulateRadius":   {[]string{"assignPortable", "distancesPortable"}, "TestAssignAccumulateRadiusEqualsPortable", "BenchmarkAssignAccumulateRadius"},
 	"Exchange":                 {[]string{"exchangePortable"}, "TestExchangeEqualsPortable", "BenchmarkExchange"},

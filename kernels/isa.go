@@ -103,6 +103,7 @@ var kernelTable = []struct {
 	{"Exchange", all},
 	{"Contributions", all},
 	{"Reassign", all},
+	{"Retally", all},
 	{"CostRows", all},
 	{"Within", all},
 	{"Project", all},

@@ -52,6 +52,8 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"Accumulate", []string{"labels[7]=9", "k=4"}, func() { Accumulate(*p, high, acc) }},
 		{"Accumulator.Merge", []string{"(4, 3, 16)", "(4, 3, 15)"}, func() { acc.Merge(NewAccumulator(4, 3, 15)) }},
 		{"AccumulateRelative", []string{"3", "4"}, func() { AccumulateRelative(*p, c, dist[:3], labels, acc) }},
+		{"Retally", []string{"19", "20"}, func() { Retally(*p, labels, short, 1, acc) }},
+		{"Retally", []string{"labels[7]=9", "k=4"}, func() { Retally(*p, labels, high, 1, acc) }},
 		{"Reassign", []string{"19", "20"}, func() { Reassign(*p, c, 1, short, acc, nil) }},
 		{"Reassign", []string{"labels[7]=9", "k=4"}, func() { Reassign(*p, c, 1, high, acc, nil) }},
 		{"Reassign", []string{"k=4", "k=5"}, func() { Reassign(*p, other, 1, labels, acc, nil) }},

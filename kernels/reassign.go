@@ -198,3 +198,68 @@ func reassignPortable(p *Panels, c *Centroids, r2 float32, labels []uint16, acc 
 	copy(labels, now)
 	return ch
 }
+
+// Retally takes sums from one set of labels to another: acc includes the points
+// under the labels before; afterwards before holds the labels now, and acc differs
+// by the points whose label changed, as many as it returns. If more than most
+// points changed, it does nothing and returns -1: then it is better to accumulate
+// anew.
+func Retally(p Panels, before, now []uint16, most int, acc *Accumulator) int {
+	p.check("Retally")
+	checkLength("Retally", "before", len(before), p.N)
+	checkLength("Retally", "now", len(now), p.N)
+	acc.check("Retally", &p)
+	checkLabels("Retally", before, acc.K)
+	checkLabels("Retally", now, acc.K)
+	var masks [chunkPoints / 32]uint32
+	count := 0
+	for lo := 0; lo < p.N && count <= most; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		used := masks[:(hi-lo+31)/32]
+		changed(before[lo:hi], now[lo:hi], used)
+		for _, m := range used {
+			count += bits.OnesCount32(m)
+		}
+	}
+	if count > most {
+		return -1
+	}
+	scale := float32(math.Ldexp(1, acc.FractionBits))
+	for lo := 0; lo < p.N; lo += chunkPoints {
+		hi := min(lo+chunkPoints, p.N)
+		used := masks[:(hi-lo+31)/32]
+		changed(before[lo:hi], now[lo:hi], used)
+		for b, m := range used {
+			for ; m != 0; m &= m - 1 {
+				i := lo + 32*b + bits.TrailingZeros32(m)
+				acc.move(&p, i, int(before[i]), int(now[i]), scale)
+				before[i] = now[i]
+			}
+		}
+	}
+	return count
+}
+
+// retallyPortable is the reference form of [Retally].
+func retallyPortable(p *Panels, before, now []uint16, most int, acc *Accumulator) int {
+	count := 0
+	for i, l := range now {
+		if l != before[i] {
+			count++
+		}
+	}
+	if count > most {
+		return -1
+	}
+	old, sums := NewAccumulator(acc.K, acc.D, acc.FractionBits), NewAccumulator(acc.K, acc.D, acc.FractionBits)
+	accumulatePortable(p, before, old)
+	accumulatePortable(p, now, sums)
+	for i := range acc.Sums {
+		acc.Sums[i] += sums.Sums[i] - old.Sums[i]
+	}
+	for i := range acc.Counts {
+		acc.Counts[i] += sums.Counts[i] - old.Counts[i]
+	}
+	copy(before, now)
+	return count
+}

@@ -189,3 +189,40 @@ func TestBoundsHold(t *testing.T) {
 	})
 	withPaths(t, body)
 }
+
+func TestRetallyEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(5, 15))
+		for trial := range 400 {
+			n, d, k, f := 1+rng.IntN(2500), 1+rng.IntN(20), 1+rng.IntN(20), []int{16, 22, 0}[trial%3]
+			p := packed(gridHardRows(rng, n, d, f), n, d)
+			before, now := make([]uint16, n), make([]uint16, n)
+			share := rng.Float64() * rng.Float64()
+			changes := 0
+			for i := range now {
+				before[i] = uint16(rng.IntN(k + 1))
+				if now[i] = before[i]; rng.Float64() < share {
+					now[i] = uint16(rng.IntN(k + 1))
+				}
+				if now[i] != before[i] {
+					changes++
+				}
+			}
+			want, got := NewAccumulator(k, d, f), NewAccumulator(k, d, f)
+			Accumulate(*p, before, want)
+			Accumulate(*p, before, got)
+			l0, l1 := slices.Clone(before), slices.Clone(before)
+			most := max(0, changes-rng.IntN(2))
+			n0, n1 := retallyPortable(p, l0, now, most, want), Retally(*p, l1, now, most, got)
+			if n0 != n1 || n1 >= 0 && n1 != changes || (n1 < 0) != (changes > most) || !slices.Equal(l0, l1) || !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
+				t.Fatalf("n=%d d=%d k=%d f=%d, %d of at most %d: %d %d:\n%v\n%v", n, d, k, f, changes, most, n0, n1, want.Counts, got.Counts)
+			}
+			if fresh := NewAccumulator(k, d, f); n1 >= 0 {
+				Accumulate(*p, now, fresh)
+				if !slices.Equal(fresh.Sums, got.Sums) || !slices.Equal(fresh.Counts, got.Counts) {
+					t.Fatalf("n=%d d=%d k=%d f=%d: not what accumulating gives", n, d, k, f)
+				}
+			}
+		}
+	})
+}

@@ -41,8 +41,8 @@ type PhaseStat struct {
 	// Share is the part of the time of the iterations; where parties work at the
 	// same time, each has its part of the instant.
 	Share float64 `json:"share"`
-	// Settled is the share of the records that the phase did not look at, because
-	// what becomes of them was known.
+	// Settled is the share of the records that the phase did not touch, because
+	// nothing changed for them since the iteration before.
 	Settled float64 `json:"settled,omitempty"`
 	// PointsPerSecond is how many records the phase gets through, settled ones
 	// included, FLOPS and Bandwidth what it achieves on the others in arithmetic and

@@ -79,7 +79,7 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	for _, p := range s.Phases {
 		if p.Settled > 0 {
 			b.WriteString("\n")
-			writeFolded(&b, width, fmt.Sprintf("%s did not look at %.1f%% of the records: they cannot have changed since the iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
+			writeFolded(&b, width, fmt.Sprintf("%s did not touch %.1f%% of the records: nothing changed for them since the iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
 		}
 	}
 	l := s.Limits

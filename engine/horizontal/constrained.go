@@ -17,6 +17,7 @@ type constrained struct {
 	problems []flow.Problem
 	results  []flow.Result
 	solvers  []*flow.Solver
+	tallies  []tally
 	errs     []error
 	abreast  bool // one client per worker; else all workers on one client
 	context  context.Context
@@ -34,6 +35,7 @@ func newConstrained(s *Session) *constrained {
 		a.problems[i] = flow.Problem{Points: c.points, Centroids: s.grid, FractionBits: s.fraction, Lo: lo, Hi: hi,
 			Exclusivity: s.job.Exclusivity, Key: s.tieKey(), Total: s.job.total()}
 		a.solvers = append(a.solvers, flow.NewSolver())
+		a.tallies = append(a.tallies, tally{acc: kernels.NewAccumulator(s.k, s.d, s.fraction), labels: newLabels(c.points.N)})
 	}
 	workers := s.rt.Pool().Workers()
 	a.abreast = workers > 1 && s.m >= workers
@@ -113,8 +115,7 @@ func (a *constrained) one(c *client, runner flow.Runner) error {
 		return err
 	}
 	span = rt.Begin(engine.PhaseAccumulate, a.round, c.index)
-	c.acc.Reset()
-	kernels.Accumulate(c.points, r.Labels, c.acc)
+	span.Settled = c.points.N - a.tallies[c.index].take(c, r.Labels)
 	for _, m := range r.Extra {
 		c.add(int(m.Point), int(m.Cluster))
 	}
@@ -123,6 +124,36 @@ func (a *constrained) one(c *client, runner flow.Runner) error {
 	}
 	rt.End(span)
 	return nil
+}
+
+// tally is the sums of a client's records under the labels of the last round,
+// without second memberships and fillers.
+type tally struct {
+	acc    *kernels.Accumulator
+	labels []uint16
+	begun  bool
+}
+
+// retallyShare is the share of the records, as 1/retallyShare, up to which taking
+// them from sum to sum costs less than summing all.
+const retallyShare = 20
+
+// take sets the client's sums to those under labels and returns the number of
+// records that it summed or moved.
+func (t *tally) take(c *client, labels []uint16) int {
+	moved := -1
+	if t.begun {
+		moved = kernels.Retally(c.points, t.labels, labels, c.points.N/retallyShare, t.acc)
+	}
+	if moved < 0 {
+		moved, t.begun = c.points.N, true
+		t.acc.Reset()
+		kernels.Accumulate(c.points, labels, t.acc)
+		copy(t.labels, labels)
+	}
+	copy(c.acc.Sums, t.acc.Sums)
+	copy(c.acc.Counts, t.acc.Counts)
+	return moved
 }
 
 // add puts record i into cluster j.

@@ -64,8 +64,6 @@ const (
 	leastTracked = 1 << 18
 	// runPoints is the number of points that are reassigned at a time at most.
 	runPoints = 1 << 14
-	// pageLabels is the number of labels in a page of memory.
-	pageLabels = 4096 / 2
 	// sampleBlocks is the number of blocks of a client that show how many records
 	// change their labels.
 	sampleBlocks = 4
@@ -91,10 +89,7 @@ func newHistory(s *Session) *history {
 			h.clients[i].reach = make([]float64, blocks)
 		}
 		if c.labels == nil {
-			c.labels = make([]uint16, c.points.N)
-			for at := 0; at < len(c.labels); at += pageLabels {
-				c.labels[at] = 0 // have the page now, not in a round
-			}
+			c.labels = newLabels(c.points.N)
 		}
 	}
 	for i := range h.workers {
@@ -102,6 +97,17 @@ func newHistory(s *Session) *history {
 	}
 	h.forget()
 	return h
+}
+
+// newLabels returns n labels whose pages are there already, so that no round waits
+// for them.
+func newLabels(n int) []uint16 {
+	const page = 4096 / 2
+	labels := make([]uint16, n)
+	for at := 0; at < n; at += page {
+		labels[at] = 0
+	}
+	return labels
 }
 
 // forget makes the next round begin anew.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // canceller ends a context when a chosen round begins to assign.
@@ -140,5 +141,74 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 	t.Logf("rounds by mode: %v, %d settled", modes, settled)
 	if modes[begins] < 20 || modes[carries] < 20 || modes[measures] < 20 || settled < 20 {
 		t.Errorf("rounds by mode: %v, %d settled: too few of one kind to tell", modes, settled)
+	}
+}
+
+// A constrained client's sums are those of the labels of its round, with second
+// memberships and fillers, however many records changed since the round before.
+func TestTalliesFollowLabels(t *testing.T) {
+	all, some := 0, 0
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"little noise", Job{Algorithm: FastLloyd, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+		{"much noise", Job{Algorithm: CSuLloyd, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}},
+		{"no noise", Job{Algorithm: CLloyd}},
+		{"two clusters each", Job{Algorithm: FastLloyd, Exclusivity: 2, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+		{"radius", Job{Algorithm: FastLloyd, Radius: 0.3, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seed := uint64(1)
+			job := c.job
+			job.K, job.Clients, job.Seed, job.Iterations = 4, blobs(t, 2000, 3, 4, 2, 1), &seed, 8
+			pool := engine.NewPool(2)
+			defer pool.Close()
+			s, err := NewSession(&job, engine.NewRuntime(pool))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := s.assigner.(*constrained)
+			for !s.Done() {
+				grid := slices.Clone(s.grid)
+				before := slices.Clone(a.tallies[0].labels)
+				if err := s.Step(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				changed := 0
+				for i, l := range a.tallies[0].labels {
+					if l != before[i] {
+						changed++
+					}
+				}
+				if changed > len(before)/retallyShare {
+					all++
+				} else {
+					some++
+				}
+				for q, client := range s.clients {
+					want := kernels.NewAccumulator(s.k, s.d, s.fraction)
+					kernels.Accumulate(client.points, a.results[q].Labels, want)
+					add := func(j int, n int64, x []float32) {
+						for h := range s.d {
+							want.Sums[j*s.d+h] += n * client.units(x[h])
+						}
+						want.Counts[j] += n
+					}
+					for _, m := range a.results[q].Extra {
+						add(int(m.Cluster), 1, client.points.Point(int(m.Point), nil))
+					}
+					for j, n := range a.results[q].Fillers {
+						add(j, int64(n), grid[j*s.d:])
+					}
+					if !slices.Equal(client.acc.Sums, want.Sums) || !slices.Equal(client.acc.Counts, want.Counts) {
+						t.Fatalf("round %d, client %d: counts %v, want %v", s.round-1, q, client.acc.Counts, want.Counts)
+					}
+				}
+			}
+		})
+	}
+	if all < 5 || some < 5 {
+		t.Errorf("%d rounds summed all records, %d some: too few of one kind to tell", all, some)
 	}
 }

@@ -81,7 +81,7 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 		c := &client{index: i, points: *part.Points, acc: kernels.NewAccumulator(p.k, p.d, p.fraction),
 			words: make([]int64, p.length), noise: make([]int64, p.length)}
 		if j.Algorithm == Relative {
-			c.labels = make([]uint16, part.Points.N)
+			c.labels = newLabels(part.Points.N)
 		}
 		if j.Algorithm == Relative && p.d >= chainDims {
 			c.dist = make([]float32, part.Points.N)
