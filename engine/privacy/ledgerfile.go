@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 )
 
@@ -67,24 +68,29 @@ func chained(previous string, body []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
+// header is how the first line begins, as far as it was written.
+var header = regexp.MustCompile(`^([0-9a-f]{0,24}|[0-9a-f]{24} (|\{|\{".*))$`)
+
 func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 	data, err := io.ReadAll(file)
 	if err != nil {
-		return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
+		return nil, fmt.Errorf("ledger file %s: %w: name a file that can be read", f.Path, err)
 	}
 	s := &ledgerState{empty: len(data) == 0, ends: map[int]lineEnd{}}
 	offset := 0
 	for n := 1; offset < len(data); n++ {
 		line := data[offset:]
 		end := bytes.IndexByte(line, '\n')
-		last := end < 0 || offset+end+1 == len(data)
 		if end >= 0 {
 			line = line[:end]
 		}
-		if err := s.parse(line); err != nil || end < 0 {
-			if last {
-				return nil, fmt.Errorf("ledger file %s: line %d is torn: %w: its run never began; cut it off with: truncate -s %d %s", f.Path, n, ErrCorrupt, offset, f.Path)
-			}
+		switch err := s.parse(line); {
+		case n == 1 && !header.Match(line):
+			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one", f.Path, ErrCorrupt)
+		case end < 0:
+			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate -s %d %s; a run that it begins never began, one that it ends stays paid for",
+				f.Path, n, ErrCorrupt, offset, f.Path)
+		case err != nil:
 			return nil, fmt.Errorf("ledger file %s: line %d was altered: %w: restore the file from a copy", f.Path, n, ErrCorrupt)
 		}
 		offset += end + 1
@@ -227,8 +233,8 @@ func (f LedgerFile) Start(dataset string, total, cost Budget, what string) (int,
 		case s.header.Dataset != dataset:
 			return nil, fmt.Errorf("ledger file %s: %w: use another file for this data", f.Path, ErrDataset)
 		case total != Budget{} && total != s.header.Budget:
-			return nil, fmt.Errorf("ledger file %s: its budget is epsilon %v at delta %v: %w: leave the budget out, it is fixed when the file is made",
-				f.Path, s.header.Budget.Epsilon, s.header.Budget.Delta, ErrBudget)
+			return nil, fmt.Errorf("ledger file %s: its budget of epsilon %v at delta %v was fixed when it was made: another is %w: leave the budget out",
+				f.Path, s.header.Budget.Epsilon, s.header.Budget.Delta, ErrRange)
 		}
 		before := s.spent()
 		run = len(s.starts) + 1
@@ -320,7 +326,7 @@ func (f LedgerFile) openLocked() (*os.File, error) {
 	for {
 		file, err := os.OpenFile(f.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("ledger file: %w", err)
+			return nil, fmt.Errorf("ledger file: %w: name one in a folder that can be written", err)
 		}
 		if err := lock(file); err != nil {
 			file.Close()

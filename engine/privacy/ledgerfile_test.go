@@ -25,7 +25,7 @@ func TestLedgerFileSpendsOneBudget(t *testing.T) {
 	if _, err := f.Start("other", Budget{}, Budget{0.01, 0}, "run"); !errors.Is(err, ErrDataset) {
 		t.Errorf("other data: error %v", err)
 	}
-	if _, err := f.Start("data", Budget{2, 1e-5}, Budget{0.01, 0}, "run"); !errors.Is(err, ErrBudget) {
+	if _, err := f.Start("data", Budget{2, 1e-5}, Budget{0.01, 0}, "run"); !errors.Is(err, ErrRange) {
 		t.Errorf("another total: error %v", err)
 	}
 	// Known Gaussian releases compose by mu: four of (0.25, 2e-6) leave room.
@@ -72,6 +72,18 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 			t.Fatalf("cut at %d: error %v", cut, err)
 		}
 	}
+	// so is a file whose first line was cut short
+	for cut := 1; cut < strings.Index(string(whole), "\n"); cut += 5 {
+		if err := os.WriteFile(f.Path, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Start("data", Budget{1, 0}, Budget{1, 0}, "run"); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "truncate -s 0 ") {
+			t.Fatalf("first line cut at %d: error %v", cut, err)
+		}
+	}
+	if err := os.WriteFile(f.Path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Truncate(f.Path, int64(last)); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +93,8 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 	// a changed byte, or a line taken out, in the middle
 	altered := strings.Replace(string(whole), `"run":1`, `"run":2`, 1)
 	lines := strings.SplitAfter(string(whole), "\n")
-	for name, text := range map[string]string{"altered": altered, "removed": lines[0] + lines[2] + lines[3]} {
+	for name, text := range map[string]string{"altered": altered, "removed": lines[0] + lines[2] + lines[3], "removed, and the next is the last": lines[0] + lines[2],
+		"altered at the end": strings.Replace(string(whole), `"run":3`, `"run":2`, 1), "another text": "x,y\n1,2\n", "another text in one line": "x,y", "other bytes": "\x1f\x8b\x00\n\x01"} {
 		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
