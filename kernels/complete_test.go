@@ -20,6 +20,7 @@ var proofs = map[string]struct {
 	benchmark string
 }{
 	"Pack":                     {[]string{"packPortable"}, "TestPackEqualsPortable", "BenchmarkPack"},
+	"Quantise":                 {[]string{"quantisePortable"}, "TestQuantiseEqualsPortable", "BenchmarkQuantise"},
 	"Assign":                   {[]string{"assignPortable"}, "TestAssignEqualsPortable", "BenchmarkAssign"},
 	"AssignRadius":             {[]string{"assignPortable", "cutPortable"}, "TestAssignEqualsPortable", "BenchmarkAssignRadius"},
 	"Assign2":                  {[]string{"assignPortable"}, "TestAssignEqualsPortable", "BenchmarkAssign2"},

@@ -606,6 +606,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				labels, dist, second := make([]uint16, n), make([]float32, n), make([]float32, n)
 				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
 				points, exchanges := weightedPoints(rng, p), NewExchanges(k)
+				units, wide := NewUnitMap(make([]float64, d), ones(d), 16), make([]float64, n*d)
 				r2, costs := make([]float32, k), make([]int64, n*k)
 				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
 				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
@@ -617,6 +618,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				for name, fn := range map[string]func(){
 					"Set":                func() { c.Set(centres) },
 					"Pack":               func() { Pack(p, rows) },
+					"Quantise":           func() { Quantise(rows, wide, units) },
 					"Assign":             func() { Assign(*p, c, labels, dist) },
 					"AssignRadius":       func() { AssignRadius(*p, c, 0.5, labels, nil) },
 					"Assign2":            func() { Assign2(*p, c, labels, dist, second) },

@@ -213,6 +213,34 @@ func FuzzFixed(f *testing.F) {
 	})
 }
 
+// FuzzQuantise takes values and bounds of any finite size from the data.
+func FuzzQuantise(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, d, bits, values := fuzzShape(data)
+		bits %= MaxFractionBits + 1
+		src, lo, hi := make([]float64, n*d), make([]float64, d), make([]float64, d)
+		for i, x := range values(n * d) {
+			src[i] = float64(x) * 3
+		}
+		for j, x := range values(d) {
+			lo[j], hi[j] = float64(x), max(2*float64(x), float64(x)+1)
+		}
+		m := NewUnitMap(lo, hi, bits)
+		want := make([]float32, n*d)
+		outside := quantisePortable(want, src, m)
+		for _, path := range supportedPaths()[1:] {
+			restore := forcePath(path)
+			got := make([]float32, n*d)
+			count := Quantise(got, src, m)
+			restore()
+			if !sameBits(want, got) || count != outside {
+				t.Fatalf("%s n=%d d=%d f=%d: %d and %d outside\n%v\n%v", path, n, d, bits, outside, count, want, got)
+			}
+		}
+	})
+}
+
 // FuzzExchange takes contributions of any finite size from the data.
 func FuzzExchange(f *testing.F) {
 	fuzzSeeds(f)

@@ -90,6 +90,7 @@ var kernelTable = []struct {
 	paths []path
 }{
 	{"Pack", []path{avx2, neon}},
+	{"Quantise", []path{avx2, avx512}},
 	{"Assign", all},
 	{"AssignRadius", all},
 	{"Assign2", all},

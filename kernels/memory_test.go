@@ -154,6 +154,13 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	LeastDot(guarded[float64](t, n*d, atEnd), n, n, guarded[float64](t, d, atEnd))
 	m.tiles = guarded[float32](t, len(m.tiles), atEnd)
 	Project(p, m, Panels{N: n, D: q, Data: guarded[float32](t, panelCount(n)*q*Lanes, atEnd)})
+	u := NewUnitMap(make([]float64, d), ones(d), 16)
+	for _, s := range []*[]float64{&u.lo, &u.hi, &u.width} {
+		g := guarded[float64](t, len(*s), atEnd)
+		copy(g, *s)
+		*s = g
+	}
+	Quantise(guarded[float32](t, n*d, atEnd), guarded[float64](t, n*d, atEnd), u)
 	e := NewExchanges(k)
 	e.Gains, e.table = guarded[float64](t, k, atEnd), guarded[float64](t, len(e.table), atEnd)
 	Exchange(dist, dist, second, labels, nil, e)

@@ -67,6 +67,12 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"AccumulateWeighted", []string{"d=2", "d=3"}, func() { AccumulateWeighted(points, labels, NewWeightedAccumulator(4, 2)) }},
 		{"AssignAccumulateWeighted", []string{"k=4", "k=5"}, func() { AssignAccumulateWeighted(points, other, labels, nil, nil, weighted) }},
 		{"AssignAccumulateWeighted", []string{"3", "20"}, func() { AssignAccumulateWeighted(points, c, labels, dist[:3], nil, weighted) }},
+		{"NewUnitMap", []string{"2", "3"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 2), 16) }},
+		{"NewUnitMap", []string{"fractionBits=23", "22"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 3), 23) }},
+		{"Quantise", []string{"5", "6"}, func() { Quantise(make([]float32, 5), make([]float64, 6), NewUnitMap([]float64{0}, []float64{1}, 16)) }},
+		{"Quantise", []string{"5", "d=2"}, func() {
+			Quantise(make([]float32, 5), make([]float64, 5), NewUnitMap([]float64{0, 0}, []float64{1, 1}, 16))
+		}},
 		{"MeasureRead", []string{"readers=0"}, func() { MeasureRead(100, 0) }},
 		{"NewExchanges", []string{"k=0"}, func() { NewExchanges(0) }},
 		{"Exchange", []string{"19", "20"}, func() { Exchange(dist, dist, dist, short, nil, NewExchanges(4)) }},

@@ -33,3 +33,5 @@ package main
 //go:generate go run . -kernels rivals_avx2 -out ../rivals_avx2_amd64.s -stubs ../rivals_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels leastdot_avx512 -out ../leastdot_avx512_amd64.s -stubs ../leastdot_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels leastdot_avx2 -out ../leastdot_avx2_amd64.s -stubs ../leastdot_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels quantise_avx512 -out ../quantise_avx512_amd64.s -stubs ../quantise_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels quantise_avx2 -out ../quantise_avx2_amd64.s -stubs ../quantise_avx2_amd64.go -pkg asm

@@ -42,6 +42,8 @@ var files = map[string]func(){
 	"minhash_avx2":      minHashAVX2,
 	"exchange_avx512":   func() { exchangeFile(avx512) },
 	"exchange_avx2":     func() { exchangeFile(avx2) },
+	"quantise_avx512":   func() { quantise(avx512) },
+	"quantise_avx2":     func() { quantise(avx2) },
 	"weighted_avx512":   func() { weightedFile(avx512) },
 	"weighted_avx2":     func() { weightedFile(avx2) },
 }

@@ -60,10 +60,7 @@ type halfConversion struct {
 }
 
 func newHalfConversion() *halfConversion {
-	quad := func(name string, bits uint64) Mem {
-		low, high := uint32(bits), uint32(bits>>32)
-		return constants(name, low, high, low, high, low, high, low, high)
-	}
+	quad := wideConstant
 	return &halfConversion{
 		power52: quad("power52", 0x4330000000000000), power51x3: quad("power51x3", 0x4338000000000000),
 		down: quad("powerMinus32", 0x3df0000000000000), up: quad("power32", 0x41f0000000000000),

@@ -55,6 +55,12 @@ func constants(name string, words ...uint32) Mem {
 	return m
 }
 
+// wideConstant emits a read-only vector of four float64 with the given bits.
+func wideConstant(name string, bits uint64) Mem {
+	low, high := uint32(bits), uint32(bits>>32)
+	return constants(name, low, high, low, high, low, high, low, high)
+}
+
 // function starts an assembly function whose pointer arguments do not escape.
 func function(name, signature, doc string, more ...string) {
 	start(name, NOSPLIT, signature, doc, more...)

@@ -124,20 +124,6 @@ func (b Bounds) Validate(name string) error {
 	return nil
 }
 
-// unit maps v of column j affinely to [-1, 1] and reports whether it was
-// outside its bounds and had to be clamped. It only subtracts and divides, so
-// no architecture can fuse it, and both ends map to -1 and 1 exactly.
-func (b Bounds) unit(j int, v float64) (float64, bool) {
-	lo, hi := b.Lo[j], b.Hi[j]
-	switch {
-	case v < lo:
-		return -1, true
-	case v > hi:
-		return 1, true
-	}
-	return ((v - lo) - (hi - v)) / (hi - lo), false
-}
-
 // Denormalise writes the record with normalised coordinates row, in the data's
 // own units, to dst (made when nil) and returns it.
 func (b Bounds) Denormalise(dst, row []float64) []float64 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +60,46 @@ func TestNormaliseMapsClampsAndCounts(t *testing.T) {
 	}
 	if got := b.Denormalise(nil, []float64{0.5, -1}); !slices.Equal(got, []float64{7.5, -1}) {
 		t.Errorf("Denormalise gives %v", got)
+	}
+}
+
+// TestNormaliseEveryRecord compares sizes around the blocks with the map of one
+// value.
+func TestNormaliseEveryRecord(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, s := range [][2]int{{1, 3}, {17, 1}, {3000, 7}, {1168, 7}, {1169, 7}, {40, 500}, {3, 9000}} {
+		n, d := s[0], s[1]
+		rows := make([]float64, n*d)
+		b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+		for j := range d {
+			b.Lo[j] = rng.NormFloat64()
+			b.Hi[j] = b.Lo[j] + rng.ExpFloat64() + 0.1
+		}
+		clamped := 0
+		want := make([]float32, n*d)
+		for i := range rows {
+			lo, hi := b.Lo[i%d], b.Hi[i%d]
+			v := lo + (hi-lo)*(1.2*rng.Float64()-0.1)
+			rows[i] = v
+			u := ((v - lo) - (hi - v)) / (hi - lo)
+			if v < lo || v > hi {
+				clamped++
+				u = max(-1, min(1, u))
+			}
+			want[i] = Truncate(u, 13)
+		}
+		got, err := Normalise(table(d, rows...), b, 13)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Clamped != clamped {
+			t.Errorf("%d x %d: clamped %d coordinates, want %d", n, d, got.Clamped, clamped)
+		}
+		for i := range n {
+			if p := got.Points.Point(i, nil); !slices.Equal(p, want[i*d:(i+1)*d]) {
+				t.Fatalf("%d x %d: point %d is %v, want %v", n, d, i, p, want[i*d:(i+1)*d])
+			}
+		}
 	}
 }
 

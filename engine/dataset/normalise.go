@@ -31,6 +31,9 @@ func Truncate(x float64, f int) float32 {
 	return float32(float64(int64(x*scale)) / scale)
 }
 
+// blockValues is the number of values that are brought to the grid at a time.
+const blockValues = 1 << 13
+
 // Normalise maps each coordinate from its bounds to [-1, 1], clamps and counts
 // what is outside, and truncates toward zero onto the grid 2^-fractionBits.
 func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
@@ -44,17 +47,14 @@ func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
 		return nil, err
 	}
 	out := &Normalised{Points: kernels.NewPanels(t.N, t.D), Bounds: b, FractionBits: fractionBits}
-	const lanes = kernels.Lanes
-	data := out.Points.Data
-	for i := range t.N {
-		lane := data[i/lanes*lanes*t.D+i%lanes:]
-		for j, v := range t.Row(i) {
-			u, clamped := b.unit(j, v)
-			if clamped {
-				out.Clamped++
-			}
-			lane[j*lanes] = Truncate(u, fractionBits)
-		}
+	// A block of grid values is packed while it is in the cache.
+	step := max(blockValues/t.D/kernels.Lanes, 1) * kernels.Lanes
+	units, block := kernels.NewUnitMap(b.Lo, b.Hi, fractionBits), make([]float32, min(step, t.N)*t.D)
+	for lo := 0; lo < t.N; lo += step {
+		hi := min(lo+step, t.N)
+		grid, panels := block[:(hi-lo)*t.D], out.Points.Slice(lo, hi)
+		out.Clamped += kernels.Quantise(grid, t.Rows[lo*t.D:hi*t.D], units)
+		kernels.Pack(&panels, grid)
 	}
 	return out, nil
 }
