@@ -177,6 +177,39 @@ func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
 	if text := ledgerText(t, res); !strings.Contains(text, "true") {
 		t.Errorf("the ledger does not show it:\n%s", text)
 	}
+	// The released code truncates its noise toward zero: ln 2 more for each of the d sums and the
+	// count that a record changes, in every round (T6 vii).
+	res = run(t, 1, Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 300, 2, 3, 2, 2), Seed: &seed, Calibration: privacy.Published, Iterations: 4,
+		Budget: privacy.Budget{Epsilon: 1}})
+	e = res.Ledger.TotalFor("clients")
+	if want := 1 + 4*3*math.Ln2; e.TrueEpsilon == nil || math.Abs(*e.TrueEpsilon/want-1) > 1e-6 || math.Abs(*e.Epsilon-1) > 1e-6 {
+		t.Errorf("truncated noise: epsilon %v, true epsilon %v, want %v", e.Epsilon, e.TrueEpsilon, want)
+	}
+}
+
+// Truncated noise doubles the weight of 0 and keeps the others of discrete Laplace (T6 vii): with
+// 4 10^6 draws at scale 2 the ratio of 0 to 1 is 2 e^(1/2) within 1%, at over 7 standard deviations, that
+// of 1 to 2 is e^(1/2) within 1.5%, at over 7.
+func TestTruncatedNoiseDoublesZero(t *testing.T) {
+	seed := uint64(3)
+	st := privacy.NewStreams(&seed).Stream(0, 0, "truncated")
+	l, err := newLaw(Laplace, 2, 1, false, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws, count := make([]int64, 4_000_000), map[int64]float64{}
+	l.fill(st, draws)
+	for _, z := range draws {
+		count[z]++
+	}
+	for _, side := range []int64{1, -1} {
+		if got, want := count[0]/count[side], 2*math.Exp(0.5); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("0 is %v times as likely as %d, want %v", got, side, want)
+		}
+		if got, want := count[side]/count[2*side], math.Exp(0.5); math.Abs(got/want-1) > 0.015 {
+			t.Errorf("%d is %v times as likely as %d, want %v", side, got, 2*side, want)
+		}
+	}
 }
 
 func ledgerText(t *testing.T, res *engine.Result) string {

@@ -170,10 +170,37 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 	if j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
 		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
 	}
-	if real := s.trueSensitivity(part); real > 0 && real != c.value {
+	real := s.trueSensitivity(part)
+	if real == 0 {
+		real = c.value
+	}
+	switch {
+	case j.Calibration == privacy.Published && j.Mechanism == Laplace && j.Noise != Split:
+		e.True = &privacy.Spec{Family: "pure", Epsilon: real/c.scale + float64(s.changed(part))*math.Ln2, Rounds: end - t}
+	case real != c.value:
 		e.True = &privacy.Spec{Family: family, Scale: c.scale / real, Rounds: end - t}
 	}
 	return e
+}
+
+// changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more
+// than its noise says, since truncation toward zero doubles the probability of no noise (THEOREMS.md
+// T6 vii).
+func (s *Session) changed(part *part) int {
+	clusters := 1
+	switch {
+	case s.job.Algorithm.Constrained() && part.name != "counts":
+		clusters = s.k
+	case s.job.Algorithm.Constrained():
+		clusters = max(s.job.Exclusivity, 1)
+	}
+	if s.job.Neighbours == privacy.ReplaceOne {
+		clusters = min(2*clusters, s.k)
+	}
+	if part.name == "counts" || part.name == "relative counts" {
+		return clusters
+	}
+	return clusters * s.d
 }
 
 // conditions are those of this run, beside the ones of the theorems.
@@ -244,7 +271,7 @@ func (s *Session) remarks(l *privacy.Ledger) {
 	case privacy.Claimed:
 		say("claimed: the noise that the paper's theorem asks for, drawn in floating point and rounded to nearest")
 	case privacy.Published:
-		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero; it serves to reproduce their figures")
+		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero, which doubles the probability of no noise and costs ln 2 for each coordinate that changes (T6); it serves to reproduce their figures")
 	}
 	if j.Mechanism == Laplace && s.givenDelta > 0 {
 		l.Note(fmt.Sprintf("delta = %.3g was given; Laplace noise does not need it", s.givenDelta))
