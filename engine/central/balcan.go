@@ -95,8 +95,14 @@ func (j *Balcan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 		return nil, err
 	}
 	swaps := max(orDefault(j.Swaps, 2), 0)
-	if swaps > 0 && len(boxes) > 0 {
-		if err := s.privateSwaps(l.share(swapShare), low, boxes, swaps, j.Exponential); err != nil {
+	if swaps > 0 {
+		if len(boxes) > 0 {
+			if err := s.privateSwaps(l.share(swapShare), low, boxes, swaps, j.Exponential); err != nil {
+				return nil, err
+			}
+		}
+		// charged even without candidates: that there are none is an outcome, too
+		if err := s.enterSwaps(l.share(swapShare), swaps, j.Exponential); err != nil {
 			return nil, err
 		}
 	}
@@ -144,10 +150,15 @@ func (s *session) cubes(l law, kind Projection, origin []float32, reach float64)
 		return nil, nil, err
 	}
 	walkers := []*synopsis.Walker{synopsis.NewWalker(paths)}
+	levelCounts := trieLevels{line: "cube counts per level", levels: levels, law: func(int) law { return l.share(1 / float64(levels)) },
+		name: func(level int) string { return fmt.Sprintf("cubes of depth %d", level+1) }}
 	trie, err := synopsis.Grow(q, levels, walkers, func(level, cells int) ([]float64, float64, error) {
-		return s.countLevel(walkers, cells, l.share(1/float64(levels)), fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level")
+		return s.countLevel(&levelCounts, level, walkers, cells)
 	}, func(variance float64) float64 { return max(4*math.Sqrt(variance), float64(s.n)/float64(10*s.k)) })
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.enterUnreached(&levelCounts); err != nil {
 		return nil, nil, err
 	}
 	if trie.Levels() == 1 {
@@ -159,7 +170,7 @@ func (s *session) cubes(l law, kind Projection, origin []float32, reach float64)
 	defer s.rt.End(span)
 	trie.Estimate(float64(s.n))
 	boxes := trie.Boxes(q)
-	found, err := synopsis.Search(s.ctx, s.rt.Pool(), synopsis.Spread(boxes, q, 3000), s.k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
+	found, err := synopsis.Search(s.ctx, s.rt.Pool(), synopsis.Spread(boxes, q, 3000), s.k, s.searching(), s.streams.Stream(engine.Server, 0, "search"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,9 +205,7 @@ func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps
 			candidates = append(candidates, onGrid((b.Lo[h]+b.Hi[h])/2, s.bits))
 		}
 	}
-	epsilon := l.share(1 / float64(swaps)).pure()
-	bound := s.bound("scores of swaps", 0)
-	bound.Shape.Bound = swapLossCap
+	epsilon, bound := l.share(1/float64(swaps)).pure(), s.swapBound()
 	selection := privacy.Selection{Epsilon: epsilon, Sensitivity: bound.L1(), Monotone: true}
 	w := s.newSwapper(low.parts[0], candidates, s.k, lossKind{squared: true, cap: swapLossCap})
 	scores := make([]float64, len(heavy)*s.k+1)
@@ -218,16 +227,30 @@ func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps
 		if err != nil {
 			return err
 		}
+		if chosen, err = s.data.Tape.Choose(chosen, scores, epsilon/bound.L1()); err != nil {
+			return err
+		}
 		if chosen == len(scores)-1 {
 			continue
 		}
 		in, out := chosen/s.k, chosen%s.k
 		copy(low.centers[out*q:(out+1)*q], candidates[in*q:(in+1)*q])
 	}
+	return nil
+}
+
+func (s *session) swapBound() privacy.Bound {
+	b := s.bound("scores of swaps", 0)
+	b.Shape.Bound = swapLossCap
+	return b
+}
+
+func (s *session) enterSwaps(l law, swaps int, exponential bool) error {
 	name := "permute-and-flip"
 	if exponential {
 		name = "exponential"
 	}
+	epsilon, bound := l.share(1/float64(swaps)).pure(), s.swapBound()
 	e := bound.Entry(fmt.Sprintf("%d private swaps of projected centres", swaps), name, "L1")
 	e.Viewers, e.Unit, e.Cost = s.viewers(), "squared half sides of the cube", privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
 	return s.enter(l, e)

@@ -200,9 +200,9 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	stream := s.streams.Stream(engine.Server, 0, "search")
 	if j.Balance != 0 {
 		even := 1 / float64(s.k)
-		found, err = synopsis.SearchBalanced(s.ctx, s.rt.Pool(), points, s.k, even/j.Balance, min(even*j.Balance, 1), synopsis.SearchOptions{}, stream)
+		found, err = synopsis.SearchBalanced(s.ctx, s.rt.Pool(), points, s.k, even/j.Balance, min(even*j.Balance, 1), s.searching(), stream)
 	} else {
-		found, err = synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, synopsis.SearchOptions{}, stream)
+		found, err = synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, s.searching(), stream)
 	}
 	s.rt.End(span)
 	if err != nil {

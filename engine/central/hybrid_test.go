@@ -275,6 +275,29 @@ func TestHybridLedger(t *testing.T) {
 	}
 }
 
+// TestLedgerChargesWhatStops checks that the ledger of a method whose synopsis may stop early charges its
+// whole budget whatever the outcome: twenty records stop it at most levels, and at different ones.
+func TestLedgerChargesWhatStops(t *testing.T) {
+	norm, _ := builtin(t, "blobs", dataset.Generator{N: 20, D: 2, K: 2, Separation: 6, Seed: 2})
+	parts, _ := norm.Split(1, nil, 1)
+	eng, _ := engine.New()
+	defer eng.Close()
+	budget := privacy.Budget{Epsilon: 0.5, Delta: 1e-5}
+	for seed := range uint64(6) {
+		data := Data{Clients: parts, Bounds: norm.Bounds}
+		for _, job := range []engine.Job{&LSF{Data: data, K: 2, Budget: budget, Seed: &seed}, &Balcan{Data: data, K: 2, Budget: budget, Seed: &seed},
+			&Hybrid{Data: data, K: 2, Budget: budget, Branch: "tree", Seed: &seed}} {
+			res, err := eng.Run(context.Background(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > budget.Epsilon*(1+1e-6) || total < 0.9*budget.Epsilon {
+				t.Errorf("%s, seed %d: the ledger says %v of %v", job.Method(), seed, total, budget.Epsilon)
+			}
+		}
+	}
+}
+
 // TestHybridFindsClusters checks quality where nothing should go wrong: the
 // noise of 20000 records at epsilon 2 is far below the distance of clusters. Over
 // the fixed seeds the outcome is deterministic.

@@ -129,14 +129,22 @@ type sampler interface {
 	Fill(st *privacy.Stream, dst []int64)
 }
 
+// likelihood is the law of noise of a scale in grid units.
+func (l law) likelihood(scale float64) privacy.Likelihood {
+	if l.gaussian {
+		return privacy.GaussianLikelihood(scale)
+	}
+	return privacy.LaplaceLikelihood(scale)
+}
+
 // sampler returns the sampler of a scale in grid units.
-func (l law) sampler(scale float64) (sampler, error) {
+func (l law) sampler(tape *privacy.Tape, scale float64) (sampler, error) {
 	var s sampler
 	var err error
 	if l.gaussian {
-		s, err = privacy.NewDiscreteGaussian(scale)
+		s, err = tape.DiscreteGaussian(scale)
 	} else {
-		s, err = privacy.NewDiscreteLaplace(scale)
+		s, err = tape.DiscreteLaplace(scale)
 	}
 	if err != nil {
 		return nil, fault.Request("budget", fmt.Sprintf("asks for noise of scale %.3g, which the fixed-point grid does not hold", scale/(1<<releaseBits)), "raise --epsilon or --delta")
@@ -148,6 +156,9 @@ func (l law) sampler(scale float64) (sampler, error) {
 // is for replacing a record it costs what two records that change together do
 // (THEOREMS.md T7, T8).
 func (s *session) enter(l law, e privacy.Entry) error {
+	if s.data.Tape != nil {
+		return nil // pricing the entries would cost more than the run
+	}
 	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
 	if l.pair {
 		e.Neighbours = privacy.ReplaceOne

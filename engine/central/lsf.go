@@ -69,8 +69,8 @@ func (j *LSF) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 		return nil, fault.Request("lsf", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}
 	points, err := s.forest(l, levels)
-	if err != nil {
-		return nil, err
+	if err != nil || j.Tape != nil {
+		return &engine.Result{}, err
 	}
 	span := rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
 	found, err := synopsis.Search(ctx, rt.Pool(), points, j.K, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
@@ -111,11 +111,13 @@ func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
 	sumLaw, sumBound := l.share(0.5), s.bound("leaf sums", 0)
 	sumScale := sumLaw.scale(sumBound)
 	theta := min(10*math.Sqrt(sumLaw.variance(sumScale)*float64(s.d)), math.Floor(float64(s.n)/float64(2*s.k)))
+	levelCounts := trieLevels{line: "counts per level", levels: levels, law: func(int) law { return l.share(0.5 / float64(levels)) },
+		name: func(level int) string { return fmt.Sprintf("forest level %d", level+1) }}
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Records:   float64(s.n),
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
-			return s.countLevel([]*synopsis.Walker{w}, cells, l.share(0.5/float64(levels)), fmt.Sprintf("forest level %d", level+1), "counts per level")
+			return s.countLevel(&levelCounts, level, []*synopsis.Walker{w}, cells)
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
 			span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, 0)
@@ -131,7 +133,11 @@ func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
 			return noisy, s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, sumBound, s.d))
 		},
 	}
-	return forest.Release(paths, s.d)
+	points, err := forest.Release(paths, s.d)
+	if err != nil {
+		return nil, err
+	}
+	return points, s.enterUnreached(&levelCounts)
 }
 
 // sumByLabel returns the sums of the records of each of k labels, in grid units,

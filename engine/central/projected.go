@@ -119,7 +119,7 @@ func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowSt
 	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
 	defer s.rt.End(span)
 	points := synopsis.Spread(trie.Boxes(q), q, 3000)
-	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
+	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, s.searching(), s.streams.Stream(engine.Server, 0, "search"))
 	if err != nil {
 		return nil, err
 	}

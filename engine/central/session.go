@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -26,6 +27,10 @@ type Data struct {
 	Clamped int
 	// NoQuality leaves out what is computed from the private data.
 	NoQuality bool
+	// Tape makes the run one of two on neighbouring data sets, for an audit, which
+	// may end after the last release, with an empty result; there are no ledger
+	// entries. Edler does not use it. nil for a run of its own.
+	Tape *privacy.Tape
 }
 
 // validate checks the records against k.
@@ -84,6 +89,9 @@ func newSession(ctx context.Context, rt *engine.Runtime, data *Data, k int, seed
 	s := &session{ctx: ctx, rt: rt, data: data, parties: data.Clients, n: data.records(), d: data.Clients[0].Points.D, k: k,
 		bits: data.Clients[0].FractionBits, streams: privacy.NewStreams(seed), seed: seed, ledger: &privacy.Ledger{Delta: delta},
 		comm: engine.Comm{BytesSent: make([]int64, m), BytesReceived: make([]int64, m)}}
+	if data.Tape != nil && data.Tape.Records > 0 {
+		s.n = data.Tape.Records
+	}
 	if seed == nil {
 		s.maskSeed = secagg.NewSeed()
 	} else {
@@ -141,12 +149,15 @@ func (s *session) release(purpose string, parts [][]int64, l law, groups []noise
 	s.rt.End(span)
 	span = s.rt.Begin(engine.PhaseNoise, round, engine.Server)
 	noise := make([]int64, length)
-	err := drawNoise(noise, stream, l, groups)
+	err := s.drawNoise(noise, stream, l, groups)
 	s.rt.End(span)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", purpose, err)
 	}
 	if err := s.secureSum(round, parts, noise); err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	if err := s.onTape(parts, noise, l, groups); err != nil {
 		return nil, fmt.Errorf("%s: %w", purpose, err)
 	}
 	released := make([]float64, length)
@@ -156,13 +167,44 @@ func (s *session) release(purpose string, parts [][]int64, l law, groups []noise
 	return released, nil
 }
 
-func drawNoise(noise []int64, stream *privacy.Stream, l law, groups []noiseGroup) error {
+// searching is how hard a search on released numbers tries. What it finds is public, so to an audit of the
+// releases a poor solution is as good.
+func (s *session) searching() synopsis.SearchOptions {
+	if s.data.Tape != nil {
+		return synopsis.SearchOptions{Starts: 1, Swaps: -1}
+	}
+	return synopsis.SearchOptions{}
+}
+
+// onTape passes a release to the tape, group by group.
+func (s *session) onTape(parts [][]int64, released []int64, l law, groups []noiseGroup) error {
+	if s.data.Tape == nil {
+		return nil
+	}
+	exact := make([]int64, len(released))
+	for _, p := range parts {
+		for i, x := range p {
+			exact[i] += x
+		}
+	}
+	at := 0
+	for _, g := range groups {
+		to := at + g.values
+		if err := s.data.Tape.Release(exact[at:to], released[at:to], l.likelihood(g.scale*(1<<releaseBits))); err != nil {
+			return err
+		}
+		at = to
+	}
+	return nil
+}
+
+func (s *session) drawNoise(noise []int64, stream *privacy.Stream, l law, groups []noiseGroup) error {
 	var draw sampler
 	at, made := 0, 0.0
 	for _, g := range groups {
 		if g.scale != made {
 			var err error
-			if draw, err = l.sampler(g.scale * (1 << releaseBits)); err != nil {
+			if draw, err = l.sampler(s.data.Tape, g.scale*(1<<releaseBits)); err != nil {
 				return err
 			}
 			made = g.scale

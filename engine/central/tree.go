@@ -51,10 +51,15 @@ func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
 	for level := range levels {
 		total += l.growth(level)
 	}
+	levelCounts := trieLevels{line: "tree counts per level", levels: levels, law: func(level int) law { return l.share(l.growth(level) / total) },
+		name: func(level int) string { return fmt.Sprintf("tree level %d", level+1) }}
 	trie, err := synopsis.Grow(bits, levels, walkers, func(level, cells int) ([]float64, float64, error) {
-		return s.countLevel(walkers, cells, l.share(l.growth(level)/total), fmt.Sprintf("tree level %d", level+1), "tree counts per level")
+		return s.countLevel(&levelCounts, level, walkers, cells)
 	}, func(float64) float64 { return 0 })
 	if err != nil {
+		return nil, err
+	}
+	if err := s.enterUnreached(&levelCounts); err != nil {
 		return nil, err
 	}
 	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
@@ -63,10 +68,21 @@ func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
 	return trie, nil
 }
 
+// trieLevels is how the levels of a trie share its budget.
+type trieLevels struct {
+	// line names what is released in the table of calibrations.
+	line    string
+	levels  int
+	law     func(level int) law
+	name    func(level int) string
+	reached int // levels released so far
+}
+
 // countLevel releases the counts of all cells of one level of a trie and returns
-// them with the variance of their noise. line names what is released in the
-// table of calibrations.
-func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what, line string) ([]float64, float64, error) {
+// them with the variance of their noise.
+func (s *session) countLevel(t *trieLevels, level int, walkers []*synopsis.Walker, cells int) ([]float64, float64, error) {
+	t.reached = level + 1
+	l := t.law(level)
 	parts := s.partSums(cells)
 	for p, w := range walkers {
 		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
@@ -76,8 +92,21 @@ func (s *session) countLevel(walkers []*synopsis.Walker, cells int, l law, what,
 			return nil, 0, err
 		}
 	}
-	noisy, scale, err := s.releaseCounts(parts, l, what, line)
+	noisy, scale, err := s.releaseCounts(parts, l, t.name(level), t.line)
 	return noisy, l.variance(scale), err
+}
+
+// enterUnreached charges the levels that a trie had no cells for. That it stopped
+// is itself an outcome: epsilon bounds the method, which may go on, and not the
+// one run.
+func (s *session) enterUnreached(t *trieLevels) error {
+	for level := t.reached; level < t.levels; level++ {
+		l, bound := t.law(level), s.bound(t.line, 0)
+		if err := s.enter(l, l.entry(t.name(level)+": not reached, which depends on the levels above", s.viewers(), l.scale(bound), bound, 1)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // releaseCounts releases counts of disjoint sets of records with the whole of l

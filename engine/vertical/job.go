@@ -140,6 +140,10 @@ type Job struct {
 	Seed *uint64
 	// NoQuality leaves out what is computed from the private data.
 	NoQuality bool
+	// Tape makes the run one of two on neighbouring data sets, for an audit: it
+	// ends after the last release, with an empty result. Sketches do not enter
+	// it, see WorstCase. nil for a run of its own.
+	Tape *privacy.Tape
 	// Labels are the true labels by row, or nil.
 	Labels []int32
 }
@@ -148,6 +152,14 @@ type Job struct {
 func (j *Job) Method() string { return string(j.Protocol) }
 
 func (j *Job) records() int { return j.Data.Points.N }
+
+// publicRecords is the number of records that may decide parameters.
+func (j *Job) publicRecords() int {
+	if j.Tape != nil && j.Tape.Records > 0 {
+		return j.Tape.Records
+	}
+	return j.records()
+}
 
 // relation is what the protocol's guarantee speaks of.
 func (j *Job) relation() privacy.Neighbours {
@@ -356,7 +368,7 @@ func newPlan(j *Job) (*plan, error) {
 }
 
 func (p *plan) chooseClusters(j *Job) error {
-	n, s := j.records(), p.parties
+	n, s := j.publicRecords(), p.parties
 	switch {
 	case j.LocalK.N != 0:
 		p.clusters = j.LocalK.N

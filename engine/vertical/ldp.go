@@ -58,6 +58,14 @@ func (f *Frequency) report(value int, u1, u2 uint64) int {
 	return other
 }
 
+// value is what a party reports on a record of cluster a.
+func (f *Frequency) value(party, row, a int) int {
+	if f.Range > 0 {
+		return f.hash(reportSeed(party, row), a)
+	}
+	return a
+}
+
 // hash maps cluster a to [0, Range) under a record's public hash seed.
 func (f *Frequency) hash(seed uint64, a int) int {
 	x := seed + 0x9e3779b97f4a7c15*uint64(a+1)

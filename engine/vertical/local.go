@@ -41,6 +41,7 @@ type party struct {
 	rt           *engine.Runtime
 	clusters     int
 	records      int // public number of records, for defaults
+	tape         *privacy.Tape
 	// protocol, calibration and neighbours say which lines of the table of
 	// calibrations bound what the party releases.
 	protocol    Protocol
@@ -80,30 +81,33 @@ func gaussianScale(sensitivity, mu float64) float64 {
 }
 
 // addGaussian adds exact discrete Gaussian noise to integers.
-func addGaussian(st *privacy.Stream, sigma float64, values []int64) error {
-	g, err := privacy.NewDiscreteGaussian(sigma)
+func (p *party) addGaussian(st *privacy.Stream, sigma float64, values []int64) error {
+	g, err := p.tape.DiscreteGaussian(sigma)
 	if err != nil {
 		return err
 	}
-	noise := make([]int64, len(values))
-	g.Fill(st, noise)
-	for i, z := range noise {
-		values[i] += z
-	}
-	return nil
+	return p.addNoise(values, func(noise []int64) { g.Fill(st, noise) }, privacy.GaussianLikelihood(sigma))
 }
 
 // addLaplace adds exact discrete Laplace noise to integers.
-func addLaplace(st *privacy.Stream, b float64, values []int64) error {
-	l, err := privacy.NewDiscreteLaplace(b)
+func (p *party) addLaplace(st *privacy.Stream, b float64, values []int64) error {
+	l, err := p.tape.DiscreteLaplace(b)
 	if err != nil {
 		return err
 	}
-	noise := make([]int64, len(values))
-	l.Fill(st, noise)
-	for i, z := range noise {
-		values[i] += z
+	return p.addNoise(values, func(noise []int64) { l.Fill(st, noise) }, privacy.LaplaceLikelihood(b))
+}
+
+func (p *party) addNoise(values []int64, fill func([]int64), law privacy.Likelihood) error {
+	released := make([]int64, len(values))
+	fill(released)
+	for i, x := range values {
+		released[i] += x
 	}
+	if err := p.tape.Release(values, released, law); err != nil {
+		return err
+	}
+	copy(values, released)
 	return nil
 }
 
@@ -127,7 +131,11 @@ func (p *party) setCenters(rows []float64) {
 func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 	span := p.rt.Begin(engine.PhaseSearch, 0, p.index)
 	defer p.rt.End(span)
-	s, err := synopsis.Search(ctx, p.rt.Pool(), w, p.clusters, synopsis.SearchOptions{Starts: 20}, p.stream(0, "search"))
+	how := synopsis.SearchOptions{Starts: 20}
+	if p.tape != nil { // what it finds is public, so to an audit of the releases a poor solution is as good
+		how = synopsis.SearchOptions{Starts: 1, Swaps: -1}
+	}
+	s, err := synopsis.Search(ctx, p.rt.Pool(), w, p.clusters, how, p.stream(0, "search"))
 	if err != nil {
 		return err
 	}
@@ -150,7 +158,7 @@ func (p *party) startGrid(ctx context.Context, mu float64) error {
 	bound := p.bound("local histogram", 0)
 	sigma := gaussianScale(bound.L2(), mu)
 	span = p.rt.Begin(engine.PhaseNoise, 0, p.index)
-	err = addGaussian(p.stream(0, "grid"), sigma, counts)
+	err = p.addGaussian(p.stream(0, "grid"), sigma, counts)
 	p.rt.End(span)
 	if err != nil {
 		return err
@@ -171,13 +179,13 @@ type forestNoise struct {
 	sumSD        float64
 	family       string
 	norm         string
-	add          func(st *privacy.Stream, scale float64, values []int64) error
+	add          func(p *party, st *privacy.Stream, scale float64, values []int64) error
 }
 
 // gaussianForest spends half of the squared mu on counts, half on sums.
 func (p *party) gaussianForest(levels int, mu float64) forestNoise {
 	half := mu / math.Sqrt2
-	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-gaussian", norm: "L2", add: addGaussian}
+	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-gaussian", norm: "L2", add: (*party).addGaussian}
 	n.countScale = gaussianScale(math.Sqrt(float64(levels))*n.counts.L2(), half)
 	n.sumScale = gaussianScale(n.sums.L2(), half)
 	n.countSD, n.sumSD = n.countScale, n.sumScale
@@ -188,7 +196,7 @@ func (p *party) gaussianForest(levels int, mu float64) forestNoise {
 // section 3.5: the form for data in [-1,1]^d).
 func (p *party) laplaceForest(levels int, epsilon float64) forestNoise {
 	half := epsilon / 2
-	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-laplace", norm: "L1", add: addLaplace}
+	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-laplace", norm: "L1", add: (*party).addLaplace}
 	n.countScale = gaussianScale(float64(levels)*n.counts.L1(), half)
 	n.sumScale = gaussianScale(n.sums.L1(), half)
 	n.countSD, n.sumSD = math.Sqrt2*n.countScale, math.Sqrt2*n.sumScale
@@ -223,7 +231,7 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 			if err := w.Count(ctx, pool, counts); err != nil {
 				return nil, 0, err
 			}
-			err := noise.add(p.stream(level, "forest counts"), noise.countScale, counts)
+			err := noise.add(p, p.stream(level, "forest counts"), noise.countScale, counts)
 			return floats(counts), noise.countSD * noise.countSD, err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
@@ -231,7 +239,7 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 			if err != nil {
 				return nil, err
 			}
-			err = noise.add(p.stream(0, "forest sums"), noise.sumScale*unit, sums)
+			err = noise.add(p, p.stream(0, "forest sums"), noise.sumScale*unit, sums)
 			noisy := floats(sums)
 			for i := range noisy {
 				noisy[i] /= unit
@@ -273,10 +281,10 @@ func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
 			return err
 		}
 		span = p.rt.Begin(engine.PhaseNoise, round, p.index)
-		if err := addGaussian(p.stream(round, "refine sums"), sumScale*unit, acc.Sums); err != nil {
+		if err := p.addGaussian(p.stream(round, "refine sums"), sumScale*unit, acc.Sums); err != nil {
 			return err
 		}
-		err = addGaussian(p.stream(round, "refine counts"), countScale, acc.Counts)
+		err = p.addGaussian(p.stream(round, "refine counts"), countScale, acc.Counts)
 		p.rt.End(span)
 		if err != nil {
 			return err

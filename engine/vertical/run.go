@@ -44,7 +44,7 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 	for l, columns := range c.Split {
 		s.parties = append(s.parties, &party{
 			index: l, points: c.Data.Columns(columns), fractionBits: c.Data.FractionBits, streams: s.streams, rt: rt,
-			clusters: plan.clusters, records: c.records(),
+			clusters: plan.clusters, records: c.publicRecords(), tape: c.Tape,
 			protocol: c.Protocol, calibration: c.Calibration, neighbours: c.relation(),
 		})
 	}
@@ -68,8 +68,8 @@ func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 		return nil, err
 	}
 	grid, err := s.weights(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || j.Tape != nil {
+		return &engine.Result{}, err
 	}
 	if j.ExactWeights && j.Protocol.Private() {
 		grid = s.truth()
@@ -232,7 +232,7 @@ func (s *session) releaseRecords() (float64, error) {
 	p := s.parties[0]
 	bound := p.bound("number of records", 0)
 	scale := gaussianScale(bound.L1(), s.plan.eps0)
-	if err := addLaplace(s.streams.Stream(0, 0, "records"), scale, n); err != nil {
+	if err := p.addLaplace(s.streams.Stream(0, 0, "records"), scale, n); err != nil {
 		return 0, err
 	}
 	p.enter(bound, "discrete-laplace", "L1", scale, "records", 1)
@@ -257,7 +257,7 @@ func (s *session) independent(ctx context.Context) (*Grid, error) {
 		}
 		bound := p.bound("sizes of the local clusters", 0)
 		scale := gaussianScale(bound.L1(), s.plan.eps2)
-		if err := addLaplace(p.stream(0, "sizes"), scale, exact); err != nil {
+		if err := p.addLaplace(p.stream(0, "sizes"), scale, exact); err != nil {
 			return nil, err
 		}
 		p.enter(bound, "discrete-laplace", "L1", scale, "records", 1)
@@ -293,6 +293,9 @@ func (s *session) enterParty(p *party) error {
 			truth.Scale /= 2
 			e.True = &truth
 		}
+		if s.job.Tape != nil {
+			continue // pricing the entries would cost more than the run
+		}
 		if err := s.ledger.Add(e); err != nil {
 			return err
 		}
@@ -327,15 +330,14 @@ func (s *session) localReports(ctx context.Context) (*Grid, error) {
 		err := s.rt.Pool().Run(ctx, (n+block-1)/block, func(_, b int) {
 			st := p.stream(b, "reports")
 			for i := b * block; i < min((b+1)*block, n); i++ {
-				value := int(p.labels[i])
-				if f.Range > 0 {
-					value = f.hash(reportSeed(l, i), value)
-				}
-				reports[l][i] = uint8(f.report(value, st.Uint64(), st.Uint64()))
+				reports[l][i] = uint8(f.report(f.value(l, i, int(p.labels[i])), st.Uint64(), st.Uint64()))
 			}
 		})
 		s.rt.End(span)
 		if err != nil {
+			return nil, err
+		}
+		if err := p.reportsOnTape(f, reports[l]); err != nil {
 			return nil, err
 		}
 		s.comm.BytesSent[l] += int64(n) // one byte per report; hash seeds are public functions of party and row
@@ -348,6 +350,28 @@ func (s *session) localReports(ctx context.Context) (*Grid, error) {
 	span := s.rt.Begin(engine.PhaseWeights, 0, engine.Server)
 	defer s.rt.End(span)
 	return s.aggregateReports(ctx, f, reports)
+}
+
+// reportsOnTape passes a party's reports to its tape.
+func (p *party) reportsOnTape(f *Frequency, reports []uint8) error {
+	if p.tape == nil {
+		return nil
+	}
+	exact, released := make([]int64, len(reports)), make([]int64, len(reports))
+	for i, r := range reports {
+		exact[i], released[i] = int64(f.value(p.index, i, int(p.labels[i]))), int64(r)
+	}
+	truth, lie := math.Log(f.truth), math.Log((1-f.truth)/float64(f.size-1))
+	err := p.tape.Release(exact, released, func(exact, released int64) float64 {
+		if exact == released {
+			return truth
+		}
+		return lie
+	})
+	for i, r := range released {
+		reports[i] = uint8(r)
+	}
+	return err
 }
 
 // reportSeed is the public seed of the hash function of a report.
@@ -481,7 +505,7 @@ func (s *session) exchange(ctx context.Context) (*Release, error) {
 		if proven {
 			bound := p.bound("sizes of the local clusters", 0)
 			sigma := gaussianScale(bound.L2(), plan.localMu*math.Sqrt(sizeShare))
-			if err := addGaussian(p.stream(0, "sizes"), sigma, sizes); err != nil {
+			if err := p.addGaussian(p.stream(0, "sizes"), sigma, sizes); err != nil {
 				return nil, err
 			}
 			p.enter(bound, "discrete-gaussian", "L2", sigma, "records", 1)

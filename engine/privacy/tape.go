@@ -1,0 +1,166 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrTape says that what a run released on a Tape has another shape than on the neighbour: something
+// public depends on a single record.
+var ErrTape = errors.New("the releases of two neighbours differ in shape")
+
+// Tape is what an audit attaches to two runs, one on each of two neighbouring data sets. The first run
+// records what it releases. The second is made to release the same and adds up the log of how much
+// likelier each release was in the first: the privacy loss of the outcome, given what both runs take as
+// public. Whatever is computed from releases and public randomness is then the same in both, so a run
+// on a tape is no protocol but a measurement.
+//
+// A nil *Tape is a run of its own: its methods do nothing. A Tape serves one goroutine at a time.
+type Tape struct {
+	// Records is the number of records that both runs take as public, 0 for each its own.
+	Records int
+
+	replay bool
+	at     int
+	tracks []track
+	loss   float64
+	// Samplers are kept from trial to trial, as their scales repeat.
+	gaussians map[float64]*DiscreteGaussian
+	laplaces  map[float64]*DiscreteLaplace
+}
+
+// track is one release: the integers that came out and how likely each was.
+type track struct {
+	released []int64
+	logs     []float64
+}
+
+// Likelihood is the log of the probability of a released integer, given the exact one, up to a constant.
+type Likelihood func(exact, released int64) float64
+
+// LaplaceLikelihood is that of discrete Laplace noise of scale b.
+func LaplaceLikelihood(b float64) Likelihood {
+	return func(exact, released int64) float64 { return -math.Abs(float64(released-exact)) / b }
+}
+
+// GaussianLikelihood is that of discrete Gaussian noise of scale sigma.
+func GaussianLikelihood(sigma float64) Likelihood {
+	return func(exact, released int64) float64 {
+		z := float64(released-exact) / sigma
+		return -z * z / 2
+	}
+}
+
+// Record begins a first run.
+func (t *Tape) Record() { t.replay, t.at, t.loss, t.tracks = false, 0, 0, t.tracks[:0] }
+
+// Replay begins the second run, on the neighbour.
+func (t *Tape) Replay() { t.replay, t.at, t.loss = true, 0, 0 }
+
+// Loss is the log of the ratio of the probabilities of what was released, the first run's over the
+// second's. It fails if the second run released less than the first.
+func (t *Tape) Loss() (float64, error) {
+	if t.at != len(t.tracks) {
+		return 0, fmt.Errorf("%w: %d releases and %d", ErrTape, len(t.tracks), t.at)
+	}
+	return t.loss, nil
+}
+
+// Releases is the number of releases on the tape.
+func (t *Tape) Releases() int { return len(t.tracks) }
+
+// next returns the track of a release of n integers.
+func (t *Tape) next(n int) (*track, error) {
+	if !t.replay {
+		if t.at == cap(t.tracks) {
+			t.tracks = append(t.tracks, track{})
+		}
+		t.tracks = t.tracks[:t.at+1]
+		k := &t.tracks[t.at]
+		k.released, k.logs = k.released[:0], k.logs[:0]
+		t.at++
+		return k, nil
+	}
+	if t.at == len(t.tracks) || len(t.tracks[t.at].released) != n {
+		return nil, fmt.Errorf("%w: release %d has %d values on the neighbour", ErrTape, t.at+1, n)
+	}
+	t.at++
+	return &t.tracks[t.at-1], nil
+}
+
+// Release passes the integers of a release, each with the exact value behind it, and the law of the
+// noise. The first run's are kept; the second run's are replaced by them.
+func (t *Tape) Release(exact, released []int64, law Likelihood) error {
+	if t == nil {
+		return nil
+	}
+	k, err := t.next(len(released))
+	if err != nil {
+		return err
+	}
+	for i, x := range exact {
+		if !t.replay {
+			k.released = append(k.released, released[i])
+			k.logs = append(k.logs, law(x, released[i]))
+			continue
+		}
+		released[i] = k.released[i]
+		t.loss += k.logs[i] - law(x, released[i])
+	}
+	return nil
+}
+
+// Choose passes a choice among candidates of these scores at a rate (the epsilon of a score of 1). How
+// likely it was is taken from the exponential mechanism, also where another one chose.
+func (t *Tape) Choose(chosen int, scores []float64, rate float64) (int, error) {
+	if t == nil {
+		return chosen, nil
+	}
+	c := []int64{int64(chosen)}
+	err := t.Release([]int64{0}, c, func(_, released int64) float64 {
+		if released >= int64(len(scores)) {
+			return math.Inf(-1)
+		}
+		var sum float64
+		for _, u := range scores {
+			sum += math.Exp((u - scores[released]) * rate)
+		}
+		return -math.Log(sum)
+	})
+	return int(c[0]), err
+}
+
+// DiscreteGaussian is NewDiscreteGaussian, once for each scale.
+func (t *Tape) DiscreteGaussian(sigma float64) (*DiscreteGaussian, error) {
+	if t == nil {
+		return NewDiscreteGaussian(sigma)
+	}
+	return remember(&t.gaussians, sigma, NewDiscreteGaussian)
+}
+
+// DiscreteLaplace is NewDiscreteLaplace, once for each scale.
+func (t *Tape) DiscreteLaplace(b float64) (*DiscreteLaplace, error) {
+	if t == nil {
+		return NewDiscreteLaplace(b)
+	}
+	return remember(&t.laplaces, b, NewDiscreteLaplace)
+}
+
+// mostSamplers bounds what a tape keeps: scales that depend on noise do not repeat.
+const mostSamplers = 256
+
+func remember[T any](m *map[float64]*T, scale float64, make func(float64) (*T, error)) (*T, error) {
+	if s := (*m)[scale]; s != nil {
+		return s, nil
+	}
+	s, err := make(scale)
+	if err != nil {
+		return nil, err
+	}
+	if *m == nil || len(*m) >= mostSamplers {
+		*m = map[float64]*T{}
+	}
+	(*m)[scale] = s
+	return s, nil
+}
