@@ -356,7 +356,7 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 
 // round runs one round from the centroids `current` and returns the next ones.
 func (s *session) round(ctx context.Context, t int, current [][]float64) ([][]float64, error) {
-	pool, p := s.rt.Pool(), s.params
+	pool := s.rt.Pool()
 	span := s.rt.Begin(engine.PhaseCompare, t, 0)
 	members, done, err := s.members(ctx, current)
 	s.rt.End(span)
@@ -370,21 +370,11 @@ func (s *session) round(ctx context.Context, t int, current [][]float64) ([][]fl
 		return nil, err
 	}
 	span = s.rt.Begin(engine.PhaseNoise, t, 0)
-	msg := &AggregatesMessage{Round: t + 1}
-	for _, x := range totals {
-		msg.Units = append(msg.Units, x.unit)
-		msg.Totals = append(msg.Totals, x.Aggregate)
-	}
-	if s.plan.noise.active() {
-		z, err := drawNoise(s.plan.noise, s.streams, 0, t+1, msg.Units, s.cols.d)
-		if err != nil {
-			return nil, err
-		}
-		for i := range z {
-			msg.Totals[i].addInteger(p, z[i])
-		}
-	}
+	msg, _, err := s.perturb(t, totals)
 	s.rt.End(span)
+	if err != nil {
+		return nil, err
+	}
 	span = s.rt.Begin(engine.PhaseDecrypt, t, 1)
 	next, total, err := s.decrypt(t+1, msg, current)
 	s.rt.End(span)
@@ -397,6 +387,23 @@ func (s *session) round(ctx context.Context, t int, current [][]float64) ([][]fl
 		s.job.OnRound(done)
 	}
 	return next, nil
+}
+
+// perturb makes the message of a round's aggregates, with Alice's noise, which it returns too.
+func (s *session) perturb(t int, totals []total) (*AggregatesMessage, []int64, error) {
+	msg := &AggregatesMessage{Round: t + 1}
+	for _, x := range totals {
+		msg.Units = append(msg.Units, x.unit)
+		msg.Totals = append(msg.Totals, x.Aggregate)
+	}
+	if !s.plan.noise.active() {
+		return msg, nil, nil
+	}
+	z, err := drawNoise(s.plan.noise, s.streams, 0, t+1, msg.Units, s.cols.d)
+	for i := range z {
+		msg.Totals[i].addInteger(s.params, z[i])
+	}
+	return msg, z, err
 }
 
 // members computes the encrypted memberships for the given centroids.
