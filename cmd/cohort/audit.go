@@ -22,6 +22,8 @@ type auditOptions struct {
 	trials     int
 	confidence float64
 	pair       string
+	cases      []string
+	list       bool
 }
 
 func newAuditCommand() *cobra.Command {
@@ -35,8 +37,10 @@ the ledger's epsilon is a violation, and the exit status 1. Otherwise the status
 which is no proof.
 
 --method and --calibration are enough: the pairs come from a library of worst cases.
---data with --pair audits a pair of your own: two files that differ in one record.`,
+--list names them, --case keeps some. --data with --pair audits a pair of your own:
+two files that differ in one record.`,
 		Example: `  cohort audit --method fastlloyd --calibration claimed
+  cohort audit --method fastlloyd --calibration claimed --case "doubled mean" --trials 1000000
   cohort audit --method relative --data a.csv --pair b.csv --k 3 --bounds 0:1`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,6 +51,8 @@ which is no proof.
 	o.bind(fs)
 	fs.IntVar(&a.trials, "trials", audit.DefaultTrials, "runs on each side of a cheap case; dear ones get a fraction")
 	fs.Float64Var(&a.confidence, "confidence", audit.DefaultConfidence, "confidence of each lower bound")
+	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")
+	fs.BoolVar(&a.list, "list", false, "list the methods, calibrations and cases that can be audited")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
 	return cmd
 }
@@ -54,6 +60,9 @@ which is no proof.
 func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) error {
 	if err := checkFormat(o.format, "text", "json"); err != nil {
 		return err
+	}
+	if a.list {
+		return listCases(out, o.method)
 	}
 	switch {
 	case o.method == "":
@@ -96,6 +105,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	if cases, err = audit.Choose(cases, a.cases); err != nil {
+		return err
+	}
 	var engineOptions []engine.Option
 	if o.workers > 0 {
 		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
@@ -118,6 +130,25 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 		return &statusError{exitFailed}
 	}
 	return err
+}
+
+// listCases prints the library, of one method if it is named.
+func listCases(out io.Writer, method string) error {
+	w := &lines{w: out}
+	for _, a := range audit.Audits() {
+		if method != "" && a.Method != method {
+			continue
+		}
+		cases, err := audit.Cases(a.Method, a.Calibration, audit.Settings{})
+		if err != nil {
+			return err
+		}
+		w.printf("%s, %s\n", a.Method, a.Calibration)
+		for _, c := range cases {
+			w.printf("  %s: %s\n", c.Name, c.About)
+		}
+	}
+	return w.err
 }
 
 // loadPair reads two files that differ in one record.
@@ -199,27 +230,51 @@ func printReport(out io.Writer, r *audit.Report) error {
 	w := &lines{w: out}
 	w.printf("Audit of %s, calibration %s: lower bounds at %.5g%% confidence\n", r.Method, r.Calibration, 100*r.Confidence)
 	for _, f := range r.Cases {
-		w.printf("\n%s\n  %s\n", f.Case, f.About)
-		ledger := "no bound"
-		if f.Epsilon != nil {
-			ledger = fmt.Sprintf("%.4g", *f.Epsilon)
-		}
-		w.printf("  ledger epsilon %s at delta %.3g", ledger, f.Delta)
+		w.printf("\n%s\n  %s\n  watched: %s\n  %d runs on each side, %d of them counted\n", f.Case, f.About, f.Watched, f.Trials, f.Counted)
+		w.bound(&f.Bound)
 		switch {
 		case f.True != nil:
-			w.printf(" (the ledger's true value: %.4g)", *f.True)
+			w.printf("  the ledger's true epsilon: %.4g\n", *f.True)
 		case f.Unbounded:
-			w.printf(" (the ledger says: really without bound)")
+			w.printf("  the ledger's true epsilon: without bound\n")
 		}
-		found := "within the ledger"
-		if f.Violated {
-			found = "above the ledger"
+		if f.Profile != nil {
+			w.bound(f.Profile)
 		}
-		w.printf("\n  epsilon at least %.4g: %s\n", f.Lower, found)
-		w.printf("  event: %s; %d of %d with, %d of %d without\n", f.Event, f.With, f.Trials, f.Without, f.Trials)
 	}
-	w.printf("\nVerdict: %s\n", r.Verdict)
+	// The case that came nearest to its ledger, or went farthest beyond it.
+	most, at := math.Inf(-1), &r.Cases[0]
+	for i := range r.Cases {
+		for _, b := range []*audit.Bound{&r.Cases[i].Bound, r.Cases[i].Profile} {
+			if b != nil && b.Epsilon != nil && b.Lower-*b.Epsilon > most {
+				most, at = b.Lower-*b.Epsilon, &r.Cases[i]
+			}
+		}
+	}
+	w.printf("\nVerdict: %s\n  %s, %d runs on each side", r.Verdict, at.Case, at.Trials)
+	for _, b := range []*audit.Bound{&at.Bound, at.Profile} {
+		if b != nil {
+			w.printf("; at delta %.3g epsilon at least %.4g", b.Delta, b.Lower)
+			if b.Epsilon != nil {
+				w.printf(" (ledger %.4g)", *b.Epsilon)
+			}
+		}
+	}
+	w.printf("\n")
 	return w.err
+}
+
+func (w *lines) bound(b *audit.Bound) {
+	w.printf("  at delta %.3g: epsilon at least %.4g", b.Delta, b.Lower)
+	switch {
+	case b.Epsilon == nil:
+		w.printf(", the ledger has no bound\n")
+	case b.Lower > *b.Epsilon:
+		w.printf(", above the ledger's %.4g\n", *b.Epsilon)
+	default:
+		w.printf(", within the ledger's %.4g\n", *b.Epsilon)
+	}
+	w.printf("    event: %s; %d times with, %d without\n", b.Event, b.With, b.Without)
 }
 
 // lines writes until an error.

@@ -2,12 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/audit"
+	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // The verdict is a word of its own: VIOLATED with status 1, or consistent with status 0. 1500 trials
@@ -27,6 +31,68 @@ func TestAuditVerdicts(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil || string(r.Verdict) != c.want || len(r.Cases) != 3 {
 			t.Errorf("%s: json %v: %s", c.calibration, err, out)
 		}
+	}
+}
+
+// Whatever a run accepts can be audited, and nothing else: a new private method, or a new calibration of
+// one, fails here until the library of worst cases has it.
+func TestEveryPrivateMethodIsAudited(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "d.csv")
+	var rows strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&rows, "%d,%d,%d\n", i%2*50+i%7, i%2*40+i%5, i%2*60+i%3)
+	}
+	if err := os.WriteFile(data, []byte(rows.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	audits := audit.Audits()
+	for _, f := range families() {
+		for _, m := range f.methods {
+			if !m.private {
+				continue
+			}
+			for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+				args := []string{"run", "--method", m.name, "--calibration", string(c), "--data", data, "--k", "2", "--bounds", "0:100", "--epsilon", "1", "--delta", "1e-5", "--seed", "1"}
+				switch {
+				case m.name == string(horizontal.Relative) && c == privacy.Published:
+					args = append(args, "--radius-schedule", "later-code") // the only one of the released code
+				case m.name == "ckks":
+					args = append(args, "--iterations", "1")
+				}
+				status, _, errOut := cohort(t, args...)
+				i := slices.Index(audits, audit.Audit{Method: m.name, Calibration: c})
+				switch {
+				case status == exitDone && i < 0:
+					t.Errorf("%s runs under %s and has no audit", m.name, c)
+				case status != exitDone && i >= 0:
+					t.Errorf("%s has an audit under %s and does not run: %s", m.name, c, errOut)
+				}
+				if i >= 0 {
+					audits = slices.Delete(audits, i, i+1)
+				}
+			}
+		}
+	}
+	for _, a := range audits {
+		t.Errorf("%v has an audit and is no private method", a)
+	}
+}
+
+// Every case of the library can be asked for by the name that --list gives it.
+func TestAuditOfOneCase(t *testing.T) {
+	status, list, _ := cohort(t, "audit", "--list")
+	for _, want := range []string{"fastlloyd, claimed", "  doubled mean: ", "  every cluster: ", "  equal heights: ", "  three parties: ", "  small cluster: ", "  linear equations: ", "  linear equations, encrypted: "} {
+		if status != exitDone || !strings.Contains(list, want) {
+			t.Errorf("status %d, no %q in the list:\n%s", status, want, list)
+		}
+	}
+	status, out, _ := cohort(t, "audit", "--method", "fastlloyd", "--calibration", "claimed", "--case", "every cluster", "--trials", "1500", "--seed", "1")
+	if status != exitFailed || !strings.Contains(out, "every cluster") || strings.Contains(out, "doubled mean") || !strings.Contains(out, "1500 runs on each side") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	status, _, errOut := cohort(t, "audit", "--method", "fastlloyd", "--case", "nosuch")
+	if status != exitWrong || !strings.Contains(errOut, "doubled mean; every cluster") {
+		t.Errorf("status %d: %s", status, errOut)
 	}
 }
 

@@ -26,17 +26,54 @@ type Case struct {
 	Name string
 	// About says in a sentence what the pair is.
 	About string
+	// Watched says what the viewer sees of a trial.
+	Watched string
 	// Epsilon is the ledger's for the viewer at Delta; TrueEpsilon what the ledger says it really
 	// is, nil if that is the same, and Unbounded that it has no bound.
 	Epsilon, Delta float64
 	TrueEpsilon    *float64
 	Unbounded      bool
-	Law            Law
+	// Profile has the ledger's epsilon at larger deltas too, where fewer trials show more.
+	Profile []Point
+	Law     Law
 	// Weight divides the number of trials: the cost of one, 1 for a protocol on a few records.
 	Weight int
 	// Draw runs the protocol once, with the record or without, on one worker, all randomness from st,
 	// and returns what the viewer sees as numbers: always as many.
 	Draw func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error)
+}
+
+// Point is a point of a ledger's privacy profile.
+type Point struct{ Delta, Epsilon float64 }
+
+// profileDeltas are the deltas of a Profile.
+var profileDeltas = []float64{1e-3, 5e-3, 0.02, 0.05}
+
+// sideOf is the index of the data set with the record or without.
+func sideOf(present bool) int {
+	if present {
+		return 1
+	}
+	return 0
+}
+
+// state takes what the ledger says about a viewer.
+func (c *Case) state(l *privacy.Ledger, viewer string) error {
+	t := l.TotalFor(viewer)
+	if t.Epsilon == nil {
+		return fault.Request("audit", "the ledger has no bound for "+viewer, "choose a private method")
+	}
+	c.Epsilon, c.Delta, c.TrueEpsilon, c.Unbounded = *t.Epsilon, *t.Delta, t.TrueEpsilon, t.Unbounded
+	if c.Delta == 0 {
+		return nil // pure: no smaller at any delta
+	}
+	for _, delta := range profileDeltas {
+		at := privacy.Ledger{Delta: delta, Entries: l.Entries}
+		if t := at.TotalFor(viewer); delta > c.Delta && t.Epsilon != nil {
+			c.Profile = append(c.Profile, Point{delta, *t.Epsilon})
+		}
+	}
+	return nil
 }
 
 // Options are how to audit. Zero fields mean the defaults.
@@ -50,28 +87,41 @@ type Options struct {
 }
 
 // DefaultTrials is the number of trials on each side of a case.
-const DefaultTrials = 40000
+const DefaultTrials = 100000
 
 // minTrials is the least number with which an audit says anything.
 const minTrials = 100
+
+// Bound is what the trials prove at one delta.
+type Bound struct {
+	// Epsilon is the ledger's at Delta, Lower the lower bound on the real one.
+	Epsilon *float64 `json:"epsilon"`
+	Delta   float64  `json:"delta"`
+	Lower   float64  `json:"lower_bound"`
+	// Event was seen With times in the counted runs with the record, Without in as many without.
+	Event   string `json:"event"`
+	With    int    `json:"with"`
+	Without int    `json:"without"`
+	// Violated says that Lower is above Epsilon.
+	Violated bool `json:"violated"`
+}
 
 // Finding is what came of one case.
 type Finding struct {
 	Case      string   `json:"case"`
 	About     string   `json:"about"`
-	Epsilon   *float64 `json:"epsilon"`
-	Delta     float64  `json:"delta"`
+	Watched   string   `json:"watched"`
 	True      *float64 `json:"true_epsilon,omitempty"`
 	Unbounded bool     `json:"unbounded,omitempty"`
-	// Lower is the lower bound on epsilon at Delta.
-	Lower float64 `json:"lower_bound"`
-	// Event was seen With times in Trials runs with the record, Without in as many without.
-	Event   string `json:"event"`
-	With    int    `json:"with"`
-	Without int    `json:"without"`
-	Trials  int    `json:"trials"`
-	// Violated says that Lower is above the ledger's epsilon.
-	Violated bool `json:"violated"`
+	// Bound is that at the ledger's delta; Violated is true if either bound is above the ledger.
+	Bound
+	// Profile is the bound at a larger delta, chosen for being the most telling one; nil for a pure
+	// mechanism.
+	Profile *Bound `json:"profile,omitempty"`
+	// Trials is the number of runs on each side, Counted that of those in which events were counted;
+	// the others chose the event.
+	Trials  int `json:"trials"`
+	Counted int `json:"counted"`
 }
 
 // Report is an audit.
@@ -124,11 +174,15 @@ func Run(ctx context.Context, pool *engine.Pool, method string, calibration priv
 	return r, nil
 }
 
-// examine audits one case: a fifth of the trials teaches the score, a fifth chooses the event, the rest
-// counts it.
+// examine audits one case: a fifth of the trials teaches the score, unless the outcome is one, a fifth
+// chooses the event, the rest counts it.
 func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime, streams *privacy.Streams, c *Case, o Options) (*Finding, error) {
 	n := max(o.Trials/max(1, c.Weight), minTrials)
-	pilot := n / 5
+	training := n / 5
+	pilot := training
+	if c.Law == Direct {
+		pilot = 0
+	}
 	var outcomes [2][][]float64
 	for side := range outcomes {
 		outcomes[side] = make([][]float64, n)
@@ -156,27 +210,52 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 		}
 	}
 	value := learn(c.Law, outcomes[0][:pilot], outcomes[1][:pilot])
-	var scores [2][]float64
+	var train, counted [2][]float64
 	for side, list := range outcomes {
-		for _, out := range list[pilot:] {
-			scores[side] = append(scores[side], value(out))
+		for i, out := range list[pilot:] {
+			if i < training {
+				train[side] = append(train[side], value(out))
+			} else {
+				counted[side] = append(counted[side], value(out))
+			}
 		}
+		slices.Sort(train[side])
+		slices.Sort(counted[side])
 	}
 	alpha := 1 - o.Confidence
-	e := choose(scores[0][:pilot], scores[1][:pilot], c.Delta, alpha)
-	without, with := scores[0][pilot:], scores[1][pilot:]
-	slices.Sort(without)
-	slices.Sort(with)
-	f := &Finding{Case: c.Name, About: c.About, Delta: c.Delta, True: c.TrueEpsilon, Unbounded: c.Unbounded, Event: e.String(),
-		Without: e.count(without), With: e.count(with), Trials: len(with)}
-	if e.with {
-		f.Lower = epsilonAtLeast(f.With, len(with), f.Without, len(without), c.Delta, alpha)
-	} else {
-		f.Lower = epsilonAtLeast(f.Without, len(without), f.With, len(with), c.Delta, alpha)
+	f := &Finding{Case: c.Name, About: c.About, Watched: c.Watched, True: c.TrueEpsilon, Unbounded: c.Unbounded, Trials: n, Counted: len(counted[0])}
+	if len(c.Profile) > 0 {
+		// Two bounds: each gets half of the failure probability. Which delta to look at is chosen by
+		// the training scores, relative to the ledger's epsilon there.
+		alpha /= 2
+		best, most := event{}, math.Inf(-1)
+		var at Point
+		for _, p := range c.Profile {
+			if e, promise := choose(train[0], train[1], p.Delta, alpha); math.Log(promise)-p.Epsilon > most {
+				best, most, at = e, math.Log(promise)-p.Epsilon, p
+			}
+		}
+		b := prove(best, counted, at, alpha)
+		f.Profile = &b
 	}
-	if !math.IsInf(c.Epsilon, 1) {
-		f.Epsilon = &c.Epsilon
-	}
-	f.Violated = f.Lower > c.Epsilon
+	e, _ := choose(train[0], train[1], c.Delta, alpha)
+	f.Bound = prove(e, counted, Point{c.Delta, c.Epsilon}, alpha)
+	f.Violated = f.Violated || f.Profile != nil && f.Profile.Violated
 	return f, nil
+}
+
+// prove counts an event and derives the lower bound at a point of the ledger's profile.
+func prove(e event, counted [2][]float64, at Point, alpha float64) Bound {
+	b := Bound{Delta: at.Delta, Event: e.String(), Without: e.count(counted[0]), With: e.count(counted[1])}
+	n := len(counted[0])
+	if e.with {
+		b.Lower = epsilonAtLeast(b.With, n, b.Without, n, at.Delta, alpha)
+	} else {
+		b.Lower = epsilonAtLeast(b.Without, n, b.With, n, at.Delta, alpha)
+	}
+	if !math.IsInf(at.Epsilon, 1) {
+		b.Epsilon = &at.Epsilon
+	}
+	b.Violated = b.Lower > at.Epsilon
+	return b
 }

@@ -93,10 +93,9 @@ func epsilonAtLeast(k1, n1, k0, n0 int, delta, alpha float64) float64 {
 	return math.Max(0, math.Log(p/q))
 }
 
-// choose finds the event that promises the largest bound on training scores. Its result is evaluated on
-// other scores, so the choice costs no confidence.
-func choose(without, with []float64, delta, alpha float64) event {
-	without, with = slices.Sorted(slices.Values(without)), slices.Sorted(slices.Values(with))
+// choose finds the event that promises the largest bound on training scores, which are sorted, and
+// e to the bound that it promises. It is evaluated on other scores, so the choice costs no confidence.
+func choose(without, with []float64, delta, alpha float64) (event, float64) {
 	var thresholds []float64
 	pooled := slices.Sorted(slices.Values(append(slices.Clone(without), with...)))
 	n := len(pooled)
@@ -118,5 +117,5 @@ func choose(without, with []float64, delta, alpha float64) event {
 			}
 		}
 	}
-	return best
+	return best, math.Max(value, 1e-9)
 }

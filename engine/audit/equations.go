@@ -5,24 +5,78 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/vertical/he"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
-// Equations is Alice's attack on the homomorphic protocol (T4): she knows the noise that she added,
-// the number of records and her own column, and sees the quotients that Bob returns. In one round with
-// two clusters, one column of hers and two of Bob's, she solves
+// Alice's attack is on two clusters and three columns, of which the first is hers.
+const (
+	attackedClusters = 2
+	attackedColumns  = 3
+)
+
+// aliceView is what Alice has after a round: what she added and what came back, by cluster.
+type aliceView struct {
+	countNoise [attackedClusters]float64
+	sumNoise   [attackedClusters][attackedColumns]float64
+	quotient   [attackedClusters][attackedColumns]float64
+}
+
+// solve is Alice's attack on the homomorphic protocol (T4): she knows the noise that she added, the
+// number n of records and the sum of her own column, and sees the quotients that Bob returns. In one
+// round with two clusters, one column of hers and two of Bob's, she solves
 //
-//	C_0 + C_1 = N,   sum_j r_j (C_j + m_j) - n_j = the sum of her column
+//	C_0 + C_1 = n,   sum_j r_j (C_j + m_j) - n_j = the sum of her column
 //
-// for the counts and gets Bob's sums. The pair replaces Bob's half of one record of cluster 0. The
-// round is the protocol's arithmetic on plain numbers; encryption would only add its error.
+// for the counts and gets Bob's sums in cluster 0. Rounding to 1/64 of a record keeps the error of the
+// encrypted arithmetic from blurring an outcome that has no noise.
+func (v *aliceView) solve(n, own float64) []float64 {
+	for j := range attackedClusters {
+		own -= v.quotient[j][0]*v.countNoise[j] - v.sumNoise[j][0]
+	}
+	count := (own - n*v.quotient[1][0]) / (v.quotient[0][0] - v.quotient[1][0])
+	var out []float64
+	for h := 1; h < attackedColumns; h++ {
+		x := v.quotient[0][h]*(count+v.countNoise[0]) - v.sumNoise[0][h]
+		if math.IsNaN(x) || math.IsInf(x, 0) { // both quotients are the same: nothing to solve
+			x = 0
+		}
+		out = append(out, math.Round(x*64)/64)
+	}
+	return out
+}
+
+// Equations are the cases of ckks. The pair replaces Bob's half of one record of cluster 0, and Alice
+// attacks; once on the protocol's arithmetic on plain numbers, many times, and fewer times on the
+// protocol itself, from keys to the centroids that Bob decrypts.
 func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
-	const n, k, d = 8, 2, 3
 	b := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
 	if b.Delta == 0 {
 		b.Delta = 1e-5
 	}
+	plain, err := plainRound(c, b)
+	if err != nil {
+		return nil, err
+	}
+	encrypted, err := encryptedRound(c, b)
+	if err != nil {
+		return nil, err
+	}
+	return []Case{*plain, *encrypted}, nil
+}
+
+// attacked is a case without its trials.
+func attacked(c privacy.Calibration, b privacy.Budget) *Case {
+	return &Case{Name: "linear equations", About: "Bob's features of one record turn from one corner to the other; Alice solves for his sums",
+		Watched: "what Alice solves from one round of the protocol's arithmetic, in the clear", Epsilon: b.Epsilon, Delta: b.Delta,
+		Unbounded: c == privacy.Claimed, Law: Learned, Weight: 1}
+}
+
+// plainRound is the arithmetic of one round on eight records.
+func plainRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+	const n, k, d = 8, attackedClusters, attackedColumns
 	sigmaCount, sigmaSum, twice, err := he.Scales(c, privacy.ReplaceOne, b, 1, n, k, d)
 	if err != nil {
 		return nil, err
@@ -36,8 +90,7 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := Case{Name: "linear equations", About: "Bob's features of one record turn from one corner to the other; Alice solves for his sums",
-		Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Learned, Weight: 1}
+	one := attacked(c, b)
 	one.Draw = func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		count := [k]float64{5, 3}
 		sum := [k][d]float64{{-2, 1, 1}, {1.5, 0.5, -0.25}} // Alice's column first
@@ -45,36 +98,91 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 			sum[0][1], sum[0][2] = sum[0][1]-2, sum[0][2]-2
 		}
 		draw := func(g *privacy.DiscreteGaussian) float64 { return float64(g.Sample(st)) / unit }
-		var m [k]float64
-		var noise, r [k][d]float64
+		var v aliceView
 		for j := range k {
-			m[j] = draw(counts)
-			denominator := count[j] + m[j]
+			v.countNoise[j] = draw(counts)
+			denominator := count[j] + v.countNoise[j]
 			if twice {
 				denominator += draw(counts)
 			}
 			for h := range d {
-				noise[j][h] = draw(sums)
-				total := sum[j][h] + noise[j][h]
+				v.sumNoise[j][h] = draw(sums)
+				total := sum[j][h] + v.sumNoise[j][h]
 				if twice {
 					total += draw(sums)
 				}
-				r[j][h] = total / denominator
+				v.quotient[j][h] = total / denominator
 			}
 		}
-		// her equation for the counts, with her own column
-		right := sum[0][0] + sum[1][0]
-		for j := range k {
-			right -= r[j][0]*m[j] - noise[j][0]
-		}
-		solved := (right - n*r[1][0]) / (r[0][0] - r[1][0])
-		var out []float64
-		for h := 1; h < d; h++ {
-			x := r[0][h]*(solved+m[0]) - noise[0][h]
-			// the answer is exact up to rounding, or as noisy as Bob made it
-			out = append(out, math.Round(x*1e4)/1e4)
-		}
-		return out, nil
+		return v.solve(n, sum[0][0]+sum[1][0]), nil
 	}
-	return []Case{one}, nil
+	return one, nil
+}
+
+// encryptedRound is one round of the protocol itself, at full security: keys, encrypted columns,
+// comparisons, totals, Alice's noise, decryption, Bob's noise, division. Each worker opens a round for
+// either side once and closes it with new noise in every trial.
+func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+	const n, k = 400, attackedClusters
+	var jobs [2]he.Job
+	var own float64
+	for side := range jobs {
+		grid := make([]float32, 0, n*attackedColumns)
+		own = 0
+		for i := range n {
+			// Alice's column tells the clusters apart, Bob's two follow it, a record of cluster 0 differs
+			row := []float64{-0.5, 0.375, 0.25}
+			if i >= n*5/8 {
+				row = []float64{0.5, -0.25, -0.375}
+			}
+			if i == 0 {
+				far := float64(2*side - 1)
+				row[1], row[2] = far, far
+			}
+			own += row[0]
+			for _, x := range row {
+				grid = append(grid, dataset.Truncate(x, gridBits))
+			}
+		}
+		points := kernels.NewPanels(n, attackedColumns)
+		kernels.Pack(points, grid)
+		jobs[side] = he.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: [][]int{{0}, {1, 2}}, K: k,
+			Rounds: 1, Budget: &b, Calibration: c, Neighbours: privacy.ReplaceOne, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
+		if err := jobs[side].Validate(); err != nil {
+			return nil, err
+		}
+	}
+	type state struct{ sides [2]*he.Opened }
+	workers := newPerWorker(func() (*state, error) { return new(state), nil })
+	one := attacked(c, b)
+	one.Name, one.Weight = "linear equations, encrypted", 25
+	one.Watched = "what Alice solves from one round under encryption, from keys to the centroids that Bob decrypts"
+	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		mine, err := workers.of(rt)
+		if err != nil {
+			return nil, err
+		}
+		side := sideOf(present)
+		if mine.sides[side] == nil {
+			// keys from the system: which encryption it is must not decide an outcome
+			if mine.sides[side], err = he.Open(ctx, &jobs[side], rt); err != nil {
+				return nil, err
+			}
+		}
+		seed := st.Uint64()
+		got, err := mine.sides[side].Close(privacy.NewStreams(&seed))
+		if err != nil {
+			return nil, err
+		}
+		var v aliceView
+		for j := range k {
+			at := got.Noise[j*(1+attackedColumns):]
+			v.countNoise[j] = at[0]
+			for h := range attackedColumns {
+				v.sumNoise[j][h], v.quotient[j][h] = at[1+h], got.Centroids[j][h]
+			}
+		}
+		return v.solve(n, own), nil
+	}
+	return one, nil
 }

@@ -74,6 +74,14 @@ func doubled() Pair {
 		D: 1, K: 2, Records: []float64{1, 1, 1, 1}, Extra: []float64{-1}, Other: []float64{1}, Start: []float64{-1, -0.5}, Alpha: 1.25}
 }
 
+// everyCluster is the two-dimensional counterexample to FastLloyd's Theorem 5.1: one added record
+// changes all three clusters of two, by 5.19 in L1 where the theorem has 1 (T1).
+func everyCluster() Pair {
+	return Pair{Name: "every cluster", About: "two dimensions, two records in each of three clusters; a record pushes one out of every cluster into the next",
+		D: 2, K: 3, Records: []float64{1, 0.98, -0.96, -1, 1, 0.94, 1, 0.92, -0.90, -1, -0.88, -1}, Extra: []float64{1, 1}, Other: []float64{-1, -1},
+		Start: []float64{-0.3, 0.3, -0.2, 0.2, -0.1, 0.1}, Alpha: 1.2}
+}
+
 // chain is the family of T1 in which one record moves a record out of every cluster: k clusters of lo
 // records, in two opposite corners, ordered by a small rank; everybody wants the last cluster.
 func chain(k, lo int) Pair {
@@ -99,10 +107,10 @@ func chain(k, lo int) Pair {
 	return p
 }
 
-// corner adds a record in the far corner to a cluster that has none.
-func corner(d int) Pair {
+// corner adds a record in the far corner to a cluster that has none, whose centroid has these coordinates.
+func corner(d int, from float64) Pair {
 	const n = 200
-	p := Pair{Name: "lonely corner", About: fmt.Sprintf("%d dimensions, %d records in one corner, one in the other, alone in its cluster", d, n), D: d, K: 2, Alpha: 1.25}
+	p := Pair{Name: fmt.Sprintf("lonely corner in %d dimensions", d), About: fmt.Sprintf("%d records in one corner, one in the other, alone in its cluster", n), D: d, K: 2, Alpha: 1.25}
 	for range n {
 		for range d {
 			p.Records = append(p.Records, -1)
@@ -115,7 +123,7 @@ func corner(d int) Pair {
 		p.Start = append(p.Start, -1)
 	}
 	for range d {
-		p.Start = append(p.Start, -0.25)
+		p.Start = append(p.Start, from)
 	}
 	return p
 }
@@ -123,7 +131,7 @@ func corner(d int) Pair {
 // swapped moves a record of one cluster to the far end of the same one, the worst case of replace-one
 // for nearest assignment.
 func swapped(d int) Pair {
-	p := corner(d)
+	p := corner(d, 0)
 	p.Name, p.About = "far end", "a record in its own cluster, against one as far away on the other side"
 	for j := range d {
 		p.Start[d+j] = 0
@@ -139,6 +147,11 @@ func swapped(d int) Pair {
 	return p
 }
 
+// laterCode tells whether a calibration has the radius rule of the released code only.
+func laterCode(m horizontal.Method, c privacy.Calibration) bool {
+	return m == horizontal.Relative && c == privacy.Published
+}
+
 // Horizontal are the cases of a horizontal method.
 func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	m := horizontal.Method(method)
@@ -147,9 +160,13 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 	case s.Pair != nil:
 		pairs = []Pair{*s.Pair}
 	case m.Constrained():
-		pairs = []Pair{doubled(), chain(3, 2), chain(5, 10)}
+		pairs = []Pair{doubled(), everyCluster(), chain(5, 10)}
 	default:
-		pairs = []Pair{corner(2), corner(4)}
+		from := -0.25 // within the default rule's first radius, 2 sqrt(d) k^(-1/d)
+		if laterCode(m, c) {
+			from = 0.0625 // within sqrt(d)
+		}
+		pairs = []Pair{corner(2, from), corner(4, from)}
 		if s.Neighbours == privacy.ReplaceOne {
 			pairs = append(pairs, swapped(2))
 		}
@@ -165,18 +182,21 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 	return cases, nil
 }
 
+// horizontalCase is one round of a horizontal method on a pair. Each worker keeps a session for
+// either side and restarts it, so that a trial pays for the round alone.
 func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	job := horizontal.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: horizontal.Mechanism(s.Mechanism),
 		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: horizontal.Keep, NoQuality: true}
-	if job.Budget.Delta == 0 && (s.Mechanism == "gaussian" || s.Mechanism == "" && m == horizontal.Relative) {
+	if laterCode(m, c) {
+		job.Schedule = horizontal.LaterCode
+	}
+	gaussian := s.Mechanism == "gaussian" || s.Mechanism == "" && m == horizontal.Relative
+	if job.Budget.Delta == 0 && gaussian {
 		job.Budget.Delta = 1e-5
 	}
-	one := &Case{Name: p.Name, About: p.About, Law: Laplace, Weight: 1}
-	if m == horizontal.Relative {
-		one.Weight = 2 // more records, and a calibration in every session
-	}
-	if m == horizontal.Relative && s.Mechanism == "" || s.Mechanism == "gaussian" {
+	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round", Law: Laplace, Weight: 1}
+	if gaussian {
 		one.Law = Gaussian
 	}
 	// the ledger, from a run on the larger set
@@ -190,23 +210,34 @@ func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pa
 	if err := one.state(ledger, "clients"); err != nil {
 		return nil, err
 	}
+	type state struct {
+		session    *horizontal.Session
+		transcript horizontal.Transcript
+	}
+	workers := newPerWorker(func() (*[2]state, error) { return new([2]state), nil })
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		j := job
-		seed := st.Uint64()
-		j.Seed, j.Transcript = &seed, new(horizontal.Transcript)
-		j.Clients = sides[0]
-		if present {
-			j.Clients = sides[1]
-		}
-		session, err := horizontal.NewSession(&j, rt)
+		mine, err := workers.of(rt)
 		if err != nil {
 			return nil, err
 		}
-		if err := session.Step(ctx); err != nil {
+		side := sideOf(present)
+		w, seed := &mine[side], st.Uint64()
+		if w.session == nil {
+			j := job
+			j.Seed, j.Clients, j.Transcript = &seed, sides[side], &w.transcript
+			w.session, err = horizontal.NewSession(&j, rt)
+		} else {
+			w.transcript.Sights = w.transcript.Sights[:0]
+			err = w.session.Restart(&seed)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := w.session.Step(ctx); err != nil {
 			return nil, err
 		}
 		var out []float64
-		for _, x := range j.Transcript.Sights {
+		for _, x := range w.transcript.Sights {
 			if x.Viewer != 0 {
 				continue
 			}
@@ -241,14 +272,4 @@ func ledgerOf(job *horizontal.Job, pool *engine.Pool) (*privacy.Ledger, error) {
 		return nil, err
 	}
 	return res.Ledger, nil
-}
-
-// state takes what the ledger says about a viewer.
-func (c *Case) state(l *privacy.Ledger, viewer string) error {
-	t := l.TotalFor(viewer)
-	if t.Epsilon == nil {
-		return fault.Request("audit", "the ledger has no bound for "+viewer, "choose a private method")
-	}
-	c.Epsilon, c.Delta, c.TrueEpsilon, c.Unbounded = *t.Epsilon, *t.Delta, t.TrueEpsilon, t.Unbounded
-	return nil
 }

@@ -33,25 +33,50 @@ func library() []audited {
 	}
 	equations := func(_ string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if s.Pair != nil {
-			return nil, fault.Request("--pair", "ckks is audited on the arithmetic of one round", "leave it out")
+			return nil, fault.Request("--pair", "ckks is audited by one attack, on a pair of its own", "leave it out")
 		}
 		return Equations(c, s)
 	}
 	return []audited{
-		{"sulloyd", papers, Horizontal}, {"csulloyd", papers, Horizontal}, {"fastlloyd", published, Horizontal}, {"relative", papers, Horizontal},
+		{"sulloyd", published, Horizontal}, {"csulloyd", published, Horizontal}, {"fastlloyd", published, Horizontal}, {"relative", published, Horizontal},
 		{"hybrid", proven, Central}, {"lsf", proven, Central}, {"balcan", proven, Central}, {"balcan-edler", claimed, Central},
 		{"ind-lap", papers, Local}, {"ldp-agg", papers, Local}, {"sketch-basic", papers, sketches}, {"sketch", papers, sketches},
 		{"ckks", papers, equations},
 	}
 }
 
-// Methods lists the methods that can be audited, each with its calibrations.
-func Methods() map[string][]privacy.Calibration {
-	m := map[string][]privacy.Calibration{}
+// Audit is a method under a calibration that it can be audited for.
+type Audit struct {
+	Method      string
+	Calibration privacy.Calibration
+}
+
+// Audits lists what can be audited.
+func Audits() []Audit {
+	var all []Audit
 	for _, a := range library() {
-		m[a.name] = a.calibrations
+		for _, c := range a.calibrations {
+			all = append(all, Audit{a.name, c})
+		}
 	}
-	return m
+	return all
+}
+
+// Choose keeps the cases of those names, in their order; no names keep all.
+func Choose(cases []Case, names []string) ([]Case, error) {
+	if len(names) == 0 {
+		return cases, nil
+	}
+	var known []string
+	for _, c := range cases {
+		known = append(known, c.Name)
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return nil, fault.Request("--case", fmt.Sprintf("%q is no case of this audit", n), "choose among "+strings.Join(known, "; "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !slices.Contains(names, c.Name) }), nil
 }
 
 // Cases returns the worst cases of a method under a calibration.

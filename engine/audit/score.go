@@ -23,13 +23,13 @@ type score func(outcome []float64) float64
 
 // learn makes the score of a case from pilot outcomes on both sides.
 func learn(law Law, without, with [][]float64) score {
-	d := len(without[0])
 	switch law {
 	case Learned:
 		return histograms(without, with)
 	case Direct:
 		return func(o []float64) float64 { return o[0] }
 	}
+	d := len(without[0])
 	m0, m1, s := make([]float64, d), make([]float64, d), make([]float64, d)
 	for j := range d {
 		var noise float64

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"sync"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -36,7 +35,7 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which all agree", 0.05, 3,
 			func(s []*vertical.Sketches) float64 { return float64(vertical.EqualHeight(s)) }},
 	} {
-		cases = append(cases, Case{Name: k.name, About: k.about, Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
+		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the sketches of all parties", Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
 			Draw: sketchDraw(vertical.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys, Gamma: k.gamma}, k.value)})
 	}
 	// fail now rather than in the trials if the budget has no phantoms
@@ -46,20 +45,12 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 
 // sketchDraw draws from a worst case of its own for each worker.
 func sketchDraw(w vertical.WorstCase, value func([]*vertical.Sketches) float64) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
-	var mu sync.Mutex
-	mine := map[*engine.Runtime]*vertical.WorstCase{}
+	workers := newPerWorker(func() (*vertical.WorstCase, error) { return vertical.NewWorstCase(w) })
 	return func(_ context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		mu.Lock()
-		c := mine[rt]
-		if c == nil {
-			var err error
-			if c, err = vertical.NewWorstCase(w); err != nil {
-				mu.Unlock()
-				return nil, err
-			}
-			mine[rt] = c
+		c, err := workers.of(rt)
+		if err != nil {
+			return nil, err
 		}
-		mu.Unlock()
 		return []float64{value(c.Draw(st, present))}, nil
 	}
 }

@@ -2,26 +2,31 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/vertical"
 )
 
-// wholeRun is a case that runs a method from end to end and sees its centroids, in order of
-// their first coordinate.
-func wholeRun(p Pair, s Settings, viewer string, weight int, job func(parts []dataset.Part, b privacy.Budget, seed *uint64) engine.Job) (*Case, error) {
+// maker builds a job on one side of a pair; the tape is nil for a run of its own.
+type maker func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job
+
+// wholeRun starts a case that runs a method from end to end: its ledger, and how to run a side of it.
+func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) (*engine.Result, error), error) {
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	b := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
 	if b.Delta == 0 {
 		b.Delta = 1e-5
 	}
-	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int) (*engine.Result, error) {
-		j := job(sides[side], b, &seed)
+	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) (*engine.Result, error) {
+		j := job(sides[side], b, &seed, tape)
 		if err := j.Validate(); err != nil {
 			return nil, err
 		}
@@ -29,24 +34,76 @@ func wholeRun(p Pair, s Settings, viewer string, weight int, job func(parts []da
 	}
 	pool := engine.NewPool(1)
 	defer pool.Close()
-	res, err := run(context.Background(), engine.NewRuntime(pool), 0, 1)
+	res, err := run(context.Background(), engine.NewRuntime(pool), 0, 1, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	one := &Case{Name: p.Name, About: p.About, Weight: 1}
+	return one, run, one.state(res.Ledger, viewer)
+}
+
+// releases is a whole run that is judged by everything it releases: the same outcome is run through the
+// neighbour too, and the score is the exact log ratio of how likely it is on either.
+func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, error) {
+	one, run, err := wholeRun(p, s, viewer, job)
 	if err != nil {
 		return nil, err
 	}
-	one := &Case{Name: p.Name, About: p.About, Law: Learned, Weight: weight}
-	if err := one.state(res.Ledger, viewer); err != nil {
+	one.Watched, one.Law, one.Weight = "every release of a whole run, by the exact likelihood ratio of the pair", Direct, weight
+	records := (len(p.Records) + len(p.Extra)) / p.D
+	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
+	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		tape, err := tapes.of(rt)
+		if err != nil {
+			return nil, err
+		}
+		side, seed := sideOf(present), st.Uint64()
+		tape.Record()
+		if _, err := run(ctx, rt, seed, side, tape); err != nil {
+			return nil, err
+		}
+		if tape.Releases() == 0 {
+			return nil, fmt.Errorf("audit: %s: a run released nothing on the tape", p.Name)
+		}
+		tape.Replay()
+		_, err = run(ctx, rt, seed, 1-side, tape)
+		var loss float64
+		if err == nil {
+			loss, err = tape.Loss()
+		}
+		switch {
+		case errors.Is(err, privacy.ErrTape): // the neighbour cannot have made this outcome
+			loss = math.Inf(1)
+		case err != nil:
+			return nil, err
+		case math.IsNaN(loss):
+			return nil, fmt.Errorf("audit: %s: an outcome is impossible on both sides", p.Name)
+		}
+		if !present {
+			loss = -loss
+		}
+		return []float64{loss}, nil
+	}
+	return one, nil
+}
+
+// centroids is a whole run that is judged by the centroids that it ends with, in order of their first
+// coordinate.
+func centroids(p Pair, s Settings, viewer string, weight int, law Law, job maker) (*Case, error) {
+	one, run, err := wholeRun(p, s, viewer, job)
+	if err != nil {
 		return nil, err
 	}
+	one.Watched, one.Law, one.Weight = "the centroids of a whole run", law, weight
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		side := 0
-		if present {
-			side = 1
-		}
-		res, err := run(ctx, rt, st.Uint64(), side)
+		res, err := run(ctx, rt, st.Uint64(), sideOf(present), nil)
 		if err != nil {
 			return nil, err
 		}
 		rows := slices.Clone(res.Centroids)
+		if len(rows) != p.K {
+			return nil, fmt.Errorf("audit: %s: %d centroids of %d", p.Name, len(rows), p.K)
+		}
 		slices.SortFunc(rows, slices.Compare[[]float64])
 		// The sum of all coordinates comes first: the direction of a far corner.
 		out := []float64{0}
@@ -56,14 +113,6 @@ func wholeRun(p Pair, s Settings, viewer string, weight int, job func(parts []da
 			}
 			out = append(out, r...)
 		}
-		for len(out) < 1+p.K*p.D { // a method may find fewer centroids
-			out = append(out, math.NaN())
-		}
-		for i, x := range out {
-			if math.IsNaN(x) {
-				out[i] = -1e9
-			}
-		}
 		return out, nil
 	}
 	return one, nil
@@ -71,7 +120,7 @@ func wholeRun(p Pair, s Settings, viewer string, weight int, job func(parts []da
 
 // fewRecords puts n records in one corner of d dimensions and adds one in the other.
 func fewRecords(d, k, n int) Pair {
-	p := Pair{Name: "far record", D: d, K: k, About: "a few records in one corner of the box, one more in the other"}
+	p := Pair{Name: "far record", D: d, K: k, About: fmt.Sprintf("%d records in one corner of the box of %d dimensions, one more in the other", n, d)}
 	for range n * d {
 		p.Records = append(p.Records, -1)
 	}
@@ -91,37 +140,62 @@ func box(d int) dataset.Bounds {
 
 // Central are the cases of hybrid, lsf, balcan and balcan-edler.
 func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
-	p := fewRecords(2, 2, 60)
-	weight := 20
 	laplace := s.Mechanism == "laplace"
+	data := func(p *Pair, parts []dataset.Part, tape *privacy.Tape) central.Data {
+		return central.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
+	}
 	if method == "balcan-edler" {
 		// one coordinate's noise under all d coordinates of a small cluster's mean (T5)
-		p = fewRecords(784, 1, 12)
+		p := fewRecords(784, 1, 12)
 		p.Name, p.About = "small cluster", "one cluster of twelve records in 784 dimensions, a record in the far corner joins it"
-		weight = 12
+		if s.Pair != nil {
+			p = *s.Pair
+		}
+		one, err := centroids(p, s, "outsider", 16, Laplace, func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
+			return &central.Edler{Data: data(&p, parts, nil), K: p.K, Budget: b, KMeans: 1, Seed: seed}
+		})
+		if err != nil {
+			return nil, err
+		}
+		return []Case{*one}, nil
+	}
+	type variant struct {
+		p      Pair
+		branch string
+		weight int
+	}
+	one, two := fewRecords(2, 1, 60), fewRecords(2, 2, 60)
+	one.Name = "far record, one cluster"
+	variants := []variant{{two, "", 1}}
+	switch method {
+	case "hybrid":
+		wide := fewRecords(6, 2, 60)
+		variants = []variant{{one, "tree", 4}, {two, "tree", 8}, {wide, "high-d", 4}, {wide, "projected", 6}}
+		variants[2].p.Name, variants[3].p.Name = "far record, high dimension", "far record, projected"
+	case "balcan":
+		variants = []variant{{one, "", 5}, {two, "", 5}}
 	}
 	if s.Pair != nil {
-		p = *s.Pair
+		variants = []variant{{*s.Pair, "", 8}}
 	}
-	one, err := wholeRun(p, s, "outsider", weight, func(parts []dataset.Part, b privacy.Budget, seed *uint64) engine.Job {
-		data := central.Data{Clients: parts, Bounds: box(p.D), NoQuality: true}
-		switch method {
-		case "lsf":
-			return &central.LSF{Data: data, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
-		case "balcan":
-			return &central.Balcan{Data: data, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
-		case "balcan-edler":
-			return &central.Edler{Data: data, K: p.K, Budget: b, KMeans: 1, Seed: seed}
+	var cases []Case
+	for _, v := range variants {
+		one, err := releases(v.p, s, "outsider", v.weight, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
+			d := data(&v.p, parts, tape)
+			switch method {
+			case "lsf":
+				return &central.LSF{Data: d, K: v.p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+			case "balcan":
+				return &central.Balcan{Data: d, K: v.p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+			}
+			return &central.Hybrid{Data: d, K: v.p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Branch: v.branch, Seed: seed}
+		})
+		if err != nil {
+			return nil, err
 		}
-		return &central.Hybrid{Data: data, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
-	})
-	if err != nil {
-		return nil, err
+		cases = append(cases, *one)
 	}
-	if method == "balcan-edler" {
-		one.Law = Laplace
-	}
-	return []Case{*one}, nil
+	return cases, nil
 }
 
 // Local are the cases of ind-lap and ldp-agg.
@@ -130,13 +204,19 @@ func Local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	if s.Pair != nil {
 		p = *s.Pair
 	}
-	one, err := wholeRun(p, s, "server", 20, func(parts []dataset.Part, b privacy.Budget, seed *uint64) engine.Job {
+	if method == string(vertical.LocalReports) {
+		if s.Pair != nil && s.Neighbours != privacy.ReplaceOne {
+			return nil, fault.Request("--pair", "adds a record, and the number of ldp-agg's reports is public", "use --neighbours replace-one")
+		}
+		s.Neighbours = privacy.ReplaceOne
+	}
+	one, err := releases(p, s, "server", 2, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
 		split := make(vertical.Split, 2)
 		for h := range p.D {
 			split[h*2/p.D] = append(split[h*2/p.D], h)
 		}
 		return &vertical.Job{Protocol: vertical.Protocol(method), Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
-			Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true}
+			Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true, Tape: tape}
 	})
 	if err != nil {
 		return nil, err
