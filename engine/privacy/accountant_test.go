@@ -123,6 +123,10 @@ func TestSplitSlackBoundsTheRatio(t *testing.T) {
 			t.Errorf("share %v, %d of them: log ratio %v, bound %v", c.share, c.m, worst, s)
 		}
 	}
+	// 5e-4 for two shares of deviation 1, 7e-17 of deviation 2
+	if a, b := SplitSlack(1, 2), SplitSlack(2, 2); math.Abs(a/5.2e-4-1) > 0.01 || math.Abs(b/7.2e-17-1) > 0.01 || SplitSlack(1, 1) != 0 {
+		t.Errorf("slack of two shares: %v at deviation 1, %v at 2", a, b)
+	}
 }
 
 func mechanisms() map[string]Mechanism {

@@ -85,6 +85,27 @@ func TestDiscreteLaws(t *testing.T) {
 	}
 }
 
+// Four shares of deviation 1.5 add up to N_Z(0, 9), up to a slack (T6 iv) of 3e-9 that no test of this
+// size sees.
+func TestSharesAddUpToTheWhole(t *testing.T) {
+	const m, share = 4, 1.5
+	if s := SplitSlack(share, m); s > 1e-8 {
+		t.Fatalf("slack %v", s)
+	}
+	g, err := NewDiscreteGaussian(share)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(st *Stream) (z int64) {
+		for range m {
+			z += g.Sample(st)
+		}
+		return z
+	}
+	const whole = 2 * share
+	binned(t, "shares", sum, func(z float64) float64 { return -z * z / (2 * whole * whole) }, whole, 400000)
+}
+
 func TestExpNegWithinEightUnits(t *testing.T) {
 	seed := uint64(1)
 	st := NewStreams(&seed).Stream(0, 0, "expneg")

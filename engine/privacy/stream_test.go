@@ -182,22 +182,6 @@ func TestContinuousLaws(t *testing.T) {
 	kolmogorov(t, "Gamma shares", a, b)
 }
 
-// Masked sums with noise wrap mod 2^64 in any order and unmask to the sum plus noise (T6 v): the noise
-// is drawn with full range and added to words.
-func TestNoiseWrapsWithTheRing(t *testing.T) {
-	seed := uint64(7)
-	st := NewStreams(&seed).Stream(0, 0, "ring")
-	g, _ := NewDiscreteGaussian(1 << 40)
-	for range 1000 {
-		x, z, mask := int64(st.Uint64()), g.Sample(st), st.Uint64()
-		masked := uint64(x) + mask    // the party wraps
-		noisy := masked + uint64(z)   // the server wraps again
-		if int64(noisy-mask) != x+z { // Go's int64 addition wraps as the ring does
-			t.Fatal("unmasking does not give the sum mod 2^64")
-		}
-	}
-}
-
 func TestSamplersRefuseBadScales(t *testing.T) {
 	for _, s := range []float64{0, -1, math.NaN(), math.Inf(1), 1e-4, MaxScale * 2} {
 		if _, err := NewDiscreteGaussian(s); err == nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,6 +107,48 @@ func TestSurvivorsUnmaskTheSumOfThosePresent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSumsWrapAsTheRing draws values and noise from the whole of int64, so that single values, partial
+// sums, masks and the noise all wrap: what is unmasked is the exact integer sum modulo the ring, in any
+// order of the clients (privacy/THEOREMS.md, T6 v).
+func TestSumsWrapAsTheRing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ring := rapid.SampledFrom([]Ring{Ring64, Ring32}).Draw(rt, "ring")
+		clients, length := rapid.IntRange(1, 12).Draw(rt, "clients"), rapid.IntRange(1, 6).Draw(rt, "length")
+		value := rapid.SliceOfN(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, math.MinInt32, math.MaxInt32, -1})), length, length)
+		values, present := make([][]int64, clients), make([]bool, clients)
+		for i := range values {
+			values[i], present[i] = value.Draw(rt, "values"), true
+		}
+		noise := value.Draw(rt, "noise")
+		bits := uint(8 * ring.Bytes())
+		half, whole := new(big.Int).Lsh(big.NewInt(1), bits-1), new(big.Int).Lsh(big.NewInt(1), bits)
+		want := make([]int64, length)
+		for j := range want {
+			sum := big.NewInt(noise[j])
+			for _, v := range values {
+				sum.Add(sum, big.NewInt(v[j]))
+			}
+			sum.Mod(sum.Add(sum, half), whole) // Euclidean: in [0, 2^bits)
+			want[j] = sum.Sub(sum, half).Int64()
+		}
+		number := int(rapid.Uint32().Draw(rt, "round"))
+		for _, order := range [][][]int64{values, reversed(values)} {
+			sums, _ := round(t, ring, number, order, noise, present)
+			for _, s := range sums {
+				if !slices.Equal(s, want) {
+					rt.Fatalf("%v: sum %v, want %v", ring, s, want)
+				}
+			}
+		}
+	})
+}
+
+func reversed(values [][]int64) [][]int64 {
+	r := slices.Clone(values)
+	slices.Reverse(r)
+	return r
 }
 
 // TestMaskIsAESCounterMode compares the mask with the standard library's counter
