@@ -129,13 +129,14 @@ func TestReleasedSensitivities(t *testing.T) {
 
 		// The counts of a tree's level: one cell by 1.
 		var levels [2][]float64
+		one := trieLevels{line: "tree counts per level", levels: 1, law: func(int) law { return l }, name: func(int) string { return "level" }}
 		for i, s := range sessions() {
 			parts := s.partSums(1 << min(d, 3))
 			paths, err := synopsis.MidpointPaths(s.ctx, s.rt.Pool(), s.parties[0].Points, s.bits, min(d, 3), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			noisy, variance, err := s.countLevel([]*synopsis.Walker{synopsis.NewWalker(paths)}, len(parts[0]), l, "level", "tree counts per level")
+			noisy, variance, err := s.countLevel(&one, 0, []*synopsis.Walker{synopsis.NewWalker(paths)}, len(parts[0]))
 			if err != nil {
 				t.Fatal(err)
 			}
