@@ -274,7 +274,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 		case ratio > 0.25 && then > outside:
 			a.radius = min(a.radius, largest) / 2
 		case ratio > 0.75 && largest > a.radius/2:
-			a.radius *= 3
+			a.radius *= 2
 		case ratio > 0.25:
 			a.radius = max(a.radius/2, min(a.radius, 2*largest))
 		default:
