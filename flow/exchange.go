@@ -72,6 +72,10 @@ type laying struct{ mean, apart []float64 }
 // isMember is the gap of a member.
 const isMember = math.MaxFloat32
 
+// noGap is less than any gap between costs on the grid, and more than what
+// [kernels.Rivals] makes of none.
+const noGap = 1e-30
+
 // far is more than any distance in a search.
 const far = 1 << 61
 
@@ -130,7 +134,7 @@ func (s *Solver) beginExchange(ctx context.Context, run Runner, p *Problem, v *v
 	for j, c := range v.size {
 		x.size[j] = int64(c)
 	}
-	if err := x.collect(0); err != nil {
+	if err := x.collect(noGap); err != nil {
 		return err
 	}
 	for _, i := range x.fresh {
@@ -224,7 +228,7 @@ func (x *exchange) list(points []int32, first, last int) []int32 {
 // sets what is known of the moves.
 func (x *exchange) admit(window float64) error {
 	k, d := x.k, x.d
-	limit := float32(min(window, math.MaxFloat32/2))
+	limit := float32(min(max(window, noGap), math.MaxFloat32/2))
 	if err := x.collect(limit); err != nil {
 		return err
 	}

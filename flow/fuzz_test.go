@@ -204,6 +204,26 @@ func TestLargeInstancesAgreeWithReference(t *testing.T) {
 	}
 }
 
+// TestTiesAtDistanceZero: points on coincident centroids are tied, although single
+// precision sees gaps between the indices of the centroids there.
+func TestTiesAtDistanceZero(t *testing.T) {
+	for n := 1; n < 30; n++ {
+		points := make([][]int, n)
+		for i := range points {
+			points[i] = []int{1 + i%2}
+		}
+		for key := range byte(8) {
+			p := &Problem{Points: panels(points, 1, 2), Centroids: grid([][]int{{1}, {2}, {1}, {2}, {1}}, 2), FractionBits: 2,
+				Lo: make([]int, 5), Hi: slices.Repeat([]int{n}, 5), Key: [16]byte{key}}
+			for _, s := range []*Solver{{}, {tuning: &hasty}, {tuning: &rash}} {
+				if err := agree(p, s); err != nil {
+					t.Fatalf("n=%d: %v", n, err)
+				}
+			}
+		}
+	}
+}
+
 // TestAscentLeavesFewPaths: from prices 0 more than a quarter of the points are
 // outside the bounds; a few for each cluster are left to the exact solver.
 func TestAscentLeavesFewPaths(t *testing.T) {

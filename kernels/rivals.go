@@ -9,11 +9,12 @@ import (
 // Rivals finds for each point the centroid of the least biased distance, and by
 // how much the second least exceeds it. The biased distance to centroid a is the
 // chain s = bias[a], then t = x-c, s = fma(t, t, s) in dimension order, the lowest
-// [RivalBits] bits of which are replaced by a. labels[i] has the least, and
+// [RivalBits] bits of which are replaced by a; 0 becomes a denormal number. labels[i]
+// has the least, and
 //
 //	gap[i] = fma(-slack, second, second-least),
 //
-// a lower bound if slack bounds the relative errors. cells[i] is label*K + rival,
+// a lower bound, up to denormal numbers, if slack bounds the relative errors. cells[i] is label*K + rival,
 // where rival has the second least, if gap[i] is at most window, else K*K + label;
 // so a table of K*K + K counters takes one addition for each point. With K = 1 the
 // gap is infinite or not a number. Biases are not negative. len(bias) = K; labels,
