@@ -112,6 +112,7 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 			}
 		}
 	}
+	p.addLevels(f, rows, panel, len(colours))
 	slices.SortStableFunc(p.curves, func(a, b curve) int { return a.colour - b.colour })
 	for i := range p.curves {
 		slices.SortStableFunc(p.curves[i].points, func(a, b point) int {
@@ -123,6 +124,30 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 			}
 			return 0
 		})
+	}
+}
+
+// addLevels draws the rows of the figure's level table from the first abscissa to
+// the last.
+func (p *plot) addLevels(f *Figure, rows []Row, panel string, colour int) {
+	if f.Level == "" || p.categories != nil {
+		return
+	}
+	from, to := math.Inf(1), math.Inf(-1)
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			from, to = min(from, pt.x), max(to, pt.x)
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		v := r.Value(f.Y)
+		if r.Table != f.Level || r.Label(f.Panel) != panel || v == nil || math.IsNaN(v.Shown()) || from > to {
+			continue
+		}
+		half := float64(v.Half)
+		p.curves = append(p.curves, curve{name: f.curveName(r), colour: colour, points: []point{{from, v.Shown(), half}, {to, v.Shown(), half}}})
+		colour++
 	}
 }
 

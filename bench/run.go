@@ -209,9 +209,9 @@ func (r *Report) missing() []string {
 // Failed returns an error when some instance failed, after the rest has been
 // measured, or when there is no row because data sets are missing.
 func (r *Report) Failed() error {
-	rows := 0
+	rows := 0 // and instances that there was no time for
 	for _, s := range r.Sections {
-		rows += len(s.Rows)
+		rows += len(s.Rows) + s.Left
 	}
 	if missing := r.missing(); rows == 0 && len(missing) > 0 {
 		return fault.Failed("bench", "there is nothing to measure: "+r.DataDir+" lacks "+shortList(missing), "give the folder that has them with --data-dir", nil)

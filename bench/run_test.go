@@ -253,6 +253,21 @@ func TestHeatMapHasACellForEachRow(t *testing.T) {
 	}
 }
 
+func TestLevelsRunAcrossTheDrawing(t *testing.T) {
+	row := func(table, epsilon, name string, y float64) Row {
+		return Row{Table: table, Labels: []Label{L("set", "s1"), L("protocol", name), L("epsilon", epsilon)}, Values: []Value{summarise("v", Plain, []float64{y})}}
+	}
+	f := Figure{X: "epsilon", Y: "v", Series: []string{"protocol"}, Panel: "set", Level: withoutNoise}
+	plots := f.plots([]Row{row("", "0.1", "a", 3), row("", "2", "a", 1), row(withoutNoise, "0", "lloyd", 0.5)})
+	if len(plots) != 1 || len(plots[0].curves) != 2 {
+		t.Fatalf("drawings %+v", plots)
+	}
+	c := plots[0].curves[1]
+	if c.name != "lloyd" || c.colour != 1 || len(c.points) != 2 || c.points[0] != (point{0.1, 0.5, 0}) || c.points[1] != (point{2, 0.5, 0}) {
+		t.Errorf("the level is %+v", c)
+	}
+}
+
 // sample is a report with every kind of cell.
 func sample() *Report {
 	s := &Suite{Name: "demo", Title: "A <demo>", About: "Shows & tells.", Group: "g", Source: "a paper",

@@ -37,6 +37,8 @@ type Figure struct {
 	Panel      string
 	LogX, LogY bool
 	Bars       bool
+	// Level is a table whose rows, which have no abscissa, are drawn as level lines.
+	Level string
 	// Heat draws a table of shaded cells: X across, the first of Series down.
 	Heat bool
 }

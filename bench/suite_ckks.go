@@ -363,7 +363,7 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 		k   int
 	}{{"timesynth_k5_d2_n10000", 5}, {"s1", 15}}
 	for _, x := range noiseless[:e.Reps(2, 1)] {
-		err := e.Case(ctx, "without noise", []Label{L("set", x.set), L("k", x.k)}, func(ctx context.Context, c *Case) error {
+		err := e.Case(ctx, withoutNoise, []Label{L("set", x.set), L("k", x.k)}, func(ctx context.Context, c *Case) error {
 			s, err := c.Env.Set(ctx, x.set)
 			if err != nil {
 				return err

@@ -104,7 +104,7 @@ func thesisSuites() []Suite {
 				"22 to 25 (AMN) without it, and about 4 (NMA) and 2 (AMN) with it at epsilon 1. The means of unconstrained clusters (AMN) take the " +
 				"noise of section 6.3.1 for a cluster of one record, as the released code draws it, and are folded.",
 			Source: "Thesis-H, Figure 8.8 and section 8.5.3", Needs: []string{"birch2_25k"},
-			Figures: []Figure{{Table: "private", Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty", Series: []string{"protocol"}}},
+			Figures: []Figure{{Table: "private", Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty", Series: []string{"protocol"}, Level: withoutNoise}},
 			Run:     runEmptyClusters,
 		},
 	}
@@ -236,8 +236,8 @@ func runEmptyClusters(ctx context.Context, e *Env) error {
 		p    protocol
 		name string
 		edit func(*horizontal.Job)
-	}{{plainLloyd, "NMA unconstrained", nil}, {plainLloyd, "AMN unconstrained", byCentroid}, {plainCLloyd, "NMA constrained", nil}, {plainCLloyd, "AMN constrained", byCentroid}} {
-		if err := one("without noise", x.p, x.name, "0", x.edit); err != nil {
+	}{{plainCode, "NMA unconstrained", nil}, {plainLloyd, "AMN unconstrained", byCentroid}, {plainCLloyd, "NMA constrained", nil}, {plainCLloyd, "AMN constrained", byCentroid}} {
+		if err := one(withoutNoise, x.p, x.name, "0", x.edit); err != nil {
 			return err
 		}
 	}

@@ -145,7 +145,8 @@ type Job struct {
 	// Budget is what the whole run may spend. A negative Delta means 1/(n ln n);
 	// Delta = 0 asks for a pure guarantee.
 	Budget privacy.Budget
-	// Calibration defaults to Proven.
+	// Calibration defaults to Proven. Methods without noise take Published too: an
+	// empty cluster's centroid becomes the origin then, as in the released code.
 	Calibration privacy.Calibration
 	// Neighbours defaults to AddRemove; ReplaceOne has proofs only.
 	Neighbours privacy.Neighbours

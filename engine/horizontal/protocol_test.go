@@ -360,6 +360,25 @@ func TestRadiusByRound(t *testing.T) {
 	}
 }
 
+// Without noise an empty cluster keeps its centroid, and goes to the origin as in
+// the released code.
+func TestEmptyClusters(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 300, 2, 1, 2, 3)
+	all := run(t, 1, Job{Algorithm: Lloyd, K: 1, Clients: parts, Seed: &seed, Iterations: 1})
+	far := []float64{-all.Centroids[0][0], -all.Centroids[0][1]}
+	start := slices.Concat(all.Centroids[0], []float64{math.Copysign(1, far[0]), math.Copysign(1, far[1])})
+	for _, c := range []struct {
+		calibration privacy.Calibration
+		want        []float64
+	}{{"", start[2:]}, {privacy.Published, []float64{0, 0}}} {
+		res := run(t, 1, Job{Algorithm: Lloyd, K: 2, Clients: parts, Seed: &seed, Iterations: 1, Start: start, Calibration: c.calibration})
+		if got := res.Centroids[1]; !slices.Equal(got, c.want) {
+			t.Errorf("calibration %q: the empty cluster is at %v, want %v", c.calibration, got, c.want)
+		}
+	}
+}
+
 // A small ring gives the same result in half the bytes.
 func TestRing32(t *testing.T) {
 	seed := uint64(1)

@@ -350,10 +350,11 @@ func (s *Session) divide(t int) {
 
 // mean sets row to sums/count. Without noise an empty cluster keeps its
 // centroid. The papers' calibrations divide by whatever the noisy count is, as
-// the released code does; Proven takes it to be at least one record.
+// the released code does, also without noise (Published), where an empty cluster
+// goes to the origin; Proven takes it to be at least one record.
 func (s *Session) mean(row, sums []float64, count float64) {
 	switch {
-	case !s.job.Algorithm.Private():
+	case !s.job.Algorithm.Private() && s.job.Calibration != privacy.Published:
 		if count == 0 {
 			return
 		}
