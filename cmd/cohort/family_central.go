@@ -28,7 +28,7 @@ func centralFamily() family {
 		},
 		flags: func(fs *pflag.FlagSet, _ *options) {
 			fs.String("branch", "auto", "hybrid: tree, projected, high-d, or auto (the rule)")
-			fs.Float64("balance", 0, "hybrid: clusters of n/(B k) to B n/k records on the synopsis (default: any size)")
+			fs.Float64("balance", 0, "hybrid: clusters of n/(B k) to B n/k records, on the private synopsis: the records nearest to a centroid can be more or fewer (default: any size)")
 			fs.String("projection", "dense", "balcan, balcan-edler: dense (Gaussian) or sparse (Achlioptas)")
 			fs.String("selection", "permute-and-flip", "balcan, balcan-edler: permute-and-flip or exponential")
 			fs.Int("swaps", 0, "balcan, balcan-edler: local swaps (default 2; min(k, 20) for balcan-edler)")

@@ -38,7 +38,10 @@ type Hybrid struct {
 	// Balance, if at least 1, asks for clusters of n/(Balance k) to Balance n/k
 	// records: the search on the synopsis is constrained by an exact flow, which
 	// costs no budget, and all of the budget goes to the synopsis (tree branch), as
-	// rounds on the records would undo it. The sizes hold on the synopsis.
+	// rounds on the records would undo it. The sizes hold on the synopsis, to one
+	// part in 8192 of n, and Details has them as "synopsis_sizes"; the records that
+	// are nearest to a centroid can be more or fewer, both for the noise and because
+	// the flow does not send every weight to its nearest centroid.
 	Balance float64
 	// Rounds fixes the number of refinement rounds; 0 is the rule, negative none.
 	Rounds int
@@ -108,6 +111,9 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 		return nil, err
 	}
 	res.Details = map[string]any{"branch": branch}
+	if s.sizes != nil {
+		res.Details["synopsis_sizes"] = s.sizes
+	}
 	return res, nil
 }
 
@@ -209,6 +215,10 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 		return nil, 0, err
 	}
 	s.noteTopUp(found)
+	if j.Balance != 0 && found.TopUp == 0 {
+		s.sizes = found.Weights
+		s.note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; the records nearest to a centroid can be more or fewer", slices.Min(s.sizes), slices.Max(s.sizes))
+	}
 	centroids := gridRow(found.Centers, s.bits)
 	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
 	var sizes []float64

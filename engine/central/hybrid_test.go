@@ -550,8 +550,8 @@ func TestHybridQuality(t *testing.T) {
 	}
 }
 
-// TestHybridBalance asks for equal clusters of unequal blobs: on the synopsis the
-// sizes hold, so the records' sizes are close to them.
+// TestHybridBalance asks for clusters of bounded sizes of unequal blobs: they hold
+// on the synopsis, for one client and several, and bind.
 func TestHybridBalance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	const n, k = 9000, 3
@@ -565,24 +565,55 @@ func TestHybridBalance(t *testing.T) {
 	}
 	p := kernels.NewPanels(n, 2)
 	kernels.Pack(p, rows)
+	first, rest := p.Slice(0, 3200), p.Slice(3200, n)
 	seed := uint64(2)
 	eng, _ := engine.New()
 	defer eng.Close()
-	run := func(balance float64) []float64 {
-		res, err := eng.Run(context.Background(), &Hybrid{Data: Data{Clients: []dataset.Part{part(p)}, Bounds: unitBounds(2)}, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-5}, Balance: balance, Seed: &seed})
+	run := func(balance, delta float64, clients ...*kernels.Panels) float64 {
+		data := Data{Bounds: unitBounds(2)}
+		for _, c := range clients {
+			data.Clients = append(data.Clients, part(c))
+		}
+		res, err := eng.Run(context.Background(), &Hybrid{Data: data, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: delta}, Balance: balance, Seed: &seed})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if total := res.Ledger.TotalFor("outsider").Epsilon; math.Abs(*total-2) > 1e-3 {
 			t.Errorf("balance %v: total is %v", balance, *total)
 		}
+		sizes, _ := res.Details["synopsis_sizes"].([]float64)
+		if balance == 0 {
+			if sizes != nil {
+				t.Errorf("sizes %v without a constraint", sizes)
+			}
+		} else {
+			const unit = n / 8192.0 // the flow works on units of this weight
+			sum := 0.0
+			for j, x := range sizes {
+				sum += x
+				if x < n/(balance*k)-unit*1.01 || x > balance*n/k+unit*1.01 {
+					t.Errorf("balance %v: cluster %d has %v records on the synopsis, want %v to %v", balance, j, x, n/(balance*k), balance*n/k)
+				}
+			}
+			if len(sizes) != k || math.Abs(sum-n) > 1e-6*n {
+				t.Errorf("balance %v: sizes %v, want %d of %d records in all", balance, sizes, k, n)
+			}
+			if !strings.Contains(strings.Join(res.Notes, "\n"), "on the private synopsis") {
+				t.Errorf("balance %v: the notes %q do not say where the sizes hold", balance, res.Notes)
+			}
+		}
 		flat := make([]float32, 0, 2*k)
 		for _, c := range res.Centroids {
 			flat = append(flat, float32(c[0]), float32(c[1]))
 		}
-		return []float64{directLoss(p, flat, lossKind{squared: true})}
+		return directLoss(p, flat, lossKind{squared: true})
 	}
-	if free, balanced := run(0), run(1.05); balanced[0] <= free[0] {
-		t.Errorf("loss %v with sizes, %v without: the sizes do not bind", balanced[0], free[0])
+	free := run(0, 1e-5, p)
+	for _, balance := range []float64{1, 1.05, 1.5} {
+		if balanced := run(balance, 1e-5, p); balanced <= free {
+			t.Errorf("balance %v: loss %v, %v without: the sizes do not bind", balance, balanced, free)
+		}
 	}
+	run(1.05, 1e-5, &first, &rest)
+	run(1.05, 0, p)
 }

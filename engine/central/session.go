@@ -80,7 +80,8 @@ type session struct {
 	ledger   *privacy.Ledger
 	comm     engine.Comm
 	notes    []string
-	rounds   int // releases so far
+	sizes    []float64 // of the clusters on the synopsis, where they are constrained
+	rounds   int       // releases so far
 	method   string
 }
 

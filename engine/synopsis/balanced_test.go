@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cohort-engine/cohort/flow"
 )
 
 // TestSearchBalanced checks sizes, means and that the constraint binds: three
@@ -50,5 +52,37 @@ func TestSearchBalanced(t *testing.T) {
 	}
 	if _, err := SearchBalanced(context.Background(), nil, w, k, 0.3, 1, SearchOptions{}, rng); err == nil {
 		t.Error("infeasible sizes are accepted")
+	}
+}
+
+// TestSearchBalancedIsOptimal compares the loss at the centres that are returned
+// with that of the reference solver for the same units and sizes.
+func TestSearchBalancedIsOptimal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	const k, least, most = 4, 0.2, 0.3
+	w := &Weighted{D: 3}
+	for range 60 {
+		w.Append([]float64{rng.Float64() - 0.5, math.Pow(rng.Float64(), 3), rng.Float64()}, rng.Float64())
+	}
+	s, err := SearchBalanced(context.Background(), nil, w, k, least, most, SearchOptions{Starts: 3, Swaps: 20}, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	units, owner := unitPoints(w)
+	n := len(owner)
+	p := flow.Problem{Points: *units, FractionBits: balancedBits, Centroids: make([]float32, k*w.D), Lo: make([]int, k), Hi: make([]int, k)}
+	for i, x := range s.Centers {
+		p.Centroids[i] = float32(x)
+	}
+	for j := range k {
+		p.Lo[j], p.Hi[j] = int(math.Floor(least*float64(n))), int(math.Ceil(most*float64(n)))
+	}
+	res, err := flow.Reference(context.Background(), &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := math.Ldexp(flow.Distance(&p, res).Float(), -2*balancedBits) * w.Total() / float64(n)
+	if math.Abs(s.Loss-want) > 1e-9*want {
+		t.Errorf("loss %v, the reference assigns the units at %v", s.Loss, want)
 	}
 }
