@@ -3,10 +3,12 @@ package central
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // TestRefinement: rounds and radius grow with the signal; a coarse tree gets
@@ -173,6 +175,202 @@ func TestReleasedSensitivities(t *testing.T) {
 		}
 		if cost > l.total*(1+1e-6) {
 			t.Errorf("d=%d: a round costs mu² = %v, more than %v", d, cost, l.total)
+		}
+	}
+}
+
+// clustersOf are the sums, row-major, and counts of the records of p by the
+// nearest of centres in the space of points, in float64.
+func clustersOf(p, points *kernels.Panels, centers []float32) (sums, counts []float64) {
+	q, d := points.D, p.D
+	k := len(centers) / q
+	sums, counts = make([]float64, k*d), make([]float64, k)
+	for i := range p.N {
+		y, best, at := points.Point(i, nil), math.Inf(1), 0
+		for j := range k {
+			square := 0.0
+			for h := range q {
+				x := float64(y[h]) - float64(centers[j*q+h])
+				square += x * x
+			}
+			if square < best {
+				best, at = square, j
+			}
+		}
+		counts[at]++
+		for h, x := range p.Point(i, nil) {
+			sums[at*d+h] += float64(x)
+		}
+	}
+	return sums, counts
+}
+
+// TestRecovery compares, without noise to speak of, the centres that are
+// recovered in all dimensions with the direct means of the records of each
+// projected cluster.
+func TestRecovery(t *testing.T) {
+	const k, d, n = 4, 25, 5000
+	norm, _ := builtin(t, "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 5})
+	s := testSession(t, []dataset.Part{part(norm.Points)}, k)
+	ample, origin := law{gaussian: true, total: 1e6}, make([]float32, d)
+	top := 2 * math.Sqrt(d) // no offset is cut
+	low, err := s.projectedStart(ample, origin, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, released, err := s.recoverHigh(ample, low, origin, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, counts := clustersOf(norm.Points, low.parts[0], low.centers)
+	for j := range k {
+		if math.Abs(released[j]-counts[j]) > 2 {
+			t.Errorf("cluster %d has %v records, directly %v", j, released[j], counts[j])
+		}
+		for h := range d {
+			if x := float64(got[j*d+h]); counts[j] > 100 && math.Abs(x-sums[j*d+h]/counts[j]) > 2e-3 {
+				t.Fatalf("coordinate %d of centre %d is %v, directly %v", h, j, x, sums[j*d+h]/counts[j])
+			}
+		}
+	}
+}
+
+// TestEqualRound: without noise to speak of and with a radius that cuts nothing,
+// a round of refinement is a step of Lloyd's algorithm.
+func TestEqualRound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	const n, k, d = 3000, 5, 7
+	p := gridPanels(rng, n, d)
+	s := testSession(t, []dataset.Part{part(p)}, k)
+	centroids := make([]float32, k*d)
+	for i := range centroids {
+		centroids[i] = onGrid(rng.Float64()-0.5, testBits)
+	}
+	sums, counts := clustersOf(p, p, centroids)
+	released, err := s.equalRound(newOffsets(s.rt.Pool(), k, d, s.bits), "round 1", law{gaussian: true, total: 1e6}, centroids, 2*math.Sqrt(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j := range k {
+		if math.Abs(released[j]-counts[j]) > 2 {
+			t.Errorf("cluster %d has %v records, directly %v", j, released[j], counts[j])
+		}
+		for h := range d {
+			if want := sums[j*d+h] / counts[j]; math.Abs(float64(centroids[j*d+h])-want) > 2e-3 {
+				t.Errorf("coordinate %d of centroid %d is %v, directly %v", h, j, centroids[j*d+h], want)
+			}
+		}
+	}
+}
+
+// TestEdlerMeans compares the thesis's recovery, without noise to speak of, with
+// the direct means, in which a cluster without records keeps the middle of the
+// box.
+func TestEdlerMeans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(43, 44))
+	const n, k, d = 2000, 4, 3
+	p := gridPanels(rng, n, d)
+	s := testSession(t, []dataset.Part{part(p)}, k)
+	e := &edlerRun{session: s, job: &Edler{}, records: p, width: []float64{2, 2, 2}, r: 2}
+	centers := make([]float32, k*d)
+	for i := range centers {
+		centers[i] = float32(rng.Float64() - 0.5)
+	}
+	centers[(k-1)*d] = 50 // nobody's nearest
+	got, err := e.privateMeans(0, 0, p, centers, 1e9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, counts := clustersOf(p, p, centers)
+	if counts[k-1] != 0 {
+		t.Fatal("the far centre has records")
+	}
+	for i, x := range got {
+		want := 0.0
+		if c := counts[i/d]; c > 0 {
+			want = sums[i] / c
+		}
+		if math.Abs(x-want) > 1e-6 {
+			t.Errorf("coordinate %d of mean %d is %v, directly %v", i%d, i/d, x, want)
+		}
+	}
+}
+
+// TestDistanceQuantile compares the quantile, without noise to speak of, with the
+// sorted distances: it is the upper edge of their bin.
+func TestDistanceQuantile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(45, 46))
+	const n, d = 4000, 6
+	p := gridPanels(rng, n, d)
+	s := testSession(t, []dataset.Part{part(p)}, 2)
+	points := make([]float32, 2*d)
+	for i := range points {
+		points[i] = onGrid(rng.Float64()-0.5, testBits)
+	}
+	dist := make([]float64, n)
+	for i := range dist {
+		dist[i] = math.Inf(1)
+		for j := range 2 {
+			square := 0.0
+			for h, x := range p.Point(i, nil) {
+				square += math.Pow(float64(x)-float64(points[j*d+h]), 2)
+			}
+			dist[i] = min(dist[i], math.Sqrt(square))
+		}
+	}
+	slices.Sort(dist)
+	top := 2 * math.Sqrt(d)
+	for _, q := range []float64{0.1, 0.25, 0.4, 0.75} {
+		got, err := s.distanceQuantile(law{gaussian: true, total: 1e6}, points, top, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := dist[int(math.Ceil(q*n))-1]
+		if got < want-1e-6 || got > want+top/64+1e-6 {
+			t.Errorf("quantile %v is %v, directly %v in bins of %v", q, got, want, top/64)
+		}
+	}
+}
+
+// TestLeafSpread compares weights and radii of clusters with the mean squared
+// distances of many points in each box.
+func TestLeafSpread(t *testing.T) {
+	rng := rand.New(rand.NewPCG(47, 48))
+	const k, d, n = 3, 2, 900
+	var boxes []synopsis.Box
+	for range 40 {
+		b := synopsis.Box{Lo: make([]float64, d), Hi: make([]float64, d), Weight: 10 * rng.Float64()}
+		for h := range d {
+			b.Lo[h] = 1.8*rng.Float64() - 1
+			b.Hi[h] = b.Lo[h] + 0.2*rng.Float64()
+		}
+		boxes = append(boxes, b)
+	}
+	centroids := []float32{-0.5, -0.5, 0.5, 0.5, 0.5, -0.5}
+	weights, rms := leafSpread(boxes, centroids, n, k, d)
+	direct, squares, all := make([]float64, k), make([]float64, k), 0.0
+	for _, b := range boxes {
+		best, at := math.Inf(1), 0
+		for j := range k {
+			x, y := (b.Lo[0]+b.Hi[0])/2-float64(centroids[j*d]), (b.Lo[1]+b.Hi[1])/2-float64(centroids[j*d+1])
+			if s := x*x + y*y; s < best {
+				best, at = s, j
+			}
+		}
+		const side = 60
+		for i := range side * side {
+			x := b.Lo[0] + (b.Hi[0]-b.Lo[0])*(float64(i%side)+0.5)/side - float64(centroids[at*d])
+			y := b.Lo[1] + (b.Hi[1]-b.Lo[1])*(float64(i/side)+0.5)/side - float64(centroids[at*d+1])
+			squares[at] += b.Weight * (x*x + y*y) / (side * side)
+			all += b.Weight * (x*x + y*y) / (side * side)
+		}
+		direct[at] += b.Weight
+	}
+	const prior = n / (2.0 * k)
+	for j := range k {
+		want := math.Sqrt((squares[j] + all*prior/n) / (direct[j] + prior))
+		if math.Abs(weights[j]-direct[j]) > 1e-9 || math.Abs(rms[j]-want) > 1e-3*want {
+			t.Errorf("cluster %d: weight %v, radius %v; directly %v, %v", j, weights[j], rms[j], direct[j], want)
 		}
 	}
 }
