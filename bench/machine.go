@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -43,7 +44,7 @@ type Machine struct {
 func Describe(workers int) *Machine {
 	m := &Machine{
 		Version: engine.Version, Revision: revision(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		CPU: cpuid.CPU.BrandName, Cores: runtime.NumCPU(), Workers: workers, MHz: clock(), L2: max(cpuid.CPU.Cache.L2, 0),
+		CPU: cmp.Or(cpuid.CPU.BrandName, "unnamed"), Cores: runtime.NumCPU(), Workers: workers, MHz: clock(), L2: max(cpuid.CPU.Cache.L2, 0),
 		ISA: kernels.ISA(), Pinned: canPin(), Time: time.Now().UTC().Format(time.RFC3339),
 	}
 	unpin := pin()

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -232,6 +233,17 @@ func TestPathsListsWhatRuns(t *testing.T) {
 			}
 		}
 		restore()
+	}
+}
+
+// TestSelectedPathIsInUse fails where COHORT_ISA names a path that this CPU or build
+// lacks: the other tests would quietly run on what there is.
+func TestSelectedPathIsInUse(t *testing.T) {
+	if err := Select(); err != nil {
+		t.Fatal(err)
+	}
+	if name := os.Getenv("COHORT_ISA"); name != "" && name != ISA() {
+		t.Errorf("COHORT_ISA=%s, but the path is %s", name, ISA())
 	}
 }
 

@@ -54,12 +54,14 @@ func (l Limits) MinHashSeconds(keys, records int) float64 {
 // MeasureLimits measures the limits of the core it runs on, in some 50 ms. Other
 // work on the core, and a clock that has not risen yet, lower the figures: see
 // [Limits.Best].
-func MeasureLimits() Limits {
+func MeasureLimits() Limits { return measureLimits(300) }
+
+func measureLimits(runs int) Limits {
 	return Limits{
-		FMA:    bestRate(peakFMA),
-		SubFMA: bestRate(peakSubFMA),
-		Argmin: bestRate(peakArgmin),
-		AES:    bestRate(peakAES),
+		FMA:    bestRate(peakFMA, runs),
+		SubFMA: bestRate(peakSubFMA, runs),
+		Argmin: bestRate(peakArgmin, runs),
+		AES:    bestRate(peakAES, runs),
 	}
 }
 
@@ -76,8 +78,8 @@ func (l Limits) Best(m Limits) Limits {
 
 // bestRate returns the best rate over several runs of a loop: run(n) does n
 // rounds and returns the operations of a round, 0 if there is no such loop.
-func bestRate(run func(n int) int) float64 {
-	const rounds, runs = 1 << 14, 300
+func bestRate(run func(n int) int, runs int) float64 {
+	const rounds = 1 << 14
 	best := 0.0
 	for range runs {
 		start := time.Now()

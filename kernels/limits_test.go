@@ -8,7 +8,11 @@ func TestLimitsAreMeasured(t *testing.T) {
 	for _, p := range supportedPaths() {
 		t.Run(p.String(), func(t *testing.T) {
 			defer forcePath(p)()
-			l := MeasureLimits()
+			runs := 300
+			if testing.Short() {
+				runs = 5
+			}
+			l := measureLimits(runs)
 			if p == generic {
 				if l != (Limits{}) {
 					t.Errorf("limits without loops: %+v", l)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -36,7 +37,7 @@ func newVersionCommand() *cobra.Command {
 				ISA     string `json:"isa"`
 				// Kernels says on which instruction set each kernel runs.
 				Kernels []kernels.KernelPath `json:"kernels"`
-			}{engine.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cpuid.CPU.BrandName,
+			}{engine.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cmp.Or(cpuid.CPU.BrandName, "unnamed"),
 				runtime.NumCPU(), kernels.ISA(), kernels.Paths()}
 			if format == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
