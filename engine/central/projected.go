@@ -66,7 +66,7 @@ func (s *session) overseeded(tree, recover law, mean []float64, reach float64) (
 	for _, n := range counts {
 		points.Weights = append(points.Weights, max(n, 1))
 	}
-	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, k, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 1, "search"))
+	found, err := synopsis.Search(s.ctx, s.rt.Pool(), points, k, s.searching(), s.streams.Stream(engine.Server, 1, "search"))
 	if err != nil {
 		return nil, err
 	}

@@ -347,7 +347,11 @@ func AllRules() []Rule { return slices.Clone(rules) }
 // Lookup returns one line, and refuses a calibration that the method does not have or a relation
 // for which it proves nothing, saying which have.
 func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, error) {
-	for _, r := range Rules(method, c) {
+	for i := range rules { // without a copy: sessions look lines up in every round
+		r := &rules[i]
+		if r.Method != method || r.Calibration != c {
+			continue
+		}
 		if r.None != "" {
 			return Rule{}, fmt.Errorf("calibration is %s: %w: %s has %s", c, ErrRange, method, r.None)
 		}
@@ -357,7 +361,7 @@ func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, e
 		if c == Proven && !r.Holds(n) {
 			return Rule{}, fmt.Errorf("neighbours is %s: %w: %s has a proof for %s only; use it, or one of %s", n, ErrRange, method, r.Neighbours[0], strings.Join(Provers(n), ", "))
 		}
-		return r, nil
+		return *r, nil
 	}
 	return Rule{}, fmt.Errorf("calibration is %s: %w: %s has none for %s", c, ErrRange, method, release)
 }
