@@ -13,15 +13,18 @@ const MinShardPoints = 256
 // width of a panel.
 type Shard struct{ Party, Lo, Hi int }
 
-// Shards cuts the points of each party into runs whose float32 coordinates take
-// at most ShardBytes, or of MinShardPoints where those take more. sizes[p] is the
-// number of points of party p, d the number of dimensions. The cut depends on the
-// sizes alone, never on the number of workers, so sums taken in shard order are
-// reproducible.
+// Shards cuts the points of each party into equal runs (but for the last) whose
+// float32 coordinates take at most ShardBytes, or of at most MinShardPoints where
+// those take more. sizes[p] is the number of points of party p, d the number of
+// dimensions. The cut depends on the sizes alone, never on the number of workers,
+// so sums taken in shard order are reproducible.
 func Shards(sizes []int, d int) []Shard {
-	points := max(ShardBytes/(4*d)/16*16, MinShardPoints)
+	most := max(ShardBytes/(4*d)/16*16, MinShardPoints)
 	var s []Shard
 	for p, n := range sizes {
+		// A short last run would leave a worker idle while another has a whole one.
+		count := max((n+most-1)/most, 1)
+		points := (n + 16*count - 1) / (16 * count) * 16
 		for lo := 0; lo < n; lo += points {
 			s = append(s, Shard{Party: p, Lo: lo, Hi: min(lo+points, n)})
 		}
