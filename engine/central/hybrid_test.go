@@ -409,22 +409,21 @@ func TestBadRequests(t *testing.T) {
 	data, several := Data{Clients: parts, Bounds: norm.Bounds}, Data{Clients: two, Bounds: norm.Bounds}
 	good := privacy.Budget{Epsilon: 1, Delta: -1}
 	for name, job := range map[string]engine.Job{
-		"no clients":      &Hybrid{K: 2, Budget: good},
-		"k = 0":           &Hybrid{Data: data, Budget: good},
-		"k > n":           &Hybrid{Data: data, K: 51, Budget: good},
-		"no epsilon":      &Hybrid{Data: data, K: 2},
-		"delta 1":         &Hybrid{Data: data, K: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1}},
-		"branch":          &Hybrid{Data: data, K: 2, Budget: good, Branch: "bush"},
-		"lsf clients":     &LSF{Data: several, K: 2, Budget: good},
-		"lsf levels":      &LSF{Data: data, K: 2, Budget: good, Levels: 65},
-		"balcan clients":  &Balcan{Data: several, K: 2, Budget: good},
-		"edler clients":   &Edler{Data: several, K: 2, Budget: good},
-		"edler gamma":     &Edler{Data: data, K: 2, Budget: good, GammaFactor: -1},
-		"edler failure":   &Edler{Data: data, K: 2, Budget: good, Failure: 1},
-		"edler split":     &Edler{Data: data, K: 2, Budget: good, Split: Split{Candidates: 0.9, Swap: 0.9, Recover: 0.1}},
-		"edler project":   &Edler{Data: data, K: 2, Budget: good, Projection: "pca"},
-		"bounds missing":  &Hybrid{Data: Data{Clients: parts}, K: 2, Budget: good},
-		"delta too small": &Hybrid{Data: data, K: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-300}},
+		"no clients":     &Hybrid{K: 2, Budget: good},
+		"k = 0":          &Hybrid{Data: data, Budget: good},
+		"k > n":          &Hybrid{Data: data, K: 51, Budget: good},
+		"no epsilon":     &Hybrid{Data: data, K: 2},
+		"delta 1":        &Hybrid{Data: data, K: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1}},
+		"branch":         &Hybrid{Data: data, K: 2, Budget: good, Branch: "bush"},
+		"lsf clients":    &LSF{Data: several, K: 2, Budget: good},
+		"lsf levels":     &LSF{Data: data, K: 2, Budget: good, Levels: 65},
+		"balcan clients": &Balcan{Data: several, K: 2, Budget: good},
+		"edler clients":  &Edler{Data: several, K: 2, Budget: good},
+		"edler gamma":    &Edler{Data: data, K: 2, Budget: good, GammaFactor: -1},
+		"edler failure":  &Edler{Data: data, K: 2, Budget: good, Failure: 1},
+		"edler split":    &Edler{Data: data, K: 2, Budget: good, Split: Split{Candidates: 0.9, Swap: 0.9, Recover: 0.1}},
+		"edler project":  &Edler{Data: data, K: 2, Budget: good, Projection: "pca"},
+		"bounds missing": &Hybrid{Data: Data{Clients: parts}, K: 2, Budget: good},
 	} {
 		eng, _ := engine.New()
 		_, err := eng.Run(context.Background(), job)
@@ -475,7 +474,7 @@ func TestExtremes(t *testing.T) {
 		budget  privacy.Budget
 	}{
 		{1, 1, 1, privacy.Budget{Epsilon: 1, Delta: -1}}, {1, 40, 1, privacy.Budget{Epsilon: 1, Delta: 0}}, {3, 2, 3, privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}},
-		{200, 3, 2, privacy.Budget{Epsilon: 500, Delta: 1e-6}},
+		{200, 3, 2, privacy.Budget{Epsilon: 500, Delta: 1e-6}}, {200, 3, 2, privacy.Budget{Epsilon: 1, Delta: 1e-300}},
 	} {
 		p := gridPanels(rand.New(rand.NewPCG(1, 9)), c.n, c.d)
 		data := Data{Clients: []dataset.Part{part(p)}, Bounds: unitBounds(c.d)}

@@ -42,13 +42,7 @@ func newLaw(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coord
 		if l.pair {
 			slack *= 2
 		}
-		// The slack weighs e^epsilon: where it would eat all of delta, a smaller
-		// epsilon is kept instead.
-		mu, err := privacy.MuOf(b, slack)
-		for at := b; err != nil && at.Epsilon > 1; {
-			at.Epsilon *= 0.8
-			mu, err = privacy.MuOf(at, slack)
-		}
+		mu, err := privacy.DiscreteMu(b, slack)
 		if err != nil {
 			return law{}, err
 		}

@@ -223,18 +223,8 @@ func (p *prepared) gaussianMu() (float64, error) {
 	if !(b.Epsilon > 0) {
 		return 0, fault.Request("noise", "shares this small do not add up to discrete Gaussian noise", "use more fraction bits, a smaller epsilon or --noise local")
 	}
-	best := 0.0
-	if mu, err := privacy.MuOf(b, slack); err == nil {
-		best = mu
-	}
-	scale, err := privacy.Calibrate("zcdp", b, 1, func(scale float64) privacy.Mechanism { return privacy.Gaussian{Scale: scale} })
-	if err == nil {
-		best = max(best, 1/scale)
-	}
-	if best == 0 {
-		return 0, unpayable(err)
-	}
-	return best, nil
+	mu, err = privacy.DiscreteMu(b, slack)
+	return mu, unpayable(err)
 }
 
 // tieDelta is what the tie-break of the flow solver adds to delta.

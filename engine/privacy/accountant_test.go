@@ -283,3 +283,67 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 		t.Errorf("no rounds: %v", err)
 	}
 }
+
+// What DiscreteMu pays for, against the pld accountant on a grid: a run of releases of unequal scales, as
+// a tree and rounds of refinement have, costs the whole budget, and the grid allows no less noise.
+func TestDiscreteMuIsWhatThePLDAccountantPaysFor(t *testing.T) {
+	weights := []float64{1, 1.3, 1.6, 2, 2.5, 3.2, 4, 8, 9}
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	for _, b := range []Budget{{0.1, 1e-6}, {1, 1e-5}, {4, 1e-5}} {
+		mu, err := DiscreteMu(b, 1e-13)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compose := func(scale float64) float64 {
+			a := &PLDAccountant{}
+			for _, w := range weights {
+				a.Compose(Gaussian{Scale: scale / (mu * math.Sqrt(w/sum)), Discretised: 1e-14}, 1)
+			}
+			return a.Delta(b.Epsilon)
+		}
+		if d := compose(0.9999); d <= b.Delta {
+			t.Errorf("%+v: the pld accountant allows less noise: delta %v", b, d)
+		}
+		if d := compose(1.001); d > b.Delta {
+			t.Errorf("%+v: a thousandth more noise has delta %v", b, d)
+		}
+	}
+}
+
+// The exact losses of discrete noise calibrated by DiscreteMu are within the budget, by the profile and,
+// where its slack would eat delta, by zCDP; and zCDP alone is what is paid there.
+func TestDiscreteMuHoldsForTheExactLosses(t *testing.T) {
+	const rounds = 10
+	for _, c := range []struct {
+		b    Budget
+		zcdp bool
+	}{
+		{Budget{0.05, 1e-2}, false}, {Budget{0.1, 5e-2}, false}, {Budget{1, 1e-6}, true}, {Budget{30, 1e-6}, true},
+	} {
+		most, err := MuOf(c.b, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slack := GaussianSlack(math.Sqrt(rounds)/most, rounds)
+		mu, err := DiscreteMu(c.b, slack)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &PLDAccountant{}
+		a.Compose(DiscreteGaussianStep{Sigma: math.Sqrt(rounds) / mu, Step: 1}, rounds)
+		if e := a.Epsilon(c.b.Delta); e > c.b.Epsilon*(1+1e-6) {
+			t.Errorf("%+v: the exact losses cost %v", c.b, e)
+		}
+		z := &ZCDPAccountant{}
+		z.Compose(Gaussian{Scale: 1 / mu}, 1)
+		if e := z.Epsilon(c.b.Delta); (math.Abs(e/c.b.Epsilon-1) < 1e-5) != c.zcdp {
+			t.Errorf("%+v: epsilon %v by zCDP", c.b, e)
+		}
+	}
+	if _, err := DiscreteMu(Budget{1, 0}, 0); !errors.Is(err, ErrRange) {
+		t.Errorf("delta 0: %v", err)
+	}
+}

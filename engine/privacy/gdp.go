@@ -100,6 +100,28 @@ func MuOf(b Budget, slack float64) (float64, error) {
 	return lo * (1 - 1e-11), nil // the profile is computed to a relative 1e-11 at worst
 }
 
+// DiscreteMu is the root of the sum of D_i^2/sigma_i^2 that a budget pays for over all discrete Gaussian
+// releases of a run, N_Z(0, sigma_i^2) per coordinate. It is the largest by two accountants. By zCDP, which
+// the discrete law obeys as it is (T6, T7); and by the distribution of their losses: those of continuous Gaussian
+// releases are normal, and so is their convolution, so that the pld accountant needs no grid and answers
+// by the exact profile (T8, T9), to which the distance of the discrete laws, slack in all, is added
+// (T6). The latter gives more unless (1+e^epsilon) slack is a good part of delta.
+func DiscreteMu(b Budget, slack float64) (float64, error) {
+	most, err := MuOf(b, 0)
+	if err != nil {
+		return 0, err
+	}
+	mu, err := MuOf(b, slack)
+	if err == nil && mu > 0.99*most {
+		return mu, nil // zCDP is never that near
+	}
+	scale, err := Calibrate("zcdp", b, 1, func(scale float64) Mechanism { return Gaussian{Scale: scale} })
+	if err != nil {
+		return 0, err
+	}
+	return math.Max(mu, 1/scale), nil
+}
+
 // bisectUp returns the least x in [lo, hi] where ok holds, from above; ok(hi) must hold and ok must
 // be monotone.
 func bisectUp(ok func(float64) bool, lo, hi float64) float64 {

@@ -76,7 +76,7 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (
 	// The noise is an integer in units of the aggregate, of which a record is
 	// worth at least 2^28; its deviation is at least half a record (below).
 	slack := privacy.GaussianSlack(1<<27, k*(1+d))
-	mu, err := privacy.MuOf(b, slack*float64(rounds))
+	mu, err := privacy.DiscreteMu(b, slack*float64(rounds))
 	if err != nil {
 		return noisePlan{}, fault.Request("ckks budget", err.Error(), "give a larger delta")
 	}
