@@ -447,6 +447,7 @@ func TestTinyData(t *testing.T) {
 		&Edler{Data: data, K: 10, Budget: budget, Seed: &seed},
 		&LSF{Data: data, K: 10, Budget: budget, Seed: &seed},
 		&Hybrid{Data: data, K: 10, Budget: budget, Seed: &seed, Branch: "tree"},
+		&Hybrid{Data: data, K: 10, Budget: budget, Seed: &seed, Branch: "projected"},
 	} {
 		eng, _ := engine.New()
 		res, err := eng.Run(context.Background(), job)

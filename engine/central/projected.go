@@ -60,6 +60,9 @@ func (s *session) overseeded(tree, recover law, mean []float64, reach float64) (
 	if err != nil {
 		return nil, err
 	}
+	if missing := low.topUp - (s.k - k); missing > 0 {
+		s.note("the tree on projections has fewer weighted points than k: %d of the %d centroids start data-independent", missing, k)
+	}
 	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
 	defer s.rt.End(span)
 	points := &synopsis.Weighted{D: s.d, Points: widen(centroids)}
@@ -81,6 +84,7 @@ func treeShare(d int) float64 { return 0.45 / (1 + math.Sqrt(float64(d))/20) }
 type lowStart struct {
 	parts   []*kernels.Panels
 	centers []float32
+	topUp   int // how many of them are data-independent
 }
 
 // projectAll projects all parties' records about a public point onto q random
@@ -123,8 +127,7 @@ func (s *session) projectedStart(l law, origin []float32, reach float64) (*lowSt
 	if err != nil {
 		return nil, err
 	}
-	s.noteTopUp(found)
-	low.centers = gridRow(found.Centers, s.bits)
+	low.centers, low.topUp = gridRow(found.Centers, s.bits), found.TopUp
 	return low, nil
 }
 
