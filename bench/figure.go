@@ -20,6 +20,7 @@ type plot struct {
 	unit       string
 	logX, logY bool
 	bars, heat bool
+	timed      bool
 	categories []string // names of the abscissae if they are not numbers
 	curves     []curve
 }
@@ -33,7 +34,10 @@ type curve struct {
 	points    []point
 }
 
-type point struct{ x, y, half float64 }
+type point struct {
+	x, y, half float64
+	runs       int // behind it; 0 for references
+}
 
 // plots builds the drawings of a figure from rows.
 func (f *Figure) plots(rows []Row) []plot {
@@ -95,7 +99,7 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 		if r.Table != f.Table || r.Label(f.Panel) != panel || v == nil || math.IsNaN(v.Shown()) {
 			continue
 		}
-		p.unit = v.Unit
+		p.unit, p.timed = v.Unit, p.timed || v.Timed
 		x := float64(slices.Index(xs, r.Label(f.X)))
 		if p.categories == nil {
 			x = parseNumber(r.Label(f.X))
@@ -105,10 +109,10 @@ func (p *plot) fill(f *Figure, rows []Row, panel string) {
 		if v.Timed {
 			half = 0
 		}
-		add(name, colours[name], "", point{x, v.Shown(), half})
+		add(name, colours[name], "", point{x, v.Shown(), half, v.N})
 		for _, ref := range v.References {
 			if !math.IsNaN(float64(ref.Value)) {
-				add(name+" – "+ref.column(), colours[name], ref.column(), point{x, float64(ref.Value), float64(ref.Half)})
+				add(name+" – "+ref.column(), colours[name], ref.column(), point{x, float64(ref.Value), float64(ref.Half), 0})
 			}
 		}
 	}
@@ -146,7 +150,7 @@ func (p *plot) addLevels(f *Figure, rows []Row, panel string, colour int) {
 			continue
 		}
 		half := float64(v.Half)
-		p.curves = append(p.curves, curve{name: f.curveName(r), colour: colour, points: []point{{from, v.Shown(), half}, {to, v.Shown(), half}}})
+		p.curves = append(p.curves, curve{name: f.curveName(r), colour: colour, points: []point{{from, v.Shown(), half, v.N}, {to, v.Shown(), half, v.N}}})
 		colour++
 	}
 }
@@ -190,6 +194,38 @@ func (f *Figure) curveNames(rows []Row, panel string) []string {
 	return names
 }
 
+// caption says what our points are: of how many runs, and with intervals or not.
+func (p *plot) caption() string {
+	least, most, whiskers := 0, 0, false
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			if pt.runs > 0 {
+				if least == 0 || pt.runs < least {
+					least = pt.runs
+				}
+				most = max(most, pt.runs)
+				whiskers = whiskers || pt.half > 0 && !p.heat
+			}
+		}
+	}
+	switch {
+	case most <= 1:
+		return "single values"
+	case p.timed && least < most:
+		return fmt.Sprintf("medians of %d to %d repetitions", least, most)
+	case p.timed:
+		return fmt.Sprintf("medians of %d repetitions", most)
+	}
+	s := fmt.Sprintf("means of %d runs", most)
+	if least < most {
+		s = fmt.Sprintf("means of %d to %d runs", least, most)
+	}
+	if whiskers {
+		s += ", whiskers are 95% intervals"
+	}
+	return s
+}
+
 // csv lists the points of a drawing.
 func (p *plot) csv() []byte {
 	var b bytes.Buffer
@@ -198,14 +234,14 @@ func (p *plot) csv() []byte {
 	if p.unit != "" {
 		unit += " (" + p.unit + ")"
 	}
-	lines := [][]string{{"series", p.xName, unit, "ci95_half"}}
+	lines := [][]string{{"series", p.xName, unit, "ci95_half", "runs"}}
 	for _, c := range p.curves {
 		for _, pt := range c.points {
 			x := strconv.FormatFloat(pt.x, 'g', -1, 64)
 			if p.categories != nil {
 				x = p.categories[int(pt.x)]
 			}
-			lines = append(lines, []string{c.name, x, strconv.FormatFloat(pt.y, 'g', -1, 64), strconv.FormatFloat(pt.half, 'g', -1, 64)})
+			lines = append(lines, []string{c.name, x, strconv.FormatFloat(pt.y, 'g', -1, 64), strconv.FormatFloat(pt.half, 'g', -1, 64), strconv.Itoa(pt.runs)})
 		}
 	}
 	w.WriteAll(lines) // a bytes.Buffer does not fail

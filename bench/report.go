@@ -20,6 +20,7 @@ type htmlFigure struct {
 	Legend []htmlKey
 	CSV    template.URL
 	File   string
+	Note   string
 }
 
 type htmlKey struct {
@@ -87,7 +88,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
 				h := htmlFigure{Title: p.title, SVG: template.HTML(p.svg()), CSV: dataURI(p.csv()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
-				h.Legend = p.legend()
+				h.Legend, h.Note = p.legend(), p.caption()
 				part.Figures = append(part.Figures, h)
 			}
 		}

@@ -263,7 +263,7 @@ func TestLevelsRunAcrossTheDrawing(t *testing.T) {
 		t.Fatalf("drawings %+v", plots)
 	}
 	c := plots[0].curves[1]
-	if c.name != "lloyd" || c.colour != 1 || len(c.points) != 2 || c.points[0] != (point{0.1, 0.5, 0}) || c.points[1] != (point{2, 0.5, 0}) {
+	if c.name != "lloyd" || c.colour != 1 || len(c.points) != 2 || c.points[0] != (point{0.1, 0.5, 0, 1}) || c.points[1] != (point{2, 0.5, 0, 1}) {
 		t.Errorf("the level is %+v", c)
 	}
 }
@@ -301,7 +301,7 @@ func TestReportForms(t *testing.T) {
 		}
 	}
 	h := page.String()
-	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark", "data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x the speed", `title="mean 1.5 µs ± 0 ns (95%) over 9, median 1 µs, 99th percentile 5 µs"`} {
+	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark", "data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x the speed", "medians of 9 repetitions", "means of 4 runs, whiskers are 95% intervals", `title="mean 1.5 µs ± 0 ns (95%) over 9, median 1 µs, 99th percentile 5 µs"`} {
 		if !strings.Contains(h, want) {
 			t.Errorf("the page lacks %q", want)
 		}
