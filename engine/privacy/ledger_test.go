@@ -242,3 +242,26 @@ func TestCalibrationsTable(t *testing.T) {
 		t.Error("a calibration without code is found")
 	}
 }
+
+// BenchmarkLedgerTotal times the total of a viewer where the pld accountant joins in.
+func BenchmarkLedgerTotal(b *testing.B) {
+	for name, specs := range map[string][]Spec{
+		"gaussian and selection": {{Family: "gaussian", Scale: 5}, {Family: "pure", Epsilon: .05, Rounds: 2}},
+		"laplace":                {{Family: "laplace", Scale: 14, Rounds: 7}, {Family: "laplace", Scale: 20, Rounds: 7}},
+		"sketches":               {{Family: "fm", Gamma: 1. / 1024, Phantoms: 166, Parties: 2, Cells: 5, Rounds: 4096}, {Family: "gaussian", Scale: 5}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			l := &Ledger{Delta: 1e-5}
+			for _, s := range specs {
+				if err := l.Add(Entry{What: "x", Viewers: []string{"server"}, Cost: s}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if l.TotalFor("server").Accountant == "" {
+					b.Fatal("no accountant")
+				}
+			}
+		})
+	}
+}

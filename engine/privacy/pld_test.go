@@ -139,3 +139,43 @@ func BenchmarkPLDGaussian(b *testing.B) {
 		})
 	}
 }
+
+// One coordinate that moves by the whole L1 sensitivity is the worst case of Laplace noise (T9): delta of any
+// split over coordinates, by direct integration over all but the last, is no larger.
+func TestLaplaceOnOneCoordinateIsTheWorst(t *testing.T) {
+	one := func(t, eps float64) float64 {
+		switch {
+		case eps >= t:
+			return 0
+		case eps <= -t:
+			return -math.Expm1(eps)
+		}
+		return -math.Expm1((eps - t) / 2)
+	}
+	var split func(moves []float64, eps float64) float64
+	split = func(moves []float64, eps float64) float64 {
+		if len(moves) == 1 {
+			return one(moves[0], eps)
+		}
+		m, rest := moves[0], moves[1:]
+		sum := split(rest, eps-m)/2 + math.Exp(-m)/2*split(rest, eps+m)
+		const n = 400
+		for i := range n { // the density of the loss m - 2x, midpoints
+			x := (float64(i) + 0.5) * m / n
+			sum += math.Exp(-x) / 2 * m / n * split(rest, eps-m+2*x)
+		}
+		return sum
+	}
+	for _, moves := range [][]float64{{0.5, 0.5}, {0.1, 1.4}, {2, 3}, {0.2, 0.3, 0.4}} {
+		total := 0.0
+		for _, m := range moves {
+			total += m
+		}
+		for eps := -1.2 * total; eps <= 1.2*total; eps += total / 7 {
+			// the midpoint rule errs by up to (m/n)^2/24 times a second derivative of order 1
+			if got, most := split(moves, eps), one(total, eps); got > most+1e-5 {
+				t.Errorf("moves %v, epsilon %v: delta %v, one coordinate has %v", moves, eps, got, most)
+			}
+		}
+	}
+}
