@@ -57,6 +57,16 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
+	for _, shape := range [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}} {
+		n, d, k := shape[0], shape[1], shape[2]
+		err := e.Case(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			limits = limits.Best(kernels.MeasureLimits())
+			return weightedAgainstLimits(ctx, c, limits, n, d, k)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for _, shape := range [][3]int{{1600, 784, 12}, {70000, 784, 5}} {
 		err := e.Case(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
@@ -116,6 +126,45 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 	c.Number("assign, of "+binds, "%", 100*limit/assign)
 	c.Number("both, of "+binds, "%", 100*limit/iteration)
 	return onAllWorkers(ctx, c, *points, centroids, fractionBits, limits.AssignSeconds(n, d, k))
+}
+
+// weightedAgainstLimits times the iteration and the exchanges of a local search on
+// weighted normal points. The share is that of the arithmetic of the assignment.
+func weightedAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, d, k int) error {
+	rng := rand.New(rand.NewPCG(1, uint64(n+d+k)))
+	rows, weights := make([]float32, n*d), make([]float64, n)
+	for i := range rows {
+		rows[i] = float32(int32(min(max(rng.NormFloat64()/4, -1), 1)*(1<<16))) / (1 << 16)
+	}
+	for i := range weights {
+		weights[i] = rng.ExpFloat64()
+	}
+	panels, centroids := kernels.NewPanels(n, d), kernels.NewCentroids(k, d)
+	kernels.Pack(panels, rows)
+	centroids.Set(rows[:k*d])
+	points, acc, exchanges := kernels.NewWeightedPoints(*panels, weights), kernels.NewWeightedAccumulator(k, d), kernels.NewExchanges(k)
+	labels, near, next := make([]uint16, n), make([]float32, n), make([]float32, n)
+	own, one := make([]float32, n), make([]uint16, n)
+	candidate := kernels.NewCentroids(1, d)
+	candidate.Set(rows[k*d : (k+1)*d])
+	kernels.AssignAccumulateWeighted(points, centroids, labels, near, next, acc)
+	kernels.Assign(*panels, candidate, one, own)
+	best := math.Inf(1)
+	err := c.Compare(ctx, []Timed{
+		{Name: "assign and accumulate", Fn: func() {
+			start := time.Now()
+			kernels.AssignAccumulateWeighted(points, centroids, labels, near, nil, acc)
+			best = min(best, time.Since(start).Seconds())
+		}},
+		{Name: "exchanges with one candidate", Fn: func() { kernels.Exchange(own, near, next, labels, weights, exchanges) }},
+	})
+	if err != nil {
+		return err
+	}
+	if limit := limits.AssignSeconds(n, d, k); limit > 0 {
+		c.Number("both, of arithmetic", "%", 100*limit/best)
+	}
+	return nil
 }
 
 // onAllWorkers times one iteration on one and on all workers, in turn, and gives
