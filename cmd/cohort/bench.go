@@ -49,8 +49,8 @@ needs no network.`,
 				return err
 			}
 			o.Suites = args
-			if f, ok := errOut.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-				o.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.100s", what) }
+			if width := terminalWidth(errOut); width > 0 {
+				o.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.*s", width-1, what) }
 				defer fmt.Fprint(errOut, "\r\033[K")
 			}
 			r, err := bench.Run(cmd.Context(), o)

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
@@ -28,11 +28,19 @@ func newDataListCommand() *cobra.Command {
 		Short: "List the built-in data sets",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			out := cmd.OutOrStdout()
+			const indent = 19 // the longest name and two blanks
 			for _, b := range dataset.Builtins() {
-				fmt.Fprintf(t, "builtin:%s\t%s\n", b.Name, b.About)
+				lines := []string{b.About}
+				if width := terminalWidth(out); width > 0 {
+					lines = table.Fold(b.About, width-indent)
+				}
+				fmt.Fprintf(out, "%-*s%s\n", indent, "builtin:"+b.Name, lines[0])
+				for _, line := range lines[1:] {
+					fmt.Fprintf(out, "%*s%s\n", indent, "", line)
+				}
 			}
-			return t.Flush()
+			return nil
 		},
 	}
 }
