@@ -235,7 +235,7 @@ func TestSinglePrecisionIsNotTrusted(t *testing.T) {
 		points[i] = []int{rng.IntN(9) - 4, rng.IntN(2*half) - half, rng.IntN(2*half) - half}
 	}
 	for _, bounds := range [][2]int{{0, n}, {n / 2, n / 2}} {
-		p := &Problem{Points: panels(points, 3, bits), Centroids: grid([][]int{{-half, 7, 5}, {half, 7, 5}}, bits), FractionBits: bits,
+		p := &Problem{Points: panels(points, 3, bits), Centroids: grid([][]int{{-8, 7, 5}, {8, 7, 5}}, bits), FractionBits: bits,
 			Lo: []int{bounds[0], bounds[0]}, Hi: []int{bounds[1], bounds[1]}}
 		for _, s := range []*Solver{{}, {tuning: &hasty}, {tuning: &rash}} {
 			if err := agree(p, s); err != nil {
