@@ -73,3 +73,11 @@
 // their sign; two 64-bit integers.
 #define SADDW2S(m, n, d) WORD $(0x0EA01000 | (m)<<16 | (n)<<5 | (d))
 #define SADDW4S(m, n, d) WORD $(0x4EA01000 | (m)<<16 | (n)<<5 | (d))
+
+// d = n / m; two float64.
+#define FDIV2D(m, n, d) WORD $(0x6E60FC00 | (m)<<16 | (n)<<5 | (d))
+
+// The low (FCVTN) or high (FCVTN2) two float32 of d = the two float64 of n, rounded
+// to nearest even; FCVTN clears the high ones.
+#define FCVTN2S(n, d) WORD $(0x0E616800 | (n)<<5 | (d))
+#define FCVTN4S(n, d) WORD $(0x4E616800 | (n)<<5 | (d))

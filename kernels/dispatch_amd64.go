@@ -660,3 +660,11 @@ func leastDotPart(x []float64, stride, n int, coef []float64) (float64, int) {
 func leastDotBlocks(x *float64, stride, blocks int, coef *float64, d int, least *float64, at *int64) {
 	asm.LeastDotAVX2(x, stride, blocks, coef, d, least, at)
 }
+
+func quantisePeriods(dst *float32, src *float64, periods int, m *UnitMap, scale float64) int {
+	vectors := len(m.lo) / unitLanes
+	if current == avx512 {
+		return asm.QuantiseAVX512(dst, src, periods, &m.lo[0], &m.hi[0], &m.width[0], vectors, scale)
+	}
+	return asm.QuantiseAVX2(dst, src, periods, &m.lo[0], &m.hi[0], &m.width[0], vectors, scale)
+}

@@ -248,3 +248,7 @@ func leastDotPart(x []float64, stride, n int, coef []float64) (float64, int) {
 func leastDotBlocks(x *float64, stride, blocks int, coef *float64, d int, least *float64, at *int64) {
 	asm.LeastDotNEON(x, stride, blocks, coef, d, least, at)
 }
+
+func quantisePeriods(dst *float32, src *float64, periods int, m *UnitMap, scale float64) int {
+	return asm.QuantiseNEON(dst, src, periods, &m.lo[0], &m.hi[0], &m.width[0], len(m.lo)/unitLanes, scale)
+}

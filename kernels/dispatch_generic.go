@@ -101,3 +101,5 @@ func twoLeast(p *Panels, c *Centroids, bias []float32, slack, window float32, la
 func leastDot(x []float64, stride, n int, coef []float64) (float64, int) {
 	return leastDotPortable(x, stride, 0, n, coef)
 }
+
+func quantise(dst []float32, src []float64, m *UnitMap) int { return quantisePortable(dst, src, m) }

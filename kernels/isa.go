@@ -90,7 +90,7 @@ var kernelTable = []struct {
 	paths []path
 }{
 	{"Pack", []path{avx2, neon}},
-	{"Quantise", []path{avx2, avx512}},
+	{"Quantise", all},
 	{"Assign", all},
 	{"AssignRadius", all},
 	{"Assign2", all},

@@ -1,12 +1,8 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package kernels
 
-import (
-	"math"
-
-	"github.com/cohort-engine/cohort/asm"
-)
+import "math"
 
 func quantise(dst []float32, src []float64, m *UnitMap) int {
 	outside, period := 0, len(m.lo)
@@ -14,11 +10,7 @@ func quantise(dst []float32, src []float64, m *UnitMap) int {
 	scale := math.Ldexp(1, m.FractionBits)
 	for current != generic && len(src) >= period {
 		n := min(len(src)/period, most)
-		if current == avx512 {
-			outside += asm.QuantiseAVX512(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], period/unitLanes, scale)
-		} else {
-			outside += asm.QuantiseAVX2(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], period/unitLanes, scale)
-		}
+		outside += quantisePeriods(&dst[0], &src[0], n, m, scale)
 		dst, src = dst[n*period:], src[n*period:]
 	}
 	return outside + quantisePortable(dst, src, m)
