@@ -252,7 +252,7 @@ var rules = slices.Concat([]Rule{
 		{Method: "balcan-edler", Calibration: Proven, None: "the thesis's method has its own claim only; balcan is the pipeline with a proof"},
 
 		// vertical
-		{Method: "ind-lap", Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+		{Method: "ind-lap", Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T6", Conditions: []string{boxed}},
 		{Method: "ind-lap", Calibration: Claimed, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: addRemove, Theorem: "Sketch-V, section 4.1", Conditions: []string{boxed}},
 		{Method: "ldp-agg", Calibration: Proven, Release: "memberships under local privacy", L1: one(1, 1), Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "T7"},
 		{Method: "ldp-agg", Calibration: Claimed, Release: "memberships under local privacy", L1: one(1, 1), Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "Sketch-V, appendix B.2"},
@@ -263,9 +263,9 @@ var rules = slices.Concat([]Rule{
 			Worth: "the party that draws the noise can solve for the other's exact sums (T4)"},
 	},
 	meanAndRounds("hybrid"), meanAndRounds("balcan"),
-	localForest("ind-lap", Proven, addRemove, "T6"), localForest("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
+	localForest("ind-lap", Proven, both, "T6"), localForest("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
 	localForest("ldp-agg", Proven, replaceOne, "T6"), localForest("ldp-agg", Claimed, nil, "Sketch-V, appendix B.2"),
-	numberOfRecords("ind-lap", Proven, "T6"), numberOfRecords("ind-lap", Claimed, "Sketch-V, section 4.1"),
+	numberOfRecords("ind-lap", Proven, both, "T6"), numberOfRecords("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
 	sketchRules("sketch"), sketchRules("sketch-basic"),
 )
 
@@ -307,9 +307,10 @@ func localForest(method string, c Calibration, n []Neighbours, theorem string) [
 	}
 }
 
-// numberOfRecords is the paper's release of n for an estimate of the grid's total.
-func numberOfRecords(method string, c Calibration, theorem string) []Rule {
-	return []Rule{{Method: method, Calibration: c, Release: "number of records", L1: one(1, 0), Mechanisms: exact, Neighbours: addRemove, Theorem: theorem}}
+// numberOfRecords is the paper's release of n for an estimate of the grid's total. Replacing a record
+// does not change it; the noise stays.
+func numberOfRecords(method string, c Calibration, n []Neighbours, theorem string) []Rule {
+	return []Rule{{Method: method, Calibration: c, Release: "number of records", L1: one(1, 1), Mechanisms: exact, Neighbours: n, Theorem: theorem}}
 }
 
 // sketchRules are the lines of the sketch protocols: local centres, sizes, sketches.
@@ -324,7 +325,7 @@ func sketchRules(method string) []Rule {
 			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"}, Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},
 		},
 		localForest(method, Claimed, addRemove, "Sketch-V, section 3.5"),
-		numberOfRecords(method, Claimed, "Sketch-V, Algorithm 1"),
+		numberOfRecords(method, Claimed, addRemove, "Sketch-V, Algorithm 1"),
 		[]Rule{{Method: method, Calibration: Claimed, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"}, Theorem: "Sketch-V, Theorems 2 and 4", Conditions: []string{keyed},
 			Worth: "the parties share the keys, so their sketches are not independent: no pure epsilon, no Renyi bound, delta up to hundreds of times the claimed one (T3)"}})
 }

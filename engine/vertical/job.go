@@ -262,9 +262,14 @@ func (j *Job) validateBudget() error {
 	if j.Protocol.sketches() && j.Budget.Delta == 0 {
 		return fault.Request("delta", "is 0, but sketches have no pure guarantee", "give a positive delta, or use ind-lap or ldp-agg, which have one")
 	}
-	if j.Protocol != LocalReports && j.Neighbours == privacy.ReplaceOne {
-		return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no proof",
-			"use add-remove, and half the epsilon for the same effect, or a method that has one: "+strings.Join(privacy.Provers(privacy.ReplaceOne), ", "))
+	if able := privacy.Provers(privacy.ReplaceOne); j.relation() == privacy.ReplaceOne && j.Protocol != LocalReports {
+		switch {
+		case !slices.Contains(able, string(j.Protocol)):
+			return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no proof",
+				"use add-remove, and half the epsilon for the same effect, or a method that has one: "+strings.Join(able, ", "))
+		case j.Calibration != privacy.Proven:
+			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the paper adds or removes a record", "use --calibration proven")
+		}
 	}
 	switch j.Start {
 	case StartAuto, StartForest:
