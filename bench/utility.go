@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/vertical"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -72,14 +74,44 @@ var (
 	// The central methods run on the pooled data.
 	hybridProven = protocol{"hybrid", privacy.Proven}
 	lsfProven    = protocol{"lsf", privacy.Proven}
+	balcanProven = protocol{"balcan", privacy.Proven}
 )
+
+// byColumns are the protocols of two parties that hold different columns.
+func byColumns() []protocol {
+	var out []protocol
+	for _, m := range []vertical.Protocol{vertical.Sketch, vertical.SketchBasic, vertical.Independent, vertical.LocalReports} {
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
+			out = append(out, protocol{horizontal.Method(m), c})
+		}
+	}
+	return out
+}
+
+// mostLocal bounds the local clusters of a party: the joint estimator takes no
+// more.
+const mostLocal = 64
+
+// columnJob builds a run of a protocol of byColumns.
+func (p protocol) columnJob(s *Set, epsilon float64, run int) *vertical.Job {
+	seed := uint64(run)
+	j := &vertical.Job{Protocol: vertical.Protocol(p.method), Data: s.Norm, Split: vertical.EqualSplit(s.D, 2), K: s.K, Calibration: p.calibration,
+		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
+	if s.K > mostLocal {
+		j.LocalK.N = mostLocal
+	}
+	return j
+}
 
 // withoutNoise is the table of the protocols that have no epsilon.
 const withoutNoise = "without noise"
 
 // job builds run number run of the protocol; edit, if not nil, changes it.
 func (p protocol) job(s *Set, epsilon float64, run int, edit func(*horizontal.Job)) (engine.Job, error) {
-	if p == hybridProven || p == lsfProven {
+	if slices.Contains(byColumns(), p) {
+		return p.columnJob(s, epsilon, run), nil
+	}
+	if p == hybridProven || p == lsfProven || p == balcanProven {
 		return centralJob(string(p.method), s, s.K, privacy.Budget{Epsilon: epsilon, Delta: -1}, run), nil
 	}
 	calibration := p.calibration
@@ -166,7 +198,8 @@ func utilitySuites() []Suite {
 		About: "Mean NICV (mean squared distance to the nearest centroid, lower is better) over seeds with two clients. The peer is the " +
 			"authors' released code over 20 seeds, under the calibration that corresponds to it. Agreement is the difference of the " +
 			"means divided by 2 sqrt(h1² + h2²), h the half widths of the 95% intervals: up to 1 the two agree. The proven rows show " +
-			"what noise that provably suffices costs; hybrid and lsf run there on the pooled data.",
+			"what noise that provably suffices costs; hybrid, lsf and balcan run there on the pooled data. Two parties that hold " +
+			"columns follow, at two epsilons; ckks, which takes minutes a run, has suites of its own.",
 		Needs: sets,
 		Figures: []Figure{
 			{Table: "the papers' noise", Title: "NICV, papers' noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
@@ -175,7 +208,7 @@ func utilitySuites() []Suite {
 		Run: func(ctx context.Context, e *Env) error {
 			protocols := []protocol{fastLloyd, fastLloydCode, suLloyd, csuLloyd, relativeLater}
 			proven := []protocol{hybridProven, {horizontal.Relative, privacy.Proven}, {horizontal.SuLloyd, privacy.Proven},
-				{horizontal.CSuLloyd, privacy.Proven}, {horizontal.FastLloyd, privacy.Proven}, lsfProven}
+				{horizontal.CSuLloyd, privacy.Proven}, {horizontal.FastLloyd, privacy.Proven}, lsfProven, balcanProven}
 			epsilons := []string{"1", "0.1", "0.25", "0.5", "0.75", "2"}
 			for _, set := range sets {
 				for _, p := range []protocol{plainLloyd, plainCLloyd} {
@@ -191,6 +224,15 @@ func utilitySuites() []Suite {
 					}
 					for _, p := range proven {
 						if err := e.nicv(ctx, "proven noise", set, p, epsilon, nil); err != nil {
+							return err
+						}
+					}
+				}
+			}
+			for _, set := range sets {
+				for _, epsilon := range epsilons[:2] {
+					for _, p := range byColumns() {
+						if err := e.nicv(ctx, "columns at two parties", set, p, epsilon, nil); err != nil {
 							return err
 						}
 					}
