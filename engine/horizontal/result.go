@@ -273,6 +273,9 @@ func (s *Session) remarks(l *privacy.Ledger) {
 	case privacy.Published:
 		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero, which doubles the probability of no noise and costs ln 2 for each coordinate that changes (T6); it serves to reproduce their figures")
 	}
+	if s.squaredRadius() {
+		say("a round's noise is set to twice the square of its radius, and records are assigned within the radius of the first, as in the released code: neither is Theorem 7.1")
+	}
 	if j.Mechanism == Laplace && s.givenDelta > 0 {
 		l.Note(fmt.Sprintf("delta = %.3g was given; Laplace noise does not need it", s.givenDelta))
 	}
