@@ -88,9 +88,10 @@ func byColumns() []protocol {
 	return out
 }
 
-// mostLocal bounds the local clusters of a party: the joint estimator takes no
-// more.
-const mostLocal = 64
+// mostLocal bounds the local clusters of a party: on birch2 with 100 clusters the
+// joint estimator is better with 32 than with its limit of 64, and eight times as
+// fast.
+const mostLocal = 32
 
 // columnJob builds a run of a protocol of byColumns.
 func (p protocol) columnJob(s *Set, epsilon float64, run int) *vertical.Job {
