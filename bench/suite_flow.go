@@ -17,7 +17,7 @@ func flowSuites() []Suite {
 		About: "One exact assignment with sizes within a factor 1.25 of the mean, costs included, on one thread. " +
 			"Centroids: random in the box (bad) or three Lloyd steps later (good). Cold: without prices; warm, second and " +
 			"sixth: that size-constrained Lloyd step with the prices of the one before. The ratio is LEMON's best algorithm, build and solve, given its costs, over ours: stored figures here, " +
-			"measured on this machine by make prototypes. Growth: the same on generated mixtures.",
+			"measured on this machine by make prototypes. Growth: the same on generated mixtures; the exponent is the slope of log time over log size.",
 		Needs: []string{"s1", "birch2_25k", "adult"},
 		Figures: []Figure{
 			{Table: "against n", Title: "Cold assignment by number of points, k=50", X: "n", Y: "one worker", Series: []string{"d"}, LogX: true, LogY: true},
@@ -91,6 +91,8 @@ func runFlow(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
+	e.fit("against n", "n", "one worker", "d")
+	e.fit("against k", "k", "one worker", "d")
 	return nil
 }
 

@@ -233,8 +233,10 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 		return 0, err
 	}
 	outside := a.judge(prices, &a.seen, a.excess)
-	if a.radius == 0 && outside > 0 {
+	if a.radius == 0 {
 		a.radius = a.quartile()
+	}
+	if a.seen.window == 0 && outside > 0 && !math.IsInf(target, 1) {
 		if err := s.look(ctx, run, p, points, prices, &a.seen, a.radius); err != nil {
 			return 0, err
 		}
@@ -324,7 +326,7 @@ func (a *ascent) judge(prices []int64, v *view, excess []float64) float64 {
 
 // quartile returns a quarter of the way up the gaps seen, from some points.
 func (a *ascent) quartile() float64 {
-	const looked = 512
+	const looked = 128
 	gaps := a.trial.gap[:0]
 	for i := 0; i < len(a.seen.gap); i += max(1, len(a.seen.gap)/looked) {
 		gaps = append(gaps, a.seen.gap[i])
