@@ -51,15 +51,31 @@ func OpenCounters() (*Counters, error) {
 	}
 	c := new(Counters)
 	c.hardware = c.open(threads, unix.PERF_TYPE_HARDWARE, 0, hardwareEvents, true)
-	err = c.open(threads, unix.PERF_TYPE_SOFTWARE, hardwareEvents, events-hardwareEvents, false)
+	err = c.openKernel(threads, false)
 	if err != nil {
 		c.userOnly = true
-		err = c.open(threads, unix.PERF_TYPE_SOFTWARE, hardwareEvents, events-hardwareEvents, true)
+		err = c.openKernel(threads, true)
 	}
 	if err != nil && c.hardware != nil {
 		return nil, explain(c.hardware)
 	}
 	return c, nil
+}
+
+// openKernel starts the kernel's events. The clock is a group of its own: it is
+// another driver of the kernel, and Linux 6.18 loses counts of a group of two.
+func (c *Counters) openKernel(threads []int, user bool) error {
+	part := new(Counters)
+	err := part.open(threads, unix.PERF_TYPE_SOFTWARE, TaskClock, 1, user)
+	if err == nil {
+		err = part.open(threads, unix.PERF_TYPE_SOFTWARE, TaskClock+1, events-TaskClock-1, user)
+	}
+	if err != nil {
+		part.Close()
+		return err
+	}
+	c.groups, c.others = append(c.groups, part.groups...), append(c.others, part.others...)
+	return nil
 }
 
 // open starts a group of events in each thread, or none and says why not.
