@@ -263,7 +263,7 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 			if e := at(scale); e > b.Epsilon*(1+1e-7) {
 				t.Errorf("%s %+v: scale %v overspends: %v", acc, b, scale, e)
 			}
-			if e := at(scale * (1 - 4e-6)); e <= b.Epsilon && acc != "pld" {
+			if e := at(scale * (1 - 4e-6)); e <= b.Epsilon {
 				t.Errorf("%s %+v: scale %v is not the least to 1e-6", acc, b, scale)
 			}
 		}
