@@ -45,6 +45,9 @@ type Span struct {
 	// Settled is the number of records that the phase did not touch, because nothing
 	// has changed for them since the iteration before. It is set when the span ends.
 	Settled int
+	// Again is the number of looks at records beyond one for each, of a phase that
+	// goes over them several times. It is set when the span ends.
+	Again int
 }
 
 // JobInfo describes a job that begins.

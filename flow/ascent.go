@@ -96,6 +96,7 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 		clear(w.pairs)
 	}
 	s.stats.Passes++
+	s.looked += n
 	count := (n + a.task.size - 1) / a.task.size
 	if count == 1 || run.Workers() == 1 {
 		for index := range count {

@@ -245,6 +245,38 @@ func TestSinglePrecisionIsNotTrusted(t *testing.T) {
 	}
 }
 
+// TestStages: passes at better and better prices, then paths; with a radius paths
+// alone. A stage says how many points the one before has looked at.
+func TestStages(t *testing.T) {
+	for _, c := range []struct {
+		radius float64
+		want   []Stage
+	}{{0, []Stage{Prices, Paths}}, {100, []Stage{Paths}}} {
+		p := mixture(20000, 3, 12)
+		p.Radius = c.radius
+		s := new(Solver)
+		var stages []Stage
+		looked := 0
+		s.Began = func(stage Stage, count int) {
+			stages = append(stages, stage)
+			looked += count
+		}
+		var res Result
+		for range 2 {
+			stages, looked = nil, 0
+			if err := s.Solve(context.Background(), nil, p, &res); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(stages, c.want) {
+				t.Errorf("radius %v: stages %v, want %v", c.radius, stages, c.want)
+			}
+			if c.radius == 0 && (looked < p.Points.N || looked > res.Stats.Passes*p.Points.N) {
+				t.Errorf("%d passes looked at %d points of %d", res.Stats.Passes, looked, p.Points.N)
+			}
+		}
+	}
+}
+
 // TestAscentLeavesFewPaths: from prices 0 more than a quarter of the points are
 // outside the bounds; a few for each cluster are left to the exact solver.
 func TestAscentLeavesFewPaths(t *testing.T) {

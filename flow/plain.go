@@ -17,10 +17,12 @@ func (s *Solver) solvePlain(ctx context.Context, run Runner, p *Problem, res *Re
 	for j := k; j < len(s.prices); j++ {
 		s.prices[j] = 0
 	}
+	s.begin(Prices)
 	window, err := s.approachPlain(ctx, run, p)
 	if err != nil {
 		return false, err
 	}
+	s.begin(Paths)
 	x := &s.exchange
 	if err := s.beginExchange(ctx, run, p, &s.ascent.seen, window); err != nil {
 		return false, err

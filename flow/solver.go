@@ -18,6 +18,9 @@ type Solver struct {
 	// Cold makes every Solve start without the prices of the one before; prices
 	// given to StartFrom still count.
 	Cold bool
+	// Began, if set, is called in Solve when a stage begins, with the number of points
+	// that the stage before has looked at, a point counted once for each look.
+	Began func(stage Stage, looked int)
 
 	prices    []int64 // of the clusters, "unassigned" and "escape" columns
 	given     []int64 // prices to start from next, if any
@@ -53,7 +56,28 @@ type Solver struct {
 	union   []int32
 	digests map[int32]digest
 	stats   Stats
+	looked  int     // at so many points since the stage began
 	tuning  *tuning // nil: standard
+}
+
+// Stage is a part of a Solve.
+type Stage uint8
+
+// The stages. Problems with a radius, several clusters per point or unattainable
+// sizes have the second one only.
+const (
+	// Prices is when passes assign every point, or those of a subsample, to its
+	// cheapest cluster at prices that come closer to the best.
+	Prices Stage = iota
+	// Paths is when shortest paths between clusters make the assignment exact.
+	Paths
+)
+
+func (s *Solver) begin(stage Stage) {
+	if s.Began != nil {
+		s.Began(stage, s.looked)
+	}
+	s.looked = 0
 }
 
 // NewSolver returns a solver without starting prices.
@@ -142,8 +166,11 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	s.stats = Stats{}
 	s.prepare(run, p)
 	solved, err := false, error(nil)
+	s.looked = 0
 	if worksOn(p) {
 		solved, err = s.solvePlain(ctx, run, p, res)
+	} else {
+		s.begin(Paths)
 	}
 	if !solved && err == nil {
 		err = s.solve(ctx, run, p, res)

@@ -162,6 +162,17 @@ func TestSettledRecords(t *testing.T) {
 	}
 }
 
+// Rates count a record each time that a phase looks at it.
+func TestRepeatedLooks(t *testing.T) {
+	r := known()
+	once := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
+	r.Spans[2].Again, r.Spans[3].Again = 10, 20 // of 2 iterations of 10
+	often := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
+	if once.Looks != 0 || often.Looks != 2.5 || often.PointsPerSecond != once.PointsPerSecond || math.Abs(often.FLOPS/once.FLOPS-2.5) > 1e-9 || math.Abs(often.Bandwidth/once.Bandwidth-2.5) > 1e-9 {
+		t.Errorf("once: %+v\noften: %+v", once, often)
+	}
+}
+
 // TestJobsWithoutIterations profiles a run that reports none, and one that goes
 // on after its last.
 func TestJobsWithoutIterations(t *testing.T) {

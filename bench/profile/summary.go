@@ -44,6 +44,9 @@ type PhaseStat struct {
 	// Settled is the share of the records that the phase did not touch, because
 	// nothing changed for them since the iteration before.
 	Settled float64 `json:"settled,omitempty"`
+	// Looks is how often the phase went over each record in an iteration, if more
+	// than once; FLOPS and Bandwidth count each time.
+	Looks float64 `json:"looks,omitempty"`
 	// PointsPerSecond is how many records the phase gets through, settled ones
 	// included, FLOPS and Bandwidth what it achieves on the others in arithmetic and
 	// in reading points or writing messages, where that means something; FLOPSShare and BandwidthShare are the shares of the
@@ -189,6 +192,7 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 				}
 				stats[name].Share += float64(parts[i])
 				stats[name].Settled += float64(sp.Settled)
+				stats[name].Looks += float64(sp.Again)
 				stats[name].Cycles += sp.Counts[Cycles]
 				stats[name].Instructions += sp.Counts[Instructions]
 				stats[name].CacheMisses += sp.Counts[CacheMisses]
@@ -223,7 +227,10 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 			engine.PhaseSketch.String(), engine.PhaseWeights.String():
 			p.PointsPerSecond = points / seconds
 		}
-		points -= p.Settled
+		points += p.Looks - p.Settled
+		if p.Looks > 0 {
+			p.Looks = 1 + p.Looks/max(float64(n)*float64(len(walls)), 1)
+		}
 		p.Settled /= max(float64(n)*float64(len(walls)), 1)
 		switch name {
 		case engine.PhaseAssign.String():

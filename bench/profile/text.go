@@ -82,6 +82,12 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 			writeFolded(&b, width, fmt.Sprintf("%s did not touch %.1f%% of the records: nothing changed for them since the iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
 		}
 	}
+	for _, p := range s.Phases {
+		if p.Looks > 0 {
+			b.WriteString("\n")
+			writeFolded(&b, width, fmt.Sprintf("%s went over the records %.1f times in an iteration (the rate has each time, points/s one)", p.Name, p.Looks))
+		}
+	}
 	l := s.Limits
 	b.WriteString("\n")
 	writeFolded(&b, width, fmt.Sprintf("limits measured on this machine, all workers: %s GFLOP/s of differences (d < %d), %s of products, %.1f GB/s read from blocks of 64 MiB",

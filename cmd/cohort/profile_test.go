@@ -44,6 +44,9 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 	if flow["count"].(float64) != 3*2*iterations {
 		t.Errorf("flow was counted %v times in 3 runs of %v iterations and 2 clients", flow["count"], iterations)
 	}
+	if assign := timings["assign"].(map[string]any); assign["count"] != flow["count"] {
+		t.Errorf("%v passes at prices for %v flows", assign["count"], flow["count"])
+	}
 	p := m["profile"].(map[string]any)
 	if p["runs"] != 3.0 || len(p["rounds"].([]any)) != int(iterations) || p["limits"].(map[string]any)["bytes_per_second"].(float64) <= 0 {
 		t.Errorf("profile %v", p)

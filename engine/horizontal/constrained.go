@@ -19,6 +19,7 @@ type constrained struct {
 	solvers  []*flow.Solver
 	tallies  []tally
 	errs     []error
+	spans    []stageSpan
 	abreast  bool // one client per worker; else all workers on one client
 	context  context.Context
 	round    int
@@ -26,7 +27,8 @@ type constrained struct {
 }
 
 func newConstrained(s *Session) *constrained {
-	a := &constrained{s: s, problems: make([]flow.Problem, s.m), results: make([]flow.Result, s.m), errs: make([]error, s.m)}
+	a := &constrained{s: s, problems: make([]flow.Problem, s.m), results: make([]flow.Result, s.m), errs: make([]error, s.m),
+		spans: make([]stageSpan, s.m)}
 	lo, hi := make([]int, s.k), make([]int, s.k)
 	for j := range s.k {
 		lo[j], hi[j] = s.lo, s.hi
@@ -34,7 +36,9 @@ func newConstrained(s *Session) *constrained {
 	for i, c := range s.clients {
 		a.problems[i] = flow.Problem{Points: c.points, Centroids: s.grid, FractionBits: s.fraction, Lo: lo, Hi: hi,
 			Exclusivity: s.job.Exclusivity, Key: s.tieKey(), Total: s.job.total()}
-		a.solvers = append(a.solvers, flow.NewSolver())
+		solver := flow.NewSolver()
+		solver.Began = func(stage flow.Stage, looked int) { a.began(c, stage, looked) }
+		a.solvers = append(a.solvers, solver)
 		a.tallies = append(a.tallies, tally{acc: kernels.NewAccumulator(s.k, s.d, s.fraction), labels: newLabels(c.points.N)})
 	}
 	workers := s.rt.Pool().Workers()
@@ -97,9 +101,9 @@ func (a *constrained) one(c *client, runner flow.Runner) error {
 		return nil
 	}
 	rt, r := a.s.rt, &a.results[c.index]
-	span := rt.Begin(engine.PhaseFlow, a.round, c.index)
 	var err error
 	if a.s.job.Flow == Reference {
+		a.began(c, flow.Paths, 0)
 		r, err = flow.Reference(a.context, &a.problems[c.index])
 	} else {
 		err = a.solvers[c.index].Solve(a.context, runner, &a.problems[c.index], r)
@@ -107,14 +111,14 @@ func (a *constrained) one(c *client, runner flow.Runner) error {
 	if err == nil && a.s.job.Flow == Verified {
 		err = flow.Verify(&a.problems[c.index], r)
 	}
-	rt.End(span)
+	a.ended(c, 0)
 	if errors.Is(err, flow.ErrInfeasible) || errors.Is(err, flow.ErrProblem) {
 		return infeasible(c.index, err)
 	}
 	if err != nil {
 		return err
 	}
-	span = rt.Begin(engine.PhaseAccumulate, a.round, c.index)
+	span := rt.Begin(engine.PhaseAccumulate, a.round, c.index)
 	span.Settled = c.points.N - a.tallies[c.index].take(c, r.Labels)
 	for _, m := range r.Extra {
 		c.add(int(m.Point), int(m.Cluster))
@@ -124,6 +128,34 @@ func (a *constrained) one(c *client, runner flow.Runner) error {
 	}
 	rt.End(span)
 	return nil
+}
+
+// stageSpan is the span of the solver's stage that runs for a client, if one does.
+type stageSpan struct {
+	span engine.Span
+	open bool
+}
+
+// began starts the span of a stage of a client's solver: the passes that assign
+// records at prices are its assignment, what the paths then do is its flow.
+func (a *constrained) began(c *client, stage flow.Stage, looked int) {
+	a.ended(c, looked)
+	phase := engine.PhaseAssign
+	if stage == flow.Paths {
+		phase = engine.PhaseFlow
+	}
+	a.spans[c.index] = stageSpan{a.s.rt.Begin(phase, a.round, c.index), true}
+}
+
+// ended ends the span of the stage that runs, which has looked at so many records.
+func (a *constrained) ended(c *client, looked int) {
+	s := &a.spans[c.index]
+	if !s.open {
+		return
+	}
+	s.open = false
+	s.span.Again = max(0, looked-c.points.N)
+	a.s.rt.End(s.span)
 }
 
 // tally is the sums of a client's records under the labels of the last round,
