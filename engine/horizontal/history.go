@@ -18,7 +18,8 @@ type history struct {
 	// valid says that labels and sums of every client are those of the round before.
 	valid bool
 
-	// travel is how far any two centroids together can have moved since forget.
+	// travel is how far any two centroids together can have moved since a round began
+	// anew.
 	travel float64
 	last   []float32 // centroids of the round before
 	near   float64   // the radius of the round, a little shortened
@@ -148,7 +149,7 @@ func (h *history) begin(t int, near float32) int {
 	k, d := float64(h.s.k), float64(h.s.d)
 	switch {
 	case !h.valid || h.share > min(1./8, k*d/(50*(d+3))):
-		h.mode, h.share = begins, -1
+		h.mode, h.share, h.travel = begins, -1, 0
 		for _, c := range h.clients {
 			for b := range c.until {
 				c.until[b] = -1
