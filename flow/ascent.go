@@ -423,10 +423,10 @@ func (a *ascent) solve() {
 			return
 		}
 		for j, x := range d {
-			q[j] = a.damp[j] * x
+			q[j] = float64(a.damp[j] * x)
 		}
 		for _, e := range a.edges {
-			f := e.count * (d[e.u] - d[e.v])
+			f := float64(e.count * (d[e.u] - d[e.v]))
 			q[e.u] += f
 			q[e.v] -= f
 		}

@@ -7,7 +7,8 @@
 // grid units. [Solver] never builds the n*k arcs: it works on the k prices of the
 // clusters and on the few points that lie near a boundary between clusters.
 // Newton steps on the dual bring the prices close to the optimum, and shortest
-// augmenting paths on the graph of the clusters end there exactly. [Reference] solves the same problem by network simplex on the explicit graph.
+// augmenting paths on the graph of the clusters end there exactly. [Reference]
+// solves the same problem by network simplex on the explicit graph.
 //
 // # Options
 //
