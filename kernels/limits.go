@@ -100,7 +100,7 @@ func MeasureRead(size, readers int) float64 {
 	if readers <= 0 {
 		panic(fmt.Sprintf("kernels: MeasureRead: readers=%d, want more than 0", readers))
 	}
-	each := (size/readers + unit - 1) / unit * unit
+	each := (size + unit*readers - 1) / (unit * readers) * unit
 	block := aligned[byte](each * readers)
 	for i := 0; i < len(block); i += 4096 {
 		block[i] = 1 // a page of its own, not the shared page of zeros

@@ -33,9 +33,9 @@ func TestLimitsAreMeasured(t *testing.T) {
 					t.Error("the bound of min-hash is not positive")
 				}
 			}
-			for _, readers := range []int{1, 3} {
-				if rate := MeasureRead(5000, readers); rate <= 0 {
-					t.Errorf("bandwidth of %d readers is %g", readers, rate)
+			for _, c := range []struct{ size, readers int }{{5000, 1}, {5000, 3}, {1, 2}} {
+				if rate := MeasureRead(c.size, c.readers); rate <= 0 {
+					t.Errorf("bandwidth of %d readers of %d bytes is %g", c.readers, c.size, rate)
 				}
 			}
 		})
