@@ -14,11 +14,12 @@ import (
 //
 //	gap[i] = fma(-slack, second, second-least),
 //
-// a lower bound, up to denormal numbers, if slack bounds the relative errors. cells[i] is label*K + rival,
-// where rival has the second least, if gap[i] is at most window, else K*K + label;
-// so a table of K*K + K counters takes one addition for each point. With K = 1 the
-// gap is infinite or not a number. Biases are not negative. len(bias) = K; labels,
-// cells and gap have length N. It panics unless D < [WithinDims].
+// a lower bound, up to denormal numbers, if slack bounds the relative errors.
+// cells[i] is label*K + rival, where rival has the second least, if gap[i] is at
+// most window, else K*K + label; so a table of K*K + K counters takes one addition
+// for each point. With K = 1 the gap is infinite or not a number. Biases are not
+// negative. len(bias) = K; labels, cells and gap have length N. It panics unless
+// D < [WithinDims].
 func Rivals(p Panels, c *Centroids, bias []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
 	checkPair("Rivals", &p, c)
 	if p.D >= WithinDims {
