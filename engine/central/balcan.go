@@ -63,7 +63,7 @@ const (
 	meanShare      = 0.03
 	distanceShare  = 0.01
 	swapShare      = 0.04
-	swapLossCap    = 1 // bound of a record's part in a swap's score, squared half sides of the cube
+	swapLossCap    = 1 // bound of a record's part in a swap's score, squared half sides of the cube; see lossKind.cap
 	swapCandidates = 4 // candidates for each cluster, at least 64 in all
 )
 
@@ -183,7 +183,8 @@ func (s *session) cubes(l law, kind Projection, origin []float32, reach float64)
 // exchanges of a centre with a candidate (the middle of a heavy cube) and no
 // exchange. The score is minus the loss, each record's squared distance cut at
 // swapLossCap: adding a record lowers all scores by at most that, so the choice
-// is monotone with that sensitivity (THEOREMS.md T5).
+// is monotone with that sensitivity (THEOREMS.md T5). Scores are exact sums of
+// rounded contributions, so this holds for them as computed.
 func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps int, exponential bool) error {
 	span := s.rt.Begin(engine.PhaseSearch, s.rounds, 0)
 	defer s.rt.End(span)

@@ -10,17 +10,22 @@ import (
 type lossKind struct {
 	// squared is r^2; else r.
 	squared bool
-	// cap bounds a record's contribution; 0 means no bound.
+	// cap, a power of two, bounds a record's contribution, which is then rounded to
+	// a multiple of cap/2^23, so that sums over up to 2^30 records are exact; 0 means
+	// no bound.
 	cap float32
 }
 
 // apply turns squared distances into contributions.
 func (f lossKind) apply(dist []float32) {
-	most := float32(math.Inf(1))
-	if f.cap > 0 {
-		most = f.cap
+	if f.cap == 0 {
+		kernels.Contributions(dist, !f.squared, float32(math.Inf(1)))
+		return
 	}
-	kernels.Contributions(dist, !f.squared, most)
+	kernels.Contributions(dist, !f.squared, f.cap)
+	for i, x := range dist {
+		dist[i] = float32(x+f.cap) - f.cap
+	}
 }
 
 // swapper evaluates exchanges of a centre for a candidate on one party's
