@@ -49,7 +49,7 @@ const overseed = 1.5
 // leave is rarer.
 func (s *session) overseeded(tree, recover law, mean []float64, reach float64) ([]float32, error) {
 	k := s.k
-	s.k = min(int(math.Ceil(overseed*float64(k))), s.n)
+	s.k = min(int(math.Ceil(overseed*float64(k))), s.n, math.MaxUint16-1)
 	defer func() { s.k = k }()
 	origin := gridRow(mean, s.bits)
 	low, err := s.projectedStart(tree, origin, reach)
