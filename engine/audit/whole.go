@@ -43,13 +43,14 @@ func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx con
 }
 
 // releases is a whole run that is judged by everything it releases: the same outcome is run through the
-// neighbour too, and the score is the exact log ratio of how likely it is on either.
+// neighbour too, and the score is the log ratio of how likely it is on either: exact, but for choices by
+// permute-and-flip (see Tape.Choose). Any score is sound, the exact one tells most.
 func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, error) {
 	one, run, err := wholeRun(p, s, viewer, job)
 	if err != nil {
 		return nil, err
 	}
-	one.Watched, one.Law, one.Weight = "every release of a whole run, by the exact likelihood ratio of the pair", Direct, weight
+	one.Watched, one.Law, one.Weight = "every release of a whole run, by its likelihood ratio on the pair", Direct, weight
 	records := (len(p.Records) + len(p.Extra)) / p.D
 	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
