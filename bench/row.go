@@ -49,12 +49,13 @@ const (
 	Peer      = "peer"          // the authors' code, run again; its source says where
 	Theory    = "theory"        // a bound or an expected value
 	Limit     = "machine limit" // what the hardware allows
+	Goal      = "goal"          // what is aimed at here, which nobody else's figure stands behind
 )
 
-// Reference is somebody else's figure for the same thing.
+// Reference is a figure for the same thing to compare with, mostly somebody else's.
 type Reference struct {
 	Name   string `json:"name"`   // whose, for example "FastLloyd"
-	Kind   string `json:"kind"`   // Published, Peer, Theory or Limit
+	Kind   string `json:"kind"`   // Published, Peer, Theory, Limit or Goal
 	Value  Number `json:"value"`  // in the unit of the value it belongs to
 	Half   Number `json:"half"`   // half width of its 95% interval, 0 if unknown
 	Source string `json:"source"` // table, figure or file it stands in

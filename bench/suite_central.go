@@ -144,7 +144,7 @@ func (e *Env) hybridQuality(ctx context.Context, sets []string) error {
 				if epsilon < 1 {
 					fast, aim = goal.fast01, goal.goal01
 				}
-				refs := []Reference{{Name: "goal", Kind: Theory, Value: Number(aim)}, {Name: "best without noise", Kind: Theory, Value: Number(goal.best)}}
+				refs := []Reference{{Name: "at most", Kind: Goal, Value: Number(aim)}, {Name: "best without noise", Kind: Theory, Value: Number(goal.best)}}
 				if fast > 0 {
 					refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: Peer, Value: Number(fast)})
 				}
@@ -216,14 +216,14 @@ func (e *Env) centralTime(ctx context.Context) error {
 			}
 			var refs []Reference
 			if t.limit > 0 {
-				refs = append(refs, Reference{Name: "goal", Kind: Theory, Value: Number(t.limit)})
+				refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(t.limit)})
 			}
 			if t.method == "balcan-edler" {
 				refs = append(refs, Reference{Name: "Thesis-B, Python", Kind: Published, Value: Number(9.05 * 60e9), Source: "Thesis-B, Table 12, T = 3"})
 			}
 			c.Durations("run", ns, refs...)
 			if peak := peakMemory(); reset && peak > 0 {
-				c.Number("peak memory of the process", Bytes, float64(peak), Reference{Name: "goal", Kind: Theory, Value: 1.5e9})
+				c.Number("peak memory of the process", Bytes, float64(peak), Reference{Name: "at most", Kind: Goal, Value: 1.5e9})
 			}
 			return nil
 		})

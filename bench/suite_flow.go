@@ -153,7 +153,7 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 		if ratio == 0 {
 			return nil
 		}
-		return []Reference{{Name: "wanted at least", Kind: Theory, Value: Number(ratio)}}
+		return []Reference{{Name: "at least", Kind: Goal, Value: Number(ratio)}}
 	}
 	c.Number("LEMON over cold", Plain, lemon/c.Row.Value("cold").Shown(), want(wanted)...)
 	c.Number("over second", Plain, lemon/c.Row.Value("warm, second").Shown(), want(2*wanted)...)
@@ -185,7 +185,7 @@ func millionPoints(ctx context.Context, e *Env) error {
 		mean := float64(rows) / k
 		p := set.Bounded(set.Centroids(0), int(math.Ceil(mean/2)), int(2*mean))
 		set.Rows = nil
-		return c.workers(ctx, p, Reference{Name: "wanted at most", Kind: Theory, Value: 30e9})
+		return c.workers(ctx, p, Reference{Name: "at most", Kind: Goal, Value: 30e9})
 	})
 }
 
