@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // BoundPoints is the number of points that share a [Bound].
@@ -77,19 +78,27 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 			ch.Cut = ch.Cut || int(largest(now)) == c.K
 		}
 		changed(before, now, masks[:(n+31)/32])
-		for b, m := range masks[:(n+31)/32] {
-			ch.Moved += bits.OnesCount32(m)
-			for ; m != 0; m &= m - 1 {
-				i := 32*b + bits.TrailingZeros32(m)
-				acc.move(&part, i, int(before[i]), int(now[i]), scale)
-				before[i] = now[i]
-			}
-		}
+		ch.Moved += acc.carry(&part, masks[:(n+31)/32], before, now, scale)
 		if bounds != nil {
 			fillBounds(bounds[lo/BoundPoints:], dist[:n], second[:n], c, r2)
 		}
 	}
 	return ch
+}
+
+// carry moves the points that masks marks, and their labels before, to the labels
+// now. It returns their number.
+func (a *Accumulator) carry(p *Panels, masks []uint32, before, now []uint16, scale float32) int {
+	count := 0
+	for b, m := range masks {
+		count += bits.OnesCount32(m)
+		for ; m != 0; m &= m - 1 {
+			i := 32*b + bits.TrailingZeros32(m)
+			a.move(p, i, int(before[i]), int(now[i]), scale)
+			before[i] = now[i]
+		}
+	}
+	return count
 }
 
 // move takes a point from the sums of one cluster to those of another; the label
@@ -173,30 +182,13 @@ func changedPortable(before, now []uint16, masks []uint32) {
 
 // reassignPortable is the reference form of [Reassign].
 func reassignPortable(p *Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumulator) Change {
-	var ch Change
 	now, dist := make([]uint16, p.N), make([]float32, p.N)
 	assignPortable(p, c, now, dist, nil)
 	if p.D >= exactDims {
 		distancesPortable(p, c, now, dist)
 	}
 	cutPortable(now, dist, r2, uint16(c.K))
-	before, after := NewAccumulator(acc.K, acc.D, acc.FractionBits), NewAccumulator(acc.K, acc.D, acc.FractionBits)
-	accumulatePortable(p, labels, before)
-	accumulatePortable(p, now, after)
-	for i := range acc.Sums {
-		acc.Sums[i] += after.Sums[i] - before.Sums[i]
-	}
-	for i := range acc.Counts {
-		acc.Counts[i] += after.Counts[i] - before.Counts[i]
-	}
-	for i, l := range now {
-		if l != labels[i] {
-			ch.Moved++
-		}
-		ch.Cut = ch.Cut || int(l) == c.K
-	}
-	copy(labels, now)
-	return ch
+	return Change{Moved: retallyPortable(p, labels, now, p.N, acc), Cut: slices.Contains(now, uint16(c.K))}
 }
 
 // Retally takes sums from one set of labels to another: acc includes the points
@@ -227,15 +219,9 @@ func Retally(p Panels, before, now []uint16, most int, acc *Accumulator) int {
 	scale := float32(math.Ldexp(1, acc.FractionBits))
 	for lo := 0; lo < p.N; lo += chunkPoints {
 		hi := min(lo+chunkPoints, p.N)
-		used := masks[:(hi-lo+31)/32]
+		part, used := p.Slice(lo, hi), masks[:(hi-lo+31)/32]
 		changed(before[lo:hi], now[lo:hi], used)
-		for b, m := range used {
-			for ; m != 0; m &= m - 1 {
-				i := lo + 32*b + bits.TrailingZeros32(m)
-				acc.move(&p, i, int(before[i]), int(now[i]), scale)
-				before[i] = now[i]
-			}
-		}
+		acc.carry(&part, used, before[lo:hi], now[lo:hi], scale)
 	}
 	return count
 }
