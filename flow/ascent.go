@@ -234,10 +234,13 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 		return 0, err
 	}
 	outside := a.judge(prices, &a.seen, a.excess)
+	if math.IsInf(target, 1) {
+		return outside, nil
+	}
 	if a.radius == 0 {
 		a.radius = a.quartile()
 	}
-	if a.seen.window == 0 && outside > 0 && !math.IsInf(target, 1) {
+	if a.seen.window == 0 && outside > 0 {
 		if err := s.look(ctx, run, p, points, prices, &a.seen, a.radius); err != nil {
 			return 0, err
 		}

@@ -47,8 +47,10 @@ func (s *Solver) solvePlain(ctx context.Context, run Runner, p *Problem, res *Re
 	res.Labels = append(res.Labels[:0], x.labels...)
 	res.Prices = append(res.Prices[:0], s.prices[:k]...)
 	s.gather(p)
-	if err := s.breakTies(ctx, p); err != nil {
-		return false, err
+	if len(s.ties) > 0 {
+		if err := s.breakTies(ctx, p); err != nil {
+			return false, err
+		}
 	}
 	s.sizes(p, res)
 	s.write(p, res)
