@@ -78,7 +78,8 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 			ch.Cut = ch.Cut || int(largest(now)) == c.K
 		}
 		changed(before, now, masks[:(n+31)/32])
-		ch.Moved += acc.carry(&part, masks[:(n+31)/32], before, now, scale)
+		ch.Moved += marked(masks[:(n+31)/32])
+		acc.carry(&part, masks[:(n+31)/32], before, now, scale)
 		if bounds != nil {
 			fillBounds(bounds[lo/BoundPoints:], dist[:n], second[:n], c, r2)
 		}
@@ -86,19 +87,25 @@ func Reassign(p Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumula
 	return ch
 }
 
-// carry moves the points that masks marks, and their labels before, to the labels
-// now. It returns their number.
-func (a *Accumulator) carry(p *Panels, masks []uint32, before, now []uint16, scale float32) int {
+// marked returns the number of bits that are set.
+func marked(masks []uint32) int {
 	count := 0
-	for b, m := range masks {
+	for _, m := range masks {
 		count += bits.OnesCount32(m)
+	}
+	return count
+}
+
+// carry moves the points that masks marks, and their labels before, to the labels
+// now.
+func (a *Accumulator) carry(p *Panels, masks []uint32, before, now []uint16, scale float32) {
+	for b, m := range masks {
 		for ; m != 0; m &= m - 1 {
 			i := 32*b + bits.TrailingZeros32(m)
 			a.move(p, i, int(before[i]), int(now[i]), scale)
 			before[i] = now[i]
 		}
 	}
-	return count
 }
 
 // move takes a point from the sums of one cluster to those of another; the label
@@ -209,9 +216,7 @@ func Retally(p Panels, before, now []uint16, most int, acc *Accumulator) int {
 		hi := min(lo+chunkPoints, p.N)
 		used := masks[:(hi-lo+31)/32]
 		changed(before[lo:hi], now[lo:hi], used)
-		for _, m := range used {
-			count += bits.OnesCount32(m)
-		}
+		count += marked(used)
 	}
 	if count > most {
 		return -1
