@@ -155,11 +155,11 @@ func (s *Session) Restart(seed *uint64) error {
 	}
 	s.comm = engine.Comm{BytesSent: make([]int64, s.m), BytesReceived: make([]int64, s.m)}
 	s.notes = nil
+	s.assigner.restart()
 	var err error
 	if s.channel, err = newChannel(s); err != nil {
 		return err
 	}
-	s.assigner.restart()
 	if s.honest > 0 && len(job.Drops) > 0 {
 		if err := s.spread(); err != nil {
 			return err
