@@ -238,7 +238,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, points kern
 		return outside, nil
 	}
 	if a.radius == 0 {
-		a.radius = a.quartile()
+		a.radius = a.quantile(1. / 4)
 	}
 	if a.seen.window == 0 && outside > 0 {
 		if err := s.look(ctx, run, p, points, prices, &a.seen, a.radius); err != nil {
@@ -328,16 +328,20 @@ func (a *ascent) judge(prices []int64, v *view, excess []float64) float64 {
 	return max(over, under)
 }
 
-// quartile returns a quarter of the way up the gaps seen, from some points.
-func (a *ascent) quartile() float64 {
-	const looked = 128
+// quantile returns the gap that the given share of the points seen, less than 1,
+// is below, from some of them.
+func (a *ascent) quantile(share float64) float64 {
+	looked := 128
+	if share < 1./8 {
+		looked = 2048
+	}
 	gaps := a.trial.gap[:0]
 	for i := 0; i < len(a.seen.gap); i += max(1, len(a.seen.gap)/looked) {
 		gaps = append(gaps, a.seen.gap[i])
 	}
 	a.trial.gap = gaps
 	slices.Sort(gaps)
-	return max(float64(gaps[len(gaps)/4]), math.SmallestNonzeroFloat32, 1/a.scale)
+	return max(float64(gaps[int(float64(len(gaps))*share)]), math.SmallestNonzeroFloat32, 1/a.scale)
 }
 
 // ahead returns the largest change of a price in the step that would follow.

@@ -92,8 +92,17 @@ func (s *Solver) approachPlain(ctx context.Context, run Runner, p *Problem) (flo
 	if err != nil || outside == 0 {
 		return 0, err
 	}
-	return t.stepWindow * s.ascent.ahead(s.prices[:k]), nil
+	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
+	if room := memberBytes / (8 * float64(n) * float64(d)); room < 1 {
+		window = min(window, s.ascent.quantile(room))
+	}
+	return window, nil
 }
+
+// memberBytes is about how much memory the members that the exact solver begins
+// with take at most: their coordinates are copied and looked through again and
+// again, and a search that needs more members asks for them.
+const memberBytes = 32 << 20
 
 // sampleStep is the ratio between the sizes of successive subsamples of the ascent.
 const sampleStep = 4
