@@ -38,19 +38,11 @@
 // d = d + n * m[i], rounded once; four float32 and the float32 i of m.
 #define FMLA4SI(i, m, n, d) WORD $(0x4F801000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d))
 
-// d = smaller and larger of n and m; two float64.
-#define FMIN2D(m, n, d) WORD $(0x4EE0F400 | (m)<<16 | (n)<<5 | (d))
-#define FMAX2D(m, n, d) WORD $(0x4E60F400 | (m)<<16 | (n)<<5 | (d))
-
-// d = n as signed integers: FCVTZS truncates toward zero, FCVTNS rounds to
-// nearest even; both saturate.
+// d = n as signed integers, truncated toward zero; saturates.
 #define FCVTZS4S(n, d) WORD $(0x4EA1B800 | (n)<<5 | (d))
-#define FCVTNS4S(n, d) WORD $(0x4E21A800 | (n)<<5 | (d))
 #define FCVTZS2D(n, d) WORD $(0x4EE1B800 | (n)<<5 | (d))
-#define FCVTNS2D(n, d) WORD $(0x4E61A800 | (n)<<5 | (d))
 
 // d = the signed integers of n as floats, rounded to nearest even.
-#define SCVTF4S(n, d) WORD $(0x4E21D800 | (n)<<5 | (d))
 #define SCVTF2D(n, d) WORD $(0x4E61D800 | (n)<<5 | (d))
 
 // The low 16 bits of d = the largest of the eight unsigned 16-bit integers of n.

@@ -231,32 +231,18 @@ func BenchmarkAccumulateRelative(b *testing.B) {
 // the cells and leaves that searches run on.
 var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100}, {20000, 20, 30}, {100000, 2, 15}}
 
-func overWeighted(b *testing.B, body func(b *testing.B, w *WeightedPoints, c *Centroids, labels []uint16)) {
+// BenchmarkAssignAccumulateWeighted states shares of the limit of the assignment
+// alone.
+func BenchmarkAssignAccumulateWeighted(b *testing.B) {
 	for _, s := range weightedShapes {
 		n, d, k := s[0], s[1], s[2]
 		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
 			p, c := lloydData(n, d, k, 16)
-			labels := make([]uint16, n)
-			Assign(*p, c, labels, nil)
-			body(b, weightedPoints(rand.New(rand.NewPCG(1, 1)), p), c, labels)
+			w := weightedPoints(rand.New(rand.NewPCG(1, 1)), p)
+			labels, dist, acc := make([]uint16, n), make([]float32, n), NewWeightedAccumulator(k, d)
+			run(b, n, bound(n, d, k), 0, func() { AssignAccumulateWeighted(w, c, labels, dist, nil, acc) })
 		})
 	}
-}
-
-func BenchmarkAccumulateWeighted(b *testing.B) {
-	overWeighted(b, func(b *testing.B, w *WeightedPoints, c *Centroids, labels []uint16) {
-		acc := NewWeightedAccumulator(c.K, c.D)
-		run(b, w.Points.N, 0, 8*len(w.rows), func() { AccumulateWeighted(w, labels, acc) })
-	})
-}
-
-// BenchmarkAssignAccumulateWeighted states shares of the limit of the assignment
-// alone.
-func BenchmarkAssignAccumulateWeighted(b *testing.B) {
-	overWeighted(b, func(b *testing.B, w *WeightedPoints, c *Centroids, labels []uint16) {
-		acc, dist := NewWeightedAccumulator(c.K, c.D), make([]float32, w.Points.N)
-		run(b, w.Points.N, bound(w.Points.N, c.D, c.K), 0, func() { AssignAccumulateWeighted(w, c, labels, dist, nil, acc) })
-	})
 }
 
 // exchangeData draws contributions of n points to a candidate, their nearest and
@@ -322,45 +308,13 @@ func BenchmarkMinHash(b *testing.B) {
 	run(b, 2*len(keys)*len(digests), arithmetic, 0, func() { MinHash(keys, digests, offsets, dst) })
 }
 
-// overVectors runs an element-wise kernel on vectors inside and outside the
-// caches; width is the bytes of an element and moved the vectors that it reads
-// or writes.
-func overVectors[T, U any](b *testing.B, width, moved int, fn func(dst []T, src []U)) {
-	for _, n := range []int{1 << 10, 1 << 22} {
+func BenchmarkAddUint64(b *testing.B) {
+	for _, n := range []int{1 << 10, 1 << 22} { // inside and outside the caches
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			dst, src := make([]T, n), make([]U, n)
-			run(b, n, 0, moved*width*n, func() { fn(dst, src) })
+			dst, src := make([]uint64, n), make([]uint64, n)
+			run(b, n, 0, 2*8*n, func() { AddUint64(dst, src) })
 		})
 	}
-}
-
-func BenchmarkAddUint64(b *testing.B) { overVectors(b, 8, 2, AddUint64) }
-func BenchmarkSubUint64(b *testing.B) { overVectors(b, 8, 2, SubUint64) }
-func BenchmarkAddUint32(b *testing.B) { overVectors(b, 4, 2, AddUint32) }
-func BenchmarkSubUint32(b *testing.B) { overVectors(b, 4, 2, SubUint32) }
-
-func BenchmarkToFixed64(b *testing.B) {
-	overVectors(b, 8, 2, func(dst []uint64, src []float64) { ToFixed64(dst, src, 16) })
-}
-
-func BenchmarkToFixed64Nearest(b *testing.B) {
-	overVectors(b, 8, 2, func(dst []uint64, src []float64) { ToFixed64Nearest(dst, src, 16) })
-}
-
-func BenchmarkFromFixed64(b *testing.B) {
-	overVectors(b, 8, 2, func(dst []float64, src []uint64) { FromFixed64(dst, src, 16) })
-}
-
-func BenchmarkToFixed32(b *testing.B) {
-	overVectors(b, 4, 2, func(dst []uint32, src []float32) { ToFixed32(dst, src, 16) })
-}
-
-func BenchmarkToFixed32Nearest(b *testing.B) {
-	overVectors(b, 4, 2, func(dst []uint32, src []float32) { ToFixed32Nearest(dst, src, 16) })
-}
-
-func BenchmarkFromFixed32(b *testing.B) {
-	overVectors(b, 4, 2, func(dst []float32, src []uint32) { FromFixed32(dst, src, 16) })
 }
 
 func BenchmarkWithin(b *testing.B) {

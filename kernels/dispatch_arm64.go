@@ -130,36 +130,6 @@ func cutLabels(labels *uint16, dist *float32, panels int, r2 float32, none int) 
 
 func addUint64Blocks(dst, a *uint64, blocks int) { asm.AddUint64NEON(dst, a, blocks) }
 
-func subUint64Blocks(dst, a *uint64, blocks int) { asm.SubUint64NEON(dst, a, blocks) }
-
-func addUint32Blocks(dst, a *uint32, blocks int) { asm.AddUint32NEON(dst, a, blocks) }
-
-func subUint32Blocks(dst, a *uint32, blocks int) { asm.SubUint32NEON(dst, a, blocks) }
-
-func toFixed32Blocks(dst *uint32, src *float32, blocks int, scale float32) {
-	asm.ToFixed32NEON(dst, src, blocks, scale)
-}
-
-func toFixed32NearestBlocks(dst *uint32, src *float32, blocks int, scale float32) {
-	asm.ToFixed32NearestNEON(dst, src, blocks, scale)
-}
-
-func fromFixed32Blocks(dst *float32, src *uint32, blocks int, scale float32) {
-	asm.FromFixed32NEON(dst, src, blocks, scale)
-}
-
-func toFixed64Blocks(dst *uint64, src *float64, blocks int, scale float64) {
-	asm.ToFixed64NEON(dst, src, blocks, scale)
-}
-
-func toFixed64NearestBlocks(dst *uint64, src *float64, blocks int, scale float64) {
-	asm.ToFixed64NearestNEON(dst, src, blocks, scale)
-}
-
-func fromFixed64Blocks(dst *float64, src *uint64, blocks int, scale float64) {
-	asm.FromFixed64NEON(dst, src, blocks, scale)
-}
-
 func costPanel(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum int64, dst *int64) {
 	asm.CostPanelNEON(x, dims, wide, first, lanes, c, stride, k, scale, sum, dst)
 }

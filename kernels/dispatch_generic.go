@@ -22,9 +22,6 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) { accumulatePortable(p, labels, acc) }
 
 func addUint64(dst, a []uint64) { addUint64Portable(dst, a) }
-func subUint64(dst, a []uint64) { subUint64Portable(dst, a) }
-func addUint32(dst, a []uint32) { addUint32Portable(dst, a) }
-func subUint32(dst, a []uint32) { subUint32Portable(dst, a) }
 
 // laneWords is the number of lanes of the masked form; there is none.
 func laneWords(k, d int) int { return 0 }
@@ -56,17 +53,6 @@ func largest(labels []uint16) uint16 { return largestPortable(labels) }
 func cut(labels []uint16, dist []float32, r2 float32, none uint16) {
 	cutPortable(labels, dist, r2, none)
 }
-
-func toFixed64(dst []uint64, src []float64, scale float64) { toFixed64Portable(dst, src, scale) }
-func toFixed64Nearest(dst []uint64, src []float64, scale float64) {
-	toFixed64NearestPortable(dst, src, scale)
-}
-func fromFixed64(dst []float64, src []uint64, scale float64) { fromFixed64Portable(dst, src, scale) }
-func toFixed32(dst []uint32, src []float32, scale float32)   { toFixed32Portable(dst, src, scale) }
-func toFixed32Nearest(dst []uint32, src []float32, scale float32) {
-	toFixed32NearestPortable(dst, src, scale)
-}
-func fromFixed32(dst []float32, src []uint32, scale float32) { fromFixed32Portable(dst, src, scale) }
 
 func project(p *Panels, m *Matrix, dst *Panels) { projectPortable(p, m, dst) }
 

@@ -151,68 +151,6 @@ func FuzzProject(f *testing.F) {
 	})
 }
 
-// FuzzFixed converts raw floats, without NaN, and raw integers.
-func FuzzFixed(f *testing.F) {
-	fuzzSeeds(f)
-	seed := []byte{3}
-	for _, x := range aroundSpecial() {
-		seed = binary.LittleEndian.AppendUint64(seed, math.Float64bits(x))
-	}
-	f.Add(seed)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) == 0 {
-			return
-		}
-		bits := int(data[0])
-		data = data[1:]
-		var f64 []float64
-		var i64 []uint64
-		for ; len(data) >= 8; data = data[8:] {
-			x := binary.LittleEndian.Uint64(data)
-			i64 = append(i64, x)
-			if y := math.Float64frombits(x); y == y {
-				f64 = append(f64, y)
-			}
-		}
-		f32, i32 := make([]float32, len(f64)), make([]uint32, len(i64))
-		for i, x := range f64 {
-			f32[i] = float32(x)
-		}
-		for i, x := range i64 {
-			i32[i] = uint32(x)
-		}
-		scale64, scale32 := math.Ldexp(1, bits%63), float32(math.Ldexp(1, bits%31))
-		for _, path := range supportedPaths()[1:] {
-			restore := forcePath(path)
-			a, b := make([]uint64, len(f64)), make([]uint64, len(f64))
-			c, d := make([]uint64, len(f64)), make([]uint64, len(f64))
-			ToFixed64(a, f64, bits%63)
-			toFixed64Portable(b, f64, scale64)
-			ToFixed64Nearest(c, f64, bits%63)
-			toFixed64NearestPortable(d, f64, scale64)
-			e, g := make([]float64, len(i64)), make([]float64, len(i64))
-			FromFixed64(e, i64, bits%63)
-			fromFixed64Portable(g, i64, 1/scale64)
-			if !slices.Equal(a, b) || !slices.Equal(c, d) || !slices.Equal(e, g) {
-				t.Fatalf("%s f=%d: %v %x:\n%x\n%x\n%x\n%x\n%v\n%v", path, bits%63, f64, i64, a, b, c, d, e, g)
-			}
-			k, l := make([]uint32, len(f32)), make([]uint32, len(f32))
-			m, n := make([]uint32, len(f32)), make([]uint32, len(f32))
-			ToFixed32(k, f32, bits%31)
-			toFixed32Portable(l, f32, scale32)
-			ToFixed32Nearest(m, f32, bits%31)
-			toFixed32NearestPortable(n, f32, scale32)
-			o, p := make([]float32, len(i32)), make([]float32, len(i32))
-			FromFixed32(o, i32, bits%31)
-			fromFixed32Portable(p, i32, 1/scale32)
-			restore()
-			if !slices.Equal(k, l) || !slices.Equal(m, n) || !slices.Equal(o, p) {
-				t.Fatalf("%s f=%d: %v %x:\n%x\n%x\n%x\n%x\n%v\n%v", path, bits%31, f32, i32, k, l, m, n, o, p)
-			}
-		}
-	})
-}
-
 // FuzzQuantise takes values and bounds of any finite size from the data.
 func FuzzQuantise(f *testing.F) {
 	fuzzSeeds(f)

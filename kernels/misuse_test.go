@@ -62,9 +62,7 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 			Reassign(*wide, NewCentroids(4, 17), 1, labels, NewAccumulator(4, 17, 16), make([]Bound, 1))
 		}},
 		{"NewWeightedPoints", []string{"2", "20"}, func() { NewWeightedPoints(*p, make([]float64, 2)) }},
-		{"AccumulateWeighted", []string{"19", "20"}, func() { AccumulateWeighted(points, short, weighted) }},
-		{"AccumulateWeighted", []string{"labels[7]=9", "k=4"}, func() { AccumulateWeighted(points, high, weighted) }},
-		{"AccumulateWeighted", []string{"d=2", "d=3"}, func() { AccumulateWeighted(points, labels, NewWeightedAccumulator(4, 2)) }},
+		{"AssignAccumulateWeighted", []string{"d=2", "d=3"}, func() { AssignAccumulateWeighted(points, c, labels, nil, nil, NewWeightedAccumulator(4, 2)) }},
 		{"AssignAccumulateWeighted", []string{"k=4", "k=5"}, func() { AssignAccumulateWeighted(points, other, labels, nil, nil, weighted) }},
 		{"AssignAccumulateWeighted", []string{"3", "20"}, func() { AssignAccumulateWeighted(points, c, labels, dist[:3], nil, weighted) }},
 		{"NewUnitMap", []string{"2", "3"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 2), 16) }},
@@ -88,11 +86,6 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"MinHash", []string{"3", "4"}, func() { MinHash(make([][16]byte, 1), nil, []int{0, 0, 0}, make([]uint64, 3)) }},
 		{"MinHash", []string{"offsets[1]=2", "1"}, func() { MinHash(nil, make([][16]byte, 1), []int{0, 2}, nil) }},
 		{"AddUint64", []string{"2", "3"}, func() { AddUint64(make([]uint64, 3), make([]uint64, 2)) }},
-		{"SubUint32", []string{"2", "3"}, func() { SubUint32(make([]uint32, 3), make([]uint32, 2)) }},
-		{"ToFixed64", []string{"2", "3"}, func() { ToFixed64(make([]uint64, 3), make([]float64, 2), 16) }},
-		{"ToFixed64", []string{"fractionBits=63", "62"}, func() { ToFixed64(nil, nil, 63) }},
-		{"ToFixed32", []string{"fractionBits=31", "30"}, func() { ToFixed32(nil, nil, 31) }},
-		{"FromFixed32", []string{"2", "3"}, func() { FromFixed32(make([]float32, 3), make([]uint32, 2), 16) }},
 	} {
 		got := func() (message string) {
 			defer func() { message = fmt.Sprint(recover()) }()

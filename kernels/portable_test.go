@@ -214,17 +214,12 @@ func TestAccumulateRelative(t *testing.T) {
 	}
 }
 
-func TestAccumulateWeighted(t *testing.T) {
+func TestAssignAccumulateWeighted(t *testing.T) {
 	p := packed([]float32{1, 0.5, -1, 0.25}, 4, 1)
 	w := NewWeightedPoints(*p, []float64{2, 4, 0.5, 100})
 	acc := NewWeightedAccumulator(2, 1)
-	AccumulateWeighted(w, []uint16{0, 1, 0, 2}, acc)
-	if acc.Sums[0] != 1.5 || acc.Sums[1] != 2 || acc.Weights[0] != 2.5 || acc.Weights[1] != 4 {
-		t.Errorf("sums %v weights %v", acc.Sums, acc.Weights)
-	}
 	c := NewCentroids(2, 1)
 	c.Set([]float32{0.75, -0.5})
-	acc.Reset()
 	AssignAccumulateWeighted(w, c, nil, nil, nil, acc)
 	if acc.Sums[0] != 29 || acc.Sums[1] != -0.5 || acc.Weights[0] != 106 || acc.Weights[1] != 0.5 || acc.Cost != 2*0.0625+4*0.0625+0.5*0.25+100*0.25 {
 		t.Errorf("sums %v weights %v cost %v", acc.Sums, acc.Weights, acc.Cost)
@@ -293,65 +288,10 @@ func TestMinHashIsAES(t *testing.T) {
 	}
 }
 
-func TestRing(t *testing.T) {
-	a, b := []uint64{math.MaxUint64, 5}, []uint64{2, 7}
-	AddUint64(a, b)
+func TestAddUint64Wraps(t *testing.T) {
+	a := []uint64{math.MaxUint64, 5}
+	AddUint64(a, []uint64{2, 7})
 	if a[0] != 1 || a[1] != 12 {
 		t.Errorf("AddUint64: %v", a)
-	}
-	SubUint64(a, b)
-	if a[0] != math.MaxUint64 || a[1] != 5 {
-		t.Errorf("SubUint64: %v", a)
-	}
-	x, y := []uint32{math.MaxUint32, 5}, []uint32{2, 7}
-	AddUint32(x, y)
-	if x[0] != 1 || x[1] != 12 {
-		t.Errorf("AddUint32: %v", x)
-	}
-	SubUint32(x, y)
-	if x[0] != math.MaxUint32 || x[1] != 5 {
-		t.Errorf("SubUint32: %v", x)
-	}
-}
-
-func TestFixedPoint(t *testing.T) {
-	in := []float64{0, 1, -1, 0.999, -0.999, 1.5, -1.5, 2.5, 1e300, -1e300}
-	truncated := []int64{0, 1, -1, 0, 0, 1, -1, 2, limit64, -limit64}
-	nearest := []int64{0, 1, -1, 1, -1, 2, -2, 2, limit64, -limit64}
-	got := make([]uint64, len(in))
-	ToFixed64(got, in, 0)
-	for i := range in {
-		if int64(got[i]) != truncated[i] {
-			t.Errorf("ToFixed64(%g) = %d, want %d", in[i], int64(got[i]), truncated[i])
-		}
-	}
-	ToFixed64Nearest(got, in, 0)
-	for i := range in {
-		if int64(got[i]) != nearest[i] {
-			t.Errorf("ToFixed64Nearest(%g) = %d, want %d", in[i], int64(got[i]), nearest[i])
-		}
-	}
-	in32, got32 := make([]float32, len(in)), make([]uint32, len(in))
-	for i, x := range in {
-		in32[i] = float32(min(max(x, -1e30), 1e30))
-	}
-	ToFixed32(got32, in32, 0)
-	for i := range in[:8] {
-		if int64(int32(got32[i])) != truncated[i] {
-			t.Errorf("ToFixed32(%g) = %d, want %d", in[i], int32(got32[i]), truncated[i])
-		}
-	}
-	if int32(got32[8]) != limit32 || int32(got32[9]) != -limit32 {
-		t.Errorf("ToFixed32 does not saturate: %d, %d", int32(got32[8]), int32(got32[9]))
-	}
-	back := make([]float64, 2)
-	FromFixed64(back, []uint64{3, ^uint64(2)}, 1)
-	if back[0] != 1.5 || back[1] != -1.5 {
-		t.Errorf("FromFixed64: %v", back)
-	}
-	back32 := make([]float32, 2)
-	FromFixed32(back32, []uint32{3, ^uint32(2)}, 1)
-	if back32[0] != 1.5 || back32[1] != -1.5 {
-		t.Errorf("FromFixed32: %v", back32)
 	}
 }

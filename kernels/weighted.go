@@ -141,17 +141,6 @@ func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, 
 	acc.fold()
 }
 
-// AccumulateWeighted adds each weighted point to the sums of the cluster that
-// labels[i] names and its weight to the weight; points with the label K are
-// skipped.
-func AccumulateWeighted(w *WeightedPoints, labels []uint16, acc *WeightedAccumulator) {
-	checkLength("AccumulateWeighted", "labels", len(labels), w.Points.N)
-	acc.check("AccumulateWeighted", w)
-	checkLabels("AccumulateWeighted", labels, acc.K)
-	addWeighted(w.rows, w.width, labels, acc.table, acc.chains)
-	acc.fold()
-}
-
 // fold adds the chains to the sums and clears them.
 func (a *WeightedAccumulator) fold() {
 	if a.chains > 1 {
@@ -211,9 +200,8 @@ func foldWeightedPortable(table []float64, clusters, width int) {
 	}
 }
 
-// accumulateWeightedPortable is the reference form of [AccumulateWeighted]; with
-// distances, also of the second half of [AssignAccumulateWeighted]. It reads
-// points and weights alone.
+// accumulateWeightedPortable is the reference form of the second half of
+// [AssignAccumulateWeighted]. It reads points and weights alone.
 func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
 	d, chains := acc.D, weightedChains
 	if (acc.K+1)*weightedWidth(d) > maxWeightedTable {
@@ -223,12 +211,7 @@ func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float
 	weights, sums, cost := make([]sum, acc.K), make([]sum, acc.K*d), sum{}
 	for i, label := range labels {
 		weight := w.Weights[i]
-		if dist != nil {
-			cost[i%weightedChains] += float64(weight * float64(dist[i]))
-		}
-		if int(label) == acc.K {
-			continue
-		}
+		cost[i%weightedChains] += float64(weight * float64(dist[i]))
 		weights[label][i%chains] += weight
 		base := i/Lanes*d*Lanes + i%Lanes
 		for j := range d {

@@ -84,3 +84,12 @@ func count(label string, n reg.GPVirtual, body func()) {
 	DECQ(n)
 	JNZ(LabelRef(label))
 }
+
+// VMOVDQUx is the unaligned integer move of the instruction set.
+func VMOVDQUx(s isa, from, to Op) {
+	if s == avx512 {
+		VMOVDQU64(from, to)
+	} else {
+		VMOVDQU(from, to)
+	}
+}
