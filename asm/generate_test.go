@@ -36,11 +36,15 @@ func TestGeneratedFilesAreReproducible(t *testing.T) {
 	if out, err := download.CombinedOutput(); err != nil {
 		t.Skipf("skipped: the generator's modules cannot be had here: %v: %s", err, out)
 	}
-	folder := t.TempDir()
+	root := t.TempDir()
+	folder := filepath.Join(root, "asm")
 	inner := filepath.Join(folder, "_gen")
-	if err := os.Mkdir(inner, 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{inner, filepath.Join(root, "kernels")} {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
+	copyStubs(t, folder)
 	program := filepath.Join(inner, "gen")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = "_gen"
@@ -65,6 +69,13 @@ func TestGeneratedFilesAreReproducible(t *testing.T) {
 	if len(committed) == 0 || len(made) != len(committed) {
 		t.Errorf("the generator writes %d files, %d are committed", len(made), len(committed))
 	}
+	dispatch, err := filepath.Glob(filepath.Join(root, "kernels", "*"))
+	if err != nil || len(dispatch) != 2 {
+		t.Errorf("the generator writes dispatch functions to %v, want two files: %v", dispatch, err)
+	}
+	for _, name := range dispatch {
+		committed = append(committed, filepath.Join("..", "kernels", filepath.Base(name)))
+	}
 	for _, name := range committed {
 		want, err := os.ReadFile(name)
 		if err != nil {
@@ -75,6 +86,25 @@ func TestGeneratedFilesAreReproducible(t *testing.T) {
 			t.Errorf("%s is committed but not generated: %v", name, err)
 		} else if !bytes.Equal(got, want) {
 			t.Errorf("%s differs from what the generator writes: run make generate", name)
+		}
+	}
+}
+
+// copyStubs copies the stubs of the assembly that is written by hand, which the
+// dispatch functions are made from.
+func copyStubs(t *testing.T, folder string) {
+	t.Helper()
+	names, err := filepath.Glob("*_arm64.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		source, err := os.ReadFile(name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), source, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

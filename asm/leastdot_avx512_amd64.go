@@ -4,8 +4,8 @@
 
 package asm
 
-// LeastDotAVX512 returns the least of n > 0 sums over c < d, d > 0, of
+// LeastDotAnyAVX512 returns the least of n > 0 sums over c < d, d > 0, of
 // coef[c]*x[c*stride+i], each a fused chain from 0 in the order of c, and the first i that has it.
 //
 //go:noescape
-func LeastDotAVX512(x *float64, stride int, n int, coef *float64, d int) (least float64, at int)
+func LeastDotAnyAVX512(x *float64, stride int, n int, coef *float64, d int) (least float64, at int)

@@ -20,9 +20,9 @@ GLOBL lanesLeastDotAVX512<>(SB), RODATA|NOPTR, $64
 DATA eightLeastDotAVX512<>+0(SB)/8, $0x0000000000000008
 GLOBL eightLeastDotAVX512<>(SB), RODATA|NOPTR, $8
 
-// func LeastDotAVX512(x *float64, stride int, n int, coef *float64, d int) (least float64, at int)
+// func LeastDotAnyAVX512(x *float64, stride int, n int, coef *float64, d int) (least float64, at int)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, BMI2, CMOV, SSE2
-TEXT ·LeastDotAVX512(SB), NOSPLIT, $0-56
+TEXT ·LeastDotAnyAVX512(SB), NOSPLIT, $0-56
 	MOVQ         x+0(FP), AX
 	MOVQ         stride+8(FP), CX
 	SHLQ         $0x03, CX

@@ -129,7 +129,7 @@ func (s *sink) fold() {
 		n *= bias
 		blocks := whole / Lanes
 		if blocks > 0 {
-			foldRow(&row[0], blocks, n, &sums[0])
+			asmFoldRow(&row[0], blocks, n, &sums[0])
 		}
 		done := blocks * Lanes
 		for j, x := range row[done:whole] {

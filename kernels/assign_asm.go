@@ -63,8 +63,14 @@ func assignPanels(x *float32, panels int, c *Centroids, labels *uint16, dist, se
 		assignDot(x, panels, c, labels, dist, second)
 	}
 	if c.D >= exactDims && dist != nil {
-		finishDot(x, panels, c.D, dist, second)
+		asmFinishDot(x, panels, c.D, dist, second)
 	}
+}
+
+// assignDot writes labels and scores of whole panels.
+func assignDot(x *float32, panels int, c *Centroids, labels *uint16, score, second *float32) {
+	wide := c.wideTiles
+	asmAssignDotN(c.tileWidth, x, panels, c.D, &c.tiles[0], &c.half[0], wide, c.tileCount-wide, labels, score, second)
 }
 
 // maxBlock is the number of centroids times dimensions that one call takes at

@@ -11,7 +11,7 @@ func exchange(own, near, next []float32, labels []uint16, weights []float64, tab
 			w = &weights[0]
 			weights = weights[n*block:]
 		}
-		exchangeBlocks(&own[0], &near[0], &next[0], &labels[0], w, n, &table[0], &base[0])
+		asmExchange(&own[0], &near[0], &next[0], &labels[0], w, n, &table[0], &base[0])
 		own, near, next, labels = own[n*block:], near[n*block:], next[n*block:], labels[n*block:]
 	}
 	exchangePortable(own, near, next, labels, weights, table, base)
@@ -20,7 +20,11 @@ func exchange(own, near, next []float32, labels []uint16, weights []float64, tab
 func contributions(dist []float32, root bool, most float32) {
 	for current != generic && len(dist) >= Lanes {
 		n := min(len(dist)/Lanes, blocksPerCall)
-		contributionPanels(&dist[0], n, root, most)
+		if root {
+			asmRoots(&dist[0], n, most)
+		} else {
+			asmSquares(&dist[0], n, most)
+		}
 		dist = dist[n*Lanes:]
 	}
 	contributionsPortable(dist, root, most)

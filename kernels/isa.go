@@ -18,6 +18,12 @@ const (
 
 var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", neon: "neon"}
 
+// noRoutine is what a call panics with that asks for a number of which the path in
+// use has no routine: its data were made for another path.
+func noRoutine(name string, number int) string {
+	return fmt.Sprintf("kernels: %s has no routine %s of number %d: the data were made for another instruction set", current, name, number)
+}
+
 func (p path) String() string { return pathNames[p] }
 
 // current is the path in use, and selectErr why it is not the one asked for.

@@ -10,7 +10,7 @@ func largest(labels []uint16) uint16 {
 		const perBlock = 2 * Lanes
 		for len(labels) >= perBlock {
 			n := min(len(labels)/perBlock, blocksPerCall)
-			most = max(most, maxLabel(&labels[0], n))
+			most = max(most, asmMaxLabel(&labels[0], n))
 			labels = labels[n*perBlock:]
 		}
 	}
@@ -21,7 +21,7 @@ func cut(labels []uint16, dist []float32, r2 float32, none uint16) {
 	if current != generic {
 		for len(labels) >= Lanes {
 			n := min(len(labels)/Lanes, blocksPerCall)
-			cutLabels(&labels[0], &dist[0], n, r2, int(none))
+			asmCutLabels(&labels[0], &dist[0], n, r2, int(none))
 			labels, dist = labels[n*Lanes:], dist[n*Lanes:]
 		}
 	}
@@ -36,7 +36,7 @@ func distances(p *Panels, c *Centroids, labels []uint16, dist []float32) {
 	full := p.N / Lanes
 	step := panelsPerCall(16 * c.D) // a gather takes as long as many multiply-adds
 	for at := 0; at < full; at += step {
-		labelDistances(&p.Data[at*Lanes*p.D], min(step, full-at), c, &labels[at*Lanes], &dist[at*Lanes])
+		asmLabelDistances(&p.Data[at*Lanes*p.D], min(step, full-at), c.D, &c.rows[0], c.K, &labels[at*Lanes], &dist[at*Lanes])
 	}
 	if base := full * Lanes; base < p.N {
 		rest := p.Slice(base, p.N)

@@ -27,7 +27,7 @@ func leastDotLanes(x []float64, stride, n int, coef []float64) (float64, int) {
 	if blocks == 0 {
 		return leastDotPortable(x, stride, 0, n, coef)
 	}
-	leastDotBlocks(&x[0], stride, blocks, &coef[0], len(coef), &values[0], &places[0])
+	asmLeastDot(&x[0], stride, blocks, &coef[0], len(coef), &values[0], &places[0])
 	least, at := leastDotPortable(x, stride, len(values)*blocks, n, coef)
 	for l, v := range values {
 		if p := int(places[l]); v < least || v == least && p < at {

@@ -2,8 +2,6 @@
 
 package kernels
 
-import "github.com/cohort-engine/cohort/asm"
-
 // streamBytes is the size of panels from which packing writes past the caches:
 // they would push out each other, and reading lines before they are overwritten
 // costs a third of the traffic.
@@ -36,40 +34,12 @@ func pack(dst *Panels, rows []float32) {
 // packPanels transposes whole panels of d > 1 dimensions; stream writes past the
 // caches.
 func packPanels(dst, rows *float32, panels, d int, stream bool) {
-	switch d {
-	case 2:
-		asm.Pack2AVX2(dst, rows, panels, stream)
-	case 3:
-		asm.Pack3AVX2(dst, rows, panels, stream)
-	case 4:
-		asm.Pack4AVX2(dst, rows, panels, stream)
-	case 5:
-		asm.Pack5AVX2(dst, rows, panels, stream)
-	case 6:
-		asm.Pack6AVX2(dst, rows, panels, stream)
-	case 7:
-		asm.Pack7AVX2(dst, rows, panels, stream)
-	case 8:
-		asm.Pack8AVX2(dst, rows, panels, stream)
-	case 9:
-		asm.Pack9AVX2(dst, rows, panels, stream)
-	case 10:
-		asm.Pack10AVX2(dst, rows, panels, stream)
-	case 11:
-		asm.Pack11AVX2(dst, rows, panels, stream)
-	case 12:
-		asm.Pack12AVX2(dst, rows, panels, stream)
-	case 13:
-		asm.Pack13AVX2(dst, rows, panels, stream)
-	case 14:
-		asm.Pack14AVX2(dst, rows, panels, stream)
-	case 15:
-		asm.Pack15AVX2(dst, rows, panels, stream)
+	switch {
+	case d < Lanes:
+		asmPackN(d, dst, rows, panels, stream)
+	case stream:
+		asmPackStream(dst, rows, panels, d)
 	default:
-		if stream {
-			asm.PackStreamAVX2(dst, rows, panels, d)
-		} else {
-			asm.PackAVX2(dst, rows, panels, d)
-		}
+		asmPack(dst, rows, panels, d)
 	}
 }

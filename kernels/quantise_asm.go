@@ -10,7 +10,7 @@ func quantise(dst []float32, src []float64, m *UnitMap) int {
 	scale := math.Ldexp(1, m.FractionBits)
 	for current != generic && len(src) >= period {
 		n := min(len(src)/period, most)
-		outside += quantisePeriods(&dst[0], &src[0], n, m, scale)
+		outside += asmQuantise(&dst[0], &src[0], n, &m.lo[0], &m.hi[0], &m.width[0], period/unitLanes, scale)
 		dst, src = dst[n*period:], src[n*period:]
 	}
 	return outside + quantisePortable(dst, src, m)

@@ -9,7 +9,7 @@ func changed(before, now []uint16, masks []uint32) {
 		blocks = 0
 	}
 	if blocks > 0 {
-		changedLabels(&before[0], &now[0], blocks, &masks[0])
+		asmChangedLabels(&before[0], &now[0], blocks, &masks[0])
 	}
 	changedPortable(before[32*blocks:], now[32*blocks:], masks[blocks:])
 }
@@ -20,7 +20,7 @@ func extreme(dist, second []float32, dst [][4]float32) {
 		blocks = 0
 	}
 	if blocks > 0 {
-		distanceBounds(&dist[0], &second[0], blocks, &dst[0])
+		asmDistanceBounds(&dist[0], &second[0], blocks, &dst[0])
 	}
 	extremesPortable(dist[BoundPoints*blocks:], second[BoundPoints*blocks:], dst[blocks:])
 }

@@ -10,7 +10,7 @@ func addUint64(dst, a []uint64) {
 	if current != generic {
 		for len(dst) >= 8 {
 			n := min(len(dst)/8, blocksPerCall)
-			addUint64Blocks(&dst[0], &a[0], n)
+			asmAddUint64(&dst[0], &a[0], n)
 			dst, a = dst[n*8:], a[n*8:]
 		}
 	}

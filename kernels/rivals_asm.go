@@ -7,16 +7,16 @@ func twoLeast(p *Panels, c *Centroids, bias []float32, slack, window float32, la
 		rivalsPortable(p, c, bias, slack, window, labels, cells, gap)
 		return
 	}
-	full := p.N / Lanes
+	full, low := p.N/Lanes, rivalMask(c.K)
 	step := panelsPerCall(c.K * (c.D + 2))
 	for at := 0; at < full; at += step {
-		rivalsPanels(&p.Data[at*Lanes*p.D], min(step, full-at), c, &bias[0], slack, window, &labels[at*Lanes], &cells[at*Lanes], &gap[at*Lanes])
+		asmRivalsN(c.D, &p.Data[at*Lanes*p.D], min(step, full-at), &c.rows[0], c.K, &bias[0], low, slack, window, &labels[at*Lanes], &cells[at*Lanes], &gap[at*Lanes])
 	}
 	if base := full * Lanes; base < p.N { // the last panel is part empty
 		var l [Lanes]uint16
 		var r [Lanes]uint32
 		var g [Lanes]float32
-		rivalsPanels(&p.Data[base*p.D], 1, c, &bias[0], slack, window, &l[0], &r[0], &g[0])
+		asmRivalsN(c.D, &p.Data[base*p.D], 1, &c.rows[0], c.K, &bias[0], low, slack, window, &l[0], &r[0], &g[0])
 		copy(labels[base:], l[:])
 		copy(cells[base:], r[:])
 		copy(gap[base:], g[:])

@@ -11,7 +11,14 @@ func addWeighted(rows []float64, width int, labels []uint16, table []float64, ch
 	most := max(1, callBudget/block/width)
 	for len(labels) >= block {
 		n := min(len(labels)/block, most)
-		addWeightedBlocks(&rows[0], n, width, &labels[0], &table[0], chains)
+		switch {
+		case chains == 1:
+			asmAddWeighted(&rows[0], n, width, &labels[0], &table[0], 8*width, 0)
+		case width <= weightedChains: // 4 or 8
+			asmAddWeightedN(width, &rows[0], n, &labels[0], &table[0])
+		default:
+			asmAddWeighted(&rows[0], n, width, &labels[0], &table[0], 8*width*chains, 8*width)
+		}
 		rows, labels = rows[n*block*width:], labels[n*block:]
 	}
 	addWeightedPortable(rows, width, labels, table, chains)
@@ -19,7 +26,7 @@ func addWeighted(rows []float64, width int, labels []uint16, table []float64, ch
 
 func addCosts(weights []float64, dist []float32, costs *[weightedChains]float64) {
 	if blocks := len(weights) / weightedChains; current != generic && blocks > 0 {
-		weightedCosts(&weights[0], &dist[0], blocks, &costs[0])
+		asmWeightedCosts(&weights[0], &dist[0], blocks, &costs[0])
 		weights, dist = weights[blocks*weightedChains:], dist[blocks*weightedChains:]
 	}
 	addCostsPortable(weights, dist, costs)
@@ -30,5 +37,5 @@ func foldWeighted(table []float64, clusters, width int) {
 		foldWeightedPortable(table, clusters, width)
 		return
 	}
-	foldWeightedRows(&table[0], clusters, width)
+	asmFoldWeighted(&table[0], clusters, width)
 }

@@ -41,7 +41,7 @@ func leastDotAVX512() {
 	}
 	eight := GLOBL("eightLeastDotAVX512", RODATA|NOPTR)
 	DATA(0, U64(8))
-	function("LeastDotAVX512",
+	function("LeastDotAnyAVX512",
 		"func(x *float64, stride, n int, coef *float64, d int) (least float64, at int)",
 		"returns the least of n > 0 sums over c < d, d > 0, of",
 		"coef[c]*x[c*stride+i], each a fused chain from 0 in the order of c, and the first i that has it.")

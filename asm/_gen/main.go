@@ -1,5 +1,6 @@
-// Command _gen writes the amd64 assembly of the package asm with avo: one file
-// of kernels per run, chosen by -kernels. generate.go lists all runs.
+// Command _gen writes the amd64 assembly of the package asm with avo, one file
+// of kernels per run, chosen by -kernels; and, with -dispatch, the functions of the
+// package kernels that choose among the routines. generate.go lists all runs.
 package main
 
 import (
@@ -50,7 +51,16 @@ var files = map[string]func(){
 
 func main() {
 	kernels := flag.String("kernels", "", "kernels to emit")
+	dispatch := flag.String("dispatch", "", "architecture whose dispatch functions to write")
+	to := flag.String("to", "", "file of the dispatch functions")
 	flag.Parse()
+	if *dispatch != "" {
+		if err := dispatchFile(*dispatch, "..", *to); err != nil {
+			fmt.Fprintf(os.Stderr, "_gen: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	emit, ok := files[*kernels]
 	if !ok {
 		names := make([]string, 0, len(files))

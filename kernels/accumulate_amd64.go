@@ -1,0 +1,47 @@
+//go:build amd64 && !purego
+
+package kernels
+
+// lanePoints is the number of points of a panel that a lane of the masked form
+// takes.
+const lanePoints = 1
+
+// laneWords is the number of lanes of the masked form for k clusters of d
+// coordinates, [k][d][16], or 0 where there is no such form.
+func laneWords(k, d int) int {
+	most := 16
+	if current == avx2 { // half as many lanes: by label is faster sooner
+		most = 8
+		if d <= maxNarrowD {
+			most = 5
+		}
+	}
+	if current == generic || k > most || d > 8 {
+		return 0
+	}
+	return k * d * Lanes
+}
+
+// assignAdd assigns whole panels and adds them to the lanes and counts.
+func assignAdd(x *float32, panels int, c *Centroids, r2 float32, labels *uint16, acc *Accumulator) {
+	asmAssignAddN(c.D, x, panels, &c.rows[0], c.K, r2, labels, &acc.scratch.lanes[0], &acc.Counts[0])
+}
+
+func foldLanes(acc *Accumulator, scale float32) {
+	asmFoldLanes(&acc.scratch.lanes[0], acc.K*acc.D, scale, &acc.Sums[0])
+}
+
+// tableEndsAtD says whether the last block of columns of a table row stands for
+// the last dimensions.
+const tableEndsAtD = true
+
+// scatter adds whole panels to the table of the accumulator, and fetches data
+// that lie ahead bytes after x into the cache.
+func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32, ahead int) {
+	table := &acc.scratch.table[0]
+	if acc.D <= maxNarrowD {
+		asmScatterN(acc.D, x, panels, labels, table, acc.K+1, bias)
+	} else {
+		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
+	}
+}

@@ -1,0 +1,8 @@
+//go:build arm64 && !purego
+
+package kernels
+
+// assignSub assigns whole panels of fewer than exactDims dimensions.
+func assignSub(x *float32, panels int, c *Centroids, labels *uint16, dist, second *float32) {
+	asmAssignSubN(c.D, x, panels, &c.rows[0], c.K, labels, dist, second)
+}

@@ -1,0 +1,17 @@
+//go:build arm64 && !purego
+
+package kernels
+
+import "github.com/klauspost/cpuid/v2"
+
+// supportedPaths lists the paths whose every instruction this CPU has. Vector
+// instructions are part of every arm64 that Go supports; AES is not.
+func supportedPaths() []path {
+	if cpuid.CPU.Supports(cpuid.ASIMD, cpuid.AESARM) {
+		return []path{generic, neon}
+	}
+	return []path{generic}
+}
+
+// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
+func maxTileWidth() int { return 4 }
