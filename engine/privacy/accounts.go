@@ -1,0 +1,147 @@
+package privacy
+
+import "math"
+
+// accounts is one accountant of each kind but pld, for which it keeps what was composed.
+type accounts struct {
+	pure PureAccountant
+	zcdp ZCDPAccountant
+	rdp  *RDPAccountant
+	gdp  GDPAccountant
+
+	normal Gaussian // all Gaussian releases as one: 1/Scale^2 is the sum
+	others []repeated
+}
+
+func newAccounts() *accounts {
+	return &accounts{rdp: NewRDPAccountant(), normal: Gaussian{Scale: math.Inf(1)}}
+}
+
+func (a *accounts) all() []Accountant { return []Accountant{&a.pure, &a.gdp, &a.zcdp, a.rdp} }
+
+func (a *accounts) compose(m Mechanism, rounds int) {
+	for _, x := range a.all() {
+		x.Compose(m, rounds)
+	}
+	switch x := m.(type) {
+	case zero:
+	case Gaussian:
+		a.join(x.Mu(), x.Discretised, rounds)
+	case parallel:
+		if mu := x.Mu(); !math.IsInf(mu, 1) && x.normal() {
+			a.join(mu, x.Slack(), rounds)
+			return
+		}
+		a.others = append(a.others, repeated{m, float64(rounds)})
+	default:
+		a.others = append(a.others, repeated{m, float64(rounds)})
+	}
+}
+
+// join adds rounds Gaussian releases of parameter mu.
+func (a *accounts) join(mu, slack float64, rounds int) {
+	own := a.normal.Mu()
+	a.normal.Scale = 1 / math.Sqrt(own*own+times(rounds, mu*mu))
+	a.normal.Discretised += times(rounds, slack)
+}
+
+// normal tells whether all of it are Gaussian releases.
+func (p parallel) normal() bool {
+	for _, m := range p {
+		if r, ok := m.(repeated); ok {
+			m = r.m
+		}
+		if _, ok := m.(Gaussian); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// epsilon is the best of the accountants' bounds, pld apart.
+func (a *accounts) epsilon(delta float64) (best float64, by string) {
+	best = math.Inf(1)
+	for _, x := range a.all() {
+		if e := x.Epsilon(delta); e < best {
+			best, by = e, x.Name()
+		}
+	}
+	return best, by
+}
+
+const (
+	// pldPoints bounds the work of the pld accountant for a total: grid points times convolutions, some
+	// 100 ms of it.
+	pldPoints = 1 << 20
+	// pldMantissa is how many bits of what it says are kept, rounded up: it searches for epsilon to
+	// 1e-7, and its sums differ between architectures.
+	pldMantissa = 18
+)
+
+// total is epsilon with the pld accountant, where it knows the losses and is quick. For Gaussian
+// releases alone gdp is exact.
+func (a *accounts) total(delta float64) (float64, string) {
+	best, by := a.epsilon(delta)
+	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta {
+		return best, by
+	}
+	acc, rounds := &PLDAccountant{}, 1.0
+	if a.normal.Mu() > 0 {
+		acc.Compose(a.normal, 1)
+	}
+	for _, r := range a.others {
+		acc.Compose(r.m, int(r.n))
+		rounds += r.n
+	}
+	// the grid has some 22 points per standard deviation of one of the rounds, and 20 deviations of all
+	points := math.Max(1<<14, 444*math.Sqrt(rounds)) * float64(2+len(acc.parts)) * float64(acc.orders())
+	if acc.unknown || points > pldPoints {
+		return best, by
+	}
+	if e := ceilMantissa(acc.Epsilon(delta), pldMantissa); e < best {
+		return e, acc.Name()
+	}
+	return best, by
+}
+
+// ceilMantissa rounds x >= 0 up to so many bits.
+func ceilMantissa(x float64, bits int) float64 {
+	if x == 0 || math.IsInf(x, 1) || math.IsNaN(x) {
+		return x
+	}
+	frac, exp := math.Frexp(x)
+	return math.Ldexp(math.Ceil(math.Ldexp(frac, bits)), exp-bits)
+}
+
+// roundUp raises x >= 0 to 33 bits: accountants use exp, log and erf of the math
+// package, whose last bits differ between architectures. An excess of up to 2^-44
+// over a number of 33 bits is the rounding of those sums and is dropped, so that
+// a budget of 1 that was spent whole reads 1.
+func roundUp(x float64) float64 {
+	const low = 1<<20 - 1
+	if x == 0 || math.IsInf(x, 1) || math.IsNaN(x) {
+		return x
+	}
+	y := x * (1 - 0x1p-44)
+	return math.Float64frombits((math.Float64bits(y) + low) &^ low)
+}
+
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+// repeated is a mechanism released several times.
+type repeated struct {
+	m Mechanism
+	n float64
+}
+
+func (r repeated) Pure() float64             { return r.n * r.m.Pure() }
+func (r repeated) Rho() float64              { return r.n * r.m.Rho() }
+func (r repeated) RDP(alpha float64) float64 { return r.n * r.m.RDP(alpha) }
+func (r repeated) Mu() float64               { return math.Sqrt(r.n) * r.m.Mu() }
+func (r repeated) Slack() float64            { return r.n * r.m.Slack() }
+

@@ -1,0 +1,80 @@
+package privacy
+
+import (
+	"fmt"
+	"math"
+)
+
+// Spec names a mechanism with its parameters, so that a reader of a ledger can account for it again.
+type Spec struct {
+	// Family is gaussian, laplace, discrete-gaussian, discrete-laplace, pure (permute-and-flip, anything
+	// of a known epsilon), exponential (the exponential mechanism), randomized-response, fm, or
+	// empty: no bound is known.
+	Family string `json:"family"`
+	// Scale is the noise scale over the sensitivity (gaussian, laplace and their discrete forms).
+	Scale float64 `json:"scale,omitempty"`
+	// Epsilon is the epsilon of a pure release.
+	Epsilon float64 `json:"epsilon,omitempty"`
+	// Slack is the discretisation slack per round of a discrete Gaussian (GaussianSlack).
+	Slack float64 `json:"slack,omitempty"`
+	// P is the probability of a uniform draw, Buckets the number of answers (randomized-response).
+	P       float64 `json:"p,omitempty"`
+	Buckets int     `json:"buckets,omitempty"`
+	// Gamma, Phantoms, Parties and Cells describe one key of the FM sketches (fm; T3): phantoms per
+	// cell, parties S and clusters per party k'.
+	Gamma    float64 `json:"gamma,omitempty"`
+	Phantoms int     `json:"phantoms,omitempty"`
+	Parties  int     `json:"parties,omitempty"`
+	Cells    int     `json:"cells,omitempty"`
+	// Rounds is how often it is released, adaptively; 0 means 1.
+	Rounds int `json:"rounds,omitempty"`
+	// Group, if not empty, joins entries of one ledger that read disjoint records (T7): together
+	// they cost a viewer as much as the dearest.
+	Group string `json:"group,omitempty"`
+}
+
+// Times is Rounds, at least 1.
+func (s Spec) Times() int { return max(1, s.Rounds) }
+
+// Mechanism checks the parameters and returns the mechanism of one round.
+func (s Spec) Mechanism() (Mechanism, error) {
+	positive := func(name string, x float64) error {
+		if !(x > 0) || math.IsInf(x, 1) {
+			return fmt.Errorf("%s: %s is %v: %w: must be positive and finite", s.Family, name, x, ErrRange)
+		}
+		return nil
+	}
+	if s.Rounds < 0 {
+		return nil, fmt.Errorf("%s: rounds is %d: %w: must be at least 1", s.Family, s.Rounds, ErrRange)
+	}
+	switch s.Family {
+	case "gaussian":
+		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
+	case "discrete-gaussian":
+		if s.Slack == 0 { // its distance to the continuous law is not known: zCDP and RDP only
+			return Gaussian{s.Scale, 1}, positive("scale", s.Scale)
+		}
+		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
+	case "laplace":
+		return Laplace{s.Scale}, positive("scale", s.Scale)
+	case "discrete-laplace": // coarse ones are no better than any mechanism of their epsilon
+		return PureDP{1 / s.Scale}, positive("scale", s.Scale)
+	case "pure":
+		return PureDP{s.Epsilon}, positive("epsilon", s.Epsilon)
+	case "exponential":
+		return Bounded{s.Epsilon}, positive("epsilon", s.Epsilon)
+	case "randomized-response":
+		if !(s.P > 0 && s.P <= 1) {
+			return nil, fmt.Errorf("randomized-response: p is %v: %w: must be in (0, 1]", s.P, ErrRange)
+		}
+		if s.Buckets < 2 {
+			return nil, fmt.Errorf("randomized-response: buckets is %d: %w: must be at least 2", s.Buckets, ErrRange)
+		}
+		return RandomizedResponse{s.P, s.Buckets}, nil
+	case "fm":
+		m := FM{Gamma: s.Gamma, Phantoms: s.Phantoms, Parties: s.Parties, Cells: s.Cells}
+		return m, m.validate()
+	}
+	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm, exponential or pure", s.Family, ErrRange)
+}
+
