@@ -207,7 +207,7 @@ func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pa
 	if err != nil {
 		return nil, err
 	}
-	if err := one.state(ledger, "clients"); err != nil {
+	if err := one.state(ledger, privacy.Outsider); err != nil {
 		return nil, err
 	}
 	type state struct {

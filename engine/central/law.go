@@ -154,6 +154,9 @@ func (s *session) enter(l law, e privacy.Entry) error {
 		return nil // pricing the entries would cost more than the run
 	}
 	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
+	if len(s.parties) > 1 {
+		e.Noise = privacy.DrawnBy(privacy.Server) // of secureSum
+	}
 	if l.pair {
 		e.Neighbours = privacy.ReplaceOne
 		e.Bound.Shape.Neighbours = privacy.ReplaceOne

@@ -202,7 +202,7 @@ func (p *prepared) gaussianMu() (float64, error) {
 		mu, err := privacy.MuOf(b, 0)
 		return mu, unpayable(err)
 	}
-	b.Delta -= p.tieDelta()
+	b.Delta -= p.tieDelta(p.rounds)
 	mu, err := privacy.MuOf(b, 0)
 	if err != nil {
 		return 0, unpayable(err)
@@ -227,12 +227,12 @@ func (p *prepared) gaussianMu() (float64, error) {
 	return mu, unpayable(err)
 }
 
-// tieDelta is what the tie-break of the flow solver adds to delta.
-func (p *prepared) tieDelta() float64 {
+// tieDelta is what the tie-break of the flow solver adds to delta in so many rounds.
+func (p *prepared) tieDelta(rounds int) float64 {
 	if !p.job.Algorithm.Constrained() || p.job.NonExclusive {
 		return 0
 	}
-	return flow.TieDelta(p.n, p.k, p.rounds)
+	return flow.TieDelta(p.n, p.k, rounds)
 }
 
 // unpayable turns an accountant's refusal into a wrong request.

@@ -20,7 +20,7 @@ func (s *Session) Result(ctx context.Context) (*engine.Result, error) {
 	if j.Algorithm.Private() {
 		epsilon, delta := j.Budget.Epsilon, j.Budget.Delta
 		if j.Mechanism == Laplace {
-			delta = s.tieDelta()
+			delta = s.tieDelta(s.rounds)
 			if j.Calibration != privacy.Proven {
 				delta = 0
 			}
@@ -49,13 +49,6 @@ func (s *Session) Result(ctx context.Context) (*engine.Result, error) {
 // Centroids returns the centroids after the last round, k rows of d, in the
 // normalised box. The slice is the session's own.
 func (s *Session) Centroids() []float64 { return s.centroids }
-
-// Viewers of a ledger's entries.
-const (
-	viewServer   = "server"
-	viewClients  = "clients"
-	viewOutsider = "outsider"
-)
 
 // ledger states what left a party, and what it costs.
 func (s *Session) ledger() (*privacy.Ledger, error) {
@@ -93,7 +86,7 @@ func (s *Session) capacity() secagg.Capacity {
 
 // plainLedger lists what parties see of a run without noise.
 func (s *Session) plainLedger(l *privacy.Ledger) {
-	viewers := []string{viewClients, viewOutsider}
+	viewers := []string{privacy.Clients, privacy.Outsider}
 	for _, p := range s.parts {
 		what := fmt.Sprintf("exact %s of each cluster, %d rounds", p.name, s.round)
 		e := privacy.Entry{Kind: privacy.Release, What: what, Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
@@ -104,7 +97,7 @@ func (s *Session) plainLedger(l *privacy.Ledger) {
 		viewers = viewers[:1]
 	}
 	if s.job.Aggregator == Naive {
-		l.Entries = append(l.Entries, privacy.Entry{Kind: privacy.Release, What: "exact sums and counts of every client", Viewers: []string{viewServer},
+		l.Entries = append(l.Entries, privacy.Entry{Kind: privacy.Release, What: "exact sums and counts of every client", Viewers: []string{privacy.Server},
 			Mechanism: "none", Calibration: privacy.None})
 	}
 }
@@ -116,9 +109,12 @@ func (s *Session) noisyLedger(l *privacy.Ledger) error {
 	l.Delta = j.Budget.Delta
 	if j.Mechanism == Laplace {
 		l.Delta = 0
+		if j.total() {
+			l.Delta = s.tieDelta(s.rounds)
+		}
 	}
-	if j.Aggregator == ByServer {
-		if err := l.Add(privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", s.round), Viewers: []string{viewServer},
+	if j.Aggregator == ByServer && !s.alone() {
+		if err := l.Add(privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", s.round), Viewers: []string{privacy.Server},
 			Mechanism: "mask", Calibration: j.Calibration,
 			Conditions: []string{"the server does not have the clients' mask seed and colludes with no client"}}); err != nil {
 			return err
@@ -157,7 +153,8 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 		which = fmt.Sprintf("round %d", end)
 	}
 	e := s.bound(part, t).Entry(fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), family, c.norm)
-	e.Viewers, e.Scale, e.Remark = []string{viewClients, viewOutsider}, c.scale, part.rule.Worth
+	e.Scale, e.Remark = c.scale, part.rule.Worth
+	e.Viewers, e.Noise = s.audience()
 	e.Conditions = append(slices.Clone(part.rule.Conditions), s.conditions()...)
 	if part.unit == 1 || part.name == "relative counts" || part.name == "counts" {
 		e.Unit = "records"
@@ -170,6 +167,9 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 	if j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
 		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
 	}
+	if j.total() && part.offset == 0 { // the parts of a round share its assignment
+		e.Cost.Failure = s.tieDelta(end - t)
+	}
 	real := s.trueSensitivity(part)
 	if real == 0 {
 		real = c.value
@@ -181,6 +181,25 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 		e.True = &privacy.Spec{Family: family, Scale: c.scale / real, Rounds: end - t}
 	}
 	return e
+}
+
+// alone tells whether one client holds all records and draws the noise itself: there is no server then,
+// and the client is in no audience (THEOREMS.md T10).
+func (s *Session) alone() bool { return s.m == 1 && s.job.Calibration == privacy.Proven }
+
+// audience is who sees a noisy release, and who knows its noise.
+func (s *Session) audience() ([]string, *privacy.Noise) {
+	if s.alone() {
+		return []string{privacy.Outsider}, nil
+	}
+	viewers := []string{privacy.Clients, privacy.Outsider}
+	switch s.job.Noise {
+	case Local:
+		return viewers, privacy.Shared(s.present, 1, 1, privacy.Clients)
+	case Split:
+		return viewers, privacy.Shared(s.present, s.honest, s.present-s.honest, privacy.Clients, privacy.Server, privacy.Outsider)
+	}
+	return viewers, privacy.DrawnBy(privacy.Server)
 }
 
 // changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more
@@ -209,7 +228,7 @@ func (s *Session) conditions() []string {
 	list := []string{s.capacity().String()}
 	if j.Algorithm.Constrained() {
 		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", s.lo, s.hi))
-		if d := s.tieDelta(); j.total() && d > 0 {
+		if d := s.tieDelta(s.rounds); j.total() && d > 0 {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
 		}
 	}

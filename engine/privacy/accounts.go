@@ -9,6 +9,8 @@ type accounts struct {
 	rdp  *RDPAccountant
 	gdp  GDPAccountant
 
+	failure, distance float64 // of all specs, see Spec
+
 	normal Gaussian // all Gaussian releases as one: 1/Scale^2 is the sum
 	others []repeated
 }
@@ -58,8 +60,42 @@ func (p parallel) normal() bool {
 	return true
 }
 
+// stray adds what a spec says of itself beside its mechanism: how far or how often it is not that.
+func (a *accounts) stray(s Spec) {
+	a.failure += s.Failure
+	a.distance += s.Distance
+}
+
 // epsilon is the best of the accountants' bounds, pld apart.
-func (a *accounts) epsilon(delta float64) (best float64, by string) {
+func (a *accounts) epsilon(delta float64) (best float64, by string) { return a.within(delta, a.quick) }
+
+// total is the best of all accountants' bounds.
+func (a *accounts) total(delta float64) (best float64, by string) { return a.within(delta, a.best) }
+
+// within leaves to the accountants what failures and distances leave of delta: the least epsilon at which
+// delta covers what prove needs, the failures, and (1+e^epsilon) times the distances (T6, T7).
+func (a *accounts) within(delta float64, prove func(delta float64) (float64, string)) (float64, string) {
+	if a.failure > 0 {
+		delta -= a.failure
+		if delta < -1e-9*a.failure { // sums of parts of one delta differ from it by rounding
+			return math.Inf(1), ""
+		}
+		delta = max(delta, 0)
+	}
+	if a.distance == 0 {
+		return prove(delta)
+	}
+	// any epsilon that holds at half of delta bounds e^epsilon in what the distances take of the other half
+	epsilon, _ := prove(delta / 2)
+	taken := slackDelta(epsilon, a.distance)
+	if !(taken <= delta/2) {
+		return math.Inf(1), ""
+	}
+	return prove(delta - taken)
+}
+
+// quick is the best of the accountants' bounds, pld apart.
+func (a *accounts) quick(delta float64) (best float64, by string) {
 	best = math.Inf(1)
 	for _, x := range a.all() {
 		if e := x.Epsilon(delta); e < best {
@@ -78,10 +114,10 @@ const (
 	pldMantissa = 18
 )
 
-// total is epsilon with the pld accountant, where it knows the losses and is quick. For Gaussian
+// best is quick with the pld accountant, where it knows the losses and does not take long. For Gaussian
 // releases alone gdp is exact.
-func (a *accounts) total(delta float64) (float64, string) {
-	best, by := a.epsilon(delta)
+func (a *accounts) best(delta float64) (float64, string) {
+	best, by := a.quick(delta)
 	if len(a.others) == 0 || delta <= 0 || a.normal.Discretised >= delta {
 		return best, by
 	}
@@ -144,4 +180,3 @@ func (r repeated) Rho() float64              { return r.n * r.m.Rho() }
 func (r repeated) RDP(alpha float64) float64 { return r.n * r.m.RDP(alpha) }
 func (r repeated) Mu() float64               { return math.Sqrt(r.n) * r.m.Mu() }
 func (r repeated) Slack() float64            { return r.n * r.m.Slack() }
-

@@ -1,5 +1,12 @@
 package privacy
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
 // Kind is what a ledger entry is about.
 type Kind string
 
@@ -12,14 +19,82 @@ const (
 	Total Kind = "total"
 )
 
+// The roles that most ledgers have. A plural stands for each of its members.
+const (
+	Server   = "server"
+	Clients  = "clients"
+	Outsider = "outsider"
+)
+
+// Noise says who drew the noise of a release. A viewer's bound counts only the noise that it does not know
+// (T10): the release costs a viewer its Cost as long as Needed of the Shares are unknown to it, and has no
+// bound for it otherwise.
+type Noise struct {
+	// Shares is the number of independent draws that the release carries, Needed how many of them make up
+	// the noise of Cost. The others are more noise on top.
+	Shares int `json:"shares"`
+	Needed int `json:"needed"`
+	// Known says how many shares a role knows: those that it drew, and those of the roles that may collude
+	// with it. A role that is not listed knows none.
+	Known map[string]int `json:"known,omitempty"`
+}
+
+// DrawnBy is noise that the roles named know all of.
+func DrawnBy(roles ...string) *Noise {
+	n := &Noise{Shares: 1, Needed: 1, Known: map[string]int{}}
+	for _, r := range roles {
+		n.Known[r] = 1
+	}
+	return n
+}
+
+// Shared is noise in shares of which needed make up the whole, while any of the roles named knows as many as colluders
+// of them.
+func Shared(shares, needed, colluders int, roles ...string) *Noise {
+	n := &Noise{Shares: shares, Needed: needed, Known: map[string]int{}}
+	for _, r := range roles {
+		n.Known[r] = colluders
+	}
+	return n
+}
+
+// hides tells whether enough of the noise is unknown to a viewer.
+func (n *Noise) hides(viewer string) bool {
+	return n == nil || n.Shares-n.Known[viewer] >= n.Needed
+}
+
+// String says who drew it.
+func (n *Noise) String() string {
+	if n == nil {
+		return ""
+	}
+	var who []string
+	for _, r := range slices.Sorted(maps.Keys(n.Known)) {
+		if n.Known[r] > 0 {
+			who = append(who, fmt.Sprintf("%s know %d", r, n.Known[r]))
+		}
+	}
+	if n.Shares == 1 {
+		return "drawn by " + strings.Join(slices.Sorted(maps.Keys(n.Known)), ", ")
+	}
+	s := fmt.Sprintf("in %d shares, of which any %d make up the whole", n.Shares, n.Needed)
+	if len(who) > 0 {
+		s += "; " + strings.Join(who, ", ")
+	}
+	return s
+}
+
 // Entry is one line of a ledger. Fields that do not apply stay empty.
 type Entry struct {
 	Kind Kind `json:"kind"`
 	// What is released, in words: "sums of each cluster, 7 rounds".
 	What string `json:"what"`
-	// Viewers are the parties that see it: "server", "clients", "client 2", "outsider", ... A release
-	// for all of them lists all.
+	// Viewers are its audience, the roles that see it: "server", "clients", "client 2", "outsider", ... What
+	// an outsider sees is public: every role of the ledger sees it. A party that holds all records is in
+	// no audience.
 	Viewers []string `json:"viewers,omitempty"`
+	// Noise says who drew the noise and so knows it; nil if no viewer knows any.
+	Noise *Noise `json:"noise,omitempty"`
 	// Mechanism is the name of the noise ("discrete-gaussian"), or "none".
 	Mechanism string `json:"mechanism,omitempty"`
 	// Sensitivity and Norm ("L1", "L2") bound the change by one record, in the unit of Scale, the
@@ -56,3 +131,24 @@ type Entry struct {
 	Beside *Bound `json:"-"`
 }
 
+// seenBy tells whether a role sees the release: it is in the audience, or the release is public.
+func (e *Entry) seenBy(viewer string) bool {
+	return e.Kind == Release && (slices.Contains(e.Viewers, viewer) || slices.Contains(e.Viewers, Outsider))
+}
+
+// exposed tells whether a role that sees the release knows too much of its noise.
+func (e *Entry) exposed(viewer string) bool { return e.Cost.Family != "" && !e.Noise.hides(viewer) }
+
+// cost is what the release costs a role that sees it, as it claims or in truth; bounded is false if nothing
+// bounds it. What is proven claims nothing that is not true.
+func (e *Entry) cost(viewer string, truth bool) (s Spec, bounded bool) {
+	switch {
+	case (truth || e.Calibration == Proven) && (e.Unbounded || e.exposed(viewer)):
+		return s, false
+	case !truth && e.Cost.Family == "" && e.Mechanism == "none":
+		return s, false
+	case truth && e.True != nil:
+		return *e.True, true
+	}
+	return e.Cost, true
+}

@@ -3,6 +3,7 @@ package privacy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -25,7 +26,7 @@ func (l *Ledger) Add(e Entry) error {
 			return fmt.Errorf("ledger entry %q: %w", e.What, err)
 		}
 		e.Epsilon, e.Delta = finite(roundUp(eps)), finite(l.Delta)
-		if acc.pure.epsilon <= eps {
+		if acc.pure.epsilon <= eps && acc.failure+acc.distance == 0 {
 			e.Delta = new(float64)
 		}
 		e.Rho = finite(acc.zcdp.rho)
@@ -57,16 +58,26 @@ func (l *Ledger) price(s Spec) (float64, *accounts, error) {
 	}
 	a := newAccounts()
 	a.compose(m, s.Times())
+	a.stray(s)
 	eps, _ := a.epsilon(l.Delta)
 	return eps, a, nil
 }
 
-// Viewers lists the viewers of the ledger's releases in order of appearance.
+// Viewers lists the roles that see something, in order of appearance: those in an audience and, where
+// something is public, those who know noise.
 func (l *Ledger) Viewers() []string {
 	var vs []string
-	for _, e := range l.Entries {
-		for _, v := range e.Viewers {
-			if e.Kind == Release && !slices.Contains(vs, v) {
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if e.Kind != Release {
+			continue
+		}
+		roles := slices.Clone(e.Viewers)
+		if e.Noise != nil {
+			roles = append(roles, slices.Sorted(maps.Keys(e.Noise.Known))...)
+		}
+		for _, v := range roles {
+			if e.seenBy(v) && !slices.Contains(vs, v) {
 				vs = append(vs, v)
 			}
 		}
@@ -105,8 +116,12 @@ func (l *Ledger) Totals() []Entry {
 	done := map[string]Entry{}
 	for _, v := range l.Viewers() {
 		seen := make([]byte, len(l.Entries))
-		for i, e := range l.Entries {
-			if slices.Contains(e.Viewers, v) {
+		for i := range l.Entries {
+			switch e := &l.Entries[i]; {
+			case !e.seenBy(v):
+			case e.exposed(v):
+				seen[i] = 2
+			default:
 				seen[i] = 1
 			}
 		}
@@ -128,25 +143,28 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 	a = newAccounts()
 	groups := map[string][]Mechanism{}
 	var order []string
-	for _, e := range l.Entries {
-		if e.Kind != Release || !slices.Contains(e.Viewers, viewer) {
+	bounded := true
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if !e.seenBy(viewer) {
 			continue
 		}
 		c = e.Calibration
-		s := e.Cost
-		differs = differs || e.True != nil || e.Unbounded
-		if truth && e.Unbounded || !truth && s.Family == "" && e.Mechanism == "none" {
-			return c, differs, nil
+		if c != Proven { // what is proven is true
+			differs = differs || e.True != nil || e.Unbounded || e.exposed(viewer)
 		}
-		if truth && e.True != nil {
-			s = *e.True
+		s, ok := e.cost(viewer, truth)
+		if bounded = bounded && ok; !bounded {
+			continue
 		}
+		a.stray(s)
 		if s.Family == "" {
 			continue
 		}
 		m, err := s.Mechanism()
 		if err != nil { // Add has checked it
-			return c, differs, nil
+			bounded = false
+			continue
 		}
 		if s.Group == "" {
 			a.compose(m, s.Times())
@@ -156,6 +174,9 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 			order = append(order, s.Group)
 		}
 		groups[s.Group] = append(groups[s.Group], repeated{m, float64(s.Times())})
+	}
+	if !bounded {
+		return c, differs, nil
 	}
 	for _, g := range order {
 		a.compose(Parallel(groups[g]...), 1)
@@ -169,4 +190,3 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 	out = append(out, l.Entries...)
 	return json.Marshal(append(out, l.Totals()...))
 }
-

@@ -30,8 +30,9 @@ func sample(t *testing.T) *Ledger {
 func TestLedgerTotalsPerViewer(t *testing.T) {
 	l := sample(t)
 	near(t, "outsider", *l.TotalFor("outsider").Epsilon, EpsilonOfMu(math.Sqrt(7)/30, 1e-6, 0), 1e-9)
-	if e := l.TotalFor("server").Epsilon; *e != 0 {
-		t.Errorf("the server sees masks only, and pays %v", *e)
+	// the server is sent masks only, but what outsiders see is public
+	if e := l.TotalFor("server").Epsilon; *e != *l.TotalFor("outsider").Epsilon {
+		t.Errorf("the server pays %v for what is public", *e)
 	}
 	// disjoint halves cost as the dearer: epsilon 0.1 beside the Gaussian
 	a := ZCDPAccountant{}
@@ -263,5 +264,94 @@ func BenchmarkLedgerTotal(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A viewer pays for the noise that it does not know: all of it, enough shares, too few (T10).
+func TestLedgerTotalsCountUnknownNoiseOnly(t *testing.T) {
+	public := []string{Clients, Outsider}
+	for _, c := range []struct {
+		name    string
+		viewers []string
+		noise   *Noise
+		bounded map[string]bool
+	}{
+		{"the server draws it and the result is public", public, DrawnBy(Server), map[string]bool{Server: false, Clients: true, Outsider: true}},
+		{"the server draws it and sees nothing", []string{Clients}, DrawnBy(Server), map[string]bool{Clients: true}},
+		{"the holder of the data draws it", []string{Outsider}, nil, map[string]bool{Outsider: true}},
+		{"shares, one colluder", public, Shared(5, 4, 1, Clients, Server), map[string]bool{Server: true, Clients: true, Outsider: true}},
+		{"shares, two colluders for four needed", public, Shared(5, 4, 2, Clients, Server), map[string]bool{Server: false, Clients: false, Outsider: true}},
+		{"two sides", []string{"party 1", "party 2", Outsider}, Shared(2, 1, 1, "party 1", "party 2"), map[string]bool{"party 1": true, "party 2": true, Outsider: true}},
+		{"one side", []string{"party 1", "party 2", Outsider}, DrawnBy("party 1"), map[string]bool{"party 1": false, "party 2": true, Outsider: true}},
+	} {
+		for _, calibration := range []Calibration{Proven, Claimed} {
+			l := &Ledger{Delta: 1e-6}
+			e := Entry{What: "sums", Viewers: c.viewers, Noise: c.noise, Cost: Spec{Family: "discrete-laplace", Scale: 2}, Calibration: calibration}
+			if err := l.Add(e); err != nil {
+				t.Fatal(err)
+			}
+			if len(l.Viewers()) != len(c.bounded) {
+				t.Errorf("%s: viewers %v", c.name, l.Viewers())
+			}
+			for viewer, bounded := range c.bounded {
+				total := l.TotalFor(viewer)
+				epsilon := total.Epsilon
+				if calibration == Claimed && !bounded { // the claim stands, the truth beside it
+					if epsilon == nil || *epsilon != 0.5 || total.TrueEpsilon != nil || !total.Unbounded {
+						t.Errorf("%s, claimed: %s has %+v", c.name, viewer, total)
+					}
+					continue
+				}
+				if total.Unbounded == bounded || bounded != (epsilon != nil) || bounded && *epsilon != 0.5 {
+					t.Errorf("%s: %s has %+v, bounded should be %v", c.name, viewer, total, bounded)
+				}
+			}
+			for i, total := range l.Totals() {
+				if alone := l.TotalFor(l.Viewers()[i]); !reflect.DeepEqual(total, alone) {
+					t.Errorf("%s: %+v, alone %+v", c.name, total, alone)
+				}
+			}
+		}
+	}
+}
+
+// Failures are added to delta and distances times 1 + e^epsilon, whatever the accountant.
+func TestLedgerTotalsHaveAdditiveDeltas(t *testing.T) {
+	total := func(delta float64, specs ...Spec) *float64 {
+		t.Helper()
+		l := &Ledger{Delta: delta}
+		for _, s := range specs {
+			if err := l.Add(Entry{What: "x", Viewers: []string{Outsider}, Cost: s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return l.TotalFor(Outsider).Epsilon
+	}
+	pure, with := Spec{Family: "discrete-laplace", Scale: 2}, Spec{Family: "discrete-laplace", Scale: 2, Failure: 1e-9}
+	if e := total(0, with); e != nil {
+		t.Errorf("a failure at delta 0 costs %v, want no bound", *e)
+	}
+	if e := total(2e-9, with, with); e == nil || *e != 1 {
+		t.Errorf("two failures at their sum: %v, want 1", e)
+	}
+	if e := total(1.9e-9, with, with); e != nil {
+		t.Errorf("two failures at less than their sum: %v, want no bound", *e)
+	}
+	if e := total(0, pure); e == nil || *e != 0.5 {
+		t.Errorf("no failure: %v, want 0.5", e)
+	}
+	normal := Spec{Family: "gaussian", Scale: 3}
+	failing, off := normal, normal
+	failing.Failure, off.Distance = 5e-6, 1e-6
+	near(t, "failure", *total(1e-5, failing), EpsilonOfMu(1.0/3, 5e-6, 0), 1e-9)
+	e := *total(1e-5, off)
+	if delta := DeltaOfMu(1.0/3, e) + (1+math.Exp(e))*1e-6; delta > 1e-5 || delta < 0.9e-5 {
+		t.Errorf("a distance of 1e-6 at delta 1e-5: epsilon %v, whose delta is %v", e, delta)
+	}
+	if e := total(1e-5, Spec{Family: "gaussian", Scale: 3, Distance: 6e-6}); e != nil {
+		t.Errorf("a distance that takes all of delta costs %v, want no bound", *e)
+	}
+	if err := new(Ledger).Add(Entry{What: "x", Cost: Spec{Family: "gaussian", Scale: 1, Failure: -1}}); !errors.Is(err, ErrRange) {
+		t.Errorf("a negative failure: %v", err)
 	}
 }

@@ -168,6 +168,7 @@ func (s *ledgerState) spent() float64 {
 					m = PureDP{math.Inf(1)}
 				}
 				viewers[v].compose(m, spec.Times())
+				viewers[v].stray(spec)
 			}
 		}
 	}

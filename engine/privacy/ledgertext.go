@@ -58,6 +58,9 @@ func (e Entry) text(b *strings.Builder) {
 	if e.Scale != 0 {
 		how += strings.TrimRight(fmt.Sprintf(", scale %.4g %s", e.Scale, e.Unit), " ")
 	}
+	if e.Noise != nil {
+		how += ", " + e.Noise.String()
+	}
 	paragraph(b, "      ", how+"; seen by "+strings.Join(e.Viewers, ", "))
 }
 
@@ -82,7 +85,7 @@ func paragraph(b *strings.Builder, indent, s string) {
 
 // price is the cost of an entry in words.
 func (e Entry) price() string {
-	if e.Cost.Family == "" && e.Kind == Release && e.Epsilon == nil {
+	if e.Cost.Family == "" && e.Kind == Release && e.Epsilon == nil && !e.Unbounded {
 		return "no cost"
 	}
 	s := "epsilon unbounded"

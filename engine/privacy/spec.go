@@ -28,6 +28,13 @@ type Spec struct {
 	Cells    int     `json:"cells,omitempty"`
 	// Rounds is how often it is released, adaptively; 0 means 1.
 	Rounds int `json:"rounds,omitempty"`
+	// Failure is a probability, over all rounds together, that the release is not what the other fields
+	// describe: it is added to delta (T7). Ties of an assignment are one (T1).
+	Failure float64 `json:"failure,omitempty"`
+	// Distance bounds the total variation distance, over all rounds together, between the release and what
+	// the other fields describe, whatever the accountant: it adds (1+e^epsilon) Distance to delta (T6).
+	// Shares whose sum is not quite the noise have one.
+	Distance float64 `json:"distance,omitempty"`
 	// Group, if not empty, joins entries of one ledger that read disjoint records (T7): together
 	// they cost a viewer as much as the dearest.
 	Group string `json:"group,omitempty"`
@@ -43,6 +50,9 @@ func (s Spec) Mechanism() (Mechanism, error) {
 			return fmt.Errorf("%s: %s is %v: %w: must be positive and finite", s.Family, name, x, ErrRange)
 		}
 		return nil
+	}
+	if !(s.Failure >= 0 && s.Distance >= 0) {
+		return nil, fmt.Errorf("%s: failure is %v and distance %v: %w: must not be negative", s.Family, s.Failure, s.Distance, ErrRange)
 	}
 	if s.Rounds < 0 {
 		return nil, fmt.Errorf("%s: rounds is %d: %w: must be at least 1", s.Family, s.Rounds, ErrRange)
@@ -77,4 +87,3 @@ func (s Spec) Mechanism() (Mechanism, error) {
 	}
 	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm, exponential or pure", s.Family, ErrRange)
 }
-

@@ -109,7 +109,7 @@ func (s *session) ledger() (*privacy.Ledger, error) {
 		// Whoever drew the noise knows it: against Alice nothing is hidden.
 		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
 			fmt.Sprintf("centroids of %d rounds, of which party 0 knows all the noise", j.rounds()), "discrete-gaussian", "L2")
-		alice.Scale, alice.Unit, alice.Cost = entry.Scale, entry.Unit, entry.Cost
+		alice.Scale, alice.Unit = entry.Scale, entry.Unit // the entry above has the cost that the paper claims
 		alice.Viewers, alice.Unbounded = []string{"party 0"}, true
 		alice.Remark = "the paper lets the computing party draw the noise and sends it the quotients: it can solve for exact counts and sums"
 		return l, l.Add(alice)
