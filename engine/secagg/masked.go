@@ -170,3 +170,28 @@ func readWords(words []uint64, ring Ring, b []byte) {
 		}
 	}
 }
+
+// Round returns the round that the masks belong to.
+func (m *Masked) Round() int { return int(m.round) }
+
+// Empty returns an empty sum of the same shape.
+func (m *Masked) Empty() *Masked { return NewMasked(m.ring, m.clients, len(m.words)) }
+
+// CopyFrom makes m a copy of o, which has the same shape.
+func (m *Masked) CopyFrom(o *Masked) error {
+	if err := m.alike(o.ring, o.clients, len(o.words)); err != nil {
+		return err
+	}
+	copy(m.words, o.words)
+	copy(m.in, o.in)
+	m.round, m.count = o.round, o.count
+	return nil
+}
+
+// SumBytes returns the length of the server's message (AppendSum).
+func (m *Masked) SumBytes() int {
+	if m.count == m.clients {
+		return m.WireBytes()
+	}
+	return m.WireBytes() + (m.clients+7)/8
+}

@@ -1,0 +1,285 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
+
+// local connects roles that share this process: messages and masked vectors are
+// handed over without copies. Its roles are coroutines that take turns, so that
+// a round among thousands of parties costs no scheduling; they compute in parallel
+// by the engine's pool.
+type local struct {
+	seats map[Role]*seat
+	order []*seat // parties, then the server
+	// parties counts those that have not left, events what may have ended a wait.
+	parties, events int
+	goal            int          // rounds that parties may end before they wait
+	sums            [2]*localSum // of this round and the last one, which a slow party may not have read
+	memo            map[memoKey]memoValue
+}
+
+// localSum is a sum under way.
+type localSum struct {
+	number  int
+	total   *secagg.Masked
+	arrived int
+	done    bool
+}
+
+type memoKey struct {
+	name  string
+	round int
+}
+
+type memoValue struct {
+	value any
+	err   error
+	users int // roles that have not asked yet
+}
+
+// seat is one role's end of local.
+type seat struct {
+	*local
+	role           Role
+	program        func(context.Context) error
+	next           func() (struct{}, bool)
+	stop           func()
+	pause          func(struct{}) bool
+	err            error
+	left           bool
+	taken          int // sums taken part in
+	sent, received int64
+	mail           map[Role][][]byte
+}
+
+func newLocal(parties int, server bool) *local {
+	l := &local{seats: make(map[Role]*seat), parties: parties, memo: make(map[memoKey]memoValue)}
+	for p := range parties {
+		l.add(Role(p))
+	}
+	if server {
+		l.add(Server)
+	}
+	return l
+}
+
+func (l *local) add(r Role) {
+	s := &seat{local: l, role: r, mail: make(map[Role][][]byte)}
+	l.seats[r] = s
+	l.order = append(l.order, s)
+}
+
+// run lets the roles take turns until all have ended, or one has failed, or stop
+// reports true between two turns. It may be called again after a stop.
+func (l *local) run(ctx context.Context, stop func() bool) error {
+	for _, s := range l.order {
+		if s.next == nil {
+			s.next, s.stop = iter.Pull(s.turns(ctx))
+		}
+	}
+	for {
+		before, running := l.events, false
+		for _, s := range l.order {
+			if s.left {
+				continue
+			}
+			if _, more := s.next(); !more {
+				s.Leave()
+			}
+			if s.err != nil {
+				l.close()
+				return s.err
+			}
+			running = running || !s.left
+		}
+		switch {
+		case !running:
+			return nil
+		case stop != nil && stop():
+			return nil
+		case ctx.Err() != nil:
+			l.close()
+			return ctx.Err()
+		case before == l.events:
+			l.close()
+			return fmt.Errorf("protocol: every role waits for another")
+		}
+	}
+}
+
+// runApart gives every role a goroutine, for roles whose transports connect them,
+// and returns the first error.
+func (l *local) runApart(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var roles sync.WaitGroup
+	for _, s := range l.order {
+		roles.Go(func() {
+			if err := s.program(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	roles.Wait()
+	return context.Cause(ctx)
+}
+
+// turns is the role's program as a sequence of turns.
+func (s *seat) turns(ctx context.Context) iter.Seq[struct{}] {
+	return func(yield func(struct{}) bool) {
+		s.pause = yield
+		s.err = s.program(ctx)
+	}
+}
+
+// close ends the programs that wait.
+func (l *local) close() {
+	for _, s := range l.order {
+		if s.stop != nil {
+			s.stop()
+		}
+		s.left = true
+	}
+}
+
+// wait gives others their turns until ready.
+func (s *seat) wait(ctx context.Context, ready func() bool) error {
+	if ready() {
+		return nil
+	}
+	for !ready() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !s.pause(struct{}{}) {
+			return context.Canceled
+		}
+	}
+	s.events++
+	return nil
+}
+
+// barrier holds the role after a round until it may go on.
+func (s *seat) barrier(ctx context.Context, round int) error {
+	return s.wait(ctx, func() bool { return s.goal > round+1 })
+}
+
+// Send implements Transport.
+func (s *seat) Send(_ context.Context, to Role, message []byte) error {
+	other := s.seats[to]
+	if other == nil {
+		return fmt.Errorf("protocol: %v sends to %v, who takes no part", s.role, to)
+	}
+	other.mail[s.role] = append(other.mail[s.role], message)
+	s.events++
+	s.sent += int64(len(message))
+	return nil
+}
+
+// Receive implements Transport.
+func (s *seat) Receive(ctx context.Context, from Role) ([]byte, error) {
+	err := s.wait(ctx, func() bool { return len(s.mail[from]) > 0 || s.seats[from] == nil || s.seats[from].left })
+	if err != nil {
+		return nil, err
+	}
+	box := s.mail[from]
+	if len(box) == 0 {
+		return nil, fmt.Errorf("protocol: %v waits for a message: %v %w", s.role, from, ErrLeft)
+	}
+	s.mail[from] = box[1:]
+	s.events++
+	s.received += int64(len(box[0]))
+	return box[0], nil
+}
+
+// Sum implements Transport.
+func (s *seat) Sum(ctx context.Context, own *secagg.Masked) error {
+	sum := s.place(own)
+	if sum.arrived == 0 {
+		sum.total.Reset(own.Round())
+	}
+	if err := sum.total.Merge(own); err != nil {
+		return err
+	}
+	sum.arrived++
+	s.taken++
+	s.events++
+	s.sent += int64(own.WireBytes())
+	if err := s.wait(ctx, func() bool { return sum.done }); err != nil {
+		return err
+	}
+	s.received += int64(sum.total.SumBytes())
+	return own.CopyFrom(sum.total)
+}
+
+// place is the sum that this seat takes part in next, for vectors alike v. A party
+// reads a sum before it takes part in the next one, so two places are enough.
+func (s *seat) place(v *secagg.Masked) *localSum {
+	at := &s.sums[s.taken%2]
+	if *at == nil || (*at).done && (*at).number != s.taken {
+		if *at == nil || (*at).total.Len() != v.Len() {
+			*at = &localSum{total: v.Empty()}
+		}
+		(*at).number, (*at).arrived, (*at).done = s.taken, 0, false
+	}
+	return *at
+}
+
+// Collect implements Transport.
+func (s *seat) Collect(ctx context.Context, _ int) (*secagg.Masked, error) {
+	err := s.wait(ctx, func() bool {
+		sum := s.sums[s.taken%2]
+		return s.parties == 0 || sum != nil && sum.number == s.taken && !sum.done && sum.arrived == s.parties
+	})
+	if err != nil || s.parties == 0 {
+		return nil, err
+	}
+	return s.sums[s.taken%2].total, nil
+}
+
+// Return implements Transport.
+func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
+	sum := s.sums[s.taken%2]
+	sum.done = true
+	s.taken++
+	s.events++
+	s.received += int64(sum.arrived) * int64(total.WireBytes())
+	s.sent += int64(sum.arrived) * int64(total.SumBytes())
+	return nil
+}
+
+// Leave implements Transport.
+func (s *seat) Leave() {
+	if s.left {
+		return
+	}
+	s.left = true
+	s.events++
+	if s.role != Server {
+		s.parties--
+	}
+}
+
+// Once implements Transport.
+func (s *seat) Once(name string, round int, compute func() (any, error)) (any, error) {
+	key := memoKey{name, round}
+	m, ok := s.memo[key]
+	if !ok {
+		m.value, m.err = compute()
+		m.users = s.parties
+	}
+	if m.users--; m.users > 0 {
+		s.memo[key] = m
+	} else {
+		delete(s.memo, key)
+	}
+	return m.value, m.err
+}
+
+// Traffic implements Transport.
+func (s *seat) Traffic() (sent, received int64) { return s.sent, s.received }

@@ -1,0 +1,380 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
+
+// Party is what one role has besides its records: the plan, randomness of its
+// own, and its end of the transport.
+type Party struct {
+	Role Role
+	Plan *Plan
+	// Streams is the role's own randomness, Public what all roles share.
+	Streams, Public *privacy.Streams
+	// Replay makes the run one of two on neighbouring data sets, for an audit.
+	Replay *privacy.Tape
+
+	rt        *engine.Runtime
+	transport Transport
+	group     secagg.Seed // the parties' mask secret; zero at the server
+	views     *Views
+
+	made    []int // by release: rounds up to here are over
+	booked  map[*Release][]privacy.Entry
+	sums    int // masked sums so far: a mask is never used twice
+	noise   []int64
+	exact   *exactSum
+	ended   int // rounds
+	stream  privacy.Stream
+	masks   *secagg.Client
+	masked  *secagg.Masked
+	plain   [2][]int64 // unmasked sums of this round and the last
+	unmask  func() (any, error)
+	rounds  int // of communication
+	notes   []string
+	barrier func(ctx context.Context, round int) error
+}
+
+// exactSum gathers, for a replay alone, what the parties' vectors add up to.
+type exactSum struct {
+	words []int64
+}
+
+// Pool is the engine's workers.
+func (p *Party) Pool() *engine.Pool { return p.rt.Pool() }
+
+// Begin starts a span of a phase of this role; End ends it.
+func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
+	return p.rt.Begin(phase, round, int(p.Role))
+}
+
+// End ends a span.
+func (p *Party) End(s engine.Span) { p.rt.End(s) }
+
+// Note adds a remark for the reader of the result: a function of released and
+// public values.
+func (p *Party) Note(format string, args ...any) {
+	p.notes = append(p.notes, fmt.Sprintf(format, args...))
+}
+
+// EndRound says that the role has ended a round; of all rounds, if known, total.
+func (p *Party) EndRound(ctx context.Context, round, total int) error {
+	if p.Role == 0 {
+		p.rt.IterationEnd(round, total)
+	}
+	p.ended = round + 1
+	if p.barrier != nil {
+		return p.barrier(ctx, round)
+	}
+	return nil
+}
+
+// admit checks that the plan has a release and that it was not made in this round
+// or a later one, and that the layout fits the vector.
+func (p *Party) admit(r *Release, round int, groups []Group, length int) error {
+	if r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {
+		return fmt.Errorf("protocol: %s is not in the plan", r.Name)
+	}
+	if round < p.made[r.index] {
+		return fmt.Errorf("protocol: %s of round %d was released before", r.Name, round+1)
+	}
+	p.made[r.index] = round + 1
+	values := 0
+	for _, g := range groups {
+		values += g.Values
+		if (g.Noise == nil) != (r.Makers == Nobody) {
+			return fmt.Errorf("protocol: %s has noise where the plan has none, or none where it has", r.Name)
+		}
+	}
+	if values != length {
+		return fmt.Errorf("protocol: %s has %d values for %d", r.Name, length, values)
+	}
+	return nil
+}
+
+// encode brings a vector onto the release's grid.
+func (p *Party) encode(round int, groups []Group, words []int64) {
+	span := p.Begin(engine.PhaseEncode, round)
+	at := 0
+	for _, g := range groups {
+		if g.Shift > 0 {
+			for i := at; i < at+g.Values; i++ {
+				words[i] <<= g.Shift
+			}
+		}
+		at += g.Values
+	}
+	p.End(span)
+}
+
+// draw fills noise for a release, in streams of this role.
+func (p *Party) draw(round int, groups []Group, noise []int64) {
+	span := p.Begin(engine.PhaseNoise, round)
+	at := 0
+	for _, g := range groups {
+		if g.Stream != "" {
+			p.Streams.Reset(&p.stream, p.noiseNumber(), round, g.Stream)
+		}
+		g.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])
+		at += g.Values
+	}
+	p.End(span)
+}
+
+// noiseNumber is what names this role's noise streams: a party that draws alone
+// stands where the server stands among several.
+func (p *Party) noiseNumber() int {
+	if p.Plan.Parties == 1 {
+		return int(Server)
+	}
+	return int(p.Role)
+}
+
+// Sum makes a release of the sum of all parties' vectors: it brings own onto the
+// release's grid, adds this party's noise if it is one of its makers, adds up over
+// the transport under masks, and returns the noisy sum, valid until the second
+// Sum after this one. All parties call it alike; nobody may change the result.
+func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, own *Private) ([]int64, error) {
+	if err := p.admit(r, round, groups, own.Len()); err != nil {
+		return nil, err
+	}
+	words := own.words
+	p.encode(round, groups, words)
+	p.gather(words)
+	if r.Makers == Holder || r.Makers == EachWhole || r.Makers == EachShare {
+		p.addNoise(round, groups, words)
+	}
+	if p.Plan.tellsNoise && p.Role == 0 {
+		if err := p.transport.Send(ctx, Server, encodeGroups(round, groups)); err != nil {
+			return nil, err
+		}
+	}
+	sum, err := p.add(ctx, round, words)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Name, err)
+	}
+	return sum, p.replay(r, groups, sum)
+}
+
+func (p *Party) addNoise(round int, groups []Group, words []int64) {
+	if cap(p.noise) < len(words) {
+		p.noise = make([]int64, len(words))
+	}
+	noise := p.noise[:len(words)]
+	p.draw(round, groups, noise)
+	for i, x := range noise {
+		words[i] += x
+	}
+}
+
+// add adds words up over the parties.
+func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, error) {
+	number := p.sums
+	p.sums++
+	plain := &p.plain[number%2]
+	if len(*plain) != len(words) {
+		*plain = make([]int64, len(words))
+	}
+	if !p.Plan.Coordinated {
+		span := p.Begin(engine.PhaseAggregate, round)
+		copy(*plain, words)
+		p.End(span)
+		p.rounds++
+		return *plain, nil
+	}
+	if err := p.mask(round, number, words); err != nil {
+		return nil, err
+	}
+	span := p.Begin(engine.PhaseAggregate, round)
+	err := p.transport.Sum(ctx, p.masked)
+	p.End(span)
+	p.rounds++
+	if err != nil {
+		return nil, err
+	}
+	span = p.Begin(engine.PhaseUnmask, round)
+	defer p.End(span)
+	sum, err := p.transport.Once("unmask", number, p.unmask)
+	if err != nil {
+		return nil, err
+	}
+	return *sum.(*[]int64), nil
+}
+
+func (p *Party) mask(round, number int, words []int64) error {
+	span := p.Begin(engine.PhaseMask, round)
+	defer p.End(span)
+	ring, m := p.Plan.Capacity.Ring, p.Plan.Parties
+	if p.masks == nil || p.masked.Len() != len(words) {
+		var err error
+		if p.masks, err = secagg.NewClient(p.group, ring, int(p.Role), m, len(words)); err != nil {
+			return err
+		}
+		p.masked = secagg.NewMasked(ring, m, len(words))
+	}
+	if p.unmask == nil {
+		p.unmask = func() (any, error) {
+			plain := &p.plain[(p.sums-1)%2]
+			return plain, p.masks.Unmask(*plain, p.masked)
+		}
+	}
+	return p.masks.Mask(p.masked, number, words)
+}
+
+// Own makes a release of this party's own vector, with its own noise: it returns
+// the noisy values, which may leave the party. Others learn them by Send.
+func (p *Party) Own(r *Release, round int, groups []Group, own *Private) ([]int64, error) {
+	if err := p.admit(r, round, groups, own.Len()); err != nil {
+		return nil, err
+	}
+	if r.Makers != Holder && r.Makers != Nobody {
+		return nil, fmt.Errorf("protocol: %s is no release of one party", r.Name)
+	}
+	words := own.words
+	p.encode(round, groups, words)
+	exact := words
+	if p.Replay != nil {
+		exact = append([]int64(nil), words...)
+	}
+	if r.Makers == Holder {
+		p.addNoise(round, groups, words)
+	}
+	out := append([]int64(nil), words...)
+	return out, p.onReplay(groups, exact, out)
+}
+
+// gather keeps the exact sum for a replay.
+func (p *Party) gather(words []int64) {
+	if p.Replay == nil {
+		return
+	}
+	if len(p.exact.words) != len(words) {
+		p.exact.words = make([]int64, len(words))
+	}
+	for i, x := range words {
+		p.exact.words[i] += x
+	}
+}
+
+// replay passes a release to the replay, once for all parties.
+func (p *Party) replay(r *Release, groups []Group, sum []int64) error {
+	if p.Replay == nil || r.Makers == Nobody {
+		return nil
+	}
+	_, err := p.transport.Once("replay", p.sums, func() (any, error) {
+		err := p.onReplay(groups, p.exact.words, sum)
+		clear(p.exact.words)
+		return nil, err
+	})
+	return err
+}
+
+func (p *Party) onReplay(groups []Group, exact, released []int64) error {
+	at := 0
+	for _, g := range groups {
+		to := at + g.Values
+		if g.Noise != nil {
+			if err := p.Replay.Release(exact[at:to], released[at:to], g.Noise.likelihood()); err != nil {
+				return err
+			}
+		}
+		at = to
+	}
+	return nil
+}
+
+// Book replaces the planned ledger entries of a release by what it came to, which
+// may cost less but not more.
+func (p *Party) Book(r *Release, entries ...privacy.Entry) error {
+	if p.Replay != nil {
+		return nil // pricing the entries would cost more than the run
+	}
+	if err := dearer(r.Entries, entries); err != nil {
+		return err
+	}
+	if p.booked == nil {
+		p.booked = make(map[*Release][]privacy.Entry)
+	}
+	p.booked[r] = entries
+	return nil
+}
+
+// Send gives another role bytes that belong to a release of the plan: computed
+// from what came out of the gate, encrypted, or, where the release is exact,
+// exact.
+func (p *Party) Send(ctx context.Context, r *Release, to Role, message []byte) error {
+	if r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {
+		return fmt.Errorf("protocol: %s is not in the plan", r.Name)
+	}
+	return p.transport.Send(ctx, to, message)
+}
+
+// Receive waits for the next message of another role.
+func (p *Party) Receive(ctx context.Context, from Role) ([]byte, error) {
+	return p.transport.Receive(ctx, from)
+}
+
+// Once returns what compute makes of public values, the same at every role.
+func Once[T any](p *Party, name string, round int, compute func() (T, error)) (T, error) {
+	v, err := p.transport.Once(name, round, func() (any, error) { return compute() })
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return v.(T), nil
+}
+
+// Serve is the server's program for methods whose parties meet in sums alone:
+// it adds up masked vectors, adds the noise that is the server's to draw, and
+// returns the sum, until no party is left.
+func Serve(ctx context.Context, p *Party) (*Outcome, error) {
+	for t := 0; ; t++ {
+		round, groups, err := p.noiseOf(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		span := p.Begin(engine.PhaseAggregate, t)
+		total, err := p.transport.Collect(ctx, t)
+		p.End(span)
+		if err != nil || total == nil {
+			return nil, err
+		}
+		if len(groups) > 0 {
+			if cap(p.noise) < total.Len() {
+				p.noise = make([]int64, total.Len())
+			}
+			p.draw(round, groups, p.noise[:total.Len()])
+			if err := total.Add(p.noise[:total.Len()]); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.transport.Return(ctx, total); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// noiseOf is the noise that the server draws for the t-th sum, none if it draws
+// none or party 1, who would tell it, has left.
+func (p *Party) noiseOf(ctx context.Context, t int) (round int, groups []Group, err error) {
+	switch {
+	case p.Plan.ServerNoise != nil:
+		return t, p.Plan.ServerNoise(t), nil
+	case p.Plan.tellsNoise:
+		told, err := p.transport.Receive(ctx, 0)
+		if errors.Is(err, ErrLeft) {
+			return 0, nil, nil
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		return decodeGroups(told)
+	}
+	return 0, nil, nil
+}

@@ -1,0 +1,142 @@
+package protocol
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
+
+// Makers says who draws the noise of a release, and so who knows it (PRIVACY C7).
+type Makers uint8
+
+// The makers.
+const (
+	// Nobody: the release is exact.
+	Nobody Makers = iota
+	// Holder: the party whose records the release is about, or the only party of a sum.
+	Holder
+	// ServerAlone adds the whole noise to masked values.
+	ServerAlone
+	// EachWhole: every party adds the whole noise.
+	EachWhole
+	// EachShare: every party adds a share; a planned number of shares make up the
+	// whole noise.
+	EachShare
+)
+
+// Release is one planned way out of private values: a vector of integers, made at
+// most once a round, and what it costs.
+type Release struct {
+	// Name says what it is, and names the noise streams of an adaptive release.
+	Name string
+	// Makers draw the noise.
+	Makers Makers
+	// Entries are its lines of the ledger, all rounds together.
+	Entries []privacy.Entry
+	// Times is how often it is made at most; 0 means once.
+	Times int
+	// Words is the length of its vector, 0 where that follows from other releases.
+	Words int
+	// Uncovered marks figures that no budget covers: the quality of a result.
+	Uncovered bool
+
+	index int
+}
+
+// Group is a run of consecutive elements of a release with one noise.
+type Group struct {
+	// Stream names the noise stream that begins here; empty goes on with the last.
+	Stream string
+	Values int
+	// Shift is log2 of what one unit of the private vector is worth on the release's
+	// grid.
+	Shift uint
+	// Noise is nil for exact values.
+	Noise *Distribution
+}
+
+// Plan is what a run will do, made once from public values alone, before any
+// record is touched. It does not change.
+type Plan struct {
+	Method      string
+	Calibration privacy.Calibration
+	// Private says that the run spends Budget.
+	Private bool
+	Budget  privacy.Budget
+	// K, D and N are the clusters, columns and the public number of records that
+	// every parameter follows; Parties the number of parties.
+	K, D, N, Parties int
+	// FractionBits is the grid of the records.
+	FractionBits int
+	// Rounds is the most rounds that the run has.
+	Rounds int
+	// Coordinated says that a server adds up what parties send.
+	Coordinated bool
+	// Capacity is the check that sums stay inside their ring.
+	Capacity secagg.Capacity
+	// Releases are all ways out of private values, in order.
+	Releases []*Release
+	// Open lists what the budget does not cover, one sentence each, for the headline.
+	Open []string
+	// Notes are lines of the ledger that say what is not covered.
+	Notes []string
+	// Seed makes the run a simulation.
+	Seed *uint64
+
+	// ServerNoise is the layout of the noise of the t-th sum, for releases whose
+	// noise the server draws. It is set before they are added; nil where layouts
+	// follow from other releases, so that a party has to tell them.
+	ServerNoise func(t int) []Group
+
+	tellsNoise bool // party 1 tells the server the layout of each sum
+}
+
+// Add appends a release and returns it.
+func (pl *Plan) Add(r *Release) *Release {
+	r.index = len(pl.Releases)
+	pl.Releases = append(pl.Releases, r)
+	pl.tellsNoise = pl.tellsNoise || r.Makers == ServerAlone && pl.ServerNoise == nil
+	return r
+}
+
+// Ledger prices the plan: what the run will release and what it costs. realised
+// has, by release, entries that replace the planned ones; nil for none.
+func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, error) {
+	l := &privacy.Ledger{}
+	if pl.Private {
+		l.Delta = pl.Budget.Delta
+	}
+	for _, r := range pl.Releases {
+		entries := r.Entries
+		if now := realised[r]; now != nil {
+			entries = now
+		}
+		for _, e := range entries {
+			if err := l.Add(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, n := range pl.Notes {
+		l.Note(n)
+	}
+	return l, nil
+}
+
+// dearer tells whether what was released costs more than what was planned.
+func dearer(planned, realised []privacy.Entry) error {
+	if len(planned) != len(realised) {
+		return fmt.Errorf("protocol: %d ledger entries where %d were planned", len(realised), len(planned))
+	}
+	for i, e := range realised {
+		p := planned[i].Cost
+		const rounding = 1 - 0x1p-30
+		if e.Cost.Family != p.Family || e.Cost.Scale < p.Scale*rounding || e.Cost.Times() > p.Times() ||
+			e.Cost.Epsilon*rounding > p.Epsilon || math.IsNaN(e.Cost.Scale) {
+			return fmt.Errorf("protocol: %s costs more than the plan allows", e.What)
+		}
+	}
+	return nil
+}

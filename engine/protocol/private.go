@@ -1,0 +1,44 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+)
+
+// errPrivate is what every encoder of a Private returns.
+var errPrivate = errors.New("protocol: a private vector leaves a party through a release only")
+
+// Private is a vector of integers computed from one party's records. Steps write
+// into it; only a release of the plan reads it.
+type Private struct{ words []int64 }
+
+// NewPrivate returns a vector of n zeros.
+func NewPrivate(n int) *Private { return &Private{words: make([]int64, n)} }
+
+// Len is the number of elements.
+func (v *Private) Len() int { return len(v.words) }
+
+// Fill lets write set the elements, which are zero when it is called. It must not
+// keep the slice.
+func (v *Private) Fill(write func(words []int64) error) error {
+	clear(v.words)
+	return write(v.words)
+}
+
+// Set copies values to the elements from at on.
+func (v *Private) Set(at int, values []int64) { copy(v.words[at:at+len(values)], values) }
+
+// Format prints "private" whatever the verb.
+func (v *Private) Format(f fmt.State, _ rune) { fmt.Fprint(f, "private") }
+
+// String returns "private".
+func (v *Private) String() string { return "private" }
+
+// MarshalJSON refuses.
+func (v *Private) MarshalJSON() ([]byte, error) { return nil, errPrivate }
+
+// MarshalText refuses.
+func (v *Private) MarshalText() ([]byte, error) { return nil, errPrivate }
+
+// MarshalBinary refuses, and so does encoding/gob.
+func (v *Private) MarshalBinary() ([]byte, error) { return nil, errPrivate }

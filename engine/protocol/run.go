@@ -1,0 +1,181 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
+
+// Program is what a role does: it closes over the role's own records, if it has
+// any.
+type Program func(ctx context.Context, p *Party) (*Outcome, error)
+
+// Outcome is what a role of the result's audience ends with: public values, the
+// same at all of them.
+type Outcome struct {
+	// Centroids has K rows of D, row-major, in the normalised box.
+	Centroids []float64
+	// Iterations is the number of rounds done.
+	Iterations int
+	// Quality is what the roles measured together, nil fields where it is left out.
+	Quality engine.Quality
+	// Details has what only this method reports.
+	Details map[string]any
+}
+
+// Session is a run under way. It is for code that drives a run round by round;
+// Run does the whole.
+type Session struct {
+	plan     *Plan
+	rt       *engine.Runtime
+	local    *local
+	apart    bool     // each role has a transport and a goroutine of its own
+	parties  []*Party // and the server, last, if there is one
+	outcomes []*Outcome
+	round    int
+}
+
+// Options are what a run needs besides its plan.
+type Options struct {
+	// Replay makes the run one of two on neighbouring data sets.
+	Replay *privacy.Tape
+	// Views, if not nil, records what every role sees.
+	Views *Views
+	// Connect, if not nil, gives each role a transport of its own and a goroutine
+	// of its own, in place of the shared memory of this process.
+	Connect func(r Role) Transport
+}
+
+// Start makes the roles of a run: programs has one for each party; server is nil
+// where there is none.
+func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
+	s := &Session{plan: plan, rt: rt, local: newLocal(len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
+	public, group := privacy.NewStreams(plan.Seed), maskSeed(plan.Seed)
+	exact := new(exactSum)
+	all := programs
+	if server != nil {
+		all = append(all[:len(all):len(all)], server)
+	}
+	for i, program := range all {
+		role := Role(i)
+		if i == len(programs) {
+			role = Server
+		}
+		p := &Party{Role: role, Plan: plan, Public: public, Streams: roleStreams(plan.Seed, public), Replay: o.Replay, rt: rt,
+			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact}
+		if role != Server {
+			p.group = group
+		}
+		seat := s.local.seats[role]
+		p.transport, p.barrier = seat, seat.barrier
+		if o.Connect != nil {
+			p.transport, p.barrier = o.Connect(role), nil
+			s.apart = true
+		}
+		s.parties = append(s.parties, p)
+		seat.program = func(ctx context.Context) error {
+			defer p.transport.Leave()
+			outcome, err := program(ctx, p)
+			s.outcomes[i] = outcome
+			return err
+		}
+	}
+	return s
+}
+
+// roleStreams is the root of a role's own randomness.
+func roleStreams(seed *uint64, public *privacy.Streams) *privacy.Streams {
+	if seed != nil {
+		return public
+	}
+	return privacy.NewStreams(nil)
+}
+
+// maskSeed is the parties' secret: of a simulation with a seed, else random.
+func maskSeed(seed *uint64) secagg.Seed {
+	if seed == nil {
+		return secagg.NewSeed()
+	}
+	return secagg.SeedFrom(*seed, "clients")
+}
+
+// Run goes on to the end.
+func (s *Session) Run(ctx context.Context) error {
+	if s.apart {
+		return s.local.runApart(ctx)
+	}
+	s.local.goal = math.MaxInt
+	return s.local.run(ctx, nil)
+}
+
+// Step goes on until all parties have ended one round more, or the run. It reports
+// whether the run goes on.
+func (s *Session) Step(ctx context.Context) (bool, error) {
+	s.round++
+	s.local.goal = s.round
+	err := s.local.run(ctx, func() bool {
+		for _, p := range s.parties[:s.plan.Parties] {
+			if p.ended < s.round && !s.local.seats[p.Role].left {
+				return false
+			}
+		}
+		return true
+	})
+	return err == nil && s.local.parties > 0, err
+}
+
+// Close ends a run that has not ended.
+func (s *Session) Close() { s.local.close() }
+
+// Result puts together what the first party ended with and what everybody's part
+// of the ledger and the traffic came to. notes are the method's own remarks.
+func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
+	pl, first := s.plan, s.outcomes[0]
+	if first == nil {
+		first = s.outcomes[len(s.outcomes)-1] // the server has the result
+	}
+	if first == nil {
+		return nil, errors.New("protocol: the run ended without a result")
+	}
+	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
+		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Details: first.Details}
+	if pl.Private {
+		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
+		r.Epsilon, r.Delta = &epsilon, &delta
+	}
+	booked := make(map[*Release][]privacy.Entry)
+	for _, p := range s.parties {
+		for release, entries := range p.booked {
+			booked[release] = entries
+		}
+		if p.Role == Server {
+			continue
+		}
+		sent, received := p.transport.Traffic()
+		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent), append(r.Comm.BytesReceived, received)
+		r.Comm.Rounds = max(r.Comm.Rounds, p.rounds)
+		for _, n := range p.notes {
+			if !slices.Contains(r.Notes, n) {
+				r.Notes = append(r.Notes, n)
+			}
+		}
+	}
+	var err error
+	if r.Ledger, err = pl.Ledger(booked); err != nil {
+		return nil, err
+	}
+	for j := range pl.K {
+		row := first.Centroids[j*pl.D : (j+1)*pl.D]
+		if len(bounds.Lo) == pl.D {
+			row = bounds.Denormalise(nil, row)
+		}
+		r.Centroids = append(r.Centroids, slices.Clone(row))
+	}
+	return r, nil
+}
