@@ -81,7 +81,7 @@ func (s *Solver) look(ctx context.Context, run Runner, p *Problem, points kernel
 		}
 		// Each of the two sums has d fused roundings, that of its bias and the bits
 		// that the kernel replaces.
-		a.task.slack = float32(math.Ldexp(float64(points.D+3), -23) + math.Ldexp(1, kernels.RivalBits(k)-22))
+		a.task.slack = float32(math.Ldexp(float64(points.D+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
 	} else {
 		s.prepareSieve(p, prices)
 	}
@@ -173,14 +173,14 @@ func (s *Solver) viewShard(worker, index int) {
 	for at := 0; at < len(labels); at += block {
 		end := min(at+block, len(labels))
 		cells := w.cells[:end-at]
-		kernels.Rivals(t.points.Slice(first+at, first+end), s.centroids, s.ascent.bias, t.slack, float32(v.window), labels[at:end], cells, gap[at:end])
+		kernels.TopTwo(t.points.Slice(first+at, first+end), s.centroids, s.ascent.bias, t.slack, float32(v.window), labels[at:end], cells, gap[at:end])
 		for _, cell := range cells {
 			pairs[cell]++
 		}
 	}
 }
 
-// countFar does a shard of points of more dimensions than [kernels.Rivals] is for.
+// countFar does a shard of points of more dimensions than [kernels.TopTwo] is for.
 // The rivals of some points within the window, found by exact costs, stand for all.
 func (s *Solver) countFar(t *viewTask, first int, labels []uint16, gap []float32, w *scratch, pairs []int32) {
 	k := t.p.k()

@@ -73,7 +73,7 @@ type laying struct{ mean, apart []float64 }
 const isMember = math.MaxFloat32
 
 // noGap is less than any gap between costs on the grid, and more than what
-// [kernels.Rivals] makes of none.
+// [kernels.TopTwo] makes of none.
 const noGap = 1e-30
 
 // far is more than any distance in a search.

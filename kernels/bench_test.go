@@ -178,8 +178,8 @@ func BenchmarkReassign(b *testing.B) {
 	})
 }
 
-// BenchmarkRetally moves one point in a hundred.
-func BenchmarkRetally(b *testing.B) {
+// BenchmarkUpdateSums moves one point in a hundred.
+func BenchmarkUpdateSums(b *testing.B) {
 	overPoints(b, func(b *testing.B, p *Panels, c *Centroids, labels []uint16) {
 		acc := NewAccumulator(c.K, p.D, 16)
 		AssignAccumulate(*p, c, labels, acc)
@@ -189,7 +189,7 @@ func BenchmarkRetally(b *testing.B) {
 		}
 		before := slices.Clone(labels)
 		run(b, p.N, 0, 4*p.N, func() {
-			Retally(*p, before, other, p.N, acc)
+			UpdateSums(*p, before, other, p.N, acc)
 			labels, other = other, labels
 		})
 	})
@@ -323,13 +323,13 @@ func BenchmarkWithin(b *testing.B) {
 	run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Within(*p, c, limit, masks) })
 }
 
-func BenchmarkRivals(b *testing.B) {
+func BenchmarkTopTwo(b *testing.B) {
 	for _, s := range [][2]int{{2, 15}, {2, 100}, {6, 3}} {
 		d, k := s[0], s[1]
 		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
 			p, c := lloydData(benchPoints, d, k, 16)
 			bias, labels, cells, gap := make([]float32, k), make([]uint16, p.N), make([]uint32, p.N), make([]float32, p.N)
-			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { Rivals(*p, c, bias, 1e-6, 1, labels, cells, gap) })
+			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { TopTwo(*p, c, bias, 1e-6, 1, labels, cells, gap) })
 		})
 	}
 }

@@ -30,14 +30,14 @@ var proofs = map[string]struct {
 	"Accumulate":               {[]string{"accumulatePortable"}, "TestAccumulateEqualsPortable", "BenchmarkAccumulate"},
 	"AccumulateRelative":       {[]string{"accumulateRelativePortable"}, "TestAccumulateRelativeEqualsPortable", "BenchmarkAccumulateRelative"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
-	"Retally":                  {[]string{"retallyPortable"}, "TestRetallyEqualsPortable", "BenchmarkRetally"},
+	"UpdateSums":               {[]string{"updateSumsPortable"}, "TestUpdateSumsEqualsPortable", "BenchmarkUpdateSums"},
 	"Reassign":                 {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},
 	"AssignAccumulateRadius":   {[]string{"assignPortable", "distancesPortable"}, "TestAssignAccumulateRadiusEqualsPortable", "BenchmarkAssignAccumulateRadius"},
 	"Exchange":                 {[]string{"exchangePortable"}, "TestExchangeEqualsPortable", "BenchmarkExchange"},
 	"Contributions":            {[]string{"contributionsPortable"}, "TestExchangeEqualsPortable", "BenchmarkContributions"},
 	"CostRows":                 {[]string{"costRowsPortable"}, "TestCostRowsEqualPortable", "BenchmarkCostRows"},
 	"Within":                   {[]string{"withinPortable"}, "TestWithinEqualsPortable", "BenchmarkWithin"},
-	"Rivals":                   {[]string{"rivalsPortable"}, "TestRivalsEqualPortable", "BenchmarkRivals"},
+	"TopTwo":                   {[]string{"topTwoPortable"}, "TestTopTwoEqualsPortable", "BenchmarkTopTwo"},
 	"LeastDot":                 {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
 	"MinHash":                  {[]string{"minHashPortable"}, "TestMinHashEqualsPortable", "BenchmarkMinHash"},
@@ -46,7 +46,7 @@ var proofs = map[string]struct {
 
 // notKernels are the exported functions that do no work on points or vectors;
 // constructors (New...) are not kernels either.
-var notKernels = []string{"ISA", "Select", "Supported", "Paths", "MeasureLimits", "MeasureRead", "RivalBits"}
+var notKernels = []string{"ISA", "Select", "Supported", "Paths", "MeasureLimits", "MeasureRead", "TopTwoBits"}
 
 // TestEveryKernelIsProved reads the source of the package: an exported function
 // without an entry in proofs and in the list of paths fails, and so does an entry

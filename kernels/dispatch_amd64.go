@@ -573,92 +573,6 @@ func asmRead(p *byte, blocks int) {
 	asm.ReadAVX2(p, blocks)
 }
 
-func asmRivalsN(number int, x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
-	if current >= avx512 {
-		switch number {
-		case 1:
-			asm.Rivals1AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 2:
-			asm.Rivals2AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 3:
-			asm.Rivals3AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 4:
-			asm.Rivals4AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 5:
-			asm.Rivals5AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 6:
-			asm.Rivals6AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 7:
-			asm.Rivals7AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 8:
-			asm.Rivals8AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 9:
-			asm.Rivals9AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 10:
-			asm.Rivals10AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 11:
-			asm.Rivals11AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 12:
-			asm.Rivals12AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 13:
-			asm.Rivals13AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 14:
-			asm.Rivals14AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		case 15:
-			asm.Rivals15AVX512(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-			return
-		}
-	}
-	switch number {
-	case 1:
-		asm.Rivals1AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 2:
-		asm.Rivals2AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 3:
-		asm.Rivals3AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 4:
-		asm.Rivals4AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 5:
-		asm.Rivals5AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 6:
-		asm.Rivals6AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 7:
-		asm.Rivals7AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 8:
-		asm.Rivals8AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 9:
-		asm.Rivals9AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 10:
-		asm.Rivals10AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 11:
-		asm.Rivals11AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 12:
-		asm.Rivals12AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 13:
-		asm.Rivals13AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 14:
-		asm.Rivals14AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	case 15:
-		asm.Rivals15AVX2(x, panels, c, k, bias, low, slack, window, labels, cells, gap)
-	default:
-		panic(noRoutine("Rivals", number))
-	}
-}
-
 func asmRoots(dist *float32, panels int, most float32) {
 	if current >= avx512 {
 		asm.RootsAVX512(dist, panels, most)
@@ -707,6 +621,92 @@ func asmSquares(dist *float32, panels int, most float32) {
 		return
 	}
 	asm.SquaresAVX2(dist, panels, most)
+}
+
+func asmTopTwoN(number int, x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
+	if current >= avx512 {
+		switch number {
+		case 1:
+			asm.TopTwo1AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 2:
+			asm.TopTwo2AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 3:
+			asm.TopTwo3AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 4:
+			asm.TopTwo4AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 5:
+			asm.TopTwo5AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 6:
+			asm.TopTwo6AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 7:
+			asm.TopTwo7AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 8:
+			asm.TopTwo8AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 9:
+			asm.TopTwo9AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 10:
+			asm.TopTwo10AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 11:
+			asm.TopTwo11AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 12:
+			asm.TopTwo12AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 13:
+			asm.TopTwo13AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 14:
+			asm.TopTwo14AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		case 15:
+			asm.TopTwo15AVX512(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+			return
+		}
+	}
+	switch number {
+	case 1:
+		asm.TopTwo1AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 2:
+		asm.TopTwo2AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 3:
+		asm.TopTwo3AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 4:
+		asm.TopTwo4AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 5:
+		asm.TopTwo5AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 6:
+		asm.TopTwo6AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 7:
+		asm.TopTwo7AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 8:
+		asm.TopTwo8AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 9:
+		asm.TopTwo9AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 10:
+		asm.TopTwo10AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 11:
+		asm.TopTwo11AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 12:
+		asm.TopTwo12AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 13:
+		asm.TopTwo13AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 14:
+		asm.TopTwo14AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	case 15:
+		asm.TopTwo15AVX2(x, panels, c, k, weight, low, slack, window, labels, cells, gap)
+	default:
+		panic(noRoutine("TopTwo", number))
+	}
 }
 
 func asmWeightedCosts(weights *float64, dist *float32, blocks int, costs *float64) {

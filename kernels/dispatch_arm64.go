@@ -143,10 +143,6 @@ func asmRead(p *byte, blocks int) {
 	asm.ReadNEON(p, blocks)
 }
 
-func asmRivalsN(number int, x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
-	asm.RivalsNEON(x, panels, number, c, k, bias, low, slack, window, labels, cells, gap)
-}
-
 func asmRoots(dist *float32, panels int, most float32) {
 	asm.RootsNEON(dist, panels, most)
 }
@@ -170,6 +166,10 @@ func asmScatterN(number int, x *float32, panels int, labels *uint16, table *int3
 
 func asmSquares(dist *float32, panels int, most float32) {
 	asm.SquaresNEON(dist, panels, most)
+}
+
+func asmTopTwoN(number int, x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {
+	asm.TopTwoNEON(x, panels, number, c, k, weight, low, slack, window, labels, cells, gap)
 }
 
 func asmWeightedCosts(weights *float64, dist *float32, blocks int, costs *float64) {

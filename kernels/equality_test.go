@@ -590,9 +590,9 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 							Within(*p, c, limit, masks)
 						}
 					},
-					"Rivals": func() {
+					"TopTwo": func() {
 						if d < WithinDims {
-							Rivals(*p, c, r2, 1e-6, 1, labels, u32, dist)
+							TopTwo(*p, c, r2, 1e-6, 1, labels, u32, dist)
 						}
 					},
 					"LeastDot":  func() { LeastDot(f64, n/d, n/d, f64[:d]) },

@@ -195,21 +195,21 @@ func reassignPortable(p *Panels, c *Centroids, r2 float32, labels []uint16, acc 
 		distancesPortable(p, c, now, dist)
 	}
 	cutPortable(now, dist, r2, uint16(c.K))
-	return Change{Moved: retallyPortable(p, labels, now, p.N, acc), Cut: slices.Contains(now, uint16(c.K))}
+	return Change{Moved: updateSumsPortable(p, labels, now, p.N, acc), Cut: slices.Contains(now, uint16(c.K))}
 }
 
-// Retally takes sums from one set of labels to another: acc includes the points
+// UpdateSums takes sums from one set of labels to another: acc includes the points
 // under the labels before; afterwards before holds the labels now, and acc differs
 // by the points whose label changed, as many as it returns. If more than most
 // points changed, it does nothing and returns -1: then it is better to accumulate
 // anew.
-func Retally(p Panels, before, now []uint16, most int, acc *Accumulator) int {
-	p.check("Retally")
-	checkLength("Retally", "before", len(before), p.N)
-	checkLength("Retally", "now", len(now), p.N)
-	acc.check("Retally", &p)
-	checkLabels("Retally", before, acc.K)
-	checkLabels("Retally", now, acc.K)
+func UpdateSums(p Panels, before, now []uint16, most int, acc *Accumulator) int {
+	p.check("UpdateSums")
+	checkLength("UpdateSums", "before", len(before), p.N)
+	checkLength("UpdateSums", "now", len(now), p.N)
+	acc.check("UpdateSums", &p)
+	checkLabels("UpdateSums", before, acc.K)
+	checkLabels("UpdateSums", now, acc.K)
 	var masks [chunkPoints / 32]uint32
 	count := 0
 	for lo := 0; lo < p.N && count <= most; lo += chunkPoints {
@@ -231,8 +231,8 @@ func Retally(p Panels, before, now []uint16, most int, acc *Accumulator) int {
 	return count
 }
 
-// retallyPortable is the reference form of [Retally].
-func retallyPortable(p *Panels, before, now []uint16, most int, acc *Accumulator) int {
+// updateSumsPortable is the reference form of [UpdateSums].
+func updateSumsPortable(p *Panels, before, now []uint16, most int, acc *Accumulator) int {
 	count := 0
 	for i, l := range now {
 		if l != before[i] {

@@ -190,7 +190,7 @@ func TestBoundsHold(t *testing.T) {
 	withPaths(t, body)
 }
 
-func TestRetallyEqualsPortable(t *testing.T) {
+func TestUpdateSumsEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 15))
 		for trial := range 400 {
@@ -213,7 +213,7 @@ func TestRetallyEqualsPortable(t *testing.T) {
 			Accumulate(*p, before, got)
 			l0, l1 := slices.Clone(before), slices.Clone(before)
 			most := max(0, changes-rng.IntN(2))
-			n0, n1 := retallyPortable(p, l0, now, most, want), Retally(*p, l1, now, most, got)
+			n0, n1 := updateSumsPortable(p, l0, now, most, want), UpdateSums(*p, l1, now, most, got)
 			if n0 != n1 || n1 >= 0 && n1 != changes || (n1 < 0) != (changes > most) || !slices.Equal(l0, l1) || !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
 				t.Fatalf("n=%d d=%d k=%d f=%d, %d of at most %d: %d %d:\n%v\n%v", n, d, k, f, changes, most, n0, n1, want.Counts, got.Counts)
 			}

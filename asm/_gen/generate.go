@@ -29,8 +29,8 @@ package main
 //go:generate go run . -kernels exchange_avx2 -out ../exchange_avx2_amd64.s -stubs ../exchange_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels reassign_avx512 -out ../reassign_avx512_amd64.s -stubs ../reassign_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels reassign_avx2 -out ../reassign_avx2_amd64.s -stubs ../reassign_avx2_amd64.go -pkg asm
-//go:generate go run . -kernels rivals_avx512 -out ../rivals_avx512_amd64.s -stubs ../rivals_avx512_amd64.go -pkg asm
-//go:generate go run . -kernels rivals_avx2 -out ../rivals_avx2_amd64.s -stubs ../rivals_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels toptwo_avx512 -out ../toptwo_avx512_amd64.s -stubs ../toptwo_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels toptwo_avx2 -out ../toptwo_avx2_amd64.s -stubs ../toptwo_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels leastdot_avx512 -out ../leastdot_avx512_amd64.s -stubs ../leastdot_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels leastdot_avx2 -out ../leastdot_avx2_amd64.s -stubs ../leastdot_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels quantise_avx512 -out ../quantise_avx512_amd64.s -stubs ../quantise_avx512_amd64.go -pkg asm

@@ -149,7 +149,7 @@ func (j *Edler) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, er
 			return nil, err
 		}
 		for i := range kmeans {
-			centers, err = e.privateMeans(t, i+1, e.records, gridless(centers), epsilon*split.KMeans/float64(kmeans))
+			centers, err = e.privateMeans(t, i+1, e.records, toFloat32(centers), epsilon*split.KMeans/float64(kmeans))
 			if err != nil {
 				return nil, err
 			}
@@ -167,8 +167,8 @@ func (j *Edler) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, er
 	return res, err
 }
 
-// gridless narrows centres for the distance kernels.
-func gridless(x []float64) []float32 {
+// toFloat32 narrows centres for the distance kernels.
+func toFloat32(x []float64) []float32 {
 	y := make([]float32, len(x))
 	for i, v := range x {
 		y[i] = float32(v)
@@ -477,7 +477,7 @@ func (e *edlerRun) choose(sets [][]float64, epsilon float64) ([]float64, error) 
 	scores := make([]float64, len(sets))
 	for i, centers := range sets {
 		prepared := kernels.NewCentroids(e.k, e.d)
-		prepared.Set(gridless(centers))
+		prepared.Set(toFloat32(centers))
 		labels, dist := make([]uint16, e.n), make([]float32, e.n)
 		shards := engine.Shards([]int{e.n}, e.d)
 		err := e.rt.Pool().Run(e.ctx, len(shards), func(_, s int) {

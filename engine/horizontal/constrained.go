@@ -166,16 +166,16 @@ type tally struct {
 	begun  bool
 }
 
-// retallyShare is the share of the records, as 1/retallyShare, up to which taking
+// updateShare is the share of the records, as 1/updateShare, up to which taking
 // them from sum to sum costs less than summing all.
-const retallyShare = 20
+const updateShare = 20
 
 // take sets the client's sums to those under labels and returns the number of
 // records that it summed or moved.
 func (t *tally) take(c *client, labels []uint16) int {
 	moved := -1
 	if t.begun {
-		moved = kernels.Retally(c.points, t.labels, labels, c.points.N/retallyShare, t.acc)
+		moved = kernels.UpdateSums(c.points, t.labels, labels, c.points.N/updateShare, t.acc)
 	}
 	if moved < 0 {
 		moved, t.begun = c.points.N, true

@@ -181,7 +181,7 @@ func TestTalliesFollowLabels(t *testing.T) {
 						changed++
 					}
 				}
-				if changed > len(before)/retallyShare {
+				if changed > len(before)/updateShare {
 					all++
 				} else {
 					some++

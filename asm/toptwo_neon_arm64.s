@@ -14,25 +14,25 @@
 	FMIN4S(4, next, next)
 
 // CELLS turns the two smallest into the label in label, the gap in best and the
-// cell in cell. rival is scratch.
-#define CELLS(best, bb, next, nn, label, ll, rival, rr, cell, cc) \
+// cell in cell. runnerUp is scratch.
+#define CELLS(best, bb, next, nn, label, ll, runnerUp, rr, cell, cc) \
 	VAND V26.B16, bb.B16, ll.B16         \
 	VAND V26.B16, nn.B16, rr.B16         \
 	FSUB4S(best, next, best)             \
 	VFMLS V30.S4, nn.S4, bb.S4           \
-	MLA4S(28, label, rival)              \
+	MLA4S(28, label, runnerUp)              \
 	FCMGE4S(best, 29, next)              \
 	VADD ll.S4, V27.S4, cc.S4            \
 	VBIT nn.B16, rr.B16, cc.B16
 
-// func RivalsNEON(x *float32, panels int, d int, c *float32, k int, bias *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
-TEXT ·RivalsNEON(SB), NOSPLIT, $0-88
+// func TopTwoNEON(x *float32, panels int, d int, c *float32, k int, weight *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
+TEXT ·TopTwoNEON(SB), NOSPLIT, $0-88
 	MOVD  x+0(FP), R0
 	MOVD  panels+8(FP), R1
 	MOVD  d+16(FP), R2
 	MOVD  c+24(FP), R3
 	MOVD  k+32(FP), R4
-	MOVD  bias+40(FP), R5
+	MOVD  weight+40(FP), R5
 	MOVWU low+48(FP), R6
 	VDUP  R6, V26.S4
 	MOVWU slack+52(FP), R6

@@ -8,32 +8,32 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rivalsFile emits the two nearest centroids under biased distances.
-func rivalsFile(s isa) {
-	infinity := constants("infinityRivals"+s.name, 0x7f800000)
-	ones := constants("onesRivals"+s.name, 1)
+// topTwoFile emits the two nearest centroids under additively weighted distances.
+func topTwoFile(s isa) {
+	infinity := constants("infinityTopTwo"+s.name, 0x7f800000)
+	ones := constants("onesTopTwo"+s.name, 1)
 	for d := 1; d < exactDims; d++ {
-		rivals(s, d, infinity, ones)
+		topTwo(s, d, infinity, ones)
 	}
 }
 
-// rivals emits the kernel for d dimensions: two panels in flight, then single
+// topTwo emits the kernel for d dimensions: two panels in flight, then single
 // panels. The index of a centroid takes the place of the low bits of its distance,
 // so that minima carry it along.
-func rivals(s isa, d int, infinity, ones Mem) {
-	function(fmt.Sprintf("Rivals%d%s", d, s.name),
-		"func(x *float32, panels int, c *float32, k int, bias *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32)",
+func topTwo(s isa, d int, infinity, ones Mem) {
+	function(fmt.Sprintf("TopTwo%d%s", d, s.name),
+		"func(x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32)",
 		"finds the least and the second least of k > 0 values for each",
-		fmt.Sprintf("point of panels > 0 panels of %d dimensions at x: the chain s = bias, t = x-c,", d),
+		fmt.Sprintf("point of panels > 0 panels of %d dimensions at x: the chain s = weight, t = x-c,", d),
 		"s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index",
-		"of the least, gap = fma(-slack, second, second-least), and label*k+rival where the gap is",
-		"at most window, else k*k+label. Biases are not negative.")
+		"of the least, gap = fma(-slack, second, second-least), and label*k+second where the gap is",
+		"at most window, else k*k+label. Weights are not negative.")
 	x := Load(Param("x"), GP64())
 	panels := Load(Param("panels"), GP64())
 	c := Load(Param("c"), GP64())
 	k := GP64()
 	Load(Param("k"), k)
-	bias := Load(Param("bias"), GP64())
+	weight := Load(Param("weight"), GP64())
 	labels := Load(Param("labels"), GP64())
 	cells := Load(Param("cells"), GP64())
 	gap := Load(Param("gap"), GP64())
@@ -70,7 +70,7 @@ func rivals(s isa, d int, infinity, ones Mem) {
 		}
 		cp, bp, left := GP64(), GP64(), GP64()
 		MOVQ(c, cp)
-		MOVQ(bias, bp)
+		MOVQ(weight, bp)
 		MOVQ(k, left)
 		best, next, sum := s.vectors(nv), s.vectors(nv), s.vectors(nv)
 		number, value, t := s.vector(), s.vector(), s.vector()
@@ -121,26 +121,26 @@ func rivals(s isa, d int, infinity, ones Mem) {
 			VSUBPS(best[v], next[v], t)
 			VFNMADD231PS(next[v], slack, t)
 			VMOVUPS(t, Mem{Base: gap, Disp: s.bytes * v})
-			label, rival := best[v], next[v]
+			label, runnerUp := best[v], next[v]
 			if s == avx512 {
 				VPANDD(low, label, label)
-				VPANDD(low, rival, rival)
+				VPANDD(low, runnerUp, runnerUp)
 			} else {
 				VPAND(low, label, label)
-				VPAND(low, rival, rival)
+				VPAND(low, runnerUp, runnerUp)
 			}
 			VPMULLD(width, label, sum[v])
-			VPADDD(rival, sum[v], sum[v])
-			VPADDD(square, label, rival)
+			VPADDD(runnerUp, sum[v], sum[v])
+			VPADDD(square, label, runnerUp)
 			if s == avx512 {
 				near := K()
 				VCMPPS(Imm(2), window, t, near)
-				VMOVDQA32(sum[v], near, rival)
-				VMOVDQU32(rival, Mem{Base: cells, Disp: s.bytes * v})
+				VMOVDQA32(sum[v], near, runnerUp)
+				VMOVDQU32(runnerUp, Mem{Base: cells, Disp: s.bytes * v})
 			} else {
 				VCMPPS(Imm(2), window, t, t)
-				VBLENDVPS(t, sum[v], rival, rival)
-				VMOVDQU(rival, Mem{Base: cells, Disp: s.bytes * v})
+				VBLENDVPS(t, sum[v], runnerUp, runnerUp)
+				VMOVDQU(runnerUp, Mem{Base: cells, Disp: s.bytes * v})
 			}
 		}
 		for p := range np {

@@ -1,0 +1,73 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// TopTwo finds for each point the least and the second least additively weighted
+// distance (as in additively weighted Voronoi diagrams). The weighted distance to
+// centroid a is the chain s = weight[a], then t = x-c, s = fma(t, t, s) in
+// dimension order, the lowest [TopTwoBits] bits of which are replaced by a; 0
+// becomes a denormal number. labels[i] has the least, and
+//
+//	gap[i] = fma(-slack, second, second-least),
+//
+// a lower bound, up to denormal numbers, if slack bounds the relative errors.
+// cells[i] is label*K + a, where a has the second least, if gap[i] is at most
+// window, else K*K + label; so a table of K*K + K counters takes one addition for
+// each point. With K = 1 the gap is infinite or not a number. Weights are not
+// negative. len(weight) = K; labels, cells and gap have length N. It panics unless
+// D < [WithinDims].
+func TopTwo(p Panels, c *Centroids, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+	checkPair("TopTwo", &p, c)
+	if p.D >= WithinDims {
+		panic(fmt.Sprintf("kernels: TopTwo: d=%d, want d < %d", p.D, WithinDims))
+	}
+	checkLength("TopTwo", "weight", len(weight), c.K)
+	checkLength("TopTwo", "labels", len(labels), p.N)
+	checkLength("TopTwo", "cells", len(cells), p.N)
+	checkLength("TopTwo", "gap", len(gap), p.N)
+	topTwo(&p, c, weight, slack, window, labels, cells, gap)
+}
+
+// TopTwoBits is the number of low bits that [TopTwo] replaces for k centroids: a
+// weighted distance changes by less than 2^(TopTwoBits(k)-23) of itself.
+func TopTwoBits(k int) int { return bits.Len(uint(k - 1)) }
+
+// topTwoMask has the bits set that TopTwo replaces.
+func topTwoMask(k int) uint32 { return 1<<TopTwoBits(k) - 1 }
+
+// topTwoPortable is the reference form of [TopTwo].
+func topTwoPortable(p *Panels, c *Centroids, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+	inf := float32(math.Inf(1))
+	low := topTwoMask(c.K)
+	d, k := p.D, uint32(c.K)
+	for base := 0; base < p.N; base += Lanes {
+		panel := p.Data[base*d : base*d+d*Lanes]
+		var best, next [Lanes]float32
+		for l := range best {
+			best[l], next[l] = inf, inf
+		}
+		for a := range c.K {
+			var s [Lanes]float32
+			for l := range s {
+				s[l] = weight[a]
+			}
+			subChain(&s, panel, c.rows[a*d:a*d+d])
+			for l, v := range s {
+				v = math.Float32frombits(math.Float32bits(v)&^low | uint32(a))
+				best[l], next[l] = min(best[l], v), min(next[l], max(best[l], v))
+			}
+		}
+		for l := range min(Lanes, p.N-base) {
+			g := fma32(-next[l], slack, next[l]-best[l])
+			label, second := math.Float32bits(best[l])&low, math.Float32bits(next[l])&low
+			labels[base+l], gap[base+l], cells[base+l] = uint16(label), g, k*k+label
+			if g <= window {
+				cells[base+l] = label*k + second
+			}
+		}
+	}
+}
