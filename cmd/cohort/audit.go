@@ -12,6 +12,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/audit"
+	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -67,41 +68,35 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	switch {
 	case o.method == "":
 		return fault.Request("--method", "is not given", "name the method to audit, such as --method fastlloyd")
-	case o.given("epsilon") && (!(o.epsilon > 0) || math.IsInf(o.epsilon, 0)):
-		return fault.Range("--epsilon", o.epsilon, "a positive number")
-	case o.given("delta") && !(o.delta >= 0 && o.delta < 1):
-		return fault.Range("--delta", o.delta, "in [0, 1)")
-	case o.given("workers") && o.workers < 1:
-		return fault.Range("--workers", o.workers, "at least 1")
 	case o.given("data") != (a.pair != ""):
 		return fault.Request("--pair", "and --data come together", "give the two files that differ in one record, or neither")
 	}
-	if _, _, err := findMethod(o.method); err != nil {
-		return err
-	}
-	calibration, err := privacy.ParseCalibration(o.calibration)
+	m, err := catalog.Methods().Find(o.method)
 	if err != nil {
 		return err
 	}
-	neighbours, err := privacy.ParseNeighbours(o.neighbours)
+	if !m.Private {
+		return fault.Request("method", m.Name+" releases nothing that epsilon covers", "choose a private method")
+	}
+	neighbours, err := privacy.ParseNeighbours(o.setting("neighbours"))
 	if err != nil {
 		return err
 	}
-	if o.mechanism != "" {
-		if err := oneOf("mechanism", o.mechanism, "laplace", "gaussian"); err != nil {
+	for _, err := range []error{o.checkNumbers(), oneOf("mechanism", o.setting("mechanism"), "", "laplace", "gaussian")} {
+		if err != nil {
 			return err
 		}
 	}
 	if err := selectKernels(); err != nil {
 		return err
 	}
-	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.mechanism, Neighbours: neighbours}
+	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.setting("mechanism"), Neighbours: neighbours}
 	if a.pair != "" {
 		if settings.Pair, err = o.loadPair(ctx, a.pair, neighbours); err != nil {
 			return err
 		}
 	}
-	cases, err := audit.Cases(o.method, calibration, settings)
+	cases, err := audit.Cases(o.method, o.calibration(m), settings)
 	if err != nil {
 		return err
 	}
@@ -117,7 +112,7 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 		return err
 	}
 	defer eng.Close()
-	report, err := audit.Run(ctx, eng.Pool(), o.method, calibration, cases, audit.Options{Trials: a.trials, Confidence: a.confidence, Seed: o.seedPointer()})
+	report, err := audit.Run(ctx, eng.Pool(), o.method, o.calibration(m), cases, audit.Options{Trials: a.trials, Confidence: a.confidence, Seed: o.seedPointer()})
 	if err != nil {
 		return err
 	}

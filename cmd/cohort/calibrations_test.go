@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -23,7 +25,7 @@ func ledgerOf(t *testing.T, eng *engine.Engine, args ...string) (*privacy.Ledger
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	f, m, err := o.resolve()
+	m, err := o.resolve()
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +33,7 @@ func ledgerOf(t *testing.T, eng *engine.Engine, args ...string) (*privacy.Ledger
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := repeat(context.Background(), eng, f, o, in)
+	res, err := repeat(context.Background(), eng, m, o, in)
 	if err != nil {
 		return nil, err
 	}
@@ -138,78 +140,72 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 	}
 	met := map[string]bool{}
 	id := func(r privacy.Rule) string { return fmt.Sprint(r.Method, " ", r.Calibration, " ", r.Release) }
-	for _, f := range families() {
-		for _, m := range f.methods {
-			if !m.private {
-				continue
-			}
-			for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
-				for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
-					for _, mechanism := range []string{"", "laplace", "gaussian"} {
-						for _, extra := range append([]string{""}, more[m.name]...) {
-							if m.name == "ckks" && (mechanism != "" || extra != "") {
-								continue // seconds each
+	for _, m := range catalog.Methods() {
+		if !m.Private {
+			continue
+		}
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+			for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+				for _, mechanism := range []string{"", "laplace", "gaussian"} {
+					for _, extra := range append([]string{""}, more[m.Name]...) {
+						if m.Name == "ckks" && (mechanism != "" || extra != "") {
+							continue // seconds each
+						}
+						args := []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(d), "--k=" + fmt.Sprint(k), "--epsilon=2", "--seed=7", "--quality=off",
+							"--method=" + m.Name, "--calibration=" + string(c), "--neighbours=" + string(n)}
+						if mechanism != "" {
+							args = append(args, "--mechanism="+mechanism)
+						}
+						if mechanism == "gaussian" {
+							args = append(args, "--delta=1e-4")
+						}
+						if m.Name == "ckks" {
+							args = append(args, "--iterations=1")
+						}
+						if extra != "" {
+							args = append(args, extra)
+						}
+						name := strings.Join(args[7:], " ")
+						ledger, err := ledgerOf(t, eng, args...)
+						rules := privacy.Rules(m.Name, c)
+						if err != nil {
+							if reason := refusable(rules, c, n, mechanism, extra); reason == "" {
+								t.Errorf("%s is refused, and the table has lines for it: %v", name, err)
 							}
-							args := []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(d), "--k=" + fmt.Sprint(k), "--epsilon=2", "--seed=7", "--quality=off",
-								"--method=" + m.name, "--calibration=" + string(c), "--neighbours=" + string(n)}
-							if mechanism != "" {
-								args = append(args, "--mechanism="+mechanism)
-							}
-							if mechanism == "gaussian" {
-								args = append(args, "--delta=1e-4")
-							}
-							if m.name == "ckks" {
-								args = append(args, "--iterations=1")
-							}
-							if extra != "" {
-								args = append(args, extra)
-							}
-							name := strings.Join(args[7:], " ")
-							ledger, err := ledgerOf(t, eng, args...)
-							rules := privacy.Rules(m.name, c)
-							relation := n
-							if m.name == "ldp-agg" {
-								relation = privacy.ReplaceOne // whatever is asked for
-							}
-							if err != nil {
-								if reason := refusable(rules, c, n, mechanism, extra); reason == "" {
-									t.Errorf("%s is refused, and the table has lines for it: %v", name, err)
-								}
+							continue
+						}
+						if len(rules) == 0 || rules[0].None != "" {
+							t.Errorf("%s runs, and the table has no line for it", name)
+							continue
+						}
+						noisy := 0
+						for _, e := range ledger.Entries {
+							if e.Kind != privacy.Release || e.Norm == "" {
 								continue
 							}
-							if len(rules) == 0 || rules[0].None != "" {
-								t.Errorf("%s runs, and the table has no line for it", name)
-								continue
-							}
-							noisy := 0
-							for _, e := range ledger.Entries {
-								if e.Kind != privacy.Release || e.Norm == "" {
-									continue
-								}
-								noisy++
-								checkEntry(t, e, m.name, c, relation, d, k, m.vertical)
-								for _, b := range []*privacy.Bound{e.Bound, e.Beside} {
-									if b != nil {
-										met[id(b.Rule)] = true
-									}
+							noisy++
+							checkEntry(t, e, m.Name, c, n, d, k, m.Holds == method.Columns)
+							for _, b := range []*privacy.Bound{e.Bound, e.Beside} {
+								if b != nil {
+									met[id(b.Rule)] = true
 								}
 							}
-							for _, total := range ledger.Totals() {
-								switch {
-								case total.Epsilon == nil && total.Viewers[0] == privacy.Server && drawnByServer(ledger):
-									// it subtracts its noise from what is public
-								case total.Epsilon == nil:
-									t.Errorf("%s: %s has no bound", name, total.What)
-								case *total.Epsilon > 2*(1+1e-9):
-									t.Errorf("%s: %s has epsilon %v, the budget is 2", name, total.What, *total.Epsilon)
-								}
+						}
+						for _, total := range ledger.Totals() {
+							switch {
+							case total.Epsilon == nil && total.Viewers[0] == privacy.Server && drawnByServer(ledger):
+								// it subtracts its noise from what is public
+							case total.Epsilon == nil:
+								t.Errorf("%s: %s has no bound", name, total.What)
+							case *total.Epsilon > 2*(1+1e-9):
+								t.Errorf("%s: %s has epsilon %v, the budget is 2", name, total.What, *total.Epsilon)
 							}
-							if noisy == 0 {
-								t.Errorf("%s: no noisy release in the ledger", name)
-							}
-							if t.Failed() {
-								t.Fatalf("at %s", name)
-							}
+						}
+						if noisy == 0 {
+							t.Errorf("%s: no noisy release in the ledger", name)
+						}
+						if t.Failed() {
+							t.Fatalf("at %s", name)
 						}
 					}
 				}
@@ -235,9 +231,11 @@ func refusable(rules []privacy.Rule, c privacy.Calibration, n privacy.Neighbours
 		return "no such calibration"
 	case extra != "":
 		return "a setting that not every calibration has"
-	case n == privacy.ReplaceOne && !slices.Contains(privacy.Provers(n), rules[0].Method):
-		return "no proof for replace-one"
-	case n == privacy.ReplaceOne && c != privacy.Proven:
+	case c == privacy.Proven && !slices.Contains(privacy.Provers(n), rules[0].Method):
+		return "no proof for the relation"
+	case n == privacy.AddRemove && rules[0].Method == "ldp-agg":
+		return "the number of reports is public"
+	case n == privacy.ReplaceOne && c != privacy.Proven && rules[0].Method != "ldp-agg":
 		return "the papers add or remove a record"
 	case c == privacy.Published && rules[0].Method == "relative":
 		return "the released code has a radius rule of its own"

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cohort-engine/cohort/engine/catalog"
 )
 
 // cohort runs the command line in this process.
@@ -98,10 +100,22 @@ func TestJSONContract(t *testing.T) {
 	}
 }
 
-func TestNonPrivateMethodsIgnoreTheBudget(t *testing.T) {
-	m := object(t, "run", "--method", "lloyd", "--epsilon", "1", "--delta", "1e-6", "--format", "json")
-	if m["epsilon"] != nil || m["delta"] != nil || m["calibration"] != "none" {
-		t.Errorf("epsilon %v, delta %v, calibration %v", m["epsilon"], m["delta"], m["calibration"])
+// A run without noise has no budget, and one that asks for both is refused.
+func TestNonPrivateMethodsTakeNoBudget(t *testing.T) {
+	for _, m := range catalog.Methods() {
+		if m.Private {
+			continue
+		}
+		r := object(t, "run", "--method", m.Name, "--n", "300", "--format", "json")
+		if r["epsilon"] != nil || r["delta"] != nil || r["calibration"] != "none" {
+			t.Errorf("%s: epsilon %v, delta %v, calibration %v", m.Name, r["epsilon"], r["delta"], r["calibration"])
+		}
+	}
+	for _, flag := range []string{"epsilon", "delta"} {
+		status, out, errOut := cohort(t, "run", "--method", "lloyd", "--"+flag, "0.5")
+		if want := "choose a private method, or leave --" + flag + " out"; status != exitWrong || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("status %d, stdout %.80q, stderr %q", status, out, errOut)
+		}
 	}
 }
 
@@ -119,7 +133,11 @@ func withoutTimings(t *testing.T, args ...string) string {
 
 func TestSameSeedSameBytesOnAnyNumberOfWorkers(t *testing.T) {
 	for _, m := range []string{"lloyd", "clloyd", "sulloyd", "csulloyd", "fastlloyd", "relative"} {
-		args := []string{"run", "--k", "15", "--method", m, "--clients", "2", "--epsilon", "1", "--seed", "7", "--format", "json", "--workers"}
+		args := []string{"run", "--k", "15", "--method", m, "--clients", "2", "--seed", "7", "--format", "json"}
+		if m != "lloyd" && m != "clloyd" {
+			args = append(args, "--epsilon", "1")
+		}
+		args = append(args, "--workers")
 		one := withoutTimings(t, append(args, "1")...)
 		for _, workers := range []string{"1", "2", "5"} {
 			if got := withoutTimings(t, append(args, workers)...); got != one {

@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -45,18 +46,15 @@ func (o *options) ledgerBudgetOver(cost privacy.Budget) (privacy.Budget, error) 
 
 // checkLedger refuses, before any data is read, a run that cannot be entered in the ledger file or
 // whose epsilon the file has no more left for.
-func (o *options) checkLedger(m method) error {
+func (o *options) checkLedger(m *method.Method) error {
 	if o.ledger == "" {
 		if o.ledgerBudget != "" {
 			return fault.Request("--ledger-budget", "is given without --ledger", "name the ledger file")
 		}
 		return nil
 	}
-	switch {
-	case !m.private:
-		return fault.Request("--ledger", o.method+" is not private, which no budget pays for", "leave it out, or use a private method")
-	case o.calibration != string(privacy.Proven):
-		return fault.Request("--ledger", "a ledger file adds up proven guarantees and the calibration is "+o.calibration, "use --calibration proven")
+	if c := o.calibration(m); c != privacy.Proven {
+		return fault.Request("--ledger", "a ledger file adds up proven guarantees and the calibration is "+string(c), "use --calibration proven")
 	}
 	if _, err := o.ledgerBudgetOver(privacy.Budget{Epsilon: o.epsilon}); err != nil {
 		return err

@@ -41,7 +41,7 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var verdict *statusError
 	switch {
 	case err == nil:
@@ -51,6 +51,9 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(errOut, "cohort: run: was interrupted: nothing was written")
 		return exitFailed
+	}
+	if f := (*fault.Error)(nil); errors.As(err, &f) && cmd.Flags().Lookup(f.What) != nil {
+		f.What = "--" + f.What // as the person wrote it
 	}
 	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", " ", "\r", " ").Replace(err.Error()))
 	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) || errors.Is(err, privacy.ErrBudget) || errors.Is(err, privacy.ErrDataset) {

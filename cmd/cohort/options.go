@@ -6,43 +6,45 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// options are the flags that run, profile and audit share. Flags of a single
-// family live beside its methods; see family.flags.
+// options are the flags that run, profile and audit share, and the settings of
+// the methods' own options.
 type options struct {
 	set *pflag.FlagSet
 
-	data, columns, labels  string
-	dataSeed               uint64
-	genN, genD             int
-	genSeparation          float64
-	bounds, boundsFile     string
-	fractionBits           int
-	k                      int
-	method                 string
-	epsilon, delta         float64
-	calibration            string
-	neighbours, mechanism  string
-	clients, parties       int
-	proportions, split     string
-	iterations, init, post string
-	seed                   uint64
-	workers, runs          int
-	format, out            string
-	ledger, ledgerBudget   string
-	quality                string
+	data, columns, labels string
+	dataSeed              uint64
+	genN, genD            int
+	genSeparation         float64
+	id, join              string
+	bounds, boundsFile    string
+	fractionBits          int
+	k                     int
+	method                string
+	epsilon, delta        float64
+	clients, parties      int
+	proportions, split    string
+	seed                  uint64
+	workers, runs         int
+	format, out           string
+	ledger, ledgerBudget  string
+	quality               string
 }
 
-// bind declares the shared flags and those of every family.
+// bind declares the shared flags and a flag for every option of every method.
 func (o *options) bind(fs *pflag.FlagSet) {
 	o.set = fs
 	fs.SortFlags = false
@@ -50,20 +52,16 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.columns, "columns", "", "columns to use, by number from 0 or by name, comma-separated (default all)")
 	fs.StringVar(&o.labels, "labels", "", "file of true labels, one per row, for label scores")
 	fs.IntVar(&o.k, "k", 0, "number of clusters (default: what the built-in set was made with)")
-	fs.StringVar(&o.method, "method", "", "method, see below (default: hybrid with --epsilon, lloyd without)")
+	fs.StringVar(&o.method, "method", "", "method (default: hybrid with --epsilon, lloyd without)")
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "privacy budget epsilon of the whole run")
 	fs.Float64Var(&o.delta, "delta", 0, "privacy budget delta (default 1/(n ln n) where the mechanism needs one)")
-	fs.StringVar(&o.calibration, "calibration", "proven", "proven, claimed (the paper's theorem) or published (its released code)")
-	fs.StringVar(&o.mechanism, "mechanism", "", "laplace or gaussian (default: the method's)")
-	fs.StringVar(&o.neighbours, "neighbours", "add-remove", "neighbour relation: add-remove or replace-one")
 	fs.IntVar(&o.clients, "clients", 1, "number of clients that share the rows")
 	fs.StringVar(&o.proportions, "proportions", "", "relative sizes of the clients' shares, such as 3,2,1 (default equal)")
-	fs.IntVar(&o.parties, "parties", 2, "number of parties that share the columns (vertical methods)")
+	fs.IntVar(&o.parties, "parties", 2, "number of parties that share the columns")
 	fs.StringVar(&o.split, "split", "", `columns of each party, such as "0,2,5;1,3,4" (default contiguous)`)
-	fs.StringVar(&o.iterations, "iterations", "auto", "auto (the method's rule) or a number")
-	fs.StringVar(&o.init, "init", "sphere", "sphere, random, or kmeans++ (non-private methods)")
-	fs.StringVar(&o.post, "post", "fold", "post-processing of noisy centroids: fold, truncate or none")
-	fs.StringVar(&o.bounds, "bounds", "", "public bounds lo:hi of every column (default: from the data, with a ledger note)")
+	fs.StringVar(&o.id, "id", "", "id column of --data, which is then one file per party: --data a.csv,b.csv --id customer")
+	fs.StringVar(&o.join, "join", "strict", "strict refuses ids that are unmatched or duplicate, inner leaves them out")
+	fs.StringVar(&o.bounds, "bounds", "", "public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
 	fs.StringVar(&o.boundsFile, "bounds-file", "", "file of public bounds, one lo,hi line per column")
 	fs.IntVar(&o.fractionBits, "fraction-bits", 16, "bits after the point of the fixed-point grid, 4 to 22")
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
@@ -78,9 +76,84 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.genN, "n", 0, "rows of a built-in generator (default: its own)")
 	fs.IntVar(&o.genD, "d", 0, "columns of a built-in set that lets them be chosen (default: its own)")
 	fs.Float64Var(&o.genSeparation, "separation", 0, "separation of the clusters of builtin:blobs, synth and timesynth (default: their own)")
-	for _, f := range families() {
-		f.flags(fs, o)
+	methods := catalog.Methods()
+	for _, m := range methods {
+		for _, option := range m.Options() {
+			if fs.Lookup(option.Name) != nil {
+				continue
+			}
+			takers := methods.Takers(func(m *method.Method) bool { return m.Takes(option.Name) })
+			f := fs.VarPF(&setting{kind: option.Type()}, option.Name, "", option.About+" ("+strings.Join(takers, ", ")+")")
+			if option.Type() == "bool" {
+				f.NoOptDefVal = "true"
+			}
+		}
 	}
+}
+
+// setting is the flag of a method's option: its text, which the method reads.
+type setting struct{ text, kind string }
+
+func (s *setting) String() string { return s.text }
+func (s *setting) Type() string   { return s.kind }
+
+// Set takes the text; a list may be given in several flags.
+func (s *setting) Set(text string) error {
+	if s.kind == "list" && s.text != "" {
+		text = s.text + "," + text
+	}
+	s.text = text
+	return nil
+}
+
+// settings are the options of methods that were given.
+func (o *options) settings() method.Settings {
+	given := make(method.Settings)
+	o.set.Visit(func(f *pflag.Flag) {
+		if s, ok := f.Value.(*setting); ok {
+			given[f.Name] = s.text
+		}
+	})
+	return given
+}
+
+// setting is the text of a method's option, empty if it was not given.
+func (o *options) setting(name string) string { return o.settings()[name] }
+
+// calibration is the one given, or the method's default.
+func (o *options) calibration(m *method.Method) privacy.Calibration {
+	if c := o.setting("calibration"); c != "" {
+		return privacy.Calibration(c)
+	}
+	return m.Calibrations()[0]
+}
+
+// scope says which methods take a shared flag, nil for all.
+func scope(flag string) func(*method.Method) bool {
+	switch flag {
+	case "epsilon", "delta", "ledger", "ledger-budget":
+		return func(m *method.Method) bool { return m.Private }
+	case "clients", "proportions":
+		return func(m *method.Method) bool { return m.Holds == method.Rows }
+	case "parties", "split", "id", "join":
+		return func(m *method.Method) bool { return m.Holds == method.Columns }
+	}
+	return nil
+}
+
+// checkScope refuses shared flags that the method does not take.
+func (o *options) checkScope(methods method.List, m *method.Method) (err error) {
+	o.set.Visit(func(f *pflag.Flag) {
+		takes := scope(f.Name)
+		switch {
+		case err != nil || takes == nil || takes(m):
+		case f.Name == "epsilon" || f.Name == "delta":
+			err = fault.Request("--"+f.Name, m.Name+" is not private and spends none", "choose a private method, or leave --"+f.Name+" out")
+		default:
+			err = methods.Foreign(m, f.Name, takes)
+		}
+	})
+	return err
 }
 
 // given reports whether the user set the flag.
@@ -108,28 +181,16 @@ func (o *options) forRun(r int) *options {
 	return &c
 }
 
-// defaultPrivateMethod is used when an epsilon is given and no method.
-const defaultPrivateMethod = "hybrid"
-
 // budget is the budget given, with a negative delta for "the default".
 func (o *options) budget() privacy.Budget {
+	if !o.given("epsilon") {
+		return privacy.Budget{}
+	}
 	b := privacy.Budget{Epsilon: o.epsilon, Delta: -1}
 	if o.given("delta") {
 		b.Delta = o.delta
 	}
 	return b
-}
-
-// iterationCount is 0 for auto.
-func (o *options) iterationCount() (int, error) {
-	if o.iterations == "auto" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(o.iterations)
-	if err != nil || n < 1 || n > 1_000_000 {
-		return 0, fault.Range("--iterations", strconv.Quote(o.iterations), `"auto" or a number from 1 to 1000000`)
-	}
-	return n, nil
 }
 
 // proportionList parses --proportions; nil means equal shares.
@@ -148,94 +209,67 @@ func (o *options) proportionList() ([]float64, error) {
 	return list, nil
 }
 
-// resolve fills in the defaults that depend on other flags and refuses values
-// that no method accepts. It reads no data.
-func (o *options) resolve() (family, method, error) {
-	fail := func(err error) (family, method, error) { return family{}, method{}, err }
+// resolve fills in the defaults that depend on other flags and refuses what can
+// be refused without data: values, and flags that the method does not take.
+func (o *options) resolve() (*method.Method, error) {
+	methods := catalog.Methods()
 	if o.method == "" {
-		o.method = "lloyd"
-		if o.given("epsilon") {
-			o.method = defaultPrivateMethod
-		}
+		o.method = standard.Default(o.given("epsilon"))
 	}
-	f, m, err := findMethod(o.method)
+	m, err := methods.Find(o.method)
 	if err != nil {
-		return fail(err)
-	}
-	if err := checkFormat(o.format, "text", "json"); err != nil {
-		return fail(err)
-	}
-	for _, c := range []struct {
-		flag, value string
-		allowed     []string
-	}{
-		{"calibration", o.calibration, []string{"proven", "claimed", "published"}},
-		{"neighbours", o.neighbours, []string{"add-remove", "replace-one"}},
-		{"init", o.init, []string{"sphere", "random", "kmeans++"}},
-		{"post", o.post, []string{"fold", "truncate", "none"}},
-		{"quality", o.quality, []string{"on", "off"}},
-	} {
-		if err := oneOf(c.flag, c.value, c.allowed...); err != nil {
-			return fail(err)
-		}
-	}
-	if o.mechanism != "" {
-		if err := oneOf("mechanism", o.mechanism, "laplace", "gaussian"); err != nil {
-			return fail(err)
-		}
+		return nil, err
 	}
 	switch {
 	case o.given("k") && o.k < 1:
-		return fail(fault.Range("--k", o.k, "at least 1"))
+		return nil, fault.Range("--k", o.k, "at least 1")
 	case !o.given("k") && !strings.HasPrefix(o.data, "builtin:"):
-		return fail(fault.Request("--k", "is not given", "say how many clusters to look for, such as --k 8"))
-	case o.given("epsilon") && (!(o.epsilon > 0) || math.IsInf(o.epsilon, 0)):
-		return fail(fault.Range("--epsilon", o.epsilon, "a positive number"))
-	case o.given("delta") && !(o.delta >= 0 && o.delta < 1):
-		return fail(fault.Range("--delta", o.delta, "in [0, 1)"))
-	case m.private && !o.given("epsilon"):
-		return fail(fault.Request("--epsilon", "is not given", o.method+" is private and needs a budget, such as --epsilon 1"))
-	case m.private && o.init == "kmeans++":
-		return fail(fault.Request("--init", "kmeans++ looks at the data, which "+o.method+" does not pay for",
-			"use sphere or random, or a non-private method"))
+		return nil, fault.Request("--k", "is not given", "say how many clusters to look for, such as --k 8")
 	case o.clients < 1:
-		return fail(fault.Range("--clients", o.clients, "at least 1"))
-	case m.vertical && o.given("clients") && o.clients != 1:
-		return fail(fault.Request("--clients", o.method+" splits the data by columns", "use --parties"))
-	case !m.vertical && (o.given("parties") || o.given("split")):
-		return fail(fault.Request("--parties", o.method+" splits the data by rows", "use --clients"))
+		return nil, fault.Range("--clients", o.clients, "at least 1")
+	case o.given("join") && !o.given("id"):
+		return nil, fault.Request("--join", "is given without --id", "name the id column of each party's file with --id")
 	case o.given("bounds") && o.given("bounds-file"):
-		return fail(fault.Request("--bounds", "is given together with --bounds-file", "give one of them"))
+		return nil, fault.Request("--bounds", "is given together with --bounds-file", "give one of them")
 	case o.fractionBits < 4 || o.fractionBits > 22:
-		return fail(fault.Range("--fraction-bits", o.fractionBits, "4 to 22"))
+		return nil, fault.Range("--fraction-bits", o.fractionBits, "4 to 22")
 	case o.runs < 1:
-		return fail(fault.Range("--runs", o.runs, "at least 1"))
-	case o.given("workers") && o.workers < 1:
-		return fail(fault.Range("--workers", o.workers, "at least 1"))
+		return nil, fault.Range("--runs", o.runs, "at least 1")
 	}
-	if o.out != "" {
-		if err := checkOut(o.out); err != nil {
-			return fail(err)
+	_, proportions := o.proportionList()
+	for _, err := range []error{
+		checkFormat(o.format, "text", "json"), oneOf("quality", o.quality, "on", "off"), oneOf("join", o.join, "strict", "inner"),
+		o.checkScope(methods, m), o.checkNumbers(), proportions, checkOut(o.out), selectKernels(),
+	} {
+		if err != nil {
+			return nil, err
 		}
 	}
-	if _, err := o.iterationCount(); err != nil {
-		return fail(err)
+	if _, err := methods.Job(m.Name, method.Data{Budget: o.budget()}, o.settings()); err != nil {
+		return nil, err
 	}
-	if _, err := o.proportionList(); err != nil {
-		return fail(err)
+	return m, o.checkLedger(m)
+}
+
+// checkNumbers refuses a budget and a number of workers that nothing accepts.
+func (o *options) checkNumbers() error {
+	switch {
+	case o.given("epsilon") && (!(o.epsilon > 0) || math.IsInf(o.epsilon, 0)):
+		return fault.Range("--epsilon", o.epsilon, "a positive number")
+	case o.given("delta") && !(o.delta >= 0 && o.delta < 1):
+		return fault.Range("--delta", o.delta, "in [0, 1)")
+	case o.given("workers") && o.workers < 1:
+		return fault.Range("--workers", o.workers, "at least 1")
 	}
-	if err := selectKernels(); err != nil {
-		return fail(err)
-	}
-	if err := o.checkLedger(m); err != nil {
-		return fail(err)
-	}
-	return f, m, f.check(o)
+	return nil
 }
 
 // checkOut refuses an output folder that could not be written, before a long
 // run rather than after it.
 func checkOut(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	info, err := os.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():
@@ -244,6 +278,14 @@ func checkOut(dir string) error {
 		return fault.Request("--out", err.Error(), "name a folder that can be written")
 	}
 	return nil
+}
+
+// oneOf refuses a value that is not among the allowed ones.
+func oneOf(flag, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fault.Request("--"+flag, fmt.Sprintf("%q is unknown", value), "choose "+strings.Join(allowed, ", "))
 }
 
 func checkFormat(value string, allowed ...string) error { return oneOf("format", value, allowed...) }

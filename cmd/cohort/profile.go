@@ -21,6 +21,7 @@ import (
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/method"
 )
 
 // profileOptions are the flags that profile has besides those of run.
@@ -79,7 +80,7 @@ type networkCost struct {
 }
 
 func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Writer) (err error) {
-	f, m, err := o.resolve()
+	m, err := o.resolve()
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 	if workers == 0 {
 		workers = min(runtime.GOMAXPROCS(0), engine.MaxWorkers)
 	}
-	s := &profileSession{o: o, f: f, in: in, workers: workers}
+	s := &profileSession{o: o, m: m, in: in, workers: workers}
 	if err := s.measure(ctx, p); err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 // profileSession repeats a job under a profiler.
 type profileSession struct {
 	o       *options
-	f       family
+	m       *method.Method
 	in      *input
 	workers int
 	runs    []profile.Run
@@ -155,7 +156,7 @@ type profileSession struct {
 
 // once runs repetition r on an engine.
 func (s *profileSession) once(ctx context.Context, eng *engine.Engine, r int) error {
-	job, err := s.f.job(s.o.forRun(r), s.in)
+	job, err := s.in.job(s.o.forRun(r), s.m)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method"
 )
 
 func newRunCommand() *cobra.Command {
@@ -20,10 +21,7 @@ func newRunCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Cluster a data set, privately when a budget is given",
 		Long: `Cluster a data set. With --epsilon the result is differentially private; the
-ledger says what each released number costs and which theorem bounds it.
-
-Methods:
-` + methodsHelp(),
+ledger says what each released number costs and which theorem bounds it.`,
 		Example: `  cohort run --data my.csv --k 8 --epsilon 1 --bounds 0:100
   cohort run --data a.csv,b.csv --k 15 --method fastlloyd --epsilon 1 --format json`,
 		Args: noArguments,
@@ -36,7 +34,7 @@ Methods:
 }
 
 func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
-	f, m, err := o.resolve()
+	m, err := o.resolve()
 	if err != nil {
 		return err
 	}
@@ -56,7 +54,7 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 		return err
 	}
 	defer eng.Close()
-	res, err := repeat(ctx, eng, f, o, in)
+	res, err := repeat(ctx, eng, m, o, in)
 	if err != nil {
 		return err
 	}
@@ -73,7 +71,7 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 
 // repeat runs the job --runs times and returns the first result, with the mean
 // NICV of all and its confidence interval.
-func repeat(ctx context.Context, eng *engine.Engine, f family, o *options, in *input) (*engine.Result, error) {
+func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input) (*engine.Result, error) {
 	var first *engine.Result
 	var nicv []float64
 	pay, err := newPayer(o, in)
@@ -81,7 +79,7 @@ func repeat(ctx context.Context, eng *engine.Engine, f family, o *options, in *i
 		return nil, err
 	}
 	for r := 1; r <= o.runs; r++ {
-		job, err := f.job(o.forRun(r), in)
+		job, err := in.job(o.forRun(r), m)
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +90,10 @@ func repeat(ctx context.Context, eng *engine.Engine, f family, o *options, in *i
 		res, err := eng.Run(ctx, job)
 		if err != nil {
 			return nil, err
+		}
+		if in.joined != "" {
+			res.Notes = append([]string{in.joined}, res.Notes...)
+			res.Ledger.Note("which ids the parties have in common is known to all of them")
 		}
 		if err := pay.end(paid, res); err != nil {
 			return nil, err

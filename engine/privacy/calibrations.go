@@ -342,6 +342,17 @@ func Rules(method string, c Calibration) []Rule {
 	return out
 }
 
+// Calibrations lists those that a method has, in the order in which they are preferred.
+func Calibrations(method string) []Calibration {
+	var out []Calibration
+	for _, c := range []Calibration{Proven, Claimed, Published} {
+		if r := Rules(method, c); len(r) > 0 && r[0].None == "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // AllRules returns the whole table.
 func AllRules() []Rule { return slices.Clone(rules) }
 

@@ -103,8 +103,6 @@ type Job struct {
 	Split Split
 	// ID appends the id of a row to dst. Nil means that the row number is the id.
 	ID func(row int, dst []byte) []byte
-	// Joined, if not nil, says how the records were matched, for the report.
-	Joined *JoinReport
 	// K is the number of clusters.
 	K int
 

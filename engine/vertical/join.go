@@ -73,6 +73,11 @@ type JoinReport struct {
 	Unmatched, Duplicate []int
 }
 
+// String says it in a sentence for the report.
+func (r *JoinReport) String() string {
+	return fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", r.Matched, r.Unmatched, r.Duplicate)
+}
+
 // Join matches the records of several parties by id. Ids are compared as
 // SHA-256 digests under the shared secret, as the parties would. ids[l] lists
 // party l's ids in row order; the result has, for each party, its row numbers

@@ -54,10 +54,6 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 			return nil, err
 		}
 	}
-	if c.Joined != nil {
-		s.notes = append(s.notes, fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", c.Joined.Matched, c.Joined.Unmatched, c.Joined.Duplicate))
-		s.ledger.Note("which ids the parties have in common is known to all of them")
-	}
 	return s, nil
 }
 

@@ -1,0 +1,151 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// small is a set of 400 records for any method.
+func small(t *testing.T, m *method.Method) method.Data {
+	t.Helper()
+	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 400, D: 4, K: 3, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(3)
+	d := method.Data{Records: norm, Labels: table.Labels, K: 3, Seed: &seed}
+	if m.Private {
+		d.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
+	}
+	if m.Holds == method.Columns {
+		d.Parties = [][]int{{0, 1}, {2, 3}}
+	} else if d.Clients, err = norm.Split(1, nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// run gives the result of a method less its timings, as JSON.
+func run(t *testing.T, eng *engine.Engine, m *method.Method, set method.Settings) string {
+	t.Helper()
+	job, err := Methods().Job(m.Name, small(t, m), set)
+	if err != nil {
+		t.Fatalf("%s with %v: %v", m.Name, set, err)
+	}
+	res, err := eng.Run(context.Background(), job)
+	if err != nil {
+		t.Fatalf("%s with %v: %v", m.Name, set, err)
+	}
+	res.Timings = nil
+	b, err := json.Marshal(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// An option that is given at the default that the catalogue states changes nothing.
+func TestDefaultsAreWhatTheCatalogueSays(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, m := range Methods() {
+		if m.Name == "ckks" { // seconds each
+			continue
+		}
+		set, plain := make(method.Settings), run(t, eng, &m, nil)
+		for _, o := range m.Options() {
+			if o.Set(o.Default) == nil {
+				set[o.Name] = o.Default
+			}
+		}
+		if got := run(t, eng, &m, set); got != plain {
+			t.Errorf("%s: %v is not the default:\n%s\n%s", m.Name, set, got, plain)
+		}
+	}
+}
+
+func TestCatalogueIsWhole(t *testing.T) {
+	methods := Methods()
+	seen := map[string]bool{}
+	for _, m := range methods {
+		if seen[m.Name] || m.Name == "" || m.About == "" || m.Holds == "" || m.Against == "" || m.When == "" || m.Cost == "" {
+			t.Errorf("%q is there twice, or something is not said of it", m.Name)
+		}
+		seen[m.Name] = true
+		job, options := m.Make(method.Data{})
+		if job.Method() != m.Name {
+			t.Errorf("%s makes a job of %s", m.Name, job.Method())
+		}
+		if m.Private != (len(m.Calibrations()) > 0) {
+			t.Errorf("%s is private: %v, and the table of calibrations has %v", m.Name, m.Private, m.Calibrations())
+		}
+		named := map[string]bool{}
+		for _, o := range options {
+			if named[o.Name] || o.Name == "" || o.Default == "" || o.About == "" {
+				t.Errorf("%s: option %q is there twice, or something is not said of it", m.Name, o.Name)
+			}
+			named[o.Name] = true
+			for _, v := range o.Values() {
+				if err := o.Set(v); err != nil && !fault.IsRequest(err) {
+					t.Errorf("%s: %s does not take its own value %s: %v", m.Name, o.Name, v, err)
+				}
+			}
+			if o.Type() != "text" || o.Values() != nil {
+				if err := o.Set("no such value"); err == nil {
+					t.Errorf("%s: %s takes nonsense", m.Name, o.Name)
+				}
+			}
+		}
+	}
+}
+
+// A request that a method does not take is refused with the name of what it does not take, without data.
+func TestRefusals(t *testing.T) {
+	paid := method.Data{Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+	for _, c := range []struct {
+		method string
+		data   method.Data
+		set    method.Settings
+		want   string
+	}{
+		{"nosuch", paid, nil, "fastlloyd"},
+		{"lloyd", paid, nil, "epsilon"},
+		{"hybrid", method.Data{}, nil, "epsilon"},
+		{"hybrid", paid, method.Settings{"radius": "1"}, "radius: hybrid does not take it: leave it out, or choose clloyd, csulloyd, fastlloyd"},
+		{"hybrid", paid, method.Settings{"branch": "bush"}, "auto, tree, projected, high-d"},
+		{"lsf", paid, method.Settings{"levels": "65"}, "levels"},
+		{"fastlloyd", paid, method.Settings{"eta-min-alpha": "NaN"}, "eta-min-alpha"},
+		{"fastlloyd", paid, method.Settings{"honest": "0"}, "above 0"},
+		{"lsf", method.Data{Budget: paid.Budget, Start: make([]float64, 2)}, nil, "start: lsf does not take it"},
+		{"balcan-edler", paid, method.Settings{"calibration": "proven"}, "calibration"},
+		{"balcan-edler", paid, method.Settings{"neighbours": "replace-one"}, "no proof"},
+	} {
+		_, err := Methods().Job(c.method, c.data, c.set)
+		if err == nil || !fault.IsRequest(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %v: %v lacks %q", c.method, c.set, err, c.want)
+		}
+	}
+	if !slices.Equal(Methods().Takers(func(m *method.Method) bool { return m.Takes("components") }), []string{"pca"}) {
+		t.Error("pca alone has components")
+	}
+}

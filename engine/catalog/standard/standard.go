@@ -1,0 +1,25 @@
+// Package standard lists the methods that need no library for homomorphic
+// encryption, for programs that are not to be linked with one.
+package standard
+
+import (
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine/central"
+	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/vertical"
+)
+
+// Default is the method that is used where none is named.
+func Default(private bool) string {
+	if private {
+		return "hybrid"
+	}
+	return "lloyd"
+}
+
+// Methods lists the methods.
+func Methods() method.List {
+	return slices.Concat(horizontal.Describe(), central.Describe(), vertical.Describe())
+}

@@ -1,0 +1,190 @@
+// Package method is how a method of clustering describes itself: what it is, who
+// holds what, whether and against whom it is private, when to choose it, which
+// options it takes with their allowed values and defaults, and how to make its
+// job. Each package of methods exports such descriptions; engine/catalog lists
+// them, and everything that offers methods by name reads that list.
+package method
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// Holding is who holds what.
+type Holding string
+
+// The holdings.
+const (
+	// Rows are shared by clients, each of which has all columns of its own rows.
+	Rows Holding = "rows"
+	// Columns are shared by parties, each of which has its own columns of all rows.
+	Columns Holding = "columns"
+	// Table is held by one party.
+	Table Holding = "one table"
+)
+
+// Method describes a method.
+type Method struct {
+	// Name is what --method and results call it.
+	Name string `json:"name"`
+	// About says in a line what it is.
+	About string `json:"about"`
+	// Holds says who holds what.
+	Holds Holding `json:"holds"`
+	// Private methods spend a budget; Against says who learns no more than it allows, or what a
+	// method without noise shows to whom.
+	Private bool   `json:"private"`
+	Against string `json:"against"`
+	// When says when to choose it, Cost what a run takes.
+	When string `json:"when"`
+	Cost string `json:"cost"`
+	// Starts says that the method takes given first centroids (Data.Start).
+	Starts bool `json:"starts"`
+	// Make returns a job on the data and the options that write to it, in the order in which
+	// they are set. With the zero Data the job is good for nothing but its options.
+	Make func(Data) (engine.Job, []Option) `json:"-"`
+}
+
+// Data is what a job works on, and what every method is asked with.
+type Data struct {
+	// Records has all records and columns on the grid.
+	Records *dataset.Normalised
+	// Clients has each client's records, of a method over Rows or one Table.
+	Clients []dataset.Part
+	// Parties has the columns of each party, by index, of a method over Columns.
+	Parties [][]int
+	// IDs has the id of each record where parties matched theirs; nil for row numbers.
+	IDs []string
+	// Labels has the true label of each record, or nil.
+	Labels []int32
+	// K is the number of clusters.
+	K int
+	// Budget is what a private method may spend; a negative Delta means the method's default.
+	Budget privacy.Budget
+	// Start has K rows of first centroids in the normalised box, or nil.
+	Start []float64
+	// Seed makes the run a reproducible simulation.
+	Seed *uint64
+	// NoQuality leaves out what is computed from the records and no budget covers.
+	NoQuality bool
+}
+
+// Bounds are the bounds of the records.
+func (d *Data) Bounds() dataset.Bounds {
+	if d.Records == nil {
+		return dataset.Bounds{}
+	}
+	return d.Records.Bounds
+}
+
+// Clamped is the number of coordinates that were outside the bounds.
+func (d *Data) Clamped() int {
+	if d.Records == nil {
+		return 0
+	}
+	return d.Records.Clamped
+}
+
+// Options lists the method's options.
+func (m *Method) Options() []Option {
+	_, options := m.Make(Data{})
+	return options
+}
+
+// Takes reports whether the method has the option.
+func (m *Method) Takes(option string) bool {
+	return slices.ContainsFunc(m.Options(), func(o Option) bool { return o.Name == option })
+}
+
+// Calibrations are those that the method has, the default first; none without noise.
+func (m *Method) Calibrations() []privacy.Calibration { return privacy.Calibrations(m.Name) }
+
+// Settings are the values of options, by name.
+type Settings map[string]string
+
+// List is a list of methods.
+type List []Method
+
+// Names lists the names.
+func (l List) Names() []string {
+	names := make([]string, len(l))
+	for i := range l {
+		names[i] = l[i].Name
+	}
+	return names
+}
+
+// Find returns the method called name.
+func (l List) Find(name string) (*Method, error) {
+	for i := range l {
+		if l[i].Name == name {
+			return &l[i], nil
+		}
+	}
+	return nil, fault.Request("method", fmt.Sprintf("%q is unknown", name), "choose one of "+strings.Join(l.Names(), ", "))
+}
+
+// Takers lists the methods that do what the condition says.
+func (l List) Takers(takes func(*Method) bool) []string {
+	var names []string
+	for i := range l {
+		if takes(&l[i]) {
+			names = append(names, l[i].Name)
+		}
+	}
+	return names
+}
+
+// Job makes the named method's job. It refuses options and data that the method does not take,
+// and says which methods take them; what it cannot see without records is left to the job's
+// Validate, so that with the zero Records it checks a request before any data are read.
+func (l List) Job(name string, d Data, set Settings) (engine.Job, error) {
+	m, err := l.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.check(m, &d, set); err != nil {
+		return nil, err
+	}
+	job, options := m.Make(d)
+	for _, o := range options {
+		text, given := set[o.Name]
+		if !given {
+			continue
+		}
+		if err := o.Set(text); err != nil {
+			return nil, o.refuse(text, err)
+		}
+	}
+	return job, nil
+}
+
+func (l List) check(m *Method, d *Data, set Settings) error {
+	for option := range set {
+		if !m.Takes(option) {
+			return l.Foreign(m, option, func(m *Method) bool { return m.Takes(option) })
+		}
+	}
+	switch {
+	case d.Start != nil && !m.Starts:
+		return l.Foreign(m, "start", func(m *Method) bool { return m.Starts })
+	case !m.Private && d.Budget.Epsilon != 0:
+		return fault.Request("epsilon", m.Name+" is not private and spends none", "choose a private method, or leave --epsilon out")
+	case m.Private && d.Budget.Epsilon == 0:
+		return fault.Request("epsilon", "is not given", m.Name+" is private and needs a budget, such as --epsilon 1")
+	case set["mechanism"] == "gaussian" && d.Budget.Delta == 0:
+		return fault.Request("mechanism", "gaussian noise needs a positive --delta", "give a delta, or --mechanism laplace")
+	}
+	return nil
+}
+
+// Foreign is the refusal of an option that the method does not take, with the methods that do.
+func (l List) Foreign(m *Method, option string, takes func(*Method) bool) error {
+	return fault.Request(option, m.Name+" does not take it", "leave it out, or choose "+strings.Join(l.Takers(takes), ", "))
+}

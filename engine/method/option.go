@@ -1,0 +1,233 @@
+package method
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// Option is an option of a method.
+type Option struct {
+	// Name is what flags and settings call it.
+	Name string
+	// Default says what holds if it is left out: a value, or a rule in words.
+	Default string
+	// About says in a line what it is for.
+	About string
+	Value
+}
+
+// MarshalJSON writes what a program that offers the option needs to know.
+func (o Option) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"name": o.Name, "default": o.Default, "about": o.About, "type": o.Type(), "values": o.Values()})
+}
+
+// refuse is the error of a value that Set did not take.
+func (o *Option) refuse(text string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return err
+	}
+	return fault.Range(o.Name, strconv.Quote(text), err.Error())
+}
+
+// Value writes the text of an option to a field of a job.
+type Value interface {
+	// Set reads the text. Its error is the rule that the text breaks, or a fault.
+	Set(text string) error
+	// Values lists the allowed values where they can be listed.
+	Values() []string
+	// Type is "text", "int", "real", "bool" or "list".
+	Type() string
+}
+
+type value struct {
+	kind   string
+	values []string
+	set    func(string) error
+}
+
+func (v value) Set(text string) error { return v.set(text) }
+func (v value) Values() []string      { return v.values }
+func (v value) Type() string          { return v.kind }
+
+// Choice is one of the allowed values.
+func Choice[T ~string](field *T, allowed ...T) Value {
+	values := make([]string, len(allowed))
+	for i, a := range allowed {
+		values[i] = string(a)
+	}
+	return Text(func(text string) error {
+		*field = T(text)
+		return nil
+	}, values...)
+}
+
+// Text is handed to set; it is one of values where there are any.
+func Text(set func(string) error, values ...string) Value {
+	return value{"text", values, func(text string) error {
+		if values != nil && !slices.Contains(values, text) {
+			return errors.New(strings.Join(values, ", "))
+		}
+		return set(text)
+	}}
+}
+
+// Int is a whole number from lo to hi.
+func Int(field *int, lo, hi int) Value {
+	rule := fmt.Sprintf("a number from %d to %d", lo, hi)
+	if hi == math.MaxInt {
+		rule = fmt.Sprintf("a number of at least %d", lo)
+	}
+	return value{"int", nil, func(text string) error {
+		x, err := strconv.Atoi(text)
+		if err != nil || x < lo || x > hi {
+			return errors.New(rule)
+		}
+		*field = x
+		return nil
+	}}
+}
+
+// Positive is the least of a Real that excludes 0.
+const Positive = math.SmallestNonzeroFloat64
+
+// Real is a finite number from lo to hi.
+func Real(field *float64, lo, hi float64) Value {
+	rule := fmt.Sprintf("a number of at least %g", lo)
+	if lo == Positive {
+		rule = "a number above 0"
+	}
+	if hi < math.MaxFloat64 {
+		rule += fmt.Sprintf(", at most %g", hi)
+	}
+	return value{"real", nil, func(text string) error {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(x >= lo && x <= min(hi, math.MaxFloat64)) {
+			return errors.New(rule)
+		}
+		*field = x
+		return nil
+	}}
+}
+
+// Bool is true or false.
+func Bool(field *bool) Value {
+	return value{"bool", nil, func(text string) error {
+		x, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("true or false")
+		}
+		*field = x
+		return nil
+	}}
+}
+
+// Items is a list separated by commas, of which each item is handed to add.
+func Items(add func(string) error) Value {
+	return value{"list", nil, func(text string) error {
+		for _, item := range strings.Split(text, ",") {
+			if err := add(strings.TrimSpace(item)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// The options that several methods have, worded alike.
+
+// Iterations is the number of rounds, 0 standing for the method's rule.
+func Iterations(field *int) Option {
+	number := Int(field, 1, 1_000_000)
+	return Option{"iterations", "auto", "rounds: auto (the method's rule) or a number", Text(func(text string) error {
+		if text == "auto" {
+			*field = 0
+			return nil
+		}
+		if number.Set(text) != nil {
+			return errors.New(`"auto" or a number from 1 to 1000000`)
+		}
+		return nil
+	})}
+}
+
+// Calibration is what noise is calibrated by: those that the table of calibrations has for the method.
+func Calibration(name string, field *privacy.Calibration) Option {
+	able := privacy.Calibrations(name)
+	o := Option{"calibration", string(able[0]), "proven, claimed (the paper's theorem) or published (its released code)", nil}
+	o.Value = value{"text", words(able), func(text string) error {
+		c, err := privacy.ParseCalibration(text)
+		if err != nil {
+			return errors.New(strings.Join(words(able), ", "))
+		}
+		if !slices.Contains(able, c) {
+			why := "no released code"
+			for _, r := range privacy.Rules(name, c) {
+				why = r.None
+			}
+			return fault.Request(o.Name, "is "+text+", and "+name+" has "+why, "use "+strings.Join(words(able), " or "))
+		}
+		*field = c
+		return nil
+	}}
+	return o
+}
+
+// Neighbours is the relation between data sets that epsilon speaks of: those for which the method
+// has a proof.
+func Neighbours(name string, field *privacy.Neighbours) Option {
+	var able []privacy.Neighbours
+	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+		if slices.Contains(privacy.Provers(n), name) {
+			able = append(able, n)
+		}
+	}
+	if able == nil { // a claim of a paper alone
+		able = append(able, privacy.AddRemove)
+	}
+	o := Option{"neighbours", string(able[0]), "neighbour relation: add-remove or replace-one", nil}
+	o.Value = value{"text", words(able), func(text string) error {
+		n, err := privacy.ParseNeighbours(text)
+		if err != nil {
+			return errors.New("add-remove or replace-one")
+		}
+		if !slices.Contains(able, n) {
+			return fault.Request(o.Name, "is "+text+", for which "+name+" has no proof",
+				"use "+string(able[0])+", or a method that has one: "+strings.Join(privacy.Provers(n), ", "))
+		}
+		*field = n
+		return nil
+	}}
+	return o
+}
+
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = string(x)
+	}
+	return out
+}
+
+// Mechanism is the kind of noise; the first one allowed is the default.
+func Mechanism[T ~string](field *T, byDefault string, allowed ...T) Option {
+	return Option{"mechanism", byDefault, "kind of noise: laplace or gaussian", Choice(field, allowed...)}
+}
+
+// Init is the choice of the first centroids; the first one allowed is the default.
+func Init[T ~string](field *T, allowed ...T) Option {
+	return Option{"init", string(allowed[0]), "first centroids: " + strings.Join(words(allowed), ", "), Choice(field, allowed...)}
+}
+
+// Post is what happens to noisy centroids outside the box; the first one allowed is the default.
+func Post[T ~string](field *T, allowed ...T) Option {
+	return Option{"post", string(allowed[0]), "noisy centroids outside the bounds: " + strings.Join(words(allowed), ", "), Choice(field, allowed...)}
+}
