@@ -18,9 +18,13 @@ type Job interface {
 	// Method is the name that the command line and results use, such as
 	// "fastlloyd".
 	Method() string
-	// Validate checks every field before any data is touched. Its error names
-	// the field, the value and the allowed range.
-	Validate() error
+	// Plan checks every field before any record is touched and works out what a run
+	// will do. Its error names the field, the value and the allowed range.
+	Plan() (Plan, error)
+}
+
+// Plan is a job that has been checked. It does not change; it may be run again.
+type Plan interface {
 	// Run does the work on rt's pool. It returns ctx.Err() within one shard of
 	// work after ctx is cancelled.
 	Run(ctx context.Context, rt *Runtime) (*Result, error)
@@ -94,13 +98,19 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Run validates job, runs it and returns its result with the timings filled in.
+// Run plans job, runs it and returns its result with the timings filled in.
 func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
-	if e.closed.Load() {
+	switch {
+	case e.closed.Load():
 		return nil, fault.Request("engine", "is closed", "make a new one")
+	case ctx == nil:
+		return nil, fault.Request("context", "is nil", "give context.Background()")
+	case job == nil:
+		return nil, fault.Request("job", "is nil", "give one")
 	}
-	e.pool.Rouse() // while the job prepares itself
-	if err := job.Validate(); err != nil {
+	e.pool.Rouse() // while the job is planned
+	plan, err := job.Plan()
+	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -111,7 +121,7 @@ func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
 	for _, o := range e.observers {
 		o.JobBegin(info)
 	}
-	res, err := job.Run(ctx, rt)
+	res, err := plan.Run(ctx, rt)
 	if err == nil {
 		res.Timings = rt.Timings()
 		res.Version = Version

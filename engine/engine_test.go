@@ -16,8 +16,8 @@ type sleeper struct {
 	cancel  context.CancelFunc
 }
 
-func (sleeper) Method() string    { return "sleeper" }
-func (s sleeper) Validate() error { return s.invalid }
+func (sleeper) Method() string        { return "sleeper" }
+func (s sleeper) Plan() (Plan, error) { return s, s.invalid }
 func (s sleeper) Run(ctx context.Context, rt *Runtime) (*Result, error) {
 	for it := range 3 {
 		span := rt.Begin(PhaseAssign, it, 0)
@@ -73,6 +73,12 @@ func TestRunRefuses(t *testing.T) {
 	e, err := New()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := e.Run(context.Background(), nil); !fault.IsRequest(err) {
+		t.Errorf("error of no job is %v", err)
+	}
+	if _, err := e.Run(nil, sleeper{}); !fault.IsRequest(err) { //lint:ignore SA1012 what is refused
+		t.Errorf("error of no context is %v", err)
 	}
 	bad := fault.Range("K", 0, "at least 1")
 	if _, err := e.Run(context.Background(), sleeper{invalid: bad}); !errors.Is(err, bad) {

@@ -20,8 +20,8 @@ type steps struct {
 	inside func()
 }
 
-func (steps) Method() string  { return "steps" }
-func (steps) Validate() error { return nil }
+func (steps) Method() string               { return "steps" }
+func (s steps) Plan() (engine.Plan, error) { return s, nil }
 func (s steps) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	for it := range 3 {
 		for party := range 2 {

@@ -26,11 +26,11 @@ func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx con
 		b.Delta = 1e-5
 	}
 	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) (*engine.Result, error) {
-		j := job(sides[side], b, &seed, tape)
-		if err := j.Validate(); err != nil {
+		plan, err := job(sides[side], b, &seed, tape).Plan()
+		if err != nil {
 			return nil, err
 		}
-		return j.Run(ctx, rt)
+		return plan.Run(ctx, rt)
 	}
 	pool := engine.NewPool(1)
 	defer pool.Close()

@@ -44,6 +44,9 @@ type Balcan struct {
 // Method is "balcan".
 func (j *Balcan) Method() string { return "balcan" }
 
+// Plan implements engine.Job.
+func (j *Balcan) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 // Validate checks the fields.
 func (j *Balcan) Validate() error {
 	if err := j.validate(j.K); err != nil {

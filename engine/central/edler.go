@@ -60,6 +60,9 @@ type Edler struct {
 // Method is "balcan-edler".
 func (j *Edler) Method() string { return "balcan-edler" }
 
+// Plan implements engine.Job.
+func (j *Edler) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 // Validate checks the fields.
 func (j *Edler) Validate() error {
 	if err := j.validate(j.K); err != nil {

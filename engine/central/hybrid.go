@@ -52,6 +52,9 @@ type Hybrid struct {
 // Method is "hybrid".
 func (j *Hybrid) Method() string { return "hybrid" }
 
+// Plan implements engine.Job.
+func (j *Hybrid) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 // Validate checks the fields.
 func (j *Hybrid) Validate() error {
 	if err := j.validate(j.K); err != nil {

@@ -34,6 +34,9 @@ type LSF struct {
 // Method is "lsf".
 func (j *LSF) Method() string { return "lsf" }
 
+// Plan implements engine.Job.
+func (j *LSF) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 // Validate checks the fields.
 func (j *LSF) Validate() error {
 	if err := j.validate(j.K); err != nil {

@@ -26,6 +26,9 @@ type PCA struct {
 // Method is "pca".
 func (j *PCA) Method() string { return "pca" }
 
+// Plan implements engine.Job.
+func (j *PCA) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 // Validate checks the fields.
 func (j *PCA) Validate() error {
 	if err := j.validate(j.K); err != nil {

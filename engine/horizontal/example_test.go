@@ -51,8 +51,8 @@ func Example() {
 
 // A wrong request is refused before any record is looked at, with what is wrong
 // and what to do.
-func ExampleJob_Validate() {
-	err := horizontal.Job{Algorithm: "kmeans"}.Validate()
+func ExampleJob_Plan() {
+	_, err := horizontal.Job{Algorithm: "kmeans"}.Plan()
 	fmt.Println(err != nil)
 	// Output: true
 }

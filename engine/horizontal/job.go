@@ -298,11 +298,8 @@ func (j *Job) sizes() (lo, hi int) {
 	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
 }
 
-// Validate implements engine.Job.
-func (j Job) Validate() error {
-	_, err := j.check()
-	return err
-}
+// Plan implements engine.Job.
+func (j Job) Plan() (engine.Plan, error) { return j.check() }
 
 // check returns the job with its defaults and its noise plan, or the first fault.
 func (j *Job) check() (*prepared, error) {
@@ -551,9 +548,9 @@ func (j *Job) checkParties() error {
 	return nil
 }
 
-// Run implements engine.Job.
-func (j Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	s, err := NewSession(&j, rt)
+// Run implements engine.Plan.
+func (p *prepared) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	s, err := newSession(p, rt)
 	if err != nil {
 		return nil, err
 	}

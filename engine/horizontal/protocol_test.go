@@ -144,7 +144,7 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 						if m == Relative {
 							job.Schedule = LaterCode
 						}
-						if job.Validate() != nil {
+						if _, err := job.Plan(); err != nil {
 							continue // the table of refusals tests these
 						}
 						res := run(t, 1, job)
@@ -462,7 +462,7 @@ func TestRefusals(t *testing.T) {
 		{"centroids of relative", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := c.job.Validate()
+			_, err := c.job.Plan()
 			if err == nil {
 				t.Fatal("accepted")
 			}

@@ -64,6 +64,10 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newSession(p, rt)
+}
+
+func newSession(p *prepared, rt *engine.Runtime) (*Session, error) {
 	j := p.job
 	s := &Session{prepared: p, rt: rt, streams: privacy.NewStreams(j.Seed), present: p.m}
 	kd := p.k * p.d
@@ -89,6 +93,7 @@ func NewSession(job *Job, rt *engine.Runtime) (*Session, error) {
 		s.clients = append(s.clients, c)
 	}
 	s.comm = engine.Comm{BytesSent: make([]int64, p.m), BytesReceived: make([]int64, p.m)}
+	var err error
 	if s.channel, err = newChannel(s); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -149,6 +150,9 @@ type Job struct {
 // Method implements engine.Job.
 func (j *Job) Method() string { return string(j.Protocol) }
 
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 func (j *Job) records() int { return j.Data.Points.N }
 
 // publicRecords is the number of records that may decide parameters.
@@ -213,7 +217,7 @@ func (j *Job) withDefaults() *Job {
 	return &c
 }
 
-// Validate implements engine.Job.
+// Validate checks the fields.
 func (j *Job) Validate() error {
 	if !slices.Contains(Protocols(), j.Protocol) {
 		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Protocol), "")

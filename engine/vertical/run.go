@@ -57,7 +57,7 @@ func newSession(j *Job, rt *engine.Runtime) (*session, error) {
 	return s, nil
 }
 
-// Run implements engine.Job.
+// Run implements engine.Plan.
 func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	s, err := newSession(j, rt)
 	if err != nil {

@@ -111,6 +111,9 @@ type Round struct {
 // Method returns "ckks".
 func (j *Job) Method() string { return "ckks" }
 
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) { return j, j.Validate() }
+
 func (j *Job) mode() Mode {
 	switch {
 	case j.Mode != "":
