@@ -107,8 +107,8 @@ func (a *accounts) quick(delta float64) (best float64, by string) {
 
 const (
 	// pldPoints bounds the work of the pld accountant for a total: grid points times convolutions, some
-	// 100 ms of it.
-	pldPoints = 1 << 20
+	// half a second of it.
+	pldPoints = 1 << 22
 	// pldMantissa is how many bits of what it says are kept, rounded up: it searches for epsilon to
 	// 1e-7, and its sums differ between architectures.
 	pldMantissa = 18

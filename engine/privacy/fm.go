@@ -21,7 +21,8 @@ import (
 //
 // the latter infinite unless n u_1 + n + 1 > a.
 type FM struct {
-	// Gamma is the parameter of the heights; no bound here depends on it.
+	// Gamma is the parameter of the heights, 0 for hashes that are not rounded to heights. RDP does not
+	// depend on it.
 	Gamma float64
 	// Phantoms is n_c, the number of phantoms in each of the Cells^Parties grid cells.
 	Phantoms int
@@ -83,8 +84,8 @@ func (f FM) validate() error {
 		return fmt.Errorf("fm: cells is %d: %w: must be at least 2", f.Cells, ErrRange)
 	case f.Phantoms < 1:
 		return fmt.Errorf("fm: phantoms is %d: %w: must be at least 1", f.Phantoms, ErrRange)
-	case !(f.Gamma > 0):
-		return fmt.Errorf("fm: gamma is %v: %w: must be positive", f.Gamma, ErrRange)
+	case !(f.Gamma >= 0):
+		return fmt.Errorf("fm: gamma is %v: %w: must not be negative", f.Gamma, ErrRange)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"errors"
 	"math"
 	"testing"
 )
@@ -25,6 +26,71 @@ func TestFMPhantomsPLDBesideGaussianReleases(t *testing.T) {
 		}
 		if n > c.want || float64(n) < 0.93*float64(c.want) {
 			t.Errorf("%+v: %d phantoms", c, n)
+		}
+	}
+}
+
+// The least numbers of phantoms per cell for (0.5, 5e-5) over 4096 keys, of a table computed apart: (k'^S-1) n_c is
+// 4560, 5160, ... Continuous hashes need a little more than fine heights.
+func TestFMPhantomsPLDIsTheTable(t *testing.T) {
+	b := Budget{0.5, 5e-5}
+	for _, c := range []struct{ parties, cells, coarse, fine int }{
+		{2, 5, 190, 215}, {2, 10, 135, 155}, {3, 5, 93, 108}, {4, 5, 46, 53}, {8, 2, 48, 55},
+	} {
+		for _, g := range []struct {
+			gamma float64
+			want  int
+		}{{1, c.coarse}, {0.05, c.fine}, {0, c.fine + 2}} {
+			f := FM{Gamma: g.gamma, Parties: c.parties, Cells: c.cells}
+			n, err := FMPhantomsPLD(b, f, 4096)
+			if err != nil || n > g.want || n < g.want-3 {
+				t.Errorf("S=%d k'=%d gamma %v: %d phantoms, %v, the table has %d", c.parties, c.cells, g.gamma, n, err, g.want)
+				continue
+			}
+			fits := func(n int) bool {
+				f.Phantoms = n
+				a := &PLDAccountant{}
+				a.Compose(f, 4096)
+				return a.Delta(b.Epsilon) <= b.Delta
+			}
+			if !fits(n) || fits(n-1) {
+				t.Errorf("S=%d k'=%d gamma %v: %d is not the least that fits", c.parties, c.cells, g.gamma, n)
+			}
+		}
+	}
+	// what is impossible is refused
+	if n, err := FMPhantomsPLD(b, FM{Parties: 2, Cells: 5}, 4096, Gaussian{Scale: 0.5}); !errors.Is(err, ErrRange) {
+		t.Errorf("beside a release that takes the whole budget: %d phantoms, %v", n, err)
+	}
+	if n, err := FMPhantomsPLD(b, FM{Parties: 2, Cells: 5}, 4096, Gaussian{Scale: 100, Discretised: 1}); !errors.Is(err, ErrRange) {
+		t.Errorf("beside a release without a loss distribution: %d phantoms, %v", n, err)
+	}
+}
+
+// Continuous hashes dominate heights of every Gamma, which are a rounding of them, and heights of a small one come near.
+func TestContinuousHashesDominateHeights(t *testing.T) {
+	for _, f := range []FM{{Phantoms: 20, Parties: 2, Cells: 5}, {Phantoms: 4, Parties: 4, Cells: 3}, {Phantoms: 7, Parties: 9, Cells: 2}} {
+		fine := f.continuousLosses()
+		for _, gamma := range []float64{1, 0.1, 1e-3} {
+			f.Gamma = gamma
+			for order, coarse := range f.heightLosses() {
+				for _, eps := range []float64{0, 0.3, 1, 3} {
+					at := func(l *Losses) float64 {
+						a := &PLDAccountant{}
+						a.ComposeLosses(4, l)
+						return a.Delta(eps * l.sd)
+					}
+					low := &PLDAccountant{Optimistic: true}
+					low.ComposeLosses(4, coarse)
+					least, most := low.Delta(eps*fine[order].sd), at(fine[order])
+					if least > most {
+						t.Errorf("%+v order %d at %v: heights have delta %v at least, continuous hashes %v at most", f, order, eps, least, most)
+					}
+					if gamma < 0.01 && most > 1.02*least+1e-6 {
+						t.Errorf("%+v order %d at %v: fine heights have delta %v at least, continuous hashes %v", f, order, eps, least, most)
+					}
+				}
+			}
 		}
 	}
 }

@@ -212,18 +212,23 @@ func (a *PLDAccountant) Delta(epsilon float64) float64 {
 	}
 	worst := 0.0
 	for order := range a.orders() {
-		c := newConvolution(a, order, a.limit(epsilon))
-		if c.hopeless() {
-			return 1
-		}
-		lambda := c.bestTilt(func(l, k float64) float64 { return k - l*epsilon })
-		worst = math.Max(worst, c.profile(lambda).delta(epsilon))
+		worst = math.Max(worst, a.deltaOf(order, epsilon))
 	}
+	return worst
+}
+
+// deltaOf is Delta for one order of the neighbours.
+func (a *PLDAccountant) deltaOf(order int, epsilon float64) float64 {
+	c := newConvolution(a, order, a.limit(epsilon))
+	if c.hopeless() {
+		return 1
+	}
+	lambda := c.bestTilt(func(l, k float64) float64 { return k - l*epsilon })
 	slack := slackDelta(epsilon, a.slack)
 	if a.Optimistic {
 		slack = -slack
 	}
-	return math.Min(1, math.Max(0, worst+slack))
+	return math.Min(1, math.Max(0, c.profile(lambda).delta(epsilon)+slack))
 }
 
 // limit is the largest loss that a grid keeps for delta at epsilon.
@@ -273,9 +278,11 @@ func newConvolution(a *PLDAccountant, order int, limit float64) *convolution {
 		biggest = math.Max(biggest, math.Abs(l.mean)+l.sd)
 	}
 	sd := math.Sqrt(variance)
-	// Splitting adds at most step^2/4 of variance per round: 0.05% of it all in all, 0.03% of epsilon.
+	// Splitting adds at most step^2/4 of variance per round: 0.05% of it all in all, 0.03% of epsilon; from 5000
+	// rounds on up to ten times that, so that 2^15 steps hold 20 standard deviations.
 	// A lone release gets 500 steps per standard deviation.
-	step := math.Min(0.045*math.Sqrt(variance/rounds), sd/500)
+	one := math.Sqrt(variance / rounds)
+	step := math.Min(math.Min(math.Max(0.045*one, sd/1600), 0.15*one), sd/500)
 	longest := float64(1 << 19)
 	if a.Optimistic && a.sparse(pick) {
 		step /= 16
@@ -291,7 +298,7 @@ func newConvolution(a *PLDAccountant, order int, limit float64) *convolution {
 		step = math.Max(biggest, 1e-9) / 1000
 	}
 	// A grid that meets the extreme atoms of a bounded loss does not spread them.
-	if l := pick(a.parts[0]); len(l.atoms) > 0 && l.cells == nil || l.hi > 0 && l.above == 0 {
+	if l := pick(a.parts[0]); len(l.atoms) > 0 && (l.cells == nil || l.hi > 0 && l.above == 0) {
 		if top := math.Max(l.atoms[len(l.atoms)-1].loss, l.hi); top > step && top < limit {
 			step = top / math.Ceil(top/step)
 		}
