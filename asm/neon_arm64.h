@@ -73,3 +73,45 @@
 // to nearest even; FCVTN clears the high ones.
 #define FCVTN2S(n, d) WORD $(0x0E616800 | (n)<<5 | (d))
 #define FCVTN4S(n, d) WORD $(0x4E616800 | (n)<<5 | (d))
+
+// d = n + m, n - m, n * m and the smaller of n and m without sign; four 32-bit integers.
+#define ADD4S(m, n, d) WORD $(0x4EA08400 | (m)<<16 | (n)<<5 | (d))
+#define SUB4S(m, n, d) WORD $(0x6EA08400 | (m)<<16 | (n)<<5 | (d))
+#define MUL4S(m, n, d) WORD $(0x4EA09C00 | (m)<<16 | (n)<<5 | (d))
+#define UMIN4S(m, n, d) WORD $(0x6EA06C00 | (m)<<16 | (n)<<5 | (d))
+
+// d = the upper half of twice n * m, and (n - m)/2 rounded down; four signed 32-bit
+// integers.
+#define SQDMULH4S(m, n, d) WORD $(0x4EA0B400 | (m)<<16 | (n)<<5 | (d))
+#define SHSUB4S(m, n, d) WORD $(0x4EA02400 | (m)<<16 | (n)<<5 | (d))
+
+// d = n * m, d + n * m and d - n * m of the low (SMULL, SMLAL, SMLSL) or high two of
+// four signed 32-bit integers; two 64-bit integers.
+#define SMULL(m, n, d) WORD $(0x0EA0C000 | (m)<<16 | (n)<<5 | (d))
+#define SMULL2(m, n, d) WORD $(0x4EA0C000 | (m)<<16 | (n)<<5 | (d))
+#define SMLAL(m, n, d) WORD $(0x0EA08000 | (m)<<16 | (n)<<5 | (d))
+#define SMLAL2(m, n, d) WORD $(0x4EA08000 | (m)<<16 | (n)<<5 | (d))
+#define SMLSL(m, n, d) WORD $(0x0EA0A000 | (m)<<16 | (n)<<5 | (d))
+#define SMLSL2(m, n, d) WORD $(0x4EA0A000 | (m)<<16 | (n)<<5 | (d))
+
+// d = n >> 26 with its sign; four 32-bit integers.
+#define SSHR26(n, d) WORD $(0x4F260400 | (n)<<5 | (d))
+
+// Permutations of n and m: interleaving (ZIP), even and odd lanes (UZP), transposed
+// pairs of lanes (TRN); lanes of 32 or 64 bits.
+#define ZIP14S(m, n, d) WORD $(0x4E803800 | (m)<<16 | (n)<<5 | (d))
+#define ZIP24S(m, n, d) WORD $(0x4E807800 | (m)<<16 | (n)<<5 | (d))
+#define ZIP12D(m, n, d) WORD $(0x4EC03800 | (m)<<16 | (n)<<5 | (d))
+#define ZIP22D(m, n, d) WORD $(0x4EC07800 | (m)<<16 | (n)<<5 | (d))
+#define UZP14S(m, n, d) WORD $(0x4E801800 | (m)<<16 | (n)<<5 | (d))
+#define UZP24S(m, n, d) WORD $(0x4E805800 | (m)<<16 | (n)<<5 | (d))
+#define TRN14S(m, n, d) WORD $(0x4E802800 | (m)<<16 | (n)<<5 | (d))
+#define TRN24S(m, n, d) WORD $(0x4E806800 | (m)<<16 | (n)<<5 | (d))
+
+// d = n with the 32-bit lanes of each half exchanged, and with its halves exchanged
+// when m is n.
+#define REV64S(n, d) WORD $(0x4EA00800 | (n)<<5 | (d))
+#define EXT8(m, n, d) WORD $(0x6E004000 | (m)<<16 | (n)<<5 | (d))
+
+// d = n; 16 bytes.
+#define MOV16(n, d) WORD $(0x4EA01C00 | (n)<<16 | (n)<<5 | (d))

@@ -10,15 +10,15 @@ package asm
 //go:noescape
 func NTTForwardFoldAVX2(dst *uint32, src *uint32, words *uint32, n int)
 
-// NTTForward2AVX2 takes a layer of blocks of 2t words, t a multiple of 16.
+// NTTForwardLayerAVX2 takes a layer of blocks of 2t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward2AVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayerAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
 
-// NTTForward4AVX2 takes two layers of blocks of 4t words, t a multiple of 16.
+// NTTForwardLayersAVX2 takes two layers of blocks of 4t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward4AVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayersAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 
 // NTTForwardTailAVX2 takes the layers inside blocks of 32 words.
 //
@@ -36,15 +36,15 @@ func NTTForwardTailFullAVX2(a *uint32, tail *uint32, words *uint32, blocks int)
 //go:noescape
 func NTTForwardFoldLazyAVX2(dst *uint32, src *uint32, words *uint32, n int)
 
-// NTTForward2LazyAVX2 takes a layer of blocks of 2t words, t a multiple of 16.
+// NTTForwardLayerLazyAVX2 takes a layer of blocks of 2t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward2LazyAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayerLazyAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
 
-// NTTForward4LazyAVX2 takes two layers of blocks of 4t words, t a multiple of 16.
+// NTTForwardLayersLazyAVX2 takes two layers of blocks of 4t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward4LazyAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayersLazyAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 
 // NTTForwardTailLazyAVX2 takes the layers inside blocks of 32 words.
 //
@@ -61,15 +61,15 @@ func NTTForwardTailFullLazyAVX2(a *uint32, tail *uint32, words *uint32, blocks i
 //go:noescape
 func NTTInverseTailAVX2(dst *uint32, src *uint32, untail *uint32, words *uint32, blocks int)
 
-// NTTInverse4AVX2 takes two inverse layers of blocks of 4t words, t a multiple of 16.
+// NTTInverseLayersAVX2 takes two inverse layers of blocks of 4t words, t a multiple of 16.
 //
 //go:noescape
-func NTTInverse4AVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+func NTTInverseLayersAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 
-// NTTInverse2AVX2 takes an inverse layer of blocks of 2t words, t a multiple of 16.
+// NTTInverseLayerAVX2 takes an inverse layer of blocks of 2t words, t a multiple of 16.
 //
 //go:noescape
-func NTTInverse2AVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
+func NTTInverseLayerAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
 
 // NTTInverseFoldLazyAVX2 takes the last layer of the conjugate-invariant ring of degree
 // n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.
@@ -150,10 +150,10 @@ func NTTProductAddAVX2(c0 *uint32, c1 *uint32, c2 *uint32, a0 *uint32, a1 *uint3
 //go:noescape
 func NTTConvert1AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert1WholeAVX2 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole1AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert1WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole1AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole1AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -167,21 +167,21 @@ func NTTWhole1AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner1AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner1LiftAVX2 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift1AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner1LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift1AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert2AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert2AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert2WholeAVX2 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole2AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert2WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole2AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole2AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -195,21 +195,21 @@ func NTTWhole2AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner2AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner2LiftAVX2 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift2AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner2LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift2AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert3AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert3AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert3WholeAVX2 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole3AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert3WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole3AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole3AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -223,21 +223,21 @@ func NTTWhole3AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner3AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner3LiftAVX2 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift3AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner3LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift3AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert4AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert4AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert4WholeAVX2 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole4AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert4WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole4AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole4AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -251,21 +251,21 @@ func NTTWhole4AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner4AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner4LiftAVX2 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift4AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner4LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift4AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert5AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert5AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert5WholeAVX2 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole5AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert5WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole5AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole5AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -279,8 +279,8 @@ func NTTWhole5AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner5AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner5LiftAVX2 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift5AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner5LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift5AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)

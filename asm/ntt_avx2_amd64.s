@@ -115,9 +115,9 @@ DATA nttReverseFoldAVX2<>+24(SB)/4, $0x00000001
 DATA nttReverseFoldAVX2<>+28(SB)/4, $0x00000000
 GLOBL nttReverseFoldAVX2<>(SB), RODATA|NOPTR, $32
 
-// func NTTForward2AVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayerAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2
-TEXT ·NTTForward2AVX2(SB), NOSPLIT, $0-40
+TEXT ·NTTForwardLayerAVX2(SB), NOSPLIT, $0-40
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         words+16(FP), DX
@@ -164,9 +164,9 @@ vector:
 	VZEROUPPER
 	RET
 
-// func NTTForward4AVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayersAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2
-TEXT ·NTTForward4AVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTForwardLayersAVX2(SB), NOSPLIT, $0-48
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         w2+16(FP), DX
@@ -888,9 +888,9 @@ DATA nttReverseFoldLazyAVX2<>+24(SB)/4, $0x00000001
 DATA nttReverseFoldLazyAVX2<>+28(SB)/4, $0x00000000
 GLOBL nttReverseFoldLazyAVX2<>(SB), RODATA|NOPTR, $32
 
-// func NTTForward2LazyAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayerLazyAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2
-TEXT ·NTTForward2LazyAVX2(SB), NOSPLIT, $0-40
+TEXT ·NTTForwardLayerLazyAVX2(SB), NOSPLIT, $0-40
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         words+16(FP), DX
@@ -938,9 +938,9 @@ vector:
 	VZEROUPPER
 	RET
 
-// func NTTForward4LazyAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayersLazyAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2
-TEXT ·NTTForward4LazyAVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTForwardLayersLazyAVX2(SB), NOSPLIT, $0-48
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         w2+16(FP), DX
@@ -1777,9 +1777,9 @@ DATA nttUntailLanes2AVX2<>+24(SB)/4, $0x00000003
 DATA nttUntailLanes2AVX2<>+28(SB)/4, $0x00000003
 GLOBL nttUntailLanes2AVX2<>(SB), RODATA|NOPTR, $32
 
-// func NTTInverse4AVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+// func NTTInverseLayersAVX2(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2
-TEXT ·NTTInverse4AVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTInverseLayersAVX2(SB), NOSPLIT, $0-48
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         w2+16(FP), DX
@@ -1885,9 +1885,9 @@ vector:
 	VZEROUPPER
 	RET
 
-// func NTTInverse2AVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
+// func NTTInverseLayerAVX2(a *uint32, w *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX2
-TEXT ·NTTInverse2AVX2(SB), NOSPLIT, $0-40
+TEXT ·NTTInverseLayerAVX2(SB), NOSPLIT, $0-40
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         words+16(FP), DX
@@ -3090,9 +3090,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert1WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole1AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·NTTConvert1WholeAVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole1AVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -3292,9 +3292,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner1LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift1AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX2
-TEXT ·NTTInner1LiftAVX2(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift1AVX2(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -3481,9 +3481,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert2WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole2AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·NTTConvert2WholeAVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole2AVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -3744,9 +3744,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner2LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift2AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX2
-TEXT ·NTTInner2LiftAVX2(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift2AVX2(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -3979,9 +3979,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert3WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole3AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·NTTConvert3WholeAVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole3AVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -4303,9 +4303,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner3LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift3AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX2
-TEXT ·NTTInner3LiftAVX2(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift3AVX2(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -4584,9 +4584,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert4WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole4AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·NTTConvert4WholeAVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole4AVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -4969,9 +4969,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner4LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift4AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX2
-TEXT ·NTTInner4LiftAVX2(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift4AVX2(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -5296,9 +5296,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert5WholeAVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole5AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·NTTConvert5WholeAVX2(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole5AVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -5742,9 +5742,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner5LiftAVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift5AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX2
-TEXT ·NTTInner5LiftAVX2(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift5AVX2(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX

@@ -10,15 +10,15 @@ package asm
 //go:noescape
 func NTTForwardFoldAVX512(dst *uint32, src *uint32, words *uint32, n int)
 
-// NTTForward2AVX512 takes a layer of blocks of 2t words, t a multiple of 16.
+// NTTForwardLayerAVX512 takes a layer of blocks of 2t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward2AVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayerAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
 
-// NTTForward4AVX512 takes two layers of blocks of 4t words, t a multiple of 16.
+// NTTForwardLayersAVX512 takes two layers of blocks of 4t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward4AVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayersAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 
 // NTTForwardTailAVX512 takes the layers inside blocks of 32 words.
 //
@@ -36,15 +36,15 @@ func NTTForwardTailFullAVX512(a *uint32, tail *uint32, words *uint32, blocks int
 //go:noescape
 func NTTForwardFoldLazyAVX512(dst *uint32, src *uint32, words *uint32, n int)
 
-// NTTForward2LazyAVX512 takes a layer of blocks of 2t words, t a multiple of 16.
+// NTTForwardLayerLazyAVX512 takes a layer of blocks of 2t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward2LazyAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayerLazyAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
 
-// NTTForward4LazyAVX512 takes two layers of blocks of 4t words, t a multiple of 16.
+// NTTForwardLayersLazyAVX512 takes two layers of blocks of 4t words, t a multiple of 16.
 //
 //go:noescape
-func NTTForward4LazyAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+func NTTForwardLayersLazyAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 
 // NTTForwardTailLazyAVX512 takes the layers inside blocks of 32 words.
 //
@@ -61,15 +61,15 @@ func NTTForwardTailFullLazyAVX512(a *uint32, tail *uint32, words *uint32, blocks
 //go:noescape
 func NTTInverseTailAVX512(dst *uint32, src *uint32, untail *uint32, words *uint32, blocks int)
 
-// NTTInverse4AVX512 takes two inverse layers of blocks of 4t words, t a multiple of 16.
+// NTTInverseLayersAVX512 takes two inverse layers of blocks of 4t words, t a multiple of 16.
 //
 //go:noescape
-func NTTInverse4AVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+func NTTInverseLayersAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 
-// NTTInverse2AVX512 takes an inverse layer of blocks of 2t words, t a multiple of 16.
+// NTTInverseLayerAVX512 takes an inverse layer of blocks of 2t words, t a multiple of 16.
 //
 //go:noescape
-func NTTInverse2AVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
+func NTTInverseLayerAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
 
 // NTTInverseFoldLazyAVX512 takes the last layer of the conjugate-invariant ring of degree
 // n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.
@@ -150,10 +150,10 @@ func NTTProductAddAVX512(c0 *uint32, c1 *uint32, c2 *uint32, a0 *uint32, a1 *uin
 //go:noescape
 func NTTConvert1AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert1WholeAVX512 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole1AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert1WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole1AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole1AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -167,21 +167,21 @@ func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner1AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner1LiftAVX512 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift1AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner1LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift1AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert2AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert2AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert2WholeAVX512 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole2AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert2WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole2AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole2AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -195,21 +195,21 @@ func NTTWhole2AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner2AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner2LiftAVX512 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift2AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner2LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift2AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert3AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert3AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert3WholeAVX512 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole3AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert3WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole3AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole3AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -223,21 +223,21 @@ func NTTWhole3AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner3AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner3LiftAVX512 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift3AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner3LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift3AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert4AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert4AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert4WholeAVX512 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole4AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert4WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole4AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole4AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -251,21 +251,21 @@ func NTTWhole4AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner4AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner4LiftAVX512 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift4AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner4LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift4AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 
 // NTTConvert5AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert5AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvert5WholeAVX512 writes the sum of src c / R over blocks of 16 words.
+// NTTConvertWhole5AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTConvert5WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+func NTTConvertWhole5AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole5AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
 // words.
@@ -279,8 +279,8 @@ func NTTWhole5AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
 //go:noescape
 func NTTInner5AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInner5LiftAVX512 writes the sums of x times the key's factors, divided by R, over
+// NTTInnerLift5AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
 //
 //go:noescape
-func NTTInner5LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTInnerLift5AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)

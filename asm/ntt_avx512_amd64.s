@@ -121,9 +121,9 @@ DATA nttReverseFoldAVX512<>+56(SB)/4, $0x00000001
 DATA nttReverseFoldAVX512<>+60(SB)/4, $0x00000000
 GLOBL nttReverseFoldAVX512<>(SB), RODATA|NOPTR, $64
 
-// func NTTForward2AVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayerAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX512F
-TEXT ·NTTForward2AVX512(SB), NOSPLIT, $0-40
+TEXT ·NTTForwardLayerAVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         words+16(FP), DX
@@ -171,9 +171,9 @@ vector:
 	VZEROUPPER
 	RET
 
-// func NTTForward4AVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayersAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX512F
-TEXT ·NTTForward4AVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTForwardLayersAVX512(SB), NOSPLIT, $0-48
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         w2+16(FP), DX
@@ -911,9 +911,9 @@ DATA nttReverseFoldLazyAVX512<>+56(SB)/4, $0x00000001
 DATA nttReverseFoldLazyAVX512<>+60(SB)/4, $0x00000000
 GLOBL nttReverseFoldLazyAVX512<>(SB), RODATA|NOPTR, $64
 
-// func NTTForward2LazyAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayerLazyAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX512F
-TEXT ·NTTForward2LazyAVX512(SB), NOSPLIT, $0-40
+TEXT ·NTTForwardLayerLazyAVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         words+16(FP), DX
@@ -962,9 +962,9 @@ vector:
 	VZEROUPPER
 	RET
 
-// func NTTForward4LazyAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+// func NTTForwardLayersLazyAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX512F
-TEXT ·NTTForward4LazyAVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTForwardLayersLazyAVX512(SB), NOSPLIT, $0-48
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         w2+16(FP), DX
@@ -1835,9 +1835,9 @@ DATA nttUntailOddsAVX512<>+56(SB)/4, $0x0000001d
 DATA nttUntailOddsAVX512<>+60(SB)/4, $0x0000001f
 GLOBL nttUntailOddsAVX512<>(SB), RODATA|NOPTR, $64
 
-// func NTTInverse4AVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
+// func NTTInverseLayersAVX512(a *uint32, w *uint32, w2 *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX512F
-TEXT ·NTTInverse4AVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTInverseLayersAVX512(SB), NOSPLIT, $0-48
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         w2+16(FP), DX
@@ -1941,9 +1941,9 @@ vector:
 	VZEROUPPER
 	RET
 
-// func NTTInverse2AVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
+// func NTTInverseLayerAVX512(a *uint32, w *uint32, words *uint32, blocks int, t int)
 // Requires: AVX, AVX512F
-TEXT ·NTTInverse2AVX512(SB), NOSPLIT, $0-40
+TEXT ·NTTInverseLayerAVX512(SB), NOSPLIT, $0-40
 	MOVQ         a+0(FP), AX
 	MOVQ         w+8(FP), CX
 	MOVQ         words+16(FP), DX
@@ -2872,9 +2872,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert1WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole1AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
-TEXT ·NTTConvert1WholeAVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole1AVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -3007,9 +3007,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner1LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift1AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX512F
-TEXT ·NTTInner1LiftAVX512(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift1AVX512(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -3127,9 +3127,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert2WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole2AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
-TEXT ·NTTConvert2WholeAVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole2AVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -3294,9 +3294,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner2LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift2AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX512F
-TEXT ·NTTInner2LiftAVX512(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift2AVX512(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -3438,9 +3438,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert3WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole3AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
-TEXT ·NTTConvert3WholeAVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole3AVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -3637,9 +3637,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner3LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift3AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX512F
-TEXT ·NTTInner3LiftAVX512(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift3AVX512(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -3805,9 +3805,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert4WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole4AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
-TEXT ·NTTConvert4WholeAVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole4AVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -4036,9 +4036,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner4LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift4AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX512F
-TEXT ·NTTInner4LiftAVX512(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift4AVX512(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX
@@ -4228,9 +4228,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvert5WholeAVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
+// func NTTConvertWhole5AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
-TEXT ·NTTConvert5WholeAVX512(SB), NOSPLIT, $0-48
+TEXT ·NTTConvertWhole5AVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         c+16(FP), DX
@@ -4491,9 +4491,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInner5LiftAVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTInnerLift5AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
 // Requires: AVX, AVX512F
-TEXT ·NTTInner5LiftAVX512(SB), NOSPLIT, $0-76
+TEXT ·NTTInnerLift5AVX512(SB), NOSPLIT, $0-76
 	MOVQ         k0+0(FP), AX
 	MOVQ         k1+8(FP), CX
 	MOVQ         c0+56(FP), DX

@@ -39,3 +39,5 @@ package main
 //go:generate go run . -kernels quantise_avx2 -out ../quantise_avx2_amd64.s -stubs ../quantise_avx2_amd64.go -pkg asm
 //go:generate go run . -dispatch amd64 -to ../../kernels/dispatch_amd64.go
 //go:generate go run . -dispatch arm64 -to ../../kernels/dispatch_arm64.go
+//go:generate go run . -dispatch amd64 -to ../../kernels/ntt/dispatch_amd64.go
+//go:generate go run . -dispatch arm64 -to ../../kernels/ntt/dispatch_arm64.go

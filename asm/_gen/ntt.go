@@ -389,7 +389,7 @@ func nttLayers(s isa, parts int, m func(words reg.Register) *modulus, body func(
 }
 
 func nttForward2(s isa, lazy bool) {
-	function("NTTForward2"+lazyName(lazy)+s.name, "func(a, w, words *uint32, blocks, t int)",
+	function("NTTForwardLayer"+lazyName(lazy)+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes a layer of blocks of 2t words, t a multiple of 16.")
 	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
 		m.reduce(x[0])
@@ -398,7 +398,7 @@ func nttForward2(s isa, lazy bool) {
 }
 
 func nttForward4(s isa, lazy bool) {
-	function("NTTForward4"+lazyName(lazy)+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
+	function("NTTForwardLayers"+lazyName(lazy)+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two layers of blocks of 4t words, t a multiple of 16.")
 	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
 		if !lazy {
@@ -415,7 +415,7 @@ func nttForward4(s isa, lazy bool) {
 }
 
 func nttInverse2(s isa) {
-	function("NTTInverse2"+s.name, "func(a, w, words *uint32, blocks, t int)",
+	function("NTTInverseLayer"+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes an inverse layer of blocks of 2t words, t a multiple of 16.")
 	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
 		x[1] = m.unbutterfly(x[0], x[1], w[0], w[0])
@@ -423,7 +423,7 @@ func nttInverse2(s isa) {
 }
 
 func nttInverse4(s isa) {
-	function("NTTInverse4"+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
+	function("NTTInverseLayers"+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two inverse layers of blocks of 4t words, t a multiple of 16.")
 	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
 		x[1] = m.unbutterfly(x[0], x[1], w[1], w[1])
@@ -855,7 +855,7 @@ func addProduct(s isa, x, y reg.VecVirtual, broadcast, first bool, even, odd reg
 
 // nttConvert emits the conversion of terms residues to one prime.
 func nttConvert(s isa, terms int, whole bool) {
-	name := fmt.Sprintf("NTTConvert%d%s%s", terms, map[bool]string{true: "Whole"}[whole], s.name)
+	name := fmt.Sprintf("NTTConvert%s%d%s", map[bool]string{true: "Whole"}[whole], terms, s.name)
 	signature := "func(dst *uint32, src **uint32, c, words *uint32, blocks int)"
 	if whole {
 		signature = "func(dst *uint32, src **uint32, c, whole, words *uint32, blocks int)"
@@ -929,7 +929,7 @@ func nttWhole(s isa, terms int) {
 
 // nttInner emits the inner products of digits with a key's two factors.
 func nttInner(s isa, digits int, lift bool) {
-	name := fmt.Sprintf("NTTInner%d%s%s", digits, map[bool]string{true: "Lift"}[lift], s.name)
+	name := fmt.Sprintf("NTTInner%s%d%s", map[bool]string{true: "Lift"}[lift], digits, s.name)
 	signature := "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)"
 	names := []string{"k0", "k1"}
 	if lift {

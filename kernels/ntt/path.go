@@ -1,6 +1,7 @@
 package ntt
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -35,4 +36,9 @@ func pathOf(isa string) path {
 		return neon
 	}
 	return generic
+}
+
+// noRoutine is the message of a call with a number that no routine has.
+func noRoutine(name string, number int) string {
+	return fmt.Sprintf("ntt: %s has no routine %s of number %d", current, name, number)
 }
