@@ -45,7 +45,9 @@ func TestEveryKernelIsProved(t *testing.T) {
 			if !ok {
 				continue
 			}
-			defined[f.Name.Name] = true
+			if !strings.HasSuffix(name, "_test.go") {
+				defined[f.Name.Name] = true
+			}
 			if f.Name.IsExported() && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(f.Name.Name, "New") && !slices.Contains(notKernels, f.Name.Name) {
 				kernels = append(kernels, f.Name.Name)
 			}
@@ -61,10 +63,10 @@ func TestEveryKernelIsProved(t *testing.T) {
 			}
 		}
 	}
-	// Each assembly form has a portable twin.
+	// Each portable form has a dispatched one.
 	for name := range defined {
-		if twin := name + "Portable"; strings.HasSuffix(name, "Portable") && !defined[strings.TrimSuffix(name, "Portable")] {
-			t.Errorf("%s has no dispatched form", twin)
+		if twin, ok := strings.CutSuffix(name, "Portable"); ok && !defined[twin] {
+			t.Errorf("%s has no dispatched form", name)
 		}
 	}
 }
