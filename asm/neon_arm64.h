@@ -12,9 +12,6 @@
 // d = all ones where n > m, else zero; four float32.
 #define FCMGT4S(m, n, d) WORD $(0x6EA0E400 | (m)<<16 | (n)<<5 | (d))
 
-// d = all ones where n > m as unsigned numbers; two 64-bit integers.
-#define CMHI2D(m, n, d) WORD $(0x6EE03400 | (m)<<16 | (n)<<5 | (d))
-
 // d = the low 16 bits of the four 32-bit integers of n: XTN to the low half of d
 // (the high half is cleared), XTN2 to the high half.
 #define XTN4H(n, d) WORD $(0x0E612800 | (n)<<5 | (d))
@@ -115,3 +112,10 @@
 
 // d = n; 16 bytes.
 #define MOV16(n, d) WORD $(0x4EA01C00 | (n)<<16 | (n)<<5 | (d))
+
+// d = n * m of the low two unsigned 32-bit integers, as two of 64 bits.
+#define UMULL2D(m, n, d) WORD $(0x2EA0C000 | (m)<<16 | (n)<<5 | (d))
+
+// The low half of d = the low 32 bits of the two 64-bit integers of n; the high
+// half is cleared.
+#define XTN2S(n, d) WORD $(0x0EA12800 | (n)<<5 | (d))

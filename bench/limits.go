@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -76,10 +78,20 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
-	return e.Case(ctx, "min-hash", []Label{L("hashes", 4096), L("records", 100000), L("clusters", 5), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-		limits = limits.Best(kernels.MeasureLimits())
-		return minHashAgainstLimits(ctx, c, limits, 2048, 100000)
-	})
+	for _, shape := range arrivalShapes {
+		n, clusters := shape.records, shape.clusters
+		if e.Quick && n > 1_000_000 {
+			continue
+		}
+		err := e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			limits = limits.Best(kernels.MeasureLimits())
+			return timeArrivals(ctx, c, limits, n, clusters, shape.goal)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lloydAgainstLimits times one iteration on normal points, and its assignment and
@@ -255,28 +267,78 @@ func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n
 	return nil
 }
 
-// minHashAgainstLimits times both hashes of each key over five clusters.
-func minHashAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, keys, records int) error {
+// arrivalShapes are the sizes at which the registers of clusters are made, and how
+// many times faster than with a hash for each record and register they are to be.
+var arrivalShapes = []struct {
+	records, clusters int
+	goal              float64
+}{{100_000, 5, 50}, {1_000_000, 5, 200}, {20_000, 8, 0}, {10_000_000, 5, 300}}
+
+const arrivalRegisters = 4096
+
+// timeArrivals times the registers of all clusters on one core and on all workers,
+// beside the least time of AES for a hash, half a block, for each record and
+// register, which the arrivals do without.
+func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, clusters int, goal float64) error {
 	rng := rand.New(rand.NewPCG(1, 2))
-	blocks := make([][16]byte, keys+records)
-	for i := range blocks {
-		for j := range blocks[i] {
-			blocks[i][j] = byte(rng.Uint32())
+	digests := make([][16]byte, n)
+	for i := range digests {
+		binary.LittleEndian.PutUint64(digests[i][:8], rng.Uint64())
+		binary.LittleEndian.PutUint64(digests[i][8:], rng.Uint64())
+	}
+	key, pool := kernels.NewArrivalKey(digests[0]), c.Env.Pool
+	registers, scratch := make([][]float64, pool.Workers()), make([]kernels.ArrivalScratch, pool.Workers())
+	for w := range registers {
+		registers[w] = make([]float64, arrivalRegisters)
+	}
+	part := func(worker, a, i, parts int) {
+		lo, hi := a*n/clusters, (a+1)*n/clusters
+		limit := (math.Log(arrivalRegisters) + 3) / float64(hi-lo)
+		kernels.Arrivals(key, digests[lo+i*(hi-lo)/parts:lo+(i+1)*(hi-lo)/parts], 1, limit, registers[worker], &scratch[worker])
+	}
+	empty := func() {
+		for _, r := range registers {
+			for j := range r {
+				r[j] = math.Inf(1)
+			}
 		}
 	}
-	const clusters = 5
-	offsets := make([]int, clusters+1)
-	for a := range offsets {
-		offsets[a] = a * records / clusters
+	const parts = 16
+	var failed error
+	timed := []Timed{{Name: "one core", Fn: func() {
+		for a := range clusters {
+			empty()
+			part(0, a, 0, 1)
+		}
+	}}}
+	if pool.Workers() > 1 {
+		timed = append(timed, Timed{Name: "all workers", Fn: func() {
+			for a := range clusters {
+				empty()
+				if err := pool.Run(ctx, parts, func(worker, i int) { part(worker, a, i, parts) }); err != nil {
+					failed = err
+				}
+			}
+		}})
 	}
-	dst := make([]uint64, 2*keys*clusters)
-	if err := c.Time(ctx, "min-hash", func() { kernels.MinHash(blocks[:keys], blocks[keys:], offsets, dst) }); err != nil {
-		return err
+	if err := c.Compare(ctx, timed); err != nil || failed != nil {
+		return errors.Join(err, failed)
 	}
-	seconds := c.Row.Value("min-hash").Shown() / 1e9
-	c.Number("rate", "G hashes/s", 2*float64(keys)*float64(records)/seconds/1e9)
-	if limit := limits.MinHashSeconds(keys, records); limit > 0 {
-		c.Number("share of AES", "%", 100*limit/seconds)
+	one := c.Row.Value("one core").Shown() / 1e9
+	if pool.Workers() > 1 {
+		var refs []Reference
+		if n >= 1_000_000 && pool.Workers() == 2 {
+			refs = []Reference{{Name: "at least", Kind: Goal, Value: 1.7}}
+		}
+		c.Number("all workers, times as fast", "x", one/(c.Row.Value("all workers").Shown()/1e9), refs...)
+	}
+	if old := limits.AESSeconds(float64(n) * arrivalRegisters / 2); old > 0 {
+		c.Durations("a hash for each register, AES alone", []float64{old * 1e9})
+		var refs []Reference
+		if goal > 0 {
+			refs = []Reference{{Name: "at least", Kind: Goal, Value: Number(goal)}}
+		}
+		c.Number("times as fast", "x", old/one, refs...)
 	}
 	return nil
 }

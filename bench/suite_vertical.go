@@ -17,8 +17,8 @@ func verticalSuites() []Suite {
 	return []Suite{{
 		Name: "vertical", Group: GroupPerformance, Title: "Vertical clustering by sketches",
 		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes of Sketch-V's Table 1, " +
-			"whose time is for the weights alone. Table sketches: hashes per second while sketches are made (digests, grouping and phantoms included) " +
-			"and of the min-hash kernel alone, both on all workers. Table large: a whole run of two parties.",
+			"whose time is for the weights alone. Tables sketches and large: the making of sketches (digests, grouping and phantoms included) and a whole run " +
+			"of two parties, beside the least time of AES for a hash of each record under each key on all workers.",
 		Figures: []Figure{{Table: "server", Title: "Server phase", X: "shape", Y: "server phase", Series: []string{"estimator"}, LogY: true, Bars: true}},
 		Run:     runVertical,
 	}}
@@ -142,7 +142,7 @@ func timeServer(ctx context.Context, c *Case, j *vertical.Job, refs []Reference)
 
 // timeSketches compares the making of sketches with the kernel alone.
 func timeSketches(ctx context.Context, c *Case) error {
-	const n, sketches, localK, parties = 100_000, 4096, 5, 2
+	const n, sketches, parties = 100_000, 4096, 2
 	data, err := blobsOf(ctx, n, 8, 5)
 	if err != nil {
 		return err
@@ -159,37 +159,19 @@ func timeSketches(ctx context.Context, c *Case) error {
 			making = append(making, float64(rt.Timings()["sketch"].TotalNS))
 		}
 	}
-	keys := make([][16]byte, sketches/2)
-	digests := make([][16]byte, 4096)
-	for i := range keys {
-		keys[i][0], keys[i][1] = byte(i), byte(i>>8)
-	}
-	for i := range digests {
-		digests[i][0], digests[i][1] = byte(i), byte(i>>8)
-	}
-	offsets := []int{0, 800, 1600, 2400, 3200, len(digests)}
-	blocks := (n*parties + len(digests) - 1) / len(digests)
-	dst := make([][]uint64, c.Env.Pool.Workers())
-	for i := range dst {
-		dst[i] = make([]uint64, 2*len(keys)*localK)
-	}
-	var failed error
-	err = c.Time(ctx, "kernel", func() {
-		failed = c.Env.Pool.Run(ctx, blocks, func(worker, _ int) { kernels.MinHash(keys, digests, offsets, dst[worker]) })
-	})
-	if err != nil {
-		return err
-	}
-	if failed != nil {
-		return failed
-	}
-	c.Durations("making sketches", making)
-	kernel := float64(blocks*len(digests)) * sketches / c.Row.Value("kernel").Shown()
-	made := float64(n*parties) * sketches / c.Row.Value("making sketches").Shown()
-	c.Number("kernel rate", "G hashes/s", kernel)
-	c.Number("sketch rate", "G hashes/s", made)
-	c.Number("share of the kernel's rate", "%", 100*made/kernel)
+	c.Durations("making sketches", making, oneHashPerKey(c.Env.Pool, n, parties, sketches)...)
 	return nil
+}
+
+// oneHashPerKey is the least time of AES on all workers for a hash, half a block,
+// of each record at each party under each key.
+func oneHashPerKey(pool *engine.Pool, n, parties, sketches int) []Reference {
+	limits := kernels.MeasureLimits()
+	seconds := limits.AESSeconds(float64(n) * float64(parties) * float64(sketches) / 2 / float64(pool.Workers()))
+	if seconds == 0 {
+		return nil
+	}
+	return []Reference{{Name: "a hash for each key, AES alone", Kind: Limit, Value: Number(seconds * 1e9)}}
 }
 
 // timeLarge runs the whole protocol once on n records and reports the time of
@@ -207,7 +189,11 @@ func timeLarge(ctx context.Context, c *Case, n int) error {
 	}
 	c.Durations("whole run", []float64{float64(time.Since(start))})
 	for _, phase := range []string{"accumulate", "assign", "sketch", "weights", "search", "postprocess"} {
-		c.Durations(phase, []float64{float64(rt.Timings()[phase].TotalNS)})
+		var refs []Reference
+		if phase == "sketch" {
+			refs = oneHashPerKey(c.Env.Pool, n, 2, vertical.DefaultSketches)
+		}
+		c.Durations(phase, []float64{float64(rt.Timings()[phase].TotalNS)}, refs...)
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -297,15 +297,21 @@ func BenchmarkCostRows(b *testing.B) {
 	})
 }
 
-// BenchmarkMinHash is the workload of 4096 hashes of 100000 records: 2048 keys,
-// both halves of a block.
-func BenchmarkMinHash(b *testing.B) {
+// BenchmarkArrivals takes 4096 registers for each of five clusters of 100000
+// records together; an item is a record.
+func BenchmarkArrivals(b *testing.B) {
+	const m, n, clusters = 4096, 100000, 5
 	rng := rand.New(rand.NewPCG(1, 1))
-	keys, digests := randomBlocks(rng, 2048), randomBlocks(rng, 100000)
-	offsets := []int{0, 20000, 40000, 60000, 80000, 100000}
-	dst := make([]uint64, 2*len(keys)*5)
-	arithmetic := measured().MinHashSeconds(len(keys), len(digests))
-	run(b, 2*len(keys)*len(digests), arithmetic, 0, func() { MinHash(keys, digests, offsets, dst) })
+	key, digests := NewArrivalKey(randomBlocks(rng, 1)[0]), randomBlocks(rng, n)
+	reg, scratch := registers(m), new(ArrivalScratch)
+	run(b, n, 0, 0, func() {
+		for lo := 0; lo < n; lo += n / clusters {
+			for i := range reg {
+				reg[i] = math.Inf(1)
+			}
+			Arrivals(key, digests[lo:lo+n/clusters], 1, (math.Log(m)+3)/(n/clusters), reg, scratch)
+		}
+	})
 }
 
 func BenchmarkAddUint64(b *testing.B) {

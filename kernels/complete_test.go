@@ -40,7 +40,7 @@ var proofs = map[string]struct {
 	"TopTwo":                   {[]string{"topTwoPortable"}, "TestTopTwoEqualsPortable", "BenchmarkTopTwo"},
 	"LeastDot":                 {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
-	"MinHash":                  {[]string{"minHashPortable"}, "TestMinHashEqualsPortable", "BenchmarkMinHash"},
+	"Arrivals":                 {[]string{"arrivalsPortable"}, "TestArrivalsEqualPortable", "BenchmarkArrivals"},
 	"AddUint64":                {[]string{"addUint64Portable"}, "TestAddUint64EqualsPortable", "BenchmarkAddUint64"},
 }
 

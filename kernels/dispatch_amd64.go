@@ -354,6 +354,14 @@ func asmDistanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 	asm.DistanceBoundsAVX2(dist, second, blocks, bounds)
 }
 
+func asmDraw(schedule *[44]uint32, blocks *[2]uint64, n, registers int, scale float64, times *float64, marks *uint32) {
+	if current >= avx512 {
+		asm.DrawAVX512(schedule, blocks, n, registers, scale, times, marks)
+		return
+	}
+	asm.DrawAVX2(schedule, blocks, n, registers, scale, times, marks)
+}
+
 func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blocks int, table, base *float64) {
 	if current >= avx512 {
 		asm.ExchangeAVX512(own, near, next, labels, weights, blocks, table, base)
@@ -414,14 +422,6 @@ func asmMaxLabel(labels *uint16, blocks int) uint16 {
 		return asm.MaxLabelAVX512(labels, blocks)
 	}
 	return asm.MaxLabelAVX2(labels, blocks)
-}
-
-func asmMinHash(key, blocks *[16]byte, n int, dst *[2]uint64) {
-	if current >= avx512 {
-		asm.MinHashAVX512(key, blocks, n, dst)
-		return
-	}
-	asm.MinHashAVX2(key, blocks, n, dst)
 }
 
 func asmPack(dst, rows *float32, panels, d int) {

@@ -64,6 +64,10 @@ func asmDistanceBounds(dist, second *float32, blocks int, bounds *[4]float32) {
 	asm.DistanceBoundsNEON(dist, second, blocks, bounds)
 }
 
+func asmDraw(schedule *[44]uint32, blocks *[2]uint64, n, registers int, scale float64, times *float64, marks *uint32) {
+	asm.DrawNEON(schedule, blocks, n, registers, scale, times, marks)
+}
+
 func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blocks int, table, base *float64) {
 	asm.ExchangeNEON(own, near, next, labels, weights, blocks, table, base)
 }
@@ -94,10 +98,6 @@ func asmLeastDot(x *float64, stride, blocks int, coef *float64, d int, least *fl
 
 func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	return asm.MaxLabelNEON(labels, blocks)
-}
-
-func asmMinHash(schedule *[44]uint32, blocks *[16]byte, n int, dst *[2]uint64) {
-	asm.MinHashNEON(schedule, blocks, n, dst)
 }
 
 func asmPack(dst, rows *float32, panels, d int) {

@@ -11,8 +11,8 @@ func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	assignPortable(p, c, labels, dist, second)
 }
 
-func minHash(keys, digests [][16]byte, offsets []int, dst []uint64) {
-	minHashPortable(keys, digests, offsets, dst)
+func arrivals(key *ArrivalKey, digests [][16]byte, scale, limit float64, registers []float64, _ *ArrivalScratch) {
+	arrivalsPortable(key, digests, scale, limit, registers)
 }
 
 func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {

@@ -1,6 +1,6 @@
 // Package kernels holds the numeric inner loops of Cohort behind typed, checked
 // functions: nearest-centroid assignment, exact accumulation, exact cost rows,
-// keyed min-hash and ring arithmetic.
+// keyed first arrivals (min-hash) and ring arithmetic.
 //
 // Points live in [Panels]: blocks of 16 points stored dimension by dimension, so
 // that a vector lane is a point on every CPU and every instruction set runs the

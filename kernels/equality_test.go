@@ -163,21 +163,42 @@ func TestAssignEqualsPortable(t *testing.T) {
 	})
 }
 
-func TestMinHashEqualsPortable(t *testing.T) {
+// TestArrivalsEqualPortable: registers have the bits of the portable form, and those
+// up to a smaller limit have the same ones, for records in any order.
+func TestArrivalsEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(2, 7))
-		for n := 0; n < 150; n++ {
-			keys, digests := randomBlocks(rng, 1+n%3), randomBlocks(rng, n)
-			cuts := []int{0, rng.IntN(n + 1), rng.IntN(n + 1), n}
-			slices.Sort(cuts)
-			want, got := make([]uint64, 2*len(keys)*3), make([]uint64, 2*len(keys)*3)
-			minHashPortable(keys, digests, cuts, want)
-			MinHash(keys, digests, cuts, got)
+		var scratch ArrivalScratch
+		for i, n := range []int{0, 1, 2, 3, 7, 8, 9, 15, 31, 33, 100, 255, 256, 257, 700, 1, 5, 40, 300} {
+			key, digests := NewArrivalKey(randomBlocks(rng, 1)[0]), randomBlocks(rng, n)
+			m := []int{1, 2, 3, 100, 256, 4095, 70001}[i%7]
+			rate := math.Exp(4 * rng.NormFloat64())
+			limit := (math.Log(float64(m)) + 2) / rate / float64(n+1)
+			want, got, less := registers(m), registers(m), registers(m)
+			arrivalsPortable(key, digests, -1/(float64(m)*rate), limit, want)
+			Arrivals(key, digests, rate, limit, got, &scratch)
 			if !slices.Equal(got, want) {
-				t.Fatalf("n=%d offsets %v:\n%x\n%x", n, cuts, got, want)
+				t.Fatalf("n=%d m=%d rate %v limit %v:\n%x\n%x", n, m, rate, limit, got, want)
+			}
+			rng.Shuffle(n, func(i, j int) { digests[i], digests[j] = digests[j], digests[i] })
+			Arrivals(key, digests[:n/3], rate, limit/2, less, &scratch)
+			Arrivals(key, digests[n/3:], rate, limit/2, less, &scratch)
+			for j, x := range less {
+				if x <= limit/2 && x != want[j] || x > limit/2 && want[j] <= limit/2 {
+					t.Fatalf("n=%d m=%d limit %v, half of it: register %d is %v, want %v", n, m, limit, j, x, want[j])
+				}
 			}
 		}
 	})
+}
+
+// registers returns m registers without arrivals.
+func registers(m int) []float64 {
+	r := make([]float64, m)
+	for i := range r {
+		r[i] = math.Inf(1)
+	}
+	return r
 }
 
 func randomBlocks(rng *rand.Rand, n int) [][16]byte {
@@ -565,7 +586,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
 				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
 				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
-				offsets, hashes := []int{0, 3, 9}, make([]uint64, 8)
+				key, reg, scratch := NewArrivalKey(keys[0]), registers(100), new(ArrivalScratch)
 				u64, v64, u32, f64 := make([]uint64, n), make([]uint64, n), make([]uint32, n), make([]float64, n)
 				centres := gridRows(rng, k, d, 16)
 				for name, fn := range map[string]func(){
@@ -597,7 +618,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					},
 					"LeastDot":  func() { LeastDot(f64, n/d, n/d, f64[:d]) },
 					"Project":   func() { Project(*p, m, *out) },
-					"MinHash":   func() { MinHash(keys, digests, offsets, hashes) },
+					"Arrivals":  func() { Arrivals(key, digests, 1, 1, reg, scratch) },
 					"AddUint64": func() { AddUint64(u64, v64) },
 				} {
 					if got := testing.AllocsPerRun(5, fn); got != 0 {

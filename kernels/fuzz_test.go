@@ -211,25 +211,23 @@ func FuzzExchange(f *testing.F) {
 	})
 }
 
-func FuzzMinHash(f *testing.F) {
-	f.Add([]byte{3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
-	f.Add(make([]byte, 16*70))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) == 0 {
+func FuzzArrivals(f *testing.F) {
+	f.Add([]byte{3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}, uint16(5), 1.0, 0.1)
+	f.Add(make([]byte, 16*70), uint16(4096), 1.0, 0.1)
+	f.Fuzz(func(t *testing.T, data []byte, m uint16, rate, limit float64) {
+		if len(data) == 0 || m == 0 || !(rate > 0 && limit > 0 && float64(m)*rate*limit < 1e4) {
 			return
 		}
 		blocks := make([][16]byte, (len(data)+15)/16)
 		for i := range blocks {
 			copy(blocks[i][:], data[16*i:])
 		}
-		keys := blocks[:1+int(data[0])%min(len(blocks), 4)]
-		cut := int(data[0]) % (len(blocks) + 1)
-		offsets := []int{0, cut, cut, len(blocks)}
-		want, got := make([]uint64, 6*len(keys)), make([]uint64, 6*len(keys))
-		minHashPortable(keys, blocks, offsets, want)
+		key := NewArrivalKey(blocks[0])
+		want := registers(int(m))
+		arrivalsPortable(key, blocks, -1/(float64(m)*rate), limit, want)
 		for _, path := range supportedPaths()[1:] {
-			restore := forcePath(path)
-			MinHash(keys, blocks, offsets, got)
+			restore, got := forcePath(path), registers(int(m))
+			Arrivals(key, blocks, rate, limit, got, new(ArrivalScratch))
 			restore()
 			if !slices.Equal(want, got) {
 				t.Fatalf("%s:\n%x\n%x", path, want, got)

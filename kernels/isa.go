@@ -115,6 +115,6 @@ var kernelTable = []struct {
 	{"Project", all},
 	{"TopTwo", all},
 	{"LeastDot", all},
-	{"MinHash", all},
+	{"Arrivals", all},
 	{"AddUint64", all},
 }

@@ -42,13 +42,13 @@ func (l Limits) ProjectSeconds(n, d, q int) float64 {
 	return float64(n) * float64(d) * float64(q) / l.FMA
 }
 
-// MinHashSeconds returns the least time that AES-128 of records blocks under each
-// of keys keys takes on one core, 0 where the limits are not measured.
-func (l Limits) MinHashSeconds(keys, records int) float64 {
+// AESSeconds returns the least time that AES-128 of so many blocks takes on one
+// core, 0 where the limits are not measured.
+func (l Limits) AESSeconds(blocks float64) float64 {
 	if l.AES == 0 {
 		return 0
 	}
-	return 10 * float64(keys) * float64(records) / l.AES
+	return 10 * blocks / l.AES
 }
 
 // MeasureLimits measures the limits of the core it runs on, in some 50 ms. Other

@@ -17,7 +17,7 @@ func TestLimitsAreMeasured(t *testing.T) {
 				if l != (Limits{}) {
 					t.Errorf("limits without loops: %+v", l)
 				}
-				if l.AssignSeconds(10, 2, 3) != 0 || l.MinHashSeconds(1, 1) != 0 {
+				if l.AssignSeconds(10, 2, 3) != 0 || l.AESSeconds(1) != 0 {
 					t.Error("bounds without limits are not zero")
 				}
 			} else {
@@ -29,8 +29,8 @@ func TestLimitsAreMeasured(t *testing.T) {
 						t.Errorf("d=%d: bounds %g and %g for 100 and 200 points", d, one, two)
 					}
 				}
-				if l.MinHashSeconds(10, 10) <= 0 {
-					t.Error("the bound of min-hash is not positive")
+				if l.AESSeconds(10) <= 0 {
+					t.Error("the bound of AES is not positive")
 				}
 			}
 			for _, c := range []struct{ size, readers int }{{5000, 1}, {5000, 3}, {1, 2}} {

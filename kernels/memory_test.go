@@ -80,8 +80,9 @@ func runGuarded(t *testing.T, atEnd bool) {
 	}
 	for n := range 70 {
 		AddUint64(guarded[uint64](t, n, atEnd), guarded[uint64](t, n, atEnd))
-		keys, digests := guarded[[16]byte](t, 2, atEnd), guarded[[16]byte](t, n, atEnd)
-		MinHash(keys, digests, []int{0, n / 3, n}, guarded[uint64](t, 8, atEnd))
+		digests := guarded[[16]byte](t, n, atEnd)
+		scratch := guarded[ArrivalScratch](t, 1, atEnd)
+		Arrivals(NewArrivalKey([16]byte{1}), digests, 1, 3, guarded[float64](t, n+1, atEnd), &scratch[0])
 	}
 }
 

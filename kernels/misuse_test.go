@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -83,8 +84,10 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"TopTwo", []string{"3", "4"}, func() { TopTwo(*p, c, dist[:3], 0, 0, labels, make([]uint32, 20), dist) }},
 		{"TopTwo", []string{"19", "20"}, func() { TopTwo(*p, c, dist[:4], 0, 0, labels, make([]uint32, 19), dist) }},
 		{"LeastDot", []string{"4 sums", "7 values", "stride 4"}, func() { LeastDot(make([]float64, 7), 4, 4, make([]float64, 2)) }},
-		{"MinHash", []string{"3", "4"}, func() { MinHash(make([][16]byte, 1), nil, []int{0, 0, 0}, make([]uint64, 3)) }},
-		{"MinHash", []string{"offsets[1]=2", "1"}, func() { MinHash(nil, make([][16]byte, 1), []int{0, 2}, nil) }},
+		{"Arrivals", []string{"0", "1048576"}, func() { Arrivals(nil, nil, 1, 1, nil, nil) }},
+		{"Arrivals", []string{"rate=0"}, func() { Arrivals(nil, nil, 0, 1, make([]float64, 1), nil) }},
+		{"Arrivals", []string{"limit=NaN"}, func() { Arrivals(nil, nil, 1, math.NaN(), make([]float64, 1), nil) }},
+		{"Arrivals", []string{"limit=1e+09", "2^31"}, func() { Arrivals(nil, nil, 1, 1e9, make([]float64, 3), nil) }},
 		{"AddUint64", []string{"2", "3"}, func() { AddUint64(make([]uint64, 3), make([]uint64, 2)) }},
 	} {
 		got := func() (message string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -254,37 +255,58 @@ func TestCostRowsExact(t *testing.T) {
 	}
 }
 
-func TestMinHashIsAES(t *testing.T) {
+// TestArrivalsAreAES generates the arrivals with the standard library's AES and
+// logarithm, exhaustively up to a late time, and finds the same first ones.
+func TestArrivalsAreAES(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 1))
-	keys, digests := make([][16]byte, 5), make([][16]byte, 70)
-	for _, s := range [][][16]byte{keys, digests} {
-		for i := range s {
-			binary.LittleEndian.PutUint64(s[i][:8], rng.Uint64())
-			binary.LittleEndian.PutUint64(s[i][8:], rng.Uint64())
-		}
-	}
-	offsets := []int{0, 1, 1, 40, 70}
-	dst := make([]uint64, 2*len(keys)*4)
-	MinHash(keys, digests, offsets, dst)
-	for i := range keys {
-		block, err := aes.NewCipher(keys[i][:])
+	digests := randomBlocks(rng, 20)
+	for i, key := range randomBlocks(rng, 3) {
+		m := []int{1, 37, 300}[i]
+		block, err := aes.NewCipher(key[:])
 		if err != nil {
 			t.Fatal(err)
 		}
-		for a := range 4 {
-			want := [2]uint64{math.MaxUint64, math.MaxUint64}
-			for _, digest := range digests[offsets[a]:offsets[a+1]] {
+		want := registers(m)
+		for _, digest := range digests {
+			last := binary.LittleEndian.Uint32(digest[12:])
+			for time, step := 0.0, uint32(0); time < 20; step++ {
 				var out [16]byte
+				binary.LittleEndian.PutUint32(digest[12:], last+step)
 				block.Encrypt(out[:], digest[:])
-				want[0] = min(want[0], binary.LittleEndian.Uint64(out[:8]))
-				want[1] = min(want[1], binary.LittleEndian.Uint64(out[8:]))
-			}
-			for h := range 2 {
-				if got := dst[(2*i+h)*4+a]; got != want[h] {
-					t.Fatalf("key %d hash %d cluster %d: %x, want %x", i, h, a, got, want[h])
-				}
+				x, y := binary.LittleEndian.Uint64(out[:8]), binary.LittleEndian.Uint64(out[8:])
+				time -= math.Log(float64(2*(x>>12)+1)*0x1p-53) / float64(m) / 2.5
+				j, _ := bits.Mul64(y, uint64(m))
+				want[j] = min(want[j], time)
 			}
 		}
+		got := registers(m)
+		Arrivals(NewArrivalKey(key), digests, 2.5, 5, got, new(ArrivalScratch))
+		for j := range got {
+			if math.Abs(got[j]-want[j]) > 1e-12*want[j] {
+				t.Fatalf("%d registers: register %d is %v, want %v", m, j, got[j], want[j])
+			}
+		}
+	}
+}
+
+// TestLogUniform compares with the standard library over all scales.
+func TestLogUniform(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 1))
+	worst := 0.0
+	for i := range 300_000 {
+		x := rng.Uint64() >> (i % 64)
+		if i&1 == 1 {
+			x = ^x
+		}
+		u := float64(2*(x>>12)+1) * 0x1p-53
+		want := math.Log1p(u - 1)
+		if u < 0.5 {
+			want = math.Log(u)
+		}
+		worst = max(worst, math.Abs(logUniform(x)/want-1))
+	}
+	if worst > 0x1p-51 {
+		t.Errorf("relative error %g, want at most 2^-51", worst)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ import (
 )
 
 var (
-	prototypes = flag.String("prototypes", "", "folder of kmeans_ref.c and fm.c: build them and print our figures beside theirs")
+	prototypes = flag.String("prototypes", "", "folder of kmeans_ref.c and ordered.c: build them and print our figures beside theirs")
 	peer       = flag.String("peer", "", "Python with scikit-learn: print its Lloyd iteration too")
 )
 
@@ -28,19 +29,20 @@ func TestPrototypes(t *testing.T) {
 		t.Skip("skipped: no -prototypes folder given")
 	}
 	folder := t.TempDir()
-	kmeans, fm := compile(t, folder, "kmeans_ref"), compile(t, folder, "fm")
+	kmeans, ordered := compile(t, folder, "kmeans_ref"), compile(t, folder, "ordered", "-ffast-math", "-lmvec")
 	fmt.Printf("best times; ours on %s\n%-22s %21s %21s %9s %12s\n", ISA(), "n, d, k", "assign C / ours", "with sums C / ours", "C / ours", "pack ours")
 	for _, s := range lloydShapes {
 		compareLloyd(t, folder, kmeans, s[0], s[1], s[2])
 	}
-	compareMinHash(t, fm)
+	compareArrivals(t, ordered)
 }
 
 // compile builds a prototype with the flags that its head names.
-func compile(t *testing.T, folder, name string) string {
+func compile(t *testing.T, folder, name string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(folder, name)
-	cc := exec.Command("gcc", "-O3", "-march=native", "-mprefer-vector-width=512", filepath.Join(*prototypes, name+".c"), "-o", out, "-lm")
+	args := []string{"-O3", "-march=native", "-mprefer-vector-width=512", filepath.Join(*prototypes, name+".c"), "-o", out, "-lm"}
+	cc := exec.Command("gcc", append(args, flags...)...)
 	if text, err := cc.CombinedOutput(); err != nil {
 		t.Skipf("skipped: the prototype %s does not build here: %v: %s", name, err, text)
 	}
@@ -155,22 +157,35 @@ func peerLloyd(t *testing.T, data string, n, d, k int) float64 {
 	return numbers(t, `lloyd ([0-9.]+)`, *peer, args...)[0][0]
 }
 
-// compareMinHash runs the workload of 4096 hashes of 100000 records.
-func compareMinHash(t *testing.T, program string) {
+// compareArrivals takes 4096 registers for each cluster of records.
+func compareArrivals(t *testing.T, program string) {
+	const m = 4096
 	rng := rand.New(rand.NewPCG(1, 1))
-	keys, digests := randomBlocks(rng, 2048), randomBlocks(rng, 100000)
-	for i := range digests { // as the prototype makes them
-		binary.LittleEndian.PutUint64(digests[i][:8], rng.Uint64())
-	}
-	offsets := []int{0, 20000, 40000, 60000, 80000, 100000}
-	dst := make([]uint64, 2*len(keys)*5)
-	theirs, ours := 1e9, 1e9
-	for range 2 {
-		row := numbers(t, `both halves used\s+([0-9.]+) s best`, program)
-		theirs = min(theirs, 1e3*row[0][0])
-		for range 5 {
-			ours = min(ours, milliseconds(func() { MinHash(keys, digests, offsets, dst) }))
+	key, scratch := NewArrivalKey(randomBlocks(rng, 1)[0]), new(ArrivalScratch)
+	reg := make([]float64, m)
+	for _, shape := range [][2]int{{20_000, 8}, {100_000, 5}, {1_000_000, 5}, {10_000_000, 5}} {
+		n, clusters := shape[0], shape[1]
+		digests := make([][16]byte, n)
+		for i := range digests {
+			binary.LittleEndian.PutUint64(digests[i][:8], rng.Uint64())
+			binary.LittleEndian.PutUint64(digests[i][8:], rng.Uint64())
 		}
+		theirs, ours := 1e9, 1e9
+		for range 2 {
+			row := numbers(t, `median ([0-9.]+) ms min`, program, fmt.Sprint(m), fmt.Sprint(n), fmt.Sprint(clusters), "3", "0")
+			theirs = min(theirs, row[0][0])
+			for range 5 {
+				ours = min(ours, milliseconds(func() {
+					for a := range clusters {
+						for i := range reg {
+							reg[i] = math.Inf(1)
+						}
+						part := digests[a*n/clusters : (a+1)*n/clusters]
+						Arrivals(key, part, 1, (math.Log(m)+3)/float64(len(part)), reg, scratch)
+					}
+				}))
+			}
+		}
+		fmt.Printf("%-22s %8.2f / %8.2f ms, C / ours %.2f\n", fmt.Sprintf("arrivals %d, %d", n, clusters), theirs, ours, theirs/ours)
 	}
-	fmt.Printf("%-22s %8.2f / %8.2f ms, C / ours %.2f\n", "min-hash 4096 x 100000", theirs, ours, theirs/ours)
 }

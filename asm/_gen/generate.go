@@ -4,8 +4,8 @@ package main
 
 //go:generate go run . -kernels assign_avx512 -out ../assign_avx512_amd64.s -stubs ../assign_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels assign_avx2 -out ../assign_avx2_amd64.s -stubs ../assign_avx2_amd64.go -pkg asm
-//go:generate go run . -kernels minhash_avx512 -out ../minhash_avx512_amd64.s -stubs ../minhash_avx512_amd64.go -pkg asm
-//go:generate go run . -kernels minhash_avx2 -out ../minhash_avx2_amd64.s -stubs ../minhash_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels arrivals_avx512 -out ../arrivals_avx512_amd64.s -stubs ../arrivals_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels arrivals_avx2 -out ../arrivals_avx2_amd64.s -stubs ../arrivals_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels dot_avx512 -out ../dot_avx512_amd64.s -stubs ../dot_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels dot_avx2 -out ../dot_avx2_amd64.s -stubs ../dot_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels project_avx512 -out ../project_avx512_amd64.s -stubs ../project_avx512_amd64.go -pkg asm

@@ -44,7 +44,7 @@ func drawSketches(rng *rand.Rand, g *Geometric, parties, clusters, keys int, tru
 			if rate <= 0 {
 				continue
 			}
-			h := g.Height(uint64(-math.Expm1(-rng.ExpFloat64()/rate) * 0x1p64))
+			h := g.Height(rng.ExpFloat64() / rate)
 			for l, a := range grid.Cell(c) {
 				row := v.Sketches[l].Row(i)
 				row[a] = max(row[a], h)
@@ -108,31 +108,34 @@ func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
 	if g.Max() != 65 || g.Bytes() != 1 {
 		t.Fatalf("Max is %d and Bytes %d, want 65 and 1", g.Max(), g.Bytes())
 	}
-	for _, x := range []uint64{0, 1, 2, 3, 1 << 20, 1<<20 - 1, 1 << 63, 1<<63 - 1, math.MaxUint64} {
-		if h, want := int(g.Height(x)), bits.LeadingZeros64(x)+1; h != want {
-			t.Errorf("Height(%#x) = %d, want %d", x, h, want)
+	for _, x := range []uint64{1<<8 + 1, 3, 1<<20 + 1<<8, 1<<63 + 1<<20, 1<<63 - 1<<20, math.MaxUint64 - 1<<20} {
+		if h, want := int(g.Height(-math.Log1p(-float64(x)*0x1p-64))), bits.LeadingZeros64(x)+1; h != want {
+			t.Errorf("height of the arrival of hash %#x is %d, want %d", x, h, want)
 		}
+	}
+	if least, most := g.Height(math.Inf(1)), g.Height(0); least != 1 || most != 65 {
+		t.Errorf("heights are from %d to %d, want 1 to 65", least, most)
 	}
 }
 
-// Heights against the definition in exact arithmetic: the smallest t with
-// x/2^64 >= (1+gamma)^-t.
-func TestHeightAgainstExactPowers(t *testing.T) {
-	for _, gamma := range []float64{1, 0.25, 1.0 / 64, 1.0 / 1024} {
+// Heights against the definition: the smallest t with 1 - e^-v >= (1+gamma)^-t.
+func TestHeightAgainstDefinition(t *testing.T) {
+	for _, gamma := range []float64{16, 1, 0.25, 1.0 / 64, 1.0 / 1024, minGamma} {
 		g := law(t, gamma)
 		if g.Max() > math.MaxUint16 {
 			t.Fatalf("gamma %v: largest height %d does not fit 16 bits", gamma, g.Max())
 		}
-		power := new(big.Float).SetMantExp(big.NewFloat(1), 64).SetPrec(2000)
-		base := new(big.Float).SetPrec(2000).Add(big.NewFloat(1), big.NewFloat(gamma))
-		for i := 1; i <= len(g.thresholds); i++ {
+		one := new(big.Float).SetPrec(2000).SetInt64(1)
+		base := new(big.Float).SetPrec(2000).Add(one, big.NewFloat(gamma))
+		power := new(big.Float).SetPrec(2000).Set(one)
+		for h := 1; h < g.Max(); h++ {
 			power.Quo(power, base)
-			exact, _ := power.Int(nil)
-			if !power.IsInt() {
-				exact.Add(exact, big.NewInt(1))
+			x, _ := power.Float64()
+			if want := -math.Log1p(-x); math.Abs(g.least[h]/want-1) > 1e-11 {
+				t.Fatalf("gamma %v: least arrival of height %d is %v, want %v", gamma, h, g.least[h], want)
 			}
-			if d := new(big.Int).Sub(exact, new(big.Int).SetUint64(g.thresholds[i-1])); d.CmpAbs(big.NewInt(1)) > 0 {
-				t.Fatalf("gamma %v: threshold %d is %d, want %d", gamma, i, g.thresholds[i-1], exact)
+			if at, below := g.Height(g.least[h]), g.Height(math.Nextafter(g.least[h], 0)); int(at) != h || int(below) != h+1 {
+				t.Fatalf("gamma %v: at and below the least arrival of height %d are heights %d and %d", gamma, h, at, below)
 			}
 		}
 	}
@@ -181,7 +184,7 @@ func TestCardinalityBiasAndError(t *testing.T) {
 func informationError(g *Geometric, n float64, keys int) float64 {
 	information := 0.0
 	for t := 1; t <= g.Max(); t++ {
-		p := func(n float64) float64 { return math.Pow(g.cdf[t], n) - math.Pow(g.cdf[t-1], n) }
+		p := func(n float64) float64 { return math.Exp(n*g.logCDF[t]) - math.Exp(n*g.logCDF[t-1]) }
 		if q := p(n); q > 1e-12 {
 			d := (p(n*1.001) - p(n*0.999)) / (0.002 * n)
 			information += d * d / q

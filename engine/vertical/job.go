@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Protocol is a method of the vertical family.
@@ -80,7 +81,7 @@ const (
 const (
 	MaxParties  = 20
 	MaxLocalK   = 255
-	MaxSketches = 1 << 16
+	MaxSketches = kernels.MaxRegisters
 	// DefaultSketches is M in Sketch-V, section 6.
 	DefaultSketches = 4096
 	// DefaultGamma is the parameter of the heights of the likelihood estimators;

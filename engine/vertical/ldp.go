@@ -2,6 +2,7 @@ package vertical
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/cohort-engine/cohort/engine/fault"
 )
@@ -83,7 +84,7 @@ func (f *Frequency) supports(seed uint64, value, a int) bool {
 }
 
 func mulHigh(a, b uint64) uint64 {
-	_, hi := mul(a, b)
+	hi, _ := bits.Mul64(a, b)
 	return hi
 }
 

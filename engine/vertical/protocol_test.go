@@ -3,8 +3,6 @@ package vertical
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // mixture makes n records of three well separated clusters in d columns.
@@ -248,94 +247,153 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// The minimum hashes against AES one record at a time.
-func TestMinimaAgainstAES(t *testing.T) {
-	const records, clusters, sketches = 5000, 3, 5
+// The registers of a run, of a stream and of parts of it are the first arrivals of
+// every record by itself.
+func TestEncodersAgree(t *testing.T) {
+	const records, clusters, sketches, phantoms = 20_000, 4, 333, 7.0
 	rng := rand.New(rand.NewPCG(23, 24))
 	labels := make([]uint16, records)
 	for i := range labels {
-		labels[i] = uint16(rng.IntN(clusters))
+		labels[i] = uint16(min(rng.IntN(40), clusters-1)) // small clusters and a large one
+	}
+	secret := Secret{1, 2, 3}
+	id := func(row int, dst []byte) []byte {
+		dst = rowID(row, dst)
+		if row%2 == 0 { // too long to be a digest
+			dst = append(dst, "of some length"...)
+		}
+		return dst
 	}
 	ctx := context.Background()
-	sk, err := newSketcher(ctx, inline{}, Secret{1, 2, 3}, records, rowID)
+	sk, err := newSketcher(ctx, inline{}, secret, records, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := sk.keys(0, sketches)
-	got, err := sk.minima(ctx, keys, labels, clusters)
+	got, err := sk.encode(ctx, 5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := maxHashes(len(got))
-	h := newHasher(Secret{1, 2, 3})
-	for i := range keys {
-		block, err := aes.NewCipher(keys[i][:])
+	if sk.stored = nil; true { // digests computed on the way
+		again, err := sk.encode(ctx, 5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for row := range records {
-			digest := h.digest(domainRecord, rowID(row, nil))
-			var out [16]byte
-			block.Encrypt(out[:], digest[:])
-			for half := range 2 {
-				at := &want[(2*i+half)*clusters+int(labels[row])]
-				*at = min(*at, binary.LittleEndian.Uint64(out[8*half:]))
-			}
+		sameRegisters(t, "digests on the way", again, got)
+	}
+	newPart := func() *Encoder {
+		e, err := NewEncoder(secret, 5, sketches, clusters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	stream, parts := newPart(), []*Encoder{newPart(), newPart(), newPart()}
+	exhaustive := newPart()
+	for row, a := range labels {
+		stream.Add(int(a), id(row, nil))
+		parts[rng.IntN(3)].Add(int(a), id(row, nil))
+		digest := exhaustive.hash.record(id(row, nil))
+		kernels.Arrivals(exhaustive.records, []Digest{digest}, 1, 0.05, exhaustive.registers[a], &exhaustive.scratch)
+	}
+	for _, e := range []*Encoder{stream, parts[1]} {
+		if err := e.AddPhantoms(2, 1, phantoms); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(got, want) {
-		t.Error("minima differ from AES record by record")
+	for a := range clusters {
+		for other := range clusters {
+			digest := make([]Digest, 1)
+			phantomDigests(clusters, 2, 1, a, other, digest)
+			kernels.Arrivals(exhaustive.phantoms, digest, phantoms, 0.05, exhaustive.registers[a], &exhaustive.scratch)
+		}
 	}
-	// Digests computed on the way give the same as stored ones.
-	sk.stored = nil
-	again, err := sk.minima(ctx, keys, labels, clusters)
-	if err != nil {
-		t.Fatal(err)
+	law := law(t, 1.0/64)
+	want := stream.Sketches(law, 3)
+	for _, e := range parts[1:] {
+		if err := parts[0].Merge(e); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if !slices.Equal(got, again) {
-		t.Error("minima depend on where digests are kept")
+	if !slices.Equal(parts[0].Sketches(law, 3).Heights, want.Heights) {
+		t.Error("sketches of merged parts differ from those of one stream")
+	}
+	sameRegisters(t, "a stream", stream, got)
+	sameRegisters(t, "merged parts", parts[0], got)
+	sameRegisters(t, "record by record", exhaustive, got)
+	if other, err := NewEncoder(secret, 5, sketches+1, clusters); err != nil || stream.Merge(other) == nil {
+		t.Errorf("error %v; merged encoders of two shapes", err)
 	}
 }
 
-// Parties put the same phantoms into their clusters: the minimum over a party's
-// clusters is the same for all, and each cluster's arrival is exponential with
-// the rate of its cells' phantoms.
+func sameRegisters(t *testing.T, what string, got, want *Encoder) {
+	t.Helper()
+	for a := range want.registers {
+		if !slices.Equal(got.registers[a], want.registers[a]) {
+			t.Errorf("%s: cluster %d has other registers", what, a)
+		}
+	}
+}
+
+// A short id is its own digest, a long one is hashed under the secret; no two are
+// alike.
+func TestDigestsOfIDs(t *testing.T) {
+	seen := map[Digest]string{}
+	one, two := newHasher(Secret{1}), newHasher(Secret{2})
+	for n := range 20 {
+		for _, x := range []byte{0, 1, 255} {
+			id := bytes.Repeat([]byte{x}, n)
+			d := one.record(id)
+			if other, ok := seen[d]; ok && n > 0 {
+				t.Errorf("ids %x and %s have one digest", id, other)
+			}
+			seen[d] = fmt.Sprintf("%x", id)
+			if (two.record(id) == d) != (n <= shortID) {
+				t.Errorf("id %x: digests under two secrets: equal is %t", id, two.record(id) == d)
+			}
+		}
+	}
+}
+
+// Parties put the same phantoms into their clusters: the first arrival of a party's
+// clusters is the same for all, and each cluster's is exponential with the rate of
+// its cells' phantoms.
 func TestPhantomsAreShared(t *testing.T) {
 	const parties, clusters, sketches, count = 3, 4, 2000, 25.0
-	ctx := context.Background()
-	sk, err := newSketcher(ctx, inline{}, Secret{4}, 0, rowID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := sk.keys(0, sketches)
-	var all [][]uint64
-	for l := range parties {
-		m, err := sk.phantomMinima(ctx, keys, 0, parties, clusters, l, count)
+	var all []*Encoder
+	for i := range parties + 1 { // the last with other keys
+		e, err := NewEncoder(Secret{4}, i/parties, sketches, clusters)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, m)
+		if err := e.AddPhantoms(parties, i%parties, count); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
 		sum := 0.0
-		for _, x := range m {
-			sum -= math.Log1p(-float64(x) * 0x1p-64)
+		for _, r := range e.registers {
+			for _, x := range r {
+				sum += x
+			}
 		}
-		n := float64(len(m))
+		const n = sketches * clusters
 		if mean := sum / n * count * clusters * clusters; math.Abs(mean-1) > 6/math.Sqrt(n) {
-			t.Errorf("party %d: mean arrival %v of its expectation", l, mean)
+			t.Errorf("party %d: mean arrival %v of its expectation", i, mean)
 		}
 	}
-	other, err := sk.phantomMinima(ctx, keys, 1, parties, clusters, 0, count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if slices.Equal(other, all[0]) {
+	if slices.Equal(all[0].registers[0], all[parties].registers[0]) {
 		t.Error("two key sets have the same phantoms")
 	}
-	for i := range 2 * len(keys) {
-		first := slices.Min(all[0][i*clusters : (i+1)*clusters])
+	for j := range sketches {
+		least := func(e *Encoder) float64 {
+			x := math.Inf(1)
+			for _, r := range e.registers {
+				x = min(x, r[j])
+			}
+			return x
+		}
 		for l := 1; l < parties; l++ {
-			if x := slices.Min(all[l][i*clusters : (i+1)*clusters]); x != first {
-				t.Fatalf("sketch %d: the least phantom of party %d is %#x, of party 0 %#x", i, l, x, first)
+			if x, first := least(all[l]), least(all[0]); x != first {
+				t.Fatalf("sketch %d: the first phantom of party %d is at %v, of party 0 at %v", j, l, x, first)
 			}
 		}
 	}

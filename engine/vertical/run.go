@@ -587,21 +587,18 @@ func (s *session) encodeMemberships(ctx context.Context, sk *sketcher, p *party)
 // sketchSet makes a party's sketches under key set number set, which `parties`
 // parties share and in which it has position `at`.
 func (s *session) sketchSet(ctx context.Context, sk *sketcher, p *party, set, parties, at int) (*Sketches, error) {
-	keys := sk.keys(set, s.job.Sketches)
-	minima, err := sk.minima(ctx, keys, p.labels, p.clusters)
+	var phantoms cellPhantoms
+	if s.job.Calibration == privacy.Proven {
+		phantoms = cellPhantoms{parties: parties, at: at, perCell: s.plan.phantoms}
+	}
+	e, err := sk.encode(ctx, set, s.job.Sketches, p.labels, p.clusters, phantoms)
 	if err != nil {
 		return nil, err
 	}
-	if s.job.Calibration == privacy.Proven {
-		phantoms, err := sk.phantomMinima(ctx, keys, set, parties, p.clusters, at, s.plan.phantoms)
-		if err != nil {
-			return nil, err
-		}
-		minUint64(minima, phantoms)
-	} else {
-		addOwnPhantoms(minima, p.stream(set, "phantoms"), s.plan.phantoms)
+	if s.job.Calibration != privacy.Proven {
+		e.addOwnPhantoms(p.stream(set, "phantoms"), s.plan.phantoms)
 	}
-	return heights(s.plan.law, minima, s.job.Sketches, p.clusters, s.plan.floor), nil
+	return sk.sketches(ctx, e, s.plan.law, s.plan.floor)
 }
 
 // receive is what the server makes of the messages.
@@ -663,7 +660,7 @@ func (r *Release) Estimate(ctx context.Context, run Runner, e Estimator) (*Grid,
 func (s *session) enterSketches() error {
 	j, plan := s.job, s.plan
 	condition := []string{"the keys and the ids stay among the parties: who holds the keys can test a sketch for any id",
-		"the keyed hash is AES-128, so the guarantee is computational"}
+		"the keyed arrivals are AES-128, so the guarantee is computational"}
 	bound := tableBound(j.Protocol, j.Calibration, "sketches", privacy.Shape{D: j.Data.Points.D, K: plan.clusters, Bound: 1})
 	if j.Calibration == privacy.Proven {
 		e := bound.Entry("sketches of all parties, jointly", "fm", "L1")

@@ -2,22 +2,21 @@ package vertical
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// recordsPerTask is the number of records that one task hashes under all keys:
-// their digests (64 KiB) stay in the L2 cache while the keys pass over them.
-const recordsPerTask = 4096
+// recordsPerTask is the number of records that a task groups by cluster: their
+// digests (128 KiB) stay in the L2 cache.
+const recordsPerTask = 1 << 13
 
 // maxStoredDigests bounds the digests kept between the parties' sketches; for
 // more records each task computes its own.
 const maxStoredDigests = 1 << 22
 
-// sketcher makes the keyed min-hashes of clusters. Its keys and digests come
-// from the parties' shared secret.
+// sketcher makes the sketches of clusters of records that are all at hand. Its
+// keys and digests come from the parties' shared secret.
 type sketcher struct {
 	run     Runner
 	secret  Secret
@@ -32,83 +31,117 @@ func newSketcher(ctx context.Context, run Runner, secret Secret, records int, id
 		return s, nil
 	}
 	s.stored = make([]Digest, records)
-	err := run.Run(ctx, (records+recordsPerTask-1)/recordsPerTask, func(_, task int) {
+	err := run.Run(ctx, s.recordTasks(), func(_, task int) {
 		lo := task * recordsPerTask
 		s.fill(newHasher(secret), lo, s.stored[lo:min(lo+recordsPerTask, records)])
 	})
 	return s, err
 }
 
+func (s *sketcher) recordTasks() int { return (s.records + recordsPerTask - 1) / recordsPerTask }
+
 // fill computes the digests of the records from lo on.
 func (s *sketcher) fill(h *hasher, lo int, dst []Digest) {
 	var room [64]byte
 	for i := range dst {
-		dst[i] = h.digest(domainRecord, s.id(lo+i, room[:0]))
+		dst[i] = h.record(s.id(lo+i, room[:0]))
 	}
 }
 
-// keys derives the AES keys of a key set: each serves two sketches.
-func (s *sketcher) keys(set, sketches int) [][16]byte {
-	h := newHasher(s.secret)
-	keys := make([][16]byte, (sketches+1)/2)
-	var data [16]byte
-	binary.LittleEndian.PutUint64(data[:], uint64(set))
-	for i := range keys {
-		binary.LittleEndian.PutUint64(data[8:], uint64(i))
-		keys[i] = h.digest(domainKey, data[:])
+// cellPhantoms are the phantoms of a party that has position at among the parties
+// of a key set: perCell in each cell of the grid. None if perCell is 0.
+type cellPhantoms struct {
+	parties, at int
+	perCell     float64
+}
+
+// encode returns the registers of all records with their labels and of the
+// phantoms. The work of a cluster is cut at the time that its rate suggests, and
+// done again up to twice that where a register has no arrival.
+func (s *sketcher) encode(ctx context.Context, set, sketches int, labels []uint16, clusters int, phantoms cellPhantoms) (*Encoder, error) {
+	cells := 0 // of each cluster
+	if phantoms.perCell > 0 {
+		cells = powInt(clusters, phantoms.parties-1)
 	}
-	return keys
-}
-
-// hashScratch is one worker's memory.
-type hashScratch struct {
-	hasher  *hasher
-	digests []Digest
-	grouped []Digest
-	offsets []int
-	minima  []uint64
-	best    []uint64
-}
-
-// minima returns, for each sketch and cluster, the minimum hash of the records
-// with that label, math.MaxUint64 for an empty cluster: row-major, two rows per
-// key. Minima do not depend on the order in which tasks are done.
-func (s *sketcher) minima(ctx context.Context, keys [][16]byte, labels []uint16, clusters int) ([]uint64, error) {
-	size := 2 * len(keys) * clusters
-	scratch := make([]*hashScratch, s.run.Workers())
-	err := s.run.Run(ctx, (s.records+recordsPerTask-1)/recordsPerTask, func(worker, task int) {
-		w := scratch[worker]
-		if w == nil {
-			w = &hashScratch{hasher: newHasher(s.secret), grouped: make([]Digest, recordsPerTask), offsets: make([]int, clusters+1),
-				minima: make([]uint64, size), best: maxHashes(size)}
-			scratch[worker] = w
+	counts := make([]int, clusters)
+	for _, a := range labels {
+		counts[a]++
+	}
+	limits := make([]float64, clusters)
+	for a, n := range counts {
+		if rate := float64(n) + float64(cells)*phantoms.perCell; rate > 0 {
+			limits[a] = firstLimit(float64(n+cells), rate, sketches)
 		}
-		lo := task * recordsPerTask
-		hi := min(lo+recordsPerTask, s.records)
-		var digests []Digest
-		if s.stored != nil {
-			digests = s.stored[lo:hi]
-		} else {
-			if w.digests == nil {
-				w.digests = make([]Digest, recordsPerTask)
+	}
+	keys := newArrivalKeys(s.secret, set)
+	total := newEncoder(s.secret, keys, sketches, clusters)
+	workers := make([]*encodingWorker, s.run.Workers())
+	perCluster := (cells + recordsPerTask - 1) / recordsPerTask
+	for again := true; again; {
+		err := s.run.Run(ctx, clusters*perCluster+s.recordTasks(), func(worker, task int) {
+			w := workers[worker]
+			if w == nil {
+				w = &encodingWorker{encoder: newEncoder(s.secret, keys, sketches, clusters), digests: make([]Digest, recordsPerTask),
+					grouped: make([]Digest, recordsPerTask), offsets: make([]int, clusters+1)}
+				workers[worker] = w
 			}
-			digests = w.digests[:hi-lo]
-			s.fill(w.hasher, lo, digests)
+			if task < clusters*perCluster {
+				lo := task % perCluster * recordsPerTask
+				w.addPhantoms(task/perCluster, lo, min(lo+recordsPerTask, cells), phantoms, limits)
+			} else {
+				w.addRecords(s, (task-clusters*perCluster)*recordsPerTask, labels, limits)
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-		group(digests, labels[lo:hi], w.grouped, w.offsets)
-		kernels.MinHash(keys, w.grouped[:hi-lo], w.offsets, w.minima)
-		minUint64(w.best, w.minima)
-	})
-	if err != nil {
-		return nil, err
-	}
-	best := maxHashes(size)
-	for _, w := range scratch {
-		if w != nil {
-			minUint64(best, w.best)
+		for _, w := range workers {
+			if w != nil {
+				total.merge(w.encoder)
+			}
+		}
+		again = false
+		for a, limit := range limits {
+			if last := latest(total.registers[a]); limit > 0 && last > limit {
+				limits[a], again = 2*limit, true
+			} else {
+				limits[a], total.bound[a] = 0, last
+			}
 		}
 	}
-	return best, nil
+	return total, nil
+}
+
+// encodingWorker is one worker's memory.
+type encodingWorker struct {
+	encoder          *Encoder
+	digests, grouped []Digest
+	offsets          []int
+}
+
+// addRecords adds the records of a task to the clusters with a limit.
+func (w *encodingWorker) addRecords(s *sketcher, lo int, labels []uint16, limits []float64) {
+	hi := min(lo+recordsPerTask, s.records)
+	digests := w.digests[:hi-lo]
+	if s.stored != nil {
+		digests = s.stored[lo:hi]
+	} else {
+		s.fill(w.encoder.hash, lo, digests)
+	}
+	group(digests, labels[lo:hi], w.grouped, w.offsets)
+	for a, limit := range limits {
+		if part := w.grouped[w.offsets[a]:w.offsets[a+1]]; limit > 0 {
+			kernels.Arrivals(w.encoder.records, part, 1, limit, w.encoder.registers[a], &w.encoder.scratch)
+		}
+	}
+}
+
+// addPhantoms adds the phantoms of a cluster's cells lo to hi.
+func (w *encodingWorker) addPhantoms(a, lo, hi int, p cellPhantoms, limits []float64) {
+	if limits[a] > 0 {
+		phantomDigests(w.encoder.clusters, p.parties, p.at, a, lo, w.digests[:hi-lo])
+		kernels.Arrivals(w.encoder.phantoms, w.digests[:hi-lo], p.perCell, limits[a], w.encoder.registers[a], &w.encoder.scratch)
+	}
 }
 
 // group sorts digests by label. offsets has one entry per cluster and one more.
@@ -128,86 +161,19 @@ func group(digests []Digest, labels []uint16, dst []Digest, offsets []int) {
 	offsets[0] = 0
 }
 
-func maxHashes(n int) []uint64 {
-	h := make([]uint64, n)
-	fillHashes(h, math.MaxUint64)
-	return h
-}
-
-func fillHashes(h []uint64, x uint64) {
-	for i := range h {
-		h[i] = x
-	}
-}
-
-func minUint64(dst, a []uint64) {
-	a = a[:len(dst)]
-	for i, x := range a {
-		dst[i] = min(dst[i], x)
-	}
-}
-
-// phantomMinima returns, in the form of minima, the minimum hash of the shared
-// phantoms in each cluster of party l: count phantoms in every cell g of
-// [clusters]^parties, hashed alike by all parties, of which the party puts into
-// its cluster a those with g_l = a. One hash value V per key and cell gives the
-// minimum of its phantoms by inversion, 1 - (1-V)^(1/count); since that is
-// increasing in V, the cells of a cluster share one inversion.
-func (s *sketcher) phantomMinima(ctx context.Context, keys [][16]byte, set, parties, clusters, l int, count float64) ([]uint64, error) {
-	rest := powInt(clusters, parties-1) // cells per cluster of party l
-	perTask := max(1, recordsPerTask/clusters)
-	size := 2 * len(keys) * clusters
-	scratch := make([]*hashScratch, s.run.Workers())
-	err := s.run.Run(ctx, (rest+perTask-1)/perTask, func(worker, task int) {
-		w := scratch[worker]
-		if w == nil {
-			w = &hashScratch{hasher: newHasher(s.secret), grouped: make([]Digest, perTask*clusters), offsets: make([]int, clusters+1),
-				minima: make([]uint64, size), best: maxHashes(size)}
-			scratch[worker] = w
-		}
-		lo := task * perTask
-		w.hasher.phantoms(set, clusters, powInt(clusters, parties-1-l), lo, min(lo+perTask, rest), w.grouped, w.offsets)
-		kernels.MinHash(keys, w.grouped[:w.offsets[clusters]], w.offsets, w.minima)
-		minUint64(w.best, w.minima)
-	})
-	if err != nil {
-		return nil, err
-	}
-	best := maxHashes(size)
-	for _, w := range scratch {
-		if w != nil {
-			minUint64(best, w.best)
-		}
-	}
-	for i, v := range best {
-		best[i] = phantomHash(v, count)
-	}
-	return best, nil
-}
-
-// phantoms computes the digests of the phantoms' cells, grouped by the cluster
-// that a party puts them into: of each cluster the cells number lo to hi, in
-// lexicographic order of the other parties' clusters. stride is the number of
-// cells per combination of the parties before and the party itself.
-func (h *hasher) phantoms(set, clusters, stride, lo, hi int, dst []Digest, offsets []int) {
-	var data [16]byte
-	binary.LittleEndian.PutUint64(data[:], uint64(set))
-	offsets[0] = 0
-	for a := range clusters {
-		offsets[a+1] = offsets[a] + hi - lo
-		for i := lo; i < hi; i++ {
-			cell := (i/stride*clusters+a)*stride + i%stride
-			binary.LittleEndian.PutUint64(data[8:], uint64(cell))
-			dst[offsets[a]+i-lo] = h.digest(domainPhantom, data[:])
+// addOwnPhantoms adds count phantoms to each sketch of each cluster that no other
+// party knows.
+func (e *Encoder) addOwnPhantoms(st *privacy.Stream, count float64) {
+	for _, registers := range e.registers {
+		for j, t := range registers {
+			registers[j] = min(t, st.Exponential()/count)
 		}
 	}
 }
 
-// heights turns minimum hashes into sketches, no lower than floor.
-func heights(law *Geometric, minima []uint64, sketches, clusters int, floor uint16) *Sketches {
-	s := NewSketches(sketches, clusters)
-	for i := range s.Heights {
-		s.Heights[i] = max(law.Height(minima[i]), floor)
-	}
-	return s
+// sketches rounds the registers of all clusters.
+func (s *sketcher) sketches(ctx context.Context, e *Encoder, law *Geometric, floor uint16) (*Sketches, error) {
+	sketches := NewSketches(len(e.registers[0]), e.clusters)
+	err := s.run.Run(ctx, e.clusters, func(_, a int) { e.heights(law, floor, a, sketches) })
+	return sketches, err
 }

@@ -23,11 +23,11 @@ type WorstCase struct {
 	Gamma                       float64
 
 	plan *plan
-	// Scratch, and the digests of the record and of each party's phantoms.
-	keys, record   []Digest
-	phantoms       [][]Digest
-	offsets        []int
-	minima, hashes []uint64
+	// Scratch, the digests of the record and, by party, of the cells of the
+	// cluster that has it and of the other clusters.
+	encoder *Encoder
+	record  []Digest
+	cells   [][][]Digest
 }
 
 // NewWorstCase calibrates the phantoms: under claimed each party's sketches get
@@ -43,11 +43,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	}
 	s := float64(c.Parties)
 	c.plan = &plan{parties: c.Parties, clusters: c.Clusters, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
-	keys := (c.Sketches + 1) / 2
-	c.keys, c.offsets = make([]Digest, keys), make([]int, c.Clusters+1)
-	c.minima, c.hashes = make([]uint64, 2*keys*c.Clusters), make([]uint64, 2*keys)
-	h := newHasher(Secret{})
-	c.record = []Digest{h.digest(domainRecord, []byte("the record"))}
+	c.encoder = newEncoder(Secret{}, arrivalKeys{}, c.Sketches, c.Clusters)
+	c.record = []Digest{c.encoder.hash.record([]byte("record"))}
 	if c.Calibration == privacy.Claimed {
 		return &c, c.plan.calibrateClaimed(&Job{Sketches: c.Sketches, Gamma: c.Gamma})
 	}
@@ -56,9 +53,12 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		return nil, gridTooLarge(c.Parties, c.Clusters, maxDense)
 	}
 	for l := range c.Parties {
-		digests := make([]Digest, cells)
-		h.phantoms(0, c.Clusters, powInt(c.Clusters, c.Parties-1-l), 0, cells/c.Clusters, digests, c.offsets)
-		c.phantoms = append(c.phantoms, digests)
+		byCluster := make([][]Digest, c.Clusters)
+		for a := range byCluster {
+			byCluster[a] = make([]Digest, cells/c.Clusters)
+			phantomDigests(c.Clusters, c.Parties, l, a, 0, byCluster[a])
+		}
+		c.cells = append(c.cells, byCluster)
 	}
 	n, err := privacy.FMPhantoms(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
 	c.plan.phantoms = float64(n)
@@ -72,29 +72,33 @@ func (c *WorstCase) Phantoms() (count float64, floor uint16) { return c.plan.pha
 // randomness, the keys too, comes from st; draws one after the other are
 // independent.
 func (c *WorstCase) Draw(st *privacy.Stream, present bool) []*Sketches {
-	for i := range c.keys {
-		binary.LittleEndian.PutUint64(c.keys[i][:], st.Uint64())
-		binary.LittleEndian.PutUint64(c.keys[i][8:], st.Uint64())
+	e := c.encoder
+	var key Digest
+	for _, k := range []**kernels.ArrivalKey{&e.records, &e.phantoms} {
+		binary.LittleEndian.PutUint64(key[:], st.Uint64())
+		binary.LittleEndian.PutUint64(key[8:], st.Uint64())
+		*k = kernels.NewArrivalKey(key)
 	}
 	all := make([]*Sketches, c.Parties)
 	for l := range all {
+		for a, registers := range e.registers {
+			fill(registers, math.Inf(1))
+			e.bound[a], e.rate[a] = math.Inf(1), 0
+		}
 		if c.Calibration == privacy.Claimed {
-			fillHashes(c.minima, math.MaxUint64)
-			addOwnPhantoms(c.minima, st, c.plan.phantoms)
+			e.addOwnPhantoms(st, c.plan.phantoms)
+			for a, registers := range e.registers {
+				e.bound[a] = latest(registers)
+			}
 		} else {
-			kernels.MinHash(c.keys, c.phantoms[l], c.offsets, c.minima)
-			for i, v := range c.minima {
-				c.minima[i] = phantomHash(v, c.plan.phantoms)
+			for a, cells := range c.cells[l] {
+				e.lower(a, e.phantoms, cells, c.plan.phantoms)
 			}
 		}
 		if present {
-			kernels.MinHash(c.keys, c.record, []int{0, 1}, c.hashes)
-			for i, x := range c.hashes {
-				at := &c.minima[i*c.Clusters]
-				*at = min(*at, x)
-			}
+			e.lower(0, e.records, c.record, 1)
 		}
-		all[l] = heights(c.plan.law, c.minima, c.Sketches, c.Clusters, c.plan.floor)
+		all[l] = e.Sketches(c.plan.law, c.plan.floor)
 	}
 	return all
 }
@@ -115,11 +119,4 @@ func EqualHeight(sketches []*Sketches) uint16 {
 		best = max(best, h)
 	}
 	return best
-}
-
-// addOwnPhantoms lets a party add its own phantoms to each of its sketches.
-func addOwnPhantoms(minima []uint64, st *privacy.Stream, count float64) {
-	for i, x := range minima {
-		minima[i] = min(x, phantomHash(st.Uint64(), count))
-	}
 }

@@ -2,49 +2,9 @@ package kernels
 
 import (
 	"encoding/binary"
-	"fmt"
-	"math"
 	"math/bits"
 	"sync"
 )
-
-// MinHash gives, for each key and each cluster of record digests, the minimum of
-// two 64-bit hashes over the records of the cluster. The hash of a digest under
-// a key is AES-128 of the digest; its first and second 8 bytes, little endian,
-// are the two hashes. Cluster a is digests[offsets[a]:offsets[a+1]], and the
-// minimum of hash h (0 or 1) under key i over cluster a is
-// dst[(2*i+h)*clusters+a], math.MaxUint64 for an empty cluster, where
-// clusters = len(offsets)-1 and len(dst) = 2*len(keys)*clusters.
-func MinHash(keys, digests [][16]byte, offsets []int, dst []uint64) {
-	if len(offsets) == 0 {
-		panic("kernels: MinHash: len(offsets)=0, want clusters+1")
-	}
-	for a, o := range offsets {
-		if o < 0 || o > len(digests) || a > 0 && o < offsets[a-1] {
-			panic(fmt.Sprintf("kernels: MinHash: offsets[%d]=%d, want ascending values in [0, len(digests)=%d]", a, o, len(digests)))
-		}
-	}
-	checkLength("MinHash", "dst", len(dst), 2*len(keys)*(len(offsets)-1))
-	minHash(keys, digests, offsets, dst)
-}
-
-// minHashPortable is the reference form of [MinHash].
-func minHashPortable(keys, digests [][16]byte, offsets []int, dst []uint64) {
-	clusters := len(offsets) - 1
-	table := aesTable()
-	for i := range keys {
-		var schedule [44]uint32
-		expandKey(&table.sbox, &keys[i], &schedule)
-		for a := range clusters {
-			low, high := uint64(math.MaxUint64), uint64(math.MaxUint64)
-			for r := offsets[a]; r < offsets[a+1]; r++ {
-				x, y := encryptBlock(table, &schedule, &digests[r])
-				low, high = min(low, x), min(high, y)
-			}
-			dst[2*i*clusters+a], dst[(2*i+1)*clusters+a] = low, high
-		}
-	}
-}
 
 // aesTables holds the S-box and the combined SubBytes and MixColumns table of
 // one byte; the tables of the other three bytes are rotations of it.
@@ -101,12 +61,10 @@ func expandKey(sbox *[256]byte, key *[16]byte, w *[44]uint32) {
 	}
 }
 
-// encryptBlock returns AES-128 of src as two little-endian words.
-func encryptBlock(t *aesTables, w *[44]uint32, src *[16]byte) (low, high uint64) {
-	a := binary.LittleEndian.Uint32(src[0:]) ^ w[0]
-	b := binary.LittleEndian.Uint32(src[4:]) ^ w[1]
-	c := binary.LittleEndian.Uint32(src[8:]) ^ w[2]
-	d := binary.LittleEndian.Uint32(src[12:]) ^ w[3]
+// encryptBlock returns AES-128 of a block; both are two little-endian words.
+func encryptBlock(t *aesTables, w *[44]uint32, x, y uint64) (low, high uint64) {
+	a, b := uint32(x)^w[0], uint32(x>>32)^w[1]
+	c, d := uint32(y)^w[2], uint32(y>>32)^w[3]
 	mix := func(a, b, c, d, k uint32) uint32 {
 		return t.mixed[a&255] ^ bits.RotateLeft32(t.mixed[b>>8&255], 8) ^
 			bits.RotateLeft32(t.mixed[c>>16&255], 16) ^ bits.RotateLeft32(t.mixed[d>>24], 24) ^ k
