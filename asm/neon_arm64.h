@@ -54,6 +54,7 @@
 
 // d = all ones where n > m, else zero; two float64.
 #define FCMGT2D(m, n, d) WORD $(0x6EE0E400 | (m)<<16 | (n)<<5 | (d))
+#define FCMGE2D(m, n, d) WORD $(0x6E60E400 | (m)<<16 | (n)<<5 | (d))
 
 // d = d + n * m, modulo 2^32; four 32-bit integers.
 #define MLA4S(m, n, d) WORD $(0x4EA09400 | (m)<<16 | (n)<<5 | (d))

@@ -51,7 +51,7 @@ vectors:
 	VMOVUPD     (BX)(R11*1), Y3
 	VMOVUPD     (SI)(R11*1), Y4
 	VSUBPD      Y3, Y2, Y5
-	VCMPPD      $0x01, Y3, Y2, Y3
+	VCMPPD      $0x09, Y3, Y2, Y3
 	VCMPPD      $0x1e, Y4, Y2, Y6
 	VSUBPD      Y2, Y4, Y4
 	VSUBPD      Y4, Y5, Y5
@@ -71,7 +71,7 @@ vectors:
 	VMOVUPD     32(BX)(R11*1), Y3
 	VMOVUPD     32(SI)(R11*1), Y4
 	VSUBPD      Y3, Y2, Y5
-	VCMPPD      $0x01, Y3, Y2, Y3
+	VCMPPD      $0x09, Y3, Y2, Y3
 	VCMPPD      $0x1e, Y4, Y2, Y6
 	VSUBPD      Y2, Y4, Y4
 	VSUBPD      Y4, Y5, Y5

@@ -5,7 +5,7 @@
 package asm
 
 // QuantiseAVX512 maps the values of periods > 0 periods of vectors > 0 groups of 8: v to
-// ((v-lo)-(hi-v))/width, or -1 below lo and 1 above hi, times scale, truncated toward
+// ((v-lo)-(hi-v))/width, or -1 below lo (and for NaN) and 1 above hi, times scale, truncated toward
 // zero, over scale. It returns the number of values below and above. scale is a power
 // of two of at most 2^22; lo, hi and width hold a period.
 //

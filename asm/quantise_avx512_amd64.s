@@ -51,7 +51,7 @@ vectors:
 	VMOVUPD        (BX)(R11*1), Z3
 	VMOVUPD        (SI)(R11*1), Z4
 	VSUBPD         Z3, Z2, Z5
-	VCMPPD         $0x01, Z3, Z2, K1
+	VCMPPD         $0x09, Z3, Z2, K1
 	VCMPPD         $0x1e, Z4, Z2, K2
 	VSUBPD         Z2, Z4, Z4
 	VSUBPD         Z4, Z5, Z5

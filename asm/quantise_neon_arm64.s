@@ -6,9 +6,10 @@
 #include "neon_arm64.h"
 
 // MAP replaces lo by what v is mapped to and counts in V31 where v is outside. It
-// overwrites hi; V24 and V25 are scratch.
+// overwrites hi; V24 and V25 are scratch. A NaN counts as below. V26 is all ones.
 #define MAP(v, lo, ll, hi, width)    \
-	FCMGT2D(v, lo, 24)                 \
+	FCMGE2D(lo, v, 24)                 \
+	VEOR V26.B16, V24.B16, V24.B16     \
 	FCMGT2D(hi, v, 25)                 \
 	FSUB2D(lo, v, lo)                  \
 	FSUB2D(v, hi, hi)                  \
@@ -41,6 +42,7 @@ TEXT ·QuantiseNEON(SB), NOSPLIT, $0-72
 	FMOVD $-1.0, F27
 	VDUP  V27.D[0], V27.D2
 	VEOR  V31.B16, V31.B16, V31.B16
+	VMOVI $255, V26.B16
 
 period:
 	MOVD R3, R7

@@ -30,10 +30,11 @@ func NewUnitMap(lo, hi []float64, fractionBits int) *UnitMap {
 	return m
 }
 
-// Quantise maps row-major records of D finite values: v becomes ((v-lo)-(hi-v)) /
+// Quantise maps row-major records of D values: v becomes ((v-lo)-(hi-v)) /
 // (hi-lo), each operation rounded to float64, or -1 below lo and 1 above hi, and is
-// then truncated toward zero onto the grid. It returns the number of values
-// outside their bounds.
+// then truncated toward zero onto the grid. NaN becomes -1 and counts as outside. It
+// returns the number of values outside their bounds, so where that is zero all were
+// finite.
 func Quantise(dst []float32, src []float64, m *UnitMap) int {
 	checkLength("Quantise", "dst", len(dst), len(src))
 	if len(src)%m.D != 0 {
@@ -50,7 +51,7 @@ func quantisePortable(dst []float32, src []float64, m *UnitMap) int {
 		j := i % m.D
 		lo, hi := m.lo[j], m.hi[j]
 		u := ((v - lo) - (hi - v)) / m.width[j]
-		if v < lo {
+		if !(v >= lo) {
 			u = -1
 			outside++
 		} else if v > hi {

@@ -31,7 +31,7 @@ func TestQuantiseEqualsPortable(t *testing.T) {
 				}
 				for i := range src {
 					j := i % d
-					switch rng.IntN(8) {
+					switch rng.IntN(9) {
 					case 0:
 						src[i] = lo[j]
 					case 1:
@@ -42,6 +42,8 @@ func TestQuantiseEqualsPortable(t *testing.T) {
 						src[i] = math.Nextafter(hi[j], math.MaxFloat64)
 					case 4:
 						src[i] = math.Copysign(1e300, rng.NormFloat64())
+					case 6:
+						src[i] = []float64{math.NaN(), math.Inf(1), math.Inf(-1)}[rng.IntN(3)]
 					case 5: // the middle and its neighbours, whose images are +0
 						src[i] = math.Nextafter((lo[j]+hi[j])/2, lo[j])
 					default:
@@ -71,6 +73,9 @@ func TestQuantiseTruncates(t *testing.T) {
 	}
 	if outside != 2 {
 		t.Errorf("%d values outside, want 2", outside)
+	}
+	if outside := Quantise(got, []float64{math.NaN(), 1, math.Inf(1), 1, 1, -math.NaN(), 1, math.Inf(-1)}, m); outside != 4 || got[0] != -1 || got[5] != -1 {
+		t.Errorf("%d values outside, want the 4 that are not finite, at %v", outside, got)
 	}
 }
 

@@ -12,7 +12,7 @@ func quantise(s isa) {
 	minus := wideConstant("quantiseMinus"+s.name, 0xbff0000000000000)
 	function("Quantise"+s.name, "func(dst *float32, src *float64, periods int, lo, hi, width *float64, vectors int, scale float64) int",
 		"maps the values of periods > 0 periods of vectors > 0 groups of 8: v to",
-		"((v-lo)-(hi-v))/width, or -1 below lo and 1 above hi, times scale, truncated toward",
+		"((v-lo)-(hi-v))/width, or -1 below lo (and for NaN) and 1 above hi, times scale, truncated toward",
 		"zero, over scale. It returns the number of values below and above. scale is a power",
 		"of two of at most 2^22; lo, hi and width hold a period.")
 	dst := Load(Param("dst"), GP64())
@@ -48,7 +48,7 @@ func quantise(s isa) {
 			VSUBPD(low, v, t)
 			if s == avx512 {
 				below, above := K(), K()
-				VCMPPD(Imm(1), low, v, below)     // v < lo
+				VCMPPD(Imm(9), low, v, below)     // v < lo, or NaN
 				VCMPPD(Imm(0x1e), high, v, above) // v > hi
 				VSUBPD(v, high, high)
 				VSUBPD(high, t, t)
@@ -64,7 +64,7 @@ func quantise(s isa) {
 				VMOVUPS(t.AsY(), Mem{Base: dst, Disp: 0})
 			} else {
 				below, above := YMM(), YMM()
-				VCMPPD(Imm(1), low, v, below)
+				VCMPPD(Imm(9), low, v, below)
 				VCMPPD(Imm(0x1e), high, v, above)
 				VSUBPD(v, high, high)
 				VSUBPD(high, t, t)
