@@ -155,7 +155,11 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 	at := map[string][]float64{}
 	d := 0
 	for i, path := range []string{o.data, second} {
-		t, err := dataset.Open(ctx, path, dataset.ReadOptions{Columns: o.columns})
+		read, err := o.read(o.workers)
+		if err != nil {
+			return nil, err
+		}
+		t, err := dataset.Open(ctx, path, read)
 		if err != nil {
 			return nil, err
 		}
@@ -166,11 +170,11 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 		if o.bounds == "" && o.boundsFile == "" {
 			return nil, fault.Request("--bounds", "is not given and both files need the same", "give the public bounds")
 		}
-		b, err := bounds(ctx, o, t)
+		b, err := o.publicBounds(ctx, t.D)
 		if err != nil {
 			return nil, err
 		}
-		norm, err := dataset.Normalise(t, b, o.fractionBits)
+		norm, err := dataset.Normalise(t, *b, o.fractionBits)
 		if err != nil {
 			return nil, err
 		}

@@ -26,45 +26,56 @@ type input struct {
 	// own (--id).
 	split  vertical.Split
 	joined string
+	ids    []string
 }
 
-// load reads the data that the options name.
+// load reads the data that the options name, straight onto the grid.
 func load(ctx context.Context, o *options, m *method.Method) (*input, error) {
-	in, err := read(ctx, o, m)
+	read, err := o.read(o.workers)
 	if err != nil {
 		return nil, err
 	}
-	t := in.table
+	in := &input{}
+	var source dataset.Source
+	if o.id != "" {
+		source, err = in.join(ctx, o, read)
+	} else {
+		source, err = o.open(ctx, read)
+	}
+	if err != nil {
+		return nil, err
+	}
+	prepare := dataset.PrepareOptions{Read: read, FractionBits: o.fractionBits, Digest: o.ledger != ""}
+	if prepare.Bounds, err = o.publicBounds(ctx, source.Schema().D); err != nil {
+		return nil, err
+	}
+	if prepare.MaxMemory, err = o.memory(); err != nil {
+		return nil, err
+	}
+	p, err := dataset.Prepare(ctx, source, prepare)
+	if err != nil {
+		return nil, err
+	}
+	in.norm, in.digest = &p.Normalised, p.Digest
+	if in.table = p.Table; in.ids != nil {
+		in.table.IDs = in.ids
+	}
 	in.k = o.k
 	if !o.given("k") {
-		in.k = classes(t.Labels)
+		in.k = classes(in.table.Labels)
 	}
-	if in.k > t.N {
-		return nil, fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, t.N), "ask for fewer clusters")
+	if in.k > in.table.N {
+		return nil, fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N), "ask for fewer clusters")
 	}
-	b, err := bounds(ctx, o, t)
-	if err != nil {
-		return nil, err
-	}
-	if in.norm, err = dataset.Normalise(t, b, o.fractionBits); err != nil {
-		return nil, err
-	}
-	if o.ledger != "" {
-		in.digest = digestOf(t)
-	}
-	t.Rows = nil // the grid holds them from here on
-	return in, nil
+	return in, in.fileClients(o, m)
 }
 
-// read opens the source of the data.
-func read(ctx context.Context, o *options, m *method.Method) (*input, error) {
-	if o.id != "" {
-		return loadJoined(ctx, o)
-	}
-	gen := dataset.Generator{N: o.genN, D: o.genD, Separation: o.genSeparation, Seed: o.dataSeed}
+// open opens the source of the data.
+func (o *options) open(ctx context.Context, read dataset.ReadOptions) (dataset.Source, error) {
+	read.Generator = dataset.Generator{N: o.genN, D: o.genD, Separation: o.genSeparation, Seed: o.dataSeed}
 	for _, b := range dataset.Builtins() {
 		if "builtin:"+b.Name == o.data && b.Default.K > 0 {
-			gen.K = o.k // a set that can be made with any number of clusters
+			read.Generator.K = o.k // a set that can be made with any number of clusters
 		}
 	}
 	if !strings.HasPrefix(o.data, "builtin:") {
@@ -74,30 +85,56 @@ func read(ctx context.Context, o *options, m *method.Method) (*input, error) {
 			}
 		}
 	}
-	t, err := dataset.Open(ctx, o.data, dataset.ReadOptions{Columns: o.columns, Labels: o.labels, Generator: gen})
-	if err != nil {
-		return nil, err
-	}
-	if t.Files != nil && m.Holds != method.Columns {
-		if o.given("clients") && o.clients != len(t.Files) {
-			return nil, fault.Request("--clients", fmt.Sprintf("is %d for %d files", o.clients, len(t.Files)), "leave it out: each file is one client")
-		}
-		if o.proportions != "" {
-			return nil, fault.Request("--proportions", "is given and each file is one client", "leave it out")
-		}
-		o.clients = len(t.Files)
-	}
-	return &input{table: t}, nil
+	return dataset.OpenSource(ctx, o.data, read)
 }
 
-func bounds(ctx context.Context, o *options, t *dataset.Table) (dataset.Bounds, error) {
+// fileClients makes each of several files a client of a method that holds rows.
+func (in *input) fileClients(o *options, m *method.Method) error {
+	files := len(in.table.Files)
+	if files == 0 || m.Holds == method.Columns {
+		return nil
+	}
+	if o.given("clients") && o.clients != files {
+		return fault.Request("--clients", fmt.Sprintf("is %d for %d files", o.clients, files), "leave it out: each file is one client")
+	}
+	if o.proportions != "" {
+		return fault.Request("--proportions", "is given and each file is one client", "leave it out")
+	}
+	o.clients = files
+	return nil
+}
+
+// publicBounds are those that were given for d columns, or nil.
+func (o *options) publicBounds(ctx context.Context, d int) (*dataset.Bounds, error) {
+	var b dataset.Bounds
+	var err error
 	switch {
 	case o.bounds != "":
-		return dataset.ParseBounds(o.bounds, t.D)
+		b, err = dataset.ParseBounds(o.bounds, d)
 	case o.boundsFile != "":
-		return dataset.OpenBounds(ctx, o.boundsFile, t.D)
+		b, err = dataset.OpenBounds(ctx, o.boundsFile, d)
+	default:
+		return nil, nil
 	}
-	return dataset.BoundsFromData(t)
+	return &b, err
+}
+
+// notes says what was done to the records while they were read. Without quality the
+// numbers, which depend on the records, are left out.
+func (in *input) notes(o *options) []string {
+	if o.quality == "off" && o.missing != dataset.RefuseMissing.String() {
+		return []string{"missing values were treated by the rule " + o.missing}
+	}
+	return in.table.Report.Notes()
+}
+
+// warnings are for the person who holds the records.
+func (in *input) warnings() []string {
+	var w []string
+	for _, c := range in.table.Report.IDLike {
+		w = append(w, fmt.Sprintf("column %s of %s has distinct increasing integers, as ids do: leave it out with --columns if it is one", c, in.table.Name))
+	}
+	return w
 }
 
 // job makes a job of the method on the data.
@@ -152,9 +189,9 @@ func classes(labels []int32) int {
 	return len(seen)
 }
 
-// loadJoined reads one file per party and matches their records by id.
-func loadJoined(ctx context.Context, o *options) (*input, error) {
-	for _, flag := range []string{"labels", "columns", "split", "parties"} {
+// join reads one file per party and matches their records by id.
+func (in *input) join(ctx context.Context, o *options, read dataset.ReadOptions) (dataset.Source, error) {
+	for _, flag := range []string{"labels", "label-column", "columns", "split", "parties"} {
 		if o.given(flag) {
 			return nil, fault.Request("--"+flag, "is given together with --id", "leave it out: each file has one party's columns")
 		}
@@ -165,7 +202,7 @@ func loadJoined(ctx context.Context, o *options) (*input, error) {
 	}
 	var tables []*dataset.Table
 	for _, path := range paths {
-		t, err := dataset.OpenIDs(ctx, strings.TrimSpace(path), o.id)
+		t, err := dataset.OpenIDs(ctx, strings.TrimSpace(path), o.id, read)
 		if err != nil {
 			return nil, err
 		}
@@ -176,5 +213,6 @@ func loadJoined(ctx context.Context, o *options) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &input{table: table, split: split, joined: report.String()}, nil
+	in.split, in.joined, in.ids = split, report.String(), table.IDs
+	return table.Source()
 }

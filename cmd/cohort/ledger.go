@@ -1,16 +1,12 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -121,20 +117,4 @@ func (p *payer) end(run int, res *engine.Result) error {
 	}
 	res.Notes = append(res.Notes, fmt.Sprintf("run %d of the ledger file: epsilon %.4g of %v is spent, at delta %.3g", run, spent, total.Epsilon, total.Delta))
 	return nil
-}
-
-// digestOf identifies a table in a ledger file. It is a hash of private data: keep the file with them.
-func digestOf(t *dataset.Table) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "cohort table %d x %d\n", t.N, t.D)
-	var b [8 << 10]byte
-	for rows := t.Rows; len(rows) > 0; {
-		n := min(len(rows), len(b)/8)
-		for i, x := range rows[:n] {
-			binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
-		}
-		h.Write(b[:8*n])
-		rows = rows[n:]
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

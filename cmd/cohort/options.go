@@ -14,6 +14,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -25,32 +26,32 @@ import (
 type options struct {
 	set *pflag.FlagSet
 
-	data, columns, labels string
-	dataSeed              uint64
-	genN, genD            int
-	genSeparation         float64
-	id, join              string
-	bounds, boundsFile    string
-	fractionBits          int
-	k                     int
-	method                string
-	epsilon, delta        float64
-	clients, parties      int
-	proportions, split    string
-	seed                  uint64
-	workers, runs         int
-	format, out           string
-	ledger, ledgerBudget  string
-	quality               string
+	fileOptions
+	data                 string
+	dataSeed             uint64
+	genN, genD           int
+	genSeparation        float64
+	id, join             string
+	bounds, boundsFile   string
+	fractionBits         int
+	k                    int
+	method               string
+	epsilon, delta       float64
+	clients, parties     int
+	proportions, split   string
+	seed                 uint64
+	workers, runs        int
+	format, out          string
+	ledger, ledgerBudget string
+	quality              string
 }
 
 // bind declares the shared flags and a flag for every option of every method.
 func (o *options) bind(fs *pflag.FlagSet) {
 	o.set = fs
 	fs.SortFlags = false
-	fs.StringVar(&o.data, "data", "builtin:s1-like", "file, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
-	fs.StringVar(&o.columns, "columns", "", "columns to use, by number from 0 or by name, comma-separated (default all)")
-	fs.StringVar(&o.labels, "labels", "", "file of true labels, one per row, for label scores")
+	fs.StringVar(&o.data, "data", "builtin:s1-like", "file, - for standard input, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
+	o.fileOptions.bind(fs)
 	fs.IntVar(&o.k, "k", 0, "number of clusters (default: what the built-in set was made with)")
 	fs.StringVar(&o.method, "method", "", "method (default: hybrid with --epsilon, lloyd without)")
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "privacy budget epsilon of the whole run")
@@ -58,7 +59,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.clients, "clients", 1, "number of clients that share the rows")
 	fs.StringVar(&o.proportions, "proportions", "", "relative sizes of the clients' shares, such as 3,2,1 (default equal)")
 	fs.IntVar(&o.parties, "parties", 2, "number of parties that share the columns")
-	fs.StringVar(&o.split, "split", "", `columns of each party, such as "0,2,5;1,3,4" (default contiguous)`)
+	fs.StringVar(&o.split, "split", "", `columns of each party, such as "1,3,6;2,4,5" (default contiguous)`)
 	fs.StringVar(&o.id, "id", "", "id column of --data, which is then one file per party: --data a.csv,b.csv --id customer")
 	fs.StringVar(&o.join, "join", "strict", "strict refuses ids that are unmatched or duplicate, inner leaves them out")
 	fs.StringVar(&o.bounds, "bounds", "", "public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
@@ -237,9 +238,10 @@ func (o *options) resolve() (*method.Method, error) {
 		return nil, fault.Range("--runs", o.runs, "at least 1")
 	}
 	_, proportions := o.proportionList()
+	_, memory := o.memory()
 	for _, err := range []error{
 		checkFormat(o.format, "text", "json"), oneOf("quality", o.quality, "on", "off"), oneOf("join", o.join, "strict", "inner"),
-		o.checkScope(methods, m), o.checkNumbers(), proportions, checkOut(o.out), selectKernels(),
+		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), checkOut(o.out), selectKernels(),
 	} {
 		if err != nil {
 			return nil, err
@@ -249,6 +251,15 @@ func (o *options) resolve() (*method.Method, error) {
 		return nil, err
 	}
 	return m, o.checkLedger(m)
+}
+
+// checkMissing refuses to leave out records where neighbours have as many: what is
+// missing in one record must not change how many there are.
+func (o *options) checkMissing(m *method.Method) error {
+	if o.missing == dataset.DropRow.String() && m.Private && o.setting("neighbours") == string(privacy.ReplaceOne) {
+		return fault.Request("--missing", "drop-row lets one record change how many there are, and --neighbours is replace-one", "use mean-of-bounds, or --neighbours add-remove")
+	}
+	return nil
 }
 
 // checkNumbers refuses a budget and a number of workers that nothing accepts.

@@ -80,7 +80,7 @@ func printCentroids(b *strings.Builder, r *engine.Result, in *input) {
 	}
 	fmt.Fprintln(t)
 	for j, c := range r.Centroids[:min(len(r.Centroids), textCentroids)] {
-		fmt.Fprintf(t, "%d\t", j)
+		fmt.Fprintf(t, "%d\t", j+1)
 		for _, x := range c[:shown] {
 			fmt.Fprintf(t, "%.5g\t", x)
 		}
@@ -96,7 +96,7 @@ func printCentroids(b *strings.Builder, r *engine.Result, in *input) {
 
 func columnName(names []string, h int) string {
 	if names == nil {
-		return fmt.Sprintf("x%d", h)
+		return fmt.Sprintf("x%d", h+1)
 	}
 	return names[h]
 }

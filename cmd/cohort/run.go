@@ -42,6 +42,9 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range in.warnings() {
+		fmt.Fprintln(errOut, "cohort: warning: "+w)
+	}
 	var engineOptions []engine.Option
 	if o.workers > 0 {
 		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
@@ -91,6 +94,7 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 		if err != nil {
 			return nil, err
 		}
+		res.Notes = append(in.notes(o), res.Notes...)
 		if in.joined != "" {
 			res.Notes = append([]string{in.joined}, res.Notes...)
 			res.Ledger.Note("which ids the parties have in common is known to all of them")

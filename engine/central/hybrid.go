@@ -114,7 +114,7 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 		return nil, err
 	}
 	res.Details = map[string]any{"branch": branch}
-	if j.Balance != 0 {
+	if s.sizes != nil {
 		res.Details["synopsis_sizes"] = s.sizes
 	}
 	return res, nil

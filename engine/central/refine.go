@@ -70,8 +70,7 @@ func (s *session) relativeRound(o *offsets, what string, l law, centroids []floa
 	if err := s.enterRound(what, l, radius, scales); err != nil {
 		return nil, nil, err
 	}
-	s.sizes = released[k*d:]
-	return released[:k*d], s.sizes, nil
+	return released[:k*d], released[k*d:], nil
 }
 
 // enterRound writes a round of relative sums and counts into the ledger: the

@@ -1,11 +1,9 @@
 package dataset
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
@@ -50,12 +48,7 @@ func ParseBounds(s string, d int) (Bounds, error) {
 
 // OpenBounds reads a file with one "lo,hi" row for each of the d columns.
 func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Bounds{}, pathFault(path, err)
-	}
-	defer f.Close()
-	t, err := readText(ctx, path, bufio.NewReader(f), "", "")
+	t, err := Open(ctx, path, ReadOptions{Workers: 1})
 	if err != nil {
 		return Bounds{}, err
 	}
@@ -77,33 +70,57 @@ func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
 // constant column is an error: it has no width to map. A table of bytes needs no
 // such look: its bounds are 0 and 255, by its format.
 func BoundsFromData(t *Table) (Bounds, error) {
-	b := Bounds{Lo: make([]float64, t.D), Hi: make([]float64, t.D), FromData: true}
-	if t.Bytes {
-		b.FromData = false
-		for j := range b.Hi {
-			b.Hi[j] = 255
+	s, err := t.Source()
+	if err != nil {
+		return Bounds{}, err
+	}
+	c := newCollector(s, &ReadOptions{Missing: t.Missing})
+	return c.bounds(context.Background(), s, nil)
+}
+
+// bounds are those of all records of a source. put, unless nil, is called for each
+// block.
+func (c *collector) bounds(ctx context.Context, s Source, put func(*Block)) (Bounds, error) {
+	if c.schema.Bytes {
+		return byteBounds(c.schema.D), nil
+	}
+	work := func(b *Block) error {
+		err := b.settle()
+		b.look(true)
+		return err
+	}
+	err := inOrder(ctx, s, &c.schema, c.opts.Missing, c.opts.Workers, work, func(b *Block) error {
+		if put != nil {
+			put(b)
 		}
-		return b, nil
+		return c.put(b)
+	})
+	if err != nil {
+		return Bounds{}, err
 	}
-	for j := range t.D {
-		b.Lo[j], b.Hi[j] = math.Inf(1), math.Inf(-1)
+	if err := c.some(); err != nil {
+		return Bounds{}, err
 	}
-	for i := range t.N {
-		for j, v := range t.Row(i) {
-			b.Lo[j] = min(b.Lo[j], v)
-			b.Hi[j] = max(b.Hi[j], v)
-		}
-	}
-	for j := range t.D {
-		if !(b.Lo[j] < b.Hi[j]) {
-			name := strconv.Itoa(j + 1)
-			if t.Columns != nil {
-				name += " (" + t.Columns[j] + ")"
+	b := Bounds{Lo: c.lo, Hi: c.hi, FromData: true}
+	for j := range b.Lo {
+		if lo, hi := b.Lo[j], b.Hi[j]; !(lo < hi) {
+			why := fmt.Sprintf("column %s is constant (%g), so the data gives it no bounds", c.schema.column(j), lo)
+			if lo > hi {
+				why = fmt.Sprintf("column %s has no values, so the data gives it no bounds", c.schema.column(j))
 			}
-			return Bounds{}, fault.Failed(t.Name, fmt.Sprintf("column %s is constant (%g), so the data gives it no bounds", name, b.Lo[j]), "state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
+			return Bounds{}, fault.Failed(c.schema.Name, why, "state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
 		}
 	}
-	return b, b.Validate("bounds of " + t.Name)
+	return b, b.Validate("bounds of " + c.schema.Name)
+}
+
+// byteBounds are the bounds of d columns of bytes, public by their format.
+func byteBounds(d int) Bounds {
+	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+	for j := range b.Hi {
+		b.Hi[j] = 255
+	}
+	return b
 }
 
 // Validate reports bounds that are reversed, empty, or so wide that their width

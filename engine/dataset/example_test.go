@@ -11,7 +11,7 @@ import (
 // A table is read, put on the grid from public bounds, and split among clients.
 func Example() {
 	text := "age,income\n30,2000\n45,9000\n52,3000\n28,2500\n"
-	table, err := dataset.Read(context.Background(), "people.csv", strings.NewReader(text), "")
+	table, err := dataset.Read(context.Background(), "people.csv", strings.NewReader(text), dataset.ReadOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -37,7 +37,7 @@ func Example() {
 
 // A bad cell is reported with its row and column.
 func ExampleRead_fault() {
-	_, err := dataset.Read(context.Background(), "people.csv", strings.NewReader("30,2000\n45,n/a\n"), "")
+	_, err := dataset.Read(context.Background(), "people.csv", strings.NewReader("30,2000\n45,n/a\n"), dataset.ReadOptions{})
 	fmt.Println(err)
-	// Output: people.csv, row 2, column 2: "n/a" is not a number: correct the cell, or leave the column out with --columns
+	// Output: people.csv, row 2, column 2: "n/a" is not a number: correct the cell, or leave the column out with --columns, or choose what to do with --missing
 }

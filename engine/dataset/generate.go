@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Generator holds the parameters of a built-in set. Zero fields mean the set's
@@ -25,7 +26,7 @@ type Builtin struct {
 	About   string
 	Default Generator // what zero fields stand for; zero here: the set has no such parameter
 
-	make func(ctx context.Context, g Generator) (*Table, error)
+	make func(ctx context.Context, g Generator) (drawer, error)
 }
 
 // maxCells bounds the size of a built-in set (8 GiB of coordinates).
@@ -46,6 +47,16 @@ func Builtins() []Builtin {
 // Generate makes a built-in set with its class labels. The same parameters give
 // the same bytes on every machine.
 func Generate(ctx context.Context, name string, g Generator) (*Table, error) {
+	s, err := newGenerated(ctx, name, ReadOptions{Generator: g})
+	if err != nil {
+		return nil, err
+	}
+	return ReadTable(ctx, s, ReadOptions{Workers: 1})
+}
+
+// newGenerated prepares a built-in set.
+func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, error) {
+	g := opts.Generator
 	sets := Builtins()
 	i := slices.IndexFunc(sets, func(b Builtin) bool { return b.Name == name })
 	if i < 0 {
@@ -91,48 +102,120 @@ func Generate(ctx context.Context, name string, g Generator) (*Table, error) {
 	if g.K > 1<<16 {
 		return nil, fault.Range("k", g.K, "at most 65536")
 	}
-	t, err := b.make(ctx, g)
+	draw, err := b.make(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	t.Name = builtinPrefix + name
-	return t, nil
+	d := 2
+	if b.Default.D > 0 {
+		d = g.D
+	}
+	s := &generated{make: func(ctx context.Context) (drawer, error) { return b.make(ctx, g) }, first: draw, d: d}
+	if s.columns, err = ChooseColumns(opts.Columns, nil, d); err != nil {
+		return nil, err
+	}
+	s.schema = Schema{Name: builtinPrefix + name, N: g.N, D: len(s.columns)}
+	for _, c := range s.columns {
+		s.schema.Numbers = append(s.schema.Numbers, c+1)
+	}
+	return s, nil
+}
+
+// drawer writes record i to row and returns its class. Records are drawn in order.
+type drawer func(i int, row []float64) int32
+
+// generated is a built-in set.
+type generated struct {
+	make    func(ctx context.Context) (drawer, error)
+	first   drawer // of the first pass
+	d       int
+	columns []int
+	schema  Schema
+}
+
+func (s *generated) Schema() Schema { return s.schema }
+
+// drawnValues is about how many coordinates are drawn at a time.
+const drawnValues = 1 << 13
+
+// Chunks draws the records.
+func (s *generated) Chunks(ctx context.Context, yield func(Chunk) error) error {
+	draw := s.first
+	if s.first = nil; draw == nil {
+		var err error
+		if draw, err = s.make(ctx); err != nil {
+			return err
+		}
+	}
+	free := make(chan *drawn, 64)
+	rows := max(drawnValues/s.d/kernels.Lanes, 1) * kernels.Lanes
+	for first := 0; first < s.schema.N; first += rows {
+		var c *drawn
+		select {
+		case c = <-free:
+		default:
+			c = &drawn{source: s, rows: make([]float64, rows*s.d), labels: make([]int32, rows), free: free}
+		}
+		c.first, c.n = first, min(rows, s.schema.N-first)
+		for i := range c.n {
+			c.labels[i] = draw(first+i, c.rows[i*s.d:(i+1)*s.d])
+		}
+		if err := yield(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawn is some records of a built-in set.
+type drawn struct {
+	source   *generated
+	first, n int
+	rows     []float64
+	labels   []int32
+	free     chan *drawn
+}
+
+// Decode copies the chosen columns.
+func (c *drawn) Decode(b *Block) error {
+	b.Record = c.first
+	dst, d := b.Grow(c.n, c.source.schema.D), c.source.d
+	for i := range c.n {
+		for j, column := range c.source.columns {
+			dst[i*len(c.source.columns)+j] = c.rows[i*d+column]
+		}
+	}
+	b.Labels = append(b.Labels, c.labels[:c.n]...)
+	select {
+	case c.free <- c:
+	default:
+	}
+	return nil
 }
 
 // clusterOf returns the class of record i of n: contiguous runs as equal as
 // possible.
 func clusterOf(i, n, k int) int { return int(uint64(i) * uint64(k) / uint64(n)) }
 
-// newLabelled returns an empty table of n records.
-func newLabelled(n, d int) *Table {
-	return &Table{N: n, D: d, Rows: make([]float64, n*d), Labels: make([]int32, n)}
-}
-
-// fill draws every record: draw writes record i of class c to row.
-func (t *Table) fill(ctx context.Context, k int, draw func(row []float64, c int)) error {
-	for i := range t.N {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		c := clusterOf(i, t.N, k)
-		t.Labels[i] = int32(c)
-		draw(t.Row(i), c)
+// byCluster draws n records in contiguous runs of k classes.
+func byCluster(n, k int, draw func(row []float64, c int)) drawer {
+	return func(i int, row []float64) int32 {
+		c := clusterOf(i, n, k)
+		draw(row, c)
+		return int32(c)
 	}
-	return nil
 }
 
 // makeBirch2 is DS2 of Zhang et al. 1997: K = 100 centres (2 pi i, (K/nc)
 // sin(2 pi i/(K/nc))) with nc = 4 cycles and radius sqrt(2), that is standard
 // deviation 1 per coordinate.
-func makeBirch2(ctx context.Context, g Generator) (*Table, error) {
+func makeBirch2(ctx context.Context, g Generator) (drawer, error) {
 	const k, period = 100, 25
 	r := newSource(g.Seed, "birch2")
-	t := newLabelled(g.N, 2)
-	err := t.fill(ctx, k, func(row []float64, c int) {
+	return byCluster(g.N, k, func(row []float64, c int) {
 		row[0] = float64(2*math.Pi*float64(c)) + r.normal()
 		row[1] = float64(period*sine(2*math.Pi*float64(c%period)/period)) + r.normal()
-	})
-	return t, err
+	}), nil
 }
 
 // sine is sin(x) for |x| <= 2 pi by its Taylor series, each step rounded, the
@@ -156,25 +239,23 @@ var s1Clusters = [15][5]float64{
 	{398e3, 405e3, 30e3, 27e3, 0.15}, {859e3, 547e3, 30e3, 33e3, 0.04}, {671e3, 863e3, 30e3, 32e3, 0.08},
 }
 
-func makeS1Like(ctx context.Context, g Generator) (*Table, error) {
+func makeS1Like(ctx context.Context, g Generator) (drawer, error) {
 	r := newSource(g.Seed, "s1-like")
-	t := newLabelled(g.N, 2)
-	err := t.fill(ctx, len(s1Clusters), func(row []float64, c int) {
+	return byCluster(g.N, len(s1Clusters), func(row []float64, c int) {
 		p := s1Clusters[c]
 		u, v := r.normal(), r.normal()
 		w := float64(p[4]*u) + float64(math.Sqrt(1-float64(p[4]*p[4]))*v)
 		// S1 has integer coordinates in [0, 10^6].
 		row[0] = min(max(math.Round(p[0]+float64(p[2]*u)), 0), 1e6)
 		row[1] = min(max(math.Round(p[1]+float64(p[3]*w)), 0), 1e6)
-	})
-	return t, err
+	}), nil
 }
 
 // makeBlobs places k centres in [0, 1]^d by best candidate (each new centre is
 // the farthest of some random ones from those that stand) and draws round
 // Gaussians whose standard deviation is the smallest distance of two centres
 // divided by the separation.
-func makeBlobs(ctx context.Context, g Generator) (*Table, error) {
+func makeBlobs(ctx context.Context, g Generator) (drawer, error) {
 	const candidates = 10
 	r := newSource(g.Seed, "blobs")
 	d := g.D
@@ -209,30 +290,26 @@ func makeBlobs(ctx context.Context, g Generator) (*Table, error) {
 		}
 	}
 	sigma := closest / g.Separation
-	t := newLabelled(g.N, d)
-	err := t.fill(ctx, g.K, func(row []float64, c int) {
+	return byCluster(g.N, g.K, func(row []float64, c int) {
 		for j := range row {
 			row[j] = centres[c*d+j] + float64(sigma*r.normal())
 		}
-	})
-	return t, err
+	}), nil
 }
 
 // makeBoxBlobs is make_blobs of scikit-learn with center_box (0, 100): centres
 // uniform in the box, standard deviation 1, equal sizes.
-func makeBoxBlobs(ctx context.Context, g Generator) (*Table, error) {
+func makeBoxBlobs(ctx context.Context, g Generator) (drawer, error) {
 	r := newSource(g.Seed, "box-blobs")
 	centres := make([]float64, g.K*g.D)
 	for i := range centres {
 		centres[i] = 100 * r.uniform()
 	}
-	t := newLabelled(g.N, g.D)
-	err := t.fill(ctx, g.K, func(row []float64, c int) {
+	return byCluster(g.N, g.K, func(row []float64, c int) {
 		for j := range row {
 			row[j] = centres[c*g.D+j] + r.normal()
 		}
-	})
-	return t, err
+	}), nil
 }
 
 // makeTimesynth follows genRandomClust of clusterGeneration: cluster c has a
@@ -240,7 +317,7 @@ func makeBoxBlobs(ctx context.Context, g Generator) (*Table, error) {
 // neighbouring centres are so far apart that the separation index of two of the
 // widest clusters is J = (D - 2 z s)/(D + 2 z s), z = 1.96 (the 97.5% quantile).
 // The centres stand on a lattice, in a random order.
-func makeTimesynth(ctx context.Context, g Generator) (*Table, error) {
+func makeTimesynth(ctx context.Context, g Generator) (drawer, error) {
 	if g.Separation >= 1 {
 		return nil, fault.Range("separation", g.Separation, "below 1, it is an index")
 	}
@@ -280,9 +357,8 @@ func makeTimesynth(ctx context.Context, g Generator) (*Table, error) {
 			}
 		}
 	}
-	t := newLabelled(g.N, d)
 	z0 := make([]float64, d)
-	err := t.fill(ctx, g.K, func(row []float64, c int) {
+	return byCluster(g.N, g.K, func(row []float64, c int) {
 		for a := range z0 {
 			z0[a] = r.normal()
 		}
@@ -293,8 +369,7 @@ func makeTimesynth(ctx context.Context, g Generator) (*Table, error) {
 			}
 			row[j] = v
 		}
-	})
-	return t, err
+	}), nil
 }
 
 // randomAxes returns d orthonormal rows, uniform over rotations and

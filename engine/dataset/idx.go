@@ -1,11 +1,8 @@
 package dataset
 
 import (
-	"bufio"
-	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -30,39 +27,40 @@ func isIDX(head []byte) bool {
 	return ok
 }
 
-// readIDX reads an IDX file; the first dimension counts the records, the others
-// make up one record. The rows have room for spare more values.
-func readIDX(ctx context.Context, path string, r *bufio.Reader, spare int) (*Table, error) {
-	var magic [4]byte
-	if _, err := io.ReadFull(r, magic[:]); err != nil {
-		return nil, readFault(path, 0, unexpected(err))
+// newIDX opens an IDX file; the first dimension counts the records, the others make
+// up one record.
+func newIDX(f *file, opts *ReadOptions) (Source, error) {
+	r, err := f.reader()
+	if err != nil {
+		return nil, err
 	}
-	kind := idxKinds[magic[2]]
+	defer f.keep(r)
+	magic, err := r.peek(4)
+	if err != nil {
+		return nil, readFault(f.name, 0, unexpected(err))
+	}
+	kind, dims := idxKinds[magic[2]], int(magic[3])
+	head, err := r.peek(4 + 4*dims)
+	if err != nil {
+		return nil, readFault(f.name, 0, unexpected(err))
+	}
 	n, d := 0, 1
-	for i := range int(magic[3]) {
-		var b [4]byte
-		if _, err := io.ReadFull(r, b[:]); err != nil {
-			return nil, readFault(path, 0, unexpected(err))
-		}
-		size := int64(binary.BigEndian.Uint32(b[:]))
+	for i := range dims {
+		size := int64(binary.BigEndian.Uint32(head[4+4*i:]))
 		if i == 0 {
 			if size > math.MaxInt32 {
-				return nil, fault.Failed(path, "the IDX header declares too many records", "check the file", nil)
+				return nil, fault.Failed(f.name, "the IDX header declares too many records", "check the file", nil)
 			}
 			n = int(size)
 			continue
 		}
 		if size == 0 || int64(d)*size > math.MaxInt32 {
-			return nil, fault.Failed(path, fmt.Sprintf("the IDX header declares a dimension of %d", size), "check the file", nil)
+			return nil, fault.Failed(f.name, fmt.Sprintf("the IDX header declares a dimension of %d", size), "check the file", nil)
 		}
 		d *= int(size)
 	}
 	if n == 0 {
-		return nil, fault.Failed(path, "the file has no records", "give a file with at least one record", nil)
+		return nil, fault.Failed(f.name, "the file has no records", "give a file with at least one record", nil)
 	}
-	rows, err := readNumbers(ctx, path, r, kind, n, d, spare, false)
-	if err != nil {
-		return nil, err
-	}
-	return &Table{Name: path, N: n, D: d, Rows: rows, Bytes: kind == idxKinds[0x08]}, nil
+	return newArray(f, opts, array{kind: kind, n: n, d: d, skip: 4 + 4*dims})
 }

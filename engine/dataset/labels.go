@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/cohort-engine/cohort/engine/fault"
 )
@@ -13,31 +12,31 @@ import (
 // OpenLabels reads class labels: one integer per row of text (a header is
 // allowed), a one-dimensional .npy, or IDX, each also gzip-compressed.
 func OpenLabels(ctx context.Context, path string) ([]int32, error) {
-	f, err := os.Open(path)
+	t, err := Open(ctx, path, ReadOptions{})
 	if err != nil {
-		return nil, pathFault(path, err)
+		return nil, err
 	}
-	defer f.Close()
-	return ReadLabels(ctx, path, f)
+	return t.integers()
 }
 
 // ReadLabels reads class labels from r; the name stands in errors.
 func ReadLabels(ctx context.Context, name string, r io.Reader) ([]int32, error) {
-	t, err := Read(ctx, name, r, "")
+	t, err := Read(ctx, name, r, ReadOptions{})
 	if err != nil {
 		return nil, err
 	}
+	return t.integers()
+}
+
+// integers returns the records of a table of labels.
+func (t *Table) integers() ([]int32, error) {
 	if t.D != 1 {
-		return nil, fault.Failed(name, fmt.Sprintf("%d columns where labels have one", t.D), "give one integer per row", nil)
+		return nil, fault.Failed(t.Name, fmt.Sprintf("%d columns where labels have one", t.D), "give one integer per row", nil)
 	}
 	labels := make([]int32, t.N)
-	first := 1
-	if t.Columns != nil {
-		first = 2
-	}
 	for i, v := range t.Rows {
 		if v != math.Trunc(v) || math.Abs(v) > math.MaxInt32 {
-			return nil, fault.Failed(place(name, i+first, 1), fmt.Sprintf("%g is not an integer label", v), "give one integer per row", nil)
+			return nil, fault.Failed(t.schema().place(i, 0), fmt.Sprintf("%g is not an integer label", v), "give one integer per row", nil)
 		}
 		labels[i] = int32(v)
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -21,6 +22,8 @@ type Normalised struct {
 	Bounds       Bounds
 	FractionBits int
 	Clamped      int // coordinates that were outside their bounds
+	// Weights has the weight of each record, or is nil if all weigh the same.
+	Weights []float64
 }
 
 // Truncate rounds x in [-1, 1] toward zero onto the grid 2^-f, f <= 22. A
@@ -31,32 +34,25 @@ func Truncate(x float64, f int) float32 {
 	return float32(float64(int64(x*scale)) / scale)
 }
 
-// blockValues is the number of values that are brought to the grid at a time.
-const blockValues = 1 << 13
-
 // Normalise maps each coordinate from its bounds to [-1, 1], clamps and counts
-// what is outside, and truncates toward zero onto the grid 2^-fractionBits.
+// what is outside, and truncates toward zero onto the grid 2^-fractionBits. A value
+// that is not finite is an error, unless Table.Missing has a rule for NaN.
 func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
-	if fractionBits < 1 || fractionBits > MaxFractionBits {
-		return nil, fault.Request(fmt.Sprintf("fraction bits %d", fractionBits), "outside 1 to 22", "choose a number of fraction bits from 1 to 22, 16 by default")
+	s, err := t.Source()
+	if err != nil {
+		return nil, err
 	}
 	if len(b.Lo) != t.D || len(b.Hi) != t.D {
 		return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), t.D), "give one pair per column")
 	}
-	if err := b.Validate("bounds"); err != nil {
+	if fractionBits == 0 {
+		fractionBits = -1 // which is no default here
+	}
+	p, err := Prepare(context.Background(), s, PrepareOptions{Read: ReadOptions{Missing: t.Missing}, Bounds: &b, FractionBits: fractionBits})
+	if err != nil {
 		return nil, err
 	}
-	out := &Normalised{Points: kernels.NewPanels(t.N, t.D), Bounds: b, FractionBits: fractionBits}
-	// A block of grid values is packed while it is in the cache.
-	step := max(blockValues/t.D/kernels.Lanes, 1) * kernels.Lanes
-	units, block := kernels.NewUnitMap(b.Lo, b.Hi, fractionBits), make([]float32, min(step, t.N)*t.D)
-	for lo := 0; lo < t.N; lo += step {
-		hi := min(lo+step, t.N)
-		grid, panels := block[:(hi-lo)*t.D], out.Points.Slice(lo, hi)
-		out.Clamped += kernels.Quantise(grid, t.Rows[lo*t.D:hi*t.D], units)
-		kernels.Pack(&panels, grid)
-	}
-	return out, nil
+	return &p.Normalised, nil
 }
 
 // Columns returns new panels with some of the columns, in that order: what one

@@ -1,12 +1,9 @@
 package dataset
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -21,49 +18,42 @@ func isNPY(head []byte) bool { return bytes.HasPrefix(head, []byte(npyMagic)) }
 // maxNPYHeader bounds the header text; numpy itself writes some hundred bytes.
 const maxNPYHeader = 1 << 16
 
-// readNPY reads a one- or two-dimensional numeric array (NumPy NEP 1, format
+// newNPY opens a one- or two-dimensional numeric array (NumPy NEP 1, format
 // versions 1 to 3), C or Fortran order.
-func readNPY(ctx context.Context, path string, r *bufio.Reader) (*Table, error) {
-	bad := func(why, do string) error { return fault.Failed(path, why, do, nil) }
-	var pre [8]byte
-	if _, err := io.ReadFull(r, pre[:]); err != nil {
-		return nil, readFault(path, 0, unexpected(err))
+func newNPY(f *file, opts *ReadOptions) (Source, error) {
+	r, err := f.reader()
+	if err != nil {
+		return nil, err
 	}
-	var size int
-	if major := pre[6]; major == 1 {
-		var b [2]byte
-		if _, err := io.ReadFull(r, b[:]); err != nil {
-			return nil, readFault(path, 0, unexpected(err))
-		}
-		size = int(binary.LittleEndian.Uint16(b[:]))
-	} else if major == 2 || major == 3 {
-		var b [4]byte
-		if _, err := io.ReadFull(r, b[:]); err != nil {
-			return nil, readFault(path, 0, unexpected(err))
-		}
-		size = int(min(binary.LittleEndian.Uint32(b[:]), maxNPYHeader+1))
-	} else {
+	defer f.keep(r)
+	bad := func(why, do string) error { return fault.Failed(f.name, why, do, nil) }
+	pre, err := r.peek(12)
+	if err != nil {
+		return nil, readFault(f.name, 0, unexpected(err))
+	}
+	at, size := 10, int(binary.LittleEndian.Uint16(pre[8:]))
+	switch major := pre[6]; major {
+	case 1:
+	case 2, 3:
+		at, size = 12, int(min(binary.LittleEndian.Uint32(pre[8:]), maxNPYHeader+1))
+	default:
 		return nil, bad(fmt.Sprintf(".npy format version %d", major), "write it with version 1, 2 or 3")
 	}
 	if size > maxNPYHeader {
 		return nil, bad("the .npy header is too long", "write the array again with numpy.save")
 	}
-	text := make([]byte, size)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, readFault(path, 0, unexpected(err))
+	text, err := r.peek(at + size)
+	if err != nil {
+		return nil, readFault(f.name, 0, unexpected(err))
 	}
-	h, err := parseNPYHeader(string(text))
+	h, err := parseNPYHeader(string(text[at:]))
 	if err != nil {
 		return nil, bad(".npy header: "+err.Error(), "write the array again with numpy.save")
 	}
-	t := &Table{Name: path, N: h.n, D: h.d}
-	if t.N == 0 || t.D == 0 {
+	if h.n == 0 || h.d == 0 {
 		return nil, bad("the array is empty", "give an array with one record per row")
 	}
-	if t.Rows, err = readNumbers(ctx, path, r, h.kind, h.n, h.d, 0, h.fortran); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return newArray(f, opts, array{kind: h.kind, n: h.n, d: h.d, fortran: h.fortran, skip: at + size})
 }
 
 // number is the binary form of one value.
@@ -169,60 +159,6 @@ func npyField(s, name string) (string, bool) {
 	return strings.TrimLeft(s, " "), ok
 }
 
-// readNumbers reads n*d values and returns them row-major. It grows its result
-// with the data that really comes, so a false shape cannot ask for memory.
-func readNumbers(ctx context.Context, path string, r io.Reader, kind number, n, d, spare int, fortran bool) ([]float64, error) {
-	total := n * d // both below 2^31
-	perChunk := (1 << 16) / kind.size
-	buf := make([]byte, perChunk*kind.size)
-	values := make([]float64, 0, min(total+spare, max(1<<20, perChunk)))
-	for len(values) < total {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		count := min(perChunk, total-len(values))
-		if len(values)+count > cap(values) {
-			// A header may lie, so room is made as values arrive; never more than
-			// there is to read, for sets that fill the memory.
-			grown := make([]float64, len(values), min(total+spare, 8*cap(values)))
-			copy(grown, values)
-			values = grown
-		}
-		b := buf[:count*kind.size]
-		if _, err := io.ReadFull(r, b); err != nil {
-			return nil, readFault(path, 0, unexpected(err))
-		}
-		for i := range count {
-			v := kind.value(b[i*kind.size:])
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				at := len(values)
-				row, column := at/d, at%d
-				if fortran {
-					row, column = at%n, at/n
-				}
-				return nil, fault.Failed(place(path, row+1, column+1), errNotFinite.Error(), "correct the cell, or leave the column out with --columns", errNotFinite)
-			}
-			values = append(values, v)
-		}
-	}
-	var one [1]byte
-	if _, err := io.ReadFull(r, one[:]); err == nil {
-		return nil, fault.Failed(path, fmt.Sprintf("more data than the %d x %d values its header declares", n, d), "write the file again", nil)
-	} else if err != io.EOF {
-		return nil, readFault(path, 0, err)
-	}
-	if !fortran || d == 1 {
-		return values, nil
-	}
-	rows := make([]float64, total)
-	for j := range d {
-		for i := range n {
-			rows[i*d+j] = values[j*n+i]
-		}
-	}
-	return rows, nil
-}
-
 func (k number) value(b []byte) float64 {
 	switch {
 	case k.float && k.size == 4:
@@ -245,13 +181,4 @@ func (k number) value(b []byte) float64 {
 		return float64(int64(k.order.Uint64(b)))
 	}
 	return float64(k.order.Uint64(b))
-}
-
-// unexpected turns a clean end of file, where more was promised, into
-// io.ErrUnexpectedEOF.
-func unexpected(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -172,23 +172,24 @@ func ContiguousColumns(d, parties int) ([][]int, error) {
 	return out, nil
 }
 
-// ParseColumnSplit parses the columns of each party, "0,2,5;1,3,4": indices from
-// 0 or ranges lo-hi, a semicolon between parties. Every one of the d columns
-// belongs to exactly one party.
-func ParseColumnSplit(s string, d int) ([][]int, error) {
+// ParseColumnSplit parses the columns of each party, "1,3,6;2,4,5": what
+// ChooseColumns understands, a semicolon between parties. Every one of the d columns
+// belongs to exactly one party. The result has indices from 0.
+func ParseColumnSplit(s string, d int, names []string) ([][]int, error) {
 	owner := make([]int, d)
 	var out [][]int
+	what := "split " + strconv.Quote(s)
 	for p, item := range strings.Split(s, ";") {
 		if strings.TrimSpace(item) == "" {
-			return nil, fault.Request("split "+strconv.Quote(s), fmt.Sprintf("party %d has no columns", p+1), "give each party at least one column")
+			return nil, fault.Request(what, fmt.Sprintf("party %d has no columns", p+1), "give each party at least one column")
 		}
-		columns, err := chooseColumns(item, nil, d)
+		columns, err := ChooseColumns(item, names, d)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range columns {
 			if owner[c] != 0 {
-				return nil, fault.Request("split "+strconv.Quote(s), fmt.Sprintf("column %d belongs to parties %d and %d", c, owner[c], p+1), "give each column to one party")
+				return nil, fault.Request(what, fmt.Sprintf("column %d belongs to parties %d and %d", c+1, owner[c], p+1), "give each column to one party")
 			}
 			owner[c] = p + 1
 		}
@@ -196,7 +197,7 @@ func ParseColumnSplit(s string, d int) ([][]int, error) {
 	}
 	for c, p := range owner {
 		if p == 0 {
-			return nil, fault.Request("split "+strconv.Quote(s), fmt.Sprintf("column %d belongs to no party", c), "give each column to one party, or leave it out with --columns")
+			return nil, fault.Request(what, fmt.Sprintf("column %d belongs to no party", c+1), "give each column to one party, or leave it out with --columns")
 		}
 	}
 	return out, nil

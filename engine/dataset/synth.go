@@ -27,7 +27,7 @@ type shapedCluster struct {
 // neighbour has it too. The whole is rotated, the columns are shuffled, and the
 // records are dealt with probabilities uniform in 1 +- spread before they are
 // normalised.
-func makeSynth(ctx context.Context, g Generator) (*Table, error) {
+func makeSynth(ctx context.Context, g Generator) (drawer, error) {
 	if g.Separation >= 1 {
 		return nil, fault.Range("separation", g.Separation, "below 1, it is an index")
 	}
@@ -81,17 +81,11 @@ func makeSynth(ctx context.Context, g Generator) (*Table, error) {
 		sum += 1 + float64(g.Spread*float64(2*r.uniform()-1))
 		share[c] = sum
 	}
-	t := newLabelled(g.N, d)
-	for i := range t.N {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	return func(_ int, row []float64) int32 {
 		c, u := 0, float64(r.uniform()*sum)
 		for c < k-1 && u >= share[c] {
 			c++
 		}
-		t.Labels[i] = int32(c)
-		row := t.Row(i)
 		copy(row, clusters[c].centre)
 		for a := range d {
 			z := r.normal()
@@ -99,8 +93,8 @@ func makeSynth(ctx context.Context, g Generator) (*Table, error) {
 				row[h] += float64(z * clusters[c].axes[a*d+h])
 			}
 		}
-	}
-	return t, nil
+		return int32(c)
+	}, nil
 }
 
 // packageAxes returns d orthonormal rows as the package draws them: the reflection

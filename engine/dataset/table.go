@@ -1,13 +1,10 @@
 package dataset
 
 import (
-	"bufio"
-	"compress/gzip"
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,73 +17,113 @@ type Table struct {
 	Name    string    // where it came from, as given
 	N, D    int       // records, coordinates
 	Columns []string  // names of the D columns; nil when the file has no header
-	Rows    []float64 // row-major, N*D finite values
+	Rows    []float64 // row-major, N*D finite values; NaN is a missing one under MeanOfBounds
 	Labels  []int32   // N class labels, or nil
 	Files   []int     // records of each file, in order; nil for one file
 	// Bytes says that the values are unsigned bytes by the format of their file
 	// (IDX images): 0 and 255 are public bounds.
-	Bytes bool
-	IDs   []string // the N ids of a table read with an id column, else nil
+	Bytes   bool
+	IDs     []string // the N ids of a table read with an id column, else nil
+	Missing Missing  // the rule for NaN in Rows
+	Report  Report
+
+	numbers []int // of the columns in their file; see Schema.Numbers
+	header  bool  // see Schema.Header
+}
+
+// Report is what reading a source has to say. All of it but the numbers of
+// comments depends on the records, so no epsilon covers it.
+type Report struct {
+	Comments int      // comment lines that were left out
+	Filled   int      // missing values replaced by the middle of their bounds
+	Dropped  []int    // records left out, by their place among all, from 0
+	IDLike   []string // columns of increasing integers, by number and name
+}
+
+// Notes returns the report in sentences.
+func (r Report) Notes() []string {
+	var notes []string
+	if len(r.Dropped) > 0 {
+		notes = append(notes, fmt.Sprintf("%d rows with missing values were left out", len(r.Dropped)))
+	}
+	if r.Filled > 0 {
+		notes = append(notes, fmt.Sprintf("%d missing values were replaced by the middle of their bounds", r.Filled))
+	}
+	if r.Comments > 0 {
+		notes = append(notes, fmt.Sprintf("%d comment lines were left out", r.Comments))
+	}
+	return notes
 }
 
 // Row returns record i, a view of D values.
 func (t *Table) Row(i int) []float64 { return t.Rows[i*t.D : (i+1)*t.D : (i+1)*t.D] }
 
-// ReadOptions says what Open takes from its source.
+// ReadOptions says what Open takes from its source. Zero fields mean the default.
 type ReadOptions struct {
-	Columns   string    // names, indices from 0 or ranges lo-hi; empty: all
-	Labels    string    // label file, or one per data file; empty: those that come with the data
-	Generator Generator // parameters of a builtin: source
+	Columns     string  // as ChooseColumns has it; empty: all
+	Labels      string  // label file, or one per data file; empty: those that come with the data
+	LabelColumn string  // column of class labels, by name or number from 1: numbers or text
+	Missing     Missing // what is done about missing values
+	Text        TextFormat
+	Generator   Generator // parameters of a builtin: source
+	Workers     int       // that parse; 0: one per CPU
+	Formats     []Format  // binary formats beside those of this package
+	Stdin       io.Reader // what the source "-" reads
 
-	spare int // room to leave after the values of an IDX file
+	id         string // column of ids, which are text
+	chunkBytes int    // of text, for tests
+}
+
+// Format is a binary file format that another package reads.
+type Format struct {
+	Magic string // first bytes of its files
+	Open  func(ctx context.Context, path string, opts ReadOptions) (Source, error)
+}
+
+// TextColumn is the column of labels or ids that a source has to put into
+// Block.Texts, and the flag that names it, or "".
+func (o *ReadOptions) TextColumn() (choice, flag string) {
+	if o.id != "" {
+		return o.id, "id"
+	}
+	return o.LabelColumn, "label-column"
 }
 
 // builtinPrefix marks a source that is made, not read.
 const builtinPrefix = "builtin:"
 
-// Open reads spec: a file, several files separated by commas (their records are
-// appended in that order and counted in Files), a folder with the MNIST IDX
-// files (train, then t10k, with its labels), or builtin:NAME.
+// Open reads spec into a table: a file, "-" for opts.Stdin, several files separated
+// by commas (their records are appended in that order and counted in Files), a
+// folder with the MNIST IDX files (train, then t10k, with its labels), or
+// builtin:NAME.
 func Open(ctx context.Context, spec string, opts ReadOptions) (*Table, error) {
+	s, err := OpenSource(ctx, spec, opts)
+	if err != nil {
+		return nil, err
+	}
+	return ReadTable(ctx, s, opts)
+}
+
+// OpenSource opens what Open reads.
+func OpenSource(ctx context.Context, spec string, opts ReadOptions) (Source, error) {
 	if name, ok := strings.CutPrefix(spec, builtinPrefix); ok {
-		t, err := Generate(ctx, name, opts.Generator)
-		if err != nil {
-			return nil, err
-		}
-		if opts.Columns != "" {
-			if err := t.keep(opts.Columns); err != nil {
-				return nil, err
-			}
-		}
-		return t.withLabels(ctx, opts.Labels)
+		return newGenerated(ctx, name, opts)
 	}
 	paths := splitPaths(spec)
-	var t *Table
+	if len(paths) == 1 {
+		return openPath(ctx, paths[0], opts)
+	}
+	all := &files{schema: Schema{Name: spec, Bytes: true, Files: len(paths)}}
 	for _, path := range paths {
-		part, err := openPath(ctx, path, opts)
+		s, err := openPath(ctx, path, opts)
 		if err != nil {
 			return nil, err
 		}
-		if t == nil {
-			t = part
-			if len(paths) > 1 {
-				t.Name, t.Files = spec, []int{part.N}
-			}
-			continue
+		if err := all.add(s); err != nil {
+			return nil, err
 		}
-		if part.D != t.D {
-			return nil, fault.Failed(path, fmt.Sprintf("%d columns where %s has %d", part.D, paths[0], t.D), "give files with the same columns", nil)
-		}
-		if (t.Labels == nil) != (part.Labels == nil) {
-			return nil, fault.Failed(path, "labels come with some of the files only", "give labels for all files or for none", nil)
-		}
-		t.Rows = append(t.Rows, part.Rows...)
-		t.Labels = append(t.Labels, part.Labels...)
-		t.N += part.N
-		t.Bytes = t.Bytes && part.Bytes
-		t.Files = append(t.Files, part.N)
 	}
-	return t.withLabels(ctx, opts.Labels)
+	return all, nil
 }
 
 // splitPaths separates a comma list of paths; a path that exists as it stands is
@@ -105,195 +142,118 @@ func splitPaths(spec string) []string {
 	return paths
 }
 
-// OpenIDs reads one text file with an id column, named by the header or by its
-// index from 0: the ids, in any form, go to Table.IDs, the other columns are the
+// OpenIDs reads one file with an id column, named by the header or by its number
+// from 1: the ids, in any form, go to Table.IDs, the other columns are the
 // coordinates.
-func OpenIDs(ctx context.Context, path, id string) (*Table, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, pathFault(path, err)
+func OpenIDs(ctx context.Context, path, id string, opts ReadOptions) (*Table, error) {
+	opts.id = id
+	return Open(ctx, path, opts)
+}
+
+func openPath(ctx context.Context, path string, opts ReadOptions) (Source, error) {
+	if path == "-" && opts.Stdin != nil {
+		return openFormat(ctx, stream("standard input", opts.Stdin), opts)
 	}
-	defer f.Close()
-	br, err := decompress(path, f)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return openMNIST(ctx, path, opts)
+	}
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return readText(ctx, path, br, "", id)
-}
-
-func openPath(ctx context.Context, path string, opts ReadOptions) (*Table, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, pathFault(path, err)
-	}
-	if info.IsDir() {
-		t, err := openMNIST(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		if opts.Columns != "" {
-			err = t.keep(opts.Columns)
-		}
-		return t, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, pathFault(path, err)
-	}
-	defer f.Close()
-	return read(ctx, path, f, opts.Columns, opts.spare)
+	return openFormat(ctx, f, opts)
 }
 
 // Read reads one table from r: text, .npy or IDX, each also gzip-compressed,
 // told apart by their first bytes. The name stands in errors and in the table.
-func Read(ctx context.Context, name string, r io.Reader, columns string) (*Table, error) {
-	return read(ctx, name, r, columns, 0)
-}
-
-// read is Read with room for spare more values after those of an IDX file.
-func read(ctx context.Context, name string, r io.Reader, columns string, spare int) (*Table, error) {
-	br, err := decompress(name, r)
+func Read(ctx context.Context, name string, r io.Reader, opts ReadOptions) (*Table, error) {
+	s, err := openFormat(ctx, stream(name, r), opts)
 	if err != nil {
 		return nil, err
 	}
-	head, err := br.Peek(6)
-	if err != nil && err != io.EOF {
-		return nil, readFault(name, 0, err)
+	return ReadTable(ctx, s, opts)
+}
+
+// openFormat tells the format of a file from its beginning.
+func openFormat(ctx context.Context, f *file, opts ReadOptions) (Source, error) {
+	r, err := f.reader()
+	if err != nil {
+		return nil, err
 	}
-	var t *Table
+	head, err := r.peek(8)
+	f.keep(r)
+	if err != nil && err != io.EOF {
+		return nil, readFault(f.name, 1, err)
+	}
+	for _, format := range opts.Formats {
+		if f.path != "" && bytes.HasPrefix(head, []byte(format.Magic)) {
+			return format.Open(ctx, f.path, opts)
+		}
+	}
 	switch {
 	case isNPY(head):
-		t, err = readNPY(ctx, name, br)
+		return newNPY(f, &opts)
 	case isIDX(head):
-		t, err = readIDX(ctx, name, br, spare)
-	default:
-		return readText(ctx, name, br, columns, "")
+		return newIDX(f, &opts)
 	}
-	if err == nil && columns != "" {
-		err = t.keep(columns)
+	return newTextSource(f, &opts)
+}
+
+// ReadTable reads all records of a source. Of opts it uses Labels, Missing and
+// Workers; what concerns the form of a file was settled when the source was opened.
+func ReadTable(ctx context.Context, s Source, opts ReadOptions) (*Table, error) {
+	c := newCollector(s, &opts)
+	t := &Table{}
+	if c.schema.N > 0 {
+		t.Rows = make([]float64, 0, c.schema.N*c.schema.D)
 	}
+	work := func(b *Block) error {
+		err := b.settle()
+		b.look(false)
+		return err
+	}
+	err := inOrder(ctx, s, &c.schema, opts.Missing, opts.Workers, work, func(b *Block) error {
+		t.Rows = append(t.Rows, b.Rows...)
+		return c.put(b)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return t, nil
-}
-
-// decompress looks through a gzip stream when there is one.
-func decompress(name string, r io.Reader) (*bufio.Reader, error) {
-	br := bufio.NewReaderSize(r, 1<<18)
-	head, err := br.Peek(2)
-	if err != nil && err != io.EOF {
-		return nil, readFault(name, 0, err)
-	}
-	if len(head) == 2 && head[0] == 0x1f && head[1] == 0x8b {
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			return nil, readFault(name, 0, err)
-		}
-		return bufio.NewReaderSize(z, 1<<18), nil
-	}
-	return br, nil
-}
-
-// pathFault describes a path that cannot be opened without repeating it.
-func pathFault(path string, err error) error {
-	why := err.Error()
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		why = p.Err.Error()
-	}
-	return fault.Failed(path, why, "check the path", err)
-}
-
-// keep reduces the table to the chosen columns.
-func (t *Table) keep(columns string) error {
-	chosen, err := chooseColumns(columns, t.Columns, t.D)
-	if err != nil {
-		return err
-	}
-	rows := make([]float64, 0, t.N*len(chosen))
-	for i := range t.N {
-		row := t.Row(i)
-		for _, c := range chosen {
-			rows = append(rows, row[c])
-		}
-	}
-	var names []string
-	if t.Columns != nil {
-		for _, c := range chosen {
-			names = append(names, t.Columns[c])
-		}
-	}
-	t.Rows, t.D, t.Columns = rows, len(chosen), names
-	return nil
-}
-
-// withLabels attaches the labels of a file, or of one file per data file.
-func (t *Table) withLabels(ctx context.Context, spec string) (*Table, error) {
-	if spec == "" {
-		return t, nil
-	}
-	t.Labels = make([]int32, 0, t.N)
-	for _, path := range splitPaths(spec) {
-		l, err := OpenLabels(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		t.Labels = append(t.Labels, l...)
-	}
-	if len(t.Labels) != t.N {
-		return nil, fault.Failed(spec, fmt.Sprintf("%d labels for %d records", len(t.Labels), t.N), "give one label per record", nil)
-	}
-	return t, nil
+	return t, c.finish(ctx, t)
 }
 
 // mnistSets are the two halves of an MNIST folder, in reading order.
 var mnistSets = [...]string{"train", "t10k"}
 
-// openMNIST reads the IDX files of a folder, images and labels.
-func openMNIST(ctx context.Context, dir string) (*Table, error) {
+// openMNIST opens the IDX files of a folder, images and labels.
+func openMNIST(ctx context.Context, dir string, opts ReadOptions) (Source, error) {
+	all := &files{schema: Schema{Name: dir, Bytes: true}}
 	for _, set := range mnistSets {
-		if _, err := findIDX(dir, set+"-images-idx3-ubyte"); err != nil {
-			return nil, err
-		}
-	}
-	// The last half is read first, so that the first can leave room for it.
-	var out *Table
-	for i := len(mnistSets) - 1; i >= 0; i-- {
-		path, err := findIDX(dir, mnistSets[i]+"-images-idx3-ubyte")
+		path, err := findIDX(dir, set+"-images-idx3-ubyte")
 		if err != nil {
 			return nil, err
 		}
-		spare := 0
-		if out != nil {
-			spare = len(out.Rows)
-		}
-		t, err := openPath(ctx, path, ReadOptions{spare: spare})
+		opts.Labels = ""
+		s, err := openPath(ctx, path, opts)
 		if err != nil {
 			return nil, err
 		}
-		if path, err = findIDX(dir, mnistSets[i]+"-labels-idx1-ubyte"); err != nil {
+		if path, err = findIDX(dir, set+"-labels-idx1-ubyte"); err != nil {
 			return nil, err
 		}
-		if t.Labels, err = OpenLabels(ctx, path); err != nil {
+		labels, err := OpenLabels(ctx, path)
+		if err != nil {
 			return nil, err
 		}
-		if len(t.Labels) != t.N {
-			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(t.Labels), t.N), "give the files of one set", nil)
+		if n := s.Schema().N; n >= 0 && n != len(labels) {
+			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(labels), n), "give the files of one set", nil)
 		}
-		if out != nil {
-			if t.D != out.D {
-				return nil, fault.Failed(path, fmt.Sprintf("%d pixels where the other images have %d", t.D, out.D), "give the files of one set", nil)
-			}
-			t.N += out.N
-			t.Rows = append(t.Rows, out.Rows...)
-			t.Labels = append(t.Labels, out.Labels...)
-			t.Bytes = t.Bytes && out.Bytes
+		if err := all.add(s); err != nil {
+			return nil, err
 		}
-		out = t
+		all.labels = append(all.labels, labels...)
 	}
-	out.Name = dir
-	return out, nil
+	return all, nil
 }
 
 // findIDX returns the path of an IDX file of a folder, plain or compressed.

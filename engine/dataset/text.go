@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -11,11 +10,25 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/encoding/unicode"
+
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
-// checkEvery is the number of rows between two looks at the context.
-const checkEvery = 4096
+// TextFormat says how a text file is written. The zero value finds it out.
+type TextFormat struct {
+	// Header is "auto" (or empty: the first row is a header if none of its cells is
+	// a number), "yes" or "no".
+	Header string
+	// Separator is one character between cells, "blank" for runs of spaces and tabs,
+	// or empty: a comma, else a tab, a semicolon, a bar, blanks, as the first row has.
+	Separator string
+	// DecimalComma says that 1,5 is one and a half. A comma then separates no cells.
+	DecimalComma bool
+	// Comment begins the lines that are left out; empty stands for "#", "none" for
+	// no such lines.
+	Comment string
+}
 
 // separator is how the cells of a text file are told apart; blank means runs of
 // spaces and tabs.
@@ -23,55 +36,83 @@ type separator byte
 
 const blank separator = ' '
 
-// lineReader yields the lines of a text file without their line ends. A line is
-// valid until the next call.
-type lineReader struct {
-	r    *bufio.Reader
-	long []byte
-	row  int
+// check refuses formats that cannot be.
+func (f TextFormat) check() error {
+	switch f.Header {
+	case "", "auto", "yes", "no":
+	default:
+		return fault.Range("header", strconv.Quote(f.Header), "yes, no or auto")
+	}
+	switch sep := f.separatorByte(); {
+	case f.Separator != "" && f.Separator != "blank" && (len(f.Separator) != 1 || strings.ContainsAny(f.Separator, "\"\r\n+-.0123456789eE")):
+		return fault.Range("separator", strconv.Quote(f.Separator), `one character such as "," or "|", or blank`)
+	case f.DecimalComma && sep == ',':
+		return fault.Request("separator", "the comma is the decimal sign as well", `give another one, such as --separator ";"`)
+	}
+	return nil
 }
 
-func newLineReader(r *bufio.Reader) *lineReader { return &lineReader{r: r} }
+// separatorByte is the separator that was asked for, or 0.
+func (f TextFormat) separatorByte() separator {
+	switch f.Separator {
+	case "":
+		return 0
+	case "blank", " ":
+		return blank
+	}
+	return separator(f.Separator[0])
+}
 
-// next returns the next line, or io.EOF when there is none.
-func (l *lineReader) next() ([]byte, error) {
-	line, err := l.r.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
-		l.long = append(l.long[:0], line...)
-		for err == bufio.ErrBufferFull {
-			line, err = l.r.ReadSlice('\n')
-			l.long = append(l.long, line...)
+func (f TextFormat) point() byte {
+	if f.DecimalComma {
+		return ','
+	}
+	return '.'
+}
+
+// isComment reports whether a line is left out.
+func (f TextFormat) isComment(line []byte) bool {
+	if f.Comment == "" {
+		for len(line) > 0 && isBlank(line[0]) {
+			line = line[1:]
 		}
-		line = l.long
+		return len(line) > 0 && line[0] == '#'
 	}
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	if err == io.EOF && len(line) == 0 {
-		return nil, io.EOF
-	}
-	l.row++
-	if n := len(line); n > 0 && line[n-1] == '\n' {
-		line = line[:n-1]
-	}
-	if n := len(line); n > 0 && line[n-1] == '\r' {
-		line = line[:n-1]
-	}
-	if l.row == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-	}
-	return line, nil
+	return f.Comment != "none" && bytes.HasPrefix(line, []byte(f.Comment))
 }
 
-// sniff picks the separator from the first row: a comma, else a tab, else a
-// semicolon, else blanks.
-func sniff(line []byte) separator {
-	for _, c := range []byte{',', '\t', ';'} {
-		if bytes.IndexByte(line, c) >= 0 {
+// sniff picks the separator from the first row.
+func (f TextFormat) sniff(line []byte) separator {
+	if sep := f.separatorByte(); sep != 0 {
+		return sep
+	}
+	for _, c := range []byte{',', '\t', ';', '|'} {
+		if bytes.IndexByte(line, c) >= 0 && c != f.point() {
 			return separator(c)
 		}
 	}
 	return blank
+}
+
+// isHeader reports whether a first row names the columns.
+func (f TextFormat) isHeader(cells [][]byte) bool {
+	switch f.Header {
+	case "yes":
+		return true
+	case "no":
+		return false
+	}
+	named := false
+	for _, c := range cells {
+		if len(c) > 0 {
+			named = true
+		}
+		// NaN and Inf count as numbers.
+		if _, err := parseDecimal(c, f.point()); !errors.Is(err, errNotNumber) {
+			return false
+		}
+	}
+	return named
 }
 
 // splitCells appends the cells of line to dst. Blanks and one pair of double
@@ -133,131 +174,296 @@ func unquote(b []byte) []byte {
 	return b
 }
 
-// isHeader reports whether a first row names the columns: none of its cells is
-// a number (NaN and Inf count as numbers) and at least one is not empty.
-func isHeader(cells [][]byte) bool {
-	named := false
-	for _, c := range cells {
-		if len(c) > 0 {
-			named = true
-		}
-		if _, err := parseFloat(c); !errors.Is(err, errNotNumber) {
-			return false
-		}
-	}
-	return named
+// textHead is how much of a text file is looked at for its form.
+const textHead = 64 << 10
+
+// textSource reads text.
+type textSource struct {
+	file   *file
+	opts   *ReadOptions
+	schema Schema
+
+	sep      separator
+	width    int   // cells of a row
+	to       []int // by cell: the coordinate it is, or one of the marks below
+	skip     int   // bytes before the first record
+	line     int   // lines before the first record
+	comments int   // comment lines among those
 }
 
-// readText reads comma-, tab-, semicolon- or blank-separated numbers. id, if not
-// empty, names a column of ids, which may be any text.
-func readText(ctx context.Context, path string, r *bufio.Reader, columns, id string) (*Table, error) {
-	lines := newLineReader(r)
-	bad := func(row, column int, why, do string, err error) error {
-		return fault.Failed(place(path, row, column), why, do, err)
-	}
-	line, err := lines.next()
-	if err == io.EOF {
-		return nil, bad(0, 0, "the file is empty", "give a file with one record per row", nil)
-	}
-	if err != nil {
-		return nil, readFault(path, lines.row+1, err)
-	}
-	if bytes.IndexByte(line, 0) >= 0 {
-		return nil, bad(1, 0, "binary data", "give CSV, TSV, space-separated text, .npy or IDX, each also .gz", nil)
-	}
-	sep := sniff(line)
-	cells := splitCells(nil, line, sep)
-	t := &Table{Name: path}
-	width := len(cells)
-	var chosen []int
-	idColumn := -1
-	choose := func(names []string) error {
-		if chosen, err = chooseColumns(columns, names, width); err != nil || id == "" {
-			return err
-		}
-		one, err := chooseColumns(id, names, width)
-		if err == nil && len(one) != 1 {
-			err = fault.Request("id "+strconv.Quote(id), "is not one column", "name one column of "+path)
-		}
-		if err != nil {
-			return err
-		}
-		idColumn = one[0]
-		chosen = slices.DeleteFunc(chosen, func(c int) bool { return c == idColumn })
-		return nil
-	}
-	if header := isHeader(cells); header {
-		names := make([]string, width)
-		for i, c := range cells {
-			names[i] = string(c)
-		}
-		if err := choose(names); err != nil {
-			return nil, err
-		}
-		for _, c := range chosen {
-			t.Columns = append(t.Columns, names[c])
-		}
-		line, err = lines.next()
-		if err == io.EOF {
-			return nil, bad(0, 0, "the file has a header and no records", "give a file with one record per row", nil)
-		}
-		if err != nil {
-			return nil, readFault(path, lines.row+1, err)
-		}
-	} else if err := choose(nil); err != nil {
+// Marks of cells that are no coordinate.
+const (
+	skipCell = -1
+	textCell = -2
+)
+
+// newTextSource finds the form of a text file from its beginning.
+func newTextSource(f *file, opts *ReadOptions) (Source, error) {
+	if err := opts.Text.check(); err != nil {
 		return nil, err
 	}
-	t.D = len(chosen)
-	if t.D == 0 && idColumn >= 0 {
-		return nil, bad(0, 0, "the file has no column but the id", "give at least one column of numbers", nil)
+	s := &textSource{file: f, opts: opts}
+	bad := func(row int, why, do string) error { return fault.Failed(place(f.name, row, 0), why, do, nil) }
+	r, err := f.reader()
+	if err != nil {
+		return nil, err
 	}
-
-	emptyRow := 0
-	for {
-		if len(line) == 0 || len(trimBlank(line)) == 0 {
-			// Empty lines are fine at the end of the file only.
-			if emptyRow == 0 {
-				emptyRow = lines.row
-			}
-		} else {
-			if emptyRow > 0 {
-				return nil, bad(emptyRow, 0, "an empty row between records", "remove it, or fill in its cells", nil)
-			}
-			cells = splitCells(cells[:0], line, sep)
-			if len(cells) != width {
-				return nil, bad(lines.row, 0, fmt.Sprintf("%d cells where the rows above have %d", len(cells), width),
-					"give every row the same number of cells", nil)
-			}
-			for _, c := range chosen {
-				v, err := parseFloat(cells[c])
-				if err != nil {
-					return nil, cellFault(path, lines.row, c+1, cells[c], err)
-				}
-				t.Rows = append(t.Rows, v)
-			}
-			if idColumn >= 0 {
-				if len(cells[idColumn]) == 0 {
-					return nil, cellFault(path, lines.row, idColumn+1, nil, nil)
-				}
-				t.IDs = append(t.IDs, string(cells[idColumn]))
-			}
-			t.N++
-			if t.N%checkEvery == 0 && ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
+	defer f.keep(r)
+	l := headLines{r: r}
+	first, err := s.firstLine(&l)
+	if err == io.EOF && l.row == 0 {
+		return nil, bad(0, "the file is empty", "give a file with one record per row")
+	}
+	if err == io.EOF {
+		return nil, bad(0, "the file has no records", "give a file with one record per row")
+	}
+	if err != nil {
+		return nil, readFault(f.name, l.row+1, err)
+	}
+	if bytes.IndexByte(first, 0) >= 0 {
+		return nil, bad(l.row, "binary data", "give CSV, TSV, space-separated text, .npy, IDX or Parquet, text also .gz")
+	}
+	s.sep = opts.Text.sniff(first)
+	cells := splitCells(nil, first, s.sep)
+	for emptyRow := l.row; len(trimBlank(first)) == 0; {
+		if first, err = s.firstLine(&l); err == io.EOF {
+			return nil, s.noRecords()
+		} else if err != nil {
+			return nil, readFault(f.name, l.row+1, err)
 		}
-		line, err = lines.next()
+		if len(trimBlank(first)) > 0 {
+			return nil, emptyRowFault(f.name, emptyRow)
+		}
+	}
+	s.width = len(cells)
+	var names []string
+	begin, length := l.start, int64(len(first))
+	if opts.Text.isHeader(cells) {
+		for _, c := range cells {
+			names = append(names, string(c))
+		}
+		begin = l.at
+		s.line = l.row
+		comments := s.comments
+		record, err := s.firstLine(&l)
 		if err == io.EOF {
-			break
+			return nil, bad(0, "the file has a header and no records", "give a file with one record per row")
 		}
 		if err != nil {
-			return nil, readFault(path, lines.row+1, err)
+			return nil, readFault(f.name, l.row+1, err)
+		}
+		length = int64(len(record))
+		s.comments = comments // those after the header are met again
+	} else {
+		s.line, s.comments = 0, 0
+		begin = 0
+	}
+	s.skip = begin
+	return s, s.choose(names, length)
+}
+
+// firstLine returns the next line that is no comment; an empty one counts as a
+// record here.
+func (s *textSource) firstLine(l *headLines) ([]byte, error) {
+	for {
+		line, err := l.next()
+		if err != nil {
+			return nil, err
+		}
+		if s.opts.Text.isComment(line) {
+			s.comments++
+			continue
+		}
+		return line, nil
+	}
+}
+
+// choose settles which cells are coordinates.
+func (s *textSource) choose(names []string, rowBytes int64) error {
+	o := s.opts
+	s.schema = Schema{Name: s.file.name, N: -1, Header: names != nil, Once: s.file.once, Size: s.file.size, RowBytes: rowBytes + 1}
+	chosen, err := ChooseColumns(o.Columns, names, s.width)
+	if err != nil {
+		return err
+	}
+	s.to = slices.Repeat([]int{skipCell}, s.width)
+	text, flag := o.TextColumn()
+	if text != "" {
+		c, err := oneColumn(flag, text, names, s.width)
+		if err != nil {
+			return err
+		}
+		s.to[c] = textCell
+		chosen = slices.DeleteFunc(chosen, func(other int) bool { return other == c })
+	}
+	if len(chosen) == 0 {
+		return fault.Failed(s.file.name, "the file has no column but the "+flag, "give at least one column of numbers", nil)
+	}
+	for j, c := range chosen {
+		s.to[c] = j
+		s.schema.Numbers = append(s.schema.Numbers, c+1)
+		if names != nil {
+			s.schema.Columns = append(s.schema.Columns, names[c])
 		}
 	}
-	if t.N == 0 {
-		return nil, bad(0, 0, "the file has no records", "give a file with one record per row", nil)
+	s.schema.D = len(chosen)
+	return nil
+}
+
+func (s *textSource) Schema() Schema { return s.schema }
+
+// headLines yields the first lines of a text without their ends.
+type headLines struct {
+	r         *reader
+	row       int
+	start, at int // of the line, and after it
+}
+
+func (l *headLines) next() ([]byte, error) {
+	for want := l.at + textHead; ; want *= 2 {
+		head, err := l.r.peek(want)
+		rest := head[l.at:]
+		end := bytes.IndexByte(rest, '\n')
+		switch {
+		case end < 0 && err == nil:
+			continue
+		case end < 0 && err != io.EOF:
+			return nil, err
+		case end < 0 && len(rest) == 0:
+			return nil, io.EOF
+		case end < 0:
+			l.start, l.at = l.at, len(head)
+		default:
+			rest = rest[:end]
+			l.start, l.at = l.at, l.at+end+1
+		}
+		l.row++
+		return bytes.TrimSuffix(rest, []byte("\r")), nil
 	}
-	return t, nil
+}
+
+// The size of the pieces of text that workers parse. Small pieces cost more calls,
+// large ones memory: three of them are under way per worker.
+const (
+	textChunkBytes = 256 << 10
+	textPad        = numberPad + 8
+)
+
+// Chunks cuts the text after newlines.
+func (s *textSource) Chunks(ctx context.Context, yield func(Chunk) error) error {
+	r, err := s.file.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := r.discard(s.skip); err != nil {
+		return readFault(s.file.name, s.line+1, err)
+	}
+	size := textChunkBytes
+	if s.opts.chunkBytes > 0 {
+		size = s.opts.chunkBytes
+	}
+	free := make(chan []byte, 64)
+	line, emptyRow, records := s.line, 0, false
+	var carry []byte
+	for end := false; !end; {
+		var buf []byte
+		select {
+		case buf = <-free:
+		default:
+			buf = make([]byte, 0, size+textPad)
+		}
+		var failure error
+		buf, end, failure = fillBuffer(r, buf, carry)
+		cut := bytes.LastIndexByte(buf, '\n') + 1
+		carry = append(carry[:0], buf[cut:]...)
+		c := &textChunk{source: s, buf: buf, text: trimEmptyLines(buf[:cut]), line: line, emptyRow: emptyRow, free: free}
+		lines := bytes.Count(c.text, []byte("\n"))
+		switch {
+		case len(c.text) == 0 && emptyRow == 0 && cut > 0, len(c.text) > 0 && len(c.text) < cut:
+			emptyRow = line + lines + 1
+		case len(c.text) > 0:
+			emptyRow = 0
+		}
+		line += lines + bytes.Count(buf[len(c.text):cut], []byte("\n"))
+		if len(c.text) > 0 {
+			records = true
+			if err := yield(c); err != nil {
+				return err
+			}
+		}
+		if failure != nil {
+			return readFault(s.file.name, line+1, failure)
+		}
+	}
+	if !records {
+		return s.noRecords()
+	}
+	return nil
+}
+
+// noRecords is the fault of a file whose rows are all empty.
+func (s *textSource) noRecords() error {
+	return fault.Failed(s.file.name, "the file has no records", "give a file with one record per row", nil)
+}
+
+// fillBuffer puts carry and what r has next into buf, up to its capacity less the
+// pad, but at least one line; a last line without an end gets one. end reports that
+// there is no more, for the reason err unless that is a clean end.
+func fillBuffer(r io.Reader, buf, carry []byte) (filled []byte, end bool, err error) {
+	if need := 2*len(carry) + textPad; cap(buf) < need {
+		buf = make([]byte, 0, need)
+	}
+	buf = append(buf[:0], carry...)
+	for {
+		if len(buf)+textPad >= cap(buf) {
+			if bytes.IndexByte(buf, '\n') >= 0 {
+				return buf, false, nil
+			}
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		}
+		n, err := r.Read(buf[len(buf) : cap(buf)-textPad])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			if len(buf) > 0 && buf[len(buf)-1] != '\n' {
+				buf = append(buf, '\n')
+			}
+			return buf, true, nil
+		}
+		if err != nil {
+			return buf, true, err
+		}
+	}
+}
+
+// trimEmptyLines takes empty lines from the end of whole lines of text.
+func trimEmptyLines(text []byte) []byte {
+	rest := bytes.TrimRight(text, " \t\r\n")
+	if end := bytes.IndexByte(text[len(rest):], '\n'); len(rest) > 0 && end >= 0 {
+		return text[:len(rest)+end+1]
+	}
+	return nil
+}
+
+// readFault describes an error of the reader below, most often a damaged gzip
+// stream.
+func readFault(path string, row int, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.Failed(place(path, row, 0), "the file ends too early (truncated)", "fetch or write the file again", err)
+	}
+	return fault.Failed(place(path, row, 0), err.Error(), "check the file", err)
+}
+
+// utf16Text decodes UTF-16 with a byte order mark and takes that of UTF-8 away. It
+// returns nil if the stream that begins with head has neither.
+func utf16Text(r io.Reader, head []byte) io.Reader {
+	switch {
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Reader(r)
+	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
+		return unicode.UTF8BOM.NewDecoder().Reader(r)
+	}
+	return nil
 }
 
 func cellFault(path string, row, column int, cell []byte, err error) error {
@@ -272,73 +478,9 @@ func cellFault(path string, row, column int, cell []byte, err error) error {
 	case errors.Is(err, errNotFinite):
 		why = fmt.Sprintf("%q: %v", shown, err)
 	}
-	return fault.Failed(place(path, row, column), why, "correct the cell, or leave the column out with --columns", err)
-}
-
-// readFault describes an error of the reader below, most often a damaged gzip
-// stream.
-func readFault(path string, row int, err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.Failed(place(path, row, 0), "the file ends too early (truncated)", "fetch or write the file again", err)
+	do := "correct the cell, or leave the column out with --columns"
+	if isMissing(cell) {
+		do += ", or choose what to do with --missing"
 	}
-	return fault.Failed(place(path, row, 0), err.Error(), "check the file", err)
-}
-
-// chooseColumns resolves a column choice: names of the header, indices from 0,
-// or ranges lo-hi of indices, separated by commas. An empty choice is every
-// column.
-func chooseColumns(choice string, names []string, width int) ([]int, error) {
-	if strings.TrimSpace(choice) == "" {
-		all := make([]int, width)
-		for i := range all {
-			all[i] = i
-		}
-		return all, nil
-	}
-	wrong := func(why string) error {
-		return fault.Request("columns "+strconv.Quote(choice), why, fmt.Sprintf("give header names or indices 0 to %d, separated by commas", width-1))
-	}
-	byName := make(map[string]int, len(names))
-	for i := len(names) - 1; i >= 0; i-- {
-		byName[names[i]] = i
-	}
-	var chosen []int
-	seen := make(map[int]bool)
-	add := func(c int) error {
-		if c < 0 || c >= width {
-			return wrong(fmt.Sprintf("there is no column %d among %d", c, width))
-		}
-		if seen[c] {
-			return wrong(fmt.Sprintf("column %d is named twice", c))
-		}
-		seen[c] = true
-		chosen = append(chosen, c)
-		return nil
-	}
-	for _, item := range strings.Split(choice, ",") {
-		item = strings.TrimSpace(item)
-		if c, ok := byName[item]; ok {
-			if err := add(c); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		lo, hi, ranged := strings.Cut(item, "-")
-		a, err := strconv.Atoi(lo)
-		if err != nil {
-			return nil, wrong(fmt.Sprintf("%q is neither a header name nor an index", item))
-		}
-		b := a
-		if ranged {
-			if b, err = strconv.Atoi(hi); err != nil || b < a {
-				return nil, wrong(fmt.Sprintf("%q is not a range of indices", item))
-			}
-		}
-		for c := a; c <= b; c++ {
-			if err := add(c); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return chosen, nil
+	return fault.Failed(place(path, row, column), why, do, err)
 }

@@ -194,8 +194,8 @@ func TestBadRequests(t *testing.T) {
 		says   string
 	}{
 		"one party":                {func(j *Job) { j.Split = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
-		"column twice":             {func(j *Job) { j.Split = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 3"},
-		"column missing":           {func(j *Job) { j.Split = Split{{0, 1, 2}, {3, 4}} }, "column 5"},
+		"column twice":             {func(j *Job) { j.Split = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
+		"column missing":           {func(j *Job) { j.Split = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
 		"local k of 1":             {func(j *Job) { j.LocalK.N = 1 }, "from 2"},
 		"local k beyond a byte":    {func(j *Job) { j.LocalK.N = 300 }, "255"},
 		"k beyond n":               {func(j *Job) { j.K = 1001 }, "1000"},
@@ -501,16 +501,16 @@ func TestSplits(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	for text, want := range map[string]Split{
 		"":            {{0, 1, 2}, {3, 4}},
-		"0,2;1,3,4":   {{0, 2}, {1, 3, 4}},
+		"1,3;2,4-5":   {{0, 2}, {1, 3, 4}},
 		"e, a ;b,c,d": {{4, 0}, {1, 2, 3}},
-		"1-3;0,4":     {{1, 2, 3}, {0, 4}},
+		"2-4;1,5":     {{1, 2, 3}, {0, 4}},
 	} {
 		s, err := ParseSplit(text, 2, 5, names)
 		if err != nil || !slices.EqualFunc(s, want, slices.Equal) {
 			t.Errorf("%q: %v, %v, want %v", text, s, err, want)
 		}
 	}
-	for _, text := range []string{"0,1;2,3", "0,1;1,2,3,4", "0,1,2,3,4", "0;x,1,2,3,4", "0,1,2,3,4;", "0,1;2,3,9", "0-1;4-2", "0-9;1", "taxi"} {
+	for _, text := range []string{"1,2;3,4", "1,2;2,3,4,5", "1,2,3,4,5", "1;x,2,3,4,5", "1,2,3,4,5;", "0,1;2,3,4", "1,2;3,4,9", "1-2;5-3", "1-9;2", "taxi"} {
 		if s, err := ParseSplit(text, 2, 5, names); !fault.IsRequest(err) {
 			t.Errorf("%q: %v, %v, want a wrong request", text, s, err)
 		}

@@ -3,13 +3,13 @@ package vertical
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
-// Split says which columns each party holds, by index.
+// Split says which columns each party holds, by index from 0.
 type Split [][]int
 
 // presets are the splits of Sketch-V, appendix B.4, on the column order of its
@@ -44,9 +44,10 @@ func EqualSplit(columns, parties int) Split {
 // IsPreset reports whether text names a preset split.
 func IsPreset(text string) bool { return presets[strings.ToLower(strings.TrimSpace(text))] != nil }
 
-// ParseSplit reads a split: parties separated by ";", columns by ",", each a
-// 0-based index, a range lo-hi of them, or one of names; or the name of a preset, "letter" or "taxi",
-// for 2 or 4 parties; or "" for equal contiguous ranges. names may be nil.
+// ParseSplit reads a split: parties separated by ";", the columns of each as
+// dataset.ChooseColumns has them, by number from 1, range or name; or the name of a
+// preset, "letter" or "taxi", for 2 or 4 parties; or "" for equal contiguous ranges.
+// names may be nil.
 func ParseSplit(text string, parties, columns int, names []string) (Split, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -62,45 +63,15 @@ func ParseSplit(text string, parties, columns int, names []string) (Split, error
 		}
 		return s, s.Check(columns)
 	}
-	var s Split
-	for _, part := range strings.Split(text, ";") {
-		var party []int
-		for _, field := range strings.Split(part, ",") {
-			field = strings.TrimSpace(field)
-			if field == "" {
-				continue
-			}
-			if c := slices.Index(names, field); c >= 0 {
-				party = append(party, c)
-				continue
-			}
-			lo, hi, err := parseRange(field)
-			if err != nil || hi >= columns {
-				return nil, fault.Request("split", fmt.Sprintf("%q is neither a column name nor an index", field),
-					fmt.Sprintf("use names from the header, indices from 0 to %d, or ranges such as 0-2", columns-1))
-			}
-			for c := lo; c <= hi; c++ {
-				party = append(party, c)
-			}
-		}
-		s = append(s, party)
+	split, err := dataset.ParseColumnSplit(text, columns, names)
+	if err != nil {
+		return nil, err
 	}
+	s := Split(split)
 	if parties != 0 && parties != len(s) {
 		return nil, fault.Request("split", fmt.Sprintf("lists %d parties, but --parties is %d", len(s), parties), "make them agree")
 	}
 	return s, s.Check(columns)
-}
-
-// parseRange reads an index, or a range lo-hi of indices.
-func parseRange(field string) (lo, hi int, err error) {
-	first, last, ranged := strings.Cut(field, "-")
-	if lo, err = strconv.Atoi(first); err != nil || !ranged {
-		return lo, lo, err
-	}
-	if hi, err = strconv.Atoi(last); err == nil && hi < lo {
-		err = strconv.ErrRange
-	}
-	return lo, hi, err
 }
 
 func checkParties(parties, columns int) error {
@@ -122,21 +93,21 @@ func (s Split) Check(columns int) error {
 	owner := make([]int, columns)
 	for l, party := range s {
 		if len(party) == 0 {
-			return fault.Request("split", fmt.Sprintf("party %d holds no column", l), "give every party at least one")
+			return fault.Request("split", fmt.Sprintf("party %d holds no column", l+1), "give every party at least one")
 		}
 		for _, c := range party {
 			if c < 0 || c >= columns {
-				return fault.Request("split", fmt.Sprintf("party %d lists column %d", l, c), fmt.Sprintf("use indices from 0 to %d", columns-1))
+				return fault.Request("split", fmt.Sprintf("party %d lists column %d", l+1, c+1), fmt.Sprintf("use columns 1 to %d", columns))
 			}
 			if owner[c] != 0 {
-				return fault.Request("split", fmt.Sprintf("column %d is in party %d and in party %d", c, owner[c]-1, l), "give every column to one party")
+				return fault.Request("split", fmt.Sprintf("column %d is in party %d and in party %d", c+1, owner[c], l+1), "give every column to one party")
 			}
 			owner[c] = l + 1
 		}
 	}
 	for c, o := range owner {
 		if o == 0 {
-			return fault.Request("split", fmt.Sprintf("column %d is in no party", c), "give every column to one party")
+			return fault.Request("split", fmt.Sprintf("column %d is in no party", c+1), "give every column to one party")
 		}
 	}
 	return nil

@@ -1,0 +1,268 @@
+package dataset
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// array is the numbers of a binary file.
+type array struct {
+	kind    number
+	n, d    int  // as the header declares them
+	fortran bool // column after column
+	skip    int  // bytes before the first number
+}
+
+// arraySource reads an array.
+type arraySource struct {
+	array
+	file    *file
+	schema  Schema
+	columns []int // of the file, that are read; nil: all
+	seeks   bool  // the file can be read at any place
+}
+
+// mostColumns is the number of columns that can be chosen from: a header may lie.
+const mostColumns = 1 << 20
+
+// newArray checks what the header of an array declares against the size of its
+// file.
+func newArray(f *file, opts *ReadOptions, a array) (Source, error) {
+	if text, flag := opts.TextColumn(); text != "" {
+		return nil, fault.Request("--"+flag, f.name+" is an array of numbers", "give the labels or ids in a file of text, or in Parquet")
+	}
+	s := &arraySource{array: a, file: f, seeks: f.path != "" && !f.gzip && !f.once}
+	s.schema = Schema{Name: f.name, N: -1, D: a.d, Once: f.once, Size: f.size, RowBytes: int64(a.d * a.kind.size), Bytes: a.kind == idxKinds[0x08]}
+	if opts.Columns != "" {
+		if a.d > mostColumns {
+			return nil, fault.Failed(f.name, fmt.Sprintf("%d columns are too many to choose from", a.d), "write fewer, or use all", nil)
+		}
+		var err error
+		if s.columns, err = ChooseColumns(opts.Columns, nil, a.d); err != nil {
+			return nil, err
+		}
+		s.schema.D = len(s.columns)
+		for _, c := range s.columns {
+			s.schema.Numbers = append(s.schema.Numbers, c+1)
+		}
+	}
+	if s.seeks {
+		want := a.bytes()
+		switch have := float64(f.size) - float64(a.skip); {
+		case have < want:
+			return nil, readFault(f.name, 0, io.ErrUnexpectedEOF)
+		case have > want:
+			return nil, s.moreData()
+		}
+		s.schema.N, s.schema.Cheap = a.n, true
+	}
+	return s, nil
+}
+
+// bytes is the size of the numbers, which may be beyond an int.
+func (a *array) bytes() float64 { return float64(a.n) * float64(a.d) * float64(a.kind.size) }
+
+func (s *arraySource) Schema() Schema { return s.schema }
+
+func (s *arraySource) moreData() error {
+	return fault.Failed(s.file.name, fmt.Sprintf("more data than the %d x %d values its header declares", s.n, s.d), "write the file again", nil)
+}
+
+// arrayChunkValues is about how many numbers a worker decodes at a time.
+const arrayChunkValues = 1 << 15
+
+// Chunks reads runs of records: rows one after the other, or the same rows of each
+// column.
+func (s *arraySource) Chunks(ctx context.Context, yield func(Chunk) error) error {
+	free := make(chan []byte, 64)
+	buffer := func() []byte {
+		select {
+		case buf := <-free:
+			return buf[:0]
+		default:
+			return nil
+		}
+	}
+	send := func(first, count int, data []byte, stride int) error {
+		return yield(&arrayChunk{source: s, first: first, n: count, data: data, stride: stride, free: free})
+	}
+	if s.fortran && s.d > 1 {
+		return s.columnsAt(buffer, send)
+	}
+	r, err := s.file.reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := r.discard(s.skip); err != nil {
+		return readFault(s.file.name, 0, err)
+	}
+	rows := max(arrayChunkValues/s.d/kernels.Lanes, 1) * kernels.Lanes
+	for first := 0; first < s.n; first += rows {
+		count := min(rows, s.n-first)
+		data, err := readInto(buffer(), r, float64(count)*float64(s.d)*float64(s.kind.size))
+		if err != nil {
+			return readFault(s.file.name, 0, err)
+		}
+		if err := send(first, count, data, 0); err != nil {
+			return err
+		}
+	}
+	return s.atEnd(r)
+}
+
+// readInto appends that many bytes of r to buf. A header may declare more than there
+// are, so room is made as they come.
+func readInto(buf []byte, r io.Reader, count float64) ([]byte, error) {
+	for float64(len(buf)) < count {
+		room := int(min(count, max(float64(cap(buf)), float64(2*len(buf)), 1<<20)))
+		if cap(buf) < room {
+			buf = append(make([]byte, 0, room), buf...)
+		}
+		n, err := io.ReadFull(r, buf[len(buf):room])
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			return nil, unexpected(err)
+		}
+	}
+	return buf, nil
+}
+
+// atEnd refuses data after the last record.
+func (s *arraySource) atEnd(r io.Reader) error {
+	var one [1]byte
+	if _, err := io.ReadFull(r, one[:]); err == nil {
+		return s.moreData()
+	} else if err != io.EOF {
+		return readFault(s.file.name, 0, err)
+	}
+	return nil
+}
+
+// columnsAt reads runs of records of an array in Fortran order: the same rows of
+// each column. What cannot be read at any place is held in memory first.
+func (s *arraySource) columnsAt(buffer func() []byte, send func(first, count int, data []byte, stride int) error) error {
+	if !s.seeks {
+		data, err := s.readAll()
+		if err != nil {
+			return err
+		}
+		return send(0, s.n, data, s.n)
+	}
+	f, err := os.Open(s.file.path)
+	if err != nil {
+		return pathFault(s.file.path, err)
+	}
+	defer f.Close()
+	// Short reads of many columns cost a call each.
+	rows := max(1<<20/s.d, 512) / kernels.Lanes * kernels.Lanes
+	for first := 0; first < s.n; first += rows {
+		count := min(rows, s.n-first)
+		size := count * s.kind.size
+		data := slices.Grow(buffer(), s.d*size)[:s.d*size]
+		for j := range s.schema.D {
+			c := s.column(j)
+			at := int64(s.skip) + (int64(c)*int64(s.n)+int64(first))*int64(s.kind.size)
+			if _, err := f.ReadAt(data[c*size:(c+1)*size], at); err != nil {
+				return readFault(s.file.name, 0, unexpected(err))
+			}
+		}
+		if err := send(first, count, data, count); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAll reads the numbers of a stream.
+func (s *arraySource) readAll() ([]byte, error) {
+	r, err := s.file.reader()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if err := r.discard(s.skip); err != nil {
+		return nil, readFault(s.file.name, 0, err)
+	}
+	data, err := readInto(nil, r, s.bytes())
+	if err != nil {
+		return nil, readFault(s.file.name, 0, err)
+	}
+	return data, s.atEnd(r)
+}
+
+// column returns the column of the file that is coordinate j.
+func (s *arraySource) column(j int) int {
+	if s.columns == nil {
+		return j
+	}
+	return s.columns[j]
+}
+
+// arrayChunk is some records of an array.
+type arrayChunk struct {
+	source   *arraySource
+	first, n int
+	data     []byte
+	stride   int // numbers from one column to the next; 0: rows one after the other
+	free     chan []byte
+}
+
+// Decode turns the numbers into float64.
+func (c *arrayChunk) Decode(b *Block) error {
+	s := c.source
+	b.Record = c.first
+	d, size := s.schema.D, s.kind.size
+	rows := b.Grow(c.n, d)
+	rowStep, columnStep := s.d*size, size
+	if c.stride > 0 {
+		rowStep, columnStep = size, c.stride*size
+	}
+	if s.columns == nil && c.stride == 0 {
+		s.kind.values(rows, c.data)
+	} else {
+		for j := range d {
+			at := s.column(j) * columnStep
+			for i := range c.n {
+				rows[i*d+j] = s.kind.value(c.data[at:])
+				at += rowStep
+			}
+		}
+	}
+	select {
+	case c.free <- c.data:
+	default:
+	}
+	return nil
+}
+
+// values decodes len(dst) numbers one after the other.
+func (k number) values(dst []float64, src []byte) {
+	little := k.order == binary.LittleEndian
+	switch {
+	case k.float && k.size == 8 && little:
+		for i := range dst {
+			dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:]))
+		}
+	case k.float && k.size == 4 && little:
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:])))
+		}
+	case k.size == 1 && !k.signed:
+		for i := range dst {
+			dst[i] = float64(src[i])
+		}
+	default:
+		for i := range dst {
+			dst[i] = k.value(src[i*k.size:])
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package dataset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// file is a file, or a stream, that is read from its beginning.
+type file struct {
+	name string
+	path string                        // empty for a stream
+	open func() (io.ReadCloser, error) // the bytes as they are stored
+	once bool                          // open can be called once
+	size int64                         // bytes stored, or 0 if unknown
+	gzip bool
+	kept *reader // of a stream whose beginning has been looked at
+}
+
+// openFile looks at the path of a file.
+func openFile(path string) (*file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, pathFault(path, err)
+	}
+	f := &file{name: path, path: path, size: info.Size(), once: !info.Mode().IsRegular()}
+	f.open = func() (io.ReadCloser, error) {
+		r, err := os.Open(path)
+		if err != nil {
+			return nil, pathFault(path, err)
+		}
+		return r, nil
+	}
+	return f, nil
+}
+
+// stream makes a file of a reader, which is read once.
+func stream(name string, r io.Reader) *file {
+	return &file{name: name, once: true, open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }}
+}
+
+// pathFault describes a path that cannot be opened without repeating it.
+func pathFault(path string, err error) error {
+	why := err.Error()
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		why = p.Err.Error()
+	}
+	return fault.Failed(path, why, "check the path", err)
+}
+
+// reader reads a file from its beginning, decompressed and in UTF-8.
+func (f *file) reader() (*reader, error) {
+	if r := f.kept; r != nil {
+		f.kept = nil
+		return r, nil
+	}
+	raw, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{src: raw, closer: raw}
+	head, err := r.peek(2)
+	if err != nil && err != io.EOF {
+		r.Close()
+		return nil, readFault(f.name, 0, err)
+	}
+	if bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(&reader{src: raw, head: r.head})
+		if err != nil {
+			r.Close()
+			return nil, readFault(f.name, 0, err)
+		}
+		f.gzip = true
+		r = &reader{src: z, closer: raw}
+		head, err = r.peek(2)
+		if err != nil && err != io.EOF {
+			r.Close()
+			return nil, readFault(f.name, 1, err)
+		}
+	}
+	head, _ = r.peek(3)
+	if text := utf16Text(&reader{src: r.src, head: r.head}, head); text != nil {
+		r = &reader{src: text, closer: raw}
+	}
+	return r, nil
+}
+
+// keep ends looking at the beginning of a file: a stream is kept for the pass over
+// it.
+func (f *file) keep(r *reader) {
+	if f.once {
+		r.at = 0
+		f.kept = r
+		return
+	}
+	r.Close()
+}
+
+// reader is a stream whose beginning can be looked at before it is read.
+type reader struct {
+	src    io.Reader
+	closer io.Closer
+	head   []byte // read from src
+	at     int    // read from head
+	err    error  // what src ended with
+}
+
+// peek returns the first n bytes of the stream, or those that there are and the
+// error that ends them. It comes before the first Read.
+func (r *reader) peek(n int) ([]byte, error) {
+	for len(r.head) < n && r.err == nil {
+		if cap(r.head) < n {
+			r.head = append(make([]byte, 0, n), r.head...)
+		}
+		var m int
+		m, r.err = r.src.Read(r.head[len(r.head):n])
+		r.head = r.head[:len(r.head)+m]
+	}
+	if len(r.head) < n {
+		return r.head, r.err
+	}
+	return r.head[:n], nil
+}
+
+// Read reads on.
+func (r *reader) Read(p []byte) (int, error) {
+	if r.at < len(r.head) {
+		n := copy(p, r.head[r.at:])
+		r.at += n
+		return n, nil
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.src.Read(p)
+}
+
+// discard leaves out the next n bytes.
+func (r *reader) discard(n int) error {
+	_, err := io.CopyN(io.Discard, r, int64(n))
+	return unexpected(err)
+}
+
+// Close closes the file.
+func (r *reader) Close() error {
+	if r.closer == nil {
+		return nil
+	}
+	return r.closer.Close()
+}
+
+// unexpected turns a clean end of file, where more was promised, into
+// io.ErrUnexpectedEOF.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

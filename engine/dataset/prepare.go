@@ -1,0 +1,274 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"hash"
+	"math"
+
+	"github.com/minio/sha256-simd"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// PrepareOptions says how Prepare puts records on the grid.
+type PrepareOptions struct {
+	Read ReadOptions // Labels, Missing and Workers; the rest concerns OpenSource
+	// Bounds are the public bounds of the columns. Nil takes them from the records,
+	// which are then read twice, and all of a source that can be read once is held.
+	Bounds       *Bounds
+	FractionBits int // of the grid; 0: DefaultFractionBits
+	// Weights has a finite weight, 0 or more, for each record of the source, or is nil.
+	Weights []float64
+	Digest  bool // compute Prepared.Digest
+	// MaxMemory bounds the bytes of the panels; 0: what is available.
+	MaxMemory int64
+}
+
+// Prepared are records ready to be clustered, as often as wanted.
+type Prepared struct {
+	Normalised
+	Table *Table // names, labels, ids, counts of files and the report; without Rows
+	// Digest identifies the records in their own units. It is a hash of private data.
+	Digest string
+}
+
+// heldBytes bounds the decoded records that are kept between the pass that finds
+// their bounds and the one that puts them on the grid, so that a small set is read
+// once.
+const heldBytes = 16 << 20
+
+// Prepare reads the records of a source once, or twice without bounds, and puts them
+// on the grid while they are read: beside the panels it needs a few pieces of the
+// source per worker. It refuses records that are not finite and sets that cannot
+// fit in memory.
+func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, error) {
+	schema := s.Schema()
+	if opts.FractionBits == 0 {
+		opts.FractionBits = DefaultFractionBits
+	}
+	if opts.FractionBits < 1 || opts.FractionBits > MaxFractionBits {
+		return nil, fault.Request(fmt.Sprintf("fraction bits %d", opts.FractionBits), "outside 1 to 22", "choose a number of fraction bits from 1 to 22, 16 by default")
+	}
+	if err := checkFit(&schema, opts.MaxMemory); err != nil {
+		return nil, err
+	}
+	var b Bounds
+	if opts.Bounds != nil {
+		b = *opts.Bounds
+		if len(b.Lo) != schema.D || len(b.Hi) != schema.D {
+			return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), schema.D), "give one pair per column")
+		}
+		if err := b.Validate("bounds"); err != nil {
+			return nil, err
+		}
+	} else {
+		var err error
+		if b, s, err = boundsOf(ctx, s, &opts.Read); err != nil {
+			return nil, err
+		}
+	}
+	return prepare(ctx, s, b, &opts)
+}
+
+// boundsOf finds the bounds of the records, and returns a source of the same
+// records for another pass.
+func boundsOf(ctx context.Context, s Source, opts *ReadOptions) (Bounds, Source, error) {
+	c := newCollector(s, opts)
+	if c.schema.Bytes {
+		return byteBounds(c.schema.D), s, nil
+	}
+	held := &heldSource{of: s, schema: c.schema}
+	keep := func(b *Block) {
+		if held != nil && !held.add(b) {
+			held = nil // too much to keep: the source is read again
+		}
+	}
+	if c.schema.Cheap {
+		held, keep = nil, nil
+	}
+	b, err := c.bounds(ctx, s, keep)
+	if err != nil || held == nil {
+		return b, s, err
+	}
+	return b, held, nil
+}
+
+// prepare makes the pass that puts records on the grid.
+func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions) (*Prepared, error) {
+	c := newCollector(s, &opts.Read)
+	d := c.schema.D
+	units := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits)
+	known := c.schema.N
+	if opts.Read.Missing == DropRow {
+		known = -1
+	}
+	sink := newPanelSink(known, d)
+	defer sink.release()
+	var digest hash.Hash
+	if opts.Digest {
+		digest = sha256.New()
+	}
+	work := func(blk *Block) error {
+		if err := blk.quantise(units, &b); err != nil {
+			return err
+		}
+		blk.look(false)
+		blk.packed = sink.place(blk)
+		return nil
+	}
+	put := func(blk *Block) error {
+		if digest != nil {
+			digestRows(digest, blk.Rows)
+		}
+		if blk.packed {
+			sink.skip(blk.N)
+		} else if err := sink.append(blk.grid[:blk.N*d], blk.N); err != nil {
+			return err
+		}
+		return c.put(blk)
+	}
+	if err := inOrder(ctx, s, &c.schema, opts.Read.Missing, opts.Read.Workers, work, put); err != nil {
+		return nil, err
+	}
+	p := &Prepared{Table: &Table{}}
+	if err := c.finish(ctx, p.Table); err != nil {
+		return nil, err
+	}
+	points, err := sink.finish()
+	if err != nil {
+		return nil, err
+	}
+	p.Normalised = Normalised{Points: points, Bounds: b, FractionBits: opts.FractionBits, Clamped: c.clamped}
+	if p.Weights, err = p.Table.weights(opts.Weights, c.seen); err != nil {
+		return nil, err
+	}
+	if digest != nil {
+		fmt.Fprintf(digest, "%d x %d", c.n, d)
+		p.Digest = fmt.Sprintf("sha256:%x", digest.Sum(nil))
+	}
+	return p, nil
+}
+
+// digestRows adds records to a digest: their values, little-endian.
+func digestRows(h hash.Hash, rows []float64) {
+	var b [8 << 10]byte
+	for len(rows) > 0 {
+		n := min(len(rows), len(b)/8)
+		for i, x := range rows[:n] {
+			putFloat(b[8*i:], x)
+		}
+		h.Write(b[:8*n])
+		rows = rows[n:]
+	}
+}
+
+// quantise puts the rows of the block on the grid and refuses what is not finite:
+// NaN and infinity lie outside any bounds, so only a block with values outside is
+// looked at again.
+func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds) error {
+	if cap(b.grid) < len(b.Rows) {
+		b.grid = make([]float32, len(b.Rows))
+	}
+	if b.Missing != RefuseMissing {
+		if err := b.settle(); err != nil {
+			return err
+		}
+		b.fill(bounds)
+	}
+	b.stats.clamped = kernels.Quantise(b.grid[:len(b.Rows)], b.Rows, units)
+	if b.stats.clamped > 0 && b.Missing == RefuseMissing {
+		return b.settle()
+	}
+	return nil
+}
+
+// fill puts the middle of the bounds in place of missing values.
+func (b *Block) fill(bounds *Bounds) {
+	d := len(bounds.Lo)
+	for i, left := 0, b.stats.filled; left > 0; i++ {
+		if v := b.Rows[i]; math.IsNaN(v) {
+			lo, hi := bounds.Lo[i%d], bounds.Hi[i%d]
+			b.Rows[i] = lo + (hi-lo)/2
+			left--
+		}
+	}
+}
+
+// weights checks the weights of seen records and returns those that were kept.
+func (t *Table) weights(w []float64, seen int) ([]float64, error) {
+	if w == nil {
+		return nil, nil
+	}
+	if len(w) != seen {
+		return nil, fault.Request("weights", fmt.Sprintf("%d for %d records", len(w), seen), "give one weight per record")
+	}
+	sum := 0.0
+	for i, v := range w {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return nil, fault.Request("weights", fmt.Sprintf("weight %d is %g", i+1, v), "give finite weights of 0 or more")
+		}
+		sum += v
+	}
+	if !(sum > 0) || math.IsInf(sum, 0) {
+		return nil, fault.Request("weights", fmt.Sprintf("their sum is %g", sum), "give weights whose sum is positive and finite")
+	}
+	return kept(w, t.Report.Dropped), nil
+}
+
+// heldSource is decoded records that were kept from a pass over another source.
+type heldSource struct {
+	of     Source
+	schema Schema
+	blocks []Block
+	bytes  int
+}
+
+// add keeps a copy of the block. It reports false when there is too much, which
+// there never is of a source that can be read once.
+func (h *heldSource) add(b *Block) bool {
+	if h.bytes += 8 * len(b.Rows); h.bytes > heldBytes && !h.schema.Once {
+		return false
+	}
+	kept := *b
+	kept.grid, kept.stats = nil, blockStats{dropped: append([]int(nil), b.stats.dropped...), filled: b.stats.filled}
+	kept.Rows = append([]float64(nil), b.Rows...)
+	kept.Texts, kept.Ends = append([]byte(nil), b.Texts...), append([]int(nil), b.Ends...)
+	kept.Labels = append([]int32(nil), b.Labels...)
+	h.blocks = append(h.blocks, kept)
+	return true
+}
+
+func (h *heldSource) Schema() Schema { return h.schema }
+
+func (h *heldSource) allLabels() []int32 {
+	if l, ok := h.of.(labelled); ok {
+		return l.allLabels()
+	}
+	return nil
+}
+
+// Chunks yields the blocks.
+func (h *heldSource) Chunks(_ context.Context, yield func(Chunk) error) error {
+	for i := range h.blocks {
+		if err := yield((*heldChunk)(&h.blocks[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heldChunk is a block that was kept.
+type heldChunk Block
+
+// Decode copies the block. Its records are settled: what was dropped is counted
+// again, what was filled in is found again.
+func (c *heldChunk) Decode(b *Block) error {
+	b.N, b.File, b.Record, b.Comments = c.N, c.File, c.Record, c.Comments
+	b.schema, b.before = c.schema, c.before
+	b.Rows = append(b.Rows, c.Rows...)
+	b.Texts, b.Ends, b.Labels = append(b.Texts, c.Texts...), append(b.Ends, c.Ends...), append(b.Labels, c.Labels...)
+	b.stats.dropped = append(b.stats.dropped, c.stats.dropped...)
+	return nil
+}

@@ -1,0 +1,551 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// randomTable is n records of d values around 0, without labels.
+func randomTable(n, d int) *Table {
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(d)))
+	rows := make([]float64, n*d)
+	for i := range rows {
+		rows[i] = rng.NormFloat64()
+	}
+	return table(d, rows...)
+}
+
+// mustPrepare prepares a source within -1.5 and 1.5, so that some values are clamped.
+func mustPrepare(t *testing.T, s Source, opts PrepareOptions) *Prepared {
+	t.Helper()
+	d := s.Schema().D
+	opts.Bounds = &Bounds{Lo: slices.Repeat([]float64{-1.5}, d), Hi: slices.Repeat([]float64{1.5}, d)}
+	p, err := Prepare(context.Background(), s, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// samePoints compares prepared records with those of a table put on the grid by the
+// map of one value.
+func samePoints(t *testing.T, what string, got *Prepared, want *Table) {
+	t.Helper()
+	if got.Points.N != want.N || got.Points.D != want.D || got.Table.N != want.N {
+		t.Fatalf("%s: %d x %d points, want %d x %d", what, got.Points.N, got.Points.D, want.N, want.D)
+	}
+	clamped := 0
+	row := make([]float32, want.D)
+	for i := range want.N {
+		for j, x := range got.Points.Point(i, row) {
+			v := want.Rows[i*want.D+j]
+			lo, hi := got.Bounds.Lo[j], got.Bounds.Hi[j]
+			u := ((v - lo) - (hi - v)) / (hi - lo)
+			if v < lo || v > hi {
+				clamped++
+				u = max(-1, min(1, u))
+			}
+			if y := Truncate(u, got.FractionBits); x != y {
+				t.Fatalf("%s: coordinate %d of point %d is %v, want %v", what, j, i, x, y)
+			}
+		}
+	}
+	if got.Clamped != clamped {
+		t.Errorf("%s: clamped %d, want %d", what, got.Clamped, clamped)
+	}
+	for i := len(got.Points.Data) - 1; got.Points.N%16 != 0 && i >= got.Points.N/16*16*want.D; i-- {
+		if lane := i % 16; lane >= got.Points.N%16 && got.Points.Data[i] != 0 {
+			t.Fatalf("%s: lane %d past the last point holds %v", what, lane, got.Points.Data[i])
+		}
+	}
+}
+
+// TestPrepareEveryKindOfSource reads the same records in every way that there is.
+func TestPrepareEveryKindOfSource(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	for _, shape := range [][2]int{{1, 1}, {16, 3}, {1000, 2}, {4097, 5}, {333, 40}} {
+		want := randomTable(shape[0], shape[1])
+		n, d := want.N, want.D
+		var text bytes.Buffer
+		if err := Write(&text, want); err != nil {
+			t.Fatal(err)
+		}
+		columns := make([]float64, n*d)
+		gaps := make([]float64, n*(d+3)+5)
+		single, rounded := make([]float32, n*d), table(d, slices.Clone(want.Rows)...)
+		for i := range n {
+			for j := range d {
+				v := want.Rows[i*d+j]
+				columns[j*n+i] = v
+				gaps[len(gaps)-1-i*(d+3)-j] = v
+				single[i*d+j] = float32(v)
+				rounded.Rows[i*d+j] = float64(float32(v))
+			}
+		}
+		file := func(name string, b []byte) string {
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		open := func(spec string, opts ReadOptions) Source {
+			s, err := OpenSource(ctx, spec, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		must := func(s Source, err error) Source {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		batches := func(yield func(Matrix[float64]) bool) {
+			for lo := 0; lo < n; lo += 37 {
+				part := slices.Clone(want.Rows[lo*d : min(lo+37, n)*d])
+				more := yield(Matrix[float64]{Data: part, N: len(part) / d, D: d})
+				clear(part) // it was lent for that long
+				if !more {
+					return
+				}
+			}
+			yield(Matrix[float64]{D: d})
+		}
+		half := n / 2
+		csv := file("a.csv", text.Bytes())
+		shapeText := fmt.Sprintf("(%d, %d)", n, d)
+		for name, make := range map[string]func() Source{
+			"csv":            func() Source { return open(csv, ReadOptions{}) },
+			"csv in pieces":  func() Source { return open(csv, ReadOptions{chunkBytes: 100}) },
+			"csv.gz":         func() Source { return open(file("a.csv.gz", gz(t, text.Bytes())), ReadOptions{}) },
+			"standard input": func() Source { return open("-", ReadOptions{Stdin: bytes.NewReader(text.Bytes())}) },
+			"npy":            func() Source { return open(file("a.npy", npy("<f8", false, shapeText, want.Rows)), ReadOptions{}) },
+			"npy by columns": func() Source { return open(file("f.npy", npy(">f8", true, shapeText, columns)), ReadOptions{}) },
+			"npy.gz": func() Source {
+				return open(file("a.npy.gz", gz(t, npy("<f8", false, shapeText, want.Rows))), ReadOptions{})
+			},
+			"npy.gz, columns": func() Source {
+				return open(file("f.npy.gz", gz(t, npy("<f8", true, shapeText, columns))), ReadOptions{})
+			},
+			"table":        func() Source { return must(want.Source()) },
+			"column-major": func() Source { return must(FromMatrix("m", ColumnMajor(columns, n, d))) },
+			"negative strides": func() Source {
+				return must(FromMatrix("m", Matrix[float64]{Data: gaps, N: n, D: d, RowStride: -d - 3, ColumnStride: -1, Offset: len(gaps) - 1}))
+			},
+			"batches": func() Source {
+				return must(FromBatches("b", d, nil, false, func(yield func(Matrix[float64], error) bool) {
+					batches(func(m Matrix[float64]) bool { return yield(m, nil) })
+				}))
+			},
+			"channel": func() Source {
+				c := make(chan Matrix[float64])
+				go func() {
+					defer close(c)
+					for lo := 0; lo < n; lo += 50 {
+						part := want.Rows[lo*d : min(lo+50, n)*d]
+						c <- Matrix[float64]{Data: part, N: len(part) / d, D: d}
+					}
+				}()
+				return must(FromChannel("c", d, nil, c))
+			},
+			"two matrices": func() Source {
+				if half == 0 {
+					return must(want.Source())
+				}
+				all := &files{schema: Schema{Name: "two", Files: 2}}
+				for _, rows := range [][]float64{want.Rows[:half*d], want.Rows[half*d:]} {
+					if err := all.add(must(FromMatrix("part", Matrix[float64]{Data: rows, N: len(rows) / d, D: d}))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return all
+			},
+		} {
+			for _, workers := range []int{1, 3} {
+				what := fmt.Sprintf("%s, %d x %d, %d workers", name, n, d, workers)
+				read := ReadOptions{Workers: workers}
+				samePoints(t, what, mustPrepare(t, make(), PrepareOptions{Read: read}), want)
+				whole, err := ReadTable(ctx, make(), read)
+				if err != nil || !slices.Equal(whole.Rows, want.Rows) {
+					t.Fatalf("%s: table differs, %v", what, err)
+				}
+				if n < 2 {
+					continue // a column of one value has no width
+				}
+				p, err := Prepare(ctx, make(), PrepareOptions{Read: read})
+				if err != nil {
+					t.Fatalf("%s: bounds from data: %v", what, err)
+				}
+				b, err := BoundsFromData(want)
+				if err != nil || !slices.Equal(b.Lo, p.Bounds.Lo) || !slices.Equal(b.Hi, p.Bounds.Hi) || !p.Bounds.FromData {
+					t.Fatalf("%s: bounds %v, want %v", what, p.Bounds, b)
+				}
+				samePoints(t, what, p, want)
+			}
+		}
+		m := must(FromMatrix("m", Matrix[float32]{Data: single, N: n, D: d}))
+		samePoints(t, "float32", mustPrepare(t, m, PrepareOptions{}), rounded)
+		samePoints(t, "again", mustPrepare(t, m, PrepareOptions{}), rounded)
+	}
+}
+
+func TestMatrixShapes(t *testing.T) {
+	data := make([]float64, 6)
+	for name, m := range map[string]Matrix[float64]{
+		"no columns": {Data: data, N: 2}, "no records": {Data: data, D: 2}, "nil": {N: 2, D: 3}, "short": {Data: data[:5], N: 2, D: 3},
+		"stride": {Data: data, N: 2, D: 3, RowStride: 4, ColumnStride: 1}, "before": {Data: data, N: 2, D: 3, RowStride: -3, ColumnStride: 1},
+		"wraps": {Data: data, N: math.MaxInt, D: math.MaxInt, RowStride: math.MaxInt, ColumnStride: math.MaxInt}, "negative": {Data: data, N: -1, D: -6},
+		"names": {Data: data, N: 2, D: 3, Columns: []string{"a"}},
+	} {
+		if _, err := FromMatrix("matrix", m); !fault.IsRequest(err) || !strings.HasPrefix(err.Error(), "matrix: ") {
+			t.Errorf("%s: error is %v", name, err)
+		}
+	}
+	for name, tab := range map[string]*Table{"empty": {}, "no rows": {N: 2, D: 3}, "zero d": {N: 2, Rows: data}, "short": {N: 3, D: 3, Rows: data}} {
+		b := Bounds{Lo: make([]float64, tab.D), Hi: slices.Repeat([]float64{1}, tab.D)}
+		if _, err := Normalise(tab, b, 16); !fault.IsRequest(err) {
+			t.Errorf("table, %s: error is %v", name, err)
+		}
+		if _, err := BoundsFromData(tab); !fault.IsRequest(err) {
+			t.Errorf("bounds of table, %s: error is %v", name, err)
+		}
+	}
+	wrong := errors.New("the sender is gone")
+	for name, seq := range map[string]iter.Seq2[Matrix[float64], error]{
+		"columns": func(yield func(Matrix[float64], error) bool) { yield(Matrix[float64]{Data: data, N: 3, D: 2}, nil) },
+		"error":   func(yield func(Matrix[float64], error) bool) { yield(Matrix[float64]{}, wrong) },
+		"none":    func(func(Matrix[float64], error) bool) {},
+	} {
+		s, err := FromBatches("batches", 3, nil, true, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadTable(context.Background(), s, ReadOptions{}); err == nil || (name == "error" && !errors.Is(err, wrong)) {
+			t.Errorf("batches, %s: error is %v", name, err)
+		}
+	}
+}
+
+// TestNotFiniteIsRefused puts a value that is not finite anywhere into records that
+// were made by hand: it never gets to the panels.
+func TestNotFiniteIsRefused(t *testing.T) {
+	for _, d := range []int{1, 3, 8} {
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			tab := randomTable(5000, d)
+			i, j := 4321, d-1
+			tab.Rows[i*d+j] = bad
+			want := fmt.Sprintf("t, row %d, column %d: NaN and Inf are not allowed: ", i+1, j+1)
+			b := Bounds{Lo: slices.Repeat([]float64{-2}, d), Hi: slices.Repeat([]float64{2}, d)}
+			if _, err := Normalise(tab, b, 16); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("d = %d, %v: error is %v", d, bad, err)
+			}
+			if _, err := BoundsFromData(tab); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("bounds, d = %d, %v: error is %v", d, bad, err)
+			}
+		}
+	}
+}
+
+func TestMissingValues(t *testing.T) {
+	const text = "a,b,class\n1,2,x\n,3,y\n5,NA,x\n7,8,y\nnull,?,z\n-1,0,x\n"
+	read := func(m Missing, spec string) (*Table, error) {
+		return Read(context.Background(), "f", strings.NewReader(text), ReadOptions{Missing: m, LabelColumn: spec, chunkBytes: 20})
+	}
+	if _, err := read(RefuseMissing, "class"); err == nil || !strings.Contains(err.Error(), "f, row 3, column 1: the cell is empty") {
+		t.Errorf("refuse: error is %v", err)
+	}
+	tab, err := read(DropRow, "3")
+	if err != nil || !slices.Equal(tab.Rows, []float64{1, 2, 7, 8, -1, 0}) || !slices.Equal(tab.Report.Dropped, []int{1, 2, 4}) || !slices.Equal(tab.Labels, []int32{0, 1, 0}) {
+		t.Errorf("drop-row: %+v, %v", tab, err)
+	}
+	if tab, err = read(MeanOfBounds, "class"); err != nil {
+		t.Fatal(err)
+	}
+	if tab.N != 6 || tab.Report.Filled != 4 || !slices.Equal(tab.Labels, []int32{0, 1, 0, 1, 2, 0}) {
+		t.Errorf("mean-of-bounds: %+v", tab)
+	}
+	norm, err := Normalise(tab, Bounds{Lo: []float64{-1, 0}, Hi: []float64{7, 10}}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]float32{{-0.5, -0.59999084}, {0, -0.3999939}, {0.5, 0}, {1, 0.59999084}, {0, 0}, {-1, -1}} {
+		if got := norm.Points.Point(i, nil); !slices.Equal(got, want) {
+			t.Errorf("point %d is %v, want %v", i, got, want)
+		}
+	}
+	for _, once := range []bool{true, false} {
+		s, err := newTextSource(stream("f", strings.NewReader(text)), &ReadOptions{Columns: "a,b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.(*textSource).schema.Once = once
+		p, err := Prepare(context.Background(), s, PrepareOptions{Read: ReadOptions{Missing: MeanOfBounds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Bounds.Lo[0] != -1 || p.Bounds.Hi[0] != 7 || p.Bounds.Hi[1] != 8 || p.Table.Report.Filled != 4 || p.Points.N != 6 || p.Clamped != 0 {
+			t.Errorf("bounds %v, report %+v", p.Bounds, p.Table.Report)
+		}
+	}
+	p := mustPrepare(t, mustText(t, text, ReadOptions{Columns: "a,b"}), PrepareOptions{Read: ReadOptions{Missing: DropRow}, Weights: []float64{1, 2, 3, 4, 5, 6}})
+	if !slices.Equal(p.Weights, []float64{1, 4, 6}) || len(p.Table.Report.Notes()) != 1 {
+		t.Errorf("weights %v, notes %q", p.Weights, p.Table.Report.Notes())
+	}
+	s, err := newTextSource(stream("f", strings.NewReader("a,b\n,1\n2,\n")), &ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTable(context.Background(), s, ReadOptions{Missing: DropRow}); err == nil || !strings.Contains(err.Error(), "every record has a missing value") {
+		t.Errorf("error is %v", err)
+	}
+	if m, err := ParseMissing("drop-row"); err != nil || m != DropRow {
+		t.Error(m, err)
+	}
+	if _, err := ParseMissing("forget"); !fault.IsRequest(err) {
+		t.Error(err)
+	}
+}
+
+func mustText(t *testing.T, text string, opts ReadOptions) Source {
+	t.Helper()
+	s, err := newTextSource(stream("f", strings.NewReader(text)), &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWeightsAreChecked(t *testing.T) {
+	for _, w := range [][]float64{{1}, {1, -1}, {1, math.NaN()}, {0, 0}, {1, math.Inf(1)}, {math.MaxFloat64, math.MaxFloat64}} {
+		s, err := table(1, 1, 2).Source()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(context.Background(), s, PrepareOptions{Weights: w}); !fault.IsRequest(err) {
+			t.Errorf("%v: error is %v", w, err)
+		}
+	}
+}
+
+func TestTextForms(t *testing.T) {
+	utf16, err := unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewEncoder().Bytes([]byte("höhe;x\n1;2\n3;4\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	little, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().Bytes([]byte("1,2\r\n3,4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	four := []float64{1, 2, 3, 4}
+	for _, c := range []struct {
+		name, in string
+		opts     ReadOptions
+		rows     []float64
+		names    []string
+		labels   []int32
+		comments int
+	}{
+		{name: "bars", in: "a|b\n1|2\n3|4\n", rows: four, names: []string{"a", "b"}},
+		{name: "another separator", in: "1:2\n3:4\n", opts: ReadOptions{Text: TextFormat{Separator: ":"}}, rows: four},
+		{name: "blanks that are asked for", in: "1, 2\n3, 4\n", opts: ReadOptions{Text: TextFormat{Separator: ","}}, rows: four},
+		{name: "decimal comma", in: "x;y\n1,5;-2,25e1\n\"3\";4\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}}, rows: []float64{1.5, -22.5, 3, 4}, names: []string{"x", "y"}},
+		{name: "decimal comma in one column", in: "1,5\n2,25\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}}, rows: []float64{1.5, 2.25}},
+		{name: "numeric header", in: "2020,2021\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Header: "yes"}}, rows: four, names: []string{"2020", "2021"}},
+		{name: "numeric header by name", in: "2020,2\n1,2\n3,4\n", opts: ReadOptions{Columns: "2", Text: TextFormat{Header: "yes"}}, rows: []float64{2, 4}, names: []string{"2"}},
+		{name: "comments", in: "# made by\na,b\n1,2\n  # half\n3,4\n#\n", rows: four, names: []string{"a", "b"}, comments: 3},
+		{name: "comments before records", in: "#1\n#2\n1,2\n3,4\n", rows: four, comments: 2},
+		{name: "other comments", in: "// a\n1,2\n// b\n3,4\n", opts: ReadOptions{Text: TextFormat{Comment: "//"}}, rows: four, comments: 2},
+		{name: "comments where the first column is left out", in: "k,a,b\n#k,1,2\nz,1,2\nz,3,4\n", opts: ReadOptions{Columns: "-k"}, rows: four, names: []string{"a", "b"}, comments: 1},
+		{name: "no comments", in: "#a,b\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Comment: "none"}}, rows: four, names: []string{"#a", "b"}},
+		{name: "UTF-16", in: string(utf16), rows: four, names: []string{"höhe", "x"}},
+		{name: "UTF-16, little endian", in: string(little), rows: four},
+		{name: "exclusions", in: "id,a,b,label\n1,1,2,x\n2,3,4,y\n", opts: ReadOptions{Columns: "-id,-label"}, rows: four, names: []string{"a", "b"}},
+		{name: "a range without one", in: "a,b,c\n1,9,2\n3,9,4\n", opts: ReadOptions{Columns: "1:c,-b"}, rows: four, names: []string{"a", "c"}},
+		{name: "text labels", in: "a,b,c\n1,2,\"no, never\"\n3,4, yes \n", opts: ReadOptions{LabelColumn: "c"}, rows: four, names: []string{"a", "b"}, labels: []int32{0, 1}},
+		{name: "numbers as labels", in: "1,7,2\n3,-8,4\n", opts: ReadOptions{LabelColumn: "2"}, rows: four, labels: []int32{7, -8}},
+	} {
+		for _, chunk := range []int{0, 1} {
+			for _, workers := range []int{1, 2} {
+				c.opts.chunkBytes, c.opts.Workers = chunk, workers
+				got, err := Read(context.Background(), "f", strings.NewReader(c.in), c.opts)
+				if err != nil {
+					t.Errorf("%s: %v", c.name, err)
+					continue
+				}
+				if !slices.Equal(got.Rows, c.rows) || !slices.Equal(got.Columns, c.names) || !slices.Equal(got.Labels, c.labels) || got.Report.Comments != c.comments {
+					t.Errorf("%s: %v %q %v, %d comments", c.name, got.Rows, got.Columns, got.Labels, got.Report.Comments)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, in string
+		opts     ReadOptions
+		want     string
+	}{
+		{"header", "1,2\n", ReadOptions{Text: TextFormat{Header: "maybe"}}, "header: is"},
+		{"no header", "a,b\n1,2\n", ReadOptions{Text: TextFormat{Header: "no"}}, `f, row 1, column 1: "a" is not a number`},
+		{"only a header", "1,2\n", ReadOptions{Text: TextFormat{Header: "yes"}}, "a header and no records"},
+		{"separator", "1,2\n", ReadOptions{Text: TextFormat{Separator: "::"}}, "separator: is"},
+		{"separator of numbers", "1,2\n", ReadOptions{Text: TextFormat{Separator: "e"}}, "separator: is"},
+		{"both commas", "1,2\n", ReadOptions{Text: TextFormat{Separator: ",", DecimalComma: true}}, "decimal sign as well"},
+		{"all excluded", "1,2\n", ReadOptions{Columns: "-1,-2"}, "no column is left"},
+		{"excluded twice over", "a,b\n1,2\n", ReadOptions{Columns: "-c"}, "neither a name"},
+		{"label column alone", "1\n2\n", ReadOptions{LabelColumn: "1"}, "no column but the label-column"},
+		{"label column", "1,2\n", ReadOptions{LabelColumn: "1-2"}, "is not one column"},
+		{"empty label", "a,b\n1,\n", ReadOptions{LabelColumn: "b"}, "f, row 2, column 2: the cell is empty"},
+		{"labels of an array", string(npy("<f8", false, "(2, 1)", []float64{1, 2})), ReadOptions{LabelColumn: "1"}, "is an array of numbers"},
+		{"point under a decimal comma", "1.5;2\n", ReadOptions{Text: TextFormat{DecimalComma: true, Header: "no"}}, `"1.5" is not a number`},
+	} {
+		if _, err := Read(context.Background(), "f", strings.NewReader(c.in), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error is %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestFaultsAcrossPieces cuts bad files at every place: the fault never moves.
+func TestFaultsAcrossPieces(t *testing.T) {
+	for text, want := range map[string]string{
+		"1,2\n3,4\n\n5,6\n":         "f, row 3: an empty row between records",
+		"1,2\n\n \n\n3,4\n":         "f, row 2: an empty row between records",
+		"\n1,2\n":                   "f, row 1: an empty row between records",
+		"a,b\n\n1,2\n":              "f, row 2: an empty row between records",
+		"1,2\n3,4\n5,6\n7,x\n8\n":   `f, row 4, column 2: "x" is not a number`,
+		"1,2\n3,4\n5,6,7\n7,x\n8\n": "f, row 3: 3 cells where the rows above have 2",
+		"1,2\n3,4\n5,6\n\n\n":       "",
+	} {
+		for chunk := 1; chunk < len(text)+2; chunk++ {
+			for _, workers := range []int{1, 3} {
+				_, err := Read(context.Background(), "f", strings.NewReader(text), ReadOptions{chunkBytes: chunk, Workers: workers})
+				if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+					t.Errorf("%q in pieces of %d: error is %v, want %q", text, chunk, err, want)
+				}
+			}
+		}
+	}
+}
+
+func TestIDLikeColumns(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("key,x,year\n")
+	for i := range 400 {
+		fmt.Fprintf(&text, "%d,%d,%d\n", 1000+3*i, i*i%17, 2000+i/100)
+	}
+	for _, chunk := range []int{0, 50} {
+		tab, err := Read(context.Background(), "f", strings.NewReader(text.String()), ReadOptions{chunkBytes: chunk, Columns: "x,key,year"})
+		if err != nil || !slices.Equal(tab.Report.IDLike, []string{"1 (key)"}) {
+			t.Errorf("%v, %v", tab.Report.IDLike, err)
+		}
+	}
+}
+
+func TestSetsThatCannotFit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte(strings.Repeat("1.25,2.5\n", 10000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for spec, want := range map[string]string{path: "about 1e+04 records of 2 columns take 80.0 kB and 10.0 kB are allowed by --max-memory",
+		"builtin:s1-like": "5e+03 records of 2 columns take 40.0 kB"} {
+		s, err := OpenSource(context.Background(), spec, ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Prepare(context.Background(), s, PrepareOptions{MaxMemory: 10e3}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--cache DIR") {
+			t.Errorf("%s: error is %v", spec, err)
+		}
+		if _, err := Prepare(context.Background(), s, PrepareOptions{MaxMemory: 90e3}); spec == path && (err == nil || !strings.Contains(err.Error(), "constant")) {
+			t.Errorf("%s: error is %v", spec, err)
+		}
+	}
+	if runtimeKnowsMemory := availableMemory() > 1<<20; !runtimeKnowsMemory && fileExists("/proc/meminfo") {
+		t.Error("the available memory is not read")
+	}
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestDigests: the same records have the same digest however they are read, others
+// another.
+func TestDigests(t *testing.T) {
+	digest := func(text string, chunk int) string {
+		return mustPrepare(t, mustText(t, text, ReadOptions{chunkBytes: chunk}), PrepareOptions{Digest: true}).Digest
+	}
+	a := digest("1,2\n3,4\n5,6\n", 0)
+	if b := digest("x,y\n1.0,2\n3,4\n5,6\n", 5); a != b || len(a) < 70 {
+		t.Errorf("digests %q and %q", a, b)
+	}
+	for _, other := range []string{"1,2\n3,4\n5,7\n", "1,2,3\n4,5,6\n", "1\n2\n3\n4\n5\n6\n"} {
+		if digest(other, 0) == a {
+			t.Errorf("%q has the same digest", other)
+		}
+	}
+}
+
+// TestPowersOfTen computes the table again.
+func TestPowersOfTen(t *testing.T) {
+	for e := minPower; e <= maxPower; e++ {
+		x := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(e, -e))), nil)
+		if e < 0 {
+			x.Div(new(big.Int).Lsh(big.NewInt(1), 1000), x)
+		} else {
+			x.Lsh(x, 1000)
+		}
+		x.Rsh(x, uint(x.BitLen()-128))
+		lo := new(big.Int).And(x, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
+		if hi := new(big.Int).Rsh(x, 64).Uint64(); powers[e-minPower] != [2]uint64{hi, lo} {
+			t.Errorf("10^%d is %#x %#x", e, hi, lo)
+		}
+	}
+}
+
+// TestNumbersAreCorrectlyRounded compares with strconv, halfway cases included.
+func TestNumbersAreCorrectlyRounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	check := func(s string) {
+		want, err := strconv.ParseFloat(s, 64)
+		if math.IsInf(want, 0) {
+			return
+		}
+		got, gotErr := parseFloat([]byte(s))
+		if err != nil || gotErr != nil || math.Float64bits(got) != math.Float64bits(want) {
+			t.Fatalf("%s: %v, %v, want %v", s, got, gotErr, want)
+		}
+	}
+	for range 200000 {
+		v := math.Float64frombits(rng.Uint64())
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		check(strconv.FormatFloat(v, 'g', rng.IntN(20)-1, 64))
+		small := (rng.Float64() - 0.5) * math.Pow(10, float64(rng.IntN(30)-10))
+		check(strconv.FormatFloat(small, 'f', rng.IntN(20)-1, 64))
+		check(fmt.Sprintf("%d.%de%d", rng.IntN(1000), rng.Uint64()>>rng.IntN(60), rng.IntN(140)-70))
+		// Around the middle of two neighbours.
+		middle := new(big.Float).SetPrec(80).SetFloat64(small)
+		middle.Add(middle, new(big.Float).SetFloat64((math.Nextafter(small, 1e300)-small)/2))
+		check(middle.Text('g', 19))
+		check(middle.Text('e', 17))
+	}
+}

@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// segmentPoints is the number of points in a piece of panels whose number is not
+// known beforehand, a multiple of the lanes; a piece has at most segmentBytes.
+const segmentBytes = 16 << 20
+
+// panelSink takes points on the grid in order and ends with panels of all. Where
+// their number is known beforehand they go to their place. Otherwise they are
+// gathered in pieces of memory of their own, which go back to the system one by one
+// as they are copied, so that the peak is the panels and a piece.
+type panelSink struct {
+	d, n   int
+	panels *kernels.Panels // of all, if their number is known
+	pieces []piece
+	each   int // points of a piece
+}
+
+// piece is panels in memory that is given back.
+type piece struct {
+	panels kernels.Panels
+	memory []byte
+}
+
+func newPanelSink(known, d int) *panelSink {
+	s := &panelSink{d: d}
+	if known > 0 {
+		s.panels = kernels.NewPanels(known, d)
+	}
+	s.each = max(segmentBytes/4/d/kernels.Lanes, 1) * kernels.Lanes
+	return s
+}
+
+// place packs the points of a block whose place is known and whose panels are not
+// shared with another; several workers call it.
+func (s *panelSink) place(b *Block) bool {
+	const lanes = kernels.Lanes
+	lo, hi := b.Record, b.Record+b.N
+	if s.panels == nil || lo < 0 || lo%lanes != 0 || hi > s.panels.N || (hi%lanes != 0 && hi != s.panels.N) {
+		return false
+	}
+	to := s.panels.Slice(lo, hi)
+	kernels.Pack(&to, b.grid[:len(b.Rows)])
+	return true
+}
+
+// skip counts points that are in their place.
+func (s *panelSink) skip(n int) { s.n += n }
+
+// append packs the next n points, given row by row.
+func (s *panelSink) append(rows []float32, n int) error {
+	const lanes = kernels.Lanes
+	for n > 0 {
+		target, at, err := s.tail()
+		if err != nil {
+			return err
+		}
+		count := min(n, target.N-at)
+		if at%lanes == 0 {
+			to := target.Slice(at, at+count)
+			kernels.Pack(&to, rows[:count*s.d])
+		} else {
+			// The rest of a panel that holds points already.
+			count = min(count, lanes-at%lanes)
+			for i := range count {
+				target.Set(at+i, rows[i*s.d:(i+1)*s.d])
+			}
+		}
+		rows, n, s.n = rows[count*s.d:], n-count, s.n+count
+	}
+	return nil
+}
+
+// tail returns the panels that the next point goes to, and where.
+func (s *panelSink) tail() (*kernels.Panels, int, error) {
+	if s.panels != nil {
+		return s.panels, s.n, nil
+	}
+	last := s.n / s.each
+	if last == len(s.pieces) {
+		memory, err := mapMemory(4 * s.each * s.d)
+		if err != nil {
+			return nil, 0, err
+		}
+		s.pieces = append(s.pieces, piece{kernels.Panels{N: s.each, D: s.d, Data: asFloat32(memory)}, memory})
+	}
+	return &s.pieces[last].panels, s.n % s.each, nil
+}
+
+// finish returns the panels of all points.
+func (s *panelSink) finish() (*kernels.Panels, error) {
+	if s.panels != nil {
+		return s.panels, nil
+	}
+	all := kernels.NewPanels(s.n, s.d)
+	at := all.Data
+	for i := range s.pieces {
+		at = at[copy(at, s.pieces[i].panels.Data):]
+		s.pieces[i].release()
+	}
+	return all, nil
+}
+
+// release gives back what is left of the pieces.
+func (s *panelSink) release() {
+	for i := range s.pieces {
+		s.pieces[i].release()
+	}
+}
+
+func (p *piece) release() {
+	if p.memory != nil {
+		unmapMemory(p.memory)
+		p.memory, p.panels.Data = nil, nil
+	}
+}
