@@ -135,7 +135,7 @@ func TestRefusals(t *testing.T) {
 		{"hybrid", paid, method.Settings{"branch": "bush"}, "auto, tree, projected, high-d"},
 		{"lsf", paid, method.Settings{"levels": "65"}, "levels"},
 		{"fastlloyd", paid, method.Settings{"eta-min-alpha": "NaN"}, "eta-min-alpha"},
-		{"fastlloyd", paid, method.Settings{"honest": "0"}, "above 0"},
+		{"fastlloyd", paid, method.Settings{"colluders": "0"}, "1"},
 		{"lsf", method.Data{Budget: paid.Budget, Start: make([]float64, 2)}, nil, "start: lsf does not take it"},
 		{"balcan-edler", paid, method.Settings{"calibration": "proven"}, "calibration"},
 		{"balcan-edler", paid, method.Settings{"neighbours": "replace-one"}, "no proof"},

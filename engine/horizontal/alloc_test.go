@@ -26,6 +26,7 @@ func TestRoundsAllocateNothing(t *testing.T) {
 		{"relative, excluding", Job{Algorithm: Relative, Schedule: LaterCode}},
 		{"ring", Job{Algorithm: SuLloyd, Aggregator: ByRing}},
 		{"split", Job{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split}},
+		{"split laplace", Job{Algorithm: SuLloyd, Noise: Split}},
 		{"nonexclusive", Job{Algorithm: FastLloyd, NonExclusive: true}},
 		{"fastlloyd", Job{Algorithm: FastLloyd}},
 		{"csulloyd", Job{Algorithm: CSuLloyd}},

@@ -242,7 +242,7 @@ func newTestSession(t *testing.T, job Job) *Session {
 // Restart gives the results of a session of its own.
 func TestRestart(t *testing.T) {
 	a, b := uint64(1), uint64(2)
-	parts := blobs(t, 300, 2, 3, 2, 1)
+	parts, three := blobs(t, 300, 2, 3, 2, 1), blobs(t, 300, 2, 3, 3, 1)
 	finish := func(s *Session) []float64 {
 		for !s.Done() {
 			if err := s.Step(context.Background()); err != nil {
@@ -253,9 +253,13 @@ func TestRestart(t *testing.T) {
 	}
 	for _, job := range []Job{
 		{Algorithm: Relative}, {Algorithm: FastLloyd}, {Algorithm: CSuLloyd, NonExclusive: true, Drops: []Drop{{1, 1}}},
-		{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split, Drops: []Drop{{0, 1}}},
+		{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split, Clients: three, Drops: []Drop{{0, 1}}},
+		{Algorithm: SuLloyd, Noise: Split, Clients: three},
 	} {
-		job.K, job.Clients, job.Seed, job.Budget = 3, parts, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}
+		job.K, job.Seed, job.Budget = 3, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}
+		if job.Clients == nil {
+			job.Clients = parts
+		}
 		s := newTestSession(t, job)
 		finish(s)
 		if err := s.Restart(&b); err != nil {

@@ -60,7 +60,7 @@ func (p *prepared) makeLaws() error {
 				part.laws = append(part.laws, part.laws[t-1])
 				continue
 			}
-			l, err := newLaw(j.Mechanism, s.scale/part.unit, max(p.honest, 1), j.Calibration == privacy.Proven, j.Calibration == privacy.Published)
+			l, err := newLaw(j.Mechanism, s.scale/part.unit, max(p.needed, 1), j.Calibration == privacy.Proven, j.Calibration == privacy.Published)
 			if err != nil {
 				return err
 			}
@@ -202,29 +202,36 @@ func (p *prepared) gaussianMu() (float64, error) {
 		mu, err := privacy.MuOf(b, 0)
 		return mu, unpayable(err)
 	}
-	b.Delta -= p.tieDelta(p.rounds)
+	b = b.Less(p.tieDelta(p.rounds), 0)
 	mu, err := privacy.MuOf(b, 0)
 	if err != nil {
 		return 0, unpayable(err)
 	}
 	// The slacks fall as the noise grows, so those of the larger mu are bounds.
 	p.gaussian(mu)
-	slack := 0.0
+	slack, distance := 0.0, 0.0
 	for i := range p.parts {
-		for _, s := range p.parts[i].scales {
-			sigma := s.scale / p.parts[i].unit
-			slack += privacy.GaussianSlack(sigma, p.parts[i].length)
-			if p.honest > 1 {
-				share := sigma / math.Sqrt(float64(p.honest))
-				b.Epsilon -= 2 * float64(p.parts[i].length) * privacy.SplitSlack(share, p.honest)
-			}
+		part := &p.parts[i]
+		for t, s := range part.scales {
+			slack += privacy.GaussianSlack(s.scale/part.unit, part.length)
+			distance += p.shareDistance(part, t)
 		}
 	}
-	if !(b.Epsilon > 0) {
+	if b = b.Less(0, distance); b.Delta < 0 {
 		return 0, fault.Request("noise", "shares this small do not add up to discrete Gaussian noise", "use more fraction bits, a smaller epsilon or --noise local")
 	}
 	mu, err = privacy.DiscreteMu(b, slack)
 	return mu, unpayable(err)
+}
+
+// shareDistance bounds the total variation distance of round t of a part from
+// discrete Gaussian noise where it is the sum of shares (THEOREMS.md T6 iv).
+func (p *prepared) shareDistance(part *part, t int) float64 {
+	if p.job.Mechanism != Gaussian || p.needed <= 1 {
+		return 0
+	}
+	share := part.scales[t].scale / part.unit / math.Sqrt(float64(p.needed))
+	return float64(part.length) * privacy.SplitDistance(share, p.needed)
 }
 
 // tieDelta is what the tie-break of the flow solver adds to delta in so many rounds.

@@ -86,7 +86,7 @@ func (j *Job) noiseOptions() []method.Option {
 		method.Init(&j.Init, Sphere, Random),
 		method.Post(&j.Post, Fold, Truncate, Keep),
 		{Name: "noise", Default: "server; local in a ring", About: "who adds the noise: server, local or split", Value: method.Choice(&j.Noise, ByTheServer, Local, Split)},
-		{Name: "honest", Default: "0.5", About: "fraction of clients assumed honest under --noise split", Value: method.Real(&j.Honest, method.Positive, 1)},
+		{Name: "colluders", Default: "1", About: "clients that may read along with a viewer under --noise split, itself included: all shares but so many make up the noise", Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
 	}
 	if j.Algorithm != FastLloyd {
 		options = append(options,

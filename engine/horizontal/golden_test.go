@@ -41,7 +41,7 @@ func TestGoldenResults(t *testing.T) {
 		{"clloyd nonexclusive", Job{Algorithm: CLloyd, K: 5, Clients: parts, NonExclusive: true}},
 		{"sulloyd", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample}},
 		{"sulloyd claimed", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed}},
-		{"sulloyd split", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed, Noise: Split}},
+		{"sulloyd split", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed, Noise: Split, Colluders: 2}},
 		{"csulloyd", Job{Algorithm: CSuLloyd, K: 5, Clients: parts, Budget: ample}},
 		{"fastlloyd published", Job{Algorithm: FastLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Published}},
 		{"fastlloyd radius", Job{Algorithm: FastLloyd, K: 5, Clients: parts, Budget: ample, Radius: 0.8}},

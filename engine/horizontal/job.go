@@ -101,8 +101,8 @@ const (
 	ByTheServer Noise = "server"
 	// Local lets each client add the whole noise.
 	Local Noise = "local"
-	// Split lets each client add a share; the shares of the clients assumed
-	// honest make up the whole noise (Thesis-H §7.3.3).
+	// Split lets each client add a share; the shares of all clients but those that
+	// may collude make up the whole noise (Thesis-H §7.3.3; THEOREMS.md T10).
 	Split Noise = "split"
 )
 
@@ -197,9 +197,9 @@ type Job struct {
 	Aggregator Aggregator
 	// Noise defaults to ByTheServer, or Local where there is no server.
 	Noise Noise
-	// Honest is the fraction of clients assumed honest under Split; 0.5 by
-	// default. At most all clients but the one that looks are counted.
-	Honest float64
+	// Colluders is how many clients may read along with a viewer under Split, a client that looks among them; 1 by
+	// default. The shares of all clients but so many make up the whole noise.
+	Colluders int
 	// RingBits is 32 or 64 (default): the ring that sums are taken in.
 	RingBits int
 	// Drops lists clients that fail during the run.
@@ -257,7 +257,7 @@ func (j *Job) withDefaults() *Job {
 		set(&c.Noise, Local)
 	}
 	set(&c.Noise, ByTheServer)
-	set(&c.Honest, 0.5)
+	set(&c.Colluders, 1)
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
 		c.Budget.Delta = privacy.DefaultDelta(c.records())
@@ -397,8 +397,8 @@ func (j *Job) checkChoices() error {
 		return fault.Range("exclusivity", j.Exclusivity, fmt.Sprintf("1 to k = %d", j.K))
 	case !(j.Radius >= 0) || math.IsInf(j.Radius, 1):
 		return fault.Range("radius", j.Radius, "positive and finite, or 0 for none")
-	case !(j.Honest >= 0 && j.Honest <= 1):
-		return fault.Range("honest", j.Honest, "a fraction above 0, at most 1")
+	case j.Colluders < 0:
+		return fault.Range("colluders", j.Colluders, "at least 1")
 	}
 	return nil
 }
@@ -544,6 +544,10 @@ func (j *Job) checkParties() error {
 	}
 	if len(gone) == len(j.Clients) {
 		return fault.Request("drop", "leaves no client", "let at least one client stay")
+	}
+	if left := len(j.Clients) - len(gone); j.Algorithm.Private() && j.Noise == Split && left <= j.Colluders {
+		return fault.Request("colluders", fmt.Sprintf("%d of %d clients that stay may collude: no share of the noise is left", j.Colluders, left),
+			"assume fewer, take more clients, or use --noise local")
 	}
 	return nil
 }

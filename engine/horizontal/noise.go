@@ -12,23 +12,24 @@ import (
 type law struct {
 	mechanism Mechanism
 	scale     float64 // Laplace's b or the standard deviation
-	// honest > 1 makes the law a share: honest independent shares add up to the
+	// needed > 1 makes the law a share: needed independent shares add up to the
 	// whole noise.
-	honest int
+	needed int
 	// toward makes the noise of a continuous law truncate toward zero, as the
 	// released code does, instead of rounding to nearest.
 	toward bool
 
 	laplace  *privacy.DiscreteLaplace
+	share    *privacy.LaplaceShare
 	gaussian *privacy.DiscreteGaussian
 }
 
 // newLaw returns the law of scale in integer units. exact asks for a discrete
 // law; the continuous ones serve the papers' calibrations.
-func newLaw(m Mechanism, scale float64, honest int, exact, toward bool) (*law, error) {
-	l := &law{mechanism: m, scale: scale, honest: honest, toward: toward}
+func newLaw(m Mechanism, scale float64, needed int, exact, toward bool) (*law, error) {
+	l := &law{mechanism: m, scale: scale, needed: needed, toward: toward}
 	if m == Gaussian {
-		l.scale = scale / math.Sqrt(float64(honest))
+		l.scale = scale / math.Sqrt(float64(needed))
 	}
 	if !exact {
 		return l, nil
@@ -37,8 +38,8 @@ func newLaw(m Mechanism, scale float64, honest int, exact, toward bool) (*law, e
 	switch {
 	case m == Gaussian:
 		l.gaussian, err = privacy.NewDiscreteGaussian(l.scale)
-	case honest > 1:
-		return nil, fault.Request("noise", "split has no exact discrete Laplace shares", "use --mechanism gaussian or --noise local")
+	case needed > 1:
+		l.share, err = privacy.NewLaplaceShare(l.scale, needed)
 	default:
 		l.laplace, err = privacy.NewDiscreteLaplace(l.scale)
 	}
@@ -55,6 +56,8 @@ func (l *law) fill(st *privacy.Stream, dst []int64) {
 		l.gaussian.Fill(st, dst)
 	case l.laplace != nil:
 		l.laplace.Fill(st, dst)
+	case l.share != nil:
+		l.share.Fill(st, dst)
 	default:
 		for i := range dst {
 			x := l.continuous(st)
@@ -71,10 +74,10 @@ func (l *law) continuous(st *privacy.Stream) float64 {
 	switch {
 	case l.mechanism == Gaussian:
 		return l.scale * st.Normal()
-	case l.honest > 1:
-		// Laplace is infinitely divisible: the difference of two Gamma(1/H)
-		// variables is one of H shares (Thesis-H §7.3.3, after Goryczka et al.).
-		shape := 1 / float64(l.honest)
+	case l.needed > 1:
+		// Laplace is infinitely divisible: the difference of two Gamma(1/t)
+		// variables is one of t shares (Thesis-H §7.3.3, after Goryczka et al.).
+		shape := 1 / float64(l.needed)
 		return l.scale * (st.Gamma(shape) - st.Gamma(shape))
 	}
 	return l.scale * st.Laplace()

@@ -21,7 +21,7 @@ type prepared struct {
 	radius      []float64 // R_t of relative, or the largest distance of constrained assignment, by round; nil for none
 	parts       []part    // what a round releases, in the order of the message
 	length      int       // words of a message
-	honest      int       // shares that make up the noise; 0 if one draw is the noise
+	needed      int       // shares that make up the noise; 0 if one draw is the noise
 	givenDelta  float64   // what the caller asked for, before defaults
 }
 
@@ -80,19 +80,13 @@ func prepare(j *Job) (*prepared, error) {
 	p.length = last.offset + last.length
 	if j.Algorithm.Private() {
 		if j.Noise == Split {
-			p.honest = honestShares(p.m, j.Honest)
+			p.needed = p.m - j.Colluders
 		}
 		if err := p.addNoise(); err != nil {
 			return nil, err
 		}
 	}
 	return p, p.checkRing()
-}
-
-// honestShares is the number of clients, of m, whose shares make up the whole
-// noise: floor(fraction m), but not the client that looks, and at least one.
-func honestShares(m int, fraction float64) int {
-	return max(1, min(int(fraction*float64(m)), m-1))
 }
 
 // countRounds applies the method's rule.

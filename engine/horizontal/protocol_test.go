@@ -64,7 +64,7 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 		mechanism Mechanism
 		cal       privacy.Calibration
 		agg       Aggregator
-		honest    float64
+		colluders int
 		times     float64 // variance over that of one whole draw
 	}{
 		{ByTheServer, Laplace, privacy.Proven, ByServer, 0, 1},
@@ -74,12 +74,14 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 		{Local, Laplace, privacy.Proven, ByServer, 0, 4},
 		{Local, Laplace, privacy.Proven, ByRing, 0, 4},
 		{Local, Gaussian, privacy.Claimed, ByRing, 0, 4},
-		{Split, Laplace, privacy.Claimed, ByRing, 0.5, 2},
-		{Split, Gaussian, privacy.Proven, ByServer, 0.75, 4.0 / 3},
+		{Split, Laplace, privacy.Claimed, ByRing, 2, 2},
 		{Split, Gaussian, privacy.Proven, ByServer, 1, 4.0 / 3},
+		{Split, Laplace, privacy.Proven, ByServer, 1, 4.0 / 3},
+		{Split, Laplace, privacy.Proven, ByRing, 2, 2},
+		{Split, Laplace, privacy.Proven, ByServer, 3, 4},
 	} {
 		job := Job{Algorithm: SuLloyd, K: 4, Clients: parts, Seed: &seed, Noise: c.noise, Mechanism: c.mechanism, Calibration: c.cal,
-			Aggregator: c.agg, Honest: c.honest, Iterations: 2000, Budget: privacy.Budget{Epsilon: 100, Delta: -1}}
+			Aggregator: c.agg, Colluders: c.colluders, Iterations: 2000, Budget: privacy.Budget{Epsilon: 100, Delta: -1}}
 		s, tr := transcribe(t, job)
 		v := truthOf(s, tr)
 		sum, n := 0.0, 0.0
@@ -453,7 +455,8 @@ func TestRefusals(t *testing.T) {
 		{"nonexclusive with a radius", Job{Algorithm: CLloyd, K: 3, Clients: parts, NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
 		{"naive with noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: Naive}, []string{"naive"}},
 		{"ring with a server's noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: ByRing, Noise: ByTheServer}, []string{"ring", "local"}},
-		{"exact Laplace shares", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split}, []string{"split", "gaussian"}},
+		{"no share left", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 4}, []string{"colluders", "no share"}},
+		{"no share left after a failure", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 3, Drops: []Drop{{1, 0}}}, []string{"colluders", "no share"}},
 		{"a ring that is too small", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1e-3}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
 		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 8"}},
 		{"nobody left", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},

@@ -166,6 +166,7 @@ func (s *Session) entry(part *part, t, end int) privacy.Entry {
 	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
 	if j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
 		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
+		e.Cost.Distance = s.shareDistance(part, t) * float64(end-t)
 	}
 	if j.total() && part.offset == 0 { // the parts of a round share its assignment
 		e.Cost.Failure = s.tieDelta(end - t)
@@ -197,7 +198,7 @@ func (s *Session) audience() ([]string, *privacy.Noise) {
 	case Local:
 		return viewers, privacy.Shared(s.present, 1, 1, privacy.Clients)
 	case Split:
-		return viewers, privacy.Shared(s.present, s.honest, s.present-s.honest, privacy.Clients, privacy.Server, privacy.Outsider)
+		return viewers, privacy.Shared(s.present, s.needed, s.job.Colluders, privacy.Clients, privacy.Server, privacy.Outsider)
 	}
 	return viewers, privacy.DrawnBy(privacy.Server)
 }
@@ -236,7 +237,7 @@ func (s *Session) conditions() []string {
 	case Local:
 		list = append(list, fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", s.m))
 	case Split:
-		list = append(list, fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; so many of the clients other than the viewer keep theirs secret", s.honest))
+		list = append(list, fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; so many of the clients other than the viewer keep theirs secret", s.needed))
 		if j.Aggregator == ByRing {
 			list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its share alone")
 		}

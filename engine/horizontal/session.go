@@ -165,7 +165,7 @@ func (s *Session) Restart(seed *uint64) error {
 	if s.channel, err = newChannel(s); err != nil {
 		return err
 	}
-	if s.honest > 0 && len(job.Drops) > 0 {
+	if s.needed > 0 && len(job.Drops) > 0 {
 		if err := s.spread(); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (s *Session) lose(t int) error {
 // the round in which a client fails are drawn after the failure is known: a sum
 // that lacks shares is never unmasked.
 func (s *Session) spread() error {
-	s.honest = honestShares(s.present, s.job.Honest)
+	s.needed = s.present - s.job.Colluders
 	return s.makeLaws()
 }
 

@@ -81,8 +81,8 @@ func TestGaussianSlackBoundsTheDistance(t *testing.T) {
 	}
 }
 
-// SplitSlack against the exact convolution of shares.
-func TestSplitSlackBoundsTheRatio(t *testing.T) {
+// SplitDistance against the exact convolution of shares.
+func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 	for _, c := range []struct {
 		share float64
 		m     int
@@ -119,12 +119,12 @@ func TestSplitSlackBoundsTheRatio(t *testing.T) {
 		for z := -8; z <= 8; z++ {
 			worst = math.Max(worst, math.Abs(math.Log(sum[z+n]/want[z+n])))
 		}
-		if s := SplitSlack(c.share, c.m); worst > s {
+		if s := SplitDistance(c.share, c.m); worst > s {
 			t.Errorf("share %v, %d of them: log ratio %v, bound %v", c.share, c.m, worst, s)
 		}
 	}
 	// 5e-4 for two shares of deviation 1, 7e-17 of deviation 2
-	if a, b := SplitSlack(1, 2), SplitSlack(2, 2); math.Abs(a/5.2e-4-1) > 0.01 || math.Abs(b/7.2e-17-1) > 0.01 || SplitSlack(1, 1) != 0 {
+	if a, b := SplitDistance(1, 2), SplitDistance(2, 2); math.Abs(a/5.2e-4-1) > 0.01 || math.Abs(b/7.2e-17-1) > 0.01 || SplitDistance(1, 1) != 0 {
 		t.Errorf("slack of two shares: %v at deviation 1, %v at 2", a, b)
 	}
 }

@@ -29,6 +29,14 @@ func (b Budget) Validate() error {
 	return nil
 }
 
+// Less is the budget without what a run spends on failures of probability failure in all, and on total variation
+// distances of distance in all, whatever the accountant: failure + (1+e^Epsilon) distance (T7 vi). Its Delta may be
+// negative.
+func (b Budget) Less(failure, distance float64) Budget {
+	b.Delta -= failure + slackDelta(b.Epsilon, distance)
+	return b
+}
+
 // DefaultDelta is 1/(n ln n), the delta used when none is given. It is 0.5 for n < 3, where the
 // formula has no meaning.
 func DefaultDelta(n int) float64 {

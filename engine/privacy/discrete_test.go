@@ -89,7 +89,7 @@ func TestDiscreteLaws(t *testing.T) {
 // size sees.
 func TestSharesAddUpToTheWhole(t *testing.T) {
 	const m, share = 4, 1.5
-	if s := SplitSlack(share, m); s > 1e-8 {
+	if s := SplitDistance(share, m); s > 1e-8 {
 		t.Fatalf("slack %v", s)
 	}
 	g, err := NewDiscreteGaussian(share)

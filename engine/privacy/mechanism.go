@@ -58,15 +58,15 @@ func GaussianSlack(sigma float64, n int) float64 {
 	return math.Min(1, float64(n)*(0.0607/(sigma*sigma)+1.1*math.Exp(-2*math.Pi*math.Pi*sigma*sigma)))
 }
 
-// SplitSlack bounds the log ratio, per coordinate, between the sum of m discrete Gaussian shares of
-// scale share and a discrete Gaussian of scale share sqrt(m): ten times the sum over j < m of
-// exp(-2 pi^2 share^2 j/(j+1)) (T6). It adds twice itself to the pure epsilon of a release.
-func SplitSlack(share float64, m int) float64 {
+// SplitDistance bounds the total variation distance, per coordinate, between the sum of m discrete Gaussian shares of
+// scale share and a discrete Gaussian of scale share sqrt(m): the log ratio is at most ten times the sum over j < m of
+// exp(-2 pi^2 share^2 j/(j+1)), and the distance no larger (T6 iv).
+func SplitDistance(share float64, m int) float64 {
 	var s float64
 	for j := 1; j < m; j++ {
 		s += math.Exp(-2 * math.Pi * math.Pi * share * share * float64(j) / float64(j+1))
 	}
-	return 10 * s
+	return math.Min(10*s, 1)
 }
 
 // Laplace is noise of scale b on a query of L1 sensitivity D, Scale = b/D. The bounds hold for any
