@@ -15,10 +15,16 @@ func panelsPerCall(costPerPoint int) int {
 }
 
 func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
-	if current == generic {
+	switch {
+	case current == generic:
 		assignPortable(p, c, labels, dist, second)
-		return
+	case dist != nil || second != nil || !assignFiltered(p, c, labels):
+		assignExact(p, c, labels, dist, second)
 	}
+}
+
+// assignExact is assign by the chains of all centroids.
+func assignExact(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	full := p.N / Lanes
 	step := panelsPerCall(c.K * c.D)
 	for at := 0; at < full; at += step {

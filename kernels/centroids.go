@@ -26,6 +26,7 @@ type Centroids struct {
 	tileWidth int // width of the first wideTiles tiles; the others are one narrower
 	wideTiles int
 	tileCount int
+	filter    *filterCentroids // nil without PrepareFilter
 }
 
 // NewCentroids makes room for k centroids of d coordinates, all zero. It panics
@@ -69,6 +70,9 @@ func (c *Centroids) Set(rows []float32) {
 			c.wide[j*stride+i] = float64(x)
 		}
 		c.half[i] = norm / 2
+	}
+	if c.filter != nil {
+		c.filter.set(c)
 	}
 	if c.tiles == nil {
 		return

@@ -370,6 +370,36 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	asm.ExchangeAVX2(own, near, next, labels, weights, blocks, table, base)
 }
 
+func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64) int {
+	if current >= avx512vnni {
+		return asm.FilterCandidatesVNNI(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list)
+	}
+	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list)
+}
+
+func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
+	asm.FilterExactAVX2(x, c, d, scores)
+}
+
+func asmFilterScoreN(number int, x *int16, pairs int, c *int16, half *float32, tiles int, scale, offset float32, scores, least, best *int32) {
+	if current >= avx512vnni {
+		switch number {
+		case 1:
+			asm.FilterScore1VNNI(x, pairs, c, half, tiles, scale, offset, scores, least, best)
+			return
+		case 3:
+			asm.FilterScore3VNNI(x, pairs, c, half, tiles, scale, offset, scores, least, best)
+			return
+		}
+	}
+	switch number {
+	case 1:
+		asm.FilterScore1AVX2(x, pairs, c, half, tiles, scale, offset, scores, least, best)
+	default:
+		panic(noRoutine("FilterScore", number))
+	}
+}
+
 func asmFinishDot(x *float32, panels, d int, dist, second *float32) {
 	if current >= avx512 {
 		asm.FinishDotAVX512(x, panels, d, dist, second)

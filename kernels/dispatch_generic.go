@@ -7,6 +7,9 @@ func supportedPaths() []path { return []path{generic} }
 // maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
 func maxTileWidth() int { return 12 }
 
+// filterPays is false: there is no candidate filter without assembly.
+func filterPays(d, k int) bool { return false }
+
 func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	assignPortable(p, c, labels, dist, second)
 }

@@ -13,10 +13,11 @@ const (
 	generic path = iota
 	avx2
 	avx512
+	avx512vnni
 	neon
 )
 
-var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", neon: "neon"}
+var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", avx512vnni: "avx512vnni", neon: "neon"}
 
 // noRoutine is what a call panics with that asks for a number of which the path in
 // use has no routine: its data were made for another path.

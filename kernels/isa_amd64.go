@@ -11,6 +11,9 @@ func supportedPaths() []path {
 		paths = append(paths, avx2)
 		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.VAES) {
 			paths = append(paths, avx512)
+			if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
+				paths = append(paths, avx512vnni)
+			}
 		}
 	}
 	return paths

@@ -16,6 +16,10 @@ const Lanes = 16
 type Panels struct {
 	N, D int
 	Data []float32
+	// filter is the integer form of the points of which these are a part from
+	// firstPanel on; see PrepareFilter.
+	filter     *filterPoints
+	firstPanel int
 }
 
 // NewPanels allocates zeroed panels for n points of d coordinates in one block.
@@ -51,7 +55,7 @@ func (p *Panels) Slice(lo, hi int) Panels {
 		panic(fmt.Sprintf("kernels: Panels.Slice: [%d:%d] of %d points, want 0 <= lo <= hi <= %d and lo a multiple of %d", lo, hi, p.N, p.N, Lanes))
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
-	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end]}
+	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter, firstPanel: p.firstPanel + lo/Lanes}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is
@@ -79,6 +83,7 @@ func (p *Panels) Set(i int, row []float32) {
 	if len(row) != p.D {
 		panic(fmt.Sprintf("kernels: Panels.Set: len(row)=%d, want %d", len(row), p.D))
 	}
+	p.filter = nil
 	base := i/Lanes*p.D*Lanes + i%Lanes
 	for j, x := range row {
 		p.Data[base+j*Lanes] = x
@@ -92,6 +97,7 @@ func Pack(dst *Panels, rows []float32) {
 	if len(rows) != dst.N*dst.D {
 		panic(fmt.Sprintf("kernels: Pack: len(rows)=%d, want n*d=%d", len(rows), dst.N*dst.D))
 	}
+	dst.filter = nil
 	pack(dst, rows)
 }
 

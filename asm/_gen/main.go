@@ -41,6 +41,8 @@ var files = map[string]func(){
 	"arrivals_avx2":     func() { drawFile(avx2) },
 	"project_avx512":    func() { projectFile(avx512) },
 	"project_avx2":      func() { projectFile(avx2) },
+	"filter_vnni":       func() { filterFile(vnni) },
+	"filter_avx2":       func() { filterFile(avx2) },
 	"exchange_avx512":   func() { exchangeFile(avx512) },
 	"exchange_avx2":     func() { exchangeFile(avx2) },
 	"quantise_avx512":   func() { quantise(avx512) },

@@ -87,7 +87,7 @@ func count(label string, n reg.GPVirtual, body func()) {
 
 // VMOVDQUx is the unaligned integer move of the instruction set.
 func VMOVDQUx(s isa, from, to Op) {
-	if s == avx512 {
+	if s.bytes == 64 {
 		VMOVDQU64(from, to)
 	} else {
 		VMOVDQU(from, to)

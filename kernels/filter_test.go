@@ -1,0 +1,165 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// filtered prepares points and centroids for the candidate filter, whatever the
+// rule says of their shape.
+func filtered(t *testing.T, p *Panels, c *Centroids, rows []float32) {
+	t.Helper()
+	p.addFilter(nil)
+	c.PrepareFilter(p)
+	c.Set(rows)
+}
+
+// closeRows draws centroids and points that lie within the bound of several of
+// them: copies that differ by steps of the finest grid.
+func closeRows(rng *rand.Rand, n, d, k, fraction int) (points, centroids []float32) {
+	centroids = gridRows(rng, k, d, fraction)
+	for a := 1; a < k; a++ {
+		if rng.IntN(3) > 0 {
+			from := rng.IntN(a)
+			copy(centroids[a*d:(a+1)*d], centroids[from*d:(from+1)*d])
+			if j := a*d + rng.IntN(d); rng.IntN(2) == 0 {
+				centroids[j] += float32(math.Ldexp(float64(rng.IntN(3)-1), -fraction))
+			}
+		}
+	}
+	points = gridRows(rng, n, d, fraction)
+	for i := range n {
+		x := points[i*d : (i+1)*d]
+		switch a, b := rng.IntN(k), rng.IntN(k); rng.IntN(3) {
+		case 0:
+			copy(x, centroids[a*d:(a+1)*d])
+		case 1: // midway
+			for j := range x {
+				x[j] = (centroids[a*d+j] + centroids[b*d+j]) / 2
+			}
+		}
+	}
+	return points, centroids
+}
+
+// TestAssignFilterEqualsPortable attacks the bound of the candidate filter: points
+// between centroids, on grids from coarse to fine, at all tails, of odd dimensions
+// and of numbers of centroids around tiles and blocks.
+func TestAssignFilterEqualsPortable(t *testing.T) {
+	withPaths(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(19, 7))
+		used := 0
+		check := func(n, d, k int, points, centroids []float32, what string) {
+			t.Helper()
+			p, c := packed(points, n, d), NewCentroids(k, d)
+			filtered(t, p, c, centroids)
+			want, got := make([]uint16, n), make([]uint16, n)
+			assignPortable(p, c, want, nil, nil)
+			Assign(*p, c, got, nil)
+			if !slices.Equal(want, got) {
+				t.Fatalf("%s n=%d d=%d k=%d: labels\n%v, want\n%v", what, n, d, k, got, want)
+			}
+			if from := n / 2 &^ (Lanes - 1); from < n { // a part of the points
+				Assign(p.Slice(from, n), c, got[from:], nil)
+				if !slices.Equal(want, got) {
+					t.Fatalf("%s n=%d d=%d k=%d: labels of a part differ", what, n, d, k)
+				}
+			}
+			if p.filter != nil {
+				if _, ok := p.filter.call(c); ok {
+					used++
+				}
+			}
+		}
+		for _, d := range []int{16, 17, 23, 33, 64, 257} {
+			for _, k := range []int{1, 7, 8, 9, 64, 130, 255, 256, 257, 300} {
+				if testing.Short() && (d+k)%4 != 0 {
+					continue
+				}
+				n := equalityNs[(d*131+k)%len(equalityNs)]
+				f := 4 + (d+k)%19
+				points, centroids := closeRows(rng, n, d, k, f)
+				check(n, d, k, points, centroids, fmt.Sprintf("close, f=%d", f))
+				check(n, d, k, hardRows(rng, n, d), hardRows(rng, k, d), "hard")
+				check(n, d, k, gridRows(rng, n, d, 16), gridRows(rng, k, d, 16), "grid")
+			}
+		}
+		points, centroids := closeRows(rng, 50, 784, 2100, 16)
+		check(50, 784, 2100, points, centroids, "many")
+		// All centroids are one: more candidates than there is room for.
+		clear(points)
+		check(50, 784, 2100, points, make([]float32, 2100*784), "all equal")
+		// Points and centroids of very different lengths.
+		for _, scale := range []float32{0x1p-20, 0x1p-8, 0x1p-3, 0x1p3, 0x1p10, 0x1p20} {
+			points, centroids := gridRows(rng, 100, 40, 10), gridRows(rng, 90, 40, 10)
+			for i := range centroids {
+				centroids[i] *= scale
+			}
+			check(100, 40, 90, points, centroids, "scaled")
+		}
+		if current != neon && used < 20 {
+			t.Errorf("the filter was in use %d times, want at least 20", used)
+		}
+	})
+}
+
+// TestFilterBoundCoversScores takes integer scores in plain Go and compares them
+// with the chains: no difference may exceed half of the band.
+func TestFilterBoundCoversScores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 8))
+	for _, s := range [][3]int{{16, 40, 22}, {64, 40, 16}, {301, 40, 4}, {784, 33, 22}} {
+		d, k, n := s[0], s[1], 64
+		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
+		filtered(t, p, c, gridRows(rng, k, d, s[2]))
+		call, ok := p.filter.call(c)
+		if !ok {
+			t.Fatalf("d=%d: the filter is not in use", d)
+		}
+		largest := 0.0
+		for i := range n {
+			bounds := p.filter.panels[i/Lanes]
+			half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
+			for a := range k {
+				sum := int64(math.RoundToEven(float64(c.half[a]) * call.units))
+				for j := range d {
+					u := p.filter.data[(i/Lanes*p.filter.pairs+j/2)*2*Lanes+i%Lanes*2+j%2]
+					v := c.filter.data[(a/filterTile*p.filter.pairs+j/2)*2*filterTile+a%filterTile*2+j%2]
+					sum += int64(u) * int64(v)
+				}
+				chain := c.half[a]
+				for j, y := range c.Row(a) {
+					chain = fma32(-p.Data[(i/Lanes*d+j)*Lanes+i%Lanes], y, chain)
+				}
+				off := math.Abs(float64(sum) - float64(chain)*call.units)
+				if off > half {
+					t.Fatalf("d=%d: point %d, centroid %d: the score is off by %g, want at most %g", d, i, a, off, half)
+				}
+				largest = max(largest, off/half)
+			}
+		}
+		if s[2] >= 16 && largest < 0.001 {
+			t.Errorf("d=%d: the largest error is %g of the bound: the bound says nothing", d, largest)
+		}
+	}
+}
+
+func BenchmarkAssignFilter(b *testing.B) {
+	for _, s := range [][3]int{{9600, 64, 1000}, {4800, 128, 4096}, {2400, 768, 1000}, {9600, 100, 64}} {
+		n, d, k := s[0], s[1], s[2]
+		for _, on := range []bool{false, true} {
+			b.Run(fmt.Sprintf("d=%d/k=%d/filter=%t", d, k, on), func(b *testing.B) {
+				p, c := lloydData(n, d, k, 16)
+				if on {
+					p.addFilter(nil)
+					c.PrepareFilter(p)
+					c.Set(slices.Clone(c.rows))
+				}
+				labels := make([]uint16, n)
+				run(b, n, bound(n, d, k), 0, func() { Assign(*p, c, labels, nil) })
+			})
+		}
+	}
+}
