@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/metrics"
@@ -30,61 +31,37 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 	if len(centroids) != k*d {
 		return Quality{}, fmt.Errorf("engine: Measure: %d centroid coordinates for k = %d, d = %d", len(centroids), k, d)
 	}
-	grid := make([]float32, k*d)
-	for i, c := range centroids {
-		grid[i] = dataset.Truncate(c, e.Parts[0].FractionBits)
-	}
-	prepared := kernels.NewCentroids(k, d)
-	prepared.Set(grid)
-
-	sizes := make([]int, len(e.Parts))
-	for p := range e.Parts {
-		sizes[p] = e.Parts[p].Points.N
-	}
-	shards := Shards(sizes, d)
-	type partial struct {
-		wcss   float64
-		counts []int64
-	}
-	partials := make([]partial, len(shards))
-	scratch := make([][]uint16, pool.Workers())
+	counts := make([]int64, k)
 	var predicted []int32
 	if e.Labels != nil {
 		predicted = make([]int32, len(e.Labels))
 	}
-	err := pool.Run(ctx, len(shards), func(worker, index int) {
-		s := shards[index]
-		part := &e.Parts[s.Party]
-		if len(scratch[worker]) < s.Hi-s.Lo {
-			scratch[worker] = make([]uint16, s.Hi-s.Lo)
-		}
-		labels := scratch[worker][:s.Hi-s.Lo]
-		view := part.Points.Slice(s.Lo, s.Hi)
-		kernels.Assign(view, prepared, labels, nil)
-		r := partial{counts: make([]int64, k)}
-		row := make([]float32, d)
+	var mu sync.Mutex
+	losses, err := nearest(ctx, pool, e.Parts, centroids, k, func(s Shard, labels []uint16, _ []float64) {
+		own := make([]int64, k)
 		for i, j := range labels {
-			r.counts[j]++
-			r.wcss += squaredDistance(view.Point(i, row), centroids[int(j)*d:])
+			own[j]++
 			if predicted != nil {
-				predicted[part.Rows[s.Lo+i]] = int32(j)
+				predicted[e.Parts[s.Party].Rows[s.Lo+i]] = int32(j)
 			}
 		}
-		partials[index] = r
+		mu.Lock()
+		defer mu.Unlock()
+		for j, c := range own {
+			counts[j] += c
+		}
 	})
 	if err != nil {
 		return Quality{}, err
 	}
-	wcss, n, empty := 0.0, 0, k
-	counts := make([]int64, k)
-	for _, r := range partials {
-		wcss += r.wcss
-		for j, c := range r.counts {
-			if counts[j] == 0 && c > 0 {
-				empty--
-			}
-			counts[j] += c
-			n += int(c)
+	wcss, n, empty := 0.0, 0, 0
+	for _, loss := range losses {
+		wcss += loss
+	}
+	for _, c := range counts {
+		n += int(c)
+		if c == 0 {
+			empty++
 		}
 	}
 	nicv := wcss / float64(n)
@@ -97,6 +74,58 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 		q.ARI, q.NMI, q.FMI, q.VMeasure, q.Accuracy = &a.ARI, &a.NMI, &a.FMI, &a.VMeasure, &a.Accuracy
 	}
 	return q, nil
+}
+
+// Nearest writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each
+// point to labels, and its squared distance in those units to squared. Points must be on the grid of
+// fractionBits.
+func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int, labels []int, squared []float64) error {
+	part := dataset.Part{Points: points, FractionBits: fractionBits}
+	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, distances []float64) {
+		for i, j := range own {
+			labels[s.Lo+i], squared[s.Lo+i] = int(j), distances[i]
+		}
+	})
+	return err
+}
+
+// nearest hands each shard's labels and squared distances to visit, from several workers at once, and
+// returns the shards' sums of distances.
+func nearest(ctx context.Context, pool *Pool, parts []dataset.Part, centroids []float64, k int, visit func(Shard, []uint16, []float64)) ([]float64, error) {
+	d := parts[0].Points.D
+	grid := make([]float32, k*d)
+	for i, c := range centroids {
+		grid[i] = dataset.Truncate(c, parts[0].FractionBits)
+	}
+	prepared := kernels.NewCentroids(k, d)
+	prepared.Set(grid)
+	sizes := make([]int, len(parts))
+	for p := range parts {
+		sizes[p] = parts[p].Points.N
+	}
+	shards := Shards(sizes, d)
+	losses := make([]float64, len(shards))
+	type scratch struct {
+		labels   []uint16
+		distance []float64
+		row      []float32
+	}
+	own := make([]scratch, pool.Workers())
+	err := pool.Run(ctx, len(shards), func(worker, index int) {
+		s, w := shards[index], &own[worker]
+		if n := s.Hi - s.Lo; len(w.labels) < n {
+			*w = scratch{make([]uint16, n), make([]float64, n), make([]float32, d)}
+		}
+		labels, distance := w.labels[:s.Hi-s.Lo], w.distance[:s.Hi-s.Lo]
+		view := parts[s.Party].Points.Slice(s.Lo, s.Hi)
+		kernels.Assign(view, prepared, labels, nil)
+		for i, j := range labels {
+			distance[i] = squaredDistance(view.Point(i, w.row), centroids[int(j)*d:])
+			losses[index] += distance[i]
+		}
+		visit(s, labels, distance)
+	})
+	return losses, err
 }
 
 // squaredDistance is the squared Euclidean distance of a point to a centroid.

@@ -20,6 +20,9 @@ type Result struct {
 	Delta   *float64 `json:"delta"`
 	// Centroids has K rows of D numbers in the data's own units.
 	Centroids [][]float64 `json:"centroids"`
+	// Sizes are the noisy sizes of the clusters that a private method has released on its way, those of
+	// its last round; nil where it releases none, and without noise.
+	Sizes []float64 `json:"sizes,omitempty"`
 	Quality
 	// Ledger has an entry for everything that left a party. It is never nil.
 	Ledger  *privacy.Ledger   `json:"ledger"`

@@ -33,9 +33,13 @@ package main
 //go:generate go run . -kernels toptwo_avx2 -out ../toptwo_avx2_amd64.s -stubs ../toptwo_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels leastdot_avx512 -out ../leastdot_avx512_amd64.s -stubs ../leastdot_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels leastdot_avx2 -out ../leastdot_avx2_amd64.s -stubs ../leastdot_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels ntt_avx512 -out ../ntt_avx512_amd64.s -stubs ../ntt_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels ntt_avx2 -out ../ntt_avx2_amd64.s -stubs ../ntt_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels quantise_avx512 -out ../quantise_avx512_amd64.s -stubs ../quantise_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels quantise_avx2 -out ../quantise_avx2_amd64.s -stubs ../quantise_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels filter_vnni -out ../filter_vnni_amd64.s -stubs ../filter_vnni_amd64.go -pkg asm
 //go:generate go run . -kernels filter_avx2 -out ../filter_avx2_amd64.s -stubs ../filter_avx2_amd64.go -pkg asm
 //go:generate go run . -dispatch amd64 -to ../../kernels/dispatch_amd64.go
 //go:generate go run . -dispatch arm64 -to ../../kernels/dispatch_arm64.go
+//go:generate go run . -dispatch amd64 -to ../../kernels/ntt/dispatch_amd64.go
+//go:generate go run . -dispatch arm64 -to ../../kernels/ntt/dispatch_arm64.go

@@ -47,6 +47,8 @@ var files = map[string]func(){
 	"exchange_avx2":     func() { exchangeFile(avx2) },
 	"quantise_avx512":   func() { quantise(avx512) },
 	"quantise_avx2":     func() { quantise(avx2) },
+	"ntt_avx512":        func() { nttFile(avx512) },
+	"ntt_avx2":          func() { nttFile(avx2) },
 	"weighted_avx512":   func() { weightedFile(avx512) },
 	"weighted_avx2":     func() { weightedFile(avx2) },
 }

@@ -114,7 +114,7 @@ func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 		return nil, err
 	}
 	res.Details = map[string]any{"branch": branch}
-	if s.sizes != nil {
+	if j.Balance != 0 {
 		res.Details["synopsis_sizes"] = s.sizes
 	}
 	return res, nil

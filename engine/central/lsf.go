@@ -82,6 +82,7 @@ func (j *LSF) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 		return nil, err
 	}
 	s.noteTopUp(found)
+	s.sizes = found.Weights
 	centroids := gridRow(found.Centers, s.bits)
 	res, err := s.result(j.Method(), privacy.Proven, widen(centroids), budget, 1)
 	if err != nil {

@@ -70,7 +70,8 @@ func (s *session) relativeRound(o *offsets, what string, l law, centroids []floa
 	if err := s.enterRound(what, l, radius, scales); err != nil {
 		return nil, nil, err
 	}
-	return released[:k*d], released[k*d:], nil
+	s.sizes = released[k*d:]
+	return released[:k*d], s.sizes, nil
 }
 
 // enterRound writes a round of relative sums and counts into the ledger: the

@@ -32,6 +32,9 @@ func (s *session) result(method string, calibration privacy.Calibration, centroi
 		Epsilon: &b.Epsilon, Delta: &b.Delta, Centroids: centroidRows(centroids, s.k, s.d, s.data.Bounds),
 		Ledger: s.ledger, Comm: s.comm, Seed: s.seed, Notes: s.notes,
 	}
+	if len(s.sizes) == s.k {
+		res.Sizes = s.sizes
+	}
 	if s.data.NoQuality {
 		return res, nil
 	}

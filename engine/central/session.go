@@ -80,7 +80,7 @@ type session struct {
 	ledger   *privacy.Ledger
 	comm     engine.Comm
 	notes    []string
-	sizes    []float64 // of the clusters on the synopsis, where they are constrained
+	sizes    []float64 // noisy, of the last round's clusters, or on the synopsis where they are constrained
 	rounds   int       // releases so far
 	method   string
 }

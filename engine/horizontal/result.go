@@ -27,6 +27,9 @@ func (s *Session) Result(ctx context.Context) (*engine.Result, error) {
 		}
 		r.Epsilon, r.Delta, r.Calibration = &epsilon, &delta, string(j.Calibration)
 	}
+	if j.Algorithm.Private() && j.Release == SumCount {
+		r.Sizes = slices.Clone(s.counts)
+	}
 	ledger, err := s.ledger()
 	if err != nil {
 		return nil, err

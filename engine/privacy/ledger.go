@@ -190,3 +190,21 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 	out = append(out, l.Entries...)
 	return json.Marshal(append(out, l.Totals()...))
 }
+
+// UnmarshalJSON reads what MarshalJSON writes; totals are computed anew from the entries.
+func (l *Ledger) UnmarshalJSON(b []byte) error {
+	var all []Entry
+	if err := json.Unmarshal(b, &all); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	*l = Ledger{}
+	for _, e := range all {
+		if e.Kind != Total {
+			l.Entries = append(l.Entries, e)
+		}
+		if e.Delta != nil {
+			l.Delta = max(l.Delta, *e.Delta)
+		}
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/secagg"
 )
 
@@ -14,6 +15,8 @@ import (
 // a round among thousands of parties costs no scheduling; they compute in parallel
 // by the engine's pool.
 type local struct {
+	rt    *engine.Runtime
+	views *Views
 	seats map[Role]*seat
 	order []*seat // parties, then the server
 	// parties counts those that have not left, events what may have ended a wait.
@@ -21,6 +24,8 @@ type local struct {
 	goal            int          // rounds that parties may end before they wait
 	sums            [2]*localSum // of this round and the last one, which a slow party may not have read
 	memo            map[memoKey]memoValue
+	abreast         []*seat // whose work waits for the pool
+	each            func(worker, index int)
 }
 
 // localSum is a sum under way.
@@ -52,13 +57,15 @@ type seat struct {
 	pause          func(struct{}) bool
 	err            error
 	left           bool
-	taken          int // sums taken part in
+	taken          int    // sums taken part in
+	work           func() // to be done abreast of the others'
 	sent, received int64
 	mail           map[Role][][]byte
 }
 
-func newLocal(parties int, server bool) *local {
-	l := &local{seats: make(map[Role]*seat), parties: parties, memo: make(map[memoKey]memoValue)}
+func newLocal(rt *engine.Runtime, views *Views, parties int, server bool) *local {
+	l := &local{rt: rt, views: views, seats: make(map[Role]*seat), parties: parties, memo: make(map[memoKey]memoValue)}
+	l.each = func(_, index int) { l.abreast[index].work() }
 	for p := range parties {
 		l.add(Role(p))
 	}
@@ -97,6 +104,10 @@ func (l *local) run(ctx context.Context, stop func() bool) error {
 			}
 			running = running || !s.left
 		}
+		if err := l.workAbreast(ctx); err != nil {
+			l.close()
+			return err
+		}
 		switch {
 		case !running:
 			return nil
@@ -110,6 +121,22 @@ func (l *local) run(ctx context.Context, stop func() bool) error {
 			return fmt.Errorf("protocol: every role waits for another")
 		}
 	}
+}
+
+// workAbreast does the work that roles wait for, on all workers.
+func (l *local) workAbreast(ctx context.Context) error {
+	if len(l.abreast) == 0 {
+		return nil
+	}
+	if err := l.rt.Pool().Run(ctx, len(l.abreast), l.each); err != nil {
+		return err
+	}
+	for _, s := range l.abreast {
+		s.work = nil
+	}
+	l.abreast = l.abreast[:0]
+	l.events++
+	return nil
 }
 
 // runApart gives every role a goroutine, for roles whose transports connect them,
@@ -191,29 +218,36 @@ func (s *seat) Receive(ctx context.Context, from Role) ([]byte, error) {
 	if len(box) == 0 {
 		return nil, fmt.Errorf("protocol: %v waits for a message: %v %w", s.role, from, ErrLeft)
 	}
-	s.mail[from] = box[1:]
+	first := box[0]
+	copy(box, box[1:])
+	s.mail[from] = box[:len(box)-1]
 	s.events++
-	s.received += int64(len(box[0]))
-	return box[0], nil
+	s.received += int64(len(first))
+	return first, nil
 }
 
 // Sum implements Transport.
-func (s *seat) Sum(ctx context.Context, own *secagg.Masked) error {
+func (s *seat) Sum(ctx context.Context, round int, own *secagg.Masked) error {
+	span := s.rt.Begin(engine.PhaseAggregate, round, engine.Server)
 	sum := s.place(own)
 	if sum.arrived == 0 {
 		sum.total.Reset(own.Round())
 	}
-	if err := sum.total.Merge(own); err != nil {
+	err := sum.total.Merge(own)
+	s.rt.End(span)
+	if err != nil {
 		return err
 	}
 	sum.arrived++
 	s.taken++
 	s.events++
 	s.sent += int64(own.WireBytes())
+	s.views.masked(Server, round, MaskedLocal, s.role, own)
 	if err := s.wait(ctx, func() bool { return sum.done }); err != nil {
 		return err
 	}
 	s.received += int64(sum.total.SumBytes())
+	s.views.masked(s.role, round, MaskedGlobal, Server, sum.total)
 	return own.CopyFrom(sum.total)
 }
 
@@ -245,12 +279,21 @@ func (s *seat) Collect(ctx context.Context, _ int) (*secagg.Masked, error) {
 // Return implements Transport.
 func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
 	sum := s.sums[s.taken%2]
+	s.views.masked(Server, s.taken, MaskedGlobal, Server, total)
 	sum.done = true
 	s.taken++
 	s.events++
 	s.received += int64(sum.arrived) * int64(total.WireBytes())
 	s.sent += int64(sum.arrived) * int64(total.SumBytes())
 	return nil
+}
+
+// Abreast implements Transport.
+func (s *seat) Abreast(ctx context.Context, work func()) error {
+	s.work = work
+	s.local.abreast = append(s.local.abreast, s)
+	s.events++
+	return s.wait(ctx, func() bool { return s.work == nil })
 }
 
 // Leave implements Transport.

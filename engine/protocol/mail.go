@@ -57,7 +57,7 @@ func (m *byMail) Receive(ctx context.Context, from Role) ([]byte, error) {
 }
 
 // Sum implements Transport.
-func (m *byMail) Sum(ctx context.Context, own *secagg.Masked) error {
+func (m *byMail) Sum(ctx context.Context, _ int, own *secagg.Masked) error {
 	m.wire = own.AppendWire(m.wire[:0])
 	if err := m.Send(ctx, Server, m.wire); err != nil {
 		return err
@@ -116,6 +116,12 @@ func (m *byMail) Return(ctx context.Context, total *secagg.Masked) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// Abreast implements Transport.
+func (m *byMail) Abreast(_ context.Context, work func()) error {
+	work()
 	return nil
 }
 

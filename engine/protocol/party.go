@@ -22,7 +22,7 @@ type Party struct {
 
 	rt        *engine.Runtime
 	transport Transport
-	group     secagg.Seed // the parties' mask secret; zero at the server
+	group     secagg.Seed // the parties' mask secret, or the party's own of a ring; zero at the server
 	views     *Views
 
 	made    []int // by release: rounds up to here are over
@@ -34,6 +34,7 @@ type Party struct {
 	stream  privacy.Stream
 	masks   *secagg.Client
 	masked  *secagg.Masked
+	passed  [2][]byte  // a ring's messages: the partial sum and the sum
 	plain   [2][]int64 // unmasked sums of this round and the last
 	unmask  func() (any, error)
 	rounds  int // of communication
@@ -54,6 +55,12 @@ func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
 	return p.rt.Begin(phase, round, int(p.Role))
 }
 
+// Abreast runs work of this role's own on one worker, at the same time as the
+// other roles of this process that call it.
+func (p *Party) Abreast(ctx context.Context, work func()) error {
+	return p.transport.Abreast(ctx, work)
+}
+
 // End ends a span.
 func (p *Party) End(s engine.Span) { p.rt.End(s) }
 
@@ -65,7 +72,7 @@ func (p *Party) Note(format string, args ...any) {
 
 // EndRound says that the role has ended a round; of all rounds, if known, total.
 func (p *Party) EndRound(ctx context.Context, round, total int) error {
-	if p.Role == 0 {
+	if p.Role == p.Plan.last(round) {
 		p.rt.IterationEnd(round, total)
 	}
 	p.ended = round + 1
@@ -146,6 +153,7 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	}
 	words := own.words
 	p.encode(round, groups, words)
+	p.views.values(p.Role, round, r.Name, p.Role, words)
 	p.gather(words)
 	if r.Makers == Holder || r.Makers == EachWhole || r.Makers == EachShare {
 		p.addNoise(round, groups, words)
@@ -159,6 +167,7 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Name, err)
 	}
+	p.views.values(p.Role, round, r.Name, Server, sum)
 	return sum, p.replay(r, groups, sum)
 }
 
@@ -181,24 +190,23 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 	if len(*plain) != len(words) {
 		*plain = make([]int64, len(words))
 	}
+	p.rounds++
+	if p.Plan.Ring {
+		return *plain, p.around(ctx, round, number, words, *plain)
+	}
 	if !p.Plan.Coordinated {
 		span := p.Begin(engine.PhaseAggregate, round)
 		copy(*plain, words)
 		p.End(span)
-		p.rounds++
 		return *plain, nil
 	}
 	if err := p.mask(round, number, words); err != nil {
 		return nil, err
 	}
-	span := p.Begin(engine.PhaseAggregate, round)
-	err := p.transport.Sum(ctx, p.masked)
-	p.End(span)
-	p.rounds++
-	if err != nil {
+	if err := p.transport.Sum(ctx, round, p.masked); err != nil {
 		return nil, err
 	}
-	span = p.Begin(engine.PhaseUnmask, round)
+	span := p.Begin(engine.PhaseUnmask, round)
 	defer p.End(span)
 	sum, err := p.transport.Once("unmask", number, p.unmask)
 	if err != nil {
@@ -246,6 +254,7 @@ func (p *Party) Own(r *Release, round int, groups []Group, own *Private) ([]int6
 		p.addNoise(round, groups, words)
 	}
 	out := append([]int64(nil), words...)
+	p.views.values(p.Role, round, r.Name, p.Role, out)
 	return out, p.onReplay(groups, exact, out)
 }
 
@@ -312,6 +321,7 @@ func (p *Party) Send(ctx context.Context, r *Release, to Role, message []byte) e
 	if r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {
 		return fmt.Errorf("protocol: %s is not in the plan", r.Name)
 	}
+	p.views.message(to, p.ended, r.Name, p.Role, message)
 	return p.transport.Send(ctx, to, message)
 }
 
@@ -339,9 +349,7 @@ func Serve(ctx context.Context, p *Party) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		span := p.Begin(engine.PhaseAggregate, t)
 		total, err := p.transport.Collect(ctx, t)
-		p.End(span)
 		if err != nil || total == nil {
 			return nil, err
 		}

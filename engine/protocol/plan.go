@@ -74,6 +74,12 @@ type Plan struct {
 	Rounds int
 	// Coordinated says that a server adds up what parties send.
 	Coordinated bool
+	// Ring says that parties add up among themselves: a masked partial sum goes from
+	// each to the next. It excludes Coordinated.
+	Ring bool
+	// Leaves has, by party, the round from which a simulated failure keeps it away,
+	// negative for never; nil if none fails.
+	Leaves []int
 	// Capacity is the check that sums stay inside their ring.
 	Capacity secagg.Capacity
 	// Releases are all ways out of private values, in order.
@@ -99,6 +105,32 @@ func (pl *Plan) Add(r *Release) *Release {
 	pl.Releases = append(pl.Releases, r)
 	pl.tellsNoise = pl.tellsNoise || r.Makers == ServerAlone && pl.ServerNoise == nil
 	return r
+}
+
+// Present tells whether a party takes part in a round.
+func (pl *Plan) Present(party Role, round int) bool {
+	return pl.Leaves == nil || pl.Leaves[party] < 0 || round < pl.Leaves[party]
+}
+
+// neighbour is the next party after a role, in the order of the ring, that takes
+// part in a round: the role itself if no other does.
+func (pl *Plan) neighbour(r Role, round int) Role {
+	for i := range pl.Parties {
+		if q := (r + 1 + Role(i)) % Role(pl.Parties); pl.Present(q, round) {
+			return q
+		}
+	}
+	return r
+}
+
+// last is the last party that takes part in a round.
+func (pl *Plan) last(round int) Role {
+	for q := Role(pl.Parties) - 1; q > 0; q-- {
+		if pl.Present(q, round) {
+			return q
+		}
+	}
+	return 0
 }
 
 // Ledger prices the plan: what the run will release and what it costs. realised

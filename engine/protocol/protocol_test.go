@@ -1,7 +1,8 @@
-package protocol
+package protocol_test
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
@@ -9,73 +10,28 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
 )
 
-// post is mail among goroutines of a test.
-type post struct {
-	mu    sync.Mutex
-	ready *sync.Cond
-	boxes map[[2]Role][][]byte
-	gone  map[Role]bool
-}
-
-func newPost() *post {
-	p := &post{boxes: map[[2]Role][][]byte{}, gone: map[Role]bool{}}
-	p.ready = sync.NewCond(&p.mu)
-	return p
-}
-
-// end is one role's end of post.
-type end struct {
-	*post
-	role Role
-}
-
-func (e end) Send(_ context.Context, to Role, message []byte) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	key := [2]Role{e.role, to}
-	e.boxes[key] = append(e.boxes[key], slices.Clone(message))
-	e.ready.Broadcast()
-	return nil
-}
-
-func (e end) Receive(_ context.Context, from Role) ([]byte, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	key := [2]Role{from, e.role}
-	for len(e.boxes[key]) == 0 {
-		if e.gone[from] {
-			return nil, ErrLeft
-		}
-		e.ready.Wait()
-	}
-	b := e.boxes[key][0]
-	e.boxes[key] = e.boxes[key][1:]
-	return b, nil
-}
-
-func (e end) Leave() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.gone[e.role] = true
-	e.ready.Broadcast()
-}
+// ring is EachWhole without a server.
+const ring protocol.Makers = 99
 
 // summing is a plan of rounds of sums over parties with the given makers, and the
 // program of a party that holds one number.
-func summing(t *testing.T, parties, rounds int, makers Makers, seed *uint64) (*Plan, *Release, []Group) {
+func summing(t *testing.T, parties, rounds int, makers protocol.Makers, seed *uint64) (*protocol.Plan, *protocol.Release, []protocol.Group) {
 	t.Helper()
-	plan := &Plan{Method: "test", K: 1, D: 1, Parties: parties, Rounds: rounds, Coordinated: parties > 1, Seed: seed}
-	groups := []Group{{Stream: "a", Values: 2, Shift: 3}, {Values: 1}}
-	if makers != Nobody {
-		noise, err := NewDistribution(Noise{Mechanism: Gaussian, Scale: 5}, nil)
+	plan := &protocol.Plan{Method: "test", K: 1, D: 1, Parties: parties, Rounds: rounds, Coordinated: parties > 1, Seed: seed}
+	if makers == ring {
+		plan.Ring, plan.Coordinated, makers = true, false, protocol.EachWhole
+	}
+	groups := []protocol.Group{{Stream: "a", Values: 2, Shift: 3}, {Values: 1}}
+	if makers != protocol.Nobody {
+		noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: 5}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,16 +39,16 @@ func summing(t *testing.T, parties, rounds int, makers Makers, seed *uint64) (*P
 			groups[i].Noise = noise
 		}
 	}
-	return plan, plan.Add(&Release{Name: "numbers", Makers: makers, Times: rounds}), groups
+	return plan, plan.Add(&protocol.Release{Name: "numbers", Makers: makers, Times: rounds}), groups
 }
 
-func party(r *Release, groups []Group, rounds int, leave int) func(id int, got *[][]int64) Program {
-	return func(id int, got *[][]int64) Program {
-		return func(ctx context.Context, p *Party) (*Outcome, error) {
-			own := NewPrivate(3)
+func party(r *protocol.Release, groups []protocol.Group, rounds int, leave int) func(id int, got *[][]int64) protocol.Program {
+	return func(id int, got *[][]int64) protocol.Program {
+		return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			own := protocol.NewPrivate(3)
 			for t := range rounds {
 				if t == leave && id == 1 {
-					return &Outcome{Centroids: []float64{0}}, nil
+					return &protocol.Outcome{Centroids: []float64{0}}, nil
 				}
 				own.Set(0, []int64{int64(id + 1), int64(t), int64(10 * id)})
 				sum, err := p.Sum(ctx, r, t, groups, own)
@@ -104,7 +60,7 @@ func party(r *Release, groups []Group, rounds int, leave int) func(id int, got *
 					return nil, err
 				}
 			}
-			return &Outcome{Centroids: []float64{0}, Iterations: rounds}, nil
+			return &protocol.Outcome{Centroids: []float64{0}, Iterations: rounds}, nil
 		}
 	}
 }
@@ -120,23 +76,27 @@ func runtime(t *testing.T) *engine.Runtime {
 // sums, whoever draws the noise, also after a party has left.
 func TestTransportsAgree(t *testing.T) {
 	seed := uint64(3)
-	for _, makers := range []Makers{Nobody, ServerAlone, EachWhole} {
+	for _, makers := range []protocol.Makers{protocol.Nobody, protocol.ServerAlone, protocol.EachWhole, ring} {
 		for _, leave := range []int{-1, 2} {
 			const parties, rounds = 3, 5
 			var sums [2][parties][][]int64
 			for over := range 2 {
 				plan, r, groups := summing(t, parties, rounds, makers, &seed)
-				var o Options
+				plan.Leaves = []int{-1, leave, -1}
+				var o protocol.Options
 				if over == 1 {
-					mail := newPost()
-					o.Connect = func(role Role) Transport { return OverMail(end{mail, role}, role, parties, secagg.Ring64) }
+					o = protocoltest.Apart(plan)
 				}
 				make := party(r, groups, rounds, leave)
-				var programs []Program
+				var programs []protocol.Program
 				for id := range parties {
 					programs = append(programs, make(id, &sums[over][id]))
 				}
-				s := Start(runtime(t), plan, programs, Serve, o)
+				server := protocol.Program(protocol.Serve)
+				if plan.Ring {
+					server = nil
+				}
+				s := protocol.Start(runtime(t), plan, programs, server, o)
 				if err := s.Run(context.Background()); err != nil {
 					t.Fatalf("makers %d, over mail %d: %v", makers, over, err)
 				}
@@ -152,7 +112,7 @@ func TestTransportsAgree(t *testing.T) {
 					t.Errorf("makers %d: parties 1 and %d differ", makers, id+1)
 				}
 			}
-			if makers == Nobody && leave < 0 && !slices.Equal(sums[0][0][2], []int64{48, 48, 30}) {
+			if makers == protocol.Nobody && leave < 0 && !slices.Equal(sums[0][0][2], []int64{48, 48, 30}) {
 				t.Errorf("the exact sum of round 3 is %v, want [48 48 30]", sums[0][0][2])
 			}
 		}
@@ -161,20 +121,20 @@ func TestTransportsAgree(t *testing.T) {
 
 // A release is made at most once a round, and only as planned.
 func TestReleaseOncePerRound(t *testing.T) {
-	plan, r, groups := summing(t, 1, 3, Holder, nil)
+	plan, r, groups := summing(t, 1, 3, protocol.Holder, nil)
 	var errs []error
-	program := func(ctx context.Context, p *Party) (*Outcome, error) {
+	program := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		for _, c := range []struct {
-			r      *Release
+			r      *protocol.Release
 			round  int
-			groups []Group
-		}{{r, 1, groups}, {r, 1, groups}, {r, 0, groups}, {&Release{Name: "foreign"}, 2, groups}, {r, 2, groups[:1]}, {r, 3, []Group{{Values: 3}}}} {
-			_, err := p.Sum(ctx, c.r, c.round, c.groups, NewPrivate(3))
+			groups []protocol.Group
+		}{{r, 1, groups}, {r, 1, groups}, {r, 0, groups}, {&protocol.Release{Name: "foreign"}, 2, groups}, {r, 2, groups[:1]}, {r, 3, []protocol.Group{{Values: 3}}}} {
+			_, err := p.Sum(ctx, c.r, c.round, c.groups, protocol.NewPrivate(3))
 			errs = append(errs, err)
 		}
 		return nil, nil
 	}
-	if err := Start(runtime(t), plan, []Program{program}, nil, Options{}).Run(context.Background()); err != nil {
+	if err := protocol.Start(runtime(t), plan, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"", "released before", "released before", "not in the plan", "3 values for 2", "noise"} {
@@ -186,14 +146,14 @@ func TestReleaseOncePerRound(t *testing.T) {
 
 // A private vector shows nothing to any printer or encoder.
 func TestPrivateShowsNothing(t *testing.T) {
-	v := NewPrivate(2)
+	v := protocol.NewPrivate(2)
 	v.Set(0, []int64{7351, 9241})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%d", "%s", "%x"} {
 		if s := fmt.Sprintf(verb, v); s != "private" {
 			t.Errorf("%s prints %q", verb, s)
 		}
 	}
-	if b, err := json.Marshal(struct{ V *Private }{v}); err == nil {
+	if b, err := json.Marshal(struct{ V *protocol.Private }{v}); err == nil {
 		t.Errorf("JSON has %s", b)
 	}
 	if err := gob.NewEncoder(io.Discard).Encode(v); err == nil {
@@ -203,52 +163,110 @@ func TestPrivateShowsNothing(t *testing.T) {
 
 // A run whose roles wait for each other ends with an error.
 func TestDeadlockIsFound(t *testing.T) {
-	plan, _, _ := summing(t, 2, 1, Nobody, nil)
-	wait := func(from Role) Program {
-		return func(ctx context.Context, p *Party) (*Outcome, error) {
+	plan, _, _ := summing(t, 2, 1, protocol.Nobody, nil)
+	wait := func(from protocol.Role) protocol.Program {
+		return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 			_, err := p.Receive(ctx, from)
 			return nil, err
 		}
 	}
-	err := Start(runtime(t), plan, []Program{wait(1), wait(0)}, nil, Options{}).Run(context.Background())
+	err := protocol.Start(runtime(t), plan, []protocol.Program{wait(1), wait(0)}, nil, protocol.Options{}).Run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "waits") {
 		t.Errorf("two roles that wait for each other end with %v", err)
 	}
 }
 
-// The layout that a server is told comes back whole, and nothing else does.
-func FuzzDecodeGroups(f *testing.F) {
-	noise, err := NewDistribution(Noise{Mechanism: Gaussian, Scale: 3.25}, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	good := encodeGroups(7, []Group{{Stream: "mean", Values: 12, Noise: noise}, {Values: 3, Noise: noise}})
-	f.Add(good)
-	f.Add(good[:9])
-	f.Add(encodeGroups(0, nil))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		round, groups, err := decodeGroups(b)
-		if err != nil {
-			return
-		}
-		r2, again, err := decodeGroups(encodeGroups(round, groups))
-		if err != nil || r2 != round || len(again) != len(groups) {
-			t.Errorf("%d groups of round %d come back as %d of %d, %v", len(groups), round, len(again), r2, err)
-		}
-	})
-}
-
 // A cancelled run ends with the context's error.
 func TestCancel(t *testing.T) {
-	plan, _, _ := summing(t, 1, 1, Nobody, nil)
+	plan, _, _ := summing(t, 1, 1, protocol.Nobody, nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	program := func(ctx context.Context, p *Party) (*Outcome, error) {
+	program := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		cancel()
-		_, err := p.Receive(ctx, Server)
+		_, err := p.Receive(ctx, protocol.Server)
 		return nil, err
 	}
-	err := Start(runtime(t), plan, []Program{program}, Serve, Options{}).Run(ctx)
+	err := protocol.Start(runtime(t), plan, []protocol.Program{program}, protocol.Serve, protocol.Options{}).Run(ctx)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled run ends with %v", err)
+	}
+}
+
+// Work abreast is done before its role goes on, of all roles of a process together
+// and of each by itself.
+func TestAbreast(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		const parties = 5
+		seed := uint64(1)
+		plan, r, groups := summing(t, parties, 3, protocol.Nobody, &seed)
+		var o protocol.Options
+		if apart {
+			o = protocoltest.Apart(plan)
+		}
+		var programs []protocol.Program
+		var done [parties]int
+		for id := range parties {
+			programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+				own := protocol.NewPrivate(3)
+				for round := range 3 {
+					if err := p.Abreast(ctx, func() { done[id]++ }); err != nil {
+						return nil, err
+					}
+					own.Set(0, []int64{int64(done[id]), 0, 0})
+					sum, err := p.Sum(ctx, r, round, groups, own)
+					if err != nil {
+						return nil, err
+					}
+					if want := int64(parties*(round+1)) << 3; sum[0] != want {
+						t.Errorf("round %d: %d, want %d", round, sum[0], want)
+					}
+				}
+				return nil, nil
+			})
+		}
+		if err := protocol.Start(runtime(t), plan, programs, protocol.Serve, o).Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// In a ring the first party's mask covers what goes around; what comes out is the
+// noisy sum that all may see. Every party records its own exact values and the sum.
+func TestRingShowsOnlyTheSum(t *testing.T) {
+	const parties, rounds = 4, 3
+	seed := uint64(8)
+	plan, r, groups := summing(t, parties, rounds, ring, &seed)
+	views := new(protocol.Views)
+	var sums [parties][][]int64
+	var programs []protocol.Program
+	for id := range parties {
+		programs = append(programs, party(r, groups, rounds, -1)(id, &sums[id]))
+	}
+	if err := protocol.Start(runtime(t), plan, programs, nil, protocol.Options{Views: views}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	messages, own, global := map[int]int{}, 0, 0
+	for _, v := range views.Seen {
+		switch {
+		case v.Message != nil:
+			messages[v.Round]++
+			inClear := int64(binary.LittleEndian.Uint64(v.Message)) == sums[0][v.Round][0]
+			if around := messages[v.Round] <= parties; inClear == around {
+				t.Errorf("round %d, message %d from %v to %v: in the clear is %v", v.Round, messages[v.Round], v.Of, v.Viewer, inClear)
+			}
+		case v.Of == protocol.Server:
+			global++
+		case v.Of == v.Viewer:
+			own++
+		default:
+			t.Errorf("%v sees the values of %v", v.Viewer, v.Of)
+		}
+	}
+	for round := range rounds {
+		if want := parties + parties - 1; messages[round] != want {
+			t.Errorf("round %d has %d messages, want %d", round, messages[round], want)
+		}
+	}
+	if own != parties*rounds || global != parties*rounds {
+		t.Errorf("%d own values and %d sums were recorded, want %d of each", own, global, parties*rounds)
 	}
 }

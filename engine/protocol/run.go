@@ -45,7 +45,7 @@ type Session struct {
 type Options struct {
 	// Replay makes the run one of two on neighbouring data sets.
 	Replay *privacy.Tape
-	// Views, if not nil, records what every role sees.
+	// Views, if not nil, records what every role sees of a run in one process.
 	Views *Views
 	// Connect, if not nil, gives each role a transport of its own and a goroutine
 	// of its own, in place of the shared memory of this process.
@@ -55,7 +55,7 @@ type Options struct {
 // Start makes the roles of a run: programs has one for each party; server is nil
 // where there is none.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
-	s := &Session{plan: plan, rt: rt, local: newLocal(len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
+	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views, len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
 	public, group := privacy.NewStreams(plan.Seed), maskSeed(plan.Seed)
 	exact := new(exactSum)
 	all := programs
@@ -71,6 +71,9 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact}
 		if role != Server {
 			p.group = group
+			if plan.Ring {
+				p.group = ringSeed(plan.Seed, role)
+			}
 		}
 		seat := s.local.seats[role]
 		p.transport, p.barrier = seat, seat.barrier
@@ -105,6 +108,14 @@ func maskSeed(seed *uint64) secagg.Seed {
 	return secagg.SeedFrom(*seed, "clients")
 }
 
+// ringSeed is a party's own secret for the masks of a ring.
+func ringSeed(seed *uint64, r Role) secagg.Seed {
+	if seed == nil {
+		return secagg.NewSeed()
+	}
+	return secagg.SeedFrom(*seed, r.String())
+}
+
 // Run goes on to the end.
 func (s *Session) Run(ctx context.Context) error {
 	if s.apart {
@@ -133,13 +144,21 @@ func (s *Session) Step(ctx context.Context) (bool, error) {
 // Close ends a run that has not ended.
 func (s *Session) Close() { s.local.close() }
 
+// outcome is what the first role of the result's audience ended with: the server's
+// where no party sees the result.
+func (s *Session) outcome() *Outcome {
+	for _, o := range s.outcomes {
+		if o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
 // Result puts together what the first party ended with and what everybody's part
 // of the ledger and the traffic came to. notes are the method's own remarks.
 func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
-	pl, first := s.plan, s.outcomes[0]
-	if first == nil {
-		first = s.outcomes[len(s.outcomes)-1] // the server has the result
-	}
+	pl, first := s.plan, s.outcome()
 	if first == nil {
 		return nil, errors.New("protocol: the run ended without a result")
 	}

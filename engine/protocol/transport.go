@@ -17,7 +17,7 @@ type Transport interface {
 	Receive(ctx context.Context, from Role) ([]byte, error)
 	// Sum is a party's side of a masked sum: it hands own over and returns the
 	// coordinator's sum in its place, with who is present in it.
-	Sum(ctx context.Context, own *secagg.Masked) error
+	Sum(ctx context.Context, round int, own *secagg.Masked) error
 	// Collect is the coordinator's side: it waits for the masked vectors of all
 	// parties that are left and returns their sum, nil when no party is left. The sum
 	// is the transport's own, valid until the next call.
@@ -25,6 +25,9 @@ type Transport interface {
 	// Return gives the sum, to which the coordinator may have added, to the parties
 	// whose vectors are in it.
 	Return(ctx context.Context, total *secagg.Masked) error
+	// Abreast runs work of the role's own. Roles that share a process run theirs at
+	// the same time, each on one of its workers.
+	Abreast(ctx context.Context, work func()) error
 	// Leave ends the role's part: nobody waits for it any more.
 	Leave()
 	// Once returns what compute returns: a function of public values, or of values

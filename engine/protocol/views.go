@@ -1,6 +1,10 @@
 package protocol
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
 
 // View is one thing that a role holds or sees.
 type View struct {
@@ -12,7 +16,8 @@ type View struct {
 	What string
 	// Of is whose value it is; Server for a sum.
 	Of Role
-	// Message holds the bytes of what was masked or encrypted, nil for plain values.
+	// Message holds the bytes of a message, masked ones or those of Send, nil for
+	// plain values.
 	Message []byte
 	// Values holds plain values in integer units, nil for messages.
 	Values []int64
@@ -32,6 +37,13 @@ type Views struct{ Seen []View }
 func (v *Views) message(viewer Role, round int, what string, of Role, b []byte) {
 	if v != nil {
 		v.Seen = append(v.Seen, View{Viewer: viewer, Round: round, What: what, Of: of, Message: slices.Clone(b)})
+	}
+}
+
+// masked records a masked vector as it crosses.
+func (v *Views) masked(viewer Role, round int, what string, of Role, m *secagg.Masked) {
+	if v != nil {
+		v.Seen = append(v.Seen, View{Viewer: viewer, Round: round, What: what, Of: of, Message: m.AppendSum(nil)})
 	}
 }
 

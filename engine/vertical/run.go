@@ -786,6 +786,7 @@ func (s *session) result(ctx context.Context, grid *Grid, solution *synopsis.Sol
 	if j.Protocol.Private() {
 		r.Calibration = string(j.Calibration)
 		r.Epsilon, r.Delta = &j.Budget.Epsilon, &j.Budget.Delta
+		r.Sizes = solution.Weights
 	}
 	if j.Protocol.sketches() {
 		r.Details["sketches"], r.Details["gamma"] = j.Sketches, j.Gamma

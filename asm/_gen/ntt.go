@@ -1,0 +1,977 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The places of a prime's words; see kernels/ntt/prime.go.
+const (
+	nttQ = 4 * iota
+	nttInverse
+	ntt2Q
+	ntt4Q
+	nttI
+	nttFold
+	nttUnfold
+)
+
+// nttFile emits the kernels of polynomials modulo primes below 2^30: layers of
+// transforms, pointwise products and base conversion (kernels/ntt).
+func nttFile(s isa) {
+	for _, lazy := range []bool{false, true} {
+		nttForwardFold(s, lazy)
+		nttForward2(s, lazy)
+		nttForward4(s, lazy)
+		nttForwardTail(s, lazy, false)
+		nttForwardTail(s, lazy, true)
+	}
+	nttInverseTail(s)
+	nttInverse4(s)
+	nttInverse2(s)
+	nttInverseFold(s, false)
+	nttInverseFold(s, true)
+	nttScale(s, false)
+	nttScale(s, true)
+	nttElementwise(s)
+	nttSubScale(s, false)
+	nttSubScale(s, true)
+	nttProduct(s, false)
+	nttProduct(s, true)
+	for terms := 1; terms <= 5; terms++ {
+		nttConvert(s, terms, false)
+		nttConvert(s, terms, true)
+		nttWhole(s, terms)
+		nttInner(s, terms, false)
+		nttInner(s, terms, true)
+	}
+}
+
+func lazyName(lazy bool) string {
+	if lazy {
+		return "Lazy"
+	}
+	return ""
+}
+
+// modulus holds a prime's constants in registers. The reduction of summands maps
+// [-cap, cap) to [-half, half).
+type modulus struct {
+	s                     isa
+	lazy                  bool
+	words                 reg.Register
+	q, inverse, cap, half reg.VecVirtual
+	evens                 reg.Register
+}
+
+// newModulus loads what products need, and with reductions what these do.
+func newModulus(s isa, words reg.Register, lazy, reductions bool) *modulus {
+	m := &modulus{s: s, lazy: lazy, words: words, q: s.vector(), inverse: s.vector()}
+	VPBROADCASTD(Mem{Base: words, Disp: nttQ}, m.q)
+	VPBROADCASTD(Mem{Base: words, Disp: nttInverse}, m.inverse)
+	if s == avx512 {
+		bits := GP32()
+		MOVL(U32(0x5555), bits)
+		k := K()
+		KMOVW(bits, k)
+		m.evens = k
+	}
+	if reductions {
+		m.cap, m.half = s.vector(), m.q
+		VPBROADCASTD(Mem{Base: words, Disp: ntt2Q}, m.cap)
+		if lazy {
+			m.half = m.cap
+			m.cap = s.vector()
+			VPBROADCASTD(Mem{Base: words, Disp: ntt4Q}, m.cap)
+		}
+	}
+	return m
+}
+
+// broadcast loads a word into all lanes.
+func (s isa) broadcast(from Mem) reg.VecVirtual {
+	v := s.vector()
+	VPBROADCASTD(from, v)
+	return v
+}
+
+// parameter loads a word among the arguments into all lanes.
+func (s isa) parameter(name string) reg.VecVirtual {
+	v := s.vector()
+	VMOVD(Load(Param(name), GP32()), v.AsX())
+	VPBROADCASTD(v.AsX(), v)
+	return v
+}
+
+// load loads a vector.
+func (s isa) load(from Mem) reg.VecVirtual {
+	v := s.vector()
+	VMOVDQUx(s, from, v)
+	return v
+}
+
+// odd moves odd lanes to even ones.
+func (s isa) odd(x reg.VecVirtual) reg.VecVirtual {
+	v := s.vector()
+	VPSRLQ(Imm(32), x, v)
+	return v
+}
+
+// high joins the upper halves of products of even and odd lanes, into odd.
+func (m *modulus) high(even, odd reg.VecVirtual) {
+	if m.s == avx512 {
+		VPSHUFD(Imm(0xf5), even, m.evens, odd)
+		return
+	}
+	VPSHUFD(Imm(0xf5), even, even)
+	VPBLENDD(Imm(0xaa), odd, even, odd)
+}
+
+// divide returns x / R for 64-bit x in even and odd lanes.
+func (m *modulus) divide(even, odd reg.VecVirtual) reg.VecVirtual {
+	t, u := m.s.vector(), m.s.vector()
+	VPMULDQ(m.inverse, even, t)
+	VPMULDQ(m.inverse, odd, u)
+	VPMULDQ(m.q, t, t)
+	VPMULDQ(m.q, u, u)
+	VPSUBQ(t, even, even)
+	VPSUBQ(u, odd, odd)
+	m.high(even, odd)
+	return odd
+}
+
+// mont returns y w / R; wOdd has the odd lanes of w.
+func (m *modulus) mont(y, w, wOdd reg.VecVirtual) reg.VecVirtual {
+	even, odd := m.s.vector(), m.s.odd(y)
+	VPMULDQ(w, y, even)
+	VPMULDQ(wOdd, odd, odd)
+	return m.divide(even, odd)
+}
+
+// reduce maps x from [-cap, cap) to [-half, half).
+func (m *modulus) reduce(x reg.VecVirtual) {
+	t := m.s.vector()
+	VPADDD(m.cap, x, t)
+	VPMINUD(t, x, x)
+	VPSUBD(m.half, x, x)
+}
+
+// canonical maps x from [-cap, cap) to [0, q).
+func (m *modulus) canonical(x reg.VecVirtual) {
+	t := m.s.vector()
+	VPADDD(m.cap, x, t)
+	VPMINUD(t, x, x)
+	if m.lazy {
+		VPSUBD(m.half, x, t)
+		VPMINUD(t, x, x)
+	}
+	VPSUBD(m.q, x, t)
+	VPMINUD(t, x, x)
+}
+
+// butterfly sets x, y to x + y w / R, x - y w / R.
+func (m *modulus) butterfly(x, y, w, wOdd reg.VecVirtual) {
+	r := m.mont(y, w, wOdd)
+	VPSUBD(r, x, y)
+	VPADDD(r, x, x)
+}
+
+// unbutterfly sets x, y to x + y, reduced, and (x - y) w / R. It returns the new y.
+func (m *modulus) unbutterfly(x, y, w, wOdd reg.VecVirtual) reg.VecVirtual {
+	d := m.s.vector()
+	VPSUBD(y, x, d)
+	VPADDD(y, x, x)
+	m.reduce(x)
+	return m.mont(d, w, wOdd)
+}
+
+// reverse reverses the lanes of x, with the index vector of [isa.reversal].
+func (s isa) reverse(x, index reg.VecVirtual) { VPERMD(x, index, x) }
+
+func (s isa) lanes() int { return s.bytes / 4 }
+
+// sequence emits an index vector as data and loads it.
+func (s isa) sequence(name string, lane func(i int) int) reg.VecVirtual {
+	words := make([]uint32, s.lanes())
+	for i := range words {
+		words[i] = uint32(lane(i))
+	}
+	v := s.vector()
+	VMOVDQUx(s, constants(name+s.name, words...), v)
+	return v
+}
+
+func (s isa) reversal(name string) reg.VecVirtual {
+	return s.sequence(name, func(i int) int { return s.lanes() - 1 - i })
+}
+
+// foldPointers are the four places that the first layer joins: j and N/2+j go up,
+// N/2-j and N-j down.
+type foldPointers struct {
+	up, middle, down, end reg.GPVirtual
+	count                 reg.GPVirtual
+}
+
+// newFoldPointers sets the places for a polynomial of n words to j = 16.
+func newFoldPointers(s isa, a, n reg.Register, count reg.GPVirtual) foldPointers {
+	p := foldPointers{up: GP64(), middle: GP64(), down: GP64(), end: GP64(), count: count}
+	LEAQ(Mem{Base: a, Disp: 64}, p.up)
+	LEAQ(Mem{Base: a, Index: n, Scale: 2, Disp: 64}, p.middle)
+	LEAQ(Mem{Base: a, Index: n, Scale: 2, Disp: -64 - s.bytes + 4}, p.down)
+	LEAQ(Mem{Base: a, Index: n, Scale: 4, Disp: -64 - s.bytes + 4}, p.end)
+	return p
+}
+
+func (p foldPointers) next(s isa) {
+	ADDQ(Imm(uint64(s.bytes)), p.up)
+	ADDQ(Imm(uint64(s.bytes)), p.middle)
+	SUBQ(Imm(uint64(s.bytes)), p.down)
+	SUBQ(Imm(uint64(s.bytes)), p.end)
+}
+
+// foldCount sets count to the number of vectors of j = 16 .. n/4-1.
+func foldCount(s isa, n reg.Register) reg.GPVirtual {
+	count := GP64()
+	MOVQ(n, count)
+	SHRQ(Imm(2), count)
+	SUBQ(Imm(16), count)
+	SHRQ(Imm(map[isa]uint64{avx512: 4, avx2: 3}[s]), count)
+	return count
+}
+
+func nttForwardFold(s isa, lazy bool) {
+	name := "NTTForwardFold" + lazyName(lazy) + s.name
+	function(name, "func(dst, src, words *uint32, n int)",
+		"takes the first layer of the conjugate-invariant ring of degree", "n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
+	dst, src, words, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("words"), GP64()), Load(Param("n"), GP64())
+	m := newModulus(s, words, lazy, !lazy)
+	i, fold := s.broadcast(Mem{Base: words, Disp: nttI}), s.broadcast(Mem{Base: words, Disp: nttFold})
+	index := s.reversal("nttReverseFold" + lazyName(lazy))
+	from := newFoldPointers(s, src, n, foldCount(s, n))
+	offset := GP64()
+	MOVQ(dst, offset)
+	SUBQ(src, offset)
+	count("loop", from.count, func() {
+		b, d := s.vector(), s.load(Mem{Base: from.middle})
+		VPERMD(Mem{Base: from.end}, index, b)
+		ib, id := m.mont(b, i, i), m.mont(d, i, i)
+		a, c := s.load(Mem{Base: from.up}), s.vector()
+		VPERMD(Mem{Base: from.down}, index, c)
+		g1, g0 := s.vector(), s.vector()
+		VPADDD(ib, a, g1)
+		VPADDD(id, c, g0)
+		VPSUBD(ib, a, a)
+		VPSUBD(id, c, c)
+		if !lazy {
+			m.reduce(a)
+			m.reduce(c)
+		}
+		g0, g1 = m.mont(g0, fold, fold), m.mont(g1, fold, fold)
+		x := s.vector()
+		VPADDD(g0, a, x)
+		VPSUBD(g0, a, a)
+		VMOVDQUx(s, x, Mem{Base: from.up, Index: offset, Scale: 1})
+		VMOVDQUx(s, a, Mem{Base: from.middle, Index: offset, Scale: 1})
+		VPADDD(g1, c, x)
+		VPSUBD(g1, c, c)
+		s.reverse(x, index)
+		s.reverse(c, index)
+		VMOVDQUx(s, x, Mem{Base: from.down, Index: offset, Scale: 1})
+		VMOVDQUx(s, c, Mem{Base: from.end, Index: offset, Scale: 1})
+		from.next(s)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+func nttInverseFold(s isa, full bool) {
+	name := "NTTInverseFold" + map[bool]string{false: "Lazy"}[full] + s.name
+	function(name, "func(a, words *uint32, n int, scale, turned uint32)",
+		"takes the last layer of the conjugate-invariant ring of degree", "n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
+	a, words, n := Load(Param("a"), GP64()), Load(Param("words"), GP64()), Load(Param("n"), GP64())
+	m := newModulus(s, words, false, true)
+	unfold := s.broadcast(Mem{Base: words, Disp: nttUnfold})
+	scale, turned := s.parameter("scale"), s.parameter("turned")
+	index := s.reversal("nttReverseUnfold" + map[bool]string{false: "Lazy"}[full])
+	at := newFoldPointers(s, a, n, foldCount(s, n))
+	end := func(x reg.VecVirtual) {
+		if full {
+			t := s.vector()
+			VPADDD(m.q, x, t)
+			VPMINUD(t, x, x)
+		}
+	}
+	count("loop", at.count, func() {
+		u0, d := s.load(Mem{Base: at.up}), s.load(Mem{Base: at.middle})
+		g0 := m.unbutterfly(u0, d, unfold, unfold)
+		u1, b := s.vector(), s.vector()
+		VPERMD(Mem{Base: at.down}, index, u1)
+		VPERMD(Mem{Base: at.end}, index, b)
+		g1 := m.unbutterfly(u1, b, unfold, unfold)
+		x := s.vector()
+		VPADDD(g1, u0, x)
+		VPSUBD(u0, g1, g1)
+		x = m.mont(x, scale, scale)
+		end(x)
+		VMOVDQUx(s, x, Mem{Base: at.up})
+		x = m.mont(g1, turned, turned)
+		end(x)
+		s.reverse(x, index)
+		VMOVDQUx(s, x, Mem{Base: at.end})
+		y := s.vector()
+		VPADDD(g0, u1, y)
+		VPSUBD(u1, g0, g0)
+		y = m.mont(y, scale, scale)
+		end(y)
+		s.reverse(y, index)
+		VMOVDQUx(s, y, Mem{Base: at.down})
+		y = m.mont(g0, turned, turned)
+		end(y)
+		VMOVDQUx(s, y, Mem{Base: at.middle})
+		at.next(s)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// nttLayers emits the loops of one or two layers: blocks of parts stretches of t
+// words each, for which body gets the vectors at the same place of each stretch.
+func nttLayers(s isa, parts int, m func(words reg.Register) *modulus, body func(m *modulus, w []reg.VecVirtual, x []reg.VecVirtual)) {
+	a, w := Load(Param("a"), GP64()), Load(Param("w"), GP64())
+	var w2 reg.Register
+	if parts == 4 {
+		w2 = Load(Param("w2"), GP64())
+	}
+	mod := m(Load(Param("words"), GP64()))
+	blocks, t := GP64(), GP64()
+	Load(Param("blocks"), blocks)
+	Load(Param("t"), t)
+	SHLQ(Imm(2), t)
+	upper, n := GP64(), GP64()
+	count("block", blocks, func() {
+		twiddles := []reg.VecVirtual{s.broadcast(Mem{Base: w})}
+		ADDQ(Imm(4), w)
+		if parts == 4 {
+			twiddles = append(twiddles, s.broadcast(Mem{Base: w2}), s.broadcast(Mem{Base: w2, Disp: 4}))
+			ADDQ(Imm(8), w2)
+			LEAQ(Mem{Base: a, Index: t, Scale: 2}, upper)
+		}
+		MOVQ(t, n)
+		SHRQ(Imm(map[isa]uint64{avx512: 6, avx2: 5}[s]), n)
+		count("vector", n, func() {
+			at := []Mem{{Base: a}, {Base: a, Index: t, Scale: 1}}
+			if parts == 4 {
+				at = append(at, Mem{Base: upper}, Mem{Base: upper, Index: t, Scale: 1})
+			}
+			x := make([]reg.VecVirtual, parts)
+			for i := range x {
+				x[i] = s.load(at[i])
+			}
+			body(mod, twiddles, x)
+			for i := range x {
+				VMOVDQUx(s, x[i], at[i])
+			}
+			ADDQ(Imm(uint64(s.bytes)), a)
+			if parts == 4 {
+				ADDQ(Imm(uint64(s.bytes)), upper)
+			}
+		})
+		if parts == 4 {
+			LEAQ(Mem{Base: a, Index: t, Scale: 2}, a)
+		}
+		ADDQ(t, a)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+func nttForward2(s isa, lazy bool) {
+	function("NTTForwardLayer"+lazyName(lazy)+s.name, "func(a, w, words *uint32, blocks, t int)",
+		"takes a layer of blocks of 2t words, t a multiple of 16.")
+	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
+		m.reduce(x[0])
+		m.butterfly(x[0], x[1], w[0], w[0])
+	})
+}
+
+func nttForward4(s isa, lazy bool) {
+	function("NTTForwardLayers"+lazyName(lazy)+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
+		"takes two layers of blocks of 4t words, t a multiple of 16.")
+	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
+		if !lazy {
+			m.reduce(x[0])
+			m.reduce(x[1])
+		}
+		m.butterfly(x[0], x[2], w[0], w[0])
+		m.butterfly(x[1], x[3], w[0], w[0])
+		m.reduce(x[0])
+		m.reduce(x[2])
+		m.butterfly(x[0], x[1], w[1], w[1])
+		m.butterfly(x[2], x[3], w[2], w[2])
+	})
+}
+
+func nttInverse2(s isa) {
+	function("NTTInverseLayer"+s.name, "func(a, w, words *uint32, blocks, t int)",
+		"takes an inverse layer of blocks of 2t words, t a multiple of 16.")
+	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
+		x[1] = m.unbutterfly(x[0], x[1], w[0], w[0])
+	})
+}
+
+func nttInverse4(s isa) {
+	function("NTTInverseLayers"+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
+		"takes two inverse layers of blocks of 4t words, t a multiple of 16.")
+	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
+		x[1] = m.unbutterfly(x[0], x[1], w[1], w[1])
+		x[3] = m.unbutterfly(x[2], x[3], w[2], w[2])
+		x[2] = m.unbutterfly(x[0], x[2], w[0], w[0])
+		x[3] = m.unbutterfly(x[1], x[3], w[0], w[0])
+	})
+}
+
+// tail holds what the layers inside a block of 32 words need: the maps from lanes
+// to twiddles of the layers 8 (AVX-512 alone), 4 and 2, and of AVX-512 the index
+// vectors that join and part two registers.
+type tail struct {
+	s             isa
+	m             *modulus
+	lanes         map[int]reg.VecVirtual
+	group4        [2]reg.VecVirtual
+	first, second reg.VecVirtual
+}
+
+// newTail loads the maps. Inverted layers begin by parting two registers in
+// natural order, the others end by joining them.
+func newTail(s isa, m *modulus, name string, inverted bool) *tail {
+	b := &tail{s: s, m: m, lanes: map[int]reg.VecVirtual{}}
+	if s == avx2 {
+		b.lanes[4] = s.sequence(name+"Lanes4", func(l int) int { return l / 4 })
+		b.lanes[2] = s.sequence(name+"Lanes2", func(l int) int { return l / 2 })
+		return b
+	}
+	b.lanes[8] = s.sequence(name+"Lanes8", func(l int) int { return l / 8 })
+	b.lanes[4] = s.sequence(name+"Lanes4", func(l int) int { return l / 4 })
+	b.lanes[2] = s.sequence(name+"Lanes2", func(l int) int { return l / 2 })
+	quads := func(shift int) func(i int) int {
+		return func(i int) int {
+			q := []int{0, 1, 8, 9, 4, 5, 12, 13}[i/2]
+			return (q + shift) * (1 - i%2)
+		}
+	}
+	b.group4 = [2]reg.VecVirtual{s.sequence(name+"Low4", quads(0)), s.sequence(name+"High4", quads(2))}
+	if inverted {
+		b.first = s.sequence(name+"Evens", func(i int) int { return 2 * i })
+		b.second = s.sequence(name+"Odds", func(i int) int { return 2*i + 1 })
+	} else {
+		b.first = s.sequence(name+"Low", func(i int) int { return i/2 + 16*(i%2) })
+		b.second = s.sequence(name+"High", func(i int) int { return 8 + i/2 + 16*(i%2) })
+	}
+	return b
+}
+
+// exchange2 sets x, y to two permutations of both, given by index vectors.
+func (b *tail) exchange2(x, y, first, second reg.VecVirtual, wide bool) (reg.VecVirtual, reg.VecVirtual) {
+	p, q := b.s.vector(), b.s.vector()
+	VMOVDQA64(first, p)
+	VMOVDQA64(second, q)
+	if wide {
+		VPERMI2Q(y, x, p)
+		VPERMI2Q(y, x, q)
+	} else {
+		VPERMI2D(y, x, p)
+		VPERMI2D(y, x, q)
+	}
+	return p, q
+}
+
+// split separates the halves of blocks of 2t words in x and y; it is its own
+// inverse. Width 8 exists in AVX-512 alone.
+func (b *tail) split(t int, x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
+	s := b.s
+	p, q := s.vector(), s.vector()
+	switch {
+	case t == 8:
+		VSHUFI64X2(Imm(0x44), y, x, p)
+		VSHUFI64X2(Imm(0xee), y, x, q)
+	case t == 4 && s == avx512:
+		return b.exchange2(x, y, b.group4[0], b.group4[1], true)
+	case t == 4:
+		VPERM2I128(Imm(0x20), y, x, p)
+		VPERM2I128(Imm(0x31), y, x, q)
+	case t == 2:
+		VPUNPCKLQDQ(y, x, p)
+		VPUNPCKHQDQ(y, x, q)
+	default:
+		// p = x with its odd lanes replaced by y's even ones, q the rest.
+		VPSLLQ(Imm(32), y, p)
+		if s == avx512 {
+			VMOVDQA32(x, b.m.evens, p)
+			VMOVDQA64(y, q)
+			b.m.high(x, q)
+			break
+		}
+		VPSRLQ(Imm(32), x, q)
+		VPBLENDD(Imm(0xaa), p, x, p)
+		VPBLENDD(Imm(0xaa), y, q, q)
+	}
+	return p, q
+}
+
+// join interleaves x and y, even and odd coefficients, to natural order.
+func (b *tail) join(x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
+	if b.s == avx512 {
+		return b.exchange2(x, y, b.first, b.second, false)
+	}
+	p, q := b.s.vector(), b.s.vector()
+	VPUNPCKLDQ(y, x, p)
+	VPUNPCKHDQ(y, x, q)
+	return b.split(4, p, q)
+}
+
+// part separates two registers in natural order into even and odd coefficients.
+func (b *tail) part(x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
+	if b.s == avx512 {
+		return b.exchange2(x, y, b.first, b.second, false)
+	}
+	p, q := b.s.vector(), b.s.vector()
+	VSHUFPS(Imm(0x88), y, x, p)
+	VSHUFPS(Imm(0xdd), y, x, q)
+	VPERMQ(Imm(0xd8), p, p)
+	VPERMQ(Imm(0xd8), q, q)
+	return p, q
+}
+
+// twiddles loads those of layer t for the blocks of pair, and spreads them.
+func (b *tail) twiddles(t int, w reg.Register, pair int) reg.VecVirtual {
+	count := 16 / t
+	if b.s == avx2 {
+		count /= 2 // a pair of registers holds half a block
+	}
+	v := b.s.load(Mem{Base: w, Disp: 4*(16/t) + 4*count*pair})
+	if t > 1 {
+		VPERMD(v, b.lanes[t], v)
+	}
+	return v
+}
+
+// nttForwardTail emits the layers 16 .. 1 of blocks of 32 words.
+func nttForwardTail(s isa, lazy, full bool) {
+	name := "NTTForwardTail" + map[bool]string{true: "Full"}[full] + lazyName(lazy) + s.name
+	function(name, "func(a, tail, words *uint32, blocks int)", "takes the layers inside blocks of 32 words.")
+	a, w := Load(Param("a"), GP64()), Load(Param("tail"), GP64())
+	m := newModulus(s, Load(Param("words"), GP64()), lazy, true)
+	b := newTail(s, m, "nttTail"+map[bool]string{true: "Full"}[full]+lazyName(lazy), false)
+	blocks := GP64()
+	Load(Param("blocks"), blocks)
+	layer := func(t int, x, y, c, odd reg.VecVirtual) {
+		if !lazy || t == 8 || t == 2 {
+			m.reduce(x)
+		}
+		m.butterfly(x, y, c, odd)
+	}
+	count("loop", blocks, func() {
+		x := make([]reg.VecVirtual, 32/s.lanes())
+		for i := range x {
+			x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
+		}
+		c := s.broadcast(Mem{Base: w, Disp: 4})
+		h := len(x) / 2
+		for i := range h {
+			layer(16, x[i], x[i+h], c, c)
+		}
+		if s == avx2 {
+			for pair := range 2 {
+				c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
+				layer(8, x[2*pair], x[2*pair+1], c, c)
+			}
+		}
+		for pair := 0; pair < len(x); pair += 2 {
+			p, q := x[pair], x[pair+1]
+			for _, t := range []int{8, 4, 2, 1} {
+				if t == 8 && s == avx2 {
+					continue
+				}
+				p, q = b.split(t, p, q)
+				c := b.twiddles(t, w, pair/2)
+				odd := c
+				if t == 1 {
+					odd = s.odd(c)
+				}
+				layer(t, p, q, c, odd)
+			}
+			p, q = b.join(p, q)
+			if full {
+				m.canonical(p)
+				m.canonical(q)
+			}
+			VMOVDQUx(s, p, Mem{Base: a, Disp: pair * s.bytes})
+			VMOVDQUx(s, q, Mem{Base: a, Disp: (pair + 1) * s.bytes})
+		}
+		ADDQ(U32(128), a)
+		ADDQ(U32(128), w)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// nttInverseTail emits the inverse layers 1 .. 16 of blocks of 32 words.
+func nttInverseTail(s isa) {
+	function("NTTInverseTail"+s.name, "func(dst, src, untail, words *uint32, blocks int)", "takes the inverse layers inside blocks of 32 words.")
+	dst, src, w := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("untail"), GP64())
+	m := newModulus(s, Load(Param("words"), GP64()), false, true)
+	b := newTail(s, m, "nttUntail", true)
+	blocks := GP64()
+	Load(Param("blocks"), blocks)
+	count("loop", blocks, func() {
+		x := make([]reg.VecVirtual, 32/s.lanes())
+		for i := range x {
+			x[i] = s.load(Mem{Base: src, Disp: i * s.bytes})
+		}
+		for pair := 0; pair < len(x); pair += 2 {
+			p, q := b.part(x[pair], x[pair+1])
+			for _, t := range []int{1, 2, 4, 8} {
+				if t == 8 && s == avx2 {
+					continue
+				}
+				c := b.twiddles(t, w, pair/2)
+				odd := c
+				if t == 1 {
+					odd = s.odd(c)
+				}
+				q = m.unbutterfly(p, q, c, odd)
+				p, q = b.split(t, p, q)
+			}
+			x[pair], x[pair+1] = p, q
+		}
+		if s == avx2 {
+			for pair := range 2 {
+				c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
+				x[2*pair+1] = m.unbutterfly(x[2*pair], x[2*pair+1], c, c)
+			}
+		}
+		c := s.broadcast(Mem{Base: w, Disp: 4})
+		h := len(x) / 2
+		for i := range h {
+			x[i+h] = m.unbutterfly(x[i], x[i+h], c, c)
+		}
+		for i := range x {
+			VMOVDQUx(s, x[i], Mem{Base: dst, Disp: i * s.bytes})
+		}
+		ADDQ(U32(128), src)
+		ADDQ(U32(128), dst)
+		ADDQ(U32(128), w)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// over emits a loop over blocks of 16 words of the named slices; body is called
+// for each vector with the place of each.
+func over(s isa, blocks reg.GPVirtual, pointers []reg.Register, body func(at []Mem)) {
+	i := GP64()
+	XORQ(i, i)
+	count("loop", blocks, func() {
+		for h := range s.parts {
+			at := make([]Mem, len(pointers))
+			for j, p := range pointers {
+				at[j] = Mem{Base: p, Index: i, Scale: 1, Disp: h * s.bytes}
+			}
+			body(at)
+		}
+		ADDQ(Imm(64), i)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+func pointers(names ...string) []reg.Register {
+	out := make([]reg.Register, len(names))
+	for i, n := range names {
+		out[i] = Load(Param(n), GP64())
+	}
+	return out
+}
+
+func blockCount() reg.GPVirtual {
+	blocks := GP64()
+	Load(Param("blocks"), blocks)
+	return blocks
+}
+
+func nttScale(s isa, full bool) {
+	name := "NTTScale" + map[bool]string{false: "Lazy"}[full] + s.name
+	function(name, "func(dst, a, words *uint32, blocks int, c uint32)", "writes a c / R over blocks of 16 words.")
+	ps := pointers("dst", "a")
+	m := newModulus(s, Load(Param("words"), GP64()), false, false)
+	c := s.parameter("c")
+	over(s, blockCount(), ps, func(at []Mem) {
+		x := m.mont(s.load(at[1]), c, c)
+		if full {
+			t := s.vector()
+			VPADDD(m.q, x, t)
+			VPMINUD(t, x, x)
+		}
+		VMOVDQUx(s, x, at[0])
+	})
+}
+
+// nttElementwise emits the operations on two polynomials.
+func nttElementwise(s isa) {
+	binary := func(name, doc string, body func(m *modulus, x, y reg.VecVirtual, dst Mem) reg.VecVirtual) {
+		function(name+s.name, "func(dst, a, b, words *uint32, blocks int)", doc+" over blocks of 16 words.")
+		ps := pointers("dst", "a", "b")
+		m := newModulus(s, Load(Param("words"), GP64()), false, true)
+		over(s, blockCount(), ps, func(at []Mem) {
+			VMOVDQUx(s, body(m, s.load(at[1]), s.load(at[2]), at[0]), at[0])
+		})
+	}
+	binary("NTTAdd", "writes a + b", func(m *modulus, x, y reg.VecVirtual, _ Mem) reg.VecVirtual {
+		VPADDD(y, x, x)
+		VPSUBD(m.q, x, y)
+		VPMINUD(y, x, x)
+		return x
+	})
+	binary("NTTSub", "writes a - b", func(m *modulus, x, y reg.VecVirtual, _ Mem) reg.VecVirtual {
+		VPSUBD(y, x, x)
+		VPADDD(m.q, x, y)
+		VPMINUD(y, x, x)
+		return x
+	})
+	binary("NTTMultiply", "writes a b / R", func(m *modulus, x, y reg.VecVirtual, _ Mem) reg.VecVirtual {
+		r := m.mont(x, y, s.odd(y))
+		m.canonical(r)
+		return r
+	})
+	binary("NTTMultiplyAdd", "adds a b / R", func(m *modulus, x, y reg.VecVirtual, dst Mem) reg.VecVirtual {
+		r := m.mont(x, y, s.odd(y))
+		VPADDD(dst, r, r)
+		m.canonical(r)
+		return r
+	})
+	function("NTTAddScalar"+s.name, "func(dst, a, words *uint32, blocks int, c uint32)", "writes a + c over blocks of 16 words.")
+	ps := pointers("dst", "a")
+	m := newModulus(s, Load(Param("words"), GP64()), false, false)
+	c := s.parameter("c")
+	over(s, blockCount(), ps, func(at []Mem) {
+		x, t := s.load(at[1]), s.vector()
+		VPADDD(c, x, x)
+		VPSUBD(m.q, x, t)
+		VPMINUD(t, x, x)
+		VMOVDQUx(s, x, at[0])
+	})
+	function("NTTScaleAdd"+s.name, "func(dst, a, words *uint32, blocks int, c uint32)", "adds a c / R over blocks of 16 words.")
+	ps = pointers("dst", "a")
+	m = newModulus(s, Load(Param("words"), GP64()), false, true)
+	c = s.parameter("c")
+	over(s, blockCount(), ps, func(at []Mem) {
+		x := m.mont(s.load(at[1]), c, c)
+		VPADDD(at[0], x, x)
+		m.canonical(x)
+		VMOVDQUx(s, x, at[0])
+	})
+}
+
+// nttSubScale emits (a - b) c / R, with b reduced first.
+func nttSubScale(s isa, lazy bool) {
+	function("NTTSubScale"+lazyName(lazy)+s.name, "func(dst, a, b, words *uint32, blocks int, c uint32)",
+		"writes (a - b) c / R over blocks of 16 words.")
+	ps := pointers("dst", "a", "b")
+	m := newModulus(s, Load(Param("words"), GP64()), lazy, true)
+	c := s.parameter("c")
+	over(s, blockCount(), ps, func(at []Mem) {
+		x, y := s.load(at[1]), s.load(at[2])
+		m.reduce(y)
+		VPSUBD(y, x, x)
+		x = m.mont(x, c, c)
+		t := s.vector()
+		VPADDD(m.q, x, t)
+		VPMINUD(t, x, x)
+		VMOVDQUx(s, x, at[0])
+	})
+}
+
+// nttProduct emits the product of two ciphertexts, added to c where add is set.
+func nttProduct(s isa, add bool) {
+	name := "NTTProduct" + map[bool]string{true: "Add"}[add] + s.name
+	function(name, "func(c0, c1, c2, a0, a1, b0, b1, words *uint32, blocks int, times uint32)",
+		"writes or adds times (a0 b0, a0 b1 + a1 b0, a1 b1)/R over blocks", "of 16 words.")
+	ps := pointers("c0", "c1", "c2", "a0", "a1", "b0", "b1")
+	m := newModulus(s, Load(Param("words"), GP64()), false, true)
+	times := s.parameter("times")
+	end := func(even, odd reg.VecVirtual, dst Mem) {
+		x := m.divide(even, odd)
+		VPMULLD(times, x, x)
+		if add {
+			VPADDD(dst, x, x)
+		}
+		m.canonical(x)
+		VMOVDQUx(s, x, dst)
+	}
+	// pair multiplies even and odd lanes of two vectors in memory.
+	pair := func(x, y Mem) (even, odd reg.VecVirtual) {
+		v, w := s.load(x), s.load(y)
+		even, odd = s.vector(), s.odd(v)
+		VPMULDQ(w, v, even)
+		VPSRLQ(Imm(32), w, w)
+		VPMULDQ(w, odd, odd)
+		return even, odd
+	}
+	over(s, blockCount(), ps, func(at []Mem) {
+		even, odd := pair(at[3], at[5])
+		end(even, odd, at[0])
+		even, odd = pair(at[4], at[6])
+		end(even, odd, at[2])
+		even, odd = pair(at[3], at[6])
+		even2, odd2 := pair(at[4], at[5])
+		VPADDQ(even2, even, even)
+		VPADDQ(odd2, odd, odd)
+		end(even, odd, at[1])
+	})
+}
+
+// addProduct adds x y to 64-bit sums of even and odd lanes, or starts them where
+// first is set. It spoils x and y; with a broadcast y the odd lanes are y's too.
+func addProduct(s isa, x, y reg.VecVirtual, broadcast, first bool, even, odd reg.VecVirtual) {
+	t, u := s.vector(), s.odd(x)
+	if first {
+		t = even
+	}
+	VPMULDQ(y, x, t)
+	if !broadcast {
+		VPSRLQ(Imm(32), y, y)
+	}
+	if first {
+		VPMULDQ(y, u, odd)
+		return
+	}
+	VPMULDQ(y, u, u)
+	VPADDQ(t, even, even)
+	VPADDQ(u, odd, odd)
+}
+
+// nttConvert emits the conversion of terms residues to one prime.
+func nttConvert(s isa, terms int, whole bool) {
+	name := fmt.Sprintf("NTTConvert%s%d%s", map[bool]string{true: "Whole"}[whole], terms, s.name)
+	signature := "func(dst *uint32, src **uint32, c, words *uint32, blocks int)"
+	if whole {
+		signature = "func(dst *uint32, src **uint32, c, whole, words *uint32, blocks int)"
+	}
+	function(name, signature, "writes the sum of src c / R over blocks of 16 words.")
+	ps := pointers("dst")
+	table, c := Load(Param("src"), GP64()), Load(Param("c"), GP64())
+	for k := range terms {
+		r := GP64()
+		MOVQ(Mem{Base: table, Disp: 8 * k}, r)
+		ps = append(ps, r)
+	}
+	if whole {
+		ps = append(ps, Load(Param("whole"), GP64()))
+	}
+	m := newModulus(s, Load(Param("words"), GP64()), false, false)
+	over(s, blockCount(), ps, func(at []Mem) {
+		even, odd := s.vector(), s.vector()
+		for k := range terms {
+			addProduct(s, s.load(at[1+k]), s.broadcast(Mem{Base: c, Disp: 4 * k}), true, k == 0, even, odd)
+		}
+		if whole {
+			x := s.load(at[1+terms])
+			k := s.broadcast(Mem{Base: c, Disp: 4 * terms})
+			u := s.odd(x)
+			VPMULDQ(k, x, x)
+			VPMULDQ(k, u, u)
+			VPSUBQ(x, even, even)
+			VPSUBQ(u, odd, odd)
+		}
+		VMOVDQUx(s, m.divide(even, odd), at[0])
+	})
+}
+
+// nttWhole emits the number of times that residues go round.
+func nttWhole(s isa, terms int) {
+	function(fmt.Sprintf("NTTWhole%d%s", terms, s.name), "func(dst *uint32, src **uint32, fractions *uint32, blocks int)",
+		"writes the rounded sum of src fractions / 2^58 over blocks of 16", "words.")
+	ps := pointers("dst")
+	table, f := Load(Param("src"), GP64()), Load(Param("fractions"), GP64())
+	for k := range terms {
+		r := GP64()
+		MOVQ(Mem{Base: table, Disp: 8 * k}, r)
+		ps = append(ps, r)
+	}
+	half := s.vector()
+	bits := GP64()
+	MOVQ(U64(1<<57), bits)
+	VMOVQ(bits, half.AsX())
+	VPBROADCASTQ(half.AsX(), half)
+	var evens reg.Register
+	if s == avx512 {
+		mask := GP32()
+		MOVL(U32(0x5555), mask)
+		evens = K()
+		KMOVW(mask, evens)
+	}
+	join := &modulus{s: s, evens: evens}
+	over(s, blockCount(), ps, func(at []Mem) {
+		even, odd := s.vector(), s.vector()
+		for k := range terms {
+			addProduct(s, s.load(at[1+k]), s.broadcast(Mem{Base: f, Disp: 4 * k}), true, k == 0, even, odd)
+		}
+		VPADDQ(half, even, even)
+		VPADDQ(half, odd, odd)
+		join.high(even, odd)
+		VPSRAD(Imm(26), odd, odd)
+		VMOVDQUx(s, odd, at[0])
+	})
+}
+
+// nttInner emits the inner products of digits with a key's two factors.
+func nttInner(s isa, digits int, lift bool) {
+	name := fmt.Sprintf("NTTInner%s%d%s", map[bool]string{true: "Lift"}[lift], digits, s.name)
+	signature := "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)"
+	names := []string{"k0", "k1"}
+	if lift {
+		signature = "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32)"
+		names = append(names, "c0", "c1")
+	}
+	function(name, signature, "writes the sums of x times the key's factors, divided by R, over", "blocks of 16 words; the key advances by stride bytes a block.")
+	ps := pointers(names...)
+	table, key := Load(Param("x"), GP64()), Load(Param("key"), GP64())
+	for d := range digits {
+		r := GP64()
+		MOVQ(Mem{Base: table, Disp: 8 * d}, r)
+		ps = append(ps, r)
+	}
+	stride := NewParamAddr("stride", 32)
+	m := newModulus(s, Load(Param("words"), GP64()), false, true)
+	var f reg.VecVirtual
+	if lift {
+		f = s.parameter("lift")
+	}
+	h := 0
+	over(s, blockCount(), ps, func(at []Mem) {
+		e := s.vectors(4)
+		if lift {
+			addProduct(s, s.load(at[2]), f, true, true, e[0], e[1])
+			addProduct(s, s.load(at[3]), f, true, true, e[2], e[3])
+		}
+		for d := range digits {
+			x := s.load(at[len(names)+d])
+			for part := range 2 {
+				y := s.load(Mem{Base: key, Disp: 128*d + 64*part + h*s.bytes})
+				addProduct(s, x, y, false, d == 0 && !lift, e[2*part], e[2*part+1])
+			}
+		}
+		for part := range 2 {
+			r := m.divide(e[2*part], e[2*part+1])
+			m.canonical(r)
+			VMOVDQUx(s, r, at[part])
+		}
+		if h++; h == s.parts {
+			ADDQ(stride, key)
+			h = 0
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package cohort
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func blobs(t *testing.T) *dataset.Table {
+	t.Helper()
+	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 3000, D: 3, K: 4, Separation: 30, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func TestFitWithoutBudget(t *testing.T) {
+	data := blobs(t)
+	m, err := Fit(context.Background(), data, Options{K: 4, Settings: map[string]string{"init": "kmeans++"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, s := range m.Sizes {
+		sum += s
+	}
+	if m.Epsilon != nil || !m.FromData || sum != 3000 || len(m.Labels) != 3000 {
+		t.Errorf("epsilon %v, from data %v, sizes %v, %d labels", m.Epsilon, m.FromData, m.Sizes, len(m.Labels))
+	}
+	again, err := m.Predict(data.Rows)
+	if err != nil || !slices.Equal(again, m.Labels) {
+		t.Errorf("the records are predicted elsewhere than they are labelled, error %v", err)
+	}
+	score, err := m.Score(data.Rows)
+	if err != nil || !(score > 0 && score < 0.1) {
+		t.Errorf("score %v, error %v", score, err)
+	}
+}
+
+// A model is the same after Save and Load, its ledger with totals included, and holds no label.
+func TestSaveAndLoad(t *testing.T) {
+	data, seed := blobs(t), uint64(5)
+	for _, o := range []Options{{Method: "relative"}, {Method: "fastlloyd", Clients: 3}, {}, {Method: "sketch", Parties: [][]int{{0}, {1, 2}}}} {
+		o.K, o.Epsilon, o.Seed, o.Bounds = 4, 2, &seed, Range(-200, 200)
+		m, err := Fit(context.Background(), data, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (m.Sizes == nil) != (o.Method == "fastlloyd") {
+			t.Errorf("%s: sizes %v", m.Method, m.Sizes)
+		}
+		var first, second bytes.Buffer
+		if err := m.Save(&first); err != nil {
+			t.Fatal(err)
+		}
+		text := first.String()
+		loaded, err := Load(&first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := loaded.Save(&second); err != nil {
+			t.Fatal(err)
+		}
+		if second.String() != text || loaded.Labels != nil || strings.Contains(text, "labels\"") {
+			t.Errorf("%s: the model read back is another:\n%s\n%s", m.Method, text, second.String())
+		}
+		labels, err := loaded.Predict(data.Rows)
+		if err != nil || !slices.Equal(labels, m.Labels) {
+			t.Errorf("%s: the model read back labels otherwise, error %v", m.Method, err)
+		}
+	}
+}
+
+func TestStartAndPureBudget(t *testing.T) {
+	data := blobs(t)
+	start := [][]float64{{0, 0, 0}, {9, 9, 9}, {-9, 9, 0}, {9, -9, 0}}
+	m, err := Fit(context.Background(), data, Options{K: 4, Start: start, Settings: map[string]string{"iterations": "1"}})
+	if err != nil || len(m.Centroids) != 4 {
+		t.Fatalf("%v", err)
+	}
+	m, err = Fit(context.Background(), data, Options{K: 4, Epsilon: 1, Pure: true, Bounds: Range(-200, 200)})
+	if err != nil || *m.Ledger.TotalFor("outsider").Delta != 0 {
+		t.Errorf("a pure run: %v", err)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	good := Rows([]float64{1, 2, 3, 4, 5, 6}, 3, 2)
+	nan := Rows([]float64{1, 2, math.NaN(), 4, 5, 6}, 3, 2)
+	for _, c := range []struct {
+		data *dataset.Table
+		o    Options
+		want string
+	}{
+		{nil, Options{K: 2}, "data"},
+		{Rows(nil, 0, 2), Options{K: 2}, "data"},
+		{Rows([]float64{1}, 1, 2), Options{K: 1}, "data"},
+		{nan, Options{K: 2}, "row 2, column 1 is NaN"},
+		{good, Options{}, "k"},
+		{good, Options{K: 4}, "k"},
+		{good, Options{K: 2, Method: "nosuch"}, "method"},
+		{good, Options{K: 2, Method: "ckks", Epsilon: 1}, "method"},
+		{good, Options{K: 2, Method: "lloyd", Epsilon: 1}, "epsilon"},
+		{good, Options{K: 2, Epsilon: math.NaN()}, "epsilon"},
+		{good, Options{K: 2, Settings: map[string]string{"branch": "tree"}}, "branch"},
+		{good, Options{K: 2, Bounds: Range(3, 1)}, "bounds"},
+		{good, Options{K: 2, Bounds: Bounds{Lower: []float64{1}}}, "bounds"},
+		{good, Options{K: 2, Start: [][]float64{{1, 2}}}, "start"},
+		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "start"},
+		{good, Options{K: 2, Method: "vertical-plain"}, "part"},
+	} {
+		if _, err := Fit(context.Background(), c.data, c.o); err == nil || !fault.IsRequest(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v lacks %q", c.o, err, c.want)
+		}
+	}
+	m, err := Fit(context.Background(), good, Options{K: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, points := range [][]float64{nil, {1}, {1, 2, 3}, {1, math.Inf(1)}} {
+		if _, err := m.Predict(points); !fault.IsRequest(err) {
+			t.Errorf("%v: %v", points, err)
+		}
+	}
+	for _, text := range []string{"", "{", "{}", `{"centroids":[[1]],"lower":[0,0],"upper":[1,1],"fraction_bits":16}`} {
+		if _, err := Load(strings.NewReader(text)); err == nil {
+			t.Errorf("%q is taken for a model", text)
+		}
+	}
+}
+
+// The package links nothing that a user of the engine alone does not need.
+func TestLinksLittle(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, heavy := range []string{"lattigo", "nats-io", "parquet", "spf13", "progressbar", "gonum.org/v1/plot"} {
+		if strings.Contains(string(out), heavy) {
+			t.Errorf("package cohort links %s", heavy)
+		}
+	}
+}
+
+// The README's snippet is the body of Example.
+func TestReadmeHasTheExample(t *testing.T) {
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(example)
+	body = body[strings.Index(body, "\tmodel, err :="):]
+	body = strings.ReplaceAll(body[:strings.Index(body, "\tfmt.Println")], "\n\t", "\n")[1:]
+	if !strings.Contains(string(readme), body) {
+		t.Errorf("the README lacks\n%s", body)
+	}
+}
+
+// Names of columns and sizes survive as they are, and JSON names are stable: other programs read them.
+func TestModelFields(t *testing.T) {
+	b, err := json.Marshal(&Model{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"version", "method", "centroids", "sizes", "lower", "upper", "bounds_from_data", "columns", "fraction_bits", "calibration", "epsilon", "delta", "ledger"} {
+		if !strings.Contains(string(b), `"`+f+`":`) {
+			t.Errorf("%s lacks %q", b, f)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package protocol
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/secagg"
+)
+
+// around adds words up over the parties without a server (Thesis-H §7.3.1). The
+// first party that is present sends its words under a mask of its own; every other
+// adds its words and passes the message on; back at the first, the mask comes off
+// and the sum goes to all. A message is read before its buffer is written again,
+// since nobody takes part in the next sum without this one.
+func (p *Party) around(ctx context.Context, round, number int, words, sum []int64) error {
+	first := p.Plan.neighbour(Role(p.Plan.Parties-1), round)
+	next := p.Plan.neighbour(p.Role, round)
+	if p.Role != first {
+		b, err := p.transport.Receive(ctx, p.before(round))
+		if err != nil {
+			return err
+		}
+		if p.masked == nil || p.masked.Len() != len(words) {
+			p.masked = secagg.NewMasked(p.Plan.Capacity.Ring, p.Plan.Parties, len(words))
+		}
+		span := p.Begin(engine.PhaseAggregate, round)
+		if err = p.masked.ReadFrom(b, number, int(first)); err == nil {
+			err = p.masked.Add(words)
+		}
+		p.End(span)
+		if err != nil {
+			return err
+		}
+		if err := p.passOn(ctx, round, next); err != nil {
+			return err
+		}
+		if b, err = p.transport.Receive(ctx, first); err != nil {
+			return err
+		}
+		return decodeWords(sum, p.Plan.Capacity.Ring, b)
+	}
+	if err := p.mask(round, number, words); err != nil {
+		return err
+	}
+	if next != first {
+		if err := p.passOn(ctx, round, next); err != nil {
+			return err
+		}
+		b, err := p.transport.Receive(ctx, p.before(round))
+		if err != nil {
+			return err
+		}
+		if err := p.masked.ReadFrom(b, number, int(first)); err != nil {
+			return err
+		}
+	}
+	span := p.Begin(engine.PhaseUnmask, round)
+	err := p.masks.Unmask(sum, p.masked)
+	p.End(span)
+	if err != nil {
+		return err
+	}
+	p.passed[1] = encodeWords(p.passed[1][:0], p.Plan.Capacity.Ring, sum)
+	for q := next; q != first; q = p.Plan.neighbour(q, round) {
+		if err := p.sendRing(ctx, round, q, p.passed[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// before is the party whose partial sum this one receives.
+func (p *Party) before(round int) Role {
+	q := p.Role
+	for next := p.Plan.neighbour(q, round); next != p.Role; next = p.Plan.neighbour(q, round) {
+		q = next
+	}
+	return q
+}
+
+// passOn sends the partial sum to the next party.
+func (p *Party) passOn(ctx context.Context, round int, next Role) error {
+	p.passed[0] = p.masked.AppendWire(p.passed[0][:0])
+	return p.sendRing(ctx, round, next, p.passed[0])
+}
+
+func (p *Party) sendRing(ctx context.Context, round int, to Role, message []byte) error {
+	p.views.message(to, round, MaskedLocal, p.Role, message)
+	return p.transport.Send(ctx, to, message)
+}
+
+// encodeWords appends a sum that is meant for everybody.
+func encodeWords(b []byte, ring secagg.Ring, words []int64) []byte {
+	for _, w := range words {
+		if ring == secagg.Ring32 {
+			b = binary.LittleEndian.AppendUint32(b, uint32(w))
+		} else {
+			b = binary.LittleEndian.AppendUint64(b, uint64(w))
+		}
+	}
+	return b
+}
+
+// decodeWords reads what encodeWords wrote.
+func decodeWords(dst []int64, ring secagg.Ring, b []byte) error {
+	if len(b) != len(dst)*ring.Bytes() {
+		return fmt.Errorf("protocol: a sum of %d bytes where %d were expected", len(b), len(dst)*ring.Bytes())
+	}
+	for i := range dst {
+		if ring == secagg.Ring32 {
+			dst[i] = int64(int32(binary.LittleEndian.Uint32(b[4*i:])))
+		} else {
+			dst[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+	}
+	return nil
+}
