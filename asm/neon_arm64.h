@@ -92,8 +92,8 @@
 #define SMLSL(m, n, d) WORD $(0x0EA0A000 | (m)<<16 | (n)<<5 | (d))
 #define SMLSL2(m, n, d) WORD $(0x4EA0A000 | (m)<<16 | (n)<<5 | (d))
 
-// d = n >> 26 with its sign; four 32-bit integers.
-#define SSHR26(n, d) WORD $(0x4F260400 | (n)<<5 | (d))
+// d = n << m, or n >> -m with its sign where m is negative; four 32-bit integers.
+#define SSHL4S(m, n, d) WORD $(0x4EA04400 | (m)<<16 | (n)<<5 | (d))
 
 // Permutations of n and m: interleaving (ZIP), even and odd lanes (UZP), transposed
 // pairs of lanes (TRN); lanes of 32 or 64 bits.

@@ -155,11 +155,11 @@ func NTTConvert1AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks
 //go:noescape
 func NTTConvertWhole1AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole1AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole1AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole1AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole1AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner1AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -183,11 +183,11 @@ func NTTConvert2AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks
 //go:noescape
 func NTTConvertWhole2AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole2AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole2AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole2AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole2AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner2AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -211,11 +211,11 @@ func NTTConvert3AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks
 //go:noescape
 func NTTConvertWhole3AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole3AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole3AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole3AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole3AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner3AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -239,11 +239,11 @@ func NTTConvert4AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks
 //go:noescape
 func NTTConvertWhole4AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole4AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole4AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole4AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole4AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner4AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -267,11 +267,11 @@ func NTTConvert5AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks
 //go:noescape
 func NTTConvertWhole5AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole5AVX2 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole5AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole5AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole5AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner5AVX2 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.

@@ -3153,44 +3153,50 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole1AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole1AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX2
-TEXT ·NTTWhole1AVX2(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole1AVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
-	MOVQ         (CX), CX
-	MOVQ         $0x0200000000000000, BX
-	VMOVQ        BX, X0
+	MOVQ         (CX), BX
+	MOVQ         bits+32(FP), SI
+	DECQ         SI
+	MOVQ         SI, CX
+	MOVQ         $0x00000001, DI
+	SHLQ         CL, DI
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Y0
-	MOVQ         blocks+24(FP), BX
+	SUBQ         $0x1f, SI
+	VMOVQ        SI, X1
+	MOVQ         blocks+24(FP), CX
 	XORQ         SI, SI
 
 loop:
-	VMOVDQU      (CX)(SI*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VPADDQ       Y0, Y1, Y1
+	VMOVDQU      (BX)(SI*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, (AX)(SI*1)
-	VMOVDQU      32(CX)(SI*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VPADDQ       Y0, Y1, Y1
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, (AX)(SI*1)
+	VMOVDQU      32(BX)(SI*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, 32(AX)(SI*1)
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, 32(AX)(SI*1)
 	ADDQ         $0x40, SI
-	DECQ         BX
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -3559,59 +3565,65 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole2AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole2AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX2
-TEXT ·NTTWhole2AVX2(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole2AVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
 	MOVQ         (CX), BX
-	MOVQ         8(CX), CX
-	MOVQ         $0x0200000000000000, SI
-	VMOVQ        SI, X0
+	MOVQ         8(CX), SI
+	MOVQ         bits+32(FP), DI
+	DECQ         DI
+	MOVQ         DI, CX
+	MOVQ         $0x00000001, R8
+	SHLQ         CL, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Y0
-	MOVQ         blocks+24(FP), SI
+	SUBQ         $0x1f, DI
+	VMOVQ        DI, X1
+	MOVQ         blocks+24(FP), CX
 	XORQ         DI, DI
 
 loop:
-	VMOVDQU      (BX)(DI*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      (CX)(DI*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VMOVDQU      (BX)(DI*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      (SI)(DI*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, (AX)(DI*1)
-	VMOVDQU      32(BX)(DI*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      32(CX)(DI*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, (AX)(DI*1)
+	VMOVDQU      32(BX)(DI*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      32(SI)(DI*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, 32(AX)(DI*1)
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, 32(AX)(DI*1)
 	ADDQ         $0x40, DI
-	DECQ         SI
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -4072,74 +4084,80 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole3AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole3AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX2
-TEXT ·NTTWhole3AVX2(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole3AVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
 	MOVQ         (CX), BX
 	MOVQ         8(CX), SI
-	MOVQ         16(CX), CX
-	MOVQ         $0x0200000000000000, DI
-	VMOVQ        DI, X0
+	MOVQ         16(CX), DI
+	MOVQ         bits+32(FP), R8
+	DECQ         R8
+	MOVQ         R8, CX
+	MOVQ         $0x00000001, R9
+	SHLQ         CL, R9
+	VMOVQ        R9, X0
 	VPBROADCASTQ X0, Y0
-	MOVQ         blocks+24(FP), DI
+	SUBQ         $0x1f, R8
+	VMOVQ        R8, X1
+	MOVQ         blocks+24(FP), CX
 	XORQ         R8, R8
 
 loop:
-	VMOVDQU      (BX)(R8*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      (SI)(R8*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      (CX)(R8*1), Y3
-	VPBROADCASTD 8(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VMOVDQU      (BX)(R8*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      (SI)(R8*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      (DI)(R8*1), Y4
+	VPBROADCASTD 8(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, (AX)(R8*1)
-	VMOVDQU      32(BX)(R8*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      32(SI)(R8*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      32(CX)(R8*1), Y3
-	VPBROADCASTD 8(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, (AX)(R8*1)
+	VMOVDQU      32(BX)(R8*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      32(SI)(R8*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      32(DI)(R8*1), Y4
+	VPBROADCASTD 8(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, 32(AX)(R8*1)
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, 32(AX)(R8*1)
 	ADDQ         $0x40, R8
-	DECQ         DI
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -4692,89 +4710,95 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole4AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole4AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX2
-TEXT ·NTTWhole4AVX2(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole4AVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
 	MOVQ         (CX), BX
 	MOVQ         8(CX), SI
 	MOVQ         16(CX), DI
-	MOVQ         24(CX), CX
-	MOVQ         $0x0200000000000000, R8
-	VMOVQ        R8, X0
+	MOVQ         24(CX), R8
+	MOVQ         bits+32(FP), R9
+	DECQ         R9
+	MOVQ         R9, CX
+	MOVQ         $0x00000001, R10
+	SHLQ         CL, R10
+	VMOVQ        R10, X0
 	VPBROADCASTQ X0, Y0
-	MOVQ         blocks+24(FP), R8
+	SUBQ         $0x1f, R9
+	VMOVQ        R9, X1
+	MOVQ         blocks+24(FP), CX
 	XORQ         R9, R9
 
 loop:
-	VMOVDQU      (BX)(R9*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      (SI)(R9*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      (DI)(R9*1), Y3
-	VPBROADCASTD 8(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      (CX)(R9*1), Y3
-	VPBROADCASTD 12(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VMOVDQU      (BX)(R9*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      (SI)(R9*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      (DI)(R9*1), Y4
+	VPBROADCASTD 8(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      (R8)(R9*1), Y4
+	VPBROADCASTD 12(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, (AX)(R9*1)
-	VMOVDQU      32(BX)(R9*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      32(SI)(R9*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      32(DI)(R9*1), Y3
-	VPBROADCASTD 8(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      32(CX)(R9*1), Y3
-	VPBROADCASTD 12(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, (AX)(R9*1)
+	VMOVDQU      32(BX)(R9*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      32(SI)(R9*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      32(DI)(R9*1), Y4
+	VPBROADCASTD 8(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      32(R8)(R9*1), Y4
+	VPBROADCASTD 12(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, 32(AX)(R9*1)
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, 32(AX)(R9*1)
 	ADDQ         $0x40, R9
-	DECQ         R8
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -5419,9 +5443,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole5AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole5AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX2
-TEXT ·NTTWhole5AVX2(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole5AVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
@@ -5429,94 +5453,100 @@ TEXT ·NTTWhole5AVX2(SB), NOSPLIT, $0-32
 	MOVQ         8(CX), SI
 	MOVQ         16(CX), DI
 	MOVQ         24(CX), R8
-	MOVQ         32(CX), CX
-	MOVQ         $0x0200000000000000, R9
-	VMOVQ        R9, X0
+	MOVQ         32(CX), R9
+	MOVQ         bits+32(FP), R10
+	DECQ         R10
+	MOVQ         R10, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	VMOVQ        R11, X0
 	VPBROADCASTQ X0, Y0
-	MOVQ         blocks+24(FP), R9
+	SUBQ         $0x1f, R10
+	VMOVQ        R10, X1
+	MOVQ         blocks+24(FP), CX
 	XORQ         R10, R10
 
 loop:
-	VMOVDQU      (BX)(R10*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      (SI)(R10*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      (DI)(R10*1), Y3
-	VPBROADCASTD 8(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      (R8)(R10*1), Y3
-	VPBROADCASTD 12(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      (CX)(R10*1), Y3
-	VPBROADCASTD 16(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VMOVDQU      (BX)(R10*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      (SI)(R10*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      (DI)(R10*1), Y4
+	VPBROADCASTD 8(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      (R8)(R10*1), Y4
+	VPBROADCASTD 12(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      (R9)(R10*1), Y4
+	VPBROADCASTD 16(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, (AX)(R10*1)
-	VMOVDQU      32(BX)(R10*1), Y1
-	VPBROADCASTD (DX), Y2
-	VPSRLQ       $0x20, Y1, Y3
-	VPMULDQ      Y2, Y1, Y1
-	VPMULDQ      Y2, Y3, Y2
-	VMOVDQU      32(SI)(R10*1), Y3
-	VPBROADCASTD 4(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      32(DI)(R10*1), Y3
-	VPBROADCASTD 8(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      32(R8)(R10*1), Y3
-	VPBROADCASTD 12(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VMOVDQU      32(CX)(R10*1), Y3
-	VPBROADCASTD 16(DX), Y4
-	VPSRLQ       $0x20, Y3, Y5
-	VPMULDQ      Y4, Y3, Y3
-	VPMULDQ      Y4, Y5, Y5
-	VPADDQ       Y3, Y1, Y1
-	VPADDQ       Y5, Y2, Y2
-	VPADDQ       Y0, Y1, Y1
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, (AX)(R10*1)
+	VMOVDQU      32(BX)(R10*1), Y2
+	VPBROADCASTD (DX), Y3
+	VPSRLQ       $0x20, Y2, Y4
+	VPMULDQ      Y3, Y2, Y2
+	VPMULDQ      Y3, Y4, Y3
+	VMOVDQU      32(SI)(R10*1), Y4
+	VPBROADCASTD 4(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      32(DI)(R10*1), Y4
+	VPBROADCASTD 8(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      32(R8)(R10*1), Y4
+	VPBROADCASTD 12(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
+	VMOVDQU      32(R9)(R10*1), Y4
+	VPBROADCASTD 16(DX), Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPMULDQ      Y5, Y4, Y4
+	VPMULDQ      Y5, Y6, Y6
+	VPADDQ       Y4, Y2, Y2
+	VPADDQ       Y6, Y3, Y3
 	VPADDQ       Y0, Y2, Y2
-	VPSHUFD      $0xf5, Y1, Y1
-	VPBLENDD     $0xaa, Y2, Y1, Y2
-	VPSRAD       $0x1a, Y2, Y2
-	VMOVDQU      Y2, 32(AX)(R10*1)
+	VPADDQ       Y0, Y3, Y3
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y3, Y2, Y3
+	VPSRAD       X1, Y3, Y3
+	VMOVDQU      Y3, 32(AX)(R10*1)
 	ADDQ         $0x40, R10
-	DECQ         R9
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET

@@ -155,11 +155,11 @@ func NTTConvert1AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, bloc
 //go:noescape
 func NTTConvertWhole1AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole1AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole1AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner1AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -183,11 +183,11 @@ func NTTConvert2AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, bloc
 //go:noescape
 func NTTConvertWhole2AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole2AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole2AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole2AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole2AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner2AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -211,11 +211,11 @@ func NTTConvert3AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, bloc
 //go:noescape
 func NTTConvertWhole3AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole3AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole3AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole3AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole3AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner3AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -239,11 +239,11 @@ func NTTConvert4AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, bloc
 //go:noescape
 func NTTConvertWhole4AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole4AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole4AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole4AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole4AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner4AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.
@@ -267,11 +267,11 @@ func NTTConvert5AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, bloc
 //go:noescape
 func NTTConvertWhole5AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
-// NTTWhole5AVX512 writes the rounded sum of src fractions / 2^58 over blocks of 16
+// NTTWhole5AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWhole5AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+func NTTWhole5AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 
 // NTTInner5AVX512 writes the sums of x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.

@@ -2915,34 +2915,40 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX512F
-TEXT ·NTTWhole1AVX512(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole1AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
-	MOVQ         (CX), CX
-	MOVQ         $0x0200000000000000, BX
-	VMOVQ        BX, X0
+	MOVQ         (CX), BX
+	MOVQ         bits+32(FP), SI
+	DECQ         SI
+	MOVQ         SI, CX
+	MOVQ         $0x00000001, DI
+	SHLQ         CL, DI
+	VMOVQ        DI, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, BX
-	KMOVW        BX, K1
-	MOVQ         blocks+24(FP), BX
+	SUBQ         $0x1f, SI
+	VMOVQ        SI, X1
+	MOVL         $0x00005555, CX
+	KMOVW        CX, K1
+	MOVQ         blocks+24(FP), CX
 	XORQ         SI, SI
 
 loop:
-	VMOVDQU64    (CX)(SI*1), Z1
-	VPBROADCASTD (DX), Z2
-	VPSRLQ       $0x20, Z1, Z3
-	VPMULDQ      Z2, Z1, Z1
-	VPMULDQ      Z2, Z3, Z2
-	VPADDQ       Z0, Z1, Z1
+	VMOVDQU64    (BX)(SI*1), Z2
+	VPBROADCASTD (DX), Z3
+	VPSRLQ       $0x20, Z2, Z4
+	VPMULDQ      Z3, Z2, Z2
+	VPMULDQ      Z3, Z4, Z3
 	VPADDQ       Z0, Z2, Z2
-	VPSHUFD      $0xf5, Z1, K1, Z2
-	VPSRAD       $0x1a, Z2, Z2
-	VMOVDQU64    Z2, (AX)(SI*1)
+	VPADDQ       Z0, Z3, Z3
+	VPSHUFD      $0xf5, Z2, K1, Z3
+	VPSRAD       X1, Z3, Z3
+	VMOVDQU64    Z3, (AX)(SI*1)
 	ADDQ         $0x40, SI
-	DECQ         BX
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -3178,42 +3184,48 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole2AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole2AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX512F
-TEXT ·NTTWhole2AVX512(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole2AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
 	MOVQ         (CX), BX
-	MOVQ         8(CX), CX
-	MOVQ         $0x0200000000000000, SI
-	VMOVQ        SI, X0
+	MOVQ         8(CX), SI
+	MOVQ         bits+32(FP), DI
+	DECQ         DI
+	MOVQ         DI, CX
+	MOVQ         $0x00000001, R8
+	SHLQ         CL, R8
+	VMOVQ        R8, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, SI
-	KMOVW        SI, K1
-	MOVQ         blocks+24(FP), SI
+	SUBQ         $0x1f, DI
+	VMOVQ        DI, X1
+	MOVL         $0x00005555, CX
+	KMOVW        CX, K1
+	MOVQ         blocks+24(FP), CX
 	XORQ         DI, DI
 
 loop:
-	VMOVDQU64    (BX)(DI*1), Z1
-	VPBROADCASTD (DX), Z2
-	VPSRLQ       $0x20, Z1, Z3
-	VPMULDQ      Z2, Z1, Z1
-	VPMULDQ      Z2, Z3, Z2
-	VMOVDQU64    (CX)(DI*1), Z3
-	VPBROADCASTD 4(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VPADDQ       Z0, Z1, Z1
+	VMOVDQU64    (BX)(DI*1), Z2
+	VPBROADCASTD (DX), Z3
+	VPSRLQ       $0x20, Z2, Z4
+	VPMULDQ      Z3, Z2, Z2
+	VPMULDQ      Z3, Z4, Z3
+	VMOVDQU64    (SI)(DI*1), Z4
+	VPBROADCASTD 4(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
 	VPADDQ       Z0, Z2, Z2
-	VPSHUFD      $0xf5, Z1, K1, Z2
-	VPSRAD       $0x1a, Z2, Z2
-	VMOVDQU64    Z2, (AX)(DI*1)
+	VPADDQ       Z0, Z3, Z3
+	VPSHUFD      $0xf5, Z2, K1, Z3
+	VPSRAD       X1, Z3, Z3
+	VMOVDQU64    Z3, (AX)(DI*1)
 	ADDQ         $0x40, DI
-	DECQ         SI
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -3497,50 +3509,56 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole3AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole3AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX512F
-TEXT ·NTTWhole3AVX512(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole3AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
 	MOVQ         (CX), BX
 	MOVQ         8(CX), SI
-	MOVQ         16(CX), CX
-	MOVQ         $0x0200000000000000, DI
-	VMOVQ        DI, X0
+	MOVQ         16(CX), DI
+	MOVQ         bits+32(FP), R8
+	DECQ         R8
+	MOVQ         R8, CX
+	MOVQ         $0x00000001, R9
+	SHLQ         CL, R9
+	VMOVQ        R9, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K1
-	MOVQ         blocks+24(FP), DI
+	SUBQ         $0x1f, R8
+	VMOVQ        R8, X1
+	MOVL         $0x00005555, CX
+	KMOVW        CX, K1
+	MOVQ         blocks+24(FP), CX
 	XORQ         R8, R8
 
 loop:
-	VMOVDQU64    (BX)(R8*1), Z1
-	VPBROADCASTD (DX), Z2
-	VPSRLQ       $0x20, Z1, Z3
-	VPMULDQ      Z2, Z1, Z1
-	VPMULDQ      Z2, Z3, Z2
-	VMOVDQU64    (SI)(R8*1), Z3
-	VPBROADCASTD 4(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VMOVDQU64    (CX)(R8*1), Z3
-	VPBROADCASTD 8(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VPADDQ       Z0, Z1, Z1
+	VMOVDQU64    (BX)(R8*1), Z2
+	VPBROADCASTD (DX), Z3
+	VPSRLQ       $0x20, Z2, Z4
+	VPMULDQ      Z3, Z2, Z2
+	VPMULDQ      Z3, Z4, Z3
+	VMOVDQU64    (SI)(R8*1), Z4
+	VPBROADCASTD 4(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (DI)(R8*1), Z4
+	VPBROADCASTD 8(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
 	VPADDQ       Z0, Z2, Z2
-	VPSHUFD      $0xf5, Z1, K1, Z2
-	VPSRAD       $0x1a, Z2, Z2
-	VMOVDQU64    Z2, (AX)(R8*1)
+	VPADDQ       Z0, Z3, Z3
+	VPSHUFD      $0xf5, Z2, K1, Z3
+	VPSRAD       X1, Z3, Z3
+	VMOVDQU64    Z3, (AX)(R8*1)
 	ADDQ         $0x40, R8
-	DECQ         DI
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -3872,58 +3890,64 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole4AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole4AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX512F
-TEXT ·NTTWhole4AVX512(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole4AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
 	MOVQ         (CX), BX
 	MOVQ         8(CX), SI
 	MOVQ         16(CX), DI
-	MOVQ         24(CX), CX
-	MOVQ         $0x0200000000000000, R8
-	VMOVQ        R8, X0
+	MOVQ         24(CX), R8
+	MOVQ         bits+32(FP), R9
+	DECQ         R9
+	MOVQ         R9, CX
+	MOVQ         $0x00000001, R10
+	SHLQ         CL, R10
+	VMOVQ        R10, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, R8
-	KMOVW        R8, K1
-	MOVQ         blocks+24(FP), R8
+	SUBQ         $0x1f, R9
+	VMOVQ        R9, X1
+	MOVL         $0x00005555, CX
+	KMOVW        CX, K1
+	MOVQ         blocks+24(FP), CX
 	XORQ         R9, R9
 
 loop:
-	VMOVDQU64    (BX)(R9*1), Z1
-	VPBROADCASTD (DX), Z2
-	VPSRLQ       $0x20, Z1, Z3
-	VPMULDQ      Z2, Z1, Z1
-	VPMULDQ      Z2, Z3, Z2
-	VMOVDQU64    (SI)(R9*1), Z3
-	VPBROADCASTD 4(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VMOVDQU64    (DI)(R9*1), Z3
-	VPBROADCASTD 8(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VMOVDQU64    (CX)(R9*1), Z3
-	VPBROADCASTD 12(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VPADDQ       Z0, Z1, Z1
+	VMOVDQU64    (BX)(R9*1), Z2
+	VPBROADCASTD (DX), Z3
+	VPSRLQ       $0x20, Z2, Z4
+	VPMULDQ      Z3, Z2, Z2
+	VPMULDQ      Z3, Z4, Z3
+	VMOVDQU64    (SI)(R9*1), Z4
+	VPBROADCASTD 4(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (DI)(R9*1), Z4
+	VPBROADCASTD 8(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (R8)(R9*1), Z4
+	VPBROADCASTD 12(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
 	VPADDQ       Z0, Z2, Z2
-	VPSHUFD      $0xf5, Z1, K1, Z2
-	VPSRAD       $0x1a, Z2, Z2
-	VMOVDQU64    Z2, (AX)(R9*1)
+	VPADDQ       Z0, Z3, Z3
+	VPSHUFD      $0xf5, Z2, K1, Z3
+	VPSRAD       X1, Z3, Z3
+	VMOVDQU64    Z3, (AX)(R9*1)
 	ADDQ         $0x40, R9
-	DECQ         R8
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -4303,9 +4327,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTWhole5AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int)
+// func NTTWhole5AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX512F
-TEXT ·NTTWhole5AVX512(SB), NOSPLIT, $0-32
+TEXT ·NTTWhole5AVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
 	MOVQ         fractions+16(FP), DX
@@ -4313,56 +4337,62 @@ TEXT ·NTTWhole5AVX512(SB), NOSPLIT, $0-32
 	MOVQ         8(CX), SI
 	MOVQ         16(CX), DI
 	MOVQ         24(CX), R8
-	MOVQ         32(CX), CX
-	MOVQ         $0x0200000000000000, R9
-	VMOVQ        R9, X0
+	MOVQ         32(CX), R9
+	MOVQ         bits+32(FP), R10
+	DECQ         R10
+	MOVQ         R10, CX
+	MOVQ         $0x00000001, R11
+	SHLQ         CL, R11
+	VMOVQ        R11, X0
 	VPBROADCASTQ X0, Z0
-	MOVL         $0x00005555, R9
-	KMOVW        R9, K1
-	MOVQ         blocks+24(FP), R9
+	SUBQ         $0x1f, R10
+	VMOVQ        R10, X1
+	MOVL         $0x00005555, CX
+	KMOVW        CX, K1
+	MOVQ         blocks+24(FP), CX
 	XORQ         R10, R10
 
 loop:
-	VMOVDQU64    (BX)(R10*1), Z1
-	VPBROADCASTD (DX), Z2
-	VPSRLQ       $0x20, Z1, Z3
-	VPMULDQ      Z2, Z1, Z1
-	VPMULDQ      Z2, Z3, Z2
-	VMOVDQU64    (SI)(R10*1), Z3
-	VPBROADCASTD 4(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VMOVDQU64    (DI)(R10*1), Z3
-	VPBROADCASTD 8(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VMOVDQU64    (R8)(R10*1), Z3
-	VPBROADCASTD 12(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VMOVDQU64    (CX)(R10*1), Z3
-	VPBROADCASTD 16(DX), Z4
-	VPSRLQ       $0x20, Z3, Z5
-	VPMULDQ      Z4, Z3, Z3
-	VPMULDQ      Z4, Z5, Z5
-	VPADDQ       Z3, Z1, Z1
-	VPADDQ       Z5, Z2, Z2
-	VPADDQ       Z0, Z1, Z1
+	VMOVDQU64    (BX)(R10*1), Z2
+	VPBROADCASTD (DX), Z3
+	VPSRLQ       $0x20, Z2, Z4
+	VPMULDQ      Z3, Z2, Z2
+	VPMULDQ      Z3, Z4, Z3
+	VMOVDQU64    (SI)(R10*1), Z4
+	VPBROADCASTD 4(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (DI)(R10*1), Z4
+	VPBROADCASTD 8(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (R8)(R10*1), Z4
+	VPBROADCASTD 12(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (R9)(R10*1), Z4
+	VPBROADCASTD 16(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
 	VPADDQ       Z0, Z2, Z2
-	VPSHUFD      $0xf5, Z1, K1, Z2
-	VPSRAD       $0x1a, Z2, Z2
-	VMOVDQU64    Z2, (AX)(R10*1)
+	VPADDQ       Z0, Z3, Z3
+	VPSHUFD      $0xf5, Z2, K1, Z3
+	VPSRAD       X1, Z3, Z3
+	VMOVDQU64    Z3, (AX)(R10*1)
 	ADDQ         $0x40, R10
-	DECQ         R9
+	DECQ         CX
 	JNZ          loop
 	VZEROUPPER
 	RET

@@ -154,11 +154,11 @@ func NTTConvertNEON(dst *uint32, src **uint32, d int, c, words *uint32, blocks i
 //go:noescape
 func NTTConvertWholeNEON(dst *uint32, src **uint32, d int, c, whole, words *uint32, blocks int)
 
-// NTTWholeNEON writes the rounded sum of d src fractions / 2^58 over blocks of 16
+// NTTWholeNEON writes the rounded sum of d src fractions / 2^bits over blocks of 16
 // words.
 //
 //go:noescape
-func NTTWholeNEON(dst *uint32, src **uint32, d int, fractions *uint32, blocks int)
+func NTTWholeNEON(dst *uint32, src **uint32, d int, fractions *uint32, blocks, bits int)
 
 // NTTInnerNEON writes the sums of d x times the key's factors, divided by R, over
 // blocks of 16 words; the key advances by stride bytes a block.

@@ -755,8 +755,8 @@ loop:
 	BNE    loop
 	RET
 
-// func NTTWholeNEON(dst *uint32, src **uint32, d int, fractions *uint32, blocks int)
-TEXT ·NTTWholeNEON(SB), NOSPLIT, $0-40
+// func NTTWholeNEON(dst *uint32, src **uint32, d int, fractions *uint32, blocks, bits int)
+TEXT ·NTTWholeNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD src+8(FP), R1
 	MOVD d+16(FP), R5
@@ -764,15 +764,21 @@ TEXT ·NTTWholeNEON(SB), NOSPLIT, $0-40
 	MOVD blocks+32(FP), R3
 	LSL  $2, R3, R3
 	MOVD ZR, R7
-	MOVD $(1<<57), R9
+	MOVD bits+40(FP), R10
+	SUB  $1, R10, R10
+	MOVD $1, R9
+	LSL  R10, R9, R9
 	VDUP R9, V16.D2
+	MOVD $31, R9
+	SUB  R10, R9, R9
+	VDUP R9, V17.S4
 
 loop:
 	VMOV   V16.B16, V4.B16
 	VMOV   V16.B16, V5.B16
 	TERMS(terms)
 	UZP24S(5, 4, 6)
-	SSHR26(6, 6)
+	SSHL4S(17, 6, 6)
 	VST1.P [V6.S4], 16(R0)
 	ADD    $16, R7, R7
 	SUBS   $1, R3, R3

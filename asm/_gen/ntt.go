@@ -892,8 +892,8 @@ func nttConvert(s isa, terms int, whole bool) {
 
 // nttWhole emits the number of times that residues go round.
 func nttWhole(s isa, terms int) {
-	function(fmt.Sprintf("NTTWhole%d%s", terms, s.name), "func(dst *uint32, src **uint32, fractions *uint32, blocks int)",
-		"writes the rounded sum of src fractions / 2^58 over blocks of 16", "words.")
+	function(fmt.Sprintf("NTTWhole%d%s", terms, s.name), "func(dst *uint32, src **uint32, fractions *uint32, blocks, bits int)",
+		"writes the rounded sum of src fractions / 2^bits over blocks of 16", "words.")
 	ps := pointers("dst")
 	table, f := Load(Param("src"), GP64()), Load(Param("fractions"), GP64())
 	for k := range terms {
@@ -901,11 +901,17 @@ func nttWhole(s isa, terms int) {
 		MOVQ(Mem{Base: table, Disp: 8 * k}, r)
 		ps = append(ps, r)
 	}
-	half := s.vector()
-	bits := GP64()
-	MOVQ(U64(1<<57), bits)
-	VMOVQ(bits, half.AsX())
+	half, shift := s.vector(), XMM()
+	bits, one := GP64(), GP64()
+	Load(Param("bits"), bits)
+	DECQ(bits)
+	MOVQ(bits, reg.RCX)
+	MOVQ(U32(1), one)
+	SHLQ(reg.CL, one)
+	VMOVQ(one, half.AsX())
 	VPBROADCASTQ(half.AsX(), half)
+	SUBQ(Imm(31), bits)
+	VMOVQ(bits, shift)
 	var evens reg.Register
 	if s == avx512 {
 		mask := GP32()
@@ -922,7 +928,7 @@ func nttWhole(s isa, terms int) {
 		VPADDQ(half, even, even)
 		VPADDQ(half, odd, odd)
 		join.high(even, odd)
-		VPSRAD(Imm(26), odd, odd)
+		VPSRAD(shift, odd, odd)
 		VMOVDQUx(s, odd, at[0])
 	})
 }

@@ -115,7 +115,7 @@ func BenchmarkConvert(b *testing.B) {
 	benchVector(b, 4, func(p *Prime, v [][]uint32) { p.Convert(v[0], v[1:4], v[4][:3], nil) })
 }
 func BenchmarkWhole(b *testing.B) {
-	benchVector(b, 4, func(p *Prime, v [][]uint32) { Whole(v[0], v[1:4], v[4][:3]) })
+	benchVector(b, 4, func(p *Prime, v [][]uint32) { Whole(v[0], v[1:4], v[4][:3], 58) })
 }
 func BenchmarkInner(b *testing.B) {
 	key := NewKey(benchN, 4)

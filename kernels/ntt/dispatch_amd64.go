@@ -366,37 +366,37 @@ func asmNTTSubScaleLazy(dst, a, b, words *uint32, blocks int, c uint32) {
 	asm.NTTSubScaleLazyAVX2(dst, a, b, words, blocks, c)
 }
 
-func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks int) {
+func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks, bits int) {
 	if current >= avx512 {
 		switch number {
 		case 1:
-			asm.NTTWhole1AVX512(dst, src, fractions, blocks)
+			asm.NTTWhole1AVX512(dst, src, fractions, blocks, bits)
 			return
 		case 2:
-			asm.NTTWhole2AVX512(dst, src, fractions, blocks)
+			asm.NTTWhole2AVX512(dst, src, fractions, blocks, bits)
 			return
 		case 3:
-			asm.NTTWhole3AVX512(dst, src, fractions, blocks)
+			asm.NTTWhole3AVX512(dst, src, fractions, blocks, bits)
 			return
 		case 4:
-			asm.NTTWhole4AVX512(dst, src, fractions, blocks)
+			asm.NTTWhole4AVX512(dst, src, fractions, blocks, bits)
 			return
 		case 5:
-			asm.NTTWhole5AVX512(dst, src, fractions, blocks)
+			asm.NTTWhole5AVX512(dst, src, fractions, blocks, bits)
 			return
 		}
 	}
 	switch number {
 	case 1:
-		asm.NTTWhole1AVX2(dst, src, fractions, blocks)
+		asm.NTTWhole1AVX2(dst, src, fractions, blocks, bits)
 	case 2:
-		asm.NTTWhole2AVX2(dst, src, fractions, blocks)
+		asm.NTTWhole2AVX2(dst, src, fractions, blocks, bits)
 	case 3:
-		asm.NTTWhole3AVX2(dst, src, fractions, blocks)
+		asm.NTTWhole3AVX2(dst, src, fractions, blocks, bits)
 	case 4:
-		asm.NTTWhole4AVX2(dst, src, fractions, blocks)
+		asm.NTTWhole4AVX2(dst, src, fractions, blocks, bits)
 	case 5:
-		asm.NTTWhole5AVX2(dst, src, fractions, blocks)
+		asm.NTTWhole5AVX2(dst, src, fractions, blocks, bits)
 	default:
 		panic(noRoutine("NTTWhole", number))
 	}

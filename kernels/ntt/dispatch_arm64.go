@@ -130,6 +130,6 @@ func asmNTTSubScaleLazy(dst, a, b, words *uint32, blocks int, c uint32) {
 	asm.NTTSubScaleLazyNEON(dst, a, b, words, blocks, c)
 }
 
-func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks int) {
-	asm.NTTWholeNEON(dst, src, number, fractions, blocks)
+func asmNTTWholeN(number int, dst *uint32, src **uint32, fractions *uint32, blocks, bits int) {
+	asm.NTTWholeNEON(dst, src, number, fractions, blocks, bits)
 }

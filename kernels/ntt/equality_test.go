@@ -218,7 +218,7 @@ func TestConversionsEqualPortable(t *testing.T) {
 				for k := range src {
 					src[k] = words(rng, n, -(3<<28)+1, 3<<28)
 					digits[k] = words(rng, n, -(1<<31)+1, 1<<31)
-					fractions[k] = words(rng, 1, 1<<28, 1<<31)[0]
+					fractions[k] = words(rng, 1, 1<<27, 1<<30)[0]
 					key.Set(k, words(rng, n, -m/2, m/2+1), words(rng, n, -m/2, m/2+1))
 				}
 				c := words(rng, terms+1, -m/2, m/2+1)
@@ -231,7 +231,7 @@ func TestConversionsEqualPortable(t *testing.T) {
 					}
 					p.Convert(out[0], src, c[:terms], nil)
 					p.Convert(out[1], src, c, rounds)
-					Whole(out[2], src, fractions)
+					Whole(out[2], src, fractions, 57)
 					p.Inner(out[3], out[4], digits, key, nil, nil, 0)
 					p.Inner(out[5], out[6], digits, key, c0, c1, c[0])
 					return out

@@ -99,7 +99,7 @@ func guardedVectors(t *testing.T, atEnd bool) {
 				c := guarded(t, terms+1, atEnd)
 				p.Convert(v[0], v[1:1+terms], c[:terms], nil)
 				p.Convert(v[0], v[1:1+terms], c, v[6])
-				Whole(v[0], v[1:1+terms], c[:terms])
+				Whole(v[0], v[1:1+terms], c[:terms], 58)
 				p.Inner(v[0], v[7], v[1:1+terms], key, nil, nil, 0)
 				p.Inner(v[0], v[7], v[1:1+terms], key, v[6], v[8], 3)
 				clear(v[8])

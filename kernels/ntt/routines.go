@@ -191,13 +191,13 @@ func convert(p *Prime, dst []uint32, src [][]uint32, c, whole []uint32) {
 	}
 }
 
-func whole(dst []uint32, src [][]uint32, fractions []uint32) {
+func whole(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
 	from := firsts(src)
 	if current == generic {
-		wholePortable(dst, src, fractions)
+		wholePortable(dst, src, fractions, bits)
 		return
 	}
-	asmNTTWholeN(len(src), &dst[0], &from[0], &fractions[0], len(dst)/lanes)
+	asmNTTWholeN(len(src), &dst[0], &from[0], &fractions[0], len(dst)/lanes, bits)
 }
 
 func inner(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, lift uint32) {

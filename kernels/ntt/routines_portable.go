@@ -78,8 +78,8 @@ func convert(p *Prime, dst []uint32, src [][]uint32, c, whole []uint32) {
 	convertPortable(p, dst, src, c, whole)
 }
 
-func whole(dst []uint32, src [][]uint32, fractions []uint32) {
-	wholePortable(dst, src, fractions)
+func whole(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
+	wholePortable(dst, src, fractions, bits)
 }
 
 func inner(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, lift uint32) {

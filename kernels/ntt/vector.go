@@ -117,27 +117,26 @@ func checkTerms(what string, dst []uint32, src [][]uint32) {
 	}
 }
 
-// wholeBits is the fixed point of [Fraction].
-const wholeBits = 58
-
-// Fraction returns 2^58/q rounded, what [Whole] takes for a prime above 2^27.
-func (p *Prime) Fraction() uint32 {
-	if p.q <= 1<<(wholeBits-31) {
-		panic(fmt.Sprintf("ntt: Fraction: prime %d is not above 2^%d", p.q, wholeBits-31))
-	}
+// Fraction returns 2^bits/q rounded, what [Whole] takes. It panics unless that is
+// below 2^31 and bits is 33 to 60.
+func (p *Prime) Fraction(bits int) uint32 {
 	q := uint64(p.q)
-	return uint32((1<<wholeBits + q/2) / q)
+	f := (1<<bits + q/2) / q
+	if bits < 33 || bits > 60 || f >= 1<<31 {
+		panic(fmt.Sprintf("ntt: Fraction: 2^%d/%d", bits, p.q))
+	}
+	return uint32(f)
 }
 
 // Whole sets dst to sum_k src[k]/q_k rounded to the nearest integer, for words
-// |src[k]| < q_k and the primes' fractions. Within 2^-27 of a half it may be the
-// integer on the other side.
-func Whole(dst []uint32, src [][]uint32, fractions []uint32) {
+// |src[k]| < 3/4 q_k and the primes' fractions of the given bits. Near a half, by
+// 2^31 of 2^bits, it may be the integer on the other side.
+func Whole(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
 	checkTerms("Whole", dst, src)
-	if len(fractions) != len(src) {
-		panic(fmt.Sprintf("ntt: Whole: %d fractions, want %d", len(fractions), len(src)))
+	if len(fractions) != len(src) || bits < 33 || bits > 60 {
+		panic(fmt.Sprintf("ntt: Whole: %d fractions of %d bits, want %d of 33 to 60", len(fractions), bits, len(src)))
 	}
-	whole(dst, src, fractions)
+	whole(dst, src, fractions, bits)
 }
 
 // Key is a matrix of constants for inner products: for each of digits polynomials
@@ -271,13 +270,13 @@ func convertPortable(p *Prime, dst []uint32, src [][]uint32, c, whole []uint32) 
 	}
 }
 
-func wholePortable(dst []uint32, src [][]uint32, fractions []uint32) {
+func wholePortable(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
 	for i := range dst {
-		t := int64(1) << (wholeBits - 1)
+		t := int64(1) << (bits - 1)
 		for k, s := range src {
 			t += int64(int32(s[i])) * int64(fractions[k])
 		}
-		dst[i] = uint32(int32(t>>32) >> (wholeBits - 32))
+		dst[i] = uint32(int32(t>>32) >> (bits - 32))
 	}
 }
 

@@ -108,10 +108,13 @@ func BenchmarkSign(b *testing.B) {
 			}
 			rnd := testEntropy(7)
 			sk := newSecretKey(p, rnd)
-			ev := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+			ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
 			w := newScratch(p)
 			s := planScales(p, aggregateLevel, depth, 1)
-			m, err := w.encode(w.values, topLevel(depth), math.Exp2(s.in))
+			m, err := encodeWide(p, w, w.values, topLevel(depth), math.Exp2(s.in))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -87,17 +87,17 @@ func readKeyShare(p *Parameters, second bool, rotations int, b []byte) (*KeyShar
 	m := &KeyShareMessage{Second: second}
 	if !second {
 		m.Public = r.publicKey(p.MaxLevel(), 0)
-		m.Small = r.switchKey(aggregateLevel, 0)
+		m.Small = r.switchKey(p.small)
 		for range r.count("rotation keys", rotations) {
 			if r.err != nil {
 				break
 			}
-			m.Rotations = append(m.Rotations, r.switchKey(p.rotationLevel(), p.MaxLevelP()))
+			m.Rotations = append(m.Rotations, r.switchKey(p.rotation))
 		}
 	}
-	m.Relin = r.switchKey(p.MaxLevel(), p.MaxLevelP())
+	m.Relin = r.switchKey(p.relin)
 	if !second {
-		m.Mask = r.switchKey(p.MaxLevel(), p.MaxLevelP())
+		m.Mask = r.switchKey(p.relin)
 	}
 	return m, r.end()
 }
@@ -224,7 +224,9 @@ func (s *session) setupCommittee(ctx context.Context) error {
 			relin.addShare(p, got.Relin)
 		}
 	}
-	s.alice.receiveCollectiveKeys(sum, relin)
+	if err := s.alice.receiveCollectiveKeys(sum, relin); err != nil {
+		return err
+	}
 	if err := s.dealThreshold(); err != nil {
 		return err
 	}
@@ -251,8 +253,8 @@ func (m *member) firstShares(root []byte, shifts []int) (*KeyShareMessage, *rlwe
 	// h0 = s_i P w - u_i a + e0,  h1 = s_i a + e1, row by row.
 	seed := commonSeed(root, "relinearisation key", 0)
 	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1)
-	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.MaxLevel(), p.MaxLevelP(), seed, m.rnd, "relinearisation key, round 1", 0)
-	msg.Mask = &SwitchKey{LevelQ: p.MaxLevel(), LevelP: p.MaxLevelP(), Seed: seed}
+	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0)
+	msg.Mask = &SwitchKey{gadget: p.relin, Seed: seed}
 	as, errs := newPRNG(seed[:]), m.rnd.prng("relinearisation key, mask", 0)
 	qp := p.RingQP()
 	for range msg.Relin.Rows {
@@ -271,7 +273,7 @@ func (m *member) secondShare(sum *KeyShareMessage, u *rlwe.SecretKey) *KeyShareM
 	qp := p.RingQP()
 	diff := qp.NewPoly()
 	qp.Sub(u.Value, m.secret.main.Value, diff)
-	out := &SwitchKey{LevelQ: p.MaxLevel(), LevelP: p.MaxLevelP(), Seed: sum.Relin.Seed}
+	out := &SwitchKey{gadget: p.relin, Seed: sum.Relin.Seed}
 	errs := m.rnd.prng("relinearisation key, round 2", 0)
 	for i := range sum.Relin.Rows {
 		e := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
@@ -285,7 +287,7 @@ func (m *member) secondShare(sum *KeyShareMessage, u *rlwe.SecretKey) *KeyShareM
 
 // addShare adds another member's rows.
 func (k *SwitchKey) addShare(p *Parameters, o *SwitchKey) {
-	qp := p.RingQP().AtLevel(k.LevelQ, k.LevelP)
+	qp := p.RingQP().AtLevel(k.levels())
 	for i := range k.Rows {
 		qp.Add(k.Rows[i], o.Rows[i], k.Rows[i])
 	}
@@ -297,18 +299,13 @@ func (k *PublicKey) addShare(p *Parameters, o *PublicKey) {
 
 // receiveCollectiveKeys installs the keys that the committee made: the
 // relinearisation key is (sum of the second round, h1).
-func (c *computer) receiveCollectiveKeys(sum *KeyShareMessage, relin *SwitchKey) {
-	g := &rlwe.GadgetCiphertext{}
-	for i := range relin.Rows {
-		g.Value = append(g.Value, []rlwe.VectorQP{{relin.Rows[i], sum.Mask.Rows[i]}})
+func (c *computer) receiveCollectiveKeys(sum *KeyShareMessage, relin *SwitchKey) error {
+	key := c.params.relin.NewKey()
+	for i, row := range relin.Rows {
+		mask := sum.Mask.Rows[i]
+		key.Set(i, row.Q.Coeffs, row.P.Coeffs, mask.Q.Coeffs, mask.P.Coeffs)
 	}
-	var gks []*rlwe.GaloisKey
-	for i, shift := range c.lay.shifts() {
-		gks = append(gks, sum.Rotations[i].galois(c.params, shift))
-	}
-	c.ev = newEvaluator(c.params, g, gks)
-	c.small = sum.Small.expand(c.params)
-	c.receivePublicKey(sum.Public)
+	return c.install(key, sum.Rotations, sum.Small, sum.Public)
 }
 
 // aggregateRing are the parameters of the ring in which aggregates are

@@ -2,15 +2,11 @@ package he
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/big"
 
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-	"github.com/tuneinsight/lattigo/v6/ring"
-	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
-
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/vertical/he/rns"
 )
 
 // computer is the state of the party that computes on ciphertexts (Alice): her
@@ -22,34 +18,36 @@ type computer struct {
 	own    [][]float64 // by column; nil for a column that is encrypted
 	ev     *evaluator
 	work   []*scratch // by worker
+	ops    Operations // of computations on all workers at once
 
 	// tops[h] and lows[h] are the ciphertexts of column h in the layout's order.
 	tops, lows [][]*cipher
 	// packed[h] are the columns spread for comparison by rank.
 	packed [][]*cipher
-	// plain[h][batch] are own columns, and plain[d] the 0/1 mask of records, in
-	// Montgomery form for the aggregates.
-	plain      [][]ring.Poly
+	// slots[h] are the coefficients of own columns in the layout's order for
+	// comparisons, and slots[d] those of the records' places in each block.
+	slots [][][]float64
+	// plain[h][batch] are own columns, and plain[d] the 0/1 mask of records, as
+	// factors for the aggregates.
+	plain      [][]rns.Poly
 	plainScale float64
 
 	// pk re-randomises aggregates, small switches them to the smaller ring.
-	pkB, pkA ring.Poly
-	small    *rlwe.GadgetCiphertext
-	rnd      entropy
+	pk    [2]rns.Poly
+	small *rns.Key
+	rnd   entropy
 }
 
 // newComputer prepares Alice's own columns. Keys and the others' columns come
 // with the setup messages.
-func newComputer(p *Parameters, lay layout, cols columns, own [][]float64, lowScale float64, workers int, rnd entropy) (*computer, error) {
+func newComputer(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, cols columns, own [][]float64, lowScale float64, rnd entropy) (*computer, error) {
 	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
-	for range workers {
+	for range pool.Workers() {
 		c.work = append(c.work, newScratch(p))
 	}
 	c.plainScale = lowScale
-	c.plain = make([][]ring.Poly, cols.d+1)
+	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d+1)
 	c.tops, c.lows = make([][]*cipher, cols.d), make([][]*cipher, cols.d)
-	w := c.work[0]
-	r := p.RingQ().AtLevel(aggregateLevel)
 	for h := range c.plain {
 		if h < cols.d && cols.encrypted[h] {
 			continue
@@ -58,18 +56,61 @@ func newComputer(p *Parameters, lay layout, cols columns, own [][]float64, lowSc
 		if h < cols.d {
 			column = own[h]
 		}
-		for b := range lay.lows() {
+		c.plain[h] = make([]rns.Poly, lay.lows())
+		err := c.each(ctx, pool, lay.lows(), func(w *scratch, b int) (err error) {
 			lay.fillLow(b, column, w.values)
-			m, err := w.encode(w.values, aggregateLevel, c.plainScale)
-			if err != nil {
-				return nil, err
+			if c.plain[h][b], err = w.embed.encode(w.values, aggregateLevel, c.plainScale); err == nil {
+				p.lattice.Factor(c.plain[h][b])
 			}
-			q := r.NewPoly()
-			r.MForm(m, q)
-			c.plain[h] = append(c.plain[h], q)
+			return err
+		})
+		if err == nil && lay.rank == nil {
+			err = c.embedSlots(ctx, pool, h, column)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// embedSlots encodes an own column, or the places of records for a nil column, for
+// comparisons. The places are needed where blocks lie side by side: a single
+// block's offsets may fill the ciphertext.
+func (c *computer) embedSlots(ctx context.Context, pool *engine.Pool, h int, column []float64) error {
+	if column == nil && c.lay.blocks == 1 {
+		return nil
+	}
+	c.slots[h] = make([][]float64, c.lay.tops())
+	if column == nil {
+		column = make([]float64, c.lay.n)
+		for i := range column {
+			column[i] = 1
+		}
+	}
+	return c.each(ctx, pool, c.lay.tops(), func(w *scratch, i int) error {
+		c.lay.fillTop(i, column, w.values)
+		c.slots[h][i] = make([]float64, len(w.values))
+		return w.embed.coefficients(w.values, c.slots[h][i])
+	})
+}
+
+// each runs f for all indices below n: as many as the workers divide evenly each
+// on one worker, the rest one after the other on all workers.
+func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w *scratch, i int) error) error {
+	errs := make([]error, n)
+	even := n - n%pool.Workers()
+	err := pool.Run(ctx, even, func(worker, i int) { errs[i] = f(c.work[worker], i) })
+	if err == nil && even < n {
+		wide := newWideScratch(ctx, c.params, pool)
+		for i := even; i < n && ctx.Err() == nil; i++ {
+			errs[i] = f(wide, i)
+		}
+		c.ops.add(wide.ops)
+		wide.Free()
+		err = ctx.Err()
+	}
+	return firstError(err, errs)
 }
 
 // grouping is the number of ciphertexts of comparisons per batch, and how many
@@ -79,43 +120,64 @@ func (l layout) grouping(pairs int) (groups, per int) {
 	return groups, (pairs + groups - 1) / groups
 }
 
-// compare evaluates h for every batch and kept pair: out[batch][pair], block 0.
-func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan) ([][]*cipher, error) {
-	out := make([][]*cipher, c.lay.batches)
+// liveCiphertexts bounds the comparisons that are held at a time.
+const liveCiphertexts = 128
+
+// members computes the soft memberships for a round, out[cluster][batch], at the
+// aggregate level. Batches follow each other in runs whose comparisons fit the
+// bound on what is held.
+func (c *computer) members(ctx context.Context, pool *engine.Pool, r *roundPlan) ([][]*cipher, error) {
+	out := make([][]*cipher, len(r.factors))
+	for i := range out {
+		out[i] = make([]*cipher, c.lay.batches)
+	}
+	run := max(1, liveCiphertexts/len(r.pairs))
+	for lo := 0; lo < c.lay.batches; lo += run {
+		hi := min(lo+run, c.lay.batches)
+		h, err := c.compare(ctx, pool, r, lo, hi)
+		if err == nil {
+			err = c.winners(ctx, pool, r, h, lo, out)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, batch := range h {
+			c.ev.free(batch...)
+		}
+	}
+	return out, nil
+}
+
+// compare evaluates h for every kept pair in batches lo .. hi-1: out[batch-lo][pair],
+// block 0.
+func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan, lo, hi int) ([][]*cipher, error) {
+	out := make([][]*cipher, hi-lo)
 	for b := range out {
 		out[b] = make([]*cipher, len(r.pairs))
 	}
 	groups, per := c.lay.grouping(len(r.pairs))
-	errs := make([]error, c.lay.batches*groups)
-	err := pool.Run(ctx, len(errs), func(worker, index int) {
-		w := c.work[worker]
+	err := c.each(ctx, pool, len(out)*groups, func(w *scratch, index int) error {
 		b, g := index/groups, index%groups
 		pairs := r.pairs[g*per : min((g+1)*per, len(r.pairs))]
-		in, err := c.input(w, r, b, pairs)
-		if err != nil {
-			errs[index] = err
-			return
-		}
+		in := c.input(w, r, lo+b, pairs)
 		h := c.ev.halfSign(w, in)
-		shifted := make([]*cipher, len(pairs))
-		for u := range pairs {
-			if u == 0 {
-				shifted[u] = h
-			} else {
-				// From the block with the highest bit of u removed, one rotation.
-				top := 1
-				for top*2 <= u {
-					top *= 2
-				}
-				if shifted[u], err = c.ev.rotate(w, shifted[u-top], top*c.lay.n); err != nil {
-					errs[index] = err
-					return
-				}
+		c.ev.free(in)
+		shifted := out[b][g*per:][:len(pairs)]
+		shifted[0] = h
+		for u := 1; u < len(pairs); u++ {
+			// From the block with the highest bit of u removed, one rotation.
+			top := 1
+			for top*2 <= u {
+				top *= 2
 			}
-			out[b][g*per+u] = shifted[u]
+			var err error
+			if shifted[u], err = c.ev.rotate(w, shifted[u-top], top*c.lay.n); err != nil {
+				return err
+			}
 		}
+		return nil
 	})
-	return out, firstError(err, errs)
+	return out, err
 }
 
 func firstError(err error, errs []error) error {
@@ -132,63 +194,56 @@ func firstError(err error, errs []error) error {
 
 // input is the linear step: sum_h gainInt_h X_h over the encrypted columns,
 // re-labelled with the scale of the comparison, plus Alice's part in the clear.
-func (c *computer) input(w *scratch, r *roundPlan, batch int, pairs []pair) (*cipher, error) {
+func (c *computer) input(w *scratch, r *roundPlan, batch int, pairs []pair) *cipher {
 	top := topLevel(r.depth)
-	scale := math.Exp2(r.scales.in)
-	in := c.ev.newCipher(top)
-	in.scale = scale
-	for u, p := range pairs {
-		for h, enc := range c.cols.encrypted {
-			if enc && p.gainInt[h] != 0 {
-				c.ev.addScaled(w, top, float64(p.gainInt[h]), c.tops[h][batch*c.lay.blocks+u], in.c0, in.c1)
-			}
-		}
-	}
-	lo, hi := c.lay.rows(batch)
+	in := c.ev.newZero(top)
+	in.scale = math.Exp2(r.scales.in)
 	clear(w.values)
 	for u, p := range pairs {
-		at := w.values[u*c.lay.n:]
-		for i := lo; i < hi; i++ {
-			t := p.offset
-			for h, enc := range c.cols.encrypted {
-				if !enc {
-					t += float64(p.gain[h] * c.own[h][i])
+		at := batch*c.lay.blocks + u
+		for h, enc := range c.cols.encrypted {
+			switch {
+			case !enc:
+				addMultiple(w.values, p.gain[h], c.slots[h][at])
+			case p.gainInt[h] != 0:
+				for i := range in.c {
+					c.params.lattice.AddScaled(in.c[i], c.tops[h][at].c[i], float64(p.gainInt[h]))
 				}
+				w.ops.Scalars++
 			}
-			at[i-lo] = t
+		}
+		if c.lay.blocks == 1 {
+			w.values[0] += p.offset
+		} else {
+			addMultiple(w.values, p.offset, c.slots[c.cols.d][at])
 		}
 	}
-	m, err := w.encode(w.values, top, scale)
-	if err != nil {
-		return nil, err
+	m := w.embed.lift(w.values, top, in.scale)
+	c.params.lattice.Add(in.c[0], in.c[0], m)
+	c.params.lattice.Free(m)
+	return in
+}
+
+// addMultiple adds f x to dst.
+func addMultiple(dst []float64, f float64, x []float64) {
+	for i, v := range x {
+		dst[i] += float64(f * v)
 	}
-	c.params.RingQ().AtLevel(top).Add(in.c0, m, in.c0)
-	return in, nil
 }
 
 // winners multiplies each cluster's comparisons: out[cluster][batch] is the
-// soft membership at the aggregate level.
-func (c *computer) winners(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher) ([][]*cipher, error) {
+// soft membership at the aggregate level. h begins with batch lo.
+func (c *computer) winners(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int, out [][]*cipher) error {
 	k := len(r.factors)
-	out := make([][]*cipher, k)
-	for i := range out {
-		out[i] = make([]*cipher, c.lay.batches)
-	}
-	err := pool.Run(ctx, k*c.lay.batches, func(worker, index int) {
-		w := c.work[worker]
+	return c.each(ctx, pool, k*len(h), func(w *scratch, index int) error {
 		b, i := index/k, index%k
 		var fs []*cipher
 		for _, f := range r.factors[i] {
 			fs = append(fs, c.ev.side(h[b][f.pair], f.side))
 		}
-		top := c.ev.tree(w, fs)
-		m := c.ev.newCipher(aggregateLevel)
-		m.c0.CopyLvl(aggregateLevel, top.c0)
-		m.c1.CopyLvl(aggregateLevel, top.c1)
-		m.scale = top.scale
-		out[i][b] = m
+		out[i][lo+b] = c.ev.lower(c.ev.tree(w, fs), aggregateLevel)
+		return nil
 	})
-	return out, err
 }
 
 // Aggregate is one encrypted total, reduced to what its decryption needs: the
@@ -210,29 +265,31 @@ type total struct {
 // totals computes the k (1 + d) encrypted totals of a round, in the order
 // count, sum of column 0, ... of cluster 0, then cluster 1: each re-randomised
 // under the public key, switched to the smaller ring and reduced to
-// coefficient 0.
+// coefficient 0. It frees the memberships.
 func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, member [][]*cipher) ([]total, error) {
 	width := c.cols.d + 1
 	out := make([]total, len(member)*width)
-	err := pool.Run(ctx, len(out), func(worker, index int) {
-		w := c.work[worker]
+	err := c.each(ctx, pool, len(out), func(w *scratch, index int) error {
 		i, h := index/width, index%width-1
 		if h < 0 {
 			h = c.cols.d
 		}
 		out[index] = c.total(w, member[i], h, round*len(out)+index)
+		return nil
 	})
+	for _, ms := range member {
+		c.ev.free(ms...)
+	}
 	return out, err
 }
 
 func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
-	r := c.params.RingQ().AtLevel(aggregateLevel)
-	scale := member[0].scale
-	acc := c.ev.newCipher(aggregateLevel)
+	scale, lattice := member[0].scale, c.params.lattice
+	acc := c.ev.newZero(aggregateLevel)
 	if h == c.cols.d || !c.cols.encrypted[h] {
 		for b, m := range member {
-			r.MulCoeffsMontgomeryThenAdd(m.c0, c.plain[h][b], acc.c0)
-			r.MulCoeffsMontgomeryThenAdd(m.c1, c.plain[h][b], acc.c1)
+			lattice.MultiplyAdd(acc.c[0], m.c[0], c.plain[h][b])
+			lattice.MultiplyAdd(acc.c[1], m.c[1], c.plain[h][b])
 			w.ops.Plaintexts++
 		}
 		scale *= c.plainScale
@@ -245,47 +302,43 @@ func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
 			}
 		}
 		scale *= c.lows[h][0].scale
-		c.ev.keySwitch(w, aggregateLevel, w.c2, c.ev.relin)
-		c.ev.divideP(w.k0, acc.c0)
-		c.ev.divideP(w.k1, acc.c1)
-		r.Add(acc.c0, w.c0, acc.c0)
-		r.Add(acc.c1, w.c1, acc.c1)
+		w.Relinearise(aggregateLevel, c.ev.relin, &acc.c)
 		w.ops.Relins++
 	}
 	c.rerandomise(w, acc, index)
 	c.switchRing(w, acc)
-	return total{Aggregate: c.extract(acc), unit: scale / float64(c.params.N())}
+	t := total{Aggregate: c.extract(acc), unit: scale / float64(c.params.N())}
+	c.ev.free(acc)
+	return t
 }
 
 // rerandomise adds an encryption of zero under the public key: without it c1
 // would be a function of Alice's data that the holder of the secret could test.
 func (c *computer) rerandomise(w *scratch, a *cipher, index int) {
-	p := c.params
-	r := p.RingQ().AtLevel(aggregateLevel)
+	p, lattice := c.params, c.params.lattice
 	rnd := c.rnd.prng("re-randomisation", index)
-	u := ternary(p, rnd, aggregateLevel)
-	r.NTT(u, u)
-	r.MForm(u, u)
-	r.MulCoeffsMontgomeryThenAdd(u, c.pkB, a.c0)
-	r.MulCoeffsMontgomeryThenAdd(u, c.pkA, a.c1)
-	r.Add(a.c0, gaussian(p, rnd, aggregateLevel, -1).Q, a.c0)
-	r.Add(a.c1, gaussian(p, rnd, aggregateLevel, -1).Q, a.c1)
+	u := lattice.FromWide(ternary(p, rnd, aggregateLevel).Coeffs)
+	lattice.Forward(u)
+	lattice.Factor(u)
+	for i := range a.c {
+		lattice.MultiplyAdd(a.c[i], c.pk[i], u)
+		e := lattice.FromWide(sampleErrors(p, rnd, aggregateLevel).Coeffs)
+		lattice.Forward(e)
+		lattice.Add(a.c[i], a.c[i], e)
+		lattice.Free(e)
+	}
+	lattice.Free(u)
 	w.ops.Encryptions++
 }
 
 // switchRing re-encrypts under the secret of the smaller ring. The modulus and
 // the one auxiliary prime stay below that ring's limit.
 func (c *computer) switchRing(w *scratch, a *cipher) {
-	r := c.params.RingQ().AtLevel(aggregateLevel)
-	k0 := ringqp.Poly{Q: w.k0.Q, P: ring.Poly{Coeffs: w.k0.P.Coeffs[:1]}}
-	k1 := ringqp.Poly{Q: w.k1.Q, P: ring.Poly{Coeffs: w.k1.P.Coeffs[:1]}}
-	ct := &rlwe.Element[ringqp.Poly]{MetaData: &rlwe.MetaData{CiphertextMetaData: rlwe.CiphertextMetaData{IsNTT: true}}, Value: []ringqp.Poly{k0, k1}}
-	if err := c.ev.rlwe.GadgetProductLazy(aggregateLevel, a.c1, c.small, ct); err != nil {
-		panic(fmt.Sprintf("he: ring switching: %v", err))
-	}
-	c.ev.divideP(k1, a.c1)
-	c.ev.divideP(k0, w.c0)
-	r.Add(a.c0, w.c0, a.c0)
+	out := c.ev.newCipher(aggregateLevel)
+	w.Switch(aggregateLevel, c.small, a.c[1], &out.c)
+	rns.Copy(a.c[1], out.c[1])
+	c.params.lattice.Add(a.c[0], a.c[0], out.c[0])
+	c.ev.free(out)
 	w.ops.Switches++
 }
 
@@ -293,24 +346,22 @@ func (c *computer) switchRing(w *scratch, a *cipher) {
 // unity, and the coefficients of c1 that meet the secret's.
 func (c *computer) extract(a *cipher) Aggregate {
 	p := c.params
-	r := p.RingQ().AtLevel(aggregateLevel)
-	r.INTT(a.c1, a.c1)
+	p.lattice.Inverse(a.c[1])
 	var out Aggregate
 	n := new(big.Int).SetInt64(int64(p.N()))
-	for i, s := range r.SubRings[:aggregateLevel+1] {
-		q := new(big.Int).SetUint64(s.Modulus)
-		sum := new(big.Int)
+	for i := range out.C0 {
+		q := new(big.Int).SetUint64(p.Q()[i])
 		var acc uint64
-		for _, x := range a.c0.Coeffs[i] {
+		for _, x := range a.c[0][i] {
 			// Below 2^30 each, 2^15 of them.
-			acc += x
+			acc += uint64(x)
 		}
-		sum.SetUint64(acc)
+		sum := new(big.Int).SetUint64(acc)
 		sum.Mul(sum, new(big.Int).ModInverse(n, q))
 		out.C0[i] = sum.Mod(sum, q).Uint64()
 		out.C1[i] = make([]uint64, p.N()/p.stride)
 		for j := range out.C1[i] {
-			out.C1[i][j] = a.c1.Coeffs[i][j*p.stride]
+			out.C1[i][j] = uint64(a.c[1][i][j*p.stride])
 		}
 	}
 	return out
@@ -325,7 +376,8 @@ func (a *Aggregate) addInteger(p *Parameters, z int64) {
 
 // operations returns the operations since the last call.
 func (c *computer) operations() Operations {
-	var o Operations
+	o := c.ops
+	c.ops = Operations{}
 	for _, w := range c.work {
 		o.add(w.ops)
 		w.ops = Operations{}

@@ -13,13 +13,18 @@ import (
 
 func testEntropy(seed uint64) entropy { return entropy{seed: &seed} }
 
+// encodeWide encodes values as the samplers' and the encryption's rings need it.
+func encodeWide(p *Parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {
+	m, err := w.embed.encode(values, level, scale)
+	return ring.Poly{Coeffs: p.lattice.ToWide(m)}, err
+}
+
 // decrypt returns c0 + c1 s in the NTT domain.
 func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 	l := c.level()
 	r := p.RingQ().AtLevel(l)
-	m := ring.NewPoly(p.N(), l)
-	m.CopyLvl(l, c.c0)
-	r.MulCoeffsMontgomeryThenAdd(c.c1, ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
+	m := ring.Poly{Coeffs: p.lattice.ToWide(c.c[0])}
+	r.MulCoeffsMontgomeryThenAdd(ring.Poly{Coeffs: p.lattice.ToWide(c.c[1])}, ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
 	return m
 }
 
@@ -49,7 +54,10 @@ func TestSignUnderEncryption(t *testing.T) {
 		start := time.Now()
 		rnd := testEntropy(7)
 		sk := newSecretKey(p, rnd)
-		ev := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+		ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		w := newScratch(p)
 		t.Log("setup", time.Since(start))
 		r := rand.New(rand.NewPCG(1, 2))
@@ -59,7 +67,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		}
 		s := planScales(p, aggregateLevel, depth, 1)
 		top := topLevel(depth)
-		m, err := w.encode(values, top, math.Exp2(s.in))
+		m, err := encodeWide(p, w, values, top, math.Exp2(s.in))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,7 +121,7 @@ func TestModesFollowLloyd(t *testing.T) {
 	data := sample(t, "timesynth", 300, 3, 3, 3)
 	start := [][]float64{row(data, 0), row(data, 150), row(data, 299)}
 	want := loss(data, lloyd(data, start, 2))
-	small := &Chain{LogN: 10, Levels: signDepth + 1, LogLevel: 29, LogP: []int{33, 33, 33}}
+	small := &Chain{LogN: 10, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}
 	rank := rankChain(3)
 	rank.LogN = 12
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestSeededRunsAreEqual(t *testing.T) {
 		for _, workers := range []int{1, 2, 3} {
 			j := &Job{
 				Data: data, Columns: [][]int{{0, 2}, {1}}, K: 3, Rounds: 2, Mode: mode, Seed: seed(9), Budget: &privacy.Budget{Epsilon: 3, Delta: 1e-5},
-				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{33, 33, 33}},
+				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}},
 			}
 			res := run(t, j, workers)
 			res.Timings = nil
@@ -183,7 +183,7 @@ func TestSeededRunsAreEqual(t *testing.T) {
 // of that centroid exceeds the stated width.
 func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 	data := sample(t, "blobs", 2000, 2, 6, 4)
-	j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 6, Seed: seed(2), chain: &Chain{LogN: 11, Levels: signDepth + 3, LogLevel: 29, LogP: []int{33, 33, 33}}}
+	j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 6, Seed: seed(2), chain: &Chain{LogN: 11, Levels: signDepth + 3, LogLevel: 29, LogP: []int{30, 30, 30}}}
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	ctx := context.Background()
@@ -198,11 +198,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := s.alice.compare(ctx, pool, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := s.alice.winners(ctx, pool, r, h)
+	w, err := s.alice.members(ctx, pool, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package he
 
 import (
+	"crypto/aes"
+	stdcipher "crypto/cipher"
 	crand "crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -10,6 +12,8 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+
+	"github.com/cohort-engine/cohort/engine/vertical/he/rns"
 )
 
 // entropy is a party's source of randomness for keys and encryptions: the
@@ -35,17 +39,28 @@ func (e entropy) key(purpose string, index int) [32]byte {
 }
 
 // prng returns the generator for a purpose and an index. Not for concurrent use.
-func (e entropy) prng(purpose string, index int) *sampling.KeyedPRNG {
+func (e entropy) prng(purpose string, index int) sampling.PRNG {
 	k := e.key(purpose, index)
 	return newPRNG(k[:])
 }
 
-func newPRNG(key []byte) *sampling.KeyedPRNG {
-	p, err := sampling.NewKeyedPRNG(key)
+// stream is the key stream of AES-256 in counter mode, from counter 0 under a key
+// that is used once.
+type stream struct{ stdcipher.Stream }
+
+func newPRNG(key []byte) sampling.PRNG {
+	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(fmt.Sprintf("he: pseudo-random generator: %v", err))
 	}
-	return p
+	return stream{stdcipher.NewCTR(block, make([]byte, aes.BlockSize))}
+}
+
+// Read fills b.
+func (s stream) Read(b []byte) (int, error) {
+	clear(b)
+	s.XORKeyStream(b, b)
+	return len(b), nil
 }
 
 // secretKey holds a party's secret: the key of the computation's ring and the
@@ -99,16 +114,23 @@ func sampleSecret(p *Parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey
 	return sk
 }
 
-// gaussian samples an error polynomial modulo QP in the NTT domain. With
-// levelP < 0 the auxiliary part is left out.
-func gaussian(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
+// sampleErrors samples an error polynomial modulo Q in the coefficient domain.
+func sampleErrors(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
 	sampler, err := ring.NewSampler(prng, p.RingQ(), p.Xe(), false)
 	if err != nil {
 		panic(fmt.Sprintf("he: error distribution: %v", err))
 	}
+	e := ring.NewPoly(p.N(), level)
+	sampler.AtLevel(level).Read(e)
+	return e
+}
+
+// gaussian samples an error polynomial modulo QP in the NTT domain. With
+// levelP < 0 the auxiliary part is left out.
+func gaussian(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
 	qp := p.RingQP().AtLevel(levelQ, levelP)
 	e := qp.NewPoly()
-	sampler.AtLevel(levelQ).Read(e.Q)
+	e.Q = sampleErrors(p, prng, levelQ)
 	if levelP >= 0 {
 		qp.ExtendBasisSmallNormAndCenter(e.Q, levelP, e.Q, e.P)
 	}
@@ -125,55 +147,64 @@ func uniform(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly 
 }
 
 // SwitchKey is a seeded key-switching key: the first component of each row of
-// the gadget; the second is expanded from the seed.
+// the gadget; the second is expanded from the seed. Rows are in Montgomery form.
 type SwitchKey struct {
-	LevelQ, LevelP int
-	Seed           [32]byte
-	Rows           []ringqp.Poly
+	gadget *rns.Gadget
+	Seed   [32]byte
+	Rows   []ringqp.Poly
 }
 
-// newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`.
-// With a common seed the sum of the parties' keys, row by row, is the key for
-// the sums of their secrets.
-func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, levelQ, levelP int, seed [32]byte, rnd entropy, purpose string, index int) *SwitchKey {
-	k := &SwitchKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
+// levels are the levels of a key's rows.
+func (k *SwitchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
+
+// upTo returns the rows of a polynomial modulo Q P up to the given levels.
+func upTo(p ringqp.Poly, levelQ, levelP int) ringqp.Poly {
+	return ringqp.Poly{Q: ring.Poly{Coeffs: p.Q.Coeffs[:levelQ+1]}, P: ring.Poly{Coeffs: p.P.Coeffs[:levelP+1]}}
+}
+
+// newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`: row
+// d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
+// sum of the parties' keys, row by row, is the key for the sums of their secrets.
+func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int) *SwitchKey {
+	k := &SwitchKey{gadget: g, Seed: seed}
 	errs := rnd.prng(purpose+": errors", index)
 	as := newPRNG(k.Seed[:])
+	levelQ, levelP := k.levels()
 	qp := p.RingQP().AtLevel(levelQ, levelP)
-	s := ringqp.Poly{Q: ring.Poly{Coeffs: to.Value.Q.Coeffs[:levelQ+1]}, P: ring.Poly{Coeffs: to.Value.P.Coeffs[:levelP+1]}}
-	g := rlwe.NewGadgetCiphertext(p, 0, levelQ, levelP, 0)
-	for i := range g.Value {
+	s := upTo(to.Value, levelQ, levelP)
+	lifted := qp.RingQ.NewPoly()
+	qp.RingQ.MulScalarBigint(ring.Poly{Coeffs: from.Coeffs[:levelQ+1]}, qp.RingP.Modulus(), lifted)
+	for d := range g.Digits(levelQ) {
 		a := uniform(p, as, levelQ, levelP)
-		b := g.Value[i][0][0]
 		// The key is kept in Montgomery form, so its message and error are too.
-		e := gaussian(p, errs, levelQ, levelP)
-		qp.MForm(e, b)
+		b := gaussian(p, errs, levelQ, levelP)
+		qp.MForm(b, b)
 		qp.MulCoeffsMontgomeryThenSub(a, s, b)
-	}
-	if err := rlwe.AddPolyTimesGadgetVectorToGadgetCiphertext(from, []rlwe.GadgetCiphertext{*g}, *p.RingQP(), p.RingQ().NewPoly()); err != nil {
-		panic(fmt.Sprintf("he: gadget: %v", err))
-	}
-	for i := range g.Value {
-		k.Rows = append(k.Rows, g.Value[i][0][0])
+		first, count := g.Own(d)
+		for j := first; j < first+count; j++ {
+			qp.RingQ.SubRings[j].Add(b.Q.Coeffs[j], lifted.Coeffs[j], b.Q.Coeffs[j])
+		}
+		k.Rows = append(k.Rows, b)
 	}
 	return k
 }
 
-// expand restores the full gadget ciphertext.
-func (k *SwitchKey) expand(p *Parameters) *rlwe.GadgetCiphertext {
-	g := &rlwe.GadgetCiphertext{}
-	as := newPRNG(k.Seed[:])
-	for _, b := range k.Rows {
-		g.Value = append(g.Value, []rlwe.VectorQP{{b, uniform(p, as, k.LevelQ, k.LevelP)}})
+// expand restores the full key.
+func (k *SwitchKey) expand(p *Parameters) *rns.Key {
+	levelQ, levelP := k.levels()
+	out, as := k.gadget.NewKey(), newPRNG(k.Seed[:])
+	for d, b := range k.Rows {
+		a := uniform(p, as, levelQ, levelP)
+		out.Set(d, b.Q.Coeffs, b.P.Coeffs, a.Q.Coeffs, a.P.Coeffs)
 	}
-	return g
+	return out
 }
 
 // newRelinearisation makes the key that brings s^2 back to s.
 func newRelinearisation(p *Parameters, sk *secretKey, rnd entropy) *SwitchKey {
 	sq := p.RingQ().NewPoly()
 	p.RingQ().MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
-	return newSwitchKey(p, sq, sk.main, p.MaxLevel(), p.MaxLevelP(), rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0)
+	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0)
 }
 
 // newRotation makes the key for rotations by `by` slots.
@@ -186,17 +217,12 @@ func newRotation(p *Parameters, sk *secretKey, by int, seed [32]byte, rnd entrop
 		panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
 	}
 	p.RingQP().AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
-	return newSwitchKey(p, sk.main.Value.Q, out, p.rotationLevel(), p.MaxLevelP(), seed, rnd, "rotation key", by)
-}
-
-// galois is the rotation key in the form that the evaluator takes.
-func (k *SwitchKey) galois(p *Parameters, by int) *rlwe.GaloisKey {
-	return &rlwe.GaloisKey{GaloisElement: p.GaloisElement(by), NthRoot: uint64(p.NthRoot()), EvaluationKey: rlwe.EvaluationKey{GadgetCiphertext: *k.expand(p)}}
+	return newSwitchKey(p, sk.main.Value.Q, out, p.rotation, seed, rnd, "rotation key", by)
 }
 
 // newSmallRing makes the key that switches aggregates to the smaller ring.
 func newSmallRing(p *Parameters, sk *secretKey, seed [32]byte, rnd entropy) *SwitchKey {
-	return newSwitchKey(p, sk.main.Value.Q, sk.small, aggregateLevel, 0, seed, rnd, "ring switching key", 0)
+	return newSwitchKey(p, sk.main.Value.Q, sk.small, p.small, seed, rnd, "ring switching key", 0)
 }
 
 // PublicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0
@@ -248,5 +274,11 @@ func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd
 
 // expand restores the ciphertext.
 func (c *SeededCipher) expand(p *Parameters) *cipher {
-	return &cipher{c0: c.C0, c1: uniform(p, newPRNG(c.Seed[:]), c.C0.Level(), -1).Q, scale: c.Scale}
+	a := uniform(p, newPRNG(c.Seed[:]), c.C0.Level(), -1).Q
+	return newCipherOf(p, c.C0, a, c.Scale)
+}
+
+// newCipherOf takes over a ciphertext of 64-bit residues.
+func newCipherOf(p *Parameters, c0, c1 ring.Poly, scale float64) *cipher {
+	return &cipher{c: [2]rns.Poly{p.lattice.FromWide(c0.Coeffs), p.lattice.FromWide(c1.Coeffs)}, scale: scale}
 }

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tuneinsight/lattigo/v6/ring"
+
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/vertical/he/rns"
 )
 
 // fingerprint identifies the lattice parameters in every message.
@@ -45,7 +48,7 @@ type Terms struct {
 }
 
 // wireVersion changes whenever the protocol does.
-const wireVersion = 1
+const wireVersion = 2
 
 func (t Terms) marshal() ([]byte, error) { return json.Marshal(t) }
 
@@ -94,9 +97,10 @@ func (w *writer) switchKey(k *SwitchKey) {
 	}
 }
 
-func (r *reader) switchKey(levelQ, levelP int) *SwitchKey {
-	k := &SwitchKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed()}
-	for range r.p.BaseRNSDecompositionVectorSize(levelQ, levelP) {
+func (r *reader) switchKey(g *rns.Gadget) *SwitchKey {
+	k := &SwitchKey{gadget: g, Seed: r.seed()}
+	levelQ, levelP := k.levels()
+	for range g.Digits(levelQ) {
 		if r.err != nil {
 			return k
 		}
@@ -137,14 +141,14 @@ func (m *KeysMessage) marshal(p *Parameters) []byte {
 
 func readKeys(p *Parameters, rotations int, b []byte) (*KeysMessage, error) {
 	r := newReader(p, KindKeys, b)
-	m := &KeysMessage{Relin: r.switchKey(p.MaxLevel(), p.MaxLevelP())}
+	m := &KeysMessage{Relin: r.switchKey(p.relin)}
 	for range r.count("rotation keys", rotations) {
 		if r.err != nil {
 			break
 		}
-		m.Rotations = append(m.Rotations, r.switchKey(p.rotationLevel(), p.MaxLevelP()))
+		m.Rotations = append(m.Rotations, r.switchKey(p.rotation))
 	}
-	m.Small = r.switchKey(aggregateLevel, 0)
+	m.Small = r.switchKey(p.small)
 	m.Public = r.publicKey(aggregateLevel, -1)
 	return m, r.end()
 }
@@ -178,12 +182,12 @@ type ColumnMessage struct {
 type ColumnCipher struct {
 	SeededCipher
 	// C1 is set when the ciphertext is not seeded.
-	C1 *cipher
+	C1 *ring.Poly
 }
 
 func (c *ColumnCipher) expand(p *Parameters) *cipher {
 	if c.C1 != nil {
-		return c.C1
+		return newCipherOf(p, c.C0, *c.C1, c.Scale)
 	}
 	return c.SeededCipher.expand(p)
 }
@@ -196,9 +200,9 @@ func (w *writer) columnCiphers(cs []ColumnCipher, seeded bool) {
 			w.b = append(w.b, c.Seed[:]...)
 			w.poly(c.C0, w.p.RingQ())
 		} else {
-			w.f64(c.C1.scale)
-			w.poly(c.C1.c0, w.p.RingQ())
-			w.poly(c.C1.c1, w.p.RingQ())
+			w.f64(c.Scale)
+			w.poly(c.C0, w.p.RingQ())
+			w.poly(*c.C1, w.p.RingQ())
 		}
 	}
 }
@@ -216,7 +220,8 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 		if seeded {
 			cs = append(cs, ColumnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.RingQ())}})
 		} else {
-			cs = append(cs, ColumnCipher{C1: &cipher{c0: r.poly(level, r.p.RingQ()), c1: r.poly(level, r.p.RingQ()), scale: s}})
+			c0, c1 := r.poly(level, r.p.RingQ()), r.poly(level, r.p.RingQ())
+			cs = append(cs, ColumnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
 		}
 	}
 	return cs

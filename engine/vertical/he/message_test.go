@@ -17,7 +17,7 @@ import (
 
 // smallChain is a tiny ring for tests of messages and roles, far below any
 // security level; only buildParameters accepts it.
-var smallChain = Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{33, 33, 33}}
+var smallChain = Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}
 
 func smallParameters(t testing.TB) *Parameters {
 	t.Helper()
@@ -48,7 +48,9 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 	topCipher := ColumnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
 	lowCipher := ColumnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
 	column := &ColumnMessage{Column: 1, Seeded: true, Tops: []ColumnCipher{topCipher, topCipher}, Lows: []ColumnCipher{lowCipher}}
-	unseeded := &ColumnMessage{Column: 1, Tops: []ColumnCipher{{C1: topCipher.expand(p)}, {C1: topCipher.expand(p)}}, Lows: []ColumnCipher{{C1: lowCipher.expand(p)}}}
+	topOpen, lowOpen := topCipher, lowCipher
+	topOpen.C1, lowOpen.C1 = &topCipher.C0, &lowCipher.C0
+	unseeded := &ColumnMessage{Column: 1, Tops: []ColumnCipher{topOpen, topOpen}, Lows: []ColumnCipher{lowOpen}}
 	full := &PublicKeyMessage{Key: newPublicKey(p, sk, p.MaxLevel(), 0, seedKey, rnd)}
 	aggregate := Aggregate{}
 	for j := range aggregate.C0 {
@@ -78,7 +80,7 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 
 func TestMessagesRoundTripAndRefuse(t *testing.T) {
 	p := smallParameters(t)
-	other, err := buildParameters(Chain{LogN: 9, Levels: signDepth + 2, LogLevel: 29, LogP: []int{33, 33, 33}})
+	other, err := buildParameters(Chain{LogN: 9, Levels: signDepth + 2, LogLevel: 29, LogP: []int{30, 30, 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +320,8 @@ func secretBytes(s *session, party int) map[string][]byte {
 func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 	for name, spoil := range map[string]func(*session){
 		"a column of random numbers": func(s *session) {
-			s.alice.tops[1][0] = &cipher{c0: uniform(s.params, newPRNG([]byte("x")), s.params.MaxLevel(), -1).Q, c1: s.alice.tops[1][0].c1, scale: s.topScale}
+			noise := uniform(s.params, newPRNG(make([]byte, 32)), s.params.MaxLevel(), -1).Q
+			s.alice.tops[1][0] = newCipherOf(s.params, noise, noise, s.topScale)
 		},
 		"values outside the bounds": func(s *session) {
 			far := make([]float64, s.lay.n)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/vertical/he/rns"
+	"github.com/cohort-engine/cohort/kernels/ntt"
 )
 
 // signDepth is the number of levels that the composite sign polynomial takes:
@@ -72,15 +74,17 @@ type Chain struct {
 // integer modulo their product.
 const aggregateBits = 30
 
-// chains has one entry for each depth of the product tree at LogN = 14, the
-// ones of the feasibility study behind this package: the largest level primes
-// and the fewest key-switching digits that stay under 438 bits.
+// chains has one entry for each depth of the product tree at LogN = 14: the
+// largest level primes, and then the most auxiliary primes, that stay under 438
+// bits. Digits have as many primes as there are auxiliary ones. These may be
+// smaller than the digits': the noise of a relinearisation is divided by a level's
+// prime too (rns.Workspace.Finish), and rotations take smaller digits.
 var chains = map[int]Chain{
-	0: {LogN: 14, Levels: signDepth, LogLevel: 29, LogP: []int{33, 33, 33}},
-	1: {LogN: 14, Levels: signDepth + 1, LogLevel: 29, LogP: []int{33, 33, 33}},
-	2: {LogN: 14, Levels: signDepth + 2, LogLevel: 29, LogP: []int{33, 33, 33}},
-	3: {LogN: 14, Levels: signDepth + 3, LogLevel: 28, LogP: []int{32, 32, 32}},
-	4: {LogN: 14, Levels: signDepth + 4, LogLevel: 28, LogP: []int{34, 34}},
+	0: {LogN: 14, Levels: signDepth, LogLevel: 29, LogP: []int{30, 30, 30}},
+	1: {LogN: 14, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30}},
+	2: {LogN: 14, Levels: signDepth + 2, LogLevel: 29, LogP: []int{30, 29, 29, 29}},
+	3: {LogN: 14, Levels: signDepth + 3, LogLevel: 28, LogP: []int{25, 25, 24, 24}},
+	4: {LogN: 14, Levels: signDepth + 4, LogLevel: 28, LogP: []int{23, 23, 23}},
 }
 
 // maxTreeDepth bounds the product tree, and with it the number of clusters
@@ -100,7 +104,7 @@ func chooseChain(depth int) (Chain, error) {
 	if depth > maxTreeDepth {
 		return Chain{}, fault.Request("k", fmt.Sprintf("a cluster has up to %d neighbours, the product tree allows %d", 1<<depth, 1<<maxTreeDepth), "use fewer clusters")
 	}
-	return Chain{LogN: 15, Levels: signDepth + depth, LogLevel: 29, LogP: []int{33, 33, 33}}, nil
+	return Chain{LogN: 15, Levels: signDepth + depth, LogLevel: 29, LogP: []int{30, 30, 30, 30}}, nil
 }
 
 // treeDepth is the depth of a product of n comparisons.
@@ -125,6 +129,10 @@ type Parameters struct {
 	Security Security
 	// stride is N divided by the degree of the aggregates' ring.
 	stride int
+	// lattice computes modulo the primes; relin, rotation and small are the digits
+	// of its three kinds of keys.
+	lattice                *rns.Chain
+	relin, rotation, small *rns.Gadget
 }
 
 // aggregateLevel is the level at which the last products are taken and the
@@ -150,25 +158,90 @@ func NewParameters(c Chain) (*Parameters, error) {
 // buildParameters is NewParameters without the security check, which lets the
 // package's tests use small rings.
 func buildParameters(c Chain) (*Parameters, error) {
-	logQ := []int{aggregateBits, aggregateBits}
+	primes := primeSource{order: 4 << c.LogN, by: map[int]*ring.NTTFriendlyPrimesGenerator{}}
+	q := primes.next(aggregateBits, aggregateBits)
 	for range c.Levels {
-		logQ = append(logQ, c.LogLevel)
+		q = append(q, primes.next(c.LogLevel)...)
 	}
-	logQ = append(logQ, c.LogTop...)
+	q = append(q, primes.next(c.LogTop...)...)
+	aux := primes.next(c.LogP...)
+	if primes.err != nil {
+		return nil, fault.Failed("ckks parameters", primes.err.Error(), "", primes.err)
+	}
 	pp, err := ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
-		LogN: c.LogN, LogQ: logQ, LogP: c.LogP, LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant,
+		LogN: c.LogN, Q: q, P: aux, LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant,
 	})
 	if err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
 	small := min(switchLogN, c.LogN)
 	p := &Parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small)}
-	q, aux := pp.Q(), pp.P()
 	p.Security = Security{
 		LogN: c.LogN, LogQP: logProduct(q) + logProduct(aux), Limit: securityTable[c.LogN],
 		SwitchLogN: small, SwitchLogQP: logProduct(q[:aggregateLevel+1]) + logProduct(aux[:1]),
 	}
+	if p.lattice, err = rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux); err != nil {
+		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
+	}
+	p.relin = p.lattice.NewGadget(len(aux), len(aux), len(aux), p.MaxLevel())
+	p.small = p.lattice.NewGadget(1, 1, 1, aggregateLevel)
+	p.rotation = p.rotationGadget()
 	return p, nil
+}
+
+// primeSource hands out primes downward from powers of two, each once.
+type primeSource struct {
+	order uint64
+	by    map[int]*ring.NTTFriendlyPrimesGenerator
+	err   error
+}
+
+// next returns primes of the given bits, 1 modulo the order.
+func (s *primeSource) next(logs ...int) []uint64 {
+	var out []uint64
+	for _, bits := range logs {
+		if s.by[bits] == nil {
+			g := ring.NewNTTFriendlyPrimesGenerator(uint64(bits), s.order)
+			s.by[bits] = &g
+		}
+		q, err := s.by[bits].NextDownstreamPrime()
+		if err != nil {
+			s.err = err
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// rotationSlack is the number of bits by which the auxiliary primes of rotations
+// exceed their digits. A rotation is not followed by a division: the noise of its
+// key, about 2^8 digit/P, has to stay below that of a rounding.
+const rotationSlack = 5
+
+// rotationGadget chooses the digits of rotation keys with the fewest bits that leave
+// the slack, or those with the most slack.
+func (p *Parameters) rotationGadget() *rns.Gadget {
+	level := p.rotationLevel()
+	var best [3]int
+	least, most := math.Inf(1), math.Inf(-1)
+	for aux := 1; aux <= len(p.P()); aux++ {
+		extra := logProduct(p.P()[:aux])
+		for size := 1; size <= len(p.P()); size++ {
+			for first := 1; first <= size; first++ {
+				digits, widest := 0, 0.0
+				for from, count := 0, first; from <= level; from, count = from+count, size {
+					digits++
+					widest = max(widest, logProduct(p.Q()[from:min(from+count, level+1)]))
+				}
+				bits := float64(digits) * (logProduct(p.Q()[:level+1]) + extra)
+				slack := min(extra-widest, rotationSlack)
+				if digits <= rns.MaxDigits && (slack > most || slack == most && bits < least) {
+					best, least, most = [3]int{first, size, aux}, bits, slack
+				}
+			}
+		}
+	}
+	return p.lattice.NewGadget(best[0], best[1], best[2], level)
 }
 
 func logProduct(primes []uint64) float64 {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/vertical/he/rns"
 )
 
 // Comparison by rank is the method of CKKS-V, sections 2.3 and 3.1 (after
@@ -24,9 +25,24 @@ const maxRankClusters = 32
 const rankScale = 1 << 31
 
 // rankChain has, above the levels of the comparison, one for the masks that
-// select a cluster and two wider ones: for selecting points and for squaring.
+// select a cluster and two pairs of primes: for squaring and, above it, for
+// selecting points, which lose a pair each.
 func rankChain(k int) Chain {
-	return Chain{LogN: 15, Levels: signDepth + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{41, 41, 41}, LogTop: []int{45, 45}}
+	return Chain{LogN: 15, Levels: signDepth + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30}, LogTop: []int{24, 24, 24, 24}}
+}
+
+// pairScale is the product of the primes of level l and the one below.
+func (p *Parameters) pairScale(l int) float64 {
+	return float64(p.Q()[l]) * float64(p.Q()[l-1])
+}
+
+// rescalePair divides a, which it frees, by the primes of its level and the one
+// below.
+func (e *evaluator) rescalePair(w *scratch, a *cipher) *cipher {
+	b := e.rescale(w, a)
+	c := e.rescale(w, b)
+	e.free(a, b)
+	return c
 }
 
 // rankLayout places points in packed ciphertexts, m in each. Columns travel
@@ -88,28 +104,16 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 			c.packed[h] = make([]*cipher, c.lay.batches)
 		}
 	}
-	errs := make([]error, len(hs)*c.lay.batches)
-	err := pool.Run(ctx, len(errs), func(worker, index int) {
-		w := c.work[worker]
+	return c.each(ctx, pool, len(hs)*c.lay.batches, func(w *scratch, index int) error {
 		h, g := hs[index/c.lay.batches], index%c.lay.batches
 		a, col := g%(r.k*r.k)/r.k, g%r.k
 		clear(w.values)
 		r.points(g, c.lay.n, func(p, _ int) { w.values[(a*r.m+p)*r.k+col] = 1 })
-		q := float64(c.params.Q()[top])
-		mask, err := w.encode(w.values, top, q)
+		one, err := c.masked(w, c.tops[h][g/(r.k*r.k)], w.values, c.params.pairScale(top))
 		if err != nil {
-			errs[index] = err
-			return
+			return err
 		}
-		rg := c.params.RingQ().AtLevel(top)
-		rg.MForm(mask, w.m1)
-		src := c.tops[h][g/(r.k*r.k)]
-		one := c.ev.newCipher(top)
-		one.scale = src.scale * q
-		rg.MulCoeffsMontgomery(src.c0, w.m1, one.c0)
-		rg.MulCoeffsMontgomery(src.c1, w.m1, one.c1)
-		w.ops.Plaintexts++
-		x := c.ev.rescale(w, one)
+		x := c.ev.rescalePair(w, one)
 		for b := 1; b < r.k; b *= 2 {
 			if col&b != 0 && err == nil {
 				x, err = c.ev.rotate(w, x, b)
@@ -124,9 +128,26 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 		if err == nil {
 			x, err = c.gather(w, x, -r.m*r.k)
 		}
-		c.packed[h][g], errs[index] = x, err
+		c.packed[h][g] = x
+		return err
 	})
-	return firstError(err, errs)
+}
+
+// masked multiplies a by the given slots at a scale.
+func (c *computer) masked(w *scratch, a *cipher, slots []float64, scale float64) (*cipher, error) {
+	mask, err := w.embed.encode(slots, a.level(), scale)
+	if err != nil {
+		return nil, err
+	}
+	out := c.ev.newCipher(a.level())
+	out.scale = a.scale * scale
+	c.params.lattice.Factor(mask)
+	for i := range out.c {
+		c.params.lattice.Multiply(out.c[i], a.c[i], mask)
+	}
+	c.params.lattice.Free(mask)
+	w.ops.Plaintexts++
+	return out, nil
 }
 
 // gather adds k copies of x, each rotated by step slots more than the one
@@ -136,7 +157,6 @@ func (c *computer) spread(ctx context.Context, pool *engine.Pool) error {
 func (c *computer) gather(w *scratch, x *cipher, step int) (*cipher, error) {
 	k := c.lay.rank.k
 	var out *cipher
-	rg := c.params.RingQ().AtLevel(x.level())
 	for b := 1; ; b *= 2 {
 		if k&b != 0 {
 			if out == nil {
@@ -147,8 +167,7 @@ func (c *computer) gather(w *scratch, x *cipher, step int) (*cipher, error) {
 				if err != nil {
 					return nil, err
 				}
-				rg.Add(moved.c0, x.c0, moved.c0)
-				rg.Add(moved.c1, x.c1, moved.c1)
+				c.add(moved, x)
 				out = moved
 			}
 		}
@@ -159,9 +178,15 @@ func (c *computer) gather(w *scratch, x *cipher, step int) (*cipher, error) {
 		if err != nil {
 			return nil, err
 		}
-		rg.Add(moved.c0, x.c0, moved.c0)
-		rg.Add(moved.c1, x.c1, moved.c1)
+		c.add(moved, x)
 		x = moved
+	}
+}
+
+// add adds b to a.
+func (c *computer) add(a, b *cipher) {
+	for i := range a.c {
+		c.params.lattice.Add(a.c[i], a.c[i], b.c[i])
 	}
 }
 
@@ -171,7 +196,7 @@ type rankPlan struct {
 	// span bounds every difference of squared distances; the squares are
 	// multiplied by gain before they are rescaled.
 	span   float64
-	gain   uint64
+	gain   float64
 	scales signScales
 	// mean is the geometric mean of the indicator's denominators.
 	mean float64
@@ -198,8 +223,8 @@ func planRank(p *Parameters, cols columns, centroids [][]float64) *rankPlan {
 	}
 	base := aggregateLevel + 1
 	r.scales = planScales(p, base, treeDepth(k-1), r.mean)
-	q := float64(p.Q()[p.MaxLevel()-1])
-	r.gain = uint64(math.RoundToEven(math.Exp2(r.scales.in) * q / (rankScale * rankScale * r.span)))
+	q := p.pairScale(p.MaxLevel() - 2)
+	r.gain = math.RoundToEven(math.Exp2(r.scales.in) * q / (rankScale * rankScale * r.span))
 	return r
 }
 
@@ -210,16 +235,16 @@ func (c *computer) rankMembers(ctx context.Context, pool *engine.Pool, r *rankPl
 	for j := range out {
 		out[j] = make([]*cipher, c.lay.batches)
 	}
-	errs := make([]error, c.lay.batches)
-	err := pool.Run(ctx, c.lay.batches, func(worker, g int) {
-		w := c.work[worker]
+	return out, c.each(ctx, pool, c.lay.batches, func(w *scratch, g int) error {
 		first, err := c.indicator(w, r, g)
 		for j := 0; j < k && err == nil; j++ {
 			out[j][g], err = c.selectCluster(w, first, g, j)
 		}
-		errs[g] = err
+		if err == nil {
+			c.ev.free(first)
+		}
+		return err
 	})
-	return out, firstError(err, errs)
 }
 
 // indicator returns, in row 0 of every matrix, 1 at the nearest centroid.
@@ -230,7 +255,8 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		return nil, err
 	}
 	h := c.ev.halfSign(w, t)
-	c.ev.addConstant(h.level(), 0.5, h.scale, h.c0)
+	c.ev.free(t)
+	c.params.lattice.AddConstant(h.c[0], 0.5*h.scale)
 	sum, err := c.gather(w, h, lay.m*lay.k)
 	if err != nil {
 		return nil, err
@@ -238,13 +264,13 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	// The rank of distance j is the sum of its column plus one half; the
 	// indicator is the product of (i - rank)/(i - 1) for i = 2 .. k.
 	l := sum.level()
-	rg := c.params.RingQ().AtLevel(l)
 	var factors []*cipher
 	for i := 2; i <= k; i++ {
 		f := c.ev.newCipher(l)
-		rg.Neg(sum.c0, f.c0)
-		rg.Neg(sum.c1, f.c1)
-		c.ev.addConstant(l, float64(i)-0.5, sum.scale, f.c0)
+		for side := range f.c {
+			c.params.lattice.Scale(f.c[side], sum.c[side], -1)
+		}
+		c.params.lattice.AddConstant(f.c[0], (float64(i)-0.5)*sum.scale)
 		f.scale = sum.scale * r.mean
 		factors = append(factors, f)
 	}
@@ -256,8 +282,8 @@ func (c *computer) indicator(w *scratch, r *rankPlan, g int) (*cipher, error) {
 // the centroids in the clear, and squared.
 func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 	lay, k, d := c.lay.rank, len(r.centroids), c.cols.d
-	l := c.params.MaxLevel() - 1
-	rg := c.params.RingQ().AtLevel(l)
+	l := c.params.MaxLevel() - 2
+	lattice := c.params.lattice
 	// fill writes f(i, record, j) in the slots of all points.
 	fill := func(f func(i, record, j int) float64) {
 		clear(w.values)
@@ -282,13 +308,14 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 				}
 				return r.centroids[i][h]
 			})
-			m, err := w.encode(w.values, l, x.scale)
+			m, err := w.embed.encode(w.values, l, x.scale)
 			if err != nil {
 				return nil, err
 			}
 			diff := c.ev.newCipher(l)
-			diff.c1.CopyLvl(l, x.c1)
-			rg.Sub(x.c0, m, diff.c0)
+			rns.Copy(diff.c[1], x.c[1])
+			lattice.Sub(diff.c[0], x.c[0], m)
+			lattice.Free(m)
 			times := 1
 			if !byColumn {
 				times = -1
@@ -299,12 +326,13 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 				c.ev.product(w, l, diff, diff, times)
 				started = true
 			}
+			c.ev.free(diff)
 		}
 	}
-	rg.MulScalar(w.c0, r.gain, w.c0)
-	rg.MulScalar(w.c1, r.gain, w.c1)
-	rg.MulScalar(w.c2, r.gain, w.c2)
-	t := c.ev.finish(w, l, rankScale*rankScale*float64(r.gain))
+	w.ScaleProduct(l, r.gain)
+	half := c.ev.finish(w, l, rankScale*rankScale*r.gain)
+	t := c.ev.rescale(w, half)
+	c.ev.free(half)
 	fill(func(i, record, j int) float64 {
 		var s float64
 		for h := range d {
@@ -315,11 +343,12 @@ func (c *computer) distances(w *scratch, r *rankPlan, g int) (*cipher, error) {
 		}
 		return s
 	})
-	m, err := w.encode(w.values, l-1, t.scale)
+	m, err := w.embed.encode(w.values, t.level(), t.scale)
 	if err != nil {
 		return nil, fmt.Errorf("distances: %w", err)
 	}
-	c.params.RingQ().AtLevel(l-1).Add(t.c0, m, t.c0)
+	lattice.Add(t.c[0], t.c[0], m)
+	lattice.Free(m)
 	t.scale *= r.span
 	return t, nil
 }
@@ -329,17 +358,10 @@ func (c *computer) selectCluster(w *scratch, first *cipher, g, j int) (*cipher, 
 	lay, l := c.lay.rank, aggregateLevel+1
 	clear(w.values)
 	lay.points(g, c.lay.n, func(p, _ int) { w.values[p*lay.k+j] = 1 })
-	q := float64(c.params.Q()[l])
-	mask, err := w.encode(w.values, l, q)
+	m, err := c.masked(w, first, w.values, float64(c.params.Q()[l]))
 	if err != nil {
 		return nil, err
 	}
-	rg := c.params.RingQ().AtLevel(l)
-	m := c.ev.newCipher(l)
-	rg.MForm(mask, w.m1)
-	rg.MulCoeffsMontgomery(first.c0, w.m1, m.c0)
-	rg.MulCoeffsMontgomery(first.c1, w.m1, m.c1)
-	m.scale = first.scale * q
-	w.ops.Plaintexts++
+	defer c.ev.free(m)
 	return c.ev.rescale(w, m), nil
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/vertical/he/rns"
 )
 
 // session is one run with all its parties. A party's state is reached only
@@ -165,7 +165,7 @@ func (s *session) setup(ctx context.Context) error {
 	for c, v := range own {
 		values[c] = v
 	}
-	alice, err := newComputer(s.params, s.lay, s.cols, values, s.lowScale, s.rt.Pool().Workers(), s.entropy(0))
+	alice, err := newComputer(ctx, s.rt.Pool(), s.params, s.lay, s.cols, values, s.lowScale, s.entropy(0))
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,9 @@ func (s *session) setupHolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.alice.receiveKeys(got)
+	if err := s.alice.install(got.Relin.expand(p), got.Rotations, got.Small, got.Public); err != nil {
+		return err
+	}
 
 	msgs, err := encryptColumns(ctx, pool, p, s.lay, bob.columns, order(bob.columns), s.topScale, s.lowScale, func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
 		return ColumnCipher{SeededCipher: *encryptSeeded(p, m, scale, bob.secret, rnd, purpose, index)}
@@ -256,24 +258,22 @@ func (h *holder) keys(ctx context.Context, pool *engine.Pool, lay layout) (*Keys
 	return m, err
 }
 
-// receiveKeys installs the evaluation keys.
-func (c *computer) receiveKeys(m *KeysMessage) {
-	var gks []*rlwe.GaloisKey
+// install keeps the evaluation keys.
+func (c *computer) install(relin *rns.Key, rotations []*SwitchKey, small *SwitchKey, public *PublicKey) (err error) {
+	keys := map[int]*rns.Key{}
 	for i, shift := range c.lay.shifts() {
-		gks = append(gks, m.Rotations[i].galois(c.params, shift))
+		keys[shift] = rotations[i].expand(c.params)
 	}
-	c.ev = newEvaluator(c.params, m.Relin.expand(c.params), gks)
-	c.small = m.Small.expand(c.params)
-	c.receivePublicKey(m.Public)
+	c.small = small.expand(c.params)
+	c.receivePublicKey(public)
+	c.ev, err = newEvaluator(c.params, relin, keys)
+	return err
 }
 
 // receivePublicKey keeps the part of a public key that re-randomisation needs.
 func (c *computer) receivePublicKey(k *PublicKey) {
 	b, a := k.expand(c.params)
-	r := c.params.RingQ().AtLevel(aggregateLevel)
-	c.pkB, c.pkA = r.NewPoly(), r.NewPoly()
-	c.pkB.CopyLvl(aggregateLevel, b.Q)
-	c.pkA.CopyLvl(aggregateLevel, a.Q)
+	c.pk = [2]rns.Poly{c.params.lattice.FromWide(b.Q.Coeffs[:aggregateLevel+1]), c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
 }
 
 // receiveColumn installs an encrypted column.
@@ -304,7 +304,7 @@ func (s *session) provide(ctx context.Context, party int, key *PublicKey) error 
 	own := s.columnsOf(party)
 	enc := newPublicEncryptor(p, key, s.entropy(party))
 	msgs, err := encryptColumns(ctx, s.rt.Pool(), p, s.lay, own, order(own), s.topScale, s.lowScale, func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-		return ColumnCipher{C1: enc.encrypt(m, scale, purpose, index)}
+		return enc.encrypt(m, scale, purpose, index)
 	}, false)
 	if err != nil {
 		return err
@@ -333,7 +333,7 @@ func newPublicEncryptor(p *Parameters, key *PublicKey, rnd entropy) *publicEncry
 	return &publicEncryptor{p: p, b: mb, a: ma, rnd: rnd}
 }
 
-func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) *cipher {
+func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
 	p, l := e.p, m.Level()
 	rnd := e.rnd.prng(purpose, index)
 	qp := p.RingQP().AtLevel(l, 0)
@@ -349,9 +349,9 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 		extend.ModDownQPtoQNTT(l, 0, x.Q, x.P, out)
 		return out
 	}
-	c := &cipher{c0: half(e.b), c1: half(e.a), scale: scale}
-	p.RingQ().AtLevel(l).Add(c.c0, m, c.c0)
-	return c
+	c0, c1 := half(e.b), half(e.a)
+	p.RingQ().AtLevel(l).Add(c0, m, c0)
+	return ColumnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
 }
 
 // round runs one round from the centroids `current` and returns the next ones.
@@ -417,11 +417,7 @@ func (s *session) members(ctx context.Context, current [][]float64) ([][]*cipher
 	if err != nil {
 		return nil, Round{}, err
 	}
-	h, err := s.alice.compare(ctx, pool, r)
-	if err != nil {
-		return nil, Round{}, err
-	}
-	m, err := s.alice.winners(ctx, pool, r, h)
+	m, err := s.alice.members(ctx, pool, r)
 	return m, Round{Pairs: len(r.pairs), Depth: r.depth}, err
 }
 

@@ -82,11 +82,7 @@ func oneRound(t *testing.T, j *Job) ([]float64, *roundPlan, *session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := s.alice.compare(ctx, pool, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := s.alice.winners(ctx, pool, r, h)
+	w, err := s.alice.members(ctx, pool, r)
 	if err != nil {
 		t.Fatal(err)
 	}

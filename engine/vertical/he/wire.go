@@ -18,8 +18,11 @@ import (
 // accepts exactly what a writer makes: lengths follow from the parameters,
 // coefficients are below their prime, padding is zero and nothing follows.
 
+// The first word has the version: "CHE1" messages have primes of up to 34 bits and
+// seeds that expand by another generator.
 const (
-	wireMagic = 0x31454843 // "CHE1"
+	wireMagic = 0x32454843 // "CHE2"
+	wireFirst = 0x31454843 // "CHE1"
 	wireHead  = 4 + 1 + 8
 )
 
@@ -116,7 +119,11 @@ type reader struct {
 
 func newReader(p *Parameters, kind Kind, b []byte) *reader {
 	r := &reader{p: p, kind: kind, b: b}
-	if r.u32() != wireMagic {
+	switch r.u32() {
+	case wireMagic:
+	case wireFirst:
+		r.fail("has the wire format CHE1, and here CHE2")
+	default:
 		r.fail("does not begin like a message")
 	}
 	if k := Kind(r.u8()); k != kind {

@@ -1,0 +1,175 @@
+package rns
+
+import (
+	"fmt"
+
+	"github.com/cohort-engine/cohort/kernels/ntt"
+)
+
+// Gadget is a way to take polynomials apart into digits for key switching: digit
+// d is the residues modulo a run of primes, first of them in the first digit and
+// size in the others, and a key is modulo Q and some of the auxiliary primes.
+type Gadget struct {
+	c                      *Chain
+	first, size, auxiliary int
+	maxLevel               int
+	levels                 []gadgetLevel
+}
+
+// gadgetLevel holds the constants at one level. Inputs are polynomials divided by
+// R, as [Workspace.Product] leaves them.
+type gadgetLevel struct {
+	digits []run
+	// shrink[k] is R (D/q_k)^-1 for the digit D of prime k.
+	shrink []uint32
+	// extend[j][d] are D/q_k modulo prime j for the primes k of digit d.
+	extend [][][]uint32
+	// lift[j] is P R modulo q_j.
+	lift []uint32
+	// drop divides by P and the level's prime, out by P alone.
+	drop, out *division
+}
+
+// run is a digit's primes, from on.
+type run struct{ from, count int }
+
+// NewGadget prepares digits of first and then size primes up to level maxLevel,
+// with the given number of auxiliary primes.
+func (c *Chain) NewGadget(first, size, auxiliary, maxLevel int) *Gadget {
+	if size < 1 || size >= maxTerms+1 || first < 1 || first > size || auxiliary < 1 || auxiliary > len(c.rings)-c.main {
+		panic(fmt.Sprintf("rns: NewGadget: digits of %d and %d primes, %d auxiliary ones", first, size, auxiliary))
+	}
+	g := &Gadget{c: c, first: first, size: size, auxiliary: auxiliary, maxLevel: maxLevel}
+	if n := g.Digits(maxLevel); n > MaxDigits {
+		panic(fmt.Sprintf("rns: NewGadget: %d digits, want at most %d", n, MaxDigits))
+	}
+	for l := range maxLevel + 1 {
+		g.levels = append(g.levels, g.newLevel(l))
+	}
+	return g
+}
+
+// Digits is the number of digits at a level.
+func (g *Gadget) Digits(level int) int { return len(g.split(level)) }
+
+// Auxiliary is the number of auxiliary primes.
+func (g *Gadget) Auxiliary() int { return g.auxiliary }
+
+// MaxLevel is the level of the keys.
+func (g *Gadget) MaxLevel() int { return g.maxLevel }
+
+// Own reports the primes q_from .. q_{from+count-1} of a digit at the highest level.
+func (g *Gadget) Own(digit int) (from, count int) {
+	r := g.split(g.maxLevel)[digit]
+	return r.from, r.count
+}
+
+// split is the runs of primes at a level.
+func (g *Gadget) split(level int) []run {
+	var runs []run
+	for from, count := 0, g.first; from <= level; from, count = from+count, g.size {
+		runs = append(runs, run{from, min(count, level+1-from)})
+	}
+	return runs
+}
+
+// indices are the places in rings of the auxiliary primes.
+func (g *Gadget) indices() []int {
+	var is []int
+	for i := range g.auxiliary {
+		is = append(is, g.c.auxiliary(i))
+	}
+	return is
+}
+
+// rows are the places in rings of the primes that a key has at a level.
+func (g *Gadget) rows(level int) []int {
+	var is []int
+	for j := range level + 1 {
+		is = append(is, j)
+	}
+	return append(is, g.indices()...)
+}
+
+func (g *Gadget) newLevel(l int) gadgetLevel {
+	c, aux := g.c, g.indices()
+	v := gadgetLevel{digits: g.split(l), extend: make([][][]uint32, len(c.rings)), out: c.newDivision(aux, l+1)}
+	if l > 0 {
+		v.drop = c.newDivision(append(append([]int(nil), aux...), l), l)
+	}
+	for _, d := range v.digits {
+		var primes []int
+		for k := range d.count {
+			primes = append(primes, d.from+k)
+		}
+		for k, i := range primes {
+			r := c.rings[i]
+			v.shrink = append(v.shrink, r.Constant(radix(r)*r.Invert(c.product(r, primes, k))))
+		}
+		for _, j := range g.rows(l) {
+			r := c.rings[j]
+			var row []uint32
+			for k := range primes {
+				row = append(row, r.Constant(c.product(r, primes, k)))
+			}
+			v.extend[j] = append(v.extend[j], row)
+		}
+	}
+	for j := range l + 1 {
+		r := c.rings[j]
+		v.lift = append(v.lift, r.Constant(c.product(r, aux, -1)*radix(r)))
+	}
+	return v
+}
+
+// Key is a switching key: for each prime the factors of all digits, in the form
+// that meets a digit there.
+type Key struct {
+	g    *Gadget
+	rows map[int]*ntt.Key // by index in rings
+}
+
+// NewKey makes an empty key for the digits of the gadget's highest level.
+func (g *Gadget) NewKey() *Key {
+	k := &Key{g: g, rows: map[int]*ntt.Key{}}
+	for _, j := range g.rows(g.maxLevel) {
+		k.rows[j] = ntt.NewKey(g.c.n, g.Digits(g.maxLevel))
+	}
+	return k
+}
+
+// Set stores the factors b and a of a digit: rows of residues modulo Q and then
+// modulo the auxiliary primes, all times 2^64, as Lattigo keeps keys.
+func (k *Key) Set(digit int, bQ, bP, aQ, aP [][]uint64) {
+	g := k.g
+	own := g.split(g.maxLevel)[digit]
+	b, a := make([]uint32, g.c.n), make([]uint32, g.c.n)
+	for j, row := range k.rows {
+		fromB, fromA := bQ, aQ
+		i := j
+		if j >= g.c.main {
+			fromB, fromA, i = bP, aP, j-g.c.main
+		}
+		r := g.c.rings[j]
+		narrow(b, fromB[i])
+		narrow(a, fromA[i])
+		// A digit's own primes see it divided by R, the others in full: the factor
+		// has R twice or once.
+		if j < own.from || j >= own.from+own.count {
+			r.Scale(b, b, 1)
+			r.Scale(a, a, 1)
+		}
+		centre(b, r.Q())
+		centre(a, r.Q())
+		row.Set(digit, b, a)
+	}
+}
+
+// centre maps canonical words to (-q/2, q/2]. The words of a key are public.
+func centre(a []uint32, q uint32) {
+	for i, x := range a {
+		if x > q/2 {
+			a[i] = x - q
+		}
+	}
+}
