@@ -1,6 +1,7 @@
 package central
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
@@ -44,11 +46,8 @@ type Balcan struct {
 // Method is "balcan".
 func (j *Balcan) Method() string { return "balcan" }
 
-// Plan implements engine.Job.
-func (j *Balcan) Plan() (engine.Plan, error) { return j, j.Validate() }
-
-// Validate checks the fields.
-func (j *Balcan) Validate() error {
+// check checks the fields.
+func (j *Balcan) check() error {
 	if err := j.validate(j.K); err != nil {
 		return err
 	}
@@ -70,115 +69,137 @@ const (
 	swapCandidates = 4 // candidates for each cluster, at least 64 in all
 )
 
-// Run runs the method.
-func (j *Balcan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+// balcanPlan is what a run releases.
+type balcanPlan struct {
+	*frame
+	mean, reach, within *stage
+	projection          Projection
+	dimensions          int // that the records are projected to
+	cubes               []*stage
+	swaps               int
+	exponential         bool
+	swap                *stage
+	recover             *stage
+	rounds              []*stage
+}
+
+// Plan implements engine.Job.
+func (j *Balcan) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	b, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return planned{b.frame, &j.Data, b.run}, nil
+}
+
+func (j *Balcan) plan() (*balcanPlan, error) {
 	budget := budgetFor(j.Budget, j.records())
-	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
-	s.method = j.Method()
+	f, err := newFrame(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
+		64+(max(j.Rounds, mostRounds)+2)*(j.Clients[0].Points.D+1), j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	l, cubeShare := f.law, treeShare(f.d)
+	b := &balcanPlan{frame: f, projection: j.Projection, dimensions: lowDimension(f.N, f.d), exponential: j.Exponential, swaps: max(orDefault(j.Swaps, 2), 0)}
+	if b.projection == "" {
+		b.projection = Dense
+	}
+	b.mean, b.reach = f.addMean(l.share(meanShare)), f.addCounts("distances", "histogram of distances", l.share(distanceShare))
+	cubes, q := l.share(cubeShare), b.dimensions
+	levels := max(int(math.Ceil(log2(float64(f.N)*cubes.mu())/float64(q))), 1) + 2
+	levels = min(levels, 62/q, f.bits)
+	for level := range levels {
+		b.cubes = append(b.cubes, f.addCounts(fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level", cubes.share(1/float64(levels))))
+	}
+	if b.swaps > 0 {
+		b.swap = f.addSwaps(l.share(swapShare), b.swaps, j.Exponential)
+	}
+	b.recover = f.addRound("recover", l.share(cubeShare/2))
+	b.within = f.addCounts("distances", "histogram of distances", l.share(distanceShare))
 	rounds := j.Rounds
-	l, err := newLaw(budget, j.Laplace || budget.Delta == 0, j.Neighbours, 64+(max(j.Rounds, mostRounds)+2)*(s.d+1))
-	if err != nil {
-		return nil, fault.Request("balcan", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
-	}
 	if rounds == 0 {
-		rounds = s.manyRounds(l)
+		rounds = f.manyRounds(l)
 	}
-	mean, err := s.privateMean(l.share(meanShare))
+	left := 1 - meanShare - 2*distanceShare - swapShare - 1.5*cubeShare
+	b.rounds = f.addEqualRounds(l.share(left), rounds)
+	f.Rounds = len(b.rounds)
+	return b, nil
+}
+
+// run is what the party does.
+func (b *balcanPlan) run(ctx context.Context, p *party) (*protocol.Outcome, error) {
+	mean, err := p.privateMean(ctx, b.mean)
 	if err != nil {
 		return nil, err
 	}
-	origin, top := gridRow(mean, s.bits), 2*math.Sqrt(float64(s.d))
-	reach, err := s.distanceQuantile(l.share(distanceShare), origin, top, 0.75)
+	origin, top := gridRow(mean, p.bits), 2*math.Sqrt(float64(p.d))
+	reach, err := p.distanceQuantile(ctx, b.reach, origin, top, 0.75)
 	if err != nil {
 		return nil, err
 	}
-	cubeShare := treeShare(s.d)
-	low, boxes, err := s.cubes(l.share(cubeShare), j.Projection, origin, reach)
+	low, boxes, err := p.searchCubes(ctx, b, origin, reach)
 	if err != nil {
 		return nil, err
 	}
-	swaps := max(orDefault(j.Swaps, 2), 0)
-	if swaps > 0 {
-		if len(boxes) > 0 {
-			if err := s.privateSwaps(l.share(swapShare), low, boxes, swaps, j.Exponential); err != nil {
-				return nil, err
-			}
-		}
-		// charged even without candidates: that there are none is an outcome, too
-		if err := s.enterSwaps(l.share(swapShare), swaps, j.Exponential); err != nil {
+	if b.swaps > 0 && len(boxes) > 0 {
+		if err := p.privateSwaps(ctx, b, low, boxes); err != nil {
 			return nil, err
 		}
 	}
-	centroids, _, err := s.recoverHigh(l.share(cubeShare/2), low, origin, reach)
+	centroids, _, err := p.recoverHigh(ctx, b.recover, low, origin, reach)
 	if err != nil {
 		return nil, err
 	}
-	within, err := s.distanceQuantile(l.share(distanceShare), centroids, top, 0.4)
+	within, err := p.distanceQuantile(ctx, b.within, centroids, top, 0.4)
 	if err != nil {
 		return nil, err
 	}
-	left := 1 - meanShare - 2*distanceShare - swapShare - 1.5*cubeShare
-	if err := s.equalRounds(l.share(left), centroids, min(within, reach), rounds); err != nil {
-		return nil, err
-	}
-	res, err := s.result(j.Method(), privacy.Proven, widen(centroids), budget, rounds)
+	sizes, err := p.equalRounds(ctx, b.rounds, centroids, min(within, reach))
 	if err != nil {
 		return nil, err
 	}
-	res.Details = map[string]any{"cubes": len(boxes), "dimensions": low.parts[0].D}
-	return res, nil
+	return p.outcome(centroids, sizes, b.Rounds, map[string]any{"cubes": len(boxes), "dimensions": b.dimensions}), nil
 }
 
-// cubes projects the records, releases the counts of the cubes of [-1,1]^q,
+// searchCubes projects the records, releases the counts of the cubes of [-1,1]^q,
 // depth by depth, and searches the k centres among the cubes that stayed.
 //
 // A cube is cut when its noisy count passes the threshold of four standard
 // deviations and a tenth of a cluster; the depth is where a cube of average
 // density would not pass any more, plus two for data in clumps.
-func (s *session) cubes(l law, kind Projection, origin []float32, reach float64) (*lowStart, []synopsis.Box, error) {
-	q := lowDimension(s.n, s.d)
-	if kind == "" {
-		kind = Dense
-	}
-	low, err := s.projectAll(kind, q, origin, reach)
+func (p *party) searchCubes(ctx context.Context, b *balcanPlan, origin []float32, reach float64) (*lowStart, []synopsis.Box, error) {
+	q := b.dimensions
+	low, err := p.projectLow(ctx, b.projection, q, origin, reach)
 	if err != nil {
 		return nil, nil, err
 	}
-	levels := max(int(math.Ceil(log2(float64(s.n)*l.mu())/float64(q))), 1) + 2
-	levels = min(levels, 62/q, s.bits)
-	span := s.rt.Begin(engine.PhaseEncode, s.rounds, 0)
-	paths, err := synopsis.MidpointPaths(s.ctx, s.rt.Pool(), low.parts[0], s.bits, q, levels)
-	s.rt.End(span)
+	span := p.Begin(engine.PhaseEncode, p.released)
+	paths, err := synopsis.MidpointPaths(ctx, p.Pool(), low.records, p.bits, q, len(b.cubes))
+	p.End(span)
 	if err != nil {
 		return nil, nil, err
 	}
-	walkers := []*synopsis.Walker{synopsis.NewWalker(paths)}
-	levelCounts := trieLevels{line: "cube counts per level", levels: levels, law: func(int) law { return l.share(1 / float64(levels)) },
-		name: func(level int) string { return fmt.Sprintf("cubes of depth %d", level+1) }}
-	trie, err := synopsis.Grow(q, levels, walkers, func(level, cells int) ([]float64, float64, error) {
-		return s.countLevel(&levelCounts, level, walkers, cells)
-	}, func(variance float64) float64 { return max(4*math.Sqrt(variance), float64(s.n)/float64(10*s.k)) })
+	trie, err := p.grow(ctx, q, b.cubes, synopsis.NewWalker(paths),
+		func(variance float64) float64 { return max(4*math.Sqrt(variance), float64(p.N)/float64(10*p.k)) })
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := s.enterUnreached(&levelCounts); err != nil {
 		return nil, nil, err
 	}
 	if trie.Levels() == 1 {
-		s.note("no cube's noisy count passed the threshold: the %d low-dimensional centres are data-independent; more records or a larger budget would help", s.k)
-		low.centers = gridRow(synopsis.Independent(s.k, q), s.bits)
+		p.Note("no cube's noisy count passed the threshold: the %d low-dimensional centres are data-independent; more records or a larger budget would help", p.k)
+		low.centers = gridRow(synopsis.Independent(p.k, q), p.bits)
 		return low, nil, nil
 	}
-	span = s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
-	defer s.rt.End(span)
-	trie.Estimate(float64(s.n))
+	trie.Estimate(float64(p.N))
 	boxes := trie.Boxes(q)
-	found, err := synopsis.Search(s.ctx, s.rt.Pool(), synopsis.Spread(boxes, q, 3000), s.k, s.searching(), s.streams.Stream(engine.Server, 0, "search"))
+	found, err := p.search(ctx, synopsis.Spread(boxes, q, 3000), p.k, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.noteTopUp(found)
-	low.centers = gridRow(found.Centers, s.bits)
+	p.noteTopUp(found)
+	low.centers = gridRow(found.Centers, p.bits)
 	return low, boxes, nil
 }
 
@@ -188,76 +209,63 @@ func (s *session) cubes(l law, kind Projection, origin []float32, reach float64)
 // swapLossCap: adding a record lowers all scores by at most that, so the choice
 // is monotone with that sensitivity (THEOREMS.md T5). Scores are exact sums of
 // rounded contributions, so this holds for them as computed.
-func (s *session) privateSwaps(l law, low *lowStart, boxes []synopsis.Box, swaps int, exponential bool) error {
-	span := s.rt.Begin(engine.PhaseSearch, s.rounds, 0)
-	defer s.rt.End(span)
-	q := low.parts[0].D
+func (p *party) privateSwaps(ctx context.Context, b *balcanPlan, low *lowStart, boxes []synopsis.Box) error {
+	span := p.Begin(engine.PhaseSearch, p.released)
+	defer p.End(span)
+	q := low.records.D
 	heavy := slices.Clone(boxes)
-	slices.SortStableFunc(heavy, func(a, b synopsis.Box) int {
-		switch {
-		case a.Weight > b.Weight:
-			return -1
-		case a.Weight < b.Weight:
-			return 1
-		}
-		return 0
-	})
-	heavy = heavy[:min(len(heavy), max(swapCandidates*s.k, 64))]
+	slices.SortStableFunc(heavy, func(a, b synopsis.Box) int { return cmp.Compare(b.Weight, a.Weight) })
+	heavy = heavy[:min(len(heavy), max(swapCandidates*p.k, 64))]
 	var candidates []float32
 	for _, b := range heavy {
 		for h := range q {
-			candidates = append(candidates, onGrid((b.Lo[h]+b.Hi[h])/2, s.bits))
+			candidates = append(candidates, onGrid((b.Lo[h]+b.Hi[h])/2, p.bits))
 		}
 	}
-	epsilon, bound := l.share(1/float64(swaps)).pure(), s.swapBound()
-	selection := privacy.Selection{Epsilon: epsilon, Sensitivity: bound.L1(), Monotone: true}
-	w := s.newSwapper(low.parts[0], candidates, s.k, lossKind{squared: true, cap: swapLossCap})
-	scores := make([]float64, len(heavy)*s.k+1)
-	stream := s.streams.Stream(engine.Server, s.rounds, "swap")
-	for range swaps {
+	selection := privacy.Selection{Epsilon: b.swap.law.share(1 / float64(b.swaps)).pure(), Sensitivity: p.swapBound().L1(), Monotone: true}
+	w := newSwapper(p.Pool(), low.records, candidates, p.k, lossKind{squared: true, cap: swapLossCap})
+	scores := make([]float64, len(heavy)*p.k+1)
+	stream := "swap" // of all choices
+	for i := range b.swaps {
 		stay := w.set(low.centers)
-		if err := w.losses(scores[:len(scores)-1]); err != nil {
+		if err := w.losses(ctx, scores[:len(scores)-1]); err != nil {
 			return err
 		}
 		scores[len(scores)-1] = stay
 		for i := range scores {
 			scores[i] = -scores[i]
 		}
-		choose := selection.PermuteAndFlip
-		if exponential {
-			choose = selection.ExponentialMechanism
-		}
-		chosen, err := choose(stream, scores)
+		chosen, err := p.Choose(b.swap.Release, p.released+i, stream, selection, b.exponential, protocol.NewPrivateReals(scores))
 		if err != nil {
 			return err
 		}
-		if chosen, err = s.data.Tape.Choose(chosen, scores, epsilon/bound.L1()); err != nil {
-			return err
-		}
+		stream = ""
 		if chosen == len(scores)-1 {
 			continue
 		}
-		in, out := chosen/s.k, chosen%s.k
+		in, out := chosen/p.k, chosen%p.k
 		copy(low.centers[out*q:(out+1)*q], candidates[in*q:(in+1)*q])
 	}
 	return nil
 }
 
-func (s *session) swapBound() privacy.Bound {
-	b := s.bound("scores of swaps", 0)
+func (f *frame) swapBound() privacy.Bound {
+	b := f.bound("scores of swaps", 0)
 	b.Shape.Bound = swapLossCap
 	return b
 }
 
-func (s *session) enterSwaps(l law, swaps int, exponential bool) error {
+// addSwaps plans the private swaps. They are charged even without candidates: that
+// there are none is an outcome, too.
+func (f *frame) addSwaps(l law, swaps int, exponential bool) *stage {
 	name := "permute-and-flip"
 	if exponential {
 		name = "exponential"
 	}
-	epsilon, bound := l.share(1/float64(swaps)).pure(), s.swapBound()
+	epsilon, bound := l.share(1/float64(swaps)).pure(), f.swapBound()
 	e := bound.Entry(fmt.Sprintf("%d private swaps of projected centres", swaps), name, "L1")
-	e.Viewers, e.Unit, e.Cost = s.viewers(), "squared half sides of the cube", privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
-	return s.enter(l, e)
+	e.Viewers, e.Unit, e.Cost = f.audience, "squared half sides of the cube", privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
+	return &stage{purpose: "swap", law: l, Release: f.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder, Times: swaps, Entries: []privacy.Entry{f.charge(l, e)}})}
 }
 
 // pure is the epsilon of a pure mechanism that the whole law pays for: with

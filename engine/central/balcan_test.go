@@ -39,12 +39,12 @@ func directLoss(p *kernels.Panels, centers []float32, kind lossKind) float64 {
 
 // TestSwapper compares the loss after every exchange with the direct form.
 func TestSwapper(t *testing.T) {
+	ctx, pool := context.Background(), testPool(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, kind := range []lossKind{{}, {squared: true}, {squared: true, cap: 0.25}} {
 		for _, q := range []int{1, 3, 5} {
 			const n, k, m = 5000, 4, 9
 			p := gridPanels(rng, n, q)
-			s := testSession(t, []dataset.Part{part(p)}, k)
 			candidates, centers := make([]float32, m*q), make([]float32, k*q)
 			for i := range candidates {
 				candidates[i] = onGrid(2*rng.Float64()-1, testBits)
@@ -52,12 +52,12 @@ func TestSwapper(t *testing.T) {
 			for i := range centers {
 				centers[i] = onGrid(2*rng.Float64()-1, testBits)
 			}
-			w := s.newSwapper(p, candidates, k, kind)
+			w := newSwapper(pool, p, candidates, k, kind)
 			if got, want := w.set(centers), directLoss(p, centers, kind); math.Abs(got-want) > 1e-5*want {
 				t.Errorf("q=%d: loss %v, directly %v", q, got, want)
 			}
 			after := make([]float64, m*k)
-			if err := w.losses(after); err != nil {
+			if err := w.losses(ctx, after); err != nil {
 				t.Fatal(err)
 			}
 			for c := range m {
@@ -77,6 +77,7 @@ func TestSwapper(t *testing.T) {
 // every other to another place in the sums: every score falls, by at most the
 // cap, exactly; and by the same as when it is added at the end.
 func TestSwapScoreSensitivity(t *testing.T) {
+	ctx, pool := context.Background(), testPool(t)
 	rng := rand.New(rand.NewPCG(2, 2))
 	const n, k, m, q = 6000, 3, 6, 4
 	candidates, centers := make([]float32, m*q), make([]float32, k*q)
@@ -100,11 +101,10 @@ func TestSwapScoreSensitivity(t *testing.T) {
 	losses := func(from, to int) []float64 {
 		p := kernels.NewPanels(to-from, q)
 		kernels.Pack(p, rows[from*q:to*q])
-		s := testSession(t, []dataset.Part{part(p)}, k)
-		w := s.newSwapper(p, candidates, k, kind)
+		w := newSwapper(pool, p, candidates, k, kind)
 		after := make([]float64, m*k+1)
 		after[m*k] = w.set(centers)
-		if err := w.losses(after[:m*k]); err != nil {
+		if err := w.losses(ctx, after[:m*k]); err != nil {
 			t.Fatal(err)
 		}
 		return after
@@ -126,14 +126,14 @@ func TestProjection(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	const n, d, q = 100, 37, 5
 	p := gridPanels(rng, n, d)
-	s := testSession(t, []dataset.Part{part(p)}, 2)
+	ctx, pool, seed := context.Background(), testPool(t), uint64(1)
 	for _, kind := range []Projection{Dense, Sparse} {
-		rows := randomProjection(kind, q, d, 0.05, privacy.NewStreams(s.seed).Stream(0, 0, string(kind)))
+		rows := randomProjection(kind, q, d, 0.05, privacy.NewStreams(&seed).Stream(0, 0, string(kind)))
 		origin := make([]float32, d)
 		for h := range origin {
 			origin[h] = onGrid(rng.Float64()-0.5, testBits)
 		}
-		low, err := s.project(p, kernels.NewMatrix(q, d, rows), origin, testBits)
+		low, err := project(ctx, pool, p, kernels.NewMatrix(q, d, rows), origin, testBits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestProjection(t *testing.T) {
 		}
 		alone := kernels.NewPanels(1, d)
 		alone.Set(0, p.Point(n-1, nil))
-		single, err := s.project(alone, kernels.NewMatrix(q, d, rows), origin, testBits)
+		single, err := project(ctx, pool, alone, kernels.NewMatrix(q, d, rows), origin, testBits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,6 +284,25 @@ func TestEdlerLedger(t *testing.T) {
 	}
 }
 
+// testPool is two workers.
+func testPool(t *testing.T) *engine.Pool {
+	t.Helper()
+	pool := engine.NewPool(2)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// testEdler begins a plan of the thesis's method for data of a width.
+func testEdler(t *testing.T, p *kernels.Panels, k int, job *Edler, width float64) *edlerPlan {
+	t.Helper()
+	e := &edlerPlan{frame: testFrame(t, p, k), job: job, r: width, factor: 1, failure: 0.1}
+	e.Method = "balcan-edler"
+	for range p.D {
+		e.width = append(e.width, width)
+	}
+	return e
+}
+
 // TestEdlerPartition counts the candidates of a partition without noise to speak
 // of against a direct count of cubes above gamma.
 func TestEdlerPartition(t *testing.T) {
@@ -296,13 +315,14 @@ func TestEdlerPartition(t *testing.T) {
 			p.Set(i, []float32{x[0]/16 + 0.5, x[1]/16 + 0.5})
 		}
 	}
-	s := testSession(t, []dataset.Part{part(p)}, 3)
-	e := &edlerRun{session: s, job: &Edler{AllCubes: true}, records: p, factor: 1, r: 2}
+	e := testEdler(t, p, 3, &Edler{AllCubes: true}, 2)
 	lo, side, epsilon, failure := []float64{-1.25, -1.25}, 2.5, 1e4, 0.1
-	got, err := e.partition(0, p, lo, side, epsilon, failure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stage := e.addPartition(0, epsilon)
+	var got []float32
+	onParty(t, e.frame, p, func(ctx context.Context, party *party) (err error) {
+		got, err = (&edlerRun{party, e}).partition(ctx, 0, p, lo, side, stage, failure)
+		return err
+	})
 	logN := math.Log(n)
 	gamma := 2 * logN / epsilon * math.Log(n/failure)
 	want := 1
@@ -329,14 +349,15 @@ func TestEdlerPartition(t *testing.T) {
 // TestEdlerReduction: only the deepest cubes are kept unless they are too few.
 func TestEdlerReduction(t *testing.T) {
 	norm, _ := builtin(t, "blobs", dataset.Generator{N: 5000, D: 2, K: 4, Separation: 20, Seed: 3})
-	s := testSession(t, []dataset.Part{part(norm.Points)}, 4)
-	count := func(all bool) int {
-		e := &edlerRun{session: s, job: &Edler{AllCubes: all}, records: norm.Points, factor: 1, r: 2}
-		c, err := e.partition(0, norm.Points, []float64{-1, -1}, 2.001, 50, 0.1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(c) / 2
+	count := func(all bool) (n int) {
+		e := testEdler(t, norm.Points, 4, &Edler{AllCubes: all}, 2)
+		stage := e.addPartition(0, 50)
+		onParty(t, e.frame, norm.Points, func(ctx context.Context, p *party) error {
+			c, err := (&edlerRun{p, e}).partition(ctx, 0, p.records, []float64{-1, -1}, 2.001, stage, 0.1)
+			n = len(c) / 2
+			return err
+		})
+		return n
 	}
 	if few, all := count(false), count(true); few >= all || few < 4 {
 		t.Errorf("%d cubes of %d are kept", few, all)
@@ -369,24 +390,29 @@ func TestEdlerOnMNIST(t *testing.T) {
 	}
 	loss := 0.0
 	for run := range runs {
-		s := testSession(t, parts, 10)
-		e := &edlerRun{session: s, job: &Edler{AllCubes: true}, records: norm.Points, width: make([]float64, s.d), r: 255, factor: 2, failure: 0.1}
-		for h := range e.width {
-			e.width[h] = 255
+		e := testEdler(t, norm.Points, 10, &Edler{AllCubes: true}, 255)
+		e.factor = 2
+		var stages []*edlerStage
+		for i := range 3 {
+			stages = append(stages, e.addPartition(run*3+i, EdlerSplit.Candidates/3))
 		}
-		y, err := e.projectRaw(run)
-		if err != nil {
-			t.Fatal(err)
-		}
-		candidates, err := e.candidates(run, y, EdlerSplit.Candidates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var centers []float32
-		for _, c := range s.streams.Stream(0, run, "test").Perm(len(candidates) / y.D)[:10] {
-			centers = append(centers, candidates[c*y.D:(c+1)*y.D]...)
-		}
-		loss += s.newSwapper(y, candidates, 10, lossKind{}).set(centers) / runs
+		onParty(t, e.frame, norm.Points, func(ctx context.Context, p *party) error {
+			own := &edlerRun{p, e}
+			y, err := own.projectRaw(ctx, run)
+			if err != nil {
+				return err
+			}
+			candidates, err := own.candidates(ctx, run, y, stages)
+			if err != nil {
+				return err
+			}
+			var centers []float32
+			for _, c := range p.Public.Stream(0, run, "test").Perm(len(candidates) / y.D)[:10] {
+				centers = append(centers, candidates[c*y.D:(c+1)*y.D]...)
+			}
+			loss += newSwapper(p.Pool(), y, candidates, 10, lossKind{}).set(centers) / runs
+			return nil
+		})
 	}
 	if loss < 3.5e6 || loss > 5e6 {
 		t.Errorf("mean loss of projected centres is %.3g, the thesis reports 4 to 5 million", loss)

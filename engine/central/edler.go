@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/elementary"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -60,11 +61,8 @@ type Edler struct {
 // Method is "balcan-edler".
 func (j *Edler) Method() string { return "balcan-edler" }
 
-// Plan implements engine.Job.
-func (j *Edler) Plan() (engine.Plan, error) { return j, j.Validate() }
-
-// Validate checks the fields.
-func (j *Edler) Validate() error {
+// check checks the fields.
+func (j *Edler) check() error {
 	if err := j.validate(j.K); err != nil {
 		return err
 	}
@@ -103,23 +101,55 @@ func orDefault(x, d int) int {
 	return x
 }
 
-// edlerRun is the state of a run. Everything is in the data's own units,
+// edlerPlan is what a run releases. Everything is in the data's own units,
 // measured from the lower bounds.
-type edlerRun struct {
-	*session
-	job     *Edler
-	records *kernels.Panels
-	width   []float64 // of the bounds, per column
-	r       float64   // range of the data: the largest width
-	failure float64
-	factor  float64
+type edlerPlan struct {
+	*frame
+	job            *Edler
+	width          []float64 // of the bounds, per column
+	r              float64   // range of the data: the largest width
+	failure        float64
+	factor         float64
+	rounds, kmeans int
+	runs           []edlerStages
+	choice         *edlerStage
 }
 
-// Run runs the method.
-func (j *Edler) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+// edlerStages are the releases of one of the T runs of Algorithm 8.
+type edlerStages struct {
+	partitions []*edlerStage
+	swap       *edlerStage
+	means      []*edlerStage // recovery, then private k-means
+}
+
+// edlerStage is a planned release with what it is claimed to cost.
+type edlerStage struct {
+	*protocol.Release
+	epsilon float64
+}
+
+// Plan implements engine.Job.
+func (j *Edler) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	e, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return planned{e.frame, &j.Data, func(ctx context.Context, p *party) (*protocol.Outcome, error) { return (&edlerRun{p, e}).run(ctx) }}, nil
+}
+
+func (j *Edler) plan() (*edlerPlan, error) {
 	budget := budgetFor(j.Budget, j.records())
-	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, 0)
-	e := &edlerRun{session: s, job: j, records: j.Clients[0].Points, width: make([]float64, s.d), failure: j.Failure, factor: j.GammaFactor}
+	f, err := newFrame(j.Method(), &j.Data, j.K, budget, true, privacy.AddRemove, 1, j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	f.Calibration = privacy.Claimed
+	f.Notes = append([]string{"the thesis's failure probability (0.1) is no privacy parameter: the claim is pure epsilon"}, f.Notes...)
+	e := &edlerPlan{frame: f, job: j, width: make([]float64, f.d), failure: j.Failure, factor: j.GammaFactor,
+		rounds: orDefault(j.Rounds, 1), kmeans: max(orDefault(j.KMeans, 3), 0)}
 	if e.failure == 0 {
 		e.failure = 0.1
 	}
@@ -130,48 +160,124 @@ func (j *Edler) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, er
 		e.width[h] = j.Bounds.Hi[h] - j.Bounds.Lo[h]
 		e.r = max(e.r, e.width[h])
 	}
-	rounds, split := orDefault(j.Rounds, 1), j.split()
-	epsilon := budget.Epsilon / float64(rounds)
+	split, epsilon := j.split(), budget.Epsilon/float64(e.rounds)
+	for t := range e.rounds {
+		var o edlerStages
+		times := orDefault(j.Partitions, 3)
+		for i := range times {
+			o.partitions = append(o.partitions, e.addPartition(t*times+i, epsilon*split.Candidates/float64(times)))
+		}
+		o.swap = e.addSwap(t, epsilon*split.Swap)
+		o.means = append(o.means, e.addMeans(0, epsilon*split.Recover))
+		for i := range e.kmeans {
+			o.means = append(o.means, e.addMeans(i+1, epsilon*split.KMeans/float64(e.kmeans)))
+		}
+		e.runs = append(e.runs, o)
+	}
+	if e.rounds > 1 {
+		claim := e.claim("scores of runs")
+		entry := claim.Entry(fmt.Sprintf("choice among %d runs", e.rounds), e.selectionName(), "L1")
+		entry.Unit = "loss"
+		e.choice = e.add(entry, epsilon*split.Choice)
+	}
+	f.Rounds = e.rounds * e.kmeans
+	return e, nil
+}
+
+// add plans a release that is claimed to be epsilon-private.
+func (e *edlerPlan) add(entry privacy.Entry, epsilon float64) *edlerStage {
+	entry.Viewers, entry.Cost = e.audience, privacy.Spec{Family: "pure", Epsilon: epsilon}
+	return &edlerStage{e.Add(&protocol.Release{Name: entry.What, Makers: protocol.Holder, Entries: []privacy.Entry{entry}}), epsilon}
+}
+
+// passes is the number of levels that a partition of Algorithm 10 examines, of
+// which the decisions of the last are never used; own is what one costs.
+func (e *edlerPlan) passes(epsilon float64) (passes int, own float64) {
+	logN := max(elementary.Log(float64(e.N)), 1) // of one or two records, nothing is cut
+	return min(int(elementary.Log(float64(e.N)))+1, 64/lowDimension(e.N, e.d)), epsilon / (2 * logN)
+}
+
+func (e *edlerPlan) addPartition(at int, epsilon float64) *edlerStage {
+	passes, own := e.passes(epsilon)
+	if passes == 1 {
+		return &edlerStage{epsilon: epsilon}
+	}
+	entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), "laplace", "L1")
+	entry.Scale, entry.Unit = 1/own, "records"
+	entry.True = &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}
+	return e.add(entry, epsilon)
+}
+
+// swaps is T of Algorithm 11.
+func (e *edlerPlan) swaps() int { return orDefault(e.job.Swaps, min(e.k, 20)) }
+
+func (e *edlerPlan) addSwap(round int, epsilon float64) *edlerStage {
+	entry := e.claim("scores of swaps").Entry(fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, e.swaps()), e.selectionName(), "L1")
+	entry.Unit = "loss"
+	return e.add(entry, epsilon)
+}
+
+func (e *edlerPlan) addMeans(step int, epsilon float64) *edlerStage {
+	what := "recovery: the mean of each cluster in all dimensions"
+	if step > 0 {
+		what = fmt.Sprintf("private k-means %d: the mean of each cluster", step)
+	}
+	// The count costs epsilon/2, the mean d epsilon/2 n'/(n+1), about d epsilon/2.
+	claim, mean := e.claim("cluster counts"), e.claim("cluster means")
+	entry := claim.Entry(what, "laplace", "L1")
+	entry.Scale, entry.Unit = 2*claim.L1()/epsilon, "records for the count"
+	entry.True = &privacy.Spec{Family: "pure", Epsilon: epsilon / 2 * float64(e.d+1)}
+	entry.Beside = &mean
+	entry.Remark = "the means are released with noise for one coordinate and with a noisy count in the denominator: the true cost is about (d+1)/2 times the claim, and more where a cluster is small"
+	return e.add(entry, epsilon)
+}
+
+// edlerRun is the party's side of a run.
+type edlerRun struct {
+	*party
+	plan *edlerPlan
+}
+
+func (e *edlerRun) run(ctx context.Context) (*protocol.Outcome, error) {
 	var sets [][]float64
-	kmeans := max(orDefault(j.KMeans, 3), 0)
-	for t := range rounds {
-		y, err := e.projectRaw(t)
+	rounds, kmeans := e.plan.rounds, e.plan.kmeans
+	for t, o := range e.plan.runs {
+		y, err := e.projectRaw(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		candidates, err := e.candidates(t, y, epsilon*split.Candidates)
+		candidates, err := e.candidates(ctx, t, y, o.partitions)
 		if err != nil {
 			return nil, err
 		}
-		low, err := e.localSwap(t, y, candidates, epsilon*split.Swap)
+		low, err := e.localSwap(ctx, t, y, candidates, o.swap)
 		if err != nil {
 			return nil, err
 		}
-		centers, err := e.privateMeans(t, 0, y, low, epsilon*split.Recover)
+		centers, err := e.privateMeans(ctx, t, 0, y, low, o.means[0])
 		if err != nil {
 			return nil, err
 		}
 		for i := range kmeans {
-			centers, err = e.privateMeans(t, i+1, e.records, toFloat32(centers), epsilon*split.KMeans/float64(kmeans))
+			centers, err = e.privateMeans(ctx, t, i+1, e.records, gridless(centers), o.means[i+1])
 			if err != nil {
 				return nil, err
 			}
-			rt.IterationEnd(t*kmeans+i, rounds*kmeans)
+			if err := e.EndRound(ctx, t*kmeans+i, rounds*kmeans); err != nil {
+				return nil, err
+			}
 		}
 		sets = append(sets, centers)
 	}
-	chosen, err := e.choose(sets, epsilon*split.Choice)
+	chosen, err := e.choose(ctx, sets)
 	if err != nil {
 		return nil, err
 	}
-	s.ledger.Note("the thesis's failure probability (0.1) is no privacy parameter: the claim is pure epsilon")
-	s.ledger.Delta = budget.Delta
-	res, err := s.result(j.Method(), privacy.Claimed, chosen, budget, rounds*kmeans)
-	return res, err
+	return &protocol.Outcome{Centroids: chosen, Iterations: rounds * kmeans}, nil
 }
 
-// toFloat32 narrows centres for the distance kernels.
-func toFloat32(x []float64) []float32 {
+// gridless narrows centres for the distance kernels.
+func gridless(x []float64) []float32 {
 	y := make([]float32, len(x))
 	for i, v := range x {
 		y[i] = float32(v)
@@ -187,29 +293,29 @@ func lowDimension(n, d int) int { return min(max(int(elementary.Log(float64(n))/
 // projects to, keeps distances on average: so the losses of the projected
 // centres on MNIST are the 4 to 5 million that the thesis reports (section 5.3);
 // without that root they would be twice as large.
-func (e *edlerRun) projectRaw(round int) (*kernels.Panels, error) {
-	span := e.rt.Begin(engine.PhaseEncode, round, 0)
-	defer e.rt.End(span)
-	q := lowDimension(e.n, e.d)
-	kind := e.job.Projection
+func (e *edlerRun) projectRaw(ctx context.Context, round int) (*kernels.Panels, error) {
+	span := e.Begin(engine.PhaseEncode, round)
+	defer e.End(span)
+	q, d := lowDimension(e.N, e.d), e.d
+	kind := e.plan.job.Projection
 	if kind == "" {
 		kind = Dense
 	}
-	g := randomProjection(kind, q, e.d, 1/math.Sqrt(float64(q*e.d)), e.streams.Stream(engine.Server, round, "projection"))
+	g := randomProjection(kind, q, d, 1/math.Sqrt(float64(q*d)), e.Public.Stream(int(protocol.Server), round, "projection"))
 	// x = (u+1)/2 width for the normalised u, so G x = (G width/2) u + G width/2.
 	offset := make([]float32, q)
 	for a := range q {
 		sum := 0.0
-		for h, w := range e.width {
-			half := float64(float64(g[a*e.d+h]) * w / 2)
+		for h, w := range e.plan.width {
+			half := float64(float64(g[a*d+h]) * w / 2)
 			sum += half
-			g[a*e.d+h] = float32(half)
+			g[a*d+h] = float32(half)
 		}
 		offset[a] = float32(sum)
 	}
-	m, y := kernels.NewMatrix(q, e.d, g), kernels.NewPanels(e.n, q)
-	shards := engine.Shards([]int{e.n}, e.d)
-	err := e.rt.Pool().Run(e.ctx, len(shards), func(_, i int) {
+	m, y := kernels.NewMatrix(q, d, g), kernels.NewPanels(e.records.N, q)
+	shards := engine.Shards([]int{e.records.N}, d)
+	err := e.Pool().Run(ctx, len(shards), func(_, i int) {
 		part := y.Slice(shards[i].Lo, shards[i].Hi)
 		kernels.Project(e.records.Slice(shards[i].Lo, shards[i].Hi), m, part)
 		for at := range part.Data {
@@ -221,16 +327,15 @@ func (e *edlerRun) projectRaw(round int) (*kernels.Panels, error) {
 
 // candidates is Algorithm 9: partitions of cubes of side 2r that are shifted at
 // random.
-func (e *edlerRun) candidates(round int, y *kernels.Panels, epsilon float64) ([]float32, error) {
-	times := orDefault(e.job.Partitions, 3)
-	shift := e.streams.Stream(engine.Server, round, "cube shift")
+func (e *edlerRun) candidates(ctx context.Context, round int, y *kernels.Panels, partitions []*edlerStage) ([]float32, error) {
+	shift, r := e.Public.Stream(int(protocol.Server), round, "cube shift"), e.plan.r
 	var all []float32
-	for t := range times {
+	for t, s := range partitions {
 		lo := make([]float64, y.D)
 		for h := range lo {
-			lo[h] = float64(float64(2*shift.Float64()-1)*e.r) - e.r
+			lo[h] = float64(float64(2*shift.Float64()-1)*r) - r
 		}
-		cubes, err := e.partition(round*times+t, y, lo, 2*e.r, epsilon/float64(times), e.failure/float64(times))
+		cubes, err := e.partition(ctx, round*len(partitions)+t, y, lo, 2*r, s, e.plan.failure/float64(len(partitions)))
 		if err != nil {
 			return nil, err
 		}
@@ -239,9 +344,9 @@ func (e *edlerRun) candidates(round int, y *kernels.Panels, epsilon float64) ([]
 	// Every partition yields its initial cube at least, so there may be fewer
 	// candidates than clusters.
 	if have := len(all) / y.D; have < e.k {
-		e.note("the partitions found %d candidates for %d clusters: topped up with data-independent ones", have, e.k)
+		e.Note("the partitions found %d candidates for %d clusters: topped up with data-independent ones", have, e.k)
 		for _, x := range synopsis.Independent(e.k-have, y.D) {
-			all = append(all, float32(2*x*e.r))
+			all = append(all, float32(2*x*r))
 		}
 	}
 	return all, nil
@@ -250,41 +355,32 @@ func (e *edlerRun) candidates(round int, y *kernels.Panels, epsilon float64) ([]
 // partition is Algorithm 10: cubes are halved along all axes; a cube whose
 // count, with the noise that the thesis writes as a probability (a count plus
 // Laplace noise against gamma), passes gamma is a candidate and is cut again.
-func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsilon, failure float64) ([]float32, error) {
-	logN := max(elementary.Log(float64(e.n)), 1) // of one or two records, nothing is cut
-	own := epsilon / (2 * logN)
-	gamma := e.factor / own * elementary.Log(float64(e.n)/failure)
-	passes := min(int(elementary.Log(float64(e.n)))+1, 64/y.D)
-	span := e.rt.Begin(engine.PhaseSketch, at, 0)
-	defer e.rt.End(span)
-	paths, err := synopsis.CubePaths(e.ctx, e.rt.Pool(), y, lo, side, passes)
+func (e *edlerRun) partition(ctx context.Context, at int, y *kernels.Panels, lo []float64, side float64, s *edlerStage, failure float64) ([]float32, error) {
+	passes, own := e.plan.passes(s.epsilon)
+	gamma := e.plan.factor / own * elementary.Log(float64(e.N)/failure)
+	span := e.Begin(engine.PhaseSketch, at)
+	defer e.End(span)
+	paths, err := synopsis.CubePaths(ctx, e.Pool(), y, lo, side, passes)
 	if err != nil {
 		return nil, err
 	}
 	walker, trie := synopsis.NewWalker(paths), synopsis.NewTrie(y.D)
-	stream := e.streams.Stream(engine.Server, at, "partition")
-	centre := func(corner []float64, side float64) []float32 {
-		c := make([]float32, len(corner))
-		for h, x := range corner {
-			c[h] = float32(x + side/2)
-		}
-		return c
-	}
-	depths := [][]float32{centre(lo, side)}
-	corners := [][]float64{lo}
-	for pass := range passes {
-		if trie.Open() == 0 || pass == passes-1 {
-			break // the decisions of the last pass are never used
-		}
+	depths, corners := [][]float32{middle(lo, side)}, [][]float64{lo}
+	stream := "partition" // of all passes; the decisions of the last are never used
+	for pass := 0; pass < passes-1 && trie.Open() > 0; pass++ {
 		counts := make([]int64, trie.Open()<<y.D)
-		if err := walker.Count(e.ctx, e.rt.Pool(), counts); err != nil {
+		if err := walker.Count(ctx, e.Pool(), counts); err != nil {
 			return nil, err
 		}
-		noisy := make([]float64, len(counts))
-		stream.FillLaplace(1/own, noisy)
+		exact := make([]float64, len(counts))
 		for c, n := range counts {
-			noisy[c] += float64(n)
+			exact[c] = float64(n)
 		}
+		noisy, err := e.OwnReals(s.Release, at+pass, stream, 1/own, protocol.NewPrivateReals(exact))
+		if err != nil {
+			return nil, err
+		}
+		stream = ""
 		next := trie.Add(noisy, 2/(own*own), gamma)
 		side /= 2
 		var opened [][]float64
@@ -300,7 +396,7 @@ func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsi
 				}
 			}
 			opened = append(opened, corner)
-			centers = append(centers, centre(corner, side)...)
+			centers = append(centers, middle(corner, side)...)
 		}
 		if len(opened) > 0 {
 			depths = append(depths, centers)
@@ -308,52 +404,52 @@ func (e *edlerRun) partition(at int, y *kernels.Panels, lo []float64, side, epsi
 		corners = opened
 		walker.Descend(next)
 	}
-	if passes > 1 {
-		entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), "laplace", "L1")
-		entry.Scale, entry.Unit = 1/own, "records"
-		entry.True = &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}
-		err = e.enter(entry, epsilon)
-	}
-	if err != nil {
-		return nil, err
-	}
 	var out []float32
 	for d := len(depths) - 1; d >= 0; d-- {
 		out = append(out, depths[d]...)
-		if !e.job.AllCubes && len(out)/y.D >= e.k {
+		if !e.plan.job.AllCubes && len(out)/y.D >= e.k {
 			break
 		}
 	}
 	return out, nil
 }
 
+// middle is the centre of a cube.
+func middle(corner []float64, side float64) []float32 {
+	c := make([]float32, len(corner))
+	for h, x := range corner {
+		c[h] = float32(x + side/2)
+	}
+	return c
+}
+
 // localSwap is Algorithm 11 on the unsquared loss of the projected data.
-func (e *edlerRun) localSwap(round int, y *kernels.Panels, candidates []float32, epsilon float64) ([]float32, error) {
-	span := e.rt.Begin(engine.PhaseSearch, round, 0)
-	defer e.rt.End(span)
-	q, count := y.D, len(candidates)/y.D
-	swaps := orDefault(e.job.Swaps, min(e.k, 20))
-	stream := e.streams.Stream(engine.Server, round, "swap")
+func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, candidates []float32, s *edlerStage) ([]float32, error) {
+	span := e.Begin(engine.PhaseSearch, round)
+	defer e.End(span)
+	q, count, swaps, at := y.D, len(candidates)/y.D, e.plan.swaps(), round
 	// r sqrt(d) squared, as Algorithm 8 hands it down; twice that, as Algorithm 11
 	// says.
-	claim := e.claim("scores of swaps")
-	selection := privacy.Selection{Epsilon: epsilon / float64(2*(swaps+1)), Sensitivity: claim.L1()}
-	order := stream.Perm(count)
-	current := order[:e.k]
+	selection := privacy.Selection{Epsilon: s.epsilon / float64(2*(swaps+1)), Sensitivity: e.plan.claim("scores of swaps").L1()}
+	pick := func(scores []float64) (int, error) {
+		at++
+		return e.Choose(s.Release, at, "", selection, e.plan.job.Exponential, protocol.NewPrivateReals(scores))
+	}
+	current := e.Shuffle(round, "swap", count)[:e.k]
 	used := make([]bool, count)
 	centers := make([]float32, e.k*q)
 	for j, c := range current {
 		used[c] = true
 		copy(centers[j*q:], candidates[c*q:(c+1)*q])
 	}
-	w := e.newSwapper(y, candidates, e.k, lossKind{})
+	w := newSwapper(e.Pool(), y, candidates, e.k, lossKind{})
 	after := make([]float64, count*e.k)
 	sets, losses := [][]float32{append([]float32(nil), centers...)}, []float64{w.set(centers)}
 	for range swaps {
 		if count == e.k {
 			break // nothing to swap with
 		}
-		if err := w.losses(after); err != nil {
+		if err := w.losses(ctx, after); err != nil {
 			return nil, err
 		}
 		scores, index := make([]float64, 0, len(after)), make([]int, 0, len(after))
@@ -362,7 +458,7 @@ func (e *edlerRun) localSwap(round int, y *kernels.Panels, candidates []float32,
 				scores, index = append(scores, -loss), append(index, i)
 			}
 		}
-		i, err := e.pick(selection, stream, scores)
+		i, err := pick(scores)
 		if err != nil {
 			return nil, err
 		}
@@ -375,115 +471,94 @@ func (e *edlerRun) localSwap(round int, y *kernels.Panels, candidates []float32,
 	for i := range losses {
 		losses[i] = -losses[i]
 	}
-	chosen, err := e.pick(selection, stream, losses)
+	chosen, err := pick(losses)
 	if err != nil {
 		return nil, err
 	}
-	entry := claim.Entry(fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, swaps), e.selectionName(), "L1")
-	entry.Unit = "loss"
-	return sets[chosen], e.enter(entry, epsilon)
+	return sets[chosen], nil
 }
 
-func (e *edlerRun) selectionName() string {
+func (e *edlerPlan) selectionName() string {
 	if e.job.Exponential {
 		return "exponential"
 	}
 	return "permute-and-flip"
 }
 
-func (e *edlerRun) pick(selection privacy.Selection, st *privacy.Stream, scores []float64) (int, error) {
-	if e.job.Exponential {
-		return selection.ExponentialMechanism(st, scores)
-	}
-	return selection.PermuteAndFlip(st, scores)
-}
-
 // privateMeans is Algorithms 12 and 13: the exact mean of the records of each
 // cluster plus Laplace noise of scale 2r/(epsilon n'), n' the noisy count. The
 // clusters are those of the centres in the space of points. Step 0 is the
 // recovery.
-func (e *edlerRun) privateMeans(round, step int, points *kernels.Panels, centers []float32, epsilon float64) ([]float64, error) {
+func (e *edlerRun) privateMeans(ctx context.Context, round, step int, points *kernels.Panels, centers []float32, s *edlerStage) ([]float64, error) {
 	at := round*1000 + step
-	span := e.rt.Begin(engine.PhaseAssign, at, 0)
+	span := e.Begin(engine.PhaseAssign, at)
 	prepared := kernels.NewCentroids(e.k, points.D)
 	prepared.Set(centers)
 	labels := make([]uint16, points.N)
 	shards := engine.Shards([]int{points.N}, points.D)
-	err := e.rt.Pool().Run(e.ctx, len(shards), func(_, i int) {
+	err := e.Pool().Run(ctx, len(shards), func(_, i int) {
 		lo, hi := shards[i].Lo, shards[i].Hi
 		kernels.Assign(points.Slice(lo, hi), prepared, labels[lo:hi], nil)
 	})
-	e.rt.End(span)
+	e.End(span)
 	if err != nil {
 		return nil, err
 	}
-	span = e.rt.Begin(engine.PhaseAccumulate, at, 0)
-	counts := make([]int64, e.k)
-	sums, err := e.sumByLabel(e.records, labels, e.k, counts)
-	e.rt.End(span)
+	span = e.Begin(engine.PhaseAccumulate, at)
+	counts, sums := make([]int64, e.k), make([]int64, e.k*e.d)
+	err = sumByLabel(ctx, e.Pool(), e.records, labels, e.k, e.bits, sums, counts)
+	e.End(span)
 	if err != nil {
 		return nil, err
 	}
-	span = e.rt.Begin(engine.PhaseNoise, at, 0)
-	defer e.rt.End(span)
-	stream := e.streams.Stream(engine.Server, at, "means")
-	claim, mean := e.claim("cluster counts"), e.claim("cluster means") // of one record, divided by the noisy count
-	grid := math.Ldexp(1, e.bits)
-	out, noise := make([]float64, e.k*e.d), make([]float64, e.d)
-	smallest := int64(math.MaxInt64)
+	claim, mean := e.plan.claim("cluster counts"), e.plan.claim("cluster means") // of one record, divided by the noisy count
+	out, exact := make([]float64, 0, e.k*e.d), make([]float64, e.d)
+	stream := "means" // of all clusters
 	for c, n := range counts {
-		smallest = min(smallest, n)
-		noisy := max(float64(n)+float64(2*claim.L1()/epsilon*stream.Laplace()), 1)
-		stream.FillLaplace(2*mean.L1()/(epsilon*noisy), noise)
-		for h, z := range noise {
-			mean := 0.0
+		noisy, err := e.OwnReals(s.Release, at+2*c, stream, 2*claim.L1()/s.epsilon, protocol.NewPrivateReals([]float64{float64(n)}))
+		if err != nil {
+			return nil, err
+		}
+		stream = ""
+		for h, w := range e.plan.width {
+			exact[h] = 0
 			if n > 0 {
-				mean = float64(sums[c*e.d+h]) / grid / float64(n)
+				exact[h] = math.Ldexp(float64(sums[c*e.d+h])/float64(n), -e.bits) * w / 2
 			}
-			out[c*e.d+h] = mean + 2*z/e.width[h]
+		}
+		row, err := e.OwnReals(s.Release, at+2*c+1, "", 2*mean.L1()/(s.epsilon*max(noisy[0], 1)), protocol.NewPrivateReals(exact))
+		if err != nil {
+			return nil, err
+		}
+		for h, w := range e.plan.width {
+			out = append(out, 2*row[h]/w)
 		}
 	}
-	what := "recovery: the mean of each cluster in all dimensions"
-	if step > 0 {
-		what = fmt.Sprintf("private k-means %d: the mean of each cluster", step)
-	}
-	// The count costs epsilon/2, the mean d epsilon/2 n'/(n+1), about d epsilon/2.
-	entry := claim.Entry(what, "laplace", "L1")
-	entry.Scale, entry.Unit = 2*claim.L1()/epsilon, "records for the count"
-	entry.True = &privacy.Spec{Family: "pure", Epsilon: epsilon / 2 * float64(e.d+1)}
-	entry.Beside = &mean
-	entry.Remark = "the means are released with noise for one coordinate and with a noisy count in the denominator: the true cost is about (d+1)/2 times the claim, and more where a cluster is small"
-	return out, e.enter(entry, epsilon)
+	return out, nil
 }
 
 // claim is the line of the table of calibrations for a release of the thesis's
 // method, on data in [0, r]^d.
-func (e *edlerRun) claim(release string) privacy.Bound {
-	b, err := privacy.At(e.job.Method(), privacy.Claimed, release, privacy.Shape{D: e.d, K: e.k, Bound: e.r})
+func (e *edlerPlan) claim(release string) privacy.Bound {
+	b, err := privacy.At(e.Method, privacy.Claimed, release, privacy.Shape{D: e.d, K: e.k, Bound: e.r})
 	if err != nil {
 		panic("central: " + err.Error()) // the table lacks what the method does
 	}
 	return b
 }
 
-// enter adds a release that is claimed to be epsilon-private to the ledger.
-func (e *edlerRun) enter(entry privacy.Entry, epsilon float64) error {
-	entry.Viewers, entry.Cost = e.viewers(), privacy.Spec{Family: "pure", Epsilon: epsilon}
-	return e.ledger.Add(entry)
-}
-
 // choose is the last step of Algorithm 8: one of the runs by its loss.
-func (e *edlerRun) choose(sets [][]float64, epsilon float64) ([]float64, error) {
+func (e *edlerRun) choose(ctx context.Context, sets [][]float64) ([]float64, error) {
 	if len(sets) == 1 {
 		return sets[0], nil
 	}
-	scores := make([]float64, len(sets))
+	scores, n, r := make([]float64, len(sets)), e.records.N, e.plan.r
 	for i, centers := range sets {
 		prepared := kernels.NewCentroids(e.k, e.d)
-		prepared.Set(toFloat32(centers))
-		labels, dist := make([]uint16, e.n), make([]float32, e.n)
-		shards := engine.Shards([]int{e.n}, e.d)
-		err := e.rt.Pool().Run(e.ctx, len(shards), func(_, s int) {
+		prepared.Set(gridless(centers))
+		labels, dist := make([]uint16, n), make([]float32, n)
+		shards := engine.Shards([]int{n}, e.d)
+		err := e.Pool().Run(ctx, len(shards), func(_, s int) {
 			lo, hi := shards[s].Lo, shards[s].Hi
 			kernels.Assign(e.records.Slice(lo, hi), prepared, labels[lo:hi], dist[lo:hi])
 		})
@@ -491,15 +566,14 @@ func (e *edlerRun) choose(sets [][]float64, epsilon float64) ([]float64, error) 
 			return nil, err
 		}
 		for _, d2 := range dist {
-			scores[i] -= float64(float64(d2) * e.r * e.r / 4)
+			scores[i] -= float64(float64(d2) * r * r / 4)
 		}
 	}
-	claim := e.claim("scores of runs")
-	i, err := e.pick(privacy.Selection{Epsilon: epsilon, Sensitivity: claim.L1()}, e.streams.Stream(engine.Server, 0, "choice"), scores)
+	s := e.plan.choice
+	selection := privacy.Selection{Epsilon: s.epsilon, Sensitivity: e.plan.claim("scores of runs").L1()}
+	chosen, err := e.Choose(s.Release, 0, "choice", selection, e.plan.job.Exponential, protocol.NewPrivateReals(scores))
 	if err != nil {
 		return nil, err
 	}
-	entry := claim.Entry(fmt.Sprintf("choice among %d runs", len(sets)), e.selectionName(), "L1")
-	entry.Unit = "loss"
-	return sets[i], e.enter(entry, epsilon)
+	return sets[chosen], nil
 }

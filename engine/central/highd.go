@@ -1,30 +1,45 @@
 package central
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-func roundName(r int) string { return fmt.Sprintf("round %d", r+1) }
+// highPlan is the plan of the branch for many dimensions.
+type highPlan struct {
+	mean, distances *stage
+	rounds          []*stage
+}
 
-// highBranch is the branch for many dimensions.
-func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
-	mean, err := s.privateMean(l.share(0.03))
-	if err != nil {
-		return nil, 0, err
+func (f *frame) addHigh(l law, rounds int) *highPlan {
+	h := &highPlan{mean: f.addMean(l.share(0.03)), distances: f.addCounts("distances", "histogram of distances", l.share(0.01))}
+	if rounds == 0 {
+		rounds = f.manyRounds(l)
 	}
-	radius, err := s.distanceQuantile(l.share(0.01), gridRow(mean, s.bits), 2*math.Sqrt(float64(s.d)), 0.25)
+	h.rounds = f.addEqualRounds(l.share(0.96), rounds)
+	return h
+}
+
+// high is the branch for many dimensions.
+func (p *party) high(ctx context.Context, h *highPlan) (centroids []float32, sizes []float64, err error) {
+	mean, err := p.privateMean(ctx, h.mean)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	centroids := make([]float32, s.k*s.d)
-	stream := s.streams.Stream(engine.Server, 0, "start")
-	for c := range s.k {
-		direction := make([]float64, s.d)
+	radius, err := p.distanceQuantile(ctx, h.distances, gridRow(mean, p.bits), 2*math.Sqrt(float64(p.d)), 0.25)
+	if err != nil {
+		return nil, nil, err
+	}
+	centroids = make([]float32, p.k*p.d)
+	stream := p.Public.Stream(int(protocol.Server), 0, "start")
+	for c := range p.k {
+		direction := make([]float64, p.d)
 		norm := 0.0
 		for h := range direction {
 			direction[h] = stream.Normal()
@@ -32,14 +47,11 @@ func (s *session) highBranch(j *Hybrid, l law) ([]float32, int, error) {
 		}
 		norm = math.Sqrt(norm)
 		for h, x := range direction {
-			centroids[c*s.d+h] = onGrid(mean[h]+float64(0.3*radius*x)/norm, s.bits)
+			centroids[c*p.d+h] = onGrid(mean[h]+float64(0.3*radius*x)/norm, p.bits)
 		}
 	}
-	rounds := j.Rounds
-	if rounds == 0 {
-		rounds = s.manyRounds(l)
-	}
-	return centroids, rounds, s.equalRounds(l.share(0.96), centroids, radius, rounds)
+	sizes, err = p.equalRounds(ctx, h.rounds, centroids, radius)
+	return centroids, sizes, err
 }
 
 // mostRounds bounds the rounds of a rule.
@@ -47,49 +59,62 @@ const mostRounds = 20
 
 // manyRounds is the number of relative rounds without a synopsis of all
 // dimensions.
-func (s *session) manyRounds(l law) int {
-	return min(max(int(math.Round(1.6*pow(s.snr(l), 0.6))), 2), mostRounds)
+func (f *frame) manyRounds(l law) int {
+	return min(max(int(math.Round(1.6*pow(f.snr(l), 0.6))), 2), mostRounds)
 }
 
-// equalRounds runs relative rounds with one radius for all clusters, each
-// followed by James-Stein shrinkage. The last round gets three times the budget
-// of each other one; in a round 2% goes to the counts.
-func (s *session) equalRounds(l law, centroids []float32, radius float64, rounds int) error {
-	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
+// addEqualRounds plans relative rounds with one radius for all clusters. The last
+// round gets three times the budget of each other one; negative rounds are none.
+func (f *frame) addEqualRounds(l law, rounds int) []*stage {
+	var stages []*stage
 	for r := range rounds {
 		own := l.share(1 / float64(rounds+2))
 		if r == rounds-1 {
 			own = l.share(3 / float64(rounds+2))
 		}
-		if _, err := s.equalRound(o, roundName(r), own, centroids, radius); err != nil {
-			return err
-		}
-		s.rt.IterationEnd(r, rounds)
+		stages = append(stages, f.addRound(fmt.Sprintf("round %d", r+1), own))
 	}
-	return nil
+	return stages
+}
+
+// equalRounds runs relative rounds with one radius for all clusters, each
+// followed by James-Stein shrinkage; in a round 2% goes to the counts. It returns
+// the noisy counts of the last.
+func (p *party) equalRounds(ctx context.Context, rounds []*stage, centroids []float32, radius float64) (counts []float64, err error) {
+	o := newOffsets(p.Pool(), p.k, p.d, p.bits)
+	for r, s := range rounds {
+		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
+			return nil, err
+		}
+		if err := p.EndRound(ctx, r, len(rounds)); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
 }
 
 // equalRound is one relative round with a common radius; it returns the
 // noisy counts.
-func (s *session) equalRound(o *offsets, what string, l law, centroids []float32, radius float64) ([]float64, error) {
-	radii, scales := make([]float64, s.k), make([]roundScales, s.k)
+func (p *party) equalRound(ctx context.Context, o *offsets, s *stage, centroids []float32, radius float64) ([]float64, error) {
+	k, l := len(centroids)/p.d, s.law
+	radii, scales := make([]float64, k), make([]roundScales, k)
 	for c := range radii {
 		radii[c] = radius
-		scales[c] = roundScales{sums: l.share(0.98).scale(s.bound("relative sums", radius)), counts: l.share(0.02).scale(s.bound("relative counts", 0))}
+		scales[c] = roundScales{sums: l.share(0.98).scale(p.bound("relative sums", radius)), counts: l.share(0.02).scale(p.bound("relative counts", 0))}
 	}
-	sums, counts, err := s.relativeRound(o, what, l, centroids, radii, scales)
+	sums, counts, err := p.relativeRound(ctx, o, s, centroids, radii, scales)
 	if err != nil {
 		return nil, err
 	}
-	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
-	defer s.rt.End(span)
-	moved(l, centroids, sums, counts, radii, scales, s.d, s.bits)
-	variance := make([]float64, s.k)
+	span := p.Begin(engine.PhasePostprocess, p.released)
+	defer p.End(span)
+	moved(l, centroids, sums, counts, radii, scales, p.d, p.bits)
+	variance := make([]float64, k)
 	for c := range variance {
 		size := max(counts[c], 2*scales[c].counts, 1)
 		variance[c] = l.variance(scales[c].sums) / (size * size)
 	}
-	jamesStein(centroids, variance, s.k, s.d, s.bits)
+	jamesStein(centroids, variance, k, p.d, p.bits)
 	return counts, nil
 }
 
@@ -132,50 +157,50 @@ func jamesStein(centroids []float32, variance []float64, k, d, bits int) {
 	}
 }
 
-// privateMean releases the sum of all records, whose length is at most sqrt d,
-// and divides it by the public n.
-func (s *session) privateMean(l law) ([]float64, error) {
-	parts := make([][]int64, len(s.parties))
-	for p, part := range s.parties {
-		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
-		sums, err := s.sumByLabel(part.Points, make([]uint16, part.Points.N), 1, nil)
-		s.rt.End(span)
-		if err != nil {
-			return nil, err
-		}
-		parts[p] = sums
+// addMean plans the release of the sum of all records, whose length is at most
+// sqrt d.
+func (f *frame) addMean(l law) *stage {
+	return f.add("mean", "sum of all records", "sum of all records", l, f.d)
+}
+
+// privateMean releases the sum of all records and divides it by the public n.
+func (p *party) privateMean(ctx context.Context, s *stage) ([]float64, error) {
+	own := protocol.NewPrivate(p.d)
+	span := p.Begin(engine.PhaseAccumulate, p.released)
+	err := own.Fill(func(words []int64) error {
+		return sumByLabel(ctx, p.Pool(), p.records, make([]uint16, p.records.N), 1, p.bits, words, nil)
+	})
+	p.End(span)
+	if err != nil {
+		return nil, err
 	}
-	bound := s.bound("sum of all records", 0)
-	scale := l.scale(bound)
-	mean, err := s.release("mean", parts, l, []noiseGroup{{s.d, s.bits, scale}})
+	mean, err := p.release(ctx, s, []noiseGroup{{p.d, p.bits, s.scale}}, own)
 	if err != nil {
 		return nil, err
 	}
 	for h, x := range mean {
-		mean[h] = min(max(x/float64(s.n), -1), 1)
+		mean[h] = min(max(x/float64(p.N), -1), 1)
 	}
-	return mean, s.enter(l, l.entry("sum of all records", s.viewers(), scale, bound, s.d))
+	return mean, nil
 }
 
 // distanceQuantile releases the histogram of the distances of records to the
 // nearest of some public points (row-major, on the grid) in 64 bins of [0, top]
 // and returns the upper edge of the bin where the quantile q of its projection
 // on the simplex lies.
-func (s *session) distanceQuantile(l law, points []float32, top, q float64) (float64, error) {
+func (p *party) distanceQuantile(ctx context.Context, s *stage, points []float32, top, q float64) (float64, error) {
 	const bins = 64
 	width := top / bins
-	center := kernels.NewCentroids(len(points)/s.d, s.d)
+	center := kernels.NewCentroids(len(points)/p.d, p.d)
 	center.Set(points)
-	parts := s.partSums(bins)
-	pool := s.rt.Pool()
-	for p, part := range s.parties {
-		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
-		shards := engine.Shards([]int{part.Points.N}, s.d)
+	pool, records := p.Pool(), p.records
+	noisy, err := p.releaseCounts(ctx, s, bins, func(words []int64) error {
+		shards := engine.Shards([]int{records.N}, p.d)
 		counts := make([][bins]int64, pool.Workers())
-		labels, dist := make([]uint16, part.Points.N), make([]float32, part.Points.N)
-		err := pool.Run(s.ctx, len(shards), func(worker, i int) {
+		labels, dist := make([]uint16, records.N), make([]float32, records.N)
+		err := pool.Run(ctx, len(shards), func(worker, i int) {
 			lo, hi := shards[i].Lo, shards[i].Hi
-			shard := part.Points.Slice(lo, hi)
+			shard := records.Slice(lo, hi)
 			if center.K > 1 {
 				kernels.Assign(shard, center, labels[lo:hi], nil)
 			}
@@ -184,30 +209,51 @@ func (s *session) distanceQuantile(l law, points []float32, top, q float64) (flo
 				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)]++
 			}
 		})
-		s.rt.End(span)
-		if err != nil {
-			return 0, err
-		}
 		for _, c := range counts {
 			for b, x := range c {
-				parts[p][b] += x
+				words[b] += x
 			}
 		}
-	}
-	noisy, scale, err := s.releaseCounts(parts, l, "distances", "histogram of distances")
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
 	variance := make([]float64, bins)
 	for b := range variance {
-		variance[b] = l.variance(scale)
+		variance[b] = s.law.variance(s.scale)
 	}
-	synopsis.ProjectSimplex(noisy, variance, float64(s.n))
+	synopsis.ProjectSimplex(noisy, variance, float64(p.N))
 	below := 0.0
 	for b, x := range noisy {
-		if below += x; below >= q*float64(s.n) {
+		if below += x; below >= q*float64(p.N) {
 			return float64(b+1) * width, nil
 		}
 	}
 	return top, nil
+}
+
+// sumByLabel adds the sums of the records of each of k labels, in grid units, to
+// sums, and the counts to counts unless it is nil.
+func sumByLabel(ctx context.Context, pool *engine.Pool, records *kernels.Panels, labels []uint16, k, bits int, sums, counts []int64) error {
+	accs := make([]*kernels.Accumulator, pool.Workers())
+	for i := range accs {
+		accs[i] = kernels.NewAccumulator(k, records.D, bits)
+	}
+	shards := engine.Shards([]int{records.N}, records.D)
+	err := pool.Run(ctx, len(shards), func(worker, i int) {
+		lo, hi := shards[i].Lo, shards[i].Hi
+		kernels.Accumulate(records.Slice(lo, hi), labels[lo:hi], accs[worker])
+	})
+	for _, a := range accs {
+		for i, x := range a.Sums {
+			sums[i] += x
+		}
+		for j, n := range a.Counts {
+			if counts != nil {
+				counts[j] += n
+			}
+		}
+	}
+	return err
 }

@@ -2,12 +2,14 @@ package central
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
@@ -52,11 +54,8 @@ type Hybrid struct {
 // Method is "hybrid".
 func (j *Hybrid) Method() string { return "hybrid" }
 
-// Plan implements engine.Job.
-func (j *Hybrid) Plan() (engine.Plan, error) { return j, j.Validate() }
-
-// Validate checks the fields.
-func (j *Hybrid) Validate() error {
+// check checks the fields.
+func (j *Hybrid) check() error {
 	if err := j.validate(j.K); err != nil {
 		return err
 	}
@@ -77,55 +76,91 @@ func (j *Hybrid) Validate() error {
 	return nil
 }
 
-// Run runs the protocol.
-func (j *Hybrid) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+// hybridPlan is a hybrid's plan: the branch that public numbers choose, and what
+// it releases.
+type hybridPlan struct {
+	*frame
+	branch string
+	// The tree branch.
+	tree    *treePlan
+	rounds  []*stage
+	reach   float64 // of a round, in root mean square distances
+	balance float64
+	// The others.
+	projected *projectedPlan
+	high      *highPlan
+}
+
+// Plan implements engine.Job.
+func (j *Hybrid) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	h, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return planned{h.frame, &j.Data, h.run}, nil
+}
+
+func (j *Hybrid) plan() (*hybridPlan, error) {
 	budget := budgetFor(j.Budget, j.records())
-	laplace := j.Laplace || budget.Delta == 0
-	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
-	s.method = j.Method()
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
-	l, err := newLaw(budget, laplace, j.Neighbours, 62+(max(j.Rounds, mostRounds)+2)*(s.d+1))
+	f, err := newFrame(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
+		62+(max(j.Rounds, mostRounds)+2)*(j.Clients[0].Points.D+1), j.Seed)
 	if err != nil {
-		return nil, fault.Request("hybrid", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
+		return nil, err
 	}
-	branch := j.Branch
-	if branch == "" || branch == "auto" {
-		branch = s.branch(l)
+	h := &hybridPlan{frame: f, branch: j.Branch, balance: j.Balance}
+	if h.branch == "" || h.branch == "auto" {
+		h.branch = f.branch(f.law)
 		if j.Balance != 0 {
-			branch = "tree"
+			h.branch = "tree"
 		}
 	}
-	var centroids []float32
-	var rounds int
-	switch branch {
+	switch h.branch {
 	case "tree":
-		centroids, rounds, err = s.treeBranch(j, l)
+		h.addTreeBranch(j)
+		f.Rounds = len(h.rounds)
 	case "projected":
-		centroids, rounds, err = s.projectedBranch(j, l)
+		h.projected = f.addProjected(f.law, j.Rounds)
+		f.Rounds = len(h.projected.rounds)
 	default:
-		centroids, rounds, err = s.highBranch(j, l)
+		h.high = f.addHigh(f.law, j.Rounds)
+		f.Rounds = len(h.high.rounds)
+	}
+	return h, nil
+}
+
+// run is what every party does.
+func (h *hybridPlan) run(ctx context.Context, p *party) (*protocol.Outcome, error) {
+	details := map[string]any{"branch": h.branch}
+	var centroids []float32
+	var sizes []float64
+	var err error
+	switch h.branch {
+	case "tree":
+		if centroids, sizes, err = p.treeBranch(ctx, h); h.balance != 0 {
+			details["synopsis_sizes"] = sizes
+		}
+	case "projected":
+		centroids, sizes, err = p.projected(ctx, h.projected)
+	default:
+		centroids, sizes, err = p.high(ctx, h.high)
 	}
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.result(j.Method(), privacy.Proven, widen(centroids), budget, rounds)
-	if err != nil {
-		return nil, err
-	}
-	res.Details = map[string]any{"branch": branch}
-	if j.Balance != 0 {
-		res.Details["synopsis_sizes"] = s.sizes
-	}
-	return res, nil
+	return p.outcome(centroids, sizes, h.Rounds, details), nil
 }
 
 // branch is the rule, from public numbers only: a tree while every axis can be
 // halved about once; else, where the signal is strong, a tree on a few random
 // directions, which finds separated clusters; else, where it is not too weak or
 // a tree would be hopeless, relative rounds from a random start.
-func (s *session) branch(l law) string {
-	halvings, snr, d := s.halvings(l), s.snr(l), float64(s.d)
+func (f *frame) branch(l law) string {
+	halvings, snr, d := f.halvings(l), f.snr(l), float64(f.d)
 	switch {
 	case d >= max(8, 0.8*halvings) && snr >= 10:
 		return "projected"
@@ -137,11 +172,11 @@ func (s *session) branch(l law) string {
 
 // halvings is how often a tree on half of l can halve the box before the cells
 // get as small as the noise.
-func (s *session) halvings(l law) float64 { return log2(float64(s.n) * l.share(0.5).mu()) }
+func (f *frame) halvings(l law) float64 { return log2(float64(f.N) * l.share(0.5).mu()) }
 
 // snr is the signal to noise ratio of a cluster: n mu / (k sqrt d).
-func (s *session) snr(l law) float64 {
-	return float64(s.n) * l.mu() / (float64(s.k) * math.Sqrt(float64(s.d)))
+func (f *frame) snr(l law) float64 {
+	return float64(f.N) * l.mu() / (float64(f.k) * math.Sqrt(float64(f.d)))
 }
 
 // coarseTree says that the tree halves an axis less than twice on average: a
@@ -183,8 +218,9 @@ func significant(boxes []synopsis.Box, noise, cluster float64) []synopsis.Box {
 	return kept
 }
 
-func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
-	rounds, c := refinement(s.snr(l), s.halvings(l), s.d)
+func (h *hybridPlan) addTreeBranch(j *Hybrid) {
+	f, l := h.frame, h.law
+	rounds, c := refinement(f.snr(l), f.halvings(l), f.d)
 	if j.Rounds != 0 {
 		rounds = max(j.Rounds, 0)
 	}
@@ -195,63 +231,88 @@ func (s *session) treeBranch(j *Hybrid, l law) ([]float32, int, error) {
 	if rounds == 0 {
 		synopsisShare = 1
 	}
-	trie, err := s.tree(l.share(synopsisShare), s.panels())
-	if err != nil {
-		return nil, 0, err
-	}
-	span := s.rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
-	boxes := trie.Boxes(s.d)
-	if j.Balance == 0 && coarseTree(s.halvings(l), s.d) {
-		boxes = significant(boxes, trie.LeafNoise(), float64(s.n)/float64(s.k))
-	}
-	points := synopsis.Spread(boxes, s.d, 3000)
-	var found *synopsis.Solution
-	stream := s.streams.Stream(engine.Server, 0, "search")
-	if j.Balance != 0 {
-		even := 1 / float64(s.k)
-		found, err = synopsis.SearchBalanced(s.ctx, s.rt.Pool(), points, s.k, even/j.Balance, min(even*j.Balance, 1), s.searching(), stream)
-	} else {
-		found, err = synopsis.Search(s.ctx, s.rt.Pool(), points, s.k, s.searching(), stream)
-	}
-	s.rt.End(span)
-	if err != nil {
-		return nil, 0, err
-	}
-	s.noteTopUp(found)
-	if j.Balance != 0 && found.TopUp == 0 {
-		s.sizes = found.Weights
-		s.note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; the records nearest to a centroid can be more or fewer", slices.Min(s.sizes), slices.Max(s.sizes))
-	}
-	centroids := gridRow(found.Centers, s.bits)
-	o := newOffsets(s.rt.Pool(), s.k, s.d, s.bits)
-	var sizes []float64
+	h.reach, h.tree = c, f.addTree(l.share(synopsisShare), f.d)
 	for r := range rounds {
-		weights, rms := leafSpread(boxes, centroids, s.n, s.k, s.d)
-		if sizes == nil {
-			sizes = weights
-		}
-		own := l.share((1 - synopsisShare) / float64(rounds))
-		radius, scales := make([]float64, s.k), make([]roundScales, s.k)
-		for i := range radius {
-			radius[i] = min(c*rms[i], 2*math.Sqrt(float64(s.d)))
-			scales[i] = s.relativeScales(own, radius[i], max(sizes[i], float64(s.n)/float64(10*s.k)))
-		}
-		sums, counts, err := s.relativeRound(o, roundName(r), own, centroids, radius, scales)
-		if err != nil {
-			return nil, 0, err
-		}
-		moved(own, centroids, sums, counts, radius, scales, s.d, s.bits)
-		sizes = counts
-		s.rt.IterationEnd(r, rounds)
+		h.rounds = append(h.rounds, f.addRound(fmt.Sprintf("round %d", r+1), l.share((1-synopsisShare)/float64(rounds))))
 	}
-	return centroids, rounds, nil
 }
+
+// leafSearch is what the search on a tree's leaves found.
+type leafSearch struct {
+	boxes []synopsis.Box
+	*synopsis.Solution
+}
+
+func (p *party) searchLeaves(ctx context.Context, h *hybridPlan, trie *synopsis.Trie) (*leafSearch, error) {
+	span := p.Begin(engine.PhaseSearch, p.released)
+	defer p.End(span)
+	found := &leafSearch{boxes: trie.Boxes(p.d)}
+	if h.balance == 0 && coarseTree(p.halvings(p.law), p.d) {
+		found.boxes = significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.k))
+	}
+	points := synopsis.Spread(found.boxes, p.d, 3000)
+	stream := p.Public.Stream(int(protocol.Server), 0, "search")
+	var err error
+	if h.balance != 0 {
+		even := 1 / float64(p.k)
+		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.k, even/h.balance, min(even*h.balance, 1), p.searching, stream)
+	} else {
+		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, p.k, p.searching, stream)
+	}
+	return found, err
+}
+
+func (p *party) treeBranch(ctx context.Context, h *hybridPlan) (centroids []float32, sizes []float64, err error) {
+	trie, err := p.tree(ctx, h.tree, p.records)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := protocol.Once(p.Party, "search", 0, func() (*leafSearch, error) { return p.searchLeaves(ctx, h, trie) })
+	if err != nil {
+		return nil, nil, err
+	}
+	p.noteTopUp(found.Solution)
+	if h.balance != 0 && found.TopUp == 0 {
+		sizes = found.Weights
+		p.Note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; the records nearest to a centroid can be more or fewer", slices.Min(sizes), slices.Max(sizes))
+	}
+	centroids = gridRow(found.Centers, p.bits)
+	o := newOffsets(p.Pool(), p.k, p.d, p.bits)
+	for r, s := range h.rounds {
+		spread, err := protocol.Once(p.Party, "spread", r, func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.k, p.d), nil })
+		if err != nil {
+			return nil, nil, err
+		}
+		if sizes == nil {
+			sizes = spread.weights
+		}
+		radius, scales := make([]float64, p.k), make([]roundScales, p.k)
+		for i := range radius {
+			radius[i] = min(h.reach*spread.rms[i], 2*math.Sqrt(float64(p.d)))
+			scales[i] = p.relativeScales(s.law, radius[i], max(sizes[i], float64(p.N)/float64(10*p.k)))
+		}
+		sums, counts, err := p.relativeRound(ctx, o, s, centroids, radius, scales)
+		if err != nil {
+			return nil, nil, err
+		}
+		moved(s.law, centroids, sums, counts, radius, scales, p.d, p.bits)
+		sizes = counts
+		if err := p.EndRound(ctx, r, len(h.rounds)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return centroids, sizes, nil
+}
+
+// clusterSpread is the weight of each cluster on the leaves of a tree and its root
+// mean square distance.
+type clusterSpread struct{ weights, rms []float64 }
 
 // leafSpread returns, for each centroid, the weight of the leaf boxes nearest to
 // it and the root mean square distance to it, box variance included, shrunk a
 // little toward the pooled value.
-func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) (weights, rms []float64) {
-	weights, rms = make([]float64, k), make([]float64, k)
+func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *clusterSpread {
+	weights, rms := make([]float64, k), make([]float64, k)
 	spread := 0.0
 	for _, b := range boxes {
 		best, at := math.Inf(1), 0
@@ -277,5 +338,5 @@ func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) (weights
 	for j := range rms {
 		rms[j] = math.Sqrt((rms[j] + float64(spread*prior)/float64(n)) / (weights[j] + prior))
 	}
-	return weights, rms
+	return &clusterSpread{weights, rms}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -35,16 +36,28 @@ func gridPanels(rng *rand.Rand, n, d int) *kernels.Panels {
 	return p
 }
 
-func testSession(t testing.TB, parts []dataset.Part, k int) *session {
+// testFrame begins a plan of hybrid on the records of p alone, with the box for
+// bounds.
+func testFrame(t testing.TB, p *kernels.Panels, k int) *frame {
+	t.Helper()
+	seed := uint64(1)
+	data := &Data{Clients: []dataset.Part{part(p)}, Bounds: unitBounds(p.D)}
+	f, err := newFrame("hybrid", data, k, privacy.Budget{Epsilon: 1, Delta: 1e-6}, false, "", 1, &seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// onParty lets the party of f that holds the records of p run.
+func onParty(t testing.TB, f *frame, p *kernels.Panels, run func(ctx context.Context, p *party) error) {
 	t.Helper()
 	pool := engine.NewPool(2)
-	t.Cleanup(pool.Close)
-	seed := uint64(1)
-	d := parts[0].Points.D
-	data := &Data{Clients: parts, Bounds: unitBounds(d)}
-	s := newSession(context.Background(), engine.NewRuntime(pool), data, k, &seed, 1e-6)
-	s.method = "hybrid"
-	return s
+	defer pool.Close()
+	program := f.program(p, func(ctx context.Context, p *party) (*protocol.Outcome, error) { return nil, run(ctx, p) })
+	if err := protocol.Start(engine.NewRuntime(pool), f.Plan, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func unitBounds(d int) dataset.Bounds {
@@ -138,7 +151,7 @@ func TestOffsets(t *testing.T) {
 			}
 		}
 		o, got := newOffsets(pool, k, d, testBits), newSums(k, d)
-		if err := o.add(context.Background(), 0, p, centroids, radius, got); err != nil {
+		if err := o.add(context.Background(), p, centroids, radius, got); err != nil {
 			t.Fatal(err)
 		}
 		for j := range k {
@@ -172,10 +185,10 @@ func TestOffsetSensitivity(t *testing.T) {
 		before, after := newSums(k, d), newSums(k, d)
 		o := newOffsets(pool, k, d, testBits)
 		without := p.Slice(0, n)
-		if err := o.add(context.Background(), 0, &without, centroids, radius, before); err != nil {
+		if err := o.add(context.Background(), &without, centroids, radius, before); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.add(context.Background(), 0, p, centroids, radius, after); err != nil {
+		if err := o.add(context.Background(), p, centroids, radius, after); err != nil {
 			t.Fatal(err)
 		}
 		changed := 0
@@ -211,7 +224,7 @@ func TestRoundScales(t *testing.T) {
 		d := 1 + rng.IntN(800)
 		l := law{gaussian: true, total: math.Exp(rng.Float64()*10 - 8)}
 		radius, size := math.Exp(rng.Float64()*6-4), math.Exp(rng.Float64()*12)
-		run := &session{d: d, method: "hybrid"}
+		run := &frame{Plan: &protocol.Plan{Method: "hybrid"}, d: d}
 		s := run.relativeScales(l, radius, size)
 		cost := radius*radius/(s.sums*s.sums) + 1/(s.counts*s.counts)
 		if cost > l.total*(1+1e-9) {

@@ -1,11 +1,10 @@
 package central
 
 import (
-	"fmt"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // releaseBits is the grid of everything released: sums and counts enter as
@@ -99,6 +98,14 @@ func (l law) variance(scale float64) float64 {
 	return 2 * scale * scale
 }
 
+// noise is the mechanism that draws it.
+func (l law) noise() protocol.Mechanism {
+	if l.gaussian {
+		return protocol.Gaussian
+	}
+	return protocol.Laplace
+}
+
 // mechanism is the name of the noise in the ledger.
 func (l law) mechanism() string {
 	if l.gaussian {
@@ -116,57 +123,4 @@ func (l law) entry(what string, viewers []string, scale float64, b privacy.Bound
 	e := b.Entry(what, l.mechanism(), norm)
 	e.Viewers, e.Scale, e.Cost = viewers, scale, l.spec(scale, b, coordinates)
 	return e
-}
-
-// sampler draws integer noise.
-type sampler interface {
-	Fill(st *privacy.Stream, dst []int64)
-}
-
-// likelihood is the law of noise of a scale in grid units.
-func (l law) likelihood(scale float64) privacy.Likelihood {
-	if l.gaussian {
-		return privacy.GaussianLikelihood(scale)
-	}
-	return privacy.LaplaceLikelihood(scale)
-}
-
-// sampler returns the sampler of a scale in grid units.
-func (l law) sampler(tape *privacy.Tape, scale float64) (sampler, error) {
-	var s sampler
-	var err error
-	if l.gaussian {
-		s, err = tape.DiscreteGaussian(scale)
-	} else {
-		s, err = tape.DiscreteLaplace(scale)
-	}
-	if err != nil {
-		return nil, fault.Request("budget", fmt.Sprintf("asks for noise of scale %.3g, which the fixed-point grid does not hold", scale/(1<<releaseBits)), "raise --epsilon or --delta")
-	}
-	return s, nil
-}
-
-// enter adds an entry, stated for one record, to the ledger; where the guarantee
-// is for replacing a record it costs what two records that change together do
-// (THEOREMS.md T7, T8).
-func (s *session) enter(l law, e privacy.Entry) error {
-	if s.data.Tape != nil {
-		return nil // pricing the entries would cost more than the run
-	}
-	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
-	if len(s.parties) > 1 {
-		e.Noise = privacy.DrawnBy(privacy.Server) // of secureSum
-	}
-	if l.pair {
-		e.Neighbours = privacy.ReplaceOne
-		e.Bound.Shape.Neighbours = privacy.ReplaceOne
-		e.Sensitivity = e.Bound.In(e.Norm)
-		if e.Beside != nil {
-			e.Beside.Shape.Neighbours = privacy.ReplaceOne
-		}
-		e.Cost.Scale /= 2
-		e.Cost.Slack *= 2
-		e.Cost.Epsilon *= 2
-	}
-	return s.ledger.Add(e)
 }

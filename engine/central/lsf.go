@@ -8,8 +8,8 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
-	"github.com/cohort-engine/cohort/kernels"
 )
 
 // LSF is the LSH-forest coreset as a central method (DPLSF, Sketch-V sections
@@ -34,11 +34,8 @@ type LSF struct {
 // Method is "lsf".
 func (j *LSF) Method() string { return "lsf" }
 
-// Plan implements engine.Job.
-func (j *LSF) Plan() (engine.Plan, error) { return j, j.Validate() }
-
-// Validate checks the fields.
-func (j *LSF) Validate() error {
+// check checks the fields.
+func (j *LSF) check() error {
 	if err := j.validate(j.K); err != nil {
 		return err
 	}
@@ -58,115 +55,82 @@ func validateBudget(b privacy.Budget, n int) error {
 	return nil
 }
 
-// Run runs the method.
-func (j *LSF) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	budget := budgetFor(j.Budget, j.records())
-	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, budget.Delta)
-	s.method = j.Method()
-	levels := j.Levels
-	if levels == 0 {
-		levels = 12
-	}
-	l, err := newLaw(budget, j.Laplace || budget.Delta == 0, j.Neighbours, levels+s.d)
-	if err != nil {
-		return nil, fault.Request("lsf", err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
-	}
-	points, err := s.forest(l, levels)
-	if err != nil || j.Tape != nil {
-		return &engine.Result{}, err
-	}
-	span := rt.Begin(engine.PhaseSearch, s.rounds, engine.Server)
-	found, err := synopsis.Search(ctx, rt.Pool(), points, j.K, synopsis.SearchOptions{}, s.streams.Stream(engine.Server, 0, "search"))
-	rt.End(span)
-	if err != nil {
-		return nil, err
-	}
-	s.noteTopUp(found)
-	s.sizes = found.Weights
-	centroids := gridRow(found.Centers, s.bits)
-	res, err := s.result(j.Method(), privacy.Proven, widen(centroids), budget, 1)
-	if err != nil {
-		return nil, err
-	}
-	res.Details = map[string]any{"leaves": points.Len()}
-	return res, nil
+// lsfPlan is what a run releases.
+type lsfPlan struct {
+	*frame
+	counts []*stage // by level
+	sums   *stage
 }
 
-func (s *session) noteTopUp(found *synopsis.Solution) {
-	switch {
-	case found.TopUp == s.k:
-		s.note("no cell of the synopsis has a positive weight: all %d centroids are data-independent; more records or a larger budget would help", s.k)
-	case found.TopUp > 0:
-		s.note("the synopsis has fewer weighted points than k: %d of the %d centroids are data-independent", found.TopUp, s.k)
+// Plan implements engine.Job.
+func (j *LSF) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
 	}
-}
-
-// forest releases an LSH forest of one party and returns the leaf means with
-// their counts.
-func (s *session) forest(l law, levels int) (*synopsis.Weighted, error) {
-	records := s.parties[0].Points
-	span := s.rt.Begin(engine.PhaseEncode, 0, 0)
-	planes := synopsis.NewHyperplanes(s.d, levels, s.streams.Stream(engine.Server, 0, "hyperplanes"))
-	paths, err := synopsis.HyperplanePaths(s.ctx, s.rt.Pool(), records, planes)
-	s.rt.End(span)
+	o, err := j.plan()
 	if err != nil {
 		return nil, err
 	}
-	sumLaw, sumBound := l.share(0.5), s.bound("leaf sums", 0)
-	sumScale := sumLaw.scale(sumBound)
-	theta := min(10*math.Sqrt(sumLaw.variance(sumScale)*float64(s.d)), math.Floor(float64(s.n)/float64(2*s.k)))
-	levelCounts := trieLevels{line: "counts per level", levels: levels, law: func(int) law { return l.share(0.5 / float64(levels)) },
-		name: func(level int) string { return fmt.Sprintf("forest level %d", level+1) }}
+	return planned{o.frame, &j.Data, o.run}, nil
+}
+
+func (j *LSF) plan() (*lsfPlan, error) {
+	budget, levels := budgetFor(j.Budget, j.records()), orDefault(j.Levels, 12)
+	f, err := newFrame(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours, levels+j.Clients[0].Points.D, j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	o := &lsfPlan{frame: f}
+	f.Rounds = 1
+	for level := range levels {
+		o.counts = append(o.counts, f.addCounts(fmt.Sprintf("forest level %d", level+1), "counts per level", f.law.share(0.5/float64(levels))))
+	}
+	o.sums = f.add("leaf sums", "sums of the records of each leaf", "leaf sums", f.law.share(0.5), f.d)
+	return o, nil
+}
+
+// run is what the party does.
+func (o *lsfPlan) run(ctx context.Context, p *party) (*protocol.Outcome, error) {
+	points, err := p.forest(ctx, o)
+	if err != nil || p.Replay != nil {
+		return nil, err
+	}
+	found, err := p.search(ctx, points, p.k, 0)
+	if err != nil {
+		return nil, err
+	}
+	p.noteTopUp(found)
+	return p.outcome(gridRow(found.Centers, p.bits), found.Weights, 1, map[string]any{"leaves": points.Len()}), nil
+}
+
+// forest releases an LSH forest and returns the leaf means with their counts.
+func (p *party) forest(ctx context.Context, o *lsfPlan) (*synopsis.Weighted, error) {
+	span := p.Begin(engine.PhaseEncode, 0)
+	planes := synopsis.NewHyperplanes(p.d, len(o.counts), p.Public.Stream(int(protocol.Server), 0, "hyperplanes"))
+	paths, err := synopsis.HyperplanePaths(ctx, p.Pool(), p.records, planes)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	theta := min(10*math.Sqrt(o.sums.law.variance(o.sums.scale)*float64(p.d)), math.Floor(float64(p.N)/float64(2*p.k)))
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
-		Records:   float64(s.n),
+		Records:   float64(p.N),
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
-			return s.countLevel(&levelCounts, level, []*synopsis.Walker{w}, cells)
+			s := o.counts[level]
+			noisy, err := p.releaseCounts(ctx, s, cells, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+			return noisy, s.law.variance(s.scale), err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
-			span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, 0)
-			sums, err := w.LeafSums(s.ctx, s.rt.Pool(), records, leaves, s.bits)
-			s.rt.End(span)
+			own := protocol.NewPrivate(leaves * p.d)
+			span := p.Begin(engine.PhaseAccumulate, p.released)
+			err := own.Fill(func(words []int64) error { return w.LeafSums(ctx, p.Pool(), p.records, p.bits, words) })
+			p.End(span)
 			if err != nil {
 				return nil, err
 			}
-			noisy, err := s.release("leaf sums", [][]int64{sums}, sumLaw, []noiseGroup{{len(sums), s.bits, sumScale}})
-			if err != nil {
-				return nil, err
-			}
-			return noisy, s.enter(sumLaw, sumLaw.entry("sums of the records of each leaf", s.viewers(), sumScale, sumBound, s.d))
+			return p.release(ctx, o.sums, []noiseGroup{{own.Len(), p.bits, o.sums.scale}}, own)
 		},
 	}
-	points, err := forest.Release(paths, s.d)
-	if err != nil {
-		return nil, err
-	}
-	return points, s.enterUnreached(&levelCounts)
-}
-
-// sumByLabel returns the sums of the records of each of k labels, in grid units,
-// and adds the counts to counts unless it is nil.
-func (s *session) sumByLabel(records *kernels.Panels, labels []uint16, k int, counts []int64) ([]int64, error) {
-	pool := s.rt.Pool()
-	accs := make([]*kernels.Accumulator, pool.Workers())
-	for i := range accs {
-		accs[i] = kernels.NewAccumulator(k, s.d, s.bits)
-	}
-	shards := engine.Shards([]int{records.N}, s.d)
-	err := pool.Run(s.ctx, len(shards), func(worker, i int) {
-		lo, hi := shards[i].Lo, shards[i].Hi
-		kernels.Accumulate(records.Slice(lo, hi), labels[lo:hi], accs[worker])
-	})
-	sums := make([]int64, k*s.d)
-	for _, a := range accs {
-		for i, x := range a.Sums {
-			sums[i] += x
-		}
-		for j, n := range a.Counts {
-			if counts != nil {
-				counts[j] += n
-			}
-		}
-	}
-	return sums, err
+	return forest.Release(paths, p.d)
 }

@@ -30,9 +30,9 @@ type offsets struct {
 	fractionBits int
 	centroids    *kernels.Centroids
 	workers      []*offsetWorker
-	// labels, if not nil, gives the cluster of each record of a party in place
+	// labels, if not nil, gives the cluster of each record in place
 	// of the nearest centroid: a function of the record and public data.
-	labels func(party int) ([]uint16, error)
+	labels func() ([]uint16, error)
 }
 
 type offsetWorker struct {
@@ -57,7 +57,7 @@ func relativeError(d int) float64 { return float64(d+4) * 0x1p-24 }
 
 // add adds p's sums and counts about the given centroids (row-major, on the
 // grid) to out. radius has one length per cluster; +Inf means no cut.
-func (o *offsets) add(ctx context.Context, party int, p *kernels.Panels, centroids []float32, radius []float64, out offsetSums) error {
+func (o *offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64, out offsetSums) error {
 	k, d := o.centroids.K, o.centroids.D
 	o.centroids.Set(centroids)
 	slack := 1 + relativeError(d)
@@ -73,7 +73,7 @@ func (o *offsets) add(ctx context.Context, party int, p *kernels.Panels, centroi
 	var given []uint16
 	if o.labels != nil {
 		var err error
-		if given, err = o.labels(party); err != nil {
+		if given, err = o.labels(); err != nil {
 			return err
 		}
 	}

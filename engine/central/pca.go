@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -26,11 +27,8 @@ type PCA struct {
 // Method is "pca".
 func (j *PCA) Method() string { return "pca" }
 
-// Plan implements engine.Job.
-func (j *PCA) Plan() (engine.Plan, error) { return j, j.Validate() }
-
-// Validate checks the fields.
-func (j *PCA) Validate() error {
+// check checks the fields.
+func (j *PCA) check() error {
 	if err := j.validate(j.K); err != nil {
 		return err
 	}
@@ -43,104 +41,116 @@ func (j *PCA) Validate() error {
 	return nil
 }
 
-// Run runs the method.
-func (j *PCA) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	s := newSession(ctx, rt, &j.Data, j.K, j.Seed, 0)
-	records := j.Clients[0].Points
-	q := j.Components
-	if q == 0 {
-		q = lowDimension(s.n, s.d)
+// Plan implements engine.Job.
+func (j *PCA) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
 	}
-	span := rt.Begin(engine.PhaseEncode, 0, 0)
-	mean, axes, err := s.principalAxes(records, q)
+	f := newPlainFrame(j.Method(), &j.Data, j.K, j.Seed)
+	centroids := f.Add(&protocol.Release{Name: "exact centroids", Entries: []privacy.Entry{{What: "exact centroids", Viewers: f.audience, Mechanism: "none", Calibration: privacy.None}}})
+	components := j.Components
+	return planned{f, &j.Data, func(ctx context.Context, p *party) (*protocol.Outcome, error) {
+		found, err := p.onAxes(ctx, components)
+		if err != nil {
+			return nil, err
+		}
+		public, err := p.OwnReals(centroids, 0, "", 0, protocol.NewPrivateReals(found))
+		return &protocol.Outcome{Centroids: public, Iterations: 1}, err
+	}}, nil
+}
+
+// onAxes is k-means on the first q principal components (0 for the rule), with the
+// means of the clusters found there in all dimensions.
+func (p *party) onAxes(ctx context.Context, q int) ([]float64, error) {
+	records := p.records
+	if q == 0 {
+		q = lowDimension(records.N, p.d)
+	}
+	span := p.Begin(engine.PhaseEncode, 0)
+	mean, axes, err := p.principalAxes(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	// All records fit into [-1,1]^q after division by the diameter of the box.
-	scale := float32(1 / (2 * math.Sqrt(float64(s.d))))
+	scale := float32(1 / (2 * math.Sqrt(float64(p.d))))
 	for i := range axes {
 		axes[i] *= scale
 	}
-	low, err := s.project(records, kernels.NewMatrix(q, s.d, axes), mean, s.bits)
-	rt.End(span)
+	low, err := project(ctx, p.Pool(), records, kernels.NewMatrix(q, p.d, axes), mean, p.bits)
+	p.End(span)
 	if err != nil {
 		return nil, err
 	}
 	points := &synopsis.Weighted{D: q}
 	row := make([]float32, q)
-	for i := range s.n {
+	for i := range records.N {
 		points.Append(widen(low.Point(i, row)), 1)
 	}
-	span = rt.Begin(engine.PhaseSearch, 0, 0)
-	found, err := synopsis.Search(ctx, rt.Pool(), points, j.K, synopsis.SearchOptions{Starts: 4, Swaps: 20}, s.streams.Stream(engine.Server, 0, "search"))
-	rt.End(span)
+	span = p.Begin(engine.PhaseSearch, 0)
+	found, err := synopsis.Search(ctx, p.Pool(), points, p.k, synopsis.SearchOptions{Starts: 4, Swaps: 20}, p.Public.Stream(int(protocol.Server), 0, "search"))
+	p.End(span)
 	if err != nil {
 		return nil, err
 	}
-	counts := make([]int64, j.K)
-	sums, err := s.sumByLabel(records, found.Labels, j.K, counts)
-	if err != nil {
+	counts, sums := make([]int64, p.k), make([]int64, p.k*p.d)
+	if err := sumByLabel(ctx, p.Pool(), records, found.Labels, p.k, p.bits, sums, counts); err != nil {
 		return nil, err
 	}
-	centroids := make([]float64, j.K*s.d)
+	centroids := make([]float64, p.k*p.d)
 	for i := range centroids {
-		if n := counts[i/s.d]; n > 0 {
-			centroids[i] = math.Ldexp(float64(sums[i])/float64(n), -s.bits)
+		if n := counts[i/p.d]; n > 0 {
+			centroids[i] = math.Ldexp(float64(sums[i])/float64(n), -p.bits)
 		} else {
-			centroids[i] = float64(mean[i%s.d])
+			centroids[i] = float64(mean[i%p.d])
 		}
 	}
-	res, err := s.result(j.Method(), privacy.None, centroids, privacy.Budget{}, 1)
-	if err != nil {
-		return nil, err
-	}
-	res.Epsilon, res.Delta = nil, nil
-	return res, nil
+	return centroids, nil
 }
 
 // principalAxes returns the mean of the records and the first q axes of their
 // covariance (row-major), by subspace iteration from a random start.
-func (s *session) principalAxes(p *kernels.Panels, q int) ([]float32, []float32, error) {
+func (p *party) principalAxes(ctx context.Context, q int) ([]float32, []float32, error) {
 	const iterations, blocks = 8, 16
-	sums, err := s.sumByLabel(p, make([]uint16, p.N), 1, nil)
-	if err != nil {
+	records, d := p.records, p.d
+	sums := make([]int64, d)
+	if err := sumByLabel(ctx, p.Pool(), records, make([]uint16, records.N), 1, p.bits, sums, nil); err != nil {
 		return nil, nil, err
 	}
-	mean := make([]float32, s.d)
+	mean := make([]float32, d)
 	for h, x := range sums {
-		mean[h] = onGrid(math.Ldexp(float64(x)/float64(p.N), -s.bits), s.bits)
+		mean[h] = onGrid(math.Ldexp(float64(x)/float64(records.N), -p.bits), p.bits)
 	}
-	axes := randomProjection(Dense, q, s.d, 1, s.streams.Stream(engine.Server, 0, "axes"))
-	orthonormalise(axes, q, s.d)
-	step := (p.N/blocks + kernels.Lanes) / kernels.Lanes * kernels.Lanes
+	axes := randomProjection(Dense, q, d, 1, p.Public.Stream(int(protocol.Server), 0, "axes"))
+	orthonormalise(axes, q, d)
+	step := (records.N/blocks + kernels.Lanes) / kernels.Lanes * kernels.Lanes
 	for range iterations {
 		// axes <- sum over records of (axes (x - mean)) (x - mean)^T, in blocks of a
 		// fixed size, so that the order of additions does not depend on the workers.
-		m := kernels.NewMatrix(q, s.d, axes)
-		single, shift := kernels.NewPanels(1, s.d), kernels.NewPanels(1, q)
+		m := kernels.NewMatrix(q, d, axes)
+		single, shift := kernels.NewPanels(1, d), kernels.NewPanels(1, q)
 		single.Set(0, mean)
 		kernels.Project(*single, m, *shift)
 		offset := shift.Point(0, nil)
 		parts := make([][]float64, blocks)
-		err := s.rt.Pool().Run(s.ctx, blocks, func(_, b int) {
-			part := make([]float64, q*s.d)
+		err := p.Pool().Run(ctx, blocks, func(_, b int) {
+			part := make([]float64, q*d)
 			parts[b] = part
-			lo, hi := b*step, min((b+1)*step, p.N)
+			lo, hi := b*step, min((b+1)*step, records.N)
 			if lo >= hi {
 				return
 			}
 			y := kernels.NewPanels(hi-lo, q)
-			block := p.Slice(lo, hi)
+			block := records.Slice(lo, hi)
 			kernels.Project(block, m, *y)
 			for base := 0; base < block.N; base += kernels.Lanes {
-				for h := range s.d {
-					x := block.Data[base*s.d+h*kernels.Lanes:]
+				for h := range d {
+					x := block.Data[base*d+h*kernels.Lanes:]
 					for a := range q {
 						sum := 0.0
 						for lane, v := range y.Data[base*q+a*kernels.Lanes:][:min(kernels.Lanes, block.N-base)] {
 							sum += float64(float64(v-offset[a]) * float64(x[lane]-mean[h]))
 						}
-						part[a*s.d+h] += sum
+						part[a*d+h] += sum
 					}
 				}
 			}
@@ -153,9 +163,9 @@ func (s *session) principalAxes(p *kernels.Panels, q int) ([]float32, []float32,
 			for _, part := range parts {
 				sum += part[i]
 			}
-			axes[i] = float32(sum / float64(p.N))
+			axes[i] = float32(sum / float64(records.N))
 		}
-		orthonormalise(axes, q, s.d)
+		orthonormalise(axes, q, d)
 	}
 	return mean, axes, nil
 }

@@ -28,11 +28,11 @@ func TestPrincipalAxes(t *testing.T) {
 	}
 	variances := components.VarsTo(nil)
 	const q = 3
-	s := testSession(t, []dataset.Part{part(p)}, 4)
-	_, axes, err := s.principalAxes(p, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var axes []float32
+	onParty(t, testFrame(t, p, 4), p, func(ctx context.Context, p *party) (err error) {
+		_, axes, err = p.principalAxes(ctx, q)
+		return err
+	})
 	var covariance mat.SymDense
 	stat.CovarianceMatrix(&covariance, data, nil)
 	var got, want float64

@@ -1,6 +1,7 @@
 package central
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -54,7 +55,7 @@ func randomProjection(kind Projection, q, d int, scale float64, st *privacy.Stre
 // project writes m (x - origin) for every record x, clipped to [-1,1] and
 // truncated onto the grid: the records of a low-dimensional data set of their
 // own, each a function of one record.
-func (s *session) project(p *kernels.Panels, m *kernels.Matrix, origin []float32, bits int) (*kernels.Panels, error) {
+func project(ctx context.Context, pool *engine.Pool, p *kernels.Panels, m *kernels.Matrix, origin []float32, bits int) (*kernels.Panels, error) {
 	out := kernels.NewPanels(p.N, m.Q)
 	single := kernels.NewPanels(1, p.D)
 	single.Set(0, origin)
@@ -63,7 +64,7 @@ func (s *session) project(p *kernels.Panels, m *kernels.Matrix, origin []float32
 	offset := shift.Point(0, nil)
 	grid := math.Ldexp(1, bits)
 	shards := engine.Shards([]int{p.N}, p.D)
-	err := s.rt.Pool().Run(s.ctx, len(shards), func(_, i int) {
+	err := pool.Run(ctx, len(shards), func(_, i int) {
 		part := out.Slice(shards[i].Lo, shards[i].Hi)
 		kernels.Project(p.Slice(shards[i].Lo, shards[i].Hi), m, part)
 		for base := 0; base < part.N; base += kernels.Lanes {

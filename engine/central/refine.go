@@ -1,12 +1,14 @@
 package central
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // roundScales are the noise scales, in data units, of one cluster in a round of
@@ -18,12 +20,12 @@ type roundScales struct{ sums, counts float64 }
 // T2). With Gaussian noise radius^2/sums^2 + 1/counts^2 = mu^2, so
 // clusters may differ in their scales: a record touches one of them. With
 // Laplace noise the sums get four fifths of epsilon.
-func (s *session) relativeScales(l law, radius, size float64) roundScales {
-	sum, count := s.bound("relative sums", radius), s.bound("relative counts", 0)
+func (f *frame) relativeScales(l law, radius, size float64) roundScales {
+	sum, count := f.bound("relative sums", radius), f.bound("relative counts", 0)
 	if !l.gaussian {
 		return roundScales{sums: l.share(0.8).scale(sum), counts: l.share(0.2).scale(count)}
 	}
-	return splitGaussian(l.total, sum.L2(), size, s.d)
+	return splitGaussian(l.total, sum.L2(), size, f.d)
 }
 
 // splitGaussian is relativeScales for Gaussian noise, of a count of sensitivity 1.
@@ -42,50 +44,68 @@ func splitGaussian(mu2, radius, size float64, d int) roundScales {
 	return s
 }
 
+// addRound plans a round of relative sums and counts, whose radii and scales
+// follow from what was released before within the share of the budget.
+func (f *frame) addRound(purpose string, l law) *stage {
+	s := &stage{purpose: purpose, law: l}
+	widest := 2 * math.Sqrt(float64(f.d))
+	e := f.roundEntry(s, widest, l.scale(f.bound("relative sums", widest)))
+	e.Unit = "at most, for the sums of a cluster; the radii follow from what was released before"
+	e.Cost.Scale = 1 / l.total
+	if l.gaussian {
+		e.Cost.Scale = 1 / math.Sqrt(l.total)
+		e.Cost.Slack = privacy.GaussianSlack(minScale*(1<<releaseBits), f.d+1)
+	}
+	s.Release = f.Add(&protocol.Release{Name: purpose, Makers: f.makers, Entries: []privacy.Entry{f.charge(l, e)}})
+	return s
+}
+
+// roundEntry begins the ledger entry of a round.
+func (f *frame) roundEntry(s *stage, radius, scale float64) privacy.Entry {
+	count := f.bound("relative counts", 0)
+	e := s.law.entry(s.purpose+": sums of cut offsets and counts of each cluster", f.audience, scale, f.bound("relative sums", radius), f.d+1)
+	e.Beside = &count
+	return e
+}
+
 // relativeRound releases, for each cluster, the sum of the offsets of its
 // records from its centroid, cut to length radius[j], and the count, both in
-// data units. centroids are row-major and on the grid.
-func (s *session) relativeRound(o *offsets, what string, l law, centroids []float32, radius []float64, scales []roundScales) (sums, counts []float64, err error) {
-	k, d := s.k, s.d
-	parts := s.partSums(k*d + k)
-	for p, part := range s.parties {
-		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
-		err := o.add(s.ctx, p, part.Points, centroids, radius, offsetSums{parts[p][:k*d], parts[p][k*d:]})
-		s.rt.End(span)
-		if err != nil {
-			return nil, nil, err
-		}
+// data units. centroids are row-major and on the grid; there may be more of them
+// than clusters asked for.
+func (p *party) relativeRound(ctx context.Context, o *offsets, s *stage, centroids []float32, radius []float64, scales []roundScales) (sums, counts []float64, err error) {
+	k, d := len(radius), p.d
+	own := protocol.NewPrivate(k*d + k)
+	span := p.Begin(engine.PhaseAccumulate, p.released)
+	err = own.Fill(func(words []int64) error {
+		return o.add(ctx, p.records, centroids, radius, offsetSums{words[:k*d], words[k*d:]})
+	})
+	p.End(span)
+	if err != nil {
+		return nil, nil, err
 	}
 	groups := make([]noiseGroup, 0, 2*k)
 	for j := range k {
-		groups = append(groups, noiseGroup{d, s.bits, scales[j].sums})
+		groups = append(groups, noiseGroup{d, p.bits, scales[j].sums})
 	}
 	for j := range k {
 		groups = append(groups, noiseGroup{1, 0, scales[j].counts})
 	}
-	released, err := s.release(what, parts, l, groups)
+	released, err := p.release(ctx, s, groups, own)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.enterRound(what, l, radius, scales); err != nil {
-		return nil, nil, err
-	}
-	s.sizes = released[k*d:]
-	return released[:k*d], s.sizes, nil
+	return released[:k*d], released[k*d:], p.bookRound(s, radius, scales)
 }
 
-// enterRound writes a round of relative sums and counts into the ledger: the
-// dearest cluster counts.
-func (s *session) enterRound(what string, l law, radius []float64, scales []roundScales) error {
-	if s.data.Tape != nil {
-		return nil
-	}
+// bookRound writes what a round came to into the ledger: the dearest cluster
+// counts.
+func (p *party) bookRound(s *stage, radius []float64, scales []roundScales) error {
 	worst, at, least := 0.0, 0, math.Inf(1)
-	count := s.bound("relative counts", 0)
+	count := p.bound("relative counts", 0)
 	for j, r := range radius {
-		sum := s.bound("relative sums", r)
+		sum := p.bound("relative sums", r)
 		cost := sum.L1()/scales[j].sums + count.L1()/scales[j].counts
-		if l.gaussian {
+		if s.law.gaussian {
 			cost = math.Hypot(sum.L2()/scales[j].sums, count.L2()/scales[j].counts)
 		}
 		if cost > worst {
@@ -93,14 +113,13 @@ func (s *session) enterRound(what string, l law, radius []float64, scales []roun
 		}
 		least = min(least, scales[j].sums, scales[j].counts)
 	}
-	e := l.entry(what+": sums of cut offsets and counts of each cluster", s.viewers(), scales[at].sums, s.bound("relative sums", radius[at]), s.d+1)
-	e.Beside = &count
+	e := p.roundEntry(s, radius[at], scales[at].sums)
 	e.Unit = fmt.Sprintf("for the sums of cluster %d, the dearest; %.4g for its count", at+1, scales[at].counts)
 	e.Cost.Scale = 1 / worst
-	if l.gaussian {
-		e.Cost.Slack = privacy.GaussianSlack(least*(1<<releaseBits), s.d+1)
+	if s.law.gaussian {
+		e.Cost.Slack = privacy.GaussianSlack(least*(1<<releaseBits), p.d+1)
 	}
-	return s.enter(l, e)
+	return p.Book(s.Release, p.charge(s.law, e))
 }
 
 // moved adds noisy relative sums to centroids: divide by the count (at least

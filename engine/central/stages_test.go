@@ -1,6 +1,7 @@
 package central
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -48,27 +49,29 @@ func TestSignificant(t *testing.T) {
 }
 
 // TestOverseeded: without noise to speak of, the merged centres of a few far
-// clusters are the means of the clusters, k of them, and the session's k is again
-// what it was.
+// clusters are the means of the clusters, k of them.
 func TestOverseeded(t *testing.T) {
 	const k, d = 4, 30
 	norm, table := builtin(t, "blobs", dataset.Generator{N: 4000, D: d, K: k, Separation: 30, Seed: 4})
-	s := testSession(t, []dataset.Part{part(norm.Points)}, k)
+	f := testFrame(t, norm.Points, k)
 	ample := law{gaussian: true, total: 1e4}
-	mean, err := s.privateMean(ample)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reach, err := s.distanceQuantile(ample, gridRow(mean, s.bits), 2*math.Sqrt(d), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.overseeded(ample, ample, mean, reach)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.k != k || len(got) != k*d {
-		t.Fatalf("k is %d, %d coordinates", s.k, len(got))
+	o := &projectedPlan{mean: f.addMean(ample), reach: f.addCounts("distances", "histogram of distances", ample),
+		tree: f.addTree(ample, 6), recover: f.addRound("recover", ample)}
+	var got []float32
+	onParty(t, f, norm.Points, func(ctx context.Context, p *party) error {
+		mean, err := p.privateMean(ctx, o.mean)
+		if err != nil {
+			return err
+		}
+		reach, err := p.distanceQuantile(ctx, o.reach, gridRow(mean, p.bits), 2*math.Sqrt(d), 1)
+		if err != nil {
+			return err
+		}
+		got, err = p.overseeded(ctx, o, mean, reach)
+		return err
+	})
+	if len(got) != k*d {
+		t.Fatalf("%d coordinates", len(got))
 	}
 	means, counts := make([]float64, k*d), make([]float64, k)
 	for i := range norm.Points.N {
@@ -110,64 +113,50 @@ func TestReleasedSensitivities(t *testing.T) {
 		}
 		p.Set(n, extreme)
 		without := p.Slice(0, n)
-		sessions := func() [2]*session {
-			return [2]*session{testSession(t, []dataset.Part{part(&without)}, k), testSession(t, []dataset.Part{part(p)}, k)}
-		}
 		l := law{gaussian: true, total: 1}
-
-		// The sum of all records: at most sqrt d; n is public and the same.
-		var means [2][]float64
-		for i, s := range sessions() {
-			s.n = n
-			mean, err := s.privateMean(l)
-			if err != nil {
-				t.Fatal(err)
-			}
-			means[i] = mean
-		}
-		if change := n * distance(means[0], means[1]); change > math.Sqrt(float64(d))*(1+1e-6) {
-			t.Errorf("d=%d: the sum changes by %v, more than the root of d", d, change)
-		}
-
-		// The counts of a tree's level: one cell by 1.
-		var levels [2][]float64
-		one := trieLevels{line: "tree counts per level", levels: 1, law: func(int) law { return l }, name: func(int) string { return "level" }}
-		for i, s := range sessions() {
-			parts := s.partSums(1 << min(d, 3))
-			paths, err := synopsis.MidpointPaths(s.ctx, s.rt.Pool(), s.parties[0].Points, s.bits, min(d, 3), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			noisy, variance, err := s.countLevel(&one, 0, []*synopsis.Walker{synopsis.NewWalker(paths)}, len(parts[0]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if variance != 1 {
-				t.Errorf("variance %v of noise for sensitivity 1 and mu 1", variance)
-			}
-			levels[i] = noisy
-		}
-		if change := distance(levels[0], levels[1]); math.Abs(change-1) > 1e-9 {
-			t.Errorf("d=%d: the counts change by %v, want 1", d, change)
-		}
-
-		// Sums of offsets cut to a radius and counts, in a round and in a recovery.
 		radius := []float64{0.4, 0.9, 2}
 		scales := make([]roundScales, k)
 		centroids := make([]float32, k*d)
 		for i := range centroids {
 			centroids[i] = onGrid(2*rng.Float64()-1, testBits)
 		}
-		var sums, counts [2][]float64
-		for i, s := range sessions() {
+		var means, levels, sums, counts [2][]float64
+		for i, records := range []*kernels.Panels{&without, p} {
+			f := testFrame(t, &without, k) // n is public and the same
+			mean, level, round := f.addMean(l), f.addCounts("level", "tree counts per level", l), f.addRound("round 1", l)
 			for j := range scales {
-				scales[j] = s.relativeScales(l, radius[j], n/k)
+				scales[j] = f.relativeScales(l, radius[j], n/k)
 			}
-			var err error
-			if sums[i], counts[i], err = s.relativeRound(newOffsets(s.rt.Pool(), k, d, s.bits), "round 1", l, centroids, radius, scales); err != nil {
-				t.Fatal(err)
+			if level.scale != 1 {
+				t.Errorf("scale %v of noise for sensitivity 1 and mu 1", level.scale)
 			}
+			onParty(t, f, records, func(ctx context.Context, p *party) error {
+				var err error
+				if means[i], err = p.privateMean(ctx, mean); err != nil {
+					return err
+				}
+				paths, err := synopsis.MidpointPaths(ctx, p.Pool(), p.records, p.bits, min(d, 3), 1)
+				if err != nil {
+					return err
+				}
+				w := synopsis.NewWalker(paths)
+				levels[i], err = p.releaseCounts(ctx, level, 1<<min(d, 3), func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+				if err != nil {
+					return err
+				}
+				sums[i], counts[i], err = p.relativeRound(ctx, newOffsets(p.Pool(), k, d, p.bits), round, centroids, radius, scales)
+				return err
+			})
 		}
+		// The sum of all records: at most sqrt d.
+		if change := n * distance(means[0], means[1]); change > math.Sqrt(float64(d))*(1+1e-6) {
+			t.Errorf("d=%d: the sum changes by %v, more than the root of d", d, change)
+		}
+		// The counts of a tree's level: one cell by 1.
+		if change := distance(levels[0], levels[1]); math.Abs(change-1) > 1e-9 {
+			t.Errorf("d=%d: the counts change by %v, want 1", d, change)
+		}
+		// Sums of offsets cut to a radius and counts.
 		cost := 0.0
 		for j := range k {
 			cost += math.Pow(distance(sums[0][j*d:(j+1)*d], sums[1][j*d:(j+1)*d])/scales[j].sums, 2)
@@ -211,18 +200,20 @@ func clustersOf(p, points *kernels.Panels, centers []float32) (sums, counts []fl
 func TestRecovery(t *testing.T) {
 	const k, d, n = 4, 25, 5000
 	norm, _ := builtin(t, "blobs", dataset.Generator{N: n, D: d, K: k, Separation: 6, Seed: 5})
-	s := testSession(t, []dataset.Part{part(norm.Points)}, k)
-	ample, origin := law{gaussian: true, total: 1e6}, make([]float32, d)
+	f, ample, origin := testFrame(t, norm.Points, k), law{gaussian: true, total: 1e6}, make([]float32, d)
+	tree, recover := f.addTree(ample, 6), f.addRound("recover", ample)
 	top := 2 * math.Sqrt(d) // no offset is cut
-	low, err := s.projectedStart(ample, origin, top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, released, err := s.recoverHigh(ample, low, origin, top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, counts := clustersOf(norm.Points, low.parts[0], low.centers)
+	var low *lowStart
+	var got []float32
+	var released []float64
+	onParty(t, f, norm.Points, func(ctx context.Context, p *party) (err error) {
+		if low, err = p.projectedStart(ctx, tree, k, origin, top); err != nil {
+			return err
+		}
+		got, released, err = p.recoverHigh(ctx, recover, low, origin, top)
+		return err
+	})
+	sums, counts := clustersOf(norm.Points, low.records, low.centers)
 	for j := range k {
 		if math.Abs(released[j]-counts[j]) > 2 {
 			t.Errorf("cluster %d has %v records, directly %v", j, released[j], counts[j])
@@ -241,16 +232,18 @@ func TestEqualRound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	const n, k, d = 3000, 5, 7
 	p := gridPanels(rng, n, d)
-	s := testSession(t, []dataset.Part{part(p)}, k)
+	f := testFrame(t, p, k)
+	round := f.addRound("round 1", law{gaussian: true, total: 1e6})
 	centroids := make([]float32, k*d)
 	for i := range centroids {
 		centroids[i] = onGrid(rng.Float64()-0.5, testBits)
 	}
 	sums, counts := clustersOf(p, p, centroids)
-	released, err := s.equalRound(newOffsets(s.rt.Pool(), k, d, s.bits), "round 1", law{gaussian: true, total: 1e6}, centroids, 2*math.Sqrt(d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var released []float64
+	onParty(t, f, p, func(ctx context.Context, p *party) (err error) {
+		released, err = p.equalRound(ctx, newOffsets(p.Pool(), k, d, p.bits), round, centroids, 2*math.Sqrt(d))
+		return err
+	})
 	for j := range k {
 		if math.Abs(released[j]-counts[j]) > 2 {
 			t.Errorf("cluster %d has %v records, directly %v", j, released[j], counts[j])
@@ -270,17 +263,18 @@ func TestEdlerMeans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(43, 44))
 	const n, k, d = 2000, 4, 3
 	p := gridPanels(rng, n, d)
-	s := testSession(t, []dataset.Part{part(p)}, k)
-	e := &edlerRun{session: s, job: &Edler{}, records: p, width: []float64{2, 2, 2}, r: 2}
+	plan := testEdler(t, p, k, &Edler{}, 2)
+	means := plan.addMeans(0, 1e9)
 	centers := make([]float32, k*d)
 	for i := range centers {
 		centers[i] = float32(rng.Float64() - 0.5)
 	}
 	centers[(k-1)*d] = 50 // nobody's nearest
-	got, err := e.privateMeans(0, 0, p, centers, 1e9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var got []float64
+	onParty(t, plan.frame, p, func(ctx context.Context, p *party) (err error) {
+		got, err = (&edlerRun{p, plan}).privateMeans(ctx, 0, 0, p.records, centers, means)
+		return err
+	})
 	sums, counts := clustersOf(p, p, centers)
 	if counts[k-1] != 0 {
 		t.Fatal("the far centre has records")
@@ -302,7 +296,6 @@ func TestDistanceQuantile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(45, 46))
 	const n, d = 4000, 6
 	p := gridPanels(rng, n, d)
-	s := testSession(t, []dataset.Part{part(p)}, 2)
 	points := make([]float32, 2*d)
 	for i := range points {
 		points[i] = onGrid(rng.Float64()-0.5, testBits)
@@ -321,10 +314,12 @@ func TestDistanceQuantile(t *testing.T) {
 	slices.Sort(dist)
 	top := 2 * math.Sqrt(d)
 	for _, q := range []float64{0.1, 0.25, 0.4, 0.75} {
-		got, err := s.distanceQuantile(law{gaussian: true, total: 1e6}, points, top, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, got := testFrame(t, p, 2), 0.0
+		stage := f.addCounts("distances", "histogram of distances", law{gaussian: true, total: 1e6})
+		onParty(t, f, p, func(ctx context.Context, p *party) (err error) {
+			got, err = p.distanceQuantile(ctx, stage, points, top, q)
+			return err
+		})
 		want := dist[int(math.Ceil(q*n))-1]
 		if got < want-1e-6 || got > want+top/64+1e-6 {
 			t.Errorf("quantile %v is %v, directly %v in bins of %v", q, got, want, top/64)
@@ -347,7 +342,8 @@ func TestLeafSpread(t *testing.T) {
 		boxes = append(boxes, b)
 	}
 	centroids := []float32{-0.5, -0.5, 0.5, 0.5, 0.5, -0.5}
-	weights, rms := leafSpread(boxes, centroids, n, k, d)
+	spread := leafSpread(boxes, centroids, n, k, d)
+	weights, rms := spread.weights, spread.rms
 	direct, squares, all := make([]float64, k), make([]float64, k), 0.0
 	for _, b := range boxes {
 		best, at := math.Inf(1), 0

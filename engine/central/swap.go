@@ -1,8 +1,10 @@
 package central
 
 import (
+	"context"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -33,7 +35,7 @@ func (f lossKind) apply(dist []float32) {
 // second nearest centre, so all k exchanges with one candidate cost one pass of
 // O(n) instead of k passes of O(nk).
 type swapper struct {
-	s          *session
+	pool       *engine.Pool
 	points     *kernels.Panels
 	kind       lossKind
 	candidates []float32 // row-major
@@ -51,10 +53,10 @@ type swapWorker struct {
 	sums   *kernels.Exchanges
 }
 
-func (s *session) newSwapper(points *kernels.Panels, candidates []float32, k int, kind lossKind) *swapper {
-	w := &swapper{s: s, points: points, kind: kind, candidates: candidates, k: k, q: points.D, labels: make([]uint16, points.N),
+func newSwapper(pool *engine.Pool, points *kernels.Panels, candidates []float32, k int, kind lossKind) *swapper {
+	w := &swapper{pool: pool, points: points, kind: kind, candidates: candidates, k: k, q: points.D, labels: make([]uint16, points.N),
 		near: make([]float32, points.N), next: make([]float32, points.N), prepared: kernels.NewCentroids(k, points.D)}
-	w.workers = make([]*swapWorker, s.rt.Pool().Workers())
+	w.workers = make([]*swapWorker, pool.Workers())
 	for i := range w.workers {
 		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, swapBlock), dist: make([]float32, swapBlock), sums: kernels.NewExchanges(k)}
 	}
@@ -81,8 +83,8 @@ func (w *swapper) set(centers []float32) float64 {
 
 // losses fills after[c*k+j] with the loss when candidate c takes the place of
 // centre j.
-func (w *swapper) losses(after []float64) error {
-	return w.s.rt.Pool().Run(w.s.ctx, len(after)/w.k, func(worker, c int) {
+func (w *swapper) losses(ctx context.Context, after []float64) error {
+	return w.pool.Run(ctx, len(after)/w.k, func(worker, c int) {
 		t := w.workers[worker]
 		t.one.Set(w.candidates[c*w.q : (c+1)*w.q])
 		t.sums.Reset()

@@ -1,10 +1,12 @@
 package central
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -31,92 +33,65 @@ func (l law) growth(level int) float64 {
 	return pow(2, 2*float64(level)/9)
 }
 
-// tree releases a midpoint tree over the parties' records, or projections of
-// them, with the whole of l, level by level, and makes it consistent with the
-// public number of records.
-func (s *session) tree(l law, parts []*kernels.Panels) (*synopsis.Trie, error) {
-	bits, levels := treeShape(s.n, parts[0].D, l.mu(), s.bits)
-	pool := s.rt.Pool()
-	walkers := make([]*synopsis.Walker, len(parts))
-	for p, part := range parts {
-		span := s.rt.Begin(engine.PhaseEncode, 0, p)
-		paths, err := synopsis.MidpointPaths(s.ctx, pool, part, s.bits, bits, levels)
-		s.rt.End(span)
-		if err != nil {
-			return nil, err
-		}
-		walkers[p] = synopsis.NewWalker(paths)
-	}
+// treePlan is a planned tree: its shape, and the release of each level.
+type treePlan struct {
+	d, bits, levels int
+	counts          []*stage
+}
+
+// addTree plans a midpoint tree in d dimensions with the whole of l.
+func (f *frame) addTree(l law, d int) *treePlan {
+	t := &treePlan{d: d}
+	t.bits, t.levels = treeShape(f.N, d, l.mu(), f.bits)
 	total := 0.0
-	for level := range levels {
+	for level := range t.levels {
 		total += l.growth(level)
 	}
-	levelCounts := trieLevels{line: "tree counts per level", levels: levels, law: func(level int) law { return l.share(l.growth(level) / total) },
-		name: func(level int) string { return fmt.Sprintf("tree level %d", level+1) }}
-	trie, err := synopsis.Grow(bits, levels, walkers, func(level, cells int) ([]float64, float64, error) {
-		return s.countLevel(&levelCounts, level, walkers, cells)
-	}, func(float64) float64 { return 0 })
+	for level := range t.levels {
+		t.counts = append(t.counts, f.addCounts(fmt.Sprintf("tree level %d", level+1), "tree counts per level", l.share(l.growth(level)/total)))
+	}
+	return t
+}
+
+// tree releases a planned tree over the parties' records, or projections of them,
+// level by level, and makes it consistent with the public number of records. Its
+// epsilon is that of all levels, whether or not it reaches them: that it stops is
+// itself an outcome.
+func (p *party) tree(ctx context.Context, t *treePlan, records *kernels.Panels) (*synopsis.Trie, error) {
+	span := p.Begin(engine.PhaseEncode, 0)
+	paths, err := synopsis.MidpointPaths(ctx, p.Pool(), records, p.bits, t.bits, t.levels)
+	p.End(span)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.enterUnreached(&levelCounts); err != nil {
+	trie, err := p.grow(ctx, t.bits, t.counts, synopsis.NewWalker(paths), func(float64) float64 { return 0 })
+	if err != nil {
 		return nil, err
 	}
-	span := s.rt.Begin(engine.PhasePostprocess, s.rounds, engine.Server)
-	trie.Estimate(float64(s.n))
-	s.rt.End(span)
-	return trie, nil
+	return protocol.Once(p.Party, "estimate", p.released, func() (*synopsis.Trie, error) {
+		span := p.Begin(engine.PhasePostprocess, p.released)
+		trie.Estimate(float64(p.N))
+		p.End(span)
+		return trie, nil
+	})
 }
 
-// trieLevels is how the levels of a trie share its budget.
-type trieLevels struct {
-	// line names what is released in the table of calibrations.
-	line    string
-	levels  int
-	law     func(level int) law
-	name    func(level int) string
-	reached int // levels released so far
-}
-
-// countLevel releases the counts of all cells of one level of a trie and returns
-// them with the variance of their noise.
-func (s *session) countLevel(t *trieLevels, level int, walkers []*synopsis.Walker, cells int) ([]float64, float64, error) {
-	t.reached = level + 1
-	l := t.law(level)
-	parts := s.partSums(cells)
-	for p, w := range walkers {
-		span := s.rt.Begin(engine.PhaseAccumulate, s.rounds, p)
-		err := w.Count(s.ctx, s.rt.Pool(), parts[p])
-		s.rt.End(span)
-		if err != nil {
-			return nil, 0, err
-		}
+// grow releases a trie level by level. threshold says from which noisy count on a
+// cell opens, given the variance.
+func (p *party) grow(ctx context.Context, bits int, counts []*stage, w *synopsis.Walker, threshold func(variance float64) float64) (*synopsis.Trie, error) {
+	g := synopsis.Growing{Bits: bits, Levels: len(counts), Threshold: threshold,
+		Count: func(level, cells int) ([]float64, float64, error) {
+			s := counts[level]
+			noisy, err := p.releaseCounts(ctx, s, cells, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+			return noisy, s.law.variance(s.scale), err
+		},
+		Once: func(level int, cut func() ([]int32, error)) ([]int32, error) {
+			return protocol.Once(p.Party, "descend", p.released, cut)
+		},
 	}
-	noisy, scale, err := s.releaseCounts(parts, l, t.name(level), t.line)
-	return noisy, l.variance(scale), err
-}
-
-// enterUnreached charges the levels that a trie had no cells for. That it stopped
-// is itself an outcome: epsilon bounds the method, which may go on, and not the
-// one run.
-func (s *session) enterUnreached(t *trieLevels) error {
-	for level := t.reached; level < t.levels; level++ {
-		l, bound := t.law(level), s.bound(t.line, 0)
-		if err := s.enter(l, l.entry(t.name(level)+": not reached, which depends on the levels above", s.viewers(), l.scale(bound), bound, 1)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// releaseCounts releases counts of disjoint sets of records with the whole of l
-// and returns them with the noise scale.
-func (s *session) releaseCounts(parts [][]int64, l law, what, line string) ([]float64, float64, error) {
-	bound := s.bound(line, 0)
-	scale := l.scale(bound)
-	noisy, err := s.release(what, parts, l, []noiseGroup{{len(parts[0]), 0, scale}})
+	trie, err := protocol.Once(p.Party, "trie", p.released, func() (*synopsis.Trie, error) { return synopsis.NewTrie(bits), nil })
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return noisy, scale, s.enter(l, l.entry(what+": counts of all cells", s.viewers(), scale, bound, 1))
+	return g.Grow(trie, w)
 }

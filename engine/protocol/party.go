@@ -25,21 +25,23 @@ type Party struct {
 	group     secagg.Seed // the parties' mask secret, or the party's own of a ring; zero at the server
 	views     *Views
 
-	made    []int // by release: rounds up to here are over
-	booked  map[*Release][]privacy.Entry
-	sums    int // masked sums so far: a mask is never used twice
-	noise   []int64
-	exact   *exactSum
-	ended   int // rounds
-	stream  privacy.Stream
-	masks   *secagg.Client
-	masked  *secagg.Masked
-	passed  [2][]byte  // a ring's messages: the partial sum and the sum
-	plain   [2][]int64 // unmasked sums of this round and the last
-	unmask  func() (any, error)
-	rounds  int // of communication
-	notes   []string
-	barrier func(ctx context.Context, round int) error
+	made   []int // by release: rounds up to here are over
+	booked map[*Release][]privacy.Entry
+	sums   int // masked sums so far: a mask is never used twice
+	noise  []int64
+	exact  *exactSum
+	ended  int // rounds
+	stream privacy.Stream
+	masks  *secagg.Client
+	masked *secagg.Masked
+	passed [2][]byte  // a ring's messages: the partial sum and the sum
+	plain  [2][]int64 // unmasked sums of this round and the last
+	unmask func() (any, error)
+	rounds int // of communication
+	// published counts the bytes of what a party alone releases.
+	published int64
+	notes     []string
+	barrier   func(ctx context.Context, round int) error
 }
 
 // exactSum gathers, for a replay alone, what the parties' vectors add up to.
@@ -125,9 +127,7 @@ func (p *Party) draw(round int, groups []Group, noise []int64) {
 	span := p.Begin(engine.PhaseNoise, round)
 	at := 0
 	for _, g := range groups {
-		if g.Stream != "" {
-			p.Streams.Reset(&p.stream, p.noiseNumber(), round, g.Stream)
-		}
+		p.resume(round, g.Stream)
 		g.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])
 		at += g.Values
 	}
@@ -197,6 +197,7 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 	if !p.Plan.Coordinated {
 		span := p.Begin(engine.PhaseAggregate, round)
 		copy(*plain, words)
+		p.published += int64(len(words) * p.Plan.Capacity.Ring.Bytes())
 		p.End(span)
 		return *plain, nil
 	}

@@ -42,3 +42,29 @@ func (v *Private) MarshalText() ([]byte, error) { return nil, errPrivate }
 
 // MarshalBinary refuses, and so does encoding/gob.
 func (v *Private) MarshalBinary() ([]byte, error) { return nil, errPrivate }
+
+// PrivateReals are real numbers computed from one party's records, for releases
+// whose noise is drawn in floating point: those of papers that claim no more, and
+// scores of private choices.
+type PrivateReals struct{ values []float64 }
+
+// NewPrivateReals takes values over.
+func NewPrivateReals(values []float64) *PrivateReals { return &PrivateReals{values: values} }
+
+// Len is the number of elements.
+func (v *PrivateReals) Len() int { return len(v.values) }
+
+// Format prints "private" whatever the verb.
+func (v *PrivateReals) Format(f fmt.State, _ rune) { fmt.Fprint(f, "private") }
+
+// String returns "private".
+func (v *PrivateReals) String() string { return "private" }
+
+// MarshalJSON refuses.
+func (v *PrivateReals) MarshalJSON() ([]byte, error) { return nil, errPrivate }
+
+// MarshalText refuses.
+func (v *PrivateReals) MarshalText() ([]byte, error) { return nil, errPrivate }
+
+// MarshalBinary refuses, and so does encoding/gob.
+func (v *PrivateReals) MarshalBinary() ([]byte, error) { return nil, errPrivate }

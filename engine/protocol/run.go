@@ -21,6 +21,8 @@ type Program func(ctx context.Context, p *Party) (*Outcome, error)
 type Outcome struct {
 	// Centroids has K rows of D, row-major, in the normalised box.
 	Centroids []float64
+	// Sizes are the noisy sizes of the clusters, nil if they were not released.
+	Sizes []float64
 	// Iterations is the number of rounds done.
 	Iterations int
 	// Quality is what the roles measured together, nil fields where it is left out.
@@ -163,7 +165,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 		return nil, errors.New("protocol: the run ended without a result")
 	}
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
-		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Details: first.Details}
+		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Details: first.Details, Sizes: first.Sizes}
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		r.Epsilon, r.Delta = &epsilon, &delta
@@ -177,7 +179,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 			continue
 		}
 		sent, received := p.transport.Traffic()
-		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent), append(r.Comm.BytesReceived, received)
+		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent+p.published), append(r.Comm.BytesReceived, received)
 		r.Comm.Rounds = max(r.Comm.Rounds, p.rounds)
 		for _, n := range p.notes {
 			if !slices.Contains(r.Notes, n) {
@@ -198,3 +200,6 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	}
 	return r, nil
 }
+
+// Centroids are those of the result, K rows of D, in the normalised box.
+func (s *Session) Centroids() []float64 { return s.outcome().Centroids }

@@ -7,29 +7,57 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// Grow releases a trie of the given depth level by level. count counts the cells
-// of a level, as the walkers do at the level that they have reached, adds noise,
-// and returns the noisy counts with the variance of their noise: how it does so
-// is the caller's, whether at one party or through a secure sum over several.
-// threshold says from which noisy count on a cell of that level opens, given the
-// variance; the last level opens none.
-func Grow(bits, levels int, walkers []*Walker, count func(level, cells int) (noisy []float64, variance float64, err error), threshold func(variance float64) float64) (*Trie, error) {
-	t := NewTrie(bits)
-	for level := range levels {
-		if t.Open() == 0 {
-			break
-		}
-		noisy, variance, err := count(level, t.Open()<<bits)
+// Growing is a trie that is released level by level.
+type Growing struct {
+	Bits, Levels int
+	// Count counts the cells of a level, as the walker does at the level that it has
+	// reached, adds noise, and returns the noisy counts with the variance of their
+	// noise: how it does so is the caller's.
+	Count func(level, cells int) (noisy []float64, variance float64, err error)
+	// Threshold says from which noisy count on a cell of a level opens, given the
+	// variance; the last level opens none.
+	Threshold func(variance float64) float64
+	// Once, if not nil, runs what adds a level's noisy counts to the trie and returns
+	// which cells open: several walkers may grow one trie.
+	Once func(level int, add func() ([]int32, error)) ([]int32, error)
+}
+
+// Grow adds the levels to t: nil for a new trie, or one shared by walkers that have
+// come as far as this one. w may be nil, too.
+func (g Growing) Grow(t *Trie, w *Walker) (*Trie, error) {
+	if t == nil {
+		t = NewTrie(g.Bits)
+	}
+	open := 1
+	for level := 0; level < g.Levels && open > 0; level++ {
+		noisy, variance, err := g.Count(level, open<<g.Bits)
 		if err != nil {
 			return nil, err
 		}
-		cut := threshold(variance)
-		if level == levels-1 {
-			cut = math.Inf(1)
+		add := func() ([]int32, error) {
+			cut := math.Inf(1)
+			if level < g.Levels-1 {
+				cut = g.Threshold(variance)
+			}
+			return t.Add(noisy, variance, cut), nil
 		}
-		next := t.Add(noisy, variance, cut)
-		for _, w := range walkers {
+		var next []int32
+		if g.Once == nil {
+			next, err = add()
+		} else {
+			next, err = g.Once(level, add)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if w != nil {
 			w.Descend(next)
+		}
+		open = 0
+		for _, node := range next {
+			if node >= 0 {
+				open++
+			}
 		}
 	}
 	return t, nil
@@ -56,8 +84,9 @@ type Forest struct {
 // the mean of each, clipped to the box [-1,1]^d, weighted by its count.
 func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
 	w := NewWalker(paths)
-	trie, err := Grow(paths.Bits, paths.Levels, []*Walker{w}, func(level, cells int) ([]float64, float64, error) { return f.Counts(level, cells, w) },
-		func(float64) float64 { return f.Threshold })
+	g := Growing{Bits: paths.Bits, Levels: paths.Levels, Threshold: func(float64) float64 { return f.Threshold },
+		Count: func(level, cells int) ([]float64, float64, error) { return f.Counts(level, cells, w) }}
+	trie, err := g.Grow(nil, w)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +111,9 @@ func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
 	return points, nil
 }
 
-// LeafSums returns the sums of the records of each leaf, row-major, in units of
-// the records' grid 2^-fractionBits. p holds the records that walked.
-func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, leaves, fractionBits int) ([]int64, error) {
+// LeafSums adds the sums of the records of each leaf, row-major, in units of
+// the records' grid 2^-fractionBits, to sums. p holds the records that walked.
+func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, fractionBits int, sums []int64) error {
 	r = runner(r)
 	leaf := make([]int32, p.N)
 	w.Leaves(leaf)
@@ -93,7 +122,7 @@ func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, leav
 	step := shardPoints(p.D)
 	err := r.Run(ctx, (p.N+step-1)/step, func(worker, s int) {
 		if parts[worker] == nil {
-			parts[worker] = make([]int64, leaves*p.D)
+			parts[worker] = make([]int64, len(sums))
 		}
 		part := parts[worker]
 		for i := s * step; i < min((s+1)*step, p.N); i++ {
@@ -107,14 +136,10 @@ func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, leav
 			}
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	sums := make([]int64, leaves*p.D)
 	for _, part := range parts {
 		for i, x := range part {
 			sums[i] += x
 		}
 	}
-	return sums, nil
+	return err
 }

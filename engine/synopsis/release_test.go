@@ -27,7 +27,8 @@ func forestOf(t *testing.T, r Runner, rows []float32, d, levels int, threshold f
 			return asFloats(counts, 1), 1, err
 		},
 		Sums: func(leaves int, w *Walker) ([]float64, error) {
-			sums, err := w.LeafSums(ctx, r, p, leaves, testBits)
+			sums := make([]int64, leaves*d)
+			err := w.LeafSums(ctx, r, p, testBits, sums)
 			return asFloats(sums, 1<<testBits), err
 		},
 	}.Release(paths, d)
@@ -134,15 +135,16 @@ func TestLeafSumSensitivity(t *testing.T) {
 			}
 			w := NewWalker(paths)
 			// All cells open, whatever the counts.
-			trie, err := Grow(1, levels, []*Walker{w}, func(_, cells int) ([]float64, float64, error) {
-				err := w.Count(ctx, nil, make([]int64, cells))
-				return make([]float64, cells), 1, err
-			}, func(float64) float64 { return -1 })
+			trie, err := Growing{Bits: 1, Levels: levels, Threshold: func(float64) float64 { return -1 },
+				Count: func(_, cells int) ([]float64, float64, error) {
+					err := w.Count(ctx, nil, make([]int64, cells))
+					return make([]float64, cells), 1, err
+				}}.Grow(nil, w)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sums, err := w.LeafSums(ctx, nil, p, trie.Leaves(), testBits)
-			if err != nil {
+			sums := make([]int64, trie.Leaves()*d)
+			if err := w.LeafSums(ctx, nil, p, testBits, sums); err != nil {
 				t.Fatal(err)
 			}
 			return sums
@@ -182,14 +184,15 @@ func TestEstimateIsLeastSquares(t *testing.T) {
 		leaves := fan * fan * fan
 		variances := []float64{9, 25, 4}
 		var noisy [][]float64
-		trie, err := Grow(bits, levels, nil, func(level, cells int) ([]float64, float64, error) {
-			counts := make([]float64, cells)
-			for c := range counts {
-				counts[c] = float64(n/cells) + 5*rng.NormFloat64()
-			}
-			noisy = append(noisy, counts)
-			return counts, variances[level], nil
-		}, func(float64) float64 { return 0 })
+		trie, err := Growing{Bits: bits, Levels: levels, Threshold: func(float64) float64 { return 0 },
+			Count: func(level, cells int) ([]float64, float64, error) {
+				counts := make([]float64, cells)
+				for c := range counts {
+					counts[c] = float64(n/cells) + 5*rng.NormFloat64()
+				}
+				noisy = append(noisy, counts)
+				return counts, variances[level], nil
+			}}.Grow(nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter fu
 	}
 	walker := NewWalker(paths)
 	var exact [][]int64
-	trie, err := Grow(bits, levels, []*Walker{walker}, func(_, cells int) ([]float64, float64, error) {
+	trie, err := Growing{Bits: bits, Levels: levels, Threshold: func(float64) float64 { return 0 }, Count: func(_, cells int) ([]float64, float64, error) {
 		counts := make([]int64, cells)
 		if err := walker.Count(ctx, r, counts); err != nil {
 			return nil, 0, err
@@ -90,7 +90,7 @@ func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter fu
 			noisy[c] = float64(counts[c] + jitter(c))
 		}
 		return noisy, 4, nil
-	}, func(float64) float64 { return 0 })
+	}}.Grow(nil, walker)
 	if err != nil {
 		t.Fatal(err)
 	}

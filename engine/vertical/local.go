@@ -235,11 +235,11 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 			return floats(counts), noise.countSD * noise.countSD, err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
-			sums, err := w.LeafSums(ctx, pool, p.points, leaves, p.fractionBits)
-			if err != nil {
+			sums := make([]int64, leaves*p.d())
+			if err := w.LeafSums(ctx, pool, p.points, p.fractionBits, sums); err != nil {
 				return nil, err
 			}
-			err = noise.add(p, p.stream(0, "forest sums"), noise.sumScale*unit, sums)
+			err := noise.add(p, p.stream(0, "forest sums"), noise.sumScale*unit, sums)
 			noisy := floats(sums)
 			for i := range noisy {
 				noisy[i] /= unit

@@ -1,0 +1,68 @@
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// OwnReals makes a release of this party's own numbers with Laplace noise of a
+// scale drawn in floating point, or exactly if the release has no makers. stream
+// names the noise stream that begins here; empty goes on with the last.
+func (p *Party) OwnReals(r *Release, round int, stream string, scale float64, own *PrivateReals) ([]float64, error) {
+	if err := p.admitOwn(r, round); err != nil {
+		return nil, err
+	}
+	out := make([]float64, own.Len())
+	if r.Makers == Holder {
+		span := p.Begin(engine.PhaseNoise, round)
+		p.resume(round, stream)
+		p.stream.FillLaplace(scale, out)
+		p.End(span)
+	}
+	for i, x := range own.values {
+		out[i] += x
+	}
+	return out, nil
+}
+
+// Choose makes a private choice among this party's scores: permute-and-flip, or
+// the exponential mechanism. stream is that of OwnReals.
+func (p *Party) Choose(r *Release, round int, stream string, s privacy.Selection, exponential bool, scores *PrivateReals) (int, error) {
+	if err := p.admitOwn(r, round); err != nil {
+		return 0, err
+	}
+	p.resume(round, stream)
+	choose := s.PermuteAndFlip
+	if exponential {
+		choose = s.ExponentialMechanism
+	}
+	chosen, err := choose(&p.stream, scores.values)
+	if err != nil {
+		return 0, err
+	}
+	return p.Replay.Choose(chosen, scores.values, s.Epsilon/s.Sensitivity)
+}
+
+// Shuffle returns a random order of n things from a stream of OwnReals: what later
+// choices start from.
+func (p *Party) Shuffle(round int, stream string, n int) []int {
+	p.resume(round, stream)
+	return p.stream.Perm(n)
+}
+
+// resume begins a noise stream, or goes on with the last.
+func (p *Party) resume(round int, stream string) {
+	if stream != "" {
+		p.Streams.Reset(&p.stream, p.noiseNumber(), round, stream)
+	}
+}
+
+// admitOwn checks a release of one party's numbers.
+func (p *Party) admitOwn(r *Release, round int) error {
+	if r.Makers != Holder && r.Makers != Nobody {
+		return fmt.Errorf("protocol: %s is no release of one party", r.Name)
+	}
+	return p.admit(r, round, nil, 0)
+}
