@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare
+.PHONY: peers build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -43,6 +43,10 @@ fuzz:
 # theirs (needs gcc; liblemon-dev for the flow solvers).
 prototypes: build
 	./scripts/prototypes.sh
+
+# The programs that the suite embeddings compares with, from Debian's packages.
+peers:
+	apt-get install -y python3-sklearn python3-faiss
 
 bench: build
 	./bin/cohort bench --quick --out report

@@ -4,6 +4,11 @@
 
 package asm
 
+// PeakDotAVX2 runs n > 0 rounds of 12 sums of products of 16-bit integers, two to 32 bits of 32 bytes.
+//
+//go:noescape
+func PeakDotAVX2(n int)
+
 // PeakFMAAVX2 runs n > 0 rounds of 12 fused multiply-adds of float32 vectors of 32 bytes.
 //
 //go:noescape

@@ -26,6 +26,7 @@ func Suites() []Suite {
 		utilitySuites(),
 		centralSuites(),
 		scalingSuites(),
+		embeddingSuites(),
 		privacySuites(),
 		fastLloydSuites(),
 		thesisSuites(),

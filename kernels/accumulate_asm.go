@@ -14,6 +14,9 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 		// Chunks whose points stay in the cache between the two steps.
 		var scratch [chunkPoints]uint16
 		step := min(chunkPoints, max(1, chunkBytes/4/Lanes/p.D/4)*4*Lanes)
+		if p.filter != nil { // which works on groups of 48
+			step = max(step, filterChunk)
+		}
 		sink := newSink(acc)
 		for lo := 0; lo < p.N; lo += step {
 			hi := min(lo+step, p.N)
@@ -32,6 +35,9 @@ func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator
 // chunkBytes is the size of the points that are accumulated right after their
 // assignment; a fraction of the second-level cache.
 const chunkBytes = 256 << 10
+
+// filterChunk is a whole number of groups of the candidate filter.
+const filterChunk = 6 * 48
 
 func accumulate(p *Panels, labels []uint16, acc *Accumulator) {
 	sink := newSink(acc)

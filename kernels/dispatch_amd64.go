@@ -513,6 +513,14 @@ func asmPeakArgmin(n int) {
 	asm.PeakArgminAVX2(n)
 }
 
+func asmPeakDot(n int) {
+	if current >= avx512vnni {
+		asm.PeakDotVNNI(n)
+		return
+	}
+	asm.PeakDotAVX2(n)
+}
+
 func asmPeakFMA(n int) {
 	if current >= avx512 {
 		asm.PeakFMAAVX512(n)

@@ -89,6 +89,9 @@ func (p *Panels) PrepareFilter(k int, each func(n int, task func(i int))) {
 	}
 }
 
+// Filtered reports whether the points have the integers of the candidate filter.
+func (p *Panels) Filtered() bool { return p.filter != nil }
+
 // addFilter is PrepareFilter for every shape.
 func (p *Panels) addFilter(each func(n int, task func(i int))) {
 	if each == nil {

@@ -15,6 +15,7 @@ type Limits struct {
 	FMA    float64 // float32 fused multiply-adds per second
 	SubFMA float64 // float32 subtractions, each with a fused multiply-add, per second
 	Argmin float64 // float32 candidates for a minimum with its index, per second
+	Dot    float64 // products of 16-bit integers per second, of the candidate filter
 	AES    float64 // AES rounds of 16-byte blocks per second
 }
 
@@ -30,6 +31,15 @@ func (l Limits) AssignSeconds(n, d, k int) float64 {
 		perDim = 1 / l.FMA
 	}
 	return float64(n) * float64(k) * (float64(d)*perDim + 1/l.Argmin)
+}
+
+// FilterSeconds returns the least time that the integer scores of an assignment
+// take on one core, 0 where there is no candidate filter.
+func (l Limits) FilterSeconds(n, d, k int) float64 {
+	if l.Dot == 0 {
+		return 0
+	}
+	return float64(n) * float64(k) * float64(d) / l.Dot
 }
 
 // ProjectSeconds returns the least time that the arithmetic of a projection of n
@@ -61,6 +71,7 @@ func measureLimits(runs int) Limits {
 		FMA:    bestRate(peakFMA, runs),
 		SubFMA: bestRate(peakSubFMA, runs),
 		Argmin: bestRate(peakArgmin, runs),
+		Dot:    bestRate(peakDot, runs),
 		AES:    bestRate(peakAES, runs),
 	}
 }
@@ -72,6 +83,7 @@ func (l Limits) Best(m Limits) Limits {
 		FMA:    max(l.FMA, m.FMA),
 		SubFMA: max(l.SubFMA, m.SubFMA),
 		Argmin: max(l.Argmin, m.Argmin),
+		Dot:    max(l.Dot, m.Dot),
 		AES:    max(l.AES, m.AES),
 	}
 }

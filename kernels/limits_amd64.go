@@ -6,6 +6,13 @@ package kernels
 // loops.
 const peakChains = 12
 
+func peakDot(n int) int {
+	if current == avx512 {
+		return 0
+	}
+	return peak(asmPeakDot, n, 2*vectorFloats())
+}
+
 // aesBlocks is the number of AES blocks in a vector: those of AVX2 hold one.
 func aesBlocks() int {
 	switch {

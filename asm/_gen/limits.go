@@ -31,6 +31,14 @@ func limitsFile(s isa) {
 		VZEROUPPER()
 		RET()
 	}
+	if s != avx512 {
+		peak("PeakDot", "sums of products of 16-bit integers, two to 32 bits", chains+3, func(q int, v []reg.VecVirtual) {
+			multiplyAdd(s, v[chains], v[chains+1], v[q], v[chains+2])
+		})
+	}
+	if s == vnni {
+		return
+	}
 	peak("PeakFMA", "fused multiply-adds of float32 vectors", chains+2, func(q int, v []reg.VecVirtual) {
 		VFMADD231PS(v[chains], v[chains+1], v[q])
 	})

@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func embeddingSuites() []Suite {
+	return []Suite{{
+		Name: "embeddings", Group: GroupPerformance, Title: "Lloyd iterations at many clusters and dimensions",
+		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and summed. The " +
+			"points are standard normal at a quarter of the range, which gives the filter the least to hold on to, and k of them are the centroids. 'multiply-adds' " +
+			"leaves the candidate filter out, 'iteration' is what a run does. scikit-learn and FAISS run on the same points in turn where a Python has them " +
+			"(make peers installs them on Debian); without them, and in quick runs, 'stored' stands for the better of both. Shares are of the limit that binds: float32 multiply-adds, or " +
+			"products of 16-bit integers, at rates measured in the same run.",
+		Run: runEmbeddings,
+	}}
+}
+
+// embeddingShapes are the shapes of the suite, with the goals over the better peer
+// with the filter and without.
+var embeddingShapes = []struct {
+	n, d, k          int
+	filtered, direct float64
+	stored           float64 // ns a point of the better peer on one thread
+}{
+	{200000, 64, 1000, 5.5, 4, 0},
+	{50000, 128, 4096, 4, 2.8, 0},
+	{20000, 768, 1000, 4, 3, 0},
+	{100000, 100, 64, 5, 4.5, 0},
+	{70000, 784, 10, 5, 4.5, 0},
+	{1000000, 16, 64, 11, 11, 0},
+}
+
+func runEmbeddings(ctx context.Context, e *Env) error {
+	var limits kernels.Limits
+	for _, s := range embeddingShapes {
+		n := s.n
+		if e.Quick {
+			n = max(n/10, 4*s.k)
+		}
+		err := e.Case(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			unpin := pin()
+			defer unpin()
+			limits = limits.Best(kernels.MeasureLimits())
+			it := newEmbeddingIteration(n, s.d, s.k)
+			samples, err := it.measure(ctx, c)
+			if err != nil {
+				return err
+			}
+			return it.report(c, samples, limits, s.stored*float64(n), [2]float64{s.direct, s.filtered})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// embeddingIteration is one iteration, with the filter and without.
+type embeddingIteration struct {
+	n, d, k         int
+	rows, start     []float32
+	direct, guided  kernels.Panels
+	plain, filtered *kernels.Centroids
+	labels          []uint16
+	acc             *kernels.Accumulator
+}
+
+func newEmbeddingIteration(n, d, k int) *embeddingIteration {
+	const fractionBits, grid = 16, 1 << 16
+	rng := rand.New(rand.NewPCG(1, uint64(n+d+k)))
+	it := &embeddingIteration{n: n, d: d, k: k, rows: make([]float32, n*d), labels: make([]uint16, n),
+		plain: kernels.NewCentroids(k, d), filtered: kernels.NewCentroids(k, d), acc: kernels.NewAccumulator(k, d, fractionBits)}
+	for i := range it.rows {
+		it.rows[i] = float32(int32(min(max(rng.NormFloat64()/4, -1), 1)*grid)) / grid
+	}
+	for j := range k {
+		at := j * (n / k) * d
+		it.start = append(it.start, it.rows[at:at+d]...)
+	}
+	points := kernels.NewPanels(n, d)
+	kernels.Pack(points, it.rows)
+	it.direct, it.guided = *points, *points
+	it.guided.PrepareFilter(k, nil)
+	it.filtered.PrepareFilter(&it.guided)
+	return it
+}
+
+// once does one iteration and returns its CPU time in nanoseconds.
+func (it *embeddingIteration) once(p kernels.Panels, c *kernels.Centroids) float64 {
+	start := processTime()
+	c.Set(it.start)
+	it.acc.Reset()
+	kernels.AssignAccumulate(p, c, it.labels, it.acc)
+	return float64(processTime() - start)
+}
+
+// measure lets the two forms and the peers take turns.
+func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string][]float64, error) {
+	samples := map[string][]float64{}
+	var other *peers
+	if !c.Env.Quick {
+		var err error
+		if other, err = startPeers(ctx, it.rows, it.start, it.n, it.d, it.k); err != nil {
+			return nil, err
+		}
+		defer other.close()
+	}
+	for range c.Env.Reps(5, 3) {
+		for range 3 {
+			samples["multiply-adds"] = append(samples["multiply-adds"], it.once(it.direct, it.plain))
+			samples["iteration"] = append(samples["iteration"], it.once(it.guided, it.filtered))
+		}
+		for _, name := range []string{"sklearn", "faiss"} {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if other == nil {
+				continue
+			}
+			ns, ok, err := other.iteration(name)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				samples[name] = append(samples[name], ns)
+			}
+		}
+	}
+	return samples, nil
+}
+
+// report writes times, ratios to the better peer, and shares of limits; goals are
+// those without the filter and with it.
+func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limits kernels.Limits, stored float64, goals [2]float64) error {
+	peer, source := math.Inf(1), ""
+	for _, name := range []string{"sklearn", "faiss"} {
+		if s := samples[name]; len(s) > 0 {
+			c.Durations(name, s)
+			if least := slices.Min(s); least < peer {
+				peer, source = least, name
+			}
+		}
+	}
+	if source == "" && stored > 0 {
+		peer, source = stored, "stored"
+	}
+	for i, name := range []string{"multiply-adds", "iteration"} {
+		c.Durations(name, samples[name])
+		least := slices.Min(samples[name])
+		if source != "" {
+			c.Number(name+", over "+source, "x", peer/least, Reference{Name: "goal", Kind: Goal, Value: Number(goals[i])})
+		}
+		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
+		if i == 1 && limits.FilterSeconds(it.n, it.d, it.k) > 0 && it.guided.Filtered() {
+			limit, binds = limits.FilterSeconds(it.n, it.d, it.k), "16-bit products"
+		}
+		if limit > 0 {
+			c.Number(name+", of "+binds, "%", 100*limit*1e9/least)
+		}
+	}
+	c.Row.Note = "times are the CPU's: least of each compared"
+	return nil
+}
