@@ -117,7 +117,7 @@ func Fit(ctx context.Context, data *dataset.Table, o Options) (*Model, error) {
 		}
 	}
 	if o.Start != nil {
-		if d.Start, err = normalise(bounds, o.Start, o.K); err != nil {
+		if d.Start, err = bounds.Normalise(o.Start); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +135,7 @@ func Fit(ctx context.Context, data *dataset.Table, o Options) (*Model, error) {
 		return nil, err
 	}
 	model := NewModel(res, bounds, data.Columns, records.FractionBits)
-	if model.Labels, _, err = model.nearest(ctx, eng.Pool(), records); err != nil {
+	if model.Labels, _, err = model.Assign(ctx, eng.Pool(), records); err != nil {
 		return nil, err
 	}
 	if !m.Private {
@@ -206,13 +206,14 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int, di
 		return nil, nil, err
 	}
 	defer eng.Close()
-	return m.nearest(ctx, eng.Pool(), records)
+	return m.Assign(ctx, eng.Pool(), records)
 }
 
-func (m *Model) nearest(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) (labels []int, distances []float64, err error) {
+// Assign is Nearest for records that are on the model's grid already.
+func (m *Model) Assign(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) (labels []int, distances []float64, err error) {
 	n := records.Points.N
 	labels, distances = make([]int, n), make([]float64, n)
-	centroids, err := normalise(m.bounds(), m.Centroids, len(m.Centroids))
+	centroids, err := m.bounds().Normalise(m.Centroids)
 	if err == nil {
 		err = engine.Nearest(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), labels, distances)
 	}
@@ -245,7 +246,7 @@ func Load(r io.Reader) (*Model, error) {
 	if len(m.Lower) == 0 || len(m.Centroids) == 0 || m.FractionBits < 1 || m.FractionBits > dataset.MaxFractionBits {
 		return nil, fault.Failed("model", "lacks bounds, centroids or its grid", "give what Save has written", nil)
 	}
-	_, err := normalise(m.bounds(), m.Centroids, len(m.Centroids))
+	_, err := m.bounds().Normalise(m.Centroids)
 	return m, err
 }
 
@@ -277,25 +278,4 @@ func boundsFor(t *dataset.Table, b Bounds) (dataset.Bounds, error) {
 		}
 	}
 	return out, out.Validate("bounds")
-}
-
-// normalise maps k centroids to [-1,1], row-major.
-func normalise(b dataset.Bounds, rows [][]float64, k int) ([]float64, error) {
-	if len(rows) != k {
-		return nil, fault.Request("start", fmt.Sprintf("has %d rows for %d clusters", len(rows), k), "give one row per cluster")
-	}
-	out := make([]float64, 0, k*len(b.Lo))
-	for i, row := range rows {
-		if len(row) != len(b.Lo) {
-			return nil, fault.Request("start", fmt.Sprintf("row %d has %d numbers for %d columns", i+1, len(row), len(b.Lo)), "give one number per column")
-		}
-		for h, x := range row {
-			y := float64(2*(x-b.Lo[h])/(b.Hi[h]-b.Lo[h])) - 1
-			if math.IsNaN(y) {
-				return nil, fault.Request("start", fmt.Sprintf("row %d has %v", i+1, x), "give finite numbers")
-			}
-			out = append(out, min(max(y, -1), 1))
-		}
-	}
-	return out, nil
 }

@@ -116,7 +116,7 @@ func TestBadRequests(t *testing.T) {
 		{good, Options{K: 2, Bounds: Range(3, 1)}, "bounds"},
 		{good, Options{K: 2, Bounds: Bounds{Lower: []float64{1}}}, "bounds"},
 		{good, Options{K: 2, Start: [][]float64{{1, 2}}}, "start"},
-		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "start"},
+		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "point 2"},
 		{good, Options{K: 2, Method: "vertical-plain"}, "part"},
 	} {
 		if _, err := Fit(context.Background(), c.data, c.o); err == nil || !fault.IsRequest(err) || !strings.Contains(err.Error(), c.want) {

@@ -101,6 +101,14 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
+// textWidth is the number of columns that text is folded at.
+func textWidth(w io.Writer) int {
+	if width := terminalWidth(w); width > 0 && width < 80 {
+		return width
+	}
+	return 80
+}
+
 func listSuites(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	group := ""

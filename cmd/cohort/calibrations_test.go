@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -19,19 +17,9 @@ import (
 // ledgerOf runs a small job in this process and returns its ledger as the engine made it.
 func ledgerOf(t *testing.T, eng *engine.Engine, args ...string) (*privacy.Ledger, error) {
 	t.Helper()
-	o := new(options)
-	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	o.bind(fs)
-	if err := fs.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	m, err := o.resolve()
+	o, m, in, err := prepared(t, args...)
 	if err != nil {
 		return nil, err
-	}
-	in, err := load(context.Background(), o, m)
-	if err != nil {
-		t.Fatal(err)
 	}
 	res, err := repeat(context.Background(), eng, m, o, in)
 	if err != nil {

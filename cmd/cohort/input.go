@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
+	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -27,6 +30,8 @@ type input struct {
 	split  vertical.Split
 	joined string
 	ids    []string
+	// start has the first centroids of --start in the normalised box, nil without.
+	start []float64
 }
 
 // load reads the data that the options name, straight onto the grid.
@@ -67,7 +72,10 @@ func load(ctx context.Context, o *options, m *method.Method) (*input, error) {
 	if in.k > in.table.N {
 		return nil, fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N), "ask for fewer clusters")
 	}
-	return in, in.fileClients(o, m)
+	if err := in.fileClients(o, m); err != nil {
+		return nil, err
+	}
+	return in, in.readStart(ctx, o.start)
 }
 
 // open opens the source of the data.
@@ -121,8 +129,8 @@ func (o *options) publicBounds(ctx context.Context, d int) (*dataset.Bounds, err
 
 // notes says what was done to the records while they were read. Without quality the
 // numbers, which depend on the records, are left out.
-func (in *input) notes(o *options) []string {
-	if o.quality == "off" && o.missing != dataset.RefuseMissing.String() {
+func (in *input) notes(o *options, quality bool) []string {
+	if !quality && o.missing != dataset.RefuseMissing.String() {
 		return []string{"missing values were treated by the rule " + o.missing}
 	}
 	return in.table.Report.Notes()
@@ -137,10 +145,49 @@ func (in *input) warnings() []string {
 	return w
 }
 
+// readStart reads first centroids: those of a model, or rows of any data file.
+func (in *input) readStart(ctx context.Context, path string) error {
+	if path == "" {
+		return nil
+	}
+	var rows [][]float64
+	if filepath.Ext(path) == ".json" {
+		m, err := openModel(path)
+		if err != nil {
+			return err
+		}
+		rows = m.Centroids
+	} else {
+		t, err := dataset.Open(ctx, path, dataset.ReadOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range t.N {
+			rows = append(rows, t.Row(i))
+		}
+	}
+	if len(rows) != in.k {
+		return fault.Request("--start", fmt.Sprintf("%s has %d centroids for %d clusters", path, len(rows), in.k), "give one row per cluster")
+	}
+	var err error
+	in.start, err = in.norm.Bounds.Normalise(rows)
+	return err
+}
+
+// openModel reads a model.json.
+func openModel(path string) (*library.Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fault.Failed(path, err.Error(), "check the path", err)
+	}
+	defer f.Close()
+	return library.Load(f)
+}
+
 // job makes a job of the method on the data.
 func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
 	d := method.Data{Records: in.norm, Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Budget: o.budget(),
-		Seed: o.seedPointer(), NoQuality: o.quality == "off"}
+		Seed: o.seedPointer(), NoQuality: !o.showsQuality(m), Start: in.start}
 	var err error
 	if m.Holds == method.Columns {
 		d.Parties, err = in.parties(o)

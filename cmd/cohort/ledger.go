@@ -93,14 +93,25 @@ func newPayer(o *options, in *input) (*payer, error) {
 	return p, err
 }
 
-// start pays for one run and returns its number.
-func (p *payer) start() (int, error) {
+// start pays for one run and returns its number. What the job's plan refuses is not paid for.
+func (p *payer) start(job engine.Job) (int, error) {
 	if p.file.Path == "" {
 		return 0, nil
+	}
+	if _, err := job.Plan(); err != nil {
+		return 0, err
 	}
 	run, err := p.file.Start(p.digest, p.total, p.cost, p.what)
 	p.total = privacy.Budget{} // the file has it now
 	return run, err
+}
+
+// lost is the error of a run that ended after it was paid for.
+func (p *payer) lost(err error) error {
+	if p.file.Path == "" {
+		return err
+	}
+	return fault.Failed("run", fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, p.cost.Epsilon, p.file.Path), "nothing was released to you", err)
 }
 
 // end enters what the run released and says in the result what is left.

@@ -48,14 +48,14 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return exitDone
 	case errors.As(err, &verdict):
 		return verdict.status
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && !errors.As(err, new(*fault.Error)):
 		fmt.Fprintln(errOut, "cohort: run: was interrupted: nothing was written")
 		return exitFailed
 	}
 	if f := (*fault.Error)(nil); errors.As(err, &f) && cmd.Flags().Lookup(f.What) != nil {
 		f.What = "--" + f.What // as the person wrote it
 	}
-	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", " ", "\r", " ").Replace(err.Error()))
+	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", "; ", "\r", " ").Replace(err.Error()))
 	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) || errors.Is(err, privacy.ErrBudget) || errors.Is(err, privacy.ErrDataset) {
 		return exitWrong
 	}
@@ -86,7 +86,7 @@ and every released number stands in a ledger.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newRunCommand(), newAccountCommand(), newAuditCommand(), newDataCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newPredictCommand(), newAccountCommand(), newAuditCommand(), newDataCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
 	return root
 }
 

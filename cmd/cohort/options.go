@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +43,8 @@ type options struct {
 	format, out          string
 	ledger, ledgerBudget string
 	quality              string
+	timings              bool
+	labelsOut, start     string
 }
 
 // bind declares the shared flags and a flag for every option of every method.
@@ -68,11 +69,14 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&o.runs, "runs", 1, "repetitions, each of which spends a full epsilon")
-	fs.StringVar(&o.quality, "quality", "on", "on, or off to leave out what is computed from the private data")
+	fs.StringVar(&o.quality, "quality", "", "on or off: figures computed from the private data (default off in a private run, that is with a budget and no --seed)")
+	fs.BoolVar(&o.timings, "timings", false, "show times in a private run too, although they depend on the records")
+	fs.StringVar(&o.start, "start", "", "file of first centroids in the data's units: CSV, or model.json of an earlier run")
 	fs.StringVar(&o.ledger, "ledger", "", "ledger file that several runs on one data set spend one budget from")
 	fs.StringVar(&o.ledgerBudget, "ledger-budget", "", "EPSILON[:DELTA] of a new ledger file in all (default: what this run asks for)")
 	fs.StringVar(&o.format, "format", "text", "text or json")
-	fs.StringVar(&o.out, "out", "", "folder to write result.json, centroids.csv and ledger.txt to")
+	fs.StringVar(&o.out, "out", "", "folder to write result.json, model.json, centroids.csv and ledger.txt to")
+	fs.StringVar(&o.labelsOut, "labels-out", "", "file for each record's cluster, .csv or .npy; with a file per client, one for each")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")
 	fs.IntVar(&o.genN, "n", 0, "rows of a built-in generator (default: its own)")
 	fs.IntVar(&o.genD, "d", 0, "columns of a built-in set that lets them be chosen (default: its own)")
@@ -136,6 +140,8 @@ func scope(flag string) func(*method.Method) bool {
 		return func(m *method.Method) bool { return m.Private }
 	case "clients", "proportions":
 		return func(m *method.Method) bool { return m.Holds == method.Rows }
+	case "start":
+		return func(m *method.Method) bool { return m.Starts }
 	case "parties", "split", "id", "join":
 		return func(m *method.Method) bool { return m.Holds == method.Columns }
 	}
@@ -159,6 +165,14 @@ func (o *options) checkScope(methods method.List, m *method.Method) (err error) 
 
 // given reports whether the user set the flag.
 func (o *options) given(flag string) bool { return o.set.Changed(flag) }
+
+// private reports whether what is printed must not depend on the records but by what is paid for.
+func (o *options) private(m *method.Method) bool { return m.Private && !o.given("seed") }
+
+// showsQuality reports whether figures that no budget covers are computed.
+func (o *options) showsQuality(m *method.Method) bool {
+	return o.quality == "on" || o.quality == "" && !o.private(m)
+}
 
 // seedPointer is the simulation seed, or nil if none was given.
 func (o *options) seedPointer() *uint64 {
@@ -240,7 +254,7 @@ func (o *options) resolve() (*method.Method, error) {
 	_, proportions := o.proportionList()
 	_, memory := o.memory()
 	for _, err := range []error{
-		checkFormat(o.format, "text", "json"), oneOf("quality", o.quality, "on", "off"), oneOf("join", o.join, "strict", "inner"),
+		checkFormat(o.format, "text", "json"), oneOf("quality", o.quality, "", "on", "off"), oneOf("join", o.join, "strict", "inner"),
 		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), checkOut(o.out), selectKernels(),
 	} {
 		if err != nil {
@@ -271,22 +285,6 @@ func (o *options) checkNumbers() error {
 		return fault.Range("--delta", o.delta, "in [0, 1)")
 	case o.given("workers") && o.workers < 1:
 		return fault.Range("--workers", o.workers, "at least 1")
-	}
-	return nil
-}
-
-// checkOut refuses an output folder that could not be written, before a long
-// run rather than after it.
-func checkOut(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	info, err := os.Stat(dir)
-	switch {
-	case err == nil && !info.IsDir():
-		return fault.Request("--out", fmt.Sprintf("%s is a file", dir), "name a folder")
-	case err != nil && !os.IsNotExist(err):
-		return fault.Request("--out", err.Error(), "name a folder that can be written")
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,14 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
 )
 
 // textCentroids is the number of centroids that the text form shows in full.
@@ -28,11 +24,14 @@ const textColumns = 6
 
 // printResult writes the result for people, within 80 columns where the data
 // allows it.
-func printResult(w io.Writer, r *engine.Result, in *input) error {
+func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	var b strings.Builder
+	in, width := d.in, textWidth(w)
 	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters\n", r.Method, in.table.Name, r.N, r.D, r.K)
-	for _, line := range table.Fold(privacyLine(r), 80) {
-		fmt.Fprintln(&b, line)
+	for _, text := range append([]string{privacyLine(r)}, uncovered(r, in)...) {
+		for _, line := range table.Fold(text, width) {
+			fmt.Fprintln(&b, line)
+		}
 	}
 	b.WriteString("\n")
 	printCentroids(&b, r, in)
@@ -46,8 +45,8 @@ func printResult(w io.Writer, r *engine.Result, in *input) error {
 	}
 	printTimings(&b, r)
 	printComm(&b, r)
-	for _, n := range r.Notes {
-		for _, line := range table.Fold(n, 78) {
+	for _, n := range append(r.Notes, d.said...) {
+		for _, line := range table.Fold(n, width-2) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}
@@ -70,17 +69,57 @@ func privacyLine(r *engine.Result) string {
 	return s
 }
 
+// uncovered says what of a private result its epsilon does not cover.
+func uncovered(r *engine.Result, in *input) []string {
+	if r.Epsilon == nil {
+		return nil
+	}
+	lines := []string{"epsilon does not cover the number of records, which comes from the data"}
+	if in.norm.Bounds.FromData {
+		lines[0] = "epsilon does not cover the bounds and the number of records, which come from the data"
+	}
+	if shown := shownOf(r); r.Seed == nil && shown != "" {
+		lines = append(lines, "epsilon does not cover the "+shown+", which are shown because they were asked for")
+	}
+	return lines
+}
+
+// shownOf names what a result shows that depends on the records.
+func shownOf(r *engine.Result) string {
+	switch {
+	case r.NICV != nil && r.Timings != nil:
+		return "quality figures and times"
+	case r.NICV != nil:
+		return "quality figures"
+	case r.Timings != nil:
+		return "times"
+	}
+	return ""
+}
+
 func printCentroids(b *strings.Builder, r *engine.Result, in *input) {
 	fmt.Fprintf(b, "Centroids, in the data's units\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	shown := min(r.D, textColumns)
+	if r.Sizes != nil {
+		shown = min(r.D, textColumns-1)
+	}
 	fmt.Fprint(t, "\t")
+	switch {
+	case r.Sizes != nil && r.Epsilon != nil:
+		fmt.Fprint(t, "size, noisy\t")
+	case r.Sizes != nil:
+		fmt.Fprint(t, "size\t")
+	}
 	for h := range shown {
 		fmt.Fprintf(t, "%s\t", clip(columnName(in.table.Columns, h), 11))
 	}
 	fmt.Fprintln(t)
 	for j, c := range r.Centroids[:min(len(r.Centroids), textCentroids)] {
 		fmt.Fprintf(t, "%d\t", j+1)
+		if r.Sizes != nil {
+			fmt.Fprintf(t, "%.0f\t", r.Sizes[j])
+		}
 		for _, x := range c[:shown] {
 			fmt.Fprintf(t, "%.5g\t", x)
 		}
@@ -185,46 +224,12 @@ func printComm(b *strings.Builder, r *engine.Result) {
 		r.Comm.Rounds, sent, received, len(r.Comm.BytesSent))
 }
 
-// writeFolder writes the result to dir: everything to a temporary folder beside
-// it, which then takes its place, so that nothing is ever half written. An
-// existing folder is replaced only if it holds nothing but an earlier result.
-func writeFolder(dir string, r *engine.Result, columns []string) (err error) {
-	fail := func(err error) error {
-		return fault.Failed("--out", fmt.Sprintf("%s cannot be written (%v)", dir, err), "check the path and its rights", err)
-	}
-	dir = filepath.Clean(dir)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fail(err)
-	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".cohort-*")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.RemoveAll(tmp)
-	if err := writeFiles(tmp, r, columns); err != nil {
-		return fail(err)
-	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return fail(err)
-	}
-	if err := retire(dir); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return fail(err)
-	}
-	return nil
-}
-
 // writeWhole writes a file under a temporary name and renames it, so that a
 // reader never sees half of it.
 func writeWhole(flag, path string, write func(io.Writer) error) (err error) {
-	fail := func(err error) error {
-		return fault.Failed(flag, fmt.Sprintf("%s cannot be written (%v)", path, err), "check the path and its rights", err)
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".cohort-*")
 	if err != nil {
-		return fail(err)
+		return unwritable(flag, path, err)
 	}
 	defer os.Remove(f.Name())
 	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
@@ -232,62 +237,7 @@ func writeWhole(flag, path string, write func(io.Writer) error) (err error) {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return fail(err)
+		return unwritable(flag, path, err)
 	}
 	return nil
-}
-
-// resultFiles are the files of an --out folder.
-var resultFiles = []string{"centroids.csv", "ledger.txt", "result.json"}
-
-// retire removes an earlier result folder and refuses to touch anything else.
-func retire(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fault.Failed("--out", err.Error(), "name another folder", err)
-	}
-	for _, e := range entries {
-		if !slices.Contains(resultFiles, e.Name()) {
-			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()), "name a new or empty folder", nil)
-		}
-	}
-	return os.RemoveAll(dir)
-}
-
-func writeFiles(dir string, r *engine.Result, columns []string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "result.json"), append(b, '\n'), 0o644); err != nil {
-		return err
-	}
-	var text strings.Builder
-	if err := r.Ledger.Text(&text); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "ledger.txt"), []byte(text.String()), 0o644); err != nil {
-		return err
-	}
-	var csvText strings.Builder
-	w := csv.NewWriter(&csvText)
-	header := make([]string, r.D)
-	for h := range header {
-		header[h] = columnName(columns, h)
-	}
-	rows := [][]string{header}
-	for _, c := range r.Centroids {
-		row := make([]string, len(c))
-		for h, x := range c {
-			row[h] = strconv.FormatFloat(x, 'g', -1, 64)
-		}
-		rows = append(rows, row)
-	}
-	if err := w.WriteAll(rows); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "centroids.csv"), []byte(csvText.String()), 0o644)
 }

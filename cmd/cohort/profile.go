@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/bench"
 	"github.com/cohort-engine/cohort/bench/profile"
 	"github.com/cohort-engine/cohort/bench/table"
@@ -84,6 +85,9 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 	if err != nil {
 		return err
 	}
+	if o.quality == "" { // a profile is a measurement, not a result to publish
+		o.quality = "on"
+	}
 	var network *bench.Network
 	if p.network != "" {
 		n, err := bench.FindNetwork(p.network)
@@ -103,6 +107,11 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 	if err != nil {
 		return err
 	}
+	d, err := prepareDelivery(o, in, out)
+	if err != nil {
+		return err
+	}
+	defer d.close()
 	workers := o.workers
 	if workers == 0 {
 		workers = min(runtime.GOMAXPROCS(0), engine.MaxWorkers)
@@ -128,8 +137,8 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 			return err
 		}
 	}
-	if o.out != "" {
-		if err := writeFolder(o.out, res, in.table.Columns); err != nil {
+	if d.folder != nil {
+		if err := d.folder.write(res, library.NewModel(res, in.norm.Bounds, in.table.Columns, in.norm.FractionBits)); err != nil {
 			return err
 		}
 	}

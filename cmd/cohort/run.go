@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
 )
 
@@ -57,67 +58,88 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 		return err
 	}
 	defer eng.Close()
-	res, err := repeat(ctx, eng, m, o, in)
+	d, err := prepareDelivery(o, in, out)
 	if err != nil {
 		return err
 	}
-	if o.out != "" {
-		if err := writeFolder(o.out, res, in.table.Columns); err != nil {
-			return err
-		}
+	defer d.close()
+	res, err := repeat(ctx, eng, m, o, in)
+	if res == nil {
+		return err
 	}
-	if o.format == "json" {
-		return json.NewEncoder(out).Encode(res)
-	}
-	return printResult(out, res, in)
+	return errors.Join(d.deliver(ctx, eng, res), err)
 }
 
 // repeat runs the job --runs times and returns the first result, with the mean
-// NICV of all and its confidence interval.
+// NICV of all and its confidence interval. If a later run fails it returns what
+// the earlier ones gave as well as the error: they are paid for.
 func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input) (*engine.Result, error) {
-	var first *engine.Result
-	var nicv []float64
 	pay, err := newPayer(o, in)
 	if err != nil {
 		return nil, err
 	}
-	for r := 1; r <= o.runs; r++ {
-		job, err := in.job(o.forRun(r), m)
-		if err != nil {
-			return nil, err
+	var results []*engine.Result
+	for r := 1; r <= o.runs && err == nil; r++ {
+		var res *engine.Result
+		if res, err = once(ctx, eng, m, o.forRun(r), in, pay); res != nil {
+			results = append(results, res)
 		}
-		paid, err := pay.start()
-		if err != nil {
-			return nil, err
-		}
-		res, err := eng.Run(ctx, job)
-		if err != nil {
-			return nil, err
-		}
-		res.Notes = append(in.notes(o), res.Notes...)
-		if in.joined != "" {
-			res.Notes = append([]string{in.joined}, res.Notes...)
-			res.Ledger.Note("which ids the parties have in common is known to all of them")
-		}
-		if err := pay.end(paid, res); err != nil {
-			return nil, err
-		}
-		if first == nil {
-			first = res
-		}
+	}
+	switch {
+	case len(results) == 0:
+		return nil, err
+	case errors.Is(err, context.Canceled):
+		err = fault.Failed(fmt.Sprintf("run %d of %d", len(results)+1, o.runs), "was interrupted", "the result is that of the runs before", err)
+	case err != nil:
+		err = fmt.Errorf("run %d of %d: %w; the result is that of the runs before", len(results)+1, o.runs, err)
+	}
+	first := results[0]
+	if o.runs == 1 {
+		return first, err
+	}
+	first.Ledger.Note(fmt.Sprintf("centroids and ledger are those of run 1 of %d; each run is a full epsilon, so publishing all of them costs %d times the budget", len(results), len(results)))
+	var nicv []float64
+	for _, res := range results {
 		if res.NICV != nil {
 			nicv = append(nicv, *res.NICV)
 		}
 	}
-	if o.runs == 1 {
-		return first, nil
-	}
-	first.Ledger.Note(fmt.Sprintf("centroids and ledger are those of run 1 of %d; each run is a full epsilon, so publishing all of them costs %d times the budget", o.runs, o.runs))
-	if len(nicv) == o.runs {
+	if len(nicv) > 1 {
 		mean, half := meanInterval(nicv)
 		first.NICV, first.NICVHalf, first.Runs = &mean, &half, nicv
 	}
-	return first, nil
+	return first, err
+}
+
+// once pays for one run and does it. A result that comes with an error is paid for.
+func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *payer) (*engine.Result, error) {
+	job, err := in.job(o, m)
+	if err != nil {
+		return nil, err
+	}
+	paid, err := pay.start(job)
+	if err != nil {
+		return nil, err
+	}
+	res, err := eng.Run(ctx, job)
+	if err != nil {
+		return nil, pay.lost(err)
+	}
+	if !o.timings && o.private(m) {
+		res.Timings = nil
+	}
+	res.Notes = append(in.notes(o, o.showsQuality(m)), res.Notes...)
+	if in.joined != "" {
+		res.Notes = append([]string{in.joined}, res.Notes...)
+		res.Ledger.Note("which ids the parties have in common is known to all of them")
+	}
+	if in.start != nil {
+		res.Ledger.Note("the first centroids come from " + o.start + " and are taken to be public")
+	}
+	if res.Timings != nil && o.private(m) {
+		res.Ledger.Note("the times depend on the records")
+	}
+	return res, pay.end(paid, res)
 }
 
 // meanInterval returns the mean of x and the half width of its 95% Student-t

@@ -153,6 +153,25 @@ func (b Bounds) Denormalise(dst, row []float64) []float64 {
 	return dst
 }
 
+// Normalise maps points in the data's own units, such as centroids, to [-1,1], clamps them and returns
+// them row-major.
+func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
+	out := make([]float64, 0, len(points)*len(b.Lo))
+	for i, row := range points {
+		if len(row) != len(b.Lo) {
+			return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %d numbers for %d columns", len(row), len(b.Lo)), "give one number per column")
+		}
+		for h, x := range row {
+			y := float64(2*(x-b.Lo[h])/(b.Hi[h]-b.Lo[h])) - 1
+			if math.IsNaN(y) {
+				return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %v", x), "give finite numbers")
+			}
+			out = append(out, min(max(y, -1), 1))
+		}
+	}
+	return out, nil
+}
+
 // Columns returns the bounds of some of the columns, in that order.
 func (b Bounds) Columns(columns []int) Bounds {
 	out := Bounds{Lo: make([]float64, len(columns)), Hi: make([]float64, len(columns)), FromData: b.FromData}

@@ -174,6 +174,10 @@ func (l List) check(m *Method, d *Data, set Settings) error {
 	switch {
 	case d.Start != nil && !m.Starts:
 		return l.Foreign(m, "start", func(m *Method) bool { return m.Starts })
+	case d.Start != nil && set["init"] != "":
+		return fault.Request("init", "is given together with start", "give one of them")
+	case d.Start != nil && d.Records != nil && len(d.Start) != d.K*d.Records.Points.D:
+		return fault.Request("start", fmt.Sprintf("has %d numbers", len(d.Start)), fmt.Sprintf("give %d rows of %d", d.K, d.Records.Points.D))
 	case !m.Private && d.Budget.Epsilon != 0:
 		return fault.Request("epsilon", m.Name+" is not private and spends none", "choose a private method, or leave --epsilon out")
 	case m.Private && d.Budget.Epsilon == 0:

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	library "github.com/cohort-engine/cohort"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+// delivery is where a result goes. What can be refused is refused before the
+// first release, and a result that was paid for is never lost: what cannot be
+// written to where it should go is printed, and what cannot be printed is saved.
+type delivery struct {
+	o      *options
+	in     *input
+	out    io.Writer
+	folder *folder
+	said   []string // what was written where
+}
+
+// prepareDelivery probes all that the result will be written to.
+func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
+	d := &delivery{o: o, in: in, out: out}
+	if o.labelsOut != "" {
+		for _, path := range in.labelPaths(o.labelsOut) {
+			if err := probe(filepath.Dir(path)); err != nil {
+				return nil, unwritable("--labels-out", path, err)
+			}
+		}
+	}
+	if o.out == "" {
+		return d, nil
+	}
+	var err error
+	d.folder, err = openFolder(o.out, 3*25*int64(in.k)*int64(in.table.D)+1<<18)
+	return d, err
+}
+
+// probe makes and removes a file.
+func probe(dir string) error {
+	f, err := os.CreateTemp(dir, ".cohort-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+func unwritable(flag, path string, err error) error {
+	return fault.Failed(flag, fmt.Sprintf("%s cannot be written (%v)", path, err), "check the path and its rights", err)
+}
+
+// close removes what a run that failed has left.
+func (d *delivery) close() {
+	if d.folder != nil {
+		d.folder.discard()
+	}
+}
+
+// deliver writes and prints the result.
+func (d *delivery) deliver(ctx context.Context, eng *engine.Engine, r *engine.Result) error {
+	model := library.NewModel(r, d.in.norm.Bounds, d.in.table.Columns, d.in.norm.FractionBits)
+	err := d.label(ctx, eng, r, model)
+	if d.folder != nil {
+		if e := d.folder.write(r, model); e != nil {
+			if d.o.format == "text" {
+				e = errors.Join(e, d.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(r) }, r))
+				return errors.Join(err, e)
+			}
+			err = errors.Join(err, e)
+		} else {
+			d.said = append(d.said, strings.Join(resultFiles, ", ")+" are in "+d.o.out)
+		}
+	}
+	text := func(w io.Writer) error { return printResult(w, r, d) }
+	if d.o.format == "json" {
+		text = func(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
+	}
+	return errors.Join(err, d.print(text, r))
+}
+
+// print writes to standard output; a result that no longer can be printed is saved in a file.
+func (d *delivery) print(write func(io.Writer) error, r *engine.Result) error {
+	err := write(d.out)
+	if err == nil {
+		return nil
+	}
+	f, e := os.CreateTemp("", "cohort-result-*.json")
+	if e == nil {
+		e = errors.Join(json.NewEncoder(f).Encode(r), f.Close())
+	}
+	if e != nil {
+		return fault.Failed("output", fmt.Sprintf("the result can be neither printed (%v) nor saved (%v)", err, e), "", err)
+	}
+	return fault.Failed("output", fmt.Sprintf("the result cannot be printed (%v)", err), "it is in "+f.Name(), err)
+}
+
+// label writes each record's cluster and, of a run without noise, sets the clusters' sizes.
+func (d *delivery) label(ctx context.Context, eng *engine.Engine, r *engine.Result, model *library.Model) error {
+	if d.o.labelsOut == "" && r.Epsilon != nil {
+		return nil
+	}
+	labels, distances, err := model.Assign(ctx, eng.Pool(), d.in.norm)
+	if err != nil {
+		return err
+	}
+	if r.Epsilon == nil {
+		model.Count(labels)
+		r.Sizes = model.Sizes
+	}
+	if d.o.labelsOut == "" {
+		return nil
+	}
+	r.Ledger.Note("the labels that were written are computed by who holds the records, from them and the released centroids; they are no release: whoever is shown them sees more")
+	paths, from := d.in.labelPaths(d.o.labelsOut), 0
+	for i, path := range paths {
+		to := len(labels)
+		if len(paths) > 1 {
+			to = from + d.in.table.Files[i]
+		}
+		var ids []string
+		if d.in.table.IDs != nil {
+			ids = d.in.table.IDs[from:to]
+		}
+		if err := writeLabels("--labels-out", path, labels[from:to], distances[from:to], ids); err != nil {
+			return err
+		}
+		from = to
+	}
+	d.said = append(d.said, "labels are in "+strings.Join(paths, ", "))
+	return nil
+}
+
+// labelPaths are the files for the labels: one for each file of data, so that every party gets those of
+// its own rows.
+func (in *input) labelPaths(path string) []string {
+	if len(in.table.Files) < 2 {
+		return []string{path}
+	}
+	paths := make([]string, len(in.table.Files))
+	for i := range paths {
+		ext := filepath.Ext(path)
+		paths[i] = fmt.Sprintf("%s-party%d%s", strings.TrimSuffix(path, ext), i+1, ext)
+	}
+	return paths
+}
+
+// writeLabels writes labels as CSV, with rows and clusters counted from 1, or as an npy file of the
+// labels alone, counted from 0 as arrays are.
+func writeLabels(flag, path string, labels []int, distances []float64, ids []string) error {
+	return writeWhole(flag, path, func(w io.Writer) error {
+		if filepath.Ext(path) == ".npy" {
+			return writeNPYLabels(w, labels)
+		}
+		return writeLabelRows(w, labels, distances, ids)
+	})
+}
+
+func writeLabelRows(w io.Writer, labels []int, distances []float64, ids []string) error {
+	c := csv.NewWriter(w)
+	first := "row"
+	if ids != nil {
+		first = "id"
+	}
+	if err := c.Write([]string{first, "cluster", "distance"}); err != nil {
+		return err
+	}
+	for i, l := range labels {
+		name := strconv.Itoa(i + 1)
+		if ids != nil {
+			name = ids[i]
+		}
+		if err := c.Write([]string{name, strconv.Itoa(l + 1), strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// writeNPYLabels writes a one-dimensional array of 32-bit integers in numpy's format 1.0.
+func writeNPYLabels(w io.Writer, labels []int) error {
+	header := fmt.Sprintf("{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }", len(labels))
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+	b = append(b, header...)
+	for _, l := range labels {
+		b = append(b, byte(l), byte(l>>8), byte(l>>16), byte(l>>24))
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+// folder is where --out goes. It is made beside its place, with the space that it
+// will need, before a run, and takes the place when the run has ended: nothing is
+// ever half written. An existing folder is replaced only if it holds nothing but
+// an earlier result.
+type folder struct{ dir, tmp string }
+
+// reserve is the name of the file that keeps the space.
+const reserve = "reserve"
+
+func openFolder(dir string, bytes int64) (*folder, error) {
+	f := &folder{dir: filepath.Clean(dir)}
+	if err := checkOut(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.dir), 0o755); err != nil {
+		return nil, unwritable("--out", dir, err)
+	}
+	var err error
+	if f.tmp, err = os.MkdirTemp(filepath.Dir(f.dir), ".cohort-*"); err != nil {
+		return nil, unwritable("--out", dir, err)
+	}
+	space, err := os.Create(filepath.Join(f.tmp, reserve))
+	if err == nil {
+		zeros := make([]byte, 1<<16)
+		for ; bytes > 0 && err == nil; bytes -= int64(len(zeros)) {
+			_, err = space.Write(zeros)
+		}
+		err = errors.Join(err, space.Sync(), space.Close())
+	}
+	if err != nil {
+		f.discard()
+		return nil, unwritable("--out", dir, err)
+	}
+	return f, nil
+}
+
+func (f *folder) discard() { os.RemoveAll(f.tmp) }
+
+// write fills the folder and puts it in its place.
+func (f *folder) write(r *engine.Result, model *library.Model) error {
+	err := os.Remove(filepath.Join(f.tmp, reserve))
+	if err == nil {
+		err = writeFiles(f.tmp, r, model)
+	}
+	if err == nil {
+		err = os.Chmod(f.tmp, 0o755)
+	}
+	if err != nil {
+		return unwritable("--out", f.dir, err)
+	}
+	if err := checkOut(f.dir); err != nil { // what came there during the run stays
+		return err
+	}
+	err = os.RemoveAll(f.dir)
+	if err == nil {
+		err = os.Rename(f.tmp, f.dir)
+	}
+	if err != nil {
+		return unwritable("--out", f.dir, err)
+	}
+	return nil
+}
+
+// resultFiles are the files of an --out folder.
+var resultFiles = []string{"centroids.csv", "ledger.txt", "model.json", "result.json"}
+
+// checkOut refuses an output folder that is a file, or holds anything but an earlier result.
+func checkOut(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if info, e := os.Stat(dir); e == nil && !info.IsDir() {
+		return fault.Request("--out", dir+" is a file", "name a folder")
+	}
+	if err != nil {
+		return fault.Failed("--out", err.Error(), "name another folder", err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(resultFiles, e.Name()) {
+			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()), "name a new or empty folder", nil)
+		}
+	}
+	return nil
+}
+
+func writeFiles(dir string, r *engine.Result, model *library.Model) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	var ledger, centroids, saved strings.Builder
+	if err := r.Ledger.Text(&ledger); err != nil {
+		return err
+	}
+	if err := model.Save(&saved); err != nil {
+		return err
+	}
+	w := csv.NewWriter(&centroids)
+	rows := [][]string{make([]string, r.D)}
+	for h := range rows[0] {
+		rows[0][h] = columnName(model.Columns, h)
+	}
+	for _, c := range r.Centroids {
+		row := make([]string, len(c))
+		for h, x := range c {
+			row[h] = strconv.FormatFloat(x, 'g', -1, 64)
+		}
+		rows = append(rows, row)
+	}
+	if err := w.WriteAll(rows); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"result.json": string(b) + "\n", "ledger.txt": ledger.String(), "model.json": saved.String(), "centroids.csv": centroids.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

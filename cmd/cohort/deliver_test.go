@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+)
+
+// A private run shows nothing that depends on the records and is not paid for, unless it is asked to.
+func TestPrivateRunsShowWhatIsPaidFor(t *testing.T) {
+	base := []string{"run", "--data", "builtin:blobs", "--n", "600", "--d", "2", "--k", "4"}
+	for _, c := range []struct {
+		args           string
+		quality, times bool
+		headline       string
+	}{
+		{"--epsilon 1", false, false, "epsilon does not cover the bounds and the number of records"},
+		{"--epsilon 1 --bounds -100:100", false, false, "epsilon does not cover the number of records"},
+		{"--epsilon 1 --quality on", true, false, "epsilon does not cover the quality figures,"},
+		{"--epsilon 1 --timings", false, true, "epsilon does not cover the times,"},
+		{"--epsilon 1 --quality on --timings", true, true, "epsilon does not cover the quality figures and times,"},
+		{"--epsilon 1 --seed 1", true, true, "SIMULATION"},
+		{"--epsilon 1 --seed 1 --quality off", false, true, "SIMULATION"},
+		{"", true, true, "no privacy"},
+	} {
+		args := append(append([]string{}, base...), strings.Fields(c.args)...)
+		m := object(t, append(args, "--format", "json")...)
+		for _, f := range []string{"nicv", "wcss", "empty_clusters", "clamped"} {
+			if (m[f] != nil) != c.quality {
+				t.Errorf("%s: %s is %v", c.args, f, m[f])
+			}
+		}
+		if (m["timings"] != nil) != c.times {
+			t.Errorf("%s: timings are %v", c.args, m["timings"])
+		}
+		status, out, _ := cohort(t, args...)
+		text := strings.Join(strings.Fields(out), " ")
+		if status != exitDone || strings.Contains(out, "NICV") != c.quality || strings.Contains(out, "Time by phase") != c.times || !strings.Contains(text, c.headline) {
+			t.Errorf("%s: status %d:\n%s", c.args, status, out)
+		}
+		if c.quality && c.times && strings.Contains(c.args, "--quality") && strings.Count(text, "epsilon does not cover") != 2 {
+			t.Errorf("%s: the headline is\n%s", c.args, out)
+		}
+	}
+}
+
+func readCSV(t *testing.T, path string) [][]string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// Labels, sizes, model and predictions of one run agree, and each party's file has its own rows only.
+func TestLabelsModelPredictStart(t *testing.T) {
+	dir := t.TempDir()
+	a := writeFile(t, "a.csv", "x,y\n0,0\n0,1\n9,9\n")
+	b := writeFile(t, "b.csv", "x,y\n9,8\n1,0\n8,9\n1,1\n")
+	out, labels := filepath.Join(dir, "out"), filepath.Join(dir, "labels.csv")
+	m := object(t, "run", "--data", a+","+b, "--k", "2", "--init", "kmeans++", "--seed", "1", "--out", out, "--labels-out", labels, "--format", "json")
+	if s := m["sizes"].([]any); s[0].(float64)+s[1].(float64) != 7 || s[0].(float64) < 3 || s[1].(float64) < 3 {
+		t.Errorf("sizes %v", s)
+	}
+	one, two := readCSV(t, filepath.Join(dir, "labels-party1.csv")), readCSV(t, filepath.Join(dir, "labels-party2.csv"))
+	if len(one) != 4 || len(two) != 5 || one[0][1] != "cluster" || one[1][0] != "1" || one[1][1] != one[2][1] || one[1][1] == one[3][1] || two[1][1] != one[3][1] {
+		t.Errorf("labels %v and %v", one, two)
+	}
+	if !strings.Contains(readText(t, filepath.Join(out, "ledger.txt")), "labels") {
+		t.Error("the ledger does not say that labels are no release")
+	}
+	// The columns of new files are found by their names.
+	swapped := writeFile(t, "b.csv", "z,y,x\n5,8,9\n5,0,1\n5,9,8\n5,1,1\n")
+	status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", swapped)
+	if status != exitDone || text != readText(t, filepath.Join(dir, "labels-party2.csv")) {
+		t.Errorf("status %d, %s, predicted\n%s\nwere labelled\n%v", status, errOut, text, two)
+	}
+	npy := filepath.Join(dir, "l.npy")
+	if status, _, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", b, "--labels-out", npy); status != exitDone {
+		t.Fatal(errOut)
+	}
+	table, err := dataset.Open(context.Background(), npy, dataset.ReadOptions{})
+	if err != nil || table.N*table.D != 4 || table.Rows[0] == table.Rows[1] {
+		t.Errorf("npy labels %+v, error %v", table, err)
+	}
+	// A run that starts from the model stays there.
+	for _, start := range []string{"model.json", "centroids.csv"} {
+		again := object(t, "run", "--data", a+","+b, "--k", "2", "--start", filepath.Join(out, start), "--format", "json")
+		if again["iterations"].(float64) > 1 || again["nicv"] != m["nicv"] {
+			t.Errorf("%s: %v iterations to NICV %v, want that of the start, %v", start, again["iterations"], again["nicv"], m["nicv"])
+		}
+	}
+	for _, args := range []string{
+		"run --data " + a + " --k 2 --start " + a, "run --data " + a + " --k 2 --start " + b + "x", "run --data " + a + " --k 3 --start " + a + " --init random",
+		"run --data " + a + " --k 2 --epsilon 1 --method hybrid --start " + a, "predict --data " + a, "predict --model " + a + " --data " + a,
+		"predict --model " + filepath.Join(out, "model.json") + " --data " + writeFile(t, "c.csv", "u,v\n1,2\n"),
+	} {
+		if status, out, errOut := cohort(t, strings.Fields(args)...); status == exitDone || out != "" || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
+		}
+	}
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What cannot be written is refused before anything is paid for.
+func TestOutIsProbedBeforeTheCharge(t *testing.T) {
+	dir := t.TempDir()
+	file, foreign := writeFile(t, "f", "x"), filepath.Join(dir, "mine")
+	if err := os.Mkdir(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "notes.txt"), []byte("keep"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ledger := filepath.Join(dir, "ledger")
+	for _, args := range [][]string{
+		{"--out", foreign}, {"--out", filepath.Join(file, "sub")}, {"--out", "/proc/none/result"}, {"--labels-out", filepath.Join(dir, "none", "l.csv")},
+	} {
+		status, out, errOut := cohort(t, append([]string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger}, args...)...)
+		if status == exitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "cohort: "+args[0]) {
+			t.Errorf("%v: status %d, %.80q, %q", args, status, out, errOut)
+		}
+		if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("%v: something was paid for", args)
+		}
+	}
+}
+
+// prepared parses the flags of a run and reads its data.
+func prepared(t *testing.T, args ...string) (*options, *method.Method, *input, error) {
+	t.Helper()
+	o := new(options)
+	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.bind(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	m, err := o.resolve()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	in, err := load(context.Background(), o, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, m, in, nil
+}
+
+// broken is an output that is closed or full.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A failing --out after the release falls back to standard output, and a failing output to a named file.
+func TestPaidResultsAreNotLost(t *testing.T) {
+	dir := t.TempDir()
+	eng, err := engine.New(engine.WithWorkers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, format := range []string{"text", "json"} {
+		o, m, in, err := prepared(t, "--epsilon=1", "--bounds=0:1000000", "--format="+format, "--out="+filepath.Join(dir, format))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := repeat(context.Background(), eng, m, o, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(where, text string) {
+			var m map[string]any
+			if err := json.Unmarshal([]byte(text), &m); err != nil || len(m["centroids"].([]any)) != 15 {
+				t.Errorf("%s: %s: %v, %.100q", format, where, err, text)
+			}
+		}
+		var out bytes.Buffer
+		d, err := prepareDelivery(o, in, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.folder.discard()
+		if err := d.deliver(context.Background(), eng, res); err == nil || !strings.Contains(err.Error(), "--out") {
+			t.Errorf("%s: the folder is gone: %v", format, err)
+		}
+		check("standard output", out.String())
+		d.out = broken{}
+		err = d.deliver(context.Background(), eng, res)
+		if err == nil {
+			t.Fatal("output is broken and nobody says so")
+		}
+		words := strings.Fields(err.Error())
+		path := words[len(words)-1]
+		check(path, readText(t, path))
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Of several runs those before a refused one are returned, and the refusal is still an error.
+func TestEarlierRunsAreReturned(t *testing.T) {
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger, "--delta", "0", "--ledger-budget", "2.2", "--runs", "3", "--format", "json"}
+	status, out, errOut := cohort(t, args...)
+	var m map[string]any
+	if err := json.Unmarshal([]byte(out), &m); err != nil || status != exitWrong || !strings.Contains(errOut, "run 3 of 3") || !strings.Contains(errOut, "the runs before") {
+		t.Fatalf("status %d, %v, stderr %q", status, err, errOut)
+	}
+	if len(m["centroids"].([]any)) != 15 || !strings.Contains(out, "run 1 of 2") {
+		t.Errorf("%.300s", out)
+	}
+}
+
+// An interrupt after the charge says what was charged.
+func TestInterruptAfterTheCharge(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	o, m, in, err := prepared(t, "--epsilon=1", "--bounds=0:1000000", "--ledger="+ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := repeat(ctx, eng, m, o, in); err == nil || !strings.Contains(err.Error(), "after epsilon 1 was charged to "+ledger) {
+		t.Errorf("%v", err)
+	}
+}

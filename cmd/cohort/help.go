@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cohort-engine/cohort/bench/table"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+)
+
+// everyday are the flags that the help of a command shows where no method is named.
+func everyday() []string {
+	return []string{"data", "columns", "k", "method", "epsilon", "bounds", "clients", "parties", "seed", "format", "out", "labels-out"}
+}
+
+// explain gives cmd, whose own flags are named, a help that fits the question: the flags that everybody
+// needs, or with --method all that the method takes. It also completes names and values.
+func (o *options) explain(cmd *cobra.Command, own ...string) {
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		m, err := catalog.Methods().Find(o.method)
+		if err != nil {
+			o.shortHelp(cmd, own)
+			return
+		}
+		o.methodHelp(cmd, m)
+	})
+	o.complete(cmd)
+}
+
+// help writes to a command's output in lines that fit.
+type help struct {
+	out   io.Writer
+	width int
+}
+
+func newHelp(cmd *cobra.Command) help {
+	return help{cmd.OutOrStdout(), textWidth(cmd.OutOrStdout())}
+}
+
+func (h help) paragraph(indent int, text string) {
+	for _, line := range table.Fold(text, h.width-indent) {
+		fmt.Fprintf(h.out, "%*s%s\n", indent, "", line)
+	}
+}
+
+// flags lists flags under a heading.
+func (h help) flags(heading string, add func(*pflag.FlagSet)) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SortFlags = false
+	add(fs)
+	if fs.HasFlags() {
+		fmt.Fprintf(h.out, "\n%s:\n%s", heading, fs.FlagUsagesWrapped(h.width))
+	}
+}
+
+// entry writes a name and, beside it, what it is.
+func (h help) entry(name, about string) {
+	const at = 18
+	for i, line := range table.Fold(about, h.width-at) {
+		if i > 0 {
+			name = ""
+		}
+		fmt.Fprintf(h.out, "  %-*s%s\n", at-2, name, line)
+	}
+}
+
+func (o *options) shortHelp(cmd *cobra.Command, own []string) {
+	h := newHelp(cmd)
+	fmt.Fprintf(h.out, "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n", cmd.Long, cmd.UseLine(), cmd.Example)
+	h.flags("Flags", func(fs *pflag.FlagSet) {
+		for _, name := range append(everyday(), own...) {
+			fs.AddFlag(cmd.Flags().Lookup(name))
+		}
+	})
+	for _, holding := range []method.Holding{method.Rows, method.Table, method.Columns} {
+		fmt.Fprintf(h.out, "\nMethods, parties hold %s:\n", holding)
+		for _, m := range catalog.Methods() {
+			if m.Holds == holding {
+				h.entry(m.Name, m.About)
+			}
+		}
+	}
+	fmt.Fprintf(h.out, "\n%s --method NAME --help lists everything that a method takes.\n", cmd.CommandPath())
+	h.paragraph(0, "cohort methods compares the methods. Parties, columns, rows and clusters are counted from 1.")
+}
+
+func (o *options) methodHelp(cmd *cobra.Command, m *method.Method) {
+	h := newHelp(cmd)
+	h.paragraph(0, m.Name+": "+m.About+".")
+	fmt.Fprintln(h.out)
+	h.entry("parties hold", string(m.Holds))
+	private := "private against"
+	if !m.Private {
+		private = "not private"
+	}
+	h.entry(private, m.Against)
+	h.entry("choose it when", m.When)
+	h.entry("cost", m.Cost)
+	h.flags("Options of "+m.Name, func(fs *pflag.FlagSet) {
+		for _, option := range m.Options() {
+			f := fs.VarPF(&setting{kind: option.Type()}, option.Name, "", option.About)
+			f.DefValue = option.Default
+			f.NoOptDefVal = cmd.Flags().Lookup(option.Name).NoOptDefVal
+		}
+	})
+	h.flags("Flags of "+cmd.CommandPath(), func(fs *pflag.FlagSet) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			_, other := f.Value.(*setting)
+			if takes := scope(f.Name); !other && (takes == nil || takes(m)) {
+				fs.AddFlag(f)
+			}
+		})
+	})
+}
+
+// complete offers the names of methods, of built-in sets, and the values of options.
+func (o *options) complete(cmd *cobra.Command) {
+	offer := func(flag string, values func() []string, directive cobra.ShellCompDirective) {
+		err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values(), directive
+		})
+		if err != nil {
+			panic("cohort: " + err.Error()) // the flag does not exist, or twice
+		}
+	}
+	const only = cobra.ShellCompDirectiveNoFileComp
+	offer("method", func() (names []string) {
+		for _, m := range catalog.Methods() {
+			names = append(names, m.Name+"\t"+m.About)
+		}
+		return names
+	}, only)
+	offer("data", func() (names []string) {
+		for _, b := range dataset.Builtins() {
+			names = append(names, "builtin:"+b.Name+"\t"+b.About)
+		}
+		return names
+	}, cobra.ShellCompDirectiveDefault)
+	for flag, values := range map[string]string{"format": "text json", "quality": "on off", "join": "strict inner"} {
+		offer(flag, func() []string { return strings.Fields(values) }, only)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Value.(*setting); ok {
+			offer(f.Name, func() []string { return o.optionValues(f.Name) }, only)
+		}
+	})
+}
+
+// optionValues are those that the method named so far takes, or those that any method takes.
+func (o *options) optionValues(option string) (values []string) {
+	for _, m := range catalog.Methods() {
+		if o.method != "" && o.method != m.Name {
+			continue
+		}
+		for _, p := range m.Options() {
+			if p.Name != option {
+				continue
+			}
+			for _, v := range p.Values() {
+				if !slices.Contains(values, v) {
+					values = append(values, v)
+				}
+			}
+		}
+	}
+	return values
+}

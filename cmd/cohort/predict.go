@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	library "github.com/cohort-engine/cohort"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func newPredictCommand() *cobra.Command {
+	var model, data, out, format string
+	cmd := &cobra.Command{
+		Use:   "predict",
+		Short: "Label new rows with a model",
+		Long: `Find the cluster of each row of a file, by the centroids and bounds of a model.json
+that cohort run --out has written. Columns are matched by name where the model and
+the file have names, else by their order. Rows and clusters are counted from 1,
+distances are taken with each column scaled from its bounds to [-1,1].`,
+		Example: `  cohort run --data my.csv --k 8 --epsilon 1 --bounds 0:100 --out result
+  cohort predict --model result/model.json --data new.csv`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFormat(format, "csv", "json"); err != nil {
+				return err
+			}
+			for _, given := range []struct{ flag, value string }{{"model", model}, {"data", data}} {
+				if given.value == "" {
+					return fault.Request("--"+given.flag, "is not given", "name the file")
+				}
+			}
+			return predict(cmd.Context(), model, data, out, format, cmd.OutOrStdout())
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&model, "model", "", "model.json of a run")
+	fs.StringVar(&data, "data", "", "file of new rows")
+	fs.StringVar(&out, "labels-out", "", "file to write, .csv or .npy (default: standard output)")
+	fs.StringVar(&format, "format", "csv", "csv or json, of standard output")
+	return cmd
+}
+
+func predict(ctx context.Context, model, data, out, format string, w io.Writer) error {
+	m, err := openModel(model)
+	if err != nil {
+		return err
+	}
+	t, err := dataset.Open(ctx, data, dataset.ReadOptions{})
+	if err != nil {
+		return err
+	}
+	rows, err := modelColumns(m, t)
+	if err != nil {
+		return err
+	}
+	labels, distances, err := m.Nearest(ctx, rows)
+	if err != nil {
+		return err
+	}
+	switch {
+	case out != "":
+		return writeLabels("--labels-out", out, labels, distances, nil)
+	case format == "csv":
+		return writeLabelRows(w, labels, distances, nil)
+	}
+	for i := range labels {
+		labels[i]++
+	}
+	return json.NewEncoder(w).Encode(map[string]any{"clusters": labels, "distances": distances})
+}
+
+// modelColumns returns the rows with the model's columns, in its order.
+func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
+	d := len(m.Lower)
+	if m.Columns == nil || t.Columns == nil {
+		if t.D != d {
+			return nil, fault.Request("--data", fmt.Sprintf("has %d columns and the model %d", t.D, d), "give the columns of the model")
+		}
+		return t.Rows, nil
+	}
+	at := make([]int, d)
+	for h, name := range m.Columns {
+		if at[h] = slices.Index(t.Columns, name); at[h] < 0 {
+			return nil, fault.Request("--data", fmt.Sprintf("has no column %q", name), "give the columns of the model: "+strings.Join(m.Columns, ", "))
+		}
+	}
+	rows := make([]float64, 0, t.N*d)
+	for i := range t.N {
+		for _, h := range at {
+			rows = append(rows, t.Row(i)[h])
+		}
+	}
+	return rows, nil
+}
