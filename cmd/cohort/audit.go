@@ -55,6 +55,7 @@ two files that differ in one record.`,
 	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")
 	fs.BoolVar(&a.list, "list", false, "list the methods, calibrations and cases that can be audited")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
+	o.explain(cmd, "trials", "confidence", "case", "list", "pair")
 	return cmd
 }
 

@@ -76,6 +76,12 @@ needs no network.`,
 			return errors.Join(write(out), r.Failed())
 		},
 	}
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+		for _, s := range bench.Suites() {
+			names = append(names, s.Name+"\t"+s.Title)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.BoolVar(&list, "list", false, "list the suites")

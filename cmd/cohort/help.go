@@ -73,7 +73,11 @@ func (h help) entry(name, about string) {
 
 func (o *options) shortHelp(cmd *cobra.Command, own []string) {
 	h := newHelp(cmd)
-	fmt.Fprintf(h.out, "%s\n\nUsage:\n  %s\n\nExamples:\n%s\n", cmd.Long, cmd.UseLine(), cmd.Example)
+	for _, paragraph := range strings.Split(cmd.Long, "\n\n") {
+		h.paragraph(0, paragraph)
+		fmt.Fprintln(h.out)
+	}
+	fmt.Fprintf(h.out, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
 	h.flags("Flags", func(fs *pflag.FlagSet) {
 		for _, name := range append(everyday(), own...) {
 			fs.AddFlag(cmd.Flags().Lookup(name))

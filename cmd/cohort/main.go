@@ -82,11 +82,10 @@ and every released number stands in a ledger.
 		Args:          noArguments,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newRunCommand(), newPredictCommand(), newAccountCommand(), newAuditCommand(), newDataCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newPredictCommand(), newMethodsCommand(), newManCommand(), newAccountCommand(), newAuditCommand(), newDataCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
 	return root
 }
 

@@ -63,6 +63,7 @@ of run; without --runs the job is repeated for about a second.`,
 	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
 	fs.BoolVar(&p.perf, "perf", false, "count page faults, context switches and, where the machine has counters, cycles, instructions and cache misses in each phase (Linux)")
 	fs.StringVar(&p.network, "network-model", "", "add the cost of a network model, such as lan, wan or fastlloyd")
+	o.explain(cmd, "cpuprofile", "memprofile", "trace", "timeline", "perf", "network-model")
 	return cmd
 }
 

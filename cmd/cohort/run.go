@@ -31,6 +31,7 @@ ledger says what each released number costs and which theorem bounds it.`,
 		},
 	}
 	o.bind(cmd.Flags())
+	o.explain(cmd)
 	return cmd
 }
 

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func newManCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write the manual pages of all commands to a folder",
+		Example: "  cohort man /usr/local/share/man/man1",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fault.Request("arguments", fmt.Sprintf("%d names are given", len(args)), "name one folder")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := os.MkdirAll(args[0], 0o755)
+			if err == nil {
+				err = doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "COHORT", Section: "1", Source: "Cohort " + engine.Version, Manual: "Cohort"}, args[0])
+			}
+			if err != nil {
+				return unwritable("man", args[0], err)
+			}
+			return nil
+		},
+	}
+}
