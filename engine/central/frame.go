@@ -199,6 +199,11 @@ type planned struct {
 
 // Run implements engine.Plan.
 func (o planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return o.connect(ctx, rt, protocol.Options{Replay: o.data.Tape})
+}
+
+// connect runs the roles over the transports that the options have.
+func (o planned) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
 	x := o.data
 	var programs []protocol.Program
 	for _, c := range x.Clients {
@@ -208,7 +213,7 @@ func (o planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 	if o.Coordinated {
 		server = protocol.Serve
 	}
-	s := protocol.Start(rt, o.Plan, programs, server, protocol.Options{Replay: x.Tape})
+	s := protocol.Start(rt, o.Plan, programs, server, options)
 	if err := s.Run(ctx); err != nil || x.Tape != nil {
 		return &engine.Result{}, err
 	}
