@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -87,30 +88,88 @@ func TestAccountRefusesBadInput(t *testing.T) {
 
 // A ledger file holds one budget for several runs on one data set.
 func TestRunsSpendALedgerFile(t *testing.T) {
-	ledger := t.TempDir() + "/ledger"
-	run := func(extra ...string) (int, string) {
-		args := append([]string{"run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--delta", "0", "--ledger", ledger}, extra...)
-		status, _, errOut := cohort(t, args...)
-		return status, errOut
+	dir := t.TempDir()
+	ledger, key := dir+"/ledger", dir+"/key"
+	if err := os.WriteFile(key, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	for i := range 2 {
-		if status, errOut := run("--epsilon", "0.5", "--ledger-budget", "1"); status != exitDone {
-			t.Fatalf("run %d: status %d: %s", i+1, status, errOut)
-		}
-		if i > 0 {
-			break
-		}
-		if status, errOut := run("--epsilon", "0.1", "--data-seed", "9"); status != exitWrong || !strings.Contains(errOut, "another data set") {
-			t.Errorf("other data: status %d: %s", status, errOut)
-		}
+	run := func(extra ...string) (int, string, string) {
+		args := append([]string{"run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--delta", "0", "--bounds", "-10:10", "--ledger", ledger, "--ledger-key", key}, extra...)
+		return cohort(t, args...)
+	}
+	if status, out, errOut := run("--epsilon", "0.5", "--ledger-budget", "1"); status != exitDone || !strings.Contains(words(out), "another table of the same people") || !strings.Contains(words(out), "anchor is 3:") {
+		t.Fatalf("first run: status %d: %s%s", status, errOut, out)
+	}
+	anchor := anchorOf(t, ledger, key)
+	whole, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--epsilon 0.5", "is spent"},
-		{"--epsilon 0.5 --calibration claimed", "proven"},
-		{"--epsilon 0.5 --ledger-budget x", "EPSILON:DELTA"},
+		{"--epsilon 0.1 --data-seed 9", "another data set"},
+		{"--epsilon 0.1 --seed 1", "simulation"},
+		{"--epsilon 0.1 --neighbours replace-one", "adding or removing"},
+		{"--epsilon 0.1 --clients 2 --noise server", "--noise split"},
+		{"--epsilon 0.1 --ledger-composition gdp", "composition"},
+		{"--epsilon 0.1 --ledger-composition best", "--ledger-composition"},
+		{"--epsilon 0.1 --ledger-key /nowhere", "--ledger-key"},
+		{"--epsilon 0.6", "0.1 is missing"},
 	} {
-		if status, errOut := run(strings.Fields(c.args)...); status != exitWrong || !strings.Contains(errOut, c.want) {
+		if status, _, errOut := run(strings.Fields(c.args)...); status == exitDone || !strings.Contains(errOut, c.want) {
 			t.Errorf("%s: status %d: %s", c.args, status, errOut)
 		}
 	}
+	if status, _, errOut := cohort(t, "run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--epsilon", "1", "--delta", "0", "--ledger", dir+"/other"); status != exitWrong || !strings.Contains(errOut, "bounds") {
+		t.Errorf("bounds from the data: status %d: %s", status, errOut)
+	}
+	if again, err := os.ReadFile(ledger); err != nil || string(again) != string(whole) {
+		t.Errorf("refused runs changed the file: %v", err)
+	}
+	// other columns of the same table, in another order, with shares of noise by two clients
+	if status, _, errOut := run("--epsilon", "0.5", "--columns", "2,1", "--clients", "2", "--noise", "split"); status != exitDone {
+		t.Errorf("permuted columns: status %d: %s", status, errOut)
+	}
+	if status, _, errOut := run("--epsilon", "0.5"); status != exitWrong || !strings.Contains(errOut, "0.5 is missing") {
+		t.Errorf("third run: status %d: %s", status, errOut)
+	}
+	// what was kept elsewhere shows that lines were cut off
+	anchor = anchorOf(t, ledger, key)
+	if err := os.WriteFile(ledger, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, errOut := run("--epsilon", "0.1", "--ledger-anchor", anchor); status != exitFailed && status != exitWrong || !strings.Contains(errOut, "cut off") {
+		t.Errorf("a file that was cut: status %d: %s", status, errOut)
+	}
 }
+
+// anchorOf shows a ledger file in both formats and returns its anchor.
+func anchorOf(t *testing.T, ledger, key string) string {
+	t.Helper()
+	status, out, errOut := cohort(t, "ledger", "show", ledger, "--key", key, "--epsilon", "0.2")
+	if status != exitDone || !strings.Contains(out, "outsider") || !strings.Contains(out, "planned run") {
+		t.Fatalf("ledger show: status %d: %s%s", status, out, errOut)
+	}
+	status, out, errOut = cohort(t, "ledger", "show", ledger, "--key", key, "--format", "json")
+	var state struct {
+		Anchor  string
+		Viewers []struct {
+			Viewer      string
+			Spent, Left struct{ Amount float64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &state); status != exitDone || err != nil {
+		t.Fatalf("ledger show: status %d: %s%s: %v", status, out, errOut, err)
+	}
+	for _, v := range state.Viewers {
+		if v.Spent.Amount+v.Left.Amount != 1 {
+			t.Errorf("%s: %+v of 1", v.Viewer, v)
+		}
+	}
+	if status, _, errOut := cohort(t, "ledger", "show", ledger); status == exitDone || !strings.Contains(errOut, "key") {
+		t.Errorf("without the key: status %d: %s", status, errOut)
+	}
+	return state.Anchor
+}
+
+// words undoes the folding of lines.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }

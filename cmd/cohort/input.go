@@ -23,8 +23,9 @@ type input struct {
 	norm  *dataset.Normalised
 	// k is the number of clusters asked for, or what a built-in set was made with.
 	k int
-	// digest identifies the data in a ledger file; empty if there is none.
-	digest string
+	// digests identify the columns in a ledger file under its salt; empty if there is none.
+	digests []string
+	salt    string
 	// split and joined are set if each party's columns came from a file of their
 	// own (--id).
 	split  vertical.Split
@@ -50,7 +51,18 @@ func load(ctx context.Context, o *options, m *method.Method) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepare := dataset.PrepareOptions{Read: read, FractionBits: o.fractionBits, Digest: o.ledger != ""}
+	prepare := dataset.PrepareOptions{Read: read, FractionBits: o.fractionBits}
+	if o.ledger != "" {
+		f, err := o.ledgerFile()
+		if err != nil {
+			return nil, err
+		}
+		if in.salt, err = f.Salt(); err != nil {
+			return nil, err
+		}
+		key := f.DigestKey(in.salt)
+		prepare.DigestKey = &key
+	}
 	if prepare.Bounds, err = o.publicBounds(ctx, source.Schema().D); err != nil {
 		return nil, err
 	}
@@ -61,7 +73,7 @@ func load(ctx context.Context, o *options, m *method.Method) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.norm, in.digest = &p.Normalised, p.Digest
+	in.norm, in.digests = &p.Normalised, p.Digests
 	if in.table = p.Table; in.ids != nil {
 		in.table.IDs = in.ids
 	}

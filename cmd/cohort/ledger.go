@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 
@@ -40,69 +41,142 @@ func (o *options) ledgerBudgetOver(cost privacy.Budget) (privacy.Budget, error) 
 	return total, nil
 }
 
+// ledgerFile is the file of --ledger, with its key and anchor.
+func (o *options) ledgerFile() (privacy.LedgerFile, error) {
+	f := privacy.LedgerFile{Path: o.ledger, Anchor: o.ledgerAnchor}
+	if o.ledgerKey == "" {
+		return f, nil
+	}
+	key, err := os.ReadFile(o.ledgerKey)
+	switch {
+	case err != nil:
+		return f, fault.Failed("--ledger-key", err.Error(), "name a file that can be read", err)
+	case len(key) < 16:
+		return f, fault.Request("--ledger-key", fmt.Sprintf("%s holds %d bytes", o.ledgerKey, len(key)), "give a file of at least 16 random bytes")
+	}
+	f.Key = key
+	return f, nil
+}
+
 // checkLedger refuses, before any data is read, a run that cannot be entered in the ledger file or
-// whose epsilon the file has no more left for.
+// for which the file has nothing left.
 func (o *options) checkLedger(m *method.Method) error {
 	if o.ledger == "" {
-		if o.ledgerBudget != "" {
-			return fault.Request("--ledger-budget", "is given without --ledger", "name the ledger file")
+		for flag, value := range map[string]string{"ledger-budget": o.ledgerBudget, "ledger-composition": o.ledgerComposition, "ledger-key": o.ledgerKey, "ledger-anchor": o.ledgerAnchor} {
+			if value != "" {
+				return fault.Request("--"+flag, "is given without --ledger", "name the ledger file")
+			}
 		}
 		return nil
 	}
 	if c := o.calibration(m); c != privacy.Proven {
 		return fault.Request("--ledger", "a ledger file adds up proven guarantees and the calibration is "+string(c), "use --calibration proven")
 	}
+	if o.given("seed") {
+		return fault.Request("--ledger", "a run with --seed is a simulation, which no budget covers", "leave --seed out, or --ledger")
+	}
 	if _, err := o.ledgerBudgetOver(privacy.Budget{Epsilon: o.epsilon}); err != nil {
 		return err
 	}
-	total, spent, ok, err := privacy.LedgerFile{Path: o.ledger}.Left()
-	if err != nil || !ok {
+	if _, err := privacy.ParseComposition(o.ledgerComposition); err != nil {
+		return fault.Range("--ledger-composition", strconv.Quote(o.ledgerComposition), "basic, zcdp, gdp or rdp")
+	}
+	f, err := o.ledgerFile()
+	if err != nil {
 		return err
 	}
-	if want := o.epsilon * float64(o.runs); spent >= total.Epsilon*(1-1e-9) {
-		return fault.Request("ledger file "+o.ledger, fmt.Sprintf("all of epsilon %v is spent, %v is missing", total.Epsilon, want), "end here")
+	state, err := f.State()
+	if err != nil || state == nil {
+		return err
+	}
+	if left := state.Left(privacy.Outsider); left.Amount <= state.Limit.Amount*1e-9 {
+		return fault.Request("ledger file "+o.ledger, fmt.Sprintf("all of epsilon %v is spent", state.Budget.Epsilon), "end here")
 	}
 	return nil
 }
 
 // payer pays for repetitions of a run from the ledger file; the zero payer does nothing.
 type payer struct {
-	file        privacy.LedgerFile
-	digest      string
-	total, cost privacy.Budget
-	what        string
+	file   privacy.LedgerFile
+	terms  privacy.Terms
+	run    privacy.PlannedRun
+	budget privacy.Budget
+	made   bool // by this run
 }
 
 // newPayer prepares to pay for runs on the data.
-func newPayer(o *options, in *input) (*payer, error) {
+func newPayer(o *options, in *input, m *method.Method) (*payer, error) {
 	if o.ledger == "" {
 		return &payer{}, nil
 	}
-	p := &payer{file: privacy.LedgerFile{Path: o.ledger}, digest: in.digest, cost: o.budget()}
-	if p.cost.Delta < 0 {
-		p.cost.Delta = privacy.DefaultDelta(in.table.N)
+	if in.norm.Bounds.FromData {
+		return nil, fault.Request("--ledger", "the bounds are read from the data, which no budget covers", "give public ones with --bounds or --bounds-file")
 	}
-	p.what = fmt.Sprintf("%s, k = %d", o.method, in.k)
-	if o.ledgerBudget == "" {
-		if _, _, ok, err := p.file.Left(); err != nil || ok {
-			return p, err // the file has its budget
-		}
+	p := &payer{budget: o.budget()}
+	if p.budget.Delta < 0 {
+		p.budget.Delta = privacy.DefaultDelta(in.table.N)
 	}
+	p.run = privacy.PlannedRun{What: fmt.Sprintf("%s, k = %d", o.method, in.k), Columns: in.digests, Salt: in.salt}
 	var err error
-	p.total, err = o.ledgerBudgetOver(p.cost)
+	if p.file, err = o.ledgerFile(); err != nil {
+		return nil, err
+	}
+	p.terms.Composition = privacy.Composition(o.ledgerComposition)
+	state, err := p.file.State()
+	if err != nil {
+		return nil, err
+	}
+	if p.made = state == nil; p.made || o.ledgerBudget != "" {
+		p.terms.Budget, err = o.ledgerBudgetOver(p.budget)
+	}
+	if p.made {
+		p.terms.Composition, _ = privacy.ParseComposition(o.ledgerComposition)
+		p.terms.Neighbours = o.relation(m)
+	}
 	return p, err
 }
 
-// start pays for one run and returns its number. What the job's plan refuses is not paid for.
-func (p *payer) start(job engine.Job) (int, error) {
+// relation is what neighbouring data sets are to a run of the method.
+func (o *options) relation(m *method.Method) privacy.Neighbours {
+	if n := o.settings()["neighbours"]; n != "" {
+		return privacy.Neighbours(n)
+	}
+	if rules := privacy.Rules(m.Name, privacy.Proven); len(rules) > 0 && !rules[0].Holds(privacy.AddRemove) {
+		return privacy.ReplaceOne
+	}
+	return privacy.AddRemove
+}
+
+// planned is the ledger of a plan: of one that knows its releases, else that of a whole run at its budget.
+func (p *payer) planned(plan engine.Plan, relation privacy.Neighbours) (*privacy.Ledger, error) {
+	if l, ok := plan.(interface {
+		PlannedLedger() (*privacy.Ledger, error)
+	}); ok {
+		return l.PlannedLedger()
+	}
+	return privacy.WholeRun(p.run.What, p.budget, relation)
+}
+
+// start pays for one run of the job and returns its number. What the job's plan refuses is not paid for.
+func (p *payer) start(job engine.Job, relation privacy.Neighbours) (int, error) {
 	if p.file.Path == "" {
 		return 0, nil
 	}
-	if _, err := job.Plan(); err != nil {
+	plan, err := job.Plan()
+	if err != nil {
 		return 0, err
 	}
-	run, err := p.file.Start(p.digest, p.total, p.cost, p.what)
-	p.total = privacy.Budget{} // the file has it now
+	if p.run.Ledger, err = p.planned(plan, relation); err != nil {
+		return 0, err
+	}
+	p.run.NotCovered = nil
+	for _, e := range p.run.Ledger.Entries {
+		if e.Kind == privacy.Note {
+			p.run.NotCovered = append(p.run.NotCovered, e.What)
+		}
+	}
+	run, err := p.file.Start(p.terms, p.run)
+	p.terms = privacy.Terms{} // the file has them now
 	return run, err
 }
 
@@ -111,10 +185,10 @@ func (p *payer) lost(err error) error {
 	if p.file.Path == "" {
 		return err
 	}
-	return fault.Failed("run", fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, p.cost.Epsilon, p.file.Path), "nothing was released to you", err)
+	return fault.Failed("run", fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, p.budget.Epsilon, p.file.Path), "nothing was released to you", err)
 }
 
-// end enters what the run released and says in the result what is left.
+// end enters that the run has ended and says in the result what is left.
 func (p *payer) end(run int, res *engine.Result) error {
 	if p.file.Path == "" {
 		return nil
@@ -122,10 +196,22 @@ func (p *payer) end(run int, res *engine.Result) error {
 	if err := p.file.End(run, res.Ledger); err != nil {
 		return err
 	}
-	total, spent, _, err := p.file.Left()
+	p.file.Anchor = ""
+	state, err := p.file.State()
 	if err != nil {
 		return err
 	}
-	res.Notes = append(res.Notes, fmt.Sprintf("run %d of the ledger file: epsilon %.4g of %v is spent, at delta %.3g", run, spent, total.Epsilon, total.Delta))
+	spent := state.Spent[privacy.Outsider]
+	for _, c := range state.Spent {
+		if c.Amount > spent.Amount {
+			spent = c
+		}
+	}
+	res.Notes = append(res.Notes, fmt.Sprintf("run %d of the ledger file: epsilon %.4g of %v is spent, at delta %.3g, by %s composition; the file's anchor is %s",
+		run, state.Epsilon(spent.Amount), state.Budget.Epsilon, state.Budget.Delta, state.Composition, state.Anchor))
+	if p.made {
+		p.made = false
+		res.Notes = append(res.Notes, "the ledger file knows these people by their columns: another table of the same people must be charged to the same file")
+	}
 	return nil
 }

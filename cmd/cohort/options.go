@@ -26,25 +26,26 @@ type options struct {
 	set *pflag.FlagSet
 
 	fileOptions
-	data                 string
-	dataSeed             uint64
-	genN, genD           int
-	genSeparation        float64
-	id, join             string
-	bounds, boundsFile   string
-	fractionBits         int
-	k                    int
-	method               string
-	epsilon, delta       float64
-	clients, parties     int
-	proportions, split   string
-	seed                 uint64
-	workers, runs        int
-	format, out          string
-	ledger, ledgerBudget string
-	quality              string
-	timings              bool
-	labelsOut, start     string
+	data                                       string
+	dataSeed                                   uint64
+	genN, genD                                 int
+	genSeparation                              float64
+	id, join                                   string
+	bounds, boundsFile                         string
+	fractionBits                               int
+	k                                          int
+	method                                     string
+	epsilon, delta                             float64
+	clients, parties                           int
+	proportions, split                         string
+	seed                                       uint64
+	workers, runs                              int
+	format, out                                string
+	ledger, ledgerBudget                       string
+	ledgerComposition, ledgerKey, ledgerAnchor string
+	quality                                    string
+	timings                                    bool
+	labelsOut, start                           string
 }
 
 // bind declares the shared flags and a flag for every option of every method.
@@ -74,6 +75,9 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.start, "start", "", "file of first centroids in the data's units: CSV, or model.json of an earlier run")
 	fs.StringVar(&o.ledger, "ledger", "", "ledger file that several runs on one data set spend one budget from")
 	fs.StringVar(&o.ledgerBudget, "ledger-budget", "", "EPSILON[:DELTA] of a new ledger file in all (default: what this run asks for)")
+	fs.StringVar(&o.ledgerComposition, "ledger-composition", "", "how a new ledger file adds up runs: basic, zcdp, gdp or rdp (default basic)")
+	fs.StringVar(&o.ledgerKey, "ledger-key", "", "file of at least 16 random bytes that key the ledger file's chain")
+	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "", "LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
 	fs.StringVar(&o.format, "format", "text", "text or json")
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, model.json, centroids.csv and ledger.txt to")
 	fs.StringVar(&o.labelsOut, "labels-out", "", "file for each record's cluster, .csv or .npy; with a file per client, one for each")
@@ -136,7 +140,7 @@ func (o *options) calibration(m *method.Method) privacy.Calibration {
 // scope says which methods take a shared flag, nil for all.
 func scope(flag string) func(*method.Method) bool {
 	switch flag {
-	case "epsilon", "delta", "ledger", "ledger-budget":
+	case "epsilon", "delta", "ledger", "ledger-budget", "ledger-composition", "ledger-key", "ledger-anchor":
 		return func(m *method.Method) bool { return m.Private }
 	case "clients", "proportions":
 		return func(m *method.Method) bool { return m.Holds == method.Rows }

@@ -75,7 +75,7 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 // NICV of all and its confidence interval. If a later run fails it returns what
 // the earlier ones gave as well as the error: they are paid for.
 func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input) (*engine.Result, error) {
-	pay, err := newPayer(o, in)
+	pay, err := newPayer(o, in, m)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if err != nil {
 		return nil, err
 	}
-	paid, err := pay.start(job)
+	paid, err := pay.start(job, o.relation(m))
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,7 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"hash"
 	"math"
-
-	"github.com/minio/sha256-simd"
 
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/kernels"
@@ -21,7 +18,8 @@ type PrepareOptions struct {
 	FractionBits int // of the grid; 0: DefaultFractionBits
 	// Weights has a finite weight, 0 or more, for each record of the source, or is nil.
 	Weights []float64
-	Digest  bool // compute Prepared.Digest
+	// DigestKey, if not nil, asks for Prepared.Digests.
+	DigestKey *[16]byte
 	// MaxMemory bounds the bytes of the panels; 0: what is available.
 	MaxMemory int64
 }
@@ -30,8 +28,9 @@ type PrepareOptions struct {
 type Prepared struct {
 	Normalised
 	Table *Table // names, labels, ids, counts of files and the report; without Rows
-	// Digest identifies the records in their own units. It is a hash of private data.
-	Digest string
+	// Digests identify the columns, in their own units and whatever the order of the rows. They are keyed, and hashes of private data
+	// to whoever has the key.
+	Digests []string
 }
 
 // heldBytes bounds the decoded records that are kept between the pass that finds
@@ -106,9 +105,9 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions) (*Pr
 	}
 	sink := newPanelSink(known, d)
 	defer sink.release()
-	var digest hash.Hash
-	if opts.Digest {
-		digest = sha256.New()
+	var digest *columnDigests
+	if opts.DigestKey != nil {
+		digest = newColumnDigests(*opts.DigestKey, d)
 	}
 	work := func(blk *Block) error {
 		if err := blk.quantise(units, &b); err != nil {
@@ -120,7 +119,7 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions) (*Pr
 	}
 	put := func(blk *Block) error {
 		if digest != nil {
-			digestRows(digest, blk.Rows)
+			digest.add(blk.Rows)
 		}
 		if blk.packed {
 			sink.skip(blk.N)
@@ -145,23 +144,9 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions) (*Pr
 		return nil, err
 	}
 	if digest != nil {
-		fmt.Fprintf(digest, "%d x %d", c.n, d)
-		p.Digest = fmt.Sprintf("sha256:%x", digest.Sum(nil))
+		p.Digests = digest.text(c.n)
 	}
 	return p, nil
-}
-
-// digestRows adds records to a digest: their values, little-endian.
-func digestRows(h hash.Hash, rows []float64) {
-	var b [8 << 10]byte
-	for len(rows) > 0 {
-		n := min(len(rows), len(b)/8)
-		for i, x := range rows[:n] {
-			putFloat(b[8*i:], x)
-		}
-		h.Write(b[:8*n])
-		rows = rows[n:]
-	}
 }
 
 // quantise puts the rows of the block on the grid and refuses what is not finite:

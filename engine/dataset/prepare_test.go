@@ -486,20 +486,30 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// TestDigests: the same records have the same digest however they are read, others
-// another.
+// TestDigests: a column has the same digest however it is read, whatever the order of its rows and which columns stand
+// beside it; other values, other counts of them and other keys have another.
 func TestDigests(t *testing.T) {
-	digest := func(text string, chunk int) string {
-		return mustPrepare(t, mustText(t, text, ReadOptions{chunkBytes: chunk}), PrepareOptions{Digest: true}).Digest
+	digests := func(text string, chunk int, key byte) []string {
+		return mustPrepare(t, mustText(t, text, ReadOptions{chunkBytes: chunk}), PrepareOptions{DigestKey: &[16]byte{key}}).Digests
 	}
-	a := digest("1,2\n3,4\n5,6\n", 0)
-	if b := digest("x,y\n1.0,2\n3,4\n5,6\n", 5); a != b || len(a) < 70 {
-		t.Errorf("digests %q and %q", a, b)
-	}
-	for _, other := range []string{"1,2\n3,4\n5,7\n", "1,2,3\n4,5,6\n", "1\n2\n3\n4\n5\n6\n"} {
-		if digest(other, 0) == a {
-			t.Errorf("%q has the same digest", other)
+	a := digests("1,2\n3,4\n5,6\n", 0, 1)
+	for _, same := range []string{"x,y\n1.0,2\n3,4\n5,6\n", "5,6\n1,2\n3,4\n"} {
+		if b := digests(same, 5, 1); !slices.Equal(a, b) || len(a) != 2 || a[0] == a[1] || len(a[0]) != 32 {
+			t.Errorf("digests %q and %q", a, b)
 		}
+	}
+	if b := digests("9,2,1\n9,4,3\n8,6,5\n", 0, 1); b[1] != a[1] || b[2] != a[0] || b[0] == a[0] {
+		t.Errorf("digests %q of other columns, %q", b, a)
+	}
+	for _, other := range []string{"1,2\n3,4\n5.5,7\n", "1,2\n3,4\n5,6\n5,6\n", "1,2\n1,2\n3,4\n5,6\n", "1,2\n3,4\n"} {
+		for j, x := range digests(other, 0, 1) {
+			if x == a[j] {
+				t.Errorf("column %d of %q has the same digest", j, other)
+			}
+		}
+	}
+	if b := digests("1,2\n3,4\n5,6\n", 0, 2); b[0] == a[0] {
+		t.Error("another key has the same digest")
 	}
 }
 

@@ -53,6 +53,11 @@ func (s *Session) Result(ctx context.Context) (*engine.Result, error) {
 // normalised box. The slice is the session's own.
 func (s *Session) Centroids() []float64 { return s.centroids }
 
+// PlannedLedger is the ledger of the whole run.
+func (p *prepared) PlannedLedger() (*privacy.Ledger, error) {
+	return (&Session{prepared: p, round: p.rounds, present: p.m}).ledger()
+}
+
 // ledger states what left a party, and what it costs.
 func (s *Session) ledger() (*privacy.Ledger, error) {
 	l := &privacy.Ledger{}

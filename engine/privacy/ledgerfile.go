@@ -2,81 +2,112 @@ package privacy
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 var (
 	// ErrBudget is wrapped by the refusal of a run that its budget, or what a ledger file has left of
 	// one, cannot pay for.
 	ErrBudget = errors.New("the budget cannot pay")
-	// ErrCorrupt is wrapped by the refusal of a ledger file whose lines are torn or altered.
+	// ErrCorrupt is wrapped by the refusal of a ledger file whose lines are torn, altered or cut off.
 	ErrCorrupt = errors.New("the ledger file is damaged")
 	// ErrDataset is wrapped by the refusal of a ledger file that belongs to other data.
 	ErrDataset = errors.New("the ledger file belongs to another data set")
 )
 
-// LedgerFile is a budget for one data set that several runs, in any processes, spend from. The file
-// only ever grows: a header with the budget and a digest of the data, then a line when a run starts,
-// which pays for it in full, then a line with its releases when it ends, by which tighter composition
-// may show that less was spent. Lines are chained by hash, written with the file locked, and synced to the
-// disk before the run goes on; a run that fails stays paid for. A run that is killed while it writes leaves a torn last line,
-// which later runs refuse with how to mend it.
-type LedgerFile struct{ Path string }
-
-// lineHeader, lineStart and lineEnd are the JSON of the three kinds of line.
-type lineHeader struct {
-	Cohort  string `json:"cohort"` // "ledger 1"
-	Dataset string `json:"dataset"`
-	Budget  Budget `json:"budget"`
+// LedgerFile is a budget for one set of people that several runs, in any processes, spend from: a privacy filter (T11).
+// The file only ever grows: a header with the terms, fixed when it is made, a line when a run starts, which pays
+// for it in full, and a line when it ends. Lines are chained by hash, written with the file locked, and
+// synced to the disk before the run goes on; a run that fails stays paid for. A run that is killed while it writes
+// leaves a torn last line, which later runs refuse with how to mend it.
+//
+// The data are known by a keyed digest of each column that depends on no order of rows or columns: a table that shares
+// a column with an earlier one is of the same people. Another table of the same people that shares none cannot be told from other people's.
+type LedgerFile struct {
+	Path string
+	// Key, if not empty, keys the chain and the digests; without it whoever can write the file can write a
+	// chain that is whole.
+	Key []byte
+	// Anchor, if not empty, is what State gave earlier: lines that were cut off since are noticed.
+	Anchor string
 }
 
-type lineStart struct {
-	Run  int    `json:"run"`
-	What string `json:"what"`
-	Cost Budget `json:"cost"`
+// fileHeader, fileStart and fileEnd are the JSON of the three kinds of line.
+type fileHeader struct {
+	Cohort string `json:"cohort"` // fileVersion
+	Salt   string `json:"salt"`
+	Keyed  bool   `json:"keyed,omitempty"`
+	Terms
 }
 
-type lineEnd struct {
-	End      int               `json:"end"`
-	Releases map[string][]Spec `json:"releases"` // by viewer
+type fileStart struct {
+	Run        int               `json:"run"`
+	What       string            `json:"what"`
+	Columns    []string          `json:"columns,omitempty"` // digests that the lines before do not have
+	Charges    map[string]Charge `json:"charges"`           // by viewer
+	NotCovered []string          `json:"not_covered,omitempty"`
 }
+
+type fileEnd struct {
+	End     int               `json:"end"`
+	Charges map[string]Charge `json:"ended,omitempty"` // where they are more than was paid
+}
+
+const fileVersion = "ledger 2"
 
 // ledgerState is a ledger file as read.
 type ledgerState struct {
-	header lineHeader
-	starts []lineStart
-	ends   map[int]lineEnd
+	file   LedgerFile
+	header fileHeader
+	starts []fileStart
+	ends   map[int]fileEnd
 	chain  string
+	lines  int
 	empty  bool
 }
 
 // chained is the hash that leads a line.
-func chained(previous string, body []byte) string {
-	h := sha256.New()
-	io.WriteString(h, previous)
+func (s *ledgerState) chained(body []byte) string {
+	var h hash.Hash
+	if len(s.file.Key) > 0 {
+		h = hmac.New(sha256.New, s.file.Key)
+	} else {
+		h = sha256.New()
+	}
+	io.WriteString(h, s.chain)
 	h.Write(body)
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// header is how the first line begins, as far as it was written.
-var header = regexp.MustCompile(`^([0-9a-f]{0,24}|[0-9a-f]{24} (|\{|\{".*))$`)
+// firstLine is how the first line begins, as far as it was written.
+var firstLine = regexp.MustCompile(`^([0-9a-f]{0,24}|[0-9a-f]{24} (|\{|\{".*))$`)
 
 func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 	data, err := io.ReadAll(file)
 	if err != nil {
 		return nil, fmt.Errorf("ledger file %s: %w: name a file that can be read", f.Path, err)
 	}
-	s := &ledgerState{empty: len(data) == 0, ends: map[int]lineEnd{}}
+	s := &ledgerState{file: f, empty: len(data) == 0, ends: map[int]fileEnd{}}
+	anchorLine, anchorHash, err := f.anchor()
+	if err != nil {
+		return nil, err
+	}
 	offset := 0
 	for n := 1; offset < len(data); n++ {
 		line := data[offset:]
@@ -85,28 +116,48 @@ func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 			line = line[:end]
 		}
 		switch err := s.parse(line); {
-		case n == 1 && !header.Match(line):
+		case n == 1 && !firstLine.Match(line):
 			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one", f.Path, ErrCorrupt)
 		case end < 0:
 			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate -s %d %s; a run that it begins never began, one that it ends stays paid for",
 				f.Path, n, ErrCorrupt, offset, f.Path)
+		case err != nil && n == 1 && bytes.Contains(line, []byte(`"keyed":true`)):
+			return nil, fmt.Errorf("ledger file %s: its chain has a key, and not this one: %w: give the key that it was made with", f.Path, ErrCorrupt)
 		case err != nil:
-			return nil, fmt.Errorf("ledger file %s: line %d was altered: %w: restore the file from a copy", f.Path, n, ErrCorrupt)
+			return nil, fmt.Errorf("ledger file %s: line %d was altered, or is of another version: %w: restore the file from a copy", f.Path, n, ErrCorrupt)
 		}
 		offset += end + 1
+		if s.lines = n; n == anchorLine && s.chain != anchorHash {
+			return nil, fmt.Errorf("ledger file %s: line %d is not the one of the anchor: %w: restore the file from a copy", f.Path, n, ErrCorrupt)
+		}
+	}
+	if s.lines < anchorLine {
+		return nil, fmt.Errorf("ledger file %s: it has %d lines and the anchor %d, lines were cut off: %w: restore the file from a copy", f.Path, s.lines, anchorLine, ErrCorrupt)
 	}
 	return s, nil
 }
 
+// anchor parses Anchor: the number of a line and its hash.
+func (f LedgerFile) anchor() (line int, hash string, err error) {
+	if f.Anchor == "" {
+		return 0, "", nil
+	}
+	number, hash, _ := strings.Cut(f.Anchor, ":")
+	if line, err = strconv.Atoi(number); err != nil || line < 1 || len(hash) != 24 {
+		return 0, "", fmt.Errorf("anchor is %q: %w: must be the number of a line and its hash, as cohort ledger show prints it", f.Anchor, ErrRange)
+	}
+	return line, hash, nil
+}
+
 func (s *ledgerState) parse(line []byte) error {
 	chain, body, ok := bytes.Cut(line, []byte(" "))
-	if !ok || string(chain) != chained(s.chain, body) {
+	if !ok || string(chain) != s.chained(body) {
 		return ErrCorrupt
 	}
 	var any struct {
-		lineHeader
-		lineStart
-		lineEnd
+		fileHeader
+		fileStart
+		fileEnd
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
@@ -115,20 +166,25 @@ func (s *ledgerState) parse(line []byte) error {
 	}
 	switch {
 	case s.chain == "":
-		if any.Cohort != "ledger 1" || any.Budget.Validate() != nil {
+		if any.Cohort != fileVersion || any.Terms.Validate() != nil || any.Keyed != (len(s.file.Key) > 0) {
 			return ErrCorrupt
 		}
-		s.header = any.lineHeader
+		s.header = any.fileHeader
 	case any.End > 0:
 		if any.End > len(s.starts) {
 			return ErrCorrupt
 		}
-		s.ends[any.End] = any.lineEnd
+		s.ends[any.End] = any.fileEnd
 	default:
-		if any.Run != len(s.starts)+1 || any.Cost.Validate() != nil {
+		if any.Run != len(s.starts)+1 {
 			return ErrCorrupt
 		}
-		s.starts = append(s.starts, any.lineStart)
+		for _, c := range any.fileStart.Charges {
+			if !(c.Amount >= 0 && c.Delta >= 0) {
+				return ErrCorrupt
+			}
+		}
+		s.starts = append(s.starts, any.fileStart)
 	}
 	s.chain = string(chain)
 	return nil
@@ -140,109 +196,210 @@ func (s *ledgerState) line(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger file: %w", err)
 	}
-	s.chain = chained(s.chain, body)
+	s.chain = s.chained(body)
+	s.lines++
 	return append([]byte(s.chain+" "), append(body, '\n')...), nil
 }
 
-// spent is the epsilon of all runs together at the budget's delta. Runs add up; those that ended also
-// by their releases, viewer by viewer, with the unfinished ones added at the price they paid.
-func (s *ledgerState) spent() float64 {
-	var plain, plainDelta, open, openDelta float64
-	viewers := map[string]*accounts{}
-	for i, r := range s.starts {
-		plain += r.Cost.Epsilon
-		plainDelta += r.Cost.Delta
-		end, done := s.ends[i+1]
-		if !done {
-			open += r.Cost.Epsilon
-			openDelta += r.Cost.Delta
-			continue
+// charge is what a run costs a viewer: what it paid or, if that turned out to be more, what it ended with. What the run does
+// not charge a viewer for by name, it charges as an outsider.
+func (s *ledgerState) charge(run int, viewer string) Charge {
+	of := func(charges map[string]Charge) Charge {
+		if c, ok := charges[viewer]; ok {
+			return c
 		}
-		for v, specs := range end.Releases {
-			if viewers[v] == nil {
-				viewers[v] = newAccounts()
-			}
-			for _, spec := range specs {
-				m, err := spec.Mechanism()
-				if err != nil {
-					m = PureDP{math.Inf(1)}
-				}
-				viewers[v].compose(m, spec.Times())
-				viewers[v].stray(spec)
-			}
-		}
+		return charges[Outsider]
 	}
-	const rounding = 1e-12 // of the sums
-	best := math.Inf(1)
-	if plainDelta <= s.header.Budget.Delta*(1+rounding) {
-		best = plain
-	}
-	if delta := s.header.Budget.Delta - openDelta; delta >= 0 {
-		worst := 0.0
-		for _, a := range viewers {
-			e, _ := a.total(delta)
-			worst = math.Max(worst, e)
-		}
-		best = math.Min(best, worst+open)
-	}
-	return best * (1 - rounding)
+	c, end := of(s.starts[run-1].Charges), of(s.ends[run].Charges)
+	return Charge{math.Max(c.Amount, end.Amount), math.Max(c.Delta, end.Delta)}
 }
 
-// Left returns the file's budget and the epsilon spent of it so far; ok is false if there is no file
-// yet. It reads without touching any data, so a run can be refused early.
-func (f LedgerFile) Left() (total Budget, spent float64, ok bool, err error) {
+// spent is what each viewer of any run was charged in all, outsiders among them.
+func (s *ledgerState) spent() map[string]Charge {
+	all := map[string]Charge{Outsider: {}}
+	for i := range s.starts {
+		for v := range s.starts[i].Charges {
+			all[v] = Charge{}
+		}
+	}
+	for v := range all {
+		for i := range s.starts {
+			all[v] = all[v].plus(s.charge(i+1, v))
+		}
+	}
+	return all
+}
+
+// knows tells whether a table shares a column with an earlier one, or is the first.
+func (s *ledgerState) knows(columns []string) (fresh []string, ok bool) {
+	known := map[string]bool{}
+	for _, r := range s.starts {
+		for _, c := range r.Columns {
+			known[c] = true
+		}
+	}
+	for _, c := range columns {
+		if known[c] {
+			ok = true
+		} else if !slices.Contains(fresh, c) {
+			fresh = append(fresh, c)
+		}
+	}
+	return fresh, ok || len(known) == 0
+}
+
+// FileState is what a ledger file says.
+type FileState struct {
+	Terms
+	// Keyed says that the chain has a key.
+	Keyed bool
+	// Limit is what each viewer may be charged, Spent what each was; what Outsider was, every viewer was at least that
+	// is not listed.
+	Limit Charge
+	Spent map[string]Charge
+	Runs  []FileRun
+	// Anchor names the last line: kept elsewhere, it shows later whether lines were cut off.
+	Anchor string
+}
+
+// FileRun is one run of a ledger file.
+type FileRun struct {
+	What       string
+	Charges    map[string]Charge
+	NotCovered []string
+	Ended      bool
+}
+
+// Left is what a viewer may still be charged.
+func (s *FileState) Left(viewer string) Charge {
+	spent, ok := s.Spent[viewer]
+	if !ok {
+		spent = s.Spent[Outsider]
+	}
+	return Charge{math.Max(0, s.Limit.Amount-spent.Amount), math.Max(0, s.Limit.Delta-spent.Delta)}
+}
+
+// Viewers lists those who were charged, in order, and outsiders.
+func (s *FileState) Viewers() []string { return slices.Sorted(maps.Keys(s.Spent)) }
+
+// state is what is said of a file to those who do not write it.
+func (s *ledgerState) state() *FileState {
+	out := &FileState{Terms: s.header.Terms, Keyed: s.header.Keyed, Limit: s.header.Terms.Limit(), Spent: s.spent(), Anchor: fmt.Sprintf("%d:%s", s.lines, s.chain)}
+	for i, r := range s.starts {
+		_, ended := s.ends[i+1]
+		out.Runs = append(out.Runs, FileRun{r.What, r.Charges, r.NotCovered, ended})
+	}
+	return out
+}
+
+// State reads the file without touching any data; it is nil if there is none yet.
+func (f LedgerFile) State() (*FileState, error) {
+	s, err := f.look()
+	if err != nil || s == nil {
+		return nil, err
+	}
+	return s.state(), nil
+}
+
+// look reads the file, nil if there is none.
+func (f LedgerFile) look() (*ledgerState, error) {
 	file, err := os.Open(f.Path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Budget{}, 0, false, nil
+		if f.Anchor != "" {
+			return nil, fmt.Errorf("ledger file %s: there is none, and an anchor for it: %w: restore the file from a copy", f.Path, ErrCorrupt)
+		}
+		return nil, nil
 	}
 	if err != nil {
-		return Budget{}, 0, false, fmt.Errorf("ledger file: %w", err)
+		return nil, fmt.Errorf("ledger file: %w", err)
 	}
 	defer file.Close()
 	if err := lock(file); err != nil {
-		return Budget{}, 0, false, fmt.Errorf("ledger file %s: lock: %w", f.Path, err)
+		return nil, fmt.Errorf("ledger file %s: lock: %w", f.Path, err)
 	}
 	s, err := f.read(file)
 	if err != nil || s.empty {
-		return Budget{}, 0, false, err
+		return nil, err
 	}
-	return s.header.Budget, s.spent(), true, nil
+	return s, nil
 }
 
-// Start pays for a run on the data of the given digest, before it begins: it returns the run's number
-// or refuses, saying what is missing. A new file gets total as its budget; for an old one a total
-// that is not zero must agree with it.
-func (f LedgerFile) Start(dataset string, total, cost Budget, what string) (int, error) {
-	if err := cost.Validate(); err != nil {
-		return 0, fmt.Errorf("ledger file: %w", err)
+// Salt is what keys the digests of columns, together with Key: that of the file, or a new one for a new file.
+func (f LedgerFile) Salt() (string, error) {
+	s, err := f.look()
+	if err != nil {
+		return "", err
 	}
+	if s != nil {
+		return s.header.Salt, nil
+	}
+	var b [16]byte
+	rand.Read(b[:]) // never fails: it ends the program instead
+	return hex.EncodeToString(b[:]), nil
+}
+
+// DigestKey is the key of the columns' digests for a salt.
+func (f LedgerFile) DigestKey(salt string) [16]byte {
+	h := hmac.New(sha256.New, f.Key)
+	io.WriteString(h, "cohort columns "+salt)
+	return [16]byte(h.Sum(nil))
+}
+
+// PlannedRun is a run that is to be paid for.
+type PlannedRun struct {
+	What string
+	// Columns are the digests of the data's columns, under DigestKey of Salt.
+	Columns []string
+	Salt    string
+	// Ledger is what the run will release at most: planned from public values alone.
+	Ledger *Ledger
+	// NotCovered lists what no budget covers.
+	NotCovered []string
+}
+
+// WholeRun is the ledger of a run of which nothing is known but that it is (epsilon, delta)-differentially private: like a pure
+// mechanism that fails with probability delta (T7 v).
+func WholeRun(what string, b Budget, n Neighbours) (*Ledger, error) {
+	l := &Ledger{Delta: b.Delta}
+	return l, l.Add(Entry{What: what, Viewers: []string{Outsider}, Calibration: Proven, Neighbours: n, Cost: Spec{Family: "pure", Epsilon: b.Epsilon, Failure: b.Delta}})
+}
+
+// Start pays for a run before it begins: it returns the run's number or refuses, saying what is missing. A new file
+// gets the terms; for an old one they must agree with its own where they are set.
+func (f LedgerFile) Start(terms Terms, p PlannedRun) (int, error) {
 	run := 0
 	err := f.update(func(s *ledgerState) ([]byte, error) {
 		var out []byte
 		if s.empty {
-			if err := total.Validate(); err != nil {
-				return nil, fmt.Errorf("ledger file %s: budget: %w", f.Path, err)
+			if err := terms.Validate(); err != nil {
+				return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
 			}
-			s.header = lineHeader{"ledger 1", dataset, total}
+			s.header = fileHeader{fileVersion, p.Salt, len(f.Key) > 0, terms}
 			b, err := s.line(s.header)
 			if err != nil {
 				return nil, err
 			}
 			out = b
 		}
-		switch {
-		case s.header.Dataset != dataset:
-			return nil, fmt.Errorf("ledger file %s: %w: use another file for this data", f.Path, ErrDataset)
-		case total != Budget{} && total != s.header.Budget:
-			return nil, fmt.Errorf("ledger file %s: its budget of epsilon %v at delta %v was fixed when it was made: another is %w: leave the budget out",
-				f.Path, s.header.Budget.Epsilon, s.header.Budget.Delta, ErrRange)
+		if err := f.agree(s, terms, p); err != nil {
+			return nil, err
 		}
-		before := s.spent()
+		prices, err := s.header.Terms.Prices(p.Ledger)
+		if err != nil {
+			return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
+		}
+		fresh, ok := s.knows(p.Columns)
+		if !ok {
+			return nil, fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for other people", f.Path, ErrDataset)
+		}
+		before := s.state()
 		run = len(s.starts) + 1
-		start := lineStart{run, what, cost}
+		start := fileStart{run, p.What, fresh, prices, p.NotCovered}
 		s.starts = append(s.starts, start)
-		if after := s.spent(); after > s.header.Budget.Epsilon {
-			return nil, shortfall(f.Path, s.header.Budget, before, after, cost)
+		for v, c := range s.spent() {
+			if !c.within(before.Limit) {
+				return nil, f.shortfall(before, v, s.charge(run, v))
+			}
 		}
 		b, err := s.line(start)
 		return append(out, b...), err
@@ -250,33 +407,54 @@ func (f LedgerFile) Start(dataset string, total, cost Budget, what string) (int,
 	return run, err
 }
 
-func shortfall(path string, total Budget, before, after float64, cost Budget) error {
-	if math.IsInf(after, 1) {
-		return fmt.Errorf("ledger file %s: the run asks for delta %.3g and of %.3g in all too little is left: %w: ask for a smaller delta", path, cost.Delta, total.Delta, ErrBudget)
+// agree refuses terms, or digests, that are not those of the file.
+func (f LedgerFile) agree(s *ledgerState, terms Terms, p PlannedRun) error {
+	has := s.header.Terms
+	differs := func(what string, own, asked any) error {
+		return fmt.Errorf("ledger file %s: its %s of %v was fixed when it was made, %v is %w: leave it out", f.Path, what, own, asked, ErrRange)
 	}
-	return fmt.Errorf("ledger file %s: the run asks for epsilon %v, of %v in all %.4g is spent, %.4g is missing: %w: ask for less or end here",
-		path, cost.Epsilon, total.Epsilon, before, after-total.Epsilon, ErrBudget)
+	switch {
+	case s.header.Salt != p.Salt:
+		return fmt.Errorf("ledger file %s: another run made it meanwhile: %w: run again", f.Path, ErrDataset)
+	case terms.Budget != Budget{} && terms.Budget != has.Budget:
+		return differs("budget", fmt.Sprintf("epsilon %v at delta %v", has.Budget.Epsilon, has.Budget.Delta), "another")
+	case terms.Composition != "" && terms.Composition != has.Composition:
+		return differs("composition", has.Composition, terms.Composition)
+	}
+	return nil
 }
 
-// End records what a run released, from its ledger. Without it the run stays counted at its price.
-func (f LedgerFile) End(run int, l *Ledger) error {
-	releases := map[string][]Spec{}
-	for _, v := range l.Viewers() {
-		for _, e := range l.Entries {
-			switch {
-			case e.Kind != Release || !slices.Contains(e.Viewers, v):
-			case e.Cost.Family != "":
-				releases[v] = append(releases[v], e.Cost)
-			case e.Unbounded || e.Mechanism == "none":
-				return fmt.Errorf("ledger file %s: run %d released %s, which has no bound: %w", f.Path, run, e.What, ErrBudget)
-			}
-		}
+// shortfall says by how much a charge goes beyond what is left to a viewer.
+func (f LedgerFile) shortfall(s *FileState, viewer string, c Charge) error {
+	left := s.Left(viewer)
+	if c.Amount <= left.Amount {
+		return fmt.Errorf("ledger file %s: the run takes %.3g of delta from the %s and %.3g of %.3g is left: %w: ask for a smaller delta", f.Path, c.Delta, viewer, left.Delta, s.Limit.Delta, ErrBudget)
 	}
+	unit := map[Composition]string{ZCDPComposition: "rho", GDPComposition: "mu^2", RDPComposition: "divergence"}[s.Composition]
+	if unit == "" {
+		unit = "epsilon"
+	}
+	return fmt.Errorf("ledger file %s: the run takes %s %.6g from the %s, %.6g of %.6g is left, %.4g is missing: %w: ask for less or end here",
+		f.Path, unit, c.Amount, viewer, left.Amount, s.Limit.Amount, c.Amount-left.Amount, ErrBudget)
+}
+
+// End records that a run has ended and, should it have released more than was planned, what it cost. Without it the run stays paid for.
+func (f LedgerFile) End(run int, l *Ledger) error {
 	return f.update(func(s *ledgerState) ([]byte, error) {
 		if run < 1 || run > len(s.starts) {
 			return nil, fmt.Errorf("ledger file %s: run %d never began: %w", f.Path, run, ErrRange)
 		}
-		return s.line(lineEnd{run, releases})
+		end := fileEnd{End: run}
+		prices, err := s.header.Terms.Prices(l)
+		if err != nil {
+			return nil, fmt.Errorf("ledger file %s: run %d: %w", f.Path, run, err)
+		}
+		for v, c := range prices {
+			if !c.within(s.charge(run, v)) {
+				end.Charges = prices
+			}
+		}
+		return s.line(end)
 	})
 }
 

@@ -2,58 +2,317 @@ package privacy
 
 import (
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
+// planned is a run of one public release, or of one to the viewers named, on the columns named.
+func planned(t *testing.T, s Spec, delta float64, viewers ...string) PlannedRun {
+	t.Helper()
+	if len(viewers) == 0 {
+		viewers = []string{Outsider}
+	}
+	l := &Ledger{Delta: delta}
+	if err := l.Add(Entry{What: "sums", Viewers: viewers, Cost: s, Calibration: Proven, Neighbours: AddRemove}); err != nil {
+		t.Fatal(err)
+	}
+	return PlannedRun{What: "run", Columns: []string{"a", "b"}, Salt: "salt", Ledger: l}
+}
+
+// pureRun costs everybody so much.
+func pureRun(t *testing.T, epsilon float64) PlannedRun {
+	return planned(t, Spec{Family: "pure", Epsilon: epsilon}, 0)
+}
+
+var pureTerms = Terms{Budget{1, 1e-5}, BasicComposition, AddRemove}
+
+func newFile(t *testing.T) LedgerFile { return LedgerFile{Path: filepath.Join(t.TempDir(), "ledger")} }
+
 func TestLedgerFileSpendsOneBudget(t *testing.T) {
-	f := LedgerFile{filepath.Join(t.TempDir(), "ledger")}
-	total := Budget{1, 1e-5}
+	f := newFile(t)
 	for i := range 4 {
-		run, err := f.Start("data", total, Budget{0.25, 2e-6}, "run")
+		run, err := f.Start(pureTerms, pureRun(t, 0.25))
 		if err != nil || run != i+1 {
 			t.Fatalf("run %d: number %d, error %v", i+1, run, err)
 		}
+		if err := f.End(run, pureRun(t, 0.25).Ledger); err != nil {
+			t.Fatal(err)
+		}
 	}
-	_, err := f.Start("data", Budget{}, Budget{0.25, 2e-6}, "run")
-	if !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "0.25 is missing") {
+	if _, err := f.Start(Terms{}, pureRun(t, 0.25)); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "0.25 is missing") {
 		t.Errorf("fifth run: error %v, want a shortfall of 0.25", err)
 	}
-	if _, err := f.Start("other", Budget{}, Budget{0.01, 0}, "run"); !errors.Is(err, ErrDataset) {
-		t.Errorf("other data: error %v", err)
-	}
-	if _, err := f.Start("data", Budget{2, 1e-5}, Budget{0.01, 0}, "run"); !errors.Is(err, ErrRange) {
+	if _, err := f.Start(Terms{Budget: Budget{2, 1e-5}}, pureRun(t, 0.01)); !errors.Is(err, ErrRange) {
 		t.Errorf("another total: error %v", err)
 	}
-	// Known Gaussian releases compose by mu: four of (0.25, 2e-6) leave room.
-	mu, err := MuOf(Budget{0.25, 2e-6}, 0)
+	if _, err := f.Start(Terms{Composition: GDPComposition}, pureRun(t, 0.01)); !errors.Is(err, ErrRange) {
+		t.Errorf("another composition: error %v", err)
+	}
+	state, err := f.State()
+	if err != nil || len(state.Runs) != 4 || !state.Runs[3].Ended || state.Spent[Outsider] != (Charge{Amount: 1}) || state.Left("anybody") != (Charge{Delta: 1e-5}) {
+		t.Errorf("state %+v, %v", state, err)
+	}
+	// what a run released beyond its plan is charged
+	g := newFile(t)
+	if _, err := g.Start(pureTerms, pureRun(t, 0.25)); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.End(1, pureRun(t, 0.5).Ledger); err != nil {
+		t.Fatal(err)
+	}
+	if state, err = g.State(); err != nil || state.Spent[Outsider].Amount != 0.5 {
+		t.Errorf("a run that released more than planned: %+v, %v", state, err)
+	}
+}
+
+// Runs with different audiences: what is public is charged to everybody, also to those who saw another run alone.
+func TestLedgerFileChargesEveryViewer(t *testing.T) {
+	f := newFile(t)
+	terms := Terms{Budget{2, 0}, BasicComposition, AddRemove}
+	toServer, public := planned(t, Spec{Family: "pure", Epsilon: 0.5}, 0, Server), planned(t, Spec{Family: "pure", Epsilon: 0.5}, 0, Clients, Outsider)
+	runs := 0
+	for _, p := range []PlannedRun{toServer, public, toServer, public, toServer, public, toServer} {
+		if _, err := f.Start(terms, p); err != nil {
+			if !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), Server) {
+				t.Fatal(err)
+			}
+			break
+		}
+		runs++
+	}
+	// the server sees all four runs of 0.5; that others saw only two does not help it
+	state, err := f.State()
+	if err != nil || runs != 4 || state.Spent[Server].Amount != 2 || state.Spent[Outsider].Amount != 1 || state.Left("party 1").Amount != 1 {
+		t.Errorf("%d runs, %+v, %v", runs, state, err)
+	}
+	// who draws the noise of what is public, or sees something exact, has no bound
+	drawn := planned(t, Spec{Family: "pure", Epsilon: 0.1}, 0)
+	drawn.Ledger.Entries[0].Noise = DrawnBy(Server)
+	if _, err := f.Start(terms, drawn); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "--noise split") {
+		t.Errorf("a server that knows the noise: %v", err)
+	}
+	exact := PlannedRun{What: "exact", Columns: []string{"a"}, Salt: "salt", Ledger: &Ledger{Entries: []Entry{{Kind: Release, What: "exact sums", Viewers: []string{Server}, Mechanism: "none", Unbounded: true}}}}
+	if _, err := f.Start(terms, exact); !errors.Is(err, ErrBudget) {
+		t.Errorf("an exact release: %v", err)
+	}
+}
+
+// One relation: a guarantee for adding or removing a record is charged as two of them where records are replaced, one for
+// replacing says nothing where they are added or removed.
+func TestLedgerFileHasOneRelation(t *testing.T) {
+	replacing := pureRun(t, 0.1)
+	replacing.Ledger.Entries[0].Neighbours = ReplaceOne
+	if _, err := newFile(t).Start(pureTerms, replacing); !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), "says nothing") {
+		t.Errorf("a guarantee for replacing: %v", err)
+	}
+	const delta = 1e-6
+	for _, c := range []struct {
+		composition Composition
+		spec        Spec
+		amount      float64
+		delta       float64
+	}{
+		{BasicComposition, Spec{Family: "pure", Epsilon: 0.25}, 0.5, 0},
+		{BasicComposition, Spec{Family: "pure", Epsilon: 0.25, Failure: delta}, 0.5, delta * (1 + math.Exp(0.25))},
+		{ZCDPComposition, Spec{Family: "gaussian", Scale: 10}, 4 * 0.005, 0},
+		{GDPComposition, Spec{Family: "gaussian", Scale: 10, Failure: 1e-7}, 4 * 0.01, 1e-7 * (1 + math.E)},
+	} {
+		f := newFile(t)
+		if _, err := f.Start(Terms{Budget{1, 1e-5}, c.composition, ReplaceOne}, planned(t, c.spec, delta)); err != nil {
+			t.Errorf("%s: %v", c.composition, err)
+			continue
+		}
+		state, err := f.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := state.Spent[Outsider]
+		near(t, string(c.composition)+" amount", got.Amount, c.amount, 1e-8)
+		near(t, string(c.composition)+" delta", got.Delta, c.delta, 1e-8)
+		if _, err := f.Start(Terms{}, replacing); c.composition == BasicComposition && err != nil {
+			t.Errorf("a guarantee for replacing in a file of them: %v", err)
+		}
+	}
+}
+
+// Each composition adds up its own currency and ends where the budget does: as many Gaussian releases fit as its accountant says.
+func TestLedgerFileFilters(t *testing.T) {
+	for _, c := range []struct {
+		composition Composition
+		spec        Spec
+		fit         func(n int) bool // by the accountant, at the file's delta but for what is set aside
+	}{
+		{ZCDPComposition, Spec{Family: "gaussian", Scale: 20}, func(n int) bool {
+			a := &ZCDPAccountant{}
+			a.Compose(Gaussian{Scale: 20}, n)
+			return a.Epsilon(1e-5*15/16) <= 1
+		}},
+		{GDPComposition, Spec{Family: "discrete-gaussian", Scale: 20, Slack: 1e-12}, func(n int) bool {
+			return EpsilonOfMu(math.Sqrt(float64(n))/20, 1e-5*15/16, 0) <= 1
+		}},
+		{RDPComposition, Spec{Family: "fm", Gamma: 1, Phantoms: 400, Parties: 2, Cells: 5, Rounds: 256}, nil},
+	} {
+		f := newFile(t)
+		terms := Terms{Budget{1, 1e-5}, c.composition, AddRemove}
+		n := 0
+		for ; n < 1000; n++ {
+			if _, err := f.Start(terms, planned(t, c.spec, 1e-6)); err != nil {
+				if !errors.Is(err, ErrBudget) {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+		state, err := f.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := state.Epsilon(state.Spent[Outsider].Amount); e > 1+1e-9 || e < 0.8 {
+			t.Errorf("%s: %d runs spend epsilon %v of 1", c.composition, n, e)
+		}
+		if c.fit != nil && (!c.fit(n) || c.fit(n+1)) {
+			t.Errorf("%s: %d runs fit, by the accountant %v and %v more", c.composition, n, c.fit(n), c.fit(n+1))
+		}
+		if c.fit == nil && n < 20 {
+			t.Errorf("%s: only %d runs fit", c.composition, n)
+		}
+	}
+	// failures are added up beside, in their own share of delta
+	f := newFile(t)
+	terms := Terms{Budget{1, 1e-5}, GDPComposition, AddRemove}
+	failing := planned(t, Spec{Family: "gaussian", Scale: 1e6, Failure: 1e-5 / 32}, 1e-6)
+	for i := range 3 {
+		if _, err := f.Start(terms, failing); (err == nil) != (i < 2) || err != nil && (!errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "delta")) {
+			t.Errorf("failing run %d: %v", i+1, err)
+		}
+	}
+	// what the currency cannot price is refused, and so is a composition without a delta
+	if _, err := newFile(t).Start(terms, planned(t, Spec{Family: "fm", Gamma: 1, Phantoms: 400, Parties: 2, Cells: 5}, 1e-6)); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "no price") {
+		t.Errorf("sketches in a gdp file: %v", err)
+	}
+	if _, err := newFile(t).Start(Terms{Budget{1, 0}, GDPComposition, AddRemove}, pureRun(t, 0.1)); !errors.Is(err, ErrRange) {
+		t.Errorf("gdp without a delta: %v", err)
+	}
+}
+
+// Columns that are shared are the same people, in whatever order and company.
+func TestLedgerFileKnowsItsPeople(t *testing.T) {
+	f := newFile(t)
+	with := func(columns ...string) PlannedRun {
+		p := pureRun(t, 0.01)
+		p.Columns = columns
+		return p
+	}
+	for _, c := range []struct {
+		columns []string
+		ok      bool
+	}{{[]string{"a", "b"}, true}, {[]string{"b", "a"}, true}, {[]string{"c"}, false}, {[]string{"b", "c"}, true}, {[]string{"c"}, true}, {[]string{"d", "e"}, false}} {
+		if _, err := f.Start(pureTerms, with(c.columns...)); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrDataset) {
+			t.Errorf("columns %v: %v", c.columns, err)
+		}
+	}
+	// digests of two files do not agree, nor do those under another key
+	salt, err := f.Salt()
+	if err != nil || salt != "salt" {
+		t.Errorf("salt %q, %v", salt, err)
+	}
+	keyed := f
+	keyed.Key = []byte("a key")
+	fresh, err := newFile(t).Salt()
+	if err != nil || len(fresh) != 32 || f.DigestKey(salt) == f.DigestKey(fresh) || f.DigestKey(salt) == keyed.DigestKey(salt) {
+		t.Errorf("salt %q, %v", fresh, err)
+	}
+}
+
+// A key makes the chain one that only who has it can write; an anchor shows lines that were cut off whole.
+func TestLedgerFileKeyAndAnchor(t *testing.T) {
+	f := newFile(t)
+	f.Key = []byte("0123456789abcdef")
+	var anchors []string
+	for range 3 {
+		if _, err := f.Start(pureTerms, pureRun(t, 0.1)); err != nil {
+			t.Fatal(err)
+		}
+		state, err := f.State()
+		if err != nil || !state.Keyed {
+			t.Fatal(state, err)
+		}
+		anchors = append(anchors, state.Anchor)
+	}
+	for name, other := range map[string]LedgerFile{"no key": {Path: f.Path}, "another key": {Path: f.Path, Key: []byte("another key")}} {
+		if _, err := other.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, a := range anchors { // of an earlier state too: the file has only grown
+		g := f
+		g.Anchor = a
+		if _, err := g.State(); err != nil {
+			t.Errorf("anchor %s: %v", a, err)
+		}
+	}
+	whole, err := os.ReadFile(f.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for run := 1; run <= 4; run++ {
-		l := &Ledger{Delta: 2e-6}
-		if err := l.Add(Entry{What: "x", Viewers: []string{"outsider"}, Cost: Spec{Family: "gaussian", Scale: 1 / mu}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.End(run, l); err != nil {
-			t.Fatal(err)
-		}
+	f.Anchor = anchors[2]
+	lines := strings.SplitAfter(string(whole), "\n")
+	if err := os.WriteFile(f.Path, []byte(strings.Join(lines[:3], "")), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if _, spent, ok, err := f.Left(); err != nil || !ok || spent > 0.55 || spent < 0.4 {
-		t.Errorf("spent %v, %v, %v, want about 0.5", spent, ok, err)
+	if _, err := f.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("a file that lost its last line: %v", err)
 	}
-	if _, err := f.Start("data", Budget{}, Budget{0.25, 2e-6}, "run"); err != nil {
-		t.Errorf("fifth run after settling: %v", err)
+	// the line of the anchor, by another run
+	g := f
+	g.Anchor = ""
+	if _, err := g.Start(Terms{}, pureRun(t, 0.2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "anchor") {
+		t.Errorf("a file with another last line: %v", err)
+	}
+	if err := os.Remove(f.Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.State(); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	f.Anchor = "three"
+	if _, err := f.State(); err == nil {
+		t.Error("an anchor that is none is taken")
+	}
+}
+
+// What a run of which only its budget is known costs is its budget.
+func TestWholeRunCostsItsBudget(t *testing.T) {
+	l, err := WholeRun("run", Budget{0.7, 1e-6}, AddRemove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prices, err := pureTerms.Prices(l)
+	if err != nil || len(prices) != 1 || math.Abs(prices[Outsider].Amount-0.7) > 1e-9 || prices[Outsider].Delta < 1e-6 || prices[Outsider].Delta > 1e-6*(1+1e-9) {
+		t.Errorf("prices %v, %v", prices, err)
+	}
+	prices, err = Terms{Budget{1, 1e-4}, GDPComposition, AddRemove}.Prices(l)
+	mu := PureDP{0.7}.Mu()
+	if err != nil || math.Abs(prices[Outsider].Amount/(mu*mu)-1) > 1e-8 {
+		t.Errorf("gdp prices %v, %v, want %v", prices, err, mu*mu)
+	}
+	if !slices.Equal(l.Viewers(), []string{Outsider}) {
+		t.Errorf("viewers %v", l.Viewers())
 	}
 }
 
 func TestLedgerFileDetectsDamage(t *testing.T) {
-	f := LedgerFile{filepath.Join(t.TempDir(), "ledger")}
+	f := newFile(t)
 	for range 3 {
-		if _, err := f.Start("data", Budget{9, 1e-5}, Budget{1, 0}, "run"); err != nil {
+		if _, err := f.Start(Terms{Budget{9, 1e-5}, BasicComposition, AddRemove}, pureRun(t, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +326,7 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 		if err := os.WriteFile(f.Path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.Start("data", Budget{}, Budget{1, 0}, "run")
+		_, err := f.Start(Terms{}, pureRun(t, 1))
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "truncate -s") {
 			t.Fatalf("cut at %d: error %v", cut, err)
 		}
@@ -77,7 +336,7 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 		if err := os.WriteFile(f.Path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Start("data", Budget{1, 0}, Budget{1, 0}, "run"); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "truncate -s 0 ") {
+		if _, err := f.Start(pureTerms, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "truncate -s 0 ") {
 			t.Fatalf("first line cut at %d: error %v", cut, err)
 		}
 	}
@@ -87,7 +346,7 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 	if err := os.Truncate(f.Path, int64(last)); err != nil {
 		t.Fatal(err)
 	}
-	if run, err := f.Start("data", Budget{}, Budget{1, 0}, "run"); err != nil || run != 3 {
+	if run, err := f.Start(Terms{}, pureRun(t, 1)); err != nil || run != 3 {
 		t.Errorf("after mending: run %d, error %v", run, err)
 	}
 	// a changed byte, or a line taken out, in the middle
@@ -98,15 +357,15 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Start("data", Budget{}, Budget{1, 0}, "run"); !errors.Is(err, ErrCorrupt) || strings.Contains(err.Error(), "truncate") {
+		if _, err := f.Start(Terms{}, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) || strings.Contains(err.Error(), "truncate") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
 
 func TestLedgerFileLeavesNothingBehindOnRefusal(t *testing.T) {
-	f := LedgerFile{filepath.Join(t.TempDir(), "ledger")}
-	if _, err := f.Start("data", Budget{0.5, 0}, Budget{1, 0}, "run"); !errors.Is(err, ErrBudget) {
+	f := newFile(t)
+	if _, err := f.Start(Terms{Budget{0.5, 0}, BasicComposition, AddRemove}, pureRun(t, 1)); !errors.Is(err, ErrBudget) {
 		t.Errorf("error %v, want a refusal", err)
 	}
 	if _, err := os.Stat(f.Path); !errors.Is(err, os.ErrNotExist) {
@@ -119,7 +378,7 @@ func TestLedgerFileProcessesCannotOverspend(t *testing.T) {
 	if path := os.Getenv("COHORT_TEST_LEDGER"); path != "" {
 		won := 0
 		for range 6 {
-			if _, err := (LedgerFile{path}).Start("data", Budget{1, 0}, Budget{0.1, 0}, "run"); err == nil {
+			if _, err := (LedgerFile{Path: path}).Start(Terms{Budget{1, 0}, BasicComposition, AddRemove}, pureRun(t, 0.1)); err == nil {
 				won++
 			} else if !errors.Is(err, ErrBudget) {
 				t.Fatal(err)

@@ -157,6 +157,9 @@ func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, 
 	return l, nil
 }
 
+// PlannedLedger is the ledger of all that the plan allows: what a run is charged for before it starts.
+func (pl *Plan) PlannedLedger() (*privacy.Ledger, error) { return pl.Ledger(nil) }
+
 // dearer tells whether what was released costs more than what was planned.
 func dearer(planned, realised []privacy.Entry) error {
 	if len(planned) != len(realised) {
