@@ -39,6 +39,7 @@ var proofs = map[string]struct {
 	"Within":                   {[]string{"withinPortable"}, "TestWithinEqualsPortable", "BenchmarkWithin"},
 	"TopTwo":                   {[]string{"topTwoPortable"}, "TestTopTwoEqualsPortable", "BenchmarkTopTwo"},
 	"LeastDot":                 {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
+	"Potentials":               {[]string{"potentialsPortable"}, "TestPotentialsEqualPortable", "BenchmarkPotentials"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
 	"Arrivals":                 {[]string{"arrivalsPortable"}, "TestArrivalsEqualPortable", "BenchmarkArrivals"},
 	"AddUint64":                {[]string{"addUint64Portable"}, "TestAddUint64EqualsPortable", "BenchmarkAddUint64"},

@@ -537,6 +537,14 @@ func asmPeakSubFMA(n int) {
 	asm.PeakSubFMAAVX2(n)
 }
 
+func asmPotential(dots *float32, panels, stride int, norms, nearest *float32, square float32, sums *[16]float64) {
+	if current >= avx512 {
+		asm.PotentialAVX512(dots, panels, stride, norms, nearest, square, sums)
+		return
+	}
+	asm.PotentialAVX2(dots, panels, stride, norms, nearest, square, sums)
+}
+
 func asmProjectN(number int, x *float32, panels, d int, tile, out *float32, stride int) {
 	if current >= avx512 {
 		switch number {

@@ -116,6 +116,7 @@ var kernelTable = []struct {
 	{"Project", all},
 	{"TopTwo", all},
 	{"LeastDot", all},
+	{"Potentials", []path{avx2, avx512}},
 	{"Arrivals", all},
 	{"AddUint64", all},
 }

@@ -42,6 +42,8 @@ var files = map[string]func(){
 	"arrivals_avx2":     func() { drawFile(avx2) },
 	"project_avx512":    func() { projectFile(avx512) },
 	"project_avx2":      func() { projectFile(avx2) },
+	"potential_avx512":  func() { potentialFile(avx512) },
+	"potential_avx2":    func() { potentialFile(avx2) },
 	"filter_vnni":       func() { filterFile(vnni) },
 	"filter_avx2":       func() { filterFile(avx2) },
 	"exchange_avx512":   func() { exchangeFile(avx512) },

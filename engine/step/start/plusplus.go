@@ -1,0 +1,268 @@
+// Package start draws first centres from records: greedy k-means++ (Arthur and
+// Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007, section
+// 2.2; the greedy form that tries several records a step is their section 4). It
+// shows records, so it serves runs without privacy only.
+package start
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Each runs task(0) to task(n-1), in any order and perhaps at the same time.
+type Each func(n int, task func(i int))
+
+// chunkPoints is the number of points whose distances are summed in one go. It is
+// part of the result: sums are taken over chunks first.
+const chunkPoints = 2048
+
+// directDims is the number of dimensions from which squared distances come from
+// products; below, they are sums of squares, which do not cancel.
+const directDims = 16
+
+// Part is what k-means++ knows of one party's records: the squared distance of
+// each to the nearest centre so far.
+type Part struct {
+	points    kernels.Panels
+	each      Each
+	norms     []float32
+	nearest   []float32
+	potential []float64 // by chunk
+	dots      *kernels.Panels
+	tried     []float64 // [chunks][candidates], of the last Try
+	squares   []float32 // of its candidates
+}
+
+// NewPart begins without a centre, for at most trials candidates at a time; points
+// are shared. A nil each runs tasks in order.
+func NewPart(points kernels.Panels, trials int, each Each) *Part {
+	if each == nil {
+		each = func(n int, task func(i int)) {
+			for i := range n {
+				task(i)
+			}
+		}
+	}
+	p := &Part{points: points, each: each, norms: make([]float32, points.N), nearest: make([]float32, points.N)}
+	p.potential = make([]float64, p.chunks())
+	p.dots = kernels.NewPanels(points.N, trials)
+	for i := range p.nearest {
+		p.nearest[i] = float32(math.Inf(1))
+	}
+	if points.D >= directDims {
+		p.each(p.chunks(), func(i int) {
+			lo, hi := p.chunk(i)
+			unit := kernels.NewCentroids(1, points.D) // at the origin
+			kernels.Distances(points.Slice(lo, hi), unit, make([]uint16, hi-lo), p.norms[lo:hi])
+		})
+	}
+	return p
+}
+
+func (p *Part) chunks() int { return (p.points.N + chunkPoints - 1) / chunkPoints }
+
+func (p *Part) chunk(i int) (lo, hi int) {
+	return i * chunkPoints, min((i+1)*chunkPoints, p.points.N)
+}
+
+// Records returns the number of records.
+func (p *Part) Records() int { return p.points.N }
+
+// Record copies record i to dst.
+func (p *Part) Record(i int, dst []float32) []float32 { return p.points.Point(i, dst) }
+
+// Potential returns the sum of the squared distances to the nearest centre.
+func (p *Part) Potential() float64 {
+	sum := 0.0
+	for _, x := range p.potential {
+		sum += x
+	}
+	return sum
+}
+
+// Try returns, for each of the candidates (row by row), what the potential would be
+// with it as a further centre.
+func (p *Part) Try(rows []float32) []float64 {
+	d := p.points.D
+	q := len(rows) / d
+	dots := kernels.Panels{N: p.points.N, D: q, Data: p.dots.Data[:(p.points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*q]}
+	p.squares = make([]float32, q)
+	p.tried = make([]float64, p.chunks()*q)
+	products := p.products(rows, q)
+	p.each(p.chunks(), func(i int) {
+		lo, hi := p.chunk(i)
+		part := dots.Slice(lo, hi)
+		products(p.points.Slice(lo, hi), part)
+		kernels.Potentials(part, p.norms[lo:hi], p.nearest[lo:hi], p.squares, p.tried[i*q:(i+1)*q])
+	})
+	sums := make([]float64, q)
+	for i := range p.tried {
+		sums[i%q] += p.tried[i]
+	}
+	return sums
+}
+
+// products returns the function that fills the products of a chunk with the
+// candidates. In few dimensions it gives -1/2 of the squared distances, with all
+// lengths zero.
+func (p *Part) products(rows []float32, q int) func(points, dots kernels.Panels) {
+	d := p.points.D
+	if d >= directDims {
+		m := kernels.NewMatrix(q, d, rows)
+		for a := range q {
+			for _, x := range rows[a*d : (a+1)*d] {
+				p.squares[a] = float32(math.FMA(float64(x), float64(x), float64(p.squares[a])))
+			}
+		}
+		return func(points, dots kernels.Panels) { kernels.Project(points, m, dots) }
+	}
+	candidates := make([]*kernels.Centroids, q)
+	for a := range candidates {
+		candidates[a] = kernels.NewCentroids(1, d)
+		candidates[a].Set(rows[a*d : (a+1)*d])
+	}
+	return func(points, dots kernels.Panels) {
+		var labels [chunkPoints]uint16
+		var dist [chunkPoints]float32
+		for a, c := range candidates {
+			kernels.Assign(points, c, labels[:points.N], dist[:points.N])
+			for i, x := range dist[:points.N] {
+				dots.Data[(i/kernels.Lanes*q+a)*kernels.Lanes+i%kernels.Lanes] = -x / 2
+			}
+		}
+	}
+}
+
+// Add makes candidate a of the last Try a centre.
+func (p *Part) Add(a int) {
+	q := len(p.squares)
+	square := p.squares[a]
+	p.each(p.chunks(), func(i int) {
+		lo, hi := p.chunk(i)
+		for ; lo+kernels.Lanes <= hi; lo += kernels.Lanes {
+			p.nearer((*[kernels.Lanes]float32)(p.dots.Data[lo*q+a*kernels.Lanes:]), lo, kernels.Lanes, square)
+		}
+		if lo < hi {
+			p.nearer((*[kernels.Lanes]float32)(p.dots.Data[lo*q+a*kernels.Lanes:]), lo, hi-lo, square)
+		}
+		p.potential[i] = p.tried[i*q+a]
+	})
+}
+
+// nearer takes n records of a panel, from record lo on, to the centre whose products
+// with them are dots.
+func (p *Part) nearer(dots *[kernels.Lanes]float32, lo, n int, square float32) {
+	norms, nearest := p.norms[lo:lo+n], p.nearest[lo:lo+n]
+	for l, norm := range norms {
+		// The product is exact, so that fused or not the result is the same.
+		nearest[l] = min(nearest[l], max(0, norm+square-2*dots[l]))
+	}
+}
+
+// Find returns the record at which the running sum of squared distances first
+// exceeds x, at least 0 and below the potential.
+func (p *Part) Find(x float64) int {
+	sum, last := 0.0, 0
+	for i, more := range p.potential {
+		if sum+more <= x && i < len(p.potential)-1 {
+			sum += more
+			continue
+		}
+		lo, hi := p.chunk(i)
+		for r := lo; r < hi; r++ {
+			if p.nearest[r] == 0 {
+				continue
+			}
+			last = r
+			if sum += float64(p.nearest[r]); sum > x {
+				return r
+			}
+		}
+		break
+	}
+	return last // sums over chunks round otherwise
+}
+
+// Trials is the number of records that a greedy step tries for k centres: the
+// choice of Arthur and Vassilvitskii's own code.
+func Trials(k int) int { return 2 + int(math.Log(float64(k))) }
+
+// PlusPlus draws k centres from the records of all parts, row by row: the first
+// uniformly, each further one as the best of trials records drawn in proportion to
+// their squared distances. uniform returns numbers in [0, 1). Every part needs room
+// for the trials. The result depends neither on each nor on the instruction set.
+func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
+	d, n := parts[0].points.D, 0
+	for _, p := range parts {
+		n += p.Records()
+	}
+	centres := make([]float32, 0, k*d)
+	anyRecord := func(dst []float32) []float32 {
+		i := min(int(float64(n)*uniform()), n-1)
+		for _, p := range parts {
+			if i < p.Records() {
+				return append(dst, p.Record(i, nil)...)
+			}
+			i -= p.Records()
+		}
+		return dst
+	}
+	var rows []float32
+	for len(centres) < k*d {
+		rows = rows[:0]
+		total := 0.0
+		for _, p := range parts {
+			total += p.Potential()
+		}
+		if len(centres) == 0 || total == 0 { // fewer distinct records than centres
+			rows = anyRecord(rows)
+		} else {
+			for range trials {
+				rows = append(rows, draw(parts, float64(uniform()*total))...)
+			}
+		}
+		chosen := best(parts, rows)
+		for _, p := range parts {
+			p.Add(chosen)
+		}
+		centres = append(centres, rows[chosen*d:(chosen+1)*d]...)
+	}
+	return centres
+}
+
+// draw returns the record at which the running sum over all parts first exceeds x.
+func draw(parts []*Part, x float64) []float32 {
+	from := 0
+	for q, p := range parts {
+		share := p.Potential()
+		if share == 0 {
+			continue
+		}
+		from = q
+		if x < share {
+			break
+		}
+		x -= share
+	}
+	return parts[from].Record(parts[from].Find(x), nil)
+}
+
+// best tries candidates in all parts and returns the one that leaves the least
+// potential, the first of several.
+func best(parts []*Part, rows []float32) int {
+	q := len(rows) / parts[0].points.D
+	sums := make([]float64, q)
+	for _, p := range parts {
+		for a, x := range p.Try(rows) {
+			sums[a] += x
+		}
+	}
+	least := 0
+	for a, x := range sums {
+		if x < sums[least] {
+			least = a
+		}
+	}
+	return least
+}
