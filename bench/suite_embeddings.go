@@ -5,7 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
+	"github.com/cohort-engine/cohort/engine/step/seeding"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -58,7 +60,38 @@ func runEmbeddings(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
-	return nil
+	return runPlusPlus(ctx, e)
+}
+
+// runPlusPlus times greedy k-means++ on all workers.
+func runPlusPlus(ctx context.Context, e *Env) error {
+	n, d, k := 100000, 64, 1000
+	if e.Quick {
+		n = 20000
+	}
+	return e.Case(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())}, func(ctx context.Context, c *Case) error {
+		it := newEmbeddingIteration(n, d, k)
+		each := func(n int, task func(i int)) {
+			// The tasks do not fail; a cancelled run is noticed after the draw.
+			_ = e.Pool.Run(context.WithoutCancel(ctx), n, func(_, i int) { task(i) })
+		}
+		trials := seeding.Trials(k)
+		var samples []float64
+		for run := range uint64(e.Reps(5, 2)) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			from := time.Now()
+			seeding.PlusPlus([]*seeding.Part{seeding.NewPart(it.direct, trials, each)}, k, trials, rand.New(rand.NewPCG(run, 1)).Float64)
+			samples = append(samples, float64(time.Since(from)))
+		}
+		var goal []Reference
+		if !e.Quick {
+			goal = append(goal, Reference{Name: "goal", Kind: Goal, Value: 0.8e9})
+		}
+		c.Durations("greedy k-means++", samples, goal...)
+		return nil
+	})
 }
 
 // embeddingIteration is one iteration, with the filter and without.

@@ -55,7 +55,7 @@ type Init string
 const (
 	Sphere         Init = "sphere"
 	Random         Init = "random"
-	KMeansPlusPlus Init = "kmeans++"
+	KMeansPlusPlus Init = "kmeans++" // greedy k-means++
 )
 
 // Mechanism is the kind of noise.

@@ -1,63 +1,27 @@
 package horizontal
 
 import (
-	"math"
-	"sort"
+	"context"
 
-	"github.com/cohort-engine/cohort/kernels"
+	"github.com/cohort-engine/cohort/engine/step/seeding"
 )
 
-// kMeansPlusPlus draws k centres from the records of all clients: the first
-// uniformly, each further one with probability proportional to the squared
-// distance to the nearest centre so far (Thesis-H §4.2.1). It shows records, so
-// it serves runs without noise only.
-func kMeansPlusPlus(clients []*client, k, d, n int, r source) []float64 {
-	centres := make([]float64, k*d)
-	rows := make([]float32, 0, d)
-	nearest := make([]float32, n)
-	dist := make([]float32, n)
-	labels := make([]uint16, n)
-	total := make([]float64, n) // running sums of nearest
-	one := kernels.NewCentroids(1, d)
-	for i := range nearest {
-		nearest[i] = float32(math.Inf(1))
+// kMeansPlusPlus draws k centres from the records of all clients by greedy
+// k-means++. It shows records, so it serves runs without noise only.
+func (s *Session) kMeansPlusPlus(r source) []float64 {
+	each := func(n int, task func(i int)) {
+		// The tasks do not fail, and nothing cancels them.
+		_ = s.rt.Pool().Run(context.Background(), n, func(_, i int) { task(i) })
 	}
-	pick := int(float64(n) * unit(r))
-	for j := range k {
-		rows = record(clients, pick, rows)
-		for h, x := range rows {
-			centres[j*d+h] = float64(x)
-		}
-		one.Set(rows)
-		at, sum := 0, 0.0
-		for _, c := range clients {
-			part := labels[at : at+c.points.N]
-			clear(part)
-			kernels.Distances(c.points, one, part, dist[at:at+c.points.N])
-			at += c.points.N
-		}
-		for i, x := range dist {
-			nearest[i] = min(nearest[i], x)
-			sum += float64(nearest[i])
-			total[i] = sum
-		}
-		if sum == 0 {
-			pick = int(float64(n) * unit(r)) // fewer distinct records than clusters
-			continue
-		}
-		x := float64(unit(r) * sum)
-		pick = min(sort.Search(n, func(i int) bool { return total[i] > x }), n-1)
+	trials := seeding.Trials(s.k)
+	var parts []*seeding.Part
+	for _, c := range s.clients {
+		parts = append(parts, seeding.NewPart(c.points, trials, each))
+	}
+	rows := seeding.PlusPlus(parts, s.k, trials, func() float64 { return unit(r) })
+	centres := make([]float64, len(rows))
+	for i, x := range rows {
+		centres[i] = float64(x)
 	}
 	return centres
-}
-
-// record returns record i, counted over all clients in order.
-func record(clients []*client, i int, dst []float32) []float32 {
-	for _, c := range clients {
-		if i < c.points.N {
-			return c.points.Point(i, dst)
-		}
-		i -= c.points.N
-	}
-	panic("horizontal: record out of range")
 }

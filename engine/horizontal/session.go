@@ -117,7 +117,7 @@ func (s *Session) start() error {
 	case Random:
 		copy(s.centroids, RandomCentres(s.k, s.d, st))
 	case KMeansPlusPlus:
-		copy(s.centroids, kMeansPlusPlus(s.clients, s.k, s.d, s.n, st))
+		copy(s.centroids, s.kMeansPlusPlus(st))
 	default:
 		copy(s.centroids, SpherePacking(s.k, s.d, st))
 	}

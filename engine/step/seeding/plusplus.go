@@ -1,8 +1,8 @@
-// Package start draws first centres from records: greedy k-means++ (Arthur and
+// Package seeding draws first centres from records: greedy k-means++ (Arthur and
 // Vassilvitskii, k-means++: the advantages of careful seeding, SODA 2007, section
 // 2.2; the greedy form that tries several records a step is their section 4). It
 // shows records, so it serves runs without privacy only.
-package start
+package seeding
 
 import (
 	"math"
