@@ -11,6 +11,10 @@ import (
 // order, per worker: a worker whose block takes long does not stop the others.
 const blocksPerWorker = 3
 
+// aheadBytes is how many bytes of large blocks are decoded at a time, if that is more
+// than a block per worker.
+const aheadBytes = 48 << 20
+
 // errStop ends a pass whose error is known already.
 var errStop = errors.New("stopped")
 
@@ -45,6 +49,9 @@ func inOrder(ctx context.Context, s Source, schema *Schema, missing Missing, wor
 		done  chan struct{}
 	}
 	count := workers * blocksPerWorker
+	if schema.BlockBytes > 0 {
+		count = int(min(max(aheadBytes/schema.BlockBytes, int64(workers)), int64(count)))
+	}
 	free, todo, order := make(chan *task, count), make(chan *task, count), make(chan *task, count)
 	for range count {
 		free <- &task{block: Block{Missing: missing}, done: make(chan struct{}, 1)}

@@ -32,7 +32,9 @@ type Schema struct {
 	// Size is the number of bytes to be read, or 0 if unknown; RowBytes is what
 	// one record takes of them, as far as the first ones tell.
 	Size, RowBytes int64
-	Files          int // number of files, each of which is one client's; 0 or 1: one
+	// BlockBytes is what the largest chunk takes when it is decoded, or 0 for little.
+	BlockBytes int64
+	Files      int // number of files, each of which is one client's; 0 or 1: one
 }
 
 // column names column j of the records for a person: its number, and its name.

@@ -1,0 +1,332 @@
+package parquet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+)
+
+// row has a column of every kind that is understood, and some that are not.
+type row struct {
+	Flag    bool       `parquet:"flag"`
+	Small   int32      `parquet:"small"`
+	Large   int64      `parquet:"large"`
+	Count   uint32     `parquet:"count"`
+	Single  float32    `parquet:"single"`
+	Double  float64    `parquet:"double"`
+	Maybe   *float64   `parquet:"maybe,optional"`
+	Coded   int64      `parquet:"coded,dict"`
+	Perhaps *int32     `parquet:"perhaps,optional,dict"`
+	Price   int64      `parquet:"price,decimal(2:18)"`
+	Cents   int32      `parquet:"cents,decimal(3:9)"`
+	Day     int32      `parquet:"day,date"`
+	When    time.Time  `parquet:"when,timestamp(millisecond)"`
+	Name    string     `parquet:"name"`
+	Class   string     `parquet:"class,dict"`
+	List    []float64  `parquet:"list"`
+	Inner   innerGroup `parquet:"inner"`
+}
+
+type innerGroup struct {
+	X float64 `parquet:"x"`
+}
+
+// numeric are the names of the columns of numbers without missing values.
+const numeric = "flag,small,large,count,single,double,coded,price,cents,day,when,inner.x"
+
+func makeRow(i int) row {
+	r := row{Flag: i%3 == 0, Small: int32(-i), Large: int64(i) << 33, Count: math.MaxUint32 - uint32(i), Single: float32(i) / 3, Double: float64(i) / 7,
+		Coded: int64(i % 5), Price: int64(i)*7 - 12, Cents: int32(-i), Day: int32(19000 + i), When: time.UnixMilli(int64(1e12) + int64(i)*1500).UTC(),
+		Name: fmt.Sprint("r", i), Class: []string{"a", "b", "c"}[i%3], List: make([]float64, i%3), Inner: innerGroup{X: 1 / float64(i+1)}}
+	if i%4 != 1 {
+		x, y := float64(i), int32(i%7)
+		r.Maybe, r.Perhaps = &x, &y
+	}
+	return r
+}
+
+func numbersOf(r row) []float64 {
+	flag := 0.0
+	if r.Flag {
+		flag = 1
+	}
+	return []float64{flag, float64(r.Small), float64(r.Large), float64(r.Count), float64(r.Single), r.Double, float64(r.Coded),
+		float64(r.Price) / 100, float64(r.Cents) / 1000, float64(r.Day), float64(r.When.UnixMilli()) / 1000, r.Inner.X}
+}
+
+// writeRows writes n rows with some rows a group, with or without the index of pages.
+func writeRows(t testing.TB, n, group int, options ...parquet.WriterOption) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, append(options, parquet.PageBufferSize(1000))...)
+	for i := range n {
+		if _, err := w.Write([]row{makeRow(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if i%group == group-1 {
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func options(columns string) dataset.ReadOptions {
+	return dataset.ReadOptions{Columns: columns, Formats: []dataset.Format{Format}}
+}
+
+func TestReadsEveryKind(t *testing.T) {
+	ctx := context.Background()
+	for _, group := range []int{70, 1000} {
+		for _, version := range []int{1, 2} {
+			path := writeRows(t, 333, group, parquet.DataPageVersion(version))
+			for _, workers := range []int{1, 3} {
+				o := options(numeric)
+				o.LabelColumn, o.Workers = "class", workers
+				got, err := dataset.Open(ctx, path, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.N != 333 || strings.Join(got.Columns, ",") != numeric {
+					t.Fatalf("%d x %q", got.N, got.Columns)
+				}
+				for i := range got.N {
+					if want := numbersOf(makeRow(i)); !slices.Equal(got.Row(i), want) || got.Labels[i] != int32(i%3) {
+						t.Fatalf("row %d is %v, label %d, want %v", i, got.Row(i), got.Labels[i], want)
+					}
+				}
+			}
+			o := options("maybe,perhaps,double")
+			o.Missing = dataset.DropRow
+			got, err := dataset.Open(ctx, path, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := 0
+			for i := range 333 {
+				if r := makeRow(i); r.Maybe != nil {
+					if want := []float64{*r.Maybe, float64(*r.Perhaps), r.Double}; !slices.Equal(got.Row(at), want) {
+						t.Fatalf("row %d is %v, want %v", i, got.Row(at), want)
+					}
+					at++
+				}
+			}
+			if at != got.N || len(got.Report.Dropped) != 333-at {
+				t.Errorf("%d records and %d dropped, want %d", got.N, len(got.Report.Dropped), at)
+			}
+			if ids, err := dataset.OpenIDs(ctx, path, "name", options("double,small")); err != nil || ids.IDs[332] != "r332" || ids.D != 2 {
+				t.Errorf("ids: %v", err)
+			}
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	path := writeRows(t, 20, 7)
+	for columns, want := range map[string]string{
+		"":       "rows.parquet, column 14 (name): STRING is no number: leave it out, such as with --columns -name",
+		"list":   "column 16 (list): it is repeated",
+		"maybe":  "rows.parquet, row 2, column 7: ",
+		"nobody": `"nobody" is neither a name of the header nor a number`,
+		"99":     "there is no column 99 among 17",
+	} {
+		if _, err := dataset.Open(context.Background(), path, options(columns)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("columns %q: error is %v, want %q", columns, err, want)
+		}
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{4, 10, len(whole) / 2, len(whole) - 1} {
+		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dataset.Open(context.Background(), path, options(numeric)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("cut at %d: error is %v", cut, err)
+		}
+	}
+}
+
+func TestWriteReadsBack(t *testing.T) {
+	var b bytes.Buffer
+	const n = 3000
+	err := Write(&b, n, []Column{
+		{Name: "z", Floats: func(i int) float64 { return math.Sqrt(float64(i)) }},
+		{Name: "label", Integers: func(i int) int32 { return int32(i % 9) }},
+		{Name: "a", Floats: func(i int) float64 { return -float64(i) }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := options("")
+	o.LabelColumn = "label"
+	got, err := dataset.Open(context.Background(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.N != n || !slices.Equal(got.Columns, []string{"z", "a"}) {
+		t.Fatalf("%d records of %q", got.N, got.Columns)
+	}
+	for i := range n {
+		if got.Row(i)[0] != math.Sqrt(float64(i)) || got.Row(i)[1] != -float64(i) || got.Labels[i] != int32(i%9) {
+			t.Fatalf("row %d is %v, label %d", i, got.Row(i), got.Labels[i])
+		}
+	}
+}
+
+func TestSmallNumbers(t *testing.T) {
+	for b, want := range map[[2]byte]float64{{0, 0x3c}: 1, {0, 0xc0}: -2, {0xff, 0x7b}: 65504, {1, 0}: 0x1p-24, {0, 0x7c}: math.Inf(1)} {
+		if got := half(b[:]); got != want {
+			t.Errorf("half of %x is %v, want %v", b, got, want)
+		}
+	}
+	for want, b := range map[float64][]byte{0: {}, -1: {0xff}, 255: {0, 0xff}, -256: {0xff, 0}, 1 << 40: {1, 0, 0, 0, 0, 0}} {
+		if got := bigEndian(b); got != want {
+			t.Errorf("decimal %x is %v, want %v", b, got, want)
+		}
+	}
+	if got := int96Seconds([3]uint32{2e9, 0, 2440589}); got != 86402 {
+		t.Errorf("timestamp is %v", got)
+	}
+}
+
+// FuzzRead checks that no file makes the reader panic or return what is not there.
+func FuzzRead(f *testing.F) {
+	for _, path := range []string{writeRows(f, 5, 2), writeRows(f, 40, 40, parquet.DataPageVersion(1))} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, numeric)
+		f.Add(b[:len(b)-9], "maybe")
+	}
+	f.Fuzz(func(t *testing.T, b []byte, columns string) {
+		path := filepath.Join(t.TempDir(), "f.parquet")
+		if err := os.WriteFile(path, append([]byte("PAR1"), b[min(len(b), 4):]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := options(columns)
+		o.Workers = 1
+		got, err := dataset.Open(context.Background(), path, o)
+		if err == nil && (got.N < 1 || len(got.Rows) != got.N*got.D) {
+			t.Fatalf("%d x %d with %d values", got.N, got.D, len(got.Rows))
+		}
+	})
+}
+
+// BenchmarkRead compares reading onto the grid with a loop that only reads the pages.
+func BenchmarkRead(b *testing.B) {
+	const n, d = 1 << 20, 8
+	tab, err := dataset.Generate(context.Background(), "box-blobs", dataset.Generator{N: n, D: d, K: 20, Seed: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var columns []Column
+	for j := range d {
+		columns = append(columns, Column{Name: fmt.Sprint("x", j), Floats: func(i int) float64 { return tab.Rows[i*d+j] }})
+	}
+	path := filepath.Join(b.TempDir(), "a.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := Write(f, n, columns); err != nil {
+		b.Fatal(err)
+	}
+	f.Close()
+	bounds, err := dataset.ParseBounds("-10:110", d)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("panels/workers=%d", workers), func(b *testing.B) {
+			b.SetBytes(8 * n * d)
+			for b.Loop() {
+				o := options("")
+				o.Workers = workers
+				s, err := dataset.OpenSource(context.Background(), path, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := dataset.Prepare(context.Background(), s, dataset.PrepareOptions{Read: o, Bounds: &bounds}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("bare loop", func(b *testing.B) {
+		b.SetBytes(8 * n * d)
+		for b.Loop() {
+			if err := bareRead(path); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// bareRead adds up all values of a file on one core.
+func bareRead(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	file, err := parquet.OpenFile(f, info.Size())
+	if err != nil {
+		return err
+	}
+	sum := 0.0
+	for _, g := range file.RowGroups() {
+		for _, c := range g.ColumnChunks() {
+			pages := c.Pages()
+			for {
+				p, err := pages.ReadPage()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					return err
+				}
+				data := p.Data()
+				for _, x := range data.Double() {
+					sum += x
+				}
+				parquet.Release(p)
+			}
+			pages.Close()
+		}
+	}
+	if math.IsNaN(sum) {
+		return fmt.Errorf("the sum is %v", sum)
+	}
+	return nil
+}
