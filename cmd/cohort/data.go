@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/parquet"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
@@ -66,7 +68,7 @@ func newDataWriteCommand() *cobra.Command {
 			if out == "" {
 				err = dataset.Write(cmd.OutOrStdout(), t)
 			} else {
-				err = writeWhole("--out", out, func(w io.Writer) error { return dataset.Write(w, t) })
+				err = writeWhole("--out", out, func(w io.Writer) error { return writeTable(w, t, out) })
 			}
 			if err == nil && labels != "" {
 				err = writeWhole("--labels", labels, func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) })
@@ -81,7 +83,19 @@ func newDataWriteCommand() *cobra.Command {
 	fs.Float64Var(&g.Separation, "separation", 0, "separation of clusters, for blobs, synth and timesynth")
 	fs.Float64Var(&g.Spread, "spread", 0, "how much cluster sizes differ, as a share of their mean, for synth")
 	fs.Uint64Var(&g.Seed, "seed", 1, "seed: the same seed gives the same bytes")
-	fs.StringVar(&out, "out", "", "file to write (default standard output)")
+	fs.StringVar(&out, "out", "", "file to write, CSV or .parquet (default standard output)")
 	fs.StringVar(&labels, "labels", "", "file to write the true labels to")
 	return cmd
+}
+
+// writeTable writes records in the format that the name of the file asks for.
+func writeTable(w io.Writer, t *dataset.Table, path string) error {
+	if filepath.Ext(path) != ".parquet" {
+		return dataset.Write(w, t)
+	}
+	columns := make([]parquet.Column, t.D)
+	for j := range columns {
+		columns[j] = parquet.Column{Name: columnName(t.Columns, j), Floats: func(i int) float64 { return t.Row(i)[j] }}
+	}
+	return parquet.Write(w, t.N, columns)
 }

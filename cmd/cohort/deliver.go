@@ -15,6 +15,8 @@ import (
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/parquet"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
@@ -43,8 +45,11 @@ func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
 		return d, nil
 	}
 	var err error
-	d.folder, err = openFolder(o.out, 3*25*int64(in.k)*int64(in.table.D)+1<<18)
-	return d, err
+	if d.folder, err = openFolder(o.out, 3*25*int64(in.k)*int64(in.table.D)+1<<18); err != nil {
+		return nil, err
+	}
+	d.folder.parquet = o.outFormat == "parquet"
+	return d, nil
 }
 
 // probe makes and removes a file.
@@ -79,7 +84,7 @@ func (d *delivery) deliver(ctx context.Context, eng *engine.Engine, r *engine.Re
 			}
 			err = errors.Join(err, e)
 		} else {
-			d.said = append(d.said, strings.Join(resultFiles, ", ")+" are in "+d.o.out)
+			d.said = append(d.said, strings.Join(d.folder.files(), ", ")+" are in "+d.o.out)
 		}
 	}
 	text := func(w io.Writer) error { return printResult(w, r, d) }
@@ -128,11 +133,7 @@ func (d *delivery) label(ctx context.Context, eng *engine.Engine, r *engine.Resu
 		if len(paths) > 1 {
 			to = from + d.in.table.Files[i]
 		}
-		var ids []string
-		if d.in.table.IDs != nil {
-			ids = d.in.table.IDs[from:to]
-		}
-		if err := writeLabels("--labels-out", path, labels[from:to], distances[from:to], ids); err != nil {
+		if err := writeLabels("--labels-out", path, labels[from:to], distances[from:to], rowNames{d.in.table, from}); err != nil {
 			return err
 		}
 		from = to
@@ -155,32 +156,53 @@ func (in *input) labelPaths(path string) []string {
 	return paths
 }
 
-// writeLabels writes labels as CSV, with rows and clusters counted from 1, or as an npy file of the
-// labels alone, counted from 0 as arrays are.
-func writeLabels(flag, path string, labels []int, distances []float64, ids []string) error {
+// rowNames names the rows from first on for a person: by their ids, or by their numbers from 1 in their
+// file, those that were left out counted. Without a table no row was.
+type rowNames struct {
+	table *dataset.Table
+	first int
+}
+
+func (r rowNames) head() string {
+	if r.table != nil && r.table.IDs != nil {
+		return "id"
+	}
+	return "row"
+}
+
+func (r rowNames) of(i int) string {
+	switch {
+	case r.table == nil:
+		return strconv.Itoa(i + 1)
+	case r.table.IDs != nil:
+		return r.table.IDs[r.first+i]
+	}
+	return strconv.Itoa(r.table.RowNumber(r.first + i))
+}
+
+// writeLabels writes labels as CSV or Parquet, with rows and clusters counted from 1, or as an npy file of
+// the labels alone, counted from 0 as arrays are.
+func writeLabels(flag, path string, labels []int, distances []float64, names rowNames) error {
 	return writeWhole(flag, path, func(w io.Writer) error {
-		if filepath.Ext(path) == ".npy" {
+		switch filepath.Ext(path) {
+		case ".npy":
 			return writeNPYLabels(w, labels)
+		case ".parquet":
+			return parquet.Write(w, len(labels), []parquet.Column{{Name: names.head(), Texts: names.of},
+				{Name: "cluster", Integers: func(i int) int32 { return int32(labels[i] + 1) }},
+				{Name: "distance", Floats: func(i int) float64 { return distances[i] }}})
 		}
-		return writeLabelRows(w, labels, distances, ids)
+		return writeLabelRows(w, labels, distances, names)
 	})
 }
 
-func writeLabelRows(w io.Writer, labels []int, distances []float64, ids []string) error {
+func writeLabelRows(w io.Writer, labels []int, distances []float64, names rowNames) error {
 	c := csv.NewWriter(w)
-	first := "row"
-	if ids != nil {
-		first = "id"
-	}
-	if err := c.Write([]string{first, "cluster", "distance"}); err != nil {
+	if err := c.Write([]string{names.head(), "cluster", "distance"}); err != nil {
 		return err
 	}
 	for i, l := range labels {
-		name := strconv.Itoa(i + 1)
-		if ids != nil {
-			name = ids[i]
-		}
-		if err := c.Write([]string{name, strconv.Itoa(l + 1), strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
+		if err := c.Write([]string{names.of(i), strconv.Itoa(l + 1), strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
 			return err
 		}
 	}
@@ -205,7 +227,10 @@ func writeNPYLabels(w io.Writer, labels []int) error {
 // will need, before a run, and takes the place when the run has ended: nothing is
 // ever half written. An existing folder is replaced only if it holds nothing but
 // an earlier result.
-type folder struct{ dir, tmp string }
+type folder struct {
+	dir, tmp string
+	parquet  bool // centroids are written as Parquet
+}
 
 // reserve is the name of the file that keeps the space.
 const reserve = "reserve"
@@ -243,7 +268,7 @@ func (f *folder) discard() { os.RemoveAll(f.tmp) }
 func (f *folder) write(r *engine.Result, model *library.Model) error {
 	err := os.Remove(filepath.Join(f.tmp, reserve))
 	if err == nil {
-		err = writeFiles(f.tmp, r, model)
+		err = writeFiles(f.tmp, r, model, f.parquet)
 	}
 	if err == nil {
 		err = os.Chmod(f.tmp, 0o755)
@@ -267,6 +292,17 @@ func (f *folder) write(r *engine.Result, model *library.Model) error {
 // resultFiles are the files of an --out folder.
 var resultFiles = []string{"centroids.csv", "ledger.txt", "model.json", "result.json"}
 
+// centroidsParquet takes the place of the first of them with --out-format parquet.
+const centroidsParquet = "centroids.parquet"
+
+// files are those that the folder gets.
+func (f *folder) files() []string {
+	if f.parquet {
+		return append([]string{centroidsParquet}, resultFiles[1:]...)
+	}
+	return resultFiles
+}
+
 // checkOut refuses an output folder that is a file, or holds anything but an earlier result.
 func checkOut(dir string) error {
 	if dir == "" {
@@ -283,14 +319,14 @@ func checkOut(dir string) error {
 		return fault.Failed("--out", err.Error(), "name another folder", err)
 	}
 	for _, e := range entries {
-		if !slices.Contains(resultFiles, e.Name()) {
+		if !slices.Contains(resultFiles, e.Name()) && e.Name() != centroidsParquet {
 			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()), "name a new or empty folder", nil)
 		}
 	}
 	return nil
 }
 
-func writeFiles(dir string, r *engine.Result, model *library.Model) error {
+func writeFiles(dir string, r *engine.Result, model *library.Model, asParquet bool) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -302,10 +338,33 @@ func writeFiles(dir string, r *engine.Result, model *library.Model) error {
 	if err := model.Save(&saved); err != nil {
 		return err
 	}
-	w := csv.NewWriter(&centroids)
+	name := resultFiles[0]
+	if asParquet {
+		name = centroidsParquet
+		columns := make([]parquet.Column, r.D)
+		for h := range columns {
+			columns[h] = parquet.Column{Name: columnName(model.Columns, h), Floats: func(j int) float64 { return r.Centroids[j][h] }}
+		}
+		if err := parquet.Write(&centroids, len(r.Centroids), columns); err != nil {
+			return err
+		}
+	} else if err := writeCentroids(&centroids, r, model.Columns); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"result.json": string(b) + "\n", "ledger.txt": ledger.String(), "model.json": saved.String(), name: centroids.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCentroids writes them as CSV with the names of the columns.
+func writeCentroids(out io.Writer, r *engine.Result, columns []string) error {
+	w := csv.NewWriter(out)
 	rows := [][]string{make([]string, r.D)}
 	for h := range rows[0] {
-		rows[0][h] = columnName(model.Columns, h)
+		rows[0][h] = columnName(columns, h)
 	}
 	for _, c := range r.Centroids {
 		row := make([]string, len(c))
@@ -314,13 +373,5 @@ func writeFiles(dir string, r *engine.Result, model *library.Model) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := w.WriteAll(rows); err != nil {
-		return err
-	}
-	for name, text := range map[string]string{"result.json": string(b) + "\n", "ledger.txt": ledger.String(), "model.json": saved.String(), "centroids.csv": centroids.String()} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.WriteAll(rows)
 }

@@ -9,8 +9,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/parquet"
 	"github.com/cohort-engine/cohort/engine/fault"
 )
+
+// fileFormats are the formats that stand apart from package dataset.
+var fileFormats = []dataset.Format{parquet.Format}
 
 // fileOptions are the flags that say how data files are read.
 type fileOptions struct {
@@ -41,7 +45,7 @@ func (f *fileOptions) read(workers int) (dataset.ReadOptions, error) {
 		return dataset.ReadOptions{}, fault.Request("--label-column", "is given together with --labels", "give one of them")
 	}
 	return dataset.ReadOptions{Columns: f.columns, Labels: f.labels, LabelColumn: f.labelColumn, Missing: missing, Text: f.text,
-		Workers: workers, Stdin: os.Stdin}, nil
+		Workers: workers, Stdin: os.Stdin, Formats: fileFormats}, nil
 }
 
 // memory is --max-memory in bytes, 0 if it was not given.

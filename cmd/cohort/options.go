@@ -41,6 +41,7 @@ type options struct {
 	seed                                       uint64
 	workers, runs                              int
 	format, out                                string
+	outFormat                                  string
 	ledger, ledgerBudget                       string
 	ledgerComposition, ledgerKey, ledgerAnchor string
 	quality                                    string
@@ -80,7 +81,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "", "LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
 	fs.StringVar(&o.format, "format", "text", "text or json")
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, model.json, centroids.csv and ledger.txt to")
-	fs.StringVar(&o.labelsOut, "labels-out", "", "file for each record's cluster, .csv or .npy; with a file per client, one for each")
+	fs.StringVar(&o.outFormat, "out-format", "csv", "csv or parquet, for the centroids in --out")
+	fs.StringVar(&o.labelsOut, "labels-out", "", "file for each record's cluster, .csv, .npy or .parquet; with a file per client, one for each")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")
 	fs.IntVar(&o.genN, "n", 0, "rows of a built-in generator (default: its own)")
 	fs.IntVar(&o.genD, "d", 0, "columns of a built-in set that lets them be chosen (default: its own)")
@@ -258,7 +260,7 @@ func (o *options) resolve() (*method.Method, error) {
 	_, proportions := o.proportionList()
 	_, memory := o.memory()
 	for _, err := range []error{
-		checkFormat(o.format, "text", "json"), oneOf("quality", o.quality, "", "on", "off"), oneOf("join", o.join, "strict", "inner"),
+		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"), oneOf("quality", o.quality, "", "on", "off"), oneOf("join", o.join, "strict", "inner"),
 		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), checkOut(o.out), selectKernels(),
 	} {
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ distances are taken with each column scaled from its bounds to [-1,1].`,
 	fs.SortFlags = false
 	fs.StringVar(&model, "model", "", "model.json of a run")
 	fs.StringVar(&data, "data", "", "file of new rows")
-	fs.StringVar(&out, "labels-out", "", "file to write, .csv or .npy (default: standard output)")
+	fs.StringVar(&out, "labels-out", "", "file to write, .csv, .npy or .parquet (default: standard output)")
 	fs.StringVar(&format, "format", "csv", "csv or json, of standard output")
 	return cmd
 }
@@ -53,7 +54,7 @@ func predict(ctx context.Context, model, data, out, format string, w io.Writer) 
 	if err != nil {
 		return err
 	}
-	t, err := dataset.Open(ctx, data, dataset.ReadOptions{})
+	t, err := dataset.Open(ctx, data, dataset.ReadOptions{Stdin: os.Stdin, Formats: fileFormats})
 	if err != nil {
 		return err
 	}
@@ -67,9 +68,9 @@ func predict(ctx context.Context, model, data, out, format string, w io.Writer) 
 	}
 	switch {
 	case out != "":
-		return writeLabels("--labels-out", out, labels, distances, nil)
+		return writeLabels("--labels-out", out, labels, distances, rowNames{})
 	case format == "csv":
-		return writeLabelRows(w, labels, distances, nil)
+		return writeLabelRows(w, labels, distances, rowNames{})
 	}
 	for i := range labels {
 		labels[i]++

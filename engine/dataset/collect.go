@@ -46,6 +46,9 @@ func newCollector(s Source, opts *ReadOptions) *collector {
 // put takes the next block in order.
 func (c *collector) put(b *Block) error {
 	s := &b.stats
+	for len(c.table.starts) <= b.File && c.schema.Files > 1 {
+		c.table.starts = append(c.table.starts, c.seen)
+	}
 	for _, i := range s.dropped {
 		c.table.Report.Dropped = append(c.table.Report.Dropped, c.seen+i)
 	}

@@ -559,3 +559,27 @@ func TestNumbersAreCorrectlyRounded(t *testing.T) {
 		check(middle.Text('e', 17))
 	}
 }
+
+// TestRowNumbers: people count the rows of their file, those that were left out
+// included.
+func TestRowNumbers(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for name, text := range map[string]string{"a.csv": "1,1\n,2\n3,3\n", "b.csv": "\"\",1\n,2\n6,7\n8,9\n"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	tab, err := Open(context.Background(), strings.Join(paths, ","), ReadOptions{Missing: DropRow, Text: TextFormat{Header: "no"}})
+	if err != nil || !slices.Equal(tab.Files, []int{2, 2}) {
+		t.Fatal(tab, err)
+	}
+	for i, want := range []int{1, 3, 3, 4} {
+		if got := tab.RowNumber(i); got != want {
+			t.Errorf("record %d is row %d, want %d", i, got, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -29,6 +30,7 @@ type Table struct {
 
 	numbers []int // of the columns in their file; see Schema.Numbers
 	header  bool  // see Schema.Header
+	starts  []int // of the files, among all records with those left out; nil for one file
 }
 
 // Report is what reading a source has to say. All of it but the numbers of
@@ -53,6 +55,20 @@ func (r Report) Notes() []string {
 		notes = append(notes, fmt.Sprintf("%d comment lines were left out", r.Comments))
 	}
 	return notes
+}
+
+// RowNumber is the number, from 1, of record i among those of its file, records that
+// were left out included.
+func (t *Table) RowNumber(i int) int {
+	dropped := t.Report.Dropped
+	place := i + sort.Search(len(dropped), func(k int) bool { return dropped[k]-k > i })
+	start := 0
+	for _, s := range t.starts {
+		if s <= place {
+			start = s
+		}
+	}
+	return place - start + 1
 }
 
 // Row returns record i, a view of D values.

@@ -175,6 +175,7 @@ func TestWriteReadsBack(t *testing.T) {
 		{Name: "z", Floats: func(i int) float64 { return math.Sqrt(float64(i)) }},
 		{Name: "label", Integers: func(i int) int32 { return int32(i % 9) }},
 		{Name: "a", Floats: func(i int) float64 { return -float64(i) }},
+		{Name: "key", Texts: func(i int) string { return fmt.Sprint("k", i) }},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,8 +184,11 @@ func TestWriteReadsBack(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := options("")
+	o := options("-key")
 	o.LabelColumn = "label"
+	if keys, err := dataset.OpenIDs(context.Background(), path, "key", options("")); err != nil || keys.IDs[n-1] != "k2999" {
+		t.Errorf("keys: %v", err)
+	}
 	got, err := dataset.Open(context.Background(), path, o)
 	if err != nil {
 		t.Fatal(err)

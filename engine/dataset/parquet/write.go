@@ -9,12 +9,35 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// Column is a column of a file that is written: float64, or int32 where Integers is
-// set. Its name must not be empty.
+// Column is a column of a file that is written: float64, int32 or text, by the one
+// function that is set. Its name must not be empty.
 type Column struct {
 	Name     string
 	Floats   func(i int) float64
 	Integers func(i int) int32
+	Texts    func(i int) string
+}
+
+// node is the type of the column.
+func (c *Column) node() parquet.Node {
+	switch {
+	case c.Integers != nil:
+		return parquet.Leaf(parquet.Int32Type)
+	case c.Texts != nil:
+		return parquet.String()
+	}
+	return parquet.Leaf(parquet.DoubleType)
+}
+
+// value is that of record i.
+func (c *Column) value(i int) parquet.Value {
+	switch {
+	case c.Integers != nil:
+		return parquet.Int32Value(c.Integers(i))
+	case c.Texts != nil:
+		return parquet.ByteArrayValue([]byte(c.Texts(i)))
+	}
+	return parquet.DoubleValue(c.Floats(i))
 }
 
 // groupRows is the number of records of a row group that is written.
@@ -27,14 +50,8 @@ func Write(w io.Writer, n int, columns []Column) error {
 	rows := make([]parquet.Row, 0, 1024)
 	values := make([]parquet.Value, 0, cap(rows)*len(columns))
 	for i := range n {
-		for j, c := range columns {
-			var v parquet.Value
-			if c.Integers != nil {
-				v = parquet.Int32Value(c.Integers(i))
-			} else {
-				v = parquet.DoubleValue(c.Floats(i))
-			}
-			values = append(values, v.Level(0, 0, j))
+		for j := range columns {
+			values = append(values, columns[j].value(i).Level(0, 0, j))
 		}
 		rows = append(rows, parquet.Row(values[len(values)-len(columns):]))
 		if len(rows) == cap(rows) || i == n-1 {
@@ -65,12 +82,8 @@ type record struct {
 // Fields returns the columns.
 func (r *record) Fields() []parquet.Field {
 	fields := make([]parquet.Field, len(r.columns))
-	for j, c := range r.columns {
-		t := parquet.DoubleType
-		if c.Integers != nil {
-			t = parquet.Int32Type
-		}
-		fields[j] = &field{parquet.Leaf(t), c.Name}
+	for j := range r.columns {
+		fields[j] = &field{r.columns[j].node(), r.columns[j].Name}
 	}
 	return fields
 }
