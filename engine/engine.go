@@ -79,6 +79,9 @@ func New(options ...Option) (*Engine, error) {
 		if w, ok := o.(RegionObserver); ok {
 			pool.watchers = append(pool.watchers, w)
 		}
+		if w, ok := o.(ProgressObserver); ok {
+			pool.progress = append(pool.progress, w)
+		}
 	}
 	return &Engine{pool: pool, observers: c.observers}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -66,6 +67,29 @@ func TestRunReportsToObservers(t *testing.T) {
 	want := slices.Concat([]string{"begin sleeper"}, step, step, step, []string{"done"})
 	if !slices.Equal(rec.events, want) {
 		t.Errorf("events %v, want %v", rec.events, want)
+	}
+}
+
+// meter is an observer of progress.
+type meter struct {
+	recorder
+	seen []string
+}
+
+func (m *meter) Progress(what string, done, total int) {
+	m.seen = append(m.seen, fmt.Sprint(what, " ", done, " of ", total))
+}
+
+func TestProgressReachesObservers(t *testing.T) {
+	m := new(meter)
+	e, err := New(WithWorkers(1), WithObserver(new(recorder)), WithObserver(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.Pool().Report("starts", 3, 8)
+	if !slices.Equal(m.seen, []string{"starts 3 of 8"}) {
+		t.Errorf("seen %v", m.seen)
 	}
 }
 

@@ -84,3 +84,10 @@ type RegionObserver interface {
 	RegionBegin(worker int)
 	RegionEnd(worker int)
 }
+
+// ProgressObserver is an observer that also sees how far long work within a phase has
+// come, such as the starts of a search. The calls come from several goroutines at once.
+type ProgressObserver interface {
+	Observer
+	Progress(what string, done, total int)
+}

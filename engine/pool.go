@@ -38,7 +38,8 @@ type Pool struct {
 	cancel  <-chan struct{}
 	failure atomic.Pointer[any]
 
-	watchers []RegionObserver // set before the first region
+	watchers []RegionObserver   // set before the first region
+	progress []ProgressObserver // likewise
 }
 
 // The parts of Pool.state.
@@ -91,6 +92,14 @@ func (p *Pool) Close() {
 // Rouse wakes the workers for a region that is about to come, which spares its
 // start the wait. Without one they soon go back to sleep.
 func (p *Pool) Rouse() { p.notify() }
+
+// Report tells observers that done of total parts of some long work are done. It may
+// be called by several workers at once.
+func (p *Pool) Report(what string, done, total int) {
+	for _, o := range p.progress {
+		o.Progress(what, done, total)
+	}
+}
 
 // Run calls fn(worker, index) once for every index in [0, n), on all workers,
 // and returns when all calls have returned. A worker runs one call at a time,

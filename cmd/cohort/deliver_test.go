@@ -164,7 +164,7 @@ func prepared(t *testing.T, args ...string) (*options, *method.Method, *input, e
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in, err := load(context.Background(), o, m)
+	in, err := load(context.Background(), o, m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

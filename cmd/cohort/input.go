@@ -36,10 +36,13 @@ type input struct {
 }
 
 // load reads the data that the options name, straight onto the grid.
-func load(ctx context.Context, o *options, m *method.Method) (*input, error) {
+func load(ctx context.Context, o *options, m *method.Method, p *progress) (*input, error) {
 	read, err := o.read(o.workers)
 	if err != nil {
 		return nil, err
+	}
+	if p != nil {
+		read.Progress = p.reading
 	}
 	in := &input{}
 	var source dataset.Source
@@ -69,12 +72,12 @@ func load(ctx context.Context, o *options, m *method.Method) (*input, error) {
 	if prepare.MaxMemory, err = o.memory(); err != nil {
 		return nil, err
 	}
-	p, err := dataset.Prepare(ctx, source, prepare)
+	got, err := dataset.Prepare(ctx, source, prepare)
 	if err != nil {
 		return nil, err
 	}
-	in.norm, in.digests = &p.Normalised, p.Digests
-	if in.table = p.Table; in.ids != nil {
+	in.norm, in.digests = &got.Normalised, got.Digests
+	if in.table = got.Table; in.ids != nil {
 		in.table.IDs = in.ids
 	}
 	in.k = o.k

@@ -75,7 +75,7 @@ func measureMethods(ctx context.Context) (map[string]measurement, error) {
 		if _, err := o.resolve(); err != nil {
 			return nil, err
 		}
-		in, err := load(ctx, o, &m)
+		in, err := load(ctx, o, &m, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -104,7 +104,7 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 			}
 		}
 	}
-	in, err := load(ctx, o, m)
+	in, err := load(ctx, o, m, nil)
 	if err != nil {
 		return err
 	}

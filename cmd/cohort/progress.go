@@ -12,14 +12,16 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 )
 
-// progress is an observer that draws a bar on a terminal for work that takes
-// longer than a second.
+// progress is an observer that draws a bar with the time left on a terminal, for
+// work that takes longer than a second. A nil progress draws nothing.
 type progress struct {
 	out   io.Writer
 	label string
+	after time.Duration
 
 	mu    sync.Mutex
 	start time.Time
+	what  string
 	bar   *progressbar.ProgressBar
 }
 
@@ -29,40 +31,54 @@ func newProgress(w io.Writer, label string) *progress {
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	return &progress{out: w, label: label}
+	return &progress{out: w, label: label, after: time.Second, start: time.Now()}
 }
 
 func (p *progress) JobBegin(engine.JobInfo) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
 	p.start = time.Now()
-	p.mu.Unlock()
 }
 
 func (p *progress) PhaseBegin(engine.Span) {}
 func (p *progress) PhaseEnd(engine.Span)   {}
 
-func (p *progress) IterationEnd(it engine.Iteration) {
+func (p *progress) IterationEnd(it engine.Iteration) { p.Progress("rounds", it.Index+1, it.Total) }
+
+// Progress shows that done of total parts, 0 if unknown, are done: "hybrid search,
+// starts (3/10)".
+func (p *progress) Progress(what string, done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar == nil {
-		if time.Since(p.start) < time.Second {
-			return
-		}
-		total := it.Total
-		if total == 0 {
-			total = -1
-		}
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.label),
-			progressbar.OptionSetWidth(30), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
+	if time.Since(p.start) < p.after {
+		return
 	}
-	_ = p.bar.Set(it.Index + 1) // a terminal that is gone is no reason to stop
+	if total == 0 {
+		total = -1
+	}
+	if p.bar == nil || p.what != what {
+		p.clear()
+		p.what = what
+		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.label+" "+what),
+			progressbar.OptionSetWidth(20), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+	}
+	_ = p.bar.Set(done) // a terminal that is gone is no reason to stop
+}
+
+// clear takes the bar away.
+func (p *progress) clear() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
+	}
 }
 
 func (p *progress) JobEnd(*engine.Result, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar != nil {
-		_ = p.bar.Finish()
-		p.bar = nil
-	}
+	p.clear()
 }
+
+// reading shows how many records of a file were read.
+func (p *progress) reading(read, total int) { p.Progress("reading, rows", read, total) }

@@ -40,7 +40,11 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	in, err := load(ctx, o, m)
+	p := newProgress(errOut, o.method)
+	in, err := load(ctx, o, m, p)
+	if p != nil {
+		p.JobEnd(nil, nil)
+	}
 	if err != nil {
 		return err
 	}
@@ -51,7 +55,7 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	if o.workers > 0 {
 		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
 	}
-	if p := newProgress(errOut, o.method); p != nil {
+	if p != nil {
 		engineOptions = append(engineOptions, engine.WithObserver(p))
 	}
 	eng, err := engine.New(engineOptions...)

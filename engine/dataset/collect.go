@@ -53,6 +53,7 @@ func (c *collector) put(b *Block) error {
 		c.table.Report.Dropped = append(c.table.Report.Dropped, c.seen+i)
 	}
 	c.seen += b.N + len(s.dropped)
+	c.opts.progress(c.seen, &c.schema)
 	c.table.Report.Comments += b.Comments
 	c.table.Report.Filled += s.filled
 	c.clamped += s.clamped

@@ -85,6 +85,8 @@ type ReadOptions struct {
 	Workers     int       // that parse; 0: one per CPU
 	Formats     []Format  // binary formats beside those of this package
 	Stdin       io.Reader // what the source "-" reads
+	// Progress, if set, is told after each piece how many records of total, 0 if unknown, were read.
+	Progress func(read, total int)
 
 	id         string // column of ids, which are text
 	chunkBytes int    // of text, for tests
@@ -107,6 +109,18 @@ func (o *ReadOptions) TextColumn() (choice, flag string) {
 
 // builtinPrefix marks a source that is made, not read.
 const builtinPrefix = "builtin:"
+
+// progress tells how many records of a source were read.
+func (o *ReadOptions) progress(read int, s *Schema) {
+	if o.Progress == nil {
+		return
+	}
+	total := max(s.N, 0)
+	if total == 0 && s.RowBytes > 0 {
+		total = max(int(s.Size/s.RowBytes), read)
+	}
+	o.Progress(read, total)
+}
 
 // Open reads spec into a table: a file, "-" for opts.Stdin, several files separated
 // by commas (their records are appended in that order and counted in Files), a

@@ -18,7 +18,12 @@ func (s *Session) kMeansPlusPlus(r source) []float64 {
 	for _, c := range s.clients {
 		parts = append(parts, seeding.NewPart(c.points, trials, each))
 	}
-	rows := seeding.PlusPlus(parts, s.k, trials, func() float64 { return unit(r) })
+	draws := 0
+	rows := seeding.PlusPlus(parts, s.k, trials, func() float64 {
+		s.rt.Pool().Report("k-means++, centres", draws/trials, s.k)
+		draws++
+		return unit(r)
+	})
 	centres := make([]float64, len(rows))
 	for i, x := range rows {
 		centres[i] = float64(x)

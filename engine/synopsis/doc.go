@@ -38,6 +38,15 @@ func (serial) Run(ctx context.Context, n int, fn func(worker, index int)) error 
 	return nil
 }
 
+// reporter returns how r tells that done of total parts are done: a runner that is to
+// say so has the method Report, as engine.Pool does.
+func reporter(r Runner) func(what string, done, total int) {
+	if w, ok := r.(interface{ Report(string, int, int) }); ok {
+		return w.Report
+	}
+	return func(string, int, int) {}
+}
+
 func runner(r Runner) Runner {
 	if r == nil {
 		return serial{}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -88,11 +89,14 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 	for i := range seeds {
 		seeds[i] = rand.New(rand.NewPCG(src.Uint64(), src.Uint64()))
 	}
+	report := reporter(r)
+	var started, swapped atomic.Int64
 	err := r.Run(ctx, o.Starts, func(_, i int) {
 		s := p.newDescent(k)
 		s.seed(o.Candidates, seeds[i])
 		s.lloyd(o.Steps)
 		states[i] = s
+		report("search, starts", int(started.Add(1)), o.Starts)
 	})
 	if err != nil {
 		return nil, err
@@ -113,6 +117,7 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 			if s.swap(trial, o.SwapSteps, seeds[o.Starts+i]) {
 				s, trial = trial, s
 			}
+			report("search, swaps", int(swapped.Add(1)), o.Chains*o.Swaps)
 		}
 		s.lloyd(o.Steps)
 		states[i] = s
