@@ -50,7 +50,8 @@ func ckksSuites() []Suite {
 			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, decryption and the " +
 				"serialisation of every message. Compute is measured here; transfer is modelled for each network of CKKS-V Table 1 from the " +
 				"bytes that were really sent. CKKS-V ran on 224 cores and its times include the network; ours stand for compute plus transfer. " +
-				"Operations are those of one round.",
+				"Operations are those of one round. The figures of 64-bit words are those of the revision before 32-bit lanes. Operations on one core are timed in " +
+				"turns with Lattigo's, whose sign is its products, relinearisations and rescalings alone. Memory is the peak of the process, data included.",
 			Source:  ckksSource,
 			Needs:   []string{"s1"},
 			Figures: []Figure{{Table: "compute", Title: "Ten rounds", X: "size", Y: "compute", LogY: true, Bars: true}},
@@ -127,7 +128,109 @@ func heTimed(ctx context.Context, c *Case, job *he.Job) (*engine.Result, float64
 	return res, time.Since(start).Seconds(), (processTime() - cpu).Seconds(), err
 }
 
+// wideSeconds are the seconds of the first nine of ckksCells at the revision that
+// computed with 64-bit words.
+var wideSeconds = [...]float64{2.8, 7.2, 10.8, 2.8, 16.1, 37, 7.6, 64, 166}
+
+const wideSource = "the revision before 32-bit lanes, two cores of a Xeon at 2.4 GHz"
+
+// heOperations are the operations of a round on one core beside Lattigo's.
+func heOperations(ctx context.Context, e *Env) error {
+	ops, failure, err := he.MeasuredOperations()
+	if err != nil {
+		return err
+	}
+	for _, op := range ops {
+		err := e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours}, {Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
+				return err
+			}
+			ours, theirs := c.Row.Values[0], c.Row.Values[1]
+			c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
+			return failure()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heParties are runs in which several key holders decrypt together.
+func heParties(ctx context.Context, e *Env) error {
+	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
+		// The computing party holds no share of the key, and a column as the others.
+		size := fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)
+		err := heSize(ctx, e, size, 0, nil, func(ctx context.Context) (*he.Job, error) {
+			data, err := timeSet(ctx, 10000, x.parties, 5)
+			if err != nil {
+				return nil, err
+			}
+			job := heJob(data, 5, heRounds, 1, heBudget())
+			job.Mode, job.Threshold, job.Columns = he.Multiparty, x.threshold, nil
+			for party := range x.parties {
+				job.Columns = append(job.Columns, []int{party})
+			}
+			return job, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heWorkers are the speed-ups of two workers.
+func heWorkers(ctx context.Context, e *Env) error {
+	for _, x := range []struct{ n, k int }{{1000, 2}, {10000, 5}} {
+		err := e.Case(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
+			data, err := timeSet(ctx, x.n, 2, x.k)
+			if err != nil {
+				return err
+			}
+			least := [2]float64{math.Inf(1), math.Inf(1)}
+			for range c.Env.Reps(3, 1) {
+				for i := range least {
+					eng, err := engine.New(engine.WithWorkers(i + 1))
+					if err != nil {
+						return err
+					}
+					start := time.Now()
+					_, err = eng.Run(ctx, heJob(data, x.k, heRounds, 1, heBudget()))
+					least[i] = min(least[i], time.Since(start).Seconds())
+					eng.Close()
+					if err != nil {
+						return err
+					}
+				}
+			}
+			c.Number("one", "s", least[0])
+			c.Number("two", "s", least[1])
+			c.Number("ratio", Plain, least[0]/least[1], Reference{Name: "at least", Kind: Goal, Value: 1.8})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func runHE(ctx context.Context, e *Env) error {
+	if err := heOperations(ctx, e); err != nil {
+		return err
+	}
+	if err := heSizes(ctx, e); err != nil {
+		return err
+	}
+	if err := heParties(ctx, e); err != nil {
+		return err
+	}
+	return heWorkers(ctx, e)
+}
+
+// heSizes are the paper's sizes, s1, and the paper's argmin.
+func heSizes(ctx context.Context, e *Env) error {
 	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
 		paper := ckksCells[cell]
 		err := heSize(ctx, e, fmt.Sprintf("n=%d k=%d", paper.n, paper.k), paper.bytes, paper.seconds[:], func(ctx context.Context) (*he.Job, error) {
@@ -172,7 +275,7 @@ func heBudget() *privacy.Budget { return &privacy.Budget{Epsilon: 5, Delta: 1e-5
 // the paper's totals in the order of ckksNetworks, megabytes its messages.
 func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds []float64, build func(context.Context) (*he.Job, error)) error {
 	var res *engine.Result
-	var wall, cpu float64
+	var wall, cpu, memory float64
 	measure := func(ctx context.Context, c *Case) error {
 		if res != nil {
 			return nil
@@ -181,7 +284,11 @@ func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds
 		if err != nil {
 			return err
 		}
+		known := resetPeakMemory()
 		res, wall, cpu, err = heTimed(ctx, c, job)
+		if known {
+			memory = float64(peakMemory()) / 1e6
+		}
 		return err
 	}
 	labels := []Label{L("size", size)}
@@ -193,12 +300,20 @@ func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds
 		if len(seconds) > 0 {
 			refs = ckksReference(seconds[0])
 		}
+		for i, cell := range ckksCells[:len(wideSeconds)] {
+			if size == fmt.Sprintf("n=%d k=%d", cell.n, cell.k) {
+				refs = append(refs, Reference{Name: "64-bit words", Kind: Peer, Value: Number(wideSeconds[i]), Source: wideSource})
+			}
+		}
 		if megabytes > 0 {
 			byteRefs = ckksReference(megabytes)
 		}
 		c.Number("compute", "s", wall, refs...)
 		c.Number("CPU", "s", cpu)
 		c.Number("sent", "MB", heMegabytes(res), byteRefs...)
+		if memory > 0 {
+			c.Number("memory", "MB", memory)
+		}
 		for _, phase := range []string{"encrypt", "compare", "sum", "decrypt"} {
 			c.Number(phase, "s", float64(res.Timings[phase].TotalNS)/1e9)
 		}
