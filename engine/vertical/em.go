@@ -29,8 +29,10 @@ const (
 	// emPrunings is how often cells with w <= emThreshold sqrt(n_c/E) are dropped.
 	emPrunings  = 2
 	emThreshold = 4
-	// emEntries bounds the memory of the compatible sets: two bytes each.
-	emEntries = 1 << 28
+	// emEvents bounds the memory of the events: some 64 bytes each.
+	emEvents = 1 << 26
+	// maxHeads is the largest number of heads (see likelihood): one bit each.
+	maxHeads = 64
 	// maxMask is the largest number of clusters of a party in an event's mask.
 	maxMask = 64
 )
@@ -52,14 +54,26 @@ func (m *masks) slice(lo, n int) uint64 {
 	return x & (1<<n - 1)
 }
 
+// tail returns the bits from lo on.
+func (m masks) tail(lo int) masks {
+	if lo >= 64 {
+		return masks{0, m[1] &^ (1<<(lo-64) - 1)}
+	}
+	return masks{m[0] &^ (1<<lo - 1), m[1]}
+}
+
 // event is a compatible set and how often it occurred.
 type event struct {
 	sets  masks
 	count float64
 }
 
+// compareEvents orders events by the sets of the last parties first.
 func compareEvents(a, b event) int {
-	return cmp.Or(cmp.Compare(a.sets[1], b.sets[1]), cmp.Compare(a.sets[0], b.sets[0]))
+	if a.sets[1] != b.sets[1] {
+		return cmp.Compare(a.sets[1], b.sets[1])
+	}
+	return cmp.Compare(a.sets[0], b.sets[0])
 }
 
 // mergeEvents sorts events by their sets and adds the counts of equal ones.
@@ -147,162 +161,171 @@ func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
 	return mergeEvents(slices.Concat(blocks...)), nil
 }
 
-// exposures returns E_g for the cells of grid: the sum over keys of the time at
-// which the last of the cell's sketches arrived.
-func exposures(ctx context.Context, run Runner, v *View, grid *Grid) ([]float64, error) {
+// lastArrivals returns, for each cell of the grid of some parties, the time at which
+// the last of its sketches arrived, by key: [cell][key].
+func lastArrivals(ctx context.Context, run Runner, v *View, parties []*Sketches) ([]float64, error) {
 	k, keys := v.clusters(), v.keys()
-	times := make([]float64, len(v.Sketches)*k*keys) // [party][cluster][key]
-	err := run.Run(ctx, len(v.Sketches)*k, func(_, index int) {
-		s, a := v.Sketches[index/k], index%k
-		column := times[index*keys : (index+1)*keys]
-		for i := range column {
-			column[i] = v.Law.arrival[s.Heights[i*k+a]]
+	cells := powInt(k, len(parties))
+	last := make([]float64, cells*keys)
+	err := run.Run(ctx, cells, func(_, cell int) {
+		column := last[cell*keys : (cell+1)*keys]
+		for l := len(parties) - 1; l >= 0; l-- {
+			a := cell % k
+			cell /= k
+			for i := range column {
+				column[i] = max(column[i], v.Law.arrival[parties[l].Heights[i*k+a]])
+			}
 		}
 	})
+	return last, err
+}
+
+// likelihood is the expectation maximisation on the cells of a support. A cell is a
+// head, its clusters at the first parties, and a tail, those at the others; an
+// event's compatible set is a product of a set of heads, which is a bit each, and
+// one of tails. Events with one set of tails share the sums of its weights by head.
+type likelihood struct {
+	view     *View
+	grid     *Grid
+	exposure []float64
+	heads    int // k'^h, the cells of the first h parties
+	tailSets []tailSet
+	events   []headEvent // those of one set of tails after the other
+	// place is where a cell of the support is in weights and shares, which are
+	// [tail][head].
+	place   []int
+	weights []float64
+	// The sets of tails are cut into shards of about equal work, fixed by the
+	// problem; each has its own shares.
+	shards []int
+	shares [][]float64
+}
+
+// tailSet is a set of tails with its events, events[first:end].
+type tailSet struct {
+	tails      []int // offsets of their rows in weights
+	first, end int
+}
+
+// headEvent is an event of a set of tails.
+type headEvent struct {
+	heads             uint64
+	count, background float64 // phantoms in its set, dropped cells included
+}
+
+// newLikelihood sorts the events of v by their sets of tails.
+func newLikelihood(ctx context.Context, run Runner, v *View, grid *Grid) (*likelihood, error) {
+	k, s := v.clusters(), v.parties()
+	m := &likelihood{view: v, grid: grid, heads: k}
+	h := 1
+	for ; h+1 < s && m.heads*k <= maxHeads; h++ {
+		m.heads *= k
+	}
+	tails := powInt(k, s-h)
+	m.weights = make([]float64, tails*m.heads)
+	for i := range grid.Len() {
+		m.place = append(m.place, i%tails*m.heads+i/tails)
+	}
+	events, err := collectEvents(ctx, run, v)
 	if err != nil {
 		return nil, err
 	}
-	e := make([]float64, grid.Len())
-	const block = 16
-	err = run.Run(ctx, (len(e)+block-1)/block, func(_, b int) {
-		last := make([]float64, keys)
-		for g := b * block; g < min((b+1)*block, len(e)); g++ {
-			cell := grid.Cell(g)
-			copy(last, times[int(cell[0])*keys:])
-			for l := 1; l < len(cell); l++ {
-				column := times[(l*k+int(cell[l]))*keys:][:keys]
-				for i, t := range column {
-					if t > last[i] {
-						last[i] = t
-					}
-				}
-			}
-			sum := 0.0
-			for _, t := range last {
-				sum += t
-			}
-			e[g] = sum
+	if m.exposure, err = exposures(ctx, run, v, h); err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(events); {
+		rest := events[i].sets.tail(h * k)
+		set := tailSet{first: len(m.events)}
+		visitCells(&rest, h, s, k, func(tail int) { set.tails = append(set.tails, tail*m.heads) })
+		for ; i < len(events) && events[i].sets.tail(h*k) == rest; i++ {
+			e := headEvent{count: events[i].count}
+			visitCells(&events[i].sets, 0, h, k, func(head int) { e.heads |= 1 << head })
+			e.background = float64(bits.OnesCount64(e.heads)*len(set.tails)) * v.inCell()
+			m.events = append(m.events, e)
+		}
+		set.end = len(m.events)
+		m.tailSets = append(m.tailSets, set)
+	}
+	m.share()
+	return m, nil
+}
+
+// share cuts the sets of tails into shards.
+func (m *likelihood) share() {
+	const work = 1 << 15
+	done := 0
+	m.shards, m.shares = m.shards[:0], m.shares[:0]
+	for i := range m.tailSets {
+		if i == 0 || done >= work {
+			m.shards, done = append(m.shards, i), 0
+			m.shares = append(m.shares, make([]float64, len(m.weights)))
+		}
+		done += 2*m.heads*len(m.tailSets[i].tails) + 8*(m.tailSets[i].end-m.tailSets[i].first)
+	}
+	m.shards = append(m.shards, len(m.tailSets))
+}
+
+// exposures returns E_g for all cells: the sum over keys of the time at which the
+// last of the cell's sketches arrived. The first h parties make up the heads.
+func exposures(ctx context.Context, run Runner, v *View, h int) ([]float64, error) {
+	heads, err := lastArrivals(ctx, run, v, v.Sketches[:h])
+	if err != nil {
+		return nil, err
+	}
+	tails, err := lastArrivals(ctx, run, v, v.Sketches[h:])
+	if err != nil {
+		return nil, err
+	}
+	keys := v.keys()
+	perHead := len(tails) / keys
+	e := make([]float64, len(heads)/keys*perHead)
+	err = run.Run(ctx, len(heads)/keys, func(_, head int) {
+		x := heads[head*keys : (head+1)*keys]
+		for tail := range perHead {
+			e[head*perHead+tail] = sumOfMaxima(x, tails[tail*keys:(tail+1)*keys])
 		}
 	})
 	return e, err
 }
 
-// likelihood is the expectation maximisation on the cells of a support.
-type likelihood struct {
-	view     *View
-	grid     *Grid
-	events   []event
-	exposure []float64
-	// The compatible cells of event e are index[offset[e]:offset[e+1]];
-	// background[e] is the phantoms in its set, dropped cells included.
-	offset     []int
-	index      []uint16
-	background []float64
-	// Events are cut into shards of about equal work, fixed by the problem.
-	shards  []int
-	partial [][]float64
+// sumOfMaxima adds max(x[i], y[i]) in four chains.
+func sumOfMaxima(x, y []float64) float64 {
+	var sums [4]float64
+	y = y[:len(x)]
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		sums[0] += larger(x[i], y[i])
+		sums[1] += larger(x[i+1], y[i+1])
+		sums[2] += larger(x[i+2], y[i+2])
+		sums[3] += larger(x[i+3], y[i+3])
+	}
+	for ; i < len(x); i++ {
+		sums[0] += larger(x[i], y[i])
+	}
+	return (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-// link lists the compatible cells of each event within the present support.
-func (m *likelihood) link(ctx context.Context, run Runner) error {
-	k, s := m.view.clusters(), m.view.parties()
-	place := make([]int32, powInt(k, s))
-	for i := range place {
-		place[i] = -1
-	}
-	for i := range m.grid.Len() {
-		place[dense(m.grid.Cell(i), k)] = int32(i)
-	}
-	m.offset = make([]int, len(m.events)+1)
-	m.background = make([]float64, len(m.events))
-	full := m.grid.Len() == len(place)
-	const block = 512
-	blocks := (len(m.events) + block - 1) / block
-	err := run.Run(ctx, blocks, func(_, b int) {
-		for e := b * block; e < min((b+1)*block, len(m.events)); e++ {
-			size := 1
-			for l := range s {
-				size *= bits.OnesCount64(m.events[e].sets.slice(l*k, k))
-			}
-			m.background[e] = float64(size) * m.view.inCell()
-			if full {
-				m.offset[e+1] = size
-				continue
-			}
-			n := 0
-			visitCells(&m.events[e].sets, s, k, func(cell int) {
-				if place[cell] >= 0 {
-					n++
-				}
-			})
-			m.offset[e+1] = n
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for e := range m.events {
-		m.offset[e+1] += m.offset[e]
-	}
-	total := m.offset[len(m.events)]
-	if total > emEntries {
-		return fault.Request("local-k", fmt.Sprintf("the joint likelihood of %d sketches of %d parties with %d clusters has %d terms and would need %.1f GiB",
-			m.view.keys(), s, k, total, float64(total)*2/(1<<30)), "use fewer sketches, a smaller local-k, or --estimator pair-mle")
-	}
-	m.index = slices.Grow(m.index[:0], total)[:total]
-	err = run.Run(ctx, blocks, func(_, b int) {
-		for e := b * block; e < min((b+1)*block, len(m.events)); e++ {
-			list := m.index[m.offset[e]:m.offset[e]:m.offset[e+1]]
-			visitCells(&m.events[e].sets, s, k, func(cell int) {
-				if p := place[cell]; p >= 0 {
-					list = append(list, uint16(p))
-				}
-			})
-		}
-	})
-	if err != nil {
-		return err
-	}
-	const work = 1 << 17
-	m.shards = m.shards[:0]
-	for e, last := 0, -work; e < len(m.events); e++ {
-		if m.offset[e]-last >= work {
-			m.shards = append(m.shards, e)
-			last = m.offset[e]
-		}
-	}
-	for len(m.partial) < len(m.shards) {
-		m.partial = append(m.partial, make([]float64, len(place)))
-	}
-	m.shards = append(m.shards, len(m.events))
-	return nil
+// larger is max for numbers that are not negative, whose bits are in their order.
+func larger(x, y float64) float64 {
+	return math.Float64frombits(max(math.Float64bits(x), math.Float64bits(y)))
 }
 
-// visitCells calls fn with the dense index of each cell of a product of sets.
-func visitCells(sets *masks, parties, clusters int, fn func(cell int)) {
-	if parties == 2 {
-		rows, columns := sets.slice(0, clusters), sets.slice(clusters, clusters)
-		for ; rows != 0; rows &= rows - 1 {
-			base := bits.TrailingZeros64(rows) * clusters
-			for c := columns; c != 0; c &= c - 1 {
-				fn(base + bits.TrailingZeros64(c))
-			}
-		}
-		return
-	}
+// visitCells calls fn with the index of each cell of a product of sets of clusters
+// of the parties from first to last-1, among the cells of these parties.
+func visitCells(sets *masks, first, last, clusters int, fn func(cell int)) {
 	var visit func(l, base int)
 	visit = func(l, base int) {
 		set := sets.slice(l*clusters, clusters)
 		for ; set != 0; set &= set - 1 {
 			cell := base*clusters + bits.TrailingZeros64(set)
-			if l == parties-1 {
+			if l == last-1 {
 				fn(cell)
 			} else {
 				visit(l+1, cell)
 			}
 		}
 	}
-	visit(0, 0)
+	visit(first, 0)
 }
 
 func powInt(base, exponent int) int {
@@ -315,36 +338,62 @@ func powInt(base, exponent int) int {
 
 // step is one step of the expectation maximisation.
 func (m *likelihood) step(ctx context.Context, run Runner) error {
-	w := m.grid.Weights
+	clear(m.weights)
+	for i, w := range m.grid.Weights {
+		m.weights[m.place[i]] = w
+	}
 	err := run.Run(ctx, len(m.shards)-1, func(_, shard int) {
-		share := m.partial[shard][:len(w)]
-		clear(share)
-		for e := m.shards[shard]; e < m.shards[shard+1]; e++ {
-			list := m.index[m.offset[e]:m.offset[e+1]]
-			sum := m.background[e]
-			for _, g := range list {
-				sum += w[g]
+		shares := m.shares[shard]
+		clear(shares)
+		var sums, share [maxHeads]float64
+		for i := m.shards[shard]; i < m.shards[shard+1]; i++ {
+			set := &m.tailSets[i]
+			clear(sums[:m.heads])
+			clear(share[:m.heads])
+			for _, row := range set.tails {
+				for head, w := range m.weights[row : row+m.heads] {
+					sums[head&(maxHeads-1)] += w
+				}
 			}
-			if sum <= 0 {
-				continue
+			for j := set.first; j < set.end; j++ {
+				m.events[j].spread(&sums, &share)
 			}
-			x := m.events[e].count / sum
-			for _, g := range list {
-				share[g] += x
+			for _, row := range set.tails {
+				row := shares[row : row+m.heads]
+				for head := range row {
+					row[head] += share[head&(maxHeads-1)]
+				}
 			}
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for g := range w {
+	w := m.grid.Weights
+	for i, at := range m.place {
 		sum := 0.0
-		for _, p := range m.partial[:len(m.shards)-1] {
-			sum += p[g]
+		for _, s := range m.shares {
+			sum += s[at]
 		}
-		w[g] *= sum / m.exposure[g]
+		w[i] *= sum / m.exposure[i]
 	}
 	return nil
+}
+
+// spread adds the count of an event over the sum of its set to the share of each of
+// its heads. sums are those of the set of tails by head.
+func (e *headEvent) spread(sums, share *[maxHeads]float64) {
+	sum := e.background
+	for set := e.heads; set != 0; set &= set - 1 {
+		sum += sums[bits.TrailingZeros64(set)&(maxHeads-1)]
+	}
+	if sum <= 0 {
+		return
+	}
+	x := e.count / sum
+	for set := e.heads; set != 0; set &= set - 1 {
+		share[bits.TrailingZeros64(set)&(maxHeads-1)] += x
+	}
 }
 
 // prune drops the cells that the phantoms alone explain.
@@ -356,14 +405,65 @@ func (m *likelihood) prune() bool {
 			continue
 		}
 		copy(g.Cells[n*s:], g.Cell(i))
-		g.Weights[n], m.exposure[n] = w, m.exposure[i]
+		g.Weights[n], m.exposure[n], m.place[n] = w, m.exposure[i], m.place[i]
 		n++
 	}
 	if n == 0 || n == g.Len() {
 		return false
 	}
-	g.Cells, g.Weights, m.exposure = g.Cells[:n*s], g.Weights[:n], m.exposure[:n]
+	g.Cells, g.Weights, m.exposure, m.place = g.Cells[:n*s], g.Weights[:n], m.exposure[:n], m.place[:n]
+	m.restrict()
 	return true
+}
+
+// restrict leaves out of all sets the heads and tails that no cell of the support
+// has, and merges what is the same then.
+func (m *likelihood) restrict() {
+	var heads uint64
+	alive := make([]bool, len(m.weights)/m.heads)
+	for _, at := range m.place {
+		heads |= 1 << (at % m.heads)
+		alive[at/m.heads] = true
+	}
+	for i := range m.tailSets {
+		set := &m.tailSets[i]
+		set.tails = slices.DeleteFunc(set.tails, func(row int) bool { return !alive[row/m.heads] })
+	}
+	slices.SortStableFunc(m.tailSets, func(a, b tailSet) int { return slices.Compare(a.tails, b.tails) })
+	sets, events := m.tailSets[:0], make([]headEvent, 0, len(m.events))
+	for i := 0; i < len(m.tailSets); {
+		set := tailSet{tails: m.tailSets[i].tails, first: len(events)}
+		for ; i < len(m.tailSets) && slices.Equal(m.tailSets[i].tails, set.tails); i++ {
+			for _, e := range m.events[m.tailSets[i].first:m.tailSets[i].end] {
+				if e.heads &= heads; e.heads != 0 && len(set.tails) > 0 {
+					events = append(events, e)
+				}
+			}
+		}
+		events = events[:set.first+mergeHeads(events[set.first:])]
+		set.end = len(events)
+		sets = append(sets, set)
+	}
+	m.tailSets, m.events = sets, events
+	m.share()
+}
+
+// mergeHeads sorts events of one set of tails and adds the counts of equal ones. It
+// returns how many are left.
+func mergeHeads(e []headEvent) int {
+	slices.SortFunc(e, func(a, b headEvent) int {
+		return cmp.Or(cmp.Compare(a.heads, b.heads), cmp.Compare(a.background, b.background), cmp.Compare(a.count, b.count))
+	})
+	n := 0
+	for _, x := range e {
+		if n > 0 && e[n-1].heads == x.heads && e[n-1].background == x.background {
+			e[n-1].count += x.count
+			continue
+		}
+		e[n] = x
+		n++
+	}
+	return n
 }
 
 // fitMargins scales the cells of each cluster to its released size. A cluster
@@ -399,14 +499,12 @@ func JointEstimate(ctx context.Context, run Runner, v *View, records float64, ma
 	for i := range grid.Weights {
 		grid.Weights[i] = records / float64(grid.Len())
 	}
-	m := &likelihood{view: v, grid: grid}
-	if m.events, err = collectEvents(ctx, run, v); err != nil {
-		return nil, err
+	if n := float64(v.keys()) * float64(v.parties()*k); n > emEvents {
+		return nil, fault.Request("sketches", fmt.Sprintf("make up to %.3g events for the joint likelihood of %d parties with %d clusters, beyond its limit of %d",
+			n, v.parties(), k, emEvents), "use fewer sketches, a smaller local-k, or --estimator pair-mle")
 	}
-	if m.exposure, err = exposures(ctx, run, v, grid); err != nil {
-		return nil, err
-	}
-	if err := m.link(ctx, run); err != nil {
+	m, err := newLikelihood(ctx, run, v, grid)
+	if err != nil {
 		return nil, err
 	}
 	sums := make([]float64, k)
@@ -419,9 +517,6 @@ func JointEstimate(ctx context.Context, run Runner, v *View, records float64, ma
 		}
 		if round == emPrunings || !m.prune() {
 			break
-		}
-		if err := m.link(ctx, run); err != nil {
-			return nil, err
 		}
 	}
 	rescale(grid.Weights, records)

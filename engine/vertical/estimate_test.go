@@ -376,52 +376,88 @@ func TestPairwiseKeys(t *testing.T) {
 	}
 }
 
-// The steps of the expectation maximisation never lower the likelihood.
-func TestJointLikelihoodRises(t *testing.T) {
-	rng := rand.New(rand.NewPCG(11, 12))
-	truth, _ := scattered(rng, 3, 4, 5000)
-	v := drawSketches(rng, law(t, 1.0/1024), 3, 4, 300, truth, 20)
-	grid, _ := newDenseGrid(3, 4)
-	for i := range grid.Weights {
-		grid.Weights[i] = 5000.0 / float64(grid.Len())
-	}
+// A step of the expectation maximisation is what its formula says, event by event
+// and cell by cell, on all cells and on those that pruning leaves, and never lowers
+// the likelihood.
+func TestStepsOfTheJointLikelihood(t *testing.T) {
 	ctx := context.Background()
-	m := &likelihood{view: v, grid: grid}
-	var err error
-	if m.events, err = collectEvents(ctx, inline{}, v); err != nil {
-		t.Fatal(err)
-	}
-	if m.exposure, err = exposures(ctx, inline{}, v, grid); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.link(ctx, inline{}); err != nil {
-		t.Fatal(err)
-	}
-	value := func() float64 {
-		sum := 0.0
-		for e := range m.events {
-			rate := m.background[e]
-			for _, g := range m.index[m.offset[e]:m.offset[e+1]] {
-				rate += grid.Weights[g]
-			}
-			sum += m.events[e].count * math.Log(rate)
-		}
-		for g, w := range grid.Weights {
-			sum -= m.exposure[g] * w
-		}
-		return sum
-	}
-	last := value()
-	for step := range 50 {
-		if err := m.step(ctx, inline{}); err != nil {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for _, shape := range [][2]int{{3, 4}, {2, 9}, {5, 3}, {4, 5}} { // parties and clusters
+		truth, _ := scattered(rng, shape[0], shape[1], 5000)
+		v := drawSketches(rng, law(t, 1.0/1024), shape[0], shape[1], 300, truth, 20)
+		grid, err := newDenseGrid(shape[0], shape[1])
+		if err != nil {
 			t.Fatal(err)
 		}
-		now := value()
-		if now < last-1e-9*math.Abs(last) {
-			t.Fatalf("step %d: log likelihood fell from %v to %v", step, last, now)
+		for i := range grid.Weights {
+			grid.Weights[i] = 5000.0 / float64(grid.Len())
 		}
-		last = now
+		m, err := newLikelihood(ctx, inline{}, v, grid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := collectEvents(ctx, inline{}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for pruned := range 2 {
+			last := math.Inf(-1)
+			for step := range 20 {
+				next, value := stepByCells(m, events)
+				if value < last-1e-9*math.Abs(last) {
+					t.Fatalf("%v, step %d: log likelihood fell from %v to %v", shape, step, last, value)
+				}
+				last = value
+				if err := m.step(ctx, inline{}); err != nil {
+					t.Fatal(err)
+				}
+				for i, w := range grid.Weights {
+					if math.Abs(w-next[i]) > 1e-9*(1+next[i]) {
+						t.Fatalf("%v, step %d: cell %v has weight %v, want %v", shape, step, grid.Cell(i), w, next[i])
+					}
+				}
+			}
+			if pruned == 0 && !m.prune() {
+				t.Fatalf("%v: nothing is pruned", shape)
+			}
+		}
 	}
+}
+
+// stepByCells is the step of m by its formula, and the log likelihood before it, from
+// events as they were collected.
+func stepByCells(m *likelihood, events []event) (next []float64, value float64) {
+	g, k := m.grid, m.view.clusters()
+	share := make([]float64, g.Len())
+	for i, w := range g.Weights {
+		value -= m.exposure[i] * w
+	}
+	for _, e := range events {
+		size := 1
+		for l := range g.Parties {
+			size *= bits.OnesCount64(e.sets.slice(l*k, k))
+		}
+		var compatible []int
+		rate := float64(size) * m.view.inCell()
+		for i, w := range g.Weights {
+			in := true
+			for l, a := range g.Cell(i) {
+				in = in && e.sets.slice(l*k, k)>>a&1 == 1
+			}
+			if in {
+				rate += w
+				compatible = append(compatible, i)
+			}
+		}
+		for _, i := range compatible {
+			share[i] += e.count / rate
+		}
+		value += e.count * math.Log(rate)
+	}
+	for i, w := range g.Weights {
+		next = append(next, w*share[i]/m.exposure[i])
+	}
+	return next, value
 }
 
 // The events of one key by hand: S = 2, three clusters each. Heights in order of
