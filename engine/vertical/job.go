@@ -87,6 +87,8 @@ const (
 	// DefaultGamma is the parameter of the heights of the likelihood estimators;
 	// the paper's estimators have 1.
 	DefaultGamma = 1.0 / 1024
+	// DefaultShare is Job.Share: the local centres need more of the budget.
+	DefaultShare = 0.25
 	// maxJointGamma is the largest gamma of the joint likelihood: beyond,
 	// arrivals of two cells share a height too often.
 	maxJointGamma = 1.0 / 64
@@ -124,7 +126,7 @@ type Job struct {
 	// estimators and under the claimed calibration, else to DefaultGamma.
 	Gamma float64
 	// Share is the part of the squared budget that the sketches get under the
-	// proven calibration: .25 by default for two parties, .375 for three, else .5.
+	// proven calibration, DefaultShare by default.
 	Share float64
 	// Estimator defaults to EstimatorEM under proven, EstimatorPaper under claimed.
 	Estimator Estimator
@@ -206,7 +208,7 @@ func (j *Job) withDefaults() *Job {
 		}
 	}
 	if c.Share == 0 {
-		c.Share = min(0.125*float64(len(c.Split)), 0.5)
+		c.Share = DefaultShare
 	}
 	if c.Start == "" {
 		c.Start = StartAuto
@@ -326,8 +328,8 @@ type plan struct {
 	phantoms float64
 	floor    uint16
 
-	// The proven sketches: mu of the whole run and of each party's local part.
-	mu, localMu float64
+	// localMu is that of each party's local part beside the proven sketches.
+	localMu float64
 	// The pure budgets: n-hat, local centres and memberships of each party.
 	eps0, eps1, eps2 float64
 	// keyEps is eps', the published epsilon of one sketch.
@@ -418,16 +420,23 @@ func (p *plan) calibrateClaimed(j *Job) error {
 	return err
 }
 
+// calibrateProven gives Share of the squared mu of the budget to the sketches, the
+// rest to the parties' local centres, and finds the least phantoms that keep the
+// whole within the budget by the distribution of its losses.
 func (p *plan) calibrateProven(j *Job) error {
-	scale, err := privacy.Calibrate("rdp", j.Budget, 1, func(s float64) privacy.Mechanism { return privacy.Gaussian{Scale: s} })
+	values := p.parties // that one record changes, over all Gaussian releases
+	for _, columns := range j.Split {
+		values += forestLevels + len(columns) + refineRounds*(len(columns)+1)
+	}
+	slack := privacy.GaussianSlack(minScale*(1<<releaseBits), values)
+	mu, err := privacy.DiscreteMu(j.Budget, slack)
 	if err != nil {
 		return fault.Request("budget", err.Error(), "")
 	}
-	p.mu = 1 / scale
-	p.localMu = p.mu * math.Sqrt((1-j.Share)/float64(p.parties))
-	fm := p.sketchSpec(j)
-	n, err := privacy.FMPhantoms(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: fm.Parties, Cells: fm.Cells}, fm.Rounds,
-		privacy.Gaussian{Scale: 1 / (p.localMu * math.Sqrt(float64(p.parties)))})
+	p.localMu = mu * math.Sqrt((1-j.Share)/float64(p.parties))
+	spec := p.sketchSpec(j)
+	n, err := privacy.FMPhantomsPLD(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: spec.Parties, Cells: spec.Cells}, spec.Rounds,
+		privacy.Gaussian{Scale: 1 / (p.localMu * math.Sqrt(float64(p.parties))), Discretised: slack})
 	if err != nil {
 		return fault.Request("budget", err.Error(), "use a larger --sketch-share")
 	}

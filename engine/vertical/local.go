@@ -14,11 +14,11 @@ import (
 // Local centres under the proven calibration of the sketches: shares of a
 // party's squared mu for the start, the refinement and the sizes.
 const (
-	startShare  = 0.3
+	startShare  = 0.35
 	refineShare = 0.6
-	sizeShare   = 0.1
+	sizeShare   = 0.05
 	// sumShare is the part of the refinement that pays for sums, the rest for counts.
-	sumShare = 0.8
+	sumShare = 0.85
 	// trustedCount is how many standard deviations the noisy count of a centre
 	// must reach for the centre to move.
 	trustedCount = 4
@@ -28,8 +28,12 @@ const (
 	// paperLevels is L in Sketch-V, appendix B.1.
 	forestLevels = 12
 	paperLevels  = 20
-	// refineRadius times sqrt(d) bounds a record's pull on its centre.
-	refineRadius = 0.3
+	// refineRounds is the largest number of rounds of the refinement.
+	refineRounds = 4
+	// forestRadius and gridRadius times sqrt(d) bound a record's pull on its centre
+	// after a start from a forest, and from a grid, which is nearer.
+	forestRadius = 0.3
+	gridRadius   = 0.22
 )
 
 // party is one party's side of the protocol.
@@ -75,27 +79,45 @@ func (p *party) stream(round int, purpose string) *privacy.Stream {
 }
 
 // gaussianScale returns the noise scale for sensitivity over mu, rounded up to
-// a multiple of 2^-20 so that the last bit of a logarithm cannot matter.
+// a multiple of 2^-20 so that the last bit of a logarithm cannot matter, and at
+// least minScale.
 func gaussianScale(sensitivity, mu float64) float64 {
-	return math.Ceil(sensitivity/mu*(1<<20)) / (1 << 20)
+	return max(math.Ceil(sensitivity/mu*(1<<20))/(1<<20), minScale)
 }
 
-// addGaussian adds exact discrete Gaussian noise to integers.
-func (p *party) addGaussian(st *privacy.Stream, sigma float64, values []int64) error {
-	g, err := p.tape.DiscreteGaussian(sigma)
+// Gaussian releases enter as multiples of 2^-releaseBits, whatever their own grid,
+// and get discrete noise of at least minScale. It is then so close to continuous
+// noise rounded to the grid (THEOREMS.md T6) that the exact losses of the latter
+// (T8, T9) count, at the price of a slack far below delta.
+const (
+	releaseBits = 30
+	minScale    = 1.0 / (1 << 10)
+)
+
+// addGaussian adds exact discrete Gaussian noise to multiples of 2^-bits, which
+// become multiples of 2^-releaseBits, and returns the sums.
+func (p *party) addGaussian(st *privacy.Stream, sigma float64, values []int64, bits int) ([]float64, error) {
+	g, err := p.tape.DiscreteGaussian(sigma * (1 << releaseBits))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return p.addNoise(values, func(noise []int64) { g.Fill(st, noise) }, privacy.GaussianLikelihood(sigma))
+	for i := range values {
+		values[i] <<= releaseBits - bits
+	}
+	err = p.addNoise(values, func(noise []int64) { g.Fill(st, noise) }, privacy.GaussianLikelihood(sigma*(1<<releaseBits)))
+	return floats(values, releaseBits), err
 }
 
-// addLaplace adds exact discrete Laplace noise to integers.
-func (p *party) addLaplace(st *privacy.Stream, b float64, values []int64) error {
+// addLaplace adds exact discrete Laplace noise to multiples of 2^-bits and returns
+// the sums.
+func (p *party) addLaplace(st *privacy.Stream, b float64, values []int64, bits int) ([]float64, error) {
+	b *= math.Ldexp(1, bits)
 	l, err := p.tape.DiscreteLaplace(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return p.addNoise(values, func(noise []int64) { l.Fill(st, noise) }, privacy.LaplaceLikelihood(b))
+	err = p.addNoise(values, func(noise []int64) { l.Fill(st, noise) }, privacy.LaplaceLikelihood(b))
+	return floats(values, bits), err
 }
 
 func (p *party) addNoise(values []int64, fill func([]int64), law privacy.Likelihood) error {
@@ -111,10 +133,11 @@ func (p *party) addNoise(values []int64, fill func([]int64), law privacy.Likelih
 	return nil
 }
 
-func floats(x []int64) []float64 {
+// floats are the multiples x of 2^-bits.
+func floats(x []int64, bits int) []float64 {
 	f := make([]float64, len(x))
 	for i, v := range x {
-		f[i] = float64(v)
+		f[i] = math.Ldexp(float64(v), -bits)
 	}
 	return f
 }
@@ -147,7 +170,7 @@ func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 // three standard deviations above zero, weighted by their noisy counts.
 func (p *party) startGrid(ctx context.Context, mu float64) error {
 	mu *= math.Sqrt(startShare)
-	grid := synopsis.NewGrid(p.d(), float64(p.records)*mu/3, 3, 32)
+	grid := synopsis.NewGrid(p.d(), float64(p.records)*mu/2, 3, 32)
 	counts := make([]int64, grid.Cells())
 	span := p.rt.Begin(engine.PhaseAccumulate, 0, p.index)
 	err := grid.Count(ctx, p.rt.Pool(), p.points, counts)
@@ -158,13 +181,13 @@ func (p *party) startGrid(ctx context.Context, mu float64) error {
 	bound := p.bound("local histogram", 0)
 	sigma := gaussianScale(bound.L2(), mu)
 	span = p.rt.Begin(engine.PhaseNoise, 0, p.index)
-	err = p.addGaussian(p.stream(0, "grid"), sigma, counts)
+	noisy, err := p.addGaussian(p.stream(0, "grid"), sigma, counts, 0)
 	p.rt.End(span)
 	if err != nil {
 		return err
 	}
-	p.enter(bound, "discrete-gaussian", "L2", sigma, "records", 1)
-	boxes := grid.Boxes(floats(counts), 3*sigma)
+	p.enter(bound, "discrete-gaussian", sigma, "records", 1, 1)
+	boxes := grid.Boxes(noisy, 3*sigma)
 	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
 }
 
@@ -178,14 +201,13 @@ type forestNoise struct {
 	sumScale     float64 // in data units
 	sumSD        float64
 	family       string
-	norm         string
-	add          func(p *party, st *privacy.Stream, scale float64, values []int64) error
+	add          func(p *party, st *privacy.Stream, scale float64, values []int64, bits int) ([]float64, error)
 }
 
 // gaussianForest spends half of the squared mu on counts, half on sums.
 func (p *party) gaussianForest(levels int, mu float64) forestNoise {
 	half := mu / math.Sqrt2
-	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-gaussian", norm: "L2", add: (*party).addGaussian}
+	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-gaussian", add: (*party).addGaussian}
 	n.countScale = gaussianScale(math.Sqrt(float64(levels))*n.counts.L2(), half)
 	n.sumScale = gaussianScale(n.sums.L2(), half)
 	n.countSD, n.sumSD = n.countScale, n.sumScale
@@ -196,7 +218,7 @@ func (p *party) gaussianForest(levels int, mu float64) forestNoise {
 // section 3.5: the form for data in [-1,1]^d).
 func (p *party) laplaceForest(levels int, epsilon float64) forestNoise {
 	half := epsilon / 2
-	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-laplace", norm: "L1", add: (*party).addLaplace}
+	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-laplace", add: (*party).addLaplace}
 	n.countScale = gaussianScale(float64(levels)*n.counts.L1(), half)
 	n.sumScale = gaussianScale(n.sums.L1(), half)
 	n.countSD, n.sumSD = math.Sqrt2*n.countScale, math.Sqrt2*n.sumScale
@@ -223,7 +245,6 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 		return err
 	}
 	theta := min(10*noise.sumSD*math.Sqrt(float64(p.d())), math.Floor(float64(p.records)/float64(2*p.clusters)))
-	unit := math.Ldexp(1, p.fractionBits)
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
@@ -231,20 +252,15 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 			if err := w.Count(ctx, pool, counts); err != nil {
 				return nil, 0, err
 			}
-			err := noise.add(p, p.stream(level, "forest counts"), noise.countScale, counts)
-			return floats(counts), noise.countSD * noise.countSD, err
+			noisy, err := noise.add(p, p.stream(level, "forest counts"), noise.countScale, counts, 0)
+			return noisy, noise.countSD * noise.countSD, err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
 			sums := make([]int64, leaves*p.d())
 			if err := w.LeafSums(ctx, pool, p.points, p.fractionBits, sums); err != nil {
 				return nil, err
 			}
-			err := noise.add(p, p.stream(0, "forest sums"), noise.sumScale*unit, sums)
-			noisy := floats(sums)
-			for i := range noisy {
-				noisy[i] /= unit
-			}
-			return noisy, err
+			return noise.add(p, p.stream(0, "forest sums"), noise.sumScale, sums, p.fractionBits)
 		},
 	}
 	points, err := forest.Release(paths, p.d())
@@ -252,23 +268,22 @@ func (p *party) startForest(ctx context.Context, noise forestNoise) error {
 	if err != nil {
 		return err
 	}
-	p.enter(noise.counts, noise.family, noise.norm, noise.countScale, "records", noise.levels)
-	p.enter(noise.sums, noise.family, noise.norm, noise.sumScale, "", 1)
+	p.enter(noise.counts, noise.family, noise.countScale, "records", 1, noise.levels)
+	p.enter(noise.sums, noise.family, noise.sumScale, "", p.d(), 1)
 	return p.search(ctx, points)
 }
 
 // refine moves the centres by noisy means of the records near them: of those
 // whose nearest centre is c and that lie within R of it, the sum of x - c and
-// the count (privacy/THEOREMS.md, T2). mu pays for all rounds.
-func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
+// the count (privacy/THEOREMS.md, T2). R is radius sqrt(d), and mu pays for all rounds.
+func (p *party) refine(ctx context.Context, rounds int, radius, mu float64) error {
 	d := p.d()
 	mu *= math.Sqrt(refineShare / float64(rounds))
 	sumMu, countMu := mu*math.Sqrt(sumShare), mu*math.Sqrt(1-sumShare)
-	radius := refineRadius * math.Sqrt(float64(d))
+	radius *= math.Sqrt(float64(d))
 	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
 	sums, counts := p.bound("sums of the refinement", radius*(1+float64(d+2)*0x1p-24)), p.bound("counts of the refinement", 0)
 	sumScale, countScale := gaussianScale(sums.L2(), sumMu), gaussianScale(counts.L2(), countMu)
-	unit := math.Ldexp(1, p.fractionBits)
 	r2 := make([]float32, p.clusters)
 	for a := range r2 {
 		r2[a] = float32(radius * radius)
@@ -281,28 +296,29 @@ func (p *party) refine(ctx context.Context, rounds int, mu float64) error {
 			return err
 		}
 		span = p.rt.Begin(engine.PhaseNoise, round, p.index)
-		if err := p.addGaussian(p.stream(round, "refine sums"), sumScale*unit, acc.Sums); err != nil {
+		noisySums, err := p.addGaussian(p.stream(round, "refine sums"), sumScale, acc.Sums, p.fractionBits)
+		if err != nil {
 			return err
 		}
-		err = p.addGaussian(p.stream(round, "refine counts"), countScale, acc.Counts)
+		noisyCounts, err := p.addGaussian(p.stream(round, "refine counts"), countScale, acc.Counts, 0)
 		p.rt.End(span)
 		if err != nil {
 			return err
 		}
 		rows := make([]float64, len(p.centers))
-		for a, count := range acc.Counts {
+		for a, count := range noisyCounts {
 			for h := range d {
 				i := a*d + h
 				rows[i] = float64(p.centers[i])
-				if float64(count) > trustedCount*countScale {
-					rows[i] += float64(acc.Sums[i]) / unit / float64(count)
+				if count > trustedCount*countScale {
+					rows[i] += noisySums[i] / count
 				}
 			}
 		}
 		p.setCenters(rows)
 	}
-	p.enter(sums, "discrete-gaussian", "L2", sumScale, "", rounds)
-	p.enter(counts, "discrete-gaussian", "L2", countScale, "records", rounds)
+	p.enter(sums, "discrete-gaussian", sumScale, "", d, rounds)
+	p.enter(counts, "discrete-gaussian", countScale, "records", 1, rounds)
 	return nil
 }
 
@@ -416,11 +432,19 @@ func (p *party) plainCenters(ctx context.Context) error {
 	return nil
 }
 
-// enter adds a release of the party, made so many times, to its ledger.
-func (p *party) enter(b privacy.Bound, mechanism, norm string, scale float64, unit string, rounds int) {
+// enter adds a release of the party, made so many times, to its ledger. Of its
+// values one record changes so many.
+func (p *party) enter(b privacy.Bound, mechanism string, scale float64, unit string, values, rounds int) {
+	norm := "L1"
+	if mechanism == "discrete-gaussian" {
+		norm = "L2"
+	}
 	e := b.Entry(partyName(p.index)+": "+b.Rule.Release, mechanism, norm)
 	e.Viewers, e.Scale, e.Unit = []string{"server"}, scale, unit
 	e.Cost = privacy.Spec{Family: mechanism, Scale: scale / e.Sensitivity}
+	if norm == "L2" {
+		e.Cost.Slack = privacy.GaussianSlack(scale*(1<<releaseBits), values)
+	}
 	if rounds > 1 {
 		e.Cost.Rounds = rounds
 	}

@@ -16,15 +16,16 @@ type Message struct {
 	// Centers are the local centres in grid units of 2^-FractionBits, row-major,
 	// Clusters x Columns.
 	Centers []int32
-	// Sizes are the noisy sizes of the local clusters; empty if the protocol does
-	// not release them.
-	Sizes []int64
+	// Sizes are the noisy sizes of the local clusters in multiples of 2^-SizeBits;
+	// empty if the protocol does not release them.
+	Sizes    []int64
+	SizeBits int
 	// Sets are the sketches: one for the joint keys, or one for each other party.
 	Sets []*Sketches
 }
 
 // messageHeader is the size of the fixed part: party, clusters, columns,
-// fraction bits, whether sizes follow, number of sets, bytes per height (one
+// fraction bits, 0 or 1 + size bits if sizes follow, number of sets, bytes per height (one
 // byte each, columns two), and the number of keys (four bytes).
 const messageHeader = 12
 
@@ -36,8 +37,12 @@ func (m *Message) Encode(heightBytes int) []byte {
 	if len(m.Sets) > 0 {
 		keys = m.Sets[0].Keys
 	}
+	var sizes byte
+	if len(m.Sizes) > 0 {
+		sizes = byte(1 + m.SizeBits)
+	}
 	b := make([]byte, 0, messageHeader+4*len(m.Centers)+8*len(m.Sizes)+len(m.Sets)*keys*m.Clusters*heightBytes)
-	b = append(b, byte(m.Party), byte(m.Clusters), byte(m.Columns), byte(m.Columns>>8), byte(m.FractionBits), byte(min(len(m.Sizes), 1)),
+	b = append(b, byte(m.Party), byte(m.Clusters), byte(m.Columns), byte(m.Columns>>8), byte(m.FractionBits), sizes,
 		byte(len(m.Sets)), byte(heightBytes))
 	b = binary.LittleEndian.AppendUint32(b, uint32(keys))
 	for _, c := range m.Centers {
@@ -68,9 +73,12 @@ func DecodeMessage(b []byte) (*Message, error) {
 		return nil, bad(fmt.Sprintf("has %d bytes, fewer than its header's %d", len(b), messageHeader))
 	}
 	m := &Message{Party: int(b[0]), Clusters: int(b[1]), Columns: int(b[2]) | int(b[3])<<8, FractionBits: int(b[4])}
-	sizes, sets, heightBytes := int(b[5])*m.Clusters, int(b[6]), int(b[7])
+	sizes, sets, heightBytes := 0, int(b[6]), int(b[7])
+	if b[5] > 0 {
+		sizes, m.SizeBits = m.Clusters, int(b[5])-1
+	}
 	keys := int(binary.LittleEndian.Uint32(b[8:]))
-	if b[5] > 1 || heightBytes < 1 || heightBytes > 2 {
+	if b[5] > 63 || heightBytes < 1 || heightBytes > 2 {
 		return nil, bad("has a broken header")
 	}
 	want := messageHeader + 4*m.Clusters*m.Columns + 8*sizes + sets*keys*m.Clusters*heightBytes

@@ -442,7 +442,7 @@ func TestWorstCase(t *testing.T) {
 func TestMessage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(25, 26))
 	for _, heightBytes := range []int{1, 2} {
-		m := &Message{Party: 3, Clusters: 4, Columns: 300, FractionBits: 16, Sizes: []int64{5, -2, 1 << 40, 0}}
+		m := &Message{Party: 3, Clusters: 4, Columns: 300, FractionBits: 16, Sizes: []int64{5, -2, 1 << 40, 0}, SizeBits: 30}
 		for range m.Clusters * m.Columns {
 			m.Centers = append(m.Centers, int32(rng.IntN(1<<17)-1<<16))
 		}
@@ -486,7 +486,7 @@ func TestMessageHasNothingElse(t *testing.T) {
 		data := mixture(t, n, 2)
 		p := &party{points: data.Points, fractionBits: 16, clusters: 2, centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n), records: n,
 			streams: privacy.NewStreams(seed(uint64(n))), rt: s.rt}
-		m, err := s.send(p, []int64{10, 20}, []*Sketches{set})
+		m, err := s.send(p, &Message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,11 +103,12 @@ func (s *session) protocol(ctx context.Context) (*Grid, error) {
 	}
 }
 
-// send encodes and decodes a party's message: the server sees no more.
-func (s *session) send(p *party, sizes []int64, sets []*Sketches) (*Message, error) {
+// send encodes and decodes a party's message, whose sizes and sets are given: the
+// server sees no more.
+func (s *session) send(p *party, m *Message) (*Message, error) {
 	span := s.rt.Begin(engine.PhaseEncode, 0, p.index)
 	defer s.rt.End(span)
-	m := &Message{Party: p.index, Clusters: p.clusters, Columns: p.d(), FractionBits: p.fractionBits, Sizes: sizes, Sets: sets}
+	m.Party, m.Clusters, m.Columns, m.FractionBits = p.index, p.clusters, p.d(), p.fractionBits
 	unit := math.Ldexp(1, p.fractionBits)
 	for _, c := range p.centers {
 		m.Centers = append(m.Centers, int32(float64(c)*unit))
@@ -138,7 +139,7 @@ func (s *session) plain(ctx context.Context) (*Grid, error) {
 		if _, err := p.assign(ctx); err != nil {
 			return nil, err
 		}
-		if _, err := s.send(p, nil, nil); err != nil {
+		if _, err := s.send(p, &Message{}); err != nil {
 			return nil, err
 		}
 		s.comm.BytesSent[p.index] += int64(len(p.labels)) // one byte per membership
@@ -228,12 +229,13 @@ func (s *session) releaseRecords() (float64, error) {
 	p := s.parties[0]
 	bound := p.bound("number of records", 0)
 	scale := gaussianScale(bound.L1(), s.plan.eps0)
-	if err := p.addLaplace(s.streams.Stream(0, 0, "records"), scale, n); err != nil {
+	noisy, err := p.addLaplace(s.streams.Stream(0, 0, "records"), scale, n, 0)
+	if err != nil {
 		return 0, err
 	}
-	p.enter(bound, "discrete-laplace", "L1", scale, "records", 1)
+	p.enter(bound, "discrete-laplace", scale, "records", 1, 1)
 	s.comm.BytesSent[0] += 8
-	return max(float64(n[0]), 1), nil
+	return max(noisy[0], 1), nil
 }
 
 // independent is IND-LAP.
@@ -253,17 +255,17 @@ func (s *session) independent(ctx context.Context) (*Grid, error) {
 		}
 		bound := p.bound("sizes of the local clusters", 0)
 		scale := gaussianScale(bound.L1(), s.plan.eps2)
-		if err := p.addLaplace(p.stream(0, "sizes"), scale, exact); err != nil {
+		if _, err := p.addLaplace(p.stream(0, "sizes"), scale, exact, 0); err != nil {
 			return nil, err
 		}
-		p.enter(bound, "discrete-laplace", "L1", scale, "records", 1)
-		m, err := s.send(p, exact, nil)
+		p.enter(bound, "discrete-laplace", scale, "records", 1, 1)
+		m, err := s.send(p, &Message{Sizes: exact})
 		if err != nil {
 			return nil, err
 		}
-		sizes[l] = make([]float64, p.clusters)
-		for a, x := range m.Sizes {
-			sizes[l][a] = max(float64(x), 0)
+		sizes[l] = floats(m.Sizes, m.SizeBits)
+		for a, x := range sizes[l] {
+			sizes[l][a] = max(x, 0)
 		}
 		if err := s.enterParty(p); err != nil {
 			return nil, err
@@ -318,7 +320,7 @@ func (s *session) localReports(ctx context.Context) (*Grid, error) {
 		if _, err := p.assign(ctx); err != nil {
 			return nil, err
 		}
-		if _, err := s.send(p, nil, nil); err != nil {
+		if _, err := s.send(p, &Message{}); err != nil {
 			return nil, err
 		}
 		reports[l] = make([]uint8, n)
@@ -337,7 +339,7 @@ func (s *session) localReports(ctx context.Context) (*Grid, error) {
 			return nil, err
 		}
 		s.comm.BytesSent[l] += int64(n) // one byte per report; hash seeds are public functions of party and row
-		p.enter(p.bound("memberships under local privacy", 0), "randomized-response", "L1", s.plan.eps2, "", 1)
+		p.enter(p.bound("memberships under local privacy", 0), "randomized-response", s.plan.eps2, "", 1, 1)
 		p.ledger[len(p.ledger)-1].Cost = privacy.Spec{Family: "pure", Epsilon: s.plan.eps2}
 		if err := s.enterParty(p); err != nil {
 			return nil, err
@@ -497,21 +499,20 @@ func (s *session) exchange(ctx context.Context) (*Release, error) {
 		if err != nil {
 			return nil, err
 		}
-		var released []int64
+		var m Message
 		if proven {
 			bound := p.bound("sizes of the local clusters", 0)
 			sigma := gaussianScale(bound.L2(), plan.localMu*math.Sqrt(sizeShare))
-			if err := p.addGaussian(p.stream(0, "sizes"), sigma, sizes); err != nil {
+			if _, err := p.addGaussian(p.stream(0, "sizes"), sigma, sizes, 0); err != nil {
 				return nil, err
 			}
-			p.enter(bound, "discrete-gaussian", "L2", sigma, "records", 1)
-			released = sizes
+			p.enter(bound, "discrete-gaussian", sigma, "records", 1, 1)
+			m.Sizes, m.SizeBits = sizes, releaseBits
 		}
-		sets, err := s.encodeMemberships(ctx, sk, p)
-		if err != nil {
+		if m.Sets, err = s.encodeMemberships(ctx, sk, p); err != nil {
 			return nil, err
 		}
-		if messages[l], err = s.send(p, released, sets); err != nil {
+		if messages[l], err = s.send(p, &m); err != nil {
 			return nil, err
 		}
 		if err := s.enterParty(p); err != nil {
@@ -539,21 +540,22 @@ func (s *session) localCenters(ctx context.Context, p *party, proven bool) error
 	if !proven {
 		return s.laplaceCenters(ctx, p, s.plan.eps1)
 	}
-	rounds := 1
+	rounds, radius := 1, gridRadius
 	if j.Start == StartForest || j.Start == StartAuto && p.d() > gridColumns {
 		if err := p.startForest(ctx, p.gaussianForest(forestLevels, s.plan.localMu*math.Sqrt(startShare))); err != nil {
 			return err
 		}
+		radius = forestRadius
 		if p.d() > gridColumns {
 			rounds = 2
 			if j.Budget.Epsilon >= 1 {
-				rounds = 4
+				rounds = refineRounds
 			}
 		}
 	} else if err := p.startGrid(ctx, s.plan.localMu); err != nil {
 		return err
 	}
-	return p.refine(ctx, rounds, s.plan.localMu)
+	return p.refine(ctx, rounds, radius, s.plan.localMu)
 }
 
 // encodeMemberships is phase 2 for one party: its sketches under the joint keys,
@@ -625,18 +627,16 @@ func (s *session) receive(messages []*Message) *Release {
 	}
 	// Every party counts all records; noisy sizes below 1 say no more than 1.
 	for _, m := range messages {
-		for _, x := range m.Sizes {
-			r.Records += float64(x)
+		margin := floats(m.Sizes, m.SizeBits)
+		for a, x := range margin {
+			r.Records += x / float64(plan.parties)
+			margin[a] = max(x, 1)
 		}
-	}
-	r.Records = max(r.Records/float64(plan.parties), 1)
-	for _, m := range messages {
-		margin := make([]float64, plan.clusters)
-		for a, x := range m.Sizes {
-			margin[a] = max(float64(x), 1)
-		}
-		rescale(margin, r.Records)
 		r.Margins = append(r.Margins, margin)
+	}
+	r.Records = max(r.Records, 1)
+	for _, margin := range r.Margins {
+		rescale(margin, r.Records)
 	}
 	return r
 }

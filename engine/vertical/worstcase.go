@@ -60,7 +60,7 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		}
 		c.cells = append(c.cells, byCluster)
 	}
-	n, err := privacy.FMPhantoms(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
+	n, err := privacy.FMPhantomsPLD(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
 	c.plan.phantoms = float64(n)
 	return &c, err
 }
