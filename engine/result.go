@@ -62,7 +62,8 @@ type Quality struct {
 	Runs     []float64 `json:"runs,omitempty"`
 }
 
-// Comm counts the encoded messages of a run. The slices have one entry per
+// Comm counts the encoded messages of a run, but for those that measure its
+// quality. The slices have one entry per
 // party; the server's traffic is their mirror image.
 type Comm struct {
 	Rounds        int     `json:"rounds"`

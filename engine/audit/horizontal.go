@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -182,8 +183,8 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 	return cases, nil
 }
 
-// horizontalCase is one round of a horizontal method on a pair. Each worker keeps a session for
-// either side and restarts it, so that a trial pays for the round alone.
+// horizontalCase is one round of a horizontal method on a pair. Either side is planned once, so that a
+// trial pays for the round alone.
 func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	job := horizontal.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: horizontal.Mechanism(s.Mechanism),
@@ -199,50 +200,30 @@ func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pa
 	if gaussian {
 		one.Law = Gaussian
 	}
-	// the ledger, from a run on the larger set
-	pool := engine.NewPool(1)
-	defer pool.Close()
-	job.Clients = sides[1]
-	ledger, err := ledgerOf(&job, pool)
+	var plans [2]*horizontal.Plan
+	for side := range plans {
+		job.Clients = sides[side]
+		plan, err := job.Plan()
+		if err != nil {
+			return nil, err
+		}
+		plans[side] = plan.(*horizontal.Plan)
+	}
+	ledger, err := plans[1].Ledger(nil) // of the larger set
 	if err != nil {
 		return nil, err
 	}
 	if err := one.state(ledger, privacy.Outsider); err != nil {
 		return nil, err
 	}
-	type state struct {
-		session    *horizontal.Session
-		transcript horizontal.Transcript
-	}
-	workers := newPerWorker(func() (*[2]state, error) { return new([2]state), nil })
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		mine, err := workers.of(rt)
-		if err != nil {
-			return nil, err
-		}
-		side := sideOf(present)
-		w, seed := &mine[side], st.Uint64()
-		if w.session == nil {
-			j := job
-			j.Seed, j.Clients, j.Transcript = &seed, sides[side], &w.transcript
-			w.session, err = horizontal.NewSession(&j, rt)
-		} else {
-			w.transcript.Sights = w.transcript.Sights[:0]
-			err = w.session.Restart(&seed)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := w.session.Step(ctx); err != nil {
+		var views protocol.Views
+		if err := plans[sideOf(present)].Trial(ctx, rt, st.Uint64(), &views); err != nil {
 			return nil, err
 		}
 		var out []float64
-		for _, x := range w.transcript.Sights {
-			if x.Viewer != 0 {
-				continue
-			}
-			switch x.What {
-			case horizontal.GlobalSums, horizontal.GlobalCounts, horizontal.GlobalCentroids:
+		for _, x := range views.Seen {
+			if x.Viewer == 0 && x.Of == protocol.Server {
 				for _, v := range x.Values {
 					out = append(out, float64(v))
 				}
@@ -254,22 +235,4 @@ func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pa
 		return out, nil
 	}
 	return one, nil
-}
-
-func ledgerOf(job *horizontal.Job, pool *engine.Pool) (*privacy.Ledger, error) {
-	seed := uint64(0)
-	j := *job
-	j.Seed = &seed
-	session, err := horizontal.NewSession(&j, engine.NewRuntime(pool))
-	if err != nil {
-		return nil, err
-	}
-	if err := session.Step(context.Background()); err != nil {
-		return nil, err
-	}
-	res, err := session.Result(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return res.Ledger, nil
 }

@@ -5,15 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // What the horizontal protocols enter in their ledgers is what the table of calibrations says.
 func TestLedgersAgreeWithTheTable(t *testing.T) {
-	pool := engine.NewPool(1)
-	defer pool.Close()
 	p := chain(3, 2)
 	for _, c := range []struct {
 		method      horizontal.Method
@@ -30,7 +27,11 @@ func TestLedgersAgreeWithTheTable(t *testing.T) {
 	} {
 		job := horizontal.Job{Algorithm: c.method, K: p.K, Start: p.Start, Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, NoQuality: true, Clients: p.parts(true, privacy.AddRemove)}
-		ledger, err := ledgerOf(&job, pool)
+		plan, err := job.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ledger, err := plan.(*horizontal.Plan).Ledger(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

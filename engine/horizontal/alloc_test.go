@@ -1,10 +1,8 @@
 package horizontal
 
 import (
-	"context"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
@@ -43,27 +41,15 @@ func TestRoundsAllocateNothing(t *testing.T) {
 					// solver's memory grows with the hardest round so far.
 					job.Budget.Epsilon = 1e6
 				}
-				pool := engine.NewPool(workers)
-				s, err := NewSession(&job, engine.NewRuntime(pool))
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx := context.Background()
-				step := func() {
-					if s.Done() {
-						s.Rewind()
-					}
-					if err := s.Step(ctx); err != nil {
-						t.Fatal(err)
-					}
-				}
+				s := begin(t, workers, job)
+				step := func() { s.step(t) }
 				for range 100 { // buffers grow to what the rounds need
 					step()
 				}
 				if n := testing.AllocsPerRun(20, step); n > 0 {
 					t.Errorf("%s, %d records, %d workers: %g allocations per round", c.name, s.n, workers, n)
 				}
-				pool.Close()
+				s.session.Close()
 			}
 		}
 	}

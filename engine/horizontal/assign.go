@@ -9,25 +9,6 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// assigner fills the accumulators of the present clients with the sums and
-// counts of their clusters for round t.
-type assigner interface {
-	assign(ctx context.Context, t int) error
-	// restart takes up a new seed, rewind the same one.
-	restart()
-	rewind()
-}
-
-func newAssigner(s *Session) assigner {
-	switch {
-	case s.job.NonExclusive:
-		return newNonExclusive(s)
-	case s.job.Algorithm.Constrained():
-		return newConstrained(s)
-	}
-	return newNearest(s)
-}
-
 // Work is measured in products of points, clusters and coordinates.
 const (
 	// inlineWork is about what a core does while another one wakes up.
@@ -47,19 +28,19 @@ const (
 // sums. Sums are integers, so neither the cut into items nor the order in which
 // workers add matters, and a round may go on from the sums of the one before.
 type nearest struct {
-	s       *Session
+	c       *client
 	per     int                    // work of a point
 	inline  int                    // work that wakes no worker
 	most    int                    // points of an item at most
-	step    int                    // points of an item of the client at hand
-	partial []*kernels.Accumulator // by worker; nil while every client is small
-	whole   bool                   // a worker takes whole clients
+	step    int                    // points of an item
+	partial []*kernels.Accumulator // by worker; nil where one worker does all
+	abreast bool                   // of the other clients
 	small   bool                   // all clients together are small: no workers
 
 	history *history // nil when each round begins anew
-	// base holds, by client, the sums of the records that are not far: for Relative,
-	// which adds the far ones and makes all relative, apart from those of the client.
-	base []*kernels.Accumulator
+	// base holds the sums of the records that are not far: for Relative, which adds
+	// the far ones and makes all relative, apart from those of the client.
+	base *kernels.Accumulator
 
 	// The squared distance beyond which a point is far: of Relative the squared
 	// radius of the round, a little shortened, with its exact square in grid units;
@@ -67,57 +48,60 @@ type nearest struct {
 	near  float32
 	reach int64
 	far   []farPoints // by worker
+	dist  []float32   // of Relative where the assignment gives no distance of its own
 
-	client     *client
-	round      int
-	looked     atomic.Int64 // at so many points of the client
-	pass, each func(worker, index int)
+	round  int
+	looked atomic.Int64 // at so many points
+	pass   func(worker, index int)
+	alone  func(context.Context) error
 }
 
-func newNearest(s *Session) *nearest {
-	a := &nearest{s: s, near: float32(math.Inf(1))}
-	largest := 0
-	for _, c := range s.clients {
-		largest = max(largest, c.points.N)
-		a.base = append(a.base, c.acc)
-	}
-	workers := s.rt.Pool().Workers()
-	a.per = s.k * s.d // products of a point
-	if s.job.Algorithm == Relative {
+func newNearest(c *client) *nearest {
+	a := &nearest{c: c, near: float32(math.Inf(1)), base: c.acc}
+	n, workers := c.points.N, c.party.Pool().Workers()
+	a.per = c.k * c.d // products of a point
+	if c.job.Algorithm == Relative {
 		a.per += relativeWork
+		c.labels = newLabels(n)
+		a.base = kernels.NewAccumulator(c.k, c.d, c.fraction)
+	}
+	if c.job.Algorithm == Relative && c.d >= chainDims {
+		a.dist = make([]float32, n)
 	}
 	a.inline = inlineWork
 	if kernels.ISA() == "generic" {
 		a.inline /= 16 // about the factor between plain Go and vectors
 	}
-	a.history = newHistory(s)
-	a.small = s.n*a.per <= a.inline || workers == 1 && s.n*a.per <= itemWork
-	a.whole = largest*a.per <= 8*itemWork && (s.m%workers == 0 || s.m >= 4*workers)
-	if !a.small && !a.whole {
-		fit := max(engine.ShardBytes/(4*s.d), engine.MinShardPoints)
+	a.history = newHistory(c)
+	a.small = c.n*a.per <= a.inline || workers == 1 && c.n*a.per <= itemWork
+	a.abreast = n*a.per <= 8*itemWork && (c.m%workers == 0 || c.m >= 4*workers)
+	helpers := 1
+	if !a.small && !a.abreast {
+		helpers = workers
+		fit := max(engine.ShardBytes/(4*c.d), engine.MinShardPoints)
 		a.most = max(min(itemWork/a.per, fit), a.grain())
-		if s.d >= chainDims {
+		if c.d >= chainDims {
 			a.most = max(a.most, leastItem)
 		}
 		for range workers {
-			a.partial = append(a.partial, kernels.NewAccumulator(s.k, s.d, s.fraction))
+			a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
 		}
 	}
-	if s.job.Algorithm == Relative {
-		for range workers {
-			a.far = append(a.far, newFarPoints(s))
-		}
-		for i := range a.base {
-			a.base[i] = kernels.NewAccumulator(s.k, s.d, s.fraction)
+	if c.job.Algorithm == Relative {
+		for range helpers {
+			a.far = append(a.far, newFarPoints(c.Plan))
 		}
 	}
 	a.pass = func(worker, index int) {
 		lo := index * a.step
-		a.looked.Add(int64(a.points(worker, a.client, lo, min(lo+a.step, a.client.points.N), a.partial[worker])))
+		a.looked.Add(int64(a.points(worker, lo, min(lo+a.step, a.c.points.N), a.partial[worker])))
 	}
-	a.each = func(worker, index int) { a.one(worker, a.s.clients[index]) }
+	a.alone = func(context.Context) error {
+		a.all()
+		return nil
+	}
 	if !a.small {
-		s.rt.Pool().Rouse()
+		c.party.Pool().Rouse()
 	}
 	a.prepareFilter()
 	return a
@@ -126,70 +110,73 @@ func newNearest(s *Session) *nearest {
 // prepareFilter makes the integer forms of the points that let kernels rank
 // centroids faster, where there are rounds enough: it costs about half of one.
 func (a *nearest) prepareFilter() {
-	if a.s.rounds < 3 {
+	c := a.c
+	if c.rounds < 3 {
 		return
 	}
-	each := func(n int, task func(i int)) {
+	c.points.PrepareFilter(c.k, func(n int, task func(i int)) {
 		// The tasks neither fail nor end early, and nothing cancels them.
-		_ = a.s.rt.Pool().Run(context.Background(), n, func(_, i int) { task(i) })
-	}
-	for _, c := range a.s.clients {
-		c.points.PrepareFilter(a.s.k, each)
-		a.s.centres.PrepareFilter(&c.points)
-	}
+		_ = c.party.Pool().Run(context.Background(), n, func(_, i int) { task(i) })
+	})
+	c.centres.PrepareFilter(&c.points)
 }
 
 func (a *nearest) assign(ctx context.Context, t int) error {
 	a.round = t
-	if a.s.job.Algorithm == Relative {
+	if a.c.job.Algorithm == Relative {
 		a.setRadius(t)
 	}
 	left := a.history.begin(t, a.near)
 	var err error
 	switch {
-	case a.small || left <= a.inline/a.per:
-		for _, c := range a.s.clients {
-			a.one(0, c)
-		}
-	case a.whole:
-		err = a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each)
+	case a.small || left <= a.inline/(a.per*a.c.m):
+		a.all()
+	case a.abreast:
+		err = a.c.party.Abreast(ctx, a.alone)
 	default:
-		for _, c := range a.s.clients {
-			if err == nil && !c.gone {
-				err = a.together(ctx, c)
-			}
-		}
+		err = a.together(ctx)
 	}
-	a.history.end(err)
+	a.history.end()
 	return err
 }
 
-func (a *nearest) restart() { a.history.forget() }
-func (a *nearest) rewind()  { a.history.forget() }
-
-// together assigns the points of a client with all workers.
-func (a *nearest) together(ctx context.Context, c *client) error {
-	span := a.s.rt.Begin(engine.PhaseAssign, a.round, c.index)
+// together assigns the points with all workers.
+func (a *nearest) together(ctx context.Context) error {
+	span := a.c.party.Begin(engine.PhaseAssign, a.round)
 	for _, p := range a.partial {
 		p.Reset()
 	}
 	for w := range a.far {
 		a.far[w].acc.Reset()
 	}
-	a.client = c
 	a.looked.Store(0)
-	err := a.s.rt.Pool().Run(ctx, a.cut(c.points.N), a.pass)
-	base := a.base[c.index]
+	err := a.c.party.Pool().Run(ctx, a.cut(a.c.points.N), a.pass)
 	if !a.history.carries() {
-		base.Reset()
+		a.base.Reset()
 	}
 	for _, p := range a.partial {
-		base.Merge(p)
+		a.base.Merge(p)
 	}
-	a.center(c, a.far)
-	span.Settled = c.points.N - int(a.looked.Load())
-	a.s.rt.End(span)
+	a.center(a.far)
+	span.Settled = a.c.points.N - int(a.looked.Load())
+	a.c.party.End(span)
 	return err
+}
+
+// all assigns all points with one worker.
+func (a *nearest) all() {
+	span := a.c.party.Begin(engine.PhaseAssign, a.round)
+	if !a.history.carries() {
+		a.base.Reset()
+	}
+	var far []farPoints
+	if a.far != nil {
+		far = a.far[:1]
+		far[0].acc.Reset()
+	}
+	span.Settled = a.c.points.N - a.points(0, 0, a.c.points.N, a.base)
+	a.center(far)
+	a.c.party.End(span)
 }
 
 // cut sets the step for n points and returns the number of items: of at most
@@ -209,43 +196,24 @@ func (a *nearest) grain() int {
 	return kernels.Lanes
 }
 
-// one assigns all points of a client.
-func (a *nearest) one(worker int, c *client) {
-	if c.gone {
-		return
-	}
-	span := a.s.rt.Begin(engine.PhaseAssign, a.round, c.index)
-	base := a.base[c.index]
-	if !a.history.carries() {
-		base.Reset()
-	}
-	var far []farPoints
-	if a.far != nil {
-		far = a.far[worker : worker+1]
-		far[0].acc.Reset()
-	}
-	span.Settled = c.points.N - a.points(worker, c, 0, c.points.N, base)
-	a.center(c, far)
-	a.s.rt.End(span)
-}
-
-// points assigns the points [lo, hi) of a client and adds them to acc; if the
+// points assigns the points [lo, hi) and adds them to acc; if the
 // round carries on from the one before, it adds what has changed. Far points are
 // summed apart. It returns the number of points looked at.
-func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumulator) int {
+func (a *nearest) points(worker int, lo, hi int, acc *kernels.Accumulator) int {
+	c := a.c
 	if !a.history.carries() {
-		a.anew(worker, c, lo, hi, acc)
+		a.anew(worker, lo, hi, acc)
 		return hi - lo
 	}
 	looked := 0
 	for lo < hi {
-		from, to := a.history.unsettled(c.index, lo, hi)
+		from, to := a.history.unsettled(lo, hi)
 		if from < to {
 			p, labels := c.points.Slice(from, to), c.labels[from:to]
-			ch := kernels.Reassign(p, a.s.centres, a.near, labels, acc, a.history.bounds(worker, to-from))
-			a.history.note(worker, c.index, from, to, ch.Moved)
-			if ch.Cut && a.s.job.Beyond == Clip {
-				a.far[worker].find(p, labels, uint16(a.s.k), a)
+			ch := kernels.Reassign(p, c.centres, a.near, labels, acc, a.history.bounds(worker, to-from))
+			a.history.note(worker, from, to, ch.Moved)
+			if ch.Cut && a.c.job.Beyond == Clip {
+				a.far[worker].find(p, labels, uint16(a.c.k), a)
 			}
 		}
 		looked += to - from
@@ -255,34 +223,35 @@ func (a *nearest) points(worker int, c *client, lo, hi int, acc *kernels.Accumul
 }
 
 // anew assigns and sums points without regard to the round before.
-func (a *nearest) anew(worker int, c *client, lo, hi int, acc *kernels.Accumulator) {
+func (a *nearest) anew(worker int, lo, hi int, acc *kernels.Accumulator) {
+	c := a.c
 	p := c.points.Slice(lo, hi)
 	switch {
-	case a.s.job.Algorithm != Relative:
+	case a.c.job.Algorithm != Relative:
 		var labels []uint16
 		if a.history != nil {
 			labels = c.labels[lo:hi]
 		}
-		kernels.AssignAccumulate(p, a.s.centres, labels, acc)
-	case a.s.d < chainDims:
+		kernels.AssignAccumulate(p, a.c.centres, labels, acc)
+	case a.c.d < chainDims:
 		// Assign's own distance has the small relative error that the radius
 		// allows for, so one pass finds both.
 		labels := c.labels[lo:hi]
 		before := total(acc.Counts)
-		kernels.AssignAccumulateRadius(p, a.s.centres, a.near, labels, acc)
-		if far := len(labels) - (total(acc.Counts) - before); far > 0 && a.s.job.Beyond == Clip {
-			a.far[worker].find(p, labels, uint16(a.s.k), a)
+		kernels.AssignAccumulateRadius(p, a.c.centres, a.near, labels, acc)
+		if far := len(labels) - (total(acc.Counts) - before); far > 0 && a.c.job.Beyond == Clip {
+			a.far[worker].find(p, labels, uint16(a.c.k), a)
 		}
 	default:
-		labels, dist := c.labels[lo:hi], c.dist[lo:hi]
-		kernels.Assign(p, a.s.centres, labels, nil)
-		kernels.Distances(p, a.s.centres, labels, dist)
+		labels, dist := c.labels[lo:hi], a.dist[lo:hi]
+		kernels.Assign(p, a.c.centres, labels, nil)
+		kernels.Distances(p, a.c.centres, labels, dist)
 		for i, x := range dist {
 			if x > a.near {
-				if a.s.job.Beyond == Clip {
+				if a.c.job.Beyond == Clip {
 					a.far[worker].clip(p, i, int(labels[i]), a)
 				}
-				labels[i] = uint16(a.s.k)
+				labels[i] = uint16(a.c.k)
 			}
 		}
 		kernels.Accumulate(p, labels, acc)
@@ -303,19 +272,19 @@ func total(counts []int64) int {
 
 // center sets, for Relative, the client's sums to those of all records relative
 // to the centroids.
-func (a *nearest) center(c *client, far []farPoints) {
-	if a.s.job.Algorithm != Relative {
+func (a *nearest) center(far []farPoints) {
+	c := a.c
+	if c.job.Algorithm != Relative {
 		return
 	}
-	base := a.base[c.index]
-	copy(c.acc.Sums, base.Sums)
-	copy(c.acc.Counts, base.Counts)
+	copy(c.acc.Sums, a.base.Sums)
+	copy(c.acc.Counts, a.base.Counts)
 	for w := range far {
 		c.acc.Merge(far[w].acc)
 	}
 	for j, count := range c.acc.Counts {
-		for h, x := range a.s.centres.Row(j) {
-			c.acc.Sums[j*a.s.d+h] -= count * c.units(x)
+		for h, x := range a.c.centres.Row(j) {
+			c.acc.Sums[j*a.c.d+h] -= count * c.units(x)
 		}
 	}
 }
@@ -325,9 +294,9 @@ func (a *nearest) center(c *client, far []farPoints) {
 // more than that; so no record beyond R_t passes for near. The others are
 // measured in integers.
 func (a *nearest) setRadius(t int) {
-	r := a.s.radius[t]
-	a.near = float32(r * r * (1 - float64(a.s.d+2)*0x1p-23))
-	a.reach = int64(math.Floor(float64(r*a.s.scale) * float64(r*a.s.scale)))
+	r := a.c.radius[t]
+	a.near = float32(r * r * (1 - float64(a.c.d+2)*0x1p-23))
+	a.reach = int64(math.Floor(float64(r*a.c.scale) * float64(r*a.c.scale)))
 }
 
 // farPoints is one worker's memory for the records beyond the radius.
@@ -342,7 +311,7 @@ type farPoints struct {
 // farBatch is the number of far records that are assigned at a time.
 const farBatch = 64
 
-func newFarPoints(s *Session) farPoints {
+func newFarPoints(s *Plan) farPoints {
 	return farPoints{acc: kernels.NewAccumulator(s.k, s.d, s.fraction), points: kernels.NewPanels(farBatch, s.d),
 		labels: make([]uint16, farBatch), offset: make([]int64, s.d)}
 }
@@ -370,7 +339,7 @@ func (f *farPoints) find(p kernels.Panels, labels []uint16, none uint16, a *near
 
 func (f *farPoints) flush(a *nearest) {
 	view := kernels.Panels{N: f.count, D: f.points.D, Data: f.points.Data}
-	kernels.Assign(view, a.s.centres, f.labels[:f.count], nil)
+	kernels.Assign(view, a.c.centres, f.labels[:f.count], nil)
 	for i, l := range f.labels[:f.count] {
 		f.clip(view, i, int(l), a)
 	}
@@ -384,10 +353,10 @@ func (f *farPoints) flush(a *nearest) {
 func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest) {
 	d := p.D
 	base := i/kernels.Lanes*kernels.Lanes*d + i%kernels.Lanes
-	centre := a.s.centres.Row(j)
+	centre := a.c.centres.Row(j)
 	length := int64(0)
 	for h, x := range centre {
-		t := int64(float64(p.Data[base+h*kernels.Lanes])*a.s.scale) - int64(float64(x)*a.s.scale)
+		t := int64(float64(p.Data[base+h*kernels.Lanes])*a.c.scale) - int64(float64(x)*a.c.scale)
 		f.offset[h] = t
 		length += t * t
 	}
@@ -401,7 +370,7 @@ func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest) {
 		}
 	}
 	for h, x := range centre {
-		sums[h] += f.offset[h] + int64(float64(x)*a.s.scale)
+		sums[h] += f.offset[h] + int64(float64(x)*a.c.scale)
 	}
 	f.acc.Counts[j]++
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -38,17 +40,19 @@ func gridParts(t *rapid.T, n, d, m int) []dataset.Part {
 	return parts
 }
 
-// step runs one round of a job and returns the session.
-func step(t *rapid.T, job Job) *Session {
+// firstRound runs one round of a job.
+func firstRound(t *rapid.T, job Job) *trial {
 	pool := engine.NewPool(1)
 	defer pool.Close()
 	seed := uint64(1)
 	job.Seed, job.Iterations = &seed, 1
-	s, err := NewSession(&job, engine.NewRuntime(pool))
+	p, err := job.check()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.assigner.assign(context.Background(), 0); err != nil {
+	s := &trial{Plan: p}
+	s.session, s.clients = p.start(engine.NewRuntime(pool), protocol.Options{})
+	if err := s.session.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -56,9 +60,9 @@ func step(t *rapid.T, job Job) *Session {
 
 // offset returns the integer offset of record i of client c from centroid j and
 // its squared length.
-func (s *Session) offset(c *client, i, j int) (v []int64, length int64) {
+func (m *model) offset(c *client, i, j int) (v []int64, length int64) {
 	for h, x := range c.points.Point(i, nil) {
-		t := c.units(x) - c.units(s.centres.Row(j)[h])
+		t := c.units(x) - c.units(m.centres.Row(j)[h])
 		v = append(v, t)
 		length += t * t
 	}
@@ -73,19 +77,20 @@ func TestRelativeSums(t *testing.T) {
 		job := Job{Algorithm: Relative, K: rapid.IntRange(1, 7).Draw(t, "k"), Clients: gridParts(t, 200, d, 2), Init: Random,
 			Beyond: rapid.SampledFrom([]Beyond{Clip, Exclude}).Draw(t, "beyond"), Schedule: rapid.SampledFrom([]Schedule{Geometric, Sqrt, LaterCode}).Draw(t, "schedule"),
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}
-		s := step(t, job)
+		s := firstRound(t, job)
+		first, _ := s.atStart()
 		limit := int64(math.Floor(s.radius[0] * s.scale * s.radius[0] * s.scale))
 		for _, c := range s.clients {
 			sums, counts := make([]int64, s.k*d), make([]int64, s.k)
 			labels := make([]uint16, c.points.N)
-			kernels.Assign(c.points, s.centres, labels, nil)
+			kernels.Assign(c.points, first.centres, labels, nil)
 			for i, j := range labels {
-				v, length := s.offset(c, i, int(j))
+				v, length := first.offset(c, i, int(j))
 				if s.job.Beyond == Exclude {
 					// On the rim of the radius the kernel's rounding may leave a record out.
 					out := int(c.labels[i]) == s.k
 					if rim := float64(length) > float64(limit)*(1-float64(d+2)*0x1p-22); out != (length > limit) && !(out && rim) {
-						t.Fatalf("record %d of client %d at squared distance %d, limit %d: left out is %t", i, c.index, length, limit, out)
+						t.Fatalf("record %d of client %d at squared distance %d, limit %d: left out is %t", i, c.party.Role, length, limit, out)
 					}
 					if out {
 						continue
@@ -108,7 +113,7 @@ func TestRelativeSums(t *testing.T) {
 				}
 			}
 			if !slices.Equal(sums, c.acc.Sums) || !slices.Equal(counts, c.acc.Counts) {
-				t.Fatalf("client %d: sums %v counts %v, want %v and %v", c.index, c.acc.Sums, c.acc.Counts, sums, counts)
+				t.Fatalf("client %d: sums %v counts %v, want %v and %v", c.party.Role, c.acc.Sums, c.acc.Counts, sums, counts)
 			}
 		}
 	})
@@ -119,9 +124,10 @@ func TestRelativeSums(t *testing.T) {
 func TestNonExclusiveTakesTheNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 4).Draw(t, "d")
-		s := step(t, Job{Algorithm: CLloyd, NonExclusive: true, K: rapid.IntRange(1, 5).Draw(t, "k"), Init: Random,
+		s := firstRound(t, Job{Algorithm: CLloyd, NonExclusive: true, K: rapid.IntRange(1, 5).Draw(t, "k"), Init: Random,
 			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2), EtaMinAlpha: rapid.Float64Range(1, 4).Draw(t, "alpha")})
-		key := s.tieKey()
+		first, public := s.atStart()
+		key := tieKey(public)
 		for _, c := range s.clients {
 			for j := range s.k {
 				type candidate struct {
@@ -131,7 +137,7 @@ func TestNonExclusiveTakesTheNearest(t *testing.T) {
 				}
 				var all []candidate
 				for i := range c.points.N {
-					_, length := s.offset(c, i, j)
+					_, length := first.offset(c, i, j)
 					b := binary.LittleEndian.AppendUint32(slices.Clone(key[:]), uint32(j))
 					var row []int64
 					for _, x := range c.points.Point(i, nil) {
@@ -177,13 +183,13 @@ func TestExclusivityFillsMinima(t *testing.T) {
 	parts := blobs(t, 100, 2, 4, 2, 3)
 	seed := uint64(1)
 	job := Job{Algorithm: CLloyd, K: 4, Clients: parts, Seed: &seed, EtaMinAlpha: 1, EtaMaxAlpha: 2, Exclusivity: 2}
-	s, tr := transcribe(t, job)
-	for _, e := range tr.Sights {
-		if e.What != LocalCounts || e.Viewer != e.Of {
+	s, seen := transcribe(t, job)
+	for _, e := range seen {
+		if e.What != s.release.Name || e.Viewer != e.Of {
 			continue
 		}
 		sum := int64(0)
-		for _, n := range e.Values {
+		for _, n := range e.Values[s.k*s.d:] {
 			if n < int64(s.lo) {
 				t.Errorf("a cluster of %d records, at least %d wanted", n, s.lo)
 			}
@@ -202,9 +208,14 @@ func TestKMeansPlusPlusSpreads(t *testing.T) {
 	parts := blobs(t, 1200, 2, 6, 3, 4)
 	repeats := 0
 	for seed := range uint64(40) {
-		s := newTestSession(t, Job{Algorithm: Lloyd, K: 6, Clients: parts, Init: KMeansPlusPlus, Seed: &seed})
+		s := begin(t, 1, Job{Algorithm: Lloyd, K: 6, Clients: parts, Init: KMeansPlusPlus, Seed: &seed, NoQuality: true})
+		s.step(t)
+		grid := make([]float32, 12) // before the first round
+		for i, x := range s.clients[0].previous {
+			grid[i] = float32(x)
+		}
 		for a := range s.k {
-			row := s.grid[a*2 : a*2+2]
+			row := grid[a*2 : a*2+2]
 			found := false
 			for _, p := range parts {
 				for i := range p.Points.N {
@@ -215,7 +226,7 @@ func TestKMeansPlusPlusSpreads(t *testing.T) {
 				t.Fatalf("centre %v is no record", row)
 			}
 			for b := range a {
-				dx, dy := float64(row[0]-s.grid[b*2]), float64(row[1]-s.grid[b*2+1])
+				dx, dy := float64(row[0]-grid[b*2]), float64(row[1]-grid[b*2+1])
 				if math.Hypot(dx, dy) < 0.25 {
 					repeats++
 				}
@@ -227,48 +238,32 @@ func TestKMeansPlusPlusSpreads(t *testing.T) {
 	}
 }
 
-// newTestSession sets a session up without running it.
-func newTestSession(t *testing.T, job Job) *Session {
-	t.Helper()
-	pool := engine.NewPool(1)
-	t.Cleanup(pool.Close)
-	s, err := NewSession(&job, engine.NewRuntime(pool))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// Restart gives the results of a session of its own.
-func TestRestart(t *testing.T) {
+// A trial with another seed releases what a plan with that seed does.
+func TestTrial(t *testing.T) {
 	a, b := uint64(1), uint64(2)
 	parts, three := blobs(t, 300, 2, 3, 2, 1), blobs(t, 300, 2, 3, 3, 1)
-	finish := func(s *Session) []float64 {
-		for !s.Done() {
-			if err := s.Step(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return slices.Clone(s.Centroids())
-	}
+	pool := engine.NewPool(2)
+	defer pool.Close()
 	for _, job := range []Job{
 		{Algorithm: Relative}, {Algorithm: FastLloyd}, {Algorithm: CSuLloyd, NonExclusive: true, Drops: []Drop{{1, 1}}},
 		{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split, Clients: three, Drops: []Drop{{0, 1}}},
 		{Algorithm: SuLloyd, Noise: Split, Clients: three},
 	} {
-		job.K, job.Seed, job.Budget = 3, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}
+		job.K, job.Seed, job.Budget, job.NoQuality = 3, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}, true
 		if job.Clients == nil {
 			job.Clients = parts
 		}
-		s := newTestSession(t, job)
-		finish(s)
-		if err := s.Restart(&b); err != nil {
+		p, err := job.check()
+		if err != nil {
 			t.Fatal(err)
 		}
-		again := finish(s)
+		again := new(protocol.Views)
+		if err := p.Trial(context.Background(), engine.NewRuntime(pool), b, again); err != nil {
+			t.Fatal(err)
+		}
 		job.Seed = &b
-		if fresh := finish(newTestSession(t, job)); !slices.Equal(fresh, again) {
-			t.Errorf("%s: restarted %v, fresh %v", job.Algorithm, again, fresh)
+		if _, fresh := transcribe(t, job); !reflect.DeepEqual(fresh, again.Seen) {
+			t.Errorf("%s: a trial shows other values than a run of its own", job.Algorithm)
 		}
 	}
 }

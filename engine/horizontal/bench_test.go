@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // benchWorkers is the size of the pool that benchmarks run on.
@@ -25,18 +26,26 @@ func BenchmarkIteration(b *testing.B) {
 				seed := uint64(1)
 				pool := engine.NewPool(benchWorkers)
 				defer pool.Close()
-				s, err := NewSession(&Job{Algorithm: m, K: set.k, Clients: parts, Seed: &seed, Calibration: privacy.Claimed,
-					Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, engine.NewRuntime(pool))
+				job := Job{Algorithm: m, K: set.k, Clients: parts, Seed: &seed, Calibration: privacy.Claimed, NoQuality: true,
+					Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+				p, err := job.check()
 				if err != nil {
 					b.Fatal(err)
 				}
 				ctx := context.Background()
+				var s *protocol.Session
+				more := false
 				b.ReportAllocs()
 				for b.Loop() {
-					if s.Done() {
-						s.Rewind()
+					if !more {
+						b.StopTimer()
+						s, _ = p.start(engine.NewRuntime(pool), protocol.Options{})
+						if _, err := s.Step(ctx); err != nil { // which also sets up
+							b.Fatal(err)
+						}
+						b.StartTimer()
 					}
-					if err := s.Step(ctx); err != nil {
+					if more, err = s.Step(ctx); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -12,8 +12,8 @@ import (
 const boxBound = 1.0
 
 // addNoise works out the scale of every part and round, the sensitivities that
-// the ledger shows, and the laws.
-func (p *prepared) addNoise() error {
+// the ledger shows.
+func (p *Plan) addNoise() error {
 	if err := p.lookUp(); err != nil {
 		return err
 	}
@@ -23,14 +23,14 @@ func (p *prepared) addNoise() error {
 		} else {
 			p.laplaceOnSums()
 		}
-		return p.makeLaws()
+		return nil
 	}
 	mu, err := p.gaussianMu()
 	if err != nil {
 		return err
 	}
 	p.gaussian(mu)
-	return p.makeLaws()
+	return nil
 }
 
 // noiseScale is the scale of one part in one round, in real units, with the
@@ -49,29 +49,8 @@ func (p *part) set(scale float64, s sensitivity) {
 	p.scales = append(p.scales, noiseScale{scale, s})
 }
 
-// makeLaws makes the samplers; rounds of one scale share one.
-func (p *prepared) makeLaws() error {
-	j := p.job
-	for i := range p.parts {
-		part := &p.parts[i]
-		part.laws = part.laws[:0]
-		for t, s := range part.scales {
-			if t > 0 && s.scale == part.scales[t-1].scale {
-				part.laws = append(part.laws, part.laws[t-1])
-				continue
-			}
-			l, err := newLaw(j.Mechanism, s.scale/part.unit, max(p.needed, 1), j.Calibration == privacy.Proven, j.Calibration == privacy.Published)
-			if err != nil {
-				return err
-			}
-			part.laws = append(part.laws, l)
-		}
-	}
-	return nil
-}
-
 // lookUp finds the lines of the table of calibrations.
-func (p *prepared) lookUp() error {
+func (p *Plan) lookUp() error {
 	j := p.job
 	for i := range p.parts {
 		part := &p.parts[i]
@@ -85,7 +64,7 @@ func (p *prepared) lookUp() error {
 }
 
 // bound is the line of a part at the parameters of round t.
-func (p *prepared) bound(part *part, t int) privacy.Bound {
+func (p *Plan) bound(part *part, t int) privacy.Bound {
 	j := p.job
 	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Exclusivity: p.exclusivity, Unit: 1 / p.scale, Neighbours: j.Neighbours}
 	if p.radius != nil {
@@ -98,7 +77,7 @@ func (p *prepared) bound(part *part, t int) privacy.Bound {
 }
 
 // change is the sensitivity of a part in round t in the norm of the mechanism.
-func (p *prepared) change(part *part, t int) sensitivity {
+func (p *Plan) change(part *part, t int) sensitivity {
 	norm := "L1"
 	if p.job.Mechanism == Gaussian {
 		norm = "L2"
@@ -109,14 +88,14 @@ func (p *prepared) change(part *part, t int) sensitivity {
 // squaredRadius reports whether the run follows FastLloyd's released code under a
 // radius rule: the code assigns within the first round's radius in every round,
 // and calibrates round t to 2 eta^2 in place of the 2 eta of its Theorem 7.1.
-func (p *prepared) squaredRadius() bool {
+func (p *Plan) squaredRadius() bool {
 	return p.job.Calibration == privacy.Published && p.job.Algorithm.Constrained() && p.job.Schedule != ""
 }
 
 // laplaceOnSums divides each round's epsilon between sums and counts, d shares
 // to cbrt(4 d rho^2) (Thesis-H §6.2.3; Relative under Proven: 4 to 1), and
 // scales each part by its L1 sensitivity.
-func (p *prepared) laplaceOnSums() {
+func (p *Plan) laplaceOnSums() {
 	j := p.job
 	share := float64(p.d) / (float64(p.d) + countShare(p.d))
 	if j.Algorithm == Relative && j.Calibration == privacy.Proven {
@@ -132,7 +111,7 @@ func (p *prepared) laplaceOnSums() {
 
 // gaussian sets the scales that a Gaussian-DP parameter of mu for the whole run
 // pays for.
-func (p *prepared) gaussian(mu float64) {
+func (p *Plan) gaussian(mu float64) {
 	for i := range p.parts {
 		p.parts[i].scales = p.parts[i].scales[:0]
 	}
@@ -150,7 +129,7 @@ func (p *prepared) gaussian(mu float64) {
 // gaussianOnSums splits a round's mu^2 between sums and counts. The papers'
 // calibration fixes the split as the later code does; the proven one minimises
 // the error (THEOREMS.md T2).
-func (p *prepared) gaussianOnSums(mu2 float64) {
+func (p *Plan) gaussianOnSums(mu2 float64) {
 	j := p.job
 	side := math.Sqrt(float64(p.d))
 	size := float64(p.n) / float64(p.k)
@@ -185,7 +164,7 @@ func (p *prepared) gaussianOnSums(mu2 float64) {
 
 // laplaceOnCentroids scales the noise by the L1 sensitivity of the mean of the
 // clients' means.
-func (p *prepared) laplaceOnCentroids() {
+func (p *Plan) laplaceOnCentroids() {
 	for t := range p.rounds {
 		s := p.change(&p.parts[0], t)
 		p.parts[0].set(s.value*float64(p.rounds)/p.job.Budget.Epsilon, s)
@@ -196,7 +175,7 @@ func (p *prepared) laplaceOnCentroids() {
 // papers' calibration takes the continuous mechanism's (the analytic Gaussian).
 // The proven one subtracts what ties of the flow solver, discretisation and
 // shares cost, and takes zCDP instead where that gives more (THEOREMS.md T6, T8).
-func (p *prepared) gaussianMu() (float64, error) {
+func (p *Plan) gaussianMu() (float64, error) {
 	b := p.job.Budget
 	if p.job.Calibration != privacy.Proven {
 		mu, err := privacy.MuOf(b, 0)
@@ -226,16 +205,17 @@ func (p *prepared) gaussianMu() (float64, error) {
 
 // shareDistance bounds the total variation distance of round t of a part from
 // discrete Gaussian noise where it is the sum of shares (THEOREMS.md T6 iv).
-func (p *prepared) shareDistance(part *part, t int) float64 {
-	if p.job.Mechanism != Gaussian || p.needed <= 1 {
+func (p *Plan) shareDistance(part *part, t int) float64 {
+	shares := p.shares(t)
+	if p.job.Mechanism != Gaussian || shares <= 1 {
 		return 0
 	}
-	share := part.scales[t].scale / part.unit / math.Sqrt(float64(p.needed))
-	return float64(part.length) * privacy.SplitDistance(share, p.needed)
+	share := part.scales[t].scale / part.unit / math.Sqrt(float64(shares))
+	return float64(part.length) * privacy.SplitDistance(share, shares)
 }
 
 // tieDelta is what the tie-break of the flow solver adds to delta in so many rounds.
-func (p *prepared) tieDelta(rounds int) float64 {
+func (p *Plan) tieDelta(rounds int) float64 {
 	if !p.job.Algorithm.Constrained() || p.job.NonExclusive {
 		return 0
 	}

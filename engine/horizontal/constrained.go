@@ -6,156 +6,121 @@ import (
 	"errors"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// constrained assigns each client's records at the least total squared distance
+// constrained assigns a client's records at the least total squared distance
 // under the size bounds (FastLloyd §5.2.2), by min-cost flow.
 type constrained struct {
-	s        *Session
-	problems []flow.Problem
-	results  []flow.Result
-	solvers  []*flow.Solver
-	tallies  []tally
-	errs     []error
-	spans    []stageSpan
-	abreast  bool // one client per worker; else all workers on one client
-	context  context.Context
-	round    int
-	each     func(worker, index int)
+	c       *client
+	problem flow.Problem
+	result  flow.Result
+	solver  *flow.Solver
+	tally   tally
+	span    stageSpan
+	abreast bool // one client per worker; else all workers on one client
+	round   int
+	alone   func(context.Context) error
 }
 
-func newConstrained(s *Session) *constrained {
-	a := &constrained{s: s, problems: make([]flow.Problem, s.m), results: make([]flow.Result, s.m), errs: make([]error, s.m),
-		spans: make([]stageSpan, s.m)}
-	lo, hi := make([]int, s.k), make([]int, s.k)
-	for j := range s.k {
-		lo[j], hi[j] = s.lo, s.hi
+func newConstrained(c *client) *constrained {
+	a := &constrained{c: c, solver: flow.NewSolver()}
+	lo, hi := make([]int, c.k), make([]int, c.k)
+	for j := range c.k {
+		lo[j], hi[j] = c.lo, c.hi
 	}
-	for i, c := range s.clients {
-		a.problems[i] = flow.Problem{Points: c.points, Centroids: s.grid, FractionBits: s.fraction, Lo: lo, Hi: hi,
-			Exclusivity: s.job.Exclusivity, Key: s.tieKey(), Total: s.job.total()}
-		solver := flow.NewSolver()
-		solver.Began = func(stage flow.Stage, looked int) { a.began(c, stage, looked) }
-		a.solvers = append(a.solvers, solver)
-		a.tallies = append(a.tallies, tally{acc: kernels.NewAccumulator(s.k, s.d, s.fraction), labels: newLabels(c.points.N)})
-	}
-	workers := s.rt.Pool().Workers()
-	a.abreast = workers > 1 && s.m >= workers
-	a.each = func(_, index int) { a.errs[index] = a.one(a.s.clients[index], nil) }
-	s.rt.Pool().Rouse()
+	a.problem = flow.Problem{Points: c.points, Centroids: c.grid, FractionBits: c.fraction, Lo: lo, Hi: hi,
+		Exclusivity: c.job.Exclusivity, Key: tieKey(c.party), Total: c.job.total()}
+	a.solver.Began = a.began
+	a.tally = tally{acc: kernels.NewAccumulator(c.k, c.d, c.fraction), labels: newLabels(c.points.N)}
+	workers := c.party.Pool().Workers()
+	a.abreast = workers > 1 && c.m >= workers
+	a.alone = func(ctx context.Context) error { return a.solve(ctx, nil) }
+	c.party.Pool().Rouse()
 	return a
 }
 
-// restart keeps the solvers, whose answers do not depend on where they start.
-func (a *constrained) restart() {
-	for i := range a.problems {
-		a.problems[i].Key = a.s.tieKey()
-	}
-}
-
-func (a *constrained) rewind() {}
-
 // tieKey is the public key of the run's tie-break.
-func (s *Session) tieKey() (key [16]byte) {
-	st := s.streams.Stream(everyClient, 0, "ties")
+func tieKey(p *protocol.Party) (key [16]byte) {
+	st := p.Public.Stream(everyClient, 0, "ties")
 	binary.LittleEndian.PutUint64(key[:8], st.Uint64())
 	binary.LittleEndian.PutUint64(key[8:], st.Uint64())
 	return key
 }
 
 func (a *constrained) assign(ctx context.Context, t int) error {
-	a.context, a.round = ctx, t
-	if a.s.radius != nil {
-		reach := a.s.radius[t]
-		if a.s.squaredRadius() {
-			reach = a.s.radius[0]
-		}
-		for i := range a.problems {
-			a.problems[i].Radius = reach
+	a.round = t
+	if a.c.radius != nil {
+		a.problem.Radius = a.c.radius[t]
+		if a.c.squaredRadius() {
+			a.problem.Radius = a.c.radius[0]
 		}
 	}
-	if a.abreast {
-		if err := a.s.rt.Pool().Run(ctx, len(a.s.clients), a.each); err != nil {
-			return err
-		}
-		for _, err := range a.errs {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+	if !a.abreast {
+		return a.solve(ctx, a.c.party.Pool())
 	}
-	for _, c := range a.s.clients {
-		if err := a.one(c, a.s.rt.Pool()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.c.party.Abreast(ctx, a.alone)
 }
 
-// one assigns and sums one client's records; runner nil means this goroutine.
-func (a *constrained) one(c *client, runner flow.Runner) error {
-	if c.gone {
-		return nil
-	}
-	rt, r := a.s.rt, &a.results[c.index]
+// solve assigns and sums the records; runner nil means this goroutine.
+func (a *constrained) solve(ctx context.Context, runner flow.Runner) error {
+	c, r := a.c, &a.result
 	var err error
-	if a.s.job.Flow == Reference {
-		a.began(c, flow.Paths, 0)
-		r, err = flow.Reference(a.context, &a.problems[c.index])
+	if c.job.Flow == Reference {
+		a.began(flow.Paths, 0)
+		r, err = flow.Reference(ctx, &a.problem)
 	} else {
-		err = a.solvers[c.index].Solve(a.context, runner, &a.problems[c.index], r)
+		err = a.solver.Solve(ctx, runner, &a.problem, r)
 	}
-	if err == nil && a.s.job.Flow == Verified {
-		err = flow.Verify(&a.problems[c.index], r)
+	if err == nil && c.job.Flow == Verified {
+		err = flow.Verify(&a.problem, r)
 	}
-	a.ended(c, 0)
+	a.ended(0)
 	if errors.Is(err, flow.ErrInfeasible) || errors.Is(err, flow.ErrProblem) {
-		return infeasible(c.index, err)
+		return infeasible(c.party.Role, err)
 	}
 	if err != nil {
 		return err
 	}
-	span := rt.Begin(engine.PhaseAccumulate, a.round, c.index)
-	span.Settled = c.points.N - a.tallies[c.index].take(c, r.Labels)
+	span := c.party.Begin(engine.PhaseAccumulate, a.round)
+	span.Settled = c.points.N - a.tally.take(c, r.Labels)
 	for _, m := range r.Extra {
 		c.add(int(m.Point), int(m.Cluster))
 	}
 	for j, n := range r.Fillers {
-		c.fill(j, n, a.s.centres.Row(j))
+		c.fill(j, n, c.centres.Row(j))
 	}
-	rt.End(span)
+	c.party.End(span)
 	return nil
 }
 
-// stageSpan is the span of the solver's stage that runs for a client, if one does.
+// stageSpan is the span of the solver's stage that runs, if one does.
 type stageSpan struct {
 	span engine.Span
 	open bool
 }
 
-// began starts the span of a stage of a client's solver: the passes that assign
-// records at prices are its assignment, what the paths then do is its flow.
-func (a *constrained) began(c *client, stage flow.Stage, looked int) {
-	a.ended(c, looked)
+// began starts the span of a stage of the solver: the passes that assign records
+// at prices are the assignment, what the paths then do is the flow.
+func (a *constrained) began(stage flow.Stage, looked int) {
+	a.ended(looked)
 	phase := engine.PhaseAssign
 	if stage == flow.Paths {
 		phase = engine.PhaseFlow
 	}
-	a.spans[c.index] = stageSpan{a.s.rt.Begin(phase, a.round, c.index), true}
+	a.span = stageSpan{a.c.party.Begin(phase, a.round), true}
 }
 
 // ended ends the span of the stage that runs, which has looked at so many records.
-func (a *constrained) ended(c *client, looked int) {
-	s := &a.spans[c.index]
-	if !s.open {
+func (a *constrained) ended(looked int) {
+	if !a.span.open {
 		return
 	}
-	s.open = false
-	s.span.Again = max(0, looked-c.points.N)
-	a.s.rt.End(s.span)
+	a.span.open = false
+	a.span.span.Again = max(0, looked-a.c.points.N)
+	a.c.party.End(a.span.span)
 }
 
 // tally is the sums of a client's records under the labels of the last round,
@@ -213,5 +178,5 @@ func (c *client) fill(j, n int, centroid []float32) {
 
 // units is a grid value in grid units.
 func (c *client) units(x float32) int64 {
-	return int64(float64(x) * float64(int64(1)<<c.acc.FractionBits))
+	return int64(float64(x) * c.scale)
 }

@@ -13,9 +13,9 @@ import (
 // even faster, SDM 2010). What comes out is the same, bit for bit. A nil history
 // makes every round begin anew.
 type history struct {
-	s    *Session
+	c    *client
 	mode carry
-	// valid says that labels and sums of every client are those of the round before.
+	// valid says that labels and sums are those of the round before.
 	valid bool
 
 	// travel is how far any two centroids together can have moved since a round began
@@ -24,7 +24,12 @@ type history struct {
 	last   []float32 // centroids of the round before
 	near   float64   // the radius of the round, a little shortened
 
-	clients []clientHistory
+	// until is, by block of records, the travel up to which its labels hold, -1 for
+	// none.
+	until []float64
+	// reach plus the travel bounds the distance of a block's records from their
+	// centroids; nil where there is no radius.
+	reach   []float64
 	workers []workerHistory
 	sample  []uint16
 	share   float64 // of the records that changed labels in the round before; -1: not known
@@ -44,15 +49,6 @@ const (
 	measures              // goes on, and measures how far centroids may move
 )
 
-// clientHistory is what is known of the blocks of a client's records.
-type clientHistory struct {
-	// until is the travel up to which the labels of a block hold, -1 for none.
-	until []float64
-	// reach plus the travel bounds the distance of a block's records from their
-	// centroids; nil where there is no radius.
-	reach []float64
-}
-
 // workerHistory is one worker's memory, on a cache line of its own.
 type workerHistory struct {
 	bounds []kernels.Bound
@@ -65,7 +61,7 @@ const (
 	leastTracked = 1 << 18
 	// runPoints is the number of points that are reassigned at a time at most.
 	runPoints = 1 << 14
-	// sampleBlocks is the number of blocks of a client that show how many records
+	// sampleBlocks is the number of blocks that show how many records
 	// change their labels.
 	sampleBlocks = 4
 	// calmShare is the share of the records, as 1/calmShare, that may change labels
@@ -77,26 +73,22 @@ const (
 
 // newHistory returns nil where a round gains nothing from the one before: few
 // rounds, few records, or distances that have no bounds.
-func newHistory(s *Session) *history {
-	if s.rounds < 3 || s.d >= chainDims || s.n*s.k*s.d < leastTracked {
+func newHistory(c *client) *history {
+	if c.rounds < 3 || c.d >= chainDims || c.n*c.k*c.d < leastTracked {
 		return nil
 	}
-	h := &history{s: s, last: make([]float32, s.k*s.d), clients: make([]clientHistory, s.m),
-		workers: make([]workerHistory, s.rt.Pool().Workers()), sample: make([]uint16, kernels.BoundPoints)}
-	for i, c := range s.clients {
-		blocks := (c.points.N + kernels.BoundPoints - 1) / kernels.BoundPoints
-		h.clients[i].until = make([]float64, blocks)
-		if s.job.Algorithm == Relative {
-			h.clients[i].reach = make([]float64, blocks)
-		}
-		if c.labels == nil {
-			c.labels = newLabels(c.points.N)
-		}
+	blocks := (c.points.N + kernels.BoundPoints - 1) / kernels.BoundPoints
+	h := &history{c: c, last: make([]float32, c.k*c.d), until: make([]float64, blocks), workers: make([]workerHistory, c.party.Pool().Workers()),
+		sample: make([]uint16, kernels.BoundPoints), share: -1, next: 1}
+	if c.job.Algorithm == Relative {
+		h.reach = make([]float64, blocks)
+	}
+	if c.labels == nil {
+		c.labels = newLabels(c.points.N)
 	}
 	for i := range h.workers {
 		h.workers[i].bounds = make([]kernels.Bound, runPoints/kernels.BoundPoints)
 	}
-	h.forget()
 	return h
 }
 
@@ -109,13 +101,6 @@ func newLabels(n int) []uint16 {
 		labels[at] = 0
 	}
 	return labels
-}
-
-// forget makes the next round begin anew.
-func (h *history) forget() {
-	if h != nil {
-		h.valid, h.share, h.measured, h.wait, h.next = false, -1, false, 0, 1
-	}
 }
 
 // carries reports whether the round goes on from the one before.
@@ -131,11 +116,12 @@ func (h *history) begin(t int, near float32) int {
 	for i := range h.workers {
 		h.workers[i].moved = 0
 	}
-	left := h.s.n
+	n := h.c.points.N
+	left := n
 	if h.valid {
 		h.move()
 		left = h.left()
-		if h.measured && h.s.n-left < h.s.n/settledShare {
+		if h.measured && n-left < n/settledShare {
 			h.wait, h.next = h.next, 2*h.next
 		} else if h.measured {
 			h.next = 1
@@ -146,17 +132,15 @@ func (h *history) begin(t int, near float32) int {
 	}
 	h.measured = false
 	// Taking a record from sum to sum costs about as much as summing this many.
-	k, d := float64(h.s.k), float64(h.s.d)
+	k, d := float64(h.c.k), float64(h.c.d)
 	switch {
 	case !h.valid || h.share > min(1./8, k*d/(50*(d+3))):
 		h.mode, h.share, h.travel = begins, -1, 0
-		for _, c := range h.clients {
-			for b := range c.until {
-				c.until[b] = -1
-			}
+		for b := range h.until {
+			h.until[b] = -1
 		}
-		return h.s.n
-	case h.share*calmShare > 1 || h.wait > 0 || t+1 >= h.s.rounds:
+		return n
+	case h.share*calmShare > 1 || h.wait > 0 || t+1 >= h.c.rounds:
 		h.mode = carries
 		h.wait = max(h.wait-1, 0)
 	default:
@@ -167,12 +151,12 @@ func (h *history) begin(t int, near float32) int {
 
 // move adds the largest two movements of centroids to the travel, rounded up.
 func (h *history) move() {
-	d := h.s.d
+	d := h.c.d
 	most, second := 0.0, 0.0
-	for j := range h.s.k {
+	for j := range h.c.k {
 		sum := 0.0
 		for i := j * d; i < (j+1)*d; i++ {
-			x := float64(h.s.grid[i]) - float64(h.last[i])
+			x := float64(h.c.grid[i]) - float64(h.last[i])
 			sum += float64(x * x)
 		}
 		most, second = max(most, sum), max(second, min(most, sum))
@@ -181,62 +165,51 @@ func (h *history) move() {
 }
 
 // changing estimates the share of the records whose label changes, from a few
-// blocks of each client.
+// blocks.
 func (h *history) changing(near float32) float64 {
-	changed, looked := 0, 0
-	for i, c := range h.s.clients {
-		if c.gone {
-			continue
-		}
-		blocks := len(h.clients[i].until)
-		for q := range min(sampleBlocks, blocks) {
-			lo := blocks * q / sampleBlocks * kernels.BoundPoints
-			hi := min(lo+kernels.BoundPoints, c.points.N)
-			kernels.AssignRadius(c.points.Slice(lo, hi), h.s.centres, near, h.sample[:hi-lo], nil)
-			for l, label := range c.labels[lo:hi] {
-				if label != h.sample[l] {
-					changed++
-				}
+	c := h.c
+	changed, looked, blocks := 0, 0, len(h.until)
+	for q := range min(sampleBlocks, blocks) {
+		lo := blocks * q / sampleBlocks * kernels.BoundPoints
+		hi := min(lo+kernels.BoundPoints, c.points.N)
+		kernels.AssignRadius(c.points.Slice(lo, hi), c.centres, near, h.sample[:hi-lo], nil)
+		for l, label := range c.labels[lo:hi] {
+			if label != h.sample[l] {
+				changed++
 			}
-			looked += hi - lo
 		}
+		looked += hi - lo
 	}
 	return float64(changed) / float64(max(looked, 1))
 }
 
 // left is the number of records in blocks that are not settled.
 func (h *history) left() int {
-	left := 0
-	for i, c := range h.s.clients {
-		if c.gone {
-			continue
-		}
-		for lo := 0; lo < c.points.N; {
-			from, to := h.unsettled(i, lo, c.points.N)
-			left += to - from
-			lo = to
-		}
+	left, n := 0, h.c.points.N
+	for lo := 0; lo < n; {
+		from, to := h.unsettled(lo, n)
+		left += to - from
+		lo = to
 	}
 	return left
 }
 
-// unsettled returns the first run [from, to) of records of a client in [lo, hi)
-// that have to be looked at, an empty one at hi if there is none. lo is a multiple
-// of kernels.BoundPoints.
-func (h *history) unsettled(client, lo, hi int) (from, to int) {
-	c := &h.clients[client]
+// unsettled returns the first run [from, to) of records in [lo, hi) that have to be
+// looked at, an empty one at hi if there is none. lo is a multiple of
+// kernels.BoundPoints.
+func (h *history) unsettled(lo, hi int) (from, to int) {
 	b, end := lo/kernels.BoundPoints, (hi+kernels.BoundPoints-1)/kernels.BoundPoints
-	for b < end && h.settled(c, b) {
+	for b < end && h.settled(b) {
 		b++
 	}
 	from = min(b*kernels.BoundPoints, hi)
-	for end = min(end, b+runPoints/kernels.BoundPoints); b < end && !h.settled(c, b); b++ {
+	for end = min(end, b+runPoints/kernels.BoundPoints); b < end && !h.settled(b); b++ {
 	}
 	return from, min(b*kernels.BoundPoints, hi)
 }
 
-func (h *history) settled(c *clientHistory, block int) bool {
-	return h.travel <= c.until[block] && (c.reach == nil || c.reach[block]+h.travel <= h.near)
+func (h *history) settled(block int) bool {
+	return h.travel <= h.until[block] && (h.reach == nil || h.reach[block]+h.travel <= h.near)
 }
 
 // bounds is a worker's memory for the bounds of n records, nil if the round does
@@ -248,45 +221,41 @@ func (h *history) bounds(worker, n int) []kernels.Bound {
 	return h.workers[worker].bounds[:(n+kernels.BoundPoints-1)/kernels.BoundPoints]
 }
 
-// note keeps what reassigning records [from, to) of a client has shown.
-func (h *history) note(worker, client, from, to, moved int) {
-	w, c := &h.workers[worker], &h.clients[client]
+// note keeps what reassigning records [from, to) has shown.
+func (h *history) note(worker, from, to, moved int) {
+	w := &h.workers[worker]
 	w.moved += moved
 	first := from / kernels.BoundPoints
 	bounds := h.bounds(worker, to-from)
 	if bounds == nil {
 		for b := first; b*kernels.BoundPoints < to; b++ {
-			c.until[b] = -1
+			h.until[b] = -1
 		}
 		return
 	}
 	for i, b := range bounds {
-		c.until[first+i] = -1
+		h.until[first+i] = -1
 		if b.Margin > 0 {
-			c.until[first+i] = h.travel + b.Margin
+			h.until[first+i] = h.travel + b.Margin
 		}
-		if c.reach != nil {
-			c.reach[first+i] = b.Reach - h.travel
+		if h.reach != nil {
+			h.reach[first+i] = b.Reach - h.travel
 		}
 	}
 }
 
-// end closes a round. After an error the next one begins anew.
-func (h *history) end(err error) {
+// end closes a round.
+func (h *history) end() {
 	if h == nil {
 		return
 	}
-	if err != nil {
-		h.forget()
-		return
-	}
-	copy(h.last, h.s.grid)
+	copy(h.last, h.c.grid)
 	h.valid = true
 	if h.carries() {
 		moved := 0
 		for i := range h.workers {
 			moved += h.workers[i].moved
 		}
-		h.share = float64(moved) / float64(max(h.s.n, 1))
+		h.share = float64(moved) / float64(max(h.c.points.N, 1))
 	}
 }

@@ -1,35 +1,16 @@
 package horizontal
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// canceller ends a context when a chosen round begins to assign.
-type canceller struct {
-	round  int
-	cancel context.CancelFunc
-}
-
-func (c *canceller) JobBegin(engine.JobInfo) {}
-func (c *canceller) PhaseBegin(s engine.Span) {
-	if s.Phase == engine.PhaseAssign && s.Iteration == c.round && c.cancel != nil {
-		c.cancel()
-	}
-}
-func (c *canceller) PhaseEnd(engine.Span)          {}
-func (c *canceller) IterationEnd(engine.Iteration) {}
-func (c *canceller) JobEnd(*engine.Result, error)  {}
-
 // Rounds that go on from the round before have the sums of rounds that begin
 // anew, bit for bit: with much and little noise, far records and a radius that
-// shrinks and grows, clients that fail, workers that share clients or not, a
-// cancelled round and another seed half-way.
+// shrinks and grows, clients that fail, and workers that share clients or not.
 func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 	modes := make(map[carry]int)
 	settled := 0
@@ -67,72 +48,39 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 			if i == 10 {
 				job.Budget.Epsilon = 3
 			}
-			pool, one := engine.NewPool(c.workers), engine.NewPool(1)
-			defer pool.Close()
-			defer one.Close()
-			stop := &canceller{round: 7}
-			s, err := NewSession(&job, engine.NewRuntime(pool, stop))
-			if err != nil {
-				t.Fatal(err)
-			}
-			again, err := NewSession(&job, engine.NewRuntime(one))
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := s.assigner.(*nearest).history
-			if h == nil {
-				t.Fatal("there is no history")
-			}
-			again.assigner.(*nearest).history = nil
+			s, again := begin(t, c.workers, job), begin(t, 1, job)
 			for r := range c.radius {
 				for q := r; q < len(s.radius); q += len(c.radius) {
 					s.radius[q], again.radius[q] = c.radius[r], c.radius[r]
 				}
 			}
-			for pass := range 2 {
-				for !s.Done() {
-					if pass == 1 && s.round == stop.round && stop.cancel == nil {
-						ctx, cancel := context.WithCancel(context.Background())
-						stop.cancel = cancel
-						h.valid = false // the round begins anew, and leaves half of the sums
-						if s.Step(ctx) == nil {
-							t.Log("a cancelled round came to its end")
-							if err := again.Step(context.Background()); err != nil {
-								t.Fatal(err)
-							}
-							continue
-						}
+			for more := true; more; {
+				if len(c.radius) > 0 && c.radius[s.steps%5] == 0.17 {
+					for _, client := range s.clients {
+						client.steps.(*nearest).history.valid = false
 					}
-					if len(c.radius) > 0 && c.radius[s.round%5] == 0.17 {
-						h.valid = false
+				}
+				more = s.step(t)
+				again.step(t)
+				for q, client := range s.clients {
+					other := again.clients[q]
+					if !client.Present(client.party.Role, s.steps-1) {
+						continue
 					}
-					if err := s.Step(context.Background()); err != nil {
-						t.Fatal(err)
-					}
-					if err := again.Step(context.Background()); err != nil {
-						t.Fatal(err)
+					h := client.steps.(*nearest).history
+					if h == nil {
+						t.Fatal("there is no history")
 					}
 					modes[h.mode]++
 					if h.left() == 0 {
 						settled++
 					}
-					for q, client := range s.clients {
-						other := again.clients[q]
-						if !client.gone && (!slices.Equal(client.acc.Sums, other.acc.Sums) || !slices.Equal(client.acc.Counts, other.acc.Counts)) {
-							t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.round-1, q, h.mode, client.acc.Counts, other.acc.Counts)
-						}
+					other.steps.(*nearest).history = nil
+					if !slices.Equal(client.acc.Sums, other.acc.Sums) || !slices.Equal(client.acc.Counts, other.acc.Counts) {
+						t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.steps, q+1, h.mode, client.acc.Counts, other.acc.Counts)
 					}
-					if !slices.Equal(s.centroids, again.centroids) {
-						t.Fatalf("round %d: centroids %v, anew %v", s.round-1, s.centroids, again.centroids)
-					}
-				}
-				if pass == 0 {
-					seed := seed + 100
-					if err := s.Restart(&seed); err != nil {
-						t.Fatal(err)
-					}
-					if err := again.Restart(&seed); err != nil {
-						t.Fatal(err)
+					if !slices.Equal(client.centroids, other.centroids) {
+						t.Fatalf("round %d: centroids %v, anew %v", s.steps, client.centroids, other.centroids)
 					}
 				}
 			}
@@ -162,25 +110,19 @@ func TestTalliesFollowLabels(t *testing.T) {
 			seed := uint64(1)
 			job := c.job
 			job.K, job.Clients, job.Seed, job.Iterations = 4, blobs(t, 2000, 3, 4, 2, 1), &seed, 8
-			pool := engine.NewPool(2)
-			defer pool.Close()
-			s, err := NewSession(&job, engine.NewRuntime(pool))
-			if err != nil {
-				t.Fatal(err)
-			}
-			a := s.assigner.(*constrained)
-			for !s.Done() {
-				grid := slices.Clone(s.grid)
-				before := slices.Clone(a.tallies[0].labels)
-				if err := s.Step(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+			s := begin(t, 2, job)
+			first, _ := s.atStart()
+			grid, before := slices.Clone(first.grid), make([]uint16, s.clients[0].points.N)
+			for more := true; more; {
+				more = s.step(t)
 				changed := 0
-				for i, l := range a.tallies[0].labels {
+				a := s.clients[0].steps.(*constrained)
+				for i, l := range a.tally.labels {
 					if l != before[i] {
 						changed++
 					}
 				}
+				before = slices.Clone(a.tally.labels)
 				if changed > len(before)/updateShare {
 					all++
 				} else {
@@ -188,23 +130,24 @@ func TestTalliesFollowLabels(t *testing.T) {
 				}
 				for q, client := range s.clients {
 					want := kernels.NewAccumulator(s.k, s.d, s.fraction)
-					kernels.Accumulate(client.points, a.results[q].Labels, want)
+					kernels.Accumulate(client.points, client.steps.(*constrained).result.Labels, want)
 					add := func(j int, n int64, x []float32) {
 						for h := range s.d {
 							want.Sums[j*s.d+h] += n * client.units(x[h])
 						}
 						want.Counts[j] += n
 					}
-					for _, m := range a.results[q].Extra {
+					for _, m := range client.steps.(*constrained).result.Extra {
 						add(int(m.Cluster), 1, client.points.Point(int(m.Point), nil))
 					}
-					for j, n := range a.results[q].Fillers {
+					for j, n := range client.steps.(*constrained).result.Fillers {
 						add(j, int64(n), grid[j*s.d:])
 					}
 					if !slices.Equal(client.acc.Sums, want.Sums) || !slices.Equal(client.acc.Counts, want.Counts) {
-						t.Fatalf("round %d, client %d: counts %v, want %v", s.round-1, q, client.acc.Counts, want.Counts)
+						t.Fatalf("round %d, client %d: counts %v, want %v", s.steps, q+1, client.acc.Counts, want.Counts)
 					}
 				}
+				copy(grid, s.clients[0].grid)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package horizontal
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -59,12 +59,12 @@ const (
 )
 
 // Mechanism is the kind of noise.
-type Mechanism string
+type Mechanism = protocol.Mechanism
 
 // The mechanisms.
 const (
-	Laplace  Mechanism = "laplace"
-	Gaussian Mechanism = "gaussian"
+	Laplace  = protocol.Laplace
+	Gaussian = protocol.Gaussian
 )
 
 // Release is what the clients send of an iteration.
@@ -214,8 +214,8 @@ type Job struct {
 	Labels []int32
 	// Clamped is the number of coordinates outside the bounds, for the report.
 	Clamped int
-	// Transcript, if not nil, records what every party sees.
-	Transcript *Transcript
+	// Views, if not nil, records what every party sees.
+	Views *protocol.Views
 }
 
 // Method implements engine.Job.
@@ -302,7 +302,7 @@ func (j *Job) sizes() (lo, hi int) {
 func (j Job) Plan() (engine.Plan, error) { return j.check() }
 
 // check returns the job with its defaults and its noise plan, or the first fault.
-func (j *Job) check() (*prepared, error) {
+func (j *Job) check() (*Plan, error) {
 	for _, f := range []func(*Job) error{(*Job).checkData, (*Job).checkChoices} {
 		if err := f(j); err != nil {
 			return nil, err
@@ -314,11 +314,7 @@ func (j *Job) check() (*prepared, error) {
 			return nil, err
 		}
 	}
-	p, err := prepare(c)
-	if p != nil {
-		p.givenDelta = max(j.Budget.Delta, 0)
-	}
-	return p, err
+	return newPlan(c, max(j.Budget.Delta, 0))
 }
 
 func (j *Job) checkData() error {
@@ -351,9 +347,6 @@ func (j *Job) checkData() error {
 	}
 	return nil
 }
-
-// clientName is what people call client i: they count from 1.
-func clientName(i int) string { return fmt.Sprintf("client %d", i+1) }
 
 // checkChoices refuses values outside the lists; zero values are defaults.
 func (j *Job) checkChoices() error {
@@ -550,18 +543,4 @@ func (j *Job) checkParties() error {
 			"assume fewer, take more clients, or use --noise local")
 	}
 	return nil
-}
-
-// Run implements engine.Plan.
-func (p *prepared) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	s, err := newSession(p, rt)
-	if err != nil {
-		return nil, err
-	}
-	for !s.Done() {
-		if err := s.Step(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.Result(ctx)
 }

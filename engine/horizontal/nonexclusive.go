@@ -17,10 +17,9 @@ import (
 // decides, so the choice is a function of the set of records (THEOREMS.md T1).
 // A client with fewer records fills up with the old centroid.
 type nonExclusive struct {
-	s       *Session
+	c       *client
 	key     [16]byte
 	scratch []chooser // by worker
-	client  *client
 	each    func(worker, index int)
 }
 
@@ -41,47 +40,31 @@ type tie struct {
 	index int32
 }
 
-func newNonExclusive(s *Session) *nonExclusive {
-	a := &nonExclusive{s: s, key: s.tieKey(), scratch: make([]chooser, s.rt.Pool().Workers())}
-	most := 0
-	for _, c := range s.clients {
-		most = max(most, c.points.N)
-	}
+func newNonExclusive(c *client) *nonExclusive {
+	a := &nonExclusive{c: c, key: tieKey(c.party), scratch: make([]chooser, c.party.Pool().Workers())}
+	n := c.points.N
 	for i := range a.scratch {
-		a.scratch[i] = chooser{centre: kernels.NewCentroids(1, s.d), acc: kernels.NewAccumulator(1, s.d, s.fraction),
-			cost: make([]int64, most), order: make([]int64, most), labels: make([]uint16, most),
-			point: make([]float32, s.d)}
+		a.scratch[i] = chooser{centre: kernels.NewCentroids(1, c.d), acc: kernels.NewAccumulator(1, c.d, c.fraction),
+			cost: make([]int64, n), order: make([]int64, n), labels: make([]uint16, n), point: make([]float32, c.d)}
 	}
-	a.each = func(worker, index int) { a.cluster(&a.scratch[worker], a.client, index) }
+	a.each = func(worker, index int) { a.cluster(&a.scratch[worker], index) }
 	return a
 }
 
-func (a *nonExclusive) restart() { a.key = a.s.tieKey() }
-func (a *nonExclusive) rewind()  {}
-
 func (a *nonExclusive) assign(ctx context.Context, t int) error {
-	for _, c := range a.s.clients {
-		if c.gone {
-			continue
-		}
-		span := a.s.rt.Begin(engine.PhaseAssign, t, c.index)
-		a.client = c
-		err := a.s.rt.Pool().Run(ctx, a.s.k, a.each)
-		a.s.rt.End(span)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	span := a.c.party.Begin(engine.PhaseAssign, t)
+	defer a.c.party.End(span)
+	return a.c.party.Pool().Run(ctx, a.c.k, a.each)
 }
 
-// cluster chooses and sums the records of cluster j at client c.
-func (a *nonExclusive) cluster(w *chooser, c *client, j int) {
-	n, d := c.points.N, a.s.d
-	take := min(a.s.lo, n)
-	w.centre.Set(a.s.centres.Row(j))
+// cluster chooses and sums the records of cluster j.
+func (a *nonExclusive) cluster(w *chooser, j int) {
+	c := a.c
+	n, d := c.points.N, a.c.d
+	take := min(a.c.lo, n)
+	w.centre.Set(a.c.centres.Row(j))
 	cost := w.cost[:n]
-	kernels.CostRows(c.points, 0, n, w.centre, a.s.fraction, cost)
+	kernels.CostRows(c.points, 0, n, w.centre, a.c.fraction, cost)
 	order := w.order[:n]
 	copy(order, cost)
 	limit := selectSmallest(order, take)
@@ -98,7 +81,7 @@ func (a *nonExclusive) cluster(w *chooser, c *client, j int) {
 		}
 	}
 	if left < len(w.tied) {
-		a.order(w, c, j)
+		a.order(w, j)
 	}
 	for _, t := range w.tied[:left] {
 		labels[t.index] = 0
@@ -107,12 +90,13 @@ func (a *nonExclusive) cluster(w *chooser, c *client, j int) {
 	kernels.Accumulate(c.points, labels, w.acc)
 	copy(c.acc.Sums[j*d:(j+1)*d], w.acc.Sums)
 	c.acc.Counts[j] = w.acc.Counts[0]
-	c.fill(j, a.s.lo-take, a.s.centres.Row(j))
+	c.fill(j, a.c.lo-take, a.c.centres.Row(j))
 }
 
 // order sorts the tied records by the hash of (key, cluster, record). Equal
 // records may trade places: no sum tells them apart.
-func (a *nonExclusive) order(w *chooser, c *client, j int) {
+func (a *nonExclusive) order(w *chooser, j int) {
+	c := a.c
 	for i := range w.tied {
 		w.record = binary.LittleEndian.AppendUint32(append(w.record[:0], a.key[:]...), uint32(j))
 		for _, x := range c.points.Point(int(w.tied[i].index), w.point) {

@@ -14,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // A client that fails in the first round leaves the run of the others.
@@ -85,10 +86,10 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 		s, tr := transcribe(t, job)
 		v := truthOf(s, tr)
 		sum, n := 0.0, 0.0
-		for _, e := range tr.Sights {
-			if e.What == GlobalSums && e.Viewer == 0 {
-				for i, x := range e.Values {
-					z := float64(x - v.sums[e.Round][i])
+		for _, e := range tr {
+			if e.What == s.release.Name && e.Viewer == 0 && e.Of == protocol.Server {
+				for i, x := range e.Values[:s.k*s.d] {
+					z := float64(x - v[e.Round][i])
 					sum += z * z
 					n++
 				}
@@ -190,31 +191,6 @@ func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
 	}
 }
 
-// Truncated noise doubles the weight of 0 and keeps the others of discrete Laplace (T6 vii): with
-// 4 10^6 draws at scale 2 the ratio of 0 to 1 is 2 e^(1/2) within 1%, at over 7 standard deviations, that
-// of 1 to 2 is e^(1/2) within 1.5%, at over 7.
-func TestTruncatedNoiseDoublesZero(t *testing.T) {
-	seed := uint64(3)
-	st := privacy.NewStreams(&seed).Stream(0, 0, "truncated")
-	l, err := newLaw(Laplace, 2, 1, false, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	draws, count := make([]int64, 4_000_000), map[int64]float64{}
-	l.fill(st, draws)
-	for _, z := range draws {
-		count[z]++
-	}
-	for _, side := range []int64{1, -1} {
-		if got, want := count[0]/count[side], 2*math.Exp(0.5); math.Abs(got/want-1) > 0.01 {
-			t.Errorf("0 is %v times as likely as %d, want %v", got, side, want)
-		}
-		if got, want := count[side]/count[2*side], math.Exp(0.5); math.Abs(got/want-1) > 0.015 {
-			t.Errorf("%d is %v times as likely as %d, want %v", side, got, 2*side, want)
-		}
-	}
-}
-
 func ledgerText(t *testing.T, res *engine.Result) string {
 	t.Helper()
 	var b strings.Builder
@@ -270,16 +246,20 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 		{Truncate, Keep, Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
 		{Keep, Fold, Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
 	} {
-		s := newTestSession(t, Job{Algorithm: CSuLloyd, K: 2, Clients: parts, Seed: &seed, Budget: privacy.Budget{Epsilon: 1},
-			Post: c.centroid, PostSum: c.sum, PostCount: c.count, Calibration: c.calibration})
-		if s.m*s.lo != 160 || s.m*s.hi != 250 {
-			t.Fatalf("sizes %d to %d", s.m*s.lo, s.m*s.hi)
+		p, err := (&Job{Algorithm: CSuLloyd, K: 2, Clients: parts, Seed: &seed, Budget: privacy.Budget{Epsilon: 1},
+			Post: c.centroid, PostSum: c.sum, PostCount: c.count, Calibration: c.calibration}).check()
+		if err != nil {
+			t.Fatal(err)
 		}
+		if p.m*p.lo != 160 || p.m*p.hi != 250 {
+			t.Fatalf("sizes %d to %d", p.m*p.lo, p.m*p.hi)
+		}
+		s, words := newModel(p), make([]int64, p.length)
 		for j := range 2 {
-			s.words[j] = int64(c.sumIn * s.scale)
-			s.words[2+j] = int64(c.countIn)
+			words[j] = int64(c.sumIn * p.scale)
+			words[2+j] = int64(c.countIn)
 		}
-		s.update(0)
+		s.update(0, words)
 		if got := s.centroids[0]; math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("sum %s, count %s, centroid %s: %g / %g gives %g, want %g", c.sum, c.count, c.centroid, c.sumIn, c.countIn, got, c.want)
 		}
@@ -292,11 +272,12 @@ func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 	parts := blobs(t, 400, 2, 2, 1, 3)
 	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.6}
 	s, tr := transcribe(t, job)
-	start := newTestSession(t, job)
+	start, _ := s.atStart()
+	one := &client{Plan: s, points: *parts[0].Points}
 	want := int64(0)
 	for i := range parts[0].Points.N {
 		for j := range 2 {
-			if _, length := start.offset(start.clients[0], i, j); math.Sqrt(float64(length)) <= 0.6*s.scale {
+			if _, length := start.offset(one, i, j); math.Sqrt(float64(length)) <= 0.6*s.scale {
 				want++
 				break
 			}
@@ -305,9 +286,9 @@ func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 	if want == 0 || want == 400 {
 		t.Fatalf("%d of 400 records are within the radius: the case shows nothing", want)
 	}
-	for _, e := range tr.Sights {
-		if e.What == LocalCounts && e.Values[0]+e.Values[1] != want {
-			t.Errorf("%v records in clusters, %d are within the radius", e.Values, want)
+	for _, e := range tr {
+		if counts := e.Values[4:]; e.Viewer == e.Of && counts[0]+counts[1] != want {
+			t.Errorf("%v records in clusters, %d are within the radius", counts, want)
 		}
 	}
 }
@@ -350,7 +331,7 @@ func TestRadiusByRound(t *testing.T) {
 		{CSuLloyd, privacy.Published, [4]float64{2, 1, 2. / 3, 1. / 2}},
 	} {
 		job := Job{Algorithm: c.method, Calibration: c.calibration, K: 2, Clients: parts, Seed: &seed, Schedule: Sqrt, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}
-		p, err := prepare(job.withDefaults())
+		p, err := job.check()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -491,14 +472,14 @@ func TestProvenIsTotal(t *testing.T) {
 		{Algorithm: FastLloyd, Exclusivity: 2},
 	} {
 		job.K, job.Clients, job.Seed, job.Budget = 3, uneven, &seed, privacy.Budget{Epsilon: 1}
-		s, tr := transcribe(t, job)
-		for _, e := range tr.Sights {
-			if e.What != LocalCounts {
-				continue
-			}
-			for j, n := range e.Values {
-				if n < int64(s.lo) {
-					t.Errorf("%s: cluster %d of client %d has %d members with fillers, want at least %d", job.Algorithm, j, e.Of, n, s.lo)
+		s := begin(t, 1, job)
+		for more := true; more; {
+			more = s.step(t)
+			for _, c := range s.clients {
+				for j, n := range c.acc.Counts {
+					if n < int64(s.lo) {
+						t.Errorf("%s: cluster %d of %v has %d members with fillers, want at least %d", job.Algorithm, j, c.party.Role, n, s.lo)
+					}
 				}
 			}
 		}

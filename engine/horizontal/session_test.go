@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -58,6 +59,51 @@ func run(tb testing.TB, workers int, job Job) *engine.Result {
 		tb.Fatal(err)
 	}
 	return res
+}
+
+// trial is a run under way whose clients a test looks into.
+type trial struct {
+	*Plan
+	session *protocol.Session
+	clients []*client
+	views   *protocol.Views
+	steps   int // rounds done
+}
+
+// begin starts a run of a job on a pool of so many workers.
+func begin(tb testing.TB, workers int, job Job) *trial {
+	tb.Helper()
+	p, err := job.check()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pool := engine.NewPool(workers)
+	tb.Cleanup(pool.Close)
+	s := &trial{Plan: p, views: job.Views}
+	s.session, s.clients = p.start(engine.NewRuntime(pool), protocol.Options{Views: job.Views})
+	tb.Cleanup(s.session.Close)
+	return s
+}
+
+// step runs one round and tells whether there are more.
+func (s *trial) step(tb testing.TB) bool {
+	tb.Helper()
+	s.steps++
+	more, err := s.session.Step(context.Background())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return more && s.steps < s.rounds
+}
+
+// atStart is a model with the first centroids of a run, and a party that knows what
+// is public.
+func (p *Plan) atStart() (*model, *protocol.Party) {
+	party := &protocol.Party{Public: privacy.NewStreams(p.Seed)}
+	m := newModel(p)
+	copy(m.centroids, p.first(party))
+	m.setGrid()
+	return m, party
 }
 
 // blobs returns n records around k far centres in the box, dealt to m clients.

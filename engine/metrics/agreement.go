@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -36,13 +37,28 @@ func Compare(truth, predicted []int32) (Agreement, error) {
 	t, classes := dense(truth)
 	p, clusters := dense(predicted)
 	table := make([]int64, classes*clusters)
-	a, b := make([]int64, classes), make([]int64, clusters)
 	for i := range t {
 		table[t[i]*clusters+p[i]]++
-		a[t[i]]++
-		b[p[i]]++
 	}
-	n := float64(len(truth))
+	return CompareTable(table, classes, clusters)
+}
+
+// CompareTable returns the agreement of classes and clusters from their
+// contingency table, row-major: how many points of a class are in a cluster.
+func CompareTable(table []int64, classes, clusters int) (Agreement, error) {
+	a, b := make([]int64, classes), make([]int64, clusters)
+	points := int64(0)
+	for i := range a {
+		for j, c := range table[i*clusters : (i+1)*clusters] {
+			a[i] += c
+			b[j] += c
+			points += c
+		}
+	}
+	if points == 0 {
+		return Agreement{}, errors.New("metrics: a table of no points")
+	}
+	n := float64(points)
 	var out Agreement
 
 	// Pairs that share a cell, a class, a cluster, and all pairs.

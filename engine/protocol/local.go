@@ -57,15 +57,17 @@ type seat struct {
 	pause          func(struct{}) bool
 	err            error
 	left           bool
-	taken          int    // sums taken part in
-	work           func() // to be done abreast of the others'
+	taken          int                         // sums taken part in
+	work           func(context.Context) error // to be done abreast of the others'
+	do             func()                      // does the work
+	workErr        error
 	sent, received int64
 	mail           map[Role][][]byte
 }
 
 func newLocal(rt *engine.Runtime, views *Views, parties int, server bool) *local {
 	l := &local{rt: rt, views: views, seats: make(map[Role]*seat), parties: parties, memo: make(map[memoKey]memoValue)}
-	l.each = func(_, index int) { l.abreast[index].work() }
+	l.each = func(_, index int) { l.abreast[index].do() }
 	for p := range parties {
 		l.add(Role(p))
 	}
@@ -123,7 +125,7 @@ func (l *local) run(ctx context.Context, stop func() bool) error {
 	}
 }
 
-// workAbreast does the work that roles wait for, on all workers.
+// workAbreast does the work that roles wait for, each piece by one worker.
 func (l *local) workAbreast(ctx context.Context) error {
 	if len(l.abreast) == 0 {
 		return nil
@@ -160,6 +162,7 @@ func (l *local) runApart(ctx context.Context) error {
 func (s *seat) turns(ctx context.Context) iter.Seq[struct{}] {
 	return func(yield func(struct{}) bool) {
 		s.pause = yield
+		s.do = func() { s.workErr = s.work(ctx) }
 		s.err = s.program(ctx)
 	}
 }
@@ -228,14 +231,8 @@ func (s *seat) Receive(ctx context.Context, from Role) ([]byte, error) {
 
 // Sum implements Transport.
 func (s *seat) Sum(ctx context.Context, round int, own *secagg.Masked) error {
-	span := s.rt.Begin(engine.PhaseAggregate, round, engine.Server)
 	sum := s.place(own)
-	if sum.arrived == 0 {
-		sum.total.Reset(own.Round())
-	}
-	err := sum.total.Merge(own)
-	s.rt.End(span)
-	if err != nil {
+	if err := s.merge(round, sum, own); err != nil {
 		return err
 	}
 	sum.arrived++
@@ -249,6 +246,21 @@ func (s *seat) Sum(ctx context.Context, round int, own *secagg.Masked) error {
 	s.received += int64(sum.total.SumBytes())
 	s.views.masked(s.role, round, MaskedGlobal, Server, sum.total)
 	return own.CopyFrom(sum.total)
+}
+
+// outside is the round of what happens in none.
+const outside = -1
+
+// merge adds a party's vector to a sum under way.
+func (s *seat) merge(round int, sum *localSum, own *secagg.Masked) error {
+	if round != outside {
+		span := s.rt.Begin(engine.PhaseAggregate, round, engine.Server)
+		defer s.rt.End(span)
+	}
+	if sum.arrived == 0 {
+		sum.total.Reset(own.Round())
+	}
+	return sum.total.Merge(own)
 }
 
 // place is the sum that this seat takes part in next, for vectors alike v. A party
@@ -289,11 +301,14 @@ func (s *seat) Return(_ context.Context, total *secagg.Masked) error {
 }
 
 // Abreast implements Transport.
-func (s *seat) Abreast(ctx context.Context, work func()) error {
+func (s *seat) Abreast(ctx context.Context, work func(context.Context) error) error {
 	s.work = work
 	s.local.abreast = append(s.local.abreast, s)
 	s.events++
-	return s.wait(ctx, func() bool { return s.work == nil })
+	if err := s.wait(ctx, func() bool { return s.work == nil }); err != nil {
+		return err
+	}
+	return s.workErr
 }
 
 // Leave implements Transport.

@@ -120,9 +120,8 @@ func (m *byMail) Return(ctx context.Context, total *secagg.Masked) error {
 }
 
 // Abreast implements Transport.
-func (m *byMail) Abreast(_ context.Context, work func()) error {
-	work()
-	return nil
+func (m *byMail) Abreast(ctx context.Context, work func(context.Context) error) error {
+	return work(ctx)
 }
 
 // Leave implements Transport.

@@ -64,7 +64,7 @@ func NewDistribution(n Noise, replay *privacy.Tape) (*Distribution, error) {
 	case n.Mechanism == Gaussian:
 		d.sampler, err = replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))
 	case shares > 1:
-		return nil, fault.Request("noise", "split has no exact discrete Laplace shares", "use --mechanism gaussian or --noise local")
+		d.sampler, err = privacy.NewLaplaceShare(n.Scale, shares)
 	default:
 		d.sampler, err = replay.DiscreteLaplace(n.Scale)
 	}

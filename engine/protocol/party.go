@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -27,7 +28,7 @@ type Party struct {
 
 	made   []int // by release: rounds up to here are over
 	booked map[*Release][]privacy.Entry
-	sums   int // masked sums so far: a mask is never used twice
+	sums   int // so far, at the server of those that it served: a mask is never used twice
 	noise  []int64
 	exact  *exactSum
 	ended  int // rounds
@@ -40,6 +41,9 @@ type Party struct {
 	rounds int // of communication
 	// published counts the bytes of what a party alone releases.
 	published int64
+	// uncounted are bytes sent and received that measure the result.
+	uncounted [2]int64
+	measures  bool // the release under way does
 	notes     []string
 	barrier   func(ctx context.Context, round int) error
 }
@@ -52,19 +56,27 @@ type exactSum struct {
 // Pool is the engine's workers.
 func (p *Party) Pool() *engine.Pool { return p.rt.Pool() }
 
-// Begin starts a span of a phase of this role; End ends it.
+// Begin starts a span of a phase of this role; End ends it. What measures the
+// result is no phase of it.
 func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
+	if p.measures {
+		return engine.Span{}
+	}
 	return p.rt.Begin(phase, round, int(p.Role))
 }
 
 // Abreast runs work of this role's own on one worker, at the same time as the
 // other roles of this process that call it.
-func (p *Party) Abreast(ctx context.Context, work func()) error {
+func (p *Party) Abreast(ctx context.Context, work func(context.Context) error) error {
 	return p.transport.Abreast(ctx, work)
 }
 
 // End ends a span.
-func (p *Party) End(s engine.Span) { p.rt.End(s) }
+func (p *Party) End(s engine.Span) {
+	if !p.measures {
+		p.rt.End(s)
+	}
+}
 
 // Note adds a remark for the reader of the result: a function of released and
 // public values.
@@ -152,6 +164,8 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 		return nil, err
 	}
 	words := own.words
+	p.measures = r.Uncovered
+	defer func() { p.measures = false }()
 	p.encode(round, groups, words)
 	p.views.values(p.Role, round, r.Name, p.Role, words)
 	p.gather(words)
@@ -163,7 +177,19 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 			return nil, err
 		}
 	}
-	sum, err := p.add(ctx, round, words)
+	at := round
+	if r.Before {
+		at = 0
+	}
+	rounds, published := p.rounds, p.published
+	sent, received := p.transport.Traffic()
+	sum, err := p.add(ctx, at, words)
+	if r.Uncovered {
+		p.rounds, p.published = rounds, published
+		s, r := p.transport.Traffic()
+		p.uncounted[0] += s - sent
+		p.uncounted[1] += r - received
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Name, err)
 	}
@@ -203,6 +229,9 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 	}
 	if err := p.mask(round, number, words); err != nil {
 		return nil, err
+	}
+	if p.measures {
+		round = outside
 	}
 	if err := p.transport.Sum(ctx, round, p.masked); err != nil {
 		return nil, err
@@ -328,6 +357,9 @@ func (p *Party) Send(ctx context.Context, r *Release, to Role, message []byte) e
 
 // Receive waits for the next message of another role.
 func (p *Party) Receive(ctx context.Context, from Role) ([]byte, error) {
+	if from == Server {
+		p.rounds++
+	}
 	return p.transport.Receive(ctx, from)
 }
 
@@ -345,14 +377,19 @@ func Once[T any](p *Party, name string, round int, compute func() (T, error)) (T
 // it adds up masked vectors, adds the noise that is the server's to draw, and
 // returns the sum, until no party is left.
 func Serve(ctx context.Context, p *Party) (*Outcome, error) {
-	for t := 0; ; t++ {
-		round, groups, err := p.noiseOf(ctx, t)
+	return nil, ServeSums(ctx, p, math.MaxInt)
+}
+
+// ServeSums is Serve for the next so many sums.
+func ServeSums(ctx context.Context, p *Party, sums int) error {
+	for end := p.sums + min(sums, math.MaxInt-p.sums); p.sums < end; p.sums++ {
+		round, groups, err := p.noiseOf(ctx, p.sums)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		total, err := p.transport.Collect(ctx, t)
+		total, err := p.transport.Collect(ctx, p.sums)
 		if err != nil || total == nil {
-			return nil, err
+			return err
 		}
 		if len(groups) > 0 {
 			if cap(p.noise) < total.Len() {
@@ -360,13 +397,14 @@ func Serve(ctx context.Context, p *Party) (*Outcome, error) {
 			}
 			p.draw(round, groups, p.noise[:total.Len()])
 			if err := total.Add(p.noise[:total.Len()]); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if err := p.transport.Return(ctx, total); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
 }
 
 // noiseOf is the noise that the server draws for the t-th sum, none if it draws

@@ -39,7 +39,10 @@ type Release struct {
 	Times int
 	// Words is the length of its vector, 0 where that follows from other releases.
 	Words int
-	// Uncovered marks figures that no budget covers: the quality of a result.
+	// Before says that it is made before the first round, and numbered by itself.
+	Before bool
+	// Uncovered marks figures that no budget covers: the quality of a result. Their
+	// messages are not among those that a result counts.
 	Uncovered bool
 
 	index int
@@ -111,6 +114,9 @@ func (pl *Plan) Add(r *Release) *Release {
 func (pl *Plan) Present(party Role, round int) bool {
 	return pl.Leaves == nil || pl.Leaves[party] < 0 || round < pl.Leaves[party]
 }
+
+// First is the first party that takes part in a round.
+func (pl *Plan) First(round int) Role { return pl.neighbour(Role(pl.Parties-1), round) }
 
 // neighbour is the next party after a role, in the order of the ring, that takes
 // part in a round: the role itself if no other does.

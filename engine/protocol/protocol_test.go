@@ -208,7 +208,7 @@ func TestAbreast(t *testing.T) {
 			programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 				own := protocol.NewPrivate(3)
 				for round := range 3 {
-					if err := p.Abreast(ctx, func() { done[id]++ }); err != nil {
+					if err := p.Abreast(ctx, func(context.Context) error { done[id]++; return nil }); err != nil {
 						return nil, err
 					}
 					own.Set(0, []int64{int64(done[id]), 0, 0})

@@ -15,7 +15,7 @@ import (
 // and the sum goes to all. A message is read before its buffer is written again,
 // since nobody takes part in the next sum without this one.
 func (p *Party) around(ctx context.Context, round, number int, words, sum []int64) error {
-	first := p.Plan.neighbour(Role(p.Plan.Parties-1), round)
+	first := p.Plan.First(round)
 	next := p.Plan.neighbour(p.Role, round)
 	if p.Role != first {
 		b, err := p.transport.Receive(ctx, p.before(round))

@@ -165,7 +165,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 		return nil, errors.New("protocol: the run ended without a result")
 	}
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
-		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Details: first.Details, Sizes: first.Sizes}
+		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes), Details: first.Details}
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		r.Epsilon, r.Delta = &epsilon, &delta
@@ -179,7 +179,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 			continue
 		}
 		sent, received := p.transport.Traffic()
-		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent+p.published), append(r.Comm.BytesReceived, received)
+		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent+p.published-p.uncounted[0]), append(r.Comm.BytesReceived, received-p.uncounted[1])
 		r.Comm.Rounds = max(r.Comm.Rounds, p.rounds)
 		for _, n := range p.notes {
 			if !slices.Contains(r.Notes, n) {

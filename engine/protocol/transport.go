@@ -27,7 +27,7 @@ type Transport interface {
 	Return(ctx context.Context, total *secagg.Masked) error
 	// Abreast runs work of the role's own. Roles that share a process run theirs at
 	// the same time, each on one of its workers.
-	Abreast(ctx context.Context, work func()) error
+	Abreast(ctx context.Context, work func(context.Context) error) error
 	// Leave ends the role's part: nobody waits for it any more.
 	Leave()
 	// Once returns what compute returns: a function of public values, or of values

@@ -9,9 +9,6 @@
 // take off the masks of those who took part. A client that fails in a round is
 // left out of that round's sum, and the others go on.
 //
-// [RingPass] is the serverless secure sum of Thesis-H (section 7.3.1): the first
-// client starts a message around the ring with a mask that it alone knows.
-//
 // A [Masked] vector has no way to plain values: its methods add, encode and
 // decode, and only a [Client], which needs the seed, takes a mask off.
 //

@@ -82,32 +82,3 @@ func (c Capacity) String() string { return "ring " + c.Ring.String() + ": " + c.
 func (c Capacity) text(relation string) string {
 	return fmt.Sprintf("|sum| <= %d x %.6g + noise %.6g = %.6g %s 2^%d", c.Records, c.PerRecord, c.Noise, c.Total(), relation, c.Ring.Bits()-1)
 }
-
-// Encode writes src*2^fractionBits truncated toward zero: fixed point, which
-// never makes a value larger. A value must be finite and fit an int64.
-func Encode(dst []int64, src []float64, fractionBits int) error {
-	if len(dst) != len(src) {
-		return fmt.Errorf("secagg: encode %d values into %d", len(src), len(dst))
-	}
-	scale := math.Ldexp(1, fractionBits)
-	for i, v := range src {
-		u := v * scale
-		if !(math.Abs(u) < 1<<63) {
-			return fault.Request("fixed point", fmt.Sprintf("%g does not fit 64 bits with %d fraction bits", v, fractionBits), "use fewer fraction bits")
-		}
-		dst[i] = int64(u)
-	}
-	return nil
-}
-
-// Decode writes src*2^-fractionBits.
-func Decode(dst []float64, src []int64, fractionBits int) error {
-	if len(dst) != len(src) {
-		return fmt.Errorf("secagg: decode %d values into %d", len(src), len(dst))
-	}
-	scale := math.Ldexp(1, -fractionBits)
-	for i, v := range src {
-		dst[i] = float64(v) * scale
-	}
-	return nil
-}

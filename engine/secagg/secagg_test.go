@@ -319,75 +319,6 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-func TestFixedPoint(t *testing.T) {
-	got := make([]int64, 4)
-	if err := Encode(got, []float64{1.9, -1.9, 0.25, -0x1p-20}, 2); err != nil || !slices.Equal(got, []int64{7, -7, 1, 0}) {
-		t.Errorf("got %v, %v", got, err)
-	}
-	back := make([]float64, 4)
-	if err := Decode(back, got, 2); err != nil || !slices.Equal(back, []float64{1.75, -1.75, 0.25, 0}) {
-		t.Errorf("got %v, %v", back, err)
-	}
-	for _, v := range []float64{math.NaN(), math.Inf(1), 1 << 62} {
-		if err := Encode(got[:1], []float64{v}, 1); !fault.IsRequest(err) {
-			t.Errorf("%v: error is %v", v, err)
-		}
-	}
-}
-
-func TestRingPassSumsAndLeaksNothing(t *testing.T) {
-	const length = 5
-	values := [][]int64{{1, 2, 3, 4, 5}, {10, -20, 30, -40, 50}, {100, 200, 300, 400, 500}, {-1, -1, -1, -1, -1}}
-	seeds := []Seed{SeedFrom(1, "a"), SeedFrom(1, "b"), SeedFrom(1, "c"), SeedFrom(1, "d")}
-	for _, ring := range []Ring{Ring64, Ring32} {
-		p, err := NewRingPass(seeds, ring, length)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for number, present := range [][]bool{nil, {true, false, true, true}, {false, true, true, false}, {false, false, false, true}} {
-			want := make([]int64, length)
-			var ids []int
-			for i, v := range values {
-				if present == nil || present[i] {
-					ids = append(ids, i)
-					for j := range v {
-						want[j] += v[j]
-					}
-				}
-			}
-			var hops [][2]int
-			got := make([]int64, length)
-			err := p.Sum(got, number, values, present, func(from, to int, b []byte) {
-				hops = append(hops, [2]int{from, to})
-				if len(b) != length*ring.Bytes() {
-					t.Errorf("a message has %d bytes", len(b))
-				}
-				plain := make([]uint64, length)
-				readWords(plain, ring, b)
-				for _, v := range values {
-					if ring.signed(plain[0]) == v[0] && len(ids) > 1 && len(hops) <= len(ids) {
-						t.Errorf("a message on the way shows %d", v[0])
-					}
-				}
-			})
-			if err != nil || !slices.Equal(got, want) {
-				t.Fatalf("sum %v, want %v, error %v", got, want, err)
-			}
-			// Once around the ring, then from the first to all others.
-			messages := 0
-			if n := len(ids); n > 1 {
-				messages = n + n - 1
-			}
-			if len(hops) != messages || (messages > 0 && (hops[0][0] != ids[0] || hops[len(ids)-1][1] != ids[0])) {
-				t.Errorf("messages %v among %v", hops, ids)
-			}
-		}
-		if err := p.Sum(make([]int64, length), 0, values, make([]bool, 4), nil); err == nil {
-			t.Error("a ring without clients gives a sum")
-		}
-	}
-}
-
 func TestMistakesAreRefused(t *testing.T) {
 	c, err := NewClient(SeedFrom(1, ""), Ring64, 0, 2, 3)
 	if err != nil {
@@ -404,21 +335,18 @@ func TestMistakesAreRefused(t *testing.T) {
 	later := NewMasked(Ring64, 2, 3)
 	later.Reset(1)
 	for name, err := range map[string]error{
-		"twice":           b.Merge(a),
-		"another round":   later.Merge(a),
-		"another ring":    NewMasked(Ring32, 2, 3).Merge(a),
-		"another length":  NewMasked(Ring64, 2, 4).Merge(a),
-		"short mask":      c.Mask(a, 0, []int64{1}),
-		"negative round":  c.Mask(a, -1, []int64{1, 2, 3}),
-		"short noise":     a.Add([]int64{1}),
-		"short unmask":    c.Unmask(make([]int64, 2), a),
-		"short message":   a.ReadFrom(make([]byte, 23), 0, 0),
-		"long message":    a.ReadSum(make([]byte, 26), 0),
-		"no such client":  second(NewClient(SeedFrom(1, ""), Ring64, 2, 2, 3)),
-		"no elements":     second(NewClient(SeedFrom(1, ""), Ring64, 0, 2, 0)),
-		"an empty ring":   second(NewRingPass(nil, Ring64, 1)),
-		"lengths differ":  Encode(nil, []float64{1}, 1),
-		"lengths differ2": Decode(nil, []int64{1}, 1),
+		"twice":          b.Merge(a),
+		"another round":  later.Merge(a),
+		"another ring":   NewMasked(Ring32, 2, 3).Merge(a),
+		"another length": NewMasked(Ring64, 2, 4).Merge(a),
+		"short mask":     c.Mask(a, 0, []int64{1}),
+		"negative round": c.Mask(a, -1, []int64{1, 2, 3}),
+		"short noise":    a.Add([]int64{1}),
+		"short unmask":   c.Unmask(make([]int64, 2), a),
+		"short message":  a.ReadFrom(make([]byte, 23), 0, 0),
+		"long message":   a.ReadSum(make([]byte, 26), 0),
+		"no such client": second(NewClient(SeedFrom(1, ""), Ring64, 2, 2, 3)),
+		"no elements":    second(NewClient(SeedFrom(1, ""), Ring64, 0, 2, 0)),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -458,13 +386,6 @@ func TestRoundsAllocateNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(50, masked); n != 0 {
 		t.Errorf("a masked round allocates %v times", n)
-	}
-	p, err := NewRingPass(seeds, Ring64, length)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := testing.AllocsPerRun(50, func() { _ = p.Sum(sum, number, values, nil, nil); number++ }); n != 0 {
-		t.Errorf("a ring pass allocates %v times", n)
 	}
 }
 
