@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/audit"
@@ -49,7 +50,12 @@ two files that differ in one record.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.bind(fs)
+	files := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(fileOptions).bind(files)
+	o.bindSome(fs, func(flag string) bool {
+		return files.Lookup(flag) != nil || slices.Contains([]string{"method", "calibration", "neighbours", "mechanism", "epsilon", "delta", "k", "data",
+			"bounds", "bounds-file", "fraction-bits", "seed", "workers", "format"}, flag)
+	})
 	fs.IntVar(&a.trials, "trials", audit.DefaultTrials, "runs on each side of a cheap case; dear ones get a fraction")
 	fs.Float64Var(&a.confidence, "confidence", audit.DefaultConfidence, "confidence of each lower bound")
 	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")

@@ -80,7 +80,9 @@ func (o *options) shortHelp(cmd *cobra.Command, own []string) {
 	fmt.Fprintf(h.out, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
 	h.flags("Flags", func(fs *pflag.FlagSet) {
 		for _, name := range append(everyday(), own...) {
-			fs.AddFlag(cmd.Flags().Lookup(name))
+			if f := cmd.Flags().Lookup(name); f != nil {
+				fs.AddFlag(f)
+			}
 		}
 	})
 	for _, holding := range []method.Holding{method.Rows, method.Table, method.Columns} {
@@ -109,9 +111,10 @@ func (o *options) methodHelp(cmd *cobra.Command, m *method.Method) {
 	h.entry("cost", m.Cost)
 	h.flags("Options of "+m.Name, func(fs *pflag.FlagSet) {
 		for _, option := range m.Options() {
-			f := fs.VarPF(&setting{kind: option.Type()}, option.Name, "", option.About)
-			f.DefValue = option.Default
-			f.NoOptDefVal = cmd.Flags().Lookup(option.Name).NoOptDefVal
+			if own := cmd.Flags().Lookup(option.Name); own != nil {
+				f := fs.VarPF(&setting{kind: option.Type()}, option.Name, "", option.About)
+				f.DefValue, f.NoOptDefVal = option.Default, own.NoOptDefVal
+			}
 		}
 	})
 	h.flags("Flags of "+cmd.CommandPath(), func(fs *pflag.FlagSet) {
@@ -127,11 +130,14 @@ func (o *options) methodHelp(cmd *cobra.Command, m *method.Method) {
 // complete offers the names of methods, of built-in sets, and the values of options.
 func (o *options) complete(cmd *cobra.Command) {
 	offer := func(flag string, values func() []string, directive cobra.ShellCompDirective) {
+		if cmd.Flags().Lookup(flag) == nil {
+			return
+		}
 		err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values(), directive
 		})
 		if err != nil {
-			panic("cohort: " + err.Error()) // the flag does not exist, or twice
+			panic("cohort: " + err.Error()) // the flag was offered twice
 		}
 	}
 	const only = cobra.ShellCompDirectiveNoFileComp

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ func TestHelpFitsTheQuestion(t *testing.T) {
 	for _, command := range []string{"run", "profile", "audit"} {
 		status, out, _ := cohort(t, command, "--help")
 		for _, want := range append(everyday(), "fastlloyd", "--method NAME --help", "Examples") {
+			if command == "audit" && slices.Contains([]string{"clients", "parties", "out", "labels-out"}, want) || command == "profile" && want == "labels-out" {
+				continue
+			}
 			if status != exitDone || !strings.Contains(out, want) {
 				t.Errorf("%s --help: status %d, lacks %s", command, status, want)
 			}

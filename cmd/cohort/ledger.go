@@ -138,11 +138,13 @@ func newPayer(o *options, in *input, m *method.Method) (*payer, error) {
 
 // relation is what neighbouring data sets are to a run of the method.
 func (o *options) relation(m *method.Method) privacy.Neighbours {
-	if n := o.settings()["neighbours"]; n != "" {
+	if n := o.setting("neighbours"); n != "" {
 		return privacy.Neighbours(n)
 	}
-	if rules := privacy.Rules(m.Name, privacy.Proven); len(rules) > 0 && !rules[0].Holds(privacy.AddRemove) {
-		return privacy.ReplaceOne
+	for _, option := range m.Options() {
+		if option.Name == "neighbours" {
+			return privacy.Neighbours(option.Default)
+		}
 	}
 	return privacy.AddRemove
 }

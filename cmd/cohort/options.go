@@ -102,6 +102,19 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	}
 }
 
+// bindSome declares those of the flags that a command makes use of, so that the others are refused.
+func (o *options) bindSome(fs *pflag.FlagSet, uses func(flag string) bool) {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.bind(all)
+	o.set = fs
+	fs.SortFlags = false
+	all.VisitAll(func(f *pflag.Flag) {
+		if uses(f.Name) {
+			fs.AddFlag(f)
+		}
+	})
+}
+
 // setting is the flag of a method's option: its text, which the method reads.
 type setting struct{ text, kind string }
 

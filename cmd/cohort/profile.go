@@ -56,7 +56,9 @@ of run; without --runs the job is repeated for about a second.`,
 		},
 	}
 	fs := cmd.Flags()
-	o.bind(fs)
+	o.bindSome(fs, func(flag string) bool {
+		return flag != "labels-out" && flag != "timings" && !strings.HasPrefix(flag, "ledger")
+	})
 	fs.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile with labels phase, client and iteration, for go tool pprof")
 	fs.StringVar(&p.memProfile, "memprofile", "", "write a profile of heap allocations, for go tool pprof")
 	fs.StringVar(&p.trace, "trace", "", "write an execution trace with a region for each phase, for go tool trace")

@@ -84,24 +84,25 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 		return nil, err
 	}
 	var results []*engine.Result
-	for r := 1; r <= o.runs && err == nil; r++ {
+	last := 0
+	for last < o.runs && err == nil {
+		last++
 		var res *engine.Result
-		if res, err = once(ctx, eng, m, o.forRun(r), in, pay); res != nil {
+		if res, err = once(ctx, eng, m, o.forRun(last), in, pay); res != nil {
 			results = append(results, res)
 		}
 	}
 	switch {
 	case len(results) == 0:
 		return nil, err
+	case o.runs == 1:
+		return results[0], err
 	case errors.Is(err, context.Canceled):
-		err = fault.Failed(fmt.Sprintf("run %d of %d", len(results)+1, o.runs), "was interrupted", "the result is that of the runs before", err)
+		err = fault.Failed(fmt.Sprintf("run %d of %d", last, o.runs), "was interrupted", "the result is that of the runs before", err)
 	case err != nil:
-		err = fmt.Errorf("run %d of %d: %w; the result is that of the runs before", len(results)+1, o.runs, err)
+		err = fmt.Errorf("run %d of %d: %w; the result is that of the runs before", last, o.runs, err)
 	}
 	first := results[0]
-	if o.runs == 1 {
-		return first, err
-	}
 	first.Ledger.Note(fmt.Sprintf("centroids and ledger are those of run 1 of %d; each run is a full epsilon, so publishing all of them costs %d times the budget", len(results), len(results)))
 	var nicv []float64
 	for _, res := range results {

@@ -9,19 +9,13 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
-// audited is a method with the calibrations that can be audited.
+// audited is a method that can be audited under every calibration it has.
 type audited struct {
-	name         string
-	calibrations []privacy.Calibration
-	cases        func(method string, c privacy.Calibration, s Settings) ([]Case, error)
+	name  string
+	cases func(method string, c privacy.Calibration, s Settings) ([]Case, error)
 }
 
-var (
-	proven    = []privacy.Calibration{privacy.Proven}
-	claimed   = []privacy.Calibration{privacy.Claimed}
-	papers    = []privacy.Calibration{privacy.Proven, privacy.Claimed}
-	published = []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published}
-)
+func (a *audited) calibrations() []privacy.Calibration { return privacy.Calibrations(a.name) }
 
 // library is every private method, in the order of the help text.
 func library() []audited {
@@ -38,10 +32,10 @@ func library() []audited {
 		return Equations(c, s)
 	}
 	return []audited{
-		{"sulloyd", published, Horizontal}, {"csulloyd", published, Horizontal}, {"fastlloyd", published, Horizontal}, {"relative", published, Horizontal},
-		{"hybrid", proven, Central}, {"lsf", proven, Central}, {"balcan", proven, Central}, {"balcan-edler", claimed, Central},
-		{"ind-lap", papers, Local}, {"ldp-agg", papers, Local}, {"sketch-basic", papers, sketches}, {"sketch", papers, sketches},
-		{"ckks", papers, equations},
+		{"sulloyd", Horizontal}, {"csulloyd", Horizontal}, {"fastlloyd", Horizontal}, {"relative", Horizontal},
+		{"hybrid", Central}, {"lsf", Central}, {"balcan", Central}, {"balcan-edler", Central},
+		{"ind-lap", Local}, {"ldp-agg", Local}, {"sketch-basic", sketches}, {"sketch", sketches},
+		{"ckks", equations},
 	}
 }
 
@@ -55,7 +49,7 @@ type Audit struct {
 func Audits() []Audit {
 	var all []Audit
 	for _, a := range library() {
-		for _, c := range a.calibrations {
+		for _, c := range a.calibrations() {
 			all = append(all, Audit{a.name, c})
 		}
 	}
@@ -87,8 +81,8 @@ func Cases(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if a.name != method {
 			continue
 		}
-		if !slices.Contains(a.calibrations, c) {
-			return nil, fault.Request("calibration", fmt.Sprintf("%s has no %s one to audit", method, c), fmt.Sprintf("choose among %v", a.calibrations))
+		if !slices.Contains(a.calibrations(), c) {
+			return nil, fault.Request("calibration", fmt.Sprintf("%s has no %s one to audit", method, c), fmt.Sprintf("choose among %v", a.calibrations()))
 		}
 		if s.Neighbours == privacy.ReplaceOne && c == privacy.Proven {
 			if able := privacy.Provers(privacy.ReplaceOne); !slices.Contains(able, method) {
