@@ -4,23 +4,23 @@
 
 package asm
 
-// FilterScore1AVX2 writes the integer scores of 1 panels [pairs][16][2] at x and tiles > 0
-// tiles [pairs][8][2] at c, pairs > 0: min(half*scale+offset, 2^31-128) rounded, plus the
-// products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
+// FilterScore1AVX2 writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
+// [words][8] at c, words > 0, of integers of 16 bits, two to a word:
+// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
 // of each tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterScore1AVX2(x *int16, pairs int, c *int16, half *float32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterScore1AVX2(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
 
 // FilterCandidatesAVX2 goes through the scores of one panel of several, as FilterScore leaves them, and
 // lists those of at most the limit min(best, most)+band. Where the best before exceeds
 // the limit, the count begins at 0. For each score that is listed, the count of its
 // point goes up by one, and the label becomes its centroid; first is the number of the
 // first centroid. An entry of the list is mask | panel<<16 | centroid<<32. The result is
-// the number of entries, at most 8 for each tile.
+// the number of entries, at most 8 for each tile; kept [entries][16] has their scores.
 //
 //go:noescape
-func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64) int
+func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 
 // FilterExactAVX2 takes four scores down the chain s = fma(-x, c, s) over d > 0 dimensions: of the
 // points at x, a panel's stride apart, and the rows at c.

@@ -17,198 +17,216 @@ DATA filterOnesAVX2<>+24(SB)/4, $0x00000001
 DATA filterOnesAVX2<>+28(SB)/4, $0x00000001
 GLOBL filterOnesAVX2<>(SB), RODATA|NOPTR, $32
 
-// func FilterScore1AVX2(x *int16, pairs int, c *int16, half *float32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+// func FilterScore1AVX2(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
 // Requires: AVX, AVX2, FMA3
-TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-72
+TEXT ·FilterScore1AVX2(SB), NOSPLIT, $0-80
 	MOVQ x+0(FP), AX
-	MOVQ pairs+8(FP), CX
+	MOVQ words+8(FP), CX
 	MOVQ c+16(FP), DX
 	MOVQ half+24(FP), BX
-	MOVQ tiles+32(FP), SI
-	MOVQ scores+48(FP), DI
-	MOVQ least+56(FP), R8
-	MOVQ best+64(FP), R9
+	MOVQ shift+32(FP), SI
+	MOVQ tiles+40(FP), DI
+	MOVQ scores+56(FP), R8
+	MOVQ least+64(FP), R9
+	MOVQ best+72(FP), R10
 	SHLQ $0x06, CX
 
 tiles:
-	VBROADCASTSS offset+44(FP), Y9
+	VBROADCASTSS offset+52(FP), Y9
 	VBROADCASTSS (BX), Y0
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y0
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
+	VPBROADCASTD (SI), Y8
+	VPADDD       Y8, Y0, Y0
 	VMOVAPS      Y0, Y1
 	VBROADCASTSS 4(BX), Y2
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y2
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
+	VPBROADCASTD 4(SI), Y8
+	VPADDD       Y8, Y2, Y2
 	VMOVAPS      Y2, Y3
 	VBROADCASTSS 8(BX), Y4
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y4
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y4, Y4
 	VCVTPS2DQ    Y4, Y4
+	VPBROADCASTD 8(SI), Y8
+	VPADDD       Y8, Y4, Y4
 	VMOVAPS      Y4, Y5
 	VBROADCASTSS 12(BX), Y6
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y6
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y6, Y6
 	VCVTPS2DQ    Y6, Y6
+	VPBROADCASTD 12(SI), Y8
+	VPADDD       Y8, Y6, Y6
 	VMOVAPS      Y6, Y7
-	MOVQ         AX, R10
-	LEAQ         (DX), R11
-	MOVQ         CX, R12
-	SHRQ         $0x06, R12
+	MOVQ         AX, R11
+	LEAQ         (DX), R12
+	MOVQ         CX, R13
+	SHRQ         $0x06, R13
 
-pairs0:
-	VMOVDQU      (R10), Y10
-	VMOVDQU      32(R10), Y11
-	VPBROADCASTD (R11), Y8
+words0:
+	VMOVDQU      (R11), Y10
+	VMOVDQU      32(R11), Y11
+	VPBROADCASTD (R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y1, Y1
-	VPBROADCASTD 4(R11), Y8
+	VPBROADCASTD 4(R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y3, Y3
-	VPBROADCASTD 8(R11), Y8
+	VPBROADCASTD 8(R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 12(R11), Y8
+	VPBROADCASTD 12(R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y7, Y7
-	ADDQ         $0x40, R10
-	ADDQ         $0x20, R11
-	DECQ         R12
-	JNZ          pairs0
-	VMOVDQU      Y0, (DI)
-	VMOVDQU      Y1, 32(DI)
-	VMOVDQU      Y2, 64(DI)
-	VMOVDQU      Y3, 96(DI)
-	VMOVDQU      Y4, 128(DI)
-	VMOVDQU      Y5, 160(DI)
-	VMOVDQU      Y6, 192(DI)
-	VMOVDQU      Y7, 224(DI)
+	ADDQ         $0x40, R11
+	ADDQ         $0x20, R12
+	DECQ         R13
+	JNZ          words0
+	VMOVDQU      Y0, (R8)
+	VMOVDQU      Y1, 32(R8)
+	VMOVDQU      Y2, 64(R8)
+	VMOVDQU      Y3, 96(R8)
+	VMOVDQU      Y4, 128(R8)
+	VMOVDQU      Y5, 160(R8)
+	VMOVDQU      Y6, 192(R8)
+	VMOVDQU      Y7, 224(R8)
 	VPMINSD      Y2, Y0, Y0
 	VPMINSD      Y6, Y4, Y4
 	VPMINSD      Y4, Y0, Y0
-	VMOVDQU      Y0, (R8)
-	VPMINSD      (R9), Y0, Y0
 	VMOVDQU      Y0, (R9)
+	VPMINSD      (R10), Y0, Y0
+	VMOVDQU      Y0, (R10)
 	VPMINSD      Y3, Y1, Y1
 	VPMINSD      Y7, Y5, Y5
 	VPMINSD      Y5, Y1, Y1
-	VMOVDQU      Y1, 32(R8)
-	VPMINSD      32(R9), Y1, Y1
 	VMOVDQU      Y1, 32(R9)
-	VBROADCASTSS offset+44(FP), Y9
+	VPMINSD      32(R10), Y1, Y1
+	VMOVDQU      Y1, 32(R10)
+	VBROADCASTSS offset+52(FP), Y9
 	VBROADCASTSS 16(BX), Y0
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y0
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
+	VPBROADCASTD 16(SI), Y8
+	VPADDD       Y8, Y0, Y0
 	VMOVAPS      Y0, Y1
 	VBROADCASTSS 20(BX), Y2
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y2
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y2, Y2
 	VCVTPS2DQ    Y2, Y2
+	VPBROADCASTD 20(SI), Y8
+	VPADDD       Y8, Y2, Y2
 	VMOVAPS      Y2, Y3
 	VBROADCASTSS 24(BX), Y4
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y4
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y4, Y4
 	VCVTPS2DQ    Y4, Y4
+	VPBROADCASTD 24(SI), Y8
+	VPADDD       Y8, Y4, Y4
 	VMOVAPS      Y4, Y5
 	VBROADCASTSS 28(BX), Y6
-	VBROADCASTSS scale+40(FP), Y8
+	VBROADCASTSS scale+48(FP), Y8
 	VFMADD213PS  Y9, Y8, Y6
 	VBROADCASTSS filterLimitAVX2<>+0(SB), Y8
 	VMINPS       Y8, Y6, Y6
 	VCVTPS2DQ    Y6, Y6
+	VPBROADCASTD 28(SI), Y8
+	VPADDD       Y8, Y6, Y6
 	VMOVAPS      Y6, Y7
-	MOVQ         AX, R10
-	LEAQ         16(DX), R11
-	MOVQ         CX, R12
-	SHRQ         $0x06, R12
+	MOVQ         AX, R11
+	LEAQ         16(DX), R12
+	MOVQ         CX, R13
+	SHRQ         $0x06, R13
 
-pairs4:
-	VMOVDQU      (R10), Y10
-	VMOVDQU      32(R10), Y11
-	VPBROADCASTD (R11), Y8
+words4:
+	VMOVDQU      (R11), Y10
+	VMOVDQU      32(R11), Y11
+	VPBROADCASTD (R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y0, Y0
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y1, Y1
-	VPBROADCASTD 4(R11), Y8
+	VPBROADCASTD 4(R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y2, Y2
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y3, Y3
-	VPBROADCASTD 8(R11), Y8
+	VPBROADCASTD 8(R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y4, Y4
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 12(R11), Y8
+	VPBROADCASTD 12(R12), Y8
 	VPMADDWD     Y8, Y10, Y9
 	VPADDD       Y9, Y6, Y6
 	VPMADDWD     Y8, Y11, Y9
 	VPADDD       Y9, Y7, Y7
-	ADDQ         $0x40, R10
-	ADDQ         $0x20, R11
-	DECQ         R12
-	JNZ          pairs4
-	VMOVDQU      Y0, 256(DI)
-	VMOVDQU      Y1, 288(DI)
-	VMOVDQU      Y2, 320(DI)
-	VMOVDQU      Y3, 352(DI)
-	VMOVDQU      Y4, 384(DI)
-	VMOVDQU      Y5, 416(DI)
-	VMOVDQU      Y6, 448(DI)
-	VMOVDQU      Y7, 480(DI)
+	ADDQ         $0x40, R11
+	ADDQ         $0x20, R12
+	DECQ         R13
+	JNZ          words4
+	VMOVDQU      Y0, 256(R8)
+	VMOVDQU      Y1, 288(R8)
+	VMOVDQU      Y2, 320(R8)
+	VMOVDQU      Y3, 352(R8)
+	VMOVDQU      Y4, 384(R8)
+	VMOVDQU      Y5, 416(R8)
+	VMOVDQU      Y6, 448(R8)
+	VMOVDQU      Y7, 480(R8)
 	VPMINSD      Y2, Y0, Y0
 	VPMINSD      Y6, Y4, Y4
 	VPMINSD      Y4, Y0, Y0
-	VPMINSD      (R8), Y0, Y0
-	VMOVDQU      Y0, (R8)
 	VPMINSD      (R9), Y0, Y0
 	VMOVDQU      Y0, (R9)
+	VPMINSD      (R10), Y0, Y0
+	VMOVDQU      Y0, (R10)
 	VPMINSD      Y3, Y1, Y1
 	VPMINSD      Y7, Y5, Y5
 	VPMINSD      Y5, Y1, Y1
-	VPMINSD      32(R8), Y1, Y1
-	VMOVDQU      Y1, 32(R8)
 	VPMINSD      32(R9), Y1, Y1
 	VMOVDQU      Y1, 32(R9)
-	MOVQ         CX, R10
-	SHRQ         $0x01, R10
-	ADDQ         R10, DX
+	VPMINSD      32(R10), Y1, Y1
+	VMOVDQU      Y1, 32(R10)
+	MOVQ         CX, R11
+	SHRQ         $0x01, R11
+	ADDQ         R11, DX
 	ADDQ         $0x20, BX
-	ADDQ         $0x00000200, DI
-	ADDQ         $0x00000040, R8
-	DECQ         SI
+	ADDQ         $0x20, SI
+	ADDQ         $0x00000200, R8
+	ADDQ         $0x00000040, R9
+	DECQ         DI
 	JNZ          tiles
 	VZEROUPPER
 	RET
 
-// func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64) int
+// func FilterCandidatesAVX2(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int
 // Requires: AVX, AVX2
-TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-104
+TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-112
 	MOVQ         scores+0(FP), AX
 	MOVQ         least+8(FP), CX
 	MOVQ         tiles+16(FP), DX
@@ -226,7 +244,8 @@ TEXT ·FilterCandidatesAVX2(SB), NOSPLIT, $0-104
 	MOVQ         labels+72(FP), R10
 	MOVQ         counts+80(FP), R11
 	MOVQ         list+88(FP), R12
-	XORQ         R13, R13
+	MOVQ         kept+96(FP), R13
+	XORQ         R14, R14
 	VPBROADCASTD filterOnesAVX2<>+0(SB), Y6
 	VBROADCASTSS most+68(FP), Y7
 	VPMINSD      (R8), Y7, Y0
@@ -264,9 +283,9 @@ tiles:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip0
@@ -276,12 +295,17 @@ tiles:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      (DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      (DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip0:
 	VPADDD    Y6, Y7, Y7
@@ -291,9 +315,9 @@ skip0:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip1
@@ -303,12 +327,17 @@ skip0:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      1(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      1(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip1:
 	VPADDD    Y6, Y7, Y7
@@ -318,9 +347,9 @@ skip1:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip2
@@ -330,12 +359,17 @@ skip1:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      2(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      2(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip2:
 	VPADDD    Y6, Y7, Y7
@@ -345,9 +379,9 @@ skip2:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip3
@@ -357,12 +391,17 @@ skip2:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      3(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      3(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip3:
 	VPADDD    Y6, Y7, Y7
@@ -372,9 +411,9 @@ skip3:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip4
@@ -384,12 +423,17 @@ skip3:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      4(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      4(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip4:
 	VPADDD    Y6, Y7, Y7
@@ -399,9 +443,9 @@ skip4:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip5
@@ -411,12 +455,17 @@ skip4:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      5(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      5(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip5:
 	VPADDD    Y6, Y7, Y7
@@ -426,9 +475,9 @@ skip5:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip6
@@ -438,12 +487,17 @@ skip5:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      6(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      6(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip6:
 	VPADDD    Y6, Y7, Y7
@@ -453,9 +507,9 @@ skip6:
 	VMOVDQU   32(R9), Y9
 	VPCMPGTD  Y1, Y9, Y9
 	VMOVMSKPS Y8, R8
-	VMOVMSKPS Y9, R14
-	SHLL      $0x08, R14
-	ORL       R14, R8
+	VMOVMSKPS Y9, R15
+	SHLL      $0x08, R15
+	ORL       R15, R8
 	XORL      $0x0000ffff, R8
 	TESTL     R8, R8
 	JZ        skip7
@@ -465,12 +519,17 @@ skip6:
 	VBLENDVPS Y9, Y3, Y7, Y3
 	VPADDD    Y6, Y5, Y5
 	VPADDD    Y9, Y5, Y5
-	LEAQ      7(DI), R14
-	SHLQ      $0x20, R14
-	ORQ       SI, R14
-	ORQ       R8, R14
-	MOVQ      R14, (R12)(R13*8)
-	INCQ      R13
+	LEAQ      7(DI), R15
+	SHLQ      $0x20, R15
+	ORQ       SI, R15
+	ORQ       R8, R15
+	MOVQ      R15, (R12)(R14*8)
+	INCQ      R14
+	VMOVDQU   (R9), Y8
+	VMOVDQU   Y8, (R13)
+	VMOVDQU   32(R9), Y8
+	VMOVDQU   Y8, 32(R13)
+	ADDQ      $0x40, R13
 
 skip7:
 	VPADDD Y6, Y7, Y7
@@ -504,7 +563,7 @@ next:
 	VMOVDQU Y4, (R11)
 	VMOVDQU Y3, 32(R10)
 	VMOVDQU Y5, 32(R11)
-	MOVQ    R13, ret+96(FP)
+	MOVQ    R14, ret+104(FP)
 	VZEROUPPER
 	RET
 

@@ -4,28 +4,44 @@
 
 package asm
 
-// FilterScore3VNNI writes the integer scores of 3 panels [pairs][16][2] at x and tiles > 0
-// tiles [pairs][8][2] at c, pairs > 0: min(half*scale+offset, 2^31-128) rounded, plus the
-// products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
+// FilterBytes3VNNI writes the integer scores of 3 panels [words][16] at x and tiles > 0 tiles
+// [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned:
+// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
 // of each tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterScore3VNNI(x *int16, pairs int, c *int16, half *float32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterBytes3VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
 
-// FilterScore1VNNI writes the integer scores of 1 panels [pairs][16][2] at x and tiles > 0
-// tiles [pairs][8][2] at c, pairs > 0: min(half*scale+offset, 2^31-128) rounded, plus the
-// products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
+// FilterBytes1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
+// [words][8] at c, words > 0, of bytes, four to a word, those at x unsigned:
+// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
 // of each tile, and best [panels][16] falls to the least of all.
 //
 //go:noescape
-func FilterScore1VNNI(x *int16, pairs int, c *int16, half *float32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+func FilterBytes1VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+
+// FilterScore3VNNI writes the integer scores of 3 panels [words][16] at x and tiles > 0 tiles
+// [words][8] at c, words > 0, of integers of 16 bits, two to a word:
+// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
+// of each tile, and best [panels][16] falls to the least of all.
+//
+//go:noescape
+func FilterScore3VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
+
+// FilterScore1VNNI writes the integer scores of 1 panels [words][16] at x and tiles > 0 tiles
+// [words][8] at c, words > 0, of integers of 16 bits, two to a word:
+// min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score
+// of each tile, and best [panels][16] falls to the least of all.
+//
+//go:noescape
+func FilterScore1VNNI(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale float32, offset float32, scores *int32, least *int32, best *int32)
 
 // FilterCandidatesVNNI goes through the scores of one panel of several, as FilterScore leaves them, and
 // lists those of at most the limit min(best, most)+band. Where the best before exceeds
 // the limit, the count begins at 0. For each score that is listed, the count of its
 // point goes up by one, and the label becomes its centroid; first is the number of the
 // first centroid. An entry of the list is mask | panel<<16 | centroid<<32. The result is
-// the number of entries, at most 8 for each tile.
+// the number of entries, at most 8 for each tile; kept [entries][16] has their scores.
 //
 //go:noescape
-func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64) int
+func FilterCandidatesVNNI(scores *int32, least *int32, tiles int, panels int, panel int, first int, best *int32, before *int32, band int32, most int32, labels *int32, counts *int32, list *uint64, kept *int32) int

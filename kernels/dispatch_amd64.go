@@ -370,31 +370,45 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	asm.ExchangeAVX2(own, near, next, labels, weights, blocks, table, base)
 }
 
-func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64) int {
+func asmFilterBytesN(number int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
 	if current >= avx512vnni {
-		return asm.FilterCandidatesVNNI(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list)
+		switch number {
+		case 1:
+			asm.FilterBytes1VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+			return
+		case 3:
+			asm.FilterBytes3VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+			return
+		}
 	}
-	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list)
+	panic(noRoutine("FilterBytes", 0))
+}
+
+func asmFilterCandidates(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64, kept *int32) int {
+	if current >= avx512vnni {
+		return asm.FilterCandidatesVNNI(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list, kept)
+	}
+	return asm.FilterCandidatesAVX2(scores, least, tiles, panels, panel, first, best, before, band, most, labels, counts, list, kept)
 }
 
 func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
 	asm.FilterExactAVX2(x, c, d, scores)
 }
 
-func asmFilterScoreN(number int, x *int16, pairs int, c *int16, half *float32, tiles int, scale, offset float32, scores, least, best *int32) {
+func asmFilterScoreN(number int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
 	if current >= avx512vnni {
 		switch number {
 		case 1:
-			asm.FilterScore1VNNI(x, pairs, c, half, tiles, scale, offset, scores, least, best)
+			asm.FilterScore1VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
 			return
 		case 3:
-			asm.FilterScore3VNNI(x, pairs, c, half, tiles, scale, offset, scores, least, best)
+			asm.FilterScore3VNNI(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
 			return
 		}
 	}
 	switch number {
 	case 1:
-		asm.FilterScore1AVX2(x, pairs, c, half, tiles, scale, offset, scores, least, best)
+		asm.FilterScore1AVX2(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
 	default:
 		panic(noRoutine("FilterScore", number))
 	}

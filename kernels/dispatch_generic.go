@@ -10,6 +10,8 @@ func maxTileWidth() int { return 12 }
 // filterPays is false: there is no candidate filter without assembly.
 func filterPays(d, k int) bool { return false }
 
+func filterGroups() []int { return nil }
+
 func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	assignPortable(p, c, labels, dist, second)
 }

@@ -12,17 +12,26 @@ import (
 func filterPays(d, k int) bool {
 	switch {
 	case current >= avx512vnni:
-		return d >= 32 && k >= 32
+		return d >= 32 && k >= 32 && k*d >= 4096
 	case current == avx2: // as many instructions as multiply-adds, on more ports
 		return d >= 64 && k >= 256
 	}
 	return false // with AVX-512 alone, multiply-adds are as fast
 }
 
+// filterGroups lists the numbers of integers in a word that the path in use has
+// instructions for.
+func filterGroups() []int {
+	if current >= avx512vnni {
+		return []int{4, 2}
+	}
+	return []int{2}
+}
+
 const (
 	filterPanels = 3    // panels at a time at most
 	filterTiles  = 32   // tiles at a time at most
-	filterRoom   = 1024 // entries of a group's list
+	filterRoom   = 2048 // entries of a group's list
 	// filterWork is the number of coordinates of centroids that a call visits at
 	// most, so that it takes some tens of microseconds.
 	filterWork = 1 << 18
@@ -35,6 +44,8 @@ type filterScratch struct {
 	best, before   [filterPanels * Lanes]int32
 	labels, counts [filterPanels * Lanes]int32
 	list           [filterRoom]uint64
+	kept           [filterRoom][Lanes]int32 // the scores of each entry
+	limit          [filterPanels * Lanes]int32
 	exact          [filterPanels * Lanes]float32
 	pair           [4]uint64 // point<<32 | centroid
 	points, rows   [4]*float32
@@ -75,24 +86,38 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	for i := range panels * Lanes {
 		s.best[i], s.before[i], s.counts[i] = math.MaxInt32, math.MaxInt32, 0
 	}
-	words := 2 * f.pairs
-	x := &f.data[first*words*Lanes]
-	step := min(filterTiles, max(1, filterWork/(filterTile*words)))
+	size := f.words * wordBytes // of a point
+	x := &f.data[first*size*Lanes]
+	step := min(filterTiles, max(1, filterWork/(filterTile*call.d)))
 	s.found = 0
 	for tile := 0; tile < call.c.tiles; tile += step {
 		tiles := min(step, call.c.tiles-tile)
-		asmFilterScoreN(panels, x, f.pairs, &call.c.data[tile*filterTile*words], &call.c.half[tile*filterTile], tiles,
-			float32(call.units), float32(call.offset), &s.scores[0], &s.least[0], &s.best[0])
+		g, at := call.c, tile*filterTile
+		if f.group == 4 {
+			asmFilterBytesN(panels, x, f.words, &g.data[at*size], &g.half[at], &g.shift[at], tiles,
+				float32(call.units), float32(call.offset), &s.scores[0], &s.least[0], &s.best[0])
+		} else {
+			asmFilterScoreN(panels, x, f.words, &g.data[at*size], &g.half[at], &g.shift[at], tiles,
+				float32(call.units), float32(call.offset), &s.scores[0], &s.least[0], &s.best[0])
+		}
 		for q := range panels {
 			bounds := f.panels[first+q]
 			band := call.band(float64(bounds[0]), float64(bounds[1]))
 			const top = 1<<31 - 1<<19
-			if band > top || s.found+tiles*filterTile > filterRoom {
+			if band > top {
 				return false
 			}
 			at := q * Lanes
+			for l := range Lanes {
+				s.limit[at+l] = min(s.best[at+l], top-int32(band)) + int32(band)
+			}
+			if s.found+tiles*filterTile > filterRoom {
+				if s.prune(); s.found+tiles*filterTile > filterRoom {
+					return false
+				}
+			}
 			s.found += asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, q, tile*filterTile, &s.best[at], &s.before[at],
-				int32(band), top-int32(band), &s.labels[at], &s.counts[at], &s.list[s.found])
+				int32(band), top-int32(band), &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 		}
 		s.before = s.best
 	}
@@ -109,6 +134,29 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 	return true
 }
 
+// prune drops the entries that are beyond the limits by now.
+func (s *filterScratch) prune() {
+	left := 0
+	for i, e := range s.list[:s.found] {
+		if e = s.within(i, e); e&0xffff != 0 {
+			s.list[left], s.kept[left] = e, s.kept[i]
+			left++
+		}
+	}
+	s.found = left
+}
+
+// within is entry i, e, without the points whose limit it exceeds.
+func (s *filterScratch) within(i int, e uint64) uint64 {
+	limits := (*[Lanes]int32)(s.limit[int(e>>16)&0xffff*Lanes:])
+	for m := e & 0xffff; m != 0; m &= m - 1 {
+		if lane := bits.TrailingZeros64(m); s.kept[i][lane&(Lanes-1)] > limits[lane&(Lanes-1)] {
+			e &^= 1 << lane
+		}
+	}
+	return e
+}
+
 // decide takes the chains of all candidates of the points that undecided marks by
 // panel.
 func (s *filterScratch) decide(p *Panels, c *Centroids, undecided *[filterPanels]uint64, labels []uint16) {
@@ -116,9 +164,10 @@ func (s *filterScratch) decide(p *Panels, c *Centroids, undecided *[filterPanels
 		s.exact[i] = float32(math.Inf(1))
 	}
 	s.waiting = 0
-	for _, e := range s.list[:s.found] {
+	for i, e := range s.list[:s.found] {
 		panel := int(e>>16) & 0xffff
-		for m := e & 0xffff & undecided[panel]; m != 0; m &= m - 1 {
+		e &^= 0xffff &^ undecided[panel]
+		for m := s.within(i, e) & 0xffff; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros64(m)
 			a := int(e >> 32)
 			s.pair[s.waiting] = uint64(panel*Lanes+lane)<<32 | uint64(a)

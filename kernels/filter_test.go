@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,9 +11,9 @@ import (
 
 // filtered prepares points and centroids for the candidate filter, whatever the
 // rule says of their shape.
-func filtered(t *testing.T, p *Panels, c *Centroids, rows []float32) {
+func filtered(t *testing.T, group int, p *Panels, c *Centroids, rows []float32) {
 	t.Helper()
-	p.addFilter(nil)
+	p.addFilter(group, nil)
 	c.PrepareFilter(p)
 	c.Set(rows)
 }
@@ -51,26 +52,31 @@ func closeRows(rng *rand.Rand, n, d, k, fraction int) (points, centroids []float
 func TestAssignFilterEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(19, 7))
-		used := 0
+		groups, used := filterGroups(), map[int]int{}
 		check := func(n, d, k int, points, centroids []float32, what string) {
 			t.Helper()
 			p, c := packed(points, n, d), NewCentroids(k, d)
-			filtered(t, p, c, centroids)
-			want, got := make([]uint16, n), make([]uint16, n)
+			c.Set(centroids)
+			want := make([]uint16, n)
 			assignPortable(p, c, want, nil, nil)
-			Assign(*p, c, got, nil)
-			if !slices.Equal(want, got) {
-				t.Fatalf("%s n=%d d=%d k=%d: labels\n%v, want\n%v", what, n, d, k, got, want)
-			}
-			if from := n / 2 &^ (Lanes - 1); from < n { // a part of the points
-				Assign(p.Slice(from, n), c, got[from:], nil)
+			for _, group := range groups {
+				c := NewCentroids(k, d)
+				filtered(t, group, p, c, centroids)
+				got := make([]uint16, n)
+				Assign(*p, c, got, nil)
 				if !slices.Equal(want, got) {
-					t.Fatalf("%s n=%d d=%d k=%d: labels of a part differ", what, n, d, k)
+					t.Fatalf("%s n=%d d=%d k=%d, %d to a word: labels\n%v, want\n%v", what, n, d, k, group, got, want)
 				}
-			}
-			if p.filter != nil {
-				if _, ok := p.filter.call(c); ok {
-					used++
+				if from := n / 2 &^ (Lanes - 1); from < n { // a part of the points
+					Assign(p.Slice(from, n), c, got[from:], nil)
+					if !slices.Equal(want, got) {
+						t.Fatalf("%s n=%d d=%d k=%d, %d to a word: labels of a part differ", what, n, d, k, group)
+					}
+				}
+				if p.filter != nil {
+					if _, ok := p.filter.call(c); ok {
+						used[group]++
+					}
 				}
 			}
 		}
@@ -100,8 +106,10 @@ func TestAssignFilterEqualsPortable(t *testing.T) {
 			}
 			check(100, 40, 90, points, centroids, "scaled")
 		}
-		if current != neon && used < 20 {
-			t.Errorf("the filter was in use %d times, want at least 20", used)
+		for _, group := range groups {
+			if used[group] < 20 {
+				t.Errorf("the filter with %d integers to a word was in use %d times, want at least 20", group, used[group])
+			}
 		}
 	})
 }
@@ -110,10 +118,10 @@ func TestAssignFilterEqualsPortable(t *testing.T) {
 // with the chains: no difference may exceed half of the band.
 func TestFilterBoundCoversScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 8))
-	for _, s := range [][3]int{{16, 40, 22}, {64, 40, 16}, {301, 40, 4}, {784, 33, 22}} {
-		d, k, n := s[0], s[1], 64
+	for _, s := range [][4]int{{16, 40, 22, 2}, {64, 40, 16, 2}, {301, 40, 4, 2}, {784, 33, 22, 2}, {16, 40, 22, 4}, {64, 40, 16, 4}, {301, 40, 3, 4}, {785, 33, 22, 4}} {
+		d, k, n, group := s[0], s[1], 64, s[3]
 		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
-		filtered(t, p, c, gridRows(rng, k, d, s[2]))
+		filtered(t, group, p, c, gridRows(rng, k, d, s[2]))
 		call, ok := p.filter.call(c)
 		if !ok {
 			t.Fatalf("d=%d: the filter is not in use", d)
@@ -123,11 +131,15 @@ func TestFilterBoundCoversScores(t *testing.T) {
 			bounds := p.filter.panels[i/Lanes]
 			half := call.band(float64(bounds[0]), float64(bounds[1])) / 2
 			for a := range k {
-				sum := int64(math.RoundToEven(float64(c.half[a]) * call.units))
+				sum := int64(math.RoundToEven(float64(c.half[a])*call.units)) + int64(c.filter.shift[a])
 				for j := range d {
-					u := p.filter.data[(i/Lanes*p.filter.pairs+j/2)*2*Lanes+i%Lanes*2+j%2]
-					v := c.filter.data[(a/filterTile*p.filter.pairs+j/2)*2*filterTile+a%filterTile*2+j%2]
-					sum += int64(u) * int64(v)
+					u := p.filter.data[(i/Lanes*p.filter.words+j/group)*4*Lanes+i%Lanes*4:]
+					v := c.filter.data[(a/filterTile*p.filter.words+j/group)*4*filterTile+a%filterTile*4:]
+					if group == 4 {
+						sum += int64(u[j%4]) * int64(int8(v[j%4]))
+					} else {
+						sum += int64(int16(binary.LittleEndian.Uint16(u[j%2*2:]))) * int64(int16(binary.LittleEndian.Uint16(v[j%2*2:])))
+					}
 				}
 				chain := c.half[a]
 				for j, y := range c.Row(a) {
@@ -149,11 +161,11 @@ func TestFilterBoundCoversScores(t *testing.T) {
 func BenchmarkAssignFilter(b *testing.B) {
 	for _, s := range [][3]int{{9600, 64, 1000}, {4800, 128, 4096}, {2400, 768, 1000}, {9600, 100, 64}} {
 		n, d, k := s[0], s[1], s[2]
-		for _, on := range []bool{false, true} {
-			b.Run(fmt.Sprintf("d=%d/k=%d/filter=%t", d, k, on), func(b *testing.B) {
+		for _, group := range slices.Concat([]int{0}, filterGroups()) {
+			b.Run(fmt.Sprintf("d=%d/k=%d/integers=%d", d, k, group), func(b *testing.B) {
 				p, c := lloydData(n, d, k, 16)
-				if on {
-					p.addFilter(nil)
+				if group > 0 {
+					p.addFilter(group, nil)
 					c.PrepareFilter(p)
 					c.Set(slices.Clone(c.rows))
 				}

@@ -14,15 +14,19 @@ const filterTile = 8
 // vnni is AVX-512 with VPDPWSSD.
 var vnni = isa{"VNNI", 64, 1}
 
-// filterFile emits the candidate filter: scores in 16-bit integers, and the
+// filterFile emits the candidate filter: scores in small integers, and the
 // centroids whose scores are near the least.
 func filterFile(s isa) {
 	limit := constants("filterLimit"+s.name, 0x4effffff) // the largest float32 below 2^31
 	numbers := constants("filterOnes"+s.name, 1, 1, 1, 1, 1, 1, 1, 1)
+	words := func(c, x, sum, spare reg.VecVirtual) { multiplyAdd(s, c, x, sum, spare) }
 	if s == vnni {
-		filterScore(s, 3, limit)
+		bytes := func(c, x, sum, _ reg.VecVirtual) { VPDPBUSD(c, x, sum) }
+		filterScore(s, "FilterBytes", "bytes, four to a word, those at x unsigned", 3, limit, bytes)
+		filterScore(s, "FilterBytes", "bytes, four to a word, those at x unsigned", 1, limit, bytes)
+		filterScore(s, "FilterScore", "integers of 16 bits, two to a word", 3, limit, words)
 	}
-	filterScore(s, 1, limit)
+	filterScore(s, "FilterScore", "integers of 16 bits, two to a word", 1, limit, words)
 	filterCandidates(s, numbers)
 	if s == avx2 {
 		filterExact()
@@ -39,24 +43,26 @@ func multiplyAdd(s isa, c, x, sum, spare reg.VecVirtual) {
 	VPADDD(spare, sum, sum)
 }
 
-// filterScore emits the integer scores of np panels.
-func filterScore(s isa, np int, limit Mem) {
-	function(fmt.Sprintf("FilterScore%d%s", np, s.name),
-		"func(x *int16, pairs int, c *int16, half *float32, tiles int, scale, offset float32, scores, least, best *int32)",
-		fmt.Sprintf("writes the integer scores of %d panels [pairs][16][2] at x and tiles > 0", np),
-		"tiles [pairs][8][2] at c, pairs > 0: min(half*scale+offset, 2^31-128) rounded, plus the",
-		"products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score",
+// filterScore emits the integer scores of np panels; accumulate adds the products
+// of a word of a centroid with those of a vector of points.
+func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c, x, sum, spare reg.VecVirtual)) {
+	function(fmt.Sprintf("%s%d%s", name, np, s.name),
+		"func(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)",
+		fmt.Sprintf("writes the integer scores of %d panels [words][16] at x and tiles > 0 tiles", np),
+		"[words][8] at c, words > 0, of "+what+":",
+		"min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score",
 		"of each tile, and best [panels][16] falls to the least of all.")
 	x := Load(Param("x"), GP64())
-	stride := Load(Param("pairs"), GP64())
+	stride := Load(Param("words"), GP64())
 	c := Load(Param("c"), GP64()).(reg.GPVirtual)
 	half := Load(Param("half"), GP64())
+	shift := Load(Param("shift"), GP64())
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
 	scores := Load(Param("scores"), GP64())
 	least := Load(Param("least"), GP64())
 	best := Load(Param("best"), GP64())
 	SHLQ(Imm(6), stride) // bytes of a panel
-	scale, offset := NewParamAddr("scale", 40), NewParamAddr("offset", 44)
+	scale, offset := NewParamAddr("scale", 48), NewParamAddr("offset", 52)
 	nv := np * s.parts
 	width := filterTile // centroids at a time
 	if s == avx2 {
@@ -78,6 +84,8 @@ func filterScore(s isa, np int, limit Mem) {
 				VBROADCASTSS(limit, value)
 				VMINPS(value, first, first)
 				VCVTPS2DQ(first, first)
+				VPBROADCASTD(Mem{Base: shift, Disp: 4 * (part + q)}, value)
+				VPADDD(value, first, first)
 				for _, v := range sums[q][1:] {
 					VMOVAPS(first, v)
 				}
@@ -88,7 +96,7 @@ func filterScore(s isa, np int, limit Mem) {
 			MOVQ(stride, left)
 			SHRQ(Imm(6), left)
 			xs := s.vectors(nv)
-			count(fmt.Sprintf("pairs%d", part), left, func() {
+			count(fmt.Sprintf("words%d", part), left, func() {
 				for v := range nv {
 					m := Mem{Base: xp, Disp: v % s.parts * s.bytes}
 					if p := v / s.parts; p > 0 {
@@ -99,7 +107,7 @@ func filterScore(s isa, np int, limit Mem) {
 				for q := range width {
 					VPBROADCASTD(Mem{Base: cp, Disp: 4 * q}, value)
 					for v := range nv {
-						multiplyAdd(s, value, xs[v], sums[q][v], spare)
+						accumulate(value, xs[v], sums[q][v], spare)
 					}
 				}
 				ADDQ(Imm(64), xp)
@@ -132,6 +140,7 @@ func filterScore(s isa, np int, limit Mem) {
 		SHRQ(Imm(1), pass)
 		ADDQ(pass, c)
 		ADDQ(Imm(4*filterTile), half)
+		ADDQ(Imm(4*filterTile), shift)
 		ADDQ(U32(filterTile*nv*s.bytes), scores)
 		ADDQ(U32(nv*s.bytes), least)
 	})
@@ -142,13 +151,13 @@ func filterScore(s isa, np int, limit Mem) {
 // filterCandidates emits the search for scores near the least.
 func filterCandidates(s isa, numbers Mem) {
 	function("FilterCandidates"+s.name,
-		"func(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64) int",
+		"func(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64, kept *int32) int",
 		"goes through the scores of one panel of several, as FilterScore leaves them, and",
 		"lists those of at most the limit min(best, most)+band. Where the best before exceeds",
 		"the limit, the count begins at 0. For each score that is listed, the count of its",
 		"point goes up by one, and the label becomes its centroid; first is the number of the",
 		"first centroid. An entry of the list is mask | panel<<16 | centroid<<32. The result is",
-		"the number of entries, at most 8 for each tile.")
+		"the number of entries, at most 8 for each tile; kept [entries][16] has their scores.")
 	scores := Load(Param("scores"), GP64())
 	least := Load(Param("least"), GP64())
 	tiles := Load(Param("tiles"), GP64()).(reg.GPVirtual)
@@ -166,6 +175,7 @@ func filterCandidates(s isa, numbers Mem) {
 	labels := Load(Param("labels"), GP64())
 	counts := Load(Param("counts"), GP64())
 	list := Load(Param("list"), GP64())
+	kept := Load(Param("kept"), GP64())
 	found := GP64()
 	XORQ(found, found)
 	band, most := NewParamAddr("band", 64), NewParamAddr("most", 68)
@@ -243,6 +253,12 @@ func filterCandidates(s isa, numbers Mem) {
 			ORQ(mask.As64(), entry)
 			MOVQ(entry, Mem{Base: list, Index: found, Scale: 8})
 			INCQ(found)
+			score := s.vector()
+			for v := range s.parts {
+				VMOVDQUx(s, Mem{Base: place, Disp: v * s.bytes}, score)
+				VMOVDQUx(s, score, Mem{Base: kept, Disp: v * s.bytes})
+			}
+			ADDQ(Imm(64), kept)
 			Label(skip)
 			VPADDD(one, at, at)
 			ADDQ(stride, place)
