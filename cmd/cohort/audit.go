@@ -17,6 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // auditOptions are the flags that audit has besides those of run.
@@ -26,6 +27,7 @@ type auditOptions struct {
 	pair       string
 	cases      []string
 	list       bool
+	timing     bool
 }
 
 func newAuditCommand() *cobra.Command {
@@ -40,10 +42,14 @@ which is no proof.
 
 --method and --calibration are enough: the pairs come from a library of worst cases.
 --list names them, --case keeps some. --data with --pair audits a pair of your own:
-two files that differ in one record.`,
+two files that differ in one record.
+
+--timing compares instead the time of the functions that handle secrets in encrypted
+k-means, on a fixed secret and on random ones, by Welch's t over --trials calls.`,
 		Example: `  cohort audit --method fastlloyd --calibration claimed
   cohort audit --method fastlloyd --calibration claimed --case "doubled mean" --trials 1000000
-  cohort audit --method relative --data a.csv --pair b.csv --k 3 --bounds 0:1`,
+  cohort audit --method relative --data a.csv --pair b.csv --k 3 --bounds 0:1
+  cohort audit --timing`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runAudit(cmd.Context(), o, a, cmd.OutOrStdout())
@@ -61,7 +67,8 @@ two files that differ in one record.`,
 	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")
 	fs.BoolVar(&a.list, "list", false, "list the methods, calibrations and cases that can be audited")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
-	o.explain(cmd, "trials", "confidence", "case", "list", "pair")
+	fs.BoolVar(&a.timing, "timing", false, "compare the time of functions on fixed and on random secrets")
+	o.explain(cmd, "trials", "confidence", "case", "list", "pair", "timing")
 	return cmd
 }
 
@@ -71,6 +78,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	}
 	if a.list {
 		return listCases(out, o.method)
+	}
+	if a.timing {
+		return runTimings(ctx, o, a, out)
 	}
 	switch {
 	case o.method == "":
@@ -230,6 +240,39 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 		p.Other = at[other[0]]
 	}
 	return p, nil
+}
+
+// runTimings times functions on secrets and prints the comparison.
+func runTimings(ctx context.Context, o *options, a *auditOptions, out io.Writer) error {
+	if err := selectKernels(); err != nil {
+		return err
+	}
+	calls := audit.DefaultTimingCalls
+	if o.given("trials") {
+		calls = a.trials
+	}
+	var seed uint64
+	if p := o.seedPointer(); p != nil {
+		seed = *p
+	}
+	timings, err := audit.Timings(ctx, calls, seed)
+	if err != nil {
+		return err
+	}
+	if o.format == "json" {
+		return json.NewEncoder(out).Encode(timings)
+	}
+	w := &lines{w: out}
+	w.printf("Time on a fixed secret and on random ones, %d calls of each function on %s; |t| below %d shows no dependence\n\n", calls, kernels.ISA(), audit.TimingLimit)
+	w.printf("%-32s %10s %10s %8s\n", "function", "fixed", "random", "t")
+	for _, t := range timings {
+		mark := ""
+		if math.Abs(t.T) >= audit.TimingLimit {
+			mark = "  depends on the secret, or the machine is not quiet"
+		}
+		w.printf("%-32s %7.1f ns %7.1f ns %8.2f%s\n", t.Function, t.Fixed, t.Random, t.T, mark)
+	}
+	return w.err
 }
 
 func printReport(out io.Writer, r *audit.Report) error {

@@ -412,7 +412,7 @@ func (m *member) decryptShare(round int, message []byte) (*SharesMessage, error)
 		x := m.share.product(p, &got.Totals[i])
 		z[i] += int64(flood.Uint64n(1<<smudgeBits)) - 1<<(smudgeBits-1)
 		for j, r := range splitInteger(p, z[i]) {
-			x[j] = (x[j] + r) % p.Q()[j]
+			x[j] = p.aggregate[j].add(x[j], r)
 		}
 		out.Shares = append(out.Shares, x)
 	}
@@ -445,7 +445,7 @@ func (s *session) decryptTogether(round int, msg *AggregatesMessage, current [][
 		}
 		for v := range sums {
 			for j := range sums[v] {
-				sums[v][j] = (sums[v][j] + got.Shares[v][j]) % p.Q()[j]
+				sums[v][j] = p.aggregate[j].add(sums[v][j], got.Shares[v][j])
 			}
 		}
 	}

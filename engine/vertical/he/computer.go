@@ -370,7 +370,7 @@ func (c *computer) extract(a *cipher) Aggregate {
 // addInteger adds z to the plaintext's coefficient 0.
 func (a *Aggregate) addInteger(p *Parameters, z int64) {
 	for j, x := range splitInteger(p, z) {
-		a.C0[j] = (a.C0[j] + x) % p.Q()[j]
+		a.C0[j] = p.aggregate[j].add(a.C0[j], x)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/big"
-	"math/bits"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -40,36 +38,31 @@ func newSmallSecret(p *Parameters, sk *rlwe.SecretKey) smallSecret {
 // in the conjugate-invariant ring, whose basis is 1 and X^i + X^-i.
 func (s *smallSecret) product(p *Parameters, a *Aggregate) (out [aggregateLevel + 1]uint64) {
 	for j := range out {
-		q := p.Q()[j]
-		var sum uint64 // products are below 2^62
+		m := p.aggregate[j]
+		var sum uint64
 		for i, c := range a.C1[j][1:] {
-			sum = (sum + c*s[j][1+i]) % q
+			sum = m.add(sum, m.multiply(c, s[j][1+i]))
 		}
-		out[j] = (2*sum + a.C1[j][0]*s[j][0]%q) % q
+		out[j] = m.add(m.add(sum, sum), m.multiply(a.C1[j][0], s[j][0]))
 	}
 	return out
 }
 
 // crt joins residues modulo the aggregate's primes into a centred integer. The
-// modulus is below 2^62, so the result fits an int64.
+// modulus is below 2^60, so the result fits an int64.
 func crt(p *Parameters, x [aggregateLevel + 1]uint64) int64 {
-	q0, q1 := p.Q()[0], p.Q()[1]
-	inv := new(big.Int).ModInverse(new(big.Int).SetUint64(q0), new(big.Int).SetUint64(q1)).Uint64()
-	d := (x[1] + q1 - x[0]%q1) % q1
-	hi, lo := bits.Mul64(d, inv)
-	_, t := bits.Div64(hi, lo, q1)
-	v := x[0] + q0*t
-	if q := q0 * q1; v > q/2 {
-		return int64(v) - int64(q)
-	}
-	return int64(v)
+	m0, m1 := p.aggregate[0], p.aggregate[1]
+	d := m1.add(x[1], m1.q-m1.reduce(x[0]))
+	v := x[0] + m0.q*m1.multiply(m1.below(d), p.aggregateInverse)
+	q := m0.q * m1.q
+	// q is subtracted where v is above its half.
+	return int64(v - q&-((q/2-v)>>63))
 }
 
 // splitInteger is z modulo each of the aggregate's primes.
 func splitInteger(p *Parameters, z int64) (out [aggregateLevel + 1]uint64) {
-	for j := range out {
-		q := int64(p.Q()[j])
-		out[j] = uint64(((z % q) + q) % q)
+	for j, m := range p.aggregate {
+		out[j] = m.signed(z)
 	}
 	return out
 }
@@ -144,7 +137,7 @@ func (h *holder) update(round int, message []byte) ([][]float64, float64, error)
 	for i := range m.Totals {
 		x := h.small.product(h.params, &m.Totals[i])
 		for j := range x {
-			x[j] = (x[j] + m.Totals[i].C0[j]) % h.params.Q()[j]
+			x[j] = h.params.aggregate[j].add(x[j], m.Totals[i].C0[j])
 		}
 		values[i] = crt(h.params, x)
 	}

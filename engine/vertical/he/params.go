@@ -3,6 +3,7 @@ package he
 import (
 	"fmt"
 	"math"
+	"math/big"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -129,6 +130,10 @@ type Parameters struct {
 	Security Security
 	// stride is N divided by the degree of the aggregates' ring.
 	stride int
+	// aggregate computes modulo the aggregates' primes, and aggregateInverse is the
+	// first one's inverse modulo the second.
+	aggregate        [aggregateLevel + 1]modulus
+	aggregateInverse uint64
 	// lattice computes modulo the primes; relin, rotation and small are the digits
 	// of its three kinds of keys.
 	lattice                *rns.Chain
@@ -183,6 +188,10 @@ func buildParameters(c Chain) (*Parameters, error) {
 	if p.lattice, err = rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux); err != nil {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
+	for j := range p.aggregate {
+		p.aggregate[j] = newModulus(q[j])
+	}
+	p.aggregateInverse = new(big.Int).ModInverse(new(big.Int).SetUint64(q[0]), new(big.Int).SetUint64(q[1])).Uint64()
 	p.relin = p.lattice.NewGadget(len(aux), len(aux), len(aux), p.MaxLevel())
 	p.small = p.lattice.NewGadget(1, 1, 1, aggregateLevel)
 	p.rotation = p.rotationGadget()
