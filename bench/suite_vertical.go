@@ -17,8 +17,9 @@ func verticalSuites() []Suite {
 	return []Suite{{
 		Name: "vertical", Group: GroupPerformance, Title: "Vertical clustering by sketches",
 		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes of Sketch-V's Table 1, " +
-			"whose time is for the weights alone. Tables sketches and large: the making of sketches (digests, grouping and phantoms included) and a whole run " +
+			"whose time is for the weights alone. Table small: whole runs on mixgauss. Tables sketches and large: the making of sketches (digests, grouping and phantoms included) and a whole run " +
 			"of two parties, beside the least time of AES for a hash of each record under each key on all workers.",
+		Needs:   []string{"mixgauss"},
 		Figures: []Figure{{Table: "server", Title: "Server phase", X: "shape", Y: "server phase", Series: []string{"estimator"}, LogY: true, Bars: true}},
 		Run:     runVertical,
 	}}
@@ -105,10 +106,56 @@ func runVertical(ctx context.Context, e *Env) error {
 	if err := e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches); err != nil {
 		return err
 	}
-	n := e.Reps(10_000_000, 1_000_000)
-	return e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
-		return timeLarge(ctx, c, n)
-	})
+	for _, parties := range []int{4, 2} {
+		err := e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)}, func(ctx context.Context, c *Case) error {
+			return timeSmall(ctx, c, parties)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range []int{1_000_000, 10_000_000} {
+		if e.Quick && n > 1_000_000 {
+			continue
+		}
+		err := e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
+			return timeLarge(ctx, c, n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// timeSmall times whole runs on mixgauss without the quality of their result.
+func timeSmall(ctx context.Context, c *Case, parties int) error {
+	s, err := c.Env.Set(ctx, "mixgauss")
+	if err != nil {
+		return err
+	}
+	var times []float64
+	sketches := 0
+	for run := range c.Env.Reps(20, 5) + 1 {
+		j := sketchJob(s.Norm, nil, parties, paperK, 1, run)
+		j.NoQuality = true
+		start := time.Now()
+		r, err := j.Run(ctx, engine.NewRuntime(c.Env.Pool))
+		if err != nil {
+			return err
+		}
+		sketches = r.Details["sketches"].(int)
+		if run > 0 { // the first warms up
+			times = append(times, float64(time.Since(start)))
+		}
+	}
+	var refs []Reference
+	if parties == 4 {
+		refs = []Reference{{Name: "at most", Kind: Goal, Value: 150e6}}
+	}
+	c.Durations("whole run", times, append(refs, oneHashPerKey(c.Env.Pool, s.N, parties, sketches)...)...)
+	c.Number("sketches", Plain, float64(sketches))
+	return nil
 }
 
 // timeServer times phases 3 and 4 on all workers.
@@ -184,19 +231,22 @@ func timeLarge(ctx context.Context, c *Case, n int) error {
 	rt := engine.NewRuntime(c.Env.Pool)
 	j := sketchJob(data, nil, 2, 5, 1, 1)
 	start := time.Now()
-	if _, err := j.Run(ctx, rt); err != nil {
+	r, err := j.Run(ctx, rt)
+	if err != nil {
 		return err
 	}
-	c.Durations("whole run", []float64{float64(time.Since(start))})
+	goal := Reference{Name: "at most", Kind: Goal, Value: Number(400 * float64(n))}
+	c.Durations("whole run", []float64{float64(time.Since(start))}, goal)
 	for _, phase := range []string{"accumulate", "assign", "sketch", "weights", "search", "postprocess"} {
 		var refs []Reference
 		if phase == "sketch" {
-			refs = oneHashPerKey(c.Env.Pool, n, 2, vertical.DefaultSketches)
+			refs = oneHashPerKey(c.Env.Pool, n, 2, r.Details["sketches"].(int))
 		}
 		c.Durations(phase, []float64{float64(rt.Timings()[phase].TotalNS)}, refs...)
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	c.Number("memory", Bytes, float64(m.Sys))
+	c.Number("sketches", Plain, float64(r.Details["sketches"].(int)))
+	c.Number("memory", Bytes, float64(m.Sys), Reference{Name: "at most", Kind: Goal, Value: 1.5e9})
 	return nil
 }

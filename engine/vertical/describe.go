@@ -50,7 +50,7 @@ func (p Protocol) make(d method.Data) (engine.Job, []method.Option) {
 	}
 	if p.sketches() {
 		options = append(options,
-			method.Option{Name: "sketches", Default: fmt.Sprint(DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
+			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators", DefaultSketches, mostPlanned, DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches", Value: method.Real(&j.Gamma, method.Positive, 16)},
 			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches", Value: method.Real(&j.Share, method.Positive, 1)})
 	}

@@ -1,6 +1,7 @@
 package vertical
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -82,8 +83,10 @@ const (
 	MaxParties  = 20
 	MaxLocalK   = 255
 	MaxSketches = kernels.MaxRegisters
-	// DefaultSketches is M in Sketch-V, section 6.
+	// DefaultSketches is M in Sketch-V, section 6, and mostPlanned the largest that is
+	// planned.
 	DefaultSketches = 4096
+	mostPlanned     = 1 << 14
 	// DefaultGamma is the parameter of the heights of the likelihood estimators;
 	// the paper's estimators have 1.
 	DefaultGamma = 1.0 / 1024
@@ -120,7 +123,9 @@ type Job struct {
 
 	// LocalK is the number of local clusters; RuleAuto by default.
 	LocalK LocalK
-	// Sketches is M, the number of keys; DefaultSketches by default.
+	// Sketches is M, the number of keys. By default it is planned from the budget and
+	// the grid for the likelihood estimators under the proven calibration (see
+	// plan.enoughSketches), DefaultSketches otherwise.
 	Sketches int
 	// Gamma is the parameter of the heights. It defaults to 1 for the paper's
 	// estimators and under the claimed calibration, else to DefaultGamma.
@@ -189,9 +194,6 @@ func (j *Job) withDefaults() *Job {
 	if c.LocalK == (LocalK{}) {
 		c.LocalK.Rule = RuleAuto
 	}
-	if c.Sketches == 0 {
-		c.Sketches = DefaultSketches
-	}
 	if c.Estimator == "" {
 		c.Estimator = EstimatorPaper
 		if c.Calibration == privacy.Proven && c.Protocol == Sketch {
@@ -203,9 +205,12 @@ func (j *Job) withDefaults() *Job {
 	}
 	if c.Gamma == 0 {
 		c.Gamma = 1
-		if c.Calibration == privacy.Proven && (c.Estimator == EstimatorEM || c.Estimator == EstimatorPair) {
+		if c.likelihood() {
 			c.Gamma = DefaultGamma
 		}
+	}
+	if c.Sketches == 0 && !c.likelihood() {
+		c.Sketches = DefaultSketches
 	}
 	if c.Share == 0 {
 		c.Share = DefaultShare
@@ -218,6 +223,11 @@ func (j *Job) withDefaults() *Job {
 	}
 	c.Split = c.Split.canonical()
 	return &c
+}
+
+// likelihood reports whether the sketches are proven and for a likelihood estimator.
+func (j *Job) likelihood() bool {
+	return j.Calibration == privacy.Proven && (j.Estimator == EstimatorEM || j.Estimator == EstimatorPair)
 }
 
 // Validate checks the fields.
@@ -294,7 +304,7 @@ func (j *Job) validateSketches() error {
 	default:
 		return fault.Request("estimator", fmt.Sprintf("is %q", j.Estimator), "use em, pair-mle or paper")
 	}
-	if j.Sketches < 1 || j.Sketches > MaxSketches {
+	if j.Sketches < 0 || j.Sketches > MaxSketches {
 		return fault.Range("sketches", j.Sketches, fmt.Sprintf("from 1 to %d", MaxSketches))
 	}
 	if err := checkGamma(j.Gamma); err != nil {
@@ -324,7 +334,9 @@ type plan struct {
 	// pairKeys says that each pair of parties has keys of its own.
 	pairKeys bool
 	// law is nil until a session needs it, unless the calibration did.
-	law      *Geometric
+	law *Geometric
+	// sketches is Job.Sketches, or what is planned.
+	sketches int
 	phantoms float64
 	floor    uint16
 
@@ -341,7 +353,7 @@ const recordsShare = 0.02
 
 func newPlan(j *Job) (*plan, error) {
 	s := len(j.Split)
-	p := &plan{parties: s}
+	p := &plan{parties: s, sketches: j.Sketches}
 	perParty := j.Budget.Epsilon / float64(2*s)
 	switch {
 	case j.Protocol == LocalReports:
@@ -387,7 +399,7 @@ func (p *plan) chooseClusters(j *Job) error {
 		if delta == 0 {
 			delta = 1 / float64(n)
 		}
-		p.clusters = paperLocalK(j.K, s, n, j.Sketches, p.eps2, delta)
+		p.clusters = paperLocalK(j.K, s, n, cmp.Or(j.Sketches, DefaultSketches), p.eps2, delta)
 	case j.LocalK.Rule == RulePaper, j.LocalK.Rule == RuleAuto:
 		p.clusters = autoLocalK(j.K, s, n)
 	default:
@@ -434,6 +446,9 @@ func (p *plan) calibrateProven(j *Job) error {
 		return fault.Request("budget", err.Error(), "")
 	}
 	p.localMu = mu * math.Sqrt((1-j.Share)/float64(p.parties))
+	if p.sketches == 0 {
+		p.sketches = p.enoughSketches(float64(j.publicRecords()), mu*math.Sqrt(j.Share))
+	}
 	spec := p.sketchSpec(j)
 	n, err := privacy.FMPhantomsPLD(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: spec.Parties, Cells: spec.Cells}, spec.Rounds,
 		privacy.Gaussian{Scale: 1 / (p.localMu * math.Sqrt(float64(p.parties))), Discretised: slack})
@@ -444,9 +459,33 @@ func (p *plan) calibrateProven(j *Job) error {
 	return nil
 }
 
+// enoughSketches plans M. The phantoms of M keys are about a sqrt(M) in a cell, as a
+// key's loss has the variance H_S/((k'^(S-1) - 1) n_c^2) (THEOREMS.md T3) and all keys
+// together mu^2. Of each key the cell's sketches tell it from the U records and u n_c phantoms
+// of its clusters, which hold the part u = U k'^S/n of all cells, so the weight of an empty
+// cell has the variance n_c (U + u n_c)/M = a U/sqrt(M) + a^2 u. More keys lower the first
+// term only: M doubles from DefaultSketches until it is a fifth of the second, up to
+// mostPlanned.
+func (p *plan) enoughSketches(records, mu float64) int {
+	s, sets := p.parties, 1
+	if p.pairKeys {
+		s, sets = 2, p.parties*(p.parties-1)/2
+	}
+	k, harmonic := float64(p.clusters), 0.0
+	for i := range s {
+		harmonic += 1 / float64(i+1)
+	}
+	a := math.Sqrt(float64(sets)*harmonic/(math.Pow(k, float64(s-1))-1)) / mu
+	m := DefaultSketches
+	for m < mostPlanned && records/math.Sqrt(float64(m)) > a*math.Pow(k, float64(s))/5 {
+		m *= 2
+	}
+	return m
+}
+
 // sketchSpec describes the sketches for the ledger.
 func (p *plan) sketchSpec(j *Job) privacy.Spec {
-	s := privacy.Spec{Family: "fm", Gamma: j.Gamma, Phantoms: int(p.phantoms), Parties: p.parties, Cells: p.clusters, Rounds: j.Sketches}
+	s := privacy.Spec{Family: "fm", Gamma: j.Gamma, Phantoms: int(p.phantoms), Parties: p.parties, Cells: p.clusters, Rounds: p.sketches}
 	if p.pairKeys {
 		s.Parties = 2
 		s.Rounds *= p.parties * (p.parties - 1) / 2

@@ -626,3 +626,22 @@ func TestJoinTables(t *testing.T) {
 		t.Errorf("NICV %v, report %q", *r.NICV, report.String())
 	}
 }
+
+// The number of sketches that is planned grows with the budget while it buys less
+// noise, and does not where the phantoms outnumber the records.
+func TestPlannedSketches(t *testing.T) {
+	data := mixture(t, 20_000, 8)
+	for _, c := range []struct {
+		epsilon          float64
+		parties, k, want int
+	}{{1, 2, 5, mostPlanned}, {0.05, 2, 5, 8192}, {0.05, 4, 5, DefaultSketches}, {1, 4, 5, mostPlanned}} {
+		p, err := newPlan((&Job{Protocol: Sketch, Data: data, Split: EqualSplit(8, c.parties), K: c.k, LocalK: LocalK{N: c.k},
+			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}}).withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.sketches != c.want {
+			t.Errorf("epsilon %v, %d parties: %d sketches, want %d", c.epsilon, c.parties, p.sketches, c.want)
+		}
+	}
+}

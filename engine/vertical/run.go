@@ -593,7 +593,7 @@ func (s *session) sketchSet(ctx context.Context, sk *sketcher, p *party, set, pa
 	if s.job.Calibration == privacy.Proven {
 		phantoms = cellPhantoms{parties: parties, at: at, perCell: s.plan.phantoms}
 	}
-	e, err := sk.encode(ctx, set, s.job.Sketches, p.labels, p.clusters, phantoms)
+	e, err := sk.encode(ctx, set, s.plan.sketches, p.labels, p.clusters, phantoms)
 	if err != nil {
 		return nil, err
 	}
@@ -686,7 +686,7 @@ func (s *session) enterSketches() error {
 // law (THEOREMS.md, T3): delta(eps) ~ M/(2 gamma n_p^2 (e^eps - 1)). It leaves
 // out all but that tail, so it errs on the low side.
 func (s *session) trueEpsilon() float64 {
-	return math.Log1p(float64(s.job.Sketches) / (2 * s.job.Gamma * s.plan.phantoms * s.plan.phantoms * s.job.Budget.Delta))
+	return math.Log1p(float64(s.plan.sketches) / (2 * s.job.Gamma * s.plan.phantoms * s.plan.phantoms * s.job.Budget.Delta))
 }
 
 // warn notes settings in which the sketches can say little.
@@ -789,7 +789,7 @@ func (s *session) result(ctx context.Context, grid *Grid, solution *synopsis.Sol
 		r.Sizes = solution.Weights
 	}
 	if j.Protocol.sketches() {
-		r.Details["sketches"], r.Details["gamma"] = j.Sketches, j.Gamma
+		r.Details["sketches"], r.Details["gamma"] = s.plan.sketches, j.Gamma
 		r.Details["phantoms"], r.Details["estimator"] = s.plan.phantoms, string(j.Estimator)
 	}
 	normalised := make([]float64, len(solution.Centers))
