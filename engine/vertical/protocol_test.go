@@ -559,6 +559,75 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Joins of ids of all lengths against maps of them, in any order of the rows.
+func TestJoinAgainstMaps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	const parties, n = 3, 20_000
+	ids, counts := make([][]string, parties), make([]map[string]int, parties)
+	for l := range ids {
+		counts[l] = map[string]int{}
+		for range n {
+			id := strings.Repeat("x", rng.IntN(20)) + fmt.Sprint(rng.IntN(n/4))
+			ids[l] = append(ids[l], id)
+			counts[l][id]++
+		}
+	}
+	want := JoinReport{Unmatched: make([]int, parties), Duplicate: make([]int, parties)}
+	for id := range counts[0] {
+		if counts[0][id] == 1 && counts[1][id] == 1 && counts[2][id] == 1 {
+			want.Matched++
+		}
+	}
+	for l := range ids {
+		for id, c := range counts[l] {
+			if c > 1 {
+				want.Duplicate[l] += c
+			}
+			if counts[0][id] == 0 || counts[1][id] == 0 || counts[2][id] == 0 {
+				want.Unmatched[l] += c
+			}
+		}
+	}
+	rows, report, err := Join(Secret{3}, ids, true)
+	if err != nil || report.Matched != want.Matched || !slices.Equal(report.Unmatched, want.Unmatched) || !slices.Equal(report.Duplicate, want.Duplicate) {
+		t.Fatalf("report %+v, error %v, want %+v", report, err, want)
+	}
+	matched := make([]string, 0, report.Matched)
+	for i, row := range rows[0] {
+		matched = append(matched, ids[0][row])
+		if ids[1][rows[1][i]] != ids[0][row] || ids[2][rows[2][i]] != ids[0][row] {
+			t.Fatalf("record %d joins %s, %s and %s", i, ids[0][row], ids[1][rows[1][i]], ids[2][rows[2][i]])
+		}
+	}
+	for _, list := range ids {
+		rng.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	if rows, _, err = Join(Secret{3}, ids, true); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows[0] {
+		if ids[0][row] != matched[i] {
+			t.Fatalf("record %d is %s after another order of the rows, was %s", i, ids[0][row], matched[i])
+		}
+	}
+}
+
+// BenchmarkJoin joins a million ids of two parties.
+func BenchmarkJoin(b *testing.B) {
+	const n = 1_000_000
+	ids := make([][]string, 2)
+	for l := range ids {
+		for i := range n {
+			ids[l] = append(ids[l], fmt.Sprint("user", i*7919%n))
+		}
+	}
+	for b.Loop() {
+		if _, _, err := Join(Secret{}, ids, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestLocalK(t *testing.T) {
 	for _, c := range []struct{ k, parties, records, want int }{
 		{5, 2, 20_000, 15}, {5, 4, 20_000, 6}, {5, 2, 100, 5}, {1, 2, 1000, 3}, {5, 4, 100_000, 9},
