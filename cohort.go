@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
@@ -20,10 +21,33 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
-// Rows is n records of d numbers each, row-major.
-func Rows(points []float64, n, d int) *dataset.Table {
-	return &dataset.Table{Name: "rows", N: n, D: d, Rows: points}
+// Data are records: Rows, File, From, or a table of package dataset.
+type Data interface {
+	Source() (dataset.Source, error)
 }
+
+// Rows is n records of d numbers each, row-major. They are read while a model is fitted, and not kept.
+func Rows(points []float64, n, d int) Data {
+	return source(func() (dataset.Source, error) {
+		return dataset.FromMatrix("data", dataset.Matrix[float64]{Data: points, N: n, D: d})
+	})
+}
+
+// File is the records of a file: text, .npy or MNIST idx, also gzip-compressed.
+func File(path string) Data {
+	return source(func() (dataset.Source, error) {
+		return dataset.OpenSource(context.Background(), path, dataset.ReadOptions{})
+	})
+}
+
+// From is the records of any source, such as a matrix with strides, batches, a channel, Parquet or Arrow.
+func From(s dataset.Source) Data {
+	return source(func() (dataset.Source, error) { return s, nil })
+}
+
+type source func() (dataset.Source, error)
+
+func (s source) Source() (dataset.Source, error) { return s() }
 
 // Bounds are the public limits of the columns: lower and upper ones, or one pair for all columns. The
 // zero value takes them from the data, which no budget covers.
@@ -87,7 +111,7 @@ type Model struct {
 }
 
 // Fit clusters the records.
-func Fit(ctx context.Context, data *dataset.Table, o Options) (*Model, error) {
+func Fit(ctx context.Context, data Data, o Options) (*Model, error) {
 	methods := standard.Methods()
 	if o.Method == "" {
 		o.Method = standard.Default(o.Epsilon != 0)
@@ -96,15 +120,12 @@ func Fit(ctx context.Context, data *dataset.Table, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds, err := boundsFor(data, o.Bounds)
+	p, err := prepare(ctx, data, o)
 	if err != nil {
 		return nil, err
 	}
-	records, err := dataset.Normalise(data, bounds, dataset.DefaultFractionBits)
-	if err != nil {
-		return nil, err
-	}
-	d := method.Data{Records: records, Parties: o.Parties, IDs: data.IDs, K: o.K, Seed: o.Seed, NoQuality: true}
+	records, table := &p.Normalised, p.Table
+	d := method.Data{Records: records, Parties: o.Parties, IDs: table.IDs, K: o.K, Seed: o.Seed, NoQuality: true}
 	if o.Epsilon != 0 {
 		d.Budget = privacy.Budget{Epsilon: o.Epsilon, Delta: o.Delta}
 		if o.Delta == 0 && !o.Pure {
@@ -117,7 +138,7 @@ func Fit(ctx context.Context, data *dataset.Table, o Options) (*Model, error) {
 		}
 	}
 	if o.Start != nil {
-		if d.Start, err = bounds.Normalise(o.Start); err != nil {
+		if d.Start, err = records.Bounds.Normalise(o.Start); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +155,7 @@ func Fit(ctx context.Context, data *dataset.Table, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := NewModel(res, bounds, data.Columns, records.FractionBits)
+	model := NewModel(res, records.Bounds, table.Columns, records.FractionBits)
 	if model.Labels, _, err = model.Assign(ctx, eng.Pool(), records); err != nil {
 		return nil, err
 	}
@@ -193,11 +214,12 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int, di
 	if len(points) == 0 || len(points)%d != 0 {
 		return nil, nil, fault.Request("points", fmt.Sprintf("are %d numbers for records of %d columns", len(points), d), "give whole rows")
 	}
-	t := Rows(points, len(points)/d, d)
-	if err := check(t); err != nil {
+	bounds := m.bounds()
+	s, err := Rows(points, len(points)/d, d).Source()
+	if err != nil {
 		return nil, nil, err
 	}
-	records, err := dataset.Normalise(t, m.bounds(), m.FractionBits)
+	p, err := dataset.Prepare(ctx, s, dataset.PrepareOptions{Bounds: &bounds, FractionBits: m.FractionBits})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -206,7 +228,7 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int, di
 		return nil, nil, err
 	}
 	defer eng.Close()
-	return m.Assign(ctx, eng.Pool(), records)
+	return m.Assign(ctx, eng.Pool(), &p.Normalised)
 }
 
 // Assign is Nearest for records that are on the model's grid already.
@@ -250,32 +272,22 @@ func Load(r io.Reader) (*Model, error) {
 	return m, err
 }
 
-// check refuses a table that is not what it says.
-func check(t *dataset.Table) error {
-	if t == nil || t.N < 1 || t.D < 1 || len(t.Rows) != t.N*t.D {
-		return fault.Request("data", "is empty, or not n rows of d numbers", "give n times d numbers, row by row")
+// prepare reads the records and puts them on the grid.
+func prepare(ctx context.Context, data Data, o Options) (*dataset.Prepared, error) {
+	if t, ok := data.(*dataset.Table); data == nil || ok && t == nil {
+		return nil, fault.Request("data", "is nil", "give records, such as cohort.Rows(points, n, d)")
 	}
-	for i, x := range t.Rows {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fault.Request("data", fmt.Sprintf("row %d, column %d is %v", i/t.D+1, i%t.D+1, x), "give finite numbers")
-		}
+	s, err := data.Source()
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-func boundsFor(t *dataset.Table, b Bounds) (dataset.Bounds, error) {
-	if err := check(t); err != nil {
-		return dataset.Bounds{}, err
+	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}}
+	switch lo, hi := o.Bounds.Lower, o.Bounds.Upper; {
+	case len(lo) == 1 && len(hi) == 1:
+		d := s.Schema().D
+		opts.Bounds = &dataset.Bounds{Lo: slices.Repeat(lo, d), Hi: slices.Repeat(hi, d)}
+	case len(lo) > 0 || len(hi) > 0:
+		opts.Bounds = &dataset.Bounds{Lo: lo, Hi: hi}
 	}
-	if len(b.Lower) == 0 && len(b.Upper) == 0 {
-		return dataset.BoundsFromData(t)
-	}
-	out := dataset.Bounds{Lo: b.Lower, Hi: b.Upper}
-	if len(b.Lower) == 1 && len(b.Upper) == 1 {
-		out = dataset.Bounds{Lo: make([]float64, t.D), Hi: make([]float64, t.D)}
-		for h := range t.D {
-			out.Lo[h], out.Hi[h] = b.Lower[0], b.Upper[0]
-		}
-	}
-	return out, out.Validate("bounds")
+	return dataset.Prepare(ctx, s, opts)
 }

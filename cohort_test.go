@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,23 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
+// A file is fitted as its rows are.
+func TestFitAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("x,y\n1,2\n3,4\n9,8\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{K: 2, Seed: new(uint64)}
+	file, err := Fit(context.Background(), File(path), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Fit(context.Background(), Rows([]float64{1, 2, 3, 4, 9, 8}, 3, 2), o)
+	if err != nil || !slices.Equal(file.Labels, rows.Labels) || !slices.Equal(file.Columns, []string{"x", "y"}) {
+		t.Errorf("labels %v and %v, columns %v, error %v", file.Labels, rows.Labels, file.Columns, err)
+	}
+}
+
 func TestStartAndPureBudget(t *testing.T) {
 	data := blobs(t)
 	start := [][]float64{{0, 0, 0}, {9, 9, 9}, {-9, 9, 0}, {9, -9, 0}}
@@ -96,16 +114,18 @@ func TestStartAndPureBudget(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	good := Rows([]float64{1, 2, 3, 4, 5, 6}, 3, 2)
-	nan := Rows([]float64{1, 2, math.NaN(), 4, 5, 6}, 3, 2)
+	nan := &dataset.Table{Name: "data", N: 3, D: 2, Rows: []float64{1, 2, math.NaN(), 4, 5, 6}}
 	for _, c := range []struct {
-		data *dataset.Table
+		data Data
 		o    Options
 		want string
 	}{
 		{nil, Options{K: 2}, "data"},
+		{(*dataset.Table)(nil), Options{K: 2}, "data"},
+		{&dataset.Table{Name: "t", N: 2, D: 2, Rows: []float64{1}}, Options{K: 2}, "t"},
 		{Rows(nil, 0, 2), Options{K: 2}, "data"},
 		{Rows([]float64{1}, 1, 2), Options{K: 1}, "data"},
-		{nan, Options{K: 2}, "row 2, column 1 is NaN"},
+		{nan, Options{K: 2}, "row 2"},
 		{good, Options{}, "k"},
 		{good, Options{K: 4}, "k"},
 		{good, Options{K: 2, Method: "nosuch"}, "method"},
@@ -119,7 +139,7 @@ func TestBadRequests(t *testing.T) {
 		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "point 2"},
 		{good, Options{K: 2, Method: "vertical-plain"}, "part"},
 	} {
-		if _, err := Fit(context.Background(), c.data, c.o); err == nil || !fault.IsRequest(err) || !strings.Contains(err.Error(), c.want) {
+		if _, err := Fit(context.Background(), c.data, c.o); err == nil || fault.IsRequest(err) == (c.data == Data(nan)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v lacks %q", c.o, err, c.want)
 		}
 	}
@@ -128,8 +148,8 @@ func TestBadRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, points := range [][]float64{nil, {1}, {1, 2, 3}, {1, math.Inf(1)}} {
-		if _, err := m.Predict(points); !fault.IsRequest(err) {
-			t.Errorf("%v: %v", points, err)
+		if _, err := m.Predict(points); err == nil {
+			t.Errorf("%v is predicted", points)
 		}
 	}
 	for _, text := range []string{"", "{", "{}", `{"centroids":[[1]],"lower":[0,0],"upper":[1,1],"fraction_bits":16}`} {
