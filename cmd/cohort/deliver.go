@@ -157,24 +157,21 @@ func (in *input) labelPaths(path string) []string {
 }
 
 // rowNames names the rows from first on for a person: by their ids, or by their numbers from 1 in their
-// file, those that were left out counted. Without a table no row was.
+// file, those that were left out counted.
 type rowNames struct {
 	table *dataset.Table
 	first int
 }
 
 func (r rowNames) head() string {
-	if r.table != nil && r.table.IDs != nil {
+	if r.table.IDs != nil {
 		return "id"
 	}
 	return "row"
 }
 
 func (r rowNames) of(i int) string {
-	switch {
-	case r.table == nil:
-		return strconv.Itoa(i + 1)
-	case r.table.IDs != nil:
+	if r.table.IDs != nil {
 		return r.table.IDs[r.first+i]
 	}
 	return strconv.Itoa(r.table.RowNumber(r.first + i))

@@ -87,10 +87,18 @@ func TestLabelsModelPredictStart(t *testing.T) {
 		t.Error("the ledger does not say that labels are no release")
 	}
 	// The columns of new files are found by their names.
-	swapped := writeFile(t, "b.csv", "z,y,x\n5,8,9\n5,0,1\n5,9,8\n5,1,1\n")
+	swapped := writeFile(t, "b.csv", "z,y,x\nred,8,9\nred,0,1\nblue,9,8\n,1,1\n")
 	status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", swapped)
 	if status != exitDone || text != readText(t, filepath.Join(dir, "labels-party2.csv")) {
 		t.Errorf("status %d, %s, predicted\n%s\nwere labelled\n%v", status, errOut, text, two)
+	}
+	holes := writeFile(t, "h.csv", "x;y\n9;8\n;\n8;9\n")
+	for missing, want := range map[string]int{"drop-row": 2, "mean-of-bounds": 3} {
+		status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", holes, "--missing", missing, "--separator", ";")
+		rows := strings.Fields(text)
+		if status != exitDone || len(rows) != want+1 || !strings.HasPrefix(rows[want], "3,") {
+			t.Errorf("%s: status %d, %s\n%s", missing, status, errOut, text)
+		}
 	}
 	npy := filepath.Join(dir, "l.npy")
 	if status, _, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", b, "--labels-out", npy); status != exitDone {

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -18,6 +19,7 @@ import (
 
 func newPredictCommand() *cobra.Command {
 	var model, data, out, format string
+	files := new(fileOptions)
 	cmd := &cobra.Command{
 		Use:   "predict",
 		Short: "Label new rows with a model",
@@ -37,24 +39,35 @@ distances are taken with each column scaled from its bounds to [-1,1].`,
 					return fault.Request("--"+given.flag, "is not given", "name the file")
 				}
 			}
-			return predict(cmd.Context(), model, data, out, format, cmd.OutOrStdout())
+			read, err := files.read(0)
+			if err != nil {
+				return err
+			}
+			return predict(cmd.Context(), model, data, read, out, format, cmd.OutOrStdout())
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&model, "model", "", "model.json of a run")
 	fs.StringVar(&data, "data", "", "file of new rows")
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	files.bind(all)
+	all.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "labels" && f.Name != "label-column" && f.Name != "max-memory" {
+			fs.AddFlag(f)
+		}
+	})
 	fs.StringVar(&out, "labels-out", "", "file to write, .csv, .npy or .parquet (default: standard output)")
 	fs.StringVar(&format, "format", "csv", "csv or json, of standard output")
 	return cmd
 }
 
-func predict(ctx context.Context, model, data, out, format string, w io.Writer) error {
+func predict(ctx context.Context, model, data string, read dataset.ReadOptions, out, format string, w io.Writer) error {
 	m, err := openModel(model)
 	if err != nil {
 		return err
 	}
-	t, err := dataset.Open(ctx, data, dataset.ReadOptions{Stdin: os.Stdin, Formats: fileFormats})
+	t, err := openFor(ctx, m, data, read)
 	if err != nil {
 		return err
 	}
@@ -62,20 +75,38 @@ func predict(ctx context.Context, model, data, out, format string, w io.Writer) 
 	if err != nil {
 		return err
 	}
+	for i, x := range rows { // NaN is a missing value under --missing mean-of-bounds
+		if h := i % len(m.Lower); math.IsNaN(x) {
+			rows[i] = m.Lower[h] + (m.Upper[h]-m.Lower[h])/2
+		}
+	}
 	labels, distances, err := m.Nearest(ctx, rows)
 	if err != nil {
 		return err
 	}
 	switch {
 	case out != "":
-		return writeLabels("--labels-out", out, labels, distances, rowNames{})
+		return writeLabels("--labels-out", out, labels, distances, rowNames{t, 0})
 	case format == "csv":
-		return writeLabelRows(w, labels, distances, rowNames{})
+		return writeLabelRows(w, labels, distances, rowNames{t, 0})
 	}
 	for i := range labels {
 		labels[i]++
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"clusters": labels, "distances": distances})
+}
+
+// openFor reads the model's columns of a file by their names, where it has such, so that the others may
+// hold anything; else all columns, or those that were asked for.
+func openFor(ctx context.Context, m *library.Model, path string, read dataset.ReadOptions) (*dataset.Table, error) {
+	if m.Columns != nil && read.Columns == "" && path != "-" { // which can be read once
+		named := read
+		named.Columns = strings.Join(m.Columns, ",")
+		if t, err := dataset.Open(ctx, path, named); err == nil {
+			return t, nil
+		}
+	}
+	return dataset.Open(ctx, path, read)
 }
 
 // modelColumns returns the rows with the model's columns, in its order.
