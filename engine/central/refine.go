@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // roundScales are the noise scales, in data units, of one cluster in a round of
@@ -28,20 +29,11 @@ func (f *frame) relativeScales(l law, radius, size float64) roundScales {
 	return splitGaussian(l.total, sum.L2(), size, f.d)
 }
 
-// splitGaussian is relativeScales for Gaussian noise, of a count of sensitivity 1.
+// splitGaussian is relativeScales for Gaussian noise, of a count of sensitivity 1:
+// a move of a quarter of the radius is expected.
 func splitGaussian(mu2, radius, size float64, d int) roundScales {
-	root := math.Sqrt(float64(d))
-	guess := radius / 4 // of the length of the move
-	move := guess
-	var s roundScales
-	for range 4 {
-		counts2 := (radius*root + move) / (mu2 * move)
-		counts2 = min(counts2, max(size*size/36, 2/mu2))
-		sums2 := radius * radius / (mu2 - 1/counts2)
-		s = roundScales{max(math.Sqrt(sums2), minScale), max(math.Sqrt(counts2), minScale)}
-		move = min(math.Sqrt(guess*guess+3*float64(d)*sums2/(size*size)), 3*radius)
-	}
-	return s
+	sums, counts := step.SplitGaussian(radius, radius/4, size, d, mu2)
+	return roundScales{max(sums, minScale), max(counts, minScale)}
 }
 
 // addRound plans a round of relative sums and counts, whose radii and scales

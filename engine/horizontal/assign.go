@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -15,7 +16,7 @@ const (
 	inlineWork = 1 << 18
 	// itemWork is the share of a client's points that a worker takes at a time.
 	itemWork = 1 << 21
-	// leastItem is the number of points of an item at least where d >= chainDims: a
+	// leastItem is the number of points of an item at least where d >= step.ChainDims: a
 	// pass over the centroids serves 48 points, and centroids that have left the first
 	// cache come back for each.
 	leastItem = 288
@@ -37,7 +38,7 @@ type nearest struct {
 	abreast bool                   // of the other clients
 	small   bool                   // all clients together are small: no workers
 
-	history *history // nil when each round begins anew
+	deltas *step.Deltas // nil when each round begins anew
 	// base holds the sums of the records that are not far: for Relative, which adds
 	// the far ones and makes all relative, apart from those of the client.
 	base *kernels.Accumulator
@@ -62,17 +63,20 @@ func newNearest(c *client) *nearest {
 	a.per = c.k * c.d // products of a point
 	if c.job.Algorithm == Relative {
 		a.per += relativeWork
-		c.labels = newLabels(n)
+		c.labels = step.NewLabels(n)
 		a.base = kernels.NewAccumulator(c.k, c.d, c.fraction)
 	}
-	if c.job.Algorithm == Relative && c.d >= chainDims {
+	if c.job.Algorithm == Relative && c.d >= step.ChainDims {
 		a.dist = make([]float32, n)
 	}
 	a.inline = inlineWork
 	if kernels.ISA() == "generic" {
 		a.inline /= 16 // about the factor between plain Go and vectors
 	}
-	a.history = newHistory(c)
+	shape := step.DeltaShape{Records: c.n, Rounds: c.rounds, Radius: c.job.Algorithm == Relative, Workers: workers}
+	if a.deltas = step.NewDeltas(c.points, c.centres, c.grid, c.labels, shape); a.deltas != nil {
+		c.labels = a.deltas.Labels()
+	}
 	a.small = c.n*a.per <= a.inline || workers == 1 && c.n*a.per <= itemWork
 	a.abreast = n*a.per <= 8*itemWork && (c.m%workers == 0 || c.m >= 4*workers)
 	helpers := 1
@@ -80,7 +84,7 @@ func newNearest(c *client) *nearest {
 		helpers = workers
 		fit := max(engine.ShardBytes/(4*c.d), engine.MinShardPoints)
 		a.most = max(min(itemWork/a.per, fit), a.grain())
-		if c.d >= chainDims {
+		if c.d >= step.ChainDims {
 			a.most = max(a.most, leastItem)
 		}
 		for range workers {
@@ -126,7 +130,7 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 	if a.c.job.Algorithm == Relative {
 		a.setRadius(t)
 	}
-	left := a.history.begin(t, a.near)
+	left := a.deltas.Begin(t, a.near)
 	var err error
 	switch {
 	case a.small || left <= a.inline/(a.per*a.c.m):
@@ -136,7 +140,7 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 	default:
 		err = a.together(ctx)
 	}
-	a.history.end()
+	a.deltas.End()
 	return err
 }
 
@@ -151,7 +155,7 @@ func (a *nearest) together(ctx context.Context) error {
 	}
 	a.looked.Store(0)
 	err := a.c.party.Pool().Run(ctx, a.cut(a.c.points.N), a.pass)
-	if !a.history.carries() {
+	if !a.deltas.Carries() {
 		a.base.Reset()
 	}
 	for _, p := range a.partial {
@@ -166,7 +170,7 @@ func (a *nearest) together(ctx context.Context) error {
 // all assigns all points with one worker.
 func (a *nearest) all() {
 	span := a.c.party.Begin(engine.PhaseAssign, a.round)
-	if !a.history.carries() {
+	if !a.deltas.Carries() {
 		a.base.Reset()
 	}
 	var far []farPoints
@@ -190,7 +194,7 @@ func (a *nearest) cut(n int) int {
 
 // grain is the number of points that no cut divides.
 func (a *nearest) grain() int {
-	if a.history != nil {
+	if a.deltas != nil {
 		return kernels.BoundPoints
 	}
 	return kernels.Lanes
@@ -201,17 +205,17 @@ func (a *nearest) grain() int {
 // summed apart. It returns the number of points looked at.
 func (a *nearest) points(worker int, lo, hi int, acc *kernels.Accumulator) int {
 	c := a.c
-	if !a.history.carries() {
+	if !a.deltas.Carries() {
 		a.anew(worker, lo, hi, acc)
 		return hi - lo
 	}
 	looked := 0
 	for lo < hi {
-		from, to := a.history.unsettled(lo, hi)
+		from, to := a.deltas.Unsettled(lo, hi)
 		if from < to {
 			p, labels := c.points.Slice(from, to), c.labels[from:to]
-			ch := kernels.Reassign(p, c.centres, a.near, labels, acc, a.history.bounds(worker, to-from))
-			a.history.note(worker, from, to, ch.Moved)
+			ch := kernels.Reassign(p, c.centres, a.near, labels, acc, a.deltas.Bounds(worker, to-from))
+			a.deltas.Note(worker, from, to, ch.Moved)
 			if ch.Cut && a.c.job.Beyond == Clip {
 				a.far[worker].find(p, labels, uint16(a.c.k), a)
 			}
@@ -229,11 +233,11 @@ func (a *nearest) anew(worker int, lo, hi int, acc *kernels.Accumulator) {
 	switch {
 	case a.c.job.Algorithm != Relative:
 		var labels []uint16
-		if a.history != nil {
+		if a.deltas != nil {
 			labels = c.labels[lo:hi]
 		}
 		kernels.AssignAccumulate(p, a.c.centres, labels, acc)
-	case a.c.d < chainDims:
+	case a.c.d < step.ChainDims:
 		// Assign's own distance has the small relative error that the radius
 		// allows for, so one pass finds both.
 		labels := c.labels[lo:hi]
@@ -257,10 +261,6 @@ func (a *nearest) anew(worker int, lo, hi int, acc *kernels.Accumulator) {
 		kernels.Accumulate(p, labels, acc)
 	}
 }
-
-// chainDims is the number of dimensions from which kernels.Assign computes
-// distances by |c|^2 - 2x.c, which cancel, instead of the sum of (x-c)^2.
-const chainDims = 16
 
 func total(counts []int64) int {
 	n := int64(0)
@@ -289,14 +289,10 @@ func (a *nearest) center(far []farPoints) {
 	}
 }
 
-// setRadius prepares round t. A point is near if the kernel's distance, whose
-// relative error is below (d+1) 2^-24, is at most a.near, a radius shortened by
-// more than that; so no record beyond R_t passes for near. The others are
-// measured in integers.
+// setRadius prepares round t: records that are not surely within R_t are measured in
+// integers.
 func (a *nearest) setRadius(t int) {
-	r := a.c.radius[t]
-	a.near = float32(r * r * (1 - float64(a.c.d+2)*0x1p-23))
-	a.reach = int64(math.Floor(float64(r*a.c.scale) * float64(r*a.c.scale)))
+	a.near, a.reach = step.NearSquared(a.c.radius[t], a.c.d), step.Reach(a.c.radius[t], a.c.scale)
 }
 
 // farPoints is one worker's memory for the records beyond the radius.
@@ -347,9 +343,7 @@ func (f *farPoints) flush(a *nearest) {
 }
 
 // clip adds point i of p to cluster j with its offset from the centroid cut to
-// the length R_t: each coordinate is shortened by the same factor and truncated
-// toward zero, so that the length in grid units never exceeds R_t 2^f. The
-// centroid is added too, as center will subtract it.
+// the length R_t. The centroid is added too, as center will subtract it.
 func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest) {
 	d := p.D
 	base := i/kernels.Lanes*kernels.Lanes*d + i%kernels.Lanes
@@ -361,14 +355,7 @@ func (f *farPoints) clip(p kernels.Panels, i, j int, a *nearest) {
 		length += t * t
 	}
 	sums := f.acc.Sums[j*d : (j+1)*d]
-	for factor := math.Sqrt(float64(a.reach) / float64(length)); length > a.reach; factor = 1 - 0x1p-20 {
-		length = 0
-		for h, t := range f.offset {
-			t = int64(float64(t) * factor)
-			f.offset[h] = t
-			length += t * t
-		}
-	}
+	step.Clip(f.offset, length, a.reach)
 	for h, x := range centre {
 		sums[h] += f.offset[h] + int64(float64(x)*a.c.scale)
 	}

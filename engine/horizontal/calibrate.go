@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -154,7 +155,7 @@ func (p *Plan) gaussianOnSums(mu2 float64) {
 			sigmaSum, sigmaCount = sums.value/math.Sqrt(mu2), 2/math.Sqrt(mu2)
 			counts.joint = true
 		default:
-			sigmaSum, sigmaCount = splitRelative(sums.value, move*counts.value, size/counts.value, p.d, mu2)
+			sigmaSum, sigmaCount = step.SplitGaussian(sums.value, move*counts.value, size/counts.value, p.d, mu2)
 			sigmaCount *= counts.value
 		}
 		p.parts[0].set(sigmaSum, sums)

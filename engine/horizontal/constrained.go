@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -34,7 +35,7 @@ func newConstrained(c *client) *constrained {
 	a.problem = flow.Problem{Points: c.points, Centroids: c.grid, FractionBits: c.fraction, Lo: lo, Hi: hi,
 		Exclusivity: c.job.Exclusivity, Key: tieKey(c.party), Total: c.job.total()}
 	a.solver.Began = a.began
-	a.tally = tally{acc: kernels.NewAccumulator(c.k, c.d, c.fraction), labels: newLabels(c.points.N)}
+	a.tally = tally{acc: kernels.NewAccumulator(c.k, c.d, c.fraction), labels: step.NewLabels(c.points.N)}
 	workers := c.party.Pool().Workers()
 	a.abreast = workers > 1 && c.m >= workers
 	a.alone = func(ctx context.Context) error { return a.solve(ctx, nil) }

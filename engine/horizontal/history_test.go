@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -12,7 +13,7 @@ import (
 // anew, bit for bit: with much and little noise, far records and a radius that
 // shrinks and grows, clients that fail, and workers that share clients or not.
 func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
-	modes := make(map[carry]int)
+	modes := make(map[step.Mode]int)
 	settled := 0
 	for i, c := range []struct {
 		name    string
@@ -43,7 +44,7 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 			job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
 			if c.radius != nil { // from the centres of the blobs, so that few records are far
 				from := seed + 1
-				job.Start = SpherePacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
+				job.Start = step.SpherePacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
 			}
 			if i == 10 {
 				job.Budget.Epsilon = 3
@@ -57,7 +58,7 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 			for more := true; more; {
 				if len(c.radius) > 0 && c.radius[s.steps%5] == 0.17 {
 					for _, client := range s.clients {
-						client.steps.(*nearest).history.valid = false
+						client.steps.(*nearest).deltas.Forget()
 					}
 				}
 				more = s.step(t)
@@ -67,17 +68,17 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 					if !client.Present(client.party.Role, s.steps-1) {
 						continue
 					}
-					h := client.steps.(*nearest).history
+					h := client.steps.(*nearest).deltas
 					if h == nil {
-						t.Fatal("there is no history")
+						t.Fatal("there are no deltas")
 					}
-					modes[h.mode]++
-					if h.left() == 0 {
+					modes[h.Mode()]++
+					if h.Left() == 0 {
 						settled++
 					}
-					other.steps.(*nearest).history = nil
+					other.steps.(*nearest).deltas = nil
 					if !slices.Equal(client.acc.Sums, other.acc.Sums) || !slices.Equal(client.acc.Counts, other.acc.Counts) {
-						t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.steps, q+1, h.mode, client.acc.Counts, other.acc.Counts)
+						t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.steps, q+1, h.Mode(), client.acc.Counts, other.acc.Counts)
 					}
 					if !slices.Equal(client.centroids, other.centroids) {
 						t.Fatalf("round %d: centroids %v, anew %v", s.steps, client.centroids, other.centroids)
@@ -87,7 +88,7 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 		})
 	}
 	t.Logf("rounds by mode: %v, %d settled", modes, settled)
-	if modes[begins] < 20 || modes[carries] < 20 || modes[measures] < 20 || settled < 20 {
+	if modes[step.Anew] < 20 || modes[step.Carried] < 20 || modes[step.Measured] < 20 || settled < 20 {
 		t.Errorf("rounds by mode: %v, %d settled: too few of one kind to tell", modes, settled)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -47,6 +48,16 @@ func (m Method) Private() bool {
 
 // Constrained reports whether the method bounds the sizes of clusters.
 func (m Method) Constrained() bool { return m == CLloyd || m == CSuLloyd || m == FastLloyd }
+
+// Post says what happens to a noisy value outside its domain.
+type Post = step.Post
+
+// The post-processing rules.
+const (
+	Fold     = step.Fold
+	Truncate = step.Truncate
+	Keep     = step.Keep
+)
 
 // Init is the choice of the first centroids.
 type Init string

@@ -32,11 +32,11 @@ func (c *client) kMeansPlusPlus(ctx context.Context) error {
 		var picks []pick
 		if total := sum(potentials); j == 0 || total == 0 { // fewer distinct records than centres
 			n := sum(records)
-			picks = []pick{locate(records, min(math.Floor(n*unit(st)), n-1))}
+			picks = []pick{locate(records, min(math.Floor(n*st.Float64()), n-1))}
 			picks[0].byNumber = true
 		} else {
 			for range trials {
-				picks = append(picks, locate(potentials, float64(unit(st)*total)))
+				picks = append(picks, locate(potentials, float64(st.Float64()*total)))
 			}
 		}
 		rows, err := c.reveal(ctx, 2*j+1, picks, own)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -43,9 +44,9 @@ func (p *Plan) first(party *protocol.Party) []float64 {
 	case p.job.Start != nil:
 		return p.job.Start
 	case p.job.Init == Random:
-		return RandomCentres(p.k, p.d, st)
+		return step.RandomCentres(p.k, p.d, st)
 	}
-	return SpherePacking(p.k, p.d, st)
+	return step.SpherePacking(p.k, p.d, st)
 }
 
 // setGrid truncates the centroids toward zero onto the grid, as they enter
@@ -73,7 +74,7 @@ func (m *model) update(t int, words []int64) {
 		// After a drop-out the sum of means over m is short of an average.
 		up := float64(p.m) / float64(p.present(t)) / p.scale
 		for i := range m.centroids {
-			m.centroids[i] = p.job.Post.apply(float64(words[i])*up, -boxBound, boxBound)
+			m.centroids[i] = p.job.Post.Apply(float64(words[i])*up, -boxBound, boxBound)
 		}
 	} else {
 		m.divide(t, words)
@@ -100,10 +101,10 @@ func (m *model) divide(t int, words []int64) {
 		reach = min(p.radius[t], 2*boxBound)
 	}
 	for i := range kd {
-		m.sums[i] = j.PostSum.apply(float64(words[i])*p.parts[0].unit, -reach*most, reach*most)
+		m.sums[i] = j.PostSum.Apply(float64(words[i])*p.parts[0].unit, -reach*most, reach*most)
 	}
 	for a := range p.k {
-		m.counts[a] = j.PostCount.apply(float64(words[kd+a])*p.parts[1].unit, least, most)
+		m.counts[a] = j.PostCount.Apply(float64(words[kd+a])*p.parts[1].unit, least, most)
 	}
 	for a := range p.k {
 		row, sums := m.centroids[a*d:(a+1)*d], m.sums[a*d:(a+1)*d]
@@ -113,7 +114,7 @@ func (m *model) divide(t int, words []int64) {
 			p.mean(row, sums, m.counts[a])
 		}
 		for h, x := range row {
-			row[h] = j.Post.apply(x, -boxBound, boxBound)
+			row[h] = j.Post.Apply(x, -boxBound, boxBound)
 		}
 	}
 }

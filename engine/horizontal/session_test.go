@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -110,7 +111,7 @@ func (p *Plan) atStart() (*model, *protocol.Party) {
 func blobs(tb testing.TB, n, d, k, m int, seed uint64) []dataset.Part {
 	tb.Helper()
 	r := privacy.NewStreams(&seed).Stream(0, 0, "blobs")
-	centres := SpherePacking(k, d, r)
+	centres := step.SpherePacking(k, d, r)
 	norm := &dataset.Normalised{Points: kernels.NewPanels(n, d), FractionBits: 16}
 	row := make([]float32, d)
 	for i := range n {

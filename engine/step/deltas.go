@@ -1,4 +1,4 @@
-package horizontal
+package step
 
 import (
 	"math"
@@ -6,15 +6,20 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// history lets a round of nearest go on from the one before: only records whose
+// Deltas lets a round of nearest assignment go on from the one before: only records whose
 // label changes are taken from one sum to another, and blocks of records that
 // cannot have changed, as the centroids have not moved far enough since the
 // distances were last measured, are not looked at (after Hamerly, Making k-means
-// even faster, SDM 2010). What comes out is the same, bit for bit. A nil history
+// even faster, SDM 2010). What comes out is the same, bit for bit. A nil *Deltas
 // makes every round begin anew.
-type history struct {
-	c    *client
-	mode carry
+type Deltas struct {
+	points  kernels.Panels
+	centres *kernels.Centroids
+	grid    []float32 // the centroids, as the caller keeps them
+	labels  []uint16
+	rounds  int
+
+	mode Mode
 	// valid says that labels and sums are those of the round before.
 	valid bool
 
@@ -30,7 +35,7 @@ type history struct {
 	// reach plus the travel bounds the distance of a block's records from their
 	// centroids; nil where there is no radius.
 	reach   []float64
-	workers []workerHistory
+	workers []workerDeltas
 	sample  []uint16
 	share   float64 // of the records that changed labels in the round before; -1: not known
 
@@ -40,17 +45,18 @@ type history struct {
 	measured   bool // the round before measured
 }
 
-// carry is what a round makes of the round before.
-type carry int
+// Mode is what a round makes of the round before.
+type Mode int
 
+// The modes.
 const (
-	begins   carry = iota // begins anew
-	carries               // goes on from the round before
-	measures              // goes on, and measures how far centroids may move
+	Anew     Mode = iota // it begins anew
+	Carried              // it goes on from the round before
+	Measured             // it goes on, and measures how far centroids may move
 )
 
-// workerHistory is one worker's memory, on a cache line of its own.
-type workerHistory struct {
+// workerDeltas is one worker's memory, on a cache line of its own.
+type workerDeltas struct {
 	bounds []kernels.Bound
 	moved  int // records whose label changed in the round
 	_      [32]byte
@@ -71,20 +77,31 @@ const (
 	settledShare = 8
 )
 
-// newHistory returns nil where a round gains nothing from the one before: few
-// rounds, few records, or distances that have no bounds.
-func newHistory(c *client) *history {
-	if c.rounds < 3 || c.d >= chainDims || c.n*c.k*c.d < leastTracked {
+// DeltaShape is what decides whether rounds gain from the ones before.
+type DeltaShape struct {
+	// Records is the public number of records of all parties.
+	Records, Rounds int
+	// Radius says that records beyond a radius are left out of the sums.
+	Radius  bool
+	Workers int
+}
+
+// NewDeltas returns nil where a round gains nothing from the one before: few
+// rounds, few records, or distances that have no bounds. grid has the centroids of
+// the round, centres the same for the kernels; labels are kept here, nil for new
+// ones.
+func NewDeltas(points kernels.Panels, centres *kernels.Centroids, grid []float32, labels []uint16, s DeltaShape) *Deltas {
+	if s.Rounds < 3 || points.D >= ChainDims || s.Records*centres.K*points.D < leastTracked {
 		return nil
 	}
-	blocks := (c.points.N + kernels.BoundPoints - 1) / kernels.BoundPoints
-	h := &history{c: c, last: make([]float32, c.k*c.d), until: make([]float64, blocks), workers: make([]workerHistory, c.party.Pool().Workers()),
-		sample: make([]uint16, kernels.BoundPoints), share: -1, next: 1}
-	if c.job.Algorithm == Relative {
+	blocks := (points.N + kernels.BoundPoints - 1) / kernels.BoundPoints
+	h := &Deltas{points: points, centres: centres, grid: grid, labels: labels, rounds: s.Rounds, last: make([]float32, len(grid)), until: make([]float64, blocks),
+		workers: make([]workerDeltas, s.Workers), sample: make([]uint16, kernels.BoundPoints), share: -1, next: 1}
+	if s.Radius {
 		h.reach = make([]float64, blocks)
 	}
-	if c.labels == nil {
-		c.labels = newLabels(c.points.N)
+	if labels == nil {
+		h.labels = NewLabels(points.N)
 	}
 	for i := range h.workers {
 		h.workers[i].bounds = make([]kernels.Bound, runPoints/kernels.BoundPoints)
@@ -92,9 +109,16 @@ func newHistory(c *client) *history {
 	return h
 }
 
-// newLabels returns n labels whose pages are there already, so that no round waits
+// Labels are those of the round before, and of the present one as far as it is done.
+func (h *Deltas) Labels() []uint16 { return h.labels }
+
+// ChainDims is the number of dimensions from which kernels.Assign computes
+// distances by |c|^2 - 2x.c, which cancel, instead of the sum of (x-c)^2.
+const ChainDims = 16
+
+// NewLabels returns n labels whose pages are there already, so that no round waits
 // for them.
-func newLabels(n int) []uint16 {
+func NewLabels(n int) []uint16 {
 	const page = 4096 / 2
 	labels := make([]uint16, n)
 	for at := 0; at < n; at += page {
@@ -103,12 +127,18 @@ func newLabels(n int) []uint16 {
 	return labels
 }
 
-// carries reports whether the round goes on from the one before.
-func (h *history) carries() bool { return h != nil && h.mode >= carries }
+// Mode is that of the round that began last.
+func (h *Deltas) Mode() Mode { return h.mode }
 
-// begin chooses what round t makes of the round before, and returns the number of
+// Forget makes the next round begin anew.
+func (h *Deltas) Forget() { h.valid = false }
+
+// Carries reports whether the round goes on from the one before.
+func (h *Deltas) Carries() bool { return h != nil && h.mode >= Carried }
+
+// Begin chooses what round t makes of the round before, and returns the number of
 // records that it has to look at. near is the squared radius.
-func (h *history) begin(t int, near float32) int {
+func (h *Deltas) Begin(t int, near float32) int {
 	if h == nil {
 		return math.MaxInt
 	}
@@ -116,11 +146,11 @@ func (h *history) begin(t int, near float32) int {
 	for i := range h.workers {
 		h.workers[i].moved = 0
 	}
-	n := h.c.points.N
+	n := h.points.N
 	left := n
 	if h.valid {
 		h.move()
-		left = h.left()
+		left = h.Left()
 		if h.measured && n-left < n/settledShare {
 			h.wait, h.next = h.next, 2*h.next
 		} else if h.measured {
@@ -132,31 +162,31 @@ func (h *history) begin(t int, near float32) int {
 	}
 	h.measured = false
 	// Taking a record from sum to sum costs about as much as summing this many.
-	k, d := float64(h.c.k), float64(h.c.d)
+	k, d := float64(h.centres.K), float64(h.centres.D)
 	switch {
 	case !h.valid || h.share > min(1./8, k*d/(50*(d+3))):
-		h.mode, h.share, h.travel = begins, -1, 0
+		h.mode, h.share, h.travel = Anew, -1, 0
 		for b := range h.until {
 			h.until[b] = -1
 		}
 		return n
-	case h.share*calmShare > 1 || h.wait > 0 || t+1 >= h.c.rounds:
-		h.mode = carries
+	case h.share*calmShare > 1 || h.wait > 0 || t+1 >= h.rounds:
+		h.mode = Carried
 		h.wait = max(h.wait-1, 0)
 	default:
-		h.mode, h.measured = measures, true
+		h.mode, h.measured = Measured, true
 	}
 	return left
 }
 
 // move adds the largest two movements of centroids to the travel, rounded up.
-func (h *history) move() {
-	d := h.c.d
+func (h *Deltas) move() {
+	d := h.centres.D
 	most, second := 0.0, 0.0
-	for j := range h.c.k {
+	for j := range h.centres.K {
 		sum := 0.0
 		for i := j * d; i < (j+1)*d; i++ {
-			x := float64(h.c.grid[i]) - float64(h.last[i])
+			x := float64(h.grid[i]) - float64(h.last[i])
 			sum += float64(x * x)
 		}
 		most, second = max(most, sum), max(second, min(most, sum))
@@ -166,14 +196,13 @@ func (h *history) move() {
 
 // changing estimates the share of the records whose label changes, from a few
 // blocks.
-func (h *history) changing(near float32) float64 {
-	c := h.c
+func (h *Deltas) changing(near float32) float64 {
 	changed, looked, blocks := 0, 0, len(h.until)
 	for q := range min(sampleBlocks, blocks) {
 		lo := blocks * q / sampleBlocks * kernels.BoundPoints
-		hi := min(lo+kernels.BoundPoints, c.points.N)
-		kernels.AssignRadius(c.points.Slice(lo, hi), c.centres, near, h.sample[:hi-lo], nil)
-		for l, label := range c.labels[lo:hi] {
+		hi := min(lo+kernels.BoundPoints, h.points.N)
+		kernels.AssignRadius(h.points.Slice(lo, hi), h.centres, near, h.sample[:hi-lo], nil)
+		for l, label := range h.labels[lo:hi] {
 			if label != h.sample[l] {
 				changed++
 			}
@@ -183,21 +212,21 @@ func (h *history) changing(near float32) float64 {
 	return float64(changed) / float64(max(looked, 1))
 }
 
-// left is the number of records in blocks that are not settled.
-func (h *history) left() int {
-	left, n := 0, h.c.points.N
+// Left is the number of records in blocks that are not settled.
+func (h *Deltas) Left() int {
+	left, n := 0, h.points.N
 	for lo := 0; lo < n; {
-		from, to := h.unsettled(lo, n)
+		from, to := h.Unsettled(lo, n)
 		left += to - from
 		lo = to
 	}
 	return left
 }
 
-// unsettled returns the first run [from, to) of records in [lo, hi) that have to be
+// Unsettled returns the first run [from, to) of records in [lo, hi) that have to be
 // looked at, an empty one at hi if there is none. lo is a multiple of
 // kernels.BoundPoints.
-func (h *history) unsettled(lo, hi int) (from, to int) {
+func (h *Deltas) Unsettled(lo, hi int) (from, to int) {
 	b, end := lo/kernels.BoundPoints, (hi+kernels.BoundPoints-1)/kernels.BoundPoints
 	for b < end && h.settled(b) {
 		b++
@@ -208,25 +237,25 @@ func (h *history) unsettled(lo, hi int) (from, to int) {
 	return from, min(b*kernels.BoundPoints, hi)
 }
 
-func (h *history) settled(block int) bool {
+func (h *Deltas) settled(block int) bool {
 	return h.travel <= h.until[block] && (h.reach == nil || h.reach[block]+h.travel <= h.near)
 }
 
-// bounds is a worker's memory for the bounds of n records, nil if the round does
+// Bounds is a worker's memory for the bounds of n records, nil if the round does
 // not measure.
-func (h *history) bounds(worker, n int) []kernels.Bound {
-	if h.mode != measures {
+func (h *Deltas) Bounds(worker, n int) []kernels.Bound {
+	if h.mode != Measured {
 		return nil
 	}
 	return h.workers[worker].bounds[:(n+kernels.BoundPoints-1)/kernels.BoundPoints]
 }
 
-// note keeps what reassigning records [from, to) has shown.
-func (h *history) note(worker, from, to, moved int) {
+// Note keeps what reassigning records [from, to) has shown.
+func (h *Deltas) Note(worker, from, to, moved int) {
 	w := &h.workers[worker]
 	w.moved += moved
 	first := from / kernels.BoundPoints
-	bounds := h.bounds(worker, to-from)
+	bounds := h.Bounds(worker, to-from)
 	if bounds == nil {
 		for b := first; b*kernels.BoundPoints < to; b++ {
 			h.until[b] = -1
@@ -244,18 +273,18 @@ func (h *history) note(worker, from, to, moved int) {
 	}
 }
 
-// end closes a round.
-func (h *history) end() {
+// End closes a round.
+func (h *Deltas) End() {
 	if h == nil {
 		return
 	}
-	copy(h.last, h.c.grid)
+	copy(h.last, h.grid)
 	h.valid = true
-	if h.carries() {
+	if h.Carries() {
 		moved := 0
 		for i := range h.workers {
 			moved += h.workers[i].moved
 		}
-		h.share = float64(moved) / float64(max(h.c.points.N, 1))
+		h.share = float64(moved) / float64(max(h.points.N, 1))
 	}
 }

@@ -1,4 +1,4 @@
-package horizontal
+package step
 
 import "math"
 
@@ -15,8 +15,8 @@ const (
 	Keep Post = "none"
 )
 
-// apply returns x brought into [lo, hi]; the empty rule keeps it.
-func (p Post) apply(x, lo, hi float64) float64 {
+// Apply returns x brought into [lo, hi]; the empty rule keeps it.
+func (p Post) Apply(x, lo, hi float64) float64 {
 	switch p {
 	case Fold:
 		return fold(x, lo, hi)

@@ -1,4 +1,4 @@
-package horizontal
+package step
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 
 func TestSpherePackingKeepsApart(t *testing.T) {
 	for _, c := range []struct{ k, d int }{{1, 1}, {2, 1}, {15, 2}, {100, 2}, {3, 6}, {50, 3}, {10, 784}} {
-		r := rand.NewPCG(1, uint64(c.k))
+		r := rand.New(rand.NewPCG(1, uint64(c.k)))
 		got := SpherePacking(c.k, c.d, r)
 		if len(got) != c.k*c.d {
 			t.Fatalf("k=%d d=%d: %d numbers", c.k, c.d, len(got))
@@ -36,9 +36,9 @@ func TestSpherePackingKeepsApart(t *testing.T) {
 }
 
 func TestSpherePackingDependsOnSourceAlone(t *testing.T) {
-	a := SpherePacking(15, 2, rand.NewPCG(3, 4))
-	b := SpherePacking(15, 2, rand.NewPCG(3, 4))
-	c := SpherePacking(15, 2, rand.NewPCG(3, 5))
+	a := SpherePacking(15, 2, rand.New(rand.NewPCG(3, 4)))
+	b := SpherePacking(15, 2, rand.New(rand.NewPCG(3, 4)))
+	c := SpherePacking(15, 2, rand.New(rand.NewPCG(3, 5)))
 	same := true
 	for i := range a {
 		if a[i] != b[i] {
@@ -52,7 +52,7 @@ func TestSpherePackingDependsOnSourceAlone(t *testing.T) {
 }
 
 func TestRandomCentresFillTheBox(t *testing.T) {
-	c := RandomCentres(1000, 2, rand.NewPCG(1, 1))
+	c := RandomCentres(1000, 2, rand.New(rand.NewPCG(1, 1)))
 	lo, hi := 0.0, 0.0
 	for _, x := range c {
 		if x < -1 || x >= 1 {

@@ -1,8 +1,8 @@
-package horizontal
+package step
 
 import "math"
 
-// splitRelative divides the budget of one Gaussian release of sums and counts:
+// SplitGaussian divides the budget of one Gaussian release of sums and counts:
 // it returns the standard deviations of the sums (per coordinate, in the unit of
 // r) and of the counts such that r^2/sigmaSum^2 + 1/sigmaCount^2 = muSquared.
 // They minimise the mean squared error of sum/count to second order for
@@ -14,7 +14,7 @@ import "math"
 //	sigmaSum^2   = r^2 / (muSquared - 1/sigmaCount^2)
 //
 // The cap keeps the noisy count away from zero. m and size are public guesses.
-func splitRelative(r, m, size float64, d int, muSquared float64) (sigmaSum, sigmaCount float64) {
+func SplitGaussian(r, m, size float64, d int, muSquared float64) (sigmaSum, sigmaCount float64) {
 	side := r * math.Sqrt(float64(d))
 	most := max(size*size/36, 2/muSquared)
 	e := m

@@ -1,12 +1,10 @@
-package horizontal
+package step
 
 import "math"
 
-// source yields uniform 64-bit words; privacy streams are sources.
-type source interface{ Uint64() uint64 }
-
-// unit returns the next uniform number of [0, 1), a multiple of 2^-53.
-func unit(r source) float64 { return float64(r.Uint64()>>11) * 0x1p-53 }
+// Source yields uniform numbers of [0, 1), multiples of 2^-53; privacy streams are
+// sources.
+type Source interface{ Float64() float64 }
 
 // sphereRetries is the number of rejected candidates in a row after which the
 // radius is halved.
@@ -18,7 +16,7 @@ const sphereRetries = 100
 // whenever 100 candidates in a row do not fit, which is the search that the
 // published figures use; a finer search changes where those figures start from.
 // Centres depend on r alone, never on data.
-func SpherePacking(k, d int, r source) []float64 {
+func SpherePacking(k, d int, r Source) []float64 {
 	centres := make([]float64, k*d)
 	for a := 1.0; ; a /= 2 {
 		if pack(centres, k, d, a, r) {
@@ -28,13 +26,13 @@ func SpherePacking(k, d int, r source) []float64 {
 }
 
 // pack draws k centres for radius a and reports whether all found a place.
-func pack(centres []float64, k, d int, a float64, r source) bool {
+func pack(centres []float64, k, d int, a float64, r Source) bool {
 	apart := 4 * a * a
 	placed, retries := 0, 0
 	for placed < k {
 		c := centres[placed*d : placed*d+d]
 		for h := range c {
-			c[h] = float64(unit(r)*(2-2*a)) + (a - 1)
+			c[h] = float64(r.Float64()*(2-2*a)) + (a - 1)
 		}
 		if nearestSquared(centres[:placed*d], c) >= apart {
 			placed++
@@ -65,10 +63,10 @@ func nearestSquared(rows, c []float64) float64 {
 
 // RandomCentres returns k independent uniform points of [-1,1]^d, row-major
 // (Thesis-H §4.2.2, random initialisation in the domain).
-func RandomCentres(k, d int, r source) []float64 {
+func RandomCentres(k, d int, r Source) []float64 {
 	centres := make([]float64, k*d)
 	for i := range centres {
-		centres[i] = 2*unit(r) - 1
+		centres[i] = 2*r.Float64() - 1
 	}
 	return centres
 }
