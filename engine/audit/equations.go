@@ -148,7 +148,7 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 		kernels.Pack(points, grid)
 		jobs[side] = he.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: [][]int{{0}, {1, 2}}, K: k,
 			Rounds: 1, Budget: &b, Calibration: c, Neighbours: privacy.ReplaceOne, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
-		if err := jobs[side].Validate(); err != nil {
+		if _, err := jobs[side].Plan(); err != nil {
 			return nil, err
 		}
 	}
@@ -169,8 +169,7 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 				return nil, err
 			}
 		}
-		seed := st.Uint64()
-		got, err := mine.sides[side].Close(privacy.NewStreams(&seed))
+		got, err := mine.sides[side].Close(ctx, st.Uint64())
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -65,4 +66,36 @@ func (p *Party) admitOwn(r *Release, round int) error {
 		return fmt.Errorf("protocol: %s is no release of one party", r.Name)
 	}
 	return p.admit(r, round, nil, 0)
+}
+
+// Share draws this role's noise of a release that is added up under encryption, for
+// the role to add to what it encrypted.
+func (p *Party) Share(r *Release, round int, groups []Group) ([]int64, error) {
+	length := 0
+	for _, g := range groups {
+		length += g.Values
+	}
+	if err := p.admit(r, round, groups, length); err != nil {
+		return nil, err
+	}
+	noise := make([]int64, length)
+	p.draw(round, groups, noise)
+	return noise, nil
+}
+
+// Open makes a release of what this role has decrypted: it adds the role's own
+// noise, nil groups for none of its own, and returns the noisy values. What was
+// decrypted carries the noise of others, which this role does not know.
+func (p *Party) Open(r *Release, round int, groups []Group, decrypted *Private) ([]int64, error) {
+	if groups == nil {
+		if err := p.admit(r, round, nil, 0); err != nil {
+			return nil, err
+		}
+		return slices.Clone(decrypted.words), nil
+	}
+	if err := p.admit(r, round, groups, decrypted.Len()); err != nil {
+		return nil, err
+	}
+	p.addNoise(round, groups, decrypted.words)
+	return slices.Clone(decrypted.words), nil
 }

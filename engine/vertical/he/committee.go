@@ -4,17 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/multiparty"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
-	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
-// committee are the parties that share the secret key in the multiparty mode.
+// member is one of the parties that share the secret key in the multiparty mode.
 // The key is the sum of theirs; its public parts are made by the protocols of
 // Mouchet et al. 2021 (one round; two for the relinearisation key) from a
 // common seed, so a share carries only one polynomial per row. With a threshold
@@ -23,23 +25,47 @@ import (
 //
 // Of a decryption share only coefficient 0 is sent: whoever saw the whole share
 // of every member could decrypt everything.
-type committee struct {
-	members []*member
-	online  []int // indices into members
-	average averager
-}
-
-// member is one key holder.
 type member struct {
-	params  *Parameters
-	party   int
-	secret  *secretKey
-	rnd     entropy
-	noise   noisePlan
-	streams *privacy.Streams
+	peer
+	secret *secretKey
 	// share is what the member decrypts aggregates with.
 	share smallSecret
-	k, d  int
+}
+
+func (s *run) newMember(party int) *member {
+	m := &member{peer: s.newPeer(party)}
+	m.secret = newSecretKey(s.params, m.rnd)
+	m.share = newSmallSecret(s.params, m.secret.small)
+	return m
+}
+
+// play is the member's program.
+func (m *member) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	m.Party = p
+	if err := m.sendTerms(ctx); err != nil {
+		return nil, err
+	}
+	span := p.Begin(engine.PhaseEncrypt, 0)
+	err := m.prepare(ctx)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	for t := range m.job.rounds() {
+		if slices.Contains(m.online, int(p.Role)) {
+			if err := m.answer(ctx, t+1); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.EndRound(ctx, t, m.job.rounds()); err != nil {
+			return nil, err
+		}
+	}
+	final, err := m.receiveCentroids(ctx, 0, m.job.rounds())
+	if err != nil {
+		return nil, err
+	}
+	return m.outcome(final), nil
 }
 
 // KeyShareMessage carries a member's shares of the public keys: of the first
@@ -159,30 +185,13 @@ func commonSeed(root []byte, purpose string, index int) [32]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%x %s %d", root, purpose, index))
 }
 
-// setupCommittee makes the collective keys and collects everybody's columns
-// encrypted under them.
-func (s *session) setupCommittee(ctx context.Context) error {
-	p := s.params
-	shifts := s.lay.shifts()
-	c := &committee{}
-	s.holders = c
-	for party := 1; party < len(s.job.Columns); party++ {
-		rnd := s.entropy(party)
-		m := &member{params: p, party: party, secret: newSecretKey(p, rnd), rnd: rnd, noise: s.plan.noise, streams: s.streams, k: s.job.K, d: s.cols.d}
-		m.share = newSmallSecret(p, m.secret.small)
-		c.members = append(c.members, m)
-	}
-	ephemeral := make([]*rlwe.SecretKey, len(c.members))
-	first := make([]*KeyShareMessage, len(c.members))
-	err := s.rt.Pool().Run(ctx, len(c.members), func(_, i int) {
-		first[i], ephemeral[i] = c.members[i].firstShares(s.terms.CommonSeed, shifts)
-	})
-	if err != nil {
-		return err
-	}
+// prepareCommittee adds up the members' shares of the collective keys and takes
+// everybody's columns encrypted under them.
+func (a *alice) prepareCommittee(ctx context.Context) error {
+	p, rotations := a.run.params, len(a.run.lay.shifts())
 	var sum *KeyShareMessage
-	for i, m := range c.members {
-		got, err := readKeyShare(p, false, len(shifts), s.log.send(m.party, 0, KindKeyShare, first[i].marshal(p)))
+	for q := 1; q < len(a.job.Columns); q++ {
+		got, err := a.receiveShare(ctx, q, false, rotations)
 		if err != nil {
 			return err
 		}
@@ -198,23 +207,18 @@ func (s *session) setupCommittee(ctx context.Context) error {
 		sum.Relin.addShare(p, got.Relin)
 		sum.Mask.addShare(p, got.Mask)
 	}
-	s.log.next()
-	// Alice returns the sums of the first round; members need the public key to
-	// encrypt and the relinearisation key's halves for the second round.
+	a.step = 2
+	// Members need the sums: the public key to encrypt and the relinearisation key's
+	// halves for the second round.
 	back := sum.marshal(p)
-	second := make([]*KeyShareMessage, len(c.members))
-	public := make([]*PublicKey, len(c.members))
-	for i, m := range c.members {
-		got, err := readKeyShare(p, false, len(shifts), s.log.send(0, m.party, KindKeyShare, back))
-		if err != nil {
+	for q := 1; q < len(a.job.Columns); q++ {
+		if err := a.send(ctx, a.setup, q, KindKeyShare, back); err != nil {
 			return err
 		}
-		second[i], public[i] = m.secondShare(got, ephemeral[i]), got.Public
 	}
-	s.log.next()
 	var relin *SwitchKey
-	for i, m := range c.members {
-		got, err := readKeyShare(p, true, 0, s.log.send(m.party, 0, KindKeyShare, second[i].marshal(p)))
+	for q := 1; q < len(a.job.Columns); q++ {
+		got, err := a.receiveShare(ctx, q, true, 0)
 		if err != nil {
 			return err
 		}
@@ -224,19 +228,68 @@ func (s *session) setupCommittee(ctx context.Context) error {
 			relin.addShare(p, got.Relin)
 		}
 	}
-	if err := s.alice.receiveCollectiveKeys(sum, relin); err != nil {
+	if err := a.receiveCollectiveKeys(sum, relin); err != nil {
 		return err
 	}
-	if err := s.dealThreshold(); err != nil {
-		return err
-	}
-	for i, m := range c.members {
-		if err := s.provide(ctx, m.party, public[i]); err != nil {
+	for q := 1; q < len(a.job.Columns); q++ {
+		if err := a.receiveColumns(ctx, q); err != nil {
 			return err
 		}
 	}
-	s.log.next()
+	a.step = a.firstRoundStep()
 	return nil
+}
+
+// firstRoundStep is the step in which the first round of the multiparty mode begins.
+func (s *run) firstRoundStep() int {
+	if s.job.threshold() == len(s.job.Columns)-1 {
+		return 4
+	}
+	return 5 // shares of the members' secrets come before the columns
+}
+
+func (a *alice) receiveShare(ctx context.Context, from int, second bool, rotations int) (*KeyShareMessage, error) {
+	b, err := a.receive(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return readKeyShare(a.run.params, second, rotations, b)
+}
+
+// prepare makes the member's shares of the collective keys, deals shares of its
+// secret where there is a threshold, and sends its columns.
+func (m *member) prepare(ctx context.Context) error {
+	p, shifts := m.params, m.lay.shifts()
+	var first *KeyShareMessage
+	var ephemeral *rlwe.SecretKey
+	if err := m.Abreast(ctx, func() { first, ephemeral = m.firstShares(m.terms.CommonSeed, shifts) }); err != nil {
+		return err
+	}
+	m.step = 1
+	if err := m.send(ctx, m.setup, 0, KindKeyShare, first.marshal(p)); err != nil {
+		return err
+	}
+	b, err := m.receive(ctx, 0)
+	if err != nil {
+		return err
+	}
+	sum, err := readKeyShare(p, false, len(shifts), b)
+	if err != nil {
+		return err
+	}
+	var second *KeyShareMessage
+	if err := m.Abreast(ctx, func() { second = m.secondShare(sum, ephemeral) }); err != nil {
+		return err
+	}
+	m.step = 3
+	if err := m.send(ctx, m.setup, 0, KindKeyShare, second.marshal(p)); err != nil {
+		return err
+	}
+	if err := m.dealThreshold(ctx); err != nil {
+		return err
+	}
+	m.step = m.firstRoundStep() - 1
+	return m.provide(ctx, sum.Public)
 }
 
 // firstShares makes a member's shares of the first round and the ephemeral
@@ -316,71 +369,71 @@ func (p *Parameters) aggregateRing() (rlwe.Parameters, error) {
 	})
 }
 
-// dealThreshold lets every member deal Shamir shares of its small secret and
-// turns those of the members online into additive shares of the key. Without a
-// threshold the members' own secrets are the shares.
-func (s *session) dealThreshold() error {
-	c, t := s.holders, s.job.threshold()
-	for i := range c.members {
-		c.online = append(c.online, i)
-	}
-	if t == len(c.members) {
+// dealThreshold deals Shamir shares of the member's small secret to the others and
+// turns those that it gets, if it is online, into an additive share of the key.
+// Without a threshold the members' own secrets are the shares.
+func (m *member) dealThreshold(ctx context.Context) error {
+	members, t, own := len(m.job.Columns)-1, m.job.threshold(), int(m.Role)-1
+	if t == members {
 		return nil
 	}
-	small, err := s.params.aggregateRing()
+	small, err := m.params.aggregateRing()
 	if err != nil {
 		return fault.Failed("ckks threshold", err.Error(), "", err)
 	}
 	dealer := multiparty.NewThresholdizer(small)
-	got := make([]multiparty.ShamirSecretShare, len(c.members))
-	for i := range got {
-		got[i] = dealer.AllocateThresholdSecretShare()
+	// The library's own sampler is not seeded: the coefficients are drawn here.
+	poly := multiparty.ShamirPolynomial{Value: []ringqp.Poly{{Q: ring.Poly{Coeffs: m.share[:]}}}}
+	rnd := m.rnd.prng("shamir polynomial", 0)
+	for range t - 1 {
+		x := ringqp.Poly{Q: small.RingQ().NewPoly()}
+		ring.NewUniformSampler(rnd, small.RingQ()).Read(x.Q)
+		poly.Value = append(poly.Value, x)
 	}
-	for _, m := range c.members {
-		// The library's own sampler is not seeded: the coefficients are drawn here.
-		poly := multiparty.ShamirPolynomial{Value: []ringqp.Poly{{Q: ring.Poly{Coeffs: m.share[:]}}}}
-		rnd := m.rnd.prng("shamir polynomial", 0)
-		for range t - 1 {
-			x := ringqp.Poly{Q: small.RingQ().NewPoly()}
-			ring.NewUniformSampler(rnd, small.RingQ()).Read(x.Q)
-			poly.Value = append(poly.Value, x)
+	sum := dealer.AllocateThresholdSecretShare()
+	for i := range members {
+		share := dealer.AllocateThresholdSecretShare()
+		dealer.GenShamirSecretShare(point(i), poly, &share)
+		if i == own {
+			sum = share
+			continue
 		}
-		for i, to := range c.members {
-			share := dealer.AllocateThresholdSecretShare()
-			dealer.GenShamirSecretShare(point(i), poly, &share)
-			if to != m {
-				var msg ThresholdMessage
-				copy(msg.Share[:], share.Q.Coeffs)
-				back, err := readThreshold(s.params, s.log.send(m.party, to.party, KindThreshold, msg.marshal(s.params)))
-				if err != nil {
-					return err
-				}
-				share.Q.Coeffs = back.Share[:]
-			}
-			if err := dealer.AggregateShares(got[i], share, &got[i]); err != nil {
-				return fault.Failed("ckks threshold", err.Error(), "", err)
-			}
+		var msg ThresholdMessage
+		copy(msg.Share[:], share.Q.Coeffs)
+		if err := m.send(ctx, m.setup, i+1, KindThreshold, msg.marshal(m.params)); err != nil {
+			return err
 		}
 	}
-	s.log.next()
-	c.online = c.online[:t]
-	if s.job.Online != nil {
-		c.online = nil
-		for _, party := range s.job.Online[:t] {
-			c.online = append(c.online, party-1)
+	for i := range members {
+		if i == own {
+			continue
 		}
+		b, err := m.receive(ctx, i+1)
+		if err != nil {
+			return err
+		}
+		got, err := readThreshold(m.params, b)
+		if err != nil {
+			return err
+		}
+		share := dealer.AllocateThresholdSecretShare()
+		share.Q.Coeffs = got.Share[:]
+		if err := dealer.AggregateShares(sum, share, &sum); err != nil {
+			return fault.Failed("ckks threshold", err.Error(), "", err)
+		}
+	}
+	if !slices.Contains(m.online, int(m.Role)) {
+		return nil
 	}
 	var active []multiparty.ShamirPublicPoint
-	for _, i := range c.online {
-		active = append(active, point(i))
+	for _, party := range m.online {
+		active = append(active, point(party-1))
 	}
-	for _, i := range c.online {
-		out := rlwe.NewSecretKey(small)
-		if err := multiparty.NewCombiner(small, point(i), active, t).GenAdditiveShare(active, point(i), got[i], out); err != nil {
-			return fault.Failed("ckks threshold", err.Error(), "wait for more key holders", err)
-		}
-		copy(c.members[i].share[:], out.Value.Q.Coeffs)
+	out := rlwe.NewSecretKey(small)
+	if err := multiparty.NewCombiner(small, point(own), active, t).GenAdditiveShare(active, point(own), sum, out); err != nil {
+		return fault.Failed("ckks threshold", err.Error(), "wait for more key holders", err)
 	}
+	copy(m.share[:], out.Value.Q.Coeffs)
 	return nil
 }
 
@@ -392,21 +445,33 @@ func point(i int) multiparty.ShamirPublicPoint { return multiparty.ShamirPublicP
 // record is worth about 2^40.
 const smudgeBits = 34
 
-// decryptShare answers Alice's aggregates with coefficient 0 of c1 s_i, noise
-// and smudging included.
-func (m *member) decryptShare(round int, message []byte) (*SharesMessage, error) {
+// answer returns to Alice, of a round's aggregates, coefficient 0 of c1 s_i with
+// noise and smudging.
+func (m *member) answer(ctx context.Context, round int) error {
 	p := m.params
-	got, err := readAggregates(p, round, m.k*(1+m.d), message)
+	m.peer.round = round
+	m.step = m.firstRoundStep() + 2*round - 1
+	b, err := m.receive(ctx, 0)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	span := m.Begin(engine.PhaseDecrypt, round-1)
+	defer m.End(span)
+	got, err := readAggregates(p, round, m.job.K*(1+m.cols.d), b)
+	if err != nil {
+		return err
 	}
 	z := make([]int64, len(got.Totals))
 	if m.noise.active() && m.noise.bob {
-		if z, err = drawNoise(m.noise, m.streams, m.party, round, got.Units, m.d); err != nil {
-			return nil, err
+		groups, err := m.noiseGroups(got.Units)
+		if err != nil {
+			return err
+		}
+		if z, err = m.Share(m.released, round, groups); err != nil {
+			return err
 		}
 	}
-	flood := m.streams.Stream(m.party, round, "ckks smudging")
+	flood := m.Streams.Stream(int(m.Role), round, "ckks smudging")
 	out := &SharesMessage{Round: round}
 	for i := range got.Totals {
 		x := m.share.product(p, &got.Totals[i])
@@ -416,32 +481,32 @@ func (m *member) decryptShare(round int, message []byte) (*SharesMessage, error)
 		}
 		out.Shares = append(out.Shares, x)
 	}
-	return out, nil
+	return m.send(ctx, m.released, 0, KindShares, out.marshal(p))
 }
 
 // decryptTogether sends the aggregates to the members online and adds their
 // shares.
-func (s *session) decryptTogether(round int, msg *AggregatesMessage, current [][]float64) ([][]float64, float64, error) {
-	p, c := s.params, s.holders
+func (a *alice) decryptTogether(ctx context.Context, round int, msg *AggregatesMessage, current [][]float64) ([][]float64, error) {
+	p := a.run.params
 	b := msg.marshal(p)
-	replies := make([][]byte, len(c.online))
-	for i, m := range c.online {
-		shares, err := c.members[m].decryptShare(round, s.log.send(0, c.members[m].party, KindAggregates, b))
-		if err != nil {
-			return nil, 0, err
+	for _, q := range a.online {
+		if err := a.send(ctx, a.released, q, KindAggregates, b); err != nil {
+			return nil, err
 		}
-		replies[i] = shares.marshal(p)
 	}
-	s.log.next()
-	values := make([]int64, len(msg.Totals))
+	a.step += 2
 	sums := make([][aggregateLevel + 1]uint64, len(msg.Totals))
 	for i := range sums {
 		sums[i] = msg.Totals[i].C0
 	}
-	for i, m := range c.online {
-		got, err := readShares(p, round, len(sums), s.log.send(c.members[m].party, 0, KindShares, replies[i]))
+	for _, q := range a.online {
+		b, err := a.receive(ctx, q)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
+		}
+		got, err := readShares(p, round, len(sums), b)
+		if err != nil {
+			return nil, err
 		}
 		for v := range sums {
 			for j := range sums[v] {
@@ -449,18 +514,23 @@ func (s *session) decryptTogether(round int, msg *AggregatesMessage, current [][
 			}
 		}
 	}
-	s.log.next()
-	for v := range sums {
-		values[v] = crt(p, sums[v])
+	// Her own noise is in the ciphertexts, so what comes out has everybody's.
+	decrypted := protocol.NewPrivate(len(sums))
+	if err := decrypted.Fill(func(words []int64) error {
+		for v := range sums {
+			words[v] = crt(p, sums[v])
+		}
+		return nil
+	}); err != nil {
+		return nil, err
 	}
-	noises := 1
-	if s.plan.noise.bob {
-		noises += len(c.online)
-	}
-	total, err := checkTotal(values, msg.Units, s.lay.n, s.job.K, s.cols.d, s.plan.noise, noises)
+	values, err := a.Open(a.opened, round, nil, decrypted)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	totals := c.average.add(inRecords(values, msg.Units), s.plan.noise, s.lay.n, s.job.K)
-	return divide(totals, current, s.plan.noise, s.job.post()), total, nil
+	n, k, d := a.run.lay.n, a.job.K, a.run.cols.d
+	if err := checkTotal(values, msg.Units, n, k, d, a.noise); err != nil {
+		return nil, err
+	}
+	return divide(a.average.add(inRecords(values, msg.Units), a.noise, n, k), current, a.noise, a.job.post()), nil
 }

@@ -42,6 +42,7 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 			j.Online = append(j.Online, x)
 			return nil
 		})},
+		{Name: "colluders", Default: "1", About: "parties that may pool the noise they drew: that of all the others makes up the whole", Value: method.Int(&j.Colluders, 1, math.MaxInt)},
 		{Name: "argmin", Default: string(Pairs), About: "pairs, or rank (the paper's way: k^2 comparisons, rank and indicator)", Value: method.Choice(&j.Argmin, Pairs, Rank)},
 		{Name: "keep-pairs", Default: "false", About: "compare all pairs of clusters, also those that cannot meet", Value: method.Bool(&j.KeepPairs)},
 		{Name: "he-network", Default: "all ten presets", About: "network whose transfer time is modelled", Value: method.Text(func(text string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Mode says who holds the secret key.
@@ -66,6 +67,9 @@ type Job struct {
 	// that take part in decryptions; nil means the first Threshold ones.
 	Threshold int
 	Online    []int
+	// Colluders is the number of the parties that draw noise whose shares a reader may
+	// know: those of all the others make up the noise. 0 means 1.
+	Colluders int
 	// Argmin is Pairs (default) or Rank.
 	Argmin Argmin
 	// KeepPairs compares every pair of clusters, also those whose soft cells do
@@ -99,20 +103,15 @@ type Job struct {
 
 // Round is what is known after one round.
 type Round struct {
-	Index      int        `json:"index"`
-	Pairs      int        `json:"pairs"`
-	Depth      int        `json:"depth"`
-	Operations Operations `json:"operations"`
-	// Total is the sum of the counts as the key holder saw it.
-	Total     float64     `json:"total"`
-	Centroids [][]float64 `json:"-"`
+	Index      int         `json:"index"`
+	Pairs      int         `json:"pairs"`
+	Depth      int         `json:"depth"`
+	Operations Operations  `json:"operations"`
+	Centroids  [][]float64 `json:"-"`
 }
 
 // Method returns "ckks".
 func (j *Job) Method() string { return "ckks" }
-
-// Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) { return j, j.Validate() }
 
 func (j *Job) mode() Mode {
 	switch {
@@ -189,8 +188,8 @@ func (j *Job) threshold() int {
 	return j.Threshold
 }
 
-// Validate checks every field before any key is made.
-func (j *Job) Validate() error {
+// check checks every field.
+func (j *Job) check() error {
 	if j.Data == nil || j.Data.Points == nil || j.Data.Points.N < 1 {
 		return fault.Request("ckks Data", "is empty", "give records")
 	}
@@ -247,8 +246,7 @@ func (j *Job) Validate() error {
 			return fault.Request("delta", "is 0 and ckks adds Gaussian noise, which has no pure guarantee", "give a --delta such as 1e-5, or use a method with Laplace noise (sulloyd)")
 		}
 	}
-	_, err := j.plan()
-	return err
+	return nil
 }
 
 func (j *Job) validateStart(d int) error {
@@ -294,39 +292,81 @@ func (j *Job) validateHolders() error {
 	return nil
 }
 
-// jobPlan is what Validate works out and Run uses.
+// jobPlan is a checked job with its primes, its noise and what it will release.
 type jobPlan struct {
-	chain Chain
-	noise noisePlan
+	*protocol.Plan
+	job    *Job
+	params *Parameters
+	noise  noisePlan
+	online []int // the parties that decrypt
+	// setup is keys and encrypted columns, released a round's totals under both
+	// sides' noise, opened the same where the computing party opens them, centroids
+	// what is computed from them.
+	setup, released, opened, centroids *protocol.Release
 }
 
-// plan chooses the primes and calibrates the noise: everything that can be
-// refused before the expensive part.
+// Plan implements engine.Job: it chooses the primes and calibrates the noise.
+func (j *Job) Plan() (engine.Plan, error) {
+	pl, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return pl, nil
+}
+
 func (j *Job) plan() (*jobPlan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
 	n, d := j.Data.Points.N, j.Data.Points.D
-	pl := new(jobPlan)
+	pl := &jobPlan{job: j, Plan: &protocol.Plan{Method: j.Method(), Calibration: j.calibration(), Private: j.Budget != nil,
+		K: j.K, D: d, N: n, Parties: len(j.Columns), FractionBits: j.Data.FractionBits, Rounds: j.rounds(), Seed: j.Seed}}
+	var chain Chain
 	var err error
 	switch {
 	case j.chain != nil:
-		pl.chain = *j.chain
+		chain = *j.chain
 	case j.argmin() == Rank:
-		pl.chain = rankChain(j.K)
+		chain = rankChain(j.K)
 	default:
-		if pl.chain, err = chooseChain(treeDepth(j.K - 1)); err != nil {
+		if chain, err = chooseChain(treeDepth(j.K - 1)); err != nil {
 			return nil, err
 		}
 	}
+	if j.chain != nil {
+		pl.params, err = buildParameters(chain)
+	} else {
+		pl.params, err = NewParameters(chain)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if j.Budget != nil {
+		pl.Budget = j.budget()
 		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), j.budget(), j.rounds(), n, j.K, d); err != nil {
 			return nil, err
 		}
 	}
+	pl.online = []int{1}
+	if j.mode() == Multiparty {
+		pl.online = nil
+		for q := 1; q <= j.threshold(); q++ {
+			pl.online = append(pl.online, q)
+		}
+		if len(j.Online) > 0 {
+			pl.online = slices.Clone(j.Online[:j.threshold()])
+		}
+	}
+	if err := pl.noise.share(len(pl.online), max(j.Colluders, 1)); err != nil {
+		return nil, err
+	}
 	// The aggregate of all records, with room for noise, must fit the modulus.
-	worst := float64(n) + 200*math.Max(pl.noise.count, pl.noise.sum)
-	if bits := math.Log2(worst) + float64(minColumnBits+pl.chain.LogLevel-pl.chain.LogN) + 2; bits > 2*aggregateBits-1 {
+	worst := float64(n) + 200*math.Sqrt(pl.noise.surplus())*math.Max(pl.noise.count, pl.noise.sum)
+	if bits := math.Log2(worst) + float64(minColumnBits+chain.LogLevel-chain.LogN) + 2; bits > 2*aggregateBits-1 {
 		return nil, fault.Request("ckks budget", fmt.Sprintf("%d records with noise of deviation %.3g overflow the aggregates' modulus", n, pl.noise.count),
 			"use fewer records or a larger budget")
 	}
+	pl.addReleases()
 	return pl, nil
 }
 
@@ -339,15 +379,48 @@ func (j *Job) StartCentroids() [][]float64 {
 	return startCentroids(privacy.NewStreams(j.Seed).Stream(0, 0, "ckks start"), j.Init, j.K, j.Data.Points.D)
 }
 
-// Run executes the protocol with every party in this process.
-func (j *Job) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	s, err := newSession(j, rt)
+// parties are the roles of a run: each holds its own records and randomness.
+type parties struct {
+	alice     *alice
+	bob       *bob // two-party and server-aided
+	providers []*provider
+	members   []*member // multiparty
+}
+
+func (s *run) newParties() (*parties, []protocol.Program) {
+	r := &parties{alice: s.newAlice()}
+	programs := []protocol.Program{r.alice.play}
+	for q := 1; q < len(s.job.Columns); q++ {
+		switch {
+		case s.job.mode() == Multiparty:
+			r.members = append(r.members, s.newMember(q))
+			programs = append(programs, r.members[q-1].play)
+		case q == 1:
+			r.bob = s.newBob()
+			programs = append(programs, r.bob.play)
+		default:
+			r.providers = append(r.providers, &provider{s.newPeer(q)})
+			programs = append(programs, r.providers[q-2].play)
+		}
+	}
+	return r, programs
+}
+
+// Run implements engine.Plan.
+func (pl *jobPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return pl.connect(ctx, rt, protocol.Options{})
+}
+
+// connect runs the roles over the transports that the options have.
+func (pl *jobPlan) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
 	}
-	final, err := s.run(ctx)
-	if err != nil {
+	roles, programs := s.newParties()
+	session := protocol.Start(rt, pl.Plan, programs, nil, options)
+	if err := session.Run(ctx); err != nil {
 		return nil, err
 	}
-	return s.result(ctx, final)
+	return s.result(ctx, rt, session, roles.alice.rounds)
 }

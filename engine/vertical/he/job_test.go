@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // sample makes n records around k centres.
@@ -100,7 +101,7 @@ func loss(data *dataset.Normalised, c [][]float64) float64 {
 	return total / float64(p.N)
 }
 
-func run(t testing.TB, j *Job, workers int) *engine.Result {
+func runJob(t testing.TB, j *Job, workers int) *engine.Result {
 	t.Helper()
 	e, err := engine.New(engine.WithWorkers(workers))
 	if err != nil {
@@ -144,7 +145,7 @@ func TestModesFollowLloyd(t *testing.T) {
 			j := c.job
 			var last Round
 			j.Data, j.K, j.Rounds, j.Start, j.Seed, j.OnRound = data, 3, 2, start, seed(1), func(r Round) { last = r }
-			res := run(t, &j, 2)
+			res := runJob(t, &j, 2)
 			got := loss(data, last.Centroids)
 			t.Logf("%d bytes, loss %g, plaintext %g, %+v", res.Details["bytes_total"], got, want, last)
 			if got > c.tolerance*want {
@@ -164,7 +165,7 @@ func TestSeededRunsAreEqual(t *testing.T) {
 				Data: data, Columns: [][]int{{0, 2}, {1}}, K: 3, Rounds: 2, Mode: mode, Seed: seed(9), Budget: &privacy.Budget{Epsilon: 3, Delta: 1e-5},
 				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}},
 			}
-			res := run(t, j, workers)
+			res := runJob(t, j, workers)
 			res.Timings = nil
 			b, err := json.Marshal(res)
 			if err != nil {
@@ -187,25 +188,19 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	ctx := context.Background()
-	s, err := newSession(j, engine.NewRuntime(pool))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.setup(ctx); err != nil {
-		t.Fatal(err)
-	}
+	s, roles := setUp(t, j, pool)
 	r, err := planRound(s.params, s.cols, s.start, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.alice.members(ctx, pool, r)
+	w, err := roles.alice.computer.members(ctx, pool, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	members := make([][]float64, j.K)
 	for c := range members {
 		for _, ct := range w[c] {
-			members[c] = append(members[c], decode(t, s.params, ct, s.bob.secret)...)
+			members[c] = append(members[c], decode(t, s.params, ct, roles.bob.secret)...)
 		}
 	}
 	all := allPairs(s.params, s.cols, s.start, r.unit)
@@ -246,7 +241,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 func TestBadInputIsRefused(t *testing.T) {
 	data := sample(t, "blobs", 300, 3, 2, 3)
 	good := func() *Job { return &Job{Data: data, Columns: [][]int{{0}, {1, 2}}, K: 2} }
-	if err := good().Validate(); err != nil {
+	if err := good().check(); err != nil {
 		t.Fatal(err)
 	}
 	for text, change := range map[string]func(*Job){
@@ -274,7 +269,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	} {
 		j := good()
 		change(j)
-		err := j.Validate()
+		_, err := j.plan()
 		if !fault.IsRequest(err) || !strings.Contains(err.Error(), text) {
 			t.Errorf("want a wrong request with %q, got %v", text, err)
 		}
@@ -312,4 +307,43 @@ func row(data *dataset.Normalised, i int) []float64 {
 		out = append(out, float64(x))
 	}
 	return out
+}
+
+// setUp runs the setup of two parties.
+func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
+	t.Helper()
+	pl, err := j.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newRun(pl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, _ := s.newParties()
+	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.alice.Party = p
+		return nil, roles.alice.prepare(ctx)
+	}
+	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.bob.Party = p
+		err := roles.bob.sendTerms(ctx)
+		if err == nil {
+			err = roles.bob.prepare(ctx)
+		}
+		if err == nil {
+			roles.bob.current, err = roles.bob.receiveCentroids(ctx, 0, 0)
+		}
+		return nil, err
+	}
+	play(t, pl, pool, alice, bob)
+	return s, roles
+}
+
+// play lets two parties run.
+func play(t *testing.T, pl *jobPlan, pool *engine.Pool, alice, bob protocol.Program) {
+	t.Helper()
+	if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 }

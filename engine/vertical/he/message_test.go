@@ -13,6 +13,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // smallChain is a tiny ring for tests of messages and roles, far below any
@@ -60,7 +61,7 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 		}
 	}
 	totals := &AggregatesMessage{Round: 3, Units: []float64{1 << 40, 1 << 41}, Totals: []Aggregate{aggregate, aggregate}}
-	member := &member{params: p, secret: sk, rnd: rnd}
+	member := &member{peer: peer{run: &run{jobPlan: &jobPlan{params: p}}, rnd: rnd}, secret: sk}
 	first, u := member.firstShares(seedKey[:], []int{100})
 	var threshold ThresholdMessage
 	copy(threshold.Share[:], aggregate.C1[:])
@@ -156,7 +157,7 @@ func FuzzMessages(f *testing.F) {
 func TestMessageTypesHoldNoSecret(t *testing.T) {
 	secret := map[reflect.Type]bool{
 		reflect.TypeFor[secretKey](): true, reflect.TypeFor[rlwe.SecretKey](): true, reflect.TypeFor[smallSecret](): true,
-		reflect.TypeFor[entropy](): true, reflect.TypeFor[holder](): true, reflect.TypeFor[member](): true, reflect.TypeFor[computer](): true,
+		reflect.TypeFor[entropy](): true, reflect.TypeFor[bob](): true, reflect.TypeFor[member](): true, reflect.TypeFor[computer](): true,
 	}
 	var walk func(path string, x reflect.Type, seen map[reflect.Type]bool)
 	walk = func(path string, x reflect.Type, seen map[reflect.Type]bool) {
@@ -257,18 +258,23 @@ func TestTranscripts(t *testing.T) {
 			}
 			pool := engine.NewPool(1)
 			defer pool.Close()
-			s, err := newSession(&j, engine.NewRuntime(pool))
+			pl, err := j.plan()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.run(context.Background()); err != nil {
+			s, err := newRun(pl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			roles, programs := s.newParties()
+			if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, programs, nil, protocol.Options{}).Run(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("transcript %v, want %v", got, c.want)
 			}
 			for party := range j.Columns {
-				for what, secret := range secretBytes(s, party) {
+				for what, secret := range secretBytes(s, roles, party) {
 					for i, b := range all {
 						if bytes.Contains(b, secret) {
 							t.Errorf("message %d contains %s of party %d", i, what, party)
@@ -283,14 +289,14 @@ func TestTranscripts(t *testing.T) {
 // secretBytes are byte strings that would betray a party's secrets: its keys
 // packed as a message packs polynomials, at every bit offset of a byte, and its
 // columns as numbers.
-func secretBytes(s *session, party int) map[string][]byte {
+func secretBytes(s *run, roles *parties, party int) map[string][]byte {
 	out := make(map[string][]byte)
 	var sk *secretKey
 	switch {
-	case s.bob != nil && party == 1:
-		sk = s.bob.secret
-	case s.holders != nil && party > 0:
-		sk = s.holders.members[party-1].secret
+	case roles.bob != nil && party == 1:
+		sk = roles.bob.secret
+	case roles.members != nil && party > 0:
+		sk = roles.members[party-1].secret
 	}
 	if sk != nil {
 		for name, k := range map[string]*rlwe.SecretKey{"its key": sk.main, "its small key": sk.small} {
@@ -305,7 +311,7 @@ func secretBytes(s *session, party int) map[string][]byte {
 			out[name+" as coefficients"] = w.b[:64]
 		}
 	}
-	for c, v := range s.columnsOf(party) {
+	for c, v := range s.newPeer(party).columns {
 		w := &writer{p: s.params}
 		for _, x := range v[:4] {
 			w.f64(x)
@@ -318,42 +324,49 @@ func secretBytes(s *session, party int) map[string][]byte {
 // Ciphertexts of the right form with the wrong content decrypt to nonsense,
 // which the check total finds.
 func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
-	for name, spoil := range map[string]func(*session){
-		"a column of random numbers": func(s *session) {
+	for name, spoil := range map[string]func(*run, *parties){
+		"a column of random numbers": func(s *run, roles *parties) {
 			noise := uniform(s.params, newPRNG(make([]byte, 32)), s.params.MaxLevel(), -1).Q
-			s.alice.tops[1][0] = newCipherOf(s.params, noise, noise, s.topScale)
+			roles.alice.tops[1][0] = newCipherOf(s.params, noise, noise, s.topScale)
 		},
-		"values outside the bounds": func(s *session) {
+		"values outside the bounds": func(s *run, roles *parties) {
 			far := make([]float64, s.lay.n)
 			for i := range far {
 				far[i] = 3
 			}
-			msgs, err := encryptColumns(context.Background(), s.rt.Pool(), s.params, s.lay, map[int][]float64{1: far}, []int{1}, s.topScale, s.lowScale,
+			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far}, []int{1}, s.topScale, s.lowScale,
 				func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-					return ColumnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, s.bob.secret, s.entropy(1), purpose, index)}
+					return ColumnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd, purpose, index)}
 				}, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range msgs[0].Tops {
-				s.alice.tops[1][i] = msgs[0].Tops[i].expand(s.params)
+				roles.alice.tops[1][i] = msgs[0].Tops[i].expand(s.params)
 			}
 		},
 	} {
-		j := &Job{Data: sample(t, "blobs", 300, 2, 2, 3), Columns: [][]int{{0}, {1}}, K: 2, Seed: seed(3), chain: &smallChain}
+		j := &Job{Data: sample(t, "blobs", 300, 2, 2, 3), Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(3), chain: &smallChain}
 		pool := engine.NewPool(1)
-		s, err := newSession(j, engine.NewRuntime(pool))
-		if err != nil {
-			t.Fatal(err)
+		s, roles := setUp(t, j, pool)
+		round := func() error {
+			alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+				roles.alice.Party = p
+				_, err := roles.alice.playRound(ctx, 0, s.start)
+				return nil, err
+			}
+			bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+				roles.bob.Party = p
+				return nil, roles.bob.answer(ctx, 1)
+			}
+			return protocol.Start(engine.NewRuntime(pool), s.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(context.Background())
 		}
-		if err := s.setup(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.round(context.Background(), 0, s.start); err != nil {
+		if err := round(); err != nil {
 			t.Fatalf("sound ciphertexts: %v", err)
 		}
-		spoil(s)
-		if _, err := s.round(context.Background(), 0, s.start); err == nil || !strings.Contains(err.Error(), "check total") {
+		spoil(s, roles)
+		err := round()
+		if err == nil || !strings.Contains(err.Error(), "check total") {
 			t.Errorf("%s: error is %v", name, err)
 		}
 		pool.Close()
@@ -362,12 +375,14 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 
 func TestTermsMustAgree(t *testing.T) {
 	data := sample(t, "blobs", 300, 2, 2, 3)
-	session := func(change func(*Job)) *session {
+	session := func(change func(*Job)) *run {
 		j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 2, Rounds: 2, Seed: seed(3), chain: &smallChain}
 		change(j)
-		pool := engine.NewPool(1)
-		defer pool.Close()
-		s, err := newSession(j, engine.NewRuntime(pool))
+		pl, err := j.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := newRun(pl)
 		if err != nil {
 			t.Fatal(err)
 		}

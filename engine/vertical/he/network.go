@@ -1,6 +1,9 @@
 package he
 
 import (
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine/fault"
@@ -53,28 +56,24 @@ type Envelope struct {
 	Bytes                 int
 }
 
-// Transcript is the record of a run's messages in the order they were sent.
+// Transcript is the record of a run's messages.
 type Transcript struct {
 	Parties  int
 	Messages []Envelope
 	// Tap, if set, sees every message's bytes.
 	Tap func(Envelope, []byte)
 
-	step, round int
+	mu sync.Mutex
 }
 
-// next begins a new step: what is sent from now on waits for what was sent
-// before.
-func (t *Transcript) next() { t.step++ }
-
-// send records a message and hands its bytes over.
-func (t *Transcript) send(from, to int, kind Kind, b []byte) []byte {
-	e := Envelope{Step: t.step, Round: t.round, From: from, To: to, Kind: kind, Bytes: len(b)}
+// record notes a message.
+func (t *Transcript) record(e Envelope, b []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.Messages = append(t.Messages, e)
 	if t.Tap != nil {
 		t.Tap(e, b)
 	}
-	return b
 }
 
 // Bytes returns what each party sent and received.
@@ -98,13 +97,11 @@ func (t *Transcript) Total() int64 {
 
 // Steps is the number of steps that had a message.
 func (t *Transcript) Steps() int {
-	n, last := 0, -1
+	steps := make(map[int]bool)
 	for _, m := range t.Messages {
-		if m.Step != last {
-			n, last = n+1, m.Step
-		}
+		steps[m.Step] = true
 	}
-	return n
+	return len(steps)
 }
 
 // TransferTime models the time that the messages take on a network: per step
@@ -113,19 +110,16 @@ func (t *Transcript) Steps() int {
 func (t *Transcript) TransferTime(n Network) time.Duration {
 	var total float64
 	goodput := n.Mbps * 1e6 / 8 * (1 - n.LossPercent/100)
-	for i := 0; i < len(t.Messages); {
-		load := make([]int64, 2*t.Parties)
-		step := t.Messages[i].Step
-		for ; i < len(t.Messages) && t.Messages[i].Step == step; i++ {
-			m := t.Messages[i]
-			load[2*m.From] += int64(m.Bytes)
-			load[2*m.To+1] += int64(m.Bytes)
+	loads := make(map[int][]int64) // by step, in and out of each party
+	for _, m := range t.Messages {
+		if loads[m.Step] == nil {
+			loads[m.Step] = make([]int64, 2*t.Parties)
 		}
-		var busiest int64
-		for _, l := range load {
-			busiest = max(busiest, l)
-		}
-		total += (n.DelayMS+n.JitterMS)/1e3 + float64(busiest)/goodput
+		loads[m.Step][2*m.From] += int64(m.Bytes)
+		loads[m.Step][2*m.To+1] += int64(m.Bytes)
+	}
+	for _, step := range slices.Sorted(maps.Keys(loads)) {
+		total += (n.DelayMS+n.JitterMS)/1e3 + float64(slices.Max(loads[step]))/goodput
 	}
 	return time.Duration(total * float64(time.Second))
 }

@@ -12,8 +12,11 @@ import (
 // deviation of the noise on counts and on sums (features are in [-1, 1]).
 type noisePlan struct {
 	count, sum float64
-	// bob tells whether the key holder adds noise of the same scale too.
+	// bob tells whether those who decrypt add noise, too.
 	bob bool
+	// shares is the number of parties that draw noise, of which any needed make up
+	// that of the deviations above (PRIVACY C4, C7).
+	shares, needed int
 	// spec is a round as the calibration sees it, true as it is where that
 	// differs.
 	spec     privacy.Spec
@@ -36,6 +39,25 @@ func jointBound(c privacy.Calibration, release string, s privacy.Shape) privacy.
 const decrypted = "decrypted counts and sums"
 
 func (n noisePlan) active() bool { return n.count > 0 }
+
+// surplus is the variance of all shares together, in that of the noise needed.
+func (n noisePlan) surplus() float64 { return float64(max(n.shares, 1)) / float64(max(n.needed, 1)) }
+
+// share sets who draws the noise of a round: the computing party alone under the
+// paper's calibration, else it and every one of the holders online, so that the
+// shares of all but colluders of them make up the noise.
+func (n *noisePlan) share(holders, colluders int) error {
+	n.shares, n.needed = 1, 1
+	if !n.active() || !n.bob {
+		return nil
+	}
+	n.shares = 1 + holders
+	n.needed = n.shares - colluders
+	if n.needed < 1 {
+		return fault.Range("colluders", colluders, fmt.Sprintf("fewer than the %d parties that draw noise", n.shares))
+	}
+	return nil
+}
 
 // evaluationError bounds the 2-norm of what the approximate arithmetic adds to
 // a round's k (1 + d) totals, in records. It is a statement about the

@@ -2,13 +2,16 @@ package he
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // The joint release of every round must fit the budget, composed as one
@@ -66,49 +69,64 @@ func TestClaimedNoiseIsThePapers(t *testing.T) {
 // centroids that Alice receives: neither knows all of the noise.
 func TestBothSidesAddTheirNoise(t *testing.T) {
 	data := sample(t, "blobs", 400, 2, 2, 3)
-	first := func(budget *privacy.Budget) (*session, []int64, []float64, [][]float64) {
-		j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(3), Budget: budget, Post: "none", chain: &smallChain}
+	// first is the first round without Bob's noise and with: what is in the aggregates, both
+	// sides' noise, and the centroids.
+	first := func(budget *privacy.Budget) (s *run, values, alice, bob []int64, units []float64, final [][]float64) {
 		pool := engine.NewPool(1)
 		defer pool.Close()
-		s, err := newSession(j, engine.NewRuntime(pool))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var aggregates []byte
-		s.log.Tap = func(e Envelope, b []byte) {
-			if e.Kind == KindAggregates {
-				aggregates = b
+		j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(3), Budget: budget, Post: "none", chain: &smallChain}
+		s, roles := setUp(t, j, pool)
+		plays := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			roles.alice.Party = p
+			members, _, err := roles.alice.compareAll(ctx, s.start)
+			if err != nil {
+				return nil, err
 			}
-		}
-		final, err := s.run(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := readAggregates(s.params, 1, 6, aggregates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		values := make([]int64, 6)
-		for i := range values {
-			x := s.bob.small.product(s.params, &m.Totals[i])
-			for c := range x {
-				x[c] = (x[c] + m.Totals[i].C0[c]) % s.params.Q()[c]
+			totals, err := roles.alice.computer.totals(ctx, pool, 0, members)
+			if err != nil {
+				return nil, err
 			}
-			values[i] = crt(s.params, x)
+			msg, z, err := roles.alice.perturb(0, totals)
+			if err != nil {
+				return nil, err
+			}
+			alice, units = z, msg.Units
+			for _, x := range msg.Totals {
+				r := roles.bob.small.product(s.params, &x)
+				for c := range r {
+					r[c] = (r[c] + x.C0[c]) % s.params.Q()[c]
+				}
+				values = append(values, crt(s.params, r))
+			}
+			final, err = roles.alice.decrypt(ctx, 1, msg, s.start)
+			return nil, err
 		}
-		return s, values, m.Units, final
+		answers := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			roles.bob.Party = p
+			err := roles.bob.answer(ctx, 1)
+			st := p.Streams.Stream(int(p.Role), 1, "ckks noise") // what he drew, in his own stream
+			for i, u := range units {
+				sigma := s.noise.sum * u
+				if i%3 == 0 {
+					sigma = s.noise.count * u
+				}
+				if sigma == 0 {
+					break
+				}
+				g, err := privacy.NewDiscreteGaussian(sigma)
+				if err != nil {
+					return nil, err
+				}
+				bob = append(bob, g.Sample(st))
+			}
+			return nil, err
+		}
+		play(t, s.jobPlan, pool, plays, answers)
+		return s, values, alice, bob, units, final
 	}
-	_, plain, _, _ := first(nil)
-	s, noisy, units, final := first(&privacy.Budget{Epsilon: 20, Delta: 1e-5})
-	n := s.plan.noise
-	alice, err := drawNoise(n, s.streams, 0, 1, units, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bob, err := drawNoise(n, s.streams, 1, 1, units, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, plain, _, _, _, _ := first(nil)
+	s, noisy, alice, bob, units, final := first(&privacy.Budget{Epsilon: 20, Delta: 1e-5})
+	n := s.noise
 	for i := range plain {
 		if plain[i]+alice[i] != noisy[i] {
 			t.Errorf("total %d: %d without noise, %d with, Alice drew %d", i, plain[i], noisy[i], alice[i])
@@ -217,13 +235,108 @@ func TestNetworksAreThePapers(t *testing.T) {
 		t.Error("an unknown network was found")
 	}
 	log := &Transcript{Parties: 3}
-	log.send(1, 0, KindColumn, make([]byte, 1e6))
-	log.send(2, 0, KindColumn, make([]byte, 2e6))
-	log.next()
-	log.send(0, 1, KindAggregates, make([]byte, 1e6))
+	log.record(Envelope{From: 1, Kind: KindColumn, Bytes: 1e6}, nil)
+	log.record(Envelope{From: 2, Kind: KindColumn, Bytes: 2e6}, nil)
+	log.record(Envelope{Step: 1, To: 1, Kind: KindAggregates, Bytes: 1e6}, nil)
 	// Two steps; the first is bound by the 3 MB that party 0 receives.
 	want := 2*0.175 + 4e6*8/(50e6*0.995)
 	if got := log.TransferTime(n).Seconds(); math.Abs(got-want) > 1e-6 {
 		t.Errorf("transfer takes %g s, want %g", got, want)
+	}
+}
+
+// What a round publishes are public values: no count that carries the computing
+// party's noise alone, which she could take off.
+func TestRoundsPublishNoTotals(t *testing.T) {
+	b, err := json.Marshal(Round{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(b, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for name := range fields {
+		if !slices.Contains([]string{"index", "pairs", "depth", "operations"}, name) {
+			t.Errorf("a round publishes %q", name)
+		}
+	}
+}
+
+// The refusal of a round's totals says nothing about them but that they are wrong.
+func TestCheckTotalTellsNoValue(t *testing.T) {
+	units := []float64{1, 1, 1, 1}
+	var texts []string
+	for _, values := range [][]int64{{9000, 0, 1, 0}, {71234, 5, 1, 0}} {
+		err := checkTotal(values, units, 400, 2, 1, noisePlan{count: 3, sum: 3, bob: true, shares: 2, needed: 1})
+		if err == nil {
+			t.Fatalf("%v is taken for 400 records", values)
+		}
+		texts = append(texts, err.Error())
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("the text depends on the values: %q and %q", texts[0], texts[1])
+	}
+}
+
+// A round's totals are opened once: what was decrypted has no second way out, with
+// other noise or none.
+func TestTotalsAreOpenedOnce(t *testing.T) {
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	j := &Job{Data: sample(t, "blobs", 300, 2, 2, 3), Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(5),
+		Budget: &privacy.Budget{Epsilon: 0.01, Delta: 1e-5}, chain: &smallChain}
+	s, roles := setUp(t, j, pool)
+	again := false
+	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.alice.Party = p
+		_, err := roles.alice.playRound(ctx, 0, s.start)
+		return nil, err
+	}
+	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.bob.Party = p
+		if err := roles.bob.answer(ctx, 1); err != nil {
+			return nil, err
+		}
+		_, err := p.Open(s.released, 1, nil, protocol.NewPrivate(1))
+		again = err == nil
+		return nil, nil
+	}
+	play(t, s.jobPlan, pool, alice, bob)
+	if again {
+		t.Error("a round's totals were opened twice")
+	}
+}
+
+// Any but the colluders' shares of all parties that draw noise make up the noise
+// of the plan, so it does not grow with the number of key holders.
+func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
+	data := sample(t, "blobs", 300, 5, 2, 3)
+	for _, c := range []struct{ holders, colluders, shares, needed int }{{2, 1, 3, 2}, {4, 1, 5, 4}, {4, 2, 5, 3}} {
+		j := &Job{Data: data, Columns: make([][]int, c.holders+1), K: 2, Rounds: 1, Mode: Multiparty, Colluders: c.colluders, Seed: seed(1),
+			Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, chain: &smallChain}
+		for h := range 5 {
+			j.Columns[h%len(j.Columns)] = append(j.Columns[h%len(j.Columns)], h)
+		}
+		pl, err := j.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pl.noise.shares != c.shares || pl.noise.needed != c.needed {
+			t.Errorf("%d holders, %d colluders: %d shares of which %d are needed", c.holders, c.colluders, pl.noise.shares, pl.noise.needed)
+		}
+		q := &peer{run: &run{jobPlan: pl, cols: columns{d: 5}}}
+		groups, err := q.noiseGroups([]float64{1 << 30, 1 << 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := groups[0].Noise.Deviation()
+		if whole := math.Sqrt(float64(c.needed)) * own; math.Abs(whole/(pl.noise.count*(1<<30))-1) > 1e-9 {
+			t.Errorf("%d holders, %d colluders: %d shares of deviation %g make up %g, the plan has %g", c.holders, c.colluders, c.needed, own, whole, pl.noise.count*(1<<30))
+		}
+	}
+	j := &Job{Data: data, Columns: [][]int{{0, 1, 2}, {3, 4}}, K: 2, Colluders: 2, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, chain: &smallChain}
+	if _, err := j.plan(); err == nil {
+		t.Error("two parties that may both collude were accepted")
 	}
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
-	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Opened is the first round of a two-party run up to its noise: keys made, columns encrypted, records
@@ -13,38 +13,53 @@ import (
 // audit does: what comes after the noise is a thousandth of the work. It serves one goroutine at a
 // time.
 type Opened struct {
-	s      *session
+	run    *run
+	alice  *alice
+	bob    *bob
+	rt     *engine.Runtime
 	totals []total
 }
 
 // Open runs the job's setup and its first round up to the encrypted totals.
 func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
-	if err := j.Validate(); err != nil {
+	pl, err := j.plan()
+	if err != nil {
 		return nil, err
 	}
 	if j.mode() != TwoParty || j.Budget == nil {
 		return nil, fault.Request("ckks round", "is opened for two parties with a budget only", "give two parties and a budget")
 	}
-	s, err := newSession(j, rt)
+	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.exchangeTerms(); err != nil {
+	o := &Opened{run: s, alice: s.newAlice(), bob: s.newBob(), rt: rt}
+	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		o.alice.Party = p
+		if err := o.alice.prepare(ctx); err != nil {
+			return nil, err
+		}
+		members, _, err := o.alice.compareAll(ctx, s.start)
+		if err == nil {
+			o.totals, err = o.alice.computer.totals(ctx, p.Pool(), 0, members)
+		}
 		return nil, err
 	}
-	if err := s.setup(ctx); err != nil {
+	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		o.bob.Party = p
+		if err := o.bob.sendTerms(ctx); err != nil {
+			return nil, err
+		}
+		if err := o.bob.prepare(ctx); err != nil {
+			return nil, err
+		}
+		_, err := o.bob.receiveCentroids(ctx, 0, 0)
 		return nil, err
 	}
-	members, _, err := s.members(ctx, s.start)
-	if err != nil {
-		return nil, err
-	}
-	o := &Opened{s: s}
-	o.totals, err = s.alice.totals(ctx, rt.Pool(), 0, members)
-	return o, err
+	return o, protocol.Start(rt, pl.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(ctx)
 }
 
-// AliceView is what party 0 knows at the end of a round besides her columns.
+// AliceView is what party 1 knows at the end of a round besides her columns.
 type AliceView struct {
 	// Noise is what she added to each count and sum, in records, in the order count, sum of column
 	// 0, ... of cluster 0, then cluster 1.
@@ -53,21 +68,27 @@ type AliceView struct {
 	Centroids [][]float64
 }
 
-// Close ends the round with noise from streams: Alice perturbs the encrypted totals and sends them, the
+// Close ends the round with the noise of a seed: Alice perturbs the encrypted totals and sends them, the
 // key holder decrypts them, adds his noise, divides and answers.
-func (o *Opened) Close(streams *privacy.Streams) (*AliceView, error) {
-	s := o.s
-	s.streams, s.bob.streams = streams, streams
-	s.bob.current, s.bob.average = s.start, averager{}
-	s.log.Messages = s.log.Messages[:0]
-	msg, z, err := s.perturb(0, o.totals)
-	if err != nil {
+func (o *Opened) Close(ctx context.Context, seed uint64) (*AliceView, error) {
+	plan := *o.run.Plan
+	plan.Seed = &seed
+	o.bob.current, o.bob.average = o.run.start, averager{}
+	o.run.log.Messages = o.run.log.Messages[:0]
+	v := new(AliceView)
+	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		o.alice.Party = p
+		msg, z, err := o.alice.perturb(0, o.totals)
+		if err != nil {
+			return nil, err
+		}
+		v.Noise = inRecords(z, msg.Units)
+		v.Centroids, err = o.alice.decrypt(ctx, 1, msg, o.run.start)
 		return nil, err
 	}
-	v := &AliceView{Noise: make([]float64, len(z))}
-	for i, x := range z {
-		v.Noise[i] = float64(x) / msg.Units[i]
+	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		o.bob.Party = p
+		return nil, o.bob.answer(ctx, 1)
 	}
-	v.Centroids, _, err = s.decrypt(1, msg, s.start)
-	return v, err
+	return v, protocol.Start(o.rt, &plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(ctx)
 }

@@ -47,7 +47,7 @@ func TestResiduesEqualBigIntegers(t *testing.T) {
 // secretFunctions handle coefficients of keys, decrypted totals or noise.
 var secretFunctions = map[string][]string{
 	"residue.go":                        {"below", "reduce", "add", "multiply", "signed"},
-	"holder.go":                         {"product", "crt", "splitInteger"},
+	"decrypt.go":                        {"product", "crt", "splitInteger"},
 	"../../../kernels/ntt/prime.go":     {"mont", "divide", "reduce", "canonical", "Canonical"},
 	"../../../kernels/ntt/transform.go": {"butterfly", "unbutterfly", "foldAt", "unfoldAt", "forward2Portable", "forward4Portable", "forwardTailPortable", "inverseTailPortable", "inverse2Portable", "inverse4Portable", "scaleWordsPortable"},
 	"../../../kernels/ntt/vector.go":    {"addWordsPortable", "subWordsPortable", "addScalarPortable", "scaleAddPortable", "subScalePortable", "multiplyPortable", "multiplyAddPortable", "cross", "productPortable", "productAddPortable", "convertPortable", "wholePortable", "innerPortable"},

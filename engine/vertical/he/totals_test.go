@@ -14,15 +14,15 @@ import (
 // belongs to a record and moves its memberships, whatever the other records are,
 // so it is no error of the release (THEOREMS.md T4). With exact columns instead
 // the result is what a plaintext run computes.
-func softTotals(t *testing.T, s *session, r *roundPlan, exact bool) []float64 {
+func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) []float64 {
 	p := s.job.Data.Points
 	k := len(r.factors)
 	out := make([]float64, k*(1+p.D))
 	seen := make(map[int][][]float64)
 	for c, enc := range s.cols.encrypted {
 		if enc {
-			for _, ct := range s.alice.tops[c] {
-				seen[c] = append(seen[c], decode(t, s.params, ct, s.bob.secret))
+			for _, ct := range roles.alice.tops[c] {
+				seen[c] = append(seen[c], decode(t, s.params, ct, roles.bob.secret))
 			}
 		}
 	}
@@ -66,39 +66,33 @@ func softTotals(t *testing.T, s *session, r *roundPlan, exact bool) []float64 {
 }
 
 // oneRound returns a round's decrypted totals, in records, and its plan.
-func oneRound(t *testing.T, j *Job) ([]float64, *roundPlan, *session) {
+func oneRound(t *testing.T, j *Job) ([]float64, *roundPlan, *run, *parties) {
 	t.Helper()
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	ctx := context.Background()
-	s, err := newSession(j, engine.NewRuntime(pool))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.setup(ctx); err != nil {
-		t.Fatal(err)
-	}
+	s, roles := setUp(t, j, pool)
 	r, err := planRound(s.params, s.cols, s.start, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := s.alice.members(ctx, pool, r)
+	w, err := roles.alice.computer.members(ctx, pool, r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	totals, err := s.alice.totals(ctx, pool, 0, w)
+	totals, err := roles.alice.computer.totals(ctx, pool, 0, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := make([]float64, len(totals))
 	for i := range totals {
-		x := s.bob.small.product(s.params, &totals[i].Aggregate)
+		x := roles.bob.small.product(s.params, &totals[i].Aggregate)
 		for c := range x {
 			x[c] = (x[c] + totals[i].C0[c]) % s.params.Q()[c]
 		}
 		out[i] = float64(crt(s.params, x)) / totals[i].unit
 	}
-	return out, r, s
+	return out, r, s, roles
 }
 
 // The 2-norm of the error of all totals of a round stays below the bound that
@@ -114,9 +108,9 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 		{17000, 3, 2, [][]int{{0}, {1}}},
 	} {
 		j := &Job{Data: sample(t, "blobs", c.n, c.d, c.k, 5), Columns: c.cols, K: c.k, Seed: seed(2)}
-		got, r, s := oneRound(t, j)
+		got, r, s, roles := oneRound(t, j)
 		distance := func(exact bool) float64 {
-			want := softTotals(t, s, r, exact)
+			want := softTotals(t, s, roles, r, exact)
 			var err2 float64
 			for i := range got {
 				err2 += (got[i] - want[i]) * (got[i] - want[i])

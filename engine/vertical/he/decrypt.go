@@ -11,7 +11,6 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/fault"
-	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // smallSecret is a secret of the aggregates' ring, or a share of one: its
@@ -67,22 +66,6 @@ func splitInteger(p *Parameters, z int64) (out [aggregateLevel + 1]uint64) {
 	return out
 }
 
-// holder is a party that holds the secret key (Bob): his columns, his noise.
-type holder struct {
-	params  *Parameters
-	secret  *secretKey
-	small   smallSecret
-	columns map[int][]float64
-	rnd     entropy
-	noise   noisePlan
-	streams *privacy.Streams
-	party   int
-	n, k, d int
-	post    string
-	current [][]float64 // centroids of the last round
-	average averager
-}
-
 // encryptColumns encrypts a party's columns: the work item is one ciphertext.
 func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, columns map[int][]float64, order []int, topScale, lowScale float64,
 	encrypt func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher, seeded bool) ([]*ColumnMessage, error) {
@@ -126,77 +109,20 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay l
 	return msgs, firstError(err, errs)
 }
 
-// update decrypts a round's aggregates, adds Bob's noise, checks the total and
-// divides. It returns the new centroids and the total of the counts.
-func (h *holder) update(round int, message []byte) ([][]float64, float64, error) {
-	m, err := readAggregates(h.params, round, h.k*(1+h.d), message)
-	if err != nil {
-		return nil, 0, err
-	}
-	values := make([]int64, len(m.Totals))
-	for i := range m.Totals {
-		x := h.small.product(h.params, &m.Totals[i])
-		for j := range x {
-			x[j] = h.params.aggregate[j].add(x[j], m.Totals[i].C0[j])
-		}
-		values[i] = crt(h.params, x)
-	}
-	total, err := checkTotal(values, m.Units, h.n, h.k, h.d, h.noise, 1)
-	if err != nil {
-		return nil, 0, err
-	}
-	if h.noise.bob {
-		z, err := drawNoise(h.noise, h.streams, h.party, round, m.Units, h.d)
-		if err != nil {
-			return nil, 0, err
-		}
-		for i := range values {
-			values[i] += z[i]
-		}
-	}
-	next := divide(h.average.add(inRecords(values, m.Units), h.noise, h.n, h.k), h.current, h.noise, h.post)
-	h.current = next
-	return next, total, nil
-}
-
-// drawNoise samples the integers that a party adds to a round's totals: the
-// discrete Gaussian of the plan's deviation, in units of the aggregate.
-func drawNoise(n noisePlan, streams *privacy.Streams, party, round int, units []float64, d int) ([]int64, error) {
-	out := make([]int64, len(units))
-	st := streams.Stream(party, round, "ckks noise")
-	samplers := make(map[float64]*privacy.DiscreteGaussian)
-	for i, u := range units {
-		sigma := n.sum * u
-		if i%(1+d) == 0 {
-			sigma = n.count * u
-		}
-		g := samplers[sigma]
-		if g == nil {
-			var err error
-			if g, err = privacy.NewDiscreteGaussian(sigma); err != nil {
-				return nil, err
-			}
-			samplers[sigma] = g
-		}
-		out[i] = g.Sample(st)
-	}
-	return out, nil
-}
-
-// checkTotal compares the decrypted counts with the public n: together they
+// checkTotal compares the noisy decrypted counts with the public n: together they
 // are about n, and no count or sum of features in [-1, 1] is larger than n or,
 // for a count, negative. A comparison that left its domain or an overflow of
 // the modulus is off by orders of magnitude and otherwise silent. Memberships
 // sum to at most 1, and to less where several bisectors meet; what a sound round
-// may lose is half of the records. noises is how many parties' noise is in the
-// totals.
-func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan, noises int) (float64, error) {
+// may lose is half of the records. It is a function of noisy values, and its error
+// carries none of them.
+func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) error {
 	const deviations = 8 // of the noise: 1e-15
-	spread := math.Sqrt(float64(noises))
+	spread := math.Sqrt(noise.surplus())
 	slack := evaluationError(n, k, d) + 1
 	hi := float64(n) * (1 + float64(k)*SignError)
-	fail := func(what string, x, lo, hi float64) error {
-		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is %.1f for %d records (allowed %.1f to %.1f)", what, x, n, lo, hi),
+	fail := func(what string) error {
+		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is none that %d records can have", what, n),
 			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the ciphertexts are wrong", nil)
 	}
 	var total float64
@@ -209,15 +135,15 @@ func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan, n
 				lo, sigma = -float64(n)*SignError, noise.count
 			}
 			if s := slack + deviations*spread*sigma; x < lo-s || x > hi+s {
-				return total, fail("a total", x, lo-s, hi+s)
+				return fail("a total")
 			}
 		}
 	}
 	s := slack + deviations*spread*noise.count*math.Sqrt(float64(k))
-	if lo := float64(n)/2 - s; total < lo || total > hi+s {
-		return total, fail("the sum of the counts", total, lo, hi+s)
+	if total < float64(n)/2-s || total > hi+s {
+		return fail("the sum of the counts")
 	}
-	return total, nil
+	return nil
 }
 
 // averager smooths a run's totals once the centroids have settled: from the
