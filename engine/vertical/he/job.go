@@ -197,11 +197,11 @@ func (j *Job) check() error {
 	seen := make([]bool, d)
 	for p, cs := range j.Columns {
 		if p > 0 && len(cs) == 0 && j.mode() != Multiparty {
-			return fault.Request("ckks Columns", fmt.Sprintf("party %d has none", p), "give every party at least one column")
+			return fault.Request("ckks Columns", partyName(p)+" has none", "give every party at least one column")
 		}
 		for _, c := range cs {
 			if c < 0 || c >= d || seen[c] {
-				return fault.Request("ckks Columns", fmt.Sprintf("column %d of party %d is out of range or taken", c, p), "give every column to one party")
+				return fault.Request("ckks Columns", fmt.Sprintf("column %d of %s is out of range or taken", c+1, partyName(p)), "give every column to one party")
 			}
 			seen[c] = true
 		}
@@ -210,7 +210,7 @@ func (j *Job) check() error {
 	case len(j.Columns) < 2:
 		return fault.Range("ckks parties", len(j.Columns), "at least 2")
 	case slices.Contains(seen, false):
-		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)), "give every column to one party")
+		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1), "give every column to one party")
 	case j.K < 2 || j.K > MaxClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
 	case j.K > n:
