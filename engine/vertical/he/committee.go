@@ -262,7 +262,10 @@ func (m *member) prepare(ctx context.Context) error {
 	p, shifts := m.params, m.lay.shifts()
 	var first *KeyShareMessage
 	var ephemeral *rlwe.SecretKey
-	if err := m.Abreast(ctx, func() { first, ephemeral = m.firstShares(m.terms.CommonSeed, shifts) }); err != nil {
+	if err := m.Abreast(ctx, func(context.Context) error {
+		first, ephemeral = m.firstShares(m.terms.CommonSeed, shifts)
+		return nil
+	}); err != nil {
 		return err
 	}
 	m.step = 1
@@ -278,7 +281,10 @@ func (m *member) prepare(ctx context.Context) error {
 		return err
 	}
 	var second *KeyShareMessage
-	if err := m.Abreast(ctx, func() { second = m.secondShare(sum, ephemeral) }); err != nil {
+	if err := m.Abreast(ctx, func(context.Context) error {
+		second = m.secondShare(sum, ephemeral)
+		return nil
+	}); err != nil {
 		return err
 	}
 	m.step = 3
