@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Print our figures beside those of the C prototypes in the reference folder, on
-# the same data, taking turns on one core: the kernels, and the flow solver beside
+# the same data, taking turns on one core: the kernels, the lattice transforms (beside
+# Lattigo's too), and the flow solver beside
 # LEMON's where liblemon-dev is installed. PEER names a Python with
 # scikit-learn, whose Lloyd iteration is then timed too.
 set -euo pipefail
@@ -19,6 +20,11 @@ if command -v taskset >/dev/null; then
 fi
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 "${pin[@]}" "$binary" -test.run '^TestPrototypes$' -prototypes "$(realpath "$folder")" ${PEER:+-peer "$PEER"}
+
+if [ -f "$folder/lattice32.c" ]; then
+    go test -c -o "$binary" ./kernels/ntt
+    "${pin[@]}" "$binary" -test.run '^TestPrototypes$' -prototypes "$(realpath "$folder")"
+fi
 
 if [ -f "$folder/flow.cc" ]; then
     go test -c -o "$binary" ./flow

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
+	"github.com/cohort-engine/cohort/kernels/ntt"
 )
 
 func newVersionCommand() *cobra.Command {
@@ -38,7 +39,7 @@ func newVersionCommand() *cobra.Command {
 				// Kernels says on which instruction set each kernel runs.
 				Kernels []kernels.KernelPath `json:"kernels"`
 			}{engine.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cmp.Or(cpuid.CPU.BrandName, "unnamed"),
-				runtime.NumCPU(), kernels.ISA(), kernels.Paths()}
+				runtime.NumCPU(), kernels.ISA(), append(kernels.Paths(), ntt.Paths()...)}
 			if format == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			}

@@ -63,6 +63,12 @@ func TestEveryKernelIsProved(t *testing.T) {
 			}
 		}
 	}
+	listed := append([]string{"Permute"}, operations[:]...)
+	slices.Sort(listed)
+	slices.Sort(kernels)
+	if !slices.Equal(listed, kernels) {
+		t.Errorf("Paths lists %v, the kernels are %v", listed, kernels)
+	}
 	// Each portable form has a dispatched one.
 	for name := range defined {
 		if twin, ok := strings.CutSuffix(name, "Portable"); ok && !defined[twin] {

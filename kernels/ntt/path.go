@@ -42,3 +42,17 @@ func pathOf(isa string) path {
 func noRoutine(name string, number int) string {
 	return fmt.Sprintf("ntt: %s has no routine %s of number %d", current, name, number)
 }
+
+// operations names the kernels, all of which have a form for every path.
+var operations = [...]string{"Forward", "ForwardLazy", "Inverse", "InverseLazy", "Add", "Sub", "AddScalar", "Scale", "ScaleAdd", "SubScale",
+	"Multiply", "MultiplyAdd", "Product", "ProductAdd", "Convert", "Whole", "Inner"}
+
+// Paths lists the kernels and the instruction set that they run on. Permute is a
+// portable loop everywhere: it waits for its loads.
+func Paths() []kernels.KernelPath {
+	list := []kernels.KernelPath{{Kernel: "ntt.Permute", Path: generic.String()}}
+	for _, name := range operations {
+		list = append(list, kernels.KernelPath{Kernel: "ntt." + name, Path: current.String()})
+	}
+	return list
+}
