@@ -172,20 +172,80 @@ func (m *modulus) canonical(x reg.VecVirtual) {
 	VPMINUD(t, x, x)
 }
 
-// butterfly sets x, y to x + y w / R, x - y w / R.
-func (m *modulus) butterfly(x, y, w, wOdd reg.VecVirtual) {
-	r := m.mont(y, w, wOdd)
-	VPSUBD(r, x, y)
-	VPADDD(r, x, x)
+// operand is a product y w / R to be taken; odd has the odd lanes of w.
+type operand struct{ y, w, odd reg.VecVirtual }
+
+// monts returns the products. Instructions of several alternate where there are
+// registers for it: one alone is a chain of some twenty cycles, longer than what a
+// core looks ahead.
+func (m *modulus) monts(xs ...operand) []reg.VecVirtual {
+	out := make([]reg.VecVirtual, len(xs))
+	if m.s == avx2 {
+		for i, x := range xs {
+			out[i] = m.mont(x.y, x.w, x.odd)
+		}
+		return out
+	}
+	even, t, u := m.s.vectors(len(xs)), m.s.vectors(len(xs)), m.s.vectors(len(xs))
+	for _, stage := range []func(i int){
+		func(i int) { out[i] = m.s.odd(xs[i].y); VPMULDQ(xs[i].w, xs[i].y, even[i]) },
+		func(i int) { VPMULDQ(xs[i].odd, out[i], out[i]) },
+		func(i int) { VPMULDQ(m.inverse, even[i], t[i]) },
+		func(i int) { VPMULDQ(m.inverse, out[i], u[i]) },
+		func(i int) { VPMULDQ(m.q, t[i], t[i]) },
+		func(i int) { VPMULDQ(m.q, u[i], u[i]) },
+		func(i int) { VPSUBQ(t[i], even[i], even[i]) },
+		func(i int) { VPSUBQ(u[i], out[i], out[i]) },
+		func(i int) { m.high(even[i], out[i]) },
+	} {
+		for i := range xs {
+			stage(i)
+		}
+	}
+	return out
 }
 
-// unbutterfly sets x, y to x + y, reduced, and (x - y) w / R. It returns the new y.
-func (m *modulus) unbutterfly(x, y, w, wOdd reg.VecVirtual) reg.VecVirtual {
-	d := m.s.vector()
-	VPSUBD(y, x, d)
-	VPADDD(y, x, x)
-	m.reduce(x)
-	return m.mont(d, w, wOdd)
+// butterfly is one of the butterflies that are taken in step.
+type butterfly struct{ x, y, w, odd reg.VecVirtual }
+
+// butterflies sets each x, y to x + y w / R, x - y w / R.
+func (m *modulus) butterflies(bs ...butterfly) {
+	if m.s == avx2 && len(bs) > 1 { // for want of registers
+		for _, b := range bs {
+			m.butterflies(b)
+		}
+		return
+	}
+	xs := make([]operand, len(bs))
+	for i, b := range bs {
+		xs[i] = operand{b.y, b.w, b.odd}
+	}
+	for i, r := range m.monts(xs...) {
+		VPSUBD(r, bs[i].x, bs[i].y)
+		VPADDD(r, bs[i].x, bs[i].x)
+	}
+}
+
+// unbutterflies sets each x to x + y, reduced, and returns the (x - y) w / R.
+func (m *modulus) unbutterflies(bs ...butterfly) []reg.VecVirtual {
+	if m.s == avx2 && len(bs) > 1 {
+		var out []reg.VecVirtual
+		for _, b := range bs {
+			out = append(out, m.unbutterflies(b)...)
+		}
+		return out
+	}
+	xs := make([]operand, len(bs))
+	for i, b := range bs {
+		d := m.s.vector()
+		VPSUBD(b.y, b.x, d)
+		VPADDD(b.y, b.x, b.x)
+		xs[i] = operand{d, b.w, b.odd}
+	}
+	for _, b := range bs {
+		m.reduce(b.x)
+	}
+	return m.monts(xs...)
 }
 
 // reverse reverses the lanes of x, with the index vector of [isa.reversal].
@@ -257,7 +317,8 @@ func nttForwardFold(s isa, lazy bool) {
 	count("loop", from.count, func() {
 		b, d := s.vector(), s.load(Mem{Base: from.middle})
 		VPERMD(Mem{Base: from.end}, index, b)
-		ib, id := m.mont(b, i, i), m.mont(d, i, i)
+		turned := m.monts(operand{b, i, i}, operand{d, i, i})
+		ib, id := turned[0], turned[1]
 		a, c := s.load(Mem{Base: from.up}), s.vector()
 		VPERMD(Mem{Base: from.down}, index, c)
 		g1, g0 := s.vector(), s.vector()
@@ -269,7 +330,8 @@ func nttForwardFold(s isa, lazy bool) {
 			m.reduce(a)
 			m.reduce(c)
 		}
-		g0, g1 = m.mont(g0, fold, fold), m.mont(g1, fold, fold)
+		folded := m.monts(operand{g0, fold, fold}, operand{g1, fold, fold})
+		g0, g1 = folded[0], folded[1]
 		x := s.vector()
 		VPADDD(g0, a, x)
 		VPSUBD(g0, a, a)
@@ -306,11 +368,11 @@ func nttInverseFold(s isa, full bool) {
 	}
 	count("loop", at.count, func() {
 		u0, d := s.load(Mem{Base: at.up}), s.load(Mem{Base: at.middle})
-		g0 := m.unbutterfly(u0, d, unfold, unfold)
+		g0 := m.unbutterflies(butterfly{u0, d, unfold, unfold})[0]
 		u1, b := s.vector(), s.vector()
 		VPERMD(Mem{Base: at.down}, index, u1)
 		VPERMD(Mem{Base: at.end}, index, b)
-		g1 := m.unbutterfly(u1, b, unfold, unfold)
+		g1 := m.unbutterflies(butterfly{u1, b, unfold, unfold})[0]
 		x := s.vector()
 		VPADDD(g1, u0, x)
 		VPSUBD(u0, g1, g1)
@@ -393,7 +455,7 @@ func nttForward2(s isa, lazy bool) {
 		"takes a layer of blocks of 2t words, t a multiple of 16.")
 	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
 		m.reduce(x[0])
-		m.butterfly(x[0], x[1], w[0], w[0])
+		m.butterflies(butterfly{x[0], x[1], w[0], w[0]})
 	})
 }
 
@@ -405,12 +467,10 @@ func nttForward4(s isa, lazy bool) {
 			m.reduce(x[0])
 			m.reduce(x[1])
 		}
-		m.butterfly(x[0], x[2], w[0], w[0])
-		m.butterfly(x[1], x[3], w[0], w[0])
+		m.butterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
 		m.reduce(x[0])
 		m.reduce(x[2])
-		m.butterfly(x[0], x[1], w[1], w[1])
-		m.butterfly(x[2], x[3], w[2], w[2])
+		m.butterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
 	})
 }
 
@@ -418,7 +478,7 @@ func nttInverse2(s isa) {
 	function("NTTInverseLayer"+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes an inverse layer of blocks of 2t words, t a multiple of 16.")
 	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
-		x[1] = m.unbutterfly(x[0], x[1], w[0], w[0])
+		x[1] = m.unbutterflies(butterfly{x[0], x[1], w[0], w[0]})[0]
 	})
 }
 
@@ -426,10 +486,10 @@ func nttInverse4(s isa) {
 	function("NTTInverseLayers"+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two inverse layers of blocks of 4t words, t a multiple of 16.")
 	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
-		x[1] = m.unbutterfly(x[0], x[1], w[1], w[1])
-		x[3] = m.unbutterfly(x[2], x[3], w[2], w[2])
-		x[2] = m.unbutterfly(x[0], x[2], w[0], w[0])
-		x[3] = m.unbutterfly(x[1], x[3], w[0], w[0])
+		y := m.unbutterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
+		x[1], x[3] = y[0], y[1]
+		y = m.unbutterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
+		x[2], x[3] = y[0], y[1]
 	})
 }
 
@@ -545,13 +605,20 @@ func (b *tail) part(x, y reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
 	return p, q
 }
 
-// twiddles loads those of layer t for the blocks of pair, and spreads them.
-func (b *tail) twiddles(t int, w reg.Register, pair int) reg.VecVirtual {
-	count := 16 / t
-	if b.s == avx2 {
-		count /= 2 // a pair of registers holds half a block
+// tailGroup is the number of blocks that AVX-512 takes in step; it divides the
+// count. There are always four blocks or more, a power of two.
+func (s isa) tailGroup(blocks reg.GPVirtual) int {
+	if s == avx2 {
+		return 1
 	}
-	v := b.s.load(Mem{Base: w, Disp: 4*(16/t) + 4*count*pair})
+	SHRQ(Imm(1), blocks)
+	return 2
+}
+
+// twiddles loads those of layer t, offset bytes on, and spreads them. A pair of
+// registers of AVX2 holds half a block, and needs half of them.
+func (b *tail) twiddles(t int, w reg.Register, offset int) reg.VecVirtual {
+	v := b.s.load(Mem{Base: w, Disp: 4*(16/t) + offset})
 	if t > 1 {
 		VPERMD(v, b.lanes[t], v)
 	}
@@ -567,52 +634,80 @@ func nttForwardTail(s isa, lazy, full bool) {
 	b := newTail(s, m, "nttTail"+map[bool]string{true: "Full"}[full]+lazyName(lazy), false)
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
-	layer := func(t int, x, y, c, odd reg.VecVirtual) {
-		if !lazy || t == 8 || t == 2 {
-			m.reduce(x)
+	layer := func(t int, bs ...butterfly) {
+		for _, b := range bs {
+			if !lazy || t == 8 || t == 2 {
+				m.reduce(b.x)
+			}
 		}
-		m.butterfly(x, y, c, odd)
+		m.butterflies(bs...)
 	}
+	group := s.tailGroup(blocks)
 	count("loop", blocks, func() {
-		x := make([]reg.VecVirtual, 32/s.lanes())
-		for i := range x {
-			x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
-		}
-		c := s.broadcast(Mem{Base: w, Disp: 4})
-		h := len(x) / 2
-		for i := range h {
-			layer(16, x[i], x[i+h], c, c)
-		}
 		if s == avx2 {
+			x := make([]reg.VecVirtual, 4)
+			for i := range x {
+				x[i] = s.load(Mem{Base: a, Disp: i * s.bytes})
+			}
+			c := s.broadcast(Mem{Base: w, Disp: 4})
+			layer(16, butterfly{x[0], x[2], c, c})
+			layer(16, butterfly{x[1], x[3], c, c})
 			for pair := range 2 {
 				c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
-				layer(8, x[2*pair], x[2*pair+1], c, c)
+				layer(8, butterfly{x[2*pair], x[2*pair+1], c, c})
 			}
+			for pair := 0; pair < len(x); pair += 2 {
+				p, q := x[pair], x[pair+1]
+				for _, t := range []int{4, 2, 1} {
+					p, q = b.split(t, p, q)
+					c := b.twiddles(t, w, pair*16/t)
+					odd := c
+					if t == 1 {
+						odd = s.odd(c)
+					}
+					layer(t, butterfly{p, q, c, odd})
+				}
+				p, q = b.join(p, q)
+				if full {
+					m.canonical(p)
+					m.canonical(q)
+				}
+				VMOVDQUx(s, p, Mem{Base: a, Disp: pair * s.bytes})
+				VMOVDQUx(s, q, Mem{Base: a, Disp: (pair + 1) * s.bytes})
+			}
+			ADDQ(U32(128), a)
+			ADDQ(U32(128), w)
+			return
 		}
-		for pair := 0; pair < len(x); pair += 2 {
-			p, q := x[pair], x[pair+1]
-			for _, t := range []int{8, 4, 2, 1} {
-				if t == 8 && s == avx2 {
-					continue
-				}
-				p, q = b.split(t, p, q)
-				c := b.twiddles(t, w, pair/2)
-				odd := c
+		bs := make([]butterfly, group)
+		for g := range bs {
+			bs[g].x, bs[g].y = s.load(Mem{Base: a, Disp: 128 * g}), s.load(Mem{Base: a, Disp: 128*g + 64})
+			bs[g].w = s.broadcast(Mem{Base: w, Disp: 128*g + 4})
+			bs[g].odd = bs[g].w
+		}
+		layer(16, bs...)
+		for _, t := range []int{8, 4, 2, 1} {
+			for g := range bs {
+				bs[g].x, bs[g].y = b.split(t, bs[g].x, bs[g].y)
+				bs[g].w = b.twiddles(t, w, 128*g)
+				bs[g].odd = bs[g].w
 				if t == 1 {
-					odd = s.odd(c)
+					bs[g].odd = s.odd(bs[g].w)
 				}
-				layer(t, p, q, c, odd)
 			}
-			p, q = b.join(p, q)
+			layer(t, bs...)
+		}
+		for g := range bs {
+			p, q := b.join(bs[g].x, bs[g].y)
 			if full {
 				m.canonical(p)
 				m.canonical(q)
 			}
-			VMOVDQUx(s, p, Mem{Base: a, Disp: pair * s.bytes})
-			VMOVDQUx(s, q, Mem{Base: a, Disp: (pair + 1) * s.bytes})
+			VMOVDQUx(s, p, Mem{Base: a, Disp: 128 * g})
+			VMOVDQUx(s, q, Mem{Base: a, Disp: 128*g + 64})
 		}
-		ADDQ(U32(128), a)
-		ADDQ(U32(128), w)
+		ADDQ(U32(uint32(128*group)), a)
+		ADDQ(U32(uint32(128*group)), w)
 	})
 	VZEROUPPER()
 	RET()
@@ -626,47 +721,81 @@ func nttInverseTail(s isa) {
 	b := newTail(s, m, "nttUntail", true)
 	blocks := GP64()
 	Load(Param("blocks"), blocks)
+	group := s.tailGroup(blocks)
 	count("loop", blocks, func() {
-		x := make([]reg.VecVirtual, 32/s.lanes())
-		for i := range x {
-			x[i] = s.load(Mem{Base: src, Disp: i * s.bytes})
-		}
-		for pair := 0; pair < len(x); pair += 2 {
-			p, q := b.part(x[pair], x[pair+1])
-			for _, t := range []int{1, 2, 4, 8} {
-				if t == 8 && s == avx2 {
-					continue
-				}
-				c := b.twiddles(t, w, pair/2)
-				odd := c
-				if t == 1 {
-					odd = s.odd(c)
-				}
-				q = m.unbutterfly(p, q, c, odd)
-				p, q = b.split(t, p, q)
-			}
-			x[pair], x[pair+1] = p, q
-		}
 		if s == avx2 {
-			for pair := range 2 {
-				c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
-				x[2*pair+1] = m.unbutterfly(x[2*pair], x[2*pair+1], c, c)
-			}
+			b.inversePairs(m, dst, src, w)
+		} else {
+			b.inverseBlocks(m, dst, src, w, group)
 		}
-		c := s.broadcast(Mem{Base: w, Disp: 4})
-		h := len(x) / 2
-		for i := range h {
-			x[i+h] = m.unbutterfly(x[i], x[i+h], c, c)
+		for _, p := range []reg.Register{src, dst, w} {
+			ADDQ(U32(uint32(128*group)), p)
 		}
-		for i := range x {
-			VMOVDQUx(s, x[i], Mem{Base: dst, Disp: i * s.bytes})
-		}
-		ADDQ(U32(128), src)
-		ADDQ(U32(128), dst)
-		ADDQ(U32(128), w)
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// inversePairs takes one block in four registers.
+func (b *tail) inversePairs(m *modulus, dst, src, w reg.Register) {
+	s := b.s
+	x := make([]reg.VecVirtual, 4)
+	for i := range x {
+		x[i] = s.load(Mem{Base: src, Disp: i * s.bytes})
+	}
+	for pair := 0; pair < len(x); pair += 2 {
+		p, q := b.part(x[pair], x[pair+1])
+		for _, t := range []int{1, 2, 4} {
+			c := b.twiddles(t, w, pair*16/t)
+			odd := c
+			if t == 1 {
+				odd = s.odd(c)
+			}
+			q = m.unbutterflies(butterfly{p, q, c, odd})[0]
+			p, q = b.split(t, p, q)
+		}
+		x[pair], x[pair+1] = p, q
+	}
+	for pair := range 2 {
+		c := s.broadcast(Mem{Base: w, Disp: 8 + 4*pair})
+		x[2*pair+1] = m.unbutterflies(butterfly{x[2*pair], x[2*pair+1], c, c})[0]
+	}
+	c := s.broadcast(Mem{Base: w, Disp: 4})
+	for i := range 2 {
+		x[i+2] = m.unbutterflies(butterfly{x[i], x[i+2], c, c})[0]
+	}
+	for i := range x {
+		VMOVDQUx(s, x[i], Mem{Base: dst, Disp: i * s.bytes})
+	}
+}
+
+// inverseBlocks takes blocks of two registers in step.
+func (b *tail) inverseBlocks(m *modulus, dst, src, w reg.Register, group int) {
+	s := b.s
+	bs := make([]butterfly, group)
+	for g := range bs {
+		bs[g].x, bs[g].y = b.part(s.load(Mem{Base: src, Disp: 128 * g}), s.load(Mem{Base: src, Disp: 128*g + 64}))
+	}
+	for _, t := range []int{1, 2, 4, 8} {
+		for g := range bs {
+			bs[g].w = b.twiddles(t, w, 128*g)
+			bs[g].odd = bs[g].w
+			if t == 1 {
+				bs[g].odd = s.odd(bs[g].w)
+			}
+		}
+		for g, y := range m.unbutterflies(bs...) {
+			bs[g].x, bs[g].y = b.split(t, bs[g].x, y)
+		}
+	}
+	for g := range bs {
+		bs[g].w = s.broadcast(Mem{Base: w, Disp: 128*g + 4})
+		bs[g].odd = bs[g].w
+	}
+	for g, y := range m.unbutterflies(bs...) {
+		VMOVDQUx(s, bs[g].x, Mem{Base: dst, Disp: 128 * g})
+		VMOVDQUx(s, y, Mem{Base: dst, Disp: 128*g + 64})
+	}
 }
 
 // over emits a loop over blocks of 16 words of the named slices; body is called
