@@ -134,6 +134,17 @@ func TestCoefficientsAreBelowTheirPrime(t *testing.T) {
 	}
 }
 
+// Messages of the first wire format, whose primes had up to 34 bits, are refused by
+// name.
+func TestOldMessagesAreRefusedByName(t *testing.T) {
+	for _, m := range wireMessages(t, smallParameters(t)) {
+		old := append([]byte("CHE1"), m.bytes[4:]...)
+		if err := m.read(old); err == nil || !strings.Contains(err.Error(), "CHE1") {
+			t.Errorf("%s in the first wire format: %v", m.name, err)
+		}
+	}
+}
+
 func FuzzMessages(f *testing.F) {
 	p := smallParameters(f)
 	all := wireMessages(f, p)

@@ -106,6 +106,7 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 		{1000, 5, 2, [][]int{{0}, {1}}},
 		{1600, 9, 3, [][]int{{1}, {0, 2}}},
 		{17000, 3, 2, [][]int{{0}, {1}}},
+		{900, 12, 4, [][]int{{0, 1}, {2, 3}}},
 	} {
 		j := &Job{Data: sample(t, "blobs", c.n, c.d, c.k, 5), Columns: c.cols, K: c.k, Seed: seed(2)}
 		got, r, s, roles := oneRound(t, j)
