@@ -15,9 +15,11 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
@@ -83,23 +85,21 @@ func rawInertia(wcss []float64, width float64) []float64 {
 	return out
 }
 
-// centralJob builds a job of this repository for one party.
-func centralJob(method string, s *Set, k int, b privacy.Budget, run int) engine.Job {
+// centralJob builds a job of this repository for one party: of a method of the catalogue, or "k-means++",
+// which is lloyd from there.
+func centralJob(name string, s *Set, k int, b privacy.Budget, run int, quality bool) (engine.Job, error) {
 	seed := uint64(run)
-	data := central.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}
-	switch method {
-	case "balcan":
-		return &central.Balcan{Data: data, K: k, Budget: b, Seed: &seed}
-	case "balcan-edler":
-		return &central.Edler{Data: data, K: k, Budget: b, Seed: &seed}
-	case "lsf":
-		return &central.LSF{Data: data, K: k, Budget: b, Seed: &seed}
-	case "relative":
-		return horizontal.Job{Algorithm: horizontal.Relative, K: k, Clients: data.Clients, Bounds: data.Bounds, Budget: b, Seed: &seed}
-	case "k-means++":
-		return horizontal.Job{Algorithm: horizontal.Lloyd, Init: horizontal.KMeansPlusPlus, K: k, Clients: data.Clients, Bounds: data.Bounds, Seed: &seed}
+	var settings method.Settings
+	if name == "k-means++" {
+		name, settings, b = string(horizontal.Lloyd), method.Settings{"init": string(horizontal.KMeansPlusPlus)}, privacy.Budget{}
 	}
-	return &central.Hybrid{Data: data, K: k, Budget: b, Seed: &seed}
+	return catalog.Methods().Job(name, method.Data{Records: s.Norm, Clients: []dataset.Part{s.whole()}, K: k, Budget: b, Seed: &seed, NoQuality: !quality}, settings)
+}
+
+// edlerJob is a job of balcan-edler for options that the catalogue does not have.
+func edlerJob(s *Set, k int, epsilon float64, run int) *central.Edler {
+	seed := uint64(run)
+	return &central.Edler{Data: central.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
 }
 
 // whole is the set as one part.
@@ -134,7 +134,7 @@ func (e *Env) hybridQuality(ctx context.Context, sets []string) error {
 					budget.Delta, count = mnistDelta, c.Env.Reps(5, 1)
 				}
 				start := time.Now()
-				r, err := c.runs(ctx, count, func(run int) (engine.Job, error) { return centralJob("hybrid", s, s.K, budget, run), nil })
+				r, err := c.runs(ctx, count, func(run int) (engine.Job, error) { return centralJob("hybrid", s, s.K, budget, run, true) })
 				if err != nil {
 					return err
 				}
@@ -199,14 +199,9 @@ func (e *Env) centralTime(ctx context.Context) error {
 			reset := resetPeakMemory()
 			var ns []float64
 			for run := range c.Env.Reps(5, 2) {
-				job := centralJob(t.method, s, t.k, privacy.Budget{Epsilon: 1, Delta: mnistDelta}, run+1)
-				switch j := job.(type) {
-				case *central.Hybrid:
-					j.NoQuality = true
-				case *central.Edler:
-					j.NoQuality = true
-				case *central.Balcan:
-					j.NoQuality = true
+				job, err := centralJob(t.method, s, t.k, privacy.Budget{Epsilon: 1, Delta: mnistDelta}, run+1, false)
+				if err != nil {
+					return err
 				}
 				start := time.Now()
 				if _, err := eng.Run(ctx, job); err != nil {
@@ -409,7 +404,7 @@ func (e *Env) compare(ctx context.Context, table, abscissa string, r edlerRow, s
 				count = edlerSomeRuns
 			}
 			budget := privacy.Budget{Epsilon: epsilon, Delta: mnistDelta}
-			runs, err := c.runs(ctx, c.Env.Reps(count, 1), func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run), nil })
+			runs, err := c.runs(ctx, c.Env.Reps(count, 1), func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run, true) })
 			if err != nil {
 				return err
 			}
@@ -470,7 +465,7 @@ func runSynthSep(ctx context.Context, e *Env) error {
 						}
 						budget := privacy.Budget{Epsilon: epsilon, Delta: -1}
 						for _, method := range []string{"hybrid", "relative", "lsf"} {
-							r, err := c.runs(ctx, c.Env.Reps(10, 2), func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run), nil })
+							r, err := c.runs(ctx, c.Env.Reps(10, 2), func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run, true) })
 							if err != nil {
 								return err
 							}
@@ -531,7 +526,7 @@ func (e *Env) edlerCase(ctx context.Context, table string, labels []Label, runs 
 		}
 		start := time.Now()
 		r, err := c.runs(ctx, c.Env.Reps(runs, 1), func(run int) (engine.Job, error) {
-			job := centralJob("balcan-edler", s, 10, privacy.Budget{Epsilon: epsilon, Delta: 0}, run).(*central.Edler)
+			job := edlerJob(s, 10, epsilon, run)
 			edit(job)
 			return job, nil
 		})
@@ -604,7 +599,7 @@ func (e *Env) edlerTable7(ctx context.Context) error {
 			}
 			for _, kmeans := range []int{3, -1} {
 				runs, err := c.runs(ctx, c.Env.Reps(edlerSomeRuns, 1), func(run int) (engine.Job, error) {
-					job := centralJob("balcan-edler", s, r.k, privacy.Budget{Epsilon: 1}, run).(*central.Edler)
+					job := edlerJob(s, r.k, 1, run)
 					chapter4(job)
 					job.KMeans = kmeans
 					if kmeans < 0 {

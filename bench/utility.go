@@ -113,7 +113,7 @@ func (p protocol) job(s *Set, epsilon float64, run int, edit func(*horizontal.Jo
 		return p.columnJob(s, epsilon, run), nil
 	}
 	if p == hybridProven || p == lsfProven || p == balcanProven {
-		return centralJob(string(p.method), s, s.K, privacy.Budget{Epsilon: epsilon, Delta: -1}, run), nil
+		return centralJob(string(p.method), s, s.K, privacy.Budget{Epsilon: epsilon, Delta: -1}, run, true)
 	}
 	calibration := p.calibration
 	if calibration == privacy.None {
