@@ -107,6 +107,7 @@ type ArrivalScratch struct {
 	blocks [arrivalChunk][2]uint64
 	times  [arrivalChunk]float64
 	marks  [arrivalChunk]uint32
+	chosen [arrivalChunk]uint8 // places in the others
 	run    struct {
 		blocks [arrivalRun][2]uint64
 		logs   [arrivalRun]float64
