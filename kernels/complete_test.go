@@ -29,6 +29,7 @@ var proofs = map[string]struct {
 	"AssignAccumulate":         {[]string{"assignAccumulatePortable"}, "TestAccumulateEqualsPortable", "BenchmarkAssignAccumulate"},
 	"Accumulate":               {[]string{"accumulatePortable"}, "TestAccumulateEqualsPortable", "BenchmarkAccumulate"},
 	"AccumulateRelative":       {[]string{"accumulateRelativePortable"}, "TestAccumulateRelativeEqualsPortable", "BenchmarkAccumulateRelative"},
+	"AccumulateWeighted":       {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAccumulateWeighted"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
 	"UpdateSums":               {[]string{"updateSumsPortable"}, "TestUpdateSumsEqualsPortable", "BenchmarkUpdateSums"},
 	"Reassign":                 {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},

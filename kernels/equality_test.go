@@ -507,6 +507,9 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 					t.Fatalf("AssignAccumulateWeighted n=%d d=%d k=%d: labels or distances differ", n, d, k)
 				}
 				accumulateWeightedPortable(w, labels, d0, want)
+				AccumulateWeighted(w, labels, d0, got)
+				equal("AccumulateWeighted")
+				accumulateWeightedPortable(w, labels, d0, want)
 				AssignAccumulateWeighted(w, c, nil, nil, nil, got)
 				equal("AssignAccumulateWeighted without labels, onto sums that are not zero")
 			}
@@ -600,6 +603,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"AssignAccumulate":   func() { AssignAccumulate(*p, c, nil, acc) },
 					"Accumulate":         func() { Accumulate(*p, labels, acc) },
 					"AccumulateRelative": func() { AccumulateRelative(*p, c, r2, labels, acc) },
+					"AccumulateWeighted": func() { AccumulateWeighted(points, labels, dist, weighted) },
 					"AssignAccumulateWeighted": func() {
 						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
 					},

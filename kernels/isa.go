@@ -105,6 +105,7 @@ var kernelTable = []struct {
 	{"AssignAccumulate", all},
 	{"Accumulate", all},
 	{"AccumulateRelative", all},
+	{"AccumulateWeighted", all},
 	{"AssignAccumulateWeighted", all},
 	{"AssignAccumulateRadius", all},
 	{"Exchange", all},

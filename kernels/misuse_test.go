@@ -64,6 +64,8 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		}},
 		{"NewWeightedPoints", []string{"2", "20"}, func() { NewWeightedPoints(*p, make([]float64, 2)) }},
 		{"AssignAccumulateWeighted", []string{"d=2", "d=3"}, func() { AssignAccumulateWeighted(points, c, labels, nil, nil, NewWeightedAccumulator(4, 2)) }},
+		{"AccumulateWeighted", []string{"19", "20"}, func() { AccumulateWeighted(points, short, dist, weighted) }},
+		{"AccumulateWeighted", []string{"labels[7]=9", "k=4"}, func() { AccumulateWeighted(points, high, dist, weighted) }},
 		{"AssignAccumulateWeighted", []string{"k=4", "k=5"}, func() { AssignAccumulateWeighted(points, other, labels, nil, nil, weighted) }},
 		{"AssignAccumulateWeighted", []string{"3", "20"}, func() { AssignAccumulateWeighted(points, c, labels, dist[:3], nil, weighted) }},
 		{"NewUnitMap", []string{"2", "3"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 2), 16) }},

@@ -141,6 +141,19 @@ func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, 
 	acc.fold()
 }
 
+// AccumulateWeighted is the second half of [AssignAccumulateWeighted]: labels and
+// squared distances come from an assignment of the same points, and the sums are the
+// same, bit for bit. Points with the label K add to the cost alone.
+func AccumulateWeighted(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
+	checkLength("AccumulateWeighted", "labels", len(labels), w.Points.N)
+	checkLength("AccumulateWeighted", "dist", len(dist), w.Points.N)
+	acc.check("AccumulateWeighted", w)
+	checkLabels("AccumulateWeighted", labels, acc.K)
+	addWeighted(w.rows, w.width, labels, acc.table, acc.chains)
+	addCosts(w.Weights, dist, &acc.costs)
+	acc.fold()
+}
+
 // fold adds the chains to the sums and clears them.
 func (a *WeightedAccumulator) fold() {
 	if a.chains > 1 {
@@ -200,8 +213,8 @@ func foldWeightedPortable(table []float64, clusters, width int) {
 	}
 }
 
-// accumulateWeightedPortable is the reference form of the second half of
-// [AssignAccumulateWeighted]. It reads points and weights alone.
+// accumulateWeightedPortable is the reference form of [AccumulateWeighted]. It reads
+// points and weights alone.
 func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
 	d, chains := acc.D, weightedChains
 	if (acc.K+1)*weightedWidth(d) > maxWeightedTable {
@@ -212,6 +225,9 @@ func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float
 	for i, label := range labels {
 		weight := w.Weights[i]
 		cost[i%weightedChains] += float64(weight * float64(dist[i]))
+		if int(label) == acc.K {
+			continue
+		}
 		weights[label][i%chains] += weight
 		base := i/Lanes*d*Lanes + i%Lanes
 		for j := range d {

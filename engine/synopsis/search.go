@@ -112,10 +112,11 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 	})
 	err = r.Run(ctx, o.Chains, func(_, i int) {
 		s, trial := states[i], p.newDescent(k)
-		s.assign(true)
+		s.settle()
 		for n := 0; n < o.Swaps && ctx.Err() == nil; n++ {
 			if s.swap(trial, o.SwapSteps, seeds[o.Starts+i]) {
 				s, trial = trial, s
+				s.settle()
 			}
 			report("search, swaps", int(swapped.Add(1)), o.Chains*o.Swaps)
 		}
@@ -237,6 +238,7 @@ type descent struct {
 	acc          *kernels.WeightedAccumulator // of the last assignment
 	cost         *kernels.Exchanges           // with a single point
 	loss         float64
+	near         *vicinity // of the state, when swaps start from it
 }
 
 func (p *problem) newDescent(k int) *descent {
@@ -396,10 +398,10 @@ func (s *descent) swap(trial *descent, steps int, src Source) bool {
 		trial.centers[out*s.d+h] = float32(s.points[point*s.d+h])
 	}
 	for range steps {
-		trial.assign(false)
+		trial.assignFrom(s)
 		trial.update()
 	}
-	trial.assign(true)
+	trial.assignFrom(s)
 	return trial.loss < s.loss
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -131,7 +132,7 @@ func TestSwapRemovesCheapest(t *testing.T) {
 	p := newProblem(w)
 	s, trial := p.newDescent(k), p.newDescent(k)
 	s.seed(2, rng)
-	s.assign(true)
+	s.settle()
 	for range 20 {
 		before := append([]float32(nil), s.centers...)
 		s.swap(trial, 0, rng)
@@ -226,5 +227,56 @@ func BenchmarkSearch(b *testing.B) {
 		if _, err := Search(context.Background(), nil, w, 100, SearchOptions{}, rand.New(rand.NewPCG(8, 8))); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestAssignFromEqualsAssign moves a few centres of a state, by little and by much,
+// and compares what the vicinity finds with the assignment of all points, bit for
+// bit, in both forms of distances.
+func TestAssignFromEqualsAssign(t *testing.T) {
+	local := 0
+	for _, d := range []int{1, 2, 5, 17} {
+		rng := rand.New(rand.NewPCG(31, uint64(d)))
+		const n, k = 2000, 40
+		w := &Weighted{D: d, Points: make([]float64, n*d), Weights: make([]float64, n)}
+		for i := range n {
+			blob := float64(i % k)
+			for h := range d {
+				w.Points[i*d+h] = min(max(math.Sin(blob*float64(3*h+1))+rng.NormFloat64()/50, -1), 1)
+			}
+			w.Weights[i] = rng.ExpFloat64()
+		}
+		p := newProblem(w)
+		s := p.newDescent(k)
+		s.seed(4, rng)
+		s.lloyd(5)
+		s.settle()
+		for round := range 60 {
+			got, want := p.newDescent(k), p.newDescent(k)
+			copy(got.centers, s.centers)
+			for range 1 + round%3 {
+				j, i := rng.IntN(k), rng.IntN(n)
+				for h := range d {
+					x := s.points[i*d+h]
+					if round%2 == 0 { // a small step
+						x = float64(s.centers[j*d+h]) + math.Ldexp(rng.Float64()-0.5, -rng.IntN(20))
+					}
+					got.centers[j*d+h] = toGrid(x)
+				}
+			}
+			copy(want.centers, got.centers)
+			want.assign(false)
+			got.assignFrom(s)
+			if s.near.affected(s, got) {
+				local++
+			}
+			if !slices.Equal(want.labels, got.labels) || !slices.Equal(want.dist, got.dist) || want.loss != got.loss ||
+				!slices.Equal(want.acc.Sums, got.acc.Sums) || !slices.Equal(want.acc.Weights, got.acc.Weights) {
+				t.Fatalf("d=%d, round %d: another assignment: loss %v, want %v", d, round, got.loss, want.loss)
+			}
+		}
+	}
+	if local < 100 {
+		t.Errorf("%d of 240 assignments were local, want at least 100", local)
 	}
 }
