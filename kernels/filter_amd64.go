@@ -11,8 +11,8 @@ import (
 // filter, from measurements of [Assign] with and without it.
 func filterPays(d, k int) bool {
 	switch {
-	case current >= avx512vnni:
-		return d >= 32 && k >= 32 && k*d >= 4096
+	case current >= avx512vnni: // with fewer centroids, reading the integers costs what they gain
+		return d >= 32 && k >= 128
 	case current == avx2: // as many instructions as multiply-adds, on more ports
 		return d >= 64 && k >= 256
 	}
@@ -31,7 +31,7 @@ func filterGroups() []int {
 const (
 	filterPanels = 3    // panels at a time at most
 	filterTiles  = 32   // tiles at a time at most
-	filterRoom   = 2048 // entries of a group's list
+	filterRoom   = 1024 // entries of a group's list
 	// filterWork is the number of coordinates of centroids that a call visits at
 	// most, so that it takes some tens of microseconds.
 	filterWork = 1 << 18
