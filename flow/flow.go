@@ -97,7 +97,7 @@ type Problem struct {
 	Radius float64
 	// Exclusivity is the largest number of clusters of one point; 0 and 1 mean one.
 	Exclusivity int
-	// Key is the public key of the tie hash, a constant of the run.
+	// Key is the public key of the tie hash. Centroids that follow from an earlier assignment need another.
 	Key [16]byte
 	// Total makes the problem feasible for every data set by fillers and
 	// unassigned points.

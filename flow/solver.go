@@ -29,7 +29,6 @@ type Solver struct {
 	bits      int
 	centroids *kernels.Centroids
 	hash      *tieHash
-	hashKey   [16]byte
 	hashBits  int
 
 	levels  [3]residual // distance, first and second word of the tie hash
@@ -190,9 +189,10 @@ func (s *Solver) prepare(run Runner, p *Problem) {
 		s.warm = false
 	}
 	s.centroids.Set(p.Centroids)
-	if s.hash == nil || s.hashKey != p.Key || s.hashBits != p.FractionBits {
-		s.hash, s.hashKey, s.hashBits = newTieHash(p.Key, p.FractionBits), p.Key, p.FractionBits
+	if s.hash == nil || s.hashBits != p.FractionBits {
+		s.hash, s.hashBits = newTieHash(p.Key, p.FractionBits), p.FractionBits
 	}
+	s.hash.key = p.Key
 	columns := s.columns(p)
 	if s.Cold || s.n != p.Points.N || s.d != d || s.bits != p.FractionBits || len(s.prices) != columns {
 		s.warm = false

@@ -29,10 +29,11 @@ func TieDelta(n, k, rounds int) float64 {
 type digest [16]byte
 
 // tieHash computes the words that tell assignments of equal distance apart:
-// AES-128 under the public key of (digest of the record, cluster), cut to two
-// words of hashBits bits. The first word is at least 1, so an extra membership is
-// never free.
+// AES-128, under the key zero, of the digest of the record added to the public key and the
+// cluster, cut to two words of hashBits bits. The first word is at least 1, so an extra
+// membership is never free. The key may change from problem to problem at no cost.
 type tieHash struct {
+	key    [16]byte
 	block  cipher.Block
 	scale  float64
 	record []byte
@@ -42,11 +43,11 @@ type tieHash struct {
 }
 
 func newTieHash(key [16]byte, fractionBits int) *tieHash {
-	block, err := aes.NewCipher(key[:])
+	block, err := aes.NewCipher(make([]byte, 16))
 	if err != nil {
 		panic(err) // a 16-byte key is always accepted
 	}
-	return &tieHash{block: block, scale: math.Ldexp(1, fractionBits)}
+	return &tieHash{key: key, block: block, scale: math.Ldexp(1, fractionBits)}
 }
 
 // digest returns the first half of SHA-256 over the grid coordinates of point i.
@@ -62,7 +63,9 @@ func (t *tieHash) digest(p *Problem, i int) digest {
 
 // words returns the hash of a record and cluster j.
 func (t *tieHash) words(d digest, j int) (hash0, hash1 int64) {
-	t.in = d
+	for i, x := range d {
+		t.in[i] = x ^ t.key[i]
+	}
 	binary.LittleEndian.PutUint32(t.in[:], binary.LittleEndian.Uint32(t.in[:])^uint32(j))
 	t.block.Encrypt(t.out[:], t.in[:])
 	hash0 = int64(binary.LittleEndian.Uint64(t.out[:8]) >> (64 - hashBits))

@@ -28,6 +28,7 @@ type auditOptions struct {
 	cases      []string
 	list       bool
 	timing     bool
+	whiteBox   bool
 }
 
 func newAuditCommand() *cobra.Command {
@@ -66,9 +67,10 @@ k-means, on a fixed secret and on random ones, by Welch's t over --trials calls.
 	fs.Float64Var(&a.confidence, "confidence", audit.DefaultConfidence, "confidence of each lower bound")
 	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")
 	fs.BoolVar(&a.list, "list", false, "list the methods, calibrations and cases that can be audited")
+	fs.BoolVar(&a.whiteBox, "white-box", false, "test the noise that runs drew instead: its distribution, scale and independence against the plan, over --trials runs (default 400)")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
 	fs.BoolVar(&a.timing, "timing", false, "compare the time of functions on fixed and on random secrets")
-	o.explain(cmd, "trials", "confidence", "case", "list", "pair", "timing")
+	o.explain(cmd, "trials", "confidence", "case", "list", "pair", "timing", "white-box")
 	return cmd
 }
 
@@ -107,6 +109,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if err := selectKernels(); err != nil {
 		return err
 	}
+	if a.whiteBox {
+		return runWhiteBox(ctx, o, a, o.calibration(m), out)
+	}
 	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.setting("mechanism"), Neighbours: neighbours}
 	if a.pair != "" {
 		if settings.Pair, err = o.loadPair(ctx, a.pair, neighbours); err != nil {
@@ -139,6 +144,35 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 		err = printReport(out, report)
 	}
 	if err == nil && report.Verdict == audit.Violated {
+		return &statusError{exitFailed}
+	}
+	return err
+}
+
+// runWhiteBox tests the noise that runs of a method draw.
+func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Calibration, out io.Writer) error {
+	runs := 400
+	if o.given("trials") {
+		runs = a.trials
+	}
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	r, err := audit.WhiteBox(ctx, pool, o.method, c, runs, o.seedPointer())
+	if err != nil {
+		return err
+	}
+	if o.format == "json" {
+		err = json.NewEncoder(out).Encode(r)
+	} else {
+		w := &lines{w: out}
+		w.printf("%s, %s calibration: %d numbers of noise in %d releases, %d runs, in %.1f s\n", r.Method, r.Calibration, r.Numbers, r.Releases, r.Runs, r.Seconds)
+		for _, x := range r.Checks {
+			w.printf("  %s, %s: %.4g, at most %.4g\n", x.Release, x.Check, x.Statistic, x.Limit)
+		}
+		w.printf("%s (what is right fails with probability %.0e)\n", r.Verdict, r.Failure)
+		err = w.err
+	}
+	if err == nil && r.Verdict == audit.Violated {
 		return &statusError{exitFailed}
 	}
 	return err

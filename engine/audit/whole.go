@@ -139,12 +139,34 @@ func box(d int) dataset.Bounds {
 	return b
 }
 
+func centralData(p *Pair, parts []dataset.Part, tape *privacy.Tape) central.Data {
+	return central.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
+}
+
+// centralJob is a run of hybrid, by a branch, lsf or balcan.
+func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
+	d, laplace := centralData(&p, parts, tape), s.Mechanism == "laplace"
+	switch method {
+	case "lsf":
+		return &central.LSF{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+	case "balcan":
+		return &central.Balcan{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+	}
+	return &central.Hybrid{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Branch: branch, Seed: seed}
+}
+
+// localJob is a run of ind-lap or ldp-agg by two parties.
+func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c privacy.Calibration, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
+	split := make(vertical.Split, 2)
+	for h := range p.D {
+		split[h*2/p.D] = append(split[h*2/p.D], h)
+	}
+	return &vertical.Job{Protocol: vertical.Protocol(method), Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
+		Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true, Tape: tape}
+}
+
 // Central are the cases of hybrid, lsf, balcan and balcan-edler.
 func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
-	laplace := s.Mechanism == "laplace"
-	data := func(p *Pair, parts []dataset.Part, tape *privacy.Tape) central.Data {
-		return central.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
-	}
 	if method == "balcan-edler" {
 		// one coordinate's noise under all d coordinates of a small cluster's mean (T5)
 		p := fewRecords(784, 1, 12)
@@ -153,7 +175,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 			p = *s.Pair
 		}
 		one, err := centroids(p, s, "outsider", 16, Laplace, func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
-			return &central.Edler{Data: data(&p, parts, nil), K: p.K, Budget: b, KMeans: 1, Seed: seed}
+			return &central.Edler{Data: centralData(&p, parts, nil), K: p.K, Budget: b, KMeans: 1, Seed: seed}
 		})
 		if err != nil {
 			return nil, err
@@ -182,14 +204,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	var cases []Case
 	for _, v := range variants {
 		one, err := releases(v.p, s, "outsider", v.weight, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-			d := data(&v.p, parts, tape)
-			switch method {
-			case "lsf":
-				return &central.LSF{Data: d, K: v.p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
-			case "balcan":
-				return &central.Balcan{Data: d, K: v.p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
-			}
-			return &central.Hybrid{Data: d, K: v.p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Branch: v.branch, Seed: seed}
+			return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
 		})
 		if err != nil {
 			return nil, err
@@ -212,12 +227,7 @@ func Local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		s.Neighbours = privacy.ReplaceOne
 	}
 	one, err := releases(p, s, "server", 2, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-		split := make(vertical.Split, 2)
-		for h := range p.D {
-			split[h*2/p.D] = append(split[h*2/p.D], h)
-		}
-		return &vertical.Job{Protocol: vertical.Protocol(method), Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
-			Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true, Tape: tape}
+		return localJob(method, p, parts, b, c, s, seed, tape)
 	})
 	if err != nil {
 		return nil, err

@@ -127,7 +127,11 @@ func TestNonExclusiveTakesTheNearest(t *testing.T) {
 		s := firstRound(t, Job{Algorithm: CLloyd, NonExclusive: true, K: rapid.IntRange(1, 5).Draw(t, "k"), Init: Random,
 			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2), EtaMinAlpha: rapid.Float64Range(1, 4).Draw(t, "alpha")})
 		first, public := s.atStart()
-		key := tieKey(public)
+		var st privacy.Stream
+		key := tieKey(public, 0, &st)
+		if key == tieKey(public, 1, &st) {
+			t.Fatal("two rounds have one key for ties")
+		}
 		for _, c := range s.clients {
 			for j := range s.k {
 				type candidate struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
@@ -23,6 +24,7 @@ type constrained struct {
 	span    stageSpan
 	abreast bool // one client per worker; else all workers on one client
 	round   int
+	ties    privacy.Stream
 	alone   func(context.Context) error
 }
 
@@ -33,7 +35,7 @@ func newConstrained(c *client) *constrained {
 		lo[j], hi[j] = c.lo, c.hi
 	}
 	a.problem = flow.Problem{Points: c.points, Centroids: c.grid, FractionBits: c.fraction, Lo: lo, Hi: hi,
-		Exclusivity: c.job.Exclusivity, Key: tieKey(c.party), Total: c.job.total()}
+		Exclusivity: c.job.Exclusivity, Total: c.job.total()}
 	a.solver.Began = a.began
 	a.tally = tally{acc: kernels.NewAccumulator(c.k, c.d, c.fraction), labels: step.NewLabels(c.points.N)}
 	workers := c.party.Pool().Workers()
@@ -43,16 +45,17 @@ func newConstrained(c *client) *constrained {
 	return a
 }
 
-// tieKey is the public key of the run's tie-break.
-func tieKey(p *protocol.Party) (key [16]byte) {
-	st := p.Public.Stream(everyClient, 0, "ties")
+// tieKey is the public key of a round's tie-break. The centroids of a round follow from the
+// assignments before it, so each has a key of its own (THEOREMS.md T1).
+func tieKey(p *protocol.Party, round int, st *privacy.Stream) (key [16]byte) {
+	p.Public.Reset(st, everyClient, round, "ties")
 	binary.LittleEndian.PutUint64(key[:8], st.Uint64())
 	binary.LittleEndian.PutUint64(key[8:], st.Uint64())
 	return key
 }
 
 func (a *constrained) assign(ctx context.Context, t int) error {
-	a.round = t
+	a.round, a.problem.Key = t, tieKey(a.c.party, t, &a.ties)
 	if a.c.radius != nil {
 		a.problem.Radius = a.c.radius[t]
 		if a.c.squaredRadius() {

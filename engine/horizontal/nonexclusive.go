@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -19,6 +20,7 @@ import (
 type nonExclusive struct {
 	c       *client
 	key     [16]byte
+	ties    privacy.Stream
 	scratch []chooser // by worker
 	each    func(worker, index int)
 }
@@ -41,7 +43,7 @@ type tie struct {
 }
 
 func newNonExclusive(c *client) *nonExclusive {
-	a := &nonExclusive{c: c, key: tieKey(c.party), scratch: make([]chooser, c.party.Pool().Workers())}
+	a := &nonExclusive{c: c, scratch: make([]chooser, c.party.Pool().Workers())}
 	n := c.points.N
 	for i := range a.scratch {
 		a.scratch[i] = chooser{centre: kernels.NewCentroids(1, c.d), acc: kernels.NewAccumulator(1, c.d, c.fraction),
@@ -54,6 +56,7 @@ func newNonExclusive(c *client) *nonExclusive {
 func (a *nonExclusive) assign(ctx context.Context, t int) error {
 	span := a.c.party.Begin(engine.PhaseAssign, t)
 	defer a.c.party.End(span)
+	a.key = tieKey(a.c.party, t, &a.ties)
 	return a.c.party.Pool().Run(ctx, a.c.k, a.each)
 }
 

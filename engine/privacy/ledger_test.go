@@ -208,6 +208,24 @@ func TestCalibrationsTable(t *testing.T) {
 			near(t, c.method+" L2", r.L2(s), c.l2, 1e-12)
 		}
 	}
+	// replacing a record, and a quotient rounded to a grid of a quarter: 2/10 moves by up to 1 unit
+	replaced, rounded := s, s
+	replaced.Neighbours, rounded.Unit = ReplaceOne, 0.25
+	for _, c := range []struct {
+		method, release string
+		s               Shape
+		l1, l2          float64
+	}{
+		{"sulloyd", "sums", replaced, 6, 2 * math.Sqrt(3)}, {"sulloyd", "counts", replaced, 2, math.Sqrt2}, {"csulloyd", "sums", replaced, 24, 2 * math.Sqrt(12)},
+		{"fastlloyd", "centroids", replaced, 2.4, 2 * math.Sqrt(12) / 10}, {"fastlloyd", "centroids", rounded, 12 * 0.25, math.Sqrt(12) * 0.25},
+	} {
+		r, err := Lookup(c.method, Proven, c.release, c.s.Neighbours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, c.method+" "+c.release+" L1, "+string(c.s.relation())+", rounded", r.L1(c.s), c.l1, 1e-12)
+		near(t, c.method+" "+c.release+" L2, "+string(c.s.relation())+", rounded", r.L2(c.s), c.l2, 1e-12)
+	}
 	for _, r := range AllRules() {
 		switch {
 		case r.None != "":

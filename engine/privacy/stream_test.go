@@ -31,11 +31,36 @@ func TestStreamsAreNamed(t *testing.T) {
 			t.Errorf("another %s gives the same stream", name)
 		}
 	}
+	if first(a.Run(1), 1, 2, "sums") == first(a.Run(2), 1, 2, "sums") {
+		t.Error("another run gives the same stream")
+	}
 	if one, two := first(NewStreams(nil), 0, 0, ""), first(NewStreams(nil), 0, 0, ""); one == two {
 		t.Error("two roots of crypto/rand are the same")
 	}
 	if !a.Seeded() || NewStreams(nil).Seeded() || !a.Run(3).Seeded() {
 		t.Error("Seeded is wrong")
+	}
+}
+
+// A root without a seed is 256 bits of the system's randomness: over 64 roots every byte takes more than 20 values (expected 57; fewer has
+// probability below 1e-20 a byte) and every bit both.
+func TestRootsAreTheSystems(t *testing.T) {
+	var values [32]map[byte]bool
+	var or, nor [32]byte
+	for range 64 {
+		for i, b := range NewStreams(nil).root {
+			if values[i] == nil {
+				values[i] = map[byte]bool{}
+			}
+			values[i][b] = true
+			or[i] |= b
+			nor[i] |= ^b
+		}
+	}
+	for i := range values {
+		if len(values[i]) <= 20 || or[i]&nor[i] != 0xff {
+			t.Errorf("byte %d of a root takes %d values in 64 roots", i, len(values[i]))
+		}
 	}
 }
 

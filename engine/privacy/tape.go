@@ -30,26 +30,55 @@ type Tape struct {
 	laplaces  map[float64]*DiscreteLaplace
 }
 
-// track is one release: the integers that came out and how likely each was.
+// track is one release: the integers that came out, how likely each was, and what of them is noise of
+// which distribution.
 type track struct {
-	released []int64
-	logs     []float64
+	released, noise []int64
+	logs            []float64
+	law             Likelihood
 }
 
-// Likelihood is the log of the probability of a released integer, given the exact one, up to a constant.
-type Likelihood func(exact, released int64) float64
+// Likelihood is a distribution of noise by the log of the probability of a released integer, given the exact one, up to a
+// constant.
+type Likelihood struct {
+	family string // "laplace", "gaussian", or empty for a choice
+	scale  float64
+	log    func(exact, released int64) float64
+}
 
 // LaplaceLikelihood is that of discrete Laplace noise of scale b.
 func LaplaceLikelihood(b float64) Likelihood {
-	return func(exact, released int64) float64 { return -math.Abs(float64(released-exact)) / b }
+	return Likelihood{"laplace", b, func(exact, released int64) float64 { return -math.Abs(float64(released-exact)) / b }}
 }
 
 // GaussianLikelihood is that of discrete Gaussian noise of scale sigma.
 func GaussianLikelihood(sigma float64) Likelihood {
-	return func(exact, released int64) float64 {
+	return Likelihood{"gaussian", sigma, func(exact, released int64) float64 {
 		z := float64(released-exact) / sigma
 		return -z * z / 2
+	}}
+}
+
+// OtherLikelihood is that of a release without additive noise.
+func OtherLikelihood(log func(exact, released int64) float64) Likelihood { return Likelihood{log: log} }
+
+// Drawn is the noise of one release as it was drawn, in the integer units of its grid.
+type Drawn struct {
+	// Family is "laplace" or "gaussian", Scale the b or sigma that the run says the noise has.
+	Family string
+	Scale  float64
+	Noise  []int64
+}
+
+// Drawn lists the noise of a first run, release by release; choices are left out. What it returns lasts until the next run.
+func (t *Tape) Drawn() []Drawn {
+	var all []Drawn
+	for i := range t.tracks {
+		if k := &t.tracks[i]; k.law.family != "" {
+			all = append(all, Drawn{k.law.family, k.law.scale, k.noise})
+		}
 	}
+	return all
 }
 
 // Record begins a first run.
@@ -78,7 +107,7 @@ func (t *Tape) next(n int) (*track, error) {
 		}
 		t.tracks = t.tracks[:t.at+1]
 		k := &t.tracks[t.at]
-		k.released, k.logs = k.released[:0], k.logs[:0]
+		k.released, k.logs, k.noise = k.released[:0], k.logs[:0], k.noise[:0]
 		t.at++
 		return k, nil
 	}
@@ -99,14 +128,16 @@ func (t *Tape) Release(exact, released []int64, law Likelihood) error {
 	if err != nil {
 		return err
 	}
+	k.law = law
 	for i, x := range exact {
 		if !t.replay {
 			k.released = append(k.released, released[i])
-			k.logs = append(k.logs, law(x, released[i]))
+			k.logs = append(k.logs, law.log(x, released[i]))
+			k.noise = append(k.noise, released[i]-x)
 			continue
 		}
 		released[i] = k.released[i]
-		t.loss += k.logs[i] - law(x, released[i])
+		t.loss += k.logs[i] - law.log(x, released[i])
 	}
 	return nil
 }
@@ -118,7 +149,7 @@ func (t *Tape) Choose(chosen int, scores []float64, rate float64) (int, error) {
 		return chosen, nil
 	}
 	c := []int64{int64(chosen)}
-	err := t.Release([]int64{0}, c, func(_, released int64) float64 {
+	err := t.Release([]int64{0}, c, OtherLikelihood(func(_, released int64) float64 {
 		if released >= int64(len(scores)) {
 			return math.Inf(-1)
 		}
@@ -127,7 +158,7 @@ func (t *Tape) Choose(chosen int, scores []float64, rate float64) (int, error) {
 			sum += math.Exp((u - scores[released]) * rate)
 		}
 		return -math.Log(sum)
-	})
+	}))
 	return int(c[0]), err
 }
 

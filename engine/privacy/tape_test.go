@@ -52,7 +52,7 @@ func TestTapeReplaysAndMeasures(t *testing.T) {
 		t.Errorf("releases left out: %v", err)
 	}
 	var none *Tape
-	if i, err := none.Choose(2, nil, 1); i != 2 || err != nil || none.Release(nil, nil, nil) != nil {
+	if i, err := none.Choose(2, nil, 1); i != 2 || err != nil || none.Release(nil, nil, Likelihood{}) != nil {
 		t.Error("no tape does something")
 	}
 }

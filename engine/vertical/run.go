@@ -360,12 +360,12 @@ func (p *party) reportsOnTape(f *Frequency, reports []uint8) error {
 		exact[i], released[i] = int64(f.value(p.index, i, int(p.labels[i]))), int64(r)
 	}
 	truth, lie := math.Log(f.truth), math.Log((1-f.truth)/float64(f.size-1))
-	err := p.tape.Release(exact, released, func(exact, released int64) float64 {
+	err := p.tape.Release(exact, released, privacy.OtherLikelihood(func(exact, released int64) float64 {
 		if exact == released {
 			return truth
 		}
 		return lie
-	})
+	}))
 	for i, r := range released {
 		reports[i] = uint8(r)
 	}
