@@ -18,11 +18,12 @@ const (
 	inDataset    = "engine/dataset"
 	inFlow       = "flow"
 	inCommand    = "cmd/cohort"
+	inAudit      = "engine/audit"
 )
 
 // catalogue is all mutants, by subject.
 func catalogue() []mutant {
-	return slices.Concat(noise(), randomness(), accounting(), ledgers())
+	return slices.Concat(noise(), randomness(), accounting(), ledgers(), gate(), steps(), messages())
 }
 
 // noise has bugs of the samplers and mechanisms.
@@ -34,8 +35,8 @@ func noise() []mutant {
 		one("a share of Laplace noise has half of its jumps", inPrivacy, "mul = new(big.Int).Lsh(big.NewInt(2), rateBits+shift)", "mul = new(big.Int).Lsh(big.NewInt(1), rateBits+shift)", inPrivacy, "TestLaplaceShare", "share"),
 		one("a share of Laplace noise is always kept", inPrivacy, "case a > r+guard:\n\t\treturn 0\n\t}\n\tmul, div, x := l.proposed", "case a > r+guard:\n\t\treturn k\n\t}\n\tmul, div, x := l.proposed", inPrivacy, "TestLaplaceShare", "share"),
 		one("the guard units of a table are all kept", inPrivacy, "\tu := lazy{new(big.Int), 0}\n\treturn u.below(st, new(big.Int).SetUint64(g.t.weight[item])", "\tu := lazy{new(big.Int), 0}\n\treturn true || u.below(st, new(big.Int).SetUint64(g.t.weight[item])", inPrivacy, "TestRareDrawsHaveTheLaw", "gaussian|kept|edge"),
-		one("selection does not subtract the maximum", inPrivacy, "x[i] = float64((best - u) * rate)", "x[i] = math.Max(0, float64((0-u)*rate))", inPrivacy, "TestSelection", "maximum|candidate|PermuteAndFlip|exponential"),
-		one("selection at twice its rate where records are replaced", inPrivacy, "if !s.Monotone || s.Neighbours == ReplaceOne {", "if !s.Monotone {", inPrivacy, "TestSelection", "replace-one"),
+		one("selection does not subtract the maximum", inPrivacy, "x[i] = float64((best - u) * rate)", "x[i] = math.Max(0, float64((0-u)*rate))", inPrivacy, "TestSelection", "candidate|choice"),
+		one("selection at twice its rate where records are replaced", inPrivacy, "if !s.Monotone || s.Neighbours == ReplaceOne {", "if !s.Monotone {", inPrivacy, "TestSelectionLaws", "case 2"),
 	}
 }
 
@@ -45,7 +46,7 @@ func randomness() []mutant {
 		one("all parties draw from one stream", inPrivacy, "b = binary.LittleEndian.AppendUint64(b, uint64(party))", "b = binary.LittleEndian.AppendUint64(b, uint64(party)*0)", inPrivacy, "TestStreams", "party"),
 		one("all rounds draw from one stream", inPrivacy, "b = binary.LittleEndian.AppendUint64(b, uint64(iteration))", "b = binary.LittleEndian.AppendUint64(b, uint64(iteration)*0)", inPrivacy, "TestStreams", "iteration"),
 		one("all purposes draw from one stream", inPrivacy, "b = append(b, purpose...)", "b = append(b, purpose[:0]...)", inPrivacy, "TestStreams", "purpose"),
-		one("repetitions of a run draw from one stream", inPrivacy, `s.Reset(&st, 0, r, "run")`, `s.Reset(&st, 0, r*0, "run")`, inPrivacy, "TestStreams", "run"),
+		one("repetitions of a run draw from one stream", inPrivacy, `s.Reset(&st, 0, r, "run")`, `s.Reset(&st, 0, r*0, "run")`, inPrivacy, "TestStreams", "another run"),
 		{"the system's randomness is replaced by the clock", inPrivacy, []edit{{"\t\tcrand.Read(s.root[:]) // never", "\t\tcrand.Read(s.root[:0])\n\t\tbinary.LittleEndian.PutUint64(s.root[:], uint64(time.Now().UnixNano())) // never"}, {"\t\"math/bits\"\n\t\"math/rand/v2\"", "\t\"math/bits\"\n\t\"math/rand/v2\"\n\t\"time\""}}, inPrivacy, "TestRoots", "root"},
 	}
 }
@@ -84,5 +85,52 @@ func ledgers() []mutant {
 		one("lines of a ledger file may be altered", inPrivacy, "if !ok || string(chain) != s.chained(body) {", "if !ok {", inPrivacy, "TestLedgerFileDetectsDamage", "altered"),
 		one("lines may be cut off a ledger file", inPrivacy, "if s.lines < anchorLine {", "if false {", inPrivacy, "TestLedgerFileKeyAndAnchor", "lost"),
 		one("a simulation is charged as a run", inCommand, "if o.given(\"seed\") {\n\t\treturn fault.Request(\"--ledger\"", "if false {\n\t\treturn fault.Request(\"--ledger\"", inCommand, "TestRunsSpendALedgerFile", "--seed"),
+	}
+}
+
+// gate has bugs of the one gate for releases.
+func gate() []mutant {
+	return []mutant{
+		one("one holder leaves the noise off", inProtocol, "\tfor i, x := range noise {\n\t\twords[i] += x\n\t}", "", inAudit, "TestWhiteBox$", "law"),
+		one("the server leaves the noise off", inProtocol, "if err := total.Add(p.noise[:total.Len()]); err != nil {", "if err := error(nil); err != nil {", inAudit, "TestWhiteBox$", "law"),
+		one("Gaussian noise at half the scale that the plan has", inProtocol, "replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))", "replay.DiscreteGaussian(n.Scale / 2 / math.Sqrt(float64(shares)))", inAudit, "TestWhiteBox$", "law"),
+		one("Laplace noise at half the scale that the plan has", inProtocol, "replay.DiscreteLaplace(n.Scale)", "replay.DiscreteLaplace(n.Scale / 2)", inAudit, "TestWhiteBox$", "law"),
+		one("all releases of a run draw from one stream", inProtocol, "\t\tp.resume(round, g.Stream)\n\t\tg.Noise", "\t\tp.resume(0, \"noise\")\n\t\tg.Noise", inAudit, "TestWhiteBox$", "independence"),
+		one("a release may be made twice in a round", inProtocol, "if round < p.made[r.index] {", "if false {", inProtocol, "TestReleaseOncePerRound", "released|twice|second"),
+		one("a release that the plan does not have is made", inProtocol, "\tif r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {\n\t\treturn fmt.Errorf(\"protocol: %s is not in the plan\", r.Name)\n\t}\n\tif round", "\tif round", inProtocol, "TestReleaseOncePerRound", "plan"),
+		one("a private vector can be marshalled", inProtocol, "func (v *Private) MarshalText() ([]byte, error) { return nil, errPrivate }", "func (v *Private) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(v.words)), nil }", inProtocol, "TestPrivateShowsNothing", "[Mm]arshal|private"),
+		one("a release that costs more than the plan is booked", inProtocol, "e.Cost.Scale < p.Scale*rounding", "e.Cost.Scale < 0", inProtocol, "TestBookRefusesWhatIsDearer", "booked"),
+	}
+}
+
+// steps has bugs of what methods compute before a release, and of how they divide the budget.
+func steps() []mutant {
+	return []mutant{
+		one("the cut of offsets is four times wider at the same sensitivity", inCentral, "limit[j] = float32(r * r / slack * (1 - 0x1p-22))", "limit[j] = float32(16 * r * r / slack * (1 - 0x1p-22))", inCentral, "TestOffset", "offset|radius|sum"),
+		one("far records are cut to a length with the rounding error on the wrong side", inCentral, "slack := 1 + relativeError(d)", "slack := 1 - 1e5*relativeError(d)", inCentral, "TestOffset", "offset|radius|sum"),
+		one("a level's counts are not in the ledger", inCentral, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
+		one("every level of a tree spends the whole budget", inCentral, "\"tree counts per level\", l.share(l.growth(level)/total)))", "\"tree counts per level\", l.share(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("replacing a record spends the budget of adding one", inCentral, "\t\t\tl.total /= 4\n", "\t\t\tl.total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)", "return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),
+		one("the sizes of clusters are rounded down", inHorizontal, "return int(math.Ceil(n / (j.EtaMinAlpha * share))), int", "return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestCalibrationsOfFastLloyd|TestRefusals|TestProven", "scale|records"),
+		one("every round spends the whole epsilon", inHorizontal, "round := j.Budget.Epsilon / float64(p.rounds)", "round := j.Budget.Epsilon", inHorizontal, "TestLedgerChargesTheBudget", "sulloyd"),
+		one("a Gaussian round spends the whole mu", inHorizontal, "mu /= math.Sqrt(float64(p.rounds))", "mu /= 1", inHorizontal, "TestLedgerChargesTheBudget", "relative"),
+		one("counts have no noise", inHorizontal, "\tfor i := range s.parts {\n\t\tpart := &s.parts[i]\n\t\ts.streams.Reset", "\tfor i := range s.parts[:1] {\n\t\tpart := &s.parts[i]\n\t\ts.streams.Reset", inHorizontal, "TestLeakage", "count"),
+		one("shares count on clients that collude", inHorizontal, "p.needed = p.m - j.Colluders", "p.needed = p.m", inHorizontal, "TestNoiseHasTheVarianceItShould", "split"),
+		one("clients leave their noise off", inHorizontal, "\t\t\tfor i, x := range c.noise {\n\t\t\t\tc.words[i] += x\n\t\t\t}", "", inHorizontal, "TestNoiseHasTheVarianceItShould", "local"),
+		one("ties of all rounds are broken by one key", inHorizontal, "s.streams.Reset(st, everyClient, round, \"ties\")", "s.streams.Reset(st, everyClient, 0, \"ties\")", inHorizontal, "TestNonExclusiveTakesTheNearest", "key"),
+		one("ties depend on the order of the records", inFlow, "return digest(sum[:16])", "sum[0] ^= byte(i)\n\treturn digest(sum[:16])", inFlow, "TestOrderDoesNotMatter|TestTies", "order|[Ll]abels|ties"),
+		one("local releases have no noise", inVertical, "\tfill(released)\n", "", inAudit, "TestWhiteBox$", "law"),
+		one("all parties of a vertical protocol draw from one stream", inVertical, "return p.streams.Stream(p.index, round, purpose)", "return p.streams.Stream(0, round, purpose)", inAudit, "TestWhiteBox$", "independence"),
+	}
+}
+
+// messages has bugs of what crosses between parties.
+func messages() []mutant {
+	return []mutant{
+		one("messages are not masked", inSecagg, "\taddPad(c.ring, dst.words, c.own)\n", "", inSecagg, "TestMessagesHide|TestSurvivors|TestMaskIs", "."),
+		one("one mask serves all rounds", inSecagg, "binary.BigEndian.PutUint64(iv[8:], uint64(round)*m.blocks)", "binary.BigEndian.PutUint64(iv[8:], uint64(round)*0*m.blocks)", inSecagg, "TestMaskIsAESCounterMode|TestMessagesHide", "mask|round"),
+		one("one mask serves all clients", inSecagg, "binary.BigEndian.PutUint32(iv[4:], uint32(client))", "binary.BigEndian.PutUint32(iv[4:], uint32(client)*0)", inSecagg, "TestMaskIsAESCounterMode|TestMessagesHide", "mask|client"),
+		one("a mask seed prints", inSecagg, "func (Seed) Format(f fmt.State, _ rune) { fmt.Fprint(f, \"secagg.Seed(redacted)\") }", "func (s Seed) Format(f fmt.State, _ rune) { fmt.Fprintf(f, \"%x\", s.key[:]) }", inSecagg, "TestSeedPrintsRedacted", "prints|seed"),
 	}
 }
