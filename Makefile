@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: peers build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare
+.PHONY: peers build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -47,6 +47,12 @@ prototypes: build
 # The programs that the suite embeddings compares with, from Debian's packages.
 peers:
 	apt-get install -y python3-sklearn python3-faiss
+
+# Privacy bugs put into copies of the code, one after the other: the tests must catch
+# each. SAMPLE tries so many of them.
+SAMPLE ?= 0
+mutants:
+	$(GO) run ./scripts/mutants -sample $(SAMPLE)
 
 bench: build
 	./bin/cohort bench --quick --out report

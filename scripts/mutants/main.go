@@ -47,7 +47,7 @@ func main() {
 	os.Exit(status)
 }
 
-func run(only string, sample int, list bool) (int, error) {
+func run(only string, sample int, list bool) (status int, err error) {
 	chosen, err := choose(only, sample)
 	if err != nil {
 		return 0, err
@@ -55,8 +55,12 @@ func run(only string, sample int, list bool) (int, error) {
 	if list {
 		for _, m := range chosen {
 			fmt.Printf("%s (%s; %s)\n", m.name, m.in, m.run)
+			if err := m.applies(); err != nil {
+				fmt.Println("  cannot be made:", err)
+				status = 2
+			}
 		}
-		return 0, nil
+		return status, nil
 	}
 	var escaped, broken []string
 	for i, m := range chosen {
@@ -142,6 +146,17 @@ func (m *mutant) try() (verdict string, err error) {
 		return escape, nil
 	}
 	return caught, nil
+}
+
+// applies tells whether the mutant can still be made.
+func (m *mutant) applies() error {
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	_, err = m.overlay(dir)
+	return err
 }
 
 // overlay writes the changed sources to a folder, with the map that tells the compiler of them.
