@@ -15,11 +15,11 @@ import (
 const hashBits = 45
 
 // TieDelta bounds the probability that in any of rounds assignments of n records
-// to k clusters the optimum is not unique up to identical records: by the
-// isolation lemma one random word of W values leaves a tie with probability at
-// most n*k/W, and the two words of the hash are independent, so
-// rounds*(n*k/2^45)^2 per data set. Twice that, for a pair of neighbouring data
-// sets, is what the order-independence of the assignment adds to delta.
+// to k clusters, each with a key of its own, the optimum is not unique up to identical
+// records, on either of two neighbouring data sets: 2 rounds (n k/2^45)^2, which is what the
+// order-independence of the assignment adds to delta. By the isolation lemma two words of W
+// values, of which one maps two values to one, leave a tie with probability at most 2nk/W^2
+// (privacy/THEOREMS.md T1).
 func TieDelta(n, k, rounds int) float64 {
 	one := math.Ldexp(float64(n)*float64(k), -hashBits)
 	return min(1, 2*float64(rounds)*float64(one*one))
