@@ -42,7 +42,7 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 		for i, j := range labels {
 			own[j]++
 			if predicted != nil {
-				predicted[e.Parts[s.Party].Rows[s.Lo+i]] = int32(j)
+				predicted[e.Parts[s.Party].Row(s.Lo+i)] = int32(j)
 			}
 		}
 		mu.Lock()

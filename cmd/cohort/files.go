@@ -19,7 +19,7 @@ var fileFormats = []dataset.Format{parquet.Format}
 // fileOptions are the flags that say how data files are read.
 type fileOptions struct {
 	columns, labels, labelColumn string
-	missing, maxMemory           string
+	missing, maxMemory, cache    string
 	text                         dataset.TextFormat
 }
 
@@ -32,6 +32,7 @@ func (f *fileOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.text.Separator, "separator", "", `character between cells, or blank (default: what the first row has of , tab ; | and blanks)`)
 	fs.BoolVar(&f.text.DecimalComma, "decimal-comma", false, "numbers are written 1,5")
 	fs.StringVar(&f.text.Comment, "comment", "", "what begins lines to leave out, or none (default #)")
+	fs.StringVar(&f.cache, "cache", "", "folder for a file of the records as they are used, for sets beyond memory and for the next run on them")
 	fs.StringVar(&f.maxMemory, "max-memory", "", "most memory for the records, such as 500M or 8G (default what is available)")
 }
 

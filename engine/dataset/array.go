@@ -54,6 +54,9 @@ func newArray(f *file, opts *ReadOptions, a array) (Source, error) {
 			s.schema.Numbers = append(s.schema.Numbers, c+1)
 		}
 	}
+	if f.identity != "" {
+		s.schema.Identity = fmt.Sprintf("%s %v", f.identity, s.columns)
+	}
 	if s.seeks {
 		want := a.bytes()
 		switch have := float64(f.size) - float64(a.skip); {

@@ -219,6 +219,10 @@ func (f *files) add(s Source) error {
 	}
 	whole.Bytes, whole.Once, whole.Cheap = whole.Bytes && part.Bytes, whole.Once || part.Once, whole.Cheap && part.Cheap
 	whole.Size += part.Size
+	if whole.Identity += "\n" + part.Identity; part.Identity == "" {
+		whole.Identity = ""
+	}
+	whole.BlockBytes = max(whole.BlockBytes, part.BlockBytes)
 	f.parts = append(f.parts, s)
 	return nil
 }

@@ -4,22 +4,25 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/cohort-engine/cohort/engine/fault"
 )
 
 // file is a file, or a stream, that is read from its beginning.
 type file struct {
-	name string
-	path string                        // empty for a stream
-	open func() (io.ReadCloser, error) // the bytes as they are stored
-	once bool                          // open can be called once
-	size int64                         // bytes stored, or 0 if unknown
-	gzip bool
-	kept *reader // of a stream whose beginning has been looked at
+	name     string
+	path     string                        // empty for a stream
+	open     func() (io.ReadCloser, error) // the bytes as they are stored
+	once     bool                          // open can be called once
+	size     int64                         // bytes stored, or 0 if unknown
+	gzip     bool
+	identity string  // of the file as it is now; empty for a stream
+	kept     *reader // of a stream whose beginning has been looked at
 }
 
 // openFile looks at the path of a file.
@@ -29,6 +32,9 @@ func openFile(path string) (*file, error) {
 		return nil, pathFault(path, err)
 	}
 	f := &file{name: path, path: path, size: info.Size(), once: !info.Mode().IsRegular()}
+	if !f.once {
+		f.identity = FileIdentity(path, info)
+	}
 	f.open = func() (io.ReadCloser, error) {
 		r, err := os.Open(path)
 		if err != nil {
@@ -37,6 +43,14 @@ func openFile(path string) (*file, error) {
 		return r, nil
 	}
 	return f, nil
+}
+
+// FileIdentity tells a file, as it is now, from others: by its path, size and time.
+func FileIdentity(path string, info fs.FileInfo) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
 // stream makes a file of a reader, which is read once.

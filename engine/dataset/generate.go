@@ -114,7 +114,7 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 	if s.columns, err = ChooseColumns(opts.Columns, nil, d); err != nil {
 		return nil, err
 	}
-	s.schema = Schema{Name: builtinPrefix + name, N: g.N, D: len(s.columns)}
+	s.schema = Schema{Name: builtinPrefix + name, N: g.N, D: len(s.columns), Identity: fmt.Sprintf("%s %+v %v", name, g, s.columns)}
 	for _, c := range s.columns {
 		s.schema.Numbers = append(s.schema.Numbers, c+1)
 	}

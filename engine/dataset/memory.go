@@ -2,9 +2,7 @@ package dataset
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"unsafe"
@@ -17,7 +15,10 @@ func asFloat32(memory []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/4)
 }
 
-func putFloat(b []byte, x float64) { binary.LittleEndian.PutUint64(b, math.Float64bits(x)) }
+// asBytes is the opposite of asFloat32.
+func asBytes(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
 
 // checkFit refuses, before anything is read, a set whose panels will not fit in
 // limit bytes, or in what the system has available if limit is 0.
@@ -41,6 +42,21 @@ func checkFit(s *Schema, limit int64) error {
 	}
 	why := fmt.Sprintf("%s%.3g records of %d columns take %s and %s %s", about, records, s.D, size(need), size(float64(limit)), what)
 	return fault.Failed(s.Name, why, "take fewer columns with --columns, or keep them in a file with --cache DIR", nil)
+}
+
+// checkDisk refuses a set that will not fit in what is left of the disk of a folder,
+// in which it has some bytes already.
+func checkDisk(dir string, s *Schema, has int64) error {
+	records := float64(s.N)
+	if s.N < 0 && s.RowBytes > 0 {
+		records = float64(s.Size) / float64(s.RowBytes)
+	}
+	need, free := 4*records*float64(s.D)-float64(has), freeDisk(dir)
+	if free < 0 || need <= free {
+		return nil
+	}
+	why := fmt.Sprintf("%s are missing for the records and %s are free", size(need), size(free))
+	return fault.Failed("cache "+dir, why, "choose another folder, or take fewer columns with --columns", nil)
 }
 
 // size writes a number of bytes for a person.

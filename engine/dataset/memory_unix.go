@@ -4,6 +4,7 @@ package dataset
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -21,3 +22,23 @@ func mapMemory(bytes int) ([]byte, error) {
 }
 
 func unmapMemory(memory []byte) { _ = unix.Munmap(memory) }
+
+// mapFile maps the first bytes of a file for reading, mostly from its beginning to
+// its end.
+func mapFile(f *os.File, bytes int64) ([]byte, error) {
+	memory, err := unix.Mmap(int(f.Fd()), 0, int(bytes), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fault.Failed(f.Name(), err.Error(), "free address space, or use fewer records", err)
+	}
+	_ = unix.Madvise(memory, unix.MADV_SEQUENTIAL) // a hint: read ahead
+	return memory, nil
+}
+
+// freeDisk is what is left of the disk of a folder, or negative if that is not known.
+func freeDisk(dir string) float64 {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return -1
+	}
+	return float64(s.Bavail) * float64(s.Bsize)
+}

@@ -22,6 +22,12 @@ type PrepareOptions struct {
 	DigestKey *[16]byte
 	// MaxMemory bounds the bytes of the panels; 0: what is available.
 	MaxMemory int64
+	// Cache is a folder that keeps the panels in a file, which is mapped: for sets
+	// beyond memory, and sets that are prepared once for many programs. Prepared.Close
+	// gives the mapping back. A preparation that was interrupted goes on where it was.
+	Cache string
+
+	noteBytes int64 // written to the cache between two notes; 0: noteBytes
 }
 
 // Prepared are records ready to be clustered, as often as wanted.
@@ -31,6 +37,8 @@ type Prepared struct {
 	// Digests identify the columns, in their own units and whatever the order of the rows. They are keyed, and hashes of private data
 	// to whoever has the key.
 	Digests []string
+
+	mapped bool // the panels are a file
 }
 
 // heldBytes bounds the decoded records that are kept between the pass that finds
@@ -50,10 +58,13 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 	if opts.FractionBits < 1 || opts.FractionBits > MaxFractionBits {
 		return nil, fault.Request(fmt.Sprintf("fraction bits %d", opts.FractionBits), "outside 1 to 22", "choose a number of fraction bits from 1 to 22, 16 by default")
 	}
-	if err := checkFit(&schema, opts.MaxMemory); err != nil {
-		return nil, err
+	if opts.Cache == "" {
+		if err := checkFit(&schema, opts.MaxMemory); err != nil {
+			return nil, err
+		}
 	}
 	var b Bounds
+	var file *cache
 	if opts.Bounds != nil {
 		b = *opts.Bounds
 		if len(b.Lo) != schema.D || len(b.Hi) != schema.D {
@@ -62,18 +73,29 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 		if err := b.Validate("bounds"); err != nil {
 			return nil, err
 		}
-	} else {
+	}
+	if opts.Cache != "" {
 		var err error
-		if b, s, err = boundsOf(ctx, s, &opts.Read); err != nil {
+		if file, err = openCache(opts.Cache, &schema, &opts); err != nil {
+			return nil, err
+		}
+		defer file.release()
+		if opts.Bounds == nil {
+			b = file.state.Bounds // found by a pass that ended, or none
+		}
+	}
+	if b.Lo == nil {
+		var err error
+		if b, s, err = boundsOf(ctx, s, &opts.Read, file != nil); err != nil {
 			return nil, err
 		}
 	}
-	return prepare(ctx, s, b, &opts)
+	return prepare(ctx, s, b, &opts, file)
 }
 
 // boundsOf finds the bounds of the records, and returns a source of the same
-// records for another pass.
-func boundsOf(ctx context.Context, s Source, opts *ReadOptions) (Bounds, Source, error) {
+// records for another pass, which is s itself if again.
+func boundsOf(ctx context.Context, s Source, opts *ReadOptions, again bool) (Bounds, Source, error) {
 	c := newCollector(s, opts)
 	if c.schema.Bytes {
 		return byteBounds(c.schema.D), s, nil
@@ -84,7 +106,7 @@ func boundsOf(ctx context.Context, s Source, opts *ReadOptions) (Bounds, Source,
 			held = nil // too much to keep: the source is read again
 		}
 	}
-	if c.schema.Cheap {
+	if c.schema.Cheap || again {
 		held, keep = nil, nil
 	}
 	b, err := c.bounds(ctx, s, keep)
@@ -94,59 +116,87 @@ func boundsOf(ctx context.Context, s Source, opts *ReadOptions) (Bounds, Source,
 	return b, held, nil
 }
 
-// prepare makes the pass that puts records on the grid.
-func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions) (*Prepared, error) {
+// prepare makes the pass that puts records on the grid; file is the cache that the
+// panels go to, or nil.
+func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file *cache) (*Prepared, error) {
 	c := newCollector(s, &opts.Read)
 	d := c.schema.D
-	units := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits)
-	known := c.schema.N
-	if opts.Read.Missing == DropRow {
-		known = -1
-	}
-	sink := newPanelSink(known, d)
-	defer sink.release()
 	var digest *columnDigests
 	if opts.DigestKey != nil {
 		digest = newColumnDigests(*opts.DigestKey, d)
 	}
-	work := func(blk *Block) error {
-		if err := blk.quantise(units, &b); err != nil {
-			return err
+	var to sink
+	if file != nil {
+		file.state.Bounds = b
+		if err := file.restore(c, digest); err != nil {
+			return nil, cacheFault(opts.Cache, err)
 		}
-		blk.look(false)
-		blk.packed = sink.place(blk)
-		return nil
+		s, to = later{s, file.state.Chunks}, file
+	} else {
+		known := c.schema.N
+		if opts.Read.Missing == DropRow {
+			known = -1
+		}
+		to = newPanelSink(known, d)
+		defer to.release()
 	}
-	put := func(blk *Block) error {
-		if digest != nil {
-			digest.add(blk.Rows)
+	if file == nil || !file.state.Complete {
+		err := pack(ctx, s, c, b, opts, to, digest)
+		if file != nil {
+			file.state.Complete = err == nil
+			if e := file.note(c, digest); e != nil && err == nil {
+				err = cacheFault(opts.Cache, e)
+			}
 		}
-		if blk.packed {
-			sink.skip(blk.N)
-		} else if err := sink.append(blk.grid[:blk.N*d], blk.N); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
-		return c.put(blk)
-	}
-	if err := inOrder(ctx, s, &c.schema, opts.Read.Missing, opts.Read.Workers, work, put); err != nil {
-		return nil, err
 	}
 	p := &Prepared{Table: &Table{}}
 	if err := c.finish(ctx, p.Table); err != nil {
 		return nil, err
 	}
-	points, err := sink.finish()
+	points, err := to.finish()
 	if err != nil {
 		return nil, err
 	}
-	p.Normalised = Normalised{Points: points, Bounds: b, FractionBits: opts.FractionBits, Clamped: c.clamped}
+	p.Normalised, p.mapped = Normalised{Points: points, Bounds: b, FractionBits: opts.FractionBits, Clamped: c.clamped}, file != nil
 	if p.Weights, err = p.Table.weights(opts.Weights, c.seen); err != nil {
+		p.Close()
 		return nil, err
 	}
 	if digest != nil {
 		p.Digests = digest.text(c.n)
 	}
 	return p, nil
+}
+
+// pack puts the records of a source on the grid and into the sink.
+func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOptions, to sink, digest *columnDigests) error {
+	units, d := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits), c.schema.D
+	work := func(blk *Block) error {
+		if err := blk.quantise(units, &b); err != nil {
+			return err
+		}
+		blk.look(false)
+		blk.packed = to.place(blk)
+		return nil
+	}
+	file, _ := to.(*cache)
+	return inOrder(ctx, s, &c.schema, opts.Read.Missing, opts.Read.Workers, work, func(blk *Block) error {
+		if digest != nil {
+			digest.add(blk.Rows)
+		}
+		if blk.packed {
+			to.skip(blk.N)
+		} else if err := to.append(blk.grid[:blk.N*d], blk.N); err != nil {
+			return err
+		}
+		if err := c.put(blk); err != nil || file == nil {
+			return err
+		}
+		return file.advance(c, digest)
+	})
 }
 
 // quantise puts the rows of the block on the grid and refuses what is not finite:

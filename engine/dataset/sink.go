@@ -4,9 +4,23 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// segmentPoints is the number of points in a piece of panels whose number is not
-// known beforehand, a multiple of the lanes; a piece has at most segmentBytes.
-const segmentBytes = 16 << 20
+// sink takes points on the grid.
+type sink interface {
+	// place packs the points of a block whose place is known and whose panels are not
+	// shared with another, if it can; several workers call it.
+	place(*Block) bool
+	skip(n int)                         // counts points that are in their place
+	append(rows []float32, n int) error // packs the next n points, given row by row
+	finish() (*kernels.Panels, error)   // returns the panels of all points
+	release()                           // gives back what is not in use
+}
+
+// pieceBytes bounds the size of a piece of panels.
+const pieceBytes = 16 << 20
+
+// pointsPerPiece is the number of points of d dimensions in a piece of panels, a
+// multiple of the lanes.
+func pointsPerPiece(d int) int { return max(pieceBytes/4/d/kernels.Lanes, 1) * kernels.Lanes }
 
 // panelSink takes points on the grid in order and ends with panels of all. Where
 // their number is known beforehand they go to their place. Otherwise they are
@@ -30,12 +44,10 @@ func newPanelSink(known, d int) *panelSink {
 	if known > 0 {
 		s.panels = kernels.NewPanels(known, d)
 	}
-	s.each = max(segmentBytes/4/d/kernels.Lanes, 1) * kernels.Lanes
+	s.each = pointsPerPiece(d)
 	return s
 }
 
-// place packs the points of a block whose place is known and whose panels are not
-// shared with another; several workers call it.
 func (s *panelSink) place(b *Block) bool {
 	const lanes = kernels.Lanes
 	lo, hi := b.Record, b.Record+b.N
@@ -47,31 +59,36 @@ func (s *panelSink) place(b *Block) bool {
 	return true
 }
 
-// skip counts points that are in their place.
 func (s *panelSink) skip(n int) { s.n += n }
 
-// append packs the next n points, given row by row.
 func (s *panelSink) append(rows []float32, n int) error {
-	const lanes = kernels.Lanes
 	for n > 0 {
 		target, at, err := s.tail()
 		if err != nil {
 			return err
 		}
-		count := min(n, target.N-at)
-		if at%lanes == 0 {
-			to := target.Slice(at, at+count)
-			kernels.Pack(&to, rows[:count*s.d])
-		} else {
-			// The rest of a panel that holds points already.
-			count = min(count, lanes-at%lanes)
-			for i := range count {
-				target.Set(at+i, rows[i*s.d:(i+1)*s.d])
-			}
-		}
+		count := packInto(target, at, rows, n)
 		rows, n, s.n = rows[count*s.d:], n-count, s.n+count
 	}
 	return nil
+}
+
+// packInto packs some of n points, at least one, into panels from point at on, and
+// returns how many.
+func packInto(target *kernels.Panels, at int, rows []float32, n int) int {
+	const lanes = kernels.Lanes
+	count := min(n, target.N-at)
+	if at%lanes == 0 {
+		to := target.Slice(at, at+count)
+		kernels.Pack(&to, rows[:count*target.D])
+		return count
+	}
+	// The rest of a panel that holds points already.
+	count = min(count, lanes-at%lanes)
+	for i := range count {
+		target.Set(at+i, rows[i*target.D:(i+1)*target.D])
+	}
+	return count
 }
 
 // tail returns the panels that the next point goes to, and where.
@@ -90,7 +107,6 @@ func (s *panelSink) tail() (*kernels.Panels, int, error) {
 	return &s.pieces[last].panels, s.n % s.each, nil
 }
 
-// finish returns the panels of all points.
 func (s *panelSink) finish() (*kernels.Panels, error) {
 	if s.panels != nil {
 		return s.panels, nil
@@ -104,7 +120,6 @@ func (s *panelSink) finish() (*kernels.Panels, error) {
 	return all, nil
 }
 
-// release gives back what is left of the pieces.
 func (s *panelSink) release() {
 	for i := range s.pieces {
 		s.pieces[i].release()

@@ -32,6 +32,8 @@ type Schema struct {
 	// Size is the number of bytes to be read, or 0 if unknown; RowBytes is what
 	// one record takes of them, as far as the first ones tell.
 	Size, RowBytes int64
+	// Identity tells this source, as it is now, from every other; empty if nothing does.
+	Identity string
 	// BlockBytes is what the largest chunk takes when it is decoded, or 0 for little.
 	BlockBytes int64
 	Files      int // number of files, each of which is one client's; 0 or 1: one

@@ -14,8 +14,16 @@ import (
 // Part is what one client holds.
 type Part struct {
 	Points       *kernels.Panels
-	Rows         []int // row of the table of each point
+	Rows         []int // row of the table of each point; nil: point i is row i
 	FractionBits int
+}
+
+// Row is the row of the table of point i.
+func (p *Part) Row(i int) int {
+	if p.Rows == nil {
+		return i
+	}
+	return p.Rows[i]
 }
 
 // Split deals the records to m clients in an order shuffled by seed: equally
@@ -34,30 +42,33 @@ func (n *Normalised) Split(m int, proportions []float64, seed uint64) ([]Part, e
 	if err != nil {
 		return nil, err
 	}
-	order := make([]int, total)
-	for i := range order {
-		order[i] = i
+	if m == 1 {
+		return n.deal(nil, sizes), nil
 	}
-	if m > 1 {
-		shuffle(newSource(seed, "split"), order)
-	}
+	order := inTurn(total)
+	shuffle(newSource(seed, "split"), order)
 	return n.deal(order, sizes), nil
 }
 
 // SplitFiles gives each client the records of one file: counts is Table.Files.
 func (n *Normalised) SplitFiles(counts []int) ([]Part, error) {
-	order := make([]int, n.Points.N)
-	for i := range order {
-		order[i] = i
-	}
 	sum := 0
 	for _, c := range counts {
 		sum += c
 	}
-	if sum != len(order) {
-		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %d records and the data %d", sum, len(order)), "give the counts of the files that were read")
+	if sum != n.Points.N {
+		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %d records and the data %d", sum, n.Points.N), "give the counts of the files that were read")
 	}
-	return n.deal(order, counts), nil
+	return n.deal(inTurn(n.Points.N), counts), nil
+}
+
+// inTurn returns 0 to n-1.
+func inTurn(n int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	return order
 }
 
 // ParseProportions parses "3,2,1".
@@ -124,7 +135,7 @@ func shares(total, m int, proportions []float64) ([]int, error) {
 // deal hands out runs of order.
 func (n *Normalised) deal(order, sizes []int) []Part {
 	if len(sizes) == 1 {
-		return []Part{{Points: n.Points, Rows: order, FractionBits: n.FractionBits}}
+		return []Part{{Points: n.Points, FractionBits: n.FractionBits}}
 	}
 	parts := make([]Part, len(sizes))
 	start := 0

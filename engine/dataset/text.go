@@ -307,6 +307,9 @@ func (s *textSource) choose(names []string, rowBytes int64) error {
 		}
 	}
 	s.schema.D = len(chosen)
+	if s.file.identity != "" {
+		s.schema.Identity = fmt.Sprintf("%s %v %+v", s.file.identity, s.to, o.Text)
+	}
 	return nil
 }
 
@@ -374,7 +377,7 @@ func (s *textSource) Chunks(ctx context.Context, yield func(Chunk) error) error 
 			buf = make([]byte, 0, size+textPad)
 		}
 		var failure error
-		buf, end, failure = fillBuffer(r, buf, carry)
+		buf, end, failure = fillBuffer(r, buf, carry, size)
 		cut := bytes.LastIndexByte(buf, '\n') + 1
 		carry = append(carry[:0], buf[cut:]...)
 		c := &textChunk{source: s, buf: buf, text: trimEmptyLines(buf[:cut]), line: line, emptyRow: emptyRow, free: free}
@@ -407,22 +410,22 @@ func (s *textSource) noRecords() error {
 	return fault.Failed(s.file.name, "the file has no records", "give a file with one record per row", nil)
 }
 
-// fillBuffer puts carry and what r has next into buf, up to its capacity less the
-// pad, but at least one line; a last line without an end gets one. end reports that
-// there is no more, for the reason err unless that is a clean end.
-func fillBuffer(r io.Reader, buf, carry []byte) (filled []byte, end bool, err error) {
-	if need := 2*len(carry) + textPad; cap(buf) < need {
-		buf = make([]byte, 0, need)
-	}
-	buf = append(buf[:0], carry...)
+// fillBuffer puts carry and what r has next into buf, size bytes or as many as one
+// line takes; a last line without an end gets one. end reports that there is no more,
+// for the reason err unless that is a clean end. Where a piece ends depends on the
+// text and size alone.
+func fillBuffer(r io.Reader, buf, carry []byte, size int) (filled []byte, end bool, err error) {
+	limit := max(size, 2*len(carry))
+	buf = append(slices.Grow(buf[:0], limit+textPad), carry...)
 	for {
-		if len(buf)+textPad >= cap(buf) {
+		if len(buf) >= limit {
 			if bytes.IndexByte(buf, '\n') >= 0 {
 				return buf, false, nil
 			}
-			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+			limit *= 2
+			buf = append(make([]byte, 0, limit+textPad), buf...)
 		}
-		n, err := r.Read(buf[len(buf) : cap(buf)-textPad])
+		n, err := r.Read(buf[len(buf):limit])
 		buf = buf[:len(buf)+n]
 		if err == io.EOF {
 			if len(buf) > 0 && buf[len(buf)-1] != '\n' {

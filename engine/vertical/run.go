@@ -818,12 +818,6 @@ func (s *session) result(ctx context.Context, grid *Grid, solution *synopsis.Sol
 	s.ledger.Note("quality, and the relative intersection error, are computed from the private data")
 	r.Details["relative_intersection_error"] = IntersectionError(grid, s.truth(), j.records())
 	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
-	if j.Labels != nil {
-		part.Rows = make([]int, j.records())
-		for i := range part.Rows {
-			part.Rows[i] = i
-		}
-	}
 	var err error
 	r.Quality, err = engine.Measure(ctx, s.rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped},
 		normalised, j.K)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strings"
@@ -62,11 +63,11 @@ func open(_ context.Context, path string, opts dataset.ReadOptions) (s dataset.S
 		return nil, damaged(path, err)
 	}
 	src := &source{path: path, file: file, text: -1}
-	return src, src.choose(info.Size(), &opts)
+	return src, src.choose(info, &opts)
 }
 
 // choose settles which leaves are coordinates.
-func (s *source) choose(size int64, opts *dataset.ReadOptions) error {
+func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 	var leaves []*parquet.Column
 	var names []string
 	var walk func(c *parquet.Column)
@@ -94,7 +95,7 @@ func (s *source) choose(size int64, opts *dataset.ReadOptions) error {
 		}
 		s.text = one[0]
 	}
-	s.schema = dataset.Schema{Name: s.path, N: int(s.file.NumRows()), Size: size}
+	s.schema = dataset.Schema{Name: s.path, N: int(s.file.NumRows()), Size: info.Size(), Identity: fmt.Sprintf("%s %q %q", dataset.FileIdentity(s.path, info), opts.Columns, text)}
 	for _, leaf := range chosen {
 		if leaf == s.text {
 			continue

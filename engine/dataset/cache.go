@@ -1,0 +1,292 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// cache is a file of panels in a folder, for records that do not fit in memory. It
+// takes the panels as they are packed, and notes now and then how far the source has
+// been read, so that a preparation that was interrupted goes on from there. What is
+// in it belongs to one source and one way of putting it on the grid, which its name
+// is a digest of. It holds private data: nobody but its owner can read it.
+type cache struct {
+	panels, labels *os.File
+	stateFile      string
+	state          cacheState
+	d, each        int
+	piece          piece // panels of points from n/each*each on
+	written        int64 // bytes since the last note
+	noteBytes      int64 // between two notes
+}
+
+// cacheState is what the file beside the panels says.
+type cacheState struct {
+	Version  int
+	Complete bool
+	Chunks   int // of the source that are in the panels
+	N, Seen  int
+	Clamped  int
+	Bounds   Bounds
+	Report   Report
+	Files    []int
+	Starts   []int
+	Classes  []string
+	Labelled bool
+	MayBeIDs []bool
+	Last     []float64
+	Digests  [][2]uint64 // sums of columnDigests
+}
+
+const cacheVersion = 1
+
+// noteBytes is how much is written between two notes.
+const noteBytes = 256 << 20
+
+// openCache opens the cache of a source in a folder, or begins one.
+func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
+	switch {
+	case s.Identity == "":
+		return nil, fault.Request("cache "+dir, s.Name+" has no name under which it could be found again", "give files or a built-in set")
+	case opts.Read.id != "":
+		return nil, fault.Request("cache "+dir, "ids are held in memory", "leave it out")
+	}
+	fail := func(err error) (*cache, error) { return nil, cacheFault(dir, err) }
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fail(err)
+	}
+	bounds := "of the records"
+	if opts.Bounds != nil {
+		bounds = fmt.Sprint(opts.Bounds.Lo, opts.Bounds.Hi)
+	}
+	digests := ""
+	if opts.DigestKey != nil {
+		digests = string(opts.DigestKey[:])
+	}
+	key := sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s\n%d\n%s\n%x", cacheVersion, s.Identity, bounds, opts.FractionBits, opts.Read.Missing, digests))
+	base := filepath.Join(dir, fmt.Sprintf("%x", key[:12]))
+	c := &cache{stateFile: base + ".json", d: s.D, each: pointsPerPiece(s.D), noteBytes: noteBytes}
+	if opts.noteBytes > 0 {
+		c.noteBytes = opts.noteBytes
+	}
+	if text, err := os.ReadFile(c.stateFile); err == nil {
+		if json.Unmarshal(text, &c.state) != nil || c.state.Version != cacheVersion {
+			c.state = cacheState{}
+		}
+	}
+	var err error
+	if c.panels, err = os.OpenFile(base+".panels", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fail(err)
+	}
+	if c.labels, err = os.OpenFile(base+".labels", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fail(errors.Join(err, c.panels.Close()))
+	}
+	if info, err := c.panels.Stat(); err != nil || info.Size() < c.bytes() {
+		c.state = cacheState{} // not what the state says
+	}
+	if !c.state.Complete {
+		if err := checkDisk(dir, s, c.bytes()); err != nil {
+			c.close()
+			return nil, err
+		}
+		if err := c.resume(); err != nil {
+			c.close()
+			return fail(err)
+		}
+	}
+	return c, nil
+}
+
+func cacheFault(dir string, err error) error {
+	return fault.Failed("cache "+dir, err.Error(), "check the folder, its rights and its space", err)
+}
+
+// bytes is the size of the panels of the points so far.
+func (c *cache) bytes() int64 {
+	return int64((c.state.N+kernels.Lanes-1)/kernels.Lanes) * int64(4*kernels.Lanes*c.d)
+}
+
+// resume reads the piece back that the next point belongs to.
+func (c *cache) resume() error {
+	memory, err := mapMemory(4 * c.each * c.d)
+	if err != nil {
+		return err
+	}
+	c.piece = piece{kernels.Panels{N: c.each, D: c.d, Data: asFloat32(memory)}, memory}
+	start := c.pieceStart()
+	_, err = c.panels.ReadAt(memory[:c.bytes()-start], start)
+	return err
+}
+
+// pieceStart is the place in the file of the piece of the next point.
+func (c *cache) pieceStart() int64 {
+	return int64(c.state.N/c.each) * int64(4*c.each*c.d)
+}
+
+// append takes the next points.
+func (c *cache) append(rows []float32, n int) error {
+	for n > 0 {
+		at := c.state.N % c.each
+		count := packInto(&c.piece.panels, at, rows, n)
+		rows, n = rows[count*c.d:], n-count
+		start := c.pieceStart()
+		c.written += int64(4 * count * c.d)
+		if c.state.N += count; c.state.N%c.each == 0 {
+			if _, err := c.panels.WriteAt(c.piece.memory, start); err != nil {
+				return err
+			}
+			clear(c.piece.memory)
+		}
+	}
+	return nil
+}
+
+func (c *cache) place(*Block) bool { return false }
+func (c *cache) skip(int)          {}
+
+// advance notes that the next chunk of the source is in the panels, with what the
+// collector has of it.
+func (c *cache) advance(from *collector, digest *columnDigests) error {
+	c.state.Chunks++
+	if c.written < c.noteBytes {
+		return nil
+	}
+	return c.note(from, digest)
+}
+
+// note makes what is in the panels survive an interruption.
+func (c *cache) note(from *collector, digest *columnDigests) error {
+	c.written = 0
+	start := c.pieceStart()
+	if _, err := c.panels.WriteAt(c.piece.memory[:c.bytes()-start], start); err != nil {
+		return err
+	}
+	t := &from.table
+	s := &c.state
+	s.Version, s.Seen, s.Clamped, s.Report = cacheVersion, from.seen, from.clamped, t.Report
+	s.Files, s.Starts, s.Classes, s.MayBeIDs, s.Last = t.Files, t.starts, from.names, from.alive, from.last
+	if s.Labelled = len(t.Labels) > 0; s.Labelled {
+		if err := c.writeLabels(t.Labels); err != nil {
+			return err
+		}
+	}
+	if digest != nil {
+		s.Digests = digest.sums
+	}
+	if err := c.panels.Sync(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	next := c.stateFile + ".next"
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, c.stateFile)
+}
+
+// writeLabels appends the labels that the file does not have yet.
+func (c *cache) writeLabels(labels []int32) error {
+	info, err := c.labels.Stat()
+	if err != nil {
+		return err
+	}
+	have := min(int(info.Size()/4), len(labels))
+	b := make([]byte, 0, 1<<16)
+	for at := have; at < len(labels); {
+		b = b[:0]
+		for _, l := range labels[at:min(at+1<<14, len(labels))] {
+			b = binary.LittleEndian.AppendUint32(b, uint32(l))
+		}
+		if _, err := c.labels.WriteAt(b, int64(4*at)); err != nil {
+			return err
+		}
+		at += len(b) / 4
+	}
+	return c.labels.Sync()
+}
+
+// restore gives the collector, and the digest, what was noted.
+func (c *cache) restore(to *collector, digest *columnDigests) error {
+	s := &c.state
+	to.n, to.seen, to.clamped = s.N, s.Seen, s.Clamped
+	t := &to.table
+	t.Report, t.starts, to.names, to.alive, to.last = s.Report, s.Starts, s.Classes, s.MayBeIDs, s.Last
+	if s.Files != nil {
+		t.Files = slices.Clone(s.Files)
+	}
+	for class, name := range s.Classes {
+		to.classes[name] = int32(class)
+	}
+	if s.Labelled {
+		b := make([]byte, 4*s.N)
+		if _, err := io.ReadFull(io.NewSectionReader(c.labels, 0, int64(len(b))), b); err != nil {
+			return err
+		}
+		t.Labels = make([]int32, s.N)
+		for i := range t.Labels {
+			t.Labels[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+	}
+	if digest != nil && len(s.Digests) == len(digest.sums) {
+		copy(digest.sums, s.Digests)
+	}
+	return nil
+}
+
+// finish maps the panels of all points.
+func (c *cache) finish() (*kernels.Panels, error) {
+	memory, err := mapFile(c.panels, c.bytes())
+	if err != nil {
+		return nil, err
+	}
+	return &kernels.Panels{N: c.state.N, D: c.d, Data: asFloat32(memory)}, nil
+}
+
+// release closes the files; what is mapped stays.
+func (c *cache) release() { c.close() }
+
+func (c *cache) close() {
+	c.piece.release()
+	c.panels.Close()
+	c.labels.Close()
+}
+
+// Close gives back the mapping of records that were prepared in a cache. The points
+// must not be used afterwards. Records in memory need no Close.
+func (p *Prepared) Close() {
+	if p.mapped {
+		unmapMemory(asBytes(p.Points.Data))
+		p.Points, p.mapped = nil, false
+	}
+}
+
+// later is a source without its first chunks.
+type later struct {
+	Source
+	skip int
+}
+
+// Chunks leaves out the first chunks.
+func (l later) Chunks(ctx context.Context, yield func(Chunk) error) error {
+	at := 0
+	return l.Source.Chunks(ctx, func(c Chunk) error {
+		if at++; at <= l.skip {
+			return ctx.Err()
+		}
+		return yield(c)
+	})
+}

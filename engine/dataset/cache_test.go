@@ -1,0 +1,160 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// watched calls at before the chunk of that number, and counts the chunks that are
+// decoded.
+type watched struct {
+	Source
+	at      func(chunk int) error
+	decoded *int
+}
+
+func (w watched) Chunks(ctx context.Context, yield func(Chunk) error) error {
+	i := 0
+	return w.Source.Chunks(ctx, func(c Chunk) error {
+		if err := w.at(i); err != nil {
+			return err
+		}
+		i++
+		return yield(countedChunk{c, w.decoded})
+	})
+}
+
+type countedChunk struct {
+	Chunk
+	decoded *int
+}
+
+func (c countedChunk) Decode(b *Block) error {
+	*c.decoded++
+	return c.Chunk.Decode(b)
+}
+
+// rowsTime is another time of change of a file.
+var rowsTime = time.Unix(1e9, 0)
+
+// TestCacheResumes interrupts a preparation with an error, and by taking a copy of
+// the folder at some moment, as a crash would leave it: the next one decodes the rest
+// only and ends with the same points, labels and report.
+func TestCacheResumes(t *testing.T) {
+	ctx := context.Background()
+	var text strings.Builder
+	text.WriteString("# two\nx,y,class,key\n")
+	rows := randomTable(3000, 2)
+	for i := range rows.N {
+		if i%100 == 50 {
+			text.WriteString(",1,a,0\n")
+		}
+		fmt.Fprintf(&text, "%v,%v,%c,%d\n", rows.Row(i)[0], rows.Row(i)[1], 'a'+i*i%5, i)
+	}
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("the cable is out")
+	key := [16]byte{7}
+	for _, bounds := range []*Bounds{nil, {Lo: []float64{-2, -2, 0}, Hi: []float64{2, 2, 4000}}} {
+		prepare := func(dir string, at func(int) error) (*Prepared, int, error) {
+			read := ReadOptions{LabelColumn: "class", Missing: DropRow, Workers: 1, chunkBytes: 4000}
+			s, err := OpenSource(ctx, path, read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoded := 0
+			if at == nil {
+				at = func(int) error { return nil }
+			}
+			p, err := Prepare(ctx, watched{s, at, &decoded}, PrepareOptions{Read: read, Bounds: bounds, Cache: dir, DigestKey: &key, noteBytes: 2000})
+			return p, decoded, err
+		}
+		want, all, err := prepare("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(what, dir string, most int) {
+			t.Helper()
+			p, decoded, err := prepare(dir, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			defer p.Close()
+			if decoded > most {
+				t.Errorf("%s: decoded %d chunks, want at most %d", what, decoded, most)
+			}
+			if !slices.Equal(p.Points.Data, want.Points.Data) || p.Points.N != 3000 || !slices.Equal(p.Digests, want.Digests) || p.Clamped != want.Clamped || p.Bounds.FromData != (bounds == nil) {
+				t.Errorf("%s: the points differ", what)
+			}
+			a, b := p.Table, want.Table
+			if !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Report.Dropped, b.Report.Dropped) || a.Report.Comments != b.Report.Comments || !slices.Equal(a.Report.IDLike, b.Report.IDLike) {
+				t.Errorf("%s: the table is %v and %+v, want %+v", what, a.N, a.Report, b.Report)
+			}
+		}
+		passes := 1
+		if bounds == nil {
+			passes = 2
+		}
+		perPass := all
+		dir, copied := t.TempDir(), t.TempDir()
+		seen := 0
+		_, _, err = prepare(dir, func(chunk int) error {
+			if chunk == 0 {
+				seen++
+			}
+			if seen == passes && chunk == perPass/2 {
+				if err := os.CopyFS(filepath.Join(copied, "c"), os.DirFS(dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if seen == passes && chunk == perPass/2+3 {
+				return broken
+			}
+			return nil
+		})
+		if !errors.Is(err, broken) {
+			t.Fatalf("error is %v", err)
+		}
+		check("after an error", dir, perPass-perPass/2-3)
+		check("after it was done", dir, 0)
+		check("after a crash", filepath.Join(copied, "c"), perPass-perPass/2+3)
+		check("afresh", t.TempDir(), passes*perPass)
+		// Other bytes in the file are another source.
+		if err := os.Chtimes(path, rowsTime, rowsTime); err != nil {
+			t.Fatal(err)
+		}
+		check("touched", dir, passes*perPass)
+	}
+}
+
+func TestCacheFaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, []byte("1\n2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := table(1, 1, 2).Source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenSource(context.Background(), file, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]struct {
+		s   Source
+		dir string
+	}{"has no name": {m, t.TempDir()}, "check the folder": {s, filepath.Join(file, "sub")}} {
+		if _, err := Prepare(context.Background(), c.s, PrepareOptions{Cache: c.dir}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %v, want %q", err, want)
+		}
+	}
+}
