@@ -190,6 +190,15 @@ func (m *Model) Count(labels []int) {
 	}
 }
 
+// CountRecords sets the sizes of the clusters by records that are on the model's grid already.
+func (m *Model) CountRecords(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) error {
+	centroids, err := m.bounds().Normalise(m.Centroids)
+	if err == nil {
+		m.Sizes, err = engine.Sizes(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids))
+	}
+	return err
+}
+
 // Predict returns the cluster of each record, from 0. Points are row-major in the data's own units.
 func (m *Model) Predict(points []float64) ([]int, error) {
 	labels, _, err := m.Nearest(context.Background(), points)

@@ -89,6 +89,22 @@ func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBi
 	return err
 }
 
+// Sizes returns the number of points whose nearest centroid is each of k, without a
+// label for every point.
+func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int) ([]float64, error) {
+	part := dataset.Part{Points: points, FractionBits: fractionBits}
+	sizes := make([]float64, k)
+	var mu sync.Mutex
+	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(_ Shard, own []uint16, _ []float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, j := range own {
+			sizes[j]++
+		}
+	})
+	return sizes, err
+}
+
 // nearest hands each shard's labels and squared distances to visit, from several workers at once, and
 // returns the shards' sums of distances.
 func nearest(ctx context.Context, pool *Pool, parts []dataset.Part, centroids []float64, k int, visit func(Shard, []uint16, []float64)) ([]float64, error) {

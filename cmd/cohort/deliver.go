@@ -112,8 +112,13 @@ func (d *delivery) print(write func(io.Writer) error, r *engine.Result) error {
 
 // label writes each record's cluster and, of a run without noise, sets the clusters' sizes.
 func (d *delivery) label(ctx context.Context, eng *engine.Engine, r *engine.Result, model *library.Model) error {
-	if d.o.labelsOut == "" && r.Epsilon != nil {
-		return nil
+	if d.o.labelsOut == "" {
+		if r.Epsilon != nil {
+			return nil
+		}
+		err := model.CountRecords(ctx, eng.Pool(), d.in.norm)
+		r.Sizes = model.Sizes
+		return err
 	}
 	labels, distances, err := model.Assign(ctx, eng.Pool(), d.in.norm)
 	if err != nil {
@@ -122,9 +127,6 @@ func (d *delivery) label(ctx context.Context, eng *engine.Engine, r *engine.Resu
 	if r.Epsilon == nil {
 		model.Count(labels)
 		r.Sizes = model.Sizes
-	}
-	if d.o.labelsOut == "" {
-		return nil
 	}
 	r.Ledger.Note("the labels that were written are computed by who holds the records, from them and the released centroids; they are no release: whoever is shown them sees more")
 	paths, from := d.in.labelPaths(d.o.labelsOut), 0

@@ -54,7 +54,7 @@ func load(ctx context.Context, o *options, m *method.Method, p *progress) (*inpu
 	if err != nil {
 		return nil, err
 	}
-	prepare := dataset.PrepareOptions{Read: read, Cache: o.cache, FractionBits: o.fractionBits}
+	prepare := dataset.PrepareOptions{Read: read, Cache: o.cache, FractionBits: o.fractionBits, NoLabels: o.given("k") && !o.showsQuality(m)}
 	if o.ledger != "" {
 		f, err := o.ledgerFile()
 		if err != nil {

@@ -74,7 +74,7 @@ func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	if opts.DigestKey != nil {
 		digests = string(opts.DigestKey[:])
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s\n%d\n%s\n%x", cacheVersion, s.Identity, bounds, opts.FractionBits, opts.Read.Missing, digests))
+	key := sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s\n%d\n%s\n%x\n%t", cacheVersion, s.Identity, bounds, opts.FractionBits, opts.Read.Missing, digests, opts.NoLabels))
 	base := filepath.Join(dir, fmt.Sprintf("%x", key[:12]))
 	c := &cache{stateFile: base + ".json", d: s.D, each: pointsPerPiece(s.D), noteBytes: noteBytes}
 	if opts.noteBytes > 0 {

@@ -16,8 +16,9 @@ type collector struct {
 	schema Schema
 	opts   *ReadOptions
 	labels []int32 // that the source has for all records
-	text   bool    // the source gives texts
 	ids    bool    // which are ids
+	// noLabels leaves out the labels.
+	noLabels bool
 
 	seen, n int // records met, records kept
 	lo, hi  []float64
@@ -57,9 +58,14 @@ func (c *collector) put(b *Block) error {
 	c.table.Report.Comments += b.Comments
 	c.table.Report.Filled += s.filled
 	c.clamped += s.clamped
-	c.table.Labels = append(c.table.Labels, b.Labels...)
-	for i := range b.Ends {
-		c.putText(b.text(i))
+	if c.ids || !c.noLabels {
+		if c.schema.N > 0 && c.table.Labels == nil && len(b.Labels)+len(b.Ends) > 0 && !c.ids {
+			c.table.Labels = make([]int32, 0, c.schema.N)
+		}
+		c.table.Labels = append(c.table.Labels, b.Labels...)
+		for i := range b.Ends {
+			c.putText(b.text(i))
+		}
 	}
 	if b.N == 0 {
 		return nil
@@ -113,13 +119,16 @@ func (c *collector) finish(ctx context.Context, t *Table) error {
 			t.Report.IDLike = append(t.Report.IDLike, s.column(j))
 		}
 	}
-	if c.labels != nil {
+	if c.labels != nil && !c.noLabels {
 		if len(c.labels) != c.seen {
 			return fault.Failed(s.Name, fmt.Sprintf("%d labels for %d records", len(c.labels), c.seen), "give one label per record", nil)
 		}
 		t.Labels = kept(c.labels, t.Report.Dropped)
 	}
 	c.numericLabels(t)
+	if c.noLabels {
+		return nil
+	}
 	return t.withLabels(ctx, c.opts.Labels, c.seen)
 }
 

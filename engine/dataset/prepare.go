@@ -20,6 +20,7 @@ type PrepareOptions struct {
 	Weights []float64
 	// DigestKey, if not nil, asks for Prepared.Digests.
 	DigestKey *[16]byte
+	NoLabels  bool // leave out the labels of the source, which take memory
 	// MaxMemory bounds the bytes of the panels; 0: what is available.
 	MaxMemory int64
 	// Cache is a folder that keeps the panels in a file, which is mapped: for sets
@@ -120,6 +121,7 @@ func boundsOf(ctx context.Context, s Source, opts *ReadOptions, again bool) (Bou
 // panels go to, or nil.
 func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file *cache) (*Prepared, error) {
 	c := newCollector(s, &opts.Read)
+	c.noLabels = opts.NoLabels
 	d := c.schema.D
 	var digest *columnDigests
 	if opts.DigestKey != nil {

@@ -154,7 +154,7 @@ func (q *Quality) shard(own Records, lo, hi int, prepared *kernels.Centroids, ce
 		units := math.RoundToEven(squaredDistance(view.Point(i, row), centroids[int(j)*q.d:]) / q.unit)
 		s.loss.add(loss{lo: uint64(min(units, 1<<lossBits))})
 		if q.classes != nil {
-			class, _ := slices.BinarySearch(q.classes, own.Labels[own.Part.Rows[lo+i]])
+			class, _ := slices.BinarySearch(q.classes, own.Labels[own.Part.Row(lo+i)])
 			s.counts[q.k+class*q.k+int(j)]++
 		}
 	}
