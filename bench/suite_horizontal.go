@@ -79,7 +79,7 @@ func horizontalJob(s *Set, m horizontal.Method, calibration privacy.Calibration,
 	if edit != nil {
 		edit(&j)
 	}
-	return j, nil
+	return &j, nil
 }
 
 // gate is a profiler that works in every other iteration.
@@ -157,7 +157,7 @@ func runProfiler(ctx context.Context, e *Env) error {
 			g.which = g.which[:0]
 			job := horizontal.Job{Algorithm: horizontal.SuLloyd, K: s.K, Clients: parts, Seed: &seed, NoQuality: true, Iterations: iterations,
 				Calibration: privacy.Claimed, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
-			if _, err := eng.Run(ctx, job); err != nil {
+			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}
 			taken := laps.Take()

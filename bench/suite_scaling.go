@@ -105,7 +105,7 @@ func (e *Env) scale(ctx context.Context, a axis, m horizontal.Method, s shape, v
 			seed := uint64(run)
 			job := horizontal.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Iterations: c.Env.Reps(7, 3),
 				Calibration: claimedOf(m), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
-			if _, err := eng.Run(ctx, job); err != nil {
+			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}
 			if l := laps.Take(); run > 0 {

@@ -148,7 +148,7 @@ func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int
 	var best *engine.Result
 	for start := range uint64(10) {
 		from := 100*seed + start
-		r, err := eng.Run(ctx, horizontal.Job{Algorithm: horizontal.Lloyd, K: paperK, Clients: []dataset.Part{part}, Init: horizontal.KMeansPlusPlus,
+		r, err := eng.Run(ctx, &horizontal.Job{Algorithm: horizontal.Lloyd, K: paperK, Clients: []dataset.Part{part}, Init: horizontal.KMeansPlusPlus,
 			Iterations: 100, Seed: &from, Labels: labels})
 		if err != nil {
 			return nil, err

@@ -123,7 +123,7 @@ func TestAgreementWithPublishedFigures(t *testing.T) {
 				t.Fatal(err)
 			}
 			job.Clients, job.Seed = parts, &seed
-			res, err := eng.Run(context.Background(), job)
+			res, err := eng.Run(context.Background(), &job)
 			if err != nil {
 				t.Fatalf("%v: %v", c, err)
 			}

@@ -27,6 +27,10 @@ func (p *Plan) note() {
 	if p.Private && j.Mechanism == Laplace && p.givenDelta > 0 {
 		say("delta = %.3g was given; Laplace noise does not need it", p.givenDelta)
 	}
+	if p.Private && j.Records == 0 && j.Neighbours == privacy.AddRemove {
+		say("the number of records comes from the data")
+		p.Open = append(p.Open, "the number of records comes from the data")
+	}
 	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
 		say("the bounds come from the data")
 		p.Open = append(p.Open, "the bounds come from the data")

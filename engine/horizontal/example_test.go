@@ -35,7 +35,7 @@ func Example() {
 	}
 	defer eng.Close()
 	seed := uint64(1) // a simulation; leave Seed out for real noise
-	res, err := eng.Run(ctx, horizontal.Job{
+	res, err := eng.Run(ctx, &horizontal.Job{
 		Algorithm: horizontal.Relative, K: 15, Clients: clients, Bounds: bounds, Seed: &seed,
 		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6},
 	})
@@ -52,7 +52,7 @@ func Example() {
 // A wrong request is refused before any record is looked at, with what is wrong
 // and what to do.
 func ExampleJob_Plan() {
-	_, err := horizontal.Job{Algorithm: "kmeans"}.Plan()
+	_, err := (&horizontal.Job{Algorithm: "kmeans"}).Plan()
 	fmt.Println(err != nil)
 	// Output: true
 }

@@ -3,6 +3,7 @@ package horizontal
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -12,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Method is a protocol of the horizontal family.
@@ -147,6 +149,10 @@ type Job struct {
 	Algorithm Method
 	// K is the number of clusters, 1 to 65534 and at most the number of records.
 	K int
+	// Records is the public number of records, which every parameter follows: sizes,
+	// rounds, noise scales, the default delta. The clients may have more or fewer. 0
+	// takes their own number, and the ledger says that no budget covers it.
+	Records int
 	// Clients holds each client's records on one grid; at least one client.
 	Clients []dataset.Part
 	// Bounds maps centroids back to the data's own units. The zero value leaves
@@ -230,7 +236,12 @@ type Job struct {
 }
 
 // Method implements engine.Job.
-func (j Job) Method() string { return string(j.Algorithm) }
+func (j *Job) Method() string {
+	if j == nil {
+		return ""
+	}
+	return string(j.Algorithm)
+}
 
 // withDefaults returns a copy of j with the zero fields filled in.
 func (j *Job) withDefaults() *Job {
@@ -271,7 +282,7 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Colluders, 1)
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
-		c.Budget.Delta = privacy.DefaultDelta(c.records())
+		c.Budget.Delta = privacy.DefaultDelta(c.publicRecords())
 		if c.Mechanism == Laplace {
 			c.Budget.Delta = 0
 		}
@@ -298,6 +309,14 @@ func (j *Job) records() int {
 	return n
 }
 
+// publicRecords is the number of records that parameters follow.
+func (j *Job) publicRecords() int {
+	if j.Records > 0 {
+		return j.Records
+	}
+	return j.records()
+}
+
 // dimension is the number of coordinates of a record.
 func (j *Job) dimension() int { return j.Clients[0].Points.D }
 
@@ -305,12 +324,17 @@ func (j *Job) dimension() int { return j.Clients[0].Points.D }
 // client (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)).
 func (j *Job) sizes() (lo, hi int) {
 	share := float64(j.K) * float64(len(j.Clients))
-	n := float64(j.records())
+	n := float64(j.publicRecords())
 	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
 }
 
 // Plan implements engine.Job.
-func (j Job) Plan() (engine.Plan, error) { return j.check() }
+func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, fault.Request("job", "is nil", "give one")
+	}
+	return j.check()
+}
 
 // check returns the job with its defaults and its noise plan, or the first fault.
 func (j *Job) check() (*Plan, error) {
@@ -334,29 +358,49 @@ func (j *Job) checkData() error {
 	}
 	for i, p := range j.Clients {
 		switch {
-		case p.Points == nil || p.Points.N == 0:
+		case p.Points == nil || p.Points.N < 1:
 			return fault.Request(clientName(i), "holds no records", "give each client at least one record")
+		case p.Points.D < 1:
+			return fault.Request(clientName(i), "has no columns", "give at least one column")
+		case len(p.Points.Data) < (p.Points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*p.Points.D:
+			return fault.Request(clientName(i), "has fewer coordinates than records and columns", "make its points by kernels.NewPanels")
 		case p.Points.D != j.dimension() || p.FractionBits != j.Clients[0].FractionBits:
 			return fault.Request(clientName(i),
 				fmt.Sprintf("has %d columns on the grid 2^-%d, client 1 has %d on 2^-%d", p.Points.D, p.FractionBits,
 					j.dimension(), j.Clients[0].FractionBits), "normalise all clients' records together")
+		case j.Labels != nil && !indexes(p.Rows, p.Points.N, len(j.Labels)):
+			return fault.Request("labels", fmt.Sprintf("%d do not reach all rows of %s", len(j.Labels), clientName(i)), "give one label per record")
 		}
 	}
 	if f := j.Clients[0].FractionBits; f < 1 || f > dataset.MaxFractionBits {
 		return fault.Range("fraction bits", f, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
 	}
-	n := j.records()
+	n := j.publicRecords()
 	switch {
-	case j.Start != nil && len(j.Start) != j.K*j.dimension():
-		return fault.Request("start", fmt.Sprintf("has %d numbers", len(j.Start)), fmt.Sprintf("give %d rows of %d", j.K, j.dimension()))
+	case j.Records < 0:
+		return fault.Range("public-n", j.Records, "at least 1, or 0 for the data's own number")
 	case j.K < 1 || j.K > math.MaxUint16-1:
 		return fault.Range("k", j.K, fmt.Sprintf("1 to %d", math.MaxUint16-1))
 	case j.K > n:
 		return fault.Request("k", fmt.Sprintf("is %d for %d records", j.K, n), "ask for at most one cluster per record")
-	case j.Labels != nil && len(j.Labels) < n:
-		return fault.Request("labels", fmt.Sprintf("%d for %d records", len(j.Labels), n), "give one label per record")
+	case j.Start != nil && len(j.Start) != j.K*j.dimension():
+		return fault.Request("start", fmt.Sprintf("has %d numbers", len(j.Start)), fmt.Sprintf("give %d rows of %d", j.K, j.dimension()))
+	case len(j.Bounds.Lo) != len(j.Bounds.Hi):
+		return fault.Request("bounds", fmt.Sprintf("has %d lower and %d upper ones", len(j.Bounds.Lo), len(j.Bounds.Hi)), "give one pair per column")
+	case j.Labels != nil && len(j.Labels) < j.records():
+		return fault.Request("labels", fmt.Sprintf("%d for %d records", len(j.Labels), j.records()), "give one label per record")
+	}
+	for _, x := range j.Start {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fault.Range("start", x, "finite numbers")
+		}
 	}
 	return nil
+}
+
+// indexes tells whether n rows name labels of a list of so many.
+func indexes(rows []int, n, labels int) bool {
+	return len(rows) >= n && !slices.ContainsFunc(rows[:n], func(r int) bool { return r < 0 || r >= labels })
 }
 
 // checkChoices refuses values outside the lists; zero values are defaults.

@@ -54,7 +54,7 @@ type sensitivity struct {
 // newPlan works out the rounds, the noise and the releases of a checked job with
 // defaults. givenDelta is the caller's.
 func newPlan(j *Job, givenDelta float64) (*Plan, error) {
-	p := &Plan{job: j, n: j.records(), d: j.dimension(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits, givenDelta: givenDelta}
+	p := &Plan{job: j, n: j.publicRecords(), d: j.dimension(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits, givenDelta: givenDelta}
 	p.scale = math.Ldexp(1, p.fraction)
 	p.lo, p.hi = j.sizes()
 	p.exclusivity = j.Exclusivity

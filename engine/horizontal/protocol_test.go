@@ -15,6 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // A client that fails in the first round leaves the run of the others.
@@ -494,7 +495,78 @@ func TestCancelStopsARun(t *testing.T) {
 	defer eng.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := eng.Run(ctx, Job{Algorithm: Lloyd, K: 3, Clients: blobs(t, 60, 2, 3, 2, 1)}); !errors.Is(err, context.Canceled) {
+	if _, err := eng.Run(ctx, &Job{Algorithm: Lloyd, K: 3, Clients: blobs(t, 60, 2, 3, 2, 1)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// With a public number of records nothing of a plan follows from how many there are,
+// and a run goes through with fewer and with more.
+func TestPublicRecords(t *testing.T) {
+	seed := uint64(1)
+	few, many := blobs(t, 300, 2, 3, 2, 1), blobs(t, 1500, 2, 3, 2, 1)
+	for _, job := range []Job{{Algorithm: SuLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd}, {Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: Relative},
+		{Algorithm: Relative, Mechanism: Gaussian, Schedule: LaterCode}} {
+		job.K, job.Records, job.Seed, job.Budget = 3, 600, &seed, privacy.Budget{Epsilon: 3, Delta: -1}
+		var plans [2]*Plan
+		for i, clients := range [][]dataset.Part{few, many} {
+			job.Clients = clients
+			p, err := job.check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans[i] = p
+			if res := run(t, 2, job); res.N != 600 {
+				t.Errorf("%s: the result says %d records", job.Algorithm, res.N)
+			} else if strings.Contains(ledgerText(t, res), "number of records comes") {
+				t.Errorf("%s: the ledger says that n is from the data", job.Algorithm)
+			}
+		}
+		a, b := plans[0], plans[1]
+		if a.rounds != b.rounds || a.lo != b.lo || a.hi != b.hi || a.Budget != b.Budget || !slices.Equal(a.radius, b.radius) || a.Capacity != b.Capacity {
+			t.Errorf("%s: the plans differ: %+v and %+v", job.Algorithm, a.Plan, b.Plan)
+		}
+		for i := range a.parts {
+			if !slices.Equal(a.parts[i].scales, b.parts[i].scales) {
+				t.Errorf("%s: noise of %s follows from the data", job.Algorithm, a.parts[i].name)
+			}
+		}
+		job.Records = 0
+		if res := run(t, 1, job); !strings.Contains(ledgerText(t, res), "number of records comes from the data") {
+			t.Errorf("%s: the ledger does not say that n is from the data", job.Algorithm)
+		}
+	}
+}
+
+// What a program can get wrong is refused, not met by a panic.
+func TestBadInput(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	outside := blobs(t, 60, 2, 3, 2, 1)
+	outside[1].Points.Set(3, []float32{0, float32(math.NaN())})
+	short := blobs(t, 60, 2, 3, 1, 1)
+	short[0].Points = &kernels.Panels{N: 60, D: 2, Data: short[0].Points.Data[:40]}
+	flat := []dataset.Part{{Points: &kernels.Panels{N: 3}, FractionBits: 16}}
+	for name, job := range map[string]*Job{
+		"no job":             nil,
+		"no points":          {Algorithm: Lloyd, K: 3, Clients: make([]dataset.Part, 1)},
+		"short points":       {Algorithm: Lloyd, K: 3, Clients: short},
+		"no columns":         {Algorithm: Lloyd, K: 3, Clients: flat},
+		"NaN":                {Algorithm: Lloyd, K: 3, Clients: outside},
+		"labels are short":   {Algorithm: Lloyd, K: 3, Clients: parts, Labels: make([]int32, 10)},
+		"no rows for labels": {Algorithm: Lloyd, K: 3, Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: 16}}, Labels: make([]int32, 60)},
+		"start is NaN":       {Algorithm: Lloyd, K: 1, Clients: parts, Start: []float64{0, math.NaN()}},
+		"start is short":     {Algorithm: Lloyd, K: 3, Clients: parts, Start: []float64{0}},
+		"half of the bounds": {Algorithm: Lloyd, K: 3, Clients: parts, Bounds: dataset.Bounds{Lo: []float64{0, 0}}},
+		"public n":           {Algorithm: Lloyd, K: 3, Clients: parts, Records: -1},
+		"k above public n":   {Algorithm: Lloyd, K: 3, Clients: parts, Records: 2},
+	} {
+		eng, err := engine.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := eng.Run(context.Background(), job); !fault.IsRequest(err) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		eng.Close()
 	}
 }

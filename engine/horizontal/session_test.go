@@ -55,7 +55,7 @@ func run(tb testing.TB, workers int, job Job) *engine.Result {
 		tb.Fatal(err)
 	}
 	defer eng.Close()
-	res, err := eng.Run(context.Background(), job)
+	res, err := eng.Run(context.Background(), &job)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func relativeMean(t *testing.T, eng *engine.Engine, norm *dataset.Normalised, k 
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := eng.Run(context.Background(), Job{Algorithm: Relative, K: k, Clients: parts, Seed: &seed,
+		res, err := eng.Run(context.Background(), &Job{Algorithm: Relative, K: k, Clients: parts, Seed: &seed,
 			Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}})
 		if err != nil {
 			t.Fatal(err)
