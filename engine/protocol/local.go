@@ -23,8 +23,8 @@ type local struct {
 	parties, events int
 	goal            int          // rounds that parties may end before they wait
 	sums            [2]*localSum // of this round and the last one, which a slow party may not have read
-	memo            map[memoKey]memoValue
-	abreast         []*seat // whose work waits for the pool
+	memo            []memoValue  // of calls that not all roles have made
+	abreast         []*seat      // whose work waits for the pool
 	each            func(worker, index int)
 }
 
@@ -36,12 +36,10 @@ type localSum struct {
 	done    bool
 }
 
-type memoKey struct {
+// memoValue is what a call of Once returned.
+type memoValue struct {
 	name  string
 	round int
-}
-
-type memoValue struct {
 	value any
 	err   error
 	users int // roles that have not asked yet
@@ -66,7 +64,7 @@ type seat struct {
 }
 
 func newLocal(rt *engine.Runtime, views *Views, parties int, server bool) *local {
-	l := &local{rt: rt, views: views, seats: make(map[Role]*seat), parties: parties, memo: make(map[memoKey]memoValue)}
+	l := &local{rt: rt, views: views, seats: make(map[Role]*seat), parties: parties}
 	l.each = func(_, index int) { l.abreast[index].do() }
 	for p := range parties {
 		l.add(Role(p))
@@ -325,18 +323,24 @@ func (s *seat) Leave() {
 
 // Once implements Transport.
 func (s *seat) Once(name string, round int, compute func() (any, error)) (any, error) {
-	key := memoKey{name, round}
-	m, ok := s.memo[key]
-	if !ok {
-		m.value, m.err = compute()
-		m.users = s.parties
+	for i := range s.memo {
+		m := &s.memo[i]
+		if m.round != round || m.name != name {
+			continue
+		}
+		value, err := m.value, m.err
+		if m.users--; m.users <= 0 {
+			last := len(s.memo) - 1
+			s.memo[i], s.memo[last] = s.memo[last], memoValue{}
+			s.memo = s.memo[:last]
+		}
+		return value, err
 	}
-	if m.users--; m.users > 0 {
-		s.memo[key] = m
-	} else {
-		delete(s.memo, key)
+	value, err := compute()
+	if s.parties > 1 {
+		s.memo = append(s.memo, memoValue{name, round, value, err, s.parties - 1})
 	}
-	return m.value, m.err
+	return value, err
 }
 
 // Traffic implements Transport.

@@ -26,19 +26,20 @@ type Party struct {
 	group     secagg.Seed // the parties' mask secret, or the party's own of a ring; zero at the server
 	views     *Views
 
-	made   []int // by release: rounds up to here are over
-	booked map[*Release][]privacy.Entry
-	sums   int // so far, at the server of those that it served: a mask is never used twice
-	noise  []int64
-	exact  *exactSum
-	ended  int // rounds
-	stream privacy.Stream
-	masks  *secagg.Client
-	masked *secagg.Masked
-	passed [2][]byte  // a ring's messages: the partial sum and the sum
-	plain  [2][]int64 // unmasked sums of this round and the last
-	unmask func() (any, error)
-	rounds int // of communication
+	made     []int // by release: rounds up to here are over
+	booked   map[*Release][]privacy.Entry
+	sums     int // so far, at the server of those that it served: a mask is never used twice
+	noise    []int64
+	exact    *exactSum
+	ended    int // rounds
+	stream   privacy.Stream
+	masks    *secagg.Client
+	masked   *secagg.Masked
+	passed   [2][]byte  // a ring's messages: the partial sum and the sum
+	plain    [2][]int64 // unmasked sums of this round and the last
+	unmask   func() (any, error)
+	unmasked int // round of unmask
+	rounds   int // of communication
 	// published counts the bytes of what a party alone releases.
 	published int64
 	// uncounted are bytes sent and received that measure the result.
@@ -165,7 +166,6 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	}
 	words := own.words
 	p.measures = r.Uncovered
-	defer func() { p.measures = false }()
 	p.encode(round, groups, words)
 	p.views.values(p.Role, round, r.Name, p.Role, words)
 	p.gather(words)
@@ -181,14 +181,12 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	if r.Before {
 		at = 0
 	}
-	rounds, published := p.rounds, p.published
-	sent, received := p.transport.Traffic()
-	sum, err := p.add(ctx, at, words)
+	var sum []int64
+	var err error
 	if r.Uncovered {
-		p.rounds, p.published = rounds, published
-		s, r := p.transport.Traffic()
-		p.uncounted[0] += s - sent
-		p.uncounted[1] += r - received
+		sum, err = p.addUncounted(ctx, at, words)
+	} else {
+		sum, err = p.add(ctx, at, words)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Name, err)
@@ -206,6 +204,18 @@ func (p *Party) addNoise(round int, groups []Group, words []int64) {
 	for i, x := range noise {
 		words[i] += x
 	}
+}
+
+// addUncounted is add for what measures the result.
+func (p *Party) addUncounted(ctx context.Context, round int, words []int64) ([]int64, error) {
+	rounds, published := p.rounds, p.published
+	sent, received := p.transport.Traffic()
+	sum, err := p.add(ctx, round, words)
+	p.measures, p.rounds, p.published = false, rounds, published
+	s, r := p.transport.Traffic()
+	p.uncounted[0] += s - sent
+	p.uncounted[1] += r - received
+	return sum, err
 }
 
 // add adds words up over the parties.
@@ -236,8 +246,7 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 	if err := p.transport.Sum(ctx, round, p.masked); err != nil {
 		return nil, err
 	}
-	span := p.Begin(engine.PhaseUnmask, round)
-	defer p.End(span)
+	p.unmasked = round
 	sum, err := p.transport.Once("unmask", number, p.unmask)
 	if err != nil {
 		return nil, err
@@ -258,8 +267,11 @@ func (p *Party) mask(round, number int, words []int64) error {
 	}
 	if p.unmask == nil {
 		p.unmask = func() (any, error) {
+			span := p.Begin(engine.PhaseUnmask, p.unmasked)
 			plain := &p.plain[(p.sums-1)%2]
-			return plain, p.masks.Unmask(*plain, p.masked)
+			err := p.masks.Unmask(*plain, p.masked)
+			p.End(span)
+			return plain, err
 		}
 	}
 	return p.masks.Mask(p.masked, number, words)
