@@ -92,3 +92,12 @@ func TestRadiusSchedules(t *testing.T) {
 		}
 	}
 }
+
+// The least size at a client is rounded up and the greatest down: 2B/(M lo) is then within the bound for lo
+// of all clients (THEOREMS.md T1, condition 4).
+func TestSizesAreRoundedInwards(t *testing.T) {
+	j := Job{K: 3, Clients: blobs(t, 1000, 2, 3, 2, 1), EtaMinAlpha: DefaultAlpha, EtaMaxAlpha: DefaultAlpha}
+	if lo, hi := j.sizes(); lo != 134 || hi != 208 { // 1000/(1.25 6) = 133.3, 1.25 1000/6 = 208.3
+		t.Errorf("sizes %d to %d at each client, want 134 to 208", lo, hi)
+	}
+}

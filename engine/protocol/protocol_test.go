@@ -159,6 +159,12 @@ func TestPrivateShowsNothing(t *testing.T) {
 	if err := gob.NewEncoder(io.Discard).Encode(v); err == nil {
 		t.Error("gob encodes it")
 	}
+	if b, err := v.MarshalText(); err == nil {
+		t.Errorf("text marshals as %q", b)
+	}
+	if b, err := json.Marshal(map[*protocol.Private]int{v: 1}); err == nil {
+		t.Errorf("as a key it marshals as %s", b)
+	}
 }
 
 // A run whose roles wait for each other ends with an error.

@@ -112,7 +112,7 @@ func steps() []mutant {
 		one("every level of a tree spends the whole budget", inCentral, "\"tree counts per level\", l.share(l.growth(level)/total)))", "\"tree counts per level\", l.share(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("replacing a record spends the budget of adding one", inCentral, "\t\t\tl.total /= 4\n", "\t\t\tl.total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)", "return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),
-		one("the sizes of clusters are rounded down", inHorizontal, "return int(math.Ceil(n / (j.EtaMinAlpha * share))), int", "return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestCalibrationsOfFastLloyd|TestRefusals|TestProven", "scale|records"),
+		one("the sizes of clusters are rounded down", inHorizontal, "return int(math.Ceil(n / (j.EtaMinAlpha * share))), int", "return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestSizesAreRoundedInwards", "sizes"),
 		one("every round spends the whole epsilon", inHorizontal, "round := j.Budget.Epsilon / float64(p.rounds)", "round := j.Budget.Epsilon", inHorizontal, "TestLedgerChargesTheBudget", "sulloyd"),
 		one("a Gaussian round spends the whole mu", inHorizontal, "mu /= math.Sqrt(float64(p.rounds))", "mu /= 1", inHorizontal, "TestLedgerChargesTheBudget", "relative"),
 		one("counts have no noise", inProtocol, "\t\tg.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])\n", "\t\tif at == 0 {\n\t\t\tg.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])\n\t\t}\n", inHorizontal, "TestLeakage", "count"),
