@@ -464,8 +464,8 @@ func (p *plan) calibrateProven(j *Job) error {
 // together mu^2. Of each key the cell's sketches tell it from the U records and u n_c phantoms
 // of its clusters, which hold the part u = U k'^S/n of all cells, so the weight of an empty
 // cell has the variance n_c (U + u n_c)/M = a U/sqrt(M) + a^2 u. More keys lower the first
-// term only: M doubles from DefaultSketches until it is a fifth of the second, up to
-// mostPlanned.
+// term only: M doubles from DefaultSketches until it is three fifths of the second, up to
+// mostPlanned. The time of the joint likelihood grows with M.
 func (p *plan) enoughSketches(records, mu float64) int {
 	s, sets := p.parties, 1
 	if p.pairKeys {
@@ -477,7 +477,7 @@ func (p *plan) enoughSketches(records, mu float64) int {
 	}
 	a := math.Sqrt(float64(sets)*harmonic/(math.Pow(k, float64(s-1))-1)) / mu
 	m := DefaultSketches
-	for m < mostPlanned && records/math.Sqrt(float64(m)) > a*math.Pow(k, float64(s))/5 {
+	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*math.Pow(k, float64(s)) {
 		m *= 2
 	}
 	return m

@@ -703,7 +703,7 @@ func TestPlannedSketches(t *testing.T) {
 	for _, c := range []struct {
 		epsilon          float64
 		parties, k, want int
-	}{{1, 2, 5, mostPlanned}, {0.05, 2, 5, 8192}, {0.05, 4, 5, DefaultSketches}, {1, 4, 5, mostPlanned}} {
+	}{{1, 2, 5, mostPlanned}, {1, 2, 15, 8192}, {0.05, 2, 5, DefaultSketches}, {1, 4, 5, DefaultSketches}} {
 		p, err := newPlan((&Job{Protocol: Sketch, Data: data, Split: EqualSplit(8, c.parties), K: c.k, LocalK: LocalK{N: c.k},
 			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}}).withDefaults())
 		if err != nil {
