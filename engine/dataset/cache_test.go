@@ -158,3 +158,56 @@ func TestCacheFaults(t *testing.T) {
 		}
 	}
 }
+
+// ramp is a source of n records of 8 values that costs nothing to make.
+type ramp struct{ n int }
+
+func (r ramp) Schema() Schema { return Schema{Name: "ramp", N: r.n, D: 8, Identity: "ramp"} }
+
+func (r ramp) Chunks(_ context.Context, yield func(Chunk) error) error {
+	for lo := 0; lo < r.n; lo += 4096 {
+		if err := yield(rampChunk{lo, min(4096, r.n-lo)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type rampChunk struct{ first, n int }
+
+func (c rampChunk) Decode(b *Block) error {
+	b.Record = c.first
+	rows := b.Grow(c.n, 8)
+	for i := range rows {
+		rows[i] = float64((c.first*8 + i) % 1001)
+	}
+	return nil
+}
+
+// TestCacheNeedsLittleMemory prepares 10^7 records, 320 MB of panels, and looks at
+// them all with little memory that is not the file's.
+func TestCacheNeedsLittleMemory(t *testing.T) {
+	if testing.Short() || fieldOf("/proc/self/status", "RssAnon:") == 0 {
+		t.Skip("needs time, and the memory of a process from /proc")
+	}
+	const n = 10_000_000
+	before := fieldOf("/proc/self/status", "RssAnon:")
+	b := Bounds{Lo: make([]float64, 8), Hi: slices.Repeat([]float64{1000}, 8)}
+	p, err := Prepare(context.Background(), ramp{n}, PrepareOptions{Bounds: &b, Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	row := make([]float32, 8)
+	for i := 0; i < n; i += 997 {
+		p.Points.Point(i, row)
+		for j, x := range row {
+			if v := float64((i*8 + j) % 1001); x != Truncate((v-(1000-v))/1000, DefaultFractionBits) {
+				t.Fatalf("coordinate %d of point %d is %v, made from %v", j, i, x, v)
+			}
+		}
+	}
+	if grown := fieldOf("/proc/self/status", "RssAnon:") - before; p.Points.N != n || grown > 100<<10 {
+		t.Errorf("%d points took %d kB of memory beside the file", p.Points.N, grown)
+	}
+}
