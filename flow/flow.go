@@ -5,10 +5,26 @@
 // unit to one of k clusters, cluster j takes between lo_j and hi_j units, and the
 // arc from point x to centroid c costs |x - c|^2, an exact integer in squared
 // grid units. [Solver] never builds the n*k arcs: it works on the k prices of the
-// clusters and on the few points that lie near a boundary between clusters.
-// Newton steps on the dual bring the prices close to the optimum, and shortest
-// augmenting paths on the graph of the clusters end there exactly. [Reference]
+// clusters and on the points that lie near a boundary between clusters. [Reference]
 // solves the same problem by network simplex on the explicit graph.
+//
+// # Algorithm
+//
+// First the dual. Passes over growing subsamples, and then over all points, assign
+// each point to the cluster where distance plus price is least; Newton's steps raise
+// the dual. Where these stop paying, a subsample is completed instead.
+//
+// Then the completion, the same for subsamples and all points and for every form of
+// the problem. The columns (clusters, "unassigned", "escape") and a super-sink are
+// the nodes of a quotient graph, whose arc from u to v is the cheapest move of a
+// point from u to v: the minimum of a linear function over the points of u.
+// Identical points are one with a multiplicity. A large excess comes down by steps
+// of cost scaling, with blocking flows; shortest augmenting paths make the flow
+// exact. Moves are looked for when a search needs them, so neither n*k costs nor k*k
+// moves are kept. If the paths take too many rounds, cost scaling with a proven
+// bound of rounds takes over.
+//
+// Last the ties, by the same algorithm on the tight arcs.
 //
 // # Options
 //
@@ -19,6 +35,9 @@
 //
 // Exclusivity E > 1 (Thesis-H, section 4.1.4) lets a point join up to E clusters,
 // the first always, the others only where a minimum demands it.
+//
+// Weights are multiplicities of points. A penalty makes the sizes soft: points
+// missing below a minimum or above a maximum cost instead of being excluded.
 //
 // A total problem has a solution for every data set: a point that does not fit
 // stays unassigned, and a cluster that lacks points is filled up to its minimum
@@ -102,6 +121,59 @@ type Problem struct {
 	// Total makes the problem feasible for every data set by fillers and
 	// unassigned points.
 	Total bool
+	// Weights are the multiplicities of the points, at least 1; nil means 1 each. A
+	// point of weight w is w identical points, so sizes count it w times and it may
+	// be divided among clusters.
+	Weights []int32
+	// Penalty, if not nil, makes the sizes soft; there are no fillers then.
+	Penalty *Penalty
+}
+
+// Penalty is what sizes outside their bounds cost, in squared units of the points.
+type Penalty struct {
+	// Under is the cost of each point missing below the minimum of a cluster, Over
+	// that of each point above its maximum.
+	Under, Over float64
+}
+
+// weight returns the multiplicity of point i.
+func (p *Problem) weight(i int) int64 {
+	if p.Weights == nil {
+		return 1
+	}
+	return int64(p.Weights[i])
+}
+
+// total returns the number of points, multiplicities counted.
+func (p *Problem) total() int64 {
+	if p.Weights == nil {
+		return int64(p.Points.N)
+	}
+	total := int64(0)
+	for _, w := range p.Weights {
+		total += int64(w)
+	}
+	return total
+}
+
+// slopes returns the costs of the penalty in squared grid units.
+func (p *Problem) slopes() (under, over int64) {
+	if p.Penalty == nil {
+		return 0, 0
+	}
+	return int64(math.Ldexp(p.Penalty.Under, 2*p.FractionBits)), int64(math.Ldexp(p.Penalty.Over, 2*p.FractionBits))
+}
+
+// limit returns what the size of cluster j costs, for a number of points in all.
+// Minimum sizes that fillers may fill up are soft.
+func (p *Problem) limit(j int, total int64, fillers bool) bounds {
+	b := bounds{lo: min(int64(p.Lo[j]), total), hi: min(int64(p.Hi[j]), total), top: total, under: infinity, over: infinity}
+	if p.Penalty != nil {
+		b.under, b.over = p.slopes()
+	} else if fillers {
+		b.under = p.Price()
+	}
+	return b
 }
 
 func (p *Problem) k() int { return len(p.Lo) }
@@ -126,26 +198,33 @@ func (p *Problem) reach() int64 {
 
 // Price returns the cost, in squared grid units, of a point that stays unassigned
 // and of a filler: (2k+3) times the largest squared distance an arc can have, plus
-// one. Re-assigning points along a path through all clusters saves less, so no
-// point stays unassigned and no filler is used for the sake of distance. It
-// depends on k, d, the grid and the radius, not on records.
-func (p *Problem) Price() int64 { return int64(2*p.k()+3)*p.reach() + 1 }
+// one and the costs of the penalty. Re-assigning points along a path through all
+// clusters saves less, so no point stays unassigned and no filler is used for the
+// sake of distance. It depends on k, d, the grid, the radius and the penalty, not on
+// records.
+func (p *Problem) Price() int64 {
+	under, over := p.slopes()
+	return int64(2*p.k()+3)*p.reach() + under + over + 1
+}
 
 // Result is an optimal assignment. Its slices are reused when it is passed to
 // another Solve.
 type Result struct {
 	// Labels holds the cluster of each point, k if it is unassigned. With
-	// Exclusivity > 1 it is the nearest of its clusters, by the pair of distance
-	// and tie hash.
+	// Exclusivity > 1 or Weights it is the nearest of its clusters, by the pair of
+	// distance and tie hash.
 	Labels []uint16
+	// Units holds how often each point is in the cluster of its label; empty without
+	// Weights.
+	Units []int32
 	// Extra holds the further memberships of points, by ascending point and
-	// cluster; empty unless Exclusivity > 1.
+	// cluster; empty unless Exclusivity > 1 or Weights are given.
 	Extra []Membership
 	// Sizes holds the number of points in each cluster, extra ones included.
 	Sizes []int
 	// Fillers holds the number of fillers in each cluster, all 0 unless Total.
 	Fillers []int
-	// Unassigned is the number of points labelled k.
+	// Unassigned is the number of points in no cluster.
 	Unassigned int
 	// Prices is the certificate: k prices in squared grid units.
 	Prices []int64
@@ -153,10 +232,11 @@ type Result struct {
 	Stats Stats
 }
 
-// Membership is one more cluster of a point.
+// Membership is one more cluster of a point, and how often the point is in it.
 type Membership struct {
 	Point   int32
 	Cluster uint16
+	Units   int32
 }
 
 // Stats counts the work of one Solve.
@@ -165,14 +245,13 @@ type Stats struct {
 	Passes int
 	// Samples is the number of subsamples solved for starting prices.
 	Samples int
-	// Free is the number of points near a boundary in the end.
+	// Free is the number of members of the completion when it began.
 	Free int
-	// Paths is the number of shortest augmenting paths at full size.
-	Paths int
-	// Widenings is the number of times that a cluster needed a wider window,
-	// subsamples included.
-	Widenings int
-	// Tied is the number of points whose assignment the tie hash decided.
+	// Rounds is the number of its shortest-distance searches at full size, Paths that
+	// of the paths it sent units along, and Widenings how often it asked for more
+	// members, subsamples included.
+	Rounds, Paths, Widenings int
+	// Tied is the number of distinct points whose assignment the tie hash decided.
 	Tied int
 }
 
@@ -180,9 +259,11 @@ type Stats struct {
 type Sum struct{ Hi, Lo uint64 }
 
 // Add returns s + x for x >= 0.
-func (s Sum) Add(x int64) Sum {
-	lo, carry := bits.Add64(s.Lo, uint64(x), 0)
-	return Sum{s.Hi + carry, lo}
+func (s Sum) Add(x int64) Sum { return s.plus(0, uint64(x)) }
+
+func (s Sum) plus(hi, lo uint64) Sum {
+	lo, carry := bits.Add64(s.Lo, lo, 0)
+	return Sum{s.Hi + hi + carry, lo}
 }
 
 // Float returns the nearest float64 to s, up to one rounding of each word.
@@ -194,7 +275,7 @@ func Distance(p *Problem, res *Result) Sum {
 	d, scale := p.Points.D, math.Ldexp(1, p.FractionBits)
 	var total Sum
 	var x []float32
-	add := func(i int, j uint16) {
+	add := func(i int, j uint16, units int64) {
 		if int(j) == p.k() {
 			return
 		}
@@ -204,13 +285,17 @@ func Distance(p *Problem, res *Result) Sum {
 			t := int64(float64(x[c]-v) * scale)
 			cost += t * t
 		}
-		total = total.Add(cost)
+		total = total.plus(bits.Mul64(uint64(cost), uint64(units)))
 	}
 	for i, j := range res.Labels {
-		add(i, j)
+		units := int64(1)
+		if p.Weights != nil {
+			units = int64(res.Units[i])
+		}
+		add(i, j, units)
 	}
 	for _, m := range res.Extra {
-		add(int(m.Point), m.Cluster)
+		add(int(m.Point), m.Cluster, int64(m.Units))
 	}
 	return total
 }
@@ -242,8 +327,27 @@ func (p *Problem) check() error {
 		return malformed("Exclusivity is %d, want 1 to k = %d", p.Exclusivity, k)
 	case n > math.MaxInt32/4:
 		return malformed("%d points, want at most %d", n, math.MaxInt32/4)
+	case p.Weights != nil && len(p.Weights) != n:
+		return malformed("%d weights for %d points: give one each", len(p.Weights), n)
 	}
-	if limit := math.Ldexp(float64(2*k+3)*4*float64(d), 2*p.FractionBits); limit >= maxPrice {
+	penalty := 0.0
+	if p.Penalty != nil {
+		for _, x := range []float64{p.Penalty.Under, p.Penalty.Over} {
+			if !(x >= 0 && x <= math.MaxInt32) {
+				return malformed("a penalty of %v for a point, want 0 to %d", x, math.MaxInt32)
+			}
+			penalty += x
+		}
+	}
+	for i, w := range p.Weights {
+		if w < 1 {
+			return malformed("point %d has weight %d, want at least 1", i, w)
+		}
+	}
+	if total := p.total(); total > math.MaxInt32/4 {
+		return malformed("the weights add up to %d, want at most %d", total, math.MaxInt32/4)
+	}
+	if limit := math.Ldexp(float64(2*k+3)*4*float64(d)+penalty, 2*p.FractionBits); limit >= maxPrice {
 		return malformed("d=%d, k=%d and %d fraction bits make prices of up to 2^%.0f, want less than 2^60: use fewer fraction bits",
 			d, k, p.FractionBits, math.Ceil(math.Log2(limit)))
 	}
@@ -257,7 +361,7 @@ func (p *Problem) check() error {
 
 // checkSizes refuses sizes that no assignment has whatever the points are.
 func (p *Problem) checkSizes() error {
-	n, k, e := p.Points.N, len(p.Lo), p.exclusivity()
+	n, k, e := int(p.total()), len(p.Lo), p.exclusivity()
 	infeasible := func(format string, a ...any) error {
 		return fmt.Errorf("flow: %w: %s", ErrInfeasible, fmt.Sprintf(format, a...))
 	}
@@ -277,7 +381,7 @@ func (p *Problem) checkSizes() error {
 		sumLo += min(lo, math.MaxInt/k)
 		sumHi += min(hi, math.MaxInt/k)
 	}
-	if p.Total {
+	if p.Total || p.Penalty != nil {
 		return nil
 	}
 	switch {
@@ -316,10 +420,10 @@ func span(sizes []int) string {
 
 // outOfReach is the error for minimum sizes that the radius makes impossible.
 // reached holds sizes that fall short of the minima by the fewest points.
-func (p *Problem) outOfReach(reached []int) error {
+func (p *Problem) outOfReach(reached []int64) error {
 	var short []string
 	for j, s := range reached {
-		if s < p.Lo[j] {
+		if j < p.k() && s < int64(p.Lo[j]) {
 			short = append(short, fmt.Sprintf("cluster %d needs %d but can have at most %d", j, p.Lo[j], s))
 		}
 	}

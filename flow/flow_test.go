@@ -17,14 +17,23 @@ import (
 )
 
 // hasty is a tuning that makes tiny instances go through samples, small windows,
-// several passes, shards and blocks, and the exact solver ask for members often.
-var hasty = tuning{sampleRatio: 2, leastSample: 1, largeCluster: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16,
+// several passes, shards and blocks, and the completion ask for members often.
+var hasty = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1, freeShare: 0.1, rounds: 8,
 	firstCluster: 1, firstSample: 2, sampleRest: 0.1, fullRest: 0, stepWindow: 0.1}
 
-// rash is a tuning that leaves nearly all work to the exact solver, which starts
-// with few members.
-var rash = tuning{sampleRatio: 2, leastSample: 1, largeCluster: 4, allArcs: 0, freeShare: 0.2, wide: 2, shardPoints: 16, blockCosts: 16,
-	firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+// rash is a tuning that leaves nearly all work to the completion, which starts with
+// few members, and scaling one that makes it scale.
+var (
+	rash = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1, freeShare: 0.01, rounds: 8,
+		firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+	scaling = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1, freeShare: 0.1,
+		firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+)
+
+// solvers are of every tuning.
+func solvers() []*Solver {
+	return []*Solver{{}, {tuning: &hasty}, {tuning: &rash}, {tuning: &scaling}}
+}
 
 // panels packs points given in grid units.
 func panels(points [][]int, d, fractionBits int) kernels.Panels {
@@ -105,6 +114,18 @@ func drawProblem(t *rapid.T) *Problem {
 			p.Hi[j] = p.Lo[j] + rng.IntN(n/k+2)
 		}
 	}
+	if rapid.IntRange(0, 2).Draw(t, "weigh") == 0 {
+		p.Weights = make([]int32, n)
+		for i := range p.Weights {
+			p.Weights[i] = 1 + int32(rng.IntN(4))
+		}
+		for j := range k { // sizes of twice as many points on average
+			p.Lo[j], p.Hi[j] = p.Lo[j]*2, p.Hi[j]*2+1+3*n/k
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "soft") == 0 {
+		p.Penalty = &Penalty{rapid.Float64Range(0, 2).Draw(t, "under"), rapid.Float64Range(0, 2).Draw(t, "over")}
+	}
 	for range 16 {
 		p.Key[rng.IntN(16)] = byte(rng.Uint32())
 	}
@@ -130,10 +151,11 @@ func agree(p *Problem, s *Solver) error {
 		Labels         []uint16
 		Extra          []Membership
 		Sizes, Fillers []int
+		Units          []int32
 		Unassigned     int
 	}
 	of := func(r *Result) answer {
-		return answer{append([]uint16{}, r.Labels...), append([]Membership{}, r.Extra...), r.Sizes, r.Fillers, r.Unassigned}
+		return answer{append([]uint16{}, r.Labels...), append([]Membership{}, r.Extra...), r.Sizes, r.Fillers, append([]int32{}, r.Units...), r.Unassigned}
 	}
 	if diff := cmp.Diff(of(want), of(&got)); diff != "" {
 		return fmt.Errorf("answers differ (-reference +solver):\n%s", diff)
@@ -144,7 +166,7 @@ func agree(p *Problem, s *Solver) error {
 func TestSolveAgreesWithReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
-		for _, s := range []*Solver{{}, {tuning: &hasty}, {tuning: &rash}} {
+		for _, s := range solvers() {
 			if err := agree(p, s); err != nil {
 				t.Fatal(err)
 			}
@@ -166,6 +188,7 @@ func TestSolveAgreesWithReference(t *testing.T) {
 func TestReferenceAgreesWithEnumeration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
+		p.Weights = nil
 		if p.Points.N > 6 {
 			p.Points = p.Points.Slice(0, 6)
 			for j := range p.Lo {
@@ -191,7 +214,14 @@ func TestReferenceAgreesWithEnumeration(t *testing.T) {
 		for _, f := range got.Fillers {
 			units += f
 		}
-		if d := Distance(p, got); int64(units) != want.units || d != (Sum{}).Add(want.distance) {
+		d := Distance(p, got)
+		if p.Penalty != nil {
+			under, over := p.slopes()
+			for j, size := range got.Sizes {
+				d = d.Add(under*int64(max(0, p.Lo[j]-size)) + over*int64(max(0, size-p.Hi[j])))
+			}
+		}
+		if int64(units) != want.units || d != (Sum{}).Add(want.distance) {
 			t.Fatalf("reference: %d units, distance %v; enumeration: %+v", units, d, want)
 		}
 	})
@@ -209,6 +239,11 @@ func enumerate(p *Problem) (best weight, feasible bool) {
 	try = func(i int, w weight) {
 		if i == n {
 			for j, size := range sizes {
+				if p.Penalty != nil {
+					under, over := p.slopes()
+					w.distance += under*int64(max(0, p.Lo[j]-size)) + over*int64(max(0, size-p.Hi[j]))
+					continue
+				}
 				if size > p.Hi[j] {
 					return
 				}

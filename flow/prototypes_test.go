@@ -2,8 +2,10 @@ package flow_test
 
 import (
 	"context"
+	"encoding/binary"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/flow/instance"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 var prototypes = flag.String("prototypes", "", "folder with flow.cc, which needs g++ and liblemon-dev")
@@ -106,4 +109,67 @@ func ours(t *testing.T, set *instance.Set, p *flow.Problem) (cold, warm, distanc
 		cold, warm = min(cold, a), min(warm, b)
 	}
 	return cold, warm, distance
+}
+
+// TestFamiliesAgainstLEMON prints our times beside LEMON's best on instances of the
+// families, whose optima must agree.
+func TestFamiliesAgainstLEMON(t *testing.T) {
+	if *prototypes == "" {
+		t.Skip("give -prototypes FOLDER to compare with LEMON")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "lemon")
+	if out, err := exec.Command("g++", "-O3", "-march=native", "testdata/lemon.cc", "-o", program, "-llemon").CombinedOutput(); err != nil {
+		t.Skipf("lemon.cc does not build (it needs g++ and liblemon-dev): %v\n%s", err, out)
+	}
+	const n, k = 20000, 100
+	fmt.Printf("%-22s %14s %12s %8s\n", "family", "LEMON", "cold", "ratio")
+	for _, f := range families() {
+		p := f.make(n, k)
+		file := filepath.Join(dir, "problem")
+		if err := os.WriteFile(file, explicit(p), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(program, file).Output()
+		var best float64
+		var simplex, scaling uint64
+		if _, scan := fmt.Sscan(string(out), &best, &simplex, &scaling); err != nil || scan != nil {
+			t.Fatalf("%s: %v, %v: %s", f.name, err, scan, out)
+		}
+		cold := math.Inf(1)
+		var res flow.Result
+		for range 5 {
+			from := time.Now()
+			if err := (&flow.Solver{}).Solve(context.Background(), nil, p, &res); err != nil {
+				t.Fatal(err)
+			}
+			cold = min(cold, float64(time.Since(from).Nanoseconds())/1e6)
+		}
+		if d := flow.Distance(p, &res); d != (flow.Sum{Lo: simplex}) || simplex != scaling {
+			t.Errorf("%s: our optimum %v, LEMON's %d and %d", f.name, d, simplex, scaling)
+		}
+		fmt.Printf("%-22s %11.3f ms %9.3f ms %7.1fx\n", f.name, best, cold, best/cold)
+	}
+}
+
+// explicit is p with its costs, as lemon.cc reads it.
+func explicit(p *flow.Problem) []byte {
+	n, k := p.Points.N, len(p.Lo)
+	c := kernels.NewCentroids(k, p.Points.D)
+	c.Set(p.Centroids)
+	costs := make([]int64, n*k)
+	kernels.CostRows(p.Points, 0, n, c, p.FractionBits, costs)
+	data := make([]byte, 0, 8*(2+2*k+n*k))
+	add := func(x int64) { data = binary.LittleEndian.AppendUint64(data, uint64(x)) }
+	add(int64(n))
+	add(int64(k))
+	for _, sizes := range [][]int{p.Lo, p.Hi} {
+		for _, x := range sizes {
+			add(int64(x))
+		}
+	}
+	for _, x := range costs {
+		add(x)
+	}
+	return data
 }

@@ -28,9 +28,9 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 	n, k, e := p.Points.N, p.k(), p.exclusivity()
 	g := &network{}
 	var supply, demand int64
-	for range n {
-		g.node(int64(e))
-		supply += int64(e)
+	for i := range n {
+		g.node(int64(e) * p.weight(i))
+		supply += int64(e) * p.weight(i)
 	}
 	centroid, clone := int32(n), int32(n+k)
 	for range k {
@@ -40,7 +40,7 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 		g.node(-int64(p.Lo[j]))
 		demand += int64(p.Lo[j])
 	}
-	if p.Total {
+	if p.Total || p.Penalty != nil {
 		supply += demand
 	}
 	sink := g.node(demand - supply)
@@ -59,32 +59,40 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 		for j, d := range row {
 			if d <= reach {
 				h0, h1 := hash.words(digests[i], j)
-				g.arc(int32(i), centroid+int32(j), 1, weight{0, d, h0, h1})
+				g.arc(int32(i), centroid+int32(j), p.weight(i), weight{0, d, h0, h1})
 			}
 		}
 	}
 	first[n] = len(g.tail)
+	under, over := p.slopes()
 	for j := range int32(k) {
 		g.arc(centroid+j, clone+j, int64(p.Hi[j]), weight{})
+		if p.Penalty != nil {
+			g.arc(centroid+j, clone+j, unlimited, weight{distance: over})
+		}
 		g.arc(clone+j, sink, unlimited, weight{})
 	}
 	if e > 1 {
 		escape := g.node(0)
-		for i := range int32(n) {
-			g.arc(i, escape, int64(e-1), weight{})
+		for i := range n {
+			g.arc(int32(i), escape, int64(e-1)*p.weight(i), weight{})
 		}
 		g.arc(escape, sink, unlimited, weight{})
 	}
 	if p.mayLeave() {
-		for i := range int32(n) {
-			g.arc(i, sink, 1, weight{units: 1})
+		for i := range n {
+			g.arc(int32(i), sink, p.weight(i), weight{units: 1})
 		}
 	}
 	firstFiller := len(g.tail)
-	if p.Total {
+	if p.Total || p.Penalty != nil {
+		price := weight{units: 1}
+		if p.Penalty != nil {
+			price = weight{distance: under}
+		}
 		fillers := g.node(demand)
 		for j := range int32(k) {
-			g.arc(fillers, clone+j, int64(p.Lo[j]), weight{units: 1})
+			g.arc(fillers, clone+j, int64(p.Lo[j]), price)
 		}
 		g.arc(fillers, sink, unlimited, weight{})
 	}
@@ -93,51 +101,68 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("flow: reference: %w", err)
 	}
-	res := &Result{Labels: make([]uint16, n), Sizes: make([]int, k), Fillers: make([]int, k)}
-	of := make([][]int32, n)
+	res := &Result{Labels: slices.Repeat([]uint16{uint16(k)}, n), Sizes: make([]int, k), Fillers: make([]int, k),
+		Units: append([]int32(nil), p.Weights...)}
+	reached := make([]int64, k)
+	of := make([][]Membership, n)
 	for i := range n {
 		for a := first[i]; a < first[i+1]; a++ {
 			if flow[a] > 0 {
 				j := g.head[a] - centroid
-				of[i] = append(of[i], j)
-				res.Sizes[j]++
+				of[i] = append(of[i], Membership{int32(i), uint16(j), int32(flow[a])})
+				reached[j] += flow[a]
+				res.Sizes[j] += int(flow[a])
 			}
 		}
 	}
 	if slices.Max(shortage) > 0 {
-		return nil, p.outOfReach(res.Sizes)
+		return nil, p.outOfReach(reached)
 	}
-	if p.Total {
+	if p.Total && p.Penalty == nil {
 		for j := range k {
 			res.Fillers[j] = int(flow[firstFiller+j])
 		}
 	}
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	settle(all, digests, func(i int32) []int32 { return of[i] }, func(i int32, clusters []int32) { of[i] = clusters })
+	settle(p, digests, of)
 	for i := range n {
-		res.Labels[i] = uint16(k)
-		if len(of[i]) == 0 {
-			res.Unassigned++
-			continue
+		placed := int64(0)
+		for _, m := range of[i] {
+			placed += int64(m.Units)
 		}
-		kernels.CostRows(p.Points, i, i+1, c, p.FractionBits, row)
-		label := of[i][0]
-		for _, j := range of[i][1:] {
-			if nearer(hash, digests[i], row, j, label) {
-				label = j
-			}
+		res.Unassigned += int(max(0, p.weight(i)-placed))
+		if p.Weights != nil {
+			res.Units[i] = 0
 		}
-		res.Labels[i] = uint16(label)
-		for _, j := range of[i] {
-			if j != label {
-				res.Extra = append(res.Extra, Membership{int32(i), uint16(j)})
-			}
+		if len(of[i]) > 0 {
+			p.name(hash, c, of[i], res)
 		}
 	}
 	return res, nil
+}
+
+// settle deals the clusters of identical records out again in the fixed order of
+// [Problem.deal].
+func settle(p *Problem, digests []digest, of [][]Membership) {
+	groups := make(map[digest][]int32)
+	for i, d := range digests {
+		groups[d] = append(groups[d], int32(i))
+	}
+	for _, group := range groups {
+		count, copies := map[uint16]int32{}, int64(0)
+		for _, i := range group {
+			copies += p.weight(int(i))
+			for _, m := range of[i] {
+				count[m.Cluster] += m.Units
+			}
+			of[i] = nil
+		}
+		var columns []Membership
+		for j, units := range count {
+			columns = append(columns, Membership{Cluster: j, Units: units})
+		}
+		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
+		p.deal(columns, group, copies, func(i int32, held []Membership) { of[i] = slices.Clone(held) })
+	}
 }
 
 // nearer reports whether cluster a is before cluster b by (distance, tie hash).

@@ -26,6 +26,10 @@ func compare(t interface{ Fatal(...any) }, p *Problem) (change, bool) {
 	n, k := p.Points.N, p.k()
 	less := *p
 	less.Points = p.Points.Slice(0, n-1)
+	if p.Weights != nil {
+		p.Weights[n-1] = 1
+		less.Weights = p.Weights[:n-1]
+	}
 	var before, after Result
 	if err := new(Solver).Solve(ctx, nil, &less, &before); err != nil {
 		if errors.Is(err, ErrInfeasible) {
@@ -46,10 +50,10 @@ func compare(t interface{ Fatal(...any) }, p *Problem) (change, bool) {
 			m[j] = map[digest]int{}
 		}
 		for i, label := range r.Labels {
-			m[label][hash.digest(p, i)]++
+			m[label][hash.digest(p, i)] += unitsOf(r, i)
 		}
 		for _, e := range r.Extra {
-			m[e.Cluster][hash.digest(p, int(e.Point))]++
+			m[e.Cluster][hash.digest(p, int(e.Point))] += int(e.Units)
 		}
 		return m
 	}
@@ -65,6 +69,14 @@ func compare(t interface{ Fatal(...any) }, p *Problem) (change, bool) {
 		c.size[j] = after.Sizes[j] - before.Sizes[j]
 	}
 	return c, true
+}
+
+// unitsOf returns how often point i is in the cluster of its label.
+func unitsOf(r *Result, i int) int {
+	if len(r.Units) == 0 {
+		return 1
+	}
+	return int(r.Units[i])
 }
 
 // TestOneRecordMovesOnePath is the path theorem of T1: adding a record lets each
@@ -200,6 +212,12 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			points.Set(i, p.Points.Point(from, nil))
 		}
 		q.Points = *points
+		if p.Weights != nil {
+			q.Weights = make([]int32, n)
+			for i, from := range order {
+				q.Weights[i] = p.Weights[from]
+			}
+		}
 		if err := new(Solver).Solve(context.Background(), nil, &q, &shuffled); err != nil {
 			t.Fatal(err)
 		}
@@ -210,16 +228,16 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		}
 		count := map[place]int{}
 		for i, j := range res.Labels {
-			count[place{hash.digest(p, i), j}]++
+			count[place{hash.digest(p, i), j}] += unitsOf(&res, i)
 		}
 		for _, m := range res.Extra {
-			count[place{hash.digest(p, int(m.Point)), m.Cluster}]++
+			count[place{hash.digest(p, int(m.Point)), m.Cluster}] += int(m.Units)
 		}
 		for i, j := range shuffled.Labels {
-			count[place{hash.digest(&q, i), j}]--
+			count[place{hash.digest(&q, i), j}] -= unitsOf(&shuffled, i)
 		}
 		for _, m := range shuffled.Extra {
-			count[place{hash.digest(&q, int(m.Point)), m.Cluster}]--
+			count[place{hash.digest(&q, int(m.Point)), m.Cluster}] -= int(m.Units)
 		}
 		for _, c := range count {
 			// With several clusters per point, which of a record's twins holds

@@ -18,7 +18,7 @@ func Verify(p *Problem, res *Result) error {
 	wrong := func(format string, a ...any) error {
 		return fmt.Errorf("flow: verify: %s", fmt.Sprintf(format, a...))
 	}
-	if len(res.Labels) != n || len(res.Sizes) != k || len(res.Fillers) != k || len(res.Prices) != k {
+	if len(res.Labels) != n || len(res.Units) != len(p.Weights) || len(res.Sizes) != k || len(res.Fillers) != k || len(res.Prices) != k {
 		return wrong("%d labels, %d sizes, %d fillers and %d prices for n=%d, k=%d",
 			len(res.Labels), len(res.Sizes), len(res.Fillers), len(res.Prices), n, k)
 	}
@@ -76,6 +76,7 @@ type verifier struct {
 	used            []int
 	room            []int
 
+	total      int64
 	count      []int
 	escaped    int
 	unassigned int
@@ -86,7 +87,7 @@ func newVerifier(p *Problem, res *Result) *verifier {
 	k := p.k()
 	v := &verifier{
 		p: p, res: res, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p.Key, p.FractionBits),
-		row: make([]int64, k), reach: p.reach(), outside: -1, escape: -1,
+		row: make([]int64, k), reach: p.reach(), total: p.total(), outside: -1, escape: -1,
 		count: make([]int, k), moves: make(map[[2]int]hashes),
 	}
 	v.centroids.Set(p.Centroids)
@@ -112,32 +113,33 @@ func (v *verifier) price(column int) int64 {
 
 // bounds returns the sizes that the price of cluster j allows.
 func (v *verifier) bounds(j int) (lo, hi int) {
-	n := v.p.Points.N
-	lo, hi = min(v.p.Lo[j], n), min(v.p.Hi[j], n)
-	switch price := v.res.Prices[j]; {
-	case price > 0:
-		return hi, hi
-	case price == 0:
-		return lo, hi
-	case v.p.Total && price == -v.p.Price():
-		return 0, lo
-	}
-	return lo, lo
+	b := v.p.limit(j, v.total, v.p.Total)
+	least, most := b.at(v.res.Prices[j])
+	return int(least), int(most)
 }
 
 func (v *verifier) sizes() error {
+	soft := v.p.Penalty != nil
+	under, over := v.p.slopes()
+	if !soft && v.p.Total {
+		under = v.p.Price()
+	}
 	for j, size := range v.res.Sizes {
-		if size < 0 || size > v.p.Hi[j] || size+v.res.Fillers[j] < v.p.Lo[j] {
-			return fmt.Errorf("cluster %d has %d points and %d fillers, want %d to %d", j, size, v.res.Fillers[j], v.p.Lo[j], v.p.Hi[j])
+		f, price := v.res.Fillers[j], v.res.Prices[j]
+		if !soft && (size < 0 || size > v.p.Hi[j] || size+f < v.p.Lo[j]) {
+			return fmt.Errorf("cluster %d has %d points and %d fillers, want %d to %d", j, size, f, v.p.Lo[j], v.p.Hi[j])
 		}
-		if f := v.res.Fillers[j]; f != 0 && (!v.p.Total || f != v.p.Lo[j]-size) {
+		if f != 0 && (soft || !v.p.Total || f != v.p.Lo[j]-size) {
 			return fmt.Errorf("cluster %d has %d fillers beside %d points, minimum %d", j, f, size, v.p.Lo[j])
 		}
 		if lo, hi := v.bounds(j); size < lo || size > hi {
-			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, v.res.Prices[j], lo, hi)
+			return fmt.Errorf("cluster %d has %d points, but its price %d allows only %d to %d", j, size, price, lo, hi)
 		}
-		if v.p.Total && v.res.Prices[j] < -v.p.Price() {
-			return fmt.Errorf("cluster %d has price %d below that of a filler, %d", j, v.res.Prices[j], -v.p.Price())
+		if (soft || v.p.Total) && price < -under {
+			return fmt.Errorf("cluster %d has price %d below that of a missing point, %d", j, price, -under)
+		}
+		if soft && price > over {
+			return fmt.Errorf("cluster %d has price %d above that of a point too many, %d", j, price, over)
 		}
 	}
 	return nil
@@ -148,8 +150,9 @@ func (v *verifier) sizes() error {
 func (v *verifier) point(i int, extra []Membership) error {
 	p, k, e := v.p, v.p.k(), v.p.exclusivity()
 	kernels.CostRows(p.Points, i, i+1, v.centroids, p.FractionBits, v.row)
+	weight := int(p.weight(i))
 	for j := range v.cost {
-		v.used[j], v.room[j] = 0, 1
+		v.used[j], v.room[j] = 0, weight
 		if j < k {
 			v.cost[j] = v.row[j]
 			if v.cost[j] > v.reach {
@@ -160,27 +163,39 @@ func (v *verifier) point(i int, extra []Membership) error {
 	if v.outside >= 0 {
 		v.cost[v.outside] = p.Price()
 	}
-	units := 1
+	units := 0
 	switch label := int(v.res.Labels[i]); {
 	case label < k:
-		v.used[label]++
-		for _, m := range extra {
-			v.used[m.Cluster]++
-			units++
+		units = 1
+		if p.Weights != nil {
+			units = int(v.res.Units[i])
 		}
-	case label == k && v.outside >= 0 && len(extra) == 0:
-		v.used[v.outside]++
-		v.unassigned++
-	default:
+		v.used[label] += units
+		for _, m := range extra {
+			if int(m.Cluster) >= k || m.Units < 1 {
+				return fmt.Errorf("%d times in cluster %d, want at least once in clusters 0 to %d", m.Units, m.Cluster, k-1)
+			}
+			v.used[m.Cluster] += int(m.Units)
+			units += int(m.Units)
+		}
+	case label > k || v.outside < 0 || len(extra) > 0:
 		return fmt.Errorf("label %d with %d more, want clusters 0 to %d", label, len(extra), k-1)
 	}
-	if units > e {
-		return fmt.Errorf("%d clusters, want at most %d", units, e)
+	if units > e*weight {
+		return fmt.Errorf("%d clusters, want at most %d", units, e*weight)
+	}
+	if left := weight - units; left > 0 {
+		if v.outside < 0 {
+			return fmt.Errorf("%d times in no cluster", left)
+		}
+		v.used[v.outside] += left
+		v.unassigned += left
+		units = weight
 	}
 	if v.escape >= 0 {
-		v.room[v.escape] = e - 1
-		v.used[v.escape] = e - units
-		v.escaped += e - units
+		v.room[v.escape] = weight * (e - 1)
+		v.used[v.escape] = weight*e - units
+		v.escaped += weight*e - units
 	}
 	var d digest
 	known := false
@@ -192,7 +207,7 @@ func (v *verifier) point(i int, extra []Membership) error {
 			continue
 		}
 		if a < k {
-			v.count[a]++
+			v.count[a] += used
 		}
 		for b, other := range v.used {
 			if b == a || other >= v.room[b] {
@@ -246,7 +261,7 @@ func (v *verifier) improvable() bool {
 		steps = append(steps, step{m[0], m[1], w})
 	}
 	for j := range columns {
-		lo, hi, size := 0, v.p.Points.N*v.p.exclusivity(), 0
+		lo, hi, size := 0, int(v.total)*v.p.exclusivity(), 0
 		switch {
 		case j == v.outside:
 			size = v.unassigned

@@ -29,5 +29,5 @@ fi
 if [ -f "$folder/flow.cc" ]; then
     go test -c -o "$binary" ./flow
     folder=$(realpath "$folder")
-    (cd flow && "${pin[@]}" "$binary" -test.run '^TestPrototypes$' -test.v -prototypes "$folder" | grep -v '^=== ')
+    (cd flow && "${pin[@]}" "$binary" -test.run '^Test(Prototypes|FamiliesAgainstLEMON)$' -test.v -prototypes "$folder" | grep -v '^=== ')
 fi

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/flow/instance"
+)
+
+// family is a kind of data or bounds on which an assigner may be much slower than on
+// the plain case.
+type family struct {
+	name string
+	n, k int
+	make func(n, k int) *flow.Problem
+	// before is the stored time of the former solver on two workers, in seconds; 0
+	// where it did not end within 40 s.
+	before float64
+	// within is the goal in seconds; 0 means ten times the plain case.
+	within float64
+}
+
+func mixtureProblem(d int) func(n, k int) *flow.Problem {
+	return func(n, k int) *flow.Problem {
+		s := instance.Mixture("mixture", n, d, k)
+		return s.Problem(s.Centroids(0))
+	}
+}
+
+func equalSizes(make func(n, k int) *instance.Set) func(n, k int) *flow.Problem {
+	return func(n, k int) *flow.Problem {
+		s := make(n, k)
+		return s.Equal(s.Centroids(0))
+	}
+}
+
+func ofSet(make func(n, k int) *instance.Set) func(n, k int) *flow.Problem {
+	return func(n, k int) *flow.Problem {
+		s := make(n, k)
+		return s.Problem(s.Centroids(0))
+	}
+}
+
+// families are sizes within a factor 1.25 of the mean unless their name says
+// otherwise.
+func families() []family {
+	line := func(n, k int) *instance.Set { return instance.Mixture("line", n, 1, k) }
+	ball := func(n, k int) *instance.Set { return instance.Ball(n, k, 1e-3) }
+	places := func(n, k int) *instance.Set { return instance.Places(n, 50, k) }
+	lattice := func(n, k int) *instance.Set { return instance.Lattice(n, 12, k) }
+	with := func(change func(p *flow.Problem)) func(n, k int) *flow.Problem {
+		return func(n, k int) *flow.Problem {
+			p := mixtureProblem(2)(n, k)
+			change(p)
+			return p
+		}
+	}
+	zipf := func(n, k int) *flow.Problem {
+		s := instance.Mixture("mixture", n, 2, k)
+		return s.Zipf(s.Centroids(0))
+	}
+	return []family{
+		{"radius .5", 100000, 100, with(func(p *flow.Problem) { p.Radius, p.Total = .5, true }), .32, 0},
+		{"exclusivity 2", 100000, 100, with(func(p *flow.Problem) { p.Exclusivity = 2 }), 2.63, 0},
+		{"soft sizes", 100000, 100, with(func(p *flow.Problem) { p.Penalty = &flow.Penalty{Under: .1, Over: .1} }), 0, 0},
+		{"d = 1", 100000, 100, ofSet(line), 2.07, 0},
+		{"d = 1, equal sizes", 100000, 100, equalSizes(line), 7.18, 0},
+		{"99 % in a ball", 100000, 100, ofSet(ball), 6.24, 0},
+		{"99 % in a ball", 100000, 500, ofSet(ball), 0, 2},
+		{"50 places", 100000, 100, ofSet(places), 2.26, 0},
+		{"50 places, equal sizes", 1000000, 50, equalSizes(places), 0, 1},
+		{"coarse lattice, equal sizes", 100000, 100, equalSizes(lattice), 1, 0},
+		{"Zipf sizes", 100000, 500, zipf, 10.8, 1.5},
+		{"many clusters", 100000, 512, mixtureProblem(2), .203, 0},
+		{"many clusters", 100000, 513, mixtureProblem(2), 2.5, 0},
+		{"many clusters", 100000, 1000, mixtureProblem(2), 2.84, .6},
+		{"many clusters", 1000000, 1000, mixtureProblem(2), 0, 8},
+		{"many clusters", 100000, 4096, mixtureProblem(2), 0, 0},
+	}
+}
+
+// flowFamilies measures each family beside the plain mixture of the same n and k in
+// the plane.
+func flowFamilies(ctx context.Context, e *Env) error {
+	for _, f := range families() {
+		n := f.n
+		if e.Quick {
+			n, f.before, f.within = n/20, 0, 0
+			if f.k > 500 {
+				continue
+			}
+		}
+		err := e.Case(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)}, func(ctx context.Context, c *Case) error {
+			return c.family(ctx, f, n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Case) family(ctx context.Context, f family, n int) error {
+	problems := []*flow.Problem{mixtureProblem(2)(n, f.k), f.make(n, f.k)}
+	var times [3][]float64 // plain, cold, warm
+	var res flow.Result
+	var memory float64
+	for rep := range c.Env.Reps(5, 2) {
+		for i, p := range problems {
+			s := flow.NewSolver()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			took, err := timeSolve(ctx, c.Env.Pool, s, p, &res)
+			if err != nil {
+				return err
+			}
+			times[i] = append(times[i], took)
+			runtime.ReadMemStats(&after)
+			if i == 1 {
+				memory = float64(after.TotalAlloc - before.TotalAlloc)
+				if took, err = timeSolve(ctx, c.Env.Pool, s, p, &res); err != nil {
+					return err
+				}
+				times[2] = append(times[2], took)
+			}
+		}
+		if rep > 0 && times[1][rep] > 5e9 {
+			break
+		}
+	}
+	var refs []Reference
+	if f.before > 0 {
+		refs = append(refs, Reference{Name: "former", Kind: Published, Value: Number(f.before * 1e9), Source: "stored: two workers of the reference machine"})
+	}
+	if f.within > 0 {
+		refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(f.within * 1e9)})
+	}
+	c.Durations("plain", times[0])
+	c.Durations("cold", times[1], refs...)
+	c.Durations("warm", times[2])
+	c.Number("cold over plain", Plain, c.Row.Value("cold").Shown()/c.Row.Value("plain").Shown(), Reference{Name: "at most", Kind: Goal, Value: 10})
+	c.Number("memory", Bytes, memory)
+	c.Number("paths", Plain, float64(res.Stats.Paths))
+	return flow.Verify(problems[1], &res)
+}
+
+// timeSolve solves p and returns the time it took in nanoseconds.
+func timeSolve(ctx context.Context, run flow.Runner, s *flow.Solver, p *flow.Problem, res *flow.Result) (float64, error) {
+	from := time.Now()
+	err := s.Solve(ctx, run, p, res)
+	return float64(time.Since(from).Nanoseconds()), err
+}

@@ -1,0 +1,212 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// approach brings the prices close to the optimum on subsamples, smallest first,
+// then on all points, leaves in ascent.seen what a pass over all points sees, and
+// returns the window that the completion should begin with. Where passes in single
+// precision serve, Newton's steps raise the dual; where they do not, or stop paying,
+// each subsample is completed.
+func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
+	n, k, t := p.Points.N, p.k(), s.tune()
+	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, !plain
+	if n*k <= t.allArcs {
+		return math.Inf(1), s.evaluateExactly(ctx, run, p, &s.ascent.seen)
+	}
+	if s.warm && s.stalled {
+		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil || s.near(p) {
+			return s.firstWindow(n, k), err
+		}
+	}
+	least := max(t.firstCluster*k, t.firstSample)
+	size := n
+	for size/t.sampleRatio >= least {
+		size /= t.sampleRatio
+	}
+	if !s.warm && size < n && size > least*3/2 && k >= manyClusters {
+		if err := s.improve(ctx, run, p, least, true); err != nil {
+			return 0, err
+		}
+	}
+	for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
+		if err := s.improve(ctx, run, p, size, !s.warm && k >= manyClusters && size <= least*3/2); err != nil {
+			return 0, err
+		}
+	}
+	if s.stalled {
+		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil {
+			return 0, err
+		}
+		return s.firstWindow(n, k), nil
+	}
+	// Go on while a pass costs less than the paths it is likely to save.
+	d := p.Points.D
+	enough := max(t.fullRest*float64(k), passTime(n, d, k)/(4*pathTime(n, d, k)))
+	outside, err := s.ascend(ctx, run, p, enough)
+	if err != nil || outside == 0 {
+		return 0, err
+	}
+	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
+	if room := memberBytes / (8 * float64(n) * float64(d)); room < 1 {
+		window = min(window, s.ascent.quantile(room))
+	}
+	return window, nil
+}
+
+// improve brings the prices close to the optimum of a subsample of the given size.
+func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, cold bool) error {
+	if err := s.draw(ctx, run, whole, size); err != nil {
+		return err
+	}
+	s.scale(whole)
+	s.stats.Samples++
+	p := &s.sample
+	// The sizes of a sample are off by more than this anyway.
+	enough := s.tune().sampleRest * math.Sqrt(float64(size)*float64(p.k()))
+	if !s.stalled {
+		outside, err := s.ascend(ctx, run, p, enough)
+		if err != nil || outside <= 8*enough && !cold || outside <= 2*enough {
+			return err
+		}
+		s.stalled = outside > 8*enough
+	}
+	v := &s.ascent.seen
+	if err := s.evaluateExactly(ctx, run, p, v); err != nil {
+		return err
+	}
+	if err := s.members.begin(ctx, run, s, p, v, s.firstWindow(p.Points.N, p.k())); err != nil {
+		return err
+	}
+	stuck, err := s.complete(ctx, run, p, int64(enough))
+	return s.failed(stuck, err)
+}
+
+// near reports whether no more units are outside the bounds than a sample's prices
+// would leave.
+func (s *Solver) near(p *Problem) bool {
+	outside := int64(0)
+	for j, b := range s.limits(p) {
+		least, most := b.at(s.prices[j])
+		outside += max(0, s.ascent.seen.size[j]-most, least-s.ascent.seen.size[j])
+	}
+	n, k := float64(p.total()), float64(p.k())
+	return float64(outside) <= math.Sqrt(n*k*float64(s.tune().sampleRatio-1))
+}
+
+// firstWindow chooses a window for the gaps of ascent.seen that leaves about as many
+// points as a subsample gets wrong, by some of the gaps.
+func (s *Solver) firstWindow(n, k int) float64 {
+	if k == 1 {
+		return math.Inf(1)
+	}
+	share := min(0.6, s.tune().freeShare*2*math.Sqrt(float64(k)/float64(n)))
+	return s.ascent.quantile(share)
+}
+
+// memberBytes is about how much memory the members that the completion begins with
+// take at most: their coordinates are copied and looked through again and again, and
+// a search that needs more members asks for them.
+const memberBytes = 32 << 20
+
+// passTime and pathTime are rough times of a pass and of a shortest path, in
+// nanoseconds of a recent core. A path searches a part of the clusters, moves some
+// points and scans some members.
+func passTime(n, d, k int) float64 { return float64(n) * (1 + 0.02*float64(k*(d+4))) }
+
+func pathTime(n, d, k int) float64 {
+	return 300 + 0.6*float64(k*k) + 4*float64(k*(d+2)) + float64(n)*float64(d)/float64(40*k)
+}
+
+// draw fills the sample with one point out of each of size equal runs of points.
+func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) error {
+	d := p.Points.D
+	points := s.sample.Points
+	blocks := (size + kernels.Lanes - 1) / kernels.Lanes
+	if cap(points.Data) < blocks*d*kernels.Lanes {
+		points = *kernels.NewPanels(size, d)
+	}
+	points.N, points.D, points.Data = size, d, points.Data[:blocks*d*kernels.Lanes]
+	lo, hi, weights := s.sample.Lo, s.sample.Hi, s.sample.Weights[:0]
+	s.sample = *p
+	s.sample.Points, s.sample.Lo, s.sample.Hi = points, lo, hi
+	if p.Weights != nil {
+		s.sample.Weights = slices.Grow(weights, size)[:size]
+	}
+	s.pass.p = p
+	if s.works.draw == nil {
+		s.works.draw = s.pick
+	}
+	count := (size + drawPoints - 1) / drawPoints
+	if count == 1 {
+		s.pick(0, 0)
+		return nil
+	}
+	return run.Run(ctx, count, s.works.draw)
+}
+
+// drawPoints is the number of points that one call of pick draws.
+const drawPoints = 4096
+
+// pick draws one part of the sample.
+func (s *Solver) pick(_, index int) {
+	p, size := s.pass.p, s.sample.Points.N
+	n, d := p.Points.N, p.Points.D
+	for q := index * drawPoints; q < min(size, (index+1)*drawPoints); q++ {
+		lo := q * n / size
+		width := (q+1)*n/size - lo
+		mixed := uint64(q+1) * 0x9e3779b97f4a7c15
+		mixed = (mixed ^ mixed>>32) * 0xd6e8feb86659fd93
+		i := lo + int((mixed>>32)*uint64(width)>>32)
+		from, to := at(int32(i), d), at(int32(q), d)
+		for range d {
+			s.sample.Points.Data[to] = p.Points.Data[from]
+			from += kernels.Lanes
+			to += kernels.Lanes
+		}
+		if p.Weights != nil {
+			s.sample.Weights[q] = p.Weights[i]
+		}
+	}
+}
+
+// scale sets the bounds of the sample.
+func (s *Solver) scale(p *Problem) {
+	k := p.k()
+	q := &s.sample
+	q.Lo, q.Hi = slices.Grow(q.Lo[:0], k)[:k], slices.Grow(q.Hi[:0], k)[:k]
+	n, size := p.total(), q.total()
+	ratio := float64(size) / float64(n)
+	var sumLo, sumHi int64
+	for j := range p.Lo {
+		q.Lo[j] = int(math.Ceil(float64(min(int64(p.Lo[j]), n)) * ratio))
+		q.Hi[j] = int(math.Floor(float64(min(int64(p.Hi[j]), n)) * ratio))
+		q.Lo[j] = min(q.Lo[j], q.Hi[j])
+		sumLo += int64(q.Lo[j])
+		sumHi += int64(q.Hi[j])
+	}
+	if s.outside >= 0 || p.Penalty != nil {
+		return
+	}
+	for j := 0; sumHi < size; j = (j + 1) % k {
+		if q.Hi[j] < p.Hi[j] {
+			q.Hi[j]++
+			sumHi++
+		}
+	}
+	for j := 0; sumLo > size*int64(p.exclusivity()); j = (j + 1) % k {
+		if q.Lo[j] > 0 {
+			q.Lo[j]--
+			sumLo--
+		}
+	}
+}
+
+// manyClusters is the number of clusters from which the smallest subsample is
+// completed: prices 0 are too far from the best for Newton's steps.
+const manyClusters = 64

@@ -1,0 +1,94 @@
+package flow_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/flow/instance"
+)
+
+// family is data or bounds on which the completion has much to do.
+type family struct {
+	name string
+	make func(n, k int) *flow.Problem
+}
+
+func families() []family {
+	of := func(make func(n, k int) *instance.Set, equal bool) func(n, k int) *flow.Problem {
+		return func(n, k int) *flow.Problem {
+			s := make(n, k)
+			if equal {
+				return s.Equal(s.Centroids(0))
+			}
+			return s.Problem(s.Centroids(0))
+		}
+	}
+	mixture := func(d int) func(n, k int) *instance.Set {
+		return func(n, k int) *instance.Set { return instance.Mixture("mixture", n, d, k) }
+	}
+	return []family{
+		{"line", of(mixture(1), false)},
+		{"line, equal sizes", of(mixture(1), true)},
+		{"ball", of(func(n, k int) *instance.Set { return instance.Ball(n, k, 1e-3) }, false)},
+		{"small ball", of(func(n, k int) *instance.Set { return instance.Ball(n, k, 1e-5) }, true)},
+		{"places", of(func(n, k int) *instance.Set { return instance.Places(n, 50, k) }, false)},
+		{"places, equal sizes", of(func(n, k int) *instance.Set { return instance.Places(n, 50, k) }, true)},
+		{"lattice", of(func(n, k int) *instance.Set { return instance.Lattice(n, 12, k) }, true)},
+		{"Zipf sizes", func(n, k int) *flow.Problem {
+			s := instance.Mixture("mixture", n, 2, k)
+			return s.Zipf(s.Centroids(0))
+		}},
+	}
+}
+
+// TestFamilies compares small instances of each family, in each form, with the
+// reference, and checks the certificates of larger ones.
+func TestFamilies(t *testing.T) {
+	ctx := context.Background()
+	forms := []func(p *flow.Problem){
+		func(*flow.Problem) {},
+		func(p *flow.Problem) { p.Total, p.Radius = true, .5 },
+		func(p *flow.Problem) { p.Exclusivity = 2 },
+		func(p *flow.Problem) { p.Penalty = &flow.Penalty{Under: .05, Over: .1} },
+		func(p *flow.Problem) {
+			p.Weights = slices.Repeat([]int32{1, 2}, p.Points.N/2)
+			for j := range p.Lo {
+				p.Lo[j], p.Hi[j] = p.Lo[j]*3/2, p.Hi[j]*3/2+1
+			}
+		},
+	}
+	for _, f := range families() {
+		for form, change := range forms {
+			for _, n := range []int{400, 8000} {
+				k := 10
+				if n > 400 {
+					k = 80
+				}
+				p := f.make(n, k)
+				change(p)
+				var got flow.Result
+				s := flow.NewSolver()
+				for range 2 { // cold, then warm
+					if err := s.Solve(ctx, nil, p, &got); err != nil {
+						t.Fatalf("%s, form %d, n=%d: %v", f.name, form, n, err)
+					}
+				}
+				if err := flow.Verify(p, &got); err != nil {
+					t.Errorf("%s, form %d, n=%d: %v", f.name, form, n, err)
+				}
+				if n > 400 {
+					continue
+				}
+				want, err := flow.Reference(ctx, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got.Labels, want.Labels) || !slices.Equal(got.Sizes, want.Sizes) {
+					t.Errorf("%s, form %d: the answer differs from the reference", f.name, form)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,863 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// isMember is the gap of a member.
+const isMember = math.MaxFloat32
+
+// noGap is less than any gap between costs on the grid, and more than what
+// [kernels.TopTwo] makes of none.
+const noGap = 1e-30
+
+// members makes the moves of a transport from the points. A column keeps the
+// coordinates of its groups together, and its cheapest move to another column is a
+// minimum of a linear function over them:
+//
+//	|x-v|^2 - |x-u|^2 = |v|^2 - |u|^2 - 2 x.(v-u)
+//
+// in float64, where it is exact; the columns "unassigned" and "escape" have a
+// constant cost, so that |x|^2, one more coordinate, does not cancel.
+//
+// Of the points only the members take part, those that are nearly as well off in
+// another column; identical ones are one group with a multiplicity, which may be
+// divided among columns. A move of another point of column u has a reduced cost
+// above known[u].
+type members struct {
+	s      *Solver
+	t      transport
+	p      *Problem
+	points kernels.Panels
+	ctx    context.Context
+	run    Runner
+	v      *view
+	unit   float64
+
+	k, d, dims      int
+	escape, outside int32 // columns, -1 if there is none
+	leave, reach    int64 // cost of "unassigned", longest arc
+	exclusive       int64
+	rough           bool      // unknown moves are ignored
+	near            int       // entries of a new row
+	exact           bool      // linear functions are exact in float64
+	centre          []float64 // k*d centroids in grid units
+	norm            []float64 // their squares
+	window          float64   // up to which points are members; +Inf: all
+	offset          []int64   // potentials at the pass that gave the gaps
+	known, listed   []int64   // lower bounds of unknown moves: of points, of columns
+
+	columns []column
+	groups  []group
+	record  []int32 // points of the groups, ascending in each
+	fresh   []int32 // members, ascending
+	parts   [][]int32
+	least   float32 // gap up to which list lists
+	work    func(worker, index int)
+	lay     func(worker, column int)
+	laying  []laying
+	table   []int32
+	arena   []float64
+	counts  []int32
+}
+
+// column holds the groups that have units in a column.
+type column struct {
+	x      []float64 // x[c*stride+slot] is coordinate c in grid units
+	stride int
+	slots  []slot
+}
+
+// slot is a part of a group: its units in a column, and its next slot elsewhere.
+type slot struct {
+	group int32
+	next  place
+	units int64
+}
+
+// place is a slot of a column; column -1 is none.
+type place struct{ column, slot int32 }
+
+// group is all identical members. Its records are record[begin:end], and units
+// counts their multiplicities.
+type group struct {
+	begin, end int32
+	first      place
+	units      int64
+}
+
+// laying is the memory of a worker that lays columns out.
+type laying struct {
+	mean, apart []float64
+	bound       []int64
+	order, row  []entry
+	coef        []float64
+}
+
+// begin takes the points as v sees them at s.prices: points with a gap of at most
+// window, points that the view is not certain of and those with several columns
+// become members. A window of +Inf takes all.
+func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, v *view, window float64) error {
+	m.s, m.p, m.points, m.v, m.ctx, m.run, m.unit = s, p, p.Points, v, ctx, run, s.unit
+	m.shape(s.columns)
+	t := &m.t
+	t.moves, t.quantum = m, 0
+	copy(t.bounds, s.limits(p))
+	if err := m.certify(); err != nil {
+		return err
+	}
+	copy(t.size, v.size)
+	t.start(s.prices)
+	copy(m.offset, t.potential)
+	for _, e := range v.extra {
+		v.gap[e.Point] = isMember
+	}
+	return m.admit(window)
+}
+
+// shape sets what depends on the problem and not on the records.
+func (m *members) shape(columns int) {
+	p, k, d := m.p, m.p.k(), m.points.D
+	m.t.resize(columns)
+	m.k, m.d, m.dims = k, d, d
+	m.outside, m.escape, m.leave, m.reach = -1, -1, p.Price(), infinity
+	if columns > k {
+		m.dims = d + 1
+		m.reach = p.reach()
+		if p.mayLeave() {
+			m.outside = int32(k)
+		}
+		if p.exclusivity() > 1 {
+			m.escape = int32(columns - 1)
+		}
+	}
+	m.exclusive = int64(p.exclusivity())
+	m.exact = math.Ldexp(float64(d), 2*p.FractionBits+3) < 1<<53 && p.Price() < 1<<52
+	for _, x := range []*[]int64{&m.offset, &m.known, &m.listed} {
+		*x = slices.Grow((*x)[:0], columns+1)[:columns+1]
+	}
+	m.centre = slices.Grow(m.centre[:0], k*d)[:k*d]
+	m.norm = slices.Grow(m.norm[:0], k)[:k]
+	scale := math.Ldexp(1, p.FractionBits)
+	for j := range k {
+		var norm float64
+		for c, y := range p.Centroids[j*d : j*d+d] {
+			y := float64(y) * scale
+			m.centre[j*d+c] = y
+			norm += y * y // exact, fused or not, where it is used
+		}
+		m.norm[j] = norm
+	}
+	for len(m.columns) < columns {
+		m.columns = append(m.columns, column{})
+	}
+	for len(m.laying) < m.run.Workers() {
+		m.laying = append(m.laying, laying{})
+	}
+}
+
+// certify gives the points that single precision cannot tell the cheapest column of
+// their exact one.
+func (m *members) certify() error {
+	v := m.v
+	if v.exact {
+		return nil
+	}
+	if err := m.collect(noGap); err != nil {
+		return err
+	}
+	row := m.s.scratch[0].grow(m.k)
+	for _, i := range m.fresh {
+		kernels.CostRows(m.points, int(i), int(i)+1, m.s.centroids, m.p.FractionBits, row)
+		best, label := int64(infinity), 0
+		for j, c := range row {
+			if value := c + m.s.prices[j]; value < best {
+				best, label = value, j
+			}
+		}
+		units := m.p.weight(int(i))
+		v.size[v.labels[i]] -= units
+		v.size[label] += units
+		v.labels[i] = uint16(label)
+		v.gap[i] = 0
+	}
+	return nil
+}
+
+// collect lists the members and the points with a gap of at most the given one in
+// fresh.
+func (m *members) collect(least float32) error {
+	m.least = least
+	m.fresh = m.fresh[:0]
+	const part = 1 << 14
+	n := m.points.N
+	if n <= 4*part || m.run.Workers() == 1 {
+		m.fresh = m.list(m.fresh, 0, n)
+		return m.ctx.Err()
+	}
+	count := (n + part - 1) / part
+	for len(m.parts) < count {
+		m.parts = append(m.parts, nil)
+	}
+	if m.work == nil {
+		m.work = func(_, index int) {
+			m.parts[index] = m.list(m.parts[index][:0], index*part, min((index+1)*part, m.points.N))
+		}
+	}
+	if err := m.run.Run(m.ctx, count, m.work); err != nil {
+		return err
+	}
+	for _, p := range m.parts[:count] {
+		m.fresh = append(m.fresh, p...)
+	}
+	return nil
+}
+
+// list appends those of the points [first, last) that collect looks for.
+func (m *members) list(points []int32, first, last int) []int32 {
+	for i, gap := range m.v.gap[first:last] {
+		if gap <= m.least || gap == isMember {
+			points = append(points, int32(first+i))
+		}
+	}
+	return points
+}
+
+// admit makes the points with a gap of at most window members, beside those that
+// are, groups them and lays their columns out.
+func (m *members) admit(window float64) error {
+	least := float32(min(max(window, noGap), math.MaxFloat32/2))
+	if err := m.collect(least); err != nil {
+		return err
+	}
+	if 2*len(m.fresh) > m.points.N { // nearly all: spare the bounds
+		window, least = math.Inf(1), math.MaxFloat32/2
+		if err := m.collect(least); err != nil {
+			return err
+		}
+	}
+	m.window = window
+	t := &m.t
+	for u := range t.columns {
+		m.known[u] = infinity
+		if !math.IsInf(window, 1) {
+			m.known[u] = int64(float64(least)/m.unit) - m.offset[u]
+		}
+	}
+	m.merge()
+	m.divide()
+	return m.spread()
+}
+
+// spread lays all columns out, on all workers if that pays.
+func (m *members) spread() error {
+	if m.lay == nil {
+		m.lay = m.layOut
+	}
+	const worthwhile = 1 << 16
+	columns := m.t.columns
+	if len(m.fresh)*m.dims+columns*columns < worthwhile || m.run.Workers() == 1 {
+		for u := range columns {
+			m.lay(0, u)
+		}
+		return m.ctx.Err()
+	}
+	return m.run.Run(m.ctx, columns, m.lay)
+}
+
+// merge makes one group of all identical members.
+func (m *members) merge() {
+	size := 16
+	for size < 2*len(m.fresh) {
+		size *= 2
+	}
+	m.table = slices.Grow(m.table[:0], size)[:size]
+	clear(m.table)
+	m.groups = m.groups[:0]
+	m.counts = slices.Grow(m.counts[:0], len(m.fresh))[:len(m.fresh)]
+	for at, i := range m.fresh {
+		slot := m.hash(i) & uint64(size-1)
+		for ; ; slot = (slot + 1) & uint64(size-1) {
+			q := m.table[slot] - 1
+			if q < 0 {
+				q = int32(len(m.groups))
+				m.groups = append(m.groups, group{begin: i, first: place{-1, -1}})
+				m.table[slot] = q + 1
+			} else if !m.same(i, m.groups[q].begin) {
+				continue
+			}
+			m.groups[q].end++
+			m.counts[at] = q
+			break
+		}
+	}
+	m.record = slices.Grow(m.record[:0], len(m.fresh))[:len(m.fresh)]
+	end := int32(0)
+	for q := range m.groups {
+		g := &m.groups[q]
+		g.begin, end = end, end+g.end
+		g.end = g.begin
+	}
+	for at, i := range m.fresh {
+		g := &m.groups[m.counts[at]]
+		m.record[g.end] = i
+		g.end++
+		g.units += m.p.weight(int(i))
+		m.v.gap[i] = isMember
+	}
+}
+
+// at returns the index of the first coordinate of point i; the next is a panel's
+// width further.
+func at(i int32, d int) int {
+	return int(i)/kernels.Lanes*d*kernels.Lanes + int(i)%kernels.Lanes
+}
+
+func (m *members) hash(i int32) uint64 {
+	h, from := uint64(0x9e3779b97f4a7c15), at(i, m.d)
+	for range m.d {
+		h = (h ^ uint64(math.Float32bits(m.points.Data[from]))) * 0xd6e8feb86659fd93
+		h ^= h >> 32
+		from += kernels.Lanes
+	}
+	return h
+}
+
+func (m *members) same(i, j int32) bool {
+	a, b := at(i, m.d), at(j, m.d)
+	for range m.d {
+		if m.points.Data[a] != m.points.Data[b] {
+			return false
+		}
+		a, b = a+kernels.Lanes, b+kernels.Lanes
+	}
+	return true
+}
+
+// divide puts the units of the groups into slots: those of the labels or, where a
+// point has several, its holdings; and the rest into "escape".
+func (m *members) divide() {
+	for u := range m.t.columns {
+		m.columns[u].slots = m.columns[u].slots[:0]
+	}
+	for q := range m.groups {
+		g := &m.groups[q]
+		left := g.units * m.exclusive
+		for _, i := range m.record[g.begin:g.end] {
+			held := m.v.held(i)
+			for _, h := range held {
+				m.put(int32(q), int32(h.Cluster), int64(h.Units))
+				left -= int64(h.Units)
+			}
+			if len(held) == 0 {
+				units := m.p.weight(int(i))
+				m.put(int32(q), int32(m.v.labels[i]), units)
+				left -= units
+			}
+		}
+		if left > 0 {
+			m.put(int32(q), m.escape, left)
+		}
+	}
+	total := 0
+	room := func(u int) int { return len(m.columns[u].slots)*9/8 + 4 }
+	for u := range m.t.columns {
+		total += room(u)
+	}
+	m.arena = slices.Grow(m.arena[:0], total*m.dims)[:total*m.dims]
+	rest := m.arena
+	for u := range m.t.columns {
+		c := &m.columns[u]
+		c.stride = room(u)
+		c.x, rest = rest[:c.stride*m.dims], rest[c.stride*m.dims:]
+	}
+}
+
+// slotOf returns the slot of group q in column u, -1 if it has none.
+func (m *members) slotOf(q, u int32) int32 {
+	for at := m.groups[q].first; at.column >= 0; at = m.columns[at.column].slots[at.slot].next {
+		if at.column == u {
+			return at.slot
+		}
+	}
+	return -1
+}
+
+// put adds units of group q to column u and returns its slot.
+func (m *members) put(q, u int32, units int64) int32 {
+	c := &m.columns[u]
+	s := m.slotOf(q, u)
+	if s >= 0 {
+		c.slots[s].units += units
+		return s
+	}
+	s = int32(len(c.slots))
+	c.slots = append(c.slots, slot{q, m.groups[q].first, units})
+	m.groups[q].first = place{u, s}
+	return s
+}
+
+// link returns what refers to slot s of column u.
+func (m *members) link(u, s int32) *place {
+	at := &m.groups[m.columns[u].slots[s].group].first
+	for at.column != u {
+		at = &m.columns[at.column].slots[at.slot].next
+	}
+	return at
+}
+
+// layOut copies the coordinates of the groups in column u and lists its moves.
+func (m *members) layOut(worker, u int) {
+	c := &m.columns[u]
+	scale := math.Ldexp(1, m.p.FractionBits)
+	for s := range c.slots {
+		from, to := at(m.record[m.groups[c.slots[s].group].begin], m.d), s
+		norm := 0.0
+		for range m.d {
+			y := float64(m.points.Data[from]) * scale
+			c.x[to] = y
+			norm += y * y // exact where it is used
+			from += kernels.Lanes
+			to += c.stride
+		}
+		if m.dims > m.d {
+			c.x[to] = norm
+		}
+	}
+	m.t.rows[u] = m.t.rows[u][:0]
+	m.enlist(worker, int32(u), m.s.tune().nearColumns)
+}
+
+// enlist adds to the row of column u the given number of cheapest other moves and
+// those that are as cheap, or all, and sets what the others exceed. It looks at the
+// moves in the order of lower bounds of their costs.
+func (m *members) enlist(worker int, u int32, count int) {
+	t, w := &m.t, &m.laying[worker]
+	m.listed[u] = infinity
+	if len(m.columns[u].slots) == 0 {
+		m.restrict(u)
+		return
+	}
+	m.lowerBounds(u, w)
+	w.bound[u] = infinity
+	for _, e := range t.rows[u] {
+		w.bound[e.column] = infinity
+	}
+	w.order, w.row = w.order[:0], w.row[:0]
+	for v, bound := range w.bound {
+		if bound < infinity {
+			w.order = append(w.order, entry{bound, int32(v), stale})
+		}
+	}
+	least := int64(infinity) // of the reduced costs that are not in the row
+	if count >= len(w.order) || t.columns <= 2*m.s.tune().nearColumns {
+		w.row = append(w.row, w.order...)
+	} else {
+		slices.SortFunc(w.order, byCost)
+		for _, e := range w.order {
+			if len(w.row) >= 2*count {
+				least = prune(&w.row, count)
+			}
+			if e.cost > least {
+				break
+			}
+			if cost, member := m.cheapestBy(w, u, e.column); cost < infinity {
+				w.row = append(w.row, entry{cost + t.potential[u] - t.potential[e.column], e.column, member})
+			}
+		}
+		if len(w.row) > count {
+			least = prune(&w.row, count)
+		}
+	}
+	for _, e := range w.row {
+		t.rows[u] = append(t.rows[u], entry{e.cost + t.potential[e.column] - t.potential[u], e.column, e.member})
+	}
+	if least < infinity {
+		m.listed[u] = least - t.potential[u]
+	}
+	m.restrict(u)
+}
+
+func byCost(a, b entry) int {
+	switch {
+	case a.cost < b.cost:
+		return -1
+	case a.cost > b.cost:
+		return 1
+	}
+	return 0
+}
+
+// prune cuts a row to the given number of cheapest entries and those that are as
+// cheap as the last of them, whose cost it returns.
+func prune(row *[]entry, count int) int64 {
+	slices.SortFunc(*row, byCost)
+	least := (*row)[count-1].cost
+	for count < len(*row) && (*row)[count].cost == least {
+		count++
+	}
+	*row = (*row)[:count]
+	return least
+}
+
+// restrict sets the limit of column u.
+func (m *members) restrict(u int32) {
+	m.t.limit[u] = infinity
+	if least := min(m.known[u], m.listed[u]); least < infinity {
+		m.t.limit[u] = least + m.t.potential[u]
+	}
+}
+
+// lowerBounds sets w.bound to lower bounds of the reduced costs of the moves out of
+// column u: with a the mean of its groups, none of them farther than r from it, a
+// move to v costs at least |v|^2 - |u|^2 - 2 a.(v-u) - 2 r |v-u|; and no reduced
+// cost is below minus the quantum.
+func (m *members) lowerBounds(u int32, w *laying) {
+	t, k, d := &m.t, m.k, m.d
+	w.bound = slices.Grow(w.bound[:0], t.columns)[:t.columns]
+	for v := range w.bound {
+		w.bound[v] = -t.quantum
+	}
+	c := &m.columns[u]
+	n := len(c.slots)
+	if int(u) >= k {
+		return
+	}
+	w.apart = slices.Grow(w.apart[:0], n)[:n]
+	w.mean = slices.Grow(w.mean[:0], d)[:d]
+	clear(w.apart)
+	for h := range d {
+		row, sum := c.x[h*c.stride:h*c.stride+n], 0.0
+		for _, y := range row {
+			sum += y
+		}
+		a := sum / float64(n)
+		w.mean[h] = a
+		for s, y := range row {
+			w.apart[s] += (y - a) * (y - a)
+		}
+	}
+	const spare = 1 + 1e-9 // for rounding
+	reach := 2 * math.Sqrt(slices.Max(w.apart)) * spare
+	cu := m.centre[int(u)*d : int(u)*d+d]
+	for v := range k {
+		cv := m.centre[v*d : v*d+d]
+		dot, apart := 0.0, 0.0
+		for h, y := range cv {
+			x := y - cu[h]
+			dot += w.mean[h] * x
+			apart += x * x
+		}
+		middle, margin := m.norm[v]-m.norm[u]-2*dot, reach*math.Sqrt(apart)
+		bound := middle - margin - 1e-9*(math.Abs(middle)+margin+m.norm[u]+m.norm[v]) - 2
+		w.bound[v] = max(w.bound[v], int64(bound)+t.potential[u]-t.potential[v])
+	}
+}
+
+// extend implements moves.
+func (m *members) extend(u int32) (relaid bool, err error) {
+	if m.listed[u] < m.known[u] {
+		m.enlist(0, u, len(m.t.rows[u])+1)
+		return false, nil
+	}
+	m.s.stats.Widenings++
+	m.release()
+	return true, m.admit(4 * max(m.window, m.unit))
+}
+
+// value returns the cost of column w for the group in slot s of column u.
+func (m *members) value(u, s, w int32) int64 {
+	if int(w) >= m.k {
+		if w == m.outside {
+			return m.leave
+		}
+		return 0
+	}
+	c, d := &m.columns[u], m.d
+	at := int(s)
+	if m.exact {
+		sum := 0.0
+		for _, y := range m.centre[int(w)*d : int(w)*d+d] {
+			t := c.x[at] - y
+			sum += t * t // exact, fused or not
+			at += c.stride
+		}
+		return int64(sum)
+	}
+	var sum int64
+	for _, y := range m.centre[int(w)*d : int(w)*d+d] {
+		t := int64(c.x[at] - y)
+		sum += t * t
+		at += c.stride
+	}
+	return sum
+}
+
+// accepts returns how many more units of the group in slot s of column u column v
+// takes.
+func (m *members) accepts(u, s, v int32) int64 {
+	if m.reach < infinity && int(v) < m.k && m.value(u, s, v) > m.reach {
+		return 0
+	}
+	if m.exclusive == 1 {
+		return infinity
+	}
+	q := m.columns[u].slots[s].group
+	room := m.groups[q].units
+	if v == m.escape {
+		room *= m.exclusive - 1
+	}
+	if other := m.slotOf(q, v); other >= 0 {
+		room -= m.columns[v].slots[other].units
+	}
+	return room
+}
+
+func (m *members) room(u, v, s int32) int64 {
+	return min(m.columns[u].slots[s].units, m.accepts(u, s, v))
+}
+
+func (m *members) cheapest(u, v int32) (int64, int32) { return m.cheapestBy(&m.laying[0], u, v) }
+
+// cheapestBy is cheapest with the memory of a worker.
+func (m *members) cheapestBy(w *laying, u, v int32) (int64, int32) {
+	c := &m.columns[u]
+	n := len(c.slots)
+	if n == 0 {
+		return infinity, stale
+	}
+	if m.exact {
+		dims, constant := m.slope(w, u, v)
+		least, s := kernels.LeastDot(c.x, c.stride, n, w.coef[:dims])
+		if m.accepts(u, int32(s), v) > 0 {
+			return int64(least) + constant, int32(s)
+		}
+	}
+	best, member := int64(infinity), int32(stale)
+	for s := range int32(n) {
+		if cost := m.value(u, s, v) - m.value(u, s, u); cost < best && m.accepts(u, s, v) > 0 {
+			best, member = cost, s
+		}
+	}
+	return best, member
+}
+
+// slope sets coef to the gradient of the cost of v less that of u, and returns its
+// length and the constant term.
+func (m *members) slope(w *laying, u, v int32) (dims int, constant int64) {
+	d := m.d
+	w.coef = slices.Grow(w.coef[:0], d+1)[:d+1]
+	coef := w.coef
+	clear(coef)
+	part := func(w int32, sign float64) {
+		switch {
+		case int(w) < m.k:
+			for h, y := range m.centre[int(w)*d : int(w)*d+d] {
+				coef[h] -= 2 * sign * y
+			}
+			coef[d] += sign
+			constant += int64(sign * m.norm[w])
+		case w == m.outside:
+			constant += int64(sign) * m.leave
+		}
+	}
+	part(v, 1)
+	part(u, -1)
+	if coef[d] == 0 {
+		return d, constant
+	}
+	return d + 1, constant
+}
+
+// move implements moves.
+func (m *members) move(u, v, s int32, units int64) {
+	from := &m.columns[u]
+	q := from.slots[s].group
+	to := m.slotOf(q, v)
+	if to < 0 {
+		to = m.arrive(u, s, v)
+	}
+	from = &m.columns[u]
+	from.slots[s].units -= units
+	m.columns[v].slots[to].units += units
+	m.offerAll(u, v, to)
+	if m.exclusive > 1 {
+		m.reopen(q, u, v)
+	}
+	if from.slots[s].units == 0 {
+		m.drop(u, s)
+	}
+}
+
+// arrive gives the group in slot s of column u an empty slot in column v.
+func (m *members) arrive(u, s, v int32) int32 {
+	from, c := &m.columns[u], &m.columns[v]
+	to := m.put(from.slots[s].group, v, 0)
+	if n := len(c.slots); n > c.stride {
+		x, stride := make([]float64, m.dims*2*n), 2*n
+		for h := range m.dims {
+			copy(x[h*stride:h*stride+n-1], c.x[h*c.stride:h*c.stride+n-1])
+		}
+		c.x, c.stride = x, stride
+	}
+	for h := range m.dims {
+		c.x[h*c.stride+int(to)] = from.x[h*from.stride+int(s)]
+	}
+	return to
+}
+
+// drop removes the empty slot s of column u; the last one takes its place.
+func (m *members) drop(u, s int32) {
+	c := &m.columns[u]
+	last := int32(len(c.slots) - 1)
+	*m.link(u, s) = c.slots[s].next
+	if s != last {
+		m.link(u, last).slot = s
+		c.slots[s] = c.slots[last]
+		for h := range m.dims {
+			c.x[h*c.stride+int(s)] = c.x[h*c.stride+int(last)]
+		}
+	}
+	c.slots = c.slots[:last]
+	row := m.t.rows[u]
+	for i := range row {
+		if e := &row[i]; e.member == s {
+			e.member = stale
+		} else if e.member == last {
+			e.member = s
+		}
+	}
+}
+
+// offerAll adds the moves of the group that has come from column u into slot s of
+// column v to the row of v. The move was along an arc of reduced cost at most 0, so
+// those of its moves that are in neither row exceed what those of u exceed.
+func (m *members) offerAll(u, v, s int32) {
+	t := &m.t
+	if m.listed[u] < infinity && len(t.rows[v]) < t.columns-1 {
+		m.listed[v] = min(m.listed[v], m.listed[u]+t.potential[u]-t.potential[v])
+		m.restrict(v)
+	}
+	own := m.value(v, s, v)
+	row := t.rows[v]
+	for i := range row {
+		e := &row[i]
+		t.where[e.column] = 1
+		if cost := m.value(v, s, e.column) - own; cost < e.cost && m.accepts(v, s, e.column) > 0 {
+			e.cost, e.member = cost, s
+		}
+	}
+	for _, e := range t.rows[u] {
+		if e.column != v && t.where[e.column] == 0 {
+			m.offer(v, e.column, s, own)
+		}
+	}
+	if t.where[u] == 0 {
+		m.offer(v, u, s, own)
+	}
+	for _, e := range row {
+		t.where[e.column] = 0
+	}
+}
+
+// offer adds the move from slot s of column v, where its group costs own, to column
+// w, which is not in the row of v, unless it exceeds what such moves exceed.
+func (m *members) offer(v, w, s int32, own int64) {
+	t := &m.t
+	cost := m.value(v, s, w) - own
+	if cost-t.potential[w] <= m.listed[v] && m.accepts(v, s, w) > 0 {
+		t.rows[v] = append(t.rows[v], entry{cost, w, s})
+	}
+}
+
+// reopen does what a move of group q from column u to v changes for its units in
+// other columns: they can move to u now, and perhaps no longer to v.
+func (m *members) reopen(q, u, v int32) {
+	t := &m.t
+	for at := m.groups[q].first; at.column >= 0; at = m.columns[at.column].slots[at.slot].next {
+		x := at.column
+		own, known := m.value(x, at.slot, x), x == u
+		row := t.rows[x]
+		for i := range row {
+			e := &row[i]
+			if e.column == v && e.member == at.slot && m.accepts(x, at.slot, v) == 0 {
+				e.member = stale
+			}
+			if e.column == u {
+				known = true
+				if cost := m.value(x, at.slot, u) - own; cost < e.cost && m.accepts(x, at.slot, u) > 0 {
+					e.cost, e.member = cost, at.slot
+				}
+			}
+		}
+		if !known {
+			m.offer(x, u, at.slot, own)
+		}
+	}
+}
+
+// release gives the units of the groups back to their points: the columns of a
+// group, in ascending order, are dealt out in turn to its records in the order of
+// the points.
+func (m *members) release() {
+	v := m.v
+	v.extra = v.extra[:0]
+	var columns []Membership
+	for q := range m.groups {
+		g := &m.groups[q]
+		columns = columns[:0]
+		for at := g.first; at.column >= 0; {
+			s := &m.columns[at.column].slots[at.slot]
+			if at.column != m.escape && s.units > 0 {
+				columns = append(columns, Membership{Cluster: uint16(at.column), Units: int32(s.units)})
+			}
+			at = s.next
+		}
+		if len(columns) == 1 && int64(columns[0].Units) == g.units {
+			for _, i := range m.record[g.begin:g.end] {
+				v.labels[i] = columns[0].Cluster
+			}
+			continue
+		}
+		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
+		m.p.deal(columns, m.record[g.begin:g.end], g.units, func(i int32, held []Membership) {
+			v.labels[i] = held[0].Cluster
+			if len(held) > 1 || int64(held[0].Units) < m.p.weight(int(i)) {
+				v.extra = append(v.extra, held...)
+			}
+		})
+	}
+	slices.SortFunc(v.extra, func(a, b Membership) int {
+		if a.Point != b.Point {
+			return int(a.Point - b.Point)
+		}
+		return int(a.Cluster) - int(b.Cluster)
+	})
+}
+
+// deal gives records their share of columns, in ascending order, of which one of
+// the given number of copies takes one unit in turn.
+func (p *Problem) deal(columns []Membership, records []int32, copies int64, give func(i int32, held []Membership)) {
+	var held []Membership
+	first := int64(0)
+	for _, i := range records {
+		own := p.weight(int(i))
+		// The number of turns before t that are this record's.
+		turns := func(t int64) int64 { return t/copies*own + min(own, max(0, t%copies-first)) }
+		held = held[:0]
+		turn := int64(0)
+		for _, c := range columns {
+			next := turn + int64(c.Units)
+			if units := turns(next) - turns(turn); units > 0 {
+				held = append(held, Membership{i, c.Cluster, int32(units)})
+			}
+			turn = next
+		}
+		first += own
+		give(i, held)
+	}
+}

@@ -1,0 +1,275 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// ascent raises the dual by passes. The dual is concave in the prices; its gradient
+// is the excess of each cluster, and its second derivative at the scale of a window
+// comes from the points whose two cheapest clusters are that close: moving the price
+// of cluster u against that of v by x moves about x/(2 window) of the points between
+// u and v. So the steps are Newton's, by conjugate gradients, within a trust region
+// that adapts to how well the gain of the step before was predicted. Single
+// precision is enough: prices need not be optimal, and the bounds on gaps that the
+// completion relies on allow for it. Products are rounded before they are added, on
+// every CPU.
+type ascent struct {
+	seen, trial view
+	prices      []int64 // of the trial
+	radius      float64 // of the next step, in units of the points squared
+	scale       float64 // prices per unit
+
+	lo, hi []int
+	excess []float64
+	after  []float64
+	active []bool
+	edges  []edgeCount
+	step   []float64
+	vector [4][]float64 // residual, preconditioned, direction, image
+	damp   []float64
+}
+
+// ascend improves s.prices[:k] until at most the
+// given number of units is outside the bounds, or steps stop paying. It leaves in
+// ascent.seen what a pass at these prices sees, and returns the units outside.
+func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target float64) (float64, error) {
+	a := &s.ascent
+	k := p.k()
+	a.resize(k)
+	a.lo, a.hi = p.Lo, p.Hi
+	prices := s.prices[:k]
+	if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
+		return 0, err
+	}
+	outside := a.gradient(prices, &a.seen, a.excess)
+	if a.radius == 0 {
+		a.radius = a.quantile(1. / 4)
+	}
+	if a.seen.window == 0 && outside > 0 {
+		if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
+			return 0, err
+		}
+	}
+	const most = 24
+	worthwhile := 8 // steps that have to pay
+	if k >= manyClusters {
+		worthwhile = 5
+	}
+	before := outside
+	for step := range most {
+		if outside <= target {
+			break
+		}
+		if step%worthwhile == worthwhile-1 {
+			if outside > 0.7*before {
+				break
+			}
+			before = outside
+		}
+		predicted, along := a.newton(prices)
+		for tries := 0; predicted <= 0 && tries < 6; tries++ {
+			// Prices that stopped at 0 have bent the step too much.
+			a.radius /= 4
+			predicted, along = a.newton(prices)
+		}
+		if predicted <= 0 {
+			break
+		}
+		largest := 0.0
+		for j, x := range a.step {
+			largest = max(largest, math.Abs(x))
+			a.prices[j] = prices[j] + int64(x*a.scale)
+		}
+		window := min(a.radius, 2*largest)
+		if err := s.evaluate(ctx, run, p, a.prices, &a.trial, window); err != nil {
+			return 0, err
+		}
+		then := a.gradient(a.prices, &a.trial, a.after)
+		// The dual is concave: the mean of its slopes along the step at both ends
+		// stands for the gain.
+		slope := 0.0
+		for j, x := range a.step {
+			slope += float64(a.after[j] * x)
+		}
+		ratio := (along + slope) / 2 / predicted
+		switch {
+		case ratio > 0.25 && then > outside:
+			a.radius = min(a.radius, largest) / 2
+		case ratio > 0.75 && largest > a.radius/2:
+			a.radius *= 2
+		case ratio > 0.25:
+			a.radius = max(a.radius/2, min(a.radius, 2*largest))
+		default:
+			a.radius = min(a.radius, largest) / 3
+		}
+		if ratio > 0.05 {
+			a.seen, a.trial = a.trial, a.seen
+			a.excess, a.after = a.after, a.excess
+			copy(prices, a.prices)
+			outside = then
+		}
+	}
+	return outside, nil
+}
+
+func (a *ascent) resize(k int) {
+	a.prices = slices.Grow(a.prices[:0], k)[:k]
+	a.excess = slices.Grow(a.excess[:0], k)[:k]
+	a.after = slices.Grow(a.after[:0], k)[:k]
+	a.active = slices.Grow(a.active[:0], k)[:k]
+	a.step = slices.Grow(a.step[:0], k)[:k]
+	a.damp = slices.Grow(a.damp[:0], k)[:k]
+	for i := range a.vector {
+		a.vector[i] = slices.Grow(a.vector[i][:0], k)[:k]
+	}
+}
+
+// gradient sets the gradient of the dual: the points of each cluster beyond the
+// bound that its price asks for. It returns the units that have to move.
+func (a *ascent) gradient(prices []int64, v *view, excess []float64) float64 {
+	var over, under float64
+	for j, count := range v.size {
+		size, lo, hi := float64(count), float64(a.lo[j]), float64(a.hi[j])
+		switch price := prices[j]; {
+		case price > 0 || price == 0 && size > hi:
+			excess[j] = size - hi
+		case price < 0 || size < lo:
+			excess[j] = size - lo
+		default:
+			excess[j] = 0
+		}
+		over += max(0, excess[j])
+		under += max(0, -excess[j])
+	}
+	return max(over, under)
+}
+
+// quantile returns the gap that the given share of the points seen, less than 1,
+// is below, from some of them.
+func (a *ascent) quantile(share float64) float64 {
+	looked := 128
+	if share < 1./8 {
+		looked = 2048
+	}
+	gaps := a.trial.gap[:0]
+	for i := 0; i < len(a.seen.gap); i += max(1, len(a.seen.gap)/looked) {
+		gaps = append(gaps, a.seen.gap[i])
+	}
+	a.trial.gap = gaps
+	slices.Sort(gaps)
+	return max(float64(gaps[int(float64(len(gaps))*share)]), math.SmallestNonzeroFloat32, 1/a.scale)
+}
+
+// ahead returns the largest change of a price in the step that would follow.
+func (a *ascent) ahead(prices []int64) float64 {
+	a.newton(prices)
+	largest := 0.0
+	for _, x := range a.step {
+		largest = max(largest, math.Abs(x))
+	}
+	return largest
+}
+
+// newton sets a.step and returns the gain that the model predicts for it and the
+// slope of the dual along it. The step of cluster j alone is at most the radius;
+// a price does not cross 0, where its bound changes.
+func (a *ascent) newton(prices []int64) (predicted, along float64) {
+	a.edges = append(a.edges[:0], a.seen.edges...)
+	rate := 1 / (2 * a.seen.window)
+	for i := range a.edges {
+		a.edges[i].count *= rate
+	}
+	least := 0.05
+	for j, e := range a.excess {
+		a.active[j] = e != 0 || prices[j] != 0
+		a.damp[j] = (math.Abs(e) + least) / a.radius
+	}
+	for range 4 {
+		a.solve()
+		crossed := false
+		for j, x := range a.step {
+			if a.active[j] && prices[j] == 0 && x*a.excess[j] < 0 {
+				a.active[j], crossed = false, true
+			}
+		}
+		if !crossed {
+			break
+		}
+	}
+	for j, x := range a.step {
+		if !a.active[j] {
+			a.step[j] = 0
+			continue
+		}
+		x = min(2*a.radius, max(-2*a.radius, x))
+		price := float64(prices[j]) / a.scale
+		if price > 0 && price+x < 0 || price < 0 && price+x > 0 || price == 0 && x*a.excess[j] < 0 {
+			x = -price
+		}
+		a.step[j] = x
+		along += float64(a.excess[j] * x)
+	}
+	predicted = along
+	for _, e := range a.edges {
+		x := a.step[e.u] - a.step[e.v]
+		predicted -= float64(0.5 * e.count * x * x)
+	}
+	return predicted, along
+}
+
+// solve finds the step with (Laplacian of edges + damp) step = excess over the
+// active clusters, by conjugate gradients with the diagonal as preconditioner.
+func (a *ascent) solve() {
+	r, z, d, q := a.vector[0], a.vector[1], a.vector[2], a.vector[3]
+	diagonal := z
+	copy(diagonal, a.damp)
+	for _, e := range a.edges {
+		diagonal[e.u] += e.count
+		diagonal[e.v] += e.count
+	}
+	// z keeps the inverse of the diagonal, 0 where a cluster is not active.
+	rz := 0.0
+	clear(a.step)
+	for j, active := range a.active {
+		if !active {
+			r[j], z[j], d[j] = 0, 0, 0
+			continue
+		}
+		z[j] = 1 / diagonal[j]
+		r[j] = a.excess[j]
+		d[j] = r[j] * z[j]
+		rz += float64(r[j] * d[j])
+	}
+	enough := 1e-3 * rz
+	for range 60 {
+		if rz <= enough || rz == 0 {
+			return
+		}
+		for j, x := range d {
+			q[j] = float64(a.damp[j] * x)
+		}
+		for _, e := range a.edges {
+			f := float64(e.count * (d[e.u] - d[e.v]))
+			q[e.u] += f
+			q[e.v] -= f
+		}
+		dq := 0.0
+		for j, x := range d {
+			dq += float64(q[j] * x)
+		}
+		alpha := rz / dq
+		next := 0.0
+		for j, x := range d {
+			a.step[j] += float64(alpha * x)
+			r[j] -= float64(alpha * q[j])
+			next += float64(r[j] * r[j] * z[j])
+		}
+		beta := next / rz
+		for j := range d {
+			d[j] = float64(r[j]*z[j]) + float64(beta*d[j])
+		}
+		rz = next
+	}
+}

@@ -1,0 +1,488 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// view is what a pass over the points sees at some prices.
+type view struct {
+	exact  bool         // labels are certain
+	labels []uint16     // the cheapest column
+	gap    []float32    // lower bounds of how much dearer the next is, in units
+	extra  []Membership // all columns of the points that have several
+	size   []int64      // units in each column
+	edges  []edgeCount
+	window float64
+}
+
+// held returns the columns of point i if it has several.
+func (v *view) held(i int32) []Membership {
+	if len(v.extra) == 0 {
+		return nil
+	}
+	first, _ := slices.BinarySearchFunc(v.extra, i, func(m Membership, i int32) int { return int(m.Point - i) })
+	last := first
+	for last < len(v.extra) && v.extra[last].Point == i {
+		last++
+	}
+	return v.extra[first:last]
+}
+
+// edgeCount is the number of units between two clusters within the window.
+type edgeCount struct {
+	u, v  int32
+	count float64
+}
+
+// passTask is what the shards of a pass share.
+type passTask struct {
+	p      *Problem
+	prices []int64
+	into   *view
+	slack  float32
+	size   int // points of a shard
+	limit  int64
+	escape int64
+}
+
+// scratch is the memory of a worker.
+type scratch struct {
+	rows  []int64
+	cells []uint32
+	pairs []int32 // pairs[u*k+v] counts units of u with v next within the window, pairs[k*k+u] the others
+	size  []int64
+	near  []int32
+	sides []pair
+
+	filter       kernels.Panels // a block of points with one more coordinate
+	dist, second []float32
+}
+
+func (w *scratch) grow(costs int) []int64 {
+	w.rows = slices.Grow(w.rows[:0], costs)[:costs]
+	return w.rows
+}
+
+// pair is a number of units of one cluster next to another.
+type pair struct {
+	cell  uint64
+	count int32
+}
+
+// tableColumns is the number of clusters up to which a pass packs the index of a
+// cluster into the low bits of distances and counts pairs in a table.
+const tableColumns = 128
+
+// evaluate fills v with what is seen at the given prices of the clusters, in single
+// precision.
+func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64) error {
+	k, d := p.k(), p.Points.D
+	s.beginPass(run, p, prices, v)
+	v.window, v.exact = window, false
+	t := &s.pass
+	tabled := d < kernels.WithinDims && k <= tableColumns
+	work := s.works.near
+	if tabled {
+		lowest := slices.Min(prices[:k])
+		s.bias = s.bias[:0]
+		for _, price := range prices[:k] {
+			s.bias = append(s.bias, float32(float64(price-lowest)*s.unit))
+		}
+		// Each of the two sums has d fused roundings, that of its bias and the bits
+		// that the kernel replaces.
+		t.slack = float32(math.Ldexp(float64(d+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
+		work = s.works.pairs
+		for i := range s.scratch[:run.Workers()] {
+			w := &s.scratch[i]
+			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
+			clear(w.pairs)
+		}
+	} else {
+		s.filter.prepare(s, p, prices)
+	}
+	if err := s.runPass(ctx, run, work); err != nil {
+		return err
+	}
+	if tabled {
+		s.sumPairs(v, run.Workers(), k)
+	} else {
+		s.sumSides(v, run.Workers(), k)
+	}
+	return nil
+}
+
+// evaluateExactly fills v with what is seen at s.prices, in integers, for every form
+// of the problem; without edges.
+func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, v *view) error {
+	// Beyond the slopes of its outflow a column's units stay the same.
+	for j := range s.prices {
+		if j >= p.k() {
+			s.prices[j] = min(0, s.prices[j])
+		}
+		if s.outside >= 0 {
+			s.prices[j] = max(s.prices[j], -p.Price())
+		}
+	}
+	s.beginPass(run, p, s.prices, v)
+	v.exact = true
+	t := &s.pass
+	t.limit = infinity
+	if s.columns > p.k() {
+		t.limit = p.reach()
+	}
+	for len(s.shards) < (p.Points.N+t.size-1)/t.size {
+		s.shards = append(s.shards, nil)
+	}
+	if err := s.runPass(ctx, run, s.works.exact); err != nil {
+		return err
+	}
+	v.extra = v.extra[:0]
+	for index := 0; index*t.size < p.Points.N; index++ {
+		v.extra = append(v.extra, s.shards[index]...)
+	}
+	for i := range s.scratch[:run.Workers()] {
+		for j, x := range s.scratch[i].size {
+			v.size[j] += x
+		}
+	}
+	return nil
+}
+
+// beginPass prepares the memory of a pass.
+func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
+	n := p.Points.N
+	v.labels = slices.Grow(v.labels[:0], n)[:n]
+	v.gap = slices.Grow(v.gap[:0], n)[:n]
+	v.size = slices.Grow(v.size[:0], s.columns)[:s.columns]
+	clear(v.size)
+	v.extra = v.extra[:0]
+	s.pass = passTask{p: p, prices: prices, into: v, size: s.shardSize(n, p.k()*p.Points.D)}
+	for i := range s.scratch[:run.Workers()] {
+		w := &s.scratch[i]
+		w.sides = w.sides[:0]
+		w.size = slices.Grow(w.size[:0], s.columns)[:s.columns]
+		clear(w.size)
+	}
+	if s.works.exact == nil {
+		s.works.pairs, s.works.near, s.works.exact = s.countPairs, s.countNear, s.choose
+	}
+	s.stats.Passes++
+	s.looked += n
+}
+
+// worthSharing is the number of multiply-adds from which a pass is worth the
+// waking of other workers.
+const worthSharing = 1 << 18
+
+// shardSize returns the number of points of a shard of a pass with the given
+// multiply-adds per point: one shard if it is not worth sharing, else about 32, none
+// larger than usual. It is the same for any number of workers.
+func (s *Solver) shardSize(n, perPoint int) int {
+	const least, shards = 256, 32
+	if n*perPoint < worthSharing {
+		return max(1, n)
+	}
+	return min(s.tune().shardPoints, max(least, n/shards)&^(2*kernels.Lanes-1))
+}
+
+// runPass runs the shards of a pass.
+func (s *Solver) runPass(ctx context.Context, run Runner, work func(worker, index int)) error {
+	count := (s.pass.p.Points.N + s.pass.size - 1) / s.pass.size
+	if count > 1 && run.Workers() > 1 {
+		return run.Run(ctx, count, work)
+	}
+	for index := range count {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		work(0, index)
+	}
+	return ctx.Err()
+}
+
+// countPairs is the shard of a pass that counts pairs in a table.
+func (s *Solver) countPairs(worker, index int) {
+	t, w := &s.pass, &s.scratch[worker]
+	v, weights := t.into, t.p.Weights
+	first := index * t.size
+	last := min(t.p.Points.N, first+t.size)
+	const block = 1024 // points whose cells stay in the L1 cache
+	w.cells = slices.Grow(w.cells[:0], block)[:block]
+	for at := first; at < last; at += block {
+		end := min(at+block, last)
+		cells := w.cells[:end-at]
+		kernels.TopTwo(t.p.Points.Slice(at, end), s.centroids, s.bias, t.slack, float32(v.window), v.labels[at:end], cells, v.gap[at:end])
+		if weights == nil {
+			for _, cell := range cells {
+				w.pairs[cell]++
+			}
+			continue
+		}
+		for i, cell := range cells {
+			w.pairs[cell] += int32(weights[at+i])
+		}
+	}
+}
+
+// sumPairs sets the sizes and the edges from the tables of the workers.
+func (s *Solver) sumPairs(v *view, workers, k int) {
+	pairs := s.scratch[0].pairs
+	for i := range s.scratch[1:workers] {
+		for j, c := range s.scratch[1+i].pairs {
+			pairs[j] += c
+		}
+	}
+	v.edges = v.edges[:0]
+	for u := range k {
+		size := pairs[k*k+u]
+		for w, c := range pairs[u*k : u*k+k] {
+			if c == 0 {
+				continue
+			}
+			size += c
+			switch other := pairs[w*k+u]; {
+			case u < w:
+				v.edges = append(v.edges, edgeCount{int32(u), int32(w), float64(c + other)})
+			case other == 0:
+				v.edges = append(v.edges, edgeCount{int32(w), int32(u), float64(c)})
+			}
+		}
+		v.size[u] = int64(size)
+	}
+}
+
+// filter assigns points by distance plus price in single precision alone. A price
+// is a squared distance too: with one more coordinate, 0 for points and sqrt(price)
+// for a centroid, the assignment kernel compares distance plus price. Its error is
+// bounded, so that gaps are certain.
+type filter struct {
+	centroids *kernels.Centroids
+	rows      []float32
+	relative  float32 // error of a gap in terms of the second distance
+	absolute  float32
+}
+
+// prepare sets the centroids of the filter.
+func (f *filter) prepare(s *Solver, p *Problem, prices []int64) {
+	k, d := p.k(), p.Points.D
+	if f.centroids == nil || f.centroids.K != k || f.centroids.D != d+1 {
+		f.centroids = kernels.NewCentroids(k, d+1)
+		f.rows = make([]float32, k*(d+1))
+	}
+	lowest := slices.Min(prices[:k])
+	var largest float64
+	for j := range k {
+		row := f.rows[j*(d+1) : (j+1)*(d+1)]
+		copy(row, p.Centroids[j*d:j*d+d])
+		row[d] = float32(math.Sqrt(float64(prices[j]-lowest) * s.unit))
+		var norm float64
+		for _, x := range row {
+			norm += float64(float64(x) * float64(x))
+		}
+		largest = max(largest, norm)
+	}
+	f.centroids.Set(f.rows)
+	// In the subtracted form a distance has d+1 fused terms, each rounded once
+	// relative to the sum, and a price rounded in its root and its difference:
+	// d+4 roundings of 2^-24 for each of two distances. In the product form the
+	// terms are rounded relative to the norms, at most 3(d+2) times in all.
+	f.relative = float32(math.Ldexp(float64(d+5), -23))
+	f.absolute = 0
+	if d+1 >= kernels.WithinDims {
+		f.absolute = float32(math.Ldexp(float64(d+8), -21) * (largest + float64(d)))
+	}
+}
+
+// room readies the scratch for blocks of points with one more coordinate and
+// returns the points in a block.
+func (w *scratch) room(d, k int) int {
+	block := max(kernels.Lanes, 8192/max(d+1, k/2)&^(kernels.Lanes-1))
+	if w.filter.D != d+1 || w.filter.N != block {
+		w.filter = *kernels.NewPanels(block, d+1)
+		w.dist, w.second = make([]float32, block), make([]float32, block)
+	}
+	return block
+}
+
+// assign runs the filter on count points from first on, a multiple of 16, into the
+// labels and gaps.
+func (f *filter) assign(points kernels.Panels, first, count int, labels []uint16, gap []float32, w *scratch) {
+	d := points.D
+	from, to := d*kernels.Lanes, (d+1)*kernels.Lanes
+	for b := range (count + kernels.Lanes - 1) / kernels.Lanes {
+		at := (first/kernels.Lanes + b) * from
+		copy(w.filter.Data[b*to:b*to+from], points.Data[at:at+from])
+	}
+	dist := w.dist[:count]
+	kernels.Assign2(w.filter.Slice(0, count), f.centroids, labels, dist, gap)
+	for i, best := range dist {
+		next := gap[i]
+		gap[i] = next - best - float32(next*f.relative) - f.absolute
+	}
+}
+
+// countNear is the shard of a pass by the filter. The neighbours of some points
+// within the window, found by exact costs, stand for all.
+func (s *Solver) countNear(worker, index int) {
+	t, w := &s.pass, &s.scratch[worker]
+	v, p := t.into, t.p
+	k, n := p.k(), p.Points.N
+	first := index * t.size
+	last := min(n, first+t.size)
+	block := w.room(p.Points.D, k)
+	row := w.grow(k)
+	limit := float32(v.window)
+	w.near = w.near[:0]
+	for at := first; at < last; at += block {
+		end := min(at+block, last)
+		s.filter.assign(p.Points, at, end-at, v.labels[at:end], v.gap[at:end], w)
+		for i := at; i < end; i++ {
+			w.size[v.labels[i]] += p.weight(i)
+			if v.gap[i] <= limit {
+				w.near = append(w.near, int32(i))
+			}
+		}
+	}
+	each := max(1, len(w.near)*n/((last-first)*max(4*k, n/64)))
+	for q := each / 2; q < len(w.near); q += each {
+		i := int(w.near[q])
+		kernels.CostRows(p.Points, i, i+1, s.centroids, p.FractionBits, row)
+		best, second := int64(infinity), int64(infinity)
+		var label, next int
+		for j, c := range row {
+			switch value := c + t.prices[j]; {
+			case value < best:
+				best, second, label, next = value, best, j, label
+			case value < second:
+				second, next = value, j
+			}
+		}
+		stands := min(each, len(w.near)-q+each/2) * int(p.weight(i))
+		w.sides = append(w.sides, pair{uint64(min(label, next))<<32 | uint64(max(label, next)), int32(stands)})
+	}
+}
+
+// sumSides sets the sizes and the edges from the lists of the workers.
+func (s *Solver) sumSides(v *view, workers, k int) {
+	all := s.scratch[0].sides
+	for i := range s.scratch[:workers] {
+		for j, x := range s.scratch[i].size {
+			v.size[j] += x
+		}
+		if i > 0 {
+			all = append(all, s.scratch[i].sides...)
+		}
+	}
+	s.scratch[0].sides = all
+	slices.SortFunc(all, func(a, b pair) int {
+		switch {
+		case a.cell < b.cell:
+			return -1
+		case a.cell > b.cell:
+			return 1
+		}
+		return 0
+	})
+	v.edges = v.edges[:0]
+	for i, c := range all {
+		if i > 0 && all[i-1].cell == c.cell {
+			v.edges[len(v.edges)-1].count += float64(c.count)
+		} else {
+			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32), float64(c.count)})
+		}
+	}
+}
+
+// choose is the shard of an exact pass.
+func (s *Solver) choose(worker, index int) {
+	t, w := &s.pass, &s.scratch[worker]
+	v, p := t.into, t.p
+	k := p.k()
+	first := index * t.size
+	last := min(p.Points.N, first+t.size)
+	block := max(kernels.Lanes, s.tune().blockCosts/k&^(kernels.Lanes-1))
+	rows := w.grow(block * k)
+	extra := s.shards[index][:0]
+	for at := first; at < last; at += block {
+		end := min(last, at+block)
+		costs := rows[:(end-at)*k]
+		kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, costs)
+		for i := at; i < end; i++ {
+			row := costs[(i-at)*k : (i-at)*k+k]
+			label, best, second := s.topTwo(row)
+			units := p.weight(i)
+			v.labels[i] = uint16(label)
+			w.size[label] += units
+			if s.escape >= 0 {
+				threshold := s.prices[s.escape]
+				if second < threshold {
+					extra = s.several(row, int32(i), label, units, extra, w)
+					v.gap[i] = 0
+					continue
+				}
+				w.size[s.escape] += units * int64(p.exclusivity()-1)
+				best = max(best, threshold)
+			}
+			v.gap[i] = float32(float64(min(second, maxPrice*2)-best) * s.unit * (1 - 1e-6))
+		}
+	}
+	s.shards[index] = extra
+}
+
+// topTwo returns the cheapest column at s.prices, "escape" aside, its cost plus
+// price and that of the second cheapest.
+func (s *Solver) topTwo(row []int64) (label int, best, second int64) {
+	reach := s.pass.limit
+	best, second, label = infinity, infinity, len(row)
+	if s.outside >= 0 {
+		best = s.pass.p.Price() + s.prices[s.outside]
+	}
+	prices := s.prices[:len(row)]
+	for j, price := range prices {
+		c := row[j]
+		if v := c + price; v < second && c <= reach {
+			if v < best {
+				best, second, label = v, best, j
+			} else {
+				second = v
+			}
+		}
+	}
+	return label, best, second
+}
+
+// several notes the columns of a point whose second cheapest is cheaper than
+// "escape": the first is already counted.
+func (s *Solver) several(row []int64, i int32, label int, units int64, extra []Membership, w *scratch) []Membership {
+	threshold, e := s.prices[s.escape], s.pass.p.exclusivity()
+	begin := len(extra)
+	for j, c := range row {
+		if j != label && c <= s.pass.limit && c+s.prices[j] < threshold {
+			extra = append(extra, Membership{i, uint16(j), int32(units)})
+		}
+	}
+	more := extra[begin:]
+	if len(more) > e-1 {
+		slices.SortFunc(more, func(a, b Membership) int {
+			x, y := row[a.Cluster]+s.prices[a.Cluster], row[b.Cluster]+s.prices[b.Cluster]
+			switch {
+			case x < y:
+				return -1
+			case x > y:
+				return 1
+			}
+			return int(a.Cluster) - int(b.Cluster)
+		})
+		more = more[:e-1]
+		extra = extra[:begin+e-1]
+	}
+	for _, m := range more {
+		w.size[m.Cluster] += units
+	}
+	w.size[s.escape] += units * int64(e-1-len(more))
+	return append(extra, Membership{i, uint16(label), int32(units)})
+}
