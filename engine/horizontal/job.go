@@ -398,8 +398,12 @@ func (j *Job) checkData() error {
 	return nil
 }
 
-// indexes tells whether n rows name labels of a list of so many.
+// indexes tells whether n rows, by default the first ones, name labels of a list of
+// so many.
 func indexes(rows []int, n, labels int) bool {
+	if rows == nil {
+		return n <= labels
+	}
 	return len(rows) >= n && !slices.ContainsFunc(rows[:n], func(r int) bool { return r < 0 || r >= labels })
 }
 

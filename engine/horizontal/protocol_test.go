@@ -553,7 +553,7 @@ func TestBadInput(t *testing.T) {
 		"no columns":         {Algorithm: Lloyd, K: 3, Clients: flat},
 		"NaN":                {Algorithm: Lloyd, K: 3, Clients: outside},
 		"labels are short":   {Algorithm: Lloyd, K: 3, Clients: parts, Labels: make([]int32, 10)},
-		"no rows for labels": {Algorithm: Lloyd, K: 3, Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: 16}}, Labels: make([]int32, 60)},
+		"no rows for labels": {Algorithm: Lloyd, K: 3, Clients: []dataset.Part{{Points: parts[0].Points, Rows: []int{1, 2}, FractionBits: 16}}, Labels: make([]int32, 60)},
 		"start is NaN":       {Algorithm: Lloyd, K: 1, Clients: parts, Start: []float64{0, math.NaN()}},
 		"start is short":     {Algorithm: Lloyd, K: 3, Clients: parts, Start: []float64{0}},
 		"half of the bounds": {Algorithm: Lloyd, K: 3, Clients: parts, Bounds: dataset.Bounds{Lo: []float64{0, 0}}},
