@@ -48,7 +48,8 @@ func choose(name string) (path, error) {
 	return best, fmt.Errorf("COHORT_ISA=%s: this CPU and build support %s: choose one of them or unset it", name, strings.Join(names, ", "))
 }
 
-// ISA names the instruction set in use: generic, avx2, avx512 or neon.
+// ISA names the instruction set in use: generic, avx2, avx512, avx512vnni (AVX-512
+// with products of small integers) or neon.
 func ISA() string { return current.String() }
 
 // Supported names the instruction sets that this CPU and build support, the
@@ -79,8 +80,8 @@ func Paths() []KernelPath {
 	for i, k := range kernelTable {
 		p := generic
 		for _, q := range k.paths {
-			if q == current || q == avx2 && current == avx512 && p == generic {
-				p = q
+			if q <= current && (q < neon) == (current < neon) {
+				p = max(p, q)
 			}
 		}
 		list[i] = KernelPath{Kernel: k.name, Path: p.String()}
@@ -88,8 +89,12 @@ func Paths() []KernelPath {
 	return list
 }
 
-// all lists the instruction sets with assembly.
-var all = []path{avx2, avx512, neon}
+// all lists the instruction sets with assembly, and ranked those of the kernels
+// whose labels may come from the candidate filter.
+var (
+	all    = []path{avx2, avx512, neon}
+	ranked = []path{avx2, avx512, avx512vnni, neon}
+)
 
 // kernelTable names every exported kernel and its assembly paths.
 var kernelTable = []struct {
@@ -98,11 +103,11 @@ var kernelTable = []struct {
 }{
 	{"Pack", []path{avx2, neon}},
 	{"Quantise", all},
-	{"Assign", all},
+	{"Assign", ranked},
 	{"AssignRadius", all},
 	{"Assign2", all},
 	{"Distances", all},
-	{"AssignAccumulate", all},
+	{"AssignAccumulate", ranked},
 	{"Accumulate", all},
 	{"AccumulateRelative", all},
 	{"AccumulateWeighted", all},
@@ -110,7 +115,7 @@ var kernelTable = []struct {
 	{"AssignAccumulateRadius", all},
 	{"Exchange", all},
 	{"Contributions", all},
-	{"Reassign", all},
+	{"Reassign", ranked},
 	{"UpdateSums", all},
 	{"CostRows", all},
 	{"Within", all},
