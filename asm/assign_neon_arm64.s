@@ -130,6 +130,13 @@ nosecond:
 	VFMLS V20.S4, V18.S4, c.S4  \
 	VFMLS V20.S4, V19.S4, e.S4
 
+// ELEMENT subtracts the product with centroid value i of V20.
+#define ELEMENT(i, a, b, c, e) \
+	FMLS4SI(i, 20, 16, a)         \
+	FMLS4SI(i, 20, 17, b)         \
+	FMLS4SI(i, 20, 18, c)         \
+	FMLS4SI(i, 20, 19, e)
+
 // NUMBER puts the number of the centroid, R12, in every lane and counts it up.
 #define NUMBER        \
 	VDUP R12, V20.S4    \
@@ -460,10 +467,11 @@ wide:
 
 widedim:
 	POINTS
-	TIMES(V0, V1, V2, V3)
-	TIMES(V4, V5, V6, V7)
-	TIMES(V10, V11, V12, V13)
-	TIMES(V14, V15, V21, V22)
+	VLD1.P 16(R8), [V20.S4]
+	ELEMENT(0, 0, 1, 2, 3)
+	ELEMENT(1, 4, 5, 6, 7)
+	ELEMENT(2, 10, 11, 12, 13)
+	ELEMENT(3, 14, 15, 21, 22)
 	SUBS $1, R11, R11
 	BNE  widedim
 	CBZ  R7, widefirst

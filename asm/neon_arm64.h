@@ -35,6 +35,9 @@
 // d = d + n * m[i], rounded once; four float32 and the float32 i of m.
 #define FMLA4SI(i, m, n, d) WORD $(0x4F801000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d))
 
+// d -= n times element i of m; four float32.
+#define FMLS4SI(i, m, n, d) WORD $(0x4F805000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d))
+
 // d = n as signed integers, truncated toward zero; saturates.
 #define FCVTZS4S(n, d) WORD $(0x4EA1B800 | (n)<<5 | (d))
 #define FCVTZS2D(n, d) WORD $(0x4EE1B800 | (n)<<5 | (d))
