@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: peers build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants
+.PHONY: peers build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -43,6 +43,10 @@ fuzz:
 # theirs (needs gcc; liblemon-dev for the flow solvers).
 prototypes: build
 	./scripts/prototypes.sh
+
+# Cycles of the inner loops by LLVM's machine-code analyser (needs llvm-19).
+mca:
+	$(GO) run ./scripts/mca
 
 # The programs that the suite embeddings compares with, from Debian's packages.
 peers:

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -18,7 +19,7 @@ func embeddingSuites() []Suite {
 			"points are standard normal at a quarter of the range, which gives the filter the least to hold on to, and k of them are the centroids. 'multiply-adds' " +
 			"leaves the candidate filter out, 'iteration' is what a run does. scikit-learn and FAISS run on the same points in turn where a Python has them " +
 			"(make peers installs them on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or " +
-			"products of 16-bit integers, at rates measured in the same run.",
+			"products of 8- or 16-bit integers, at rates measured in the same run.",
 		Run: runEmbeddings,
 	}}
 }
@@ -192,8 +193,9 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 			c.Number(name+", over "+source, "x", peer/c.Row.Value(name).Shown(), Reference{Name: "goal", Kind: Goal, Value: Number(goals[i])})
 		}
 		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
-		if i == 1 && limits.FilterSeconds(it.n, it.d, it.k) > 0 && it.guided.Filtered() {
-			limit, binds = limits.FilterSeconds(it.n, it.d, it.k), "16-bit products"
+		products := it.guided.FilterProducts()
+		if x := limits.FilterSeconds(it.n, it.d, it.k, products); i == 1 && x > 0 {
+			limit, binds = x, fmt.Sprintf("%d-bit products", 32/products)
 		}
 		if limit > 0 {
 			c.Number(name+", of "+binds, "%", 100*limit*1e9/least)
