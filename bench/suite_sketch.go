@@ -453,7 +453,11 @@ func runSketchTable1(ctx context.Context, e *Env) error {
 					}
 					j.LocalK.N, j.NoQuality = row.localK, true
 					rt := engine.NewRuntime(c.Env.Pool)
-					r, err := j.Run(ctx, rt)
+					plan, err := j.Plan()
+					if err != nil {
+						return err
+					}
+					r, err := plan.Run(ctx, rt)
 					if err != nil {
 						return err
 					}

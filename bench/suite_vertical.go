@@ -140,7 +140,11 @@ func timeSmall(ctx context.Context, c *Case, parties int) error {
 		j := sketchJob(s.Norm, nil, parties, paperK, 1, run)
 		j.NoQuality = true
 		start := time.Now()
-		r, err := j.Run(ctx, engine.NewRuntime(c.Env.Pool))
+		plan, err := j.Plan()
+		if err != nil {
+			return err
+		}
+		r, err := plan.Run(ctx, engine.NewRuntime(c.Env.Pool))
 		if err != nil {
 			return err
 		}
@@ -231,7 +235,11 @@ func timeLarge(ctx context.Context, c *Case, n int) error {
 	rt := engine.NewRuntime(c.Env.Pool)
 	j := sketchJob(data, nil, 2, 5, 1, 1)
 	start := time.Now()
-	r, err := j.Run(ctx, rt)
+	plan, err := j.Plan()
+	if err != nil {
+		return err
+	}
+	r, err := plan.Run(ctx, rt)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ type Party struct {
 	Plan *Plan
 	// Streams is the role's own randomness, Public what all roles share.
 	Streams, Public *privacy.Streams
+	// Group is randomness that the parties share and the server lacks; nil there.
+	Group *privacy.Streams
 	// Replay makes the run one of two on neighbouring data sets, for an audit.
 	Replay *privacy.Tape
 

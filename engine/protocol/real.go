@@ -99,3 +99,13 @@ func (p *Party) Open(r *Release, round int, groups []Group, decrypted *Private) 
 	p.addNoise(round, groups, decrypted.words)
 	return slices.Clone(decrypted.words), nil
 }
+
+// Apply makes a release of this party by a mechanism of the method's own, such as
+// sketches with phantoms or randomised response: what it computes in release, with
+// this role's randomness, is the mechanism's output.
+func (p *Party) Apply(r *Release, round int, release func() error) error {
+	if err := p.admitOwn(r, round); err != nil {
+		return err
+	}
+	return release()
+}

@@ -59,6 +59,7 @@ type Options struct {
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
 	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views, len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
 	public, group := privacy.NewStreams(plan.Seed), maskSeed(plan.Seed)
+	shared := roleStreams(plan.Seed, public)
 	exact := new(exactSum)
 	all := programs
 	if server != nil {
@@ -72,6 +73,7 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 		p := &Party{Role: role, Plan: plan, Public: public, Streams: roleStreams(plan.Seed, public), Replay: o.Replay, rt: rt,
 			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact}
 		if role != Server {
+			p.Group = shared
 			p.group = group
 			if plan.Ring {
 				p.group = ringSeed(plan.Seed, role)
@@ -175,17 +177,17 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 		for release, entries := range p.booked {
 			booked[release] = entries
 		}
+		for _, n := range p.notes {
+			if !slices.Contains(r.Notes, n) {
+				r.Notes = append(r.Notes, n)
+			}
+		}
 		if p.Role == Server {
 			continue
 		}
 		sent, received := p.transport.Traffic()
 		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent+p.published-p.uncounted[0]), append(r.Comm.BytesReceived, received-p.uncounted[1])
 		r.Comm.Rounds = max(r.Comm.Rounds, p.rounds)
-		for _, n := range p.notes {
-			if !slices.Contains(r.Notes, n) {
-				r.Notes = append(r.Notes, n)
-			}
-		}
 	}
 	var err error
 	if r.Ledger, err = pl.Ledger(booked); err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -158,9 +157,6 @@ type Job struct {
 // Method implements engine.Job.
 func (j *Job) Method() string { return string(j.Protocol) }
 
-// Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) { return j, j.Validate() }
-
 func (j *Job) records() int { return j.Data.Points.N }
 
 // publicRecords is the number of records that may decide parameters.
@@ -230,8 +226,8 @@ func (j *Job) likelihood() bool {
 	return j.Calibration == privacy.Proven && (j.Estimator == EstimatorEM || j.Estimator == EstimatorPair)
 }
 
-// Validate checks the fields.
-func (j *Job) Validate() error {
+// check checks the fields.
+func (j *Job) check() error {
 	if !slices.Contains(Protocols(), j.Protocol) {
 		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Protocol), "")
 	}
@@ -266,8 +262,7 @@ func (j *Job) Validate() error {
 			return err
 		}
 	}
-	_, err := newPlan(c)
-	return err
+	return nil
 }
 
 func (j *Job) validateBudget() error {

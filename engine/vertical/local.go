@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -36,33 +37,27 @@ const (
 	gridRadius   = 0.22
 )
 
-// party is one party's side of the protocol.
+// party is one party's side of a run: its columns and what it makes of them.
 type party struct {
-	index        int
-	points       *kernels.Panels
-	fractionBits int
-	streams      *privacy.Streams
-	rt           *engine.Runtime
-	clusters     int
-	records      int // public number of records, for defaults
-	tape         *privacy.Tape
-	// protocol, calibration and neighbours say which lines of the table of
-	// calibrations bound what the party releases.
-	protocol    Protocol
-	calibration privacy.Calibration
-	neighbours  privacy.Neighbours
+	*protocol.Party
+	*run
+	index    int
+	releases partyReleases
+	points   *kernels.Panels
 
 	centers []float32 // clusters x D
 	labels  []uint16
-	// ledger collects what the party releases.
-	ledger []privacy.Entry
 }
 
 func (p *party) d() int { return p.points.D }
 
-// bound is the line of the table of calibrations for a release.
-func (p *party) bound(release string, radius float64) privacy.Bound {
-	return tableBound(p.protocol, p.calibration, release, privacy.Shape{D: p.d(), K: p.clusters, Bound: 1, Radius: radius, Neighbours: p.neighbours})
+// span starts a span of this party.
+func (p *party) span(phase engine.Phase, round int) engine.Span { return p.Begin(phase, round) }
+
+// bound is the line of the table of calibrations for a release of a party with d
+// columns.
+func (r *run) bound(d int, release string, radius float64) privacy.Bound {
+	return tableBound(r.job.Protocol, r.job.Calibration, release, privacy.Shape{D: d, K: r.plan.clusters, Bound: 1, Radius: radius, Neighbours: r.job.relation()})
 }
 
 func tableBound(protocol Protocol, c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
@@ -71,11 +66,6 @@ func tableBound(protocol Protocol, c privacy.Calibration, release string, s priv
 		panic("vertical: " + err.Error()) // the table lacks what the protocol does
 	}
 	return b
-}
-
-// stream returns the party's stream for a purpose.
-func (p *party) stream(round int, purpose string) *privacy.Stream {
-	return p.streams.Stream(p.index, round, purpose)
 }
 
 // gaussianScale returns the noise scale for sensitivity over mu, rounded up to
@@ -94,43 +84,30 @@ const (
 	minScale    = 1.0 / (1 << 10)
 )
 
-// addGaussian adds exact discrete Gaussian noise to multiples of 2^-bits, which
-// become multiples of 2^-releaseBits, and returns the sums.
-func (p *party) addGaussian(st *privacy.Stream, sigma float64, values []int64, bits int) ([]float64, error) {
-	g, err := p.tape.DiscreteGaussian(sigma * (1 << releaseBits))
+// noisy releases integers, multiples of 2^-bits, with noise, and returns multiples
+// of a unit with it: Gaussian noise is drawn on the grid of 2^-releaseBits, Laplace
+// noise on their own.
+func (p *party) noisy(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]int64, int, error) {
+	unit, shift := bits, 0
+	if r.mechanism == protocol.Gaussian {
+		unit, shift = releaseBits, releaseBits-bits
+	}
+	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: r.mechanism, Scale: math.Ldexp(r.scale, unit)}, p.Replay)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	for i := range values {
-		values[i] <<= releaseBits - bits
+	own := protocol.NewPrivate(n)
+	if err := own.Fill(fill); err != nil {
+		return nil, 0, err
 	}
-	err = p.addNoise(values, func(noise []int64) { g.Fill(st, noise) }, privacy.GaussianLikelihood(sigma*(1<<releaseBits)))
-	return floats(values, releaseBits), err
+	out, err := p.Own(r.Release, round, []protocol.Group{{Stream: stream, Values: n, Shift: uint(shift), Noise: noise}}, own)
+	return out, unit, err
 }
 
-// addLaplace adds exact discrete Laplace noise to multiples of 2^-bits and returns
-// the sums.
-func (p *party) addLaplace(st *privacy.Stream, b float64, values []int64, bits int) ([]float64, error) {
-	b *= math.Ldexp(1, bits)
-	l, err := p.tape.DiscreteLaplace(b)
-	if err != nil {
-		return nil, err
-	}
-	err = p.addNoise(values, func(noise []int64) { l.Fill(st, noise) }, privacy.LaplaceLikelihood(b))
-	return floats(values, bits), err
-}
-
-func (p *party) addNoise(values []int64, fill func([]int64), law privacy.Likelihood) error {
-	released := make([]int64, len(values))
-	fill(released)
-	for i, x := range values {
-		released[i] += x
-	}
-	if err := p.tape.Release(values, released, law); err != nil {
-		return err
-	}
-	copy(values, released)
-	return nil
+// noisyFloats is noisy in data units.
+func (p *party) noisyFloats(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]float64, error) {
+	x, unit, err := p.noisy(r, round, stream, bits, fill, n)
+	return floats(x, unit), err
 }
 
 // floats are the multiples x of 2^-bits.
@@ -146,19 +123,19 @@ func floats(x []int64, bits int) []float64 {
 func (p *party) setCenters(rows []float64) {
 	p.centers = make([]float32, len(rows))
 	for i, x := range rows {
-		p.centers[i] = dataset.Truncate(max(-1, min(1, x)), p.fractionBits)
+		p.centers[i] = dataset.Truncate(max(-1, min(1, x)), p.bits)
 	}
 }
 
 // search is weighted k-means for the party's local centres.
 func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
-	span := p.rt.Begin(engine.PhaseSearch, 0, p.index)
-	defer p.rt.End(span)
+	span := p.span(engine.PhaseSearch, 0)
+	defer p.End(span)
 	how := synopsis.SearchOptions{Starts: 20}
-	if p.tape != nil { // what it finds is public, so to an audit of the releases a poor solution is as good
+	if p.Replay != nil { // what it finds is public, so to an audit of the releases a poor solution is as good
 		how = synopsis.SearchOptions{Starts: 1, Swaps: -1}
 	}
-	s, err := synopsis.Search(ctx, p.rt.Pool(), w, p.clusters, how, p.stream(0, "search"))
+	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, how, p.Streams.Stream(p.index, 0, "search"))
 	if err != nil {
 		return err
 	}
@@ -168,140 +145,75 @@ func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 
 // startGrid finds centres on a noisy histogram of side^d cells: those more than
 // three standard deviations above zero, weighted by their noisy counts.
-func (p *party) startGrid(ctx context.Context, mu float64) error {
-	mu *= math.Sqrt(startShare)
-	grid := synopsis.NewGrid(p.d(), float64(p.records)*mu/2, 3, 32)
-	counts := make([]int64, grid.Cells())
-	span := p.rt.Begin(engine.PhaseAccumulate, 0, p.index)
-	err := grid.Count(ctx, p.rt.Pool(), p.points, counts)
-	p.rt.End(span)
+func (p *party) startGrid(ctx context.Context) error {
+	r := p.releases.histogram
+	span := p.span(engine.PhaseAccumulate, 0)
+	grid := r.grid
+	noisy, err := p.noisyFloats(&r.release, 0, "grid", 0, func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, words) }, grid.Cells())
+	p.End(span)
 	if err != nil {
 		return err
 	}
-	bound := p.bound("local histogram", 0)
-	sigma := gaussianScale(bound.L2(), mu)
-	span = p.rt.Begin(engine.PhaseNoise, 0, p.index)
-	noisy, err := p.addGaussian(p.stream(0, "grid"), sigma, counts, 0)
-	p.rt.End(span)
-	if err != nil {
-		return err
-	}
-	p.enter(bound, "discrete-gaussian", sigma, "records", 1, 1)
-	boxes := grid.Boxes(noisy, 3*sigma)
+	boxes := grid.Boxes(noisy, 3*r.scale)
 	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
 }
-
-// forestNoise is the noise of an LSH forest: on the counts of each level, in
-// records, and on the sums of each leaf, in data units; and how to draw it.
-type forestNoise struct {
-	levels       int
-	counts, sums privacy.Bound
-	countScale   float64
-	countSD      float64
-	sumScale     float64 // in data units
-	sumSD        float64
-	family       string
-	add          func(p *party, st *privacy.Stream, scale float64, values []int64, bits int) ([]float64, error)
-}
-
-// gaussianForest spends half of the squared mu on counts, half on sums.
-func (p *party) gaussianForest(levels int, mu float64) forestNoise {
-	half := mu / math.Sqrt2
-	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-gaussian", add: (*party).addGaussian}
-	n.countScale = gaussianScale(math.Sqrt(float64(levels))*n.counts.L2(), half)
-	n.sumScale = gaussianScale(n.sums.L2(), half)
-	n.countSD, n.sumSD = n.countScale, n.sumScale
-	return n
-}
-
-// laplaceForest spends half of epsilon on counts, half on sums (Sketch-V,
-// section 3.5: the form for data in [-1,1]^d).
-func (p *party) laplaceForest(levels int, epsilon float64) forestNoise {
-	half := epsilon / 2
-	n := forestNoise{levels: levels, counts: p.bound(forestCounts, 0), sums: p.bound(forestSums, 0), family: "discrete-laplace", add: (*party).addLaplace}
-	n.countScale = gaussianScale(float64(levels)*n.counts.L1(), half)
-	n.sumScale = gaussianScale(n.sums.L1(), half)
-	n.countSD, n.sumSD = math.Sqrt2*n.countScale, math.Sqrt2*n.sumScale
-	return n
-}
-
-// The releases of a forest, as the table of calibrations names them.
-const (
-	forestCounts = "counts of the forest"
-	forestSums   = "sums of the forest's leaves"
-)
 
 // startForest finds centres by an LSH forest (Sketch-V, appendix B.1): sign
 // bits of random hyperplanes, noisy counts, a node opens where its noisy count
 // exceeds 3 theta, theta = min(10 sigma sqrt(d), n/2k'), and k-means on the
 // leaves' noisy means weighted by their noisy counts.
-func (p *party) startForest(ctx context.Context, noise forestNoise) error {
-	pool := p.rt.Pool()
-	planes := synopsis.NewHyperplanes(p.d(), noise.levels, p.stream(0, "hyperplanes"))
-	span := p.rt.Begin(engine.PhaseAccumulate, 0, p.index)
+func (p *party) startForest(ctx context.Context) error {
+	r := p.releases.forest
+	pool := p.Pool()
+	planes := synopsis.NewHyperplanes(p.d(), r.levels, p.Public.Stream(p.index, 0, "hyperplanes"))
+	span := p.span(engine.PhaseAccumulate, 0)
 	paths, err := synopsis.HyperplanePaths(ctx, pool, p.points, planes)
 	if err != nil {
-		p.rt.End(span)
+		p.End(span)
 		return err
 	}
-	theta := min(10*noise.sumSD*math.Sqrt(float64(p.d())), math.Floor(float64(p.records)/float64(2*p.clusters)))
+	theta := min(10*r.sums.deviation()*math.Sqrt(float64(p.d())), math.Floor(float64(p.job.publicRecords())/float64(2*p.plan.clusters)))
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
-			counts := make([]int64, cells)
-			if err := w.Count(ctx, pool, counts); err != nil {
-				return nil, 0, err
-			}
-			noisy, err := noise.add(p, p.stream(level, "forest counts"), noise.countScale, counts, 0)
-			return noisy, noise.countSD * noise.countSD, err
+			noisy, err := p.noisyFloats(&r.counts, level, "forest counts", 0, func(words []int64) error { return w.Count(ctx, pool, words) }, cells)
+			return noisy, r.counts.deviation() * r.counts.deviation(), err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
-			sums := make([]int64, leaves*p.d())
-			if err := w.LeafSums(ctx, pool, p.points, p.fractionBits, sums); err != nil {
-				return nil, err
-			}
-			return noise.add(p, p.stream(0, "forest sums"), noise.sumScale, sums, p.fractionBits)
+			return p.noisyFloats(&r.sums, 0, "forest sums", p.bits, func(words []int64) error {
+				return w.LeafSums(ctx, pool, p.points, p.bits, words)
+			}, leaves*p.d())
 		},
 	}
 	points, err := forest.Release(paths, p.d())
-	p.rt.End(span)
+	p.End(span)
 	if err != nil {
 		return err
 	}
-	p.enter(noise.counts, noise.family, noise.countScale, "records", 1, noise.levels)
-	p.enter(noise.sums, noise.family, noise.sumScale, "", p.d(), 1)
 	return p.search(ctx, points)
 }
 
 // refine moves the centres by noisy means of the records near them: of those
 // whose nearest centre is c and that lie within R of it, the sum of x - c and
-// the count (privacy/THEOREMS.md, T2). R is radius sqrt(d), and mu pays for all rounds.
-func (p *party) refine(ctx context.Context, rounds int, radius, mu float64) error {
-	d := p.d()
-	mu *= math.Sqrt(refineShare / float64(rounds))
-	sumMu, countMu := mu*math.Sqrt(sumShare), mu*math.Sqrt(1-sumShare)
-	radius *= math.Sqrt(float64(d))
-	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
-	sums, counts := p.bound("sums of the refinement", radius*(1+float64(d+2)*0x1p-24)), p.bound("counts of the refinement", 0)
-	sumScale, countScale := gaussianScale(sums.L2(), sumMu), gaussianScale(counts.L2(), countMu)
-	r2 := make([]float32, p.clusters)
+// the count (privacy/THEOREMS.md, T2).
+func (p *party) refine(ctx context.Context) error {
+	d, r := p.d(), p.releases.refinement
+	r2 := make([]float32, p.plan.clusters)
 	for a := range r2 {
-		r2[a] = float32(radius * radius)
+		r2[a] = float32(r.radius * r.radius)
 	}
-	for round := range rounds {
-		span := p.rt.Begin(engine.PhaseAccumulate, round, p.index)
+	for round := range r.rounds {
+		span := p.span(engine.PhaseAccumulate, round)
 		acc, err := p.accumulate(ctx, r2)
-		p.rt.End(span)
+		p.End(span)
 		if err != nil {
 			return err
 		}
-		span = p.rt.Begin(engine.PhaseNoise, round, p.index)
-		noisySums, err := p.addGaussian(p.stream(round, "refine sums"), sumScale, acc.Sums, p.fractionBits)
+		noisySums, err := p.noisyFloats(&r.sums, round, "refine sums", p.bits, copied(acc.Sums), len(acc.Sums))
 		if err != nil {
 			return err
 		}
-		noisyCounts, err := p.addGaussian(p.stream(round, "refine counts"), countScale, acc.Counts, 0)
-		p.rt.End(span)
+		noisyCounts, err := p.noisyFloats(&r.counts, round, "refine counts", 0, copied(acc.Counts), len(acc.Counts))
 		if err != nil {
 			return err
 		}
@@ -310,16 +222,22 @@ func (p *party) refine(ctx context.Context, rounds int, radius, mu float64) erro
 			for h := range d {
 				i := a*d + h
 				rows[i] = float64(p.centers[i])
-				if count > trustedCount*countScale {
+				if count > trustedCount*r.counts.scale {
 					rows[i] += noisySums[i] / count
 				}
 			}
 		}
 		p.setCenters(rows)
 	}
-	p.enter(sums, "discrete-gaussian", sumScale, "", d, rounds)
-	p.enter(counts, "discrete-gaussian", countScale, "records", 1, rounds)
 	return nil
+}
+
+// copied fills in values.
+func copied(values []int64) func(words []int64) error {
+	return func(words []int64) error {
+		copy(words, values)
+		return nil
+	}
 }
 
 // shards cuts the party's points into runs of panels.
@@ -328,15 +246,15 @@ func (p *party) shards() []engine.Shard { return engine.Shards([]int{p.points.N}
 // accumulate sums, for each centre, x - c over the records nearest to it within
 // the radius, and counts them; with nil radii it sums x over all.
 func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumulator, error) {
-	c := kernels.NewCentroids(p.clusters, p.d())
+	c := kernels.NewCentroids(p.plan.clusters, p.d())
 	c.Set(p.centers)
-	pool, shards := p.rt.Pool(), p.shards()
+	pool, shards := p.Pool(), p.shards()
 	partial := make([]*kernels.Accumulator, pool.Workers())
 	labels := make([][]uint16, pool.Workers())
 	err := pool.Run(ctx, len(shards), func(worker, index int) {
 		s := shards[index]
 		if partial[worker] == nil {
-			partial[worker] = kernels.NewAccumulator(p.clusters, p.d(), p.fractionBits)
+			partial[worker] = kernels.NewAccumulator(p.plan.clusters, p.d(), p.bits)
 			labels[worker] = make([]uint16, shards[0].Hi-shards[0].Lo)
 		}
 		view := p.points.Slice(s.Lo, s.Hi)
@@ -351,7 +269,7 @@ func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumula
 	if err != nil {
 		return nil, err
 	}
-	total := kernels.NewAccumulator(p.clusters, p.d(), p.fractionBits)
+	total := kernels.NewAccumulator(p.plan.clusters, p.d(), p.bits)
 	for _, a := range partial {
 		if a != nil {
 			total.Merge(a)
@@ -362,20 +280,20 @@ func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumula
 
 // assign labels every record with its nearest centre and returns the sizes.
 func (p *party) assign(ctx context.Context) ([]int64, error) {
-	span := p.rt.Begin(engine.PhaseAssign, 0, p.index)
-	defer p.rt.End(span)
-	c := kernels.NewCentroids(p.clusters, p.d())
+	span := p.span(engine.PhaseAssign, 0)
+	defer p.End(span)
+	c := kernels.NewCentroids(p.plan.clusters, p.d())
 	c.Set(p.centers)
 	p.labels = make([]uint16, p.points.N)
 	shards := p.shards()
-	err := p.rt.Pool().Run(ctx, len(shards), func(_, index int) {
+	err := p.Pool().Run(ctx, len(shards), func(_, index int) {
 		s := shards[index]
 		kernels.Assign(p.points.Slice(s.Lo, s.Hi), c, p.labels[s.Lo:s.Hi], nil)
 	})
 	if err != nil {
 		return nil, err
 	}
-	sizes := make([]int64, p.clusters)
+	sizes := make([]int64, p.plan.clusters)
 	for _, a := range p.labels {
 		sizes[a]++
 	}
@@ -396,14 +314,14 @@ func (p *party) plainCenters(ctx context.Context) error {
 		}
 		w.Append(row, 1)
 	}
-	span := p.rt.Begin(engine.PhaseSearch, 0, p.index)
-	s, err := synopsis.Search(ctx, p.rt.Pool(), w, p.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1}, p.stream(0, "search"))
-	p.rt.End(span)
+	span := p.span(engine.PhaseSearch, 0)
+	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1}, p.Streams.Stream(p.index, 0, "search"))
+	p.End(span)
 	if err != nil {
 		return err
 	}
 	p.setCenters(s.Centers)
-	unit := math.Ldexp(1, p.fractionBits)
+	unit := math.Ldexp(1, p.bits)
 	for range steps {
 		acc, err := p.accumulate(ctx, nil)
 		if err != nil {
@@ -430,23 +348,4 @@ func (p *party) plainCenters(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// enter adds a release of the party, made so many times, to its ledger. Of its
-// values one record changes so many.
-func (p *party) enter(b privacy.Bound, mechanism string, scale float64, unit string, values, rounds int) {
-	norm := "L1"
-	if mechanism == "discrete-gaussian" {
-		norm = "L2"
-	}
-	e := b.Entry(partyName(p.index)+": "+b.Rule.Release, mechanism, norm)
-	e.Viewers, e.Scale, e.Unit = []string{"server"}, scale, unit
-	e.Cost = privacy.Spec{Family: mechanism, Scale: scale / e.Sensitivity}
-	if norm == "L2" {
-		e.Cost.Slack = privacy.GaussianSlack(scale*(1<<releaseBits), values)
-	}
-	if rounds > 1 {
-		e.Cost.Rounds = rounds
-	}
-	p.ledger = append(p.ledger, e)
 }

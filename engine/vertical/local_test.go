@@ -2,15 +2,14 @@ package vertical
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden results anew")
@@ -28,25 +27,25 @@ func TestGoldenForest(t *testing.T) {
 	var got []golden
 	for _, c := range []struct {
 		name     string
-		noise    func(*party) forestNoise
+		noise    func(*run) *forestRelease
 		clusters int
 	}{
-		{"gaussian", func(p *party) forestNoise { return p.gaussianForest(forestLevels, 0.5) }, 3},
-		{"gaussian, weak", func(p *party) forestNoise { return p.gaussianForest(forestLevels, 0.01) }, 5},
-		{"laplace", func(p *party) forestNoise { return p.laplaceForest(paperLevels, 2) }, 4},
+		{"gaussian", func(r *run) *forestRelease { return r.gaussianForest(0, data.Points.D, forestLevels, 0.5) }, 3},
+		{"gaussian, weak", func(r *run) *forestRelease { return r.gaussianForest(0, data.Points.D, forestLevels, 0.01) }, 5},
+		{"laplace", func(r *run) *forestRelease { return r.laplaceForest(0, data.Points.D, paperLevels, 2) }, 4},
 	} {
-		pool := engine.NewPool(2)
-		p := &party{points: data.Points, fractionBits: data.FractionBits, streams: privacy.NewStreams(seed(9)), rt: engine.NewRuntime(pool), clusters: c.clusters, records: n,
-			protocol: Sketch, calibration: privacy.Proven}
-		err := p.startForest(context.Background(), c.noise(p))
-		pool.Close()
-		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
+		r := &run{Plan: &protocol.Plan{Parties: 2, Seed: seed(9)}, job: &Job{Protocol: Sketch, Calibration: privacy.Proven, Neighbours: privacy.AddRemove, Data: data},
+			plan: &plan{clusters: c.clusters}, bits: data.FractionBits}
+		p := &party{run: r, points: data.Points, releases: partyReleases{forest: c.noise(r)}}
+		onParty(t, p, p.startForest)
+		var ledger []privacy.Entry
+		for _, x := range r.Releases {
+			for _, e := range x.Entries {
+				e.Calibration, e.Conditions = "", nil // not among what is stored
+				ledger = append(ledger, e)
+			}
 		}
-		for i := range p.ledger {
-			p.ledger[i].Calibration = "" // not among what is stored
-		}
-		got = append(got, golden{c.name, p.centers, p.ledger})
+		got = append(got, golden{c.name, p.centers, ledger})
 	}
 	b, err := json.MarshalIndent(got, "", " ")
 	if err != nil {

@@ -12,10 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -186,7 +190,7 @@ func TestBadRequests(t *testing.T) {
 	good := func() *Job {
 		return &Job{Protocol: Sketch, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 64, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
 	}
-	if err := good().Validate(); err != nil {
+	if err := good().check(); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -216,7 +220,7 @@ func TestBadRequests(t *testing.T) {
 	} {
 		j := good()
 		c.change(j)
-		err := j.Validate()
+		_, err := j.Plan()
 		if err == nil || !fault.IsRequest(err) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want a wrong request that says %q", name, err, c.says)
 		}
@@ -479,21 +483,86 @@ func TestMessage(t *testing.T) {
 // A party's message is a function of what the ledger lists: the same releases
 // of other records give the same bytes.
 func TestMessageHasNothingElse(t *testing.T) {
-	s := &session{plan: &plan{}, comm: engine.Comm{BytesSent: make([]int64, 1)}, received: make([][]float32, 1), rt: engine.NewRuntime(engine.NewPool(1))}
 	set := &Sketches{Keys: 1, Clusters: 2, Heights: []uint16{3, 4}}
 	var encoded [][]byte
 	for _, n := range []int{100, 777} {
 		data := mixture(t, n, 2)
-		p := &party{points: data.Points, fractionBits: 16, clusters: 2, centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n), records: n,
-			streams: privacy.NewStreams(seed(uint64(n))), rt: s.rt}
-		m, err := s.send(p, &Message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		encoded = append(encoded, m.Encode(1))
+		p := &party{run: &run{plan: &plan{clusters: 2}, bits: 16}, points: data.Points, centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n)}
+		onParty(t, p, func(context.Context) error {
+			encoded = append(encoded, p.encode(&Message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}}))
+			return nil
+		})
 	}
 	if !bytes.Equal(encoded[0], encoded[1]) {
 		t.Errorf("messages differ: %v and %v", encoded[0], encoded[1])
+	}
+}
+
+// onParty lets one party run with the plan that it has.
+func onParty(t *testing.T, p *party, run func(ctx context.Context) error) {
+	t.Helper()
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	pl := p.run.Plan
+	if pl == nil {
+		pl = &protocol.Plan{Parties: 2}
+	}
+	program := func(ctx context.Context, q *protocol.Party) (*protocol.Outcome, error) {
+		p.Party = q
+		return nil, run(ctx)
+	}
+	if err := protocol.Start(engine.NewRuntime(pool), pl, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every protocol, with each role in a goroutine of its own that shares nothing but
+// bytes with the others, gives the bits of the roles that share a process.
+func TestRolesApart(t *testing.T) {
+	data := mixture(t, 1500, 6)
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"plain", Job{Protocol: Plain, Split: EqualSplit(6, 3)}},
+		{"ind-lap", Job{Protocol: Independent, Split: EqualSplit(6, 2)}},
+		{"ldp-agg", Job{Protocol: LocalReports, Split: EqualSplit(6, 2)}},
+		{"sketch", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256}},
+		{"sketch of six, pair keys", Job{Protocol: Sketch, Split: EqualSplit(6, 6), Sketches: 256, Estimator: EstimatorPair}},
+		{"sketch, claimed", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256, Calibration: privacy.Claimed}},
+		{"sketch-basic", Job{Protocol: SketchBasic, Split: EqualSplit(6, 2), Sketches: 256}},
+		{"exact centres and weights", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256, ExactCenters: true, ExactWeights: true}},
+	} {
+		j := c.job
+		j.Data, j.K, j.Seed, j.NoQuality = data, 3, seed(4), true
+		if j.Protocol.Private() {
+			j.Budget = privacy.Budget{Epsilon: 2, Delta: 1e-4}
+		}
+		r, err := j.prepare()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var got [2]string
+		for i := range got {
+			var o protocol.Options
+			if i == 1 {
+				o = protocoltest.Apart(r.Plan)
+			}
+			res, err := r.connect(context.Background(), engine.NewRuntime(pool), o)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			b, err := json.MarshalIndent(res, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] = string(b)
+		}
+		if diff := cmp.Diff(got[0], got[1]); diff != "" {
+			t.Errorf("%s: roles apart differ:\n%s", c.name, diff)
+		}
 	}
 }
 
