@@ -12,7 +12,6 @@ const (
 	inProtocol   = "engine/protocol"
 	inCentral    = "engine/central"
 	inHorizontal = "engine/horizontal"
-	inVertical   = "engine/vertical"
 	inHE         = "engine/vertical/he"
 	inSecagg     = "engine/secagg"
 	inDataset    = "engine/dataset"
@@ -120,8 +119,8 @@ func steps() []mutant {
 		one("clients leave their noise off", inProtocol, "r.Makers == EachWhole || r.Makers == EachShare {", "false {", inHorizontal, "TestNoiseHasTheVarianceItShould", "local"),
 		one("ties of all rounds are broken by one key", inHorizontal, "p.Public.Reset(st, everyClient, round, \"ties\")", "p.Public.Reset(st, everyClient, 0, \"ties\")", inHorizontal, "TestNonExclusiveTakesTheNearest", "key"),
 		one("ties depend on the order of the records", inFlow, "return digest(sum[:16])", "sum[0] ^= byte(i)\n\treturn digest(sum[:16])", inFlow, "TestOrderDoesNotMatter|TestTies", "order|[Ll]abels|ties"),
-		one("local releases have no noise", inVertical, "\tfill(released)\n", "", inAudit, "TestWhiteBox$", "law"),
-		one("all parties of a vertical protocol draw from one stream", inVertical, "return p.streams.Stream(p.index, round, purpose)", "return p.streams.Stream(0, round, purpose)", inAudit, "TestWhiteBox$", "independence"),
+		one("local releases have no noise", inProtocol, "\tif r.Makers == Holder {\n\t\tp.addNoise(round, groups, words)", "\tif false {\n\t\tp.addNoise(round, groups, words)", inAudit, "TestWhiteBox$", "law"),
+		one("all roles of a protocol draw from one stream", inProtocol, "\treturn int(p.Role)\n}", "\treturn 0\n}", inAudit, "TestWhiteBox$", "independence"),
 	}
 }
 
