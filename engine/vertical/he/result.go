@@ -50,12 +50,6 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 		return res, nil
 	}
 	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
-	if j.Labels != nil {
-		part.Rows = make([]int, s.lay.n)
-		for i := range part.Rows {
-			part.Rows[i] = i
-		}
-	}
 	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
 	defer rt.End(span)
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped}, session.Centroids(), j.K)
