@@ -465,8 +465,8 @@ func (m *members) enlist(worker int, u int32, count int) {
 			if e.cost > least {
 				break
 			}
-			if cost, member := m.cheapestBy(w, u, e.column); cost < infinity {
-				w.row = append(w.row, entry{cost + t.potential[u] - t.potential[e.column], e.column, member})
+			if cost, member := m.atLeast(w, u, e.column); cost < infinity {
+				w.row = append(w.row, entry{max(e.cost, cost+t.potential[u]-t.potential[e.column]), e.column, member})
 			}
 		}
 		if len(w.row) > count {
@@ -623,6 +623,21 @@ func (m *members) room(u, v, s int32) int64 {
 
 func (m *members) cheapest(u, v int32) (int64, int32) { return m.cheapestBy(&m.laying[0], u, v) }
 
+// atLeast returns a lower bound of the cost of the cheapest move from u to v with the
+// member that has it, stale if none does.
+func (m *members) atLeast(w *laying, u, v int32) (int64, int32) {
+	if !m.exact {
+		return m.cheapestBy(w, u, v)
+	}
+	c := &m.columns[u]
+	dims, constant := m.slope(w, u, v)
+	least, s := kernels.LeastDot(c.x, c.stride, len(c.slots), w.coef[:dims])
+	if m.accepts(u, int32(s), v) > 0 {
+		return int64(least) + constant, int32(s)
+	}
+	return int64(least) + constant, stale
+}
+
 // cheapestBy is cheapest with the memory of a worker.
 func (m *members) cheapestBy(w *laying, u, v int32) (int64, int32) {
 	c := &m.columns[u]
@@ -631,10 +646,8 @@ func (m *members) cheapestBy(w *laying, u, v int32) (int64, int32) {
 		return infinity, stale
 	}
 	if m.exact {
-		dims, constant := m.slope(w, u, v)
-		least, s := kernels.LeastDot(c.x, c.stride, n, w.coef[:dims])
-		if m.accepts(u, int32(s), v) > 0 {
-			return int64(least) + constant, int32(s)
+		if cost, s := m.atLeast(w, u, v); s != stale {
+			return cost, s
 		}
 	}
 	best, member := int64(infinity), int32(stale)
