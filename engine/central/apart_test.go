@@ -27,7 +27,7 @@ func TestRolesApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Data{Clients: parts, Bounds: norm.Bounds, NoQuality: true}
+		return Data{Clients: parts, Bounds: norm.Bounds}
 	}
 	for _, c := range []struct {
 		name string

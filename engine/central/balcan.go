@@ -92,6 +92,9 @@ func (j *Balcan) Plan() (engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.planQuality(&j.Data, 1); err != nil {
+		return nil, err
+	}
 	return planned{b.frame, &j.Data, b.run}, nil
 }
 

@@ -128,6 +128,9 @@ type edlerStage struct {
 	epsilon float64
 }
 
+// farOutside bounds the coordinates of the thesis's noisy means in a measurement.
+const farOutside = 1 << 16
+
 // Plan implements engine.Job.
 func (j *Edler) Plan() (engine.Plan, error) {
 	if err := j.check(); err != nil {
@@ -135,6 +138,9 @@ func (j *Edler) Plan() (engine.Plan, error) {
 	}
 	e, err := j.plan()
 	if err != nil {
+		return nil, err
+	}
+	if err := e.planQuality(&j.Data, farOutside); err != nil {
 		return nil, err
 	}
 	return planned{e.frame, &j.Data, func(ctx context.Context, p *party) (*protocol.Outcome, error) { return (&edlerRun{p, e}).run(ctx) }}, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -83,6 +84,8 @@ type frame struct {
 	makers   protocol.Makers
 	audience []string
 	noise    *privacy.Noise
+	// quality is nil where it is left out.
+	quality *step.Quality
 	// searching is how hard searches on released numbers try. What they find is
 	// public, so to an audit of the releases a poor solution is as good.
 	searching synopsis.SearchOptions
@@ -97,10 +100,16 @@ func newPlainFrame(method string, x *Data, k int, seed *uint64) *frame {
 	if x.Bounds.FromData {
 		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
 	}
-	if !x.NoQuality {
-		f.Notes = append(f.Notes, "quality figures (nicv, wcss, empty clusters, label scores, clamped count) are computed from the private data")
-	}
 	return f
+}
+
+// planQuality plans what the result is measured by, of centroids whose coordinates
+// stay within [-limit, limit].
+func (f *frame) planQuality(x *Data, limit float64) (err error) {
+	if !x.NoQuality {
+		f.quality, err = step.PlanQuality(f.Plan, limit, x.Labels)
+	}
+	return err
 }
 
 // newFrame begins the plan of a private run. coordinates bounds the number of noise
@@ -183,10 +192,15 @@ type party struct {
 	released int // releases so far
 }
 
-// program is a party's program that runs `run` on its own records.
-func (f *frame) program(records *kernels.Panels, run func(ctx context.Context, p *party) (*protocol.Outcome, error)) protocol.Program {
+// program is a party's program: `run` on its own records, and its part of the
+// quality of the result.
+func (f *frame) program(own step.Records, run func(ctx context.Context, p *party) (*protocol.Outcome, error)) protocol.Program {
 	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		return run(ctx, &party{Party: p, frame: f, records: records})
+		o, err := run(ctx, &party{Party: p, frame: f, records: own.Part.Points})
+		if err == nil && f.quality != nil {
+			o.Quality, err = f.quality.Measure(ctx, p, f.Rounds, own, o.Centroids)
+		}
+		return o, err
 	}
 }
 
@@ -206,8 +220,15 @@ func (o planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, e
 func (o planned) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
 	x := o.data
 	var programs []protocol.Program
-	for _, c := range x.Clients {
-		programs = append(programs, o.program(c.Points, o.run))
+	for i, c := range x.Clients {
+		if err := step.CheckRecords(ctx, rt.Pool(), c, protocol.Role(i).String()); err != nil {
+			return nil, err
+		}
+		own := step.Records{Part: c, Labels: x.Labels}
+		if i == 0 {
+			own.Clamped = x.Clamped
+		}
+		programs = append(programs, o.program(own, o.run))
 	}
 	var server protocol.Program
 	if o.Coordinated {
@@ -217,12 +238,7 @@ func (o planned) connect(ctx context.Context, rt *engine.Runtime, options protoc
 	if err := s.Run(ctx); err != nil || x.Tape != nil {
 		return &engine.Result{}, err
 	}
-	res, err := s.Result(x.Bounds)
-	if err != nil || x.NoQuality {
-		return res, err
-	}
-	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: x.Clients, Labels: x.Labels, Clamped: x.Clamped}, s.Centroids(), o.k)
-	return res, err
+	return s.Result(x.Bounds)
 }
 
 // noiseGroup is a run of consecutive values with one noise scale in data units.

@@ -100,6 +100,9 @@ func (j *Hybrid) Plan() (engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.planQuality(&j.Data, 1); err != nil {
+		return nil, err
+	}
 	return planned{h.frame, &j.Data, h.run}, nil
 }
 

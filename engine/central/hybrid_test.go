@@ -15,6 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -54,7 +55,7 @@ func onParty(t testing.TB, f *frame, p *kernels.Panels, run func(ctx context.Con
 	t.Helper()
 	pool := engine.NewPool(2)
 	defer pool.Close()
-	program := f.program(p, func(ctx context.Context, p *party) (*protocol.Outcome, error) { return nil, run(ctx, p) })
+	program := f.program(step.Records{Part: part(p)}, func(ctx context.Context, p *party) (*protocol.Outcome, error) { return nil, run(ctx, p) })
 	if err := protocol.Start(engine.NewRuntime(pool), f.Plan, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}

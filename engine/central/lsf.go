@@ -71,6 +71,9 @@ func (j *LSF) Plan() (engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.planQuality(&j.Data, 1); err != nil {
+		return nil, err
+	}
 	return planned{o.frame, &j.Data, o.run}, nil
 }
 

@@ -48,6 +48,9 @@ func (j *PCA) Plan() (engine.Plan, error) {
 	}
 	f := newPlainFrame(j.Method(), &j.Data, j.K, j.Seed)
 	centroids := f.Add(&protocol.Release{Name: "exact centroids", Entries: []privacy.Entry{{What: "exact centroids", Viewers: f.audience, Mechanism: "none", Calibration: privacy.None}}})
+	if err := f.planQuality(&j.Data, 1); err != nil {
+		return nil, err
+	}
 	components := j.Components
 	return planned{f, &j.Data, func(ctx context.Context, p *party) (*protocol.Outcome, error) {
 		found, err := p.onAxes(ctx, components)

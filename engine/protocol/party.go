@@ -174,11 +174,6 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	if r.Makers == Holder || r.Makers == EachWhole || r.Makers == EachShare {
 		p.addNoise(round, groups, words)
 	}
-	if p.Plan.tellsNoise && p.Role == 0 {
-		if err := p.transport.Send(ctx, Server, encodeGroups(round, groups)); err != nil {
-			return nil, err
-		}
-	}
 	at := round
 	if r.Before {
 		at = 0
@@ -187,7 +182,7 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	var err error
 	if r.Uncovered {
 		sum, err = p.addUncounted(ctx, at, words)
-	} else {
+	} else if err = p.tell(ctx, round, groups); err == nil {
 		sum, err = p.add(ctx, at, words)
 	}
 	if err != nil {
@@ -195,6 +190,15 @@ func (p *Party) Sum(ctx context.Context, r *Release, round int, groups []Group, 
 	}
 	p.views.values(p.Role, round, r.Name, Server, sum)
 	return sum, p.replay(r, groups, sum)
+}
+
+// tell lets party 1 tell the server the noise of a sum, where layouts follow from
+// other releases.
+func (p *Party) tell(ctx context.Context, round int, groups []Group) error {
+	if !p.Plan.tellsNoise || p.Role != 0 {
+		return nil
+	}
+	return p.transport.Send(ctx, Server, encodeGroups(round, groups))
 }
 
 func (p *Party) addNoise(round int, groups []Group, words []int64) {
@@ -212,6 +216,9 @@ func (p *Party) addNoise(round int, groups []Group, words []int64) {
 func (p *Party) addUncounted(ctx context.Context, round int, words []int64) ([]int64, error) {
 	rounds, published := p.rounds, p.published
 	sent, received := p.transport.Traffic()
+	if err := p.tell(ctx, round, nil); err != nil {
+		return nil, err
+	}
 	sum, err := p.add(ctx, round, words)
 	p.measures, p.rounds, p.published = false, rounds, published
 	s, r := p.transport.Traffic()
