@@ -101,7 +101,8 @@ func TestRunRefuses(t *testing.T) {
 	if _, err := e.Run(context.Background(), nil); !fault.IsRequest(err) {
 		t.Errorf("error of no job is %v", err)
 	}
-	if _, err := e.Run(nil, sleeper{}); !fault.IsRequest(err) { //lint:ignore SA1012 what is refused
+	//lint:ignore SA1012 a nil context is what is refused
+	if _, err := e.Run(nil, sleeper{}); !fault.IsRequest(err) {
 		t.Errorf("error of no context is %v", err)
 	}
 	bad := fault.Range("K", 0, "at least 1")

@@ -42,8 +42,6 @@ type members struct {
 	escape, outside int32 // columns, -1 if there is none
 	leave, reach    int64 // cost of "unassigned", longest arc
 	exclusive       int64
-	rough           bool      // unknown moves are ignored
-	near            int       // entries of a new row
 	exact           bool      // linear functions are exact in float64
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares

@@ -46,7 +46,6 @@ type passTask struct {
 	slack  float32
 	size   int // points of a shard
 	limit  int64
-	escape int64
 }
 
 // scratch is the memory of a worker.

@@ -45,11 +45,8 @@ type Solver struct {
 	members         members
 	ties            ties
 	ranges          []bounds
-	gaps            []float32
 
 	sample Problem
-	chosen []int32 // points of the sample
-	lo, hi []int
 	stats  Stats
 	looked int     // at so many points since the stage began
 	tuning *tuning // nil: standard

@@ -100,7 +100,7 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 	if status, out, errOut := run("--epsilon", "0.5", "--ledger-budget", "1"); status != exitDone || !strings.Contains(words(out), "another table of the same people") || !strings.Contains(words(out), "anchor is 3:") {
 		t.Fatalf("first run: status %d: %s%s", status, errOut, out)
 	}
-	anchor := anchorOf(t, ledger, key)
+	anchorOf(t, ledger, key)
 	whole, err := os.ReadFile(ledger)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 		t.Errorf("third run: status %d: %s", status, errOut)
 	}
 	// what was kept elsewhere shows that lines were cut off
-	anchor = anchorOf(t, ledger, key)
+	anchor := anchorOf(t, ledger, key)
 	if err := os.WriteFile(ledger, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -92,8 +92,7 @@ func (f *file) reader() (*reader, error) {
 		}
 		f.gzip = true
 		r = &reader{src: z, closer: raw}
-		head, err = r.peek(2)
-		if err != nil && err != io.EOF {
+		if _, err = r.peek(2); err != nil && err != io.EOF {
 			r.Close()
 			return nil, readFault(f.name, 1, err)
 		}

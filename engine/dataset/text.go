@@ -237,7 +237,7 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 	}
 	s.width = len(cells)
 	var names []string
-	begin, length := l.start, int64(len(first))
+	begin, length := 0, int64(len(first))
 	if opts.Text.isHeader(cells) {
 		for _, c := range cells {
 			names = append(names, string(c))
@@ -256,7 +256,6 @@ func newTextSource(f *file, opts *ReadOptions) (Source, error) {
 		s.comments = comments // those after the header are met again
 	} else {
 		s.line, s.comments = 0, 0
-		begin = 0
 	}
 	s.skip = begin
 	return s, s.choose(names, length)
