@@ -6,7 +6,7 @@
 // server, where there is one, is its state; all of them run in this process. A
 // round is: assign and sum at every client, encode in fixed point, mask, add,
 // perturb, unmask, post-process. What each party can see of it is the subject of
-// Thesis-H Tables 5.1 to 5.3, 7.2 and 7.3; a [Transcript] records it.
+// Thesis-H Tables 5.1 to 5.3, 7.2 and 7.3; [protocol.Views] records it.
 //
 // The time of a round depends on the records: constrained assignment is harder for
 // some than for others, and a round leaves out records that it knows not to have

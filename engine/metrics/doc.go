@@ -1,6 +1,6 @@
 // Package metrics measures clusterings: compactness and separation from the
 // points alone, agreement when the true classes are known (Thesis-H, section
-// 2.2, lists them).
+// 2.1.3, lists them).
 //
 // Every measure is computed from private data, so no budget covers it. Results
 // depend neither on the number of workers nor on the architecture: sums are
