@@ -217,6 +217,10 @@ func TestSplitByProportionsAndFiles(t *testing.T) {
 	if err != nil || slices.Equal(other[0].Rows, parts[0].Rows) {
 		t.Errorf("two seeds split alike, error %v", err)
 	}
+	shape, err := Shape(100, norm.Bounds, norm.FractionBits).Split(3, []float64{3, 2, 1}, 1)
+	if err != nil || !slices.Equal(sizes(shape), sizes(parts)) || shape[0].Points.D != norm.Points.D || shape[0].Points.Data != nil {
+		t.Errorf("a shape gives %v, %v", sizes(shape), err)
+	}
 	parts, err = norm.SplitFiles([]int{99, 1})
 	if err != nil || !slices.Equal(sizes(parts), []int{99, 1}) || parts[1].Rows[0] != 99 {
 		t.Errorf("files give %v, %v", sizes(parts), err)

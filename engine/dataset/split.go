@@ -42,12 +42,30 @@ func (n *Normalised) Split(m int, proportions []float64, seed uint64) ([]Part, e
 	if err != nil {
 		return nil, err
 	}
-	if m == 1 {
+	switch {
+	case n.Points.Data == nil:
+		return n.dealShape(sizes), nil
+	case m == 1:
 		return n.deal(nil, sizes), nil
 	}
 	order := inTurn(total)
 	shuffle(newSource(seed, "split"), order)
 	return n.deal(order, sizes), nil
+}
+
+// Shape is what is public of n records within bounds: their number and their columns,
+// without a record. Jobs on it can be planned; they cannot be run.
+func Shape(n int, bounds Bounds, fractionBits int) *Normalised {
+	return &Normalised{Points: &kernels.Panels{N: n, D: len(bounds.Lo)}, Bounds: bounds, FractionBits: fractionBits}
+}
+
+// dealShape gives each client the shape of its records.
+func (n *Normalised) dealShape(sizes []int) []Part {
+	parts := make([]Part, len(sizes))
+	for i, size := range sizes {
+		parts[i] = Part{Points: &kernels.Panels{N: size, D: n.Points.D}, FractionBits: n.FractionBits}
+	}
+	return parts
 }
 
 // SplitFiles gives each client the records of one file: counts is Table.Files.

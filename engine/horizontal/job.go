@@ -13,7 +13,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/flow"
-	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Method is a protocol of the horizontal family.
@@ -362,8 +361,6 @@ func (j *Job) checkData() error {
 			return fault.Request(clientName(i), "holds no records", "give each client at least one record")
 		case p.Points.D < 1:
 			return fault.Request(clientName(i), "has no columns", "give at least one column")
-		case len(p.Points.Data) < (p.Points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*p.Points.D:
-			return fault.Request(clientName(i), "has fewer coordinates than records and columns", "make its points by kernels.NewPanels")
 		case p.Points.D != j.dimension() || p.FractionBits != j.Clients[0].FractionBits:
 			return fault.Request(clientName(i),
 				fmt.Sprintf("has %d columns on the grid 2^-%d, client 1 has %d on 2^-%d", p.Points.D, p.FractionBits,

@@ -142,4 +142,8 @@ func TestCheckRecords(t *testing.T) {
 			t.Errorf("%v: error %v", bad, err)
 		}
 	}
+	shape := dataset.Part{Points: dataset.Shape(3, norm.Bounds, 16).Points, FractionBits: 16}
+	if err := CheckRecords(context.Background(), pool, shape, "client 1"); !fault.IsRequest(err) {
+		t.Errorf("no records: error %v", err)
+	}
 }

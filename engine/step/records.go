@@ -14,10 +14,14 @@ import (
 // checkCoordinates is the number of coordinates that are checked at a time.
 const checkCoordinates = 1 << 18
 
-// CheckRecords refuses records with a coordinate that is no number of [-1, 1]: what
-// one record can change follows from that. who holds them.
+// CheckRecords refuses a shape without records, and records with a coordinate that is
+// no number of [-1, 1]: what one record can change follows from that. who holds them.
 func CheckRecords(ctx context.Context, pool *engine.Pool, part dataset.Part, who string) error {
-	data := part.Points.Data[:(part.Points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*part.Points.D]
+	data, coordinates := part.Points.Data, (part.Points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*part.Points.D
+	if len(data) < coordinates {
+		return fault.Request(who, "has fewer coordinates than records and columns", "make its points by kernels.NewPanels; a shape can be planned only")
+	}
+	data = data[:coordinates]
 	if len(data) <= checkCoordinates {
 		return outside(inBox(data), who)
 	}

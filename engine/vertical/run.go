@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
@@ -170,6 +171,9 @@ func (r *run) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 
 // connect runs the roles over the transports that the options have.
 func (r *run) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	if err := step.CheckRecords(ctx, rt.Pool(), dataset.Part{Points: r.job.Data.Points}, "data"); err != nil {
+		return nil, err
+	}
 	parties, v := r.roles()
 	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
 	if err := s.Run(ctx); err != nil || r.job.Tape != nil {

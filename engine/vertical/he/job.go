@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // Mode says who holds the secret key.
@@ -413,6 +414,9 @@ func (pl *jobPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result,
 
 // connect runs the roles over the transports that the options have.
 func (pl *jobPlan) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	if err := step.CheckRecords(ctx, rt.Pool(), dataset.Part{Points: pl.job.Data.Points}, "ckks Data"); err != nil {
+		return nil, err
+	}
 	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
