@@ -28,6 +28,8 @@ type Plan interface {
 	// Run does the work on rt's pool. It returns ctx.Err() within one shard of
 	// work after ctx is cancelled.
 	Run(ctx context.Context, rt *Runtime) (*Result, error)
+	// Outline says what Run would do, cost and reveal at most.
+	Outline() (*Outline, error)
 }
 
 // Engine runs jobs on a fixed pool of workers. Its methods may be called from

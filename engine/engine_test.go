@@ -17,8 +17,9 @@ type sleeper struct {
 	cancel  context.CancelFunc
 }
 
-func (sleeper) Method() string        { return "sleeper" }
-func (s sleeper) Plan() (Plan, error) { return s, s.invalid }
+func (sleeper) Method() string             { return "sleeper" }
+func (s sleeper) Plan() (Plan, error)      { return s, s.invalid }
+func (sleeper) Outline() (*Outline, error) { return &Outline{Rounds: 3}, nil }
 func (s sleeper) Run(ctx context.Context, rt *Runtime) (*Result, error) {
 	for it := range 3 {
 		span := rt.Begin(PhaseAssign, it, 0)

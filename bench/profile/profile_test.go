@@ -20,8 +20,9 @@ type steps struct {
 	inside func()
 }
 
-func (steps) Method() string               { return "steps" }
-func (s steps) Plan() (engine.Plan, error) { return s, nil }
+func (steps) Method() string                      { return "steps" }
+func (s steps) Plan() (engine.Plan, error)        { return s, nil }
+func (s steps) Outline() (*engine.Outline, error) { return &engine.Outline{Rounds: 3}, nil }
 func (s steps) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	for it := range 3 {
 		for party := range 2 {

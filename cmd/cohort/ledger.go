@@ -149,18 +149,8 @@ func (o *options) relation(m *method.Method) privacy.Neighbours {
 	return privacy.AddRemove
 }
 
-// planned is the ledger of a plan: of one that knows its releases, else that of a whole run at its budget.
-func (p *payer) planned(plan engine.Plan, relation privacy.Neighbours) (*privacy.Ledger, error) {
-	if l, ok := plan.(interface {
-		PlannedLedger() (*privacy.Ledger, error)
-	}); ok {
-		return l.PlannedLedger()
-	}
-	return privacy.WholeRun(p.run.What, p.budget, relation)
-}
-
 // start pays for one run of the job and returns its number. What the job's plan refuses is not paid for.
-func (p *payer) start(job engine.Job, relation privacy.Neighbours) (int, error) {
+func (p *payer) start(job engine.Job) (int, error) {
 	if p.file.Path == "" {
 		return 0, nil
 	}
@@ -168,9 +158,11 @@ func (p *payer) start(job engine.Job, relation privacy.Neighbours) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	if p.run.Ledger, err = p.planned(plan, relation); err != nil {
+	outline, err := plan.Outline()
+	if err != nil {
 		return 0, err
 	}
+	p.run.Ledger = outline.Ledger
 	p.run.NotCovered = nil
 	for _, e := range p.run.Ledger.Entries {
 		if e.Kind == privacy.Note {

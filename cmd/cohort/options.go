@@ -134,12 +134,15 @@ func (s *setting) Set(text string) error {
 func (o *options) settings() method.Settings {
 	given := make(method.Settings)
 	o.set.Visit(func(f *pflag.Flag) {
-		if s, ok := f.Value.(*setting); ok {
+		if s, ok := f.Value.(*setting); ok && f.Changed {
 			given[f.Name] = s.text
 		}
 	})
 	return given
 }
+
+// withdraw takes a method's option back.
+func (o *options) withdraw(name string) { o.set.Lookup(name).Changed = false }
 
 // setting is the text of a method's option, empty if it was not given.
 func (o *options) setting(name string) string { return o.settings()[name] }
@@ -243,13 +246,19 @@ func (o *options) proportionList() ([]float64, error) {
 	return list, nil
 }
 
+// methodName is the method that was asked for, or the default.
+func (o *options) methodName() string {
+	if o.method != "" {
+		return o.method
+	}
+	return standard.Default(o.given("epsilon"))
+}
+
 // resolve fills in the defaults that depend on other flags and refuses what can
 // be refused without data: values, and flags that the method does not take.
 func (o *options) resolve() (*method.Method, error) {
 	methods := catalog.Methods()
-	if o.method == "" {
-		o.method = standard.Default(o.given("epsilon"))
-	}
+	o.method = o.methodName()
 	m, err := methods.Find(o.method)
 	if err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if err != nil {
 		return nil, err
 	}
-	paid, err := pay.start(job, o.relation(m))
+	paid, err := pay.start(job)
 	if err != nil {
 		return nil, err
 	}

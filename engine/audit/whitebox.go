@@ -289,23 +289,16 @@ func watched(method string, c privacy.Calibration) (*whitebox, error) {
 	b := privacy.Budget{Epsilon: 1, Delta: 1e-5}
 	tape := &privacy.Tape{}
 	plan := func(way int) (*privacy.Ledger, error) {
-		pool := engine.NewPool(1)
-		defer pool.Close()
 		seed := uint64(0)
 		plan, err := jobs[way](&p, whole, b, &seed, nil).Plan()
 		if err != nil {
 			return nil, err
 		}
-		if planned, ok := plan.(interface {
-			PlannedLedger() (*privacy.Ledger, error)
-		}); ok {
-			return planned.PlannedLedger()
-		}
-		res, err := plan.Run(context.Background(), engine.NewRuntime(pool))
+		outline, err := plan.Outline()
 		if err != nil {
 			return nil, err
 		}
-		return res.Ledger, nil
+		return outline.Ledger, nil
 	}
 	return &whitebox{
 		plan: func() (*privacy.Ledger, error) {

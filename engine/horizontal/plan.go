@@ -76,6 +76,9 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	p.cutParts()
 	p.Plan = &protocol.Plan{Method: string(j.Algorithm), Calibration: privacy.None, Private: j.Algorithm.Private(), K: p.k, D: p.d, N: p.n, Parties: p.m,
 		FractionBits: p.fraction, Rounds: p.rounds, Ring: j.Aggregator == ByRing, Leaves: p.leaves(), Seed: j.Seed}
+	if j.Algorithm.Constrained() {
+		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
+	}
 	p.Coordinated = !p.Ring && (p.m > 1 || j.Aggregator == Naive || p.Private && !p.alone())
 	if p.Private {
 		if err := p.addNoise(); err != nil {
@@ -91,6 +94,19 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		return nil, err
 	}
 	return p, p.addReleases()
+}
+
+// unassigned is how many records are left over where every cluster has as many as it
+// may: of the nonexclusive assignment, as many as it must.
+func (p *Plan) unassigned() int {
+	most, left := p.k*p.hi, 0
+	if p.job.NonExclusive {
+		most = p.k * p.lo
+	}
+	for _, c := range p.job.Clients {
+		left += max(0, c.Points.N-most)
+	}
+	return left
 }
 
 // cutParts sets what a round releases.
@@ -173,7 +189,10 @@ func (p *Plan) addReleases() error {
 		}
 		p.ServerNoise = p.serverNoise
 	}
-	p.release = p.Add(&protocol.Release{Name: name, Makers: makers, Times: p.rounds, Words: p.length, Entries: p.entries(p.rounds)})
+	p.release = p.Add(&protocol.Release{Name: name, Makers: makers, Times: p.rounds, Entries: p.entries(p.rounds)})
+	if j.Aggregator != Naive {
+		p.release.Words = p.length
+	}
 	if err := p.layOut(); err != nil {
 		return err
 	}

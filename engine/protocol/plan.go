@@ -37,7 +37,8 @@ type Release struct {
 	Entries []privacy.Entry
 	// Times is how often it is made at most; 0 means once.
 	Times int
-	// Words is the length of its vector, 0 where that follows from other releases.
+	// Words is the length of its vector, 0 where that follows from other releases or
+	// where it leaves in messages of the method's own.
 	Words int
 	// Before says that it is made before the first round, and numbered by itself.
 	Before bool
@@ -83,6 +84,11 @@ type Plan struct {
 	// Leaves has, by party, the round from which a simulated failure keeps it away,
 	// negative for never; nil if none fails.
 	Leaves []int
+	// ClusterSizes are the least and the greatest number of records of a cluster at
+	// one party, nil without constraints; Unassigned is how many records find no place
+	// within them.
+	ClusterSizes *[2]int
+	Unassigned   int
 	// Capacity is the check that sums stay inside their ring.
 	Capacity secagg.Capacity
 	// Releases are all ways out of private values, in order.
@@ -162,9 +168,6 @@ func (pl *Plan) Ledger(realised map[*Release][]privacy.Entry) (*privacy.Ledger, 
 	}
 	return l, nil
 }
-
-// PlannedLedger is the ledger of all that the plan allows: what a run is charged for before it starts.
-func (pl *Plan) PlannedLedger() (*privacy.Ledger, error) { return pl.Ledger(nil) }
 
 // dearer tells whether what was released costs more than what was planned.
 func dearer(planned, realised []privacy.Entry) error {

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/bench/table"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/fault"
+)
+
+func newPlanCommand() *cobra.Command {
+	o := new(options)
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "What a run would do, cost and reveal, without running it",
+		Long: `Print the rounds of a run, what it would release with which noise, what each viewer
+could learn, bytes and sizes, all from public values. The flags are those of run.
+
+With --public-n, --d, --bounds and --k no data is opened. Otherwise the data is read
+for its size, its columns and, without --bounds, its bounds, and the plan shows them.`,
+		Example: `  cohort plan --public-n 50000 --d 4 --bounds 0:100 --k 8 --epsilon 1
+  cohort plan --data a.csv,b.csv --k 15 --method fastlloyd --epsilon 1 --format json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return planJob(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	o.bindSome(cmd.Flags(), func(flag string) bool {
+		switch flag {
+		case "out", "out-format", "labels-out", "timings", "runs":
+			return false
+		}
+		return !strings.HasPrefix(flag, "ledger")
+	})
+	o.explain(cmd, "public-n", "d")
+	return cmd
+}
+
+func planJob(ctx context.Context, o *options, out io.Writer) error {
+	records, err := o.publicRecords()
+	if err != nil {
+		return err
+	}
+	blind := records > 0 && o.given("d") && (o.bounds != "" || o.boundsFile != "")
+	if blind && !o.given("k") {
+		return fault.Request("--k", "is not given, and no data is opened", "say how many clusters to look for, such as --k 8")
+	}
+	m, err := o.resolve()
+	if err != nil {
+		return err
+	}
+	var in *input
+	if blind {
+		in, err = o.shape(ctx)
+	} else {
+		in, err = load(ctx, o, m, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if records > 0 { // nothing may follow from the data's own number
+		in.norm = dataset.Shape(records, in.norm.Bounds, o.fractionBits)
+		in.table = &dataset.Table{Name: in.table.Name, N: records, D: in.table.D, Columns: in.table.Columns}
+		in.ids = nil
+	}
+	job, err := in.job(o, m)
+	if err != nil {
+		return err
+	}
+	plan, err := job.Plan()
+	if err != nil {
+		return err
+	}
+	outline, err := plan.Outline()
+	if err != nil {
+		return err
+	}
+	if o.format == "json" {
+		return json.NewEncoder(out).Encode(outline)
+	}
+	return printOutline(out, outline, in.norm.Bounds)
+}
+
+// publicRecords is --public-n, 0 if it was not given. A method that has no such option
+// is planned for so many records.
+func (o *options) publicRecords() (int, error) {
+	text := o.setting("public-n")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return 0, fault.Range("--public-n", text, fmt.Sprintf("1 to %d", math.MaxInt32))
+	}
+	if m, err := catalog.Methods().Find(o.methodName()); err == nil && !m.Takes("public-n") {
+		o.withdraw("public-n")
+	}
+	return n, nil
+}
+
+// shape is an input of the size and the bounds given, without records.
+func (o *options) shape(ctx context.Context) (*input, error) {
+	if o.genD < 1 {
+		return nil, fault.Range("--d", o.genD, "at least 1")
+	}
+	for _, flag := range []string{"id", "columns"} {
+		if o.given(flag) {
+			return nil, fault.Request("--"+flag, "names columns of the data, and none is opened", "leave it out, or --d")
+		}
+	}
+	bounds, err := o.publicBounds(ctx, o.genD)
+	if err != nil {
+		return nil, err
+	}
+	in := &input{k: o.k, table: &dataset.Table{Name: "no data", D: o.genD}, norm: dataset.Shape(0, *bounds, o.fractionBits)}
+	return in, in.readStart(ctx, o.start)
+}
+
+// printOutline writes a plan for people.
+func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
+	var b strings.Builder
+	width := textWidth(w)
+	say := func(indent int, format string, args ...any) {
+		for _, line := range table.Fold(fmt.Sprintf(format, args...), width-indent) {
+			fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
+		}
+	}
+	say(0, "%s would cluster %d points of %d dimensions into %d clusters, with %s",
+		p.Method, p.N, p.D, p.K, count(p.Parties, "party", "parties"))
+	if p.Epsilon == nil {
+		say(0, "no privacy: %s adds no noise", p.Method)
+	} else {
+		say(0, "epsilon %g, delta %.3g, calibration %s", *p.Epsilon, *p.Delta, p.Calibration)
+	}
+	say(0, "at most %s", count(p.Rounds, "round", "rounds"))
+	b.WriteString("\nNoise of each value\n")
+	for _, r := range p.Releases {
+		printNoise(say, r, bounds)
+	}
+	if s := p.ClusterSizes; s != nil {
+		b.WriteString("\nSizes\n")
+		say(2, "a cluster has %d to %d records at each party", s[0], s[1])
+		say(2, "records that go unassigned: at least %d", p.UnassignedAtLeast)
+	}
+	b.WriteString("\nCommunication\n")
+	if p.Bytes == nil {
+		say(2, "sizes of messages follow from what is released")
+	} else {
+		var sent, received int64
+		for i := range p.Bytes.BytesSent {
+			sent += p.Bytes.BytesSent[i]
+			received += p.Bytes.BytesReceived[i]
+		}
+		say(2, "at most rounds %d, bytes sent %d, bytes received %d, parties %d",
+			p.Bytes.Rounds, sent, received, p.Parties)
+	}
+	b.WriteString("\nPrivacy ledger\n")
+	if err := p.Ledger.Text(&b); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printNoise says how large the noise of a release is, beside the data's box.
+func printNoise(say func(indent int, format string, args ...any), r engine.PlannedRelease, bounds dataset.Bounds) {
+	noise := "no noise"
+	switch {
+	case r.Mechanism == "mask":
+		noise = "masked"
+	case r.Deviation != nil:
+		unit, _, _ := strings.Cut(r.Unit, ";")
+		noise = strings.TrimRight(fmt.Sprintf("deviation %.4g %s", *r.Deviation, unit), " ")
+	case r.Mechanism != "none":
+		noise = r.Mechanism
+	}
+	say(2, "%s: %s", r.What, noise)
+	if r.OfBox == nil {
+		return
+	}
+	widest := 0.0
+	for h := range bounds.Lo {
+		widest = max(widest, bounds.Hi[h]-bounds.Lo[h])
+	}
+	say(4, "a coordinate of a centroid of n/k records: deviation %.4g where the box is %.4g wide (%.3g%%)",
+		*r.OfBox*widest, widest, 100**r.OfBox)
+}
+
+// count is a number of things.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

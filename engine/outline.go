@@ -1,0 +1,42 @@
+package engine
+
+import "github.com/cohort-engine/cohort/engine/privacy"
+
+// Outline says what a run would do, cost and reveal at most: a function of public
+// values alone.
+type Outline struct {
+	Method  string `json:"method"`
+	N       int    `json:"n"`
+	D       int    `json:"d"`
+	K       int    `json:"k"`
+	Parties int    `json:"parties"`
+	// Calibration, Epsilon and Delta are those of a Result.
+	Calibration string   `json:"calibration"`
+	Epsilon     *float64 `json:"epsilon"`
+	Delta       *float64 `json:"delta"`
+	// Rounds is the most that the run has.
+	Rounds   int              `json:"rounds"`
+	Releases []PlannedRelease `json:"releases"`
+	// ClusterSizes are the least and the greatest number of records of a cluster at
+	// one party, nil without constraints. UnassignedAtLeast is how many records find
+	// no place within them.
+	ClusterSizes      *[2]int `json:"cluster_sizes,omitempty"`
+	UnassignedAtLeast int     `json:"unassigned_at_least"`
+	// Bytes is what a run of all rounds sends and receives, nil where the sizes of
+	// messages follow from other releases.
+	Bytes *Comm `json:"bytes"`
+	// Ledger is that of all rounds.
+	Ledger *privacy.Ledger `json:"ledger"`
+}
+
+// PlannedRelease is what leaves a party, as the ledger states it.
+type PlannedRelease struct {
+	privacy.Entry
+	// Deviation is the standard deviation of the noise of a value, of every share
+	// together, in the unit of the entry's Scale; nil where noise has no one scale.
+	Deviation *float64 `json:"deviation,omitempty"`
+	// OfBox is the deviation of a coordinate of a centroid in widths of the data's
+	// box, where the cluster has a share of 1/K of the records; nil for what is no
+	// centroid and no sum.
+	OfBox *float64 `json:"of_box,omitempty"`
+}
