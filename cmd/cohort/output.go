@@ -28,7 +28,7 @@ func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	var b strings.Builder
 	in, width := d.in, textWidth(w)
 	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters\n", r.Method, in.table.Name, r.N, r.D, r.K)
-	for _, text := range append([]string{privacyLine(r)}, uncovered(r, in)...) {
+	for _, text := range append([]string{privacyLine(r)}, uncovered(r, d)...) {
 		for _, line := range table.Fold(text, width) {
 			fmt.Fprintln(&b, line)
 		}
@@ -70,13 +70,18 @@ func privacyLine(r *engine.Result) string {
 }
 
 // uncovered says what of a private result its epsilon does not cover.
-func uncovered(r *engine.Result, in *input) []string {
+func uncovered(r *engine.Result, d *delivery) []string {
 	if r.Epsilon == nil {
 		return nil
 	}
-	lines := []string{"epsilon does not cover the number of records, which comes from the data"}
-	if in.norm.Bounds.FromData {
-		lines[0] = "epsilon does not cover the bounds and the number of records, which come from the data"
+	var lines []string
+	switch bounds, n := d.in.norm.Bounds.FromData, d.o.setting("public-n") == ""; {
+	case bounds && n:
+		lines = append(lines, "epsilon does not cover the bounds and the number of records, which come from the data")
+	case bounds:
+		lines = append(lines, "epsilon does not cover the bounds, which come from the data")
+	case n:
+		lines = append(lines, "epsilon does not cover the number of records, which comes from the data")
 	}
 	if shown := shownOf(r); r.Seed == nil && shown != "" {
 		lines = append(lines, "epsilon does not cover the "+shown+", which are shown because they were asked for")
