@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func blobs(t *testing.T) *dataset.Table {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
-	"github.com/cohort-engine/cohort/engine/vertical/he"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Network is a linear cost model: a fixed latency for each round and a
@@ -29,7 +29,7 @@ func Networks() []Network {
 		{Name: "wan", About: "Thesis-H WAN: 100 ms round trip", RoundTrip: ms(100)},
 		{Name: "fastlloyd", About: "FastLloyd's own 0.5 ms sleep for every send", PerSend: ms(0.5)},
 	}
-	for _, n := range he.Networks() {
+	for _, n := range ckks.Networks() {
 		out = append(out, Network{Name: n.Name, About: fmt.Sprintf("CKKS-V %s: %g Mbit/s, %g ms", n.About, n.Mbps, n.DelayMS),
 			RoundTrip: ms(2 * n.DelayMS), Bandwidth: n.Mbps * 1e6})
 	}

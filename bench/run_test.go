@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // env returns an environment for a suite that a test drives.

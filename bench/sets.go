@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // DefaultDataDir is where the data sets are looked for.

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // ResultsFile is the name of the results in an output folder: JSON lines, the

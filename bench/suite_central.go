@@ -18,8 +18,8 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
@@ -91,7 +91,7 @@ func centralJob(name string, s *Set, k int, b privacy.Budget, run int, quality b
 	seed := uint64(run)
 	var settings method.Settings
 	if name == "k-means++" {
-		name, settings, b = string(horizontal.Lloyd), method.Settings{"init": string(horizontal.KMeansPlusPlus)}, privacy.Budget{}
+		name, settings, b = string(lloyd.Lloyd), method.Settings{"init": string(lloyd.KMeansPlusPlus)}, privacy.Budget{}
 	}
 	return catalog.Methods().Job(name, method.Data{Records: s.Norm, Clients: []dataset.Part{s.whole()}, K: k, Budget: b, Seed: &seed, NoQuality: !quality}, settings)
 }

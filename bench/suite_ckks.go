@@ -9,8 +9,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical/he"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -107,16 +107,16 @@ func timeSet(ctx context.Context, n, d, k int) (*dataset.Normalised, error) {
 }
 
 // heJob is two parties, Alice with the first column.
-func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget *privacy.Budget) *he.Job {
+func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget *privacy.Budget) *ckks.Job {
 	rest := make([]int, data.Points.D-1)
 	for h := range rest {
 		rest[h] = h + 1
 	}
-	return &he.Job{Data: data, Columns: [][]int{{0}, rest}, K: k, Rounds: rounds, Seed: &seed, Budget: budget, NoQuality: true}
+	return &ckks.Job{Data: data, Columns: [][]int{{0}, rest}, K: k, Rounds: rounds, Seed: &seed, Budget: budget, NoQuality: true}
 }
 
 // heTimed runs a job and returns its result with the wall and CPU seconds.
-func heTimed(ctx context.Context, c *Case, job *he.Job) (*engine.Result, float64, float64, error) {
+func heTimed(ctx context.Context, c *Case, job *ckks.Job) (*engine.Result, float64, float64, error) {
 	e, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
 	if err != nil {
 		return nil, 0, 0, err
@@ -136,7 +136,7 @@ const wideSource = "the revision before 32-bit lanes, two cores of a Xeon at 2.4
 
 // heOperations are the operations of a round on one core beside Lattigo's.
 func heOperations(ctx context.Context, e *Env) error {
-	ops, failure, err := he.MeasuredOperations()
+	ops, failure, err := ckks.MeasuredOperations()
 	if err != nil {
 		return err
 	}
@@ -161,13 +161,13 @@ func heParties(ctx context.Context, e *Env) error {
 	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
 		// The computing party holds no share of the key, and a column as the others.
 		size := fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)
-		err := heSize(ctx, e, size, 0, nil, func(ctx context.Context) (*he.Job, error) {
+		err := heSize(ctx, e, size, 0, nil, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 10000, x.parties, 5)
 			if err != nil {
 				return nil, err
 			}
 			job := heJob(data, 5, heRounds, 1, heBudget())
-			job.Mode, job.Threshold, job.Columns = he.Multiparty, x.threshold, nil
+			job.Mode, job.Threshold, job.Columns = ckks.Multiparty, x.threshold, nil
 			for party := range x.parties {
 				job.Columns = append(job.Columns, []int{party})
 			}
@@ -233,7 +233,7 @@ func runHE(ctx context.Context, e *Env) error {
 func heSizes(ctx context.Context, e *Env) error {
 	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
 		paper := ckksCells[cell]
-		err := heSize(ctx, e, fmt.Sprintf("n=%d k=%d", paper.n, paper.k), paper.bytes, paper.seconds[:], func(ctx context.Context) (*he.Job, error) {
+		err := heSize(ctx, e, fmt.Sprintf("n=%d k=%d", paper.n, paper.k), paper.bytes, paper.seconds[:], func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, paper.n, 2, paper.k)
 			if err != nil {
 				return nil, err
@@ -244,7 +244,7 @@ func heSizes(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
-	err := heSize(ctx, e, "s1 k=15", 0, []float64{79}, func(ctx context.Context) (*he.Job, error) {
+	err := heSize(ctx, e, "s1 k=15", 0, []float64{79}, func(ctx context.Context) (*ckks.Job, error) {
 		s, err := e.Set(ctx, "s1")
 		if err != nil {
 			return nil, err
@@ -255,13 +255,13 @@ func heSizes(ctx context.Context, e *Env) error {
 		return err
 	}
 	// The paper's own argmin, two rounds of it.
-	return heSize(ctx, e, "n=1000 k=5 by rank, 2 rounds", 0, nil, func(ctx context.Context) (*he.Job, error) {
+	return heSize(ctx, e, "n=1000 k=5 by rank, 2 rounds", 0, nil, func(ctx context.Context) (*ckks.Job, error) {
 		data, err := timeSet(ctx, 1000, 2, 5)
 		if err != nil {
 			return nil, err
 		}
 		job := heJob(data, 5, 2, 1, heBudget())
-		job.Argmin = he.Rank
+		job.Argmin = ckks.Rank
 		return job, nil
 	})
 }
@@ -273,7 +273,7 @@ func heBudget() *privacy.Budget { return &privacy.Budget{Epsilon: 5, Delta: 1e-5
 // heSize measures one run and records it in three tables: compute and bytes,
 // operations of a round, and transfer and total on each network. seconds are
 // the paper's totals in the order of ckksNetworks, megabytes its messages.
-func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds []float64, build func(context.Context) (*he.Job, error)) error {
+func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds []float64, build func(context.Context) (*ckks.Job, error)) error {
 	var res *engine.Result
 	var wall, cpu, memory float64
 	measure := func(ctx context.Context, c *Case) error {
@@ -327,7 +327,7 @@ func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds
 		if err := measure(ctx, c); err != nil {
 			return err
 		}
-		o := res.Details["operations"].(he.Operations)
+		o := res.Details["operations"].(ckks.Operations)
 		for _, v := range []struct {
 			name string
 			n    int
@@ -364,7 +364,7 @@ func heMegabytes(res *engine.Result) float64 {
 
 // heTransfer is the modelled transfer time on a network, in seconds.
 func heTransfer(res *engine.Result, network string) float64 {
-	for _, t := range res.Details["networks"].([]he.NetworkTime) {
+	for _, t := range res.Details["networks"].([]ckks.NetworkTime) {
 		if t.Network == network {
 			return t.Seconds
 		}
@@ -560,7 +560,7 @@ func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy
 	var loss, accuracy, seconds, plainLoss, plainAccuracy []float64
 	for run := 1; run <= runs; run++ {
 		seed := uint64(run)
-		job := &he.Job{
+		job := &ckks.Job{
 			Data: s.Norm, Columns: split, K: k, Seed: &seed, Labels: s.Labels, Calibration: cal, Budget: &privacy.Budget{Epsilon: epsilon, Delta: 1e-5},
 		}
 		plain, err := plaintextLloyd(ctx, e.Pool(), s, job.StartCentroids())

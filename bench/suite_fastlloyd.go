@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 )
 
 // realSets are the sets of FastLloyd's and Thesis-H's quality figures.
@@ -64,7 +64,7 @@ func fastLloydSuites() []Suite {
 							if err := e.nicv(ctx, "", set, p, epsilon, nil, L("distance", "free")); err != nil {
 								return err
 							}
-							bounded := func(j *horizontal.Job) { j.Schedule = horizontal.Sqrt }
+							bounded := func(j *lloyd.Job) { j.Schedule = lloyd.Sqrt }
 							if err := e.nicv(ctx, "", set, p, epsilon, bounded, L("distance", "bounded")); err != nil {
 								return err
 							}
@@ -88,7 +88,7 @@ func epsilonsOf(e *Env) []string {
 }
 
 // sweep measures protocols on sets over epsilon, and plain ones once.
-func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []protocol, edit func(*horizontal.Job), extra ...Label) error {
+func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []protocol, edit func(*lloyd.Job), extra ...Label) error {
 	for _, set := range sets {
 		for _, p := range plain {
 			if err := e.nicv(ctx, withoutNoise, set, p, "0", edit, extra...); err != nil {
@@ -145,8 +145,8 @@ func runTable3(ctx context.Context, e *Env) error {
 				refs = append(refs, Reference{Name: "MohLloyd", Kind: Published, Value: Number(row.moh * ms), Source: source})
 			}
 			res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
-				return horizontalJob(s, horizontal.FastLloyd, claimedOf(horizontal.FastLloyd), 1, run, withoutQuality)
-			}, append(refs, peerIteration(row.set, horizontal.FastLloyd)...)...)
+				return horizontalJob(s, lloyd.FastLloyd, claimedOf(lloyd.FastLloyd), 1, run, withoutQuality)
+			}, append(refs, peerIteration(row.set, lloyd.FastLloyd)...)...)
 			if err != nil {
 				return err
 			}

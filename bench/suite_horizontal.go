@@ -10,7 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/bench/profile"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -50,12 +50,12 @@ const peerSource = "D-Diaa/privateclustering 2fffc83 and its follow-up D-Diaa/Fa
 
 // peerIteration returns the peer's reference for a set and method, if there is
 // one.
-func peerIteration(set string, m horizontal.Method) []Reference {
+func peerIteration(set string, m lloyd.Method) []Reference {
 	for _, p := range peerIterations {
 		if p.set != set {
 			continue
 		}
-		ms := map[horizontal.Method]float64{horizontal.FastLloyd: p.fastlloyd, horizontal.CSuLloyd: p.csulloyd, horizontal.SuLloyd: p.sulloyd, horizontal.Relative: p.followUp}[m]
+		ms := map[lloyd.Method]float64{lloyd.FastLloyd: p.fastlloyd, lloyd.CSuLloyd: p.csulloyd, lloyd.SuLloyd: p.sulloyd, lloyd.Relative: p.followUp}[m]
 		if ms > 0 {
 			return []Reference{{Name: "authors' code", Kind: Peer, Value: Number(ms * 1e6), Source: peerSource}}
 		}
@@ -68,13 +68,13 @@ const clientsOf = 2
 
 // horizontalJob builds a run on a set: its seed shuffles the records and draws
 // noise, masks and start.
-func horizontalJob(s *Set, m horizontal.Method, calibration privacy.Calibration, epsilon float64, run int, edit func(*horizontal.Job)) (engine.Job, error) {
+func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsilon float64, run int, edit func(*lloyd.Job)) (engine.Job, error) {
 	seed := uint64(run)
 	parts, err := s.Parts(clientsOf, seed)
 	if err != nil {
 		return nil, err
 	}
-	j := horizontal.Job{Algorithm: m, K: s.K, Clients: parts, Seed: &seed, Calibration: calibration,
+	j := lloyd.Job{Algorithm: m, K: s.K, Clients: parts, Seed: &seed, Calibration: calibration,
 		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
 	if edit != nil {
 		edit(&j)
@@ -155,7 +155,7 @@ func runProfiler(ctx context.Context, e *Env) error {
 			seed := uint64(run)
 			g.on = run%2 == 0
 			g.which = g.which[:0]
-			job := horizontal.Job{Algorithm: horizontal.SuLloyd, K: s.K, Clients: parts, Seed: &seed, NoQuality: true, Iterations: iterations,
+			job := lloyd.Job{Algorithm: lloyd.SuLloyd, K: s.K, Clients: parts, Seed: &seed, NoQuality: true, Iterations: iterations,
 				Calibration: privacy.Claimed, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
@@ -227,7 +227,7 @@ func medianBounds(samples []float64) (lo, hi float64) {
 }
 
 func runHorizontal(ctx context.Context, e *Env) error {
-	methods := []horizontal.Method{horizontal.FastLloyd, horizontal.SuLloyd, horizontal.Relative, horizontal.CSuLloyd, horizontal.Lloyd}
+	methods := []lloyd.Method{lloyd.FastLloyd, lloyd.SuLloyd, lloyd.Relative, lloyd.CSuLloyd, lloyd.Lloyd}
 	for _, p := range peerIterations {
 		for _, m := range methods {
 			labels := []Label{L("set", p.set), L("method", m)}
@@ -256,11 +256,11 @@ func runHorizontal(ctx context.Context, e *Env) error {
 }
 
 // claimedOf is the calibration that reproduces a paper: its own theorem.
-func claimedOf(m horizontal.Method) privacy.Calibration {
+func claimedOf(m lloyd.Method) privacy.Calibration {
 	if m.Private() {
 		return privacy.Claimed
 	}
 	return ""
 }
 
-func withoutQuality(j *horizontal.Job) { j.NoQuality = true }
+func withoutQuality(j *lloyd.Job) { j.NoQuality = true }

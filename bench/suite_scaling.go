@@ -12,7 +12,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -43,7 +43,7 @@ type axis struct {
 }
 
 // scaledMethods are the methods that are scaled, in a quick run the first two.
-var scaledMethods = []horizontal.Method{horizontal.Lloyd, horizontal.FastLloyd, horizontal.SuLloyd, horizontal.Relative}
+var scaledMethods = []lloyd.Method{lloyd.Lloyd, lloyd.FastLloyd, lloyd.SuLloyd, lloyd.Relative}
 
 var axes = []axis{
 	{"by n", "n", "number of points", func(s *shape, v int) { s.n = v }, []int{10000, 30000, 100000, 300000, 1000000, 3000000, 10000000}, []int{10000, 100000, 1000000}},
@@ -82,7 +82,7 @@ func runScaling(ctx context.Context, e *Env) error {
 }
 
 // scale times one shape.
-func (e *Env) scale(ctx context.Context, a axis, m horizontal.Method, s shape, v int) error {
+func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int) error {
 	return e.Case(ctx, a.table, []Label{L("method", m), L(a.label, v)}, func(ctx context.Context, c *Case) error {
 		set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: s.n, D: s.d, K: s.k, Seed: 1})
 		if err != nil {
@@ -103,7 +103,7 @@ func (e *Env) scale(ctx context.Context, a axis, m horizontal.Method, s shape, v
 		var samples []float64
 		for run := 0; run <= c.Env.Reps(3, 1); run++ {
 			seed := uint64(run)
-			job := horizontal.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Iterations: c.Env.Reps(7, 3),
+			job := lloyd.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Iterations: c.Env.Reps(7, 3),
 				Calibration: claimedOf(m), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err

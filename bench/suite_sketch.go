@@ -9,9 +9,9 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -78,18 +78,18 @@ var (
 )
 
 // editMethod turns a job into one of the named methods.
-func editMethod(j *vertical.Job, name string) {
+func editMethod(j *sketch.Job, name string) {
 	switch name {
 	case "ind-lap":
-		j.Protocol = vertical.Independent
+		j.Protocol = sketch.Independent
 	case "ldp-agg":
-		j.Protocol, j.Calibration = vertical.LocalReports, privacy.Claimed
+		j.Protocol, j.Calibration = sketch.LocalReports, privacy.Claimed
 	case "vertical-plain":
-		j.Protocol, j.Budget = vertical.Plain, privacy.Budget{}
+		j.Protocol, j.Budget = sketch.Plain, privacy.Budget{}
 	case "sketch-basic":
-		j.Protocol = vertical.SketchBasic
+		j.Protocol = sketch.SketchBasic
 	case "sketch-basic, claimed":
-		j.Protocol, j.Calibration = vertical.SketchBasic, privacy.Claimed
+		j.Protocol, j.Calibration = sketch.SketchBasic, privacy.Claimed
 	case "sketch, claimed":
 		j.Calibration = privacy.Claimed
 	case "sketch, exact centres":
@@ -109,7 +109,7 @@ type sketchSample struct{ loss, vMeasure, intersection float64 }
 const paperK = 5 // k and k' of the paper's experiments
 
 // sampleVertical runs a method once.
-func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, method string, j *vertical.Job) (sketchSample, error) {
+func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, method string, j *sketch.Job) (sketchSample, error) {
 	var job engine.Job = j
 	switch method {
 	case "central":
@@ -148,7 +148,7 @@ func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int
 	var best *engine.Result
 	for start := range uint64(10) {
 		from := 100*seed + start
-		r, err := eng.Run(ctx, &horizontal.Job{Algorithm: horizontal.Lloyd, K: paperK, Clients: []dataset.Part{part}, Init: horizontal.KMeansPlusPlus,
+		r, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: paperK, Clients: []dataset.Part{part}, Init: lloyd.KMeansPlusPlus,
 			Iterations: 100, Seed: &from, Labels: labels})
 		if err != nil {
 			return nil, err
@@ -189,7 +189,7 @@ func addSamples(c *Case, samples []sketchSample, loss, vMeasure []Reference) {
 }
 
 // sampleRuns runs a method several times with seeds 1, 2, ....
-func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int, epsilon float64, edit func(*vertical.Job)) ([]sketchSample, error) {
+func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int, epsilon float64, edit func(*sketch.Job)) ([]sketchSample, error) {
 	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
 	if err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ type sketchCurves struct {
 // point is one abscissa of a curve.
 type sketchPoint struct {
 	labels []Label
-	edit   func(*vertical.Job)
+	edit   func(*sketch.Job)
 }
 
 // points are the abscissae for a set and a number of parties.
@@ -265,19 +265,19 @@ func (f sketchCurves) points(parties int, epsilon float64) []sketchPoint {
 	case f.localKs:
 		var p []sketchPoint
 		for _, k := range map[int][]int{2: {5, 10, 3, 15, 8}, 4: {5, 3, 6, 4, 7}}[parties] {
-			p = append(p, sketchPoint{[]Label{L("epsilon", epsilon), L("k'", k)}, func(j *vertical.Job) { j.LocalK.N = k }})
+			p = append(p, sketchPoint{[]Label{L("epsilon", epsilon), L("k'", k)}, func(j *sketch.Job) { j.LocalK.N = k }})
 		}
 		return p
 	case len(f.sketches) > 0:
 		var p []sketchPoint
 		for _, m := range f.sketches {
-			p = append(p, sketchPoint{[]Label{L("epsilon", epsilon), L("M", m)}, func(j *vertical.Job) { j.Sketches = m }})
+			p = append(p, sketchPoint{[]Label{L("epsilon", epsilon), L("M", m)}, func(j *sketch.Job) { j.Sketches = m }})
 		}
 		return p
 	case f.uneven:
 		var p []sketchPoint
 		for _, first := range []int{4, 3, 2} {
-			p = append(p, sketchPoint{[]Label{L("columns", fmt.Sprintf("%d:%d", first, 8-first))}, func(j *vertical.Job) { j.Split = unevenSplit(j.Data.Points.D, first) }})
+			p = append(p, sketchPoint{[]Label{L("columns", fmt.Sprintf("%d:%d", first, 8-first))}, func(j *sketch.Job) { j.Split = unevenSplit(j.Data.Points.D, first) }})
 		}
 		return p
 	}
@@ -285,9 +285,9 @@ func (f sketchCurves) points(parties int, epsilon float64) []sketchPoint {
 }
 
 // unevenSplit gives the first party `first` of 8 shares of the columns.
-func unevenSplit(columns, first int) vertical.Split {
+func unevenSplit(columns, first int) sketch.Split {
 	cut := columns * first / 8
-	s := vertical.Split{nil, nil}
+	s := sketch.Split{nil, nil}
 	for c := range columns {
 		l := 0
 		if c >= cut {
@@ -328,14 +328,14 @@ func (f sketchCurves) run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string, parties int, epsilon float64, edit func(*vertical.Job)) error {
+func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string, parties int, epsilon float64, edit func(*sketch.Job)) error {
 	s, err := c.Env.Set(ctx, name)
 	if err != nil {
 		return err
 	}
-	samples, err := sampleRuns(ctx, c, s, method, parties, epsilon, func(j *vertical.Job) {
+	samples, err := sampleRuns(ctx, c, s, method, parties, epsilon, func(j *sketch.Job) {
 		if name == "letter" && (parties == 2 || parties == 4) {
-			j.Split, _ = vertical.ParseSplit("letter", parties, s.D, nil)
+			j.Split, _ = sketch.ParseSplit("letter", parties, s.D, nil)
 		}
 		if edit != nil {
 			edit(j)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -121,11 +121,11 @@ func ablation(name, title, source string, epsilon float64) Suite {
 }
 
 func (e *Env) ablateSizes(ctx context.Context, epsilon float64) error {
-	loose := func(j *horizontal.Job) { j.EtaMinAlpha, j.EtaMaxAlpha = 5, 5 }
+	loose := func(j *lloyd.Job) { j.EtaMinAlpha, j.EtaMaxAlpha = 5, 5 }
 	alphas := []float64{1.25, 2, 5, 1.5, 1, 1.75, 2.5}
 	for _, alpha := range alphas[:e.Reps(len(alphas), 3)] {
 		for _, bound := range []string{"alpha_min", "alpha_max"} {
-			edit := func(j *horizontal.Job) {
+			edit := func(j *lloyd.Job) {
 				loose(j)
 				if bound == "alpha_min" {
 					j.EtaMinAlpha = alpha
@@ -157,9 +157,9 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) error {
 			}
 		}
 	}
-	posts := []horizontal.Post{horizontal.Fold, horizontal.Truncate, horizontal.Keep}
+	posts := []lloyd.Post{lloyd.Fold, lloyd.Truncate, lloyd.Keep}
 	for _, post := range posts {
-		edit := func(j *horizontal.Job) {
+		edit := func(j *lloyd.Job) {
 			loose(j)
 			j.Post = post
 		}
@@ -175,7 +175,7 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) error {
 
 // overSets records the mean of the mean NICV of each set with one of the given
 // numbers of clusters.
-func (c *Case) overSets(ctx context.Context, ks []int, epsilon float64, edit func(*horizontal.Job)) error {
+func (c *Case) overSets(ctx context.Context, ks []int, epsilon float64, edit func(*lloyd.Job)) error {
 	var means []float64
 	lost := 0
 	axis, indices := ablationAxis, separations

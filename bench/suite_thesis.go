@@ -10,7 +10,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -21,33 +21,33 @@ var thesisSets = []struct{ column, set string }{{"s1", "s1"}, {"house", "house"}
 // Table 7.1.
 const thesisEpsilon = 4
 
-func thesisSizes(j *horizontal.Job) { j.EtaMinAlpha, j.EtaMaxAlpha = 1.5, 3 }
+func thesisSizes(j *lloyd.Job) { j.EtaMinAlpha, j.EtaMaxAlpha = 1.5, 3 }
 
 // strategy is a row of an ablation: what it is called, how it changes the job,
 // and what the thesis prints for each of thesisSets.
 type strategy struct {
 	name    string
-	edit    func(*horizontal.Job)
+	edit    func(*lloyd.Job)
 	printed [6]float64
 }
 
-var posts = map[string]horizontal.Post{"none": horizontal.Keep, "fold": horizontal.Fold, "trunc": horizontal.Truncate}
+var posts = map[string]lloyd.Post{"none": lloyd.Keep, "fold": lloyd.Fold, "trunc": lloyd.Truncate}
 
 // post is a row of Table 8.2: post-processing of sums, counts and centroids.
 func post(sum, count, centroid string, printed ...float64) strategy {
-	return strategy{fmt.Sprintf("(%s, %s, %s)", sum, count, centroid), func(j *horizontal.Job) {
+	return strategy{fmt.Sprintf("(%s, %s, %s)", sum, count, centroid), func(j *lloyd.Job) {
 		j.PostSum, j.PostCount, j.Post = posts[sum], posts[count], posts[centroid]
 	}, [6]float64(printed)}
 }
 
-func start(name string, init horizontal.Init, printed ...float64) strategy {
-	return strategy{name, func(j *horizontal.Job) { j.Init = init }, [6]float64(printed)}
+func start(name string, init lloyd.Init, printed ...float64) strategy {
+	return strategy{name, func(j *lloyd.Job) { j.Init = init }, [6]float64(printed)}
 }
 
 // randomStart is the row of random starts. The released code draws them in [0, 1]^d,
 // one corner of the box.
 func randomStart(printed ...float64) strategy {
-	return strategy{"random", func(j *horizontal.Job) {
+	return strategy{"random", func(j *lloyd.Job) {
 		r := rand.New(rand.NewPCG(*j.Seed, 0x7374617274))
 		j.Start = make([]float64, j.K*j.Clients[0].Points.D)
 		for i := range j.Start {
@@ -62,7 +62,7 @@ func thesisSuites() []Suite {
 		needs = append(needs, s.set)
 	}
 	centroid := func(name string, printed ...float64) strategy {
-		return strategy{name, func(j *horizontal.Job) { j.Post = posts[name] }, [6]float64(printed)}
+		return strategy{name, func(j *lloyd.Job) { j.Post = posts[name] }, [6]float64(printed)}
 	}
 	ablation := func(number, title string, p protocol, rows []strategy) Suite {
 		return Suite{
@@ -98,11 +98,11 @@ func thesisSuites() []Suite {
 			centroid("none", 81.7, 284.7, 32.7, 3560.0, 12296.7, 42.3),
 		}),
 		ablation("8.4", "initialisation under NMA", csuLloydCode, []strategy{
-			start("sphere-packing", horizontal.Sphere, 83.2, 294.8, 32.8, 3558.8, 12178.3, 47.0),
+			start("sphere-packing", lloyd.Sphere, 83.2, 294.8, 32.8, 3558.8, 12178.3, 47.0),
 			randomStart(117.3, 285.0, 36.7, 3558.8, 12145.4, 96.7),
 		}),
 		ablation("8.5", "initialisation under AMN", fastLloydCode, []strategy{
-			start("sphere-packing", horizontal.Sphere, 81.7, 284.7, 32.4, 3558.9, 12180.1, 43.5),
+			start("sphere-packing", lloyd.Sphere, 81.7, 284.7, 32.4, 3558.9, 12180.1, 43.5),
 			randomStart(115.6, 283.8, 33.3, 3557.9, 12145.7, 92.8),
 		}),
 		thesisTimes("8.6", "NMA", csuLloyd, map[string][4]float64{
@@ -140,7 +140,7 @@ func (e *Env) ablate(ctx context.Context, p protocol, rows []strategy, source st
 				}
 				count := c.Env.Reps(10, 3)
 				scores, err := c.runs(ctx, count, func(run int) (engine.Job, error) {
-					return p.job(s, thesisEpsilon, run, func(j *horizontal.Job) { thesisSizes(j); r.edit(j) })
+					return p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); r.edit(j) })
 				})
 				if err != nil {
 					return err
@@ -184,7 +184,7 @@ func thesisTimes(number, protocolName string, p protocol, printed map[string][4]
 						return err
 					}
 					res, err := c.Iterations(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
-						return p.job(s, thesisEpsilon, run, func(j *horizontal.Job) { thesisSizes(j); withoutQuality(j) })
+						return p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); withoutQuality(j) })
 					})
 					if err != nil {
 						return err
@@ -222,14 +222,14 @@ func thesisSet(ctx context.Context, e *Env, name string) (*Set, error) {
 
 func runEmptyClusters(ctx context.Context, e *Env) error {
 	const set = "birch2_25k"
-	one := func(table string, p protocol, name, epsilon string, edit func(*horizontal.Job)) error {
+	one := func(table string, p protocol, name, epsilon string, edit func(*lloyd.Job)) error {
 		return e.Case(ctx, table, []Label{L("protocol", name), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
 			s, err := c.Env.Set(ctx, set)
 			if err != nil {
 				return err
 			}
 			r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
-				return p.job(s, max(parseNumber(epsilon), 1e-9), run, func(j *horizontal.Job) {
+				return p.job(s, max(parseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
 					thesisSizes(j)
 					if edit != nil {
 						edit(j)
@@ -243,14 +243,14 @@ func runEmptyClusters(ctx context.Context, e *Env) error {
 			return nil
 		})
 	}
-	meansCode := protocol{horizontal.SuLloyd, privacy.Published}
-	folded := func(j *horizontal.Job) { j.Post = horizontal.Fold }
-	byFoldedMean := func(j *horizontal.Job) { j.Release, j.Post = horizontal.Centroid, horizontal.Fold }
-	byCentroid := func(j *horizontal.Job) { j.Release = horizontal.Centroid }
+	meansCode := protocol{lloyd.SuLloyd, privacy.Published}
+	folded := func(j *lloyd.Job) { j.Post = lloyd.Fold }
+	byFoldedMean := func(j *lloyd.Job) { j.Release, j.Post = lloyd.Centroid, lloyd.Fold }
+	byCentroid := func(j *lloyd.Job) { j.Release = lloyd.Centroid }
 	for _, x := range []struct {
 		p    protocol
 		name string
-		edit func(*horizontal.Job)
+		edit func(*lloyd.Job)
 	}{{plainCode, "NMA unconstrained", nil}, {plainLloyd, "AMN unconstrained", byCentroid}, {plainCLloyd, "NMA constrained", nil}, {plainCLloyd, "AMN constrained", byCentroid}} {
 		if err := one(withoutNoise, x.p, x.name, "0", x.edit); err != nil {
 			return err
@@ -261,7 +261,7 @@ func runEmptyClusters(ctx context.Context, e *Env) error {
 		for _, x := range []struct {
 			p    protocol
 			name string
-			edit func(*horizontal.Job)
+			edit func(*lloyd.Job)
 		}{{suLloyd, "NMA unconstrained", folded}, {csuLloyd, "NMA constrained", nil}, {meansCode, "AMN unconstrained", byFoldedMean}, {fastLloydCode, "AMN constrained", nil}} {
 			if err := one("private", x.p, x.name, epsilon, x.edit); err != nil {
 				return err

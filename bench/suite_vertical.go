@@ -8,8 +8,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -59,21 +59,21 @@ func publishedGrid(localK, sketches, parties int, method string) []Reference {
 }
 
 // sketchJob is a run of a vertical protocol on a set with the paper's delta.
-func sketchJob(data *dataset.Normalised, labels []int32, parties, k int, epsilon float64, run int) *vertical.Job {
+func sketchJob(data *dataset.Normalised, labels []int32, parties, k int, epsilon float64, run int) *sketch.Job {
 	seed := uint64(run)
-	return &vertical.Job{Protocol: vertical.Sketch, Data: data, Labels: labels, Split: vertical.EqualSplit(data.Points.D, parties), K: k,
-		LocalK: vertical.LocalK{N: k}, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
+	return &sketch.Job{Protocol: sketch.Sketch, Data: data, Labels: labels, Split: sketch.EqualSplit(data.Points.D, parties), K: k,
+		LocalK: sketch.LocalK{N: k}, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
 }
 
 // estimators of the timing tables: the paper's under its own calibration, and
 // ours.
 var timedEstimators = []struct {
 	name string
-	edit func(*vertical.Job)
+	edit func(*sketch.Job)
 }{
-	{"paper", func(j *vertical.Job) { j.Calibration = privacy.Claimed }},
-	{"pair-mle", func(j *vertical.Job) { j.Estimator = vertical.EstimatorPair }},
-	{"em", func(j *vertical.Job) { j.Estimator = vertical.EstimatorEM }},
+	{"paper", func(j *sketch.Job) { j.Calibration = privacy.Claimed }},
+	{"pair-mle", func(j *sketch.Job) { j.Estimator = sketch.EstimatorPair }},
+	{"em", func(j *sketch.Job) { j.Estimator = sketch.EstimatorEM }},
 }
 
 func runVertical(ctx context.Context, e *Env) error {
@@ -163,17 +163,17 @@ func timeSmall(ctx context.Context, c *Case, parties int) error {
 }
 
 // timeServer times phases 3 and 4 on all workers.
-func timeServer(ctx context.Context, c *Case, j *vertical.Job, refs []Reference) error {
+func timeServer(ctx context.Context, c *Case, j *sketch.Job, refs []Reference) error {
 	server, err := j.Exchange(ctx, engine.NewRuntime(c.Env.Pool))
 	if err != nil {
 		return err
 	}
 	var failed error
-	weights := func() *vertical.Grid {
+	weights := func() *sketch.Grid {
 		if failed != nil {
 			return nil
 		}
-		var g *vertical.Grid
+		var g *sketch.Grid
 		g, failed = server.Weights(ctx)
 		return g
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -48,7 +48,7 @@ func peerScores() (map[peerKey]peerScore, error) {
 
 // protocol is a method under a calibration.
 type protocol struct {
-	method      horizontal.Method
+	method      lloyd.Method
 	calibration privacy.Calibration
 }
 
@@ -61,15 +61,15 @@ func (p protocol) name() string {
 }
 
 var (
-	plainLloyd    = protocol{horizontal.Lloyd, privacy.None}
-	plainCode     = protocol{horizontal.Lloyd, privacy.Published} // sends empty clusters to the origin
-	plainCLloyd   = protocol{horizontal.CLloyd, privacy.None}
-	suLloyd       = protocol{horizontal.SuLloyd, privacy.Claimed}
-	csuLloyd      = protocol{horizontal.CSuLloyd, privacy.Claimed}
-	csuLloydCode  = protocol{horizontal.CSuLloyd, privacy.Published}
-	fastLloyd     = protocol{horizontal.FastLloyd, privacy.Claimed}
-	fastLloydCode = protocol{horizontal.FastLloyd, privacy.Published}
-	relativeLater = protocol{horizontal.Relative, privacy.Claimed}
+	plainLloyd    = protocol{lloyd.Lloyd, privacy.None}
+	plainCode     = protocol{lloyd.Lloyd, privacy.Published} // sends empty clusters to the origin
+	plainCLloyd   = protocol{lloyd.CLloyd, privacy.None}
+	suLloyd       = protocol{lloyd.SuLloyd, privacy.Claimed}
+	csuLloyd      = protocol{lloyd.CSuLloyd, privacy.Claimed}
+	csuLloydCode  = protocol{lloyd.CSuLloyd, privacy.Published}
+	fastLloyd     = protocol{lloyd.FastLloyd, privacy.Claimed}
+	fastLloydCode = protocol{lloyd.FastLloyd, privacy.Published}
+	relativeLater = protocol{lloyd.Relative, privacy.Claimed}
 
 	// The central methods run on the pooled data.
 	hybridProven = protocol{"hybrid", privacy.Proven}
@@ -80,9 +80,9 @@ var (
 // byColumns are the protocols of two parties that hold different columns.
 func byColumns() []protocol {
 	var out []protocol
-	for _, m := range []vertical.Protocol{vertical.Sketch, vertical.SketchBasic, vertical.Independent, vertical.LocalReports} {
+	for _, m := range []sketch.Protocol{sketch.Sketch, sketch.SketchBasic, sketch.Independent, sketch.LocalReports} {
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
-			out = append(out, protocol{horizontal.Method(m), c})
+			out = append(out, protocol{lloyd.Method(m), c})
 		}
 	}
 	return out
@@ -94,9 +94,9 @@ func byColumns() []protocol {
 const mostLocal = 32
 
 // columnJob builds a run of a protocol of byColumns.
-func (p protocol) columnJob(s *Set, epsilon float64, run int) *vertical.Job {
+func (p protocol) columnJob(s *Set, epsilon float64, run int) *sketch.Job {
 	seed := uint64(run)
-	j := &vertical.Job{Protocol: vertical.Protocol(p.method), Data: s.Norm, Split: vertical.EqualSplit(s.D, 2), K: s.K, Calibration: p.calibration,
+	j := &sketch.Job{Protocol: sketch.Protocol(p.method), Data: s.Norm, Split: sketch.EqualSplit(s.D, 2), K: s.K, Calibration: p.calibration,
 		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
 	if s.K > mostLocal {
 		j.LocalK.N = mostLocal
@@ -108,7 +108,7 @@ func (p protocol) columnJob(s *Set, epsilon float64, run int) *vertical.Job {
 const withoutNoise = "without noise"
 
 // job builds run number run of the protocol; edit, if not nil, changes it.
-func (p protocol) job(s *Set, epsilon float64, run int, edit func(*horizontal.Job)) (engine.Job, error) {
+func (p protocol) job(s *Set, epsilon float64, run int, edit func(*lloyd.Job)) (engine.Job, error) {
 	if slices.Contains(byColumns(), p) {
 		return p.columnJob(s, epsilon, run), nil
 	}
@@ -119,12 +119,12 @@ func (p protocol) job(s *Set, epsilon float64, run int, edit func(*horizontal.Jo
 	if calibration == privacy.None {
 		calibration = ""
 	}
-	return horizontalJob(s, p.method, calibration, epsilon, run, func(j *horizontal.Job) {
-		if p.method == horizontal.SuLloyd && p.calibration != privacy.Proven {
-			j.Post = horizontal.Keep // as the authors' code runs it
+	return horizontalJob(s, p.method, calibration, epsilon, run, func(j *lloyd.Job) {
+		if p.method == lloyd.SuLloyd && p.calibration != privacy.Proven {
+			j.Post = lloyd.Keep // as the authors' code runs it
 		}
 		if p == relativeLater {
-			j.Schedule = horizontal.LaterCode
+			j.Schedule = lloyd.LaterCode
 		}
 		if edit != nil {
 			edit(j)
@@ -208,8 +208,8 @@ func utilitySuites() []Suite {
 		},
 		Run: func(ctx context.Context, e *Env) error {
 			protocols := []protocol{fastLloyd, fastLloydCode, suLloyd, csuLloyd, relativeLater}
-			proven := []protocol{hybridProven, {horizontal.Relative, privacy.Proven}, {horizontal.SuLloyd, privacy.Proven},
-				{horizontal.CSuLloyd, privacy.Proven}, {horizontal.FastLloyd, privacy.Proven}, lsfProven, balcanProven}
+			proven := []protocol{hybridProven, {lloyd.Relative, privacy.Proven}, {lloyd.SuLloyd, privacy.Proven},
+				{lloyd.CSuLloyd, privacy.Proven}, {lloyd.FastLloyd, privacy.Proven}, lsfProven, balcanProven}
 			epsilons := []string{"1", "0.1", "0.25", "0.5", "0.75", "2"}
 			for _, set := range sets {
 				for _, p := range []protocol{plainLloyd, plainCLloyd} {
@@ -245,7 +245,7 @@ func utilitySuites() []Suite {
 }
 
 // nicv measures a protocol on a set at an epsilon ("0": without noise).
-func (e *Env) nicv(ctx context.Context, table, set string, p protocol, epsilon string, edit func(*horizontal.Job), extra ...Label) error {
+func (e *Env) nicv(ctx context.Context, table, set string, p protocol, epsilon string, edit func(*lloyd.Job), extra ...Label) error {
 	labels := append([]Label{L("set", set), L("protocol", p.name()), L("epsilon", epsilon)}, extra...)
 	return e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
 		s, err := c.Env.Set(ctx, set)

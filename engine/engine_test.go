@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // sleeper is a job of three iterations that cancels itself when told to.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -41,8 +41,8 @@ func Example() {
 	}
 	defer eng.Close()
 	seed := uint64(7)
-	result, err := eng.Run(ctx, &horizontal.Job{
-		Algorithm: horizontal.Relative,
+	result, err := eng.Run(ctx, &lloyd.Job{
+		Algorithm: lloyd.Relative,
 		K:         3,
 		Clients:   clients,
 		Bounds:    bounds,
@@ -93,7 +93,7 @@ func ExampleObserver() {
 	}
 	defer eng.Close()
 	seed := uint64(1)
-	if _, err := eng.Run(ctx, &horizontal.Job{Algorithm: horizontal.Lloyd, K: 15, Clients: clients, Iterations: 5, Seed: &seed}); err != nil {
+	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: clients, Iterations: 5, Seed: &seed}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(counter.rounds, "rounds")

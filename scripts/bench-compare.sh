@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 base=${1:?usage: bench-compare.sh REVISION}
-packages=${PACKAGES:-"kernels flow engine engine/horizontal"}
+packages=${PACKAGES:-"kernels flow engine engine/method/lloyd"}
 rounds=${ROUNDS:-6}
 pattern=${BENCH:-.}
 work=$(mktemp -d)

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "$(uname -m)" = aarch64 ]; then
-    COHORT_ISA=neon go test -short ./kernels/... ./asm/... ./engine/vertical/he/rns
+    COHORT_ISA=neon go test -short ./kernels/... ./asm/... ./engine/method/ckks/rns
     exit
 fi
 qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64 || true)
@@ -14,9 +14,9 @@ fi
 GOARCH=arm64 go vet ./...
 # The oldest arm64 cores: AES, but none of the later extensions. With COHORT_ISA a
 # CPU on which the assembly would not run is a failure.
-GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -exec "$qemu" ./kernels/... ./asm/... ./engine/vertical/he/rns
+GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -exec "$qemu" ./kernels/... ./asm/... ./engine/method/ckks/rns
 # A comparison under encryption.
-GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -run SignUnderEncryption -exec "$qemu" ./engine/vertical/he
+GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -run SignUnderEncryption -exec "$qemu" ./engine/method/ckks
 # What a newer core says of itself.
 GOARCH=arm64 COHORT_ISA=neon go test -short -run 'Path|Fuzz' -exec "$qemu" ./kernels/...
-GOARCH=arm64 go test -short -run Golden -exec "$qemu" ./engine/horizontal/... ./engine/central/... ./engine/vertical/
+GOARCH=arm64 go test -short -run Golden -exec "$qemu" ./engine/method/lloyd/... ./engine/central/... ./engine/method/sketch/

@@ -5,7 +5,7 @@ package profile
 import (
 	"runtime"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Counters read event counters; Linux only.

@@ -7,7 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/bench/profile"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 )
 
 // A profiler is an observer of the engine.
@@ -40,7 +40,7 @@ func Example() {
 		return
 	}
 	defer eng.Close()
-	if _, err := eng.Run(ctx, &horizontal.Job{Algorithm: horizontal.Lloyd, K: 15, Clients: parts, Iterations: 3}); err != nil {
+	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: parts, Iterations: 3}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/audit"
 	"github.com/cohort-engine/cohort/engine/catalog"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -54,7 +54,7 @@ func TestEveryPrivateMethodIsAudited(t *testing.T) {
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
 			args := []string{"run", "--method", m.Name, "--calibration", string(c), "--data", data, "--k", "2", "--bounds", "0:100", "--epsilon", "1", "--delta", "1e-5", "--seed", "1"}
 			switch {
-			case m.Name == string(horizontal.Relative) && c == privacy.Published:
+			case m.Name == string(lloyd.Relative) && c == privacy.Published:
 				args = append(args, "--radius-schedule", "later-code") // the only one of the released code
 			case m.Name == "ckks":
 				args = append(args, "--iterations", "1")

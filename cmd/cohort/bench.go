@@ -14,7 +14,7 @@ import (
 
 	"github.com/cohort-engine/cohort/bench"
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newBenchCommand() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/parquet"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newDataCommand() *cobra.Command {

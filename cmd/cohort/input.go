@@ -11,10 +11,10 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // input is a data set that has been read and put on the grid.
@@ -28,7 +28,7 @@ type input struct {
 	salt    string
 	// split and joined are set if each party's columns came from a file of their
 	// own (--id).
-	split  vertical.Split
+	split  sketch.Split
 	joined string
 	ids    []string
 	// start has the first centroids of --start in the normalised box, nil without.
@@ -216,7 +216,7 @@ func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
 }
 
 // parties deals the columns to the parties.
-func (in *input) parties(o *options) (vertical.Split, error) {
+func (in *input) parties(o *options) (sketch.Split, error) {
 	switch {
 	case in.split != nil:
 		return in.split, nil
@@ -224,10 +224,10 @@ func (in *input) parties(o *options) (vertical.Split, error) {
 		return nil, fault.Request("--data", fmt.Sprintf("lists %d files, whose rows cannot be matched", len(in.table.Files)), "name the id column with --id, or give one file")
 	}
 	parties := o.parties
-	if o.split != "" && !o.given("parties") && !vertical.IsPreset(o.split) {
+	if o.split != "" && !o.given("parties") && !sketch.IsPreset(o.split) {
 		parties = 0 // the split says how many
 	}
-	return vertical.ParseSplit(o.split, parties, in.table.D, in.table.Columns)
+	return sketch.ParseSplit(o.split, parties, in.table.D, in.table.Columns)
 }
 
 // shares deals the rows to the clients.
@@ -270,8 +270,8 @@ func (in *input) join(ctx context.Context, o *options, read dataset.ReadOptions)
 		}
 		tables = append(tables, t)
 	}
-	secret := vertical.NewSecret(privacy.NewStreams(o.seedPointer()))
-	table, split, report, err := vertical.JoinTables(secret, tables, o.join == "inner")
+	secret := sketch.NewSecret(privacy.NewStreams(o.seedPointer()))
+	table, split, report, err := sketch.JoinTables(secret, tables, o.join == "inner")
 	if err != nil {
 		return nil, err
 	}

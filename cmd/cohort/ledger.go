@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // ledgerBudgetOver is the value of --ledger-budget: EPSILON or EPSILON:DELTA. Without one the budget is

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newManCommand() *cobra.Command {

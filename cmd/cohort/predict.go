@@ -14,7 +14,7 @@ import (
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newPredictCommand() *cobra.Command {

@@ -21,8 +21,8 @@ import (
 	"github.com/cohort-engine/cohort/bench/profile"
 	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // profileOptions are the flags that profile has besides those of run.

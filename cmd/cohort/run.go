@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func newRunCommand() *cobra.Command {

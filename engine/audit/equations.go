@@ -6,8 +6,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical/he"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -77,7 +77,7 @@ func attacked(c privacy.Calibration, b privacy.Budget) *Case {
 // plainRound is the arithmetic of one round on eight records.
 func plainRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	const n, k, d = 8, attackedClusters, attackedColumns
-	sigmaCount, sigmaSum, twice, err := he.Scales(c, privacy.ReplaceOne, b, 1, n, k, d)
+	sigmaCount, sigmaSum, twice, err := ckks.Scales(c, privacy.ReplaceOne, b, 1, n, k, d)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func plainRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 // either side once and closes it with new noise in every trial.
 func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	const n, k = 400, attackedClusters
-	var jobs [2]he.Job
+	var jobs [2]ckks.Job
 	var own float64
 	for side := range jobs {
 		grid := make([]float32, 0, n*attackedColumns)
@@ -146,13 +146,13 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 		}
 		points := kernels.NewPanels(n, attackedColumns)
 		kernels.Pack(points, grid)
-		jobs[side] = he.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: [][]int{{0}, {1, 2}}, K: k,
+		jobs[side] = ckks.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: [][]int{{0}, {1, 2}}, K: k,
 			Rounds: 1, Budget: &b, Calibration: c, Neighbours: privacy.ReplaceOne, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
 		if _, err := jobs[side].Plan(); err != nil {
 			return nil, err
 		}
 	}
-	type state struct{ sides [2]*he.Opened }
+	type state struct{ sides [2]*ckks.Opened }
 	workers := newPerWorker(func() (*state, error) { return new(state), nil })
 	one := attacked(c, b)
 	one.Name, one.Weight = "linear equations, encrypted", 25
@@ -165,7 +165,7 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 		side := sideOf(present)
 		if mine.sides[side] == nil {
 			// keys from the system: which encryption it is must not decide an outcome
-			if mine.sides[side], err = he.Open(ctx, &jobs[side], rt); err != nil {
+			if mine.sides[side], err = ckks.Open(ctx, &jobs[side], rt); err != nil {
 				return nil, err
 			}
 		}

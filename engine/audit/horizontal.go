@@ -6,10 +6,10 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/fault"
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -149,13 +149,13 @@ func swapped(d int) Pair {
 }
 
 // laterCode tells whether a calibration has the radius rule of the released code only.
-func laterCode(m horizontal.Method, c privacy.Calibration) bool {
-	return m == horizontal.Relative && c == privacy.Published
+func laterCode(m lloyd.Method, c privacy.Calibration) bool {
+	return m == lloyd.Relative && c == privacy.Published
 }
 
 // Horizontal are the cases of a horizontal method.
 func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error) {
-	m := horizontal.Method(method)
+	m := lloyd.Method(method)
 	var pairs []Pair
 	switch {
 	case s.Pair != nil:
@@ -185,14 +185,14 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 
 // horizontalCase is one round of a horizontal method on a pair. Either side is planned once, so that a
 // trial pays for the round alone.
-func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
+func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
-	job := horizontal.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: horizontal.Mechanism(s.Mechanism),
-		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: horizontal.Keep, NoQuality: true}
+	job := lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
+		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, NoQuality: true}
 	if laterCode(m, c) {
-		job.Schedule = horizontal.LaterCode
+		job.Schedule = lloyd.LaterCode
 	}
-	gaussian := s.Mechanism == "gaussian" || s.Mechanism == "" && m == horizontal.Relative
+	gaussian := s.Mechanism == "gaussian" || s.Mechanism == "" && m == lloyd.Relative
 	if job.Budget.Delta == 0 && gaussian {
 		job.Budget.Delta = 1e-5
 	}
@@ -200,14 +200,14 @@ func horizontalCase(m horizontal.Method, c privacy.Calibration, s Settings, p Pa
 	if gaussian {
 		one.Law = Gaussian
 	}
-	var plans [2]*horizontal.Plan
+	var plans [2]*lloyd.Plan
 	for side := range plans {
 		job.Clients = sides[side]
 		plan, err := job.Plan()
 		if err != nil {
 			return nil, err
 		}
-		plans[side] = plan.(*horizontal.Plan)
+		plans[side] = plan.(*lloyd.Plan)
 	}
 	ledger, err := plans[1].Ledger(nil) // of the larger set
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // audited is a method that can be audited under every calibration it has.

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical"
 )
 
 // sketchKeys is how many keys the sketches of a case have. The leak of the claimed calibration does not
@@ -27,25 +27,25 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 		name, about string
 		gamma       float64
 		parties     int
-		value       func([]*vertical.Sketches) float64
+		value       func([]*sketch.Sketches) float64
 	}{
 		{"equal heights", "an empty cell in which a record appears; the greatest height on which two parties' sketches agree", 0.05, 2,
-			func(s []*vertical.Sketches) float64 { return float64(vertical.EqualHeight(s)) }},
+			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 		{"sum of heights", "an empty cell in which a record appears; the sum over the keys of the least height of its clusters", 1, 2, heightSum},
 		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which all agree", 0.05, 3,
-			func(s []*vertical.Sketches) float64 { return float64(vertical.EqualHeight(s)) }},
+			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 	} {
 		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the sketches of all parties", Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
-			Draw: sketchDraw(vertical.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys, Gamma: k.gamma}, k.value)})
+			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys, Gamma: k.gamma}, k.value)})
 	}
 	// fail now rather than in the trials if the budget has no phantoms
-	_, err := vertical.NewWorstCase(vertical.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2, Sketches: sketchKeys, Gamma: 1})
+	_, err := sketch.NewWorstCase(sketch.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2, Sketches: sketchKeys, Gamma: 1})
 	return cases, err
 }
 
 // sketchDraw draws from a worst case of its own for each worker.
-func sketchDraw(w vertical.WorstCase, value func([]*vertical.Sketches) float64) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
-	workers := newPerWorker(func() (*vertical.WorstCase, error) { return vertical.NewWorstCase(w) })
+func sketchDraw(w sketch.WorstCase, value func([]*sketch.Sketches) float64) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
+	workers := newPerWorker(func() (*sketch.WorstCase, error) { return sketch.NewWorstCase(w) })
 	return func(_ context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		c, err := workers.of(rt)
 		if err != nil {
@@ -56,7 +56,7 @@ func sketchDraw(w vertical.WorstCase, value func([]*vertical.Sketches) float64) 
 }
 
 // heightSum adds, over the keys, the least height of cluster 0 among the parties.
-func heightSum(sketches []*vertical.Sketches) float64 {
+func heightSum(sketches []*sketch.Sketches) float64 {
 	var sum float64
 	for i := range sketches[0].Keys {
 		h := sketches[0].Row(i)[0]

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine/horizontal"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -13,25 +13,25 @@ import (
 func TestLedgersAgreeWithTheTable(t *testing.T) {
 	p := chain(3, 2)
 	for _, c := range []struct {
-		method      horizontal.Method
+		method      lloyd.Method
 		calibration privacy.Calibration
-		mechanism   horizontal.Mechanism
+		mechanism   lloyd.Mechanism
 		neighbours  privacy.Neighbours
 	}{
-		{horizontal.SuLloyd, privacy.Proven, horizontal.Laplace, privacy.AddRemove}, {horizontal.SuLloyd, privacy.Proven, horizontal.Laplace, privacy.ReplaceOne},
-		{horizontal.SuLloyd, privacy.Proven, horizontal.Gaussian, privacy.AddRemove}, {horizontal.SuLloyd, privacy.Claimed, horizontal.Laplace, privacy.AddRemove},
-		{horizontal.CSuLloyd, privacy.Proven, horizontal.Laplace, privacy.AddRemove}, {horizontal.CSuLloyd, privacy.Proven, horizontal.Gaussian, privacy.ReplaceOne},
-		{horizontal.CSuLloyd, privacy.Claimed, horizontal.Laplace, privacy.AddRemove},
-		{horizontal.FastLloyd, privacy.Proven, horizontal.Laplace, privacy.AddRemove}, {horizontal.FastLloyd, privacy.Proven, horizontal.Gaussian, privacy.ReplaceOne},
-		{horizontal.FastLloyd, privacy.Claimed, horizontal.Laplace, privacy.AddRemove}, {horizontal.FastLloyd, privacy.Published, horizontal.Laplace, privacy.AddRemove},
+		{lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.ReplaceOne},
+		{lloyd.SuLloyd, privacy.Proven, lloyd.Gaussian, privacy.AddRemove}, {lloyd.SuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.CSuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.CSuLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
+		{lloyd.CSuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.FastLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
+		{lloyd.FastLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove}, {lloyd.FastLloyd, privacy.Published, lloyd.Laplace, privacy.AddRemove},
 	} {
-		job := horizontal.Job{Algorithm: c.method, K: p.K, Start: p.Start, Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
+		job := lloyd.Job{Algorithm: c.method, K: p.K, Start: p.Start, Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, NoQuality: true, Clients: p.parts(true, privacy.AddRemove)}
 		plan, err := job.Plan()
 		if err != nil {
 			t.Fatal(err)
 		}
-		ledger, err := plan.(*horizontal.Plan).Ledger(nil)
+		ledger, err := plan.(*lloyd.Plan).Ledger(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cohort-engine/cohort/engine/fault"
-	"github.com/cohort-engine/cohort/engine/vertical/he"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Timing compares the time of a function that handles secrets on one fixed secret
@@ -40,16 +40,16 @@ func Timings(ctx context.Context, calls int, seed uint64) ([]Timing, error) {
 	if calls < 1000 {
 		return nil, fault.Request("--trials", fmt.Sprintf("is %d calls of each function", calls), "give 1000 or more")
 	}
-	ops, err := he.SecretOperations()
+	ops, err := ckks.SecretOperations()
 	if err != nil {
 		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var secrets [2][timingPool][]uint32
 	for i := range timingPool {
-		fixed, random := make([]uint32, he.SecretWords), make([]uint32, he.SecretWords)
+		fixed, random := make([]uint32, ckks.SecretWords), make([]uint32, ckks.SecretWords)
 		for j := range random {
-			random[j] = rng.Uint32N(he.SecretPrime)
+			random[j] = rng.Uint32N(ckks.SecretPrime)
 		}
 		secrets[0][i], secrets[1][i] = fixed, random
 	}
@@ -65,7 +65,7 @@ func Timings(ctx context.Context, calls int, seed uint64) ([]Timing, error) {
 // timeOperation measures one function. The longest tenth of the calls, as found by
 // a first thousand of both kinds together, does not count: interruptions say
 // nothing of secrets.
-func timeOperation(ctx context.Context, op he.SecretOperation, secrets *[2][timingPool][]uint32, calls int, rng *rand.Rand) (Timing, error) {
+func timeOperation(ctx context.Context, op ckks.SecretOperation, secrets *[2][timingPool][]uint32, calls int, rng *rand.Rand) (Timing, error) {
 	call := func(kind int) float64 {
 		op.Load(secrets[kind][rng.IntN(timingPool)])
 		start := time.Now()

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine/vertical/he"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
 )
 
 // TestTimingFindsADependence plants a function whose time grows with its secret.
@@ -16,7 +16,7 @@ func TestTimingFindsADependence(t *testing.T) {
 		secrets[0][i], secrets[1][i] = []uint32{0}, []uint32{5000}
 	}
 	var turns, sum uint32
-	leaky := he.SecretOperation{Name: "leaky", Load: func(s []uint32) { turns = s[0] }, Run: func() {
+	leaky := ckks.SecretOperation{Name: "leaky", Load: func(s []uint32) { turns = s[0] }, Run: func() {
 		for i := range turns + 50 {
 			sum += i * sum
 		}

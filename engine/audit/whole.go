@@ -10,9 +10,9 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/vertical"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // maker builds a job on one side of a pair; the tape is nil for a run of its own.
@@ -157,11 +157,11 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 
 // localJob is a run of ind-lap or ldp-agg by two parties.
 func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c privacy.Calibration, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
-	split := make(vertical.Split, 2)
+	split := make(sketch.Split, 2)
 	for h := range p.D {
 		split[h*2/p.D] = append(split[h*2/p.D], h)
 	}
-	return &vertical.Job{Protocol: vertical.Protocol(method), Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
+	return &sketch.Job{Protocol: sketch.Protocol(method), Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
 		Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true, Tape: tape}
 }
 
@@ -220,7 +220,7 @@ func Local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	if s.Pair != nil {
 		p = *s.Pair
 	}
-	if method == string(vertical.LocalReports) {
+	if method == string(sketch.LocalReports) {
 		if s.Pair != nil && s.Neighbours != privacy.ReplaceOne {
 			return nil, fault.Request("--pair", "adds a record, and the number of ldp-agg's reports is public", "use --neighbours replace-one")
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/vertical/he"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
 )
 
 // Methods lists every method.
-func Methods() method.List { return slices.Concat(standard.Methods(), he.Describe()) }
+func Methods() method.List { return slices.Concat(standard.Methods(), ckks.Describe()) }

@@ -3,7 +3,7 @@ package central
 import (
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/elementary"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // Powers and logarithms that decide shares of a budget must have the same bits

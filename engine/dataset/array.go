@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 

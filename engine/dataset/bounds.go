@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Bounds are the limits of each coordinate in the data's own units. A private

@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func TestTruncateGoesTowardZero(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // idxKinds are the value types of the IDX format (MNIST); numbers are

@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // OpenLabels reads class labels: one integer per row of text (a header is

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Missing says what is done about a missing value: an empty cell, NA, NaN, null,

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // randomTable is n records of d values around 0, without labels.

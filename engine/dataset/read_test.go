@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 func gz(t testing.TB, b []byte) []byte {

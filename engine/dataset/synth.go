@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // quantile is the 97.5% quantile of the normal law: the separation index leaves

@@ -10,7 +10,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Table is a set of records in the data's own units.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 
-	"github.com/cohort-engine/cohort/engine/fault"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // TextFormat says how a text file is written. The zero value finds it out.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/elementary"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // Agreement compares a clustering with the true classes. All but ARI lie in

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/elementary"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // ErrRange is wrapped by every error that rejects a parameter for its value.

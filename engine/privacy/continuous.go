@@ -3,7 +3,7 @@ package privacy
 import (
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/elementary"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 // The continuous samplers draw floating-point numbers. They serve data generators, projections and

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/differential-privacy/go/v3/noise"
 
-	"github.com/cohort-engine/cohort/engine/elementary"
+	"github.com/cohort-engine/cohort/internal/elementary"
 )
 
 func bigInt(x int64) *big.Int { return big.NewInt(x) }

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // local connects roles that share this process: messages and masked vectors are

@@ -3,8 +3,8 @@ package protocol
 import (
 	"math"
 
-	"github.com/cohort-engine/cohort/engine/fault"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Mechanism is the kind of noise.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Makers says who draws the noise of a release, and so who knows it (PRIVACY C7).

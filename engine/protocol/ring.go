@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // around adds words up over the parties without a server (Thesis-H §7.3.1). The

@@ -9,7 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Program is what a role does: it closes over the role's own records, if it has

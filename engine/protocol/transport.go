@@ -3,7 +3,7 @@ package protocol
 import (
 	"context"
 
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Transport is one role's end of what connects the roles: the one seam between

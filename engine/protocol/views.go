@@ -3,7 +3,7 @@ package protocol
 import (
 	"slices"
 
-	"github.com/cohort-engine/cohort/engine/secagg"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // View is one thing that a role holds or sees.

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine/central"
-	"github.com/cohort-engine/cohort/engine/horizontal"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/vertical"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
 )
 
 // Default is the method that is used where none is named.
@@ -21,5 +21,5 @@ func Default(private bool) string {
 
 // Methods lists the methods.
 func Methods() method.List {
-	return slices.Concat(horizontal.Describe(), central.Describe(), vertical.Describe())
+	return slices.Concat(lloyd.Describe(), central.Describe(), sketch.Describe())
 }

@@ -1,0 +1,61 @@
+package ckks
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
+)
+
+// Every mode, with each role in a goroutine of its own that shares nothing but
+// bytes with the others, gives the bits of the roles that share a process.
+func TestRolesApart(t *testing.T) {
+	data := sample(t, "blobs", 300, 4, 2, 3)
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"two-party", Job{Columns: [][]int{{0, 3}, {1, 2}}}},
+		{"two-party, claimed", Job{Columns: [][]int{{0, 3}, {1, 2}}, Calibration: privacy.Claimed}},
+		{"server-aided", Job{Columns: [][]int{{0}, {1}, {2, 3}}}},
+		{"multiparty", Job{Columns: [][]int{{0}, {1, 2}, {3}}, Mode: Multiparty}},
+		{"threshold", Job{Columns: [][]int{{0}, {1}, {2}, {3}}, Mode: Multiparty, Threshold: 2}},
+		{"threshold, others online", Job{Columns: [][]int{{0}, {1}, {2}, {3}}, Mode: Multiparty, Threshold: 2, Online: []int{3, 1}}},
+	} {
+		j := c.job
+		j.Data, j.K, j.Rounds, j.Seed, j.NoQuality, j.chain = data, 2, 2, seed(3), true, &smallChain
+		j.Budget = &privacy.Budget{Epsilon: 20, Delta: 1e-5}
+		pl, err := j.plan()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var got [2]string
+		for i := range got {
+			run := pl.Run
+			if i == 1 {
+				run = func(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+					return pl.connect(ctx, rt, protocoltest.Apart(pl.Plan))
+				}
+			}
+			res, err := run(context.Background(), engine.NewRuntime(pool))
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			b, err := json.MarshalIndent(res, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] = string(b)
+		}
+		if diff := cmp.Diff(got[0], got[1]); diff != "" {
+			t.Errorf("%s: roles apart differ:\n%s", c.name, diff)
+		}
+	}
+}

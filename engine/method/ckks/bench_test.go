@@ -1,0 +1,128 @@
+package ckks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkTenRounds runs the whole protocol, keys, encryption, noise and
+// serialisation included; one op is ten rounds.
+func BenchmarkTenRounds(b *testing.B) {
+	for _, c := range []struct{ n, k int }{{1000, 2}, {1000, 5}, {1000, 8}, {10000, 2}, {10000, 5}, {10000, 8}} {
+		b.Run(fmt.Sprintf("n=%d/k=%d", c.n, c.k), func(b *testing.B) {
+			data := sample(b, "timesynth", c.n, 2, c.k, 3)
+			e, err := engine.New(engine.WithWorkers(2))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			b.ResetTimer()
+			for b.Loop() {
+				cpu := cpuTime()
+				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: c.k, Rounds: 10, Budget: &privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true}
+				res, err := e.Run(context.Background(), j)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric((cpuTime() - cpu).Seconds(), "cpu-s/op")
+				b.ReportMetric(float64(res.Details["bytes_total"].(int64))/1e6, "MB/op")
+			}
+		})
+	}
+}
+
+// BenchmarkLargeRound is one round with 100,000 records, set-up included.
+func BenchmarkLargeRound(b *testing.B) {
+	for _, k := range []int{2, 5, 8} {
+		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
+			data := sample(b, "timesynth", 100000, 2, k, 3)
+			e, err := engine.New(engine.WithWorkers(2))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			for b.Loop() {
+				var r Round
+				cpu := cpuTime()
+				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: k, Rounds: 1, Budget: &privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true, OnRound: func(x Round) { r = x }}
+				res, err := e.Run(context.Background(), j)
+				if err != nil {
+					b.Fatal(err)
+				}
+				round := res.Timings["compare"].TotalNS + res.Timings["sum"].TotalNS + res.Timings["decrypt"].TotalNS
+				b.ReportMetric(float64(round)/1e9, "s/round")
+				b.ReportMetric(float64(r.Pairs), "pairs")
+				b.ReportMetric((cpuTime() - cpu).Seconds(), "cpu-s/op")
+				b.ReportMetric(float64(res.Details["bytes_total"].(int64))/1e6, "MB/op")
+			}
+		})
+	}
+}
+
+// BenchmarkWorkers compares one and two workers on the comparisons of a round.
+func BenchmarkWorkers(b *testing.B) {
+	data := sample(b, "timesynth", 32768, 2, 5, 3)
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			e, err := engine.New(engine.WithWorkers(workers))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer e.Close()
+			for b.Loop() {
+				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 5, Rounds: 2, Seed: seed(1), NoQuality: true}
+				res, err := e.Run(context.Background(), j)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(res.Timings["compare"].TotalNS)/2e9, "compare-s/round")
+			}
+		})
+	}
+}
+
+// BenchmarkSign is one evaluation of the sign polynomials on one worker.
+func BenchmarkSign(b *testing.B) {
+	for _, depth := range []int{0, 2, 3, 4} {
+		b.Run(fmt.Sprintf("depth=%d", depth), func(b *testing.B) {
+			c, err := chooseChain(depth)
+			if err != nil {
+				b.Fatal(err)
+			}
+			p, err := NewParameters(c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rnd := testEntropy(7)
+			sk := newSecretKey(p, rnd)
+			ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w := newScratch(p)
+			s := planScales(p, aggregateLevel, depth, 1)
+			m, err := encodeWide(p, w, w.values, topLevel(depth), math.Exp2(s.in))
+			if err != nil {
+				b.Fatal(err)
+			}
+			in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+			b.ResetTimer()
+			for b.Loop() {
+				ev.halfSign(w, in)
+			}
+		})
+	}
+}

@@ -1,0 +1,285 @@
+package ckks
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize/convex/lp"
+)
+
+// pair is the comparison of clusters i < j: a function t(x) = a.x + b, positive
+// where j is nearer, with |t| <= 1 on the box [-1, 1]^d.
+type pair struct {
+	i, j int
+	// gain is the linear coefficient of each column. For an encrypted column it
+	// is gainInt / unit with an integer gainInt.
+	gain    []float64
+	gainInt []int64
+	offset  float64
+}
+
+// inputSlack keeps comparisons inside the polynomial's domain in spite of the
+// encryption's error.
+const inputSlack = 255.0 / 256
+
+// softWidth is the |t| beyond which a comparison counts as decided: the
+// polynomial's 2^-4 and the error of the encrypted input.
+const softWidth = 1.0/(1<<alphaBits) + 1.0/512
+
+// newPair normalises the squared-distance difference
+//
+//	|x - c_i|^2 - |x - c_j|^2 = 2 x.(c_j - c_i) + |c_i|^2 - |c_j|^2
+//
+// by its maximum on the box. encrypted tells which columns are ciphertexts:
+// their coefficients become integers over unit. Of the factors between 15/16
+// and 1 of the exact normalisation the one that rounds best is taken, so that
+// the bisector moves as little as possible.
+func newPair(i, j int, ci, cj []float64, encrypted []bool, unit float64) pair {
+	d := len(ci)
+	p := pair{i: i, j: j, gain: make([]float64, d), gainInt: make([]int64, d)}
+	var size, offset float64
+	for h := range ci {
+		p.gain[h] = 2 * (cj[h] - ci[h])
+		size += math.Abs(p.gain[h])
+		offset += float64(ci[h]*ci[h]) - float64(cj[h]*cj[h])
+	}
+	size += math.Abs(offset)
+	if size == 0 {
+		// Equal centroids: t is 0 everywhere and both sides win one half.
+		return p
+	}
+	// Room for the rounding of the integer coefficients.
+	slack := inputSlack
+	for h := range ci {
+		if encrypted[h] {
+			slack -= 0.5 / unit
+		}
+	}
+	best, f := math.Inf(1), 1.0
+	for step := 0; step <= 64; step++ {
+		g := 1 - float64(step)/1024
+		var err float64
+		for h := range ci {
+			if encrypted[h] {
+				a := p.gain[h] * unit * slack * g / size
+				err += math.Abs(a - math.RoundToEven(a))
+			}
+		}
+		if err < best-1e-9 {
+			best, f = err, g
+		}
+	}
+	m := slack * f / size
+	for h := range ci {
+		p.gain[h] *= m
+		if encrypted[h] {
+			p.gainInt[h] = int64(math.RoundToEven(p.gain[h] * unit))
+			p.gain[h] = float64(p.gainInt[h]) / unit
+		}
+	}
+	p.offset = offset * m
+	return p
+}
+
+// half is the half-space a.x <= b.
+type half struct {
+	a []float64
+	b float64
+}
+
+// side is the half-space in which cluster c is not clearly beaten by the other
+// cluster of p.
+func (p pair) side(c int) half {
+	if c == p.i {
+		return half{a: p.gain, b: softWidth - p.offset}
+	}
+	a := make([]float64, len(p.gain))
+	for h := range a {
+		a[h] = -p.gain[h]
+	}
+	return half{a: a, b: softWidth + p.offset}
+}
+
+// prune keeps the pairs whose comparison is needed. Cluster i's soft cell is
+// where no kept comparison clearly beats it; a pair may go if the soft cells of
+// its two clusters, and of every pair dropped before, then do not meet in the
+// box. So at every point the clusters that are not clearly beaten are compared
+// with each other, which bounds the sum of memberships (see Overlap). Pairs are
+// tried from the most distant centroids on. All of it is public.
+func prune(pairs []pair, centroids [][]float64) []pair {
+	k := len(centroids)
+	kept := make([]bool, len(pairs))
+	order := make([]int, len(pairs))
+	distance := make([]float64, len(pairs))
+	for n, p := range pairs {
+		kept[n], order[n] = true, n
+		for h := range p.gain {
+			t := centroids[p.i][h] - centroids[p.j][h]
+			distance[n] += float64(t * t)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case distance[a] > distance[b]:
+			return -1
+		case distance[a] < distance[b]:
+			return 1
+		}
+		return a - b
+	})
+	cell := func(c int) []half {
+		var hs []half
+		for n, p := range pairs {
+			if kept[n] && (p.i == c || p.j == c) {
+				hs = append(hs, p.side(c))
+			}
+		}
+		return hs
+	}
+	cells := make([][]half, k)
+	for c := range cells {
+		cells[c] = cell(c)
+	}
+	for _, n := range order {
+		p := pairs[n]
+		kept[n] = false
+		cells[p.i], cells[p.j] = cell(p.i), cell(p.j)
+		ok := true
+		for m, q := range pairs {
+			touched := q.i == p.i || q.j == p.j || q.i == p.j || q.j == p.i
+			if !kept[m] && touched && meet(append(slices.Clone(cells[q.i]), cells[q.j]...), len(p.gain), centroids[q.i], centroids[q.j]) {
+				ok = false
+				break
+			}
+		}
+		if !ok {
+			kept[n] = true
+			cells[p.i], cells[p.j] = cell(p.i), cell(p.j)
+		}
+	}
+	var out []pair
+	for n, p := range pairs {
+		if kept[n] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// meet reports whether the half-spaces have a common point in [-1, 1]^d. When
+// in doubt it says yes, which keeps a comparison. u and v are two points
+// between which a common point is likely.
+func meet(hs []half, d int, u, v []float64) bool {
+	if d == 2 {
+		return meetPlane(hs)
+	}
+	x := make([]float64, d)
+	for step := 1; step < 8; step++ {
+		f := float64(step) / 8
+		for h := range x {
+			x[h] = u[h] + float64(f*(v[h]-u[h]))
+		}
+		if contains(hs, x) {
+			return true
+		}
+	}
+	return meetSpace(hs, d)
+}
+
+func contains(hs []half, x []float64) bool {
+	for _, h := range hs {
+		var s float64
+		for i := range x {
+			if math.Abs(x[i]) > 1 {
+				return false
+			}
+			s += float64(h.a[i] * x[i])
+		}
+		if s > h.b {
+			return false
+		}
+	}
+	return true
+}
+
+// meetPlane clips the square by each half-plane.
+func meetPlane(hs []half) bool {
+	poly := [][2]float64{{-1, -1}, {1, -1}, {1, 1}, {-1, 1}}
+	for _, h := range hs {
+		var next [][2]float64
+		for i, p := range poly {
+			q := poly[(i+1)%len(poly)]
+			fp := float64(h.a[0]*p[0]) + float64(h.a[1]*p[1]) - h.b
+			fq := float64(h.a[0]*q[0]) + float64(h.a[1]*q[1]) - h.b
+			if fp <= 0 {
+				next = append(next, p)
+			}
+			if (fp < 0 && fq > 0) || (fp > 0 && fq < 0) {
+				s := fp / (fp - fq)
+				next = append(next, [2]float64{p[0] + float64(s*(q[0]-p[0])), p[1] + float64(s*(q[1]-p[1]))})
+			}
+		}
+		if len(next) == 0 {
+			return false
+		}
+		poly = next
+	}
+	return true
+}
+
+// feasibilityMargin is how far a linear programme must miss before its
+// half-spaces count as disjoint; it covers the solver's rounding.
+const feasibilityMargin = 1e-6
+
+// meetSpace solves: minimise s subject to a.x <= b + s for every half-space and
+// -1 <= x <= 1, as a standard-form programme in y = x + 1 in [0, 2] and
+// s' = lift - s, where lift makes the all-slack basis feasible. The half-spaces
+// are disjoint iff the optimum is positive.
+func meetSpace(hs []half, d int) bool {
+	m := len(hs)
+	// Columns: y, s', slacks of the rows, slacks of y <= 2.
+	cols := d + 1 + m + d
+	a := mat.NewDense(m+d, cols, nil)
+	rhs := make([]float64, m+d)
+	var lift float64
+	for r, h := range hs {
+		t := h.b
+		for i := range h.a {
+			a.Set(r, i, h.a[i])
+			t += h.a[i]
+		}
+		rhs[r] = t
+		lift = max(lift, -t)
+	}
+	lift++
+	basis := make([]int, 0, m+d)
+	for r := range hs {
+		// In terms of s' = lift - s >= 0 the point y = 0, s' = 0 is feasible.
+		a.Set(r, d, 1)
+		a.Set(r, d+1+r, 1)
+		rhs[r] += lift
+		basis = append(basis, d+1+r)
+	}
+	for i := range d {
+		a.Set(m+i, i, 1)
+		a.Set(m+i, d+1+m+i, 1)
+		rhs[m+i] = 2
+		basis = append(basis, d+1+m+i)
+	}
+	// Minimising s maximises s'; the rows bound it because x is bounded.
+	cost := make([]float64, cols)
+	cost[d] = -1
+	best, _, err := lp.Simplex(cost, a, rhs, 1e-10, basis)
+	if err != nil {
+		return true
+	}
+	return lift+best <= feasibilityMargin
+}
+
+// Overlap bounds what soft memberships do to the sensitivity of a release. At
+// every point at most one set of mutually compared clusters is not clearly
+// beaten; their memberships sum to at most 1 because they are the chances of
+// exclusive events, and each of the others is at most SignError. So the squared
+// 2-norm of a record's membership vector is at most 1 + k SignError^2.
+func Overlap(k int) float64 { return math.Sqrt(1 + float64(k)*SignError*SignError) }

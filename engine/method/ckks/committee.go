@@ -1,0 +1,542 @@
+package ckks
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/multiparty"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// member is one of the parties that share the secret key in the multiparty mode.
+// The key is the sum of theirs; its public parts are made by the protocols of
+// Mouchet et al. 2021 (one round; two for the relinearisation key) from a
+// common seed, so a share carries only one polynomial per row. With a threshold
+// each member also deals Shamir shares of its secret for the aggregates (Mouchet
+// et al. 2022), and any Threshold members decrypt.
+//
+// Of a decryption share only coefficient 0 is sent: whoever saw the whole share
+// of every member could decrypt everything.
+type member struct {
+	peer
+	secret *secretKey
+	// share is what the member decrypts aggregates with.
+	share smallSecret
+}
+
+func (s *run) newMember(party int) *member {
+	m := &member{peer: s.newPeer(party)}
+	m.secret = newSecretKey(s.params, m.rnd)
+	m.share = newSmallSecret(s.params, m.secret.small)
+	return m
+}
+
+// play is the member's program.
+func (m *member) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	m.Party = p
+	if err := m.sendTerms(ctx); err != nil {
+		return nil, err
+	}
+	span := p.Begin(engine.PhaseEncrypt, 0)
+	err := m.prepare(ctx)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	for t := range m.job.rounds() {
+		if slices.Contains(m.online, int(p.Role)) {
+			if err := m.answer(ctx, t+1); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.EndRound(ctx, t, m.job.rounds()); err != nil {
+			return nil, err
+		}
+	}
+	final, err := m.receiveCentroids(ctx, 0, m.job.rounds())
+	if err != nil {
+		return nil, err
+	}
+	return m.outcome(final), nil
+}
+
+// KeyShareMessage carries a member's shares of the public keys: of the first
+// round (public key, ring-switching key, rotations, both halves of the
+// relinearisation key's first round) or of the second (the relinearisation
+// key's rows).
+type KeyShareMessage struct {
+	Second bool
+	Public *PublicKey
+	Small  *SwitchKey
+	// Rotations has one key per power of two of the layout.
+	Rotations []*SwitchKey
+	// Relin has h0 and Mask h1 of the first round; in the second only Relin.
+	Relin, Mask *SwitchKey
+}
+
+func (m *KeyShareMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindKeyShare, 1<<23)
+	if m.Second {
+		w.b = append(w.b, 2)
+		w.switchKey(m.Relin)
+		return w.b
+	}
+	w.b = append(w.b, 1)
+	w.publicKey(m.Public)
+	w.switchKey(m.Small)
+	w.u32(uint32(len(m.Rotations)))
+	for _, k := range m.Rotations {
+		w.switchKey(k)
+	}
+	w.switchKey(m.Relin)
+	w.switchKey(m.Mask)
+	return w.b
+}
+
+func readKeyShare(p *Parameters, second bool, rotations int, b []byte) (*KeyShareMessage, error) {
+	r := newReader(p, KindKeyShare, b)
+	want := byte(1)
+	if second {
+		want = 2
+	}
+	if got := r.u8(); r.err == nil && got != want {
+		r.fail(fmt.Sprintf("is of round %d, want %d", got, want))
+	}
+	m := &KeyShareMessage{Second: second}
+	if !second {
+		m.Public = r.publicKey(p.MaxLevel(), 0)
+		m.Small = r.switchKey(p.small)
+		for range r.count("rotation keys", rotations) {
+			if r.err != nil {
+				break
+			}
+			m.Rotations = append(m.Rotations, r.switchKey(p.rotation))
+		}
+	}
+	m.Relin = r.switchKey(p.relin)
+	if !second {
+		m.Mask = r.switchKey(p.relin)
+	}
+	return m, r.end()
+}
+
+// ThresholdMessage carries a member's Shamir share for another member: a
+// uniformly random polynomial to anyone who has fewer than Threshold of them.
+type ThresholdMessage struct{ Share [aggregateLevel + 1][]uint64 }
+
+func (m *ThresholdMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindThreshold, len(m.Share[0])*8)
+	for j, row := range m.Share {
+		w.pack(row, p.Q()[j])
+	}
+	return w.b
+}
+
+func readThreshold(p *Parameters, b []byte) (*ThresholdMessage, error) {
+	r := newReader(p, KindThreshold, b)
+	m := new(ThresholdMessage)
+	for j := range m.Share {
+		m.Share[j] = r.unpack(p.N()/p.stride, p.Q()[j])
+	}
+	return m, r.end()
+}
+
+// SharesMessage carries one number per aggregate: coefficient 0 of a member's
+// decryption share, with its noise and smudging.
+type SharesMessage struct {
+	Round  int
+	Shares [][aggregateLevel + 1]uint64
+}
+
+func (m *SharesMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindShares, len(m.Shares)*8)
+	w.u32(uint32(m.Round))
+	for _, s := range m.Shares {
+		for j, x := range s {
+			w.pack([]uint64{x}, p.Q()[j])
+		}
+	}
+	return w.b
+}
+
+func readShares(p *Parameters, round, count int, b []byte) (*SharesMessage, error) {
+	r := newReader(p, KindShares, b)
+	m := &SharesMessage{Round: r.count("as its round", round), Shares: make([][aggregateLevel + 1]uint64, count)}
+	for i := range m.Shares {
+		for j := range m.Shares[i] {
+			if v := r.unpack(1, p.Q()[j]); v != nil {
+				m.Shares[i][j] = v[0]
+			}
+		}
+	}
+	return m, r.end()
+}
+
+// commonSeed derives the seeds that all parties expand from the terms' seed.
+func commonSeed(root []byte, purpose string, index int) [32]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%x %s %d", root, purpose, index))
+}
+
+// prepareCommittee adds up the members' shares of the collective keys and takes
+// everybody's columns encrypted under them.
+func (a *alice) prepareCommittee(ctx context.Context) error {
+	p, rotations := a.run.params, len(a.run.lay.shifts())
+	var sum *KeyShareMessage
+	for q := 1; q < len(a.job.Columns); q++ {
+		got, err := a.receiveShare(ctx, q, false, rotations)
+		if err != nil {
+			return err
+		}
+		if sum == nil {
+			sum = got
+			continue
+		}
+		sum.Public.addShare(p, got.Public)
+		sum.Small.addShare(p, got.Small)
+		for r := range sum.Rotations {
+			sum.Rotations[r].addShare(p, got.Rotations[r])
+		}
+		sum.Relin.addShare(p, got.Relin)
+		sum.Mask.addShare(p, got.Mask)
+	}
+	a.step = 2
+	// Members need the sums: the public key to encrypt and the relinearisation key's
+	// halves for the second round.
+	back := sum.marshal(p)
+	for q := 1; q < len(a.job.Columns); q++ {
+		if err := a.send(ctx, a.setup, q, KindKeyShare, back); err != nil {
+			return err
+		}
+	}
+	var relin *SwitchKey
+	for q := 1; q < len(a.job.Columns); q++ {
+		got, err := a.receiveShare(ctx, q, true, 0)
+		if err != nil {
+			return err
+		}
+		if relin == nil {
+			relin = got.Relin
+		} else {
+			relin.addShare(p, got.Relin)
+		}
+	}
+	if err := a.receiveCollectiveKeys(sum, relin); err != nil {
+		return err
+	}
+	for q := 1; q < len(a.job.Columns); q++ {
+		if err := a.receiveColumns(ctx, q); err != nil {
+			return err
+		}
+	}
+	a.step = a.firstRoundStep()
+	return nil
+}
+
+// firstRoundStep is the step in which the first round of the multiparty mode begins.
+func (s *run) firstRoundStep() int {
+	if s.job.threshold() == len(s.job.Columns)-1 {
+		return 4
+	}
+	return 5 // shares of the members' secrets come before the columns
+}
+
+func (a *alice) receiveShare(ctx context.Context, from int, second bool, rotations int) (*KeyShareMessage, error) {
+	b, err := a.receive(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return readKeyShare(a.run.params, second, rotations, b)
+}
+
+// prepare makes the member's shares of the collective keys, deals shares of its
+// secret where there is a threshold, and sends its columns.
+func (m *member) prepare(ctx context.Context) error {
+	p, shifts := m.params, m.lay.shifts()
+	var first *KeyShareMessage
+	var ephemeral *rlwe.SecretKey
+	if err := m.Abreast(ctx, func(context.Context) error {
+		first, ephemeral = m.firstShares(m.terms.CommonSeed, shifts)
+		return nil
+	}); err != nil {
+		return err
+	}
+	m.step = 1
+	if err := m.send(ctx, m.setup, 0, KindKeyShare, first.marshal(p)); err != nil {
+		return err
+	}
+	b, err := m.receive(ctx, 0)
+	if err != nil {
+		return err
+	}
+	sum, err := readKeyShare(p, false, len(shifts), b)
+	if err != nil {
+		return err
+	}
+	var second *KeyShareMessage
+	if err := m.Abreast(ctx, func(context.Context) error {
+		second = m.secondShare(sum, ephemeral)
+		return nil
+	}); err != nil {
+		return err
+	}
+	m.step = 3
+	if err := m.send(ctx, m.setup, 0, KindKeyShare, second.marshal(p)); err != nil {
+		return err
+	}
+	if err := m.dealThreshold(ctx); err != nil {
+		return err
+	}
+	m.step = m.firstRoundStep() - 1
+	return m.provide(ctx, sum.Public)
+}
+
+// firstShares makes a member's shares of the first round and the ephemeral
+// secret of the relinearisation protocol.
+func (m *member) firstShares(root []byte, shifts []int) (*KeyShareMessage, *rlwe.SecretKey) {
+	p := m.params
+	msg := &KeyShareMessage{
+		Public: newPublicKey(p, m.secret, p.MaxLevel(), 0, commonSeed(root, "public key", 0), m.rnd),
+		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd),
+	}
+	for _, shift := range shifts {
+		msg.Rotations = append(msg.Rotations, newRotation(p, m.secret, shift, commonSeed(root, "rotation key", shift), m.rnd))
+	}
+	// h0 = s_i P w - u_i a + e0,  h1 = s_i a + e1, row by row.
+	seed := commonSeed(root, "relinearisation key", 0)
+	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1)
+	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0)
+	msg.Mask = &SwitchKey{gadget: p.relin, Seed: seed}
+	as, errs := newPRNG(seed[:]), m.rnd.prng("relinearisation key, mask", 0)
+	qp := p.RingQP()
+	for range msg.Relin.Rows {
+		a := uniform(p, as, p.MaxLevel(), p.MaxLevelP())
+		h := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
+		qp.MForm(h, h)
+		qp.MulCoeffsMontgomeryThenAdd(a, m.secret.main.Value, h)
+		msg.Mask.Rows = append(msg.Mask.Rows, h)
+	}
+	return msg, u
+}
+
+// secondShare is s_i h0 + (u_i - s_i) h1 + e2, row by row, from the sums h0, h1.
+func (m *member) secondShare(sum *KeyShareMessage, u *rlwe.SecretKey) *KeyShareMessage {
+	p := m.params
+	qp := p.RingQP()
+	diff := qp.NewPoly()
+	qp.Sub(u.Value, m.secret.main.Value, diff)
+	out := &SwitchKey{gadget: p.relin, Seed: sum.Relin.Seed}
+	errs := m.rnd.prng("relinearisation key, round 2", 0)
+	for i := range sum.Relin.Rows {
+		e := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
+		qp.MForm(e, e)
+		qp.MulCoeffsMontgomeryThenAdd(m.secret.main.Value, sum.Relin.Rows[i], e)
+		qp.MulCoeffsMontgomeryThenAdd(diff, sum.Mask.Rows[i], e)
+		out.Rows = append(out.Rows, e)
+	}
+	return &KeyShareMessage{Second: true, Relin: out}
+}
+
+// addShare adds another member's rows.
+func (k *SwitchKey) addShare(p *Parameters, o *SwitchKey) {
+	qp := p.RingQP().AtLevel(k.levels())
+	for i := range k.Rows {
+		qp.Add(k.Rows[i], o.Rows[i], k.Rows[i])
+	}
+}
+
+func (k *PublicKey) addShare(p *Parameters, o *PublicKey) {
+	p.RingQP().AtLevel(k.LevelQ, k.LevelP).Add(k.B, o.B, k.B)
+}
+
+// receiveCollectiveKeys installs the keys that the committee made: the
+// relinearisation key is (sum of the second round, h1).
+func (c *computer) receiveCollectiveKeys(sum *KeyShareMessage, relin *SwitchKey) error {
+	key := c.params.relin.NewKey()
+	for i, row := range relin.Rows {
+		mask := sum.Mask.Rows[i]
+		key.Set(i, row.Q.Coeffs, row.P.Coeffs, mask.Q.Coeffs, mask.P.Coeffs)
+	}
+	return c.install(key, sum.Rotations, sum.Small, sum.Public)
+}
+
+// aggregateRing are the parameters of the ring in which aggregates are
+// decrypted and secrets are shared.
+func (p *Parameters) aggregateRing() (rlwe.Parameters, error) {
+	return rlwe.NewParametersFromLiteral(rlwe.ParametersLiteral{
+		LogN: p.Security.SwitchLogN, Q: p.Q()[:aggregateLevel+1], RingType: ring.ConjugateInvariant,
+	})
+}
+
+// dealThreshold deals Shamir shares of the member's small secret to the others and
+// turns those that it gets, if it is online, into an additive share of the key.
+// Without a threshold the members' own secrets are the shares.
+func (m *member) dealThreshold(ctx context.Context) error {
+	members, t, own := len(m.job.Columns)-1, m.job.threshold(), int(m.Role)-1
+	if t == members {
+		return nil
+	}
+	small, err := m.params.aggregateRing()
+	if err != nil {
+		return fault.Failed("ckks threshold", err.Error(), "", err)
+	}
+	dealer := multiparty.NewThresholdizer(small)
+	// The library's own sampler is not seeded: the coefficients are drawn here.
+	poly := multiparty.ShamirPolynomial{Value: []ringqp.Poly{{Q: ring.Poly{Coeffs: m.share[:]}}}}
+	rnd := m.rnd.prng("shamir polynomial", 0)
+	for range t - 1 {
+		x := ringqp.Poly{Q: small.RingQ().NewPoly()}
+		ring.NewUniformSampler(rnd, small.RingQ()).Read(x.Q)
+		poly.Value = append(poly.Value, x)
+	}
+	sum := dealer.AllocateThresholdSecretShare()
+	for i := range members {
+		share := dealer.AllocateThresholdSecretShare()
+		dealer.GenShamirSecretShare(point(i), poly, &share)
+		if i == own {
+			sum = share
+			continue
+		}
+		var msg ThresholdMessage
+		copy(msg.Share[:], share.Q.Coeffs)
+		if err := m.send(ctx, m.setup, i+1, KindThreshold, msg.marshal(m.params)); err != nil {
+			return err
+		}
+	}
+	for i := range members {
+		if i == own {
+			continue
+		}
+		b, err := m.receive(ctx, i+1)
+		if err != nil {
+			return err
+		}
+		got, err := readThreshold(m.params, b)
+		if err != nil {
+			return err
+		}
+		share := dealer.AllocateThresholdSecretShare()
+		share.Q.Coeffs = got.Share[:]
+		if err := dealer.AggregateShares(sum, share, &sum); err != nil {
+			return fault.Failed("ckks threshold", err.Error(), "", err)
+		}
+	}
+	if !slices.Contains(m.online, int(m.Role)) {
+		return nil
+	}
+	var active []multiparty.ShamirPublicPoint
+	for _, party := range m.online {
+		active = append(active, point(party-1))
+	}
+	out := rlwe.NewSecretKey(small)
+	if err := multiparty.NewCombiner(small, point(own), active, t).GenAdditiveShare(active, point(own), sum, out); err != nil {
+		return fault.Failed("ckks threshold", err.Error(), "wait for more key holders", err)
+	}
+	copy(m.share[:], out.Value.Q.Coeffs)
+	return nil
+}
+
+// point is the public point of a member; 0 would be the secret.
+func point(i int) multiparty.ShamirPublicPoint { return multiparty.ShamirPublicPoint(i + 1) }
+
+// smudgeBits is the size of the uniform integer that every member adds to a
+// decryption share so that the sum does not show the ciphertext's error. One
+// record is worth about 2^40.
+const smudgeBits = 34
+
+// answer returns to Alice, of a round's aggregates, coefficient 0 of c1 s_i with
+// noise and smudging.
+func (m *member) answer(ctx context.Context, round int) error {
+	p := m.params
+	m.peer.round = round
+	m.step = m.firstRoundStep() + 2*round - 1
+	b, err := m.receive(ctx, 0)
+	if err != nil {
+		return err
+	}
+	span := m.Begin(engine.PhaseDecrypt, round-1)
+	defer m.End(span)
+	got, err := readAggregates(p, round, m.job.K*(1+m.cols.d), b)
+	if err != nil {
+		return err
+	}
+	z := make([]int64, len(got.Totals))
+	if m.noise.active() && m.noise.bob {
+		groups, err := m.noiseGroups(got.Units)
+		if err != nil {
+			return err
+		}
+		if z, err = m.Share(m.released, round, groups); err != nil {
+			return err
+		}
+	}
+	flood := m.Streams.Stream(int(m.Role), round, "ckks smudging")
+	out := &SharesMessage{Round: round}
+	for i := range got.Totals {
+		x := m.share.product(p, &got.Totals[i])
+		z[i] += int64(flood.Uint64n(1<<smudgeBits)) - 1<<(smudgeBits-1)
+		for j, r := range splitInteger(p, z[i]) {
+			x[j] = p.aggregate[j].add(x[j], r)
+		}
+		out.Shares = append(out.Shares, x)
+	}
+	return m.send(ctx, m.released, 0, KindShares, out.marshal(p))
+}
+
+// decryptTogether sends the aggregates to the members online and adds their
+// shares.
+func (a *alice) decryptTogether(ctx context.Context, round int, msg *AggregatesMessage, current [][]float64) ([][]float64, error) {
+	p := a.run.params
+	b := msg.marshal(p)
+	for _, q := range a.online {
+		if err := a.send(ctx, a.released, q, KindAggregates, b); err != nil {
+			return nil, err
+		}
+	}
+	a.step += 2
+	sums := make([][aggregateLevel + 1]uint64, len(msg.Totals))
+	for i := range sums {
+		sums[i] = msg.Totals[i].C0
+	}
+	for _, q := range a.online {
+		b, err := a.receive(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		got, err := readShares(p, round, len(sums), b)
+		if err != nil {
+			return nil, err
+		}
+		for v := range sums {
+			for j := range sums[v] {
+				sums[v][j] = p.aggregate[j].add(sums[v][j], got.Shares[v][j])
+			}
+		}
+	}
+	// Her own noise is in the ciphertexts, so what comes out has everybody's.
+	decrypted := protocol.NewPrivate(len(sums))
+	if err := decrypted.Fill(func(words []int64) error {
+		for v := range sums {
+			words[v] = crt(p, sums[v])
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	values, err := a.Open(a.opened, round, nil, decrypted)
+	if err != nil {
+		return nil, err
+	}
+	n, k, d := a.run.lay.n, a.job.K, a.run.cols.d
+	if err := checkTotal(values, msg.Units, n, k, d, a.noise); err != nil {
+		return nil, err
+	}
+	return divide(a.average.add(inRecords(values, msg.Units), a.noise, n, k), current, a.noise, a.job.post()), nil
+}

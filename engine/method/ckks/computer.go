@@ -1,0 +1,386 @@
+package ckks
+
+import (
+	"context"
+	"math"
+	"math/big"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+)
+
+// computer is the state of the party that computes on ciphertexts (Alice): her
+// own columns in the clear, the others' encrypted, and the public keys.
+type computer struct {
+	params *Parameters
+	lay    layout
+	cols   columns
+	own    [][]float64 // by column; nil for a column that is encrypted
+	ev     *evaluator
+	work   []*scratch // by worker
+	ops    Operations // of computations on all workers at once
+
+	// tops[h] and lows[h] are the ciphertexts of column h in the layout's order.
+	tops, lows [][]*cipher
+	// packed[h] are the columns spread for comparison by rank.
+	packed [][]*cipher
+	// slots[h] are the coefficients of own columns in the layout's order for
+	// comparisons, and slots[d] those of the records' places in each block.
+	slots [][][]float64
+	// plain[h][batch] are own columns, and plain[d] the 0/1 mask of records, as
+	// factors for the aggregates.
+	plain      [][]rns.Poly
+	plainScale float64
+
+	// pk re-randomises aggregates, small switches them to the smaller ring.
+	pk    [2]rns.Poly
+	small *rns.Key
+	rnd   entropy
+}
+
+// newComputer prepares Alice's own columns. Keys and the others' columns come
+// with the setup messages.
+func newComputer(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, cols columns, own [][]float64, lowScale float64, rnd entropy) (*computer, error) {
+	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
+	for range pool.Workers() {
+		c.work = append(c.work, newScratch(p))
+	}
+	c.plainScale = lowScale
+	c.plain, c.slots = make([][]rns.Poly, cols.d+1), make([][][]float64, cols.d+1)
+	c.tops, c.lows = make([][]*cipher, cols.d), make([][]*cipher, cols.d)
+	for h := range c.plain {
+		if h < cols.d && cols.encrypted[h] {
+			continue
+		}
+		var column []float64
+		if h < cols.d {
+			column = own[h]
+		}
+		c.plain[h] = make([]rns.Poly, lay.lows())
+		err := c.each(ctx, pool, lay.lows(), func(w *scratch, b int) (err error) {
+			lay.fillLow(b, column, w.values)
+			if c.plain[h][b], err = w.embed.encode(w.values, aggregateLevel, c.plainScale); err == nil {
+				p.lattice.Factor(c.plain[h][b])
+			}
+			return err
+		})
+		if err == nil && lay.rank == nil {
+			err = c.embedSlots(ctx, pool, h, column)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// embedSlots encodes an own column, or the places of records for a nil column, for
+// comparisons. The places are needed where blocks lie side by side: a single
+// block's offsets may fill the ciphertext.
+func (c *computer) embedSlots(ctx context.Context, pool *engine.Pool, h int, column []float64) error {
+	if column == nil && c.lay.blocks == 1 {
+		return nil
+	}
+	c.slots[h] = make([][]float64, c.lay.tops())
+	if column == nil {
+		column = make([]float64, c.lay.n)
+		for i := range column {
+			column[i] = 1
+		}
+	}
+	return c.each(ctx, pool, c.lay.tops(), func(w *scratch, i int) error {
+		c.lay.fillTop(i, column, w.values)
+		c.slots[h][i] = make([]float64, len(w.values))
+		return w.embed.coefficients(w.values, c.slots[h][i])
+	})
+}
+
+// each runs f for all indices below n: as many as the workers divide evenly each
+// on one worker, the rest one after the other on all workers.
+func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w *scratch, i int) error) error {
+	errs := make([]error, n)
+	even := n - n%pool.Workers()
+	err := pool.Run(ctx, even, func(worker, i int) { errs[i] = f(c.work[worker], i) })
+	if err == nil && even < n {
+		wide := newWideScratch(ctx, c.params, pool)
+		for i := even; i < n && ctx.Err() == nil; i++ {
+			errs[i] = f(wide, i)
+		}
+		c.ops.add(wide.ops)
+		wide.Free()
+		err = ctx.Err()
+	}
+	return firstError(err, errs)
+}
+
+// grouping is the number of ciphertexts of comparisons per batch, and how many
+// comparisons each holds: as few ciphertexts as the blocks allow, equally full.
+func (l layout) grouping(pairs int) (groups, per int) {
+	groups = (pairs + l.blocks - 1) / l.blocks
+	return groups, (pairs + groups - 1) / groups
+}
+
+// liveCiphertexts bounds the comparisons that are held at a time.
+const liveCiphertexts = 128
+
+// members computes the soft memberships for a round, out[cluster][batch], at the
+// aggregate level. Batches follow each other in runs whose comparisons fit the
+// bound on what is held.
+func (c *computer) members(ctx context.Context, pool *engine.Pool, r *roundPlan) ([][]*cipher, error) {
+	out := make([][]*cipher, len(r.factors))
+	for i := range out {
+		out[i] = make([]*cipher, c.lay.batches)
+	}
+	run := max(1, liveCiphertexts/len(r.pairs))
+	for lo := 0; lo < c.lay.batches; lo += run {
+		hi := min(lo+run, c.lay.batches)
+		h, err := c.compare(ctx, pool, r, lo, hi)
+		if err == nil {
+			err = c.winners(ctx, pool, r, h, lo, out)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, batch := range h {
+			c.ev.free(batch...)
+		}
+	}
+	return out, nil
+}
+
+// compare evaluates h for every kept pair in batches lo .. hi-1: out[batch-lo][pair],
+// block 0.
+func (c *computer) compare(ctx context.Context, pool *engine.Pool, r *roundPlan, lo, hi int) ([][]*cipher, error) {
+	out := make([][]*cipher, hi-lo)
+	for b := range out {
+		out[b] = make([]*cipher, len(r.pairs))
+	}
+	groups, per := c.lay.grouping(len(r.pairs))
+	err := c.each(ctx, pool, len(out)*groups, func(w *scratch, index int) error {
+		b, g := index/groups, index%groups
+		pairs := r.pairs[g*per : min((g+1)*per, len(r.pairs))]
+		in := c.input(w, r, lo+b, pairs)
+		h := c.ev.halfSign(w, in)
+		c.ev.free(in)
+		shifted := out[b][g*per:][:len(pairs)]
+		shifted[0] = h
+		for u := 1; u < len(pairs); u++ {
+			// From the block with the highest bit of u removed, one rotation.
+			top := 1
+			for top*2 <= u {
+				top *= 2
+			}
+			var err error
+			if shifted[u], err = c.ev.rotate(w, shifted[u-top], top*c.lay.n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func firstError(err error, errs []error) error {
+	if err != nil {
+		return err
+	}
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// input is the linear step: sum_h gainInt_h X_h over the encrypted columns,
+// re-labelled with the scale of the comparison, plus Alice's part in the clear.
+func (c *computer) input(w *scratch, r *roundPlan, batch int, pairs []pair) *cipher {
+	top := topLevel(r.depth)
+	in := c.ev.newZero(top)
+	in.scale = math.Exp2(r.scales.in)
+	clear(w.values)
+	for u, p := range pairs {
+		at := batch*c.lay.blocks + u
+		for h, enc := range c.cols.encrypted {
+			switch {
+			case !enc:
+				addMultiple(w.values, p.gain[h], c.slots[h][at])
+			case p.gainInt[h] != 0:
+				for i := range in.c {
+					c.params.lattice.AddScaled(in.c[i], c.tops[h][at].c[i], float64(p.gainInt[h]))
+				}
+				w.ops.Scalars++
+			}
+		}
+		if c.lay.blocks == 1 {
+			w.values[0] += p.offset
+		} else {
+			addMultiple(w.values, p.offset, c.slots[c.cols.d][at])
+		}
+	}
+	m := w.embed.lift(w.values, top, in.scale)
+	c.params.lattice.Add(in.c[0], in.c[0], m)
+	c.params.lattice.Free(m)
+	return in
+}
+
+// addMultiple adds f x to dst.
+func addMultiple(dst []float64, f float64, x []float64) {
+	for i, v := range x {
+		dst[i] += float64(f * v)
+	}
+}
+
+// winners multiplies each cluster's comparisons: out[cluster][batch] is the
+// soft membership at the aggregate level. h begins with batch lo.
+func (c *computer) winners(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int, out [][]*cipher) error {
+	k := len(r.factors)
+	return c.each(ctx, pool, k*len(h), func(w *scratch, index int) error {
+		b, i := index/k, index%k
+		var fs []*cipher
+		for _, f := range r.factors[i] {
+			fs = append(fs, c.ev.side(h[b][f.pair], f.side))
+		}
+		out[i][lo+b] = c.ev.lower(c.ev.tree(w, fs), aggregateLevel)
+		return nil
+	})
+}
+
+// Aggregate is one encrypted total, reduced to what its decryption needs: the
+// coefficient 0 of the plaintext is C0 + (c1 s')_0, so c1 is sent with only its
+// coefficients at multiples of the stride and c0 with only its coefficient 0.
+type Aggregate struct {
+	// C1[i] has the coefficients modulo prime i, C0[i] is coefficient 0 of c0.
+	C1 [aggregateLevel + 1][]uint64
+	C0 [aggregateLevel + 1]uint64
+}
+
+// total is an aggregate with what Alice knows about it.
+type total struct {
+	Aggregate
+	// unit is the value of one record: the integer that a membership of 1 adds.
+	unit float64
+}
+
+// totals computes the k (1 + d) encrypted totals of a round, in the order
+// count, sum of column 0, ... of cluster 0, then cluster 1: each re-randomised
+// under the public key, switched to the smaller ring and reduced to
+// coefficient 0. It frees the memberships.
+func (c *computer) totals(ctx context.Context, pool *engine.Pool, round int, member [][]*cipher) ([]total, error) {
+	width := c.cols.d + 1
+	out := make([]total, len(member)*width)
+	err := c.each(ctx, pool, len(out), func(w *scratch, index int) error {
+		i, h := index/width, index%width-1
+		if h < 0 {
+			h = c.cols.d
+		}
+		out[index] = c.total(w, member[i], h, round*len(out)+index)
+		return nil
+	})
+	for _, ms := range member {
+		c.ev.free(ms...)
+	}
+	return out, err
+}
+
+func (c *computer) total(w *scratch, member []*cipher, h, index int) total {
+	scale, lattice := member[0].scale, c.params.lattice
+	acc := c.ev.newZero(aggregateLevel)
+	if h == c.cols.d || !c.cols.encrypted[h] {
+		for b, m := range member {
+			lattice.MultiplyAdd(acc.c[0], m.c[0], c.plain[h][b])
+			lattice.MultiplyAdd(acc.c[1], m.c[1], c.plain[h][b])
+			w.ops.Plaintexts++
+		}
+		scale *= c.plainScale
+	} else {
+		for b, m := range member {
+			if b == 0 {
+				c.ev.product(w, aggregateLevel, m, c.lows[h][b], 1)
+			} else {
+				c.ev.addProduct(w, aggregateLevel, m, c.lows[h][b], 1)
+			}
+		}
+		scale *= c.lows[h][0].scale
+		w.Relinearise(aggregateLevel, c.ev.relin, &acc.c)
+		w.ops.Relins++
+	}
+	c.rerandomise(w, acc, index)
+	c.switchRing(w, acc)
+	t := total{Aggregate: c.extract(acc), unit: scale / float64(c.params.N())}
+	c.ev.free(acc)
+	return t
+}
+
+// rerandomise adds an encryption of zero under the public key: without it c1
+// would be a function of Alice's data that the holder of the secret could test.
+func (c *computer) rerandomise(w *scratch, a *cipher, index int) {
+	p, lattice := c.params, c.params.lattice
+	rnd := c.rnd.prng("re-randomisation", index)
+	u := lattice.FromWide(ternary(p, rnd, aggregateLevel).Coeffs)
+	lattice.Forward(u)
+	lattice.Factor(u)
+	for i := range a.c {
+		lattice.MultiplyAdd(a.c[i], c.pk[i], u)
+		e := lattice.FromWide(sampleErrors(p, rnd, aggregateLevel).Coeffs)
+		lattice.Forward(e)
+		lattice.Add(a.c[i], a.c[i], e)
+		lattice.Free(e)
+	}
+	lattice.Free(u)
+	w.ops.Encryptions++
+}
+
+// switchRing re-encrypts under the secret of the smaller ring. The modulus and
+// the one auxiliary prime stay below that ring's limit.
+func (c *computer) switchRing(w *scratch, a *cipher) {
+	out := c.ev.newCipher(aggregateLevel)
+	w.Switch(aggregateLevel, c.small, a.c[1], &out.c)
+	rns.Copy(a.c[1], out.c[1])
+	c.params.lattice.Add(a.c[0], a.c[0], out.c[0])
+	c.ev.free(out)
+	w.ops.Switches++
+}
+
+// extract keeps coefficient 0 of c0, the mean of its values at the roots of
+// unity, and the coefficients of c1 that meet the secret's.
+func (c *computer) extract(a *cipher) Aggregate {
+	p := c.params
+	p.lattice.Inverse(a.c[1])
+	var out Aggregate
+	n := new(big.Int).SetInt64(int64(p.N()))
+	for i := range out.C0 {
+		q := new(big.Int).SetUint64(p.Q()[i])
+		var acc uint64
+		for _, x := range a.c[0][i] {
+			// Below 2^30 each, 2^15 of them.
+			acc += uint64(x)
+		}
+		sum := new(big.Int).SetUint64(acc)
+		sum.Mul(sum, new(big.Int).ModInverse(n, q))
+		out.C0[i] = sum.Mod(sum, q).Uint64()
+		out.C1[i] = make([]uint64, p.N()/p.stride)
+		for j := range out.C1[i] {
+			out.C1[i][j] = uint64(a.c[1][i][j*p.stride])
+		}
+	}
+	return out
+}
+
+// addInteger adds z to the plaintext's coefficient 0.
+func (a *Aggregate) addInteger(p *Parameters, z int64) {
+	for j, x := range splitInteger(p, z) {
+		a.C0[j] = p.aggregate[j].add(a.C0[j], x)
+	}
+}
+
+// operations returns the operations since the last call.
+func (c *computer) operations() Operations {
+	o := c.ops
+	c.ops = Operations{}
+	for _, w := range c.work {
+		o.add(w.ops)
+		w.ops = Operations{}
+	}
+	return o
+}

@@ -1,0 +1,48 @@
+package ckks
+
+import (
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+)
+
+// publicEncryptor encrypts under another party's key. The encryption of zero is
+// made modulo Q p_0 and divided by p_0, so its noise is that of a rounding.
+type publicEncryptor struct {
+	p    *Parameters
+	b, a ringqp.Poly
+	rnd  entropy
+}
+
+func newPublicEncryptor(p *Parameters, key *PublicKey, rnd entropy) *publicEncryptor {
+	b, a := key.expand(p)
+	r := p.RingP().AtLevel(0)
+	q := p.RingQ()
+	// Montgomery form, for the products with the ternary secret.
+	mb, ma := p.RingQP().AtLevel(p.MaxLevel(), 0).NewPoly(), p.RingQP().AtLevel(p.MaxLevel(), 0).NewPoly()
+	q.MForm(b.Q, mb.Q)
+	q.MForm(a.Q, ma.Q)
+	r.MForm(b.P, mb.P)
+	r.MForm(a.P, ma.P)
+	return &publicEncryptor{p: p, b: mb, a: ma, rnd: rnd}
+}
+
+func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+	p, l := e.p, m.Level()
+	rnd := e.rnd.prng(purpose, index)
+	qp := p.RingQP().AtLevel(l, 0)
+	u := qp.NewPoly()
+	u.Q = ternary(p, rnd, l)
+	qp.ExtendBasisSmallNormAndCenter(u.Q, 0, u.Q, u.P)
+	qp.NTT(u, u)
+	extend := ring.NewBasisExtender(p.RingQ(), p.RingP())
+	half := func(key ringqp.Poly) ring.Poly {
+		x := gaussian(p, rnd, l, 0)
+		qp.MulCoeffsMontgomeryThenAdd(u, ringqp.Poly{Q: ring.Poly{Coeffs: key.Q.Coeffs[:l+1]}, P: key.P}, x)
+		out := ring.NewPoly(p.N(), l)
+		extend.ModDownQPtoQNTT(l, 0, x.Q, x.P, out)
+		return out
+	}
+	c0, c1 := half(e.b), half(e.a)
+	p.RingQ().AtLevel(l).Add(c0, m, c0)
+	return ColumnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
+}

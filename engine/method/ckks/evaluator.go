@@ -1,0 +1,350 @@
+package ckks
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+)
+
+// cipher is a ciphertext (c0, c1) of degree 1 in the transform's domain: the
+// message at scale `scale` plus a small error is c0 + c1 s.
+type cipher struct {
+	c     [2]rns.Poly
+	scale float64
+}
+
+func (c *cipher) level() int { return c.c[0].Level() }
+
+// at returns c seen at a lower level, without copying.
+func (c *cipher) at(level int) *cipher {
+	return &cipher{c: [2]rns.Poly{c.c[0][:level+1], c.c[1][:level+1]}, scale: c.scale}
+}
+
+// Operations counts the homomorphic operations of a round.
+type Operations struct {
+	Signs       int `json:"signs"`
+	Products    int `json:"products"`
+	Relins      int `json:"relinearisations"`
+	Rescales    int `json:"rescales"`
+	Rotations   int `json:"rotations"`
+	Plaintexts  int `json:"plaintext_products"`
+	Scalars     int `json:"scalar_products"`
+	Encryptions int `json:"encryptions_of_zero"`
+	Switches    int `json:"ring_switches"`
+}
+
+func (o *Operations) add(p Operations) {
+	o.Signs += p.Signs
+	o.Products += p.Products
+	o.Relins += p.Relins
+	o.Rescales += p.Rescales
+	o.Rotations += p.Rotations
+	o.Plaintexts += p.Plaintexts
+	o.Scalars += p.Scalars
+	o.Encryptions += p.Encryptions
+	o.Switches += p.Switches
+}
+
+// evaluator computes on ciphertexts. It is shared by all workers; the mutable
+// state is in scratch.
+type evaluator struct {
+	params *Parameters
+	chain  *rns.Chain
+	relin  *rns.Key
+	// rotations are the keys, and turns the permutations, by number of slots.
+	rotations map[int]*rns.Key
+	turns     map[int][]uint32
+	rescaling []*rns.Rescaling // by level
+}
+
+func newEvaluator(p *Parameters, relin *rns.Key, rotations map[int]*rns.Key) (*evaluator, error) {
+	e := &evaluator{params: p, chain: p.lattice, relin: relin, rotations: rotations, turns: map[int][]uint32{}}
+	e.rescaling = make([]*rns.Rescaling, p.MaxLevel()+1)
+	for l := 1; l <= p.MaxLevel(); l++ {
+		e.rescaling[l] = e.chain.NewRescaling(l)
+	}
+	for by := range rotations {
+		index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.NthRoot()), p.GaloisElement(by))
+		if err != nil {
+			return nil, fmt.Errorf("rotation by %d slots: %w", by, err)
+		}
+		turn := make([]uint32, len(index))
+		for i, x := range index {
+			turn[i] = uint32(x)
+		}
+		e.turns[by] = turn
+	}
+	return e, nil
+}
+
+// scratch is the memory of one computation: an unfinished product and what the
+// encoder needs.
+type scratch struct {
+	*rns.Workspace
+	embed  *embedder
+	values []float64
+	ops    Operations
+}
+
+// newScratch makes the memory of one worker.
+func newScratch(p *Parameters) *scratch {
+	return &scratch{Workspace: p.lattice.NewWorkspace(), embed: newEmbedder(p), values: make([]float64, p.Slots())}
+}
+
+// newWideScratch makes memory for computations that use all workers of a pool,
+// prime by prime.
+func newWideScratch(ctx context.Context, p *Parameters, pool *engine.Pool) *scratch {
+	return &scratch{Workspace: p.lattice.NewWideWorkspace(ctx, pool), embed: newEmbedder(p), values: make([]float64, p.Slots())}
+}
+
+// newCipher returns a ciphertext with any content.
+func (e *evaluator) newCipher(level int) *cipher {
+	return &cipher{c: [2]rns.Poly{e.chain.NewPoly(level), e.chain.NewPoly(level)}}
+}
+
+// newZero returns an encryption of zero without noise.
+func (e *evaluator) newZero(level int) *cipher {
+	c := e.newCipher(level)
+	rns.Clear(c.c[0])
+	rns.Clear(c.c[1])
+	return c
+}
+
+// free takes ciphertexts that are not used any more.
+func (e *evaluator) free(cs ...*cipher) {
+	for _, c := range cs {
+		e.chain.Free(c.c[0], c.c[1])
+	}
+}
+
+// product sets the unfinished product at level l to times a b, where times is 1,
+// -1 or 2. Its scale is the product of the two scales.
+func (e *evaluator) product(w *scratch, l int, a, b *cipher, times int) {
+	w.Product(l, &a.c, &b.c, times)
+	w.ops.Products++
+}
+
+// addProduct adds times a b to the unfinished product, where times is 1 or -1.
+func (e *evaluator) addProduct(w *scratch, l int, a, b *cipher, times int) {
+	w.ProductAdd(l, &a.c, &b.c, times)
+	w.ops.Products++
+}
+
+// addScaled adds f a, with f rounded to an integer, to the unfinished product.
+func (e *evaluator) addScaled(w *scratch, l int, f float64, a *cipher) {
+	w.AddScaled(l, &a.c, f)
+	w.ops.Scalars++
+}
+
+// finish relinearises the unfinished product of level l, which has the given
+// scale, and divides it by the prime of that level, in one step.
+func (e *evaluator) finish(w *scratch, l int, scale float64) *cipher {
+	out := e.newCipher(l - 1)
+	w.Finish(l, e.relin, &out.c)
+	out.scale = scale / float64(e.chain.Q(l))
+	w.ops.Relins++
+	w.ops.Rescales++
+	return out
+}
+
+// rescale divides a by the prime of its level.
+func (e *evaluator) rescale(w *scratch, a *cipher) *cipher {
+	l := a.level()
+	out := e.newCipher(l - 1)
+	w.Rescale(e.rescaling[l], &a.c, &out.c)
+	out.scale = a.scale / float64(e.chain.Q(l))
+	w.ops.Rescales++
+	return out
+}
+
+// seven evaluates a polynomial of degree 7 with plan p on t1; it returns the
+// result with the intermediate ciphertexts that degree 15 needs.
+func (e *evaluator) seven(w *scratch, t1 *cipher, p signPlan) (out, u, t4 *cipher) {
+	l := t1.level()
+	e.product(w, l, t1, t1, 2)
+	s := t1.scale * t1.scale
+	w.AddConstant(l, -s)
+	t2 := e.finish(w, l, s)
+
+	l--
+	low := t1.at(l)
+	e.product(w, l, low, t2, 2)
+	s = t1.scale * t2.scale
+	e.addScaled(w, l, p.r*t2.scale, low)
+	u = e.finish(w, l, s)
+
+	e.product(w, l, t2, t2, 2)
+	s = t2.scale * t2.scale
+	w.AddConstant(l, -s)
+	t4 = e.finish(w, l, s)
+	e.free(t2)
+
+	l--
+	times := 1
+	if p.a < 0 {
+		times = -1
+	}
+	e.product(w, l, t4, u, times)
+	s = t4.scale * u.scale / math.Abs(p.a)
+	e.addScaled(w, l, p.b*s/t1.scale, t1)
+	e.addScaled(w, l, p.c*s/u.scale, u)
+	return e.finish(w, l, s), u, t4
+}
+
+// fifteen evaluates a polynomial of degree 15 with plan p on t1.
+func (e *evaluator) fifteen(w *scratch, t1 *cipher, p signPlan) *cipher {
+	q, u, t4 := e.seven(w, t1, p)
+	l := t1.level() - 2
+	e.product(w, l, t4, t4, 2)
+	s := t4.scale * t4.scale
+	w.AddConstant(l, -s)
+	t8 := e.finish(w, l, s)
+
+	s = t8.scale * q.scale
+	// The leaf d T1 + e u must arrive at scale s/t4 after its own rescaling.
+	leaf := e.newCipher(l)
+	leaf.scale = s / t4.scale * float64(e.chain.Q(l))
+	for h := range leaf.c {
+		e.chain.Scale(leaf.c[h], t1.c[h], p.d*leaf.scale/t1.scale)
+		e.chain.AddScaled(leaf.c[h], u.c[h], p.e*leaf.scale/u.scale)
+	}
+	w.ops.Scalars += 2
+	v := e.rescale(w, leaf)
+
+	l--
+	e.product(w, l, t8, q, 1)
+	e.addProduct(w, l, t4.at(l), v, 1)
+	e.addScaled(w, l, p.f*s/t1.scale, t1)
+	e.addScaled(w, l, p.g*s/u.scale, u)
+	out := e.finish(w, l, s)
+	e.free(q, u, t4, t8, leaf, v)
+	return out
+}
+
+// halfSign evaluates h on t, signDepth levels down.
+func (e *evaluator) halfSign(w *scratch, t *cipher) *cipher {
+	mid, u, t4 := e.seven(w, t, innerPlan)
+	w.ops.Signs++
+	out := e.fifteen(w, mid, outerPlan)
+	e.free(mid, u, t4)
+	return out
+}
+
+// side turns h(t_ij) into a comparison: side 0 is the chance 1/2 - h that i
+// wins, side 1 the chance 1/2 + h that j does.
+func (e *evaluator) side(h *cipher, side int) *cipher {
+	out := e.newCipher(h.level())
+	out.scale = h.scale
+	for i := range out.c {
+		if side == 0 {
+			e.chain.Scale(out.c[i], h.c[i], -1)
+		} else {
+			rns.Copy(out.c[i], h.c[i])
+		}
+	}
+	e.chain.AddConstant(out.c[0], 0.5*h.scale)
+	return out
+}
+
+// rotate returns a with slot i+by moved to slot i.
+func (e *evaluator) rotate(w *scratch, a *cipher, by int) (*cipher, error) {
+	key, ok := e.rotations[by]
+	if !ok {
+		return nil, fmt.Errorf("rotation by %d slots: there is no key", by)
+	}
+	l := a.level()
+	x, switched, out := e.chain.NewPoly(l), e.newCipher(l), e.newCipher(l)
+	rns.Copy(x, a.c[1])
+	w.Switch(l, key, x, &switched.c)
+	e.chain.Add(switched.c[0], switched.c[0], a.c[0])
+	for i := range out.c {
+		rns.Permute(out.c[i], switched.c[i], e.turns[by])
+	}
+	out.scale = a.scale
+	e.chain.Free(x)
+	e.free(switched)
+	w.ops.Rotations++
+	return out, nil
+}
+
+// tree multiplies ciphertexts of one level, which it frees, in a balanced tree,
+// and returns the product with the scale it ends at.
+func (e *evaluator) tree(w *scratch, factors []*cipher) *cipher {
+	f := append([]*cipher(nil), factors...)
+	for len(f) > 1 {
+		var next []*cipher
+		l := f[0].level()
+		for i := 0; i+1 < len(f); i += 2 {
+			e.product(w, l, f[i], f[i+1], 1)
+			next = append(next, e.finish(w, l, f[i].scale*f[i+1].scale))
+			e.free(f[i], f[i+1])
+		}
+		if len(f)%2 == 1 {
+			next = append(next, e.lower(f[len(f)-1], l-1))
+		}
+		f = next
+	}
+	return f[0]
+}
+
+// lower brings a, which it takes over, to a lower level.
+func (e *evaluator) lower(a *cipher, level int) *cipher {
+	for i := range a.c {
+		e.chain.Free(a.c[i][level+1:])
+		a.c[i] = a.c[i][:level+1]
+	}
+	return a
+}
+
+// embedder turns slots into the coefficients of a plaintext polynomial.
+type embedder struct {
+	encoder *ckks.Encoder
+	logN    int
+	chain   *rns.Chain
+	complex []complex128
+	whole   []int64
+}
+
+func newEmbedder(p *Parameters) *embedder {
+	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice, complex: make([]complex128, p.N()), whole: make([]int64, p.N())}
+}
+
+// coefficients writes to dst the polynomial with the given values in its slots.
+func (m *embedder) coefficients(values, dst []float64) error {
+	for i, x := range values {
+		m.complex[i] = complex(x, 0)
+	}
+	if err := m.encoder.IFFT(m.complex, m.logN); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	for i := range dst {
+		dst[i] = real(m.complex[i])
+	}
+	return nil
+}
+
+// lift returns the polynomial of the given coefficients times scale, rounded, at a
+// level and in the transform's domain.
+func (m *embedder) lift(coefficients []float64, level int, scale float64) rns.Poly {
+	for i, x := range coefficients {
+		m.whole[i] = int64(math.RoundToEven(x * scale))
+	}
+	p := m.chain.NewPoly(level)
+	m.chain.Lift(p, m.whole)
+	return p
+}
+
+// encode returns the polynomial with the given values in its slots.
+func (m *embedder) encode(values []float64, level int, scale float64) (rns.Poly, error) {
+	coefficients := make([]float64, len(m.complex))
+	if err := m.coefficients(values, coefficients); err != nil {
+		return nil, err
+	}
+	return m.lift(coefficients, level, scale), nil
+}

@@ -1,0 +1,90 @@
+package ckks
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+)
+
+func testEntropy(seed uint64) entropy { return entropy{seed: &seed} }
+
+// encodeWide encodes values as the samplers' and the encryption's rings need it.
+func encodeWide(p *Parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {
+	m, err := w.embed.encode(values, level, scale)
+	return ring.Poly{Coeffs: p.lattice.ToWide(m)}, err
+}
+
+// decrypt returns c0 + c1 s in the NTT domain.
+func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
+	l := c.level()
+	r := p.RingQ().AtLevel(l)
+	m := ring.Poly{Coeffs: p.lattice.ToWide(c.c[0])}
+	r.MulCoeffsMontgomeryThenAdd(ring.Poly{Coeffs: p.lattice.ToWide(c.c[1])}, ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
+	return m
+}
+
+func decode(t *testing.T, p *Parameters, c *cipher, sk *secretKey) []float64 {
+	t.Helper()
+	pt := ckks.NewPlaintext(p.Parameters, c.level())
+	pt.Value.CopyLvl(c.level(), decrypt(p, c, sk.main))
+	pt.Scale = rlwe.NewScale(c.scale)
+	out := make([]float64, p.Slots())
+	if err := ckks.NewEncoder(p.Parameters).Decode(pt, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestSignUnderEncryption(t *testing.T) {
+	for _, depth := range []int{0, 4} {
+		c, err := chooseChain(depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewParameters(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(p.Security)
+		start := time.Now()
+		rnd := testEntropy(7)
+		sk := newSecretKey(p, rnd)
+		ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newScratch(p)
+		t.Log("setup", time.Since(start))
+		r := rand.New(rand.NewPCG(1, 2))
+		values := make([]float64, p.Slots())
+		for i := range values {
+			values[i] = 1.98*r.Float64() - 0.99
+		}
+		s := planScales(p, aggregateLevel, depth, 1)
+		top := topLevel(depth)
+		m, err := encodeWide(p, w, values, top, math.Exp2(s.in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := encryptSeeded(p, m, math.Exp2(s.in), sk, rnd, "t", 0).expand(p)
+		start = time.Now()
+		h := ev.halfSign(w, in)
+		d := time.Since(start)
+		if h.level() != aggregateLevel+depth {
+			t.Fatalf("level %d", h.level())
+		}
+		var worst float64
+		for i, x := range decode(t, p, h, sk) {
+			worst = max(worst, math.Abs(x-halfSign(values[i])))
+		}
+		t.Logf("depth %d: in 2^%.2f out 2^%.2f (planned %.2f), %v, worst error 2^%.1f, ops %+v", depth, s.in, math.Log2(h.scale), s.out, d, math.Log2(worst), w.ops)
+		if worst > math.Exp2(-8) {
+			t.Errorf("depth %d: error %g", depth, worst)
+		}
+	}
+}

@@ -1,0 +1,430 @@
+package ckks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Mode says who holds the secret key.
+type Mode string
+
+const (
+	// TwoParty: party 0 (Alice) computes on the columns of party 1 (Bob), who
+	// holds the key.
+	TwoParty Mode = "two-party"
+	// ServerAided: more parties encrypt their columns under Bob's key and send
+	// them to Alice; Alice and Bob must not collude.
+	ServerAided Mode = "server-aided"
+	// Multiparty: parties 1, 2, ... share the key; each decryption needs all of
+	// them, or Threshold of them.
+	Multiparty Mode = "multiparty"
+)
+
+// Argmin says how the nearest centroid is found under encryption.
+type Argmin string
+
+const (
+	// Pairs compares pairs of clusters, a ciphertext per pair, and multiplies.
+	Pairs Argmin = "pairs"
+	// Rank is the paper's way: squared distances, k^2 comparisons packed into
+	// one ciphertext per few points, rank and indicator.
+	Rank Argmin = "rank"
+)
+
+// Job is one clustering under homomorphic encryption (CKKS-V). Its zero fields
+// mean the documented defaults.
+type Job struct {
+	// Data are the records, normalised to [-1, 1]. Required.
+	Data *dataset.Normalised
+	// Columns has the columns of each party, at least two parties. Party 0
+	// computes. Required.
+	Columns [][]int
+	// K is the number of clusters, 2 to MaxClusters. Required.
+	K int
+	// Rounds is the number of rounds; 0 means 10 without noise and 4 with, but 3
+	// below epsilon 0.75 and 6 from epsilon 3 on.
+	Rounds int
+	// Budget is what the whole run may spend, a negative Delta standing for
+	// privacy.DefaultDelta; nil runs without noise, and without privacy for the
+	// centroids.
+	Budget *privacy.Budget
+	// Calibration is Proven (default) or Claimed.
+	Calibration privacy.Calibration
+	// Neighbours is AddRemove (default) or ReplaceOne.
+	Neighbours privacy.Neighbours
+	// Mode defaults to TwoParty for two parties and ServerAided for more.
+	Mode Mode
+	// Threshold, in Multiparty mode, is the number of key holders that a
+	// decryption needs; 0 means all. Online lists the key holders (1, 2, ...)
+	// that take part in decryptions; nil means the first Threshold ones.
+	Threshold int
+	Online    []int
+	// Colluders is the number of the parties that draw noise whose shares a reader may
+	// know: those of all the others make up the noise. 0 means 1.
+	Colluders int
+	// Argmin is Pairs (default) or Rank.
+	Argmin Argmin
+	// KeepPairs compares every pair of clusters, also those whose soft cells do
+	// not meet.
+	KeepPairs bool
+	// Init is "sphere" (default) or "random"; Start, if set, has the starting
+	// centroids in [-1, 1]^D instead.
+	Init  string
+	Start [][]float64
+	// Post is what happens to centroids outside the box: "fold" (default),
+	// "truncate" or "none" (clamped, since comparisons need them inside).
+	Post string
+	// Seed makes a run reproducible and not private; nil draws keys and noise
+	// from the system's generator.
+	Seed *uint64
+	// NoQuality leaves out what is measured on the private data. Labels has the
+	// true class of each record, for label scores; nil if unknown.
+	NoQuality bool
+	Labels    []int32
+	// Networks are the links for which transfer times are modelled; nil means
+	// all of Networks().
+	Networks []Network
+	// OnRound, if set, is called after each round.
+	OnRound func(Round)
+	// Tap, if set, sees every message.
+	Tap func(Envelope, []byte)
+
+	// chain overrides the choice of primes in tests, without the security check.
+	chain *Chain
+}
+
+// Round is what is known after one round.
+type Round struct {
+	Index      int         `json:"index"`
+	Pairs      int         `json:"pairs"`
+	Depth      int         `json:"depth"`
+	Operations Operations  `json:"operations"`
+	Centroids  [][]float64 `json:"-"`
+}
+
+// Method returns "ckks".
+func (j *Job) Method() string { return "ckks" }
+
+func (j *Job) mode() Mode {
+	switch {
+	case j.Mode != "":
+		return j.Mode
+	case len(j.Columns) > 2:
+		return ServerAided
+	}
+	return TwoParty
+}
+
+func (j *Job) argmin() Argmin {
+	if j.Argmin == "" {
+		return Pairs
+	}
+	return j.Argmin
+}
+
+func (j *Job) rounds() int {
+	switch {
+	case j.Rounds > 0:
+		return j.Rounds
+	case j.Budget == nil:
+		return 10
+	case j.Budget.Epsilon >= 3:
+		return 6
+	case j.Budget.Epsilon < 0.75:
+		return 3
+	}
+	return 4
+}
+
+func (j *Job) post() string {
+	if j.Post == "" {
+		return "fold"
+	}
+	return j.Post
+}
+
+func (j *Job) calibration() privacy.Calibration {
+	switch {
+	case j.Budget == nil:
+		return privacy.None
+	case j.Calibration == "":
+		return privacy.Proven
+	}
+	return j.Calibration
+}
+
+// budget is the budget with its default delta filled in.
+func (j *Job) budget() privacy.Budget {
+	b := *j.Budget
+	if b.Delta < 0 {
+		b.Delta = privacy.DefaultDelta(j.Data.Points.N)
+	}
+	return b
+}
+
+func (j *Job) neighbours() privacy.Neighbours {
+	if j.Neighbours == "" {
+		return privacy.AddRemove
+	}
+	return j.Neighbours
+}
+
+// threshold is the number of key holders that a decryption needs.
+func (j *Job) threshold() int {
+	switch {
+	case j.mode() != Multiparty:
+		return 1
+	case j.Threshold == 0:
+		return len(j.Columns) - 1
+	}
+	return j.Threshold
+}
+
+// check checks every field.
+func (j *Job) check() error {
+	if j.Data == nil || j.Data.Points == nil || j.Data.Points.N < 1 {
+		return fault.Request("ckks Data", "is empty", "give records")
+	}
+	n, d := j.Data.Points.N, j.Data.Points.D
+	seen := make([]bool, d)
+	for p, cs := range j.Columns {
+		if p > 0 && len(cs) == 0 && j.mode() != Multiparty {
+			return fault.Request("ckks Columns", partyName(p)+" has none", "give every party at least one column")
+		}
+		for _, c := range cs {
+			if c < 0 || c >= d || seen[c] {
+				return fault.Request("ckks Columns", fmt.Sprintf("column %d of %s is out of range or taken", c+1, partyName(p)), "give every column to one party")
+			}
+			seen[c] = true
+		}
+	}
+	switch {
+	case len(j.Columns) < 2:
+		return fault.Range("ckks parties", len(j.Columns), "at least 2")
+	case slices.Contains(seen, false):
+		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1), "give every column to one party")
+	case j.K < 2 || j.K > MaxClusters:
+		return fault.Range("K", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
+	case j.K > n:
+		return fault.Request("K", fmt.Sprintf("is %d and there are only %d records", j.K, n), "ask for fewer clusters")
+	case j.Rounds < 0 || j.Rounds > 1000:
+		return fault.Range("Rounds", j.Rounds, "0 (the default) to 1000")
+	case !slices.Contains([]Mode{"", TwoParty, ServerAided, Multiparty}, j.Mode):
+		return fault.Range("Mode", j.Mode, "two-party, server-aided or multiparty")
+	case j.Mode == TwoParty && len(j.Columns) != 2:
+		return fault.Request("Mode", fmt.Sprintf("is two-party for %d parties", len(j.Columns)), "use server-aided or multiparty")
+	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
+		return fault.Range("Argmin", j.Argmin, "pairs or rank")
+	case j.Argmin == Rank && j.mode() == Multiparty:
+		return fault.Request("Argmin", "is rank in multiparty mode", "use pairs")
+	case j.Argmin == Rank && j.K > maxRankClusters:
+		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, what the slots and the depth allow", maxRankClusters))
+	case !slices.Contains([]string{"", "sphere", "random"}, j.Init):
+		return fault.Range("Init", j.Init, "sphere or random")
+	case !slices.Contains([]string{"", "fold", "truncate", "none"}, j.Post):
+		return fault.Range("Post", j.Post, "fold, truncate or none")
+	}
+	if err := j.validateStart(d); err != nil {
+		return err
+	}
+	if err := j.validateHolders(); err != nil {
+		return err
+	}
+	if j.Budget != nil {
+		if err := j.budget().Validate(); err != nil {
+			return fault.Request("ckks budget", err.Error(), "give a positive epsilon and a delta below 1")
+		}
+		if j.Budget.Delta == 0 {
+			return fault.Request("delta", "is 0 and ckks adds Gaussian noise, which has no pure guarantee", "give a --delta such as 1e-5, or use a method with Laplace noise (sulloyd)")
+		}
+	}
+	return nil
+}
+
+func (j *Job) validateStart(d int) error {
+	if j.Start == nil {
+		return nil
+	}
+	if len(j.Start) != j.K {
+		return fault.Range("Start", fmt.Sprintf("%d centroids", len(j.Start)), fmt.Sprintf("K = %d", j.K))
+	}
+	for i, c := range j.Start {
+		if len(c) != d {
+			return fault.Range("Start", fmt.Sprintf("centroid %d with %d coordinates", i, len(c)), fmt.Sprintf("%d coordinates", d))
+		}
+		for _, x := range c {
+			if !(x >= -1 && x <= 1) {
+				return fault.Request("Start", fmt.Sprintf("centroid %d has the coordinate %g, outside [-1, 1]", i, x), "comparisons would leave their domain: give centroids inside the bounds")
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Job) validateHolders() error {
+	if j.mode() != Multiparty {
+		if j.Threshold != 0 || len(j.Online) > 0 {
+			return fault.Request("Threshold", "is given in "+string(j.mode())+" mode, where one party holds the key", "use multiparty mode")
+		}
+		return nil
+	}
+	holders := len(j.Columns) - 1
+	t := j.threshold()
+	if t < 1 || t > holders {
+		return fault.Range("Threshold", t, fmt.Sprintf("1 to the %d key holders", holders))
+	}
+	for i, p := range j.Online {
+		if p < 1 || p > holders || slices.Contains(j.Online[:i], p) {
+			return fault.Range("Online", j.Online, fmt.Sprintf("different key holders of 1 to %d", holders))
+		}
+	}
+	if len(j.Online) > 0 && len(j.Online) < t {
+		return fault.Request("Online", fmt.Sprintf("has %d key holders and decryption needs %d", len(j.Online), t), "wait for more key holders, or lower the threshold and make new keys")
+	}
+	return nil
+}
+
+// jobPlan is a checked job with its primes, its noise and what it will release.
+type jobPlan struct {
+	*protocol.Plan
+	job    *Job
+	params *Parameters
+	noise  noisePlan
+	online []int // the parties that decrypt
+	// setup is keys and encrypted columns, released a round's totals under both
+	// sides' noise, opened the same where the computing party opens them, centroids
+	// what is computed from them.
+	setup, released, opened, centroids *protocol.Release
+}
+
+// Plan implements engine.Job: it chooses the primes and calibrates the noise.
+func (j *Job) Plan() (engine.Plan, error) {
+	pl, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return pl, nil
+}
+
+func (j *Job) plan() (*jobPlan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	n, d := j.Data.Points.N, j.Data.Points.D
+	pl := &jobPlan{job: j, Plan: &protocol.Plan{Method: j.Method(), Calibration: j.calibration(), Private: j.Budget != nil,
+		K: j.K, D: d, N: n, Parties: len(j.Columns), FractionBits: j.Data.FractionBits, Rounds: j.rounds(), Seed: j.Seed}}
+	var chain Chain
+	var err error
+	switch {
+	case j.chain != nil:
+		chain = *j.chain
+	case j.argmin() == Rank:
+		chain = rankChain(j.K)
+	default:
+		if chain, err = chooseChain(treeDepth(j.K - 1)); err != nil {
+			return nil, err
+		}
+	}
+	if j.chain != nil {
+		pl.params, err = buildParameters(chain)
+	} else {
+		pl.params, err = NewParameters(chain)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if j.Budget != nil {
+		pl.Budget = j.budget()
+		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), j.budget(), j.rounds(), n, j.K, d); err != nil {
+			return nil, err
+		}
+	}
+	pl.online = []int{1}
+	if j.mode() == Multiparty {
+		pl.online = nil
+		for q := 1; q <= j.threshold(); q++ {
+			pl.online = append(pl.online, q)
+		}
+		if len(j.Online) > 0 {
+			pl.online = slices.Clone(j.Online[:j.threshold()])
+		}
+	}
+	if err := pl.noise.share(len(pl.online), max(j.Colluders, 1)); err != nil {
+		return nil, err
+	}
+	// The aggregate of all records, with room for noise, must fit the modulus.
+	worst := float64(n) + 200*math.Sqrt(pl.noise.surplus())*math.Max(pl.noise.count, pl.noise.sum)
+	if bits := math.Log2(worst) + float64(minColumnBits+chain.LogLevel-chain.LogN) + 2; bits > 2*aggregateBits-1 {
+		return nil, fault.Request("ckks budget", fmt.Sprintf("%d records with noise of deviation %.3g overflow the aggregates' modulus", n, pl.noise.count),
+			"use fewer records or a larger budget")
+	}
+	pl.addReleases()
+	return pl, nil
+}
+
+// StartCentroids returns the public centroids that a run begins with, in
+// [-1, 1]^D. Without a seed each call draws others.
+func (j *Job) StartCentroids() [][]float64 {
+	if j.Start != nil {
+		return j.Start
+	}
+	return startCentroids(privacy.NewStreams(j.Seed).Stream(0, 0, "ckks start"), j.Init, j.K, j.Data.Points.D)
+}
+
+// parties are the roles of a run: each holds its own records and randomness.
+type parties struct {
+	alice     *alice
+	bob       *bob // two-party and server-aided
+	providers []*provider
+	members   []*member // multiparty
+}
+
+func (s *run) newParties() (*parties, []protocol.Program) {
+	r := &parties{alice: s.newAlice()}
+	programs := []protocol.Program{r.alice.play}
+	for q := 1; q < len(s.job.Columns); q++ {
+		switch {
+		case s.job.mode() == Multiparty:
+			r.members = append(r.members, s.newMember(q))
+			programs = append(programs, r.members[q-1].play)
+		case q == 1:
+			r.bob = s.newBob()
+			programs = append(programs, r.bob.play)
+		default:
+			r.providers = append(r.providers, &provider{s.newPeer(q)})
+			programs = append(programs, r.providers[q-2].play)
+		}
+	}
+	return r, programs
+}
+
+// Run implements engine.Plan.
+func (pl *jobPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return pl.connect(ctx, rt, protocol.Options{})
+}
+
+// connect runs the roles over the transports that the options have.
+func (pl *jobPlan) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	if err := step.CheckRecords(ctx, rt.Pool(), dataset.Part{Points: pl.job.Data.Points}, "ckks Data"); err != nil {
+		return nil, err
+	}
+	s, err := newRun(pl)
+	if err != nil {
+		return nil, err
+	}
+	roles, programs := s.newParties()
+	session := protocol.Start(rt, pl.Plan, programs, nil, options)
+	if err := session.Run(ctx); err != nil {
+		return nil, err
+	}
+	return s.result(ctx, rt, session, roles.alice.rounds)
+}

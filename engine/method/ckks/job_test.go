@@ -1,0 +1,349 @@
+package ckks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// sample makes n records around k centres.
+func sample(t testing.TB, name string, n, d, k int, seed uint64) *dataset.Normalised {
+	t.Helper()
+	table, err := dataset.Generate(context.Background(), name, dataset.Generator{N: n, D: d, K: k, Seed: seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return normalise(t, table)
+}
+
+func normalise(t testing.TB, table *dataset.Table) *dataset.Normalised {
+	t.Helper()
+	b, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm, err := dataset.Normalise(table, b, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return norm
+}
+
+func seed(x uint64) *uint64 { return &x }
+
+// lloyd is plaintext k-means from the same start; empty clusters stay.
+func lloyd(data *dataset.Normalised, start [][]float64, rounds int) [][]float64 {
+	p := data.Points
+	cur := start
+	row := make([]float32, p.D)
+	for range rounds {
+		counts := make([]float64, len(cur))
+		sums := make([][]float64, len(cur))
+		for j := range sums {
+			sums[j] = make([]float64, p.D)
+		}
+		for i := range p.N {
+			row = p.Point(i, row)
+			best, at := math.Inf(1), 0
+			for j, c := range cur {
+				var s float64
+				for h := range row {
+					s += (float64(row[h]) - c[h]) * (float64(row[h]) - c[h])
+				}
+				if s < best {
+					best, at = s, j
+				}
+			}
+			counts[at]++
+			for h := range row {
+				sums[at][h] += float64(row[h])
+			}
+		}
+		next := make([][]float64, len(cur))
+		for j := range next {
+			next[j] = append([]float64(nil), cur[j]...)
+			if counts[j] > 0 {
+				for h := range next[j] {
+					next[j][h] = sums[j][h] / counts[j]
+				}
+			}
+		}
+		cur = next
+	}
+	return cur
+}
+
+func loss(data *dataset.Normalised, c [][]float64) float64 {
+	p := data.Points
+	row := make([]float32, p.D)
+	var total float64
+	for i := range p.N {
+		row = p.Point(i, row)
+		best := math.Inf(1)
+		for _, c := range c {
+			var s float64
+			for h := range row {
+				s += (float64(row[h]) - c[h]) * (float64(row[h]) - c[h])
+			}
+			best = min(best, s)
+		}
+		total += best
+	}
+	return total / float64(p.N)
+}
+
+func runJob(t testing.TB, j *Job, workers int) *engine.Result {
+	t.Helper()
+	e, err := engine.New(engine.WithWorkers(workers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	res, err := e.Run(context.Background(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// Every mode computes the same clustering. Rounds start far enough from
+// decision boundaries that soft and hard assignment end in the same optimum.
+// Small rings, except for the first case.
+func TestModesFollowLloyd(t *testing.T) {
+	data := sample(t, "timesynth", 300, 3, 3, 3)
+	start := [][]float64{row(data, 0), row(data, 150), row(data, 299)}
+	want := loss(data, lloyd(data, start, 2))
+	small := &Chain{LogN: 10, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}
+	rank := rankChain(3)
+	rank.LogN = 12
+	for _, c := range []struct {
+		name      string
+		tolerance float64
+		job       Job
+	}{
+		{"full ring", 1.03, Job{Columns: [][]int{{0, 2}, {1}}}},
+		{"two-party", 1.03, Job{Columns: [][]int{{0, 2}, {1}}, chain: small}},
+		{"all pairs", 1.03, Job{Columns: [][]int{{0, 2}, {1}}, chain: small, KeepPairs: true}},
+		{"server-aided", 1.03, Job{Columns: [][]int{{0}, {1}, {2}}, chain: small}},
+		{"server-aided without own columns", 1.03, Job{Columns: [][]int{{}, {1}, {0, 2}}, Mode: ServerAided, chain: small}},
+		{"multiparty", 1.03, Job{Columns: [][]int{{0}, {1}, {2}}, Mode: Multiparty, chain: small}},
+		{"threshold", 1.03, Job{Columns: [][]int{{0}, {1}, {2}, {}}, Mode: Multiparty, Threshold: 2, Online: []int{1, 3}, chain: small}},
+		// One scale for all pairs makes the comparison by rank softer.
+		{"rank", 1.10, Job{Columns: [][]int{{0, 2}, {1}}, Argmin: Rank, chain: &rank}},
+		{"rank, server-aided", 1.10, Job{Columns: [][]int{{0}, {1}, {2}}, Argmin: Rank, chain: &rank}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := c.job
+			var last Round
+			j.Data, j.K, j.Rounds, j.Start, j.Seed, j.OnRound = data, 3, 2, start, seed(1), func(r Round) { last = r }
+			res := runJob(t, &j, 2)
+			got := loss(data, last.Centroids)
+			t.Logf("%d bytes, loss %g, plaintext %g, %+v", res.Details["bytes_total"], got, want, last)
+			if got > c.tolerance*want {
+				t.Errorf("loss %g, plaintext Lloyd %g", got, want)
+			}
+		})
+	}
+}
+
+// With a seed every run gives the same bits, whatever the workers.
+func TestSeededRunsAreEqual(t *testing.T) {
+	data := sample(t, "blobs", 700, 3, 3, 3)
+	for _, mode := range []Mode{TwoParty, Multiparty} {
+		var first []byte
+		for _, workers := range []int{1, 2, 3} {
+			j := &Job{
+				Data: data, Columns: [][]int{{0, 2}, {1}}, K: 3, Rounds: 2, Mode: mode, Seed: seed(9), Budget: &privacy.Budget{Epsilon: 3, Delta: 1e-5},
+				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}},
+			}
+			res := runJob(t, j, workers)
+			res.Timings = nil
+			b, err := json.Marshal(res)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = b
+			} else if !bytes.Equal(first, b) {
+				t.Errorf("%s: %d workers give %s, one gives %s", mode, workers, b, first)
+			}
+		}
+	}
+}
+
+// Decrypted memberships point at the nearest centroid wherever every comparison
+// of that centroid exceeds the stated width.
+func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
+	data := sample(t, "blobs", 2000, 2, 6, 4)
+	j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 6, Seed: seed(2), chain: &Chain{LogN: 11, Levels: signDepth + 3, LogLevel: 29, LogP: []int{30, 30, 30}}}
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	ctx := context.Background()
+	s, roles := setUp(t, j, pool)
+	r, err := planRound(s.params, s.cols, s.start, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := roles.alice.computer.members(ctx, pool, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := make([][]float64, j.K)
+	for c := range members {
+		for _, ct := range w[c] {
+			members[c] = append(members[c], decode(t, s.params, ct, roles.bob.secret)...)
+		}
+	}
+	all := allPairs(s.params, s.cols, s.start, r.unit)
+	decided := 0
+	for i := range data.Points.N {
+		x := row(data, i)
+		best := 0
+		for c := range s.start {
+			if squaredDistance(x, s.start[c]) < squaredDistance(x, s.start[best]) {
+				best = c
+			}
+		}
+		clear := true
+		for _, p := range all {
+			v := p.offset
+			for c := range x {
+				v += p.gain[c] * x[c]
+			}
+			if (p.i == best && v > -softWidth) || (p.j == best && v < softWidth) {
+				clear = false
+			}
+		}
+		if !clear {
+			continue
+		}
+		decided++
+		for c := range members {
+			if m := members[c][i]; (c == best) != (m > 0.5) {
+				t.Fatalf("record %d: membership %g in cluster %d, nearest is %d", i, m, c, best)
+			}
+		}
+	}
+	if decided < data.Points.N/2 {
+		t.Errorf("only %d of %d records are outside the soft zone", decided, data.Points.N)
+	}
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	data := sample(t, "blobs", 300, 3, 2, 3)
+	good := func() *Job { return &Job{Data: data, Columns: [][]int{{0}, {1, 2}}, K: 2} }
+	if err := good().check(); err != nil {
+		t.Fatal(err)
+	}
+	for text, change := range map[string]func(*Job){
+		"depth":                func(j *Job) { j.K = MaxClusters + 1 },
+		"only 100 records":     func(j *Job) { j.K, j.Data = 101, sample(t, "blobs", 100, 3, 2, 3) },
+		"at most 32 with rank": func(j *Job) { j.K, j.Argmin = 33, Rank },
+		"outside [-1, 1]":      func(j *Job) { j.Start = [][]float64{{0, 0, 0}, {0, 0, 1.5}} },
+		"coordinates":          func(j *Job) { j.Start = [][]float64{{0, 0, 0}, {0, 0}} },
+		"decryption needs 2": func(j *Job) {
+			j.Columns, j.Mode, j.Threshold, j.Online = [][]int{{0}, {1}, {2}, {}}, Multiparty, 2, []int{3}
+		},
+		"key holders":            func(j *Job) { j.Mode, j.Threshold = Multiparty, 2 },
+		"where one party holds":  func(j *Job) { j.Threshold = 1 },
+		"column 3 has no party":  func(j *Job) { j.Columns = [][]int{{0}, {1}} },
+		"out of range or taken":  func(j *Job) { j.Columns = [][]int{{0, 1}, {1, 2}} },
+		"party 2 has none":       func(j *Job) { j.Columns = [][]int{{0, 1, 2}, {}} },
+		"parties: is 1":          func(j *Job) { j.Columns = [][]int{{0, 1, 2}} },
+		"no pure guarantee":      func(j *Job) { j.Budget = &privacy.Budget{Epsilon: 1} },
+		"epsilon is -1":          func(j *Job) { j.Budget = &privacy.Budget{Epsilon: -1, Delta: 1e-5} },
+		"not public":             func(j *Job) { j.Budget, j.Calibration = &privacy.Budget{Epsilon: 1, Delta: 1e-5}, privacy.Published },
+		"overflow":               func(j *Job) { j.Budget = &privacy.Budget{Epsilon: 1e-9, Delta: 1e-9} },
+		"rank in multiparty":     func(j *Job) { j.Mode, j.Argmin = Multiparty, Rank },
+		"two-party for 3":        func(j *Job) { j.Columns, j.Mode = [][]int{{0}, {1}, {2}}, TwoParty },
+		"fold, truncate or none": func(j *Job) { j.Post = "bend" },
+	} {
+		j := good()
+		change(j)
+		_, err := j.plan()
+		if !fault.IsRequest(err) || !strings.Contains(err.Error(), text) {
+			t.Errorf("want a wrong request with %q, got %v", text, err)
+		}
+	}
+}
+
+func TestSecurityIsChecked(t *testing.T) {
+	for depth := 0; depth <= maxTreeDepth; depth++ {
+		c, err := chooseChain(depth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewParameters(c); err != nil {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+	for _, k := range []int{2, 15, maxRankClusters} {
+		if _, err := NewParameters(rankChain(k)); err != nil {
+			t.Errorf("rank, k = %d: %v", k, err)
+		}
+	}
+	over, _ := chooseChain(4)
+	over.Levels++
+	if _, err := NewParameters(over); !fault.IsRequest(err) || !strings.Contains(err.Error(), "128-bit limit") {
+		t.Errorf("a chain above 438 bits: %v", err)
+	}
+	if _, err := NewParameters(smallChain); !fault.IsRequest(err) {
+		t.Errorf("a ring below the table: %v", err)
+	}
+}
+
+func row(data *dataset.Normalised, i int) []float64 {
+	var out []float64
+	for _, x := range data.Points.Point(i, make([]float32, data.Points.D)) {
+		out = append(out, float64(x))
+	}
+	return out
+}
+
+// setUp runs the setup of two parties.
+func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
+	t.Helper()
+	pl, err := j.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newRun(pl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, _ := s.newParties()
+	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.alice.Party = p
+		return nil, roles.alice.prepare(ctx)
+	}
+	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		roles.bob.Party = p
+		err := roles.bob.sendTerms(ctx)
+		if err == nil {
+			err = roles.bob.prepare(ctx)
+		}
+		if err == nil {
+			roles.bob.current, err = roles.bob.receiveCentroids(ctx, 0, 0)
+		}
+		return nil, err
+	}
+	play(t, pl, pool, alice, bob)
+	return s, roles
+}
+
+// play lets two parties run.
+func play(t *testing.T, pl *jobPlan, pool *engine.Pool, alice, bob protocol.Program) {
+	t.Helper()
+	if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}

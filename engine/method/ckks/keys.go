@@ -1,0 +1,284 @@
+package ckks
+
+import (
+	"crypto/aes"
+	stdcipher "crypto/cipher"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+)
+
+// entropy is a party's source of randomness for keys and encryptions: the
+// system's generator, or in a simulation a stream that depends only on the
+// seed, the party and the purpose.
+type entropy struct {
+	seed  *uint64
+	party int
+}
+
+// key returns 32 bytes for a purpose and an index.
+func (e entropy) key(purpose string, index int) [32]byte {
+	var k [32]byte
+	if e.seed == nil {
+		crand.Read(k[:])
+		return k
+	}
+	b := []byte("cohort/he/" + purpose + "/")
+	b = binary.LittleEndian.AppendUint64(b, *e.seed)
+	b = binary.LittleEndian.AppendUint64(b, uint64(e.party))
+	b = binary.LittleEndian.AppendUint64(b, uint64(index))
+	return sha256.Sum256(b)
+}
+
+// prng returns the generator for a purpose and an index. Not for concurrent use.
+func (e entropy) prng(purpose string, index int) sampling.PRNG {
+	k := e.key(purpose, index)
+	return newPRNG(k[:])
+}
+
+// stream is the key stream of AES-256 in counter mode, from counter 0 under a key
+// that is used once.
+type stream struct{ stdcipher.Stream }
+
+func newPRNG(key []byte) sampling.PRNG {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(fmt.Sprintf("he: pseudo-random generator: %v", err))
+	}
+	return stream{stdcipher.NewCTR(block, make([]byte, aes.BlockSize))}
+}
+
+// Read fills b.
+func (s stream) Read(b []byte) (int, error) {
+	clear(b)
+	s.XORKeyStream(b, b)
+	return len(b), nil
+}
+
+// secretKey holds a party's secret: the key of the computation's ring and the
+// key of the aggregates' ring. It never enters a message.
+type secretKey struct {
+	main *rlwe.SecretKey
+	// small is the secret of the aggregates' ring, embedded in the large one:
+	// its coefficients are zero except at multiples of the stride.
+	small *rlwe.SecretKey
+}
+
+// newSecretKey samples two ternary secrets.
+func newSecretKey(p *Parameters, rnd entropy) *secretKey {
+	return &secretKey{
+		main:  sampleSecret(p, rnd.prng("secret", 0), 1),
+		small: sampleSecret(p, rnd.prng("secret of the aggregates", 0), p.stride),
+	}
+}
+
+// ternary samples a polynomial of the secret distribution in the coefficient
+// domain. The library's sampler fills every prime that its ring knows, whatever
+// the level, so it gets a ring that has only these.
+func ternary(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
+	q := p.RingQ()
+	low := &ring.Ring{SubRings: q.SubRings[:level+1], ModulusAtLevel: q.ModulusAtLevel[:level+1]}
+	sampler, err := ring.NewSampler(prng, low.AtLevel(level), p.Xs(), false)
+	if err != nil {
+		panic(fmt.Sprintf("he: ternary distribution: %v", err))
+	}
+	u := ring.NewPoly(p.N(), level)
+	sampler.Read(u)
+	return u
+}
+
+func sampleSecret(p *Parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey {
+	sk := rlwe.NewSecretKey(p)
+	sk.Value.Q = ternary(p, prng, p.MaxLevel())
+	if stride > 1 {
+		for _, row := range sk.Value.Q.Coeffs {
+			for i := range row {
+				if i%stride != 0 {
+					row[i] = 0
+				}
+			}
+		}
+	}
+	qp := p.RingQP()
+	qp.ExtendBasisSmallNormAndCenter(sk.Value.Q, p.MaxLevelP(), sk.Value.Q, sk.Value.P)
+	qp.NTT(sk.Value, sk.Value)
+	qp.MForm(sk.Value, sk.Value)
+	return sk
+}
+
+// sampleErrors samples an error polynomial modulo Q in the coefficient domain.
+func sampleErrors(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
+	sampler, err := ring.NewSampler(prng, p.RingQ(), p.Xe(), false)
+	if err != nil {
+		panic(fmt.Sprintf("he: error distribution: %v", err))
+	}
+	e := ring.NewPoly(p.N(), level)
+	sampler.AtLevel(level).Read(e)
+	return e
+}
+
+// gaussian samples an error polynomial modulo QP in the NTT domain. With
+// levelP < 0 the auxiliary part is left out.
+func gaussian(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
+	qp := p.RingQP().AtLevel(levelQ, levelP)
+	e := qp.NewPoly()
+	e.Q = sampleErrors(p, prng, levelQ)
+	if levelP >= 0 {
+		qp.ExtendBasisSmallNormAndCenter(e.Q, levelP, e.Q, e.P)
+	}
+	qp.NTT(e, e)
+	return e
+}
+
+// uniform expands a seed into a uniform polynomial modulo QP, read as being in
+// the NTT domain.
+func uniform(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
+	a := ringqp.NewPoly(p.N(), levelQ, levelP)
+	ringqp.NewUniformSampler(prng, *p.RingQP()).AtLevel(levelQ, levelP).Read(a)
+	return a
+}
+
+// SwitchKey is a seeded key-switching key: the first component of each row of
+// the gadget; the second is expanded from the seed. Rows are in Montgomery form.
+type SwitchKey struct {
+	gadget *rns.Gadget
+	Seed   [32]byte
+	Rows   []ringqp.Poly
+}
+
+// levels are the levels of a key's rows.
+func (k *SwitchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
+
+// upTo returns the rows of a polynomial modulo Q P up to the given levels.
+func upTo(p ringqp.Poly, levelQ, levelP int) ringqp.Poly {
+	return ringqp.Poly{Q: ring.Poly{Coeffs: p.Q.Coeffs[:levelQ+1]}, P: ring.Poly{Coeffs: p.P.Coeffs[:levelP+1]}}
+}
+
+// newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`: row
+// d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
+// sum of the parties' keys, row by row, is the key for the sums of their secrets.
+func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int) *SwitchKey {
+	k := &SwitchKey{gadget: g, Seed: seed}
+	errs := rnd.prng(purpose+": errors", index)
+	as := newPRNG(k.Seed[:])
+	levelQ, levelP := k.levels()
+	qp := p.RingQP().AtLevel(levelQ, levelP)
+	s := upTo(to.Value, levelQ, levelP)
+	lifted := qp.RingQ.NewPoly()
+	qp.RingQ.MulScalarBigint(ring.Poly{Coeffs: from.Coeffs[:levelQ+1]}, qp.RingP.Modulus(), lifted)
+	for d := range g.Digits(levelQ) {
+		a := uniform(p, as, levelQ, levelP)
+		// The key is kept in Montgomery form, so its message and error are too.
+		b := gaussian(p, errs, levelQ, levelP)
+		qp.MForm(b, b)
+		qp.MulCoeffsMontgomeryThenSub(a, s, b)
+		first, count := g.Own(d)
+		for j := first; j < first+count; j++ {
+			qp.RingQ.SubRings[j].Add(b.Q.Coeffs[j], lifted.Coeffs[j], b.Q.Coeffs[j])
+		}
+		k.Rows = append(k.Rows, b)
+	}
+	return k
+}
+
+// expand restores the full key.
+func (k *SwitchKey) expand(p *Parameters) *rns.Key {
+	levelQ, levelP := k.levels()
+	out, as := k.gadget.NewKey(), newPRNG(k.Seed[:])
+	for d, b := range k.Rows {
+		a := uniform(p, as, levelQ, levelP)
+		out.Set(d, b.Q.Coeffs, b.P.Coeffs, a.Q.Coeffs, a.P.Coeffs)
+	}
+	return out
+}
+
+// newRelinearisation makes the key that brings s^2 back to s.
+func newRelinearisation(p *Parameters, sk *secretKey, rnd entropy) *SwitchKey {
+	sq := p.RingQ().NewPoly()
+	p.RingQ().MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
+	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0)
+}
+
+// newRotation makes the key for rotations by `by` slots.
+func newRotation(p *Parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *SwitchKey {
+	// A rotated ciphertext is first switched to the inverse image of s.
+	inverse := p.ModInvGaloisElement(p.GaloisElement(by))
+	out := rlwe.NewSecretKey(p)
+	index, err := ring.AutomorphismNTTIndex(p.N(), uint64(p.NthRoot()), inverse)
+	if err != nil {
+		panic(fmt.Sprintf("he: rotation by %d: %v", by, err))
+	}
+	p.RingQP().AutomorphismNTTWithIndex(sk.main.Value, index, out.Value)
+	return newSwitchKey(p, sk.main.Value.Q, out, p.rotation, seed, rnd, "rotation key", by)
+}
+
+// newSmallRing makes the key that switches aggregates to the smaller ring.
+func newSmallRing(p *Parameters, sk *secretKey, seed [32]byte, rnd entropy) *SwitchKey {
+	return newSwitchKey(p, sk.main.Value.Q, sk.small, p.small, seed, rnd, "ring switching key", 0)
+}
+
+// PublicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0
+// it serves only to re-randomise aggregates.
+type PublicKey struct {
+	LevelQ, LevelP int
+	Seed           [32]byte
+	B              ringqp.Poly
+}
+
+// newPublicKey makes a public key modulo the given primes.
+func newPublicKey(p *Parameters, sk *secretKey, levelQ, levelP int, seed [32]byte, rnd entropy) *PublicKey {
+	k := &PublicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
+	a := uniform(p, newPRNG(k.Seed[:]), levelQ, levelP)
+	k.B = gaussian(p, rnd.prng("public key: error", levelQ), levelQ, levelP)
+	qp := p.RingQP().AtLevel(levelQ, levelP)
+	s := ringqp.Poly{Q: ring.Poly{Coeffs: sk.main.Value.Q.Coeffs[:levelQ+1]}}
+	if levelP >= 0 {
+		s.P = ring.Poly{Coeffs: sk.main.Value.P.Coeffs[:levelP+1]}
+	}
+	qp.MulCoeffsMontgomeryThenSub(a, s, k.B)
+	return k
+}
+
+// expand returns (b, a).
+func (k *PublicKey) expand(p *Parameters) (b, a ringqp.Poly) {
+	return k.B, uniform(p, newPRNG(k.Seed[:]), k.LevelQ, k.LevelP)
+}
+
+// SeededCipher is a ciphertext made with the secret key: c0 = m + e - c1 s and
+// the seed of c1.
+type SeededCipher struct {
+	Scale float64
+	Seed  [32]byte
+	C0    ring.Poly
+}
+
+// encryptSeeded encrypts an NTT plaintext at its level.
+func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string, index int) *SeededCipher {
+	l := m.Level()
+	c := &SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
+	a := uniform(p, newPRNG(c.Seed[:]), l, -1)
+	c.C0 = gaussian(p, rnd.prng(purpose+": error", index), l, -1).Q
+	r := p.RingQ().AtLevel(l)
+	r.Add(c.C0, m, c.C0)
+	r.MulCoeffsMontgomeryThenSub(a.Q, ring.Poly{Coeffs: sk.main.Value.Q.Coeffs[:l+1]}, c.C0)
+	return c
+}
+
+// expand restores the ciphertext.
+func (c *SeededCipher) expand(p *Parameters) *cipher {
+	a := uniform(p, newPRNG(c.Seed[:]), c.C0.Level(), -1).Q
+	return newCipherOf(p, c.C0, a, c.Scale)
+}
+
+// newCipherOf takes over a ciphertext of 64-bit residues.
+func newCipherOf(p *Parameters, c0, c1 ring.Poly, scale float64) *cipher {
+	return &cipher{c: [2]rns.Poly{p.lattice.FromWide(c0.Coeffs), p.lattice.FromWide(c1.Coeffs)}, scale: scale}
+}

@@ -1,0 +1,344 @@
+package ckks
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// fingerprint identifies the lattice parameters in every message.
+func (p *Parameters) fingerprint() uint64 {
+	h := sha256.New()
+	fmt.Fprint(h, p.LogN(), p.Q(), p.P(), p.Chain, p.RingType())
+	return binary.LittleEndian.Uint64(h.Sum(nil))
+}
+
+// Terms is what the parties must agree on before anything is computed. Every
+// party sends its own and compares.
+type Terms struct {
+	Version        int      `json:"version"`
+	LogN           int      `json:"log_n"`
+	Q              []uint64 `json:"q"`
+	P              []uint64 `json:"p"`
+	N              int      `json:"n"`
+	D              int      `json:"d"`
+	K              int      `json:"k"`
+	Rounds         int      `json:"rounds"`
+	Columns        [][]int  `json:"columns"`
+	Mode           string   `json:"mode"`
+	Argmin         string   `json:"argmin"`
+	Threshold      int      `json:"threshold"`
+	Blocks         int      `json:"blocks"`
+	SigmaCount     float64  `json:"sigma_count"`
+	SigmaSum       float64  `json:"sigma_sum"`
+	Calibration    string   `json:"calibration"`
+	Neighbours     string   `json:"neighbours"`
+	CommonSeed     []byte   `json:"common_seed,omitempty"`
+	ColumnScale    float64  `json:"column_scale"`
+	FreshScale     float64  `json:"fresh_scale"`
+	SignPolynomial string   `json:"sign_polynomial"`
+}
+
+// wireVersion changes whenever the protocol does.
+const wireVersion = 2
+
+func (t Terms) marshal() ([]byte, error) { return json.Marshal(t) }
+
+// agree refuses a party's terms that differ from ours, naming the first field.
+func (t Terms) agree(party int, theirs []byte) error {
+	var other Terms
+	dec := json.NewDecoder(bytes.NewReader(theirs))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&other); err != nil {
+		return fault.Failed("terms of party "+fmt.Sprint(party), "cannot be read: "+err.Error(), "use the same version", err)
+	}
+	mine, yours := t.fields(), other.fields()
+	for i := range mine {
+		if mine[i] != yours[i] {
+			return fault.Failed("terms of party "+fmt.Sprint(party), fmt.Sprintf("%s, and here %s", yours[i], mine[i]),
+				"start every party with the same parameters", nil)
+		}
+	}
+	return nil
+}
+
+func (t Terms) fields() []string {
+	return []string{
+		fmt.Sprint("version ", t.Version), fmt.Sprint("LogN ", t.LogN), fmt.Sprint("primes ", t.Q, t.P), fmt.Sprint("n ", t.N), fmt.Sprint("d ", t.D),
+		fmt.Sprint("k ", t.K), fmt.Sprint("rounds ", t.Rounds), fmt.Sprint("columns ", t.Columns), fmt.Sprint("mode ", t.Mode), fmt.Sprint("argmin ", t.Argmin),
+		fmt.Sprint("threshold ", t.Threshold), fmt.Sprint("blocks ", t.Blocks), fmt.Sprint("sigma of counts ", t.SigmaCount), fmt.Sprint("sigma of sums ", t.SigmaSum),
+		fmt.Sprint("calibration ", t.Calibration), fmt.Sprint("neighbours ", t.Neighbours), fmt.Sprintf("common seed %x", t.CommonSeed),
+		fmt.Sprint("column scale ", t.ColumnScale), fmt.Sprint("fresh scale ", t.FreshScale), "sign polynomial " + t.SignPolynomial,
+	}
+}
+
+// KeysMessage carries what Alice needs to compute: the relinearisation key,
+// rotation keys for the powers of two of the layout, the ring-switching key and
+// the public key that re-randomises aggregates. All are seeded.
+type KeysMessage struct {
+	Relin     *SwitchKey
+	Rotations []*SwitchKey
+	Small     *SwitchKey
+	Public    *PublicKey
+}
+
+func (w *writer) switchKey(k *SwitchKey) {
+	w.b = append(w.b, k.Seed[:]...)
+	for _, row := range k.Rows {
+		w.polyQP(row)
+	}
+}
+
+func (r *reader) switchKey(g *rns.Gadget) *SwitchKey {
+	k := &SwitchKey{gadget: g, Seed: r.seed()}
+	levelQ, levelP := k.levels()
+	for range g.Digits(levelQ) {
+		if r.err != nil {
+			return k
+		}
+		k.Rows = append(k.Rows, r.polyQP(levelQ, levelP))
+	}
+	return k
+}
+
+func (w *writer) publicKey(k *PublicKey) {
+	w.b = append(w.b, k.Seed[:]...)
+	w.polyQP(k.B)
+}
+
+func (r *reader) publicKey(levelQ, levelP int) *PublicKey {
+	return &PublicKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed(), B: r.polyQP(levelQ, levelP)}
+}
+
+// rotationLevel is the highest level at which ciphertexts are rotated: after
+// the comparison, or everywhere when the nearest centroid is found by rank.
+func (p *Parameters) rotationLevel() int {
+	if len(p.Chain.LogTop) > 0 {
+		return p.MaxLevel()
+	}
+	return aggregateLevel + p.maxDepth()
+}
+
+func (m *KeysMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindKeys, 1<<22)
+	w.switchKey(m.Relin)
+	w.u32(uint32(len(m.Rotations)))
+	for _, k := range m.Rotations {
+		w.switchKey(k)
+	}
+	w.switchKey(m.Small)
+	w.publicKey(m.Public)
+	return w.b
+}
+
+func readKeys(p *Parameters, rotations int, b []byte) (*KeysMessage, error) {
+	r := newReader(p, KindKeys, b)
+	m := &KeysMessage{Relin: r.switchKey(p.relin)}
+	for range r.count("rotation keys", rotations) {
+		if r.err != nil {
+			break
+		}
+		m.Rotations = append(m.Rotations, r.switchKey(p.rotation))
+	}
+	m.Small = r.switchKey(p.small)
+	m.Public = r.publicKey(aggregateLevel, -1)
+	return m, r.end()
+}
+
+// PublicKeyMessage carries the full public key to parties that encrypt under
+// another party's key.
+type PublicKeyMessage struct{ Key *PublicKey }
+
+func (m *PublicKeyMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindPublicKey, 1<<20)
+	w.publicKey(m.Key)
+	return w.b
+}
+
+func readPublicKey(p *Parameters, b []byte) (*PublicKeyMessage, error) {
+	r := newReader(p, KindPublicKey, b)
+	m := &PublicKeyMessage{Key: r.publicKey(p.MaxLevel(), 0)}
+	return m, r.end()
+}
+
+// ColumnMessage carries one encrypted column: the ciphertexts for comparisons,
+// at the top level, and those for aggregates, at the aggregate level. C1 of a ciphertext is a seed where the sender holds
+// the secret key, a polynomial where it encrypted under a public key.
+type ColumnMessage struct {
+	Column     int
+	Seeded     bool
+	Tops, Lows []ColumnCipher
+}
+
+// ColumnCipher is a ciphertext of a column.
+type ColumnCipher struct {
+	SeededCipher
+	// C1 is set when the ciphertext is not seeded.
+	C1 *ring.Poly
+}
+
+func (c *ColumnCipher) expand(p *Parameters) *cipher {
+	if c.C1 != nil {
+		return newCipherOf(p, c.C0, *c.C1, c.Scale)
+	}
+	return c.SeededCipher.expand(p)
+}
+
+func (w *writer) columnCiphers(cs []ColumnCipher, seeded bool) {
+	w.u32(uint32(len(cs)))
+	for _, c := range cs {
+		if seeded {
+			w.f64(c.Scale)
+			w.b = append(w.b, c.Seed[:]...)
+			w.poly(c.C0, w.p.RingQ())
+		} else {
+			w.f64(c.Scale)
+			w.poly(c.C0, w.p.RingQ())
+			w.poly(*c.C1, w.p.RingQ())
+		}
+	}
+}
+
+func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale float64) []ColumnCipher {
+	var cs []ColumnCipher
+	for range r.count(what, n) {
+		if r.err != nil {
+			return nil
+		}
+		s := r.scale()
+		if r.err == nil && s != scale {
+			r.fail(fmt.Sprintf("has a ciphertext at scale %g, want %g", s, scale))
+		}
+		if seeded {
+			cs = append(cs, ColumnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.RingQ())}})
+		} else {
+			c0, c1 := r.poly(level, r.p.RingQ()), r.poly(level, r.p.RingQ())
+			cs = append(cs, ColumnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
+		}
+	}
+	return cs
+}
+
+func (m *ColumnMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindColumn, (len(m.Tops)+1)<<20)
+	w.u32(uint32(m.Column))
+	seeded := byte(0)
+	if m.Seeded {
+		seeded = 1
+	}
+	w.b = append(w.b, seeded)
+	w.columnCiphers(m.Tops, m.Seeded)
+	w.columnCiphers(m.Lows, m.Seeded)
+	return w.b
+}
+
+// readColumn reads a column's ciphertexts; columns are those that the sender
+// may send, topScale and lowScale the scales of
+// those for comparisons and for aggregates.
+func readColumn(p *Parameters, lay layout, columns []int, topScale, lowScale float64, b []byte) (*ColumnMessage, error) {
+	r := newReader(p, KindColumn, b)
+	m := &ColumnMessage{Column: int(r.u32())}
+	if r.err == nil && !slices.Contains(columns, m.Column) {
+		r.fail(fmt.Sprintf("has column %d, which is not the sender's", m.Column))
+	}
+	switch f := r.u8(); {
+	case r.err != nil:
+	case f > 1:
+		r.fail(fmt.Sprintf("has form %d", f))
+	default:
+		m.Seeded = f == 1
+	}
+	m.Tops = r.columnCiphers("ciphertexts for comparisons", lay.tops(), p.MaxLevel(), m.Seeded, topScale)
+	m.Lows = r.columnCiphers("ciphertexts for aggregates", lay.lows(), aggregateLevel, m.Seeded, lowScale)
+	return m, r.end()
+}
+
+// AggregatesMessage carries the encrypted totals of a round, with Alice's noise
+// inside, and the public value of one record in each.
+type AggregatesMessage struct {
+	Round  int
+	Units  []float64
+	Totals []Aggregate
+}
+
+func (m *AggregatesMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindAggregates, len(m.Totals)<<15)
+	w.u32(uint32(m.Round))
+	w.u32(uint32(len(m.Totals)))
+	for i, t := range m.Totals {
+		w.f64(m.Units[i])
+		for j := range t.C0 {
+			w.pack([]uint64{t.C0[j]}, p.Q()[j])
+			w.pack(t.C1[j], p.Q()[j])
+		}
+	}
+	return w.b
+}
+
+// readAggregates reads count totals of the given round.
+func readAggregates(p *Parameters, round, count int, b []byte) (*AggregatesMessage, error) {
+	r := newReader(p, KindAggregates, b)
+	m := &AggregatesMessage{Round: r.count("as its round", round)}
+	for range r.count("totals", count) {
+		if r.err != nil {
+			break
+		}
+		m.Units = append(m.Units, r.scale())
+		var t Aggregate
+		for j := range t.C0 {
+			if v := r.unpack(1, p.Q()[j]); v != nil {
+				t.C0[j] = v[0]
+			}
+			t.C1[j] = r.unpack(p.N()/p.stride, p.Q()[j])
+		}
+		m.Totals = append(m.Totals, t)
+	}
+	return m, r.end()
+}
+
+// CentroidsMessage carries k centroids of d coordinates.
+type CentroidsMessage struct {
+	Round     int
+	Centroids [][]float64
+}
+
+func (m *CentroidsMessage) marshal(p *Parameters) []byte {
+	w := newWriter(p, KindCentroids, 8*len(m.Centroids)*len(m.Centroids[0]))
+	w.u32(uint32(m.Round))
+	for _, c := range m.Centroids {
+		for _, x := range c {
+			w.f64(x)
+		}
+	}
+	return w.b
+}
+
+func readCentroids(p *Parameters, round, k, d int, b []byte) (*CentroidsMessage, error) {
+	r := newReader(p, KindCentroids, b)
+	m := &CentroidsMessage{Round: r.count("as its round", round)}
+	for range k {
+		row := make([]float64, d)
+		for h := range row {
+			row[h] = r.f64()
+		}
+		m.Centroids = append(m.Centroids, row)
+	}
+	if r.err == nil {
+		for _, c := range m.Centroids {
+			for _, x := range c {
+				if x < -1 || x > 1 {
+					r.fail(fmt.Sprintf("has a coordinate %g outside [-1, 1]", x))
+				}
+			}
+		}
+	}
+	return m, r.end()
+}

@@ -1,0 +1,285 @@
+package ckks
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels/ntt"
+)
+
+// signDepth is the number of levels that the composite sign polynomial takes:
+// 3 for degree 7 and 4 for degree 15.
+const signDepth = 7
+
+// securityTable is the largest log2(QP) at which ring learning with errors in
+// dimension 2^LogN with a ternary secret and error deviation 3.2 has 128-bit
+// classical security (Homomorphic Encryption Standard, Albrecht et al. 2018,
+// Table 1). The conjugate-invariant ring is used at its own dimension N.
+var securityTable = map[int]float64{10: 27, 11: 54, 12: 109, 13: 218, 14: 438, 15: 881}
+
+// Security is the outcome of the check against the Homomorphic Encryption
+// Standard, which the lattice library leaves to its caller.
+type Security struct {
+	LogN  int     `json:"log_n"`
+	LogQP float64 `json:"log_qp"`
+	Limit float64 `json:"limit"`
+	// SwitchLogN and SwitchLogQP describe the smaller ring that the aggregates
+	// are switched to, 0 if they stay in the ring of the computation.
+	SwitchLogN  int     `json:"switch_log_n,omitempty"`
+	SwitchLogQP float64 `json:"switch_log_qp,omitempty"`
+}
+
+// String states the check in one line.
+func (s Security) String() string {
+	t := fmt.Sprintf("128-bit security by the Homomorphic Encryption Standard (ternary secret): LogN %d, log2(QP) %.1f <= %.0f", s.LogN, s.LogQP, s.Limit)
+	if s.SwitchLogN > 0 {
+		t += fmt.Sprintf("; aggregates: LogN %d, log2(QP) %.1f <= %.0f", s.SwitchLogN, s.SwitchLogQP, securityTable[s.SwitchLogN])
+	}
+	return t
+}
+
+// checkSecurity refuses a modulus of logQP bits in dimension 2^logN that the
+// standard's 128-bit row does not cover.
+func checkSecurity(logN int, logQP float64) error {
+	limit, ok := securityTable[logN]
+	if !ok {
+		return fault.Request("ckks parameters", fmt.Sprintf("ring degree 2^%d is not in the Homomorphic Encryption Standard's table", logN), "use 2^10 to 2^15")
+	}
+	if logQP > limit {
+		return fault.Request("ckks parameters", fmt.Sprintf("log2(QP) = %.1f exceeds %.0f, the 128-bit limit at ring degree 2^%d", logQP, limit, logN),
+			"use fewer clusters, fewer levels or a larger ring")
+	}
+	return nil
+}
+
+// Chain is a chain of primes: two of 30 bits for the last products and the
+// aggregates, then one per level, then the auxiliary primes of key switching.
+type Chain struct {
+	LogN     int
+	Levels   int // levels above the last two primes: signDepth and the product tree
+	LogLevel int // bits of a level's prime, and of the scale
+	LogP     []int
+	// LogTop are the primes above the sign's levels, for what comes before the
+	// comparison when it is found by rank.
+	LogTop []int
+}
+
+// aggregateBits is the size of the two last primes. What is decrypted is an
+// integer modulo their product.
+const aggregateBits = 30
+
+// chains has one entry for each depth of the product tree at LogN = 14: the
+// largest level primes, and then the most auxiliary primes, that stay under 438
+// bits. Digits have as many primes as there are auxiliary ones. These may be
+// smaller than the digits': the noise of a relinearisation is divided by a level's
+// prime too (rns.Workspace.Finish), and rotations take smaller digits.
+var chains = map[int]Chain{
+	0: {LogN: 14, Levels: signDepth, LogLevel: 29, LogP: []int{30, 30, 30}},
+	1: {LogN: 14, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30}},
+	2: {LogN: 14, Levels: signDepth + 2, LogLevel: 29, LogP: []int{30, 29, 29, 29}},
+	3: {LogN: 14, Levels: signDepth + 3, LogLevel: 28, LogP: []int{25, 25, 24, 24}},
+	4: {LogN: 14, Levels: signDepth + 4, LogLevel: 28, LogP: []int{23, 23, 23}},
+}
+
+// maxTreeDepth bounds the product tree, and with it the number of clusters
+// that one cluster is compared with.
+const maxTreeDepth = 7
+
+// MaxClusters is the largest number of clusters whose product trees fit any
+// chain without relying on pruning.
+const MaxClusters = 1 << maxTreeDepth
+
+// chooseChain returns the cheapest chain whose product tree has the given
+// depth: LogN = 14 up to depth 4, LogN = 15 up to maxTreeDepth.
+func chooseChain(depth int) (Chain, error) {
+	if c, ok := chains[depth]; ok {
+		return c, nil
+	}
+	if depth > maxTreeDepth {
+		return Chain{}, fault.Request("k", fmt.Sprintf("a cluster has up to %d neighbours, the product tree allows %d", 1<<depth, 1<<maxTreeDepth), "use fewer clusters")
+	}
+	return Chain{LogN: 15, Levels: signDepth + depth, LogLevel: 29, LogP: []int{30, 30, 30, 30}}, nil
+}
+
+// treeDepth is the depth of a product of n comparisons.
+func treeDepth(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	return int(math.Ceil(math.Log2(float64(n))))
+}
+
+// columnBits is the scale, in bits, of the columns that enter the aggregates.
+const columnBits = 26
+
+// switchLogN is the degree of the ring that the aggregates are switched to.
+const switchLogN = 12
+
+// Parameters are checked lattice parameters and what follows from them. They
+// are immutable and shared by all parties.
+type Parameters struct {
+	ckks.Parameters
+	Chain    Chain
+	Security Security
+	// stride is N divided by the degree of the aggregates' ring.
+	stride int
+	// aggregate computes modulo the aggregates' primes, and aggregateInverse is the
+	// first one's inverse modulo the second.
+	aggregate        [aggregateLevel + 1]modulus
+	aggregateInverse uint64
+	// lattice computes modulo the primes; relin, rotation and small are the digits
+	// of its three kinds of keys.
+	lattice                *rns.Chain
+	relin, rotation, small *rns.Gadget
+}
+
+// aggregateLevel is the level at which the last products are taken and the
+// aggregates are decrypted: two primes.
+const aggregateLevel = 1
+
+// NewParameters builds the primes of a chain for the conjugate-invariant ring
+// and checks 128-bit security of the computation and of the aggregates' ring.
+func NewParameters(c Chain) (*Parameters, error) {
+	p, err := buildParameters(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSecurity(c.LogN, p.Security.LogQP); err != nil {
+		return nil, err
+	}
+	if err := checkSecurity(p.Security.SwitchLogN, p.Security.SwitchLogQP); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// buildParameters is NewParameters without the security check, which lets the
+// package's tests use small rings.
+func buildParameters(c Chain) (*Parameters, error) {
+	primes := primeSource{order: 4 << c.LogN, by: map[int]*ring.NTTFriendlyPrimesGenerator{}}
+	q := primes.next(aggregateBits, aggregateBits)
+	for range c.Levels {
+		q = append(q, primes.next(c.LogLevel)...)
+	}
+	q = append(q, primes.next(c.LogTop...)...)
+	aux := primes.next(c.LogP...)
+	if primes.err != nil {
+		return nil, fault.Failed("ckks parameters", primes.err.Error(), "", primes.err)
+	}
+	pp, err := ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
+		LogN: c.LogN, Q: q, P: aux, LogDefaultScale: c.LogLevel, RingType: ring.ConjugateInvariant,
+	})
+	if err != nil {
+		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
+	}
+	small := min(switchLogN, c.LogN)
+	p := &Parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small)}
+	p.Security = Security{
+		LogN: c.LogN, LogQP: logProduct(q) + logProduct(aux), Limit: securityTable[c.LogN],
+		SwitchLogN: small, SwitchLogQP: logProduct(q[:aggregateLevel+1]) + logProduct(aux[:1]),
+	}
+	if p.lattice, err = rns.NewChain(ntt.ConjugateInvariant, c.LogN, q, aux); err != nil {
+		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
+	}
+	for j := range p.aggregate {
+		p.aggregate[j] = newModulus(q[j])
+	}
+	p.aggregateInverse = new(big.Int).ModInverse(new(big.Int).SetUint64(q[0]), new(big.Int).SetUint64(q[1])).Uint64()
+	p.relin = p.lattice.NewGadget(len(aux), len(aux), len(aux), p.MaxLevel())
+	p.small = p.lattice.NewGadget(1, 1, 1, aggregateLevel)
+	p.rotation = p.rotationGadget()
+	return p, nil
+}
+
+// primeSource hands out primes downward from powers of two, each once.
+type primeSource struct {
+	order uint64
+	by    map[int]*ring.NTTFriendlyPrimesGenerator
+	err   error
+}
+
+// next returns primes of the given bits, 1 modulo the order.
+func (s *primeSource) next(logs ...int) []uint64 {
+	var out []uint64
+	for _, bits := range logs {
+		if s.by[bits] == nil {
+			g := ring.NewNTTFriendlyPrimesGenerator(uint64(bits), s.order)
+			s.by[bits] = &g
+		}
+		q, err := s.by[bits].NextDownstreamPrime()
+		if err != nil {
+			s.err = err
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// rotationSlack is the number of bits by which the auxiliary primes of rotations
+// exceed their digits. A rotation is not followed by a division: the noise of its
+// key, about 2^8 digit/P, has to stay below that of a rounding.
+const rotationSlack = 5
+
+// rotationGadget chooses the digits of rotation keys with the fewest bits that leave
+// the slack, or those with the most slack.
+func (p *Parameters) rotationGadget() *rns.Gadget {
+	level := p.rotationLevel()
+	var best [3]int
+	least, most := math.Inf(1), math.Inf(-1)
+	for aux := 1; aux <= len(p.P()); aux++ {
+		extra := logProduct(p.P()[:aux])
+		for size := 1; size <= len(p.P()); size++ {
+			for first := 1; first <= size; first++ {
+				digits, widest := 0, 0.0
+				for from, count := 0, first; from <= level; from, count = from+count, size {
+					digits++
+					widest = max(widest, logProduct(p.Q()[from:min(from+count, level+1)]))
+				}
+				bits := float64(digits) * (logProduct(p.Q()[:level+1]) + extra)
+				slack := min(extra-widest, rotationSlack)
+				if digits <= rns.MaxDigits && (slack > most || slack == most && bits < least) {
+					best, least, most = [3]int{first, size, aux}, bits, slack
+				}
+			}
+		}
+	}
+	return p.lattice.NewGadget(best[0], best[1], best[2], level)
+}
+
+func logProduct(primes []uint64) float64 {
+	var s float64
+	for _, q := range primes {
+		s += math.Log2(float64(q))
+	}
+	return s
+}
+
+// Slots is the number of records in one ciphertext.
+func (p *Parameters) Slots() int { return p.N() }
+
+// topLevel is the level at which a round with product trees of the given depth
+// starts.
+func topLevel(depth int) int { return aggregateLevel + depth + signDepth }
+
+// columnScale is the scale of columns in the aggregates: 2^26, less when the
+// sum of n records would come near the 60-bit modulus, or when noise of
+// standard deviation sigma, in records, would leave the exact sampler's range.
+func columnScale(p *Parameters, n int, sigma float64) float64 {
+	bits := columnBits
+	// A record is worth 2^(bits + LogLevel - LogN) in the aggregate.
+	record := func() float64 { return float64(bits + p.Chain.LogLevel - p.Chain.LogN) }
+	for bits > minColumnBits && (math.Log2(float64(n)+100*sigma)+record()+2 > 2*aggregateBits-1 || math.Log2(sigma)+record()+1 > math.Log2(privacy.MaxScale)) {
+		bits--
+	}
+	return math.Exp2(float64(bits))
+}
+
+// minColumnBits is where the rounding of encoded columns begins to show.
+const minColumnBits = 14

@@ -1,0 +1,420 @@
+package ckks
+
+import (
+	"context"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// alice is party 1, who computes: her columns in the clear, the others' encrypted.
+type alice struct {
+	peer
+	*computer
+	rounds  []Round
+	average averager // of totals that she decrypts together with the key holders
+}
+
+func (s *run) newAlice() *alice { return &alice{peer: s.newPeer(0)} }
+
+// play is her program.
+func (a *alice) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	a.Party = p
+	span := p.Begin(engine.PhaseEncrypt, 0)
+	err := a.prepare(ctx)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	current := a.run.start
+	for t := range a.job.rounds() {
+		if current, err = a.playRound(ctx, t, current); err != nil {
+			return nil, err
+		}
+		if err := p.EndRound(ctx, t, a.job.rounds()); err != nil {
+			return nil, err
+		}
+	}
+	first := 2
+	if a.job.mode() == Multiparty {
+		first = 1
+	}
+	for q := first; q < len(a.job.Columns); q++ {
+		if err := a.sendCentroids(ctx, a.centroids, q, a.job.rounds(), current); err != nil {
+			return nil, err
+		}
+	}
+	return a.outcome(current), nil
+}
+
+// prepare is the setup: terms, keys and encrypted columns of the others.
+func (a *alice) prepare(ctx context.Context) error {
+	for q := 1; q < len(a.job.Columns); q++ {
+		b, err := a.receive(ctx, q)
+		if err == nil {
+			err = a.terms.agree(q, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.step++
+	values := make([][]float64, a.run.cols.d)
+	for c, v := range a.columns {
+		values[c] = v
+	}
+	var err error
+	if a.computer, err = newComputer(ctx, a.Pool(), a.run.params, a.run.lay, a.run.cols, values, a.lowScale, a.peer.rnd); err != nil {
+		return err
+	}
+	if a.job.mode() == Multiparty {
+		return a.prepareCommittee(ctx)
+	}
+	return a.prepareHolder(ctx)
+}
+
+// prepareHolder takes keys and columns from Bob and the other parties' columns
+// under his key, and tells Bob the start: he needs it for clusters that stay empty.
+func (a *alice) prepareHolder(ctx context.Context) error {
+	p := a.run.params
+	b, err := a.receive(ctx, 1)
+	if err != nil {
+		return err
+	}
+	keys, err := readKeys(p, len(a.run.lay.shifts()), b)
+	if err != nil {
+		return err
+	}
+	if err := a.install(keys.Relin.expand(p), keys.Rotations, keys.Small, keys.Public); err != nil {
+		return err
+	}
+	for q := 1; q < len(a.job.Columns); q++ {
+		if err := a.receiveColumns(ctx, q); err != nil {
+			return err
+		}
+	}
+	a.step = 2
+	if len(a.job.Columns) > 2 {
+		a.step = 3
+	}
+	if err := a.sendCentroids(ctx, a.setup, 1, 0, a.run.start); err != nil {
+		return err
+	}
+	a.step++
+	if a.job.argmin() == Rank {
+		return a.spread(ctx, a.Pool())
+	}
+	return nil
+}
+
+// receiveColumns takes a party's columns.
+func (a *alice) receiveColumns(ctx context.Context, party int) error {
+	for range a.job.Columns[party] {
+		b, err := a.receive(ctx, party)
+		if err != nil {
+			return err
+		}
+		m, err := readColumn(a.run.params, a.run.lay, a.job.Columns[party], a.topScale, a.lowScale, b)
+		if err != nil {
+			return err
+		}
+		a.receiveColumn(m)
+	}
+	return nil
+}
+
+// playRound runs one round from the centroids `current` and returns the next ones.
+func (a *alice) playRound(ctx context.Context, t int, current [][]float64) ([][]float64, error) {
+	a.peer.round = t + 1
+	span := a.Begin(engine.PhaseCompare, t)
+	members, done, err := a.compareAll(ctx, current)
+	a.End(span)
+	if err != nil {
+		return nil, err
+	}
+	span = a.Begin(engine.PhaseSum, t)
+	totals, err := a.totals(ctx, a.Pool(), t, members)
+	a.End(span)
+	if err != nil {
+		return nil, err
+	}
+	msg, _, err := a.perturb(t, totals)
+	if err != nil {
+		return nil, err
+	}
+	next, err := a.decrypt(ctx, t+1, msg, current)
+	if err != nil {
+		return nil, err
+	}
+	done.Index, done.Operations, done.Centroids = t, a.operations(), next
+	a.rounds = append(a.rounds, done)
+	if a.job.OnRound != nil {
+		a.job.OnRound(done)
+	}
+	return next, nil
+}
+
+// perturb makes the message of a round's aggregates, with Alice's noise, which it
+// returns too.
+func (a *alice) perturb(t int, totals []total) (*AggregatesMessage, []int64, error) {
+	msg := &AggregatesMessage{Round: t + 1}
+	for _, x := range totals {
+		msg.Units = append(msg.Units, x.unit)
+		msg.Totals = append(msg.Totals, x.Aggregate)
+	}
+	if !a.noise.active() {
+		return msg, nil, nil
+	}
+	groups, err := a.noiseGroups(msg.Units)
+	if err != nil {
+		return nil, nil, err
+	}
+	z, err := a.Share(a.released, t+1, groups)
+	for i := range z {
+		msg.Totals[i].addInteger(a.run.params, z[i])
+	}
+	return msg, z, err
+}
+
+// compareAll computes the encrypted memberships for the given centroids.
+func (a *alice) compareAll(ctx context.Context, current [][]float64) ([][]*cipher, Round, error) {
+	p, cols := a.run.params, a.run.cols
+	if a.job.argmin() == Rank {
+		m, err := a.rankMembers(ctx, a.Pool(), planRank(p, cols, current))
+		return m, Round{Pairs: a.job.K * a.job.K, Depth: treeDepth(a.job.K - 1)}, err
+	}
+	r, err := planRound(p, cols, current, !a.job.KeepPairs)
+	if err != nil {
+		return nil, Round{}, err
+	}
+	m, err := a.members(ctx, a.Pool(), r)
+	return m, Round{Pairs: len(r.pairs), Depth: r.depth}, err
+}
+
+// decrypt sends the aggregates and returns the centroids that come back.
+func (a *alice) decrypt(ctx context.Context, round int, msg *AggregatesMessage, current [][]float64) ([][]float64, error) {
+	if a.job.mode() == Multiparty {
+		return a.decryptTogether(ctx, round, msg, current)
+	}
+	if err := a.send(ctx, a.released, 1, KindAggregates, msg.marshal(a.run.params)); err != nil {
+		return nil, err
+	}
+	a.step++
+	next, err := a.receiveCentroids(ctx, 1, round)
+	a.step++
+	return next, err
+}
+
+// bob holds the key: his columns, his noise.
+type bob struct {
+	peer
+	secret  *secretKey
+	small   smallSecret
+	average averager
+	current [][]float64 // centroids of the last round
+}
+
+func (s *run) newBob() *bob {
+	b := &bob{peer: s.newPeer(1)}
+	b.secret = newSecretKey(s.params, b.rnd)
+	b.small = newSmallSecret(s.params, b.secret.small)
+	return b
+}
+
+// play is his program.
+func (b *bob) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	b.Party = p
+	if err := b.sendTerms(ctx); err != nil {
+		return nil, err
+	}
+	span := p.Begin(engine.PhaseEncrypt, 0)
+	err := b.prepare(ctx)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	if b.current, err = b.receiveCentroids(ctx, 0, 0); err != nil {
+		return nil, err
+	}
+	b.step++
+	if len(b.job.Columns) > 2 {
+		b.step++
+	}
+	for t := range b.job.rounds() {
+		if err := b.answer(ctx, t+1); err != nil {
+			return nil, err
+		}
+		if err := p.EndRound(ctx, t, b.job.rounds()); err != nil {
+			return nil, err
+		}
+	}
+	return b.outcome(b.current), nil
+}
+
+// prepare sends keys and his columns to Alice, and his public key to the other
+// parties, who send her theirs.
+func (b *bob) prepare(ctx context.Context) error {
+	b.step++
+	p := b.params
+	keys, err := b.keys(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.send(ctx, b.setup, 0, KindKeys, keys.marshal(p)); err != nil {
+		return err
+	}
+	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+		return ColumnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
+	}, true)
+	if err != nil {
+		return err
+	}
+	if err := b.sendColumns(ctx, msgs); err != nil {
+		return err
+	}
+	if len(b.job.Columns) > 2 {
+		pk := (&PublicKeyMessage{Key: newPublicKey(p, b.secret, p.MaxLevel(), 0, b.rnd.key("public key: seed", 1), b.rnd)}).marshal(p)
+		for q := 2; q < len(b.job.Columns); q++ {
+			if err := b.send(ctx, b.setup, q, KindPublicKey, pk); err != nil {
+				return err
+			}
+		}
+	}
+	b.step++
+	return nil
+}
+
+// answer decrypts a round's aggregates, adds his noise, checks the totals and
+// returns new centroids to Alice. The check comes after the noise: she knows her
+// own (PRIVACY C7.4).
+func (b *bob) answer(ctx context.Context, round int) error {
+	b.peer.round = round
+	b.step++
+	message, err := b.receive(ctx, 0)
+	if err != nil {
+		return err
+	}
+	span := b.Begin(engine.PhaseDecrypt, round-1)
+	b.current, err = b.update(round, message)
+	b.End(span)
+	if err != nil {
+		return err
+	}
+	err = b.sendCentroids(ctx, b.centroids, 0, round, b.current)
+	b.step++
+	return err
+}
+
+// update turns a round's aggregates into the next centroids.
+func (b *bob) update(round int, message []byte) ([][]float64, error) {
+	p, d := b.params, b.cols.d
+	m, err := readAggregates(p, round, b.job.K*(1+d), message)
+	if err != nil {
+		return nil, err
+	}
+	decrypted := protocol.NewPrivate(len(m.Totals))
+	err = decrypted.Fill(func(words []int64) error {
+		for i := range m.Totals {
+			x := b.small.product(p, &m.Totals[i])
+			for j := range x {
+				x[j] = p.aggregate[j].add(x[j], m.Totals[i].C0[j])
+			}
+			words[i] = crt(p, x)
+		}
+		return nil
+	})
+	var groups []protocol.Group
+	if err == nil && b.noise.bob {
+		groups, err = b.noiseGroups(m.Units)
+	}
+	if err != nil {
+		return nil, err
+	}
+	values, err := b.Open(b.released, round, groups, decrypted)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTotal(values, m.Units, b.lay.n, b.job.K, d, b.noise); err != nil {
+		return nil, err
+	}
+	return divide(b.average.add(inRecords(values, m.Units), b.noise, b.lay.n, b.job.K), b.current, b.noise, b.job.post()), nil
+}
+
+// provider is a party that encrypts its columns under Bob's key.
+type provider struct{ peer }
+
+// play is its program.
+func (v *provider) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	v.Party = p
+	if err := v.sendTerms(ctx); err != nil {
+		return nil, err
+	}
+	b, err := v.receive(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readPublicKey(v.params, b)
+	if err != nil {
+		return nil, err
+	}
+	v.step = 2
+	if err := v.provide(ctx, m.Key); err != nil {
+		return nil, err
+	}
+	final, err := v.receiveCentroids(ctx, 0, v.job.rounds())
+	if err != nil {
+		return nil, err
+	}
+	return v.outcome(final), nil
+}
+
+// keys makes the evaluation keys; they are independent work items.
+func (h *bob) keys(ctx context.Context) (*KeysMessage, error) {
+	p := h.params
+	shifts := h.lay.shifts()
+	m := &KeysMessage{Rotations: make([]*SwitchKey, len(shifts))}
+	err := h.Pool().Run(ctx, 3+len(shifts), func(_, i int) {
+		switch i {
+		case 0:
+			m.Relin = newRelinearisation(p, h.secret, h.rnd)
+		case 1:
+			m.Small = newSmallRing(p, h.secret, h.rnd.key("ring switching key: seed", 0), h.rnd)
+		case 2:
+			m.Public = newPublicKey(p, h.secret, aggregateLevel, -1, h.rnd.key("public key: seed", 0), h.rnd)
+		default:
+			m.Rotations[i-3] = newRotation(p, h.secret, shifts[i-3], h.rnd.key("rotation key: seed", shifts[i-3]), h.rnd)
+		}
+	})
+	return m, err
+}
+
+// install keeps the evaluation keys.
+func (c *computer) install(relin *rns.Key, rotations []*SwitchKey, small *SwitchKey, public *PublicKey) (err error) {
+	keys := map[int]*rns.Key{}
+	for i, shift := range c.lay.shifts() {
+		keys[shift] = rotations[i].expand(c.params)
+	}
+	c.small = small.expand(c.params)
+	c.receivePublicKey(public)
+	c.ev, err = newEvaluator(c.params, relin, keys)
+	return err
+}
+
+// receivePublicKey keeps the part of a public key that re-randomisation needs.
+func (c *computer) receivePublicKey(k *PublicKey) {
+	b, a := k.expand(c.params)
+	c.pk = [2]rns.Poly{c.params.lattice.FromWide(b.Q.Coeffs[:aggregateLevel+1]), c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
+}
+
+// receiveColumn installs an encrypted column.
+func (c *computer) receiveColumn(m *ColumnMessage) {
+	for i := range m.Tops {
+		c.tops[m.Column] = append(c.tops[m.Column], m.Tops[i].expand(c.params))
+	}
+	for i := range m.Lows {
+		c.lows[m.Column] = append(c.lows[m.Column], m.Lows[i].expand(c.params))
+	}
+}

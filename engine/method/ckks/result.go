@@ -1,0 +1,144 @@
+package ckks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// NetworkTime is the modelled transfer time of a run on one network.
+type NetworkTime struct {
+	Network  string  `json:"network"`
+	Seconds  float64 `json:"transfer_seconds"`
+	Messages int     `json:"messages"`
+}
+
+// result measures the final centroids and says what the run was.
+func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.Session, rounds []Round) (*engine.Result, error) {
+	j := s.job
+	res, err := session.Result(j.Data.Bounds)
+	if err != nil {
+		return nil, err
+	}
+	res.Comm.Rounds = s.log.Steps()
+	networks := j.Networks
+	if networks == nil {
+		networks = Networks()
+	}
+	var times []NetworkTime
+	for _, w := range networks {
+		times = append(times, NetworkTime{Network: w.Name, Seconds: s.log.TransferTime(w).Round(time.Millisecond).Seconds(), Messages: len(s.log.Messages)})
+	}
+	var ops Operations
+	for _, r := range rounds {
+		ops.add(r.Operations)
+	}
+	res.Details = map[string]any{
+		"mode": string(j.mode()), "argmin": string(j.argmin()), "security": s.params.Security.String(), "log_qp": s.params.Security.LogQP,
+		"rounds": rounds, "operations": ops, "networks": times, "blocks": s.lay.blocks, "batches": s.lay.batches,
+		"bytes_total": s.log.Total(),
+	}
+	res.Notes = append(res.Notes, s.params.Security.String())
+	if j.NoQuality {
+		return res, nil
+	}
+	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
+	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
+	defer rt.End(span)
+	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped}, session.Centroids(), j.K)
+	return res, err
+}
+
+// partyName is what people call a party: they count from 1.
+func partyName(party int) string { return protocol.Role(party).String() }
+
+// addReleases plans what each party and an outsider see.
+func (pl *jobPlan) addReleases() {
+	j := pl.job
+	pl.Notes = append(pl.Notes,
+		"ciphertexts: "+pl.params.Security.String()+"; the conjugate-invariant ring is taken at its own dimension, as its library's authors do",
+		"the number of records n and their ids are known to every party; n is used to check the totals of every round")
+	makers := protocol.EachShare
+	if j.Budget == nil {
+		makers = protocol.Nobody
+		pl.Notes = append(pl.Notes, "no noise: the key holders see exact counts and sums of every round, all parties the exact centroids")
+	}
+	if j.Data.Bounds.FromData {
+		pl.Notes = append(pl.Notes, "bounds come from the data")
+	}
+	if !j.NoQuality {
+		pl.Notes = append(pl.Notes, "quality is computed from the private data")
+	}
+	pl.setup = pl.Add(&protocol.Release{Name: "keys and encrypted columns", Times: 1})
+	pl.released = pl.Add(&protocol.Release{Name: decrypted, Makers: makers, Times: pl.Rounds, Entries: pl.entries()})
+	pl.opened = pl.Add(&protocol.Release{Name: decrypted + ", opened together", Makers: makers, Times: pl.Rounds})
+	pl.centroids = pl.Add(&protocol.Release{Name: "centroids", Times: pl.Rounds})
+}
+
+// entries are the ledger's lines: all that is decrypted.
+func (pl *jobPlan) entries() []privacy.Entry {
+	j, n := pl.job, pl.noise
+	if j.Budget == nil {
+		return nil
+	}
+	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()), "discrete-gaussian", "L2")
+	entry.Scale, entry.Unit, entry.Cost, entry.True = 1, "noise units: counts over their deviation, sums over theirs", n.spec, n.trueSpec
+	scales := fmt.Sprintf("deviation %.4g on counts and %.4g on sums of features in [-1, 1]", n.count, n.sum)
+	if j.calibration() == privacy.Claimed {
+		entry.Scale, entry.Unit = n.count, "each query alone"
+		entry.Viewers = pl.decryptors()
+		entry.Remark = scales + "; the paper calibrates each count and sum by itself, true_epsilon is that of their joint release"
+		// Whoever drew the noise knows it: against Alice nothing is hidden.
+		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
+			fmt.Sprintf("centroids of %d rounds, of which %s knows all the noise", j.rounds(), partyName(0)), "discrete-gaussian", "L2")
+		alice.Scale, alice.Unit = entry.Scale, entry.Unit // the entry above has the cost that the paper claims
+		alice.Viewers, alice.Unbounded = []string{partyName(0)}, true
+		alice.Remark = "the paper lets the computing party draw the noise and sends it the quotients: it can solve for exact counts and sums"
+		return []privacy.Entry{entry, alice}
+	}
+	entry.Remark = scales + "; every party that may see a decrypted value or the centroids is faced with noise of that size that it does not know"
+	if j.neighbours() == privacy.AddRemove {
+		// Where n and the ids are common, replacing a record is the other question
+		// a reader may ask.
+		other := n.bound
+		other.Shape.Neighbours = privacy.ReplaceOne
+		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g", privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(j.rounds())), pl.Budget.Delta, 0))
+	}
+	collusion := "the party that computes and a party that holds the key do not collude"
+	if j.mode() == Multiparty {
+		collusion = fmt.Sprintf("%s, which computes, colludes with fewer than %d of the key holders", partyName(0), j.threshold())
+	}
+	entry.Conditions = append(slices.Clone(n.bound.Rule.Conditions),
+		"parties follow the protocol and clamp their columns to the bounds",
+		collusion,
+		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm", Overlap(j.K), evaluationError(pl.N, j.K, pl.D)),
+		"noise streams are computationally indistinguishable from random; ring learning with errors is hard")
+	if j.mode() == Multiparty {
+		// The shares' deviations are above 2^26 units of the aggregates, so their sum is
+		// discrete Gaussian but for exp(-2^53) (T6 iv).
+		entry.Conditions = append(entry.Conditions, fmt.Sprintf("of the %d parties that draw noise at most %d pool theirs", n.shares, n.shares-n.needed))
+	}
+	var roles []string
+	for p := range j.Columns {
+		roles = append(roles, partyName(p))
+	}
+	entry.Viewers = append(slices.Clone(roles), privacy.Outsider)
+	entry.Noise = privacy.Shared(n.shares, n.needed, n.shares-n.needed, roles...)
+	return []privacy.Entry{entry}
+}
+
+// decryptors are the viewers that learn decrypted totals under one-sided noise.
+func (pl *jobPlan) decryptors() []string {
+	var v []string
+	for p := 1; p < pl.Parties; p++ {
+		v = append(v, partyName(p))
+	}
+	return append(v, privacy.Outsider)
+}

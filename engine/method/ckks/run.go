@@ -1,0 +1,197 @@
+package ckks
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// run is what all parties of a run know: the plan, the lattice parameters, the
+// terms. Messages are recorded for the models of networks.
+type run struct {
+	*jobPlan
+	terms Terms
+	lay   layout
+	cols  columns
+	log   *Transcript
+	// topScale and lowScale are the scales of encrypted columns.
+	topScale, lowScale float64
+	start              [][]float64
+}
+
+func newRun(pl *jobPlan) (*run, error) {
+	j, p := pl.job, pl.params
+	s := &run{jobPlan: pl}
+	n, d := pl.N, pl.D
+	s.cols = columns{d: d, encrypted: make([]bool, d)}
+	for p, cs := range j.Columns {
+		for _, c := range cs {
+			s.cols.encrypted[c] = p > 0
+		}
+	}
+	s.log = &Transcript{Parties: len(j.Columns), Tap: j.Tap}
+	s.topScale = freshScale(p, s.cols)
+	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
+	s.start = j.StartCentroids()
+	all := j.K * (j.K - 1) / 2
+	pairs := all
+	if !j.KeepPairs && j.argmin() == Pairs {
+		r, err := planRound(p, s.cols, s.start, true)
+		if err != nil {
+			return nil, err
+		}
+		pairs = len(r.pairs)
+	}
+	s.lay = newLayout(n, p.Slots(), pairs, all)
+	if j.argmin() == Rank {
+		s.lay = newRankLayout(n, p.Slots(), j.K)
+		s.topScale = rankScale
+	}
+	s.terms = Terms{
+		Version: wireVersion, LogN: p.LogN(), Q: p.Q(), P: p.P(), N: n, D: d, K: j.K, Rounds: j.rounds(), Columns: j.Columns,
+		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,
+		SigmaCount: pl.noise.count, SigmaSum: pl.noise.sum, Calibration: string(j.calibration()), Neighbours: string(j.neighbours()),
+		ColumnScale: s.lowScale, FreshScale: s.topScale, SignPolynomial: fmt.Sprint(inner, outer),
+	}
+	if j.mode() == Multiparty {
+		s.terms.CommonSeed = make([]byte, 32)
+		if _, err := privacy.NewStreams(j.Seed).Stream(int(protocol.Server), 0, "ckks common seed").Read(s.terms.CommonSeed); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// peer is one party's side of a run: its own columns and randomness.
+type peer struct {
+	*run
+	*protocol.Party
+	columns map[int][]float64
+	rnd     entropy
+	step    int // of communication: what is sent in one step travels at the same time
+	round   int
+}
+
+// newPeer hands a party its columns.
+func (s *run) newPeer(party int) peer {
+	m := make(map[int][]float64)
+	points := s.job.Data.Points
+	row := make([]float32, points.D)
+	for _, c := range s.job.Columns[party] {
+		m[c] = make([]float64, points.N)
+	}
+	for i := range points.N {
+		row = points.Point(i, row)
+		for c, v := range m {
+			v[i] = float64(row[c])
+		}
+	}
+	return peer{run: s, columns: m, rnd: entropy{seed: s.job.Seed, party: party}}
+}
+
+// send gives another party a message that belongs to a release of the plan.
+func (q *peer) send(ctx context.Context, r *protocol.Release, to int, kind Kind, b []byte) error {
+	q.log.record(Envelope{Step: q.step, Round: q.round, From: int(q.Role), To: to, Kind: kind, Bytes: len(b)}, b)
+	return q.Send(ctx, r, protocol.Role(to), b)
+}
+
+// receive waits for a party's next message.
+func (q *peer) receive(ctx context.Context, from int) ([]byte, error) {
+	return q.Receive(ctx, protocol.Role(from))
+}
+
+// order lists a party's columns in increasing order.
+func order(m map[int][]float64) []int {
+	var cs []int
+	for c := range m {
+		cs = append(cs, c)
+	}
+	sort.Ints(cs)
+	return cs
+}
+
+// sendTerms tells the computing party what this one believes to run.
+func (q *peer) sendTerms(ctx context.Context) error {
+	b, err := q.terms.marshal()
+	if err != nil {
+		return err
+	}
+	return q.send(ctx, q.setup, 0, KindTerms, b)
+}
+
+// provide encrypts the party's columns under a public key and sends them to the
+// computing party.
+func (q *peer) provide(ctx context.Context, key *PublicKey) error {
+	enc := newPublicEncryptor(q.params, key, q.rnd)
+	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+		return enc.encrypt(m, scale, purpose, index)
+	}, false)
+	if err != nil {
+		return err
+	}
+	return q.sendColumns(ctx, msgs)
+}
+
+func (q *peer) sendColumns(ctx context.Context, msgs []*ColumnMessage) error {
+	for _, m := range msgs {
+		if err := q.send(ctx, q.setup, 0, KindColumn, m.marshal(q.params)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveCentroids reads the centroids of a round.
+func (q *peer) receiveCentroids(ctx context.Context, from, round int) ([][]float64, error) {
+	b, err := q.receive(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	m, err := readCentroids(q.params, round, q.job.K, q.cols.d, b)
+	if err != nil {
+		return nil, err
+	}
+	return m.Centroids, nil
+}
+
+func (q *peer) sendCentroids(ctx context.Context, r *protocol.Release, to, round int, centroids [][]float64) error {
+	return q.send(ctx, r, to, KindCentroids, (&CentroidsMessage{Round: round, Centroids: centroids}).marshal(q.params))
+}
+
+// noiseGroups is the layout of a round's noise: the discrete Gaussian of the plan's
+// deviation for each total, in units of the aggregate.
+func (q *peer) noiseGroups(units []float64) ([]protocol.Group, error) {
+	made := make(map[float64]*protocol.Distribution)
+	groups := make([]protocol.Group, len(units))
+	for i, u := range units {
+		sigma := q.noise.sum * u
+		if i%(1+q.cols.d) == 0 {
+			sigma = q.noise.count * u
+		}
+		g := made[sigma]
+		if g == nil {
+			var err error
+			if g, err = protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: sigma, Shares: q.noise.needed}, nil); err != nil {
+				return nil, err
+			}
+			made[sigma] = g
+		}
+		groups[i] = protocol.Group{Values: 1, Noise: g}
+	}
+	groups[0].Stream = "ckks noise"
+	return groups, nil
+}
+
+// outcome is what a party ends with.
+func (q *peer) outcome(final [][]float64) *protocol.Outcome {
+	o := &protocol.Outcome{Iterations: q.job.rounds()}
+	for _, c := range final {
+		o.Centroids = append(o.Centroids, c...)
+	}
+	return o
+}

@@ -1,0 +1,265 @@
+package ckks
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
+
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// The wire form of a message: magic, kind, fingerprint of the parameters, body.
+// Integers are little endian; the coefficients of a polynomial are packed with
+// as many bits as their prime has, least significant bit first. A reader
+// accepts exactly what a writer makes: lengths follow from the parameters,
+// coefficients are below their prime, padding is zero and nothing follows.
+
+// The first word has the version: "CHE1" messages have primes of up to 34 bits and
+// seeds that expand by another generator.
+const (
+	wireMagic = 0x32454843 // "CHE2"
+	wireFirst = 0x31454843 // "CHE1"
+	wireHead  = 4 + 1 + 8
+)
+
+// Kind says what a message is.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	KindTerms Kind = iota + 1
+	KindKeys
+	KindPublicKey
+	KindColumn
+	KindAggregates
+	KindCentroids
+	KindShares
+	KindKeyShare
+	KindThreshold
+	kinds
+)
+
+var kindNames = [kinds]string{"", "terms", "evaluation keys", "public key", "encrypted column", "encrypted aggregates", "centroids", "decryption shares", "key share", "threshold share"}
+
+// String names the kind.
+func (k Kind) String() string {
+	if k == 0 || k >= kinds {
+		return fmt.Sprintf("kind %d", uint8(k))
+	}
+	return kindNames[k]
+}
+
+// writer appends a message's wire form.
+type writer struct {
+	p *Parameters
+	b []byte
+}
+
+func newWriter(p *Parameters, kind Kind, capacity int) *writer {
+	w := &writer{p: p, b: make([]byte, 0, wireHead+capacity)}
+	w.u32(wireMagic)
+	w.b = append(w.b, byte(kind))
+	w.u64(p.fingerprint())
+	return w
+}
+
+func (w *writer) u32(x uint32)  { w.b = binary.LittleEndian.AppendUint32(w.b, x) }
+func (w *writer) u64(x uint64)  { w.b = binary.LittleEndian.AppendUint64(w.b, x) }
+func (w *writer) f64(x float64) { w.u64(math.Float64bits(x)) }
+
+// pack appends values of q's width.
+func (w *writer) pack(values []uint64, q uint64) {
+	width := bits.Len64(q - 1)
+	var acc uint64
+	var fill int
+	for _, v := range values {
+		acc |= v << fill
+		if fill += width; fill >= 64 {
+			w.u64(acc)
+			fill -= 64
+			acc = 0
+			if fill > 0 {
+				acc = v >> (width - fill)
+			}
+		}
+	}
+	for ; fill > 0; fill -= 8 {
+		w.b = append(w.b, byte(acc))
+		acc >>= 8
+	}
+}
+
+func (w *writer) poly(p ring.Poly, r *ring.Ring) {
+	for i, row := range p.Coeffs {
+		w.pack(row, r.SubRings[i].Modulus)
+	}
+}
+
+func (w *writer) polyQP(p ringqp.Poly) {
+	w.poly(p.Q, w.p.RingQ())
+	if len(p.P.Coeffs) > 0 {
+		w.poly(p.P, w.p.RingP())
+	}
+}
+
+// packedSize is the length of n packed values modulo q.
+func packedSize(n int, q uint64) int { return (n*bits.Len64(q-1) + 7) / 8 }
+
+// reader takes a message apart. After the first fault every read returns zero.
+type reader struct {
+	p    *Parameters
+	kind Kind
+	b    []byte
+	err  error
+}
+
+func newReader(p *Parameters, kind Kind, b []byte) *reader {
+	r := &reader{p: p, kind: kind, b: b}
+	switch r.u32() {
+	case wireMagic:
+	case wireFirst:
+		r.fail("has the wire format CHE1, and here CHE2")
+	default:
+		r.fail("does not begin like a message")
+	}
+	if k := Kind(r.u8()); k != kind {
+		r.fail(fmt.Sprintf("is %v", k))
+	}
+	if r.u64() != p.fingerprint() {
+		r.fail("was made for other lattice parameters")
+	}
+	return r
+}
+
+func (r *reader) fail(why string) {
+	if r.err == nil {
+		r.err = fault.Failed("message of "+r.kind.String(), why, "have the parties restart with the same version and parameters", nil)
+	}
+}
+
+func (r *reader) take(n int) []byte {
+	if r.err == nil && (n < 0 || n > len(r.b)) {
+		r.fail("is truncated")
+	}
+	if r.err != nil {
+		return nil
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) u8() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) u32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) u64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// f64 reads a finite number.
+func (r *reader) f64() float64 {
+	x := math.Float64frombits(r.u64())
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		r.fail("has a number that is not finite")
+		return 0
+	}
+	return x
+}
+
+// scale reads a number that can be the scale of a ciphertext.
+func (r *reader) scale() float64 {
+	x := r.f64()
+	if r.err == nil && !(x >= 1 && x <= math.Exp2(100)) {
+		r.fail(fmt.Sprintf("has a scale of %g", x))
+		return 1
+	}
+	return x
+}
+
+// count reads a number that must be want.
+func (r *reader) count(what string, want int) int {
+	if n := int(r.u32()); r.err == nil && n != want {
+		r.fail(fmt.Sprintf("has %d %s, want %d", n, what, want))
+	}
+	return want
+}
+
+func (r *reader) seed() (s [32]byte) {
+	copy(s[:], r.take(32))
+	return s
+}
+
+// unpack reads n values below q.
+func (r *reader) unpack(n int, q uint64) []uint64 {
+	b := r.take(packedSize(n, q))
+	if b == nil {
+		return nil
+	}
+	width := bits.Len64(q - 1)
+	mask := uint64(1)<<width - 1
+	out := make([]uint64, n)
+	var acc uint64
+	var fill, at int
+	for i := range out {
+		// A width of at most 56 bits leaves room for the byte that completes a value.
+		for fill < width {
+			acc |= uint64(b[at]) << fill
+			at++
+			fill += 8
+		}
+		v := acc & mask
+		acc >>= width
+		fill -= width
+		if v >= q {
+			r.fail("has a coefficient that is not below its prime")
+			return nil
+		}
+		out[i] = v
+	}
+	if acc != 0 {
+		r.fail("has padding that is not zero")
+	}
+	return out
+}
+
+func (r *reader) poly(level int, rg *ring.Ring) ring.Poly {
+	var p ring.Poly
+	for i := range level + 1 {
+		p.Coeffs = append(p.Coeffs, r.unpack(r.p.N(), rg.SubRings[i].Modulus))
+	}
+	return p
+}
+
+func (r *reader) polyQP(levelQ, levelP int) ringqp.Poly {
+	p := ringqp.Poly{Q: r.poly(levelQ, r.p.RingQ())}
+	if levelP >= 0 {
+		p.P = r.poly(levelP, r.p.RingP())
+	}
+	return p
+}
+
+// end checks that nothing is left.
+func (r *reader) end() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.fail(fmt.Sprintf("has %d bytes too many", len(r.b)))
+	}
+	return r.err
+}

@@ -1,0 +1,66 @@
+package lloyd
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
+)
+
+// Every method gives the bits of a run in one process when each role has a
+// goroutine of its own and its own records alone, and meets the others by messages
+// that are turned into bytes and back.
+func TestRolesApart(t *testing.T) {
+	seed := uint64(6)
+	labels := make([]int32, 900)
+	for i := range labels {
+		labels[i] = int32(i % 4)
+	}
+	for _, job := range []Job{
+		{Algorithm: Lloyd}, {Algorithm: Lloyd, Init: KMeansPlusPlus}, {Algorithm: Lloyd, Aggregator: Naive}, {Algorithm: Lloyd, Aggregator: ByRing},
+		{Algorithm: CLloyd, Aggregator: Naive, Init: KMeansPlusPlus}, {Algorithm: CLloyd, Release: Centroid}, {Algorithm: CLloyd, NonExclusive: true},
+		{Algorithm: Lloyd, Aggregator: Naive, Drops: []Drop{{0, 0}, {2, 1}}}, {Algorithm: Lloyd, Drops: []Drop{{0, 1}}, Init: KMeansPlusPlus, Aggregator: ByRing},
+		{Algorithm: SuLloyd}, {Algorithm: SuLloyd, RingBits: 32, Budget: privacy.Budget{Epsilon: 20}}, {Algorithm: SuLloyd, Noise: Split, Mechanism: Gaussian, Drops: []Drop{{1, 1}}},
+		{Algorithm: CSuLloyd, Noise: Local}, {Algorithm: FastLloyd}, {Algorithm: FastLloyd, Radius: 0.8}, {Algorithm: FastLloyd, Calibration: privacy.Claimed},
+		{Algorithm: Relative}, {Algorithm: Relative, Aggregator: ByRing, Noise: Split}, {Algorithm: Relative, Schedule: LaterCode, Calibration: privacy.Published},
+	} {
+		job.K, job.Clients, job.Seed, job.Labels = 4, blobs(t, 900, 3, 4, 3, 5), &seed, labels
+		if job.Budget.Epsilon == 0 {
+			job.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
+		}
+		p, err := job.check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var results [2]string
+		for apart := range results {
+			var o protocol.Options
+			if apart == 1 {
+				o = protocoltest.Apart(p.Plan)
+			}
+			pool := engine.NewPool(2)
+			s, _ := p.start(engine.NewRuntime(pool), o)
+			err := s.Run(context.Background())
+			pool.Close()
+			if err != nil {
+				t.Fatalf("%+v: apart %d: %v", job, apart, err)
+			}
+			res, err := s.Result(job.Bounds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(res)
+			if err != nil {
+				t.Fatal(err)
+			}
+			results[apart] = string(b)
+		}
+		if results[0] != results[1] {
+			t.Errorf("%s %s %s: in one process %s\napart %s", job.Algorithm, job.Aggregator, job.Init, results[0], results[1])
+		}
+	}
+}

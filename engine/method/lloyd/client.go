@@ -1,0 +1,185 @@
+package lloyd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// client is one party: its records and what it keeps from round to round. It has
+// no part in any other's memory.
+type client struct {
+	*Plan
+	*model
+	own     step.Records
+	points  kernels.Panels
+	party   *protocol.Party
+	acc     *kernels.Accumulator // of the round's release
+	labels  []uint16
+	private *protocol.Private
+	encode  func(words []int64) error
+	steps   assigner
+}
+
+func newClient(p *Plan, own step.Records) *client {
+	c := &client{Plan: p, own: own, points: *own.Part.Points, acc: kernels.NewAccumulator(p.k, p.d, p.fraction), private: protocol.NewPrivate(p.length)}
+	c.encode = func(words []int64) error {
+		c.write(words)
+		return nil
+	}
+	return c
+}
+
+// run is the client's program.
+func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outcome, error) {
+	c.party = party
+	if !c.Present(party.Role, 0) {
+		return nil, nil
+	}
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	t := 0
+	for stop := false; t < c.rounds && !stop; t++ {
+		if !c.Present(party.Role, t) {
+			return nil, nil
+		}
+		c.noteFailures(t)
+		if err := c.steps.assign(ctx, t); err != nil {
+			return nil, err
+		}
+		var err error
+		if c.job.Aggregator == Naive {
+			err = c.report(ctx, t)
+		} else {
+			err = c.release(ctx, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		stop = c.still()
+		if err := party.EndRound(ctx, t, c.rounds); err != nil {
+			return nil, err
+		}
+	}
+	if t < c.rounds { // it ended early
+		if err := party.Book(c.Plan.release, c.entries(t)...); err != nil {
+			return nil, err
+		}
+	}
+	out := &protocol.Outcome{Centroids: c.centroids, Iterations: t}
+	if c.Private && len(c.parts) > 1 {
+		out.Sizes = c.counts
+	}
+	if c.quality != nil {
+		var err error
+		if out.Quality, err = c.quality.Measure(ctx, party, t-1, c.own, c.centroids); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// begin checks the records and sets the first centroids.
+func (c *client) begin(ctx context.Context) error {
+	if err := step.CheckRecords(ctx, c.party.Pool(), c.own.Part, clientName(int(c.party.Role))); err != nil {
+		return err
+	}
+	c.model = newModel(c.Plan)
+	if c.starts != nil {
+		if err := c.kMeansPlusPlus(ctx); err != nil {
+			return err
+		}
+	} else {
+		first, err := protocol.Once(c.party, "start", 0, func() ([]float64, error) { return c.first(c.party), nil })
+		if err != nil {
+			return err
+		}
+		copy(c.centroids, first)
+	}
+	c.setGrid()
+	switch {
+	case c.job.NonExclusive:
+		c.steps = newNonExclusive(c)
+	case c.job.Algorithm.Constrained():
+		c.steps = newConstrained(c)
+	default:
+		c.steps = newNearest(c)
+	}
+	return nil
+}
+
+// release makes the round's release and moves the centroids by it.
+func (c *client) release(ctx context.Context, t int) error {
+	if err := c.private.Fill(c.encode); err != nil {
+		return err
+	}
+	sum, err := c.party.Sum(ctx, c.Plan.release, t, c.groups[t], c.private)
+	if err != nil {
+		return err
+	}
+	span := c.party.Begin(engine.PhasePostprocess, t)
+	c.update(t, sum)
+	c.party.End(span)
+	return nil
+}
+
+// write puts the client's sums, or means, into a message.
+func (c *client) write(words []int64) {
+	if c.job.Release == Centroid {
+		c.writeMeans(words)
+		return
+	}
+	copy(words[copy(words, c.acc.Sums):], c.acc.Counts)
+}
+
+// writeMeans writes the client's means divided by the number of clients, in grid
+// units truncated toward zero: one integer division (Thesis-H §5.4). An empty
+// cluster stands for its old centroid.
+func (c *client) writeMeans(words []int64) {
+	for a := range c.k {
+		count := c.acc.Counts[a] * int64(c.m)
+		for h := a * c.d; h < (a+1)*c.d; h++ {
+			if count == 0 {
+				words[h] = int64(float64(c.grid[h])*c.scale) / int64(c.m)
+				continue
+			}
+			words[h] = c.acc.Sums[h] / count
+		}
+	}
+}
+
+// noteFailures tells the reader who fails in round t.
+func (c *client) noteFailures(t int) {
+	for q, from := range c.Leaves {
+		if from == t {
+			c.party.Note("Client %d failed in round %d of %d; the survivors unmasked with the masks of those present and the run went on.", q+1, t+1, c.rounds)
+		}
+	}
+}
+
+// assigner fills the accumulator of a client with the sums and counts of its
+// clusters for round t.
+type assigner interface {
+	assign(ctx context.Context, t int) error
+}
+
+// everyClient is the party of streams that all clients share.
+const everyClient = -2
+
+// infeasible turns a solver's refusal into a wrong request that names the client.
+func infeasible(c protocol.Role, err error) error {
+	return &fault.Error{What: clientName(int(c)), Why: strings.TrimPrefix(err.Error(), "flow: "), Wrong: true, Err: err}
+}
+
+// clientName is what people call client i: they count from 1.
+func clientName(i int) string { return fmt.Sprintf("client %d", i+1) }
+
+var _ flow.Runner = (*engine.Pool)(nil)

@@ -1,0 +1,144 @@
+package lloyd
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+const (
+	masked    = "others' records: clients and outsiders see noisy centroids, the server masked values"
+	onePass   = "one pass over the records and one secure sum a round"
+	oneFlow   = "an exact flow over the records at each client and one secure sum a round"
+	exactSums = "no one: clients see exact sums or means, all see exact centroids; the server sees masked values only"
+)
+
+// Describe lists the methods of this package.
+func Describe() method.List {
+	return method.List{
+		{Name: string(Lloyd), About: "Lloyd's algorithm over masked sums, without noise", Holds: method.Rows, Against: exactSums,
+			When: "no privacy is needed, or as what a private run is compared with", Cost: onePass, Starts: true, Make: Lloyd.make},
+		{Name: string(CLloyd), About: "the same with bounds on the sizes of clusters", Holds: method.Rows, Against: exactSums,
+			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true, Make: CLloyd.make},
+		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)", Holds: method.Rows, Private: true, Against: masked,
+			When: "a plain baseline is wanted, or a pure epsilon", Cost: onePass, Starts: true, Make: SuLloyd.make},
+		{Name: string(CSuLloyd), About: "sulloyd with bounds on the sizes of clusters", Holds: method.Rows, Private: true, Against: masked,
+			When: "to reproduce FastLloyd's ablation", Cost: oneFlow, Starts: true, Make: CSuLloyd.make},
+		{Name: string(FastLloyd), About: "noisy centroids with bounds on the sizes of clusters (FastLloyd)", Holds: method.Rows, Private: true, Against: masked,
+			When: "clusters have about equal sizes and there are few columns; to reproduce FastLloyd", Cost: oneFlow, Starts: true, Make: FastLloyd.make},
+		{Name: string(Relative), About: "noisy moves of the centroids, from the records within a radius", Holds: method.Rows, Private: true, Against: masked,
+			When: "few rounds of plain k-means are wanted with little noise", Cost: onePass, Starts: true, Make: Relative.make},
+	}
+}
+
+// make returns a job of the method and its options.
+func (m Method) make(d method.Data) (engine.Job, []method.Option) {
+	j := &Job{Algorithm: m, K: d.K, Clients: d.Clients, Bounds: d.Bounds(), Budget: d.Budget, Start: d.Start,
+		Seed: d.Seed, NoQuality: d.NoQuality, Labels: d.Labels, Clamped: d.Clamped()}
+	options := []method.Option{method.Iterations(&j.Iterations)}
+	if m.Private() {
+		options = append(options, j.noiseOptions()...)
+	} else {
+		options = append(options,
+			method.Init(&j.Init, Sphere, Random, KMeansPlusPlus),
+			method.Option{Name: "tolerance", Default: "0", About: "end when no centroid moves further than this, in the normalised box", Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)},
+			method.Option{Name: "calibration", Default: "none", About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",
+				Value: method.Choice(&j.Calibration, privacy.None, privacy.Published)})
+	}
+	if m == Lloyd || m == CLloyd || m == SuLloyd {
+		options = append(options, method.Option{Name: "release", Default: string(SumCount), About: "what is added up: sumcount, or centroid (sulloyd: outside proven only)",
+			Value: method.Choice(&j.Release, SumCount, Centroid)})
+	}
+	if m.Constrained() {
+		options = append(options, j.sizeOptions()...)
+	}
+	if m.Constrained() || m == Relative {
+		byDefault := "no radius"
+		if m == Relative {
+			byDefault = string(Geometric)
+		}
+		options = append(options, method.Option{Name: "radius-schedule", Default: byDefault, About: "a radius for each round: geometric, sqrt or later-code",
+			Value: method.Choice(&j.Schedule, Geometric, Sqrt, LaterCode)})
+	}
+	if m == Relative {
+		options = append(options, method.Option{Name: "beyond", Default: "clip; exclude under later-code", About: "clip the offset of a record beyond the radius, or exclude it",
+			Value: method.Choice(&j.Beyond, Clip, Exclude)})
+	}
+	return j, append(options, j.partyOptions()...)
+}
+
+// noiseOptions are those of private methods.
+func (j *Job) noiseOptions() []method.Option {
+	mechanism := "laplace"
+	if j.Algorithm == Relative {
+		mechanism = "gaussian; laplace with --delta 0"
+	}
+	options := []method.Option{
+		method.Calibration(j.Method(), &j.Calibration),
+		method.Neighbours(j.Method(), &j.Neighbours),
+		method.Mechanism(&j.Mechanism, mechanism, Laplace, Gaussian),
+		method.Init(&j.Init, Sphere, Random),
+		method.Post(&j.Post, Fold, Truncate, Keep),
+		{Name: "public-n", Default: "0 (from the data)", About: "public number of records, which sizes, rounds, noise and the default delta follow", Value: method.Int(&j.Records, 1, math.MaxInt32)},
+		{Name: "noise", Default: "server; local in a ring", About: "who adds the noise: server, local or split", Value: method.Choice(&j.Noise, ByTheServer, Local, Split)},
+		{Name: "colluders", Default: "1", About: "clients that may read along with a viewer under --noise split, itself included: all shares but so many make up the noise", Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
+	}
+	if j.Algorithm != FastLloyd {
+		options = append(options,
+			method.Option{Name: "post-sum", Default: "none", About: "post-processing of noisy sums: fold, truncate or none", Value: method.Choice(&j.PostSum, Fold, Truncate, Keep)},
+			method.Option{Name: "post-count", Default: "none", About: "post-processing of noisy counts: fold, truncate or none", Value: method.Choice(&j.PostCount, Fold, Truncate, Keep)})
+	}
+	return options
+}
+
+// sizeOptions are those of constrained methods.
+func (j *Job) sizeOptions() []method.Option {
+	alpha := fmt.Sprint(DefaultAlpha)
+	return []method.Option{
+		{Name: "eta-min-alpha", Default: alpha, About: "clusters have at least n/(alpha k) records", Value: method.Real(&j.EtaMinAlpha, 1, 1e9)},
+		{Name: "eta-max-alpha", Default: alpha, About: "clusters have at most alpha n/k records", Value: method.Real(&j.EtaMaxAlpha, 1, 1e9)},
+		{Name: "exclusivity", Default: "1", About: "clusters that a record may join where a minimum demands it, or nonexclusive", Value: method.Text(func(text string) (err error) {
+			if j.NonExclusive = text == "nonexclusive"; j.NonExclusive {
+				return nil
+			}
+			if j.Exclusivity, err = strconv.Atoi(text); err != nil || j.Exclusivity < 1 {
+				return errors.New(`a number of at least 1, or "nonexclusive"`)
+			}
+			return nil
+		})},
+		{Name: "radius", Default: "0 (none)", About: "largest distance of a record from its centroid, in the normalised box", Value: method.Real(&j.Radius, 0, math.MaxFloat64)},
+		{Name: "flow", Default: string(Fast), About: "solver: fast, reference, or verified (fast, each certificate checked)", Value: method.Choice(&j.Flow, Fast, Reference, Verified)},
+	}
+}
+
+// partyOptions are those of how the clients add up.
+func (j *Job) partyOptions() []method.Option {
+	aggregators := []Aggregator{ByServer, ByRing}
+	about := "who adds up: server (masked) or ring (no server)"
+	if !j.Algorithm.Private() {
+		aggregators, about = append(aggregators, Naive), "who adds up: server (masked), ring (no server), or naive (unmasked)"
+	}
+	return []method.Option{
+		{Name: "aggregator", Default: string(ByServer), About: about, Value: method.Choice(&j.Aggregator, aggregators...)},
+		{Name: "ring", Default: "64", About: "bits of the ring that sums are taken in: 32 or 64", Value: method.Text(func(text string) (err error) {
+			j.RingBits, err = strconv.Atoi(text)
+			return err
+		}, "32", "64")},
+		{Name: "drop", Default: "none", About: "clients that fail, as client@round counted from 1, such as 2@3,3@5", Value: method.Items(func(item string) error {
+			client, round, ok := strings.Cut(item, "@")
+			c, errC := strconv.Atoi(client)
+			r, errR := strconv.Atoi(round)
+			if !ok || errC != nil || errR != nil {
+				return errors.New("client@round, such as 2@3")
+			}
+			j.Drops = append(j.Drops, Drop{Client: c - 1, Iteration: r - 1})
+			return nil
+		})},
+	}
+}

@@ -1,0 +1,282 @@
+package lloyd
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// delta is what the run is stated at: with Laplace noise what the tie-break of the
+// flow solver costs, of a proven run.
+func (p *Plan) delta() float64 {
+	switch {
+	case p.job.Mechanism != Laplace:
+		return p.job.Budget.Delta
+	case p.job.Calibration == privacy.Proven:
+		return p.tieDelta(p.rounds)
+	}
+	return 0
+}
+
+// note writes down what the budget does not cover.
+func (p *Plan) note() {
+	j := p.job
+	say := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
+	if p.Private && j.Mechanism == Laplace && p.givenDelta > 0 {
+		say("delta = %.3g was given; Laplace noise does not need it", p.givenDelta)
+	}
+	if p.Private && j.Records == 0 && j.Neighbours == privacy.AddRemove {
+		say("the number of records comes from the data")
+		p.Open = append(p.Open, "the number of records comes from the data")
+	}
+	if len(j.Bounds.Lo) > 0 && j.Bounds.FromData {
+		say("the bounds come from the data")
+		p.Open = append(p.Open, "the bounds come from the data")
+	}
+	if p.starts != nil {
+		say("the first centroids are records (kmeans++)")
+	}
+	for _, d := range j.Drops {
+		if d.Iteration < p.rounds {
+			say("%s failed in round %d; the rounds from there on sum the others' records", clientName(d.Client), d.Iteration+1)
+		}
+	}
+}
+
+// entries states what so many rounds release and what it costs.
+func (p *Plan) entries(rounds int) []privacy.Entry {
+	if p.Private {
+		return p.noisyEntries(rounds)
+	}
+	return p.plainEntries(rounds)
+}
+
+// plainEntries are what parties see of rounds without noise.
+func (p *Plan) plainEntries(rounds int) []privacy.Entry {
+	var list []privacy.Entry
+	viewers := []string{privacy.Clients, privacy.Outsider}
+	for _, part := range p.parts {
+		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %d rounds", part.name, rounds), Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
+		if p.job.Aggregator != Naive {
+			e.Conditions = []string{p.Capacity.String()}
+		}
+		list = append(list, e)
+		viewers = viewers[:1]
+	}
+	if p.job.Aggregator == Naive {
+		list = append(list, privacy.Entry{What: "exact sums and counts of every client", Viewers: []string{privacy.Server}, Mechanism: "none", Calibration: privacy.None})
+	}
+	return list
+}
+
+// noisyEntries are the noisy releases, one entry per part and run of rounds that
+// cost the same.
+func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
+	var list []privacy.Entry
+	if p.Coordinated {
+		list = append(list, privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", rounds), Viewers: []string{privacy.Server},
+			Mechanism: "mask", Calibration: p.job.Calibration,
+			Conditions: []string{"the server does not have the clients' mask seed and colludes with no client"}})
+	}
+	first := len(list)
+	for i := range p.parts {
+		part := &p.parts[i]
+		for t := 0; t < rounds; {
+			end := t + 1
+			for end < rounds && part.scales[end] == part.scales[t] {
+				end++
+			}
+			list = append(list, p.entry(part, t, end))
+			t = end
+		}
+	}
+	p.remark(&list[first])
+	return list
+}
+
+// entry describes rounds [t, end) of a part, which have one scale.
+func (p *Plan) entry(part *part, t, end int) privacy.Entry {
+	j := p.job
+	c := part.scales[t]
+	family := string(j.Mechanism)
+	if j.Calibration == privacy.Proven {
+		family = "discrete-" + family
+	}
+	which := fmt.Sprintf("rounds %d to %d", t+1, end)
+	switch {
+	case end-t == p.rounds:
+		which = fmt.Sprintf("%d rounds", end)
+	case end-t == 1:
+		which = fmt.Sprintf("round %d", end)
+	}
+	e := p.bound(part, t).Entry(fmt.Sprintf("noisy %s of each cluster, %s", part.name, which), family, c.norm)
+	e.Scale, e.Remark = c.scale, part.rule.Worth
+	e.Viewers, e.Noise = p.audience()
+	e.Conditions = append(slices.Clone(part.rule.Conditions), p.conditions()...)
+	if part.unit == 1 || part.name == "relative counts" || part.name == "counts" {
+		e.Unit = "records"
+	}
+	if c.joint {
+		e.Remark = "the entry of the sums covers the counts: within one cluster only the sums change, between two both change by less"
+		return e
+	}
+	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
+	if j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+		e.Cost.Slack = privacy.GaussianSlack(c.scale/part.unit, part.length)
+		e.Cost.Distance = p.shareDistance(part, t) * float64(end-t)
+	}
+	if j.total() && part.offset == 0 { // the parts of a round share its assignment
+		e.Cost.Failure = p.tieDelta(end - t)
+	}
+	real := p.trueSensitivity(part)
+	if real == 0 {
+		real = c.value
+	}
+	switch {
+	case j.Calibration == privacy.Published && j.Mechanism == Laplace && j.Noise != Split:
+		e.True = &privacy.Spec{Family: "pure", Epsilon: real/c.scale + float64(p.changed(part))*math.Ln2, Rounds: end - t}
+	case real != c.value:
+		e.True = &privacy.Spec{Family: family, Scale: c.scale / real, Rounds: end - t}
+	}
+	return e
+}
+
+// alone tells whether one client holds all records and draws the noise itself: there is no server then,
+// and the client is in no audience (THEOREMS.md T10).
+func (p *Plan) alone() bool { return p.m == 1 && p.job.Calibration == privacy.Proven }
+
+// audience is who sees a noisy release, and who knows its noise.
+func (p *Plan) audience() ([]string, *privacy.Noise) {
+	if p.alone() {
+		return []string{privacy.Outsider}, nil
+	}
+	viewers, left, shares := []string{privacy.Clients, privacy.Outsider}, p.present(p.rounds-1), p.shares(p.rounds-1)
+	switch p.job.Noise {
+	case Local:
+		return viewers, privacy.Shared(left, 1, 1, privacy.Clients)
+	case Split:
+		return viewers, privacy.Shared(left, shares, p.job.Colluders, privacy.Clients, privacy.Server, privacy.Outsider)
+	}
+	return viewers, privacy.DrawnBy(privacy.Server)
+}
+
+// changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more
+// than its noise says, since truncation toward zero doubles the probability of no noise (THEOREMS.md
+// T6 vii).
+func (p *Plan) changed(part *part) int {
+	clusters := 1
+	switch {
+	case p.job.Algorithm.Constrained() && part.name != "counts":
+		clusters = p.k
+	case p.job.Algorithm.Constrained():
+		clusters = max(p.job.Exclusivity, 1)
+	}
+	if p.job.Neighbours == privacy.ReplaceOne {
+		clusters = min(2*clusters, p.k)
+	}
+	if part.name == "counts" || part.name == "relative counts" {
+		return clusters
+	}
+	return clusters * p.d
+}
+
+// conditions are those of this run, beside the ones of the theorems.
+func (p *Plan) conditions() []string {
+	j := p.job
+	list := []string{p.Capacity.String()}
+	if j.Algorithm.Constrained() {
+		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi))
+		if d := p.tieDelta(p.rounds); j.total() && d > 0 {
+			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
+		}
+	}
+	switch j.Noise {
+	case Local:
+		list = append(list, fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", p.m))
+	case Split:
+		list = append(list, fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; so many of the clients other than the viewer keep theirs secret", p.shares(p.rounds-1)))
+		if j.Aggregator == ByRing {
+			list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its share alone")
+		}
+	}
+	return list
+}
+
+// trueSensitivity is the proven L1 sensitivity of a release whose calibration
+// claims less, 0 where the claim holds or nothing is proved (THEOREMS.md T1).
+func (p *Plan) trueSensitivity(part *part) float64 {
+	j := p.job
+	if j.Algorithm == SuLloyd && j.Release == Centroid {
+		// A record that is the only one of a cluster at its client moves the mean
+		// from the old centroid.
+		return 2 * boxBound * float64(p.d) / float64(p.m)
+	}
+	if j.Calibration == privacy.Proven || !j.Algorithm.Constrained() || part.name == "counts" {
+		return 0
+	}
+	d, k, least := float64(p.d), float64(p.k), float64(p.m*p.lo)
+	if p.exclusivity > 1 || p.radius != nil || j.NonExclusive {
+		e := float64(j.Exclusivity)
+		if j.Release == Centroid {
+			return 2 * boxBound * e * k * d / least
+		}
+		return 2 * boxBound * e * k * d
+	}
+	if j.Release == Centroid {
+		return 2 * boxBound * d * ((k-1)/least + 1/(least+1))
+	}
+	return boxBound * d * (2*k - 1)
+}
+
+// remark says in words, at the first noisy entry, what the calibration is worth.
+func (p *Plan) remark(e *privacy.Entry) {
+	say := func(text string) {
+		if e.Remark != "" {
+			e.Remark += "; "
+		}
+		e.Remark += text
+	}
+	switch p.job.Calibration {
+	case privacy.Proven:
+		say("proven: every step is covered by a theorem of THEOREMS.md, noise is exact and discrete")
+	case privacy.Claimed:
+		say("claimed: the noise that the paper's theorem asks for, drawn in floating point and rounded to nearest")
+	case privacy.Published:
+		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero, which doubles the probability of no noise and costs ln 2 for each coordinate that changes (T6); it serves to reproduce their figures")
+	}
+	if p.squaredRadius() {
+		say("a round's noise is set to twice the square of its radius, and records are assigned within the radius of the first, as in the released code: neither is Theorem 7.1")
+	}
+}
+
+// perRecord is the largest magnitude that a record adds to a word.
+func (p *Plan) perRecord() float64 {
+	switch {
+	case p.job.Release == Centroid:
+		return p.scale / float64(max(p.n, 1))
+	case p.job.Algorithm == Relative:
+		return 2 * p.scale
+	}
+	return float64(max(p.job.Exclusivity, 1)) * p.scale
+}
+
+// noiseReach is a magnitude that the noise of a word exceeds with probability
+// below 2^-90: 64 scales of Laplace noise or 12 of Gaussian noise.
+func (p *Plan) noiseReach() float64 {
+	most := 0.0
+	for _, part := range p.parts {
+		for _, c := range part.scales {
+			most = max(most, c.scale/part.unit)
+		}
+	}
+	reach := 64.0
+	if p.job.Mechanism == Gaussian {
+		reach = 12
+	}
+	if p.job.Noise != ByTheServer {
+		reach *= math.Sqrt(float64(p.m)) * 2
+	}
+	return reach * most
+}

@@ -1,0 +1,74 @@
+package lloyd
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+var update = flag.Bool("update", false, "write the golden results anew")
+
+// The results of a few seeded jobs are the stored ones, to the bit: on every
+// architecture and instruction set. Epsilons of the ledger come from numeric
+// accountants, whose last bits are not part of that promise, so they are left
+// out.
+func TestGoldenResults(t *testing.T) {
+	seed := uint64(20)
+	parts := blobs(t, 1500, 3, 5, 3, 11)
+	wide := blobs(t, 400, 20, 4, 2, 12)
+	ample := privacy.Budget{Epsilon: 2, Delta: -1}
+	type golden struct {
+		Name      string
+		Rounds    int
+		Centroids [][]float64
+		NICV      float64
+		Comm      engine.Comm
+	}
+	var got []golden
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"lloyd", Job{Algorithm: Lloyd, K: 5, Clients: parts}},
+		{"lloyd kmeans++", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: KMeansPlusPlus}},
+		{"clloyd exclusivity 2", Job{Algorithm: CLloyd, K: 5, Clients: parts, Exclusivity: 2, EtaMinAlpha: 1.1}},
+		{"clloyd nonexclusive", Job{Algorithm: CLloyd, K: 5, Clients: parts, NonExclusive: true}},
+		{"sulloyd", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample}},
+		{"sulloyd claimed", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed}},
+		{"sulloyd split", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed, Noise: Split, Colluders: 2}},
+		{"csulloyd", Job{Algorithm: CSuLloyd, K: 5, Clients: parts, Budget: ample}},
+		{"fastlloyd published", Job{Algorithm: FastLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Published}},
+		{"fastlloyd radius", Job{Algorithm: FastLloyd, K: 5, Clients: parts, Budget: ample, Radius: 0.8}},
+		{"relative", Job{Algorithm: Relative, K: 5, Clients: parts, Budget: ample}},
+		{"relative ring", Job{Algorithm: Relative, K: 5, Clients: parts, Budget: ample, Aggregator: ByRing, Mechanism: Laplace}},
+		{"relative wide", Job{Algorithm: Relative, K: 4, Clients: wide, Budget: ample}},
+		{"lloyd wide", Job{Algorithm: Lloyd, K: 4, Clients: wide, Init: Random}},
+	} {
+		c.job.Seed = &seed
+		res := run(t, 2, c.job)
+		got = append(got, golden{c.name, res.Iterations, res.Centroids, *res.NICV, res.Comm})
+	}
+	b, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "golden.json")
+	if *update {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, b) {
+		t.Errorf("results differ from %s; run with -update if they should", path)
+	}
+}

@@ -1,0 +1,158 @@
+package lloyd
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Rounds that go on from the round before have the sums of rounds that begin
+// anew, bit for bit: with much and little noise, far records and a radius that
+// shrinks and grows, clients that fail, and workers that share clients or not.
+func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
+	modes := make(map[step.Mode]int)
+	settled := 0
+	for i, c := range []struct {
+		name    string
+		n, d, k int
+		workers int
+		job     Job
+		radius  []float64 // in turns, of a round
+	}{
+		{"lloyd", 60000, 2, 5, 2, Job{Algorithm: Lloyd, Tolerance: 0}, nil},
+		{"lloyd, one worker", 40000, 3, 4, 1, Job{Algorithm: Lloyd}, nil},
+		{"little noise", 60000, 3, 5, 2, Job{Algorithm: SuLloyd}, nil},
+		{"a client fails", 60000, 2, 6, 2, Job{Algorithm: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
+		{"shared clients", 50000, 5, 4, 3, Job{Algorithm: SuLloyd}, nil},
+		{"one cluster", 150000, 2, 1, 2, Job{Algorithm: SuLloyd}, nil},
+		{"many clusters", 6000, 3, 40, 2, Job{Algorithm: SuLloyd}, nil},
+		{"relative", 60000, 2, 5, 2, Job{Algorithm: Relative}, nil},
+		{"relative, shared clients", 60000, 2, 5, 3, Job{Algorithm: Relative}, []float64{0.9, 0.2, 0.12, 0.1, 0.4}},
+		{"relative, up and down", 50000, 4, 3, 2, Job{Algorithm: Relative, Beyond: Exclude}, []float64{2, 0.3, 0.11, 0.5, 0.09}},
+		{"relative, much noise", 50000, 4, 3, 2, Job{Algorithm: Relative}, []float64{1, 0.5, 0.25, 0.15, 0.1}},
+		// A block that a small radius cuts must not pass for settled when it grows.
+		{"relative, cut and not measured", 60000, 2, 5, 2, Job{Algorithm: Relative}, []float64{0.5, 0.5, 0.15, 0.14, 0.5}},
+		{"relative, cut anew", 60000, 2, 5, 2, Job{Algorithm: Relative}, []float64{0.5, 0.5, 0.17, 0.5, 0.5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seed := uint64(i)
+			job := c.job
+			job.K, job.Clients, job.Seed, job.Iterations = c.k, blobs(t, c.n, c.d, c.k, 2, seed+1), &seed, 14
+			job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
+			if c.radius != nil { // from the centres of the blobs, so that few records are far
+				from := seed + 1
+				job.Start = step.SpherePacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
+			}
+			if i == 10 {
+				job.Budget.Epsilon = 3
+			}
+			s, again := begin(t, c.workers, job), begin(t, 1, job)
+			for r := range c.radius {
+				for q := r; q < len(s.radius); q += len(c.radius) {
+					s.radius[q], again.radius[q] = c.radius[r], c.radius[r]
+				}
+			}
+			for more := true; more; {
+				if len(c.radius) > 0 && c.radius[s.steps%5] == 0.17 {
+					for _, client := range s.clients {
+						client.steps.(*nearest).deltas.Forget()
+					}
+				}
+				more = s.step(t)
+				again.step(t)
+				for q, client := range s.clients {
+					other := again.clients[q]
+					if !client.Present(client.party.Role, s.steps-1) {
+						continue
+					}
+					h := client.steps.(*nearest).deltas
+					if h == nil {
+						t.Fatal("there are no deltas")
+					}
+					modes[h.Mode()]++
+					if h.Left() == 0 {
+						settled++
+					}
+					other.steps.(*nearest).deltas = nil
+					if !slices.Equal(client.acc.Sums, other.acc.Sums) || !slices.Equal(client.acc.Counts, other.acc.Counts) {
+						t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.steps, q+1, h.Mode(), client.acc.Counts, other.acc.Counts)
+					}
+					if !slices.Equal(client.centroids, other.centroids) {
+						t.Fatalf("round %d: centroids %v, anew %v", s.steps, client.centroids, other.centroids)
+					}
+				}
+			}
+		})
+	}
+	t.Logf("rounds by mode: %v, %d settled", modes, settled)
+	if modes[step.Anew] < 20 || modes[step.Carried] < 20 || modes[step.Measured] < 20 || settled < 20 {
+		t.Errorf("rounds by mode: %v, %d settled: too few of one kind to tell", modes, settled)
+	}
+}
+
+// A constrained client's sums are those of the labels of its round, with second
+// memberships and fillers, however many records changed since the round before.
+func TestTalliesFollowLabels(t *testing.T) {
+	all, some := 0, 0
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"little noise", Job{Algorithm: FastLloyd, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+		{"much noise", Job{Algorithm: CSuLloyd, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}},
+		{"no noise", Job{Algorithm: CLloyd}},
+		{"two clusters each", Job{Algorithm: FastLloyd, Exclusivity: 2, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+		{"radius", Job{Algorithm: FastLloyd, Radius: 0.3, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seed := uint64(1)
+			job := c.job
+			job.K, job.Clients, job.Seed, job.Iterations = 4, blobs(t, 2000, 3, 4, 2, 1), &seed, 8
+			s := begin(t, 2, job)
+			first, _ := s.atStart()
+			grid, before := slices.Clone(first.grid), make([]uint16, s.clients[0].points.N)
+			for more := true; more; {
+				more = s.step(t)
+				changed := 0
+				a := s.clients[0].steps.(*constrained)
+				for i, l := range a.tally.labels {
+					if l != before[i] {
+						changed++
+					}
+				}
+				before = slices.Clone(a.tally.labels)
+				if changed > len(before)/updateShare {
+					all++
+				} else {
+					some++
+				}
+				for q, client := range s.clients {
+					want := kernels.NewAccumulator(s.k, s.d, s.fraction)
+					kernels.Accumulate(client.points, client.steps.(*constrained).result.Labels, want)
+					add := func(j int, n int64, x []float32) {
+						for h := range s.d {
+							want.Sums[j*s.d+h] += n * client.units(x[h])
+						}
+						want.Counts[j] += n
+					}
+					for _, m := range client.steps.(*constrained).result.Extra {
+						add(int(m.Cluster), 1, client.points.Point(int(m.Point), nil))
+					}
+					for j, n := range client.steps.(*constrained).result.Fillers {
+						add(j, int64(n), grid[j*s.d:])
+					}
+					if !slices.Equal(client.acc.Sums, want.Sums) || !slices.Equal(client.acc.Counts, want.Counts) {
+						t.Fatalf("round %d, client %d: counts %v, want %v", s.steps, q+1, client.acc.Counts, want.Counts)
+					}
+				}
+				copy(grid, s.clients[0].grid)
+			}
+		})
+	}
+	if all < 5 || some < 5 {
+		t.Errorf("%d rounds summed all records, %d some: too few of one kind to tell", all, some)
+	}
+}

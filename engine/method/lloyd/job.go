@@ -1,0 +1,602 @@
+package lloyd
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/flow"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Method is a protocol of the horizontal family.
+type Method string
+
+// The methods.
+const (
+	// Lloyd is Lloyd's algorithm over masked sums and counts, without noise
+	// (Thesis-H §5.3).
+	Lloyd Method = "lloyd"
+	// CLloyd is Lloyd with size-constrained assignment, without noise.
+	CLloyd Method = "clloyd"
+	// SuLloyd is DPLloyd with Su et al.'s budget split and nearest assignment,
+	// released as sums and counts (Thesis-H §7.2.4, protocol MNA).
+	SuLloyd Method = "sulloyd"
+	// CSuLloyd is SuLloyd under size constraints (FastLloyd §5.1).
+	CSuLloyd Method = "csulloyd"
+	// FastLloyd releases centroids under size constraints (FastLloyd, Algorithm
+	// 1; Thesis-H §7.2.5, protocol AMN).
+	FastLloyd Method = "fastlloyd"
+	// Relative releases sums and counts of the records within a radius of their
+	// centroid, relative to that centroid (the follow-up of FastLloyd that
+	// CKKS-V §6 describes).
+	Relative Method = "relative"
+)
+
+// Methods lists the methods.
+func Methods() []Method { return []Method{Lloyd, CLloyd, SuLloyd, CSuLloyd, FastLloyd, Relative} }
+
+// Private reports whether the method adds noise.
+func (m Method) Private() bool {
+	return m == SuLloyd || m == CSuLloyd || m == FastLloyd || m == Relative
+}
+
+// Constrained reports whether the method bounds the sizes of clusters.
+func (m Method) Constrained() bool { return m == CLloyd || m == CSuLloyd || m == FastLloyd }
+
+// Post says what happens to a noisy value outside its domain.
+type Post = step.Post
+
+// The post-processing rules.
+const (
+	Fold     = step.Fold
+	Truncate = step.Truncate
+	Keep     = step.Keep
+)
+
+// Init is the choice of the first centroids.
+type Init string
+
+// The initialisations. All but KMeansPlusPlus look at no data.
+const (
+	Sphere         Init = "sphere"
+	Random         Init = "random"
+	KMeansPlusPlus Init = "kmeans++" // greedy k-means++
+)
+
+// Mechanism is the kind of noise.
+type Mechanism = protocol.Mechanism
+
+// The mechanisms.
+const (
+	Laplace  = protocol.Laplace
+	Gaussian = protocol.Gaussian
+)
+
+// Release is what the clients send of an iteration.
+type Release string
+
+// The releases.
+const (
+	// SumCount sends sums and counts (MNA).
+	SumCount Release = "sumcount"
+	// Centroid sends local means divided by the number of clients (AMN).
+	Centroid Release = "centroid"
+)
+
+// Aggregator is who adds up what the clients send.
+type Aggregator string
+
+// The aggregators.
+const (
+	// ByServer sends masked vectors to a server.
+	ByServer Aggregator = "server"
+	// ByRing passes a masked partial sum from client to client (Thesis-H §7.3.1).
+	ByRing Aggregator = "ring"
+	// Naive sends plain sums and counts to a server that computes the centroids
+	// (Thesis-H §5.2): the protocol that the others improve on.
+	Naive Aggregator = "naive"
+)
+
+// Noise is who adds the noise.
+type Noise string
+
+// The places of noise.
+const (
+	// ByTheServer adds the whole noise once, to masked values.
+	ByTheServer Noise = "server"
+	// Local lets each client add the whole noise.
+	Local Noise = "local"
+	// Split lets each client add a share; the shares of all clients but those that
+	// may collude make up the whole noise (Thesis-H §7.3.3; THEOREMS.md T10).
+	Split Noise = "split"
+)
+
+// Solver is the solver of size-constrained assignment.
+type Solver string
+
+// The solvers; their assignments are identical.
+const (
+	Fast      Solver = "fast"
+	Reference Solver = "reference"
+	// Verified is Fast with a check of each assignment's certificate.
+	Verified Solver = "verified"
+)
+
+// Drop makes client Client fail in round Iteration, counted from 0, and stay
+// away from then on.
+type Drop struct{ Client, Iteration int }
+
+// DefaultAlpha is the default of EtaMinAlpha and EtaMaxAlpha (FastLloyd §5.2.2).
+const DefaultAlpha = 1.25
+
+// maxRelative is the largest number of rounds of Relative: the noise of every
+// radius has a table of its own.
+const maxRelative = 1000
+
+// Job is one run of a horizontal method. Its zero fields mean the default that
+// the field's comment states; Algorithm, K, Clients and, for a private method,
+// Budget are required.
+type Job struct {
+	// Algorithm is the method.
+	Algorithm Method
+	// K is the number of clusters, 1 to 65534 and at most the number of records.
+	K int
+	// Records is the public number of records, which every parameter follows: sizes,
+	// rounds, noise scales, the default delta. The clients may have more or fewer. 0
+	// takes their own number, and the ledger says that no budget covers it.
+	Records int
+	// Clients holds each client's records on one grid; at least one client.
+	Clients []dataset.Part
+	// Bounds maps centroids back to the data's own units. The zero value leaves
+	// them in [-1,1].
+	Bounds dataset.Bounds
+
+	// Budget is what the whole run may spend. A negative Delta means 1/(n ln n);
+	// Delta = 0 asks for a pure guarantee.
+	Budget privacy.Budget
+	// Calibration defaults to Proven. Methods without noise take Published too: an
+	// empty cluster's centroid becomes the origin then, as in the released code.
+	Calibration privacy.Calibration
+	// Neighbours defaults to AddRemove; ReplaceOne has proofs only.
+	Neighbours privacy.Neighbours
+	// Mechanism defaults to Gaussian for Relative at a positive delta, else to Laplace.
+	Mechanism Mechanism
+
+	// Iterations is the number of rounds; 0 means the method's rule.
+	Iterations int
+	// Tolerance ends a run without noise when no centroid moved further than
+	// this (in the normalised box). It defaults to 0: when nothing moves.
+	Tolerance float64
+	// Init defaults to Sphere.
+	Init Init
+	// Start, if not nil, has the first centroids instead: K rows of d, in the
+	// normalised box. They are taken to be public.
+	Start []float64
+	// Post treats noisy centroids, PostSum and PostCount noisy sums and counts.
+	// They default to Fold, Keep and Keep.
+	Post, PostSum, PostCount Post
+	// Release chooses what Lloyd and CLloyd aggregate; SumCount by default. The
+	// other methods define it, but SuLloyd takes Centroid under the papers'
+	// calibrations (CDPLloyd, Thesis-H §6.3).
+	Release Release
+
+	// EtaMinAlpha and EtaMaxAlpha set the sizes: each client's clusters have
+	// ceil(n/(EtaMinAlpha k M)) to floor(EtaMaxAlpha n/(k M)) records. They
+	// default to DefaultAlpha.
+	EtaMinAlpha, EtaMaxAlpha float64
+	// Exclusivity E lets a record belong to up to E clusters where a minimum
+	// size demands it (Thesis-H §4.1.4); 0 and 1 mean one cluster.
+	Exclusivity int
+	// NonExclusive assigns to each cluster its nearest records, as many as the
+	// minimum size, whatever other clusters take (Thesis-H §4.1.2).
+	NonExclusive bool
+	// Radius, if positive, forbids assignments at a larger distance in the
+	// normalised box (FastLloyd §7.1).
+	Radius float64
+	// Schedule is the radius rule of Relative, Geometric by default, or takes the
+	// place of Radius with one for each round (FastLloyd §7.1, Sqrt).
+	Schedule Schedule
+	// Beyond treats the records of Relative beyond the radius; Clip by default,
+	// Exclude under LaterCode.
+	Beyond Beyond
+	// Flow defaults to Fast.
+	Flow Solver
+
+	// Aggregator defaults to ByServer.
+	Aggregator Aggregator
+	// Noise defaults to ByTheServer, or Local where there is no server.
+	Noise Noise
+	// Colluders is how many clients may read along with a viewer under Split, a client that looks among them; 1 by
+	// default. The shares of all clients but so many make up the whole noise.
+	Colluders int
+	// RingBits is 32 or 64 (default): the ring that sums are taken in.
+	RingBits int
+	// Drops lists clients that fail during the run.
+	Drops []Drop
+
+	// Seed makes the run a reproducible simulation; without it noise and masks
+	// come from crypto/rand.
+	Seed *uint64
+	// NoQuality leaves out what is computed from the private data.
+	NoQuality bool
+	// Labels are the true labels by row of the table (Part.Rows), or nil.
+	Labels []int32
+	// Clamped is the number of coordinates outside the bounds, for the report.
+	Clamped int
+	// Views, if not nil, records what every party sees.
+	Views *protocol.Views
+}
+
+// Method implements engine.Job.
+func (j *Job) Method() string {
+	if j == nil {
+		return ""
+	}
+	return string(j.Algorithm)
+}
+
+// withDefaults returns a copy of j with the zero fields filled in.
+func (j *Job) withDefaults() *Job {
+	c := *j
+	set(&c.Calibration, privacy.Proven)
+	set(&c.Neighbours, privacy.AddRemove)
+	if j.Algorithm == Relative {
+		if c.Budget.Delta == 0 { // a pure guarantee is asked for
+			set(&c.Mechanism, Laplace)
+		}
+		set(&c.Mechanism, Gaussian)
+	}
+	set(&c.Mechanism, Laplace)
+	set(&c.Init, Sphere)
+	set(&c.Post, Fold)
+	set(&c.PostSum, Keep)
+	set(&c.PostCount, Keep)
+	set(&c.Release, SumCount)
+	if j.Algorithm == FastLloyd {
+		c.Release = Centroid
+	}
+	set(&c.EtaMinAlpha, DefaultAlpha)
+	set(&c.EtaMaxAlpha, DefaultAlpha)
+	c.Exclusivity = max(c.Exclusivity, 1)
+	if j.Algorithm == Relative {
+		set(&c.Schedule, Geometric)
+	}
+	if c.Schedule == LaterCode {
+		set(&c.Beyond, Exclude)
+	}
+	set(&c.Beyond, Clip)
+	set(&c.Flow, Fast)
+	set(&c.Aggregator, ByServer)
+	if c.Aggregator == ByRing {
+		set(&c.Noise, Local)
+	}
+	set(&c.Noise, ByTheServer)
+	set(&c.Colluders, 1)
+	set(&c.RingBits, 64)
+	if c.Budget.Delta < 0 {
+		c.Budget.Delta = privacy.DefaultDelta(c.publicRecords())
+		if c.Mechanism == Laplace {
+			c.Budget.Delta = 0
+		}
+	}
+	return &c
+}
+
+// set fills in a default.
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// records is the number of records of all clients.
+func (j *Job) records() int {
+	n := 0
+	for _, p := range j.Clients {
+		if p.Points != nil {
+			n += p.Points.N
+		}
+	}
+	return n
+}
+
+// publicRecords is the number of records that parameters follow.
+func (j *Job) publicRecords() int {
+	if j.Records > 0 {
+		return j.Records
+	}
+	return j.records()
+}
+
+// dimension is the number of coordinates of a record.
+func (j *Job) dimension() int { return j.Clients[0].Points.D }
+
+// sizes returns the least and greatest number of records of a cluster at one
+// client (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)).
+func (j *Job) sizes() (lo, hi int) {
+	share := float64(j.K) * float64(len(j.Clients))
+	n := float64(j.publicRecords())
+	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
+}
+
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, fault.Request("job", "is nil", "give one")
+	}
+	return j.check()
+}
+
+// check returns the job with its defaults and its noise plan, or the first fault.
+func (j *Job) check() (*Plan, error) {
+	for _, f := range []func(*Job) error{(*Job).checkData, (*Job).checkChoices} {
+		if err := f(j); err != nil {
+			return nil, err
+		}
+	}
+	c := j.withDefaults()
+	for _, f := range []func(*Job) error{(*Job).checkBudget, (*Job).checkConstraints, (*Job).checkParties} {
+		if err := f(c); err != nil {
+			return nil, err
+		}
+	}
+	return newPlan(c, max(j.Budget.Delta, 0))
+}
+
+func (j *Job) checkData() error {
+	if len(j.Clients) == 0 {
+		return fault.Range("clients", 0, "at least 1")
+	}
+	for i, p := range j.Clients {
+		switch {
+		case p.Points == nil || p.Points.N < 1:
+			return fault.Request(clientName(i), "holds no records", "give each client at least one record")
+		case p.Points.D < 1:
+			return fault.Request(clientName(i), "has no columns", "give at least one column")
+		case p.Points.D != j.dimension() || p.FractionBits != j.Clients[0].FractionBits:
+			return fault.Request(clientName(i),
+				fmt.Sprintf("has %d columns on the grid 2^-%d, client 1 has %d on 2^-%d", p.Points.D, p.FractionBits,
+					j.dimension(), j.Clients[0].FractionBits), "normalise all clients' records together")
+		case j.Labels != nil && !indexes(p.Rows, p.Points.N, len(j.Labels)):
+			return fault.Request("labels", fmt.Sprintf("%d do not reach all rows of %s", len(j.Labels), clientName(i)), "give one label per record")
+		}
+	}
+	if f := j.Clients[0].FractionBits; f < 1 || f > dataset.MaxFractionBits {
+		return fault.Range("fraction bits", f, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
+	}
+	n := j.publicRecords()
+	switch {
+	case j.Records < 0:
+		return fault.Range("public-n", j.Records, "at least 1, or 0 for the data's own number")
+	case j.K < 1 || j.K > math.MaxUint16-1:
+		return fault.Range("k", j.K, fmt.Sprintf("1 to %d", math.MaxUint16-1))
+	case j.K > n:
+		return fault.Request("k", fmt.Sprintf("is %d for %d records", j.K, n), "ask for at most one cluster per record")
+	case j.Start != nil && len(j.Start) != j.K*j.dimension():
+		return fault.Request("start", fmt.Sprintf("has %d numbers", len(j.Start)), fmt.Sprintf("give %d rows of %d", j.K, j.dimension()))
+	case len(j.Bounds.Lo) != len(j.Bounds.Hi):
+		return fault.Request("bounds", fmt.Sprintf("has %d lower and %d upper ones", len(j.Bounds.Lo), len(j.Bounds.Hi)), "give one pair per column")
+	case j.Labels != nil && len(j.Labels) < j.records():
+		return fault.Request("labels", fmt.Sprintf("%d for %d records", len(j.Labels), j.records()), "give one label per record")
+	}
+	for _, x := range j.Start {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fault.Range("start", x, "finite numbers")
+		}
+	}
+	return nil
+}
+
+// indexes tells whether n rows, by default the first ones, name labels of a list of
+// so many.
+func indexes(rows []int, n, labels int) bool {
+	if rows == nil {
+		return n <= labels
+	}
+	return len(rows) >= n && !slices.ContainsFunc(rows[:n], func(r int) bool { return r < 0 || r >= labels })
+}
+
+// checkChoices refuses values outside the lists; zero values are defaults.
+func (j *Job) checkChoices() error {
+	calibrations := []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published}
+	if !j.Algorithm.Private() {
+		calibrations = append(calibrations, privacy.None)
+	}
+	for _, err := range []error{
+		choice("method", j.Algorithm, false, Methods()...),
+		choice("calibration", j.Calibration, true, calibrations...),
+		choice("neighbours", j.Neighbours, true, privacy.AddRemove, privacy.ReplaceOne),
+		choice("mechanism", j.Mechanism, true, Laplace, Gaussian),
+		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus),
+		choice("post", j.Post, true, Fold, Truncate, Keep),
+		choice("post-sum", j.PostSum, true, Fold, Truncate, Keep),
+		choice("post-count", j.PostCount, true, Fold, Truncate, Keep),
+		choice("release", j.Release, true, SumCount, Centroid),
+		choice("radius-schedule", j.Schedule, true, Geometric, Sqrt, LaterCode),
+		choice("beyond", j.Beyond, true, Clip, Exclude),
+		choice("flow", j.Flow, true, Fast, Reference, Verified),
+		choice("aggregator", j.Aggregator, true, ByServer, ByRing, Naive),
+		choice("noise", j.Noise, true, ByTheServer, Local, Split),
+		choice("ring", j.RingBits, true, 32, 64),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case j.Iterations < 0 || j.Iterations > 1_000_000:
+		return fault.Range("iterations", j.Iterations, "0 (the method's rule) to 1000000")
+	case j.Algorithm == Relative && j.Iterations > maxRelative:
+		return fault.Range("iterations", j.Iterations, fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
+	case !(j.Tolerance >= 0) || math.IsInf(j.Tolerance, 1):
+		return fault.Range("tolerance", j.Tolerance, "0 or more and finite")
+	case j.EtaMinAlpha != 0 && !(j.EtaMinAlpha >= 1 && j.EtaMinAlpha <= 1e9):
+		return fault.Range("eta-min-alpha", j.EtaMinAlpha, "1 to 1e9")
+	case j.EtaMaxAlpha != 0 && !(j.EtaMaxAlpha >= 1 && j.EtaMaxAlpha <= 1e9):
+		return fault.Range("eta-max-alpha", j.EtaMaxAlpha, "1 to 1e9")
+	case j.Exclusivity < 0 || j.Exclusivity > max(j.K, 1):
+		return fault.Range("exclusivity", j.Exclusivity, fmt.Sprintf("1 to k = %d", j.K))
+	case !(j.Radius >= 0) || math.IsInf(j.Radius, 1):
+		return fault.Range("radius", j.Radius, "positive and finite, or 0 for none")
+	case j.Colluders < 0:
+		return fault.Range("colluders", j.Colluders, "at least 1")
+	}
+	return nil
+}
+
+func choice[T comparable](name string, value T, zero bool, allowed ...T) error {
+	var none T
+	if zero && value == none {
+		return nil
+	}
+	var list []string
+	for _, a := range allowed {
+		if a == value {
+			return nil
+		}
+		list = append(list, fmt.Sprint(a))
+	}
+	return fault.Request(name, fmt.Sprintf("%q is unknown", fmt.Sprint(value)), "choose one of "+strings.Join(list, ", "))
+}
+
+// checkBudget refuses budgets, calibrations and neighbours that the method has
+// no statement for. j has its defaults.
+func (j *Job) checkBudget() error {
+	if !j.Algorithm.Private() {
+		return nil
+	}
+	b := j.Budget
+	switch {
+	case !(b.Epsilon > 0) || math.IsInf(b.Epsilon, 1):
+		return fault.Range("epsilon", b.Epsilon, "positive and finite")
+	case !(b.Delta >= 0 && b.Delta < 1):
+		return fault.Range("delta", b.Delta, "in [0, 1)")
+	case j.Mechanism == Gaussian && b.Delta == 0:
+		return fault.Request("delta", "is 0, which the Gaussian mechanism cannot give",
+			"use --mechanism laplace, which is pure, or a positive delta")
+	case j.Init == KMeansPlusPlus:
+		return fault.Request("init", "kmeans++ looks at the data, which "+j.Method()+" does not pay for",
+			"use sphere or random, or a method without noise")
+	}
+	if j.Calibration != privacy.Proven {
+		switch {
+		case j.Neighbours == privacy.ReplaceOne:
+			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the papers add or remove a record",
+				"use --calibration proven")
+		case j.Mechanism == Gaussian && j.Algorithm.Constrained():
+			return fault.Request("mechanism", "the papers have no Gaussian form of "+j.Method(),
+				"use --calibration proven, or --mechanism laplace")
+		case j.Algorithm == Relative && j.Calibration == privacy.Published && j.Schedule != LaterCode:
+			return fault.Request("calibration", "published follows the released code, which has another radius rule",
+				"use --radius-schedule later-code, or --calibration claimed")
+		case j.Algorithm.Constrained() && j.Calibration == privacy.Published && j.Schedule != "" && j.Schedule != Sqrt:
+			return fault.Request("calibration", "published follows the released code, whose radius rule is sqrt", "use --radius-schedule sqrt, or --calibration claimed")
+		}
+	}
+	if j.Neighbours == privacy.ReplaceOne && j.Exclusivity > 1 {
+		return fault.Request("neighbours", "replace-one has no proof for exclusivity above 1",
+			"use --neighbours add-remove; lloyd-type, size-constrained and nonexclusive assignment have one for replace-one")
+	}
+	return nil
+}
+
+// checkConstraints refuses constraints on methods without them and sizes that
+// cannot be met. Under Proven the assignment is total: what cannot be met is
+// filled up or left unassigned (THEOREMS.md T1).
+func (j *Job) checkConstraints() error {
+	switch {
+	case j.Release != Centroid || !j.Algorithm.Private() || j.Algorithm == FastLloyd:
+	case j.Algorithm == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == Laplace:
+	case j.Algorithm == SuLloyd:
+		return fault.Request("release", "means of unconstrained clusters are too sensitive to be of use: Thesis-H's figures have them with Laplace noise",
+			"use sums and counts, fastlloyd, or --calibration claimed or published with --mechanism laplace")
+	default:
+		return fault.Request("release", j.Method()+" releases sums and counts", "leave the option out, or use fastlloyd")
+	}
+	if !j.Algorithm.Constrained() {
+		switch {
+		case j.Radius > 0:
+			return fault.Request("radius", j.Method()+" has no such option", "use it with clloyd, csulloyd or fastlloyd; relative has radius-schedule")
+		case j.Schedule != "" && j.Algorithm != Relative:
+			return fault.Request("radius-schedule", j.Method()+" has no radius", "use it with relative, clloyd, csulloyd or fastlloyd")
+		case j.Exclusivity > 1 || j.NonExclusive:
+			return fault.Request("exclusivity", j.Method()+" assigns each record to its nearest centroid", "use it with clloyd, csulloyd or fastlloyd")
+		}
+		return nil
+	}
+	if j.Radius > 0 && j.Schedule != "" {
+		return fault.Request("radius", "a constant radius and a schedule exclude each other", "leave --radius or --radius-schedule out")
+	}
+	if j.NonExclusive && (j.Exclusivity > 1 || j.Radius > 0 || j.Schedule != "") {
+		return fault.Request("exclusivity", "nonexclusive takes neither an exclusivity number nor a radius", "leave one of them out")
+	}
+	if j.total() {
+		return nil
+	}
+	lo, hi := j.sizes()
+	for i, p := range j.Clients {
+		n := p.Points.N
+		who := clientName(i)
+		switch {
+		case lo > n:
+			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo), "raise --eta-min-alpha")
+		case j.NonExclusive:
+		case j.K*lo > n*j.Exclusivity:
+			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo, j.K*lo),
+				"raise --eta-min-alpha")
+		case lo > hi:
+			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi), "raise --eta-min-alpha or --eta-max-alpha")
+		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
+			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi, j.K*hi),
+				"raise --eta-max-alpha")
+		}
+	}
+	return nil
+}
+
+// impossible is the refusal of sizes that no assignment has.
+func impossible(who, why, do string) error {
+	return &fault.Error{What: who, Why: why, Do: do, Wrong: true, Err: flow.ErrInfeasible}
+}
+
+// total reports whether the constrained assignment has to succeed on every data
+// set: the proofs need it, the papers' calibrations do not have it.
+func (j *Job) total() bool {
+	return j.Algorithm.Private() && j.Calibration == privacy.Proven
+}
+
+// checkParties refuses impossible combinations of aggregator, noise and drops.
+func (j *Job) checkParties() error {
+	switch {
+	case j.Aggregator == Naive && j.Algorithm.Private():
+		return fault.Request("aggregator", "naive shows the server every client's sums", "use it with lloyd or clloyd only")
+	case j.Aggregator == Naive && j.Release == Centroid:
+		return fault.Request("aggregator", "naive sends sums and counts", "leave --release centroid out")
+	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Algorithm.Private():
+		return fault.Request("noise", "a ring has no server that could add it", "use --noise local or --noise split")
+	}
+	gone := make(map[int]bool)
+	for _, d := range j.Drops {
+		if d.Client < 0 || d.Client >= len(j.Clients) || d.Iteration < 0 {
+			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client), d.Iteration+1),
+				fmt.Sprintf("name a client from 1 to %d and a round from 1", len(j.Clients)))
+		}
+		gone[d.Client] = true
+	}
+	if len(gone) == len(j.Clients) {
+		return fault.Request("drop", "leaves no client", "let at least one client stay")
+	}
+	if left := len(j.Clients) - len(gone); j.Algorithm.Private() && j.Noise == Split && left <= j.Colluders {
+		return fault.Request("colluders", fmt.Sprintf("%d of %d clients that stay may collude: no share of the noise is left", j.Colluders, left),
+			"assume fewer, take more clients, or use --noise local")
+	}
+	return nil
+}

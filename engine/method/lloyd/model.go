@@ -1,0 +1,179 @@
+package lloyd
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// model is a role's own copy of the public centroids: all roles that see the
+// releases compute the same.
+type model struct {
+	plan      *Plan
+	centroids []float64 // k x d, after post-processing
+	previous  []float64
+	grid      []float32 // what enters the distances
+	centres   *kernels.Centroids
+	limit     float64 // of a coordinate that enters a distance
+	sums      []float64
+	counts    []float64
+}
+
+func newModel(p *Plan) *model {
+	kd := p.k * p.d
+	return &model{plan: p, centroids: make([]float64, kd), previous: make([]float64, kd), grid: make([]float32, kd),
+		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), sums: make([]float64, kd), counts: make([]float64, p.k)}
+}
+
+// limit bounds the coordinates that enter a distance: beyond 2^(24-f) a float32
+// leaves the grid; constrained assignment works inside the box.
+func (p *Plan) limit() float64 {
+	if p.job.Algorithm.Constrained() {
+		return boxBound
+	}
+	return math.Ldexp(1, 24-p.fraction)
+}
+
+// first draws the first centroids from public randomness, or returns the given ones.
+func (p *Plan) first(party *protocol.Party) []float64 {
+	st := party.Public.Stream(everyClient, 0, "start")
+	switch {
+	case p.job.Start != nil:
+		return p.job.Start
+	case p.job.Init == Random:
+		return step.RandomCentres(p.k, p.d, st)
+	}
+	return step.SpherePacking(p.k, p.d, st)
+}
+
+// setGrid truncates the centroids toward zero onto the grid, as they enter
+// distances.
+func (m *model) setGrid() {
+	scale := m.plan.scale
+	for i, x := range m.centroids {
+		x = math.Trunc(min(max(x, -m.limit), m.limit)*scale) / scale
+		if x == 0 {
+			x = 0 // not -0
+		}
+		if !m.plan.job.Algorithm.Constrained() {
+			m.centroids[i] = x
+		}
+		m.grid[i] = float32(x)
+	}
+	m.centres.Set(m.grid)
+}
+
+// update turns the sum that a round released into the next centroids.
+func (m *model) update(t int, words []int64) {
+	copy(m.previous, m.centroids)
+	p := m.plan
+	if p.job.Release == Centroid {
+		// After a drop-out the sum of means over m is short of an average.
+		up := float64(p.m) / float64(p.present(t)) / p.scale
+		for i := range m.centroids {
+			m.centroids[i] = p.job.Post.Apply(float64(words[i])*up, -boxBound, boxBound)
+		}
+	} else {
+		m.divide(t, words)
+	}
+	m.setGrid()
+}
+
+// divide computes centroids from noisy sums and counts.
+func (m *model) divide(t int, words []int64) {
+	p := m.plan
+	j, d, kd := p.job, p.d, p.k*p.d
+	most, least := float64(p.m*p.hi), float64(p.m*p.lo)
+	if j.Calibration == privacy.Published {
+		// The released code treats the sums and counts of all clients with the
+		// sizes that a cluster has at one.
+		most, least = float64(p.hi), float64(p.lo)
+	}
+	reach := boxBound
+	switch j.Algorithm {
+	case Lloyd, SuLloyd, Relative:
+		most, least = float64(p.n), 0
+	}
+	if j.Algorithm == Relative {
+		reach = min(p.radius[t], 2*boxBound)
+	}
+	for i := range kd {
+		m.sums[i] = j.PostSum.Apply(float64(words[i])*p.parts[0].unit, -reach*most, reach*most)
+	}
+	for a := range p.k {
+		m.counts[a] = j.PostCount.Apply(float64(words[kd+a])*p.parts[1].unit, least, most)
+	}
+	for a := range p.k {
+		row, sums := m.centroids[a*d:(a+1)*d], m.sums[a*d:(a+1)*d]
+		if j.Algorithm == Relative {
+			p.move(row, sums, m.counts[a], p.radius[t])
+		} else {
+			p.mean(row, sums, m.counts[a])
+		}
+		for h, x := range row {
+			row[h] = j.Post.Apply(x, -boxBound, boxBound)
+		}
+	}
+}
+
+// mean sets row to sums/count. Without noise an empty cluster keeps its
+// centroid. The papers' calibrations divide by whatever the noisy count is, as
+// the released code does, also without noise (Published), where an empty cluster
+// goes to the origin; Proven takes it to be at least one record.
+func (p *Plan) mean(row, sums []float64, count float64) {
+	switch {
+	case !p.Private && p.job.Calibration != privacy.Published:
+		if count == 0 {
+			return
+		}
+	case p.job.Calibration == privacy.Proven:
+		count = max(count, 1)
+	default:
+		count += 1e-6
+	}
+	for h, x := range sums {
+		row[h] = x / count
+	}
+}
+
+// move adds sums/count to row, cut to length r.
+func (p *Plan) move(row, sums []float64, count, r float64) {
+	if p.job.Calibration == privacy.Proven {
+		count = max(count, 1)
+	} else {
+		count += 1e-9
+	}
+	length := 0.0
+	for h, x := range sums {
+		sums[h] = x / count
+		length += float64(sums[h] * sums[h])
+	}
+	cut := 1.0
+	if length > r*r {
+		cut = r / math.Sqrt(length)
+	}
+	for h, x := range sums {
+		row[h] += float64(x * cut)
+	}
+}
+
+// still tells whether a run without noise has come to rest: no centroid moved
+// further than the tolerance in the last round.
+func (m *model) still() bool {
+	if m.plan.Private {
+		return false
+	}
+	most := 0.0
+	for a := range m.plan.k {
+		sum := 0.0
+		for h := a * m.plan.d; h < (a+1)*m.plan.d; h++ {
+			t := m.centroids[h] - m.previous[h]
+			sum += float64(t * t)
+		}
+		most = max(most, sum)
+	}
+	return math.Sqrt(most) <= m.plan.job.Tolerance
+}

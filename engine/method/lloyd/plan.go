@@ -1,0 +1,339 @@
+package lloyd
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/internal/secagg"
+)
+
+// Plan is what a job will do: its sizes, radii, noise and releases. It does not
+// change, and may be run again.
+type Plan struct {
+	*protocol.Plan
+	job        *Job // with its defaults
+	n, d, k, m int
+	fraction   int
+	scale      float64 // 2^fraction
+	rounds     int
+	// exclusivity is the number of clusters that the calibration lets a record
+	// contribute to: all of them under the papers' nonexclusive assignment.
+	exclusivity int
+	lo, hi      int       // sizes of a cluster at one client
+	radius      []float64 // R_t of relative, or the largest distance of constrained assignment, by round; nil for none
+	parts       []part    // what a round releases, in the order of the message
+	length      int       // words of a message
+	givenDelta  float64   // what the caller asked for, before defaults
+
+	release *protocol.Release  // of every round
+	groups  [][]protocol.Group // of the release, by round
+	starts  *protocol.Release  // of k-means++
+	quality *step.Quality      // nil if left out
+}
+
+// part is one vector of a round's release.
+type part struct {
+	name           string
+	offset, length int
+	unit           float64      // what one integer unit is worth
+	scales         []noiseScale // by round; empty without noise
+	rule           privacy.Rule // what the scales come from
+}
+
+// sensitivity bounds what one record can change of a part, in real units.
+type sensitivity struct {
+	joint bool   // the other part's entry covers it
+	norm  string // "L1" or "L2"
+	value float64
+}
+
+// newPlan works out the rounds, the noise and the releases of a checked job with
+// defaults. givenDelta is the caller's.
+func newPlan(j *Job, givenDelta float64) (*Plan, error) {
+	p := &Plan{job: j, n: j.publicRecords(), d: j.dimension(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits, givenDelta: givenDelta}
+	p.scale = math.Ldexp(1, p.fraction)
+	p.lo, p.hi = j.sizes()
+	p.exclusivity = j.Exclusivity
+	if j.NonExclusive && j.Calibration != privacy.Proven {
+		p.exclusivity = j.K
+	}
+	if err := p.countRounds(); err != nil {
+		return nil, err
+	}
+	if j.Schedule != "" || j.Radius > 0 {
+		p.radius = make([]float64, p.rounds)
+		for t := range p.radius {
+			p.radius[t] = j.Radius
+			if j.Schedule != "" {
+				p.radius[t] = j.Schedule.radius(t, p.k, p.d)
+			}
+		}
+	}
+	p.cutParts()
+	p.Plan = &protocol.Plan{Method: string(j.Algorithm), Calibration: privacy.None, Private: j.Algorithm.Private(), K: p.k, D: p.d, N: p.n, Parties: p.m,
+		FractionBits: p.fraction, Rounds: p.rounds, Ring: j.Aggregator == ByRing, Leaves: p.leaves(), Seed: j.Seed}
+	if j.Algorithm.Constrained() {
+		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
+	}
+	p.Coordinated = !p.Ring && (p.m > 1 || j.Aggregator == Naive || p.Private && !p.alone())
+	if p.Private {
+		if err := p.addNoise(); err != nil {
+			return nil, err
+		}
+	}
+	ring, err := secagg.ParseRing(j.RingBits)
+	if err != nil {
+		return nil, err
+	}
+	p.Capacity = secagg.Capacity{Ring: ring, Records: p.n, PerRecord: p.perRecord(), Noise: p.noiseReach()}
+	if err := p.Capacity.Check(); err != nil {
+		return nil, err
+	}
+	return p, p.addReleases()
+}
+
+// unassigned is how many records are left over where every cluster has as many as it
+// may: of the nonexclusive assignment, as many as it must.
+func (p *Plan) unassigned() int {
+	most, left := p.k*p.hi, 0
+	if p.job.NonExclusive {
+		most = p.k * p.lo
+	}
+	for _, c := range p.job.Clients {
+		left += max(0, c.Points.N-most)
+	}
+	return left
+}
+
+// cutParts sets what a round releases.
+func (p *Plan) cutParts() {
+	j, kd := p.job, p.k*p.d
+	if j.Release == Centroid {
+		p.parts = []part{{name: "centroids", length: kd, unit: 1 / p.scale}}
+	} else {
+		p.parts = []part{{name: "sums", length: kd, unit: 1 / p.scale}, {name: "counts", offset: kd, length: p.k, unit: 1}}
+		if j.Algorithm == Relative {
+			p.parts[0].name, p.parts[1].name = "relative sums", "relative counts"
+		}
+		if j.Algorithm.Private() && j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+			// Counts on the fine grid make the slack of discretisation vanish.
+			p.parts[1].unit = 1 / p.scale
+		}
+	}
+	last := p.parts[len(p.parts)-1]
+	p.length = last.offset + last.length
+}
+
+// leaves is, by client, the round from which a simulated failure keeps it away.
+func (p *Plan) leaves() []int {
+	if len(p.job.Drops) == 0 {
+		return nil
+	}
+	leaves := make([]int, p.m)
+	for i := range leaves {
+		leaves[i] = -1
+	}
+	for _, d := range p.job.Drops {
+		if l := &leaves[d.Client]; *l < 0 || d.Iteration < *l {
+			*l = d.Iteration
+		}
+	}
+	return leaves
+}
+
+// present is the number of clients that take part in a round.
+func (p *Plan) present(t int) int {
+	if p.Leaves == nil {
+		return p.m
+	}
+	n := 0
+	for q := range p.m {
+		if p.Present(protocol.Role(q), t) {
+			n++
+		}
+	}
+	return n
+}
+
+// shares is the number of clients whose shares of the noise make up the whole in a
+// round; 0 if one draw is the whole. The shares of the round in which a client
+// fails are drawn after the failure is known: a sum that lacks shares is never
+// unmasked.
+func (p *Plan) shares(t int) int {
+	if !p.job.Algorithm.Private() || p.job.Noise != Split {
+		return 0
+	}
+	return p.present(t) - p.job.Colluders
+}
+
+// addReleases adds to the plan what leaves a party.
+func (p *Plan) addReleases() error {
+	j := p.job
+	if j.Init == KMeansPlusPlus && j.Start == nil {
+		p.starts = p.Add(&protocol.Release{Name: "first centroids", Times: 2*p.k + 1, Before: true})
+	}
+	makers, name := protocol.Nobody, p.parts[0].name
+	if len(p.parts) > 1 {
+		name += " and " + p.parts[1].name
+	}
+	if p.Private {
+		p.Calibration = j.Calibration
+		p.Budget = privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: p.delta()}
+		makers = map[Noise]protocol.Makers{ByTheServer: protocol.ServerAlone, Local: protocol.EachWhole, Split: protocol.EachShare}[j.Noise]
+		if p.alone() {
+			makers = protocol.Holder
+		}
+		p.ServerNoise = p.serverNoise
+	}
+	p.release = p.Add(&protocol.Release{Name: name, Makers: makers, Times: p.rounds, Entries: p.entries(p.rounds)})
+	if j.Aggregator != Naive {
+		p.release.Words = p.length
+	}
+	if err := p.layOut(); err != nil {
+		return err
+	}
+	p.note()
+	if !j.NoQuality {
+		limit := p.limit()
+		if !j.Algorithm.Private() || j.Post != Keep {
+			limit = boxBound
+		}
+		var err error
+		if p.quality, err = step.PlanQuality(p.Plan, limit, j.Labels); err != nil {
+			return err
+		}
+	}
+	if j.Seed != nil && p.Private {
+		p.Notes = append(p.Notes, "the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
+	}
+	return nil
+}
+
+// serverNoise is what the server draws for its t-th sum.
+func (p *Plan) serverNoise(t int) []protocol.Group {
+	if p.release.Makers != protocol.ServerAlone || t >= p.rounds {
+		return nil
+	}
+	return p.groups[t]
+}
+
+// layOut sets the groups of the rounds' release; rounds of one scale share their
+// distributions.
+func (p *Plan) layOut() error {
+	j := p.job
+	last := make([]*protocol.Distribution, len(p.parts))
+	for t := range p.rounds {
+		groups := make([]protocol.Group, len(p.parts))
+		for i := range p.parts {
+			part := &p.parts[i]
+			groups[i] = protocol.Group{Stream: part.name, Values: part.length}
+			if part.offset > 0 {
+				groups[i].Shift = p.countShift()
+			}
+			if !p.Private {
+				continue
+			}
+			noise := protocol.Noise{Mechanism: j.Mechanism, Scale: part.scales[t].scale / part.unit, Shares: p.shares(t), Rounding: rounding(j.Calibration)}
+			if last[i] == nil || last[i].Noise != noise {
+				var err error
+				if last[i], err = protocol.NewDistribution(noise, nil); err != nil {
+					return err
+				}
+			}
+			groups[i].Noise = last[i]
+		}
+		p.groups = append(p.groups, groups)
+		if !p.Private && t > 0 {
+			p.groups[t] = p.groups[0]
+		}
+	}
+	return nil
+}
+
+// rounding is how a calibration turns noise into integers.
+func rounding(c privacy.Calibration) protocol.Rounding {
+	switch c {
+	case privacy.Claimed:
+		return protocol.Nearest
+	case privacy.Published:
+		return protocol.TowardZero
+	}
+	return protocol.Exact
+}
+
+// countShift is log2 of a record in units of the count part.
+func (p *Plan) countShift() uint { return uint(math.Round(-math.Log2(p.parts[1].unit))) }
+
+// countRounds applies the method's rule.
+func (p *Plan) countRounds() error {
+	j := p.job
+	p.rounds = j.Iterations
+	switch {
+	case p.rounds > 0:
+	case !j.Algorithm.Private():
+		p.rounds = maxIterations
+	case j.Algorithm == Relative && j.Schedule == LaterCode && j.Mechanism == Gaussian:
+		mu, err := privacy.MuOf(j.Budget, 0)
+		if err != nil {
+			return unpayable(err)
+		}
+		p.rounds = iterationsLater(1/mu, p.n, p.d, p.k)
+	case j.Algorithm == Relative && j.Schedule == LaterCode:
+		p.rounds = iterationsSumCount(j.Budget.Epsilon, p.n, p.d, p.k, 1)
+	case j.Algorithm == Relative:
+		p.rounds = maxIterations
+	case j.Release == Centroid && j.Algorithm == SuLloyd:
+		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, 1, 1) // a cluster may be one record
+	case j.Release == Centroid:
+		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, p.exclusivity, p.m*p.lo)
+	default:
+		p.rounds = iterationsSumCount(j.Budget.Epsilon, p.n, p.d, p.k, p.exclusivity)
+	}
+	return nil
+}
+
+// Run implements engine.Plan.
+func (p *Plan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	s, _ := p.start(rt, protocol.Options{Views: p.job.Views})
+	defer s.Close()
+	if err := s.Run(ctx); err != nil {
+		return nil, err
+	}
+	return s.Result(p.job.Bounds)
+}
+
+// Trial runs the plan with another seed, without a result, and records what
+// everybody sees.
+func (p *Plan) Trial(ctx context.Context, rt *engine.Runtime, seed uint64, views *protocol.Views) error {
+	again, core := *p, *p.Plan
+	core.Seed, again.Plan = &seed, &core
+	s, _ := again.start(rt, protocol.Options{Views: views})
+	defer s.Close()
+	return s.Run(ctx)
+}
+
+// start makes the roles of a run: each client has its own records.
+func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session, []*client) {
+	rt.Reserve((p.rounds + 1) * (p.m + 1))
+	programs, clients := make([]protocol.Program, p.m), make([]*client, p.m)
+	for i, part := range p.job.Clients {
+		own := step.Records{Part: part, Labels: p.job.Labels}
+		if i == 0 {
+			own.Clamped = p.job.Clamped
+		}
+		clients[i] = newClient(p, own)
+		programs[i] = clients[i].run
+	}
+	var server protocol.Program
+	switch {
+	case p.job.Aggregator == Naive:
+		server = newNaiveServer(p).run
+	case p.Coordinated:
+		server = protocol.Serve
+	}
+	return protocol.Start(rt, p.Plan, programs, server, o), clients
+}

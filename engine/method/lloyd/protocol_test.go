@@ -1,0 +1,572 @@
+package lloyd
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// A client that fails in the first round leaves the run of the others.
+func TestDropOutLeavesTheSurvivors(t *testing.T) {
+	seed := uint64(2)
+	parts := blobs(t, 900, 2, 4, 3, 7)
+	for _, agg := range []Aggregator{ByServer, ByRing} {
+		with := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: parts, Seed: &seed, Aggregator: agg, Drops: []Drop{{1, 0}}, NoQuality: true})
+		without := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true})
+		if diff := cmp.Diff(without.Centroids, with.Centroids); diff != "" {
+			t.Errorf("%s: the survivors' centroids differ:\n%s", agg, diff)
+		}
+		if with.Comm.BytesSent[1] != 0 {
+			t.Errorf("%s: the client that failed sent %d bytes", agg, with.Comm.BytesSent[1])
+		}
+		if !strings.Contains(ledgerText(t, with), "client 2 failed in round 1") || len(with.Notes) == 0 {
+			t.Errorf("%s: the ledger does not say who failed:\n%s", agg, ledgerText(t, with))
+		}
+	}
+}
+
+// After a drop-out the mean of means is that of the clients that are left, up to
+// a grid unit for each division.
+func TestDropOutRescalesMeans(t *testing.T) {
+	seed := uint64(2)
+	parts := blobs(t, 900, 2, 4, 3, 7)
+	with := run(t, 1, Job{Algorithm: Lloyd, Release: Centroid, K: 4, Clients: parts, Seed: &seed, Iterations: 1, Drops: []Drop{{1, 0}}})
+	without := run(t, 1, Job{Algorithm: Lloyd, Release: Centroid, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, Iterations: 1})
+	for j := range with.Centroids {
+		for h := range with.Centroids[j] {
+			if d := math.Abs(with.Centroids[j][h] - without.Centroids[j][h]); d > 4.0/65536 {
+				t.Errorf("centroid %d differs by %g", j, d)
+			}
+		}
+	}
+}
+
+// The noise of every release has the variance that its place and calibration ask
+// for. 2000 rounds of 4 sums in 2 dimensions give 16000 draws; the relative
+// deviation of the variance of Laplace noise is sqrt(5/16000) = 1.8%, so 12%
+// lies beyond 6 deviations (probability below 1e-6 by Chebyshev-Cantelli for the
+// heavy tail and far less in truth).
+func TestNoiseHasTheVarianceItShould(t *testing.T) {
+	seed := uint64(5)
+	parts := blobs(t, 400, 2, 4, 4, 3)
+	for _, c := range []struct {
+		noise     Noise
+		mechanism Mechanism
+		cal       privacy.Calibration
+		agg       Aggregator
+		colluders int
+		times     float64 // variance over that of one whole draw
+	}{
+		{ByTheServer, Laplace, privacy.Proven, ByServer, 0, 1},
+		{ByTheServer, Gaussian, privacy.Proven, ByServer, 0, 1},
+		{ByTheServer, Laplace, privacy.Claimed, ByServer, 0, 1},
+		{ByTheServer, Laplace, privacy.Published, ByServer, 0, 1},
+		{Local, Laplace, privacy.Proven, ByServer, 0, 4},
+		{Local, Laplace, privacy.Proven, ByRing, 0, 4},
+		{Local, Gaussian, privacy.Claimed, ByRing, 0, 4},
+		{Split, Laplace, privacy.Claimed, ByRing, 2, 2},
+		{Split, Gaussian, privacy.Proven, ByServer, 1, 4.0 / 3},
+		{Split, Laplace, privacy.Proven, ByServer, 1, 4.0 / 3},
+		{Split, Laplace, privacy.Proven, ByRing, 2, 2},
+		{Split, Laplace, privacy.Proven, ByServer, 3, 4},
+	} {
+		job := Job{Algorithm: SuLloyd, K: 4, Clients: parts, Seed: &seed, Noise: c.noise, Mechanism: c.mechanism, Calibration: c.cal,
+			Aggregator: c.agg, Colluders: c.colluders, Iterations: 2000, Budget: privacy.Budget{Epsilon: 100, Delta: -1}}
+		s, tr := transcribe(t, job)
+		v := truthOf(s, tr)
+		sum, n := 0.0, 0.0
+		for _, e := range tr {
+			if e.What == s.release.Name && e.Viewer == 0 && e.Of == protocol.Server {
+				for i, x := range e.Values[:s.k*s.d] {
+					z := float64(x - v[e.Round][i])
+					sum += z * z
+					n++
+				}
+			}
+		}
+		scale := s.parts[0].scales[0].scale / s.parts[0].unit
+		want := c.times * scale * scale
+		if c.mechanism == Laplace {
+			want *= 2
+		}
+		if got := sum / n; math.Abs(got/want-1) > 0.12 {
+			t.Errorf("%s noise, %s, %s, %s: variance %.4g, want %.4g", c.noise, c.mechanism, c.cal, c.agg, got, want)
+		}
+	}
+}
+
+// The published noise of fastlloyd is 1/d of the claimed one, and the proven one
+// 2k of it for large clusters.
+func TestCalibrationsOfFastLloyd(t *testing.T) {
+	parts := blobs(t, 6000, 3, 5, 2, 1)
+	scale := func(c privacy.Calibration) float64 {
+		p, err := (&Job{Algorithm: FastLloyd, K: 5, Clients: parts, Calibration: c, Iterations: 3, Budget: privacy.Budget{Epsilon: 1}}).check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.parts[0].scales[0].scale
+	}
+	claimed, published, proven := scale(privacy.Claimed), scale(privacy.Published), scale(privacy.Proven)
+	// B T d / (eta_min eps), eta_min = 2 ceil(6000/(1.25*5*2)) = 960.
+	if want := 3 * 3 / 960.0; math.Abs(claimed/want-1) > 1e-6 {
+		t.Errorf("claimed scale %g, want %g", claimed, want)
+	}
+	if math.Abs(published*3/claimed-1) > 1e-6 {
+		t.Errorf("published scale %g, claimed %g, want a ratio of d = 3", published, claimed)
+	}
+	if r := proven / claimed; r < 10 || r > 10.2 {
+		t.Errorf("proven scale is %g times the claimed one, want 2k = 10 and a little for the grid", r)
+	}
+}
+
+// The ledger charges what was asked and no more, whoever adds the noise.
+func TestLedgerChargesTheBudget(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 2000, 2, 4, 4, 2)
+	for _, m := range Methods() {
+		if !m.Private() {
+			continue
+		}
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+			for _, mech := range []Mechanism{Laplace, Gaussian} {
+				for _, rel := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+					for _, noise := range []Noise{ByTheServer, Local, Split} {
+						job := Job{Algorithm: m, K: 4, Clients: parts, Seed: &seed, Calibration: c, Mechanism: mech, Neighbours: rel, Noise: noise,
+							Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}
+						if m == Relative {
+							job.Schedule = LaterCode
+						}
+						if _, err := job.Plan(); err != nil {
+							continue // the table of refusals tests these
+						}
+						res := run(t, 1, job)
+						for _, viewer := range []string{"clients", "outsider"} {
+							e := res.Ledger.TotalFor(viewer)
+							if e.Epsilon == nil || *e.Epsilon > 0.7*(1+1e-9) || *e.Epsilon < 0.7*0.99 {
+								t.Errorf("%s %s %s %s %s: %s see epsilon %v, want 0.7", m, c, mech, rel, noise, viewer, e.Epsilon)
+							}
+						}
+						// the result is public: a server that drew the noise has the exact values
+						if server := res.Ledger.TotalFor("server"); server.Unbounded != (noise == ByTheServer || res.Ledger.TotalFor("clients").Unbounded) {
+							t.Errorf("%s %s %s: the server's total is %+v", m, c, noise, server)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// The claimed calibration of a constrained method shows its true epsilon
+// (THEOREMS.md T1): 2d((k-1) + lo/(lo+1)) per coordinate of the claim.
+func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
+	seed := uint64(1)
+	res := run(t, 1, Job{Algorithm: FastLloyd, K: 4, Clients: blobs(t, 2000, 2, 4, 2, 2), Seed: &seed, Calibration: privacy.Claimed,
+		Budget: privacy.Budget{Epsilon: 1}})
+	e := res.Ledger.TotalFor("clients")
+	if e.TrueEpsilon == nil || *e.TrueEpsilon < 7.9 || *e.TrueEpsilon > 8 {
+		t.Errorf("true epsilon %v, want just below 2k = 8", e.TrueEpsilon)
+	}
+	if text := ledgerText(t, res); !strings.Contains(text, "true") {
+		t.Errorf("the ledger does not show it:\n%s", text)
+	}
+	// The released code truncates its noise toward zero: ln 2 more for each of the d sums and the
+	// count that a record changes, in every round (T6 vii).
+	res = run(t, 1, Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 300, 2, 3, 2, 2), Seed: &seed, Calibration: privacy.Published, Iterations: 4,
+		Budget: privacy.Budget{Epsilon: 1}})
+	e = res.Ledger.TotalFor("clients")
+	if want := 1 + 4*3*math.Ln2; e.TrueEpsilon == nil || math.Abs(*e.TrueEpsilon/want-1) > 1e-6 || math.Abs(*e.Epsilon-1) > 1e-6 {
+		t.Errorf("truncated noise: epsilon %v, true epsilon %v, want %v", e.Epsilon, e.TrueEpsilon, want)
+	}
+}
+
+func ledgerText(t *testing.T, res *engine.Result) string {
+	t.Helper()
+	var b strings.Builder
+	if err := res.Ledger.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Each client sends and receives one vector of 8-byte words per round, with no
+// header: the bytes of FastLloyd Table 3.
+func TestCommunicationOfTable3(t *testing.T) {
+	seed := uint64(1)
+	for _, c := range []struct {
+		k, d  int
+		bytes int64 // of both clients, both ways, per iteration
+	}{{2, 2, 128}, {2, 5, 320}, {5, 2, 320}, {5, 5, 800}, {3, 2, 192}, {15, 2, 960}} {
+		res := run(t, 1, Job{Algorithm: FastLloyd, K: c.k, Clients: blobs(t, 400, c.d, c.k, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}})
+		sum := int64(0)
+		for i := range 2 {
+			sum += res.Comm.BytesSent[i] + res.Comm.BytesReceived[i]
+		}
+		if got := sum / int64(res.Iterations); got != c.bytes {
+			t.Errorf("k=%d d=%d: %d bytes per iteration, want %d", c.k, c.d, got, c.bytes)
+		}
+		if res.Comm.Rounds != res.Iterations {
+			t.Errorf("%d rounds for %d iterations", res.Comm.Rounds, res.Iterations)
+		}
+	}
+}
+
+// Noisy sums, counts and centroids are brought into their domains by the rule of
+// each level: sums into [-n, n], counts into the sizes, centroids into the box. The
+// released code takes the sizes at one client.
+func TestPostProcessingOfEachLevel(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 400, 1, 2, 2, 3) // sizes 80 to 125 per client, so 160 to 250 in all
+	for _, c := range []struct {
+		sum, count, centroid Post
+		sumIn, countIn       float64 // what arrives
+		want                 float64
+		calibration          privacy.Calibration
+	}{
+		{Keep, Keep, Keep, 300, 200, 1.5, ""},
+		{Keep, Keep, Fold, 300, 200, 0.5, ""},
+		{Keep, Keep, Truncate, 300, 200, 1, ""},
+		{Truncate, Keep, Keep, 300, 200, 250.0 / 200, ""},
+		{Fold, Keep, Keep, 300, 200, 1, ""}, // 500 - 300 = 200
+		{Keep, Truncate, Keep, 100, 50, 100.0 / 160, ""},
+		{Keep, Truncate, Keep, 100, 900, 100.0 / 250, ""},
+		{Keep, Fold, Keep, 100, 140, 100.0 / 180, ""}, // 320 - 140 = 180
+		{Truncate, Truncate, Fold, -900, 10, 2*-1 + 250.0/160, ""},
+		{Truncate, Keep, Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
+		{Keep, Fold, Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
+	} {
+		p, err := (&Job{Algorithm: CSuLloyd, K: 2, Clients: parts, Seed: &seed, Budget: privacy.Budget{Epsilon: 1},
+			Post: c.centroid, PostSum: c.sum, PostCount: c.count, Calibration: c.calibration}).check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.m*p.lo != 160 || p.m*p.hi != 250 {
+			t.Fatalf("sizes %d to %d", p.m*p.lo, p.m*p.hi)
+		}
+		s, words := newModel(p), make([]int64, p.length)
+		for j := range 2 {
+			words[j] = int64(c.sumIn * p.scale)
+			words[2+j] = int64(c.countIn)
+		}
+		s.update(0, words)
+		if got := s.centroids[0]; math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("sum %s, count %s, centroid %s: %g / %g gives %g, want %g", c.sum, c.count, c.centroid, c.sumIn, c.countIn, got, c.want)
+		}
+	}
+}
+
+// Beyond the radius a record belongs to no cluster (FastLloyd §7.1).
+func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 400, 2, 2, 1, 3)
+	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.6}
+	s, tr := transcribe(t, job)
+	start, _ := s.atStart()
+	one := &client{Plan: s, points: *parts[0].Points}
+	want := int64(0)
+	for i := range parts[0].Points.N {
+		for j := range 2 {
+			if _, length := start.offset(one, i, j); math.Sqrt(float64(length)) <= 0.6*s.scale {
+				want++
+				break
+			}
+		}
+	}
+	if want == 0 || want == 400 {
+		t.Fatalf("%d of 400 records are within the radius: the case shows nothing", want)
+	}
+	for _, e := range tr {
+		if counts := e.Values[4:]; e.Viewer == e.Of && counts[0]+counts[1] != want {
+			t.Errorf("%v records in clusters, %d are within the radius", counts, want)
+		}
+	}
+}
+
+// A schedule gives constrained assignment and its noise a radius of their own in
+// each round (FastLloyd §7.1, equation 19 and Theorem 7.1).
+func TestRadiusByRound(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 400, 2, 5, 1, 3)
+	loose := Job{K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Release: Centroid, NoQuality: true}
+	plain := func(rounds int, radius float64, schedule Schedule, start []float64) []float64 {
+		job := loose
+		job.Algorithm, job.Iterations, job.Radius, job.Schedule, job.Start = CLloyd, rounds, radius, schedule, start
+		return slices.Concat(run(t, 1, job).Centroids...)
+	}
+	first := plain(1, math.Sqrt2/2, "", nil)
+	if got, want := plain(2, 0, Sqrt, nil), plain(1, 0.5, "", first); !slices.Equal(got, want) {
+		t.Errorf("two rounds give %v, one after the other %v", got, want)
+	}
+	if slices.Equal(plain(2, 0, Sqrt, nil), plain(2, math.Sqrt2/2, "", nil)) {
+		t.Error("the second radius changes nothing here")
+	}
+	// The released code stays with the first radius: without much noise it is seen.
+	code := loose
+	code.Algorithm, code.Release, code.Iterations, code.Schedule, code.Calibration, code.Budget = FastLloyd, "", 2, Sqrt, privacy.Published, privacy.Budget{Epsilon: 1e9}
+	if got, want := slices.Concat(run(t, 1, code).Centroids...), plain(2, math.Sqrt2/2, "", nil); !slices.Equal(got, want) {
+		t.Errorf("the released code gives %v, want %v", got, want)
+	}
+	if remark := run(t, 1, code).Ledger.Entries[1].Remark; !strings.Contains(remark, "neither is Theorem 7.1") {
+		t.Errorf("the ledger says %q", remark)
+	}
+	for _, c := range []struct {
+		method      Method
+		calibration privacy.Calibration
+		want        [4]float64 // sensitivity by round; centroids times lo
+	}{
+		{FastLloyd, privacy.Claimed, [4]float64{2, 2, 4 / math.Sqrt(6), math.Sqrt2}},
+		{FastLloyd, privacy.Published, [4]float64{1, 1. / 2, 1. / 3, 1. / 4}},
+		{CSuLloyd, privacy.Claimed, [4]float64{2, 2, 2, 2}},
+		{CSuLloyd, privacy.Published, [4]float64{2, 1, 2. / 3, 1. / 2}},
+	} {
+		job := Job{Algorithm: c.method, Calibration: c.calibration, K: 2, Clients: parts, Seed: &seed, Schedule: Sqrt, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}
+		p, err := job.check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := 1.0
+		if c.method == FastLloyd {
+			unit = float64(p.m * p.lo)
+		}
+		for i, s := range p.parts[0].scales {
+			if math.Abs(s.value*unit-c.want[i]) > 1e-9 {
+				t.Errorf("%s, %s, round %d: sensitivity %g, want %g", c.method, c.calibration, i+1, s.value*unit, c.want[i])
+			}
+		}
+	}
+}
+
+// Without noise an empty cluster keeps its centroid, and goes to the origin as in
+// the released code.
+func TestEmptyClusters(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 300, 2, 1, 2, 3)
+	all := run(t, 1, Job{Algorithm: Lloyd, K: 1, Clients: parts, Seed: &seed, Iterations: 1})
+	far := []float64{-all.Centroids[0][0], -all.Centroids[0][1]}
+	start := slices.Concat(all.Centroids[0], []float64{math.Copysign(1, far[0]), math.Copysign(1, far[1])})
+	for _, c := range []struct {
+		calibration privacy.Calibration
+		want        []float64
+	}{{"", start[2:]}, {privacy.Published, []float64{0, 0}}} {
+		res := run(t, 1, Job{Algorithm: Lloyd, K: 2, Clients: parts, Seed: &seed, Iterations: 1, Start: start, Calibration: c.calibration})
+		if got := res.Centroids[1]; !slices.Equal(got, c.want) {
+			t.Errorf("calibration %q: the empty cluster is at %v, want %v", c.calibration, got, c.want)
+		}
+	}
+}
+
+// A small ring gives the same result in half the bytes.
+func TestRing32(t *testing.T) {
+	seed := uint64(1)
+	job := Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 600, 2, 3, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}}
+	wide := run(t, 1, job)
+	job.RingBits = 32
+	narrow := run(t, 1, job)
+	if diff := cmp.Diff(wide.Centroids, narrow.Centroids); diff != "" {
+		t.Errorf("results differ:\n%s", diff)
+	}
+	if 2*narrow.Comm.BytesSent[0] != wide.Comm.BytesSent[0] {
+		t.Errorf("%d bytes sent in the small ring, %d in the large one", narrow.Comm.BytesSent[0], wide.Comm.BytesSent[0])
+	}
+}
+
+// Without noise a run ends when nothing moves any more.
+func TestStopsWhenNothingMoves(t *testing.T) {
+	seed := uint64(1)
+	parts := blobs(t, 600, 2, 3, 2, 3)
+	res := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Iterations: 500})
+	if res.Iterations >= 500 {
+		t.Fatalf("%d iterations", res.Iterations)
+	}
+	coarse := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Iterations: 500, Tolerance: 10})
+	if coarse.Iterations != 1 {
+		t.Errorf("tolerance 10 runs %d iterations", coarse.Iterations)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
+	ok := privacy.Budget{Epsilon: 1, Delta: 1e-6}
+	for _, c := range []struct {
+		name string
+		job  Job
+		want []string
+	}{
+		{"unknown method", Job{Algorithm: "loyd", K: 3, Clients: parts}, []string{"method", "loyd", "fastlloyd"}},
+		{"no clients", Job{Algorithm: Lloyd, K: 3}, []string{"clients"}},
+		{"k is 0", Job{Algorithm: Lloyd, K: 0, Clients: parts}, []string{"k", "0"}},
+		{"k above n", Job{Algorithm: Lloyd, K: 61, Clients: parts}, []string{"61", "60 records"}},
+		{"epsilon is 0", Job{Algorithm: SuLloyd, K: 3, Clients: parts}, []string{"epsilon"}},
+		{"epsilon is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.NaN()}}, []string{"epsilon"}},
+		{"epsilon is infinite", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.Inf(1)}}, []string{"epsilon"}},
+		{"delta is 1", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: 1}}, []string{"delta"}},
+		{"delta is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}, []string{"delta"}},
+		{"pure Gaussian", Job{Algorithm: Relative, K: 3, Clients: parts, Mechanism: Gaussian, Budget: privacy.Budget{Epsilon: 1}}, []string{"delta", "laplace"}},
+		{"kmeans++ under privacy", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
+		{"published without code", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published}, []string{"published", "later-code"}},
+		{"claimed Gaussian of a constrained method", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}, []string{"mechanism"}},
+		{"claimed replace-one", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proven"}},
+		{"replace-one and exclusivity", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Exclusivity: 2, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proof"}},
+		{"too few records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100}, []string{"client 2", "10 records", "need 24"}},
+		{"too many records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMinAlpha: 100}, []string{"client 1", "50 records", "hold 36"}},
+		{"too few under claimed", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Claimed}, []string{"client 2"}},
+		{"too few under published", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Published}, []string{"client 2"}},
+		{"minimum above maximum", Job{Algorithm: CLloyd, K: 60, Clients: blobs(t, 61, 1, 3, 1, 1), EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
+		{"alpha below 1", Job{Algorithm: CLloyd, K: 3, Clients: parts, EtaMinAlpha: 0.5}, []string{"eta-min-alpha", "0.5"}},
+		{"exclusivity above k", Job{Algorithm: CLloyd, K: 3, Clients: parts, Exclusivity: 4}, []string{"exclusivity", "k = 3"}},
+		{"exclusivity without constraints", Job{Algorithm: Lloyd, K: 3, Clients: parts, Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
+		{"radius without constraints", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Radius: 1}, []string{"radius"}},
+		{"radius is negative", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: -1}, []string{"radius"}},
+		{"two radius rules", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: 1, Schedule: Sqrt}, []string{"radius"}},
+		{"a schedule without a radius", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Schedule: Sqrt}, []string{"radius-schedule"}},
+		{"a schedule without code", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published, Schedule: Geometric}, []string{"sqrt"}},
+		{"means of unconstrained clusters", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release", "fastlloyd"}},
+		{"nonexclusive with a radius", Job{Algorithm: CLloyd, K: 3, Clients: parts, NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
+		{"naive with noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: Naive}, []string{"naive"}},
+		{"ring with a server's noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: ByRing, Noise: ByTheServer}, []string{"ring", "local"}},
+		{"no share left", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 4}, []string{"colluders", "no share"}},
+		{"no share left after a failure", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 3, Drops: []Drop{{1, 0}}}, []string{"colluders", "no share"}},
+		{"a ring that is too small", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1e-3}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
+		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 8"}},
+		{"nobody left", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
+		{"too many radii", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Iterations: 1001}, []string{"iterations", "1001", "at most 1000"}},
+		{"a radius below the grid", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Iterations: 300}, []string{"noise", "fewer iterations"}},
+		{"centroids of relative", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.job.Plan()
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if !fault.IsRequest(err) {
+				t.Errorf("%v is not a wrong request", err)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q lacks %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// Under the proven calibration the mechanism is total: sizes that no assignment
+// has are met by fillers and unassigned records.
+func TestProvenIsTotal(t *testing.T) {
+	seed := uint64(1)
+	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
+	for _, job := range []Job{
+		{Algorithm: FastLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: CSuLloyd, Radius: 0.01},
+		{Algorithm: FastLloyd, Exclusivity: 2},
+	} {
+		job.K, job.Clients, job.Seed, job.Budget = 3, uneven, &seed, privacy.Budget{Epsilon: 1}
+		s := begin(t, 1, job)
+		for more := true; more; {
+			more = s.step(t)
+			for _, c := range s.clients {
+				for j, n := range c.acc.Counts {
+					if n < int64(s.lo) {
+						t.Errorf("%s: cluster %d of %v has %d members with fillers, want at least %d", job.Algorithm, j, c.party.Role, n, s.lo)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestCancelStopsARun(t *testing.T) {
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := eng.Run(ctx, &Job{Algorithm: Lloyd, K: 3, Clients: blobs(t, 60, 2, 3, 2, 1)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// With a public number of records nothing of a plan follows from how many there are,
+// and a run goes through with fewer and with more.
+func TestPublicRecords(t *testing.T) {
+	seed := uint64(1)
+	few, many := blobs(t, 300, 2, 3, 2, 1), blobs(t, 1500, 2, 3, 2, 1)
+	for _, job := range []Job{{Algorithm: SuLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd}, {Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: Relative},
+		{Algorithm: Relative, Mechanism: Gaussian, Schedule: LaterCode}} {
+		job.K, job.Records, job.Seed, job.Budget = 3, 600, &seed, privacy.Budget{Epsilon: 3, Delta: -1}
+		var plans [2]*Plan
+		for i, clients := range [][]dataset.Part{few, many} {
+			job.Clients = clients
+			p, err := job.check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans[i] = p
+			if res := run(t, 2, job); res.N != 600 {
+				t.Errorf("%s: the result says %d records", job.Algorithm, res.N)
+			} else if strings.Contains(ledgerText(t, res), "number of records comes") {
+				t.Errorf("%s: the ledger says that n is from the data", job.Algorithm)
+			}
+		}
+		a, b := plans[0], plans[1]
+		if a.rounds != b.rounds || a.lo != b.lo || a.hi != b.hi || a.Budget != b.Budget || !slices.Equal(a.radius, b.radius) || a.Capacity != b.Capacity {
+			t.Errorf("%s: the plans differ: %+v and %+v", job.Algorithm, a.Plan, b.Plan)
+		}
+		for i := range a.parts {
+			if !slices.Equal(a.parts[i].scales, b.parts[i].scales) {
+				t.Errorf("%s: noise of %s follows from the data", job.Algorithm, a.parts[i].name)
+			}
+		}
+		job.Records = 0
+		if res := run(t, 1, job); !strings.Contains(ledgerText(t, res), "number of records comes from the data") {
+			t.Errorf("%s: the ledger does not say that n is from the data", job.Algorithm)
+		}
+	}
+}
+
+// What a program can get wrong is refused, not met by a panic.
+func TestBadInput(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 1)
+	outside := blobs(t, 60, 2, 3, 2, 1)
+	outside[1].Points.Set(3, []float32{0, float32(math.NaN())})
+	short := blobs(t, 60, 2, 3, 1, 1)
+	short[0].Points = &kernels.Panels{N: 60, D: 2, Data: short[0].Points.Data[:40]}
+	flat := []dataset.Part{{Points: &kernels.Panels{N: 3}, FractionBits: 16}}
+	for name, job := range map[string]*Job{
+		"no job":             nil,
+		"no points":          {Algorithm: Lloyd, K: 3, Clients: make([]dataset.Part, 1)},
+		"short points":       {Algorithm: Lloyd, K: 3, Clients: short},
+		"no columns":         {Algorithm: Lloyd, K: 3, Clients: flat},
+		"NaN":                {Algorithm: Lloyd, K: 3, Clients: outside},
+		"labels are short":   {Algorithm: Lloyd, K: 3, Clients: parts, Labels: make([]int32, 10)},
+		"no rows for labels": {Algorithm: Lloyd, K: 3, Clients: []dataset.Part{{Points: parts[0].Points, Rows: []int{1, 2}, FractionBits: 16}}, Labels: make([]int32, 60)},
+		"start is NaN":       {Algorithm: Lloyd, K: 1, Clients: parts, Start: []float64{0, math.NaN()}},
+		"start is short":     {Algorithm: Lloyd, K: 3, Clients: parts, Start: []float64{0}},
+		"half of the bounds": {Algorithm: Lloyd, K: 3, Clients: parts, Bounds: dataset.Bounds{Lo: []float64{0, 0}}},
+		"public n":           {Algorithm: Lloyd, K: 3, Clients: parts, Records: -1},
+		"k above public n":   {Algorithm: Lloyd, K: 3, Clients: parts, Records: 2},
+	} {
+		eng, err := engine.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := eng.Run(context.Background(), job); !fault.IsRequest(err) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		eng.Close()
+	}
+}

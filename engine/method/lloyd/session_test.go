@@ -1,0 +1,189 @@
+package lloyd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// dataDir holds the papers' sets where they are present.
+const dataDir = "../../../shared/data"
+
+// load reads a set and splits it among m clients.
+func load(tb testing.TB, name string, m int, seed uint64) (*dataset.Normalised, []dataset.Part) {
+	tb.Helper()
+	path := filepath.Join(dataDir, name)
+	if filepath.Ext(name) == "" {
+		path += ".csv"
+	}
+	if _, err := os.Stat(path); err != nil {
+		tb.Skipf("no data set %s: %v", name, err)
+	}
+	table, err := dataset.Open(context.Background(), path, dataset.ReadOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := dataset.BoundsFromData(table)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	norm, err := dataset.Normalise(table, b, 16)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	parts, err := norm.Split(m, nil, seed)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return norm, parts
+}
+
+func run(tb testing.TB, workers int, job Job) *engine.Result {
+	tb.Helper()
+	eng, err := engine.New(engine.WithWorkers(workers))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer eng.Close()
+	res, err := eng.Run(context.Background(), &job)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res
+}
+
+// trial is a run under way whose clients a test looks into.
+type trial struct {
+	*Plan
+	session *protocol.Session
+	clients []*client
+	views   *protocol.Views
+	steps   int // rounds done
+}
+
+// begin starts a run of a job on a pool of so many workers.
+func begin(tb testing.TB, workers int, job Job) *trial {
+	tb.Helper()
+	p, err := job.check()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	pool := engine.NewPool(workers)
+	tb.Cleanup(pool.Close)
+	s := &trial{Plan: p, views: job.Views}
+	s.session, s.clients = p.start(engine.NewRuntime(pool), protocol.Options{Views: job.Views})
+	tb.Cleanup(s.session.Close)
+	return s
+}
+
+// step runs one round and tells whether there are more.
+func (s *trial) step(tb testing.TB) bool {
+	tb.Helper()
+	s.steps++
+	more, err := s.session.Step(context.Background())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return more && s.steps < s.rounds
+}
+
+// atStart is a model with the first centroids of a run, and a party that knows what
+// is public.
+func (p *Plan) atStart() (*model, *protocol.Party) {
+	party := &protocol.Party{Public: privacy.NewStreams(p.Seed)}
+	m := newModel(p)
+	copy(m.centroids, p.first(party))
+	m.setGrid()
+	return m, party
+}
+
+// blobs returns n records around k far centres in the box, dealt to m clients.
+func blobs(tb testing.TB, n, d, k, m int, seed uint64) []dataset.Part {
+	tb.Helper()
+	r := privacy.NewStreams(&seed).Stream(0, 0, "blobs")
+	centres := step.SpherePacking(k, d, r)
+	norm := &dataset.Normalised{Points: kernels.NewPanels(n, d), FractionBits: 16}
+	row := make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = dataset.Truncate(max(-1, min(1, centres[i%k*d+h]+0.05*r.Normal())), 16)
+		}
+		norm.Points.Set(i, row)
+	}
+	parts, err := norm.Split(m, nil, seed)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return parts
+}
+
+// Every method finds far apart clusters when the budget is ample.
+func TestEveryMethodFindsClearClusters(t *testing.T) {
+	seed := uint64(3)
+	parts := blobs(t, 3000, 2, 5, 3, 1)
+	for _, m := range Methods() {
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
+			for _, mech := range []Mechanism{Laplace, Gaussian} {
+				job := Job{Algorithm: m, K: 5, Clients: parts, Calibration: c, Mechanism: mech, Seed: &seed,
+					Budget: privacy.Budget{Epsilon: 500, Delta: 1e-6}}
+				if m == Relative {
+					job.Schedule = LaterCode
+				}
+				if !m.Private() && (c != privacy.Proven || mech != Laplace) || m.Constrained() && mech == Gaussian && c != privacy.Proven {
+					continue
+				}
+				res := run(t, 2, job)
+				if *res.NICV > 0.02 || *res.EmptyClusters > 0 {
+					t.Errorf("%s %s %s: NICV %g, %d empty clusters", m, c, mech, *res.NICV, *res.EmptyClusters)
+				}
+			}
+		}
+	}
+}
+
+// The same seed gives the same result on any number of workers, whatever the
+// protocol.
+func TestDeterminismAcrossWorkers(t *testing.T) {
+	seed := uint64(9)
+	small, large := blobs(t, 600, 3, 4, 3, 2), blobs(t, 20000, 4, 16, 2, 2)
+	for _, job := range []Job{
+		{Algorithm: Lloyd}, {Algorithm: CLloyd}, {Algorithm: SuLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd},
+		{Algorithm: Relative}, {Algorithm: Relative, Mechanism: Laplace, Noise: Local, Aggregator: ByRing},
+		{Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: CLloyd, Exclusivity: 2, EtaMinAlpha: 1},
+		{Algorithm: CSuLloyd, Radius: 0.5}, {Algorithm: SuLloyd, Noise: Split, Mechanism: Gaussian},
+		{Algorithm: Lloyd, Init: KMeansPlusPlus}, {Algorithm: Lloyd, Init: Random},
+	} {
+		for _, parts := range [][]dataset.Part{small, large} {
+			job.K, job.Clients, job.Seed = 4, parts, &seed
+			if parts[0].Points.N > 5000 {
+				job.K = 16
+			}
+			job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
+			var first []byte
+			for _, workers := range []int{1, 2, 5} {
+				res := run(t, workers, job)
+				res.Timings = nil
+				b, err := json.Marshal(res)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first == nil {
+					first = b
+				}
+				if !bytes.Equal(first, b) {
+					t.Errorf("%+v: %d workers give another result than 1", job.Algorithm, workers)
+				}
+			}
+		}
+	}
+}

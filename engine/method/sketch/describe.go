@@ -1,0 +1,72 @@
+package sketch
+
+import (
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Describe lists the methods of this package.
+func Describe() method.List {
+	const (
+		others = "other parties and outsiders: the server sees what a party sends, with noise, and all see the centroids"
+		cost   = "local k-means at each party"
+	)
+	return method.List{
+		{Name: string(Plain), About: "exact local centres and memberships, no privacy", Holds: method.Columns,
+			Against: "no one: the server sees exact local centres and memberships", When: "no privacy is needed, or as what a private run is compared with",
+			Cost: cost + ", and one membership a record and party on the wire", Make: Plain.make},
+		{Name: string(Independent), About: "noisy sizes of local clusters, columns taken for independent", Holds: method.Columns, Private: true, Against: others,
+			When: "a pure epsilon is wanted and columns of different parties are unrelated; a baseline", Cost: cost + "; messages of k' numbers", Make: Independent.make},
+		{Name: string(LocalReports), About: "memberships under local privacy", Holds: method.Columns, Private: true, Against: others,
+			When: "as a baseline", Cost: cost + ", and one report a record and party on the wire", Make: LocalReports.make},
+		{Name: string(SketchBasic), About: "membership sketches, each cell of the grid on its own", Holds: method.Columns, Private: true, Against: others,
+			When: "to reproduce Sketch-V's baseline", Cost: cost + "; a pass over the records for M keys", Make: SketchBasic.make},
+		{Name: string(Sketch), About: "membership sketches, the grid as a whole (recommended)", Holds: method.Columns, Private: true, Against: others,
+			When: "parties hold different columns and can name their records alike", Cost: cost + "; a pass over the records for M keys, and an estimate of the grid", Make: Sketch.make},
+	}
+}
+
+// make returns a job of the protocol and its options.
+func (p Protocol) make(d method.Data) (engine.Job, []method.Option) {
+	j := &Job{Protocol: p, Data: d.Records, Split: d.Parties, K: d.K, Budget: d.Budget, Seed: d.Seed, NoQuality: d.NoQuality, Labels: d.Labels}
+	if d.IDs != nil {
+		j.ID = func(row int, dst []byte) []byte { return append(dst, d.IDs[row]...) }
+	}
+	options := []method.Option{{Name: "local-k", Default: "auto", About: "local clusters of each party: auto, paper or a number", Value: method.Text(func(text string) (err error) {
+		j.LocalK, err = ParseLocalK(text)
+		return err
+	})}}
+	if p.Private() {
+		options = append(options, method.Calibration(string(p), &j.Calibration), method.Neighbours(string(p), &j.Neighbours), j.mechanism(),
+			method.Option{Name: "local-start", Default: "auto", About: "start of the local centres: auto, grid or lsf", Value: method.Choice(&j.Start, StartAuto, StartGrid, StartForest)})
+	}
+	if p == Sketch {
+		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed", About: "how the grid is estimated: em, pair-mle or paper",
+			Value: method.Choice(&j.Estimator, EstimatorEM, EstimatorPair, EstimatorPaper)})
+	}
+	if p.sketches() {
+		options = append(options,
+			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators", DefaultSketches, mostPlanned, DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
+			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches", Value: method.Real(&j.Gamma, method.Positive, 16)},
+			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches", Value: method.Real(&j.Share, method.Positive, 1)})
+	}
+	return j, options
+}
+
+// mechanism is the option whose one value is what the protocol is calibrated with.
+func (j *Job) mechanism() method.Option {
+	own := "laplace"
+	if j.Protocol.sketches() {
+		own = "gaussian, laplace under claimed"
+	}
+	return method.Option{Name: "mechanism", Default: own, About: "kind of noise of what is not a sketch; it follows from the calibration", Value: method.Text(func(text string) error {
+		if (text == "gaussian") != (j.Protocol.sketches() && j.Calibration != privacy.Claimed) {
+			return fault.Request("mechanism", text+" is not what "+string(j.Protocol)+" is calibrated with", "leave it out")
+		}
+		return nil
+	}, "laplace", "gaussian")}
+}

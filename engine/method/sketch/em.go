@@ -1,0 +1,549 @@
+package sketch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// The joint likelihood of all sketches of one key, for small gamma: cell g is a
+// Poisson process of rate w_g + n_c in the time -ln(1-u) of the hashes, and the
+// value of sketch (l, a) is the first arrival of the cells with g_l = a. Each
+// distinct value v of a key is an event that one of its compatible cells
+// caused: the product over parties of {a} where the party holds v, and of the
+// clusters that arrived before v where it does not. With E_g the time until the
+// last of a cell's sketches arrived, summed over keys,
+//
+//	log L = sum over events of ln sum_{g compatible} (w_g + n_c) - sum_g E_g (w_g + n_c),
+//
+// which is concave in w >= 0 and climbed by expectation maximisation. The
+// phantoms stay inside the model as known background and are never subtracted.
+
+const (
+	emSteps = 100 // steps before the first pruning and after each
+	// emPrunings is how often cells with w <= emThreshold sqrt(n_c/E) are dropped.
+	emPrunings  = 2
+	emThreshold = 4
+	// emEvents bounds the memory of the events: some 64 bytes each.
+	emEvents = 1 << 26
+	// maxHeads is the largest number of heads (see likelihood): one bit each.
+	maxHeads = 64
+	// maxMask is the largest number of clusters of a party in an event's mask.
+	maxMask = 64
+)
+
+// masks holds, for the parties one after the other, one bit per cluster.
+type masks [2]uint64
+
+func (m *masks) set(bit int) { m[bit>>6] |= 1 << (bit & 63) }
+
+// slice returns the bits [lo, lo+n), n <= 64.
+func (m *masks) slice(lo, n int) uint64 {
+	x := m[lo>>6] >> (lo & 63)
+	if lo>>6 == 0 && lo&63 != 0 {
+		x |= m[1] << (64 - lo&63)
+	}
+	if n == 64 {
+		return x
+	}
+	return x & (1<<n - 1)
+}
+
+// tail returns the bits from lo on.
+func (m masks) tail(lo int) masks {
+	if lo >= 64 {
+		return masks{0, m[1] &^ (1<<(lo-64) - 1)}
+	}
+	return masks{m[0] &^ (1<<lo - 1), m[1]}
+}
+
+// event is a compatible set and how often it occurred.
+type event struct {
+	sets  masks
+	count float64
+}
+
+// compareEvents orders events by the sets of the last parties first.
+func compareEvents(a, b event) int {
+	if a.sets[1] != b.sets[1] {
+		return cmp.Compare(a.sets[1], b.sets[1])
+	}
+	return cmp.Compare(a.sets[0], b.sets[0])
+}
+
+// mergeEvents sorts events by their sets and adds the counts of equal ones.
+func mergeEvents(e []event) []event {
+	slices.SortFunc(e, compareEvents)
+	out := e[:0]
+	for _, x := range e {
+		if n := len(out); n > 0 && out[n-1].sets == x.sets {
+			out[n-1].count += x.count
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// eventKeys is the number of keys whose events one call collects.
+const eventKeys = 256
+
+// collectEvents returns the merged events of all keys, in a fixed order.
+func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
+	k := v.clusters()
+	blocks := make([][]event, (v.keys()+eventKeys-1)/eventKeys)
+	err := run.Run(ctx, len(blocks), func(_, block int) {
+		var list []event
+		var items []uint32
+		var arrived masks
+		for i := block * eventKeys; i < min((block+1)*eventKeys, v.keys()); i++ {
+			items = items[:0]
+			for l, s := range v.Sketches {
+				for a, h := range s.Row(i) {
+					// Highest first, then by party and cluster.
+					items = append(items, uint32(math.MaxUint16-h)<<16|uint32(l)<<8|uint32(a))
+				}
+			}
+			slices.Sort(items)
+			arrived = masks{}
+			for len(items) > 0 {
+				var sets masks
+				var held uint64
+				n := 1
+				for n < len(items) && items[n]>>16 == items[0]>>16 {
+					n++
+				}
+				// Two clusters of one party at one height are two arrivals.
+				var again [256]uint32
+				left := again[:0]
+				for _, item := range items[:n] {
+					l, a := int(item>>8&0xff), int(item&0xff)
+					if held>>l&1 == 1 {
+						left = append(left, item)
+						continue
+					}
+					held |= 1 << l
+					sets.set(l*k + a)
+				}
+				compatible := true
+				picked := sets
+				for l := range v.Sketches {
+					if held>>l&1 == 1 {
+						continue
+					}
+					set := arrived.slice(l*k, k)
+					compatible = compatible && set != 0
+					for set != 0 {
+						sets.set(l*k + bits.TrailingZeros64(set))
+						set &= set - 1
+					}
+				}
+				arrived[0] |= picked[0]
+				arrived[1] |= picked[1]
+				if compatible {
+					list = append(list, event{sets, 1})
+				}
+				rest := items[n-len(left):]
+				copy(rest, left)
+				items = rest
+			}
+		}
+		blocks[block] = mergeEvents(list)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mergeEvents(slices.Concat(blocks...)), nil
+}
+
+// lastArrivals returns, for each cell of the grid of some parties, the time at which
+// the last of its sketches arrived, by key: [cell][key].
+func lastArrivals(ctx context.Context, run Runner, v *View, parties []*Sketches) ([]float64, error) {
+	k, keys := v.clusters(), v.keys()
+	cells := powInt(k, len(parties))
+	last := make([]float64, cells*keys)
+	err := run.Run(ctx, cells, func(_, cell int) {
+		column := last[cell*keys : (cell+1)*keys]
+		for l := len(parties) - 1; l >= 0; l-- {
+			a := cell % k
+			cell /= k
+			for i := range column {
+				column[i] = max(column[i], v.Law.arrival[parties[l].Heights[i*k+a]])
+			}
+		}
+	})
+	return last, err
+}
+
+// likelihood is the expectation maximisation on the cells of a support. A cell is a
+// head, its clusters at the first parties, and a tail, those at the others; an
+// event's compatible set is a product of a set of heads, which is a bit each, and
+// one of tails. Events with one set of tails share the sums of its weights by head.
+type likelihood struct {
+	view     *View
+	grid     *Grid
+	exposure []float64
+	heads    int // k'^h, the cells of the first h parties
+	tailSets []tailSet
+	events   []headEvent // those of one set of tails after the other
+	// place is where a cell of the support is in weights and shares, which are
+	// [tail][head].
+	place   []int
+	weights []float64
+	// The sets of tails are cut into shards of about equal work, fixed by the
+	// problem; each has its own shares.
+	shards []int
+	shares [][]float64
+}
+
+// tailSet is a set of tails with its events, events[first:end].
+type tailSet struct {
+	tails      []int // offsets of their rows in weights
+	first, end int
+}
+
+// headEvent is an event of a set of tails.
+type headEvent struct {
+	heads             uint64
+	count, background float64 // phantoms in its set, dropped cells included
+}
+
+// newLikelihood sorts the events of v by their sets of tails.
+func newLikelihood(ctx context.Context, run Runner, v *View, grid *Grid) (*likelihood, error) {
+	k, s := v.clusters(), v.parties()
+	m := &likelihood{view: v, grid: grid, heads: k}
+	h := 1
+	for ; h+1 < s && m.heads*k <= maxHeads; h++ {
+		m.heads *= k
+	}
+	tails := powInt(k, s-h)
+	m.weights = make([]float64, tails*m.heads)
+	for i := range grid.Len() {
+		m.place = append(m.place, i%tails*m.heads+i/tails)
+	}
+	events, err := collectEvents(ctx, run, v)
+	if err != nil {
+		return nil, err
+	}
+	if m.exposure, err = exposures(ctx, run, v, h); err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(events); {
+		rest := events[i].sets.tail(h * k)
+		set := tailSet{first: len(m.events)}
+		visitCells(&rest, h, s, k, func(tail int) { set.tails = append(set.tails, tail*m.heads) })
+		for ; i < len(events) && events[i].sets.tail(h*k) == rest; i++ {
+			e := headEvent{count: events[i].count}
+			visitCells(&events[i].sets, 0, h, k, func(head int) { e.heads |= 1 << head })
+			e.background = float64(bits.OnesCount64(e.heads)*len(set.tails)) * v.inCell()
+			m.events = append(m.events, e)
+		}
+		set.end = len(m.events)
+		m.tailSets = append(m.tailSets, set)
+	}
+	m.share()
+	return m, nil
+}
+
+// share cuts the sets of tails into shards.
+func (m *likelihood) share() {
+	const work = 1 << 15
+	done := 0
+	m.shards, m.shares = m.shards[:0], m.shares[:0]
+	for i := range m.tailSets {
+		if i == 0 || done >= work {
+			m.shards, done = append(m.shards, i), 0
+			m.shares = append(m.shares, make([]float64, len(m.weights)))
+		}
+		done += 2*m.heads*len(m.tailSets[i].tails) + 8*(m.tailSets[i].end-m.tailSets[i].first)
+	}
+	m.shards = append(m.shards, len(m.tailSets))
+}
+
+// exposures returns E_g for all cells: the sum over keys of the time at which the
+// last of the cell's sketches arrived. The first h parties make up the heads.
+func exposures(ctx context.Context, run Runner, v *View, h int) ([]float64, error) {
+	heads, err := lastArrivals(ctx, run, v, v.Sketches[:h])
+	if err != nil {
+		return nil, err
+	}
+	tails, err := lastArrivals(ctx, run, v, v.Sketches[h:])
+	if err != nil {
+		return nil, err
+	}
+	keys := v.keys()
+	perHead := len(tails) / keys
+	e := make([]float64, len(heads)/keys*perHead)
+	err = run.Run(ctx, len(heads)/keys, func(_, head int) {
+		x := heads[head*keys : (head+1)*keys]
+		for tail := range perHead {
+			e[head*perHead+tail] = sumOfMaxima(x, tails[tail*keys:(tail+1)*keys])
+		}
+	})
+	return e, err
+}
+
+// sumOfMaxima adds max(x[i], y[i]) in four chains.
+func sumOfMaxima(x, y []float64) float64 {
+	var sums [4]float64
+	y = y[:len(x)]
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		sums[0] += larger(x[i], y[i])
+		sums[1] += larger(x[i+1], y[i+1])
+		sums[2] += larger(x[i+2], y[i+2])
+		sums[3] += larger(x[i+3], y[i+3])
+	}
+	for ; i < len(x); i++ {
+		sums[0] += larger(x[i], y[i])
+	}
+	return (sums[0] + sums[1]) + (sums[2] + sums[3])
+}
+
+// larger is max for numbers that are not negative, whose bits are in their order.
+func larger(x, y float64) float64 {
+	return math.Float64frombits(max(math.Float64bits(x), math.Float64bits(y)))
+}
+
+// visitCells calls fn with the index of each cell of a product of sets of clusters
+// of the parties from first to last-1, among the cells of these parties.
+func visitCells(sets *masks, first, last, clusters int, fn func(cell int)) {
+	var visit func(l, base int)
+	visit = func(l, base int) {
+		set := sets.slice(l*clusters, clusters)
+		for ; set != 0; set &= set - 1 {
+			cell := base*clusters + bits.TrailingZeros64(set)
+			if l == last-1 {
+				fn(cell)
+			} else {
+				visit(l+1, cell)
+			}
+		}
+	}
+	visit(first, 0)
+}
+
+func powInt(base, exponent int) int {
+	p := 1
+	for range exponent {
+		p *= base
+	}
+	return p
+}
+
+// step is one step of the expectation maximisation.
+func (m *likelihood) step(ctx context.Context, run Runner) error {
+	clear(m.weights)
+	for i, w := range m.grid.Weights {
+		m.weights[m.place[i]] = w
+	}
+	err := run.Run(ctx, len(m.shards)-1, func(_, shard int) {
+		shares := m.shares[shard]
+		clear(shares)
+		var sums, share [maxHeads]float64
+		for i := m.shards[shard]; i < m.shards[shard+1]; i++ {
+			set := &m.tailSets[i]
+			clear(sums[:m.heads])
+			clear(share[:m.heads])
+			for _, row := range set.tails {
+				for head, w := range m.weights[row : row+m.heads] {
+					sums[head&(maxHeads-1)] += w
+				}
+			}
+			for j := set.first; j < set.end; j++ {
+				m.events[j].spread(&sums, &share)
+			}
+			for _, row := range set.tails {
+				row := shares[row : row+m.heads]
+				for head := range row {
+					row[head] += share[head&(maxHeads-1)]
+				}
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	w := m.grid.Weights
+	for i, at := range m.place {
+		sum := 0.0
+		for _, s := range m.shares {
+			sum += s[at]
+		}
+		w[i] *= sum / m.exposure[i]
+	}
+	return nil
+}
+
+// spread adds the count of an event over the sum of its set to the share of each of
+// its heads. sums are those of the set of tails by head.
+func (e *headEvent) spread(sums, share *[maxHeads]float64) {
+	sum := e.background
+	for set := e.heads; set != 0; set &= set - 1 {
+		sum += sums[bits.TrailingZeros64(set)&(maxHeads-1)]
+	}
+	if sum <= 0 {
+		return
+	}
+	x := e.count / sum
+	for set := e.heads; set != 0; set &= set - 1 {
+		share[bits.TrailingZeros64(set)&(maxHeads-1)] += x
+	}
+}
+
+// prune drops the cells that the phantoms alone explain.
+func (m *likelihood) prune() bool {
+	g, n := m.grid, 0
+	s := g.Parties
+	for i, w := range g.Weights {
+		if w <= emThreshold*math.Sqrt(m.view.inCell()/m.exposure[i]) {
+			continue
+		}
+		copy(g.Cells[n*s:], g.Cell(i))
+		g.Weights[n], m.exposure[n], m.place[n] = w, m.exposure[i], m.place[i]
+		n++
+	}
+	if n == 0 || n == g.Len() {
+		return false
+	}
+	g.Cells, g.Weights, m.exposure, m.place = g.Cells[:n*s], g.Weights[:n], m.exposure[:n], m.place[:n]
+	m.restrict()
+	return true
+}
+
+// restrict leaves out of all sets the heads and tails that no cell of the support
+// has, and merges what is the same then.
+func (m *likelihood) restrict() {
+	var heads uint64
+	alive := make([]bool, len(m.weights)/m.heads)
+	for _, at := range m.place {
+		heads |= 1 << (at % m.heads)
+		alive[at/m.heads] = true
+	}
+	for i := range m.tailSets {
+		set := &m.tailSets[i]
+		set.tails = slices.DeleteFunc(set.tails, func(row int) bool { return !alive[row/m.heads] })
+	}
+	slices.SortStableFunc(m.tailSets, func(a, b tailSet) int { return slices.Compare(a.tails, b.tails) })
+	sets, events := m.tailSets[:0], make([]headEvent, 0, len(m.events))
+	for i := 0; i < len(m.tailSets); {
+		set := tailSet{tails: m.tailSets[i].tails, first: len(events)}
+		for ; i < len(m.tailSets) && slices.Equal(m.tailSets[i].tails, set.tails); i++ {
+			for _, e := range m.events[m.tailSets[i].first:m.tailSets[i].end] {
+				if e.heads &= heads; e.heads != 0 && len(set.tails) > 0 {
+					events = append(events, e)
+				}
+			}
+		}
+		events = events[:set.first+mergeHeads(events[set.first:])]
+		set.end = len(events)
+		sets = append(sets, set)
+	}
+	m.tailSets, m.events = sets, events
+	m.share()
+}
+
+// mergeHeads sorts events of one set of tails and adds the counts of equal ones. It
+// returns how many are left.
+func mergeHeads(e []headEvent) int {
+	slices.SortFunc(e, func(a, b headEvent) int {
+		return cmp.Or(cmp.Compare(a.heads, b.heads), cmp.Compare(a.background, b.background), cmp.Compare(a.count, b.count))
+	})
+	n := 0
+	for _, x := range e {
+		if n > 0 && e[n-1].heads == x.heads && e[n-1].background == x.background {
+			e[n-1].count += x.count
+			continue
+		}
+		e[n] = x
+		n++
+	}
+	return n
+}
+
+// fitMargins scales the cells of each cluster to its released size. A cluster
+// without cells loses its margin.
+func fitMargins(g *Grid, margins [][]float64, sums []float64) {
+	for l, target := range margins {
+		g.margin(l, sums)
+		for a := range sums {
+			sums[a] = target[a] / max(sums[a], 1e-3)
+		}
+		for i := range g.Weights {
+			g.Weights[i] *= sums[g.Cells[i*g.Parties+l]]
+		}
+	}
+}
+
+// JointEstimate maximises the joint likelihood of all sketches of v's parties.
+// records is the number of records; margins, if not nil, are the released sizes
+// of the clusters by party, to which the cells are scaled after every step.
+// Cells with w_g <= 4 sqrt(n_c/E_g), four standard deviations of the
+// background, are dropped twice on the way. Heights must come from a small
+// gamma: equal heights of two parties are taken for one arrival.
+func JointEstimate(ctx context.Context, run Runner, v *View, records float64, margins [][]float64) (*Grid, error) {
+	k := v.clusters()
+	if _, ok := product(k, v.parties(), 1<<16); k > maxMask || v.parties()*k > 128 || !ok {
+		return nil, fault.Request("local-k", fmt.Sprintf("is %d for %d parties, beyond the joint likelihood's limit of %d clusters and %d cells",
+			k, v.parties(), maxMask, 1<<16), "use a smaller local-k or --estimator pair-mle")
+	}
+	grid, err := newDenseGrid(v.parties(), k)
+	if err != nil {
+		return nil, err
+	}
+	for i := range grid.Weights {
+		grid.Weights[i] = records / float64(grid.Len())
+	}
+	if n := float64(v.keys()) * float64(v.parties()*k); n > emEvents {
+		return nil, fault.Request("sketches", fmt.Sprintf("make up to %.3g events for the joint likelihood of %d parties with %d clusters, beyond its limit of %d",
+			n, v.parties(), k, emEvents), "use fewer sketches, a smaller local-k, or --estimator pair-mle")
+	}
+	m, err := newLikelihood(ctx, run, v, grid)
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]float64, k)
+	for round := 0; ; round++ {
+		for range emSteps {
+			if err := m.step(ctx, run); err != nil {
+				return nil, err
+			}
+			fitMargins(grid, margins, sums)
+		}
+		if round == emPrunings || !m.prune() {
+			break
+		}
+	}
+	rescale(grid.Weights, records)
+	return grid, nil
+}
+
+// PairwiseJointEstimate is the joint likelihood for parties whose pairs have
+// keys of their own: the table of every pair by JointEstimate, then the full
+// grid by iterative proportional fitting on the cells that no pair excludes.
+func PairwiseJointEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error) {
+	var tables [][]float64
+	for l1 := range r.Parties {
+		for l2 := l1 + 1; l2 < r.Parties; l2++ {
+			var margins [][]float64
+			if r.Margins != nil {
+				margins = [][]float64{r.Margins[l1], r.Margins[l2]}
+			}
+			g, err := JointEstimate(ctx, run, r.Pair(l1, l2), r.Records, margins)
+			if err != nil {
+				return nil, err
+			}
+			table := make([]float64, r.Clusters*r.Clusters)
+			for i, w := range g.Weights {
+				table[dense(g.Cell(i), r.Clusters)] = w
+			}
+			tables = append(tables, table)
+		}
+	}
+	return proportionalFit(ctx, run, r, tables)
+}

@@ -1,0 +1,492 @@
+package sketch
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Protocol is a method of the vertical family.
+type Protocol string
+
+// The protocols.
+const (
+	// Plain sends exact local centres and memberships (Ding et al. 2016;
+	// Sketch-V, section 3.2).
+	Plain Protocol = "vertical-plain"
+	// Independent sends noisy sizes of the local clusters and takes the parties'
+	// columns for independent (IND-LAP; Sketch-V, section 4.1, baseline 1).
+	Independent Protocol = "ind-lap"
+	// LocalReports sends every record's membership under local privacy (LDP-AGG;
+	// Sketch-V, section 4.1, baseline 2 and appendix B.2).
+	LocalReports Protocol = "ldp-agg"
+	// SketchBasic sends sketches and estimates each cell on its own
+	// (DPFMPS-BasicEst; Sketch-V, Algorithms 3 and 4).
+	SketchBasic Protocol = "sketch-basic"
+	// Sketch sends sketches and estimates the grid by Job.Estimator.
+	Sketch Protocol = "sketch"
+)
+
+// Protocols lists the protocols.
+func Protocols() []Protocol {
+	return []Protocol{Plain, Independent, LocalReports, SketchBasic, Sketch}
+}
+
+// Private reports whether the protocol adds noise.
+func (p Protocol) Private() bool { return p != Plain }
+
+func (p Protocol) sketches() bool { return p == Sketch || p == SketchBasic }
+
+// Estimator turns what the server got into the weights of the grid.
+type Estimator string
+
+// The estimators.
+const (
+	// EstimatorEM is the joint likelihood of all sketches (JointEstimate). It is
+	// the default of Sketch under the proven calibration.
+	EstimatorEM Estimator = "em"
+	// EstimatorPair is maximum likelihood for each pair of parties and
+	// proportional fitting (PairEstimate).
+	EstimatorPair Estimator = "pair-mle"
+	// EstimatorPaper is DPFMPS-2PEst (TwoPartyEstimate); for LocalReports,
+	// LDP-AGG-2PEst. It is the default under the claimed calibration.
+	EstimatorPaper Estimator = "paper"
+	// estimatorBasic is DPFMPS-BasicEst on all parties at once.
+	estimatorBasic Estimator = "basic"
+)
+
+// LocalStart is how a party finds its first local centres.
+type LocalStart string
+
+// The starts.
+const (
+	// StartAuto is the grid for up to 5 columns and the forest beyond, under the
+	// proven calibration of the sketch protocols; the forest elsewhere.
+	StartAuto LocalStart = "auto"
+	// StartGrid is k-means on a noisy histogram of equal cells.
+	StartGrid LocalStart = "grid"
+	// StartForest is the LSH forest (DPLSF; Sketch-V, section 3.5).
+	StartForest LocalStart = "lsf"
+)
+
+// Limits of a job.
+const (
+	MaxParties  = 20
+	MaxLocalK   = 255
+	MaxSketches = kernels.MaxRegisters
+	// DefaultSketches is M in Sketch-V, section 6, and mostPlanned the largest that is
+	// planned.
+	DefaultSketches = 4096
+	mostPlanned     = 1 << 14
+	// DefaultGamma is the parameter of the heights of the likelihood estimators;
+	// the paper's estimators have 1.
+	DefaultGamma = 1.0 / 1024
+	// DefaultShare is Job.Share: the local centres need more of the budget.
+	DefaultShare = 0.25
+	// maxJointGamma is the largest gamma of the joint likelihood: beyond,
+	// arrivals of two cells share a height too often.
+	maxJointGamma = 1.0 / 64
+)
+
+// Job is one run of a vertical protocol. Its zero fields mean the default that
+// the field's comment states; Protocol, Data, Split, K and, for a private
+// protocol, Budget are required.
+type Job struct {
+	// Protocol is the method.
+	Protocol Protocol
+	// Data are the records with the columns of all parties.
+	Data *dataset.Normalised
+	// Split says which columns each party holds. Neither its order nor the order
+	// of columns within a party changes the result.
+	Split Split
+	// ID appends the id of a row to dst. Nil means that the row number is the id.
+	ID func(row int, dst []byte) []byte
+	// K is the number of clusters.
+	K int
+
+	// Budget is what the whole run may spend. A negative Delta means 1/n.
+	Budget privacy.Budget
+	// Calibration defaults to Proven. There is no published one.
+	Calibration privacy.Calibration
+	// Neighbours defaults to AddRemove, for which the sketches have proofs.
+	// LocalReports always means ReplaceOne: the number of reports is public.
+	Neighbours privacy.Neighbours
+
+	// LocalK is the number of local clusters; RuleAuto by default.
+	LocalK LocalK
+	// Sketches is M, the number of keys. By default it is planned from the budget and
+	// the grid for the likelihood estimators under the proven calibration (see
+	// plan.enoughSketches), DefaultSketches otherwise.
+	Sketches int
+	// Gamma is the parameter of the heights. It defaults to 1 for the paper's
+	// estimators and under the claimed calibration, else to DefaultGamma.
+	Gamma float64
+	// Share is the part of the squared budget that the sketches get under the
+	// proven calibration, DefaultShare by default.
+	Share float64
+	// Estimator defaults to EstimatorEM under proven, EstimatorPaper under claimed.
+	Estimator Estimator
+	// Start defaults to StartAuto.
+	Start LocalStart
+
+	// ExactCenters and ExactWeights replace the private local centres, or the
+	// estimated weights of the grid, by exact ones, to tell their errors apart
+	// (Sketch-V, figure 8). Such a run is not private, and its ledger says so.
+	ExactCenters, ExactWeights bool
+
+	// Seed makes the run a reproducible simulation.
+	Seed *uint64
+	// NoQuality leaves out what is computed from the private data.
+	NoQuality bool
+	// Tape makes the run one of two on neighbouring data sets, for an audit: it
+	// ends after the last release, with an empty result. Sketches do not enter
+	// it, see WorstCase. nil for a run of its own.
+	Tape *privacy.Tape
+	// Labels are the true labels by row, or nil.
+	Labels []int32
+}
+
+// Method implements engine.Job.
+func (j *Job) Method() string { return string(j.Protocol) }
+
+func (j *Job) records() int { return j.Data.Points.N }
+
+// publicRecords is the number of records that may decide parameters.
+func (j *Job) publicRecords() int {
+	if j.Tape != nil && j.Tape.Records > 0 {
+		return j.Tape.Records
+	}
+	return j.records()
+}
+
+// relation is what the protocol's guarantee speaks of.
+func (j *Job) relation() privacy.Neighbours {
+	if j.Protocol == LocalReports {
+		return privacy.ReplaceOne
+	}
+	return j.Neighbours
+}
+
+// withDefaults returns a copy of j with the zero fields filled in.
+func (j *Job) withDefaults() *Job {
+	c := *j
+	if c.Calibration == "" {
+		c.Calibration = privacy.Proven
+	}
+	if c.Neighbours == "" {
+		c.Neighbours = privacy.AddRemove
+	}
+	if c.Budget.Delta < 0 {
+		c.Budget.Delta = 1 / float64(c.records())
+	}
+	if c.LocalK == (LocalK{}) {
+		c.LocalK.Rule = RuleAuto
+	}
+	if c.Estimator == "" {
+		c.Estimator = EstimatorPaper
+		if c.Calibration == privacy.Proven && c.Protocol == Sketch {
+			c.Estimator = EstimatorEM
+		}
+	}
+	if c.Protocol == SketchBasic {
+		c.Estimator = estimatorBasic
+	}
+	if c.Gamma == 0 {
+		c.Gamma = 1
+		if c.likelihood() {
+			c.Gamma = DefaultGamma
+		}
+	}
+	if c.Sketches == 0 && !c.likelihood() {
+		c.Sketches = DefaultSketches
+	}
+	if c.Share == 0 {
+		c.Share = DefaultShare
+	}
+	if c.Start == "" {
+		c.Start = StartAuto
+	}
+	if c.ID == nil {
+		c.ID = rowID
+	}
+	c.Split = c.Split.canonical()
+	return &c
+}
+
+// likelihood reports whether the sketches are proven and for a likelihood estimator.
+func (j *Job) likelihood() bool {
+	return j.Calibration == privacy.Proven && (j.Estimator == EstimatorEM || j.Estimator == EstimatorPair)
+}
+
+// check checks the fields.
+func (j *Job) check() error {
+	if !slices.Contains(Protocols(), j.Protocol) {
+		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Protocol), "")
+	}
+	if j.Data == nil || j.Data.Points == nil || j.Data.Points.N == 0 {
+		return fault.Request("data", "is empty", "give at least one record")
+	}
+	if err := j.Split.Check(j.Data.Points.D); err != nil {
+		return err
+	}
+	if len(j.Split) > MaxParties {
+		return fault.Range("parties", len(j.Split), fmt.Sprintf("at most %d", MaxParties))
+	}
+	c := j.withDefaults()
+	if c.K < 1 || c.K > c.records() {
+		return fault.Range("k", c.K, fmt.Sprintf("from 1 to the number of records, %d", c.records()))
+	}
+	if c.Labels != nil && len(c.Labels) != c.records() {
+		return fault.Request("labels", fmt.Sprintf("are %d for %d records", len(c.Labels), c.records()), "give one per record")
+	}
+	switch c.Calibration {
+	case privacy.Proven, privacy.Claimed:
+	default:
+		return fault.Request("calibration", fmt.Sprintf("is %s: the authors released no code", c.Calibration), "use proven or claimed")
+	}
+	if c.Protocol.Private() {
+		if err := c.validateBudget(); err != nil {
+			return err
+		}
+	}
+	if c.Protocol.sketches() {
+		if err := c.validateSketches(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Job) validateBudget() error {
+	if err := j.Budget.Validate(); err != nil {
+		return fault.Request("budget", err.Error(), "")
+	}
+	if j.Protocol.sketches() && j.Budget.Delta == 0 {
+		return fault.Request("delta", "is 0, but sketches have no pure guarantee", "give a positive delta, or use ind-lap or ldp-agg, which have one")
+	}
+	if able := privacy.Provers(privacy.ReplaceOne); j.relation() == privacy.ReplaceOne && j.Protocol != LocalReports {
+		switch {
+		case !slices.Contains(able, string(j.Protocol)):
+			return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no proof",
+				"use add-remove, and half the epsilon for the same effect, or a method that has one: "+strings.Join(able, ", "))
+		case j.Calibration != privacy.Proven:
+			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the paper adds or removes a record", "use --calibration proven")
+		}
+	}
+	switch j.Start {
+	case StartAuto, StartForest:
+	case StartGrid:
+		if !j.Protocol.sketches() || j.Calibration != privacy.Proven {
+			return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration", "use lsf or auto")
+		}
+	default:
+		return fault.Request("local-start", fmt.Sprintf("is %q", j.Start), "use auto, grid or lsf")
+	}
+	return nil
+}
+
+func (j *Job) validateSketches() error {
+	switch j.Estimator {
+	case EstimatorEM, EstimatorPair, EstimatorPaper, estimatorBasic:
+	default:
+		return fault.Request("estimator", fmt.Sprintf("is %q", j.Estimator), "use em, pair-mle or paper")
+	}
+	if j.Sketches < 0 || j.Sketches > MaxSketches {
+		return fault.Range("sketches", j.Sketches, fmt.Sprintf("from 1 to %d", MaxSketches))
+	}
+	if err := checkGamma(j.Gamma); err != nil {
+		return err
+	}
+	if !(j.Share > 0 && j.Share < 1) {
+		return fault.Range("sketch-share", j.Share, "between 0 and 1, both excluded")
+	}
+	if j.Calibration == privacy.Claimed {
+		if j.Gamma < 1 {
+			return fault.Request("gamma", fmt.Sprintf("is %v under the claimed calibration, whose true delta tends to .46 as gamma falls (T3)", j.Gamma), "use gamma 1, or --calibration proven")
+		}
+		if j.Estimator == EstimatorEM {
+			return fault.Request("estimator", "em needs phantoms that the parties share, which the claimed calibration does not have", "use paper or pair-mle, or --calibration proven")
+		}
+	}
+	if j.Estimator == EstimatorEM && j.Gamma > maxJointGamma {
+		return fault.Request("gamma", fmt.Sprintf("is %v, but em takes equal heights for one arrival", j.Gamma), "use at most 1/64, or another --estimator")
+	}
+	return nil
+}
+
+// plan is what the public parameters of a job decide before any data is
+// touched: numbers of clusters, noise scales, phantoms.
+type plan struct {
+	parties, clusters int
+	// pairKeys says that each pair of parties has keys of its own.
+	pairKeys bool
+	// law is nil until a session needs it, unless the calibration did.
+	law *Geometric
+	// sketches is Job.Sketches, or what is planned.
+	sketches int
+	phantoms float64
+	floor    uint16
+
+	// localMu is that of each party's local part beside the proven sketches.
+	localMu float64
+	// The pure budgets: n-hat, local centres and memberships of each party.
+	eps0, eps1, eps2 float64
+	// keyEps is eps', the published epsilon of one sketch.
+	keyEps, delta2 float64
+}
+
+// claimed split of the budget (Sketch-V, Algorithm 1 and footnote 1).
+const recordsShare = 0.02
+
+func newPlan(j *Job) (*plan, error) {
+	s := len(j.Split)
+	p := &plan{parties: s, sketches: j.Sketches}
+	perParty := j.Budget.Epsilon / float64(2*s)
+	switch {
+	case j.Protocol == LocalReports:
+		p.eps1, p.eps2 = perParty, perParty
+	case j.Protocol.Private():
+		p.eps0 = recordsShare * j.Budget.Epsilon
+		p.eps1, p.eps2 = (1-recordsShare)*perParty, (1-recordsShare)*perParty
+	}
+	p.delta2 = j.Budget.Delta / float64(s)
+	if err := p.chooseClusters(j); err != nil {
+		return nil, err
+	}
+	if !j.Protocol.sketches() {
+		return p, nil
+	}
+	_, dense := product(p.clusters, s, maxDense)
+	if j.Estimator == estimatorBasic && !dense {
+		return nil, gridTooLarge(s, p.clusters, maxDense)
+	}
+	_, small := product(p.clusters, s, maxJoint)
+	if j.Estimator == EstimatorEM && p.clusters > maxMask {
+		return nil, fault.Range("local-k", p.clusters, fmt.Sprintf("at most %d with --estimator em", maxMask))
+	}
+	if j.Calibration == privacy.Claimed {
+		return p, p.calibrateClaimed(j)
+	}
+	switch j.Estimator {
+	case EstimatorEM:
+		p.pairKeys = s > 2 && (!small || s*p.clusters > 128)
+	case EstimatorPair, EstimatorPaper:
+		p.pairKeys = s > 2
+	}
+	return p, p.calibrateProven(j)
+}
+
+func (p *plan) chooseClusters(j *Job) error {
+	n, s := j.publicRecords(), p.parties
+	switch {
+	case j.LocalK.N != 0:
+		p.clusters = j.LocalK.N
+	case j.LocalK.Rule == RulePaper && j.Protocol.Private():
+		delta := p.delta2
+		if delta == 0 {
+			delta = 1 / float64(n)
+		}
+		p.clusters = paperLocalK(j.K, s, n, cmp.Or(j.Sketches, DefaultSketches), p.eps2, delta)
+	case j.LocalK.Rule == RulePaper, j.LocalK.Rule == RuleAuto:
+		p.clusters = autoLocalK(j.K, s, n)
+	default:
+		return fault.Request("local-k", fmt.Sprintf("has the unknown rule %q", j.LocalK.Rule), "use auto, paper or a number")
+	}
+	if j.LocalK.N == 0 {
+		p.clusters = min(p.clusters, MaxLocalK, n)
+	}
+	if p.clusters < 2 || p.clusters > MaxLocalK || p.clusters > n {
+		return fault.Range("local-k", p.clusters, fmt.Sprintf("from 2 to %d and at most the number of records, %d", MaxLocalK, n))
+	}
+	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Protocol == Independent || j.Protocol == LocalReports) {
+		return gridTooLarge(s, p.clusters, maxDense)
+	}
+	return nil
+}
+
+func (p *plan) calibrateClaimed(j *Job) error {
+	if limit := 2 * math.Log(1/p.delta2); p.eps2 > limit {
+		return fault.Request("epsilon", fmt.Sprintf("gives each party eps_2 = %.4g for its sketches, beyond 2 ln(1/delta_2) = %.4g, where the claimed lemma ends", p.eps2, limit),
+			"use a smaller epsilon or delta, or --calibration proven")
+	}
+	var err error
+	if p.law, err = NewGeometric(j.Gamma); err != nil {
+		return err
+	}
+	p.keyEps = p.eps2 / (4 * math.Sqrt(float64(j.Sketches)*math.Log(1/p.delta2)))
+	p.phantoms = PhantomCount(p.keyEps)
+	p.floor, err = p.law.Floor(p.keyEps)
+	return err
+}
+
+// calibrateProven gives Share of the squared mu of the budget to the sketches, the
+// rest to the parties' local centres, and finds the least phantoms that keep the
+// whole within the budget by the distribution of its losses.
+func (p *plan) calibrateProven(j *Job) error {
+	values := p.parties // that one record changes, over all Gaussian releases
+	for _, columns := range j.Split {
+		values += forestLevels + len(columns) + refineRounds*(len(columns)+1)
+	}
+	slack := privacy.GaussianSlack(minScale*(1<<releaseBits), values)
+	mu, err := privacy.DiscreteMu(j.Budget, slack)
+	if err != nil {
+		return fault.Request("budget", err.Error(), "")
+	}
+	p.localMu = mu * math.Sqrt((1-j.Share)/float64(p.parties))
+	if p.sketches == 0 {
+		p.sketches = p.enoughSketches(float64(j.publicRecords()), mu*math.Sqrt(j.Share))
+	}
+	spec := p.sketchSpec(j)
+	n, err := privacy.FMPhantomsPLD(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: spec.Parties, Cells: spec.Cells}, spec.Rounds,
+		privacy.Gaussian{Scale: 1 / (p.localMu * math.Sqrt(float64(p.parties))), Discretised: slack})
+	if err != nil {
+		return fault.Request("budget", err.Error(), "use a larger --sketch-share")
+	}
+	p.phantoms = float64(n)
+	return nil
+}
+
+// enoughSketches plans M. The phantoms of M keys are about a sqrt(M) in a cell, as a
+// key's loss has the variance H_S/((k'^(S-1) - 1) n_c^2) (THEOREMS.md T3) and all keys
+// together mu^2. Of each key the cell's sketches tell it from the U records and u n_c phantoms
+// of its clusters, which hold the part u = U k'^S/n of all cells, so the weight of an empty
+// cell has the variance n_c (U + u n_c)/M = a U/sqrt(M) + a^2 u. More keys lower the first
+// term only: M doubles from DefaultSketches until it is three fifths of the second, up to
+// mostPlanned. The time of the joint likelihood grows with M.
+func (p *plan) enoughSketches(records, mu float64) int {
+	s, sets := p.parties, 1
+	if p.pairKeys {
+		s, sets = 2, p.parties*(p.parties-1)/2
+	}
+	k, harmonic := float64(p.clusters), 0.0
+	for i := range s {
+		harmonic += 1 / float64(i+1)
+	}
+	a := math.Sqrt(float64(sets)*harmonic/(math.Pow(k, float64(s-1))-1)) / mu
+	m := DefaultSketches
+	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*math.Pow(k, float64(s)) {
+		m *= 2
+	}
+	return m
+}
+
+// sketchSpec describes the sketches for the ledger.
+func (p *plan) sketchSpec(j *Job) privacy.Spec {
+	s := privacy.Spec{Family: "fm", Gamma: j.Gamma, Phantoms: int(p.phantoms), Parties: p.parties, Cells: p.clusters, Rounds: p.sketches}
+	if p.pairKeys {
+		s.Parties = 2
+		s.Rounds *= p.parties * (p.parties - 1) / 2
+	}
+	return s
+}
+
+// rowID is the id of a record that has no other: its row number.
+func rowID(row int, dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(row)) }

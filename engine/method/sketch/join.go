@@ -1,0 +1,310 @@
+package sketch
+
+import (
+	"cmp"
+	"crypto/aes"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/minio/sha256-simd"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Digest identifies a record to the parties' keyed functions. An id of up to 11
+// bytes stands for itself, so such ids never collide: zeros, its length plus 1 in
+// byte 11, and zeros for the count of arrivals. Of a longer one it is the first 16
+// bytes of SHA-256 over the shared secret, a domain and the id. Among n ids two share
+// an arrival with probability at most n^2 L 2^-128, where a record has L arrivals
+// looked at: below 2^-64 for 10^9 ids, whose L is hardly more than 1.
+type Digest = [16]byte
+
+// shortID is the longest id that is its own digest.
+const shortID = 11
+
+// Domains of the digests, so that a record, a phantom and a key never share one.
+const (
+	domainRecord  = 1
+	domainPhantom = 2
+	domainKey     = 3
+	domainJoin    = 4
+)
+
+// Secret is what the parties share and the server never sees. Its text forms
+// are redacted.
+type Secret [32]byte
+
+// String hides the secret.
+func (Secret) String() string { return "sketch.Secret(redacted)" }
+
+// GoString hides the secret.
+func (s Secret) GoString() string { return s.String() }
+
+// NewSecret draws a secret from the streams of a run.
+func NewSecret(streams *privacy.Streams) (s Secret) {
+	_, _ = streams.Stream(-1, 0, "shared secret").Read(s[:]) // never fails
+	return s
+}
+
+// hasher computes digests without allocating.
+type hasher struct {
+	secret Secret
+	state  hash.Hash
+	sum    [sha256.Size]byte
+	header [33]byte
+}
+
+func newHasher(secret Secret) *hasher {
+	h := &hasher{secret: secret, state: sha256.New()}
+	copy(h.header[:], secret[:])
+	return h
+}
+
+func (h *hasher) digest(domain byte, data []byte) (d Digest) {
+	h.header[len(h.header)-1] = domain
+	h.state.Reset()
+	h.state.Write(h.header[:])
+	h.state.Write(data)
+	copy(d[:], h.state.Sum(h.sum[:0]))
+	return d
+}
+
+// record is the digest of a record's id.
+func (h *hasher) record(id []byte) (d Digest) {
+	if len(id) > shortID {
+		return h.digest(domainRecord, id)
+	}
+	copy(d[:], id)
+	d[shortID] = byte(len(id)) + 1
+	return d
+}
+
+// JoinReport counts what a join found.
+type JoinReport struct {
+	// Matched is the number of records whose id occurs exactly once at every party.
+	Matched int
+	// Unmatched and Duplicate count, per party, the records whose id another
+	// party lacks, and the records whose id occurs more than once at this party.
+	Unmatched, Duplicate []int
+}
+
+// String says it in a sentence for the report.
+func (r *JoinReport) String() string {
+	return fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", r.Matched, r.Unmatched, r.Duplicate)
+}
+
+// joinRecord is a row with the keyed digest of its id.
+type joinRecord struct {
+	high, low uint64
+	row       int
+}
+
+func compareJoin(a, b joinRecord) int {
+	switch {
+	case a.high != b.high:
+		return cmp.Compare(a.high, b.high)
+	case a.low != b.low:
+		return cmp.Compare(a.low, b.low)
+	}
+	return a.row - b.row
+}
+
+// sameID reports whether two records have one digest.
+func (r joinRecord) sameID(o joinRecord) bool { return r.high == o.high && r.low == o.low }
+
+// joinBuckets is the number of parts, by the first byte of the digest, that are
+// joined by themselves.
+const joinBuckets = 256
+
+// abreast runs fn(i) for i in [0, n) on as many goroutines as there are CPUs.
+func abreast(n int, fn func(i int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				fn(i)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// joinDigests returns the digests of a party's ids in buckets by their first byte, in
+// row order: AES-128 of an id of up to 15 bytes with its length, a permutation, under
+// a key from the secret, so that such ids never share one; the first 16 bytes of
+// SHA-256 over the secret, a domain and the id for longer ones, of which two among n
+// share one with probability at most n^2 2^-129, 2^-69 for 10^9.
+func joinDigests(secret Secret, ids []string) [joinBuckets][]joinRecord {
+	const block = 1 << 14
+	key := newHasher(secret).digest(domainKey, []byte("join"))
+	permutation, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic("vertical: " + err.Error()) // 16 bytes are a key
+	}
+	all := make([]joinRecord, len(ids))
+	abreast((len(ids)+block-1)/block, func(i int) {
+		h := newHasher(secret)
+		var text []byte
+		d := new(Digest) // it escapes into the cipher
+		for row := i * block; row < min((i+1)*block, len(ids)); row++ {
+			text = append(text[:0], ids[row]...)
+			if len(text) < len(d) {
+				clear(d[copy(d[:], text):])
+				d[len(d)-1] = byte(len(text))
+				permutation.Encrypt(d[:], d[:])
+			} else {
+				*d = h.digest(domainJoin, text)
+			}
+			all[row] = joinRecord{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]), row}
+		}
+	})
+	var sizes [joinBuckets]int
+	for i := range all {
+		sizes[all[i].high>>56]++
+	}
+	var buckets [joinBuckets][]joinRecord
+	room := make([]joinRecord, len(all))
+	for b, n := range sizes {
+		buckets[b], room = room[:0:n], room[n:]
+	}
+	for _, r := range all {
+		buckets[r.high>>56] = append(buckets[r.high>>56], r)
+	}
+	return buckets
+}
+
+// joinBucket joins the records of one bucket, one list per party, which it sorts.
+func joinBucket(parties [][]joinRecord) (rows [][]int, report JoinReport) {
+	rows = make([][]int, len(parties))
+	report = JoinReport{Unmatched: make([]int, len(parties)), Duplicate: make([]int, len(parties))}
+	for _, list := range parties {
+		slices.SortFunc(list, compareJoin)
+	}
+	counts := make([]int, len(parties))
+	for {
+		// The smallest digest that any party still has.
+		first := -1
+		for l, list := range parties {
+			if len(list) > 0 && (first < 0 || compareJoin(list[0], parties[first][0]) < 0) {
+				first = l
+			}
+		}
+		if first < 0 {
+			return rows, report
+		}
+		record, matched, missing := parties[first][0], true, false
+		for l, list := range parties {
+			n := 0
+			for n < len(list) && list[n].sameID(record) {
+				n++
+			}
+			counts[l] = n
+			if n > 1 {
+				report.Duplicate[l] += n
+			}
+			matched, missing = matched && n == 1, missing || n == 0
+		}
+		for l, n := range counts {
+			if matched {
+				rows[l] = append(rows[l], parties[l][0].row)
+			} else if missing {
+				report.Unmatched[l] += n
+			}
+			parties[l] = parties[l][n:]
+		}
+		if matched {
+			report.Matched++
+		}
+	}
+}
+
+// Join matches the records of several parties by id. Ids are compared as digests
+// under the shared secret, as the parties would. ids[l] lists party l's ids in row
+// order; the result has, for each party, its row numbers of the matched records, all
+// in the same order, which depends on the ids and the secret alone.
+//
+// Unmatched and duplicate ids are refused unless inner is set; an inner join
+// leaves out unmatched records and every record of an id that some party has
+// more than once, since which of them is meant cannot be told.
+func Join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinReport, err error) {
+	digests := make([][joinBuckets][]joinRecord, len(ids))
+	for l, list := range ids {
+		digests[l] = joinDigests(secret, list)
+	}
+	var parts [joinBuckets]struct {
+		rows   [][]int
+		report JoinReport
+	}
+	abreast(joinBuckets, func(b int) {
+		lists := make([][]joinRecord, len(ids))
+		for l := range lists {
+			lists[l] = digests[l][b]
+		}
+		parts[b].rows, parts[b].report = joinBucket(lists)
+	})
+	rows = make([][]int, len(ids))
+	report = JoinReport{Unmatched: make([]int, len(ids)), Duplicate: make([]int, len(ids))}
+	bad := 0
+	for _, p := range parts {
+		report.Matched += p.report.Matched
+		for l := range ids {
+			rows[l] = append(rows[l], p.rows[l]...)
+			report.Unmatched[l] += p.report.Unmatched[l]
+			report.Duplicate[l] += p.report.Duplicate[l]
+			bad += p.report.Unmatched[l] + p.report.Duplicate[l]
+		}
+	}
+	if bad > 0 && !inner {
+		return nil, report, fault.Failed("join", fmt.Sprintf("unmatched ids per party %v, duplicate ids per party %v, matched %d",
+			report.Unmatched, report.Duplicate, report.Matched), "repair the files, or use --join inner to keep the ids that every party has exactly once", nil)
+	}
+	if report.Matched == 0 {
+		return nil, report, fault.Failed("join", "no id occurs at every party", "check the id columns", nil)
+	}
+	return rows, report, nil
+}
+
+// JoinTables matches the records of one table per party by id (Table.IDs) and
+// returns one table with the columns of all, the ids of its records, and the
+// split that gives every party its own columns. Labels are left out.
+func JoinTables(secret Secret, tables []*dataset.Table, inner bool) (*dataset.Table, Split, JoinReport, error) {
+	ids := make([][]string, len(tables))
+	for l, t := range tables {
+		ids[l] = t.IDs
+	}
+	rows, report, err := Join(secret, ids, inner)
+	if err != nil {
+		return nil, nil, report, err
+	}
+	joined := &dataset.Table{Name: "joined records", N: report.Matched}
+	split := make(Split, len(tables))
+	named := true
+	for l, t := range tables {
+		for c := range t.D {
+			split[l] = append(split[l], joined.D+c)
+		}
+		joined.D += t.D
+		named = named && t.Columns != nil
+	}
+	joined.Rows = make([]float64, 0, joined.N*joined.D)
+	for i := range joined.N {
+		for l, t := range tables {
+			joined.Rows = append(joined.Rows, t.Row(rows[l][i])...)
+		}
+		joined.IDs = append(joined.IDs, ids[0][rows[0][i]])
+	}
+	if named {
+		for _, t := range tables {
+			joined.Columns = append(joined.Columns, t.Columns...)
+		}
+	}
+	return joined, split, report, nil
+}

@@ -1,0 +1,351 @@
+package sketch
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Local centres under the proven calibration of the sketches: shares of a
+// party's squared mu for the start, the refinement and the sizes.
+const (
+	startShare  = 0.35
+	refineShare = 0.6
+	sizeShare   = 0.05
+	// sumShare is the part of the refinement that pays for sums, the rest for counts.
+	sumShare = 0.85
+	// trustedCount is how many standard deviations the noisy count of a centre
+	// must reach for the centre to move.
+	trustedCount = 4
+	// gridColumns is the largest number of columns that start from a grid.
+	gridColumns = 5
+	// forestLevels is the depth of the forest under the proven calibration;
+	// paperLevels is L in Sketch-V, appendix B.1.
+	forestLevels = 12
+	paperLevels  = 20
+	// refineRounds is the largest number of rounds of the refinement.
+	refineRounds = 4
+	// forestRadius and gridRadius times sqrt(d) bound a record's pull on its centre
+	// after a start from a forest, and from a grid, which is nearer.
+	forestRadius = 0.3
+	gridRadius   = 0.22
+)
+
+// party is one party's side of a run: its columns and what it makes of them.
+type party struct {
+	*protocol.Party
+	*run
+	index    int
+	releases partyReleases
+	points   *kernels.Panels
+
+	centers []float32 // clusters x D
+	labels  []uint16
+}
+
+func (p *party) d() int { return p.points.D }
+
+// span starts a span of this party.
+func (p *party) span(phase engine.Phase, round int) engine.Span { return p.Begin(phase, round) }
+
+// bound is the line of the table of calibrations for a release of a party with d
+// columns.
+func (r *run) bound(d int, release string, radius float64) privacy.Bound {
+	return tableBound(r.job.Protocol, r.job.Calibration, release, privacy.Shape{D: d, K: r.plan.clusters, Bound: 1, Radius: radius, Neighbours: r.job.relation()})
+}
+
+func tableBound(protocol Protocol, c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
+	b, err := privacy.At(string(protocol), c, release, s)
+	if err != nil {
+		panic("vertical: " + err.Error()) // the table lacks what the protocol does
+	}
+	return b
+}
+
+// gaussianScale returns the noise scale for sensitivity over mu, rounded up to
+// a multiple of 2^-20 so that the last bit of a logarithm cannot matter, and at
+// least minScale.
+func gaussianScale(sensitivity, mu float64) float64 {
+	return max(math.Ceil(sensitivity/mu*(1<<20))/(1<<20), minScale)
+}
+
+// Gaussian releases enter as multiples of 2^-releaseBits, whatever their own grid,
+// and get discrete noise of at least minScale. It is then so close to continuous
+// noise rounded to the grid (THEOREMS.md T6) that the exact losses of the latter
+// (T8, T9) count, at the price of a slack far below delta.
+const (
+	releaseBits = 30
+	minScale    = 1.0 / (1 << 10)
+)
+
+// noisy releases integers, multiples of 2^-bits, with noise, and returns multiples
+// of a unit with it: Gaussian noise is drawn on the grid of 2^-releaseBits, Laplace
+// noise on their own.
+func (p *party) noisy(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]int64, int, error) {
+	unit, shift := bits, 0
+	if r.mechanism == protocol.Gaussian {
+		unit, shift = releaseBits, releaseBits-bits
+	}
+	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: r.mechanism, Scale: math.Ldexp(r.scale, unit)}, p.Replay)
+	if err != nil {
+		return nil, 0, err
+	}
+	own := protocol.NewPrivate(n)
+	if err := own.Fill(fill); err != nil {
+		return nil, 0, err
+	}
+	out, err := p.Own(r.Release, round, []protocol.Group{{Stream: stream, Values: n, Shift: uint(shift), Noise: noise}}, own)
+	return out, unit, err
+}
+
+// noisyFloats is noisy in data units.
+func (p *party) noisyFloats(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]float64, error) {
+	x, unit, err := p.noisy(r, round, stream, bits, fill, n)
+	return floats(x, unit), err
+}
+
+// floats are the multiples x of 2^-bits.
+func floats(x []int64, bits int) []float64 {
+	f := make([]float64, len(x))
+	for i, v := range x {
+		f[i] = math.Ldexp(float64(v), -bits)
+	}
+	return f
+}
+
+// setCenters clips rows to the box and puts them on the grid.
+func (p *party) setCenters(rows []float64) {
+	p.centers = make([]float32, len(rows))
+	for i, x := range rows {
+		p.centers[i] = dataset.Truncate(max(-1, min(1, x)), p.bits)
+	}
+}
+
+// search is weighted k-means for the party's local centres.
+func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
+	span := p.span(engine.PhaseSearch, 0)
+	defer p.End(span)
+	how := synopsis.SearchOptions{Starts: 20}
+	if p.Replay != nil { // what it finds is public, so to an audit of the releases a poor solution is as good
+		how = synopsis.SearchOptions{Starts: 1, Swaps: -1}
+	}
+	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, how, p.Streams.Stream(p.index, 0, "search"))
+	if err != nil {
+		return err
+	}
+	p.setCenters(s.Centers)
+	return nil
+}
+
+// startGrid finds centres on a noisy histogram of side^d cells: those more than
+// three standard deviations above zero, weighted by their noisy counts.
+func (p *party) startGrid(ctx context.Context) error {
+	r := p.releases.histogram
+	span := p.span(engine.PhaseAccumulate, 0)
+	grid := r.grid
+	noisy, err := p.noisyFloats(&r.release, 0, "grid", 0, func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, words) }, grid.Cells())
+	p.End(span)
+	if err != nil {
+		return err
+	}
+	boxes := grid.Boxes(noisy, 3*r.scale)
+	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
+}
+
+// startForest finds centres by an LSH forest (Sketch-V, appendix B.1): sign
+// bits of random hyperplanes, noisy counts, a node opens where its noisy count
+// exceeds 3 theta, theta = min(10 sigma sqrt(d), n/2k'), and k-means on the
+// leaves' noisy means weighted by their noisy counts.
+func (p *party) startForest(ctx context.Context) error {
+	r := p.releases.forest
+	pool := p.Pool()
+	planes := synopsis.NewHyperplanes(p.d(), r.levels, p.Public.Stream(p.index, 0, "hyperplanes"))
+	span := p.span(engine.PhaseAccumulate, 0)
+	paths, err := synopsis.HyperplanePaths(ctx, pool, p.points, planes)
+	if err != nil {
+		p.End(span)
+		return err
+	}
+	theta := min(10*r.sums.deviation()*math.Sqrt(float64(p.d())), math.Floor(float64(p.job.publicRecords())/float64(2*p.plan.clusters)))
+	forest := synopsis.Forest{
+		Threshold: 3 * theta,
+		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
+			noisy, err := p.noisyFloats(&r.counts, level, "forest counts", 0, func(words []int64) error { return w.Count(ctx, pool, words) }, cells)
+			return noisy, r.counts.deviation() * r.counts.deviation(), err
+		},
+		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
+			return p.noisyFloats(&r.sums, 0, "forest sums", p.bits, func(words []int64) error {
+				return w.LeafSums(ctx, pool, p.points, p.bits, words)
+			}, leaves*p.d())
+		},
+	}
+	points, err := forest.Release(paths, p.d())
+	p.End(span)
+	if err != nil {
+		return err
+	}
+	return p.search(ctx, points)
+}
+
+// refine moves the centres by noisy means of the records near them: of those
+// whose nearest centre is c and that lie within R of it, the sum of x - c and
+// the count (privacy/THEOREMS.md, T2).
+func (p *party) refine(ctx context.Context) error {
+	d, r := p.d(), p.releases.refinement
+	r2 := make([]float32, p.plan.clusters)
+	for a := range r2 {
+		r2[a] = float32(r.radius * r.radius)
+	}
+	for round := range r.rounds {
+		span := p.span(engine.PhaseAccumulate, round)
+		acc, err := p.accumulate(ctx, r2)
+		p.End(span)
+		if err != nil {
+			return err
+		}
+		noisySums, err := p.noisyFloats(&r.sums, round, "refine sums", p.bits, copied(acc.Sums), len(acc.Sums))
+		if err != nil {
+			return err
+		}
+		noisyCounts, err := p.noisyFloats(&r.counts, round, "refine counts", 0, copied(acc.Counts), len(acc.Counts))
+		if err != nil {
+			return err
+		}
+		rows := make([]float64, len(p.centers))
+		for a, count := range noisyCounts {
+			for h := range d {
+				i := a*d + h
+				rows[i] = float64(p.centers[i])
+				if count > trustedCount*r.counts.scale {
+					rows[i] += noisySums[i] / count
+				}
+			}
+		}
+		p.setCenters(rows)
+	}
+	return nil
+}
+
+// copied fills in values.
+func copied(values []int64) func(words []int64) error {
+	return func(words []int64) error {
+		copy(words, values)
+		return nil
+	}
+}
+
+// shards cuts the party's points into runs of panels.
+func (p *party) shards() []engine.Shard { return engine.Shards([]int{p.points.N}, p.d()) }
+
+// accumulate sums, for each centre, x - c over the records nearest to it within
+// the radius, and counts them; with nil radii it sums x over all.
+func (p *party) accumulate(ctx context.Context, r2 []float32) (*kernels.Accumulator, error) {
+	c := kernels.NewCentroids(p.plan.clusters, p.d())
+	c.Set(p.centers)
+	pool, shards := p.Pool(), p.shards()
+	partial := make([]*kernels.Accumulator, pool.Workers())
+	labels := make([][]uint16, pool.Workers())
+	err := pool.Run(ctx, len(shards), func(worker, index int) {
+		s := shards[index]
+		if partial[worker] == nil {
+			partial[worker] = kernels.NewAccumulator(p.plan.clusters, p.d(), p.bits)
+			labels[worker] = make([]uint16, shards[0].Hi-shards[0].Lo)
+		}
+		view := p.points.Slice(s.Lo, s.Hi)
+		if r2 == nil {
+			kernels.AssignAccumulate(view, c, nil, partial[worker])
+			return
+		}
+		l := labels[worker][:s.Hi-s.Lo]
+		kernels.Assign(view, c, l, nil)
+		kernels.AccumulateRelative(view, c, r2, l, partial[worker])
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := kernels.NewAccumulator(p.plan.clusters, p.d(), p.bits)
+	for _, a := range partial {
+		if a != nil {
+			total.Merge(a)
+		}
+	}
+	return total, nil
+}
+
+// assign labels every record with its nearest centre and returns the sizes.
+func (p *party) assign(ctx context.Context) ([]int64, error) {
+	span := p.span(engine.PhaseAssign, 0)
+	defer p.End(span)
+	c := kernels.NewCentroids(p.plan.clusters, p.d())
+	c.Set(p.centers)
+	p.labels = make([]uint16, p.points.N)
+	shards := p.shards()
+	err := p.Pool().Run(ctx, len(shards), func(_, index int) {
+		s := shards[index]
+		kernels.Assign(p.points.Slice(s.Lo, s.Hi), c, p.labels[s.Lo:s.Hi], nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]int64, p.plan.clusters)
+	for _, a := range p.labels {
+		sizes[a]++
+	}
+	return sizes, nil
+}
+
+// plainCenters is k-means without noise: a search on a sample, then Lloyd steps
+// on all records.
+func (p *party) plainCenters(ctx context.Context) error {
+	const sample, steps = 20_000, 50
+	w := &synopsis.Weighted{D: p.d()}
+	row := make([]float64, p.d())
+	point := make([]float32, p.d())
+	n := min(sample, p.points.N)
+	for i := range n {
+		for h, x := range p.points.Point(i*p.points.N/n, point) {
+			row[h] = float64(x)
+		}
+		w.Append(row, 1)
+	}
+	span := p.span(engine.PhaseSearch, 0)
+	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1}, p.Streams.Stream(p.index, 0, "search"))
+	p.End(span)
+	if err != nil {
+		return err
+	}
+	p.setCenters(s.Centers)
+	unit := math.Ldexp(1, p.bits)
+	for range steps {
+		acc, err := p.accumulate(ctx, nil)
+		if err != nil {
+			return err
+		}
+		before := p.centers
+		rows := make([]float64, len(before))
+		for a, count := range acc.Counts {
+			for h := range p.d() {
+				i := a*p.d() + h
+				rows[i] = float64(before[i])
+				if count > 0 {
+					rows[i] = float64(acc.Sums[i]) / unit / float64(count)
+				}
+			}
+		}
+		p.setCenters(rows)
+		moved := false
+		for i, c := range p.centers {
+			moved = moved || c != before[i]
+		}
+		if !moved {
+			break
+		}
+	}
+	return nil
+}

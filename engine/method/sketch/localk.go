@@ -1,0 +1,74 @@
+package sketch
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// LocalK says how many local clusters each party makes: N if positive, else by
+// Rule.
+type LocalK struct {
+	N    int
+	Rule Rule
+}
+
+// Rule is a rule for the number of local clusters.
+type Rule string
+
+const (
+	// RuleAuto takes the largest k' <= 3k whose grid has at most one cell per 15
+	// records, and never less than k. It is the default.
+	RuleAuto Rule = "auto"
+	// RulePaper is that of Sketch-V, section 5.2.
+	RulePaper Rule = "paper"
+)
+
+// ParseLocalK reads the value of --local-k: a number, "auto" or "paper".
+func ParseLocalK(s string) (LocalK, error) {
+	switch Rule(s) {
+	case "", RuleAuto:
+		return LocalK{Rule: RuleAuto}, nil
+	case RulePaper:
+		return LocalK{Rule: RulePaper}, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 2 {
+		return LocalK{}, fault.Request("local-k", fmt.Sprintf("is %q, must be auto, paper or a number of at least 2", s), "")
+	}
+	return LocalK{N: n}, nil
+}
+
+// autoLocalK is RuleAuto. records is the public number of records.
+func autoLocalK(k, parties, records int) int {
+	best := max(k, 2)
+	for c := best + 1; c <= 3*k; c++ {
+		if math.Pow(float64(c), float64(parties)) > float64(records)/15 {
+			break
+		}
+		best = c
+	}
+	return best
+}
+
+// paperLocalK is RulePaper: k' = max(k0, ceil(k^(1/S))), with k0 the smallest
+// integer for which 2 sigma >= n/k0^2, where
+//
+//	sigma = rho (n - n/k0^2)/sqrt(M) + 8 rho (k0-1) sqrt(ln 1/delta)/eps_2,  rho = 0.649.
+func paperLocalK(k, parties, records, sketches int, eps2, delta float64) int {
+	const rho = 0.649
+	n := float64(records)
+	k0 := 1.0
+	for {
+		cell := n / (k0 * k0)
+		sigma := rho*(n-cell)/math.Sqrt(float64(sketches)) + 8*rho*(k0-1)*math.Sqrt(math.Log(1/delta))/eps2
+		if 2*sigma >= cell {
+			break
+		}
+		k0++
+	}
+	root := math.Ceil(math.Pow(float64(k), 1/float64(parties)) - 1e-9)
+	return max(int(k0), int(root), 2)
+}

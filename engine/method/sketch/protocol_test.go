@@ -1,0 +1,785 @@
+package sketch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// mixture makes n records of three well separated clusters in d columns.
+func mixture(t testing.TB, n, d int) *dataset.Normalised {
+	rng := rand.New(rand.NewPCG(21, 22))
+	table := &dataset.Table{N: n, D: d}
+	centers := [][]float64{{-0.6, 0.5}, {0.6, 0.6}, {0.1, -0.7}}
+	for i := range n {
+		c := centers[i%3]
+		for h := range d {
+			table.Rows = append(table.Rows, max(-1, min(1, c[h%2]+0.08*rng.NormFloat64())))
+		}
+	}
+	b := dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+	for h := range d {
+		b.Lo[h], b.Hi[h] = -1, 1
+	}
+	norm, err := dataset.Normalise(table, b, dataset.DefaultFractionBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return norm
+}
+
+func runJob(t testing.TB, workers int, j *Job) *engine.Result {
+	t.Helper()
+	e, err := engine.New(engine.WithWorkers(workers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	r, err := e.Run(context.Background(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// resultJSON is a result without its timings.
+func resultJSON(t testing.TB, r *engine.Result) string {
+	c := *r
+	c.Timings = nil
+	b, err := json.Marshal(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func seed(x uint64) *uint64 { return &x }
+
+func TestProtocols(t *testing.T) {
+	data := mixture(t, 3000, 6)
+	type setting struct {
+		protocol    Protocol
+		calibration privacy.Calibration
+		estimator   Estimator
+		parties     int
+	}
+	var settings []setting
+	for _, parties := range []int{2, 3} {
+		settings = append(settings, setting{protocol: Plain, parties: parties})
+		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
+			for _, p := range []Protocol{Independent, LocalReports, SketchBasic} {
+				settings = append(settings, setting{p, c, "", parties})
+			}
+			for _, e := range []Estimator{"", EstimatorPaper, EstimatorPair} {
+				settings = append(settings, setting{Sketch, c, e, parties})
+			}
+		}
+	}
+	for _, s := range settings {
+		t.Run(fmt.Sprintf("%s/%s/%s/S=%d", s.protocol, s.calibration, s.estimator, s.parties), func(t *testing.T) {
+			j := &Job{Protocol: s.protocol, Calibration: s.calibration, Estimator: s.estimator, Data: data, Split: EqualSplit(6, s.parties), K: 3,
+				LocalK: LocalK{N: 3}, Sketches: 201, Seed: seed(1)}
+			if s.protocol.Private() {
+				j.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
+			}
+			one, three := runJob(t, 1, j), runJob(t, 3, j)
+			if a, b := resultJSON(t, one), resultJSON(t, three); a != b {
+				t.Errorf("results of 1 and 3 workers differ:\n%s\n%s", a, b)
+			}
+			if len(one.Centroids) != 3 || len(one.Centroids[0]) != 6 || one.NICV == nil || !(*one.NICV < 4) {
+				t.Errorf("%d centroids, NICV %v", len(one.Centroids), one.NICV)
+			}
+			if s.protocol == Plain {
+				if *one.NICV > 0.05 {
+					t.Errorf("NICV %v without noise, the clusters' variance is 0.0384", *one.NICV)
+				}
+				return
+			}
+			total := one.Ledger.TotalFor("server")
+			if total.Epsilon == nil || *total.Epsilon > 2+1e-9 {
+				t.Errorf("ledger total %v, budget 2", total.Epsilon)
+			}
+			if s.calibration == privacy.Proven && total.Unbounded {
+				t.Error("the proven ledger has no bound")
+			}
+			if s.calibration == privacy.Claimed && s.protocol.sketches() && !total.Unbounded {
+				t.Error("the claimed ledger does not say that the joint release of sketches has no such bound")
+			}
+		})
+	}
+}
+
+func TestBytesOnTheWire(t *testing.T) {
+	data := mixture(t, 2000, 6)
+	for _, c := range []struct {
+		estimator Estimator
+		parties   int
+		want      int // sketch bytes per party, M = 100, k' = 4
+	}{
+		{EstimatorPaper, 2, 100 * 4},
+		{EstimatorEM, 2, 2 * 100 * 4},
+		{EstimatorEM, 3, 2 * 100 * 4},
+		{EstimatorPair, 3, 2 * 2 * 100 * 4}, // keys of its own with each of two others
+	} {
+		j := &Job{Protocol: Sketch, Estimator: c.estimator, Data: data, Split: EqualSplit(6, c.parties), K: 3, LocalK: LocalK{N: 4}, Sketches: 100,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-4}, Seed: seed(2), NoQuality: true}
+		r := runJob(t, 2, j)
+		columns := 6 / c.parties
+		for l, sent := range r.Comm.BytesSent {
+			if want := messageHeader + 4*4*columns + 8*4 + c.want; sent != int64(want) {
+				t.Errorf("%s S=%d: party %d sent %d bytes, want header, centres, sizes and sketches: %d", c.estimator, c.parties, l, sent, want)
+			}
+		}
+		if r.NICV != nil || r.Details["relative_intersection_error"] != nil {
+			t.Error("quality off, and still there")
+		}
+	}
+}
+
+// At a generous budget the sketches lose next to nothing against exact counts.
+func TestSketchIsCloseToPlain(t *testing.T) {
+	data := mixture(t, 6000, 6)
+	plain := runJob(t, 2, &Job{Protocol: Plain, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Seed: seed(3)})
+	r := runJob(t, 2, &Job{Protocol: Sketch, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 1024, Seed: seed(3),
+		Budget: privacy.Budget{Epsilon: 2, Delta: -1}})
+	if *r.NICV > 1.05**plain.NICV {
+		t.Errorf("NICV %v, without noise %v", *r.NICV, *plain.NICV)
+	}
+	if e := r.Details["relative_intersection_error"].(float64); e > 0.05 {
+		t.Errorf("relative intersection error %v", e)
+	}
+	if *r.Delta != 1.0/6000 {
+		t.Errorf("default delta %v, want 1/n", *r.Delta)
+	}
+}
+
+func TestOrderOfPartiesAndColumns(t *testing.T) {
+	data := mixture(t, 2000, 6)
+	var want string
+	for _, split := range []Split{{{0, 3, 5}, {1, 2, 4}}, {{1, 2, 4}, {0, 3, 5}}, {{5, 0, 3}, {4, 2, 1}}} {
+		r := runJob(t, 2, &Job{Protocol: Sketch, Data: data, Split: split, K: 3, Sketches: 100, Seed: seed(4), Budget: privacy.Budget{Epsilon: 1, Delta: -1}})
+		got := resultJSON(t, r)
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("split %v changes the result", split)
+		}
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	data := mixture(t, 1000, 6)
+	good := func() *Job {
+		return &Job{Protocol: Sketch, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 64, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+	}
+	if err := good().check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Job)
+		says   string
+	}{
+		"one party":                {func(j *Job) { j.Split = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
+		"column twice":             {func(j *Job) { j.Split = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
+		"column missing":           {func(j *Job) { j.Split = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
+		"local k of 1":             {func(j *Job) { j.LocalK.N = 1 }, "from 2"},
+		"local k beyond a byte":    {func(j *Job) { j.LocalK.N = 300 }, "255"},
+		"k beyond n":               {func(j *Job) { j.K = 1001 }, "1000"},
+		"no epsilon":               {func(j *Job) { j.Budget.Epsilon = 0 }, "epsilon"},
+		"pure sketches":            {func(j *Job) { j.Budget.Delta = 0 }, "ind-lap"},
+		"published":                {func(j *Job) { j.Calibration = privacy.Published }, "proven or claimed"},
+		"small gamma claimed":      {func(j *Job) { j.Calibration, j.Gamma = privacy.Claimed, 0.5 }, ".46"},
+		"em claimed":               {func(j *Job) { j.Calibration, j.Estimator = privacy.Claimed, EstimatorEM }, "share"},
+		"beyond the lemma":         {func(j *Job) { j.Calibration, j.Budget.Epsilon = privacy.Claimed, 100 }, "2 ln(1/delta_2)"},
+		"em with gamma 1":          {func(j *Job) { j.Gamma = 1 }, "1/64"},
+		"gamma too small":          {func(j *Job) { j.Gamma = 1e-5 }, "1/1450"},
+		"sketch share":             {func(j *Job) { j.Share = 1 }, "between 0 and 1"},
+		"sketches":                 {func(j *Job) { j.Sketches = -1 }, "from 1"},
+		"replace-one":              {func(j *Job) { j.Neighbours = privacy.ReplaceOne }, "add-remove"},
+		"grid start for baselines": {func(j *Job) { j.Protocol, j.Start = Independent, StartGrid }, "lsf"},
+		"large grid": {func(j *Job) { j.Protocol, j.Split, j.LocalK.N = SketchBasic, EqualSplit(6, 6), 30 },
+			"use local-k 10, the largest that fits 6 parties"},
+	} {
+		j := good()
+		c.change(j)
+		_, err := j.Plan()
+		if err == nil || !fault.IsRequest(err) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want a wrong request that says %q", name, err, c.says)
+		}
+	}
+}
+
+// More phantoms than records is worth a warning, with the numbers.
+func TestWarnsOfTooManyPhantoms(t *testing.T) {
+	r := runJob(t, 2, &Job{Protocol: Sketch, Data: mixture(t, 300, 4), Split: EqualSplit(4, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 256, Seed: seed(5),
+		Budget: privacy.Budget{Epsilon: 0.1, Delta: 1e-4}})
+	phantoms := fmt.Sprintf("%.0f phantoms", r.Details["phantoms"])
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, phantoms) }) {
+		t.Errorf("notes %q do not mention %s", r.Notes, phantoms)
+	}
+}
+
+func TestCancellation(t *testing.T) {
+	e, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	j := &Job{Protocol: Sketch, Data: mixture(t, 1000, 4), Split: EqualSplit(4, 2), K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+	if _, err := e.Run(ctx, j); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
+
+// The registers of a run, of a stream and of parts of it are the first arrivals of
+// every record by itself.
+func TestEncodersAgree(t *testing.T) {
+	const records, clusters, sketches, phantoms = 20_000, 4, 333, 7.0
+	rng := rand.New(rand.NewPCG(23, 24))
+	labels := make([]uint16, records)
+	for i := range labels {
+		labels[i] = uint16(min(rng.IntN(40), clusters-1)) // small clusters and a large one
+	}
+	secret := Secret{1, 2, 3}
+	id := func(row int, dst []byte) []byte {
+		dst = rowID(row, dst)
+		if row%2 == 0 { // too long to be a digest
+			dst = append(dst, "of some length"...)
+		}
+		return dst
+	}
+	ctx := context.Background()
+	sk, err := newSketcher(ctx, inline{}, secret, records, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := sk.encode(ctx, 5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sk.stored = nil; true { // digests computed on the way
+		again, err := sk.encode(ctx, 5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRegisters(t, "digests on the way", again, got)
+	}
+	newPart := func() *Encoder {
+		e, err := NewEncoder(secret, 5, sketches, clusters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	stream, parts := newPart(), []*Encoder{newPart(), newPart(), newPart()}
+	exhaustive := newPart()
+	for row, a := range labels {
+		stream.Add(int(a), id(row, nil))
+		parts[rng.IntN(3)].Add(int(a), id(row, nil))
+		digest := exhaustive.hash.record(id(row, nil))
+		kernels.Arrivals(exhaustive.records, []Digest{digest}, 1, 0.05, exhaustive.registers[a], &exhaustive.scratch)
+	}
+	for _, e := range []*Encoder{stream, parts[1]} {
+		if err := e.AddPhantoms(2, 1, phantoms); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for a := range clusters {
+		for other := range clusters {
+			digest := make([]Digest, 1)
+			phantomDigests(clusters, 2, 1, a, other, digest)
+			kernels.Arrivals(exhaustive.phantoms, digest, phantoms, 0.05, exhaustive.registers[a], &exhaustive.scratch)
+		}
+	}
+	law := law(t, 1.0/64)
+	want := stream.Sketches(law, 3)
+	for _, e := range parts[1:] {
+		if err := parts[0].Merge(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(parts[0].Sketches(law, 3).Heights, want.Heights) {
+		t.Error("sketches of merged parts differ from those of one stream")
+	}
+	sameRegisters(t, "a stream", stream, got)
+	sameRegisters(t, "merged parts", parts[0], got)
+	sameRegisters(t, "record by record", exhaustive, got)
+	if other, err := NewEncoder(secret, 5, sketches+1, clusters); err != nil || stream.Merge(other) == nil {
+		t.Errorf("error %v; merged encoders of two shapes", err)
+	}
+}
+
+func sameRegisters(t *testing.T, what string, got, want *Encoder) {
+	t.Helper()
+	for a := range want.registers {
+		if !slices.Equal(got.registers[a], want.registers[a]) {
+			t.Errorf("%s: cluster %d has other registers", what, a)
+		}
+	}
+}
+
+// A short id is its own digest, a long one is hashed under the secret; no two are
+// alike.
+func TestDigestsOfIDs(t *testing.T) {
+	seen := map[Digest]string{}
+	one, two := newHasher(Secret{1}), newHasher(Secret{2})
+	for n := range 20 {
+		for _, x := range []byte{0, 1, 255} {
+			id := bytes.Repeat([]byte{x}, n)
+			d := one.record(id)
+			if other, ok := seen[d]; ok && n > 0 {
+				t.Errorf("ids %x and %s have one digest", id, other)
+			}
+			seen[d] = fmt.Sprintf("%x", id)
+			if (two.record(id) == d) != (n <= shortID) {
+				t.Errorf("id %x: digests under two secrets: equal is %t", id, two.record(id) == d)
+			}
+		}
+	}
+}
+
+// Parties put the same phantoms into their clusters: the first arrival of a party's
+// clusters is the same for all, and each cluster's is exponential with the rate of
+// its cells' phantoms.
+func TestPhantomsAreShared(t *testing.T) {
+	const parties, clusters, sketches, count = 3, 4, 2000, 25.0
+	var all []*Encoder
+	for i := range parties + 1 { // the last with other keys
+		e, err := NewEncoder(Secret{4}, i/parties, sketches, clusters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.AddPhantoms(parties, i%parties, count); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+		sum := 0.0
+		for _, r := range e.registers {
+			for _, x := range r {
+				sum += x
+			}
+		}
+		const n = sketches * clusters
+		if mean := sum / n * count * clusters * clusters; math.Abs(mean-1) > 6/math.Sqrt(n) {
+			t.Errorf("party %d: mean arrival %v of its expectation", i, mean)
+		}
+	}
+	if slices.Equal(all[0].registers[0], all[parties].registers[0]) {
+		t.Error("two key sets have the same phantoms")
+	}
+	for j := range sketches {
+		least := func(e *Encoder) float64 {
+			x := math.Inf(1)
+			for _, r := range e.registers {
+				x = min(x, r[j])
+			}
+			return x
+		}
+		for l := 1; l < parties; l++ {
+			if x, first := least(all[l]), least(all[0]); x != first {
+				t.Fatalf("sketch %d: the first phantom of party %d is at %v, of party 0 at %v", j, l, x, first)
+			}
+		}
+	}
+}
+
+// What the worst pair shows: under the claimed calibration an observer of the
+// height at which two parties' sketches agree is more certain than claimed;
+// under the proven one he is not. The excess of the best event is about
+// 1e-2 under claimed (T3: eps_2^2/(32 gamma ln(1/delta_2) (e^eps-1))), against a
+// claimed 1e-3. The seeds are fixed; for fresh ones the decision is wrong with
+// probability below 1e-7 (six standard errors at each of the heights).
+func TestWorstCase(t *testing.T) {
+	const trials = 100_000
+	budget := privacy.Budget{Epsilon: 1.6, Delta: 1e-3}
+	for _, c := range []struct {
+		calibration privacy.Calibration
+		violated    bool
+	}{{privacy.Claimed, true}, {privacy.Proven, false}} {
+		w, err := NewWorstCase(WorstCase{Calibration: c.calibration, Budget: budget, Parties: 2, Clusters: 2, Sketches: 2, Gamma: 0.05})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var counts [2][1000]float64 // by presence and height
+		st := privacy.NewStreams(seed(7)).Stream(0, 0, "worst case")
+		for range trials {
+			for present := range 2 {
+				counts[present][EqualHeight(w.Draw(st, present == 1))]++
+			}
+		}
+		violated := false
+		factor := math.Exp(budget.Epsilon)
+		var tail [2]float64
+		for h := 999; h > 0; h-- {
+			for present := range tail {
+				tail[present] += counts[present][h] / trials
+			}
+			margin := 6 * math.Sqrt((tail[1]+factor*factor*tail[0]+10.0/trials)/trials)
+			violated = violated || tail[1]-factor*tail[0]-budget.Delta > margin
+		}
+		if violated != c.violated {
+			t.Errorf("%s: violated is %v, want %v", c.calibration, violated, c.violated)
+		}
+	}
+}
+
+func TestMessage(t *testing.T) {
+	rng := rand.New(rand.NewPCG(25, 26))
+	for _, heightBytes := range []int{1, 2} {
+		m := &Message{Party: 3, Clusters: 4, Columns: 300, FractionBits: 16, Sizes: []int64{5, -2, 1 << 40, 0}, SizeBits: 30}
+		for range m.Clusters * m.Columns {
+			m.Centers = append(m.Centers, int32(rng.IntN(1<<17)-1<<16))
+		}
+		for range 2 {
+			s := NewSketches(7, 4)
+			for i := range s.Heights {
+				s.Heights[i] = uint16(rng.IntN(1 << (8 * heightBytes)))
+			}
+			m.Sets = append(m.Sets, s)
+		}
+		b := m.Encode(heightBytes)
+		if want := messageHeader + 4*1200 + 8*4 + 2*7*4*heightBytes; len(b) != want {
+			t.Fatalf("%d bytes, want %d: nothing but header, centres, sizes and sketches", len(b), want)
+		}
+		d, err := DecodeMessage(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Every byte is accounted for by what was decoded.
+		if !bytes.Equal(d.Encode(heightBytes), b) {
+			t.Error("a decoded message encodes to other bytes")
+		}
+		for n := range messageHeader + 40 {
+			if _, err := DecodeMessage(b[:n]); err == nil {
+				t.Fatalf("%d of %d bytes were accepted", n, len(b))
+			}
+		}
+		if _, err := DecodeMessage(append(slices.Clone(b), 0)); err == nil {
+			t.Error("a byte too many was accepted")
+		}
+	}
+}
+
+// A party's message is a function of what the ledger lists: the same releases
+// of other records give the same bytes.
+func TestMessageHasNothingElse(t *testing.T) {
+	set := &Sketches{Keys: 1, Clusters: 2, Heights: []uint16{3, 4}}
+	var encoded [][]byte
+	for _, n := range []int{100, 777} {
+		data := mixture(t, n, 2)
+		p := &party{run: &run{plan: &plan{clusters: 2}, bits: 16}, points: data.Points, centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n)}
+		onParty(t, p, func(context.Context) error {
+			encoded = append(encoded, p.encode(&Message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}}))
+			return nil
+		})
+	}
+	if !bytes.Equal(encoded[0], encoded[1]) {
+		t.Errorf("messages differ: %v and %v", encoded[0], encoded[1])
+	}
+}
+
+// onParty lets one party run with the plan that it has.
+func onParty(t *testing.T, p *party, run func(ctx context.Context) error) {
+	t.Helper()
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	pl := p.run.Plan
+	if pl == nil {
+		pl = &protocol.Plan{Parties: 2}
+	}
+	program := func(ctx context.Context, q *protocol.Party) (*protocol.Outcome, error) {
+		p.Party = q
+		return nil, run(ctx)
+	}
+	if err := protocol.Start(engine.NewRuntime(pool), pl, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every protocol, with each role in a goroutine of its own that shares nothing but
+// bytes with the others, gives the bits of the roles that share a process.
+func TestRolesApart(t *testing.T) {
+	data := mixture(t, 1500, 6)
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	for _, c := range []struct {
+		name string
+		job  Job
+	}{
+		{"plain", Job{Protocol: Plain, Split: EqualSplit(6, 3)}},
+		{"ind-lap", Job{Protocol: Independent, Split: EqualSplit(6, 2)}},
+		{"ldp-agg", Job{Protocol: LocalReports, Split: EqualSplit(6, 2)}},
+		{"sketch", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256}},
+		{"sketch of six, pair keys", Job{Protocol: Sketch, Split: EqualSplit(6, 6), Sketches: 256, Estimator: EstimatorPair}},
+		{"sketch, claimed", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256, Calibration: privacy.Claimed}},
+		{"sketch-basic", Job{Protocol: SketchBasic, Split: EqualSplit(6, 2), Sketches: 256}},
+		{"exact centres and weights", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256, ExactCenters: true, ExactWeights: true}},
+	} {
+		j := c.job
+		j.Data, j.K, j.Seed, j.NoQuality = data, 3, seed(4), true
+		if j.Protocol.Private() {
+			j.Budget = privacy.Budget{Epsilon: 2, Delta: 1e-4}
+		}
+		r, err := j.prepare()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var got [2]string
+		for i := range got {
+			var o protocol.Options
+			if i == 1 {
+				o = protocoltest.Apart(r.Plan)
+			}
+			res, err := r.connect(context.Background(), engine.NewRuntime(pool), o)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			b, err := json.MarshalIndent(res, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] = string(b)
+		}
+		if diff := cmp.Diff(got[0], got[1]); diff != "" {
+			t.Errorf("%s: roles apart differ:\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestSplits(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	for text, want := range map[string]Split{
+		"":            {{0, 1, 2}, {3, 4}},
+		"1,3;2,4-5":   {{0, 2}, {1, 3, 4}},
+		"e, a ;b,c,d": {{4, 0}, {1, 2, 3}},
+		"2-4;1,5":     {{1, 2, 3}, {0, 4}},
+	} {
+		s, err := ParseSplit(text, 2, 5, names)
+		if err != nil || !slices.EqualFunc(s, want, slices.Equal) {
+			t.Errorf("%q: %v, %v, want %v", text, s, err, want)
+		}
+	}
+	for _, text := range []string{"1,2;3,4", "1,2;2,3,4,5", "1,2,3,4,5", "1;x,2,3,4,5", "1,2,3,4,5;", "0,1;2,3,4", "1,2;3,4,9", "1-2;5-3", "1-9;2", "taxi"} {
+		if s, err := ParseSplit(text, 2, 5, names); !fault.IsRequest(err) {
+			t.Errorf("%q: %v, %v, want a wrong request", text, s, err)
+		}
+	}
+	for _, parties := range []int{-1, 0, 1, 6} {
+		if s, err := ParseSplit("", parties, 5, nil); !fault.IsRequest(err) {
+			t.Errorf("%d parties: %v, %v, want a wrong request", parties, s, err)
+		}
+	}
+	for name, columns := range map[string]int{"letter": 16, "taxi": 8} {
+		for _, parties := range []int{2, 4} {
+			if _, err := ParseSplit(name, parties, columns, nil); err != nil {
+				t.Errorf("preset %s for %d parties: %v", name, parties, err)
+			}
+		}
+		if _, err := ParseSplit(name, 3, columns, nil); !fault.IsRequest(err) {
+			t.Errorf("preset %s for 3 parties: %v, want a wrong request", name, err)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	ids := [][]string{{"u1", "u2", "u3", "u4", "u4"}, {"u3", "u1", "u5", "u4", "u2"}}
+	if _, report, err := Join(Secret{}, ids, false); err == nil || fault.IsRequest(err) ||
+		!slices.Equal(report.Unmatched, []int{0, 1}) || !slices.Equal(report.Duplicate, []int{2, 0}) {
+		t.Errorf("report %+v, error %v", report, err)
+	}
+	rows, report, err := Join(Secret{}, ids, true)
+	if err != nil || report.Matched != 3 {
+		t.Fatalf("report %+v, error %v", report, err)
+	}
+	for i := range rows[0] {
+		if ids[0][rows[0][i]] != ids[1][rows[1][i]] {
+			t.Errorf("record %d joins %s with %s", i, ids[0][rows[0][i]], ids[1][rows[1][i]])
+		}
+	}
+	clean := [][]string{{"a", "b"}, {"b", "a"}, {"a", "b"}}
+	if _, report, err := Join(Secret{9}, clean, false); err != nil || report.Matched != 2 {
+		t.Errorf("report %+v, error %v", report, err)
+	}
+	if _, _, err := Join(Secret{}, [][]string{{"a"}, {"b"}}, true); err == nil {
+		t.Error("a join without a match succeeded")
+	}
+	if text := fmt.Sprintf("%v %s %#v", Secret{7}, Secret{7}, Secret{7}); strings.Count(text, "redacted") != 3 {
+		t.Errorf("a secret prints as %s", text)
+	}
+}
+
+// Joins of ids of all lengths against maps of them, in any order of the rows.
+func TestJoinAgainstMaps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	const parties, n = 3, 20_000
+	ids, counts := make([][]string, parties), make([]map[string]int, parties)
+	for l := range ids {
+		counts[l] = map[string]int{}
+		for range n {
+			id := strings.Repeat("x", rng.IntN(20)) + fmt.Sprint(rng.IntN(n/4))
+			ids[l] = append(ids[l], id)
+			counts[l][id]++
+		}
+	}
+	want := JoinReport{Unmatched: make([]int, parties), Duplicate: make([]int, parties)}
+	for id := range counts[0] {
+		if counts[0][id] == 1 && counts[1][id] == 1 && counts[2][id] == 1 {
+			want.Matched++
+		}
+	}
+	for l := range ids {
+		for id, c := range counts[l] {
+			if c > 1 {
+				want.Duplicate[l] += c
+			}
+			if counts[0][id] == 0 || counts[1][id] == 0 || counts[2][id] == 0 {
+				want.Unmatched[l] += c
+			}
+		}
+	}
+	rows, report, err := Join(Secret{3}, ids, true)
+	if err != nil || report.Matched != want.Matched || !slices.Equal(report.Unmatched, want.Unmatched) || !slices.Equal(report.Duplicate, want.Duplicate) {
+		t.Fatalf("report %+v, error %v, want %+v", report, err, want)
+	}
+	matched := make([]string, 0, report.Matched)
+	for i, row := range rows[0] {
+		matched = append(matched, ids[0][row])
+		if ids[1][rows[1][i]] != ids[0][row] || ids[2][rows[2][i]] != ids[0][row] {
+			t.Fatalf("record %d joins %s, %s and %s", i, ids[0][row], ids[1][rows[1][i]], ids[2][rows[2][i]])
+		}
+	}
+	for _, list := range ids {
+		rng.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	if rows, _, err = Join(Secret{3}, ids, true); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows[0] {
+		if ids[0][row] != matched[i] {
+			t.Fatalf("record %d is %s after another order of the rows, was %s", i, ids[0][row], matched[i])
+		}
+	}
+}
+
+// BenchmarkJoin joins a million ids of two parties.
+func BenchmarkJoin(b *testing.B) {
+	const n = 1_000_000
+	ids := make([][]string, 2)
+	for l := range ids {
+		for i := range n {
+			ids[l] = append(ids[l], fmt.Sprint("user", i*7919%n))
+		}
+	}
+	for b.Loop() {
+		if _, _, err := Join(Secret{}, ids, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestLocalK(t *testing.T) {
+	for _, c := range []struct{ k, parties, records, want int }{
+		{5, 2, 20_000, 15}, {5, 4, 20_000, 6}, {5, 2, 100, 5}, {1, 2, 1000, 3}, {5, 4, 100_000, 9},
+	} {
+		if got := autoLocalK(c.k, c.parties, c.records); got != c.want {
+			t.Errorf("auto rule for k=%d S=%d n=%d: %d, want %d", c.k, c.parties, c.records, got, c.want)
+		}
+	}
+	// Sketch-V, section 5.2, by hand for n = 20000, M = 4096, delta = 2.5e-5 and
+	// eps_2 = .245: sigma is 221, 318, 397, 471 at k0 = 2, 3, 4, 5 against cells
+	// of 5000, 2222, 1250, 800, so 2 sigma first exceeds the cell at k0 = 5.
+	if got := paperLocalK(5, 2, 20_000, 4096, 0.245, 2.5e-5); got != 5 {
+		t.Errorf("paper's rule at eps_2 = .245: %d, want 5", got)
+	}
+	if got := paperLocalK(100, 2, 20_000, 4096, 0.245, 2.5e-5); got != 10 {
+		t.Errorf("paper's rule for k = 100: %d, want sqrt(100)", got)
+	}
+	for text, want := range map[string]LocalK{"": {Rule: RuleAuto}, "auto": {Rule: RuleAuto}, "paper": {Rule: RulePaper}, "7": {N: 7}} {
+		if got, err := ParseLocalK(text); err != nil || got != want {
+			t.Errorf("ParseLocalK(%q) = %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"1", "0", "-3", "many"} {
+		if _, err := ParseLocalK(text); !fault.IsRequest(err) {
+			t.Errorf("ParseLocalK(%q): %v, want a wrong request", text, err)
+		}
+	}
+}
+
+// Two files in different orders, joined, give the clusters of the table they
+// were cut from.
+func TestJoinTables(t *testing.T) {
+	data := mixture(t, 1200, 4)
+	rng := rand.New(rand.NewPCG(27, 28))
+	tables := []*dataset.Table{{D: 2, Columns: []string{"a", "b"}}, {D: 2, Columns: []string{"c", "d"}}}
+	for l, table := range tables {
+		order := rng.Perm(1200)
+		for _, i := range order {
+			x := data.Points.Point(i, nil)
+			table.Rows = append(table.Rows, float64(x[2*l]), float64(x[2*l+1]))
+			table.IDs = append(table.IDs, fmt.Sprint("record ", i))
+			table.N++
+		}
+	}
+	joined, split, report, err := JoinTables(Secret{5}, tables, false)
+	if err != nil || report.Matched != 1200 || !slices.EqualFunc(split, Split{{0, 1}, {2, 3}}, slices.Equal) || len(joined.Columns) != 4 {
+		t.Fatalf("split %v, report %+v, error %v", split, report, err)
+	}
+	norm, err := dataset.Normalise(joined, data.Bounds, dataset.DefaultFractionBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range joined.N {
+		var row int
+		if _, err := fmt.Sscanf(joined.IDs[i], "record %d", &row); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(norm.Points.Point(i, nil), data.Points.Point(row, nil)) {
+			t.Fatalf("record %d was put together from several", row)
+		}
+	}
+	j := &Job{Protocol: Sketch, Data: norm, Split: split, K: 3, LocalK: LocalK{N: 3}, Sketches: 256, Seed: seed(6),
+		ID: func(row int, dst []byte) []byte { return append(dst, joined.IDs[row]...) }, Budget: privacy.Budget{Epsilon: 4, Delta: 1e-4}}
+	if r := runJob(t, 2, j); *r.NICV > 0.06 || !strings.Contains(report.String(), "unmatched") {
+		t.Errorf("NICV %v, report %q", *r.NICV, report.String())
+	}
+}
+
+// The number of sketches that is planned grows with the budget while it buys less
+// noise, and does not where the phantoms outnumber the records.
+func TestPlannedSketches(t *testing.T) {
+	data := mixture(t, 20_000, 8)
+	for _, c := range []struct {
+		epsilon          float64
+		parties, k, want int
+	}{{1, 2, 5, mostPlanned}, {1, 2, 15, 8192}, {0.05, 2, 5, DefaultSketches}, {1, 4, 5, DefaultSketches}} {
+		p, err := newPlan((&Job{Protocol: Sketch, Data: data, Split: EqualSplit(8, c.parties), K: c.k, LocalK: LocalK{N: c.k},
+			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}}).withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.sketches != c.want {
+			t.Errorf("epsilon %v, %d parties: %d sketches, want %d", c.epsilon, c.parties, p.sketches, c.want)
+		}
+	}
+}

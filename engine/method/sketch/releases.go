@@ -1,0 +1,193 @@
+package sketch
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+)
+
+// release is a planned release of one party with one noise scale, in data units.
+type release struct {
+	*protocol.Release
+	mechanism protocol.Mechanism
+	scale     float64
+}
+
+// deviation is the noise's standard deviation.
+func (r *release) deviation() float64 {
+	if r.mechanism == protocol.Laplace {
+		return math.Sqrt2 * r.scale
+	}
+	return r.scale
+}
+
+// partyReleases are what one party may release.
+type partyReleases struct {
+	exact      *protocol.Release // centres, and with them memberships
+	histogram  *histogramRelease
+	forest     *forestRelease
+	refinement *refinementRelease
+	sizes      *release
+	records    *release
+	sketches   *protocol.Release
+	reports    *protocol.Release
+}
+
+// histogramRelease is a noisy histogram of equal cells.
+type histogramRelease struct {
+	release
+	grid synopsis.Grid
+}
+
+// forestRelease is an LSH forest: counts of each level, sums of the leaves.
+type forestRelease struct {
+	levels       int
+	counts, sums release
+}
+
+// refinementRelease is rounds of sums and counts near the centres.
+type refinementRelease struct {
+	rounds       int
+	radius       float64
+	sums, counts release
+}
+
+// The releases of a forest, as the table of calibrations names them.
+const (
+	forestCounts = "counts of the forest"
+	forestSums   = "sums of the forest's leaves"
+)
+
+// add plans a release of party l, made so many times. Of its values one record
+// changes so many.
+func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, unit string, values, rounds int) release {
+	family, norm := "discrete-laplace", "L1"
+	if m == protocol.Gaussian {
+		family, norm = "discrete-gaussian", "L2"
+	}
+	e := b.Entry(partyName(l)+": "+b.Rule.Release, family, norm)
+	e.Scale, e.Unit, e.Cost = scale, unit, privacy.Spec{Family: family, Scale: scale / e.Sensitivity}
+	if m == protocol.Gaussian {
+		e.Cost.Slack = privacy.GaussianSlack(scale*(1<<releaseBits), values)
+	}
+	if rounds > 1 {
+		e.Cost.Rounds = rounds
+	}
+	if r.job.Protocol == LocalReports && r.job.Calibration == privacy.Claimed {
+		truth := e.Cost // to data sets of one size; the claim is for adding or removing a record
+		truth.Scale /= 2
+		e.True = &truth
+	}
+	return release{r.addEntry(e, protocol.Holder, rounds), m, scale}
+}
+
+// addEntry plans a release to the server.
+func (r *run) addEntry(e privacy.Entry, makers protocol.Makers, times int) *protocol.Release {
+	e.Viewers = []string{privacy.Server}
+	if e.Bound != nil {
+		e.Conditions, e.Remark = append(e.Conditions, e.Bound.Rule.Conditions...), joinRemarks(e.Remark, e.Bound.Rule.Worth)
+	}
+	return r.Add(&protocol.Release{Name: e.What, Makers: makers, Times: times, Entries: []privacy.Entry{e}})
+}
+
+func joinRemarks(own, rule string) string {
+	if own != "" {
+		return own
+	}
+	return rule
+}
+
+// addExact plans a release without noise.
+func (r *run) addExact(what string) *protocol.Release {
+	return r.addEntry(privacy.Entry{What: what, Mechanism: "none", Calibration: privacy.None, Unbounded: true}, protocol.Nobody, 1)
+}
+
+// planParty plans what party l releases.
+func (r *run) planParty(l int) partyReleases {
+	j, d := r.job, len(r.job.Split[l])
+	var out partyReleases
+	switch {
+	case j.Protocol == Plain:
+		out.exact = r.addExact(partyName(l) + ": exact local centres and memberships")
+		return out
+	case j.ExactCenters:
+		out.exact = r.addExact(partyName(l) + ": exact local centres")
+	case j.Calibration == privacy.Proven && j.Protocol.sketches():
+		r.planCenters(l, d, &out)
+	default:
+		out.forest = r.laplaceForest(l, d, paperLevels, r.plan.eps1)
+	}
+	switch j.Protocol {
+	case Independent:
+		b := r.bound(d, "sizes of the local clusters", 0)
+		sizes := r.add(l, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps2), "records", 1, 1)
+		out.sizes = &sizes
+	case LocalReports:
+		e := r.bound(d, "memberships under local privacy", 0).Entry(partyName(l)+": memberships under local privacy", "randomized-response", "L1")
+		e.Scale, e.Cost = r.plan.eps2, privacy.Spec{Family: "pure", Epsilon: r.plan.eps2}
+		out.reports = r.addEntry(e, protocol.Holder, 1)
+	default:
+		if j.Calibration == privacy.Proven {
+			b := r.bound(d, "sizes of the local clusters", 0)
+			sizes := r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), r.plan.localMu*math.Sqrt(sizeShare)), "records", 1, 1)
+			out.sizes = &sizes
+		}
+	}
+	return out
+}
+
+// planCenters plans local centres under the proven calibration of the sketches.
+func (r *run) planCenters(l, d int, out *partyReleases) {
+	j, mu := r.job, r.plan.localMu
+	rounds, radius := 1, gridRadius
+	if j.Start == StartForest || j.Start == StartAuto && d > gridColumns {
+		out.forest, radius = r.gaussianForest(l, d, forestLevels, mu*math.Sqrt(startShare)), forestRadius
+		if d > gridColumns {
+			rounds = 2
+			if j.Budget.Epsilon >= 1 {
+				rounds = refineRounds
+			}
+		}
+	} else {
+		mu := mu * math.Sqrt(startShare)
+		b := r.bound(d, "local histogram", 0)
+		out.histogram = &histogramRelease{r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), mu), "records", 1, 1),
+			synopsis.NewGrid(d, float64(j.publicRecords())*mu/2, 3, 32)}
+	}
+	mu *= math.Sqrt(refineShare / float64(rounds))
+	radius *= math.Sqrt(float64(d))
+	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
+	sums, counts := r.bound(d, "sums of the refinement", radius*(1+float64(d+2)*0x1p-24)), r.bound(d, "counts of the refinement", 0)
+	out.refinement = &refinementRelease{rounds: rounds, radius: radius,
+		sums:   r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), mu*math.Sqrt(sumShare)), "", d, rounds),
+		counts: r.add(l, protocol.Gaussian, counts, gaussianScale(counts.L2(), mu*math.Sqrt(1-sumShare)), "records", 1, rounds)}
+}
+
+// gaussianForest spends half of the squared mu on counts, half on sums.
+func (r *run) gaussianForest(l, d, levels int, mu float64) *forestRelease {
+	half := mu / math.Sqrt2
+	counts, sums := r.bound(d, forestCounts, 0), r.bound(d, forestSums, 0)
+	return &forestRelease{levels,
+		r.add(l, protocol.Gaussian, counts, gaussianScale(math.Sqrt(float64(levels))*counts.L2(), half), "records", 1, levels),
+		r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), half), "", d, 1)}
+}
+
+// laplaceForest spends half of epsilon on counts, half on sums (Sketch-V,
+// section 3.5: the form for data in [-1,1]^d).
+func (r *run) laplaceForest(l, d, levels int, epsilon float64) *forestRelease {
+	half := epsilon / 2
+	counts, sums := r.bound(d, forestCounts, 0), r.bound(d, forestSums, 0)
+	return &forestRelease{levels,
+		r.add(l, protocol.Laplace, counts, gaussianScale(float64(levels)*counts.L1(), half), "records", 1, levels),
+		r.add(l, protocol.Laplace, sums, gaussianScale(sums.L1(), half), "", d, 1)}
+}
+
+// planRecords plans the published estimate of n: one party's count with Laplace
+// noise under eps_0.
+func (r *run) planRecords() *release {
+	b := r.bound(len(r.job.Split[0]), "number of records", 0)
+	n := r.add(0, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps0), "records", 1, 1)
+	return &n
+}

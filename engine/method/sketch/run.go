@@ -1,0 +1,238 @@
+package sketch
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// run is what all roles of a run know: a job with its defaults, its public numbers
+// and what it will release.
+type run struct {
+	*protocol.Plan
+	job  *Job
+	plan *plan
+	bits int // fraction bits of the records
+	// parties are the releases of each; message is what is computed from them.
+	parties []partyReleases
+	message *protocol.Release
+	// memberships are sent exact where the run has no privacy, or is to be compared
+	// with exact weights; nil elsewhere.
+	memberships *protocol.Release
+	hasRecords  bool
+	frequency   *Frequency // of local reports
+}
+
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) {
+	r, err := j.prepare()
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (j *Job) prepare() (*run, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	c := j.withDefaults()
+	p, err := newPlan(c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Protocol.sketches() && p.law == nil {
+		if p.law, err = NewGeometric(c.Gamma); err != nil {
+			return nil, err
+		}
+	}
+	r := &run{job: c, plan: p, bits: c.Data.FractionBits, Plan: &protocol.Plan{Method: j.Method(), Calibration: privacy.None, Private: c.Protocol.Private(), Budget: c.Budget,
+		K: c.K, D: c.Data.Points.D, N: c.records(), Parties: p.parties, FractionBits: c.Data.FractionBits, Rounds: 1, Seed: c.Seed}}
+	if r.Private {
+		r.Calibration = c.Calibration
+	}
+	if c.Protocol == LocalReports {
+		if r.frequency, err = NewFrequency(p.clusters, p.eps2); err != nil {
+			return nil, err
+		}
+	}
+	r.planReleases()
+	r.planNotes()
+	return r, nil
+}
+
+// planReleases plans what each party releases, in the order of the ledger.
+func (r *run) planReleases() {
+	j := r.job
+	proven := j.Calibration == privacy.Proven
+	r.hasRecords = j.Protocol == Independent || j.Protocol.sketches() && !proven
+	var records *release
+	if j.Protocol == Independent {
+		records = r.planRecords()
+	}
+	for l := range r.plan.parties {
+		r.parties = append(r.parties, r.planParty(l))
+	}
+	if r.hasRecords && records == nil {
+		records = r.planRecords()
+	}
+	r.parties[0].records = records
+	if j.Protocol.sketches() {
+		r.planSketches()
+	}
+	r.message = r.Add(&protocol.Release{Name: "local centres and what is released beside them"})
+	switch {
+	case j.ExactWeights && r.Private:
+		r.memberships = r.addExact("exact weights of the grid")
+	case j.Protocol == Plain:
+		r.memberships = r.Add(&protocol.Release{Name: "exact memberships"})
+	}
+}
+
+// planSketches plans the sketches.
+func (r *run) planSketches() {
+	j, plan := r.job, r.plan
+	condition := []string{"the keys and the ids stay among the parties: who holds the keys can test a sketch for any id",
+		"the keyed arrivals are AES-128, so the guarantee is computational"}
+	bound := tableBound(j.Protocol, j.Calibration, "sketches", privacy.Shape{D: r.D, K: plan.clusters, Bound: 1})
+	if j.Calibration == privacy.Proven {
+		e := bound.Entry("sketches of all parties, jointly", "fm", "L1")
+		e.Viewers, e.Scale, e.Unit, e.Cost = []string{privacy.Server}, plan.phantoms, "phantoms per cell", plan.sketchSpec(j)
+		e.Conditions = condition
+		joint := r.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder, Entries: []privacy.Entry{e}})
+		for l := range r.parties {
+			r.parties[l].sketches = joint
+		}
+		return
+	}
+	for l := range r.parties {
+		e := bound.Entry(partyName(l)+": sketches of the local clusters", "fm", "L1")
+		e.Viewers, e.Scale, e.Unit = []string{privacy.Server}, plan.phantoms, "phantoms per sketch"
+		e.Cost, e.Unbounded, e.Conditions = privacy.Spec{Family: "pure", Epsilon: plan.eps2}, true, condition
+		e.Remark = fmt.Sprintf("the claimed total composes the parties' sketches as if their keys were independent; they share them: no Renyi bound holds for the joint release, "+
+			"and two parties' sketches alone have a true epsilon of at least about %.2g at delta %.2g (T3)", r.trueEpsilon(), j.Budget.Delta)
+		r.parties[l].sketches = r.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder, Entries: []privacy.Entry{e}})
+	}
+}
+
+// trueEpsilon is about the epsilon, at the run's delta, of the claimed sketches
+// of two parties on the worst pair of data sets, from the tail of their joint
+// law (THEOREMS.md, T3): delta(eps) ~ M/(2 gamma n_p^2 (e^eps - 1)). It leaves
+// out all but that tail, so it errs on the low side.
+func (r *run) trueEpsilon() float64 {
+	return math.Log1p(float64(r.plan.sketches) / (2 * r.job.Gamma * r.plan.phantoms * r.plan.phantoms * r.job.Budget.Delta))
+}
+
+// planNotes says what the ledger does not cover.
+func (r *run) planNotes() {
+	j := r.job
+	if j.Data.Bounds.FromData {
+		r.Notes = append(r.Notes, "bounds come from the data")
+	}
+	if j.Seed != nil && r.Private {
+		r.Notes = append(r.Notes, "the seed: whoever knows it can subtract the noise and test the sketches, so a run with one is a simulation")
+	}
+	r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of local clusters")
+	if !j.NoQuality {
+		r.Notes = append(r.Notes, "quality, and the relative intersection error, are computed from the private data")
+	}
+}
+
+// roles makes the parties, each with its own columns, and the server.
+func (r *run) roles() ([]*party, *server) {
+	var parties []*party
+	for l, columns := range r.job.Split {
+		parties = append(parties, &party{run: r, index: l, releases: r.parties[l], points: r.job.Data.Columns(columns)})
+	}
+	return parties, &server{run: r}
+}
+
+// programs are what the parties do.
+func programs(parties []*party) []protocol.Program {
+	var all []protocol.Program
+	for _, p := range parties {
+		all = append(all, p.play)
+	}
+	return all
+}
+
+// Run implements engine.Plan.
+func (r *run) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return r.connect(ctx, rt, protocol.Options{Replay: r.job.Tape})
+}
+
+// connect runs the roles over the transports that the options have.
+func (r *run) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	if err := step.CheckRecords(ctx, rt.Pool(), dataset.Part{Points: r.job.Data.Points}, "data"); err != nil {
+		return nil, err
+	}
+	parties, v := r.roles()
+	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
+	if err := s.Run(ctx); err != nil || r.job.Tape != nil {
+		return &engine.Result{}, err
+	}
+	res, err := s.Result(r.job.Data.Bounds)
+	if err != nil {
+		return nil, err
+	}
+	res.Comm.Rounds = 1
+	if r.job.NoQuality {
+		return res, nil
+	}
+	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
+	defer rt.End(span)
+	labels := make([][]uint16, len(parties))
+	for l, p := range parties {
+		labels[l] = p.labels
+	}
+	j := r.job
+	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exactGrid(labels, r.plan.clusters), r.N)
+	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
+	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped}, s.Centroids(), j.K)
+	return res, err
+}
+
+// Server is the server's side of a sketch protocol after the parties have sent
+// their messages, for code that drives the protocol step by step.
+type Server struct {
+	server  *server
+	release *Release
+}
+
+// Exchange runs the parties of a sketch protocol (phases 1 and 2).
+func (j *Job) Exchange(ctx context.Context, rt *engine.Runtime) (*Server, error) {
+	r, err := j.prepare()
+	if err != nil {
+		return nil, err
+	}
+	if !j.Protocol.sketches() {
+		return nil, fault.Request("method", string(j.Protocol)+" sends no sketches", "use sketch or sketch-basic")
+	}
+	parties, v := r.roles()
+	gather := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		v.Party = p
+		return nil, v.gather(ctx)
+	}
+	if err := protocol.Start(rt, r.Plan, programs(parties), gather, protocol.Options{}).Run(ctx); err != nil {
+		return nil, err
+	}
+	return &Server{v, v.release()}, nil
+}
+
+// Weights estimates the weights of the grid (phase 3).
+func (s *Server) Weights(ctx context.Context) (*Grid, error) {
+	return s.server.estimate(ctx, s.release)
+}
+
+// Cluster runs weighted k-means on the grid (phase 4).
+func (s *Server) Cluster(ctx context.Context, g *Grid) (*synopsis.Solution, error) {
+	return s.server.cluster(ctx, g)
+}

@@ -1,0 +1,373 @@
+package sketch
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// server is the coordinator's side of a run: it holds what the parties sent.
+type server struct {
+	*protocol.Party
+	*run
+	messages []*Message
+	// centers are the local centres of each party as it decoded them.
+	centers [][]float32
+	// records is the noisy number of records, 0 if it was not released.
+	records  float64
+	reports  [][]uint8
+	labels   [][]uint8 // exact memberships, where they are sent
+	grid     *Grid
+	solution *synopsis.Solution
+}
+
+// play is the server's program.
+func (v *server) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	v.Party = p
+	if err := v.gather(ctx); err != nil || p.Replay != nil {
+		return nil, err
+	}
+	var err error
+	if v.grid, err = v.weights(ctx); err != nil {
+		return nil, err
+	}
+	v.grid.round()
+	if v.job.ExactWeights && v.job.Protocol.Private() {
+		v.grid = exactGrid(v.labels, v.plan.clusters)
+	}
+	if v.solution, err = v.cluster(ctx, v.grid); err != nil {
+		return nil, err
+	}
+	return v.outcome(), v.EndRound(ctx, 0, 1)
+}
+
+// gather takes what the parties send.
+func (v *server) gather(ctx context.Context) error {
+	for l := range v.plan.parties {
+		b, err := v.Receive(ctx, protocol.Role(l))
+		if err != nil {
+			return err
+		}
+		m, err := DecodeMessage(b)
+		if err != nil {
+			return err
+		}
+		v.messages = append(v.messages, m)
+		unit := math.Ldexp(1, m.FractionBits)
+		centers := make([]float32, len(m.Centers))
+		for i, c := range m.Centers {
+			centers[i] = float32(float64(c) / unit)
+		}
+		v.centers = append(v.centers, centers)
+		if v.job.Protocol == LocalReports {
+			if v.reports, err = v.bytesOf(ctx, v.reports, l, 256); err != nil {
+				return err
+			}
+		}
+		if l == 0 && v.hasRecords {
+			if v.records, err = v.recordsOf(ctx, l); err != nil {
+				return err
+			}
+		}
+		if v.memberships != nil {
+			if v.labels, err = v.bytesOf(ctx, v.labels, l, v.plan.clusters); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recordsOf takes a party's noisy number of records.
+func (v *server) recordsOf(ctx context.Context, l int) (float64, error) {
+	b, err := v.Receive(ctx, protocol.Role(l))
+	if err != nil {
+		return 0, err
+	}
+	if len(b) != 8 {
+		return 0, fault.Failed("message", fmt.Sprintf("of %s has %d bytes where 8 were expected", partyName(l), len(b)), "restart the run", nil)
+	}
+	return max(float64(int64(binary.LittleEndian.Uint64(b))), 1), nil
+}
+
+// bytesOf takes a byte below `below` for each record from party l.
+func (v *server) bytesOf(ctx context.Context, all [][]uint8, l, below int) ([][]uint8, error) {
+	b, err := v.Receive(ctx, protocol.Role(l))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) != v.N || slices.ContainsFunc(b, func(x byte) bool { return int(x) >= below }) {
+		return nil, fault.Failed("message", "of "+partyName(l)+" has no value for each record", "restart the run", nil)
+	}
+	return append(all, b), nil
+}
+
+// weights estimates the grid from what was gathered.
+func (v *server) weights(ctx context.Context) (*Grid, error) {
+	switch v.job.Protocol {
+	case Plain:
+		span := v.Begin(engine.PhaseWeights, 0)
+		defer v.End(span)
+		return exactGrid(v.labels, v.plan.clusters), nil
+	case Independent:
+		return v.independent()
+	case LocalReports:
+		span := v.Begin(engine.PhaseWeights, 0)
+		defer v.End(span)
+		return v.aggregateReports(ctx, v.frequency, v.reports)
+	}
+	release := v.release()
+	v.warn(release)
+	grid, err := v.estimate(ctx, release)
+	if err == nil && grid.Len() == maxSupport {
+		v.Note("the support was cut to the %d cells of the largest pair weights", maxSupport)
+	}
+	return grid, err
+}
+
+// independent is the grid of IND-LAP.
+func (v *server) independent() (*Grid, error) {
+	sizes := make([][]float64, v.plan.parties)
+	for l, m := range v.messages {
+		sizes[l] = floats(m.Sizes, m.SizeBits)
+		for a, x := range sizes[l] {
+			sizes[l][a] = max(x, 0)
+		}
+	}
+	span := v.Begin(engine.PhaseWeights, 0)
+	defer v.End(span)
+	grid, err := newDenseGrid(v.plan.parties, v.plan.clusters)
+	if err != nil {
+		return nil, err
+	}
+	independent(grid, sizes, v.records)
+	rescale(grid.Weights, v.records)
+	return grid, nil
+}
+
+// release is what the server holds of the sketch protocols.
+func (v *server) release() *Release {
+	r := v.receive(v.messages)
+	if v.records > 0 {
+		r.Records = v.records
+	}
+	return r
+}
+
+// estimate is phase 3.
+func (v *server) estimate(ctx context.Context, r *Release) (*Grid, error) {
+	span := v.Begin(engine.PhaseWeights, 0)
+	defer v.End(span)
+	return r.Estimate(ctx, v.Pool(), v.job.Estimator)
+}
+
+// cluster is phase 4: weighted k-means on the grid, whose points are the
+// concatenated local centres.
+func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, error) {
+	span := v.Begin(engine.PhaseSearch, 0)
+	defer v.End(span)
+	w := gridPoints(grid, v.centers, v.D, v.job.Split)
+	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: 20}, v.Public.Stream(int(protocol.Server), 0, "final search"))
+}
+
+// outcome is what the run ends with.
+func (v *server) outcome() *protocol.Outcome {
+	j := v.job
+	o := &protocol.Outcome{Iterations: 1, Details: map[string]any{"local_k": v.plan.clusters, "grid_cells": v.grid.Len(), "weights": v.solution.Weights}}
+	if j.Protocol.Private() {
+		o.Sizes = v.solution.Weights
+	}
+	if j.Protocol.sketches() {
+		o.Details["sketches"], o.Details["gamma"] = v.plan.sketches, j.Gamma
+		o.Details["phantoms"], o.Details["estimator"] = v.plan.phantoms, string(j.Estimator)
+	}
+	for _, x := range v.solution.Centers {
+		o.Centroids = append(o.Centroids, float64(dataset.Truncate(x, v.bits)))
+	}
+	return o
+}
+
+// receive is what the server makes of the messages.
+func (v *server) receive(messages []*Message) *Release {
+	plan := v.plan
+	r := &Release{Parties: plan.parties, Clusters: plan.clusters}
+	view := func(sketches ...*Sketches) *View {
+		return &View{Law: plan.law, Sketches: sketches, Phantoms: plan.phantoms, Shared: v.job.Calibration == privacy.Proven, Floor: plan.floor}
+	}
+	if plan.pairKeys {
+		for l1 := range plan.parties {
+			for l2 := l1 + 1; l2 < plan.parties; l2++ {
+				r.Pairs = append(r.Pairs, view(messages[l1].Sets[l2-1], messages[l2].Sets[l1]))
+			}
+		}
+	} else {
+		r.Joint = view()
+		for _, m := range messages {
+			r.Joint.Sketches = append(r.Joint.Sketches, m.Sets[0])
+		}
+	}
+	if messages[0].Sizes == nil {
+		return r
+	}
+	// Every party counts all records; noisy sizes below 1 say no more than 1.
+	for _, m := range messages {
+		margin := floats(m.Sizes, m.SizeBits)
+		for a, x := range margin {
+			r.Records += x / float64(plan.parties)
+			margin[a] = max(x, 1)
+		}
+		r.Margins = append(r.Margins, margin)
+	}
+	r.Records = max(r.Records, 1)
+	for _, margin := range r.Margins {
+		rescale(margin, r.Records)
+	}
+	return r
+}
+
+// Estimate turns the release into the weights of the grid.
+func (r *Release) Estimate(ctx context.Context, run Runner, e Estimator) (*Grid, error) {
+	switch {
+	case e == estimatorBasic:
+		return BasicEstimate(r.Joint, r.Records)
+	case e == EstimatorPaper:
+		return TwoPartyEstimate(ctx, run, r)
+	case e == EstimatorPair:
+		return PairEstimate(ctx, run, r)
+	case r.Joint != nil:
+		return JointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
+	}
+	return PairwiseJointEstimate(ctx, run, r)
+}
+
+// warn notes settings in which the sketches can say little.
+func (v *server) warn(r *Release) {
+	views := r.Pairs
+	if r.Joint != nil {
+		views = []*View{r.Joint}
+	}
+	// The paper's estimators see the records through the union of almost all
+	// sketches; the likelihoods see each cell against its own background.
+	phantoms, records, where := views[0].inUnion(), r.Records, "the union of sketches that an estimate rests on holds"
+	if v.job.Estimator == EstimatorEM || v.job.Estimator == EstimatorPair && views[0].Shared {
+		phantoms, records, where = views[0].inCell(), r.Records/float64(r.Clusters), "each cell of the grid holds"
+	}
+	if phantoms > records {
+		v.Note("%s %.0f phantoms for about %.0f records: expect weights that are mostly noise; use more records, a larger epsilon, a smaller local-k or fewer sketches", where, phantoms, records)
+	}
+	if v.plan.pairKeys {
+		v.Note("each of the %d pairs of parties has keys of its own", len(r.Pairs))
+		if _, ok := product(r.Clusters, r.Parties, maxDense); !ok {
+			v.Note("the grid of %d^%d cells is not built: its support is the cells that no pair of parties excludes, at most %d", r.Clusters, r.Parties, maxSupport)
+		}
+	}
+}
+
+// exactGrid is the grid of exact counts of memberships by party, its support the cells
+// that hold a record.
+func exactGrid[T uint8 | uint16](labels [][]T, k int) *Grid {
+	parties, n := len(labels), len(labels[0])
+	counts := make(map[string]float64)
+	cell := make([]byte, parties)
+	if size, ok := product(k, parties, maxDense); ok {
+		flat := make([]float64, size)
+		for i := range n {
+			at := 0
+			for _, l := range labels {
+				at = at*k + int(l[i])
+			}
+			flat[at]++
+		}
+		g := &Grid{Parties: parties, Clusters: k}
+		for at, w := range flat {
+			if w == 0 {
+				continue
+			}
+			rest := at
+			for l := parties - 1; l >= 0; l-- {
+				cell[l] = byte(rest % k)
+				rest /= k
+			}
+			g.Cells = append(g.Cells, cell...)
+			g.Weights = append(g.Weights, w)
+		}
+		return g
+	}
+	for i := range n {
+		for l := range labels {
+			cell[l] = byte(labels[l][i])
+		}
+		counts[string(cell)]++
+	}
+	cells := make([]string, 0, len(counts))
+	for c := range counts {
+		cells = append(cells, c)
+	}
+	slices.Sort(cells)
+	g := &Grid{Parties: parties, Clusters: k}
+	for _, c := range cells {
+		g.Cells = append(g.Cells, c...)
+		g.Weights = append(g.Weights, counts[c])
+	}
+	return g
+}
+
+// gridPoints lists the cells of positive weight as points with all d columns in
+// the data's order.
+func gridPoints(grid *Grid, centers [][]float32, d int, split Split) *synopsis.Weighted {
+	w := &synopsis.Weighted{D: d}
+	point := make([]float64, d)
+	for i, weight := range grid.Weights {
+		if weight <= 0 {
+			continue
+		}
+		for l, a := range grid.Cell(i) {
+			columns := split[l]
+			for h, column := range columns {
+				point[column] = float64(centers[l][int(a)*len(columns)+h])
+			}
+		}
+		w.Append(point, weight)
+	}
+	return w
+}
+
+// IntersectionError is the relative intersection error of Sketch-V, section
+// 6.2: (1/n) sum over cells of |w - truth|.
+func IntersectionError(w, truth *Grid, n int) float64 {
+	sum := 0.0
+	i, t := 0, 0
+	for i < w.Len() || t < truth.Len() {
+		order := 0
+		switch {
+		case i == w.Len():
+			order = 1
+		case t == truth.Len():
+			order = -1
+		default:
+			order = slices.Compare(w.Cell(i), truth.Cell(t))
+		}
+		switch {
+		case order < 0:
+			sum += math.Abs(w.Weights[i])
+			i++
+		case order > 0:
+			sum += truth.Weights[t]
+			t++
+		default:
+			sum += math.Abs(w.Weights[i] - truth.Weights[t])
+			i++
+			t++
+		}
+	}
+	return sum / float64(n)
+}

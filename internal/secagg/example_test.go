@@ -1,0 +1,47 @@
+package secagg_test
+
+import (
+	"fmt"
+
+	"github.com/cohort-engine/cohort/internal/secagg"
+)
+
+// Two clients add up through a server that never sees a plain value.
+func Example() {
+	seed := secagg.NewSeed() // the clients share it, the server does not have it
+	values := [][]int64{{1, 2, 3}, {10, 20, 30}}
+	var clients []*secagg.Client
+	for i := range values {
+		c, err := secagg.NewClient(seed, secagg.Ring64, i, len(values), 3)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		clients = append(clients, c)
+	}
+
+	total, message := secagg.NewMasked(secagg.Ring64, 2, 3), secagg.NewMasked(secagg.Ring64, 2, 3)
+	total.Reset(0)
+	for i, c := range clients {
+		if err := c.Mask(message, 0, values[i]); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := total.Merge(message); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	if err := total.Add([]int64{0, 0, 1}); err != nil { // the server's noise
+		fmt.Println(err)
+		return
+	}
+
+	sum := make([]int64, 3)
+	if err := clients[0].Unmask(sum, total); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(sum)
+	// Output: [11 22 34]
+}
