@@ -51,7 +51,7 @@ func TestRolesApart(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		o := plan.(planned)
-		apart, err := o.connect(context.Background(), engine.NewRuntime(pool), protocoltest.Apart(o.frame.Plan))
+		apart, err := o.Connect(context.Background(), engine.NewRuntime(pool), protocoltest.Apart(o.frame.Plan))
 		if err != nil {
 			t.Fatalf("%s, apart: %v", c.name, err)
 		}

@@ -213,14 +213,18 @@ type planned struct {
 
 // Run implements engine.Plan.
 func (o planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return o.connect(ctx, rt, protocol.Options{Replay: o.data.Tape})
+	return o.Connect(ctx, rt, protocol.Options{Replay: o.data.Tape})
 }
 
-// connect runs the roles over the transports that the options have.
-func (o planned) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+// Connect implements protocol.Runner.
+func (o planned) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
 	x := o.data
-	var programs []protocol.Program
+	programs := make([]protocol.Program, len(x.Clients))
 	for i, c := range x.Clients {
+		if !options.Plays(protocol.Role(i)) {
+			continue
+		}
+		c = options.Records(c)
 		if err := step.CheckRecords(ctx, rt.Pool(), c, protocol.Role(i).String()); err != nil {
 			return nil, err
 		}
@@ -228,7 +232,7 @@ func (o planned) connect(ctx context.Context, rt *engine.Runtime, options protoc
 		if i == 0 {
 			own.Clamped = x.Clamped
 		}
-		programs = append(programs, o.program(own, o.run))
+		programs[i] = o.program(own, o.run)
 	}
 	var server protocol.Program
 	if o.Coordinated {

@@ -146,6 +146,9 @@ func (l *local) runApart(ctx context.Context) error {
 	defer cancel(nil)
 	var roles sync.WaitGroup
 	for _, s := range l.order {
+		if s.program == nil {
+			continue // it plays elsewhere
+		}
 		roles.Go(func() {
 			if err := s.program(ctx); err != nil {
 				cancel(err)

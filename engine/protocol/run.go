@@ -38,6 +38,7 @@ type Session struct {
 	rt       *engine.Runtime
 	local    *local
 	apart    bool     // each role has a transport and a goroutine of its own
+	seated   bool     // one role plays here, the others elsewhere
 	parties  []*Party // and the server, last, if there is one
 	outcomes []*Outcome
 	round    int
@@ -52,12 +53,48 @@ type Options struct {
 	// Connect, if not nil, gives each role a transport of its own and a goroutine
 	// of its own, in place of the shared memory of this process.
 	Connect func(r Role) Transport
+	// Seat, if not nil, makes the run that of one role, which has Connect for its
+	// transport: the others play elsewhere.
+	Seat *Seat
 }
+
+// Seat is a role that plays by itself. The plan is made from shapes, and what the
+// role holds comes with its seat.
+type Seat struct {
+	Role Role
+	// Part has the role's own records: its rows, or its columns of all records in
+	// increasing order. The server has none.
+	Part dataset.Part
+}
+
+// Plays reports whether a role plays in this process.
+func (o *Options) Plays(r Role) bool { return o.Seat == nil || o.Seat.Role == r }
+
+// Records are those that a role plays with: of its seat, or of the job.
+func (o *Options) Records(job dataset.Part) dataset.Part {
+	if o.Seat == nil {
+		return job
+	}
+	return o.Seat.Part
+}
+
+// Runner is a plan whose roles may meet over transports that are given.
+type Runner interface {
+	engine.Plan
+	// Core is what the roles have in common.
+	Core() *Plan
+	// Connect is Run with options. The result of a seat has what its role learns:
+	// no centroids where that is nothing, and the bytes of its own messages.
+	Connect(ctx context.Context, rt *engine.Runtime, o Options) (*engine.Result, error)
+}
+
+// Core returns the plan itself.
+func (pl *Plan) Core() *Plan { return pl }
 
 // Start makes the roles of a run: programs has one for each party; server is nil
 // where there is none.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
-	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views, len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
+	s := &Session{plan: plan, rt: rt, seated: o.Seat != nil, local: newLocal(rt, o.Views, len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
 	public, group := privacy.NewStreams(plan.Seed), maskSeed(plan.Seed)
 	shared := roleStreams(plan.Seed, public)
 	exact := new(exactSum)
@@ -69,6 +106,9 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 		role := Role(i)
 		if i == len(programs) {
 			role = Server
+		}
+		if !o.Plays(role) {
+			continue
 		}
 		p := &Party{Role: role, Plan: plan, Public: public, Streams: roleStreams(plan.Seed, public), Replay: o.Replay, rt: rt,
 			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact}
@@ -163,6 +203,9 @@ func (s *Session) outcome() *Outcome {
 // of the ledger and the traffic came to. notes are the method's own remarks.
 func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	pl, first := s.plan, s.outcome()
+	if first == nil && s.seated {
+		first = &Outcome{}
+	}
 	if first == nil {
 		return nil, errors.New("protocol: the run ended without a result")
 	}
@@ -193,7 +236,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	if r.Ledger, err = pl.Ledger(booked); err != nil {
 		return nil, err
 	}
-	for j := range pl.K {
+	for j := range len(first.Centroids) / pl.D {
 		row := first.Centroids[j*pl.D : (j+1)*pl.D]
 		if len(bounds.Lo) == pl.D {
 			row = bounds.Denormalise(nil, row)

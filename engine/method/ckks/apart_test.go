@@ -41,7 +41,7 @@ func TestRolesApart(t *testing.T) {
 			run := pl.Run
 			if i == 1 {
 				run = func(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-					return pl.connect(ctx, rt, protocoltest.Apart(pl.Plan))
+					return pl.Connect(ctx, rt, protocoltest.Apart(pl.Plan))
 				}
 			}
 			res, err := run(context.Background(), engine.NewRuntime(pool))

@@ -409,18 +409,19 @@ func (s *run) newParties() (*parties, []protocol.Program) {
 
 // Run implements engine.Plan.
 func (pl *jobPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return pl.connect(ctx, rt, protocol.Options{})
+	return pl.Connect(ctx, rt, protocol.Options{})
 }
 
-// connect runs the roles over the transports that the options have.
-func (pl *jobPlan) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	if err := step.CheckRecords(ctx, rt.Pool(), dataset.Part{Points: pl.job.Data.Points}, "ckks Data"); err != nil {
+// Connect implements protocol.Runner.
+func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: pl.job.Data.Points}), "ckks Data"); err != nil {
 		return nil, err
 	}
 	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
 	}
+	s.seat = options.Seat
 	roles, programs := s.newParties()
 	session := protocol.Start(rt, pl.Plan, programs, nil, options)
 	if err := session.Run(ctx); err != nil {

@@ -46,7 +46,7 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 		"bytes_total": s.log.Total(),
 	}
 	res.Notes = append(res.Notes, s.params.Security.String())
-	if j.NoQuality {
+	if j.NoQuality || s.seat != nil {
 		return res, nil
 	}
 	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}

@@ -3,6 +3,7 @@ package ckks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -22,6 +23,8 @@ type run struct {
 	// topScale and lowScale are the scales of encrypted columns.
 	topScale, lowScale float64
 	start              [][]float64
+	// seat is the role that plays here; nil if all do.
+	seat *protocol.Seat
 }
 
 func newRun(pl *jobPlan) (*run, error) {
@@ -80,15 +83,21 @@ type peer struct {
 // newPeer hands a party its columns.
 func (s *run) newPeer(party int) peer {
 	m := make(map[int][]float64)
-	points := s.job.Data.Points
-	row := make([]float32, points.D)
-	for _, c := range s.job.Columns[party] {
-		m[c] = make([]float64, points.N)
+	points, at := s.job.Data.Points, func(column int) int { return column }
+	if s.seat != nil { // its own columns alone, in increasing order
+		own := slices.Sorted(slices.Values(s.job.Columns[party]))
+		points, at = s.seat.Part.Points, func(column int) int { return slices.Index(own, column) }
 	}
-	for i := range points.N {
-		row = points.Point(i, row)
-		for c, v := range m {
-			v[i] = float64(row[c])
+	if s.seat == nil || int(s.seat.Role) == party {
+		row := make([]float32, points.D)
+		for _, c := range s.job.Columns[party] {
+			m[c] = make([]float64, points.N)
+		}
+		for i := range points.N {
+			row = points.Point(i, row)
+			for c, v := range m {
+				v[i] = float64(row[at(c)])
+			}
 		}
 	}
 	return peer{run: s, columns: m, rnd: entropy{seed: s.job.Seed, party: party}}

@@ -298,7 +298,12 @@ func (p *Plan) countRounds() error {
 
 // Run implements engine.Plan.
 func (p *Plan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	s, _ := p.start(rt, protocol.Options{Views: p.job.Views})
+	return p.Connect(ctx, rt, protocol.Options{Views: p.job.Views})
+}
+
+// Connect implements protocol.Runner.
+func (p *Plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Options) (*engine.Result, error) {
+	s, _ := p.start(rt, o)
 	defer s.Close()
 	if err := s.Run(ctx); err != nil {
 		return nil, err
@@ -321,7 +326,10 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 	rt.Reserve((p.rounds + 1) * (p.m + 1))
 	programs, clients := make([]protocol.Program, p.m), make([]*client, p.m)
 	for i, part := range p.job.Clients {
-		own := step.Records{Part: part, Labels: p.job.Labels}
+		if !o.Plays(protocol.Role(i)) {
+			continue
+		}
+		own := step.Records{Part: o.Records(part), Labels: p.job.Labels}
 		if i == 0 {
 			own.Clamped = p.job.Clamped
 		}

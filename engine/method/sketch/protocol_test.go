@@ -550,7 +550,7 @@ func TestRolesApart(t *testing.T) {
 			if i == 1 {
 				o = protocoltest.Apart(r.Plan)
 			}
-			res, err := r.connect(context.Background(), engine.NewRuntime(pool), o)
+			res, err := r.Connect(context.Background(), engine.NewRuntime(pool), o)
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}

@@ -147,10 +147,17 @@ func (r *run) planNotes() {
 }
 
 // roles makes the parties, each with its own columns, and the server.
-func (r *run) roles() ([]*party, *server) {
+func (r *run) roles(o *protocol.Options) ([]*party, *server) {
 	var parties []*party
 	for l, columns := range r.job.Split {
-		parties = append(parties, &party{run: r, index: l, releases: r.parties[l], points: r.job.Data.Columns(columns)})
+		p := &party{run: r, index: l, releases: r.parties[l]}
+		switch {
+		case o.Seat == nil:
+			p.points = r.job.Data.Columns(columns)
+		case o.Plays(protocol.Role(l)):
+			p.points = o.Seat.Part.Points
+		}
+		parties = append(parties, p)
 	}
 	return parties, &server{run: r}
 }
@@ -166,15 +173,17 @@ func programs(parties []*party) []protocol.Program {
 
 // Run implements engine.Plan.
 func (r *run) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return r.connect(ctx, rt, protocol.Options{Replay: r.job.Tape})
+	return r.Connect(ctx, rt, protocol.Options{Replay: r.job.Tape})
 }
 
-// connect runs the roles over the transports that the options have.
-func (r *run) connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	if err := step.CheckRecords(ctx, rt.Pool(), dataset.Part{Points: r.job.Data.Points}, "data"); err != nil {
-		return nil, err
+// Connect implements protocol.Runner.
+func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	if options.Seat == nil || options.Seat.Role != protocol.Server {
+		if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: r.job.Data.Points}), "data"); err != nil {
+			return nil, err
+		}
 	}
-	parties, v := r.roles()
+	parties, v := r.roles(&options)
 	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
 	if err := s.Run(ctx); err != nil || r.job.Tape != nil {
 		return &engine.Result{}, err
@@ -184,8 +193,8 @@ func (r *run) connect(ctx context.Context, rt *engine.Runtime, options protocol.
 		return nil, err
 	}
 	res.Comm.Rounds = 1
-	if r.job.NoQuality {
-		return res, nil
+	if r.job.NoQuality || options.Seat != nil {
+		return res, nil // nobody who plays alone has all columns
 	}
 	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
 	defer rt.End(span)
@@ -216,7 +225,7 @@ func (j *Job) Exchange(ctx context.Context, rt *engine.Runtime) (*Server, error)
 	if !j.Protocol.sketches() {
 		return nil, fault.Request("method", string(j.Protocol)+" sends no sketches", "use sketch or sketch-basic")
 	}
-	parties, v := r.roles()
+	parties, v := r.roles(&protocol.Options{})
 	gather := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		v.Party = p
 		return nil, v.gather(ctx)
