@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: peers build demo test test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
+.PHONY: peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -19,6 +19,10 @@ test:
 # The kernels and everything above them on each instruction set of this CPU.
 test-isa:
 	./scripts/test-isa.sh
+
+# The packages with goroutines under the race detector (needs a C compiler).
+test-race:
+	./scripts/test-race.sh
 
 # The arm64 assembly under user-mode emulation (needs qemu-user-static).
 test-arm64:

@@ -26,7 +26,7 @@ var (
 // nothing: a timing is not a test.
 func TestPrototypes(t *testing.T) {
 	if *prototypes == "" {
-		t.Skip("skipped: no -prototypes folder given")
+		t.Skip("a comparison with C: run make prototypes")
 	}
 	folder := t.TempDir()
 	kmeans, ordered := compile(t, folder, "kmeans_ref"), compile(t, folder, "ordered", "-ffast-math", "-lmvec")

@@ -19,7 +19,7 @@ var prototypes = flag.String("prototypes", "", "folder of lattice32.c: build it 
 // Lattigo, taking turns. It needs -prototypes and gcc, and judges nothing.
 func TestPrototypes(t *testing.T) {
 	if *prototypes == "" {
-		t.Skip("skipped: no -prototypes folder given")
+		t.Skip("a comparison with C: run make prototypes")
 	}
 	programs := map[path]string{}
 	for p, flags := range map[path][]string{avx512: {"-march=native"}, avx2: {"-mavx2", "-mfma"}} {

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The race detector on every package that starts goroutines or gives work to the
+# pool, in short cases. Where a package has many tests that run on one goroutine,
+# those that do not are named.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! command -v gcc >/dev/null; then
+    echo "SKIPPED: the race detector needs a C compiler"
+    exit
+fi
+go test -race -short ./engine ./engine/protocol ./engine/step/... ./engine/metrics ./internal/secagg
+go test -race -short -run 'Apart|Workers|Cancel|SameBits|Wide' ./engine/method/... ./engine/central ./engine/synopsis ./flow
+go test -race -short -run 'Prepare|Pipeline|Cancelled|Cache' ./engine/dataset
+go test -race -short -run 'Workers|Concurrent|Cancel' ./bench/profile ./cmd/cohort
