@@ -28,6 +28,8 @@ type Plan interface {
 	// Run does the work on rt's pool. It returns ctx.Err() within one shard of
 	// work after ctx is cancelled.
 	Run(ctx context.Context, rt *Runtime) (*Result, error)
+	// Info describes the job for observers; the engine fills in ID and Workers.
+	Info() JobInfo
 	// Outline says what Run would do, cost and reveal at most.
 	Outline() (*Outline, error)
 }
@@ -38,6 +40,7 @@ type Engine struct {
 	pool      *Pool
 	observers []Observer
 	closed    atomic.Bool
+	jobs      atomic.Int64 // begun so far
 }
 
 type config struct {
@@ -122,7 +125,8 @@ func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
 		return nil, err
 	}
 	rt := newRuntime(e.pool, e.observers)
-	info := JobInfo{Method: job.Method(), Workers: e.pool.Workers()}
+	info := plan.Info()
+	info.ID, info.Workers = e.jobs.Add(1), e.pool.Workers()
 	for _, o := range e.observers {
 		o.JobBegin(info)
 	}

@@ -17,8 +17,11 @@ type sleeper struct {
 	cancel  context.CancelFunc
 }
 
-func (sleeper) Method() string             { return "sleeper" }
-func (s sleeper) Plan() (Plan, error)      { return s, s.invalid }
+func (sleeper) Method() string        { return "sleeper" }
+func (s sleeper) Plan() (Plan, error) { return s, s.invalid }
+func (sleeper) Info() JobInfo {
+	return JobInfo{Method: "sleeper", N: 5, D: 2, K: 3, Parties: 1, Rounds: 3}
+}
 func (sleeper) Outline() (*Outline, error) { return &Outline{Rounds: 3}, nil }
 func (s sleeper) Run(ctx context.Context, rt *Runtime) (*Result, error) {
 	for it := range 3 {
@@ -31,7 +34,7 @@ func (s sleeper) Run(ctx context.Context, rt *Runtime) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		rt.IterationEnd(it, 3)
+		rt.IterationEnd(it, 3, Seen{})
 	}
 	return &Result{Method: "sleeper"}, nil
 }

@@ -50,9 +50,16 @@ type Span struct {
 	Again int
 }
 
-// JobInfo describes a job that begins.
+// JobInfo describes a job that begins, by public values.
 type JobInfo struct {
-	Method  string
+	// ID numbers an engine's jobs from 1.
+	ID int64
+	// Method is the name of the method; N, D and K are the public number of records,
+	// the columns and the clusters, Parties the parties.
+	Method           string
+	N, D, K, Parties int
+	// Rounds is the most iterations that the job has.
+	Rounds  int
 	Workers int
 }
 
@@ -62,6 +69,19 @@ type Iteration struct {
 	Index, Total int
 	// Begin and End count from the start of the job.
 	Begin, End time.Duration
+	Seen
+}
+
+// Seen is what everybody may see of an iteration.
+type Seen struct {
+	// Centroids has K rows of D in the normalised box, row-major: those that the iteration
+	// has ended with, where they are released to outsiders or the method is not private;
+	// else nil. They are valid until the observer returns.
+	Centroids []float64
+	// Loss is the sum of squared distances, in normalised units, of the records to the
+	// centroids that the iteration began with; NaN where the method is private, or does
+	// not compute it.
+	Loss float64
 }
 
 // Observer sees what an engine does. Calls come from the goroutine that does

@@ -23,6 +23,14 @@ type Result struct {
 	// Sizes are the noisy sizes of the clusters that a private method has released on its way, those of
 	// its last round; nil where it releases none, and without noise.
 	Sizes []float64 `json:"sizes,omitempty"`
+	// LossEstimate is the NICV estimated from what a private method has released on its way,
+	// which costs nothing more; nil where it cannot be.
+	LossEstimate *float64 `json:"nicv_estimate,omitempty"`
+	// Synopsis is what a private method has released of where records are, its heaviest
+	// cells first; nil where it releases none.
+	Synopsis []Cell `json:"synopsis,omitempty"`
+	// Convergence has a step for each iteration, where somebody has traced them (Trace).
+	Convergence []Step `json:"convergence,omitempty"`
 	Quality
 	// Ledger has an entry for everything that left a party. It is never nil.
 	Ledger  *privacy.Ledger   `json:"ledger"`
@@ -37,6 +45,13 @@ type Result struct {
 	Details map[string]any `json:"details,omitempty"`
 	// Notes are remarks for the reader, one sentence each, in order.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// Cell is a box in the data's own units and the noisy number of records in it.
+type Cell struct {
+	Lo     []float64 `json:"lo"`
+	Hi     []float64 `json:"hi"`
+	Weight float64   `json:"weight"`
 }
 
 // Quality compares centroids with the data. It is computed from the private

@@ -59,10 +59,14 @@ func (rt *Runtime) End(s Span) {
 	}
 }
 
-// IterationEnd reports that iteration index of total (0 if unknown) has ended.
-func (rt *Runtime) IterationEnd(index, total int) {
+// Observed tells whether anybody watches the job.
+func (rt *Runtime) Observed() bool { return len(rt.observers) > 0 }
+
+// IterationEnd reports that iteration index of total (0 if unknown) has ended, and what
+// everybody may see of it.
+func (rt *Runtime) IterationEnd(index, total int, seen Seen) {
 	end := time.Since(rt.start)
-	it := Iteration{Index: index, Total: total, Begin: rt.lastEnd, End: end}
+	it := Iteration{Index: index, Total: total, Begin: rt.lastEnd, End: end, Seen: seen}
 	rt.lastEnd = end
 	for _, o := range rt.observers {
 		o.IterationEnd(it)

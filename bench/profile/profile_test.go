@@ -22,6 +22,7 @@ type steps struct {
 
 func (steps) Method() string                      { return "steps" }
 func (s steps) Plan() (engine.Plan, error)        { return s, nil }
+func (steps) Info() engine.JobInfo                { return engine.JobInfo{Method: "steps", Rounds: 3} }
 func (s steps) Outline() (*engine.Outline, error) { return &engine.Outline{Rounds: 3}, nil }
 func (s steps) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	for it := range 3 {
@@ -42,7 +43,7 @@ func (s steps) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, err
 		allocated = make([]byte, 1<<10)
 		time.Sleep(300 * time.Microsecond)
 		rt.End(span)
-		rt.IterationEnd(it, 3)
+		rt.IterationEnd(it, 3, engine.Seen{})
 	}
 	return &engine.Result{N: 1000, D: 2, K: 5}, nil
 }

@@ -86,6 +86,9 @@ func (p *party) equalRounds(ctx context.Context, rounds []*stage, centroids []fl
 		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
 			return nil, err
 		}
+		if len(centroids) == p.k*p.d { // not those that are still to be merged
+			p.Show(s.Release, widen(centroids), math.NaN())
+		}
 		if err := p.EndRound(ctx, r, len(rounds)); err != nil {
 			return nil, err
 		}

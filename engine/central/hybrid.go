@@ -1,6 +1,7 @@
 package central
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -139,12 +140,18 @@ func (j *Hybrid) plan() (*hybridPlan, error) {
 // run is what every party does.
 func (h *hybridPlan) run(ctx context.Context, p *party) (*protocol.Outcome, error) {
 	details := map[string]any{"branch": h.branch}
+	o := new(protocol.Outcome)
 	var centroids []float32
 	var sizes []float64
 	var err error
 	switch h.branch {
 	case "tree":
-		if centroids, sizes, err = p.treeBranch(ctx, h); h.balance != 0 {
+		var found *treeFound
+		if found, err = p.treeBranch(ctx, h); err == nil {
+			centroids, sizes = found.centroids, found.sizes
+			o.Synopsis, o.LossEstimate = found.cells, &found.loss
+		}
+		if err == nil && h.balance != 0 {
 			details["synopsis_sizes"] = sizes
 		}
 	case "projected":
@@ -155,7 +162,8 @@ func (h *hybridPlan) run(ctx context.Context, p *party) (*protocol.Outcome, erro
 	if err != nil {
 		return nil, err
 	}
-	return p.outcome(centroids, sizes, h.Rounds, details), nil
+	o.Centroids, o.Sizes, o.Iterations, o.Details = widen(centroids), sizes, h.Rounds, details
+	return o, nil
 }
 
 // branch is the rule, from public numbers only: a tree while every axis can be
@@ -265,26 +273,35 @@ func (p *party) searchLeaves(ctx context.Context, h *hybridPlan, trie *synopsis.
 	return found, err
 }
 
-func (p *party) treeBranch(ctx context.Context, h *hybridPlan) (centroids []float32, sizes []float64, err error) {
+// treeFound is what the tree branch ends with: public values.
+type treeFound struct {
+	centroids []float32
+	sizes     []float64
+	cells     []engine.Cell
+	loss      float64 // mean squared distance to the centroids, as the leaves have it
+}
+
+func (p *party) treeBranch(ctx context.Context, h *hybridPlan) (*treeFound, error) {
 	trie, err := p.tree(ctx, h.tree, p.records)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	var sizes []float64
 	found, err := protocol.Once(p.Party, "search", 0, func() (*leafSearch, error) { return p.searchLeaves(ctx, h, trie) })
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p.noteTopUp(found.Solution)
 	if h.balance != 0 && found.TopUp == 0 {
 		sizes = found.Weights
 		p.Note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; the records nearest to a centroid can be more or fewer", slices.Min(sizes), slices.Max(sizes))
 	}
-	centroids = gridRow(found.Centers, p.bits)
+	centroids := gridRow(found.Centers, p.bits)
 	o := newOffsets(p.Pool(), p.k, p.d, p.bits)
 	for r, s := range h.rounds {
 		spread, err := protocol.Once(p.Party, "spread", r, func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.k, p.d), nil })
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if sizes == nil {
 			sizes = spread.weights
@@ -296,20 +313,41 @@ func (p *party) treeBranch(ctx context.Context, h *hybridPlan) (centroids []floa
 		}
 		sums, counts, err := p.relativeRound(ctx, o, s, centroids, radius, scales)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		moved(s.law, centroids, sums, counts, radius, scales, p.d, p.bits)
 		sizes = counts
+		p.Show(s.Release, widen(centroids), math.NaN())
 		if err := p.EndRound(ctx, r, len(h.rounds)); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return centroids, sizes, nil
+	return protocol.Once(p.Party, "summary", 0, func() (*treeFound, error) {
+		spread := leafSpread(found.boxes, centroids, p.N, p.k, p.d)
+		return &treeFound{centroids, sizes, heaviest(found.boxes), spread.loss}, nil
+	})
+}
+
+// shownCells is the number of cells of a synopsis that a result keeps.
+const shownCells = 1000
+
+// heaviest are the heaviest of the boxes, for people to look at.
+func heaviest(boxes []synopsis.Box) []engine.Cell {
+	sorted := slices.Clone(boxes)
+	slices.SortStableFunc(sorted, func(a, b synopsis.Box) int { return cmp.Compare(b.Weight, a.Weight) })
+	cells := make([]engine.Cell, min(len(sorted), shownCells))
+	for i := range cells {
+		cells[i] = engine.Cell{Lo: sorted[i].Lo, Hi: sorted[i].Hi, Weight: sorted[i].Weight}
+	}
+	return cells
 }
 
 // clusterSpread is the weight of each cluster on the leaves of a tree and its root
-// mean square distance.
-type clusterSpread struct{ weights, rms []float64 }
+// mean square distance; loss is the mean squared distance of all weight.
+type clusterSpread struct {
+	weights, rms []float64
+	loss         float64
+}
 
 // leafSpread returns, for each centroid, the weight of the leaf boxes nearest to
 // it and the root mean square distance to it, box variance included, shrunk a
@@ -341,5 +379,9 @@ func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *cluster
 	for j := range rms {
 		rms[j] = math.Sqrt((rms[j] + float64(spread*prior)/float64(n)) / (weights[j] + prior))
 	}
-	return &clusterSpread{weights, rms}
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	return &clusterSpread{weights, rms, spread / max(total, 1)}
 }

@@ -8,6 +8,11 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
+// Info implements engine.Plan.
+func (pl *Plan) Info() engine.JobInfo {
+	return engine.JobInfo{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Rounds: pl.Rounds}
+}
+
 // Outline implements engine.Plan.
 func (pl *Plan) Outline() (*engine.Outline, error) {
 	ledger, err := pl.Ledger(nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -48,6 +49,7 @@ type Party struct {
 	uncounted [2]int64
 	measures  bool // the release under way does
 	notes     []string
+	seen      engine.Seen // of the round under way
 	barrier   func(ctx context.Context, round int) error
 }
 
@@ -87,11 +89,35 @@ func (p *Party) Note(format string, args ...any) {
 	p.notes = append(p.notes, fmt.Sprintf(format, args...))
 }
 
+// Observed tells whether what is given to Show reaches anybody.
+func (p *Party) Observed() bool { return p.rt.Observed() }
+
+// Show lets observers see the centroids of a round, K rows of D in the normalised box, that
+// were computed from release r and public values, and the loss of those before (NaN if it
+// is unknown). In a private run they reach them only if outsiders see all that the release
+// shows unmasked, and no loss does.
+func (p *Party) Show(r *Release, centroids []float64, loss float64) {
+	if !p.rt.Observed() {
+		return
+	}
+	p.seen = engine.Seen{Centroids: centroids, Loss: loss}
+	if !p.Plan.Private {
+		return
+	}
+	p.seen.Loss = math.NaN()
+	for _, e := range r.Entries {
+		if e.Mechanism != "mask" && !slices.Contains(e.Viewers, privacy.Outsider) {
+			p.seen.Centroids = nil
+		}
+	}
+}
+
 // EndRound says that the role has ended a round; of all rounds, if known, total.
 func (p *Party) EndRound(ctx context.Context, round, total int) error {
 	if p.Role == p.Plan.last(round) {
-		p.rt.IterationEnd(round, total)
+		p.rt.IterationEnd(round, total, p.seen)
 	}
+	p.seen = engine.Seen{Loss: math.NaN()}
 	p.ended = round + 1
 	if p.barrier != nil {
 		return p.barrier(ctx, round)

@@ -27,6 +27,11 @@ type Outcome struct {
 	Iterations int
 	// Quality is what the roles measured together, nil fields where it is left out.
 	Quality engine.Quality
+	// LossEstimate is the mean squared distance to the centroids, estimated from what was
+	// released; nil where the method cannot.
+	LossEstimate *float64
+	// Synopsis is what was released of where records are, in the normalised box.
+	Synopsis []engine.Cell
 	// Details has what only this method reports.
 	Details map[string]any
 }
@@ -111,7 +116,7 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 			continue
 		}
 		p := &Party{Role: role, Plan: plan, Public: public, Streams: roleStreams(plan.Seed, public), Replay: o.Replay, rt: rt,
-			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact}
+			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact, seen: engine.Seen{Loss: math.NaN()}}
 		if role != Server {
 			p.Group = shared
 			p.group = group
@@ -210,7 +215,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 		return nil, errors.New("protocol: the run ended without a result")
 	}
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
-		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes), Details: first.Details}
+		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes), LossEstimate: first.LossEstimate, Details: first.Details}
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		r.Epsilon, r.Delta = &epsilon, &delta
@@ -235,6 +240,11 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	var err error
 	if r.Ledger, err = pl.Ledger(booked); err != nil {
 		return nil, err
+	}
+	for _, c := range first.Synopsis {
+		if len(bounds.Lo) == pl.D {
+			r.Synopsis = append(r.Synopsis, engine.Cell{Lo: bounds.Denormalise(nil, c.Lo), Hi: bounds.Denormalise(nil, c.Hi), Weight: c.Weight})
+		}
 	}
 	for j := range len(first.Centroids) / pl.D {
 		row := first.Centroids[j*pl.D : (j+1)*pl.D]

@@ -3,6 +3,7 @@ package lloyd
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -26,6 +27,7 @@ type client struct {
 	private *protocol.Private
 	encode  func(words []int64) error
 	steps   assigner
+	squares float64 // sum of the records' squares, once loss has asked for it
 }
 
 func newClient(p *Plan, own step.Records) *client {
@@ -65,6 +67,7 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 			return nil, err
 		}
 		stop = c.still()
+		party.Show(c.Plan.release, c.centroids, c.loss())
 		if err := party.EndRound(ctx, t, c.rounds); err != nil {
 			return nil, err
 		}
@@ -85,6 +88,28 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 		}
 	}
 	return out, nil
+}
+
+// loss is the sum of squared distances of the records to the centroids before the last
+// update, which its sums and counts give: |x|^2 - 2 c.x + |c|^2 over each cluster. It is
+// NaN where nobody watches, where a client does not know all records, and under privacy.
+func (c *client) loss() float64 {
+	if c.Private || c.m > 1 || c.job.Release == Centroid || c.job.NonExclusive || c.job.Aggregator == Naive || !c.party.Observed() {
+		return math.NaN()
+	}
+	if c.squares == 0 {
+		row := make([]float32, c.d)
+		for i := range c.points.N {
+			for _, x := range c.points.Point(i, row) {
+				c.squares += float64(float64(x) * float64(x))
+			}
+		}
+	}
+	loss := c.squares
+	for i, x := range c.previous {
+		loss += float64(x * (x*c.counts[i/c.d] - 2*c.sums[i]))
+	}
+	return max(loss, 0)
 }
 
 // begin checks the records and sets the first centroids.

@@ -1,0 +1,68 @@
+package lloyd
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// watcher keeps what observers see.
+type watcher struct {
+	engine.Trace
+	centroids [][]float64
+	losses    []float64
+}
+
+func (w *watcher) IterationEnd(it engine.Iteration) {
+	w.centroids, w.losses = append(w.centroids, slices.Clone(it.Centroids)), append(w.losses, it.Loss)
+}
+
+func watch(t *testing.T, job Job) (*watcher, *engine.Result) {
+	t.Helper()
+	w := new(watcher)
+	e, err := engine.New(engine.WithWorkers(2), engine.WithObserver(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	res, err := e.Run(context.Background(), &job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, res
+}
+
+// Observers see the loss of a run without noise, which is that of the records, and the centroids of
+// a private run whose releases outsiders see, but never its loss.
+func TestObserversSeeWhatEverybodyMay(t *testing.T) {
+	parts := blobs(t, 1500, 3, 5, 1, 11)
+	seed := uint64(4)
+	w, res := watch(t, Job{Algorithm: Lloyd, K: 5, Clients: parts, Iterations: 6, Seed: &seed})
+	if w.Job.Method != "lloyd" || w.Job.N != 1500 || w.Job.D != 3 || w.Job.K != 5 || w.Job.Rounds != 6 || w.Job.ID != 1 || w.Job.Parties != 1 {
+		t.Errorf("job %+v", w.Job)
+	}
+	if len(w.losses) != res.Iterations {
+		t.Fatalf("%d iterations of %d", len(w.losses), res.Iterations)
+	}
+	e, _ := engine.New(engine.WithWorkers(1))
+	defer e.Close()
+	for i := 1; i < len(w.losses); i++ {
+		q, err := engine.Measure(context.Background(), e.Pool(), engine.Evaluation{Parts: parts}, w.centroids[i-1], 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(w.losses[i]-*q.WCSS) > 1e-9**q.WCSS {
+			t.Errorf("iteration %d: loss %v, measured %v", i+1, w.losses[i], *q.WCSS)
+		}
+	}
+	private, _ := watch(t, Job{Algorithm: FastLloyd, K: 5, Clients: blobs(t, 1500, 3, 5, 3, 11), Budget: privacy.Budget{Epsilon: 1, Delta: -1}, Seed: &seed})
+	for i, loss := range private.losses {
+		if !math.IsNaN(loss) || private.centroids[i] == nil {
+			t.Errorf("iteration %d of a private run shows loss %v, centroids %v", i+1, loss, private.centroids[i])
+		}
+	}
+}
