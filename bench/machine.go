@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/cpuid/v2"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -63,7 +64,7 @@ func clock() float64 {
 	for s := bufio.NewScanner(f); s.Scan(); {
 		name, value, ok := strings.Cut(s.Text(), ":")
 		if ok && strings.TrimSpace(name) == "cpu MHz" {
-			return parseNumber(strings.TrimSpace(value))
+			return chart.ParseNumber(strings.TrimSpace(value))
 		}
 	}
 	return 0

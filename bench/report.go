@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
+
+	"github.com/cohort-engine/cohort/bench/chart"
 )
 
 //go:embed report.tmpl.html
@@ -17,16 +18,10 @@ var reportTemplate string
 type htmlFigure struct {
 	Title  string
 	SVG    template.HTML
-	Legend []htmlKey
+	Legend []chart.Key
 	CSV    template.URL
 	File   string
 	Note   string
-}
-
-type htmlKey struct {
-	Name   string
-	Colour int
-	Style  string // how a reference differs: dashed line or faint bar
 }
 
 type htmlTable struct {
@@ -61,7 +56,7 @@ type htmlPage struct {
 	Floor    string
 	Spread   string
 	Clock    string
-	Palette  [colours]struct{}
+	Palette  [chart.Colours]struct{}
 }
 
 // WriteHTML writes one page that needs no network: tables, drawings with
@@ -87,8 +82,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		part.CSV = dataURI([]byte(lines.String()))
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
-				h := htmlFigure{Title: p.title, SVG: template.HTML(p.svg()), CSV: dataURI(p.csv()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
-				h.Legend, h.Note = p.legend(), p.caption()
+				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: dataURI(p.CSV()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
+				h.Legend, h.Note = p.Legend(), p.Caption()
 				part.Figures = append(part.Figures, h)
 			}
 		}
@@ -164,36 +159,14 @@ func (r *Report) headlines() []string {
 		}
 		for _, key := range order {
 			p := spans[key]
-			text := fmt.Sprintf("%s to %s the speed over %d rows", times(p.low), times(p.high), p.rows)
+			text := fmt.Sprintf("%s to %s the speed over %d rows", chart.Times(p.low), chart.Times(p.high), p.rows)
 			if p.rows == 1 {
-				text = times(p.low) + " the speed"
+				text = chart.Times(p.low) + " the speed"
 			}
 			out = append(out, fmt.Sprintf("%s, %s: %s", s.Suite.Name, key, text))
 		}
 	}
 	return out
-}
-
-// legend names the curves, and each kind of reference once: references have the
-// colour of the curve that they belong to. A table of cells has none.
-func (p *plot) legend() []htmlKey {
-	if p.heat {
-		return nil // the cells say what they are
-	}
-	var keys []htmlKey
-	var references []string
-	for _, c := range p.curves {
-		if c.reference == "" {
-			keys = append(keys, htmlKey{Name: c.name, Colour: c.colour % colours})
-		} else if !slices.Contains(references, c.reference) {
-			references = append(references, c.reference)
-		}
-	}
-	style := map[bool]string{true: "faint", false: "dashed"}[p.bars]
-	for _, r := range references {
-		keys = append(keys, htmlKey{Name: r, Colour: colours - 1, Style: style})
-	}
-	return keys
 }
 
 func dataURI(b []byte) template.URL {

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 )
 
@@ -63,9 +64,9 @@ type Reference struct {
 
 // Units of values. Any other text is shown as it is.
 const (
-	Nanoseconds = "ns"
-	Bytes       = "B"
-	Plain       = ""
+	Nanoseconds = chart.Nanoseconds
+	Bytes       = chart.Bytes
+	Plain       = chart.Plain
 )
 
 // Value is one measured quantity of a row.
@@ -152,7 +153,7 @@ func inOrder(rows []Row) []Row {
 			if la == lb {
 				continue
 			}
-			x, y := parseNumber(la.Value), parseNumber(lb.Value)
+			x, y := chart.ParseNumber(la.Value), chart.ParseNumber(lb.Value)
 			if math.IsNaN(x) && math.IsNaN(y) {
 				return cmp.Compare(seen[la], seen[lb])
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -247,8 +248,8 @@ func TestHeatMapHasACellForEachRow(t *testing.T) {
 	if len(plots) != 1 {
 		t.Fatalf("%d drawings", len(plots))
 	}
-	svg := plots[0].svg()
-	if strings.Count(svg, "<rect") != 6 || strings.Index(svg, ">k 2<") > strings.Index(svg, ">k 20<") || len(plots[0].legend()) != 0 {
+	svg := plots[0].SVG()
+	if strings.Count(svg, "<rect") != 6 || strings.Index(svg, ">k 2<") > strings.Index(svg, ">k 20<") || len(plots[0].Legend()) != 0 {
 		t.Errorf("drawing is %s", svg)
 	}
 }
@@ -259,11 +260,11 @@ func TestLevelsRunAcrossTheDrawing(t *testing.T) {
 	}
 	f := Figure{X: "epsilon", Y: "v", Series: []string{"protocol"}, Panel: "set", Level: withoutNoise}
 	plots := f.plots([]Row{row("", "0.1", "a", 3), row("", "2", "a", 1), row(withoutNoise, "0", "lloyd", 0.5)})
-	if len(plots) != 1 || len(plots[0].curves) != 2 {
+	if len(plots) != 1 || len(plots[0].Curves) != 2 {
 		t.Fatalf("drawings %+v", plots)
 	}
-	c := plots[0].curves[1]
-	if c.name != "lloyd" || c.colour != 1 || len(c.points) != 2 || c.points[0] != (point{0.1, 0.5, 0, 1}) || c.points[1] != (point{2, 0.5, 0, 1}) {
+	c := plots[0].Curves[1]
+	if c.Name != "lloyd" || c.Colour != 1 || len(c.Points) != 2 || c.Points[0] != (chart.Point{X: 0.1, Y: 0.5, Runs: 1}) || c.Points[1] != (chart.Point{X: 2, Y: 0.5, Runs: 1}) {
 		t.Errorf("the level is %+v", c)
 	}
 }
@@ -323,23 +324,6 @@ func TestReportForms(t *testing.T) {
 	}
 }
 
-func TestScalesHoldTheirTicks(t *testing.T) {
-	for _, values := range [][]float64{{1, 1}, {0.1, 1e6}, {-3, 5}, {1e-9, 2e-9}, {0, 0}} {
-		for _, log := range []bool{false, true} {
-			s := newScale(values, 10, 100, log, false)
-			ticks := s.ticks()
-			if len(ticks) < 2 || len(ticks) > 9 {
-				t.Errorf("%v log %t: %d ticks %v", values, log, len(ticks), ticks)
-			}
-			for _, v := range append(ticks, values...) {
-				if p := s.at(v); math.IsNaN(p) || p < 10-1e-6 || p > 100+1e-6 {
-					t.Errorf("%v log %t: %v is drawn at %v", values, log, v, p)
-				}
-			}
-		}
-	}
-}
-
 func TestMissingSetsSayWhereTheyComeFrom(t *testing.T) {
 	got := howToGet([]string{"s1", "synth_sep21_k2_d2", "mnist", "unheard"})
 	for _, want := range []string{"s1 from github.com/D-Diaa", "synth_sep21_k2_d2 from R package", "mnist from the four IDX files", "manifest.json"} {
@@ -362,7 +346,7 @@ func TestNumberFormats(t *testing.T) {
 		unit string
 		want string
 	}{{1234, Nanoseconds, "1.23 µs"}, {0.5, Nanoseconds, "0.5 ns"}, {128, Bytes, "128 B"}, {2.557e8, Bytes, "256 MB"}, {0.0123, Plain, "0.0123"}, {math.NaN(), Plain, "–"}, {72.26, "GFLOP/s", "72.3 GFLOP/s"}, {4.2e6, "/s", "4.2 M/s"}} {
-		if got := formatUnit(c.x, c.unit); got != c.want {
+		if got := chart.Quantity(c.x, c.unit); got != c.want {
 			t.Errorf("%v %q prints as %q, want %q", c.x, c.unit, got, c.want)
 		}
 	}

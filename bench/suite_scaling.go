@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
@@ -138,7 +139,7 @@ func (e *Env) fit(table, x, y, series string) {
 			lines[name] = new(line)
 			order = append(order, name)
 		}
-		lines[name].xs = append(lines[name].xs, math.Log(parseNumber(r.Label(x))))
+		lines[name].xs = append(lines[name].xs, math.Log(chart.ParseNumber(r.Label(x))))
 		lines[name].ys = append(lines[name].ys, math.Log(v.Shown()))
 	}
 	for _, name := range order {

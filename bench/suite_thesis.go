@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
@@ -229,7 +230,7 @@ func runEmptyClusters(ctx context.Context, e *Env) error {
 				return err
 			}
 			r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
-				return p.job(s, max(parseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
+				return p.job(s, max(chart.ParseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
 					thesisSizes(j)
 					if edit != nil {
 						edit(j)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
@@ -41,7 +42,7 @@ func peerScores() (map[peerKey]peerScore, error) {
 	}
 	out := make(map[peerKey]peerScore)
 	for _, l := range lines[1:] {
-		out[peerKey{l[0], l[1], l[2], l[3]}] = peerScore{parseNumber(l[4]), parseNumber(l[5]), parseNumber(l[6]), parseNumber(l[7])}
+		out[peerKey{l[0], l[1], l[2], l[3]}] = peerScore{chart.ParseNumber(l[4]), chart.ParseNumber(l[5]), chart.ParseNumber(l[6]), chart.ParseNumber(l[7])}
 	}
 	return out, nil
 }
@@ -256,7 +257,7 @@ func (e *Env) nicv(ctx context.Context, table, set string, p protocol, epsilon s
 		if err != nil {
 			return err
 		}
-		budget := max(parseNumber(epsilon), 1e-9)
+		budget := max(chart.ParseNumber(epsilon), 1e-9)
 		r, err := c.runs(ctx, c.Env.Reps(20, 6), func(run int) (engine.Job, error) { return p.job(s, budget, run, edit) })
 		if err != nil {
 			return err
