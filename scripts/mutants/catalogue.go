@@ -18,6 +18,7 @@ const (
 	inFlow       = "flow"
 	inCommand    = "cmd/cohort"
 	inAudit      = "engine/audit"
+	inGate       = "internal/gate"
 )
 
 // catalogue is all mutants, by subject.
@@ -99,6 +100,10 @@ func gate() []mutant {
 		one("a release that the plan does not have is made", inProtocol, "\tif r.index >= len(p.Plan.Releases) || p.Plan.Releases[r.index] != r {\n\t\treturn fmt.Errorf(\"protocol: %s is not in the plan\", r.Name)\n\t}\n\tif round", "\tif round", inProtocol, "TestReleaseOncePerRound", "plan"),
 		one("a private vector can be marshalled", inProtocol, "func (v *Private) MarshalText() ([]byte, error) { return nil, errPrivate }", "func (v *Private) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(v.words)), nil }", inProtocol, "TestPrivateShowsNothing", "[Mm]arshal|private"),
 		one("a release that costs more than the plan is booked", inProtocol, "e.Cost.Scale < p.Scale*rounding", "e.Cost.Scale < 0", inProtocol, "TestBookRefusesWhatIsDearer", "booked"),
+		one("a private vector is in a remark", inHorizontal, "\tc.update(t, sum)\n", "\tc.update(t, sum)\n\tc.party.Note(\"the sums were %v\", c.private)\n", inGate, "TestGate$", "sealed"),
+		one("what fills a vector keeps a sum", inHorizontal, "\t\tc.write(words)\n", "\t\tc.write(words)\n\t\tc.centroids[0] = float64(words[0])\n", inGate, "TestGate$", "fill"),
+		one("a message goes round the party", inProtocol, "type Party struct {\n\tRole Role\n", "type Party struct {\n\tBeside Transport\n\tRole   Role\n", inGate, "TestGate$", "surface"),
+		one("a release opens before it asks the plan", inProtocol, "\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder", "\tp.views.values(p.Role, round, r.Name, p.Role, own.words)\n\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder", inGate, "TestGate$", "asks the plan"),
 	}
 }
 
