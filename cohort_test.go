@@ -123,7 +123,7 @@ func TestBadRequests(t *testing.T) {
 		{nil, Options{K: 2}, "data"},
 		{(*dataset.Table)(nil), Options{K: 2}, "data"},
 		{&dataset.Table{Name: "t", N: 2, D: 2, Rows: []float64{1}}, Options{K: 2}, "t"},
-		{Rows(nil, 0, 2), Options{K: 2}, "data"},
+		{Rows[float64](nil, 0, 2), Options{K: 2}, "data"},
 		{Rows([]float64{1}, 1, 2), Options{K: 1}, "data"},
 		{nan, Options{K: 2}, "row 2"},
 		{good, Options{}, "k"},

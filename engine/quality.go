@@ -79,11 +79,11 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 // Nearest writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each
 // point to labels, and its squared distance in those units to squared. Points must be on the grid of
 // fractionBits.
-func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int, labels []int, squared []float64) error {
+func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int, labels []int32, squared []float64) error {
 	part := dataset.Part{Points: points, FractionBits: fractionBits}
 	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, distances []float64) {
 		for i, j := range own {
-			labels[s.Lo+i], squared[s.Lo+i] = int(j), distances[i]
+			labels[s.Lo+i], squared[s.Lo+i] = int32(j), distances[i]
 		}
 	})
 	return err
@@ -109,12 +109,7 @@ func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits
 // returns the shards' sums of distances.
 func nearest(ctx context.Context, pool *Pool, parts []dataset.Part, centroids []float64, k int, visit func(Shard, []uint16, []float64)) ([]float64, error) {
 	d := parts[0].Points.D
-	grid := make([]float32, k*d)
-	for i, c := range centroids {
-		grid[i] = dataset.Truncate(c, parts[0].FractionBits)
-	}
-	prepared := kernels.NewCentroids(k, d)
-	prepared.Set(grid)
+	prepared := onGrid(centroids, k, d, parts[0].FractionBits)
 	sizes := make([]int, len(parts))
 	for p := range parts {
 		sizes[p] = parts[p].Points.N

@@ -181,27 +181,27 @@ func (r rowNames) of(i int) string {
 
 // writeLabels writes labels as CSV or Parquet, with rows and clusters counted from 1, or as an npy file of
 // the labels alone, counted from 0 as arrays are.
-func writeLabels(flag, path string, labels []int, distances []float64, names rowNames) error {
+func writeLabels(flag, path string, labels []int32, distances []float64, names rowNames) error {
 	return writeWhole(flag, path, func(w io.Writer) error {
 		switch filepath.Ext(path) {
 		case ".npy":
 			return writeNPYLabels(w, labels)
 		case ".parquet":
 			return parquet.Write(w, len(labels), []parquet.Column{{Name: names.head(), Texts: names.of},
-				{Name: "cluster", Integers: func(i int) int32 { return int32(labels[i] + 1) }},
+				{Name: "cluster", Integers: func(i int) int32 { return labels[i] + 1 }},
 				{Name: "distance", Floats: func(i int) float64 { return distances[i] }}})
 		}
 		return writeLabelRows(w, labels, distances, names)
 	})
 }
 
-func writeLabelRows(w io.Writer, labels []int, distances []float64, names rowNames) error {
+func writeLabelRows(w io.Writer, labels []int32, distances []float64, names rowNames) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{names.head(), "cluster", "distance"}); err != nil {
 		return err
 	}
 	for i, l := range labels {
-		if err := c.Write([]string{names.of(i), strconv.Itoa(l + 1), strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
+		if err := c.Write([]string{names.of(i), strconv.Itoa(int(l) + 1), strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func writeLabelRows(w io.Writer, labels []int, distances []float64, names rowNam
 }
 
 // writeNPYLabels writes a one-dimensional array of 32-bit integers in numpy's format 1.0.
-func writeNPYLabels(w io.Writer, labels []int) error {
+func writeNPYLabels(w io.Writer, labels []int32) error {
 	header := fmt.Sprintf("{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }", len(labels))
 	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
 	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))

@@ -80,7 +80,7 @@ func measureMethods(ctx context.Context) (map[string]measurement, error) {
 			return nil, err
 		}
 		start := time.Now()
-		res, err := once(ctx, eng, &m, o, in, &payer{})
+		res, err := once(ctx, eng, &m, o, in, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -79,7 +80,7 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 // NICV of all and its confidence interval. If a later run fails it returns what
 // the earlier ones gave as well as the error: they are paid for.
 func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input) (*engine.Result, error) {
-	pay, err := newPayer(o, in, m)
+	pay, err := newPayment(o, in, m)
 	if err != nil {
 		return nil, err
 	}
@@ -118,18 +119,18 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 }
 
 // once pays for one run and does it. A result that comes with an error is paid for.
-func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *payer) (*engine.Result, error) {
+func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *library.Payment) (*engine.Result, error) {
 	job, err := in.job(o, m)
 	if err != nil {
 		return nil, err
 	}
-	paid, err := pay.start(job)
+	paid, err := pay.Start(job)
 	if err != nil {
 		return nil, err
 	}
 	res, err := eng.Run(ctx, job)
 	if err != nil {
-		return nil, pay.lost(err)
+		return nil, pay.Lost(err)
 	}
 	if !o.timings && o.private(m) {
 		res.Timings = nil
@@ -145,7 +146,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if res.Timings != nil && o.private(m) {
 		res.Ledger.Note("the times depend on the records")
 	}
-	return res, pay.end(paid, res)
+	return res, pay.End(paid, res)
 }
 
 // meanInterval returns the mean of x and the half width of its 95% Student-t

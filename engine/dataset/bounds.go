@@ -75,12 +75,12 @@ func BoundsFromData(t *Table) (Bounds, error) {
 		return Bounds{}, err
 	}
 	c := newCollector(s, &ReadOptions{Missing: t.Missing})
-	return c.bounds(context.Background(), s, nil)
+	return c.bounds(context.Background(), s, false, nil)
 }
 
 // bounds are those of all records of a source. put, unless nil, is called for each
-// block.
-func (c *collector) bounds(ctx context.Context, s Source, put func(*Block)) (Bounds, error) {
+// block. With oneScale columns may be constant.
+func (c *collector) bounds(ctx context.Context, s Source, oneScale bool, put func(*Block)) (Bounds, error) {
 	if c.schema.Bytes {
 		return byteBounds(c.schema.D), nil
 	}
@@ -103,7 +103,7 @@ func (c *collector) bounds(ctx context.Context, s Source, put func(*Block)) (Bou
 	}
 	b := Bounds{Lo: c.lo, Hi: c.hi, FromData: true}
 	for j := range b.Lo {
-		if lo, hi := b.Lo[j], b.Hi[j]; !(lo < hi) {
+		if lo, hi := b.Lo[j], b.Hi[j]; !(lo < hi) && !(oneScale && lo == hi) {
 			why := fmt.Sprintf("column %s is constant (%g), so the data gives it no bounds", c.schema.column(j), lo)
 			if lo > hi {
 				why = fmt.Sprintf("column %s has no values, so the data gives it no bounds", c.schema.column(j))
@@ -111,7 +111,29 @@ func (c *collector) bounds(ctx context.Context, s Source, put func(*Block)) (Bou
 			return Bounds{}, fault.Failed(c.schema.Name, why, "state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
 		}
 	}
+	if oneScale {
+		b = b.OneScale()
+	}
 	return b, b.Validate("bounds of " + c.schema.Name)
+}
+
+// OneScale widens the bounds of each column, about their middle, to the width of the
+// widest, so that distances on the grid are those of the data's own units, divided by
+// half that width. Columns that are all constant get the width 1, or what the size of their values needs.
+func (b Bounds) OneScale() Bounds {
+	width, size := 0.0, 0.0
+	for j := range b.Lo {
+		width, size = max(width, b.Hi[j]-b.Lo[j]), max(size, math.Abs(b.Lo[j]))
+	}
+	if width == 0 {
+		width = max(1, float64(size*0x1p-20))
+	}
+	out := Bounds{Lo: make([]float64, len(b.Lo)), Hi: make([]float64, len(b.Lo)), FromData: b.FromData}
+	for j, lo := range b.Lo {
+		middle := lo + (b.Hi[j]-lo)/2
+		out.Lo[j], out.Hi[j] = min(lo, middle-width/2), max(b.Hi[j], middle+width/2)
+	}
+	return out
 }
 
 // byteBounds are the bounds of d columns of bytes, public by their format.

@@ -70,6 +70,9 @@ func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	if opts.Bounds != nil {
 		bounds = fmt.Sprint(opts.Bounds.Lo, opts.Bounds.Hi)
 	}
+	if opts.OneScale {
+		bounds += " on one scale"
+	}
 	digests := ""
 	if opts.DigestKey != nil {
 		digests = string(opts.DigestKey[:])

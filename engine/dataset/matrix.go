@@ -27,8 +27,8 @@ func ColumnMajor[T float32 | float64](data []T, n, d int) Matrix[T] {
 	return Matrix[T]{Data: data, N: n, D: d, RowStride: 1, ColumnStride: n}
 }
 
-// normal fills in the strides and refuses a matrix that does not lie in its memory.
-func (m *Matrix[T]) normal(name string) error {
+// Check fills in the strides and refuses a matrix that does not lie in its memory.
+func (m *Matrix[T]) Check(name string) error {
 	if m.RowStride == 0 && m.ColumnStride == 0 {
 		m.RowStride, m.ColumnStride = m.D, 1
 	}
@@ -54,10 +54,7 @@ func (m *Matrix[T]) normal(name string) error {
 
 // FromMatrix makes a source of records in memory, which it borrows.
 func FromMatrix[T float32 | float64](name string, m Matrix[T]) (Source, error) {
-	if err := m.normal(name); err != nil {
-		return nil, err
-	}
-	return &matrixSource[T]{m: m, schema: Schema{Name: name, N: m.N, D: m.D, Columns: m.Columns, Cheap: true}}, nil
+	return Below(name, []Borrowed{&m})
 }
 
 // FromBatches makes a source of batches with d columns, each of which is borrowed
@@ -81,14 +78,6 @@ func FromChannel[T float32 | float64](name string, d int, columns []string, batc
 	})
 }
 
-// matrixSource reads a matrix.
-type matrixSource[T float32 | float64] struct {
-	m      Matrix[T]
-	schema Schema
-}
-
-func (s *matrixSource[T]) Schema() Schema { return s.schema }
-
 // matrixChunkValues is how many values of a matrix are decoded at a time: they stay
 // in the first cache while they are put on the grid.
 const matrixChunkValues = 1 << 13
@@ -96,22 +85,15 @@ const matrixChunkValues = 1 << 13
 // chunkRows is the number of records of d values in a chunk.
 func chunkRows(d int) int { return max(matrixChunkValues/d/kernels.Lanes, 4) * kernels.Lanes }
 
-// Chunks cuts the matrix.
-func (s *matrixSource[T]) Chunks(_ context.Context, yield func(Chunk) error) error {
-	return cutMatrix(&s.m, 0, nil, yield)
-}
-
 // cutMatrix yields the records of m, the first of which is record first. Each chunk
-// that is taken joins busy, unless nil, until it is decoded.
+// that is taken joins busy until it is decoded.
 func cutMatrix[T float32 | float64](m *Matrix[T], first int, busy *sync.WaitGroup, yield func(Chunk) error) error {
 	rows := chunkRows(m.D)
 	for lo := 0; lo < m.N; lo += rows {
 		c := &matrixChunk[T]{m: m, lo: lo, hi: min(lo+rows, m.N), first: first, busy: busy}
-		if busy != nil {
-			busy.Add(1)
-		}
+		busy.Add(1)
 		if err := yield(c); err != nil {
-			if busy != nil && !c.decoded {
+			if !c.decoded {
 				busy.Done() // it was not taken
 			}
 			return err
@@ -131,29 +113,29 @@ type matrixChunk[T float32 | float64] struct {
 
 // Decode copies the records to b.
 func (c *matrixChunk[T]) Decode(b *Block) error {
-	m := c.m
 	b.Record = c.first + c.lo
-	n, d := c.hi-c.lo, m.D
-	dst := b.Grow(n, d)
-	if m.ColumnStride == 1 {
-		for i := range n {
-			at := m.Offset + (c.lo+i)*m.RowStride
-			widenTo(dst[i*d:(i+1)*d], m.Data[at:at+d])
-		}
-	} else {
-		for j := range d {
-			at := m.Offset + c.lo*m.RowStride + j*m.ColumnStride
-			for i := j; i < len(dst); i += d {
-				dst[i] = float64(m.Data[at])
-				at += m.RowStride
-			}
-		}
-	}
+	c.m.Widen(b.Grow(c.hi-c.lo, c.m.D), c.lo, c.hi, c.m.D)
 	c.decoded = true
-	if c.busy != nil {
-		c.busy.Done()
-	}
+	c.busy.Done()
 	return nil
+}
+
+// Widen copies records lo to hi to rows that are stride numbers apart. The matrix has no fault (Check).
+func (m *Matrix[T]) Widen(rows []float64, lo, hi, stride int) {
+	if m.ColumnStride == 1 {
+		for i := range hi - lo {
+			at := m.Offset + (lo+i)*m.RowStride
+			widenTo(rows[i*stride:i*stride+m.D], m.Data[at:at+m.D])
+		}
+		return
+	}
+	for j := range m.D {
+		at := m.Offset + lo*m.RowStride + j*m.ColumnStride
+		for i := j; i < (hi-lo)*stride; i += stride {
+			rows[i] = float64(m.Data[at])
+			at += m.RowStride
+		}
+	}
 }
 
 // widenTo converts len(dst) values.
@@ -194,7 +176,7 @@ func (s *batchSource[T]) Chunks(ctx context.Context, yield func(Chunk) error) er
 		if m.D != s.schema.D {
 			return fault.Request(name, fmt.Sprintf("%d columns where the source has %d", m.D, s.schema.D), "give batches with the same columns")
 		}
-		if err := m.normal(name); err != nil {
+		if err := m.Check(name); err != nil {
 			return err
 		}
 		var busy sync.WaitGroup
@@ -220,10 +202,10 @@ func (t *Table) Source() (Source, error) {
 	if name == "" {
 		name = "table"
 	}
-	if err := m.normal(name); err != nil {
+	if err := m.Check(name); err != nil {
 		return nil, err
 	}
-	s := &matrixSource[float64]{m: m, schema: t.schema()}
+	s := &joined{parts: []Borrowed{&m}, starts: []int{0}, schema: t.schema()}
 	s.schema.Name = name
 	return s, nil
 }

@@ -14,7 +14,9 @@ type PrepareOptions struct {
 	Read ReadOptions // Labels, Missing and Workers; the rest concerns OpenSource
 	// Bounds are the public bounds of the columns. Nil takes them from the records,
 	// which are then read twice, and all of a source that can be read once is held.
-	Bounds       *Bounds
+	Bounds *Bounds
+	// OneScale maps all columns by one scale (Bounds.OneScale), the widest column's.
+	OneScale     bool
 	FractionBits int // of the grid; 0: DefaultFractionBits
 	// Weights has a finite weight, 0 or more, for each record of the source, or is nil.
 	Weights []float64
@@ -74,6 +76,12 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 		if err := b.Validate("bounds"); err != nil {
 			return nil, err
 		}
+		if opts.OneScale {
+			b = b.OneScale()
+			if err := b.Validate("bounds"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if opts.Cache != "" {
 		var err error
@@ -87,7 +95,7 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 	}
 	if b.Lo == nil {
 		var err error
-		if b, s, err = boundsOf(ctx, s, &opts.Read, file != nil); err != nil {
+		if b, s, err = boundsOf(ctx, s, &opts, file != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -96,8 +104,8 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 
 // boundsOf finds the bounds of the records, and returns a source of the same
 // records for another pass, which is s itself if again.
-func boundsOf(ctx context.Context, s Source, opts *ReadOptions, again bool) (Bounds, Source, error) {
-	c := newCollector(s, opts)
+func boundsOf(ctx context.Context, s Source, opts *PrepareOptions, again bool) (Bounds, Source, error) {
+	c := newCollector(s, &opts.Read)
 	if c.schema.Bytes {
 		return byteBounds(c.schema.D), s, nil
 	}
@@ -110,7 +118,7 @@ func boundsOf(ctx context.Context, s Source, opts *ReadOptions, again bool) (Bou
 	if c.schema.Cheap || again {
 		held, keep = nil, nil
 	}
-	b, err := c.bounds(ctx, s, keep)
+	b, err := c.bounds(ctx, s, opts.OneScale, keep)
 	if err != nil || held == nil {
 		return b, s, err
 	}

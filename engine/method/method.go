@@ -102,6 +102,19 @@ func (m *Method) Takes(option string) bool {
 	return slices.ContainsFunc(m.Options(), func(o Option) bool { return o.Name == option })
 }
 
+// Neighbours is what neighbouring data sets are to a run with such settings.
+func (m *Method) Neighbours(set Settings) privacy.Neighbours {
+	if n := set["neighbours"]; n != "" {
+		return privacy.Neighbours(n)
+	}
+	for _, option := range m.Options() {
+		if option.Name == "neighbours" {
+			return privacy.Neighbours(option.Default)
+		}
+	}
+	return privacy.AddRemove
+}
+
 // Calibrations are those that the method has, the default first; none without noise.
 func (m *Method) Calibrations() []privacy.Calibration { return privacy.Calibrations(m.Name) }
 

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Label writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each point to
+// labels, and returns the sum of the squared distances in those units, each times the point's weight where there
+// are weights. It measures with centroids on the grid, in float32 for each point. The result depends neither on
+// the number of workers nor on the instruction set.
+func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int, weights []float64, labels []int32) (float64, error) {
+	prepared := onGrid(centroids, k, points.D, fractionBits)
+	shards := Shards([]int{points.N}, points.D)
+	costs := make([]float64, len(shards))
+	scratch := sync.Pool{New: func() any { return new(labelScratch) }}
+	err := pool.Run(ctx, len(shards), func(_, index int) {
+		s := shards[index]
+		w := scratch.Get().(*labelScratch)
+		defer scratch.Put(w)
+		l, dist := w.room(s.Hi - s.Lo)
+		view := points.Slice(s.Lo, s.Hi)
+		kernels.Assign(view, prepared, l, nil)
+		kernels.Distances(view, prepared, l, dist) // those of Assign cancel in many dimensions
+		sum, to := 0.0, labels[s.Lo:s.Hi]
+		for i, j := range l {
+			to[i] = int32(j)
+			if weights == nil {
+				sum += float64(dist[i])
+			} else {
+				sum += float64(weights[s.Lo+i] * float64(dist[i]))
+			}
+		}
+		costs[index] = sum
+	})
+	total := 0.0
+	for _, c := range costs {
+		total += c
+	}
+	return total, err
+}
+
+// labelScratch is a worker's memory for the points of a shard.
+type labelScratch struct {
+	labels []uint16
+	dist   []float32
+}
+
+func (w *labelScratch) room(n int) ([]uint16, []float32) {
+	if len(w.labels) < n {
+		w.labels, w.dist = make([]uint16, n), make([]float32, n)
+	}
+	return w.labels[:n], w.dist[:n]
+}
+
+// onGrid are centroids as they enter distances: truncated onto the grid.
+func onGrid(centroids []float64, k, d, fractionBits int) *kernels.Centroids {
+	grid := make([]float32, k*d)
+	for i, c := range centroids {
+		grid[i] = dataset.Truncate(c, fractionBits)
+	}
+	prepared := kernels.NewCentroids(k, d)
+	prepared.Set(grid)
+	return prepared
+}

@@ -1,0 +1,138 @@
+package cohort
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Model is what a fit has learned. All but Labels is what its method releases.
+type Model struct {
+	Version string `json:"version"`
+	Method  string `json:"method"`
+	// Centroids has K rows in the data's own units.
+	Centroids [][]float64 `json:"centroids"`
+	// Sizes are those of the clusters: exact ones without a budget, else the noisy ones that the method
+	// has released on its way; nil if it releases none.
+	Sizes []float64 `json:"sizes"`
+	// Iterations is the number of rounds, or 0 where it was not noted.
+	Iterations int `json:"iterations,omitempty"`
+	// Inertia is the sum of the squared distances of the records to their centroids, of a fit without a budget. Where
+	// OneScale is set it is in the data's own units, else with each column scaled from its bounds to [-1,1].
+	Inertia *float64 `json:"inertia,omitempty"`
+	// Lower and Upper bound the columns, which are mapped to [-1,1] and clamped before distances are
+	// taken; FromData says that they were computed from the records. OneScale says that all have the same width, so that
+	// the nearest centroid is that in the data's own units.
+	Lower    []float64 `json:"lower"`
+	Upper    []float64 `json:"upper"`
+	FromData bool      `json:"bounds_from_data"`
+	OneScale bool      `json:"one_scale,omitempty"`
+	// Columns are the names of the columns, nil if they have none.
+	Columns      []string        `json:"columns"`
+	FractionBits int             `json:"fraction_bits"`
+	Calibration  string          `json:"calibration"`
+	Epsilon      *float64        `json:"epsilon"`
+	Delta        *float64        `json:"delta"`
+	Ledger       *privacy.Ledger `json:"ledger"`
+	// Notes are remarks on the fit, a sentence each.
+	Notes []string `json:"notes,omitempty"`
+	// Labels has the cluster of each record of the fit, from 0. They stay with who holds the records:
+	// the ledger does not cover them, and Save leaves them out.
+	Labels []int32 `json:"-"`
+}
+
+// NewModel is the model of a result of package engine.
+func NewModel(r *engine.Result, bounds dataset.Bounds, columns []string, fractionBits int) *Model {
+	return &Model{Version: r.Version, Method: r.Method, Centroids: r.Centroids, Sizes: r.Sizes, Iterations: r.Iterations, Lower: bounds.Lo, Upper: bounds.Hi, FromData: bounds.FromData,
+		Columns: columns, FractionBits: fractionBits, Calibration: r.Calibration, Epsilon: r.Epsilon, Delta: r.Delta, Ledger: r.Ledger, Notes: r.Notes}
+}
+
+// label sets the labels of the records of the fit and, without a budget, sizes and inertia.
+func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.Normalised, private bool) error {
+	centroids, err := m.bounds().Normalise(m.Centroids)
+	if err != nil {
+		return err
+	}
+	m.Labels = make([]int32, records.Points.N)
+	cost, err := engine.Label(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), records.Weights, m.Labels)
+	if err != nil || private {
+		return err
+	}
+	cost *= m.unit() * m.unit()
+	m.Inertia = &cost
+	m.Count(m.Labels)
+	return nil
+}
+
+// unit is what 1 is worth in the scaled columns: half the width of the bounds in the data's own units where all
+// columns have one scale, else 1.
+func (m *Model) unit() float64 {
+	if !m.OneScale {
+		return 1
+	}
+	return (m.Upper[0] - m.Lower[0]) / 2
+}
+
+// Count sets Sizes to the numbers of the labels: what a model without a budget may show.
+func (m *Model) Count(labels []int32) {
+	m.Sizes = make([]float64, len(m.Centroids))
+	for _, l := range labels {
+		m.Sizes[l]++
+	}
+}
+
+// CountRecords sets the sizes of the clusters by records that are on the model's grid already.
+func (m *Model) CountRecords(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) error {
+	centroids, err := m.bounds().Normalise(m.Centroids)
+	if err == nil {
+		m.Sizes, err = engine.Sizes(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids))
+	}
+	return err
+}
+
+// Assign is Nearest for records that are on the model's grid already.
+func (m *Model) Assign(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) (labels []int32, distances []float64, err error) {
+	n := records.Points.N
+	labels, distances = make([]int32, n), make([]float64, n)
+	centroids, err := m.bounds().Normalise(m.Centroids)
+	if err == nil {
+		err = engine.Nearest(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), labels, distances)
+	}
+	for i, x := range distances {
+		distances[i] = math.Sqrt(x)
+	}
+	return labels, distances, err
+}
+
+func (m *Model) bounds() dataset.Bounds {
+	return dataset.Bounds{Lo: m.Lower, Hi: m.Upper, FromData: m.FromData}
+}
+
+// Save writes the model as JSON.
+func (m *Model) Save(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(m)
+}
+
+// Load reads what Save has written.
+func Load(r io.Reader) (*Model, error) {
+	m := new(Model)
+	if err := json.NewDecoder(r).Decode(m); err != nil {
+		return nil, fault.Failed("model", "cannot be read ("+err.Error()+")", "give what Save has written", err)
+	}
+	if err := m.bounds().Validate("model"); err != nil {
+		return nil, err
+	}
+	if len(m.Lower) == 0 || len(m.Centroids) == 0 || m.FractionBits < 1 || m.FractionBits > dataset.MaxFractionBits {
+		return nil, fault.Failed("model", "lacks bounds, centroids or its grid", "give what Save has written", nil)
+	}
+	_, err := m.bounds().Normalise(m.Centroids)
+	return m, err
+}

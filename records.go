@@ -1,0 +1,197 @@
+package cohort
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// PrepareOptions say how records are read. Zero fields mean the default.
+type PrepareOptions struct {
+	// Bounds are the public bounds of the columns.
+	Bounds Bounds
+	// OneScale maps all columns by one scale, that of the widest, so that distances are those of the data's own
+	// units. Otherwise each column is scaled by its own bounds.
+	OneScale bool
+	// FractionBits f puts coordinates on the grid 2^-f of the scaled columns. dataset.MaxFractionBits is the finest, and the
+	// default on one scale, where columns may be narrow; else it is dataset.DefaultFractionBits.
+	FractionBits int
+	// Weights has a weight for each record, 0 or more, for methods without a budget that take them.
+	Weights []float64
+	// Account is the ledger file that fits of these records will be charged to.
+	Account *Account
+	// Cache is a folder that keeps the prepared records, for sets of files beyond memory.
+	Cache string
+	// Workers is the number of threads that read, all cores by default.
+	Workers int
+}
+
+// Records are data that are ready to be clustered, as often as wanted and by several goroutines at a time.
+type Records struct {
+	prepared *dataset.Prepared
+	oneScale bool
+	account  *Account
+	salt     string
+	mu       sync.Mutex
+	clients  []dataset.Part // of the fit before
+	dealt    int            // to so many
+}
+
+// Prepare reads records once for many fits. It borrows the data until it returns.
+func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error) {
+	if t, ok := data.(*dataset.Table); data == nil || ok && t == nil {
+		return nil, fault.Request("data", "is nil", "give records, such as cohort.Rows(points, n, d)")
+	}
+	s, err := data.Source()
+	if err != nil {
+		return nil, err
+	}
+	if o.FractionBits == 0 && o.OneScale {
+		o.FractionBits = dataset.MaxFractionBits
+	}
+	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}, OneScale: o.OneScale, FractionBits: o.FractionBits, Weights: o.Weights, Cache: o.Cache}
+	switch lo, hi := o.Bounds.Lower, o.Bounds.Upper; {
+	case len(lo) == 1 && len(hi) == 1:
+		d := s.Schema().D
+		opts.Bounds = &dataset.Bounds{Lo: slices.Repeat(lo, d), Hi: slices.Repeat(hi, d)}
+	case len(lo) > 0 || len(hi) > 0:
+		opts.Bounds = &dataset.Bounds{Lo: lo, Hi: hi}
+	}
+	r := &Records{account: o.Account, oneScale: o.OneScale}
+	if o.Account != nil {
+		if r.salt, err = o.Account.File.Salt(); err != nil {
+			return nil, err
+		}
+		key := o.Account.File.DigestKey(r.salt)
+		opts.DigestKey = &key
+	}
+	if r.prepared, err = dataset.Prepare(ctx, s, opts); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// N is the number of records, D of their columns.
+func (r *Records) N() int { return r.prepared.Points.N }
+
+// D is the number of columns.
+func (r *Records) D() int { return r.prepared.Points.D }
+
+// Close gives back what Cache has mapped.
+func (r *Records) Close() { r.prepared.Close() }
+
+// Fit clusters the records.
+func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
+	m, err := o.method()
+	if err != nil {
+		return nil, err
+	}
+	job, err := r.job(m, &o)
+	if err != nil {
+		return nil, err
+	}
+	pay, err := r.payment(m, &o)
+	if err != nil {
+		return nil, err
+	}
+	eng, end, err := engineOf(o.Engine, o.Workers, o.Observer)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	paid, err := pay.Start(job)
+	if err != nil {
+		return nil, err
+	}
+	res, err := eng.Run(ctx, job)
+	if err != nil {
+		return nil, pay.Lost(err)
+	}
+	if err := pay.End(paid, res); err != nil {
+		return nil, err
+	}
+	model := NewModel(res, r.prepared.Bounds, r.prepared.Table.Columns, r.prepared.FractionBits)
+	model.OneScale = r.oneScale
+	if !o.NoLabels || !m.Private {
+		if err := model.label(ctx, eng.Pool(), &r.prepared.Normalised, m.Private); err != nil {
+			return nil, err
+		}
+	}
+	return model, nil
+}
+
+// job makes the job of a fit.
+func (r *Records) job(m *method.Method, o *Options) (engine.Job, error) {
+	records := &r.prepared.Normalised
+	d := method.Data{Records: records, Parties: o.Parties, IDs: r.prepared.Table.IDs, K: o.K, Seed: o.Seed, Budget: o.budget(), NoQuality: true}
+	var err error
+	if m.Holds != method.Columns {
+		if d.Clients, err = r.share(o.Clients, m); err != nil {
+			return nil, err
+		}
+	}
+	if o.Start != nil {
+		if d.Start, err = records.Bounds.Normalise(o.Start); err != nil {
+			return nil, err
+		}
+	}
+	return o.Methods.Job(m.Name, d, o.Settings)
+}
+
+// share deals the records to the clients; several files are one client's each.
+func (r *Records) share(clients int, m *method.Method) ([]dataset.Part, error) {
+	files := r.prepared.Table.Files
+	switch {
+	case len(files) < 2 || m.Holds == method.Table:
+		files, clients = nil, max(clients, 1)
+	case clients != 0 && clients != len(files):
+		return nil, fault.Request("clients", fmt.Sprintf("is %d for %d files", clients, len(files)), "leave it out: each file is one client")
+	default:
+		clients = len(files)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dealt == clients {
+		return r.clients, nil
+	}
+	var err error
+	var parts []dataset.Part
+	if files != nil {
+		parts, err = r.prepared.SplitFiles(files)
+	} else {
+		parts, err = r.prepared.Split(clients, nil, 0)
+	}
+	if err == nil {
+		r.clients, r.dealt = parts, clients
+	}
+	return parts, err
+}
+
+// payment prepares to pay for a fit, nil if there is no ledger file.
+func (r *Records) payment(m *method.Method, o *Options) (*Payment, error) {
+	switch {
+	case o.Account == nil:
+		return nil, nil
+	case o.Account != r.account:
+		return nil, fault.Request("account", "is not the one that the records were prepared with", "give the same one to both")
+	case !m.Private:
+		return nil, fault.Request("account", m.Name+" is not private and spends none", "choose a private method, or leave the ledger file out")
+	case o.Seed != nil:
+		return nil, fault.Request("account", "a run with a seed is a simulation, which no budget covers", "leave the seed out, or the ledger file")
+	}
+	calibration := m.Calibrations()[0]
+	if c := o.Settings["calibration"]; c != "" {
+		calibration = privacy.Calibration(c)
+	}
+	if calibration != privacy.Proven {
+		return nil, fault.Request("account", "a ledger file adds up proven guarantees and the calibration is "+string(calibration), "use the calibration proven")
+	}
+	return o.Account.NewPayment(m, o.Settings, o.K, o.budget(), r.N(), r.prepared.Bounds, r.prepared.Digests, r.salt)
+}

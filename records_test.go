@@ -1,0 +1,217 @@
+package cohort
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Records that are prepared once are fitted as often as wanted, by several goroutines on one engine at a time.
+func TestPrepareOnce(t *testing.T) {
+	ctx, data, seed := context.Background(), blobs(t), uint64(3)
+	records, err := Prepare(ctx, data, PrepareOptions{Bounds: Range(-200, 200)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	if records.N() != 3000 || records.D() != 3 {
+		t.Errorf("%d x %d records", records.N(), records.D())
+	}
+	eng, err := engine.New(engine.WithWorkers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	var g sync.WaitGroup
+	for _, o := range []Options{{K: 4}, {K: 7}, {K: 4, Epsilon: 1, Clients: 3, Method: "fastlloyd"}, {K: 3, Epsilon: 2}} {
+		g.Go(func() {
+			o.Seed = &seed
+			alone := o
+			alone.Bounds = Range(-200, 200)
+			want, err := Fit(ctx, data, alone)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			o.Engine = eng
+			got, err := records.Fit(ctx, o)
+			if err != nil || !slices.EqualFunc(got.Centroids, want.Centroids, slices.Equal[[]float64]) || !slices.Equal(got.Labels, want.Labels) {
+				t.Errorf("%+v: centroids %v, want %v, error %v", o, got, want, err)
+			}
+		})
+	}
+	g.Wait()
+}
+
+// On one scale distances are those of the data's own units, and columns may be constant.
+func TestOneScale(t *testing.T) {
+	// The first column decides, whatever the others' own ranges: scaled by columns the second would.
+	points := []float32{0, 1, 7, 10, 0, 7, 90, 1, 7, 100, 0, 7}
+	m, err := Fit(context.Background(), Rows(points, 4, 3), Options{K: 2, OneScale: true, Start: [][]float64{{0, 1, 7}, {90, 1, 7}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(m.Labels, []int32{0, 0, 1, 1}) || math.Abs(*m.Inertia-101) > 1e-2 {
+		t.Errorf("labels %v, inertia %g, want 101", m.Labels, *m.Inertia)
+	}
+	for j, want := range []float64{5, 0.5, 7} {
+		if got := m.Centroids[0][j]; math.Abs(got-want) > 1e-2 {
+			t.Errorf("coordinate %d of the first centroid is %g, want %g", j, got, want)
+		}
+	}
+	same, err := Fit(context.Background(), Rows([]float64{3, 4, 3, 4}, 2, 2), Options{K: 1, OneScale: true})
+	if err != nil || *same.Inertia != 0 || same.Centroids[0][1] != 4 {
+		t.Errorf("records that are all the same give %+v, error %v", same, err)
+	}
+}
+
+// Records outside the bounds of the fit are nearest to what they are nearest to, not to what their shadow on the
+// box is; with a scale for each column they are clamped, as the model says.
+func TestPredictOutside(t *testing.T) {
+	m := &Model{Centroids: [][]float64{{-9, 9}, {9, -8}, {0, 9.5}}, Lower: []float64{-10, -10}, Upper: []float64{10, 10}, FractionBits: 16, OneScale: true}
+	points := []float64{-1000, 995, 40, -2, 3, 60, 9, -9, 0, 0, 1e300, -1e300}
+	labels, _, err := m.Nearest(context.Background(), points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range labels {
+		best, least := 0, math.Inf(1)
+		for j, c := range m.Centroids {
+			if x := math.Hypot(points[2*i]-c[0], points[2*i+1]-c[1]); x < least {
+				best, least = j, x
+			}
+		}
+		if int(l) != best && i != 5 {
+			t.Errorf("record %v is in %d, want %d", points[2*i:2*i+2], l, best)
+		}
+	}
+	m.OneScale = false
+	_, distances, err := m.Nearest(context.Background(), []float64{1e9, 1e9})
+	if err != nil || distances[0] > 2 {
+		t.Errorf("a record that is clamped is %v away, error %v", distances, err)
+	}
+}
+
+// Holders of rows are clients, each with its own; holders of columns are parties.
+func TestHolders(t *testing.T) {
+	data, seed := blobs(t), uint64(9)
+	var rows []dataset.Borrowed
+	for _, cut := range [][2]int{{0, 1000}, {1000, 1700}, {1700, 3000}} {
+		rows = append(rows, &dataset.Matrix[float64]{Data: data.Rows[3*cut[0] : 3*cut[1]], N: cut[1] - cut[0], D: 3})
+	}
+	below, err := dataset.Below("clients", rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{K: 4, Epsilon: 4, Method: "fastlloyd", Bounds: Range(-200, 200), Seed: &seed}
+	m, err := Fit(context.Background(), From(below), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := m.Predict(data.Rows); err != nil || !slices.Equal(again, m.Labels) {
+		t.Errorf("labels are not those of the rows in order, error %v", err)
+	}
+	o.Clients = 2
+	if _, err := Fit(context.Background(), From(below), o); !fault.IsRequest(err) || !strings.Contains(err.Error(), "clients") {
+		t.Errorf("two clients of three holders: %v", err)
+	}
+	narrow := make([]float32, 3000)
+	for i := range narrow {
+		narrow[i] = float32(data.Rows[3*i])
+	}
+	beside, parties, err := dataset.Beside("parties", []dataset.Borrowed{
+		&dataset.Matrix[float32]{Data: narrow, N: 3000, D: 1}, &dataset.Matrix[float64]{Data: data.Rows, N: 3000, D: 2, Offset: 1, RowStride: 3, ColumnStride: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := Fit(context.Background(), From(beside), Options{K: 4, Method: "vertical-plain", Parties: parties, Bounds: Range(-200, 200), Seed: &seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := *data
+	table.Rows = slices.Clone(data.Rows)
+	for i, x := range narrow {
+		table.Rows[3*i] = float64(x)
+	}
+	want, err := Fit(context.Background(), &table, Options{K: 4, Method: "vertical-plain", Parties: [][]int{{0}, {1, 2}}, Bounds: Range(-200, 200), Seed: &seed})
+	if err != nil || !slices.Equal(v.Labels, want.Labels) {
+		t.Errorf("the columns of two holders are clustered otherwise than those of one, error %v", err)
+	}
+}
+
+func TestHoldersDisagree(t *testing.T) {
+	of := func(n, d int) *dataset.Matrix[float64] {
+		return &dataset.Matrix[float64]{Data: make([]float64, n*d), N: n, D: d}
+	}
+	named := of(2, 2)
+	named.Columns = []string{"a", "b"}
+	for _, parts := range [][]dataset.Borrowed{nil, {of(2, 2), of(2, 3)}, {of(2, 2), of(0, 2)}, {of(2, 2), named}} {
+		if _, err := dataset.Below("clients", parts); !fault.IsRequest(err) {
+			t.Errorf("%d parts below: %v", len(parts), err)
+		}
+	}
+	for _, parts := range [][]dataset.Borrowed{nil, {of(2, 2), of(3, 2)}} {
+		if _, _, err := dataset.Beside("parties", parts); !fault.IsRequest(err) {
+			t.Errorf("%d parts beside: %v", len(parts), err)
+		}
+	}
+}
+
+// A ledger file pays for fits until it has nothing left, and refuses what it cannot cover.
+func TestAccount(t *testing.T) {
+	account := &Account{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "a.ledger")}, Budget: privacy.Budget{Epsilon: 2}}
+	ctx, o := context.Background(), Options{K: 4, Epsilon: 1, Bounds: Range(-200, 200), Account: account}
+	records, err := Prepare(ctx, blobs(t), PrepareOptions{Bounds: o.Bounds, Account: account})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		m, err := records.Fit(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(m.Notes, " "), "of the ledger file") {
+			t.Errorf("notes %q", m.Notes)
+		}
+	}
+	if _, err := records.Fit(ctx, o); !errors.Is(err, privacy.ErrBudget) {
+		t.Errorf("a third fit: %v", err)
+	}
+	seed := uint64(1)
+	for _, change := range []func(*Options){
+		func(o *Options) { o.Seed = &seed },
+		func(o *Options) { o.Bounds = Bounds{} },
+		func(o *Options) { o.Epsilon = 0 },
+		func(o *Options) {
+			o.Settings = map[string]string{"calibration": "claimed", "noise": "local"}
+			o.Method = "fastlloyd"
+		},
+	} {
+		bad := o
+		change(&bad)
+		if _, err := Fit(ctx, blobs(t), bad); err == nil || errors.Is(err, privacy.ErrBudget) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if state, err := account.File.State(); err != nil || len(state.Runs) != 2 {
+		t.Errorf("the file has %v, error %v", state, err)
+	}
+}
+
+func TestFitIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Fit(ctx, blobs(t), Options{K: 2}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
