@@ -16,11 +16,12 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog"
-	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -97,9 +98,9 @@ func centralJob(name string, s *Set, k int, b privacy.Budget, run int, quality b
 }
 
 // edlerJob is a job of balcan-edler for options that the catalogue does not have.
-func edlerJob(s *Set, k int, epsilon float64, run int) *central.Edler {
+func edlerJob(s *Set, k int, epsilon float64, run int) *balcan.Edler {
 	seed := uint64(run)
-	return &central.Edler{Data: central.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
+	return &balcan.Edler{Data: staged.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
 }
 
 // whole is the set as one part.
@@ -518,7 +519,7 @@ func (c *Case) withoutNoise(ctx context.Context, s *Set, k int) (float64, error)
 }
 
 // edlerCase measures balcan-edler with options on MNIST, k = 10.
-func (e *Env) edlerCase(ctx context.Context, table string, labels []Label, runs int, epsilon, published float64, edit func(*central.Edler)) error {
+func (e *Env) edlerCase(ctx context.Context, table string, labels []Label, runs int, epsilon, published float64, edit func(*balcan.Edler)) error {
 	return e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
 		s, err := c.Env.Set(ctx, "mnist")
 		if err != nil {
@@ -542,8 +543,8 @@ func (e *Env) edlerCase(ctx context.Context, table string, labels []Label, runs 
 
 // chapter4 sets the options of the thesis's first algorithm (its sections 4.1
 // and 4.2).
-func chapter4(j *central.Edler) {
-	j.GammaFactor, j.Exponential, j.AllCubes, j.Split = 2, true, true, central.MatlabSplit
+func chapter4(j *balcan.Edler) {
+	j.GammaFactor, j.Exponential, j.AllCubes, j.Split = 2, true, true, balcan.MatlabSplit
 }
 
 func runEdlerTables(ctx context.Context, e *Env) error {
@@ -557,10 +558,10 @@ func runEdlerTables(ctx context.Context, e *Env) error {
 		}
 	}
 	for _, r := range table6 {
-		err := e.edlerCase(ctx, "Table 6, without k-means", []Label{L("epsilon", r.epsilon)}, edlerMoreRuns, r.epsilon, r.without, func(j *central.Edler) {
+		err := e.edlerCase(ctx, "Table 6, without k-means", []Label{L("epsilon", r.epsilon)}, edlerMoreRuns, r.epsilon, r.without, func(j *balcan.Edler) {
 			chapter4(j)
 			j.KMeans = -1
-			j.Split = central.Split{Candidates: 68. / 99, Swap: 17. / 198, Recover: 17. / 99, Choice: 1. / 18}
+			j.Split = balcan.Split{Candidates: 68. / 99, Swap: 17. / 198, Recover: 17. / 99, Choice: 1. / 18}
 		})
 		if err != nil {
 			return err
@@ -569,9 +570,9 @@ func runEdlerTables(ctx context.Context, e *Env) error {
 	runtimes := []struct{ minutes, inertia float64 }{{5.11, 192208459625}, {6.86, 191244311011}, {9.05, 193384099925}, {11.84, 192645002489}, {9.48, 199962775079},
 		{9.73, 209381147269}, {13.82, 203654871763}, {14.95, 198118186953}, {16.5, 201056109812}, {19.04, 201516542621}, {15.78, 201834249369}, {18.59, 200724551641}, {19.59, 201488407549}}
 	for i, r := range runtimes {
-		err := e.edlerCase(ctx, "Table 12", []Label{L("T", i+1), L("thesis, minutes", r.minutes)}, edlerSomeRuns, 1, r.inertia, func(j *central.Edler) {
+		err := e.edlerCase(ctx, "Table 12", []Label{L("T", i+1), L("thesis, minutes", r.minutes)}, edlerSomeRuns, 1, r.inertia, func(j *balcan.Edler) {
 			chapter4(j)
-			j.Split = central.EdlerSplit
+			j.Split = balcan.EdlerSplit
 			j.Partitions = i + 1
 		})
 		if err != nil {
@@ -603,7 +604,7 @@ func (e *Env) edlerTable7(ctx context.Context) error {
 					chapter4(job)
 					job.KMeans = kmeans
 					if kmeans < 0 {
-						job.Split = central.Split{Candidates: 68. / 99, Swap: 17. / 198, Recover: 17. / 99, Choice: 1. / 18}
+						job.Split = balcan.Split{Candidates: 68. / 99, Swap: 17. / 198, Recover: 17. / 99, Choice: 1. / 18}
 					}
 					return job, nil
 				})
@@ -640,9 +641,9 @@ func (e *Env) edlerSplits(ctx context.Context) error {
 				return fmt.Errorf("bench: Table 8: %w", err)
 			}
 		}
-		err := e.edlerCase(ctx, "Table 8", []Label{L("split", strings.Join(rec[:5], " "))}, edlerRuns, 1, x[5], func(j *central.Edler) {
+		err := e.edlerCase(ctx, "Table 8", []Label{L("split", strings.Join(rec[:5], " "))}, edlerRuns, 1, x[5], func(j *balcan.Edler) {
 			chapter4(j)
-			j.Split = central.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
+			j.Split = balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
 		})
 		if err != nil {
 			return err

@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -120,7 +121,7 @@ func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []in
 		return newSketchSample(r), nil
 	case "lsf":
 		part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
-		job = &central.LSF{Data: central.Data{Clients: []dataset.Part{part}, Bounds: s.Norm.Bounds, Labels: labels}, K: j.K, Budget: privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: 1 / float64(s.N)}, Seed: j.Seed}
+		job = &lsf.Job{Data: staged.Data{Clients: []dataset.Part{part}, Bounds: s.Norm.Bounds, Labels: labels}, K: j.K, Budget: privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: 1 / float64(s.N)}, Seed: j.Seed}
 	default:
 		editMethod(j, method)
 	}

@@ -19,4 +19,4 @@ GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -exec "$qemu" ./
 GOARCH=arm64 COHORT_ISA=neon QEMU_CPU=cortex-a57 go test -short -run SignUnderEncryption -exec "$qemu" ./engine/method/ckks
 # What a newer core says of itself.
 GOARCH=arm64 COHORT_ISA=neon go test -short -run 'Path|Fuzz' -exec "$qemu" ./kernels/...
-GOARCH=arm64 go test -short -run Golden -exec "$qemu" ./engine/method/lloyd/... ./engine/central/... ./engine/method/sketch/
+GOARCH=arm64 go test -short -run Golden -exec "$qemu" ./engine/method/lloyd/... ./engine/step/... ./engine/method/sketch/

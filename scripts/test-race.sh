@@ -9,6 +9,6 @@ if ! command -v gcc >/dev/null; then
     exit
 fi
 go test -race -short ./engine ./engine/protocol ./engine/step/... ./engine/metrics ./internal/secagg
-go test -race -short -run 'Apart|Workers|Cancel|SameBits|Wide' ./engine/method/... ./engine/central ./engine/synopsis ./flow
+go test -race -short -run 'Apart|Workers|Cancel|SameBits|Wide' ./engine/method/... ./engine/step/staged ./engine/synopsis ./flow
 go test -race -short -run 'Prepare|Pipeline|Cancelled|Cache' ./engine/dataset
 go test -race -short -run 'Workers|Concurrent|Cancel' ./bench/profile ./cmd/cohort

@@ -8,10 +8,13 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/balcan"
+	"github.com/cohort-engine/cohort/engine/method/hybrid"
+	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -139,8 +142,8 @@ func box(d int) dataset.Bounds {
 	return b
 }
 
-func centralData(p *Pair, parts []dataset.Part, tape *privacy.Tape) central.Data {
-	return central.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
+func centralData(p *Pair, parts []dataset.Part, tape *privacy.Tape) staged.Data {
+	return staged.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
 }
 
 // centralJob is a run of hybrid, by a branch, lsf or balcan.
@@ -148,11 +151,11 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 	d, laplace := centralData(&p, parts, tape), s.Mechanism == "laplace"
 	switch method {
 	case "lsf":
-		return &central.LSF{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+		return &lsf.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
 	case "balcan":
-		return &central.Balcan{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+		return &balcan.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
 	}
-	return &central.Hybrid{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Branch: branch, Seed: seed}
+	return &hybrid.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Branch: branch, Seed: seed}
 }
 
 // localJob is a run of ind-lap or ldp-agg by two parties.
@@ -175,7 +178,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 			p = *s.Pair
 		}
 		one, err := centroids(p, s, "outsider", 16, Laplace, func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
-			return &central.Edler{Data: centralData(&p, parts, nil), K: p.K, Budget: b, KMeans: 1, Seed: seed}
+			return &balcan.Edler{Data: centralData(&p, parts, nil), K: p.K, Budget: b, KMeans: 1, Seed: seed}
 		})
 		if err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -89,6 +90,11 @@ func (d *Data) Clamped() int {
 		return 0
 	}
 	return d.Records.Clamped
+}
+
+// Staged is the data of a method that works in stages.
+func (d *Data) Staged() staged.Data {
+	return staged.Data{Clients: d.Clients, Bounds: d.Bounds(), Labels: d.Labels, Clamped: d.Clamped(), NoQuality: d.NoQuality}
 }
 
 // Options lists the method's options.

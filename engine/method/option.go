@@ -231,3 +231,16 @@ func Init[T ~string](field *T, allowed ...T) Option {
 func Post[T ~string](field *T, allowed ...T) Option {
 	return Option{"post", string(allowed[0]), "noisy centroids outside the bounds: " + strings.Join(words(allowed), ", "), Choice(field, allowed...)}
 }
+
+// Outsiders are those whom a method on one table is private against.
+const Outsiders = "whoever sees the result; the holder of the table runs the method"
+
+// Proven are the options that methods share which have nothing but proven calibrations.
+func Proven(name string, laplace *bool, neighbours *privacy.Neighbours) []Option {
+	return []Option{Calibration(name, new(privacy.Calibration)), Neighbours(name, neighbours),
+		{Name: "mechanism", Default: "gaussian; laplace with --delta 0", About: "kind of noise: laplace or gaussian",
+			Value: Text(func(text string) error {
+				*laplace = text == "laplace"
+				return nil
+			}, "laplace", "gaussian")}}
+}

@@ -1,7 +1,8 @@
 // Package elementary has Exp and Log, which differ from math.Exp and math.Log in
 // one respect: they return the same bits on every architecture. math has assembly
 // versions on some, and the compiler may fuse x*y+z on others; here every product
-// is rounded before it is added. Both are within one unit in the last place.
+// is rounded before it is added. Both are within one unit in the last place. Pow and
+// Log2 are made of them.
 package elementary
 
 import "math"
@@ -79,3 +80,9 @@ func Exp(x float64) float64 {
 	y := 1 - ((lo - float64(r*c)/(2-c)) - hi)
 	return math.Ldexp(y, k)
 }
+
+// Pow is x^y for x > 0, portable to the bit.
+func Pow(x, y float64) float64 { return Exp(float64(y * Log(x))) }
+
+// Log2 is the binary logarithm, portable to the bit.
+func Log2(x float64) float64 { return Log(x) / math.Ln2 }

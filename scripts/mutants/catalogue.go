@@ -10,7 +10,7 @@ func one(name, in, old, new, test, run, says string) mutant {
 const (
 	inPrivacy    = "engine/privacy"
 	inProtocol   = "engine/protocol"
-	inCentral    = "engine/central"
+	inStaged     = "engine/step/staged"
 	inHorizontal = "engine/method/lloyd"
 	inHE         = "engine/method/ckks"
 	inSecagg     = "internal/secagg"
@@ -110,11 +110,11 @@ func gate() []mutant {
 // steps has bugs of what methods compute before a release, and of how they divide the budget.
 func steps() []mutant {
 	return []mutant{
-		one("the cut of offsets is four times wider at the same sensitivity", inCentral, "limit[j] = float32(r * r / slack * (1 - 0x1p-22))", "limit[j] = float32(16 * r * r / slack * (1 - 0x1p-22))", inCentral, "TestOffset", "offset|radius|sum"),
-		one("far records are cut to a length with the rounding error on the wrong side", inCentral, "slack := 1 + relativeError(d)", "slack := 1 - 1e5*relativeError(d)", inCentral, "TestOffset", "offset|radius|sum"),
-		one("a level's counts are not in the ledger", inCentral, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
-		one("every level of a tree spends the whole budget", inCentral, "\"tree counts per level\", l.share(l.growth(level)/total)))", "\"tree counts per level\", l.share(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
-		one("replacing a record spends the budget of adding one", inCentral, "\t\t\tl.total /= 4\n", "\t\t\tl.total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = float32(r * r / slack * (1 - 0x1p-22))", "limit[j] = float32(16 * r * r / slack * (1 - 0x1p-22))", inStaged, "TestOffset", "offset|radius|sum"),
+		one("far records are cut to a length with the rounding error on the wrong side", inStaged, "slack := 1 + relativeError(d)", "slack := 1 - 1e5*relativeError(d)", inStaged, "TestOffset", "offset|radius|sum"),
+		one("a level's counts are not in the ledger", inStaged, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
+		one("every level of a tree spends the whole budget", inStaged, "\"tree counts per level\", l.Part(l.growth(level)/total)))", "\"tree counts per level\", l.Part(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("replacing a record spends the budget of adding one", inStaged, "\t\t\ts.Total /= 4\n", "\t\t\ts.Total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)", "return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),
 		one("the sizes of clusters are rounded down", inHorizontal, "return int(math.Ceil(n / (j.EtaMinAlpha * share))), int", "return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestSizesAreRoundedInwards", "sizes"),
 		one("every round spends the whole epsilon", inHorizontal, "round := j.Budget.Epsilon / float64(p.rounds)", "round := j.Budget.Epsilon", inHorizontal, "TestLedgerChargesTheBudget", "sulloyd"),

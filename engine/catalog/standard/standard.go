@@ -5,9 +5,12 @@ package standard
 import (
 	"slices"
 
-	"github.com/cohort-engine/cohort/engine/central"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/method/balcan"
+	"github.com/cohort-engine/cohort/engine/method/hybrid"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/method/lsf"
+	"github.com/cohort-engine/cohort/engine/method/pca"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 )
 
@@ -21,5 +24,5 @@ func Default(private bool) string {
 
 // Methods lists the methods.
 func Methods() method.List {
-	return slices.Concat(lloyd.Describe(), central.Describe(), sketch.Describe())
+	return slices.Concat(lloyd.Describe(), hybrid.Describe(), balcan.Describe(), lsf.Describe(), pca.Describe(), sketch.Describe())
 }

@@ -1,0 +1,30 @@
+package hybrid
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method"
+)
+
+// Describe lists the method of this package.
+func Describe() method.List {
+	return method.List{{
+		Name: "hybrid", Holds: method.Rows, Private: true, Make: describe,
+		About:   "private synopsis, free search, relative refinement; one client or many (recommended)",
+		Against: "others' records: clients and outsiders see noisy counts and sums, the server masked values",
+		When:    "first: it has the best loss at most sizes, dimensions and budgets",
+		Cost:    "some passes over the records, and a search on the synopsis that grows with k",
+	}}
+}
+
+func describe(d method.Data) (engine.Job, []method.Option) {
+	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
+	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
+		method.Iterations(&j.Rounds),
+		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, or auto (the rule)",
+			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d")},
+		method.Option{Name: "balance", Default: "any size",
+			About: "clusters of n/(B k) to B n/k records, on the private synopsis: the records nearest to a centroid can be more or fewer",
+			Value: method.Real(&j.Balance, 1, math.MaxFloat64)})
+}

@@ -1,0 +1,180 @@
+package hybrid
+
+import (
+	"context"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Job is the recommended private method, central (one client) or horizontal
+// (several): a private synopsis, free search on it, relative refinement. The
+// rule works from n, d, k and the budget alone.
+//
+// Low dimension: half of the budget goes to a midpoint tree of noisy counts
+// made consistent by projection; k-means with restarts and swaps runs on its
+// leaves for free; the other half goes to one or more rounds of relative sums
+// and counts, with a radius for each cluster taken from the synopsis. High
+// dimension: a private mean, a histogram of distances to it, and up to twenty
+// relative rounds with a common radius and James-Stein shrinkage, from a tree on
+// a few random directions, where half as many clusters again are looked for and
+// merged, or, at a weak signal, from a random start. Every
+// released quantity is an additive integer, so several clients need one secure
+// sum per tree level and per round.
+type Job struct {
+	staged.Data
+	K int
+	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
+	Budget privacy.Budget
+	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
+	Laplace    bool
+	Neighbours privacy.Neighbours // default add-remove
+	// Branch forces "tree" or "high-d"; empty or "auto" is the rule.
+	Branch string
+	// Balance, if at least 1, asks for clusters of n/(Balance k) to Balance n/k
+	// records: the search on the synopsis is constrained by an exact flow, which
+	// costs no budget, and all of the budget goes to the synopsis (tree branch), as
+	// rounds on the records would undo it. The sizes hold on the synopsis, to one
+	// part in 8192 of n, and Details has them as "synopsis_sizes"; the records that
+	// are nearest to a centroid can be more or fewer, both for the noise and because
+	// the flow does not send every weight to its nearest centroid.
+	Balance float64
+	// Rounds fixes the number of refinement rounds; 0 is the rule, negative none.
+	Rounds int
+	// Seed makes the run a simulation; nil takes noise from the system.
+	Seed *uint64
+}
+
+// Method is "hybrid".
+func (j *Job) Method() string { return "hybrid" }
+
+// check checks the fields.
+func (j *Job) check() error {
+	if err := j.Validate(j.K); err != nil {
+		return err
+	}
+	if err := staged.CheckBudget(j.Budget, j.Records()); err != nil {
+		return err
+	}
+	if j.Balance != 0 && !(j.Balance >= 1 && j.Balance <= float64(j.K)*1e6) {
+		return fault.Range("balance", j.Balance, "at least 1")
+	}
+	if j.Balance != 0 && (j.Branch != "" && j.Branch != "auto" && j.Branch != "tree" || j.K > 4096) {
+		return fault.Request("balance", "needs the tree branch and at most 4096 clusters", "leave the branch out")
+	}
+	switch j.Branch {
+	case "", "auto", "tree", "projected", "high-d":
+	default:
+		return fault.Range("branch", j.Branch, "auto, tree, projected or high-d")
+	}
+	return nil
+}
+
+// plan is the plan of a run: the branch that public numbers choose, and what
+// it releases.
+type plan struct {
+	*staged.Plan
+	branch string
+	// The tree branch.
+	tree    *staged.Tree
+	rounds  []*staged.Release
+	reach   float64 // of a round, in root mean square distances
+	balance float64
+	// The others.
+	projected *projectedPlan
+	high      *highPlan
+}
+
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	h, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return h.Finish(&j.Data, 1, h.run)
+}
+
+func (j *Job) plan() (*plan, error) {
+	budget := staged.BudgetFor(j.Budget, j.Records())
+	// A record influences one cell of each of at most 62 levels, or the sum of
+	// all records and one bin, and d+1 values a round.
+	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
+		62+(max(j.Rounds, staged.MostRounds)+2)*(j.Clients[0].Points.D+1), j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	h := &plan{Plan: f, branch: j.Branch, balance: j.Balance}
+	if h.branch == "" || h.branch == "auto" {
+		h.branch = h.chooseBranch()
+		if j.Balance != 0 {
+			h.branch = "tree"
+		}
+	}
+	switch h.branch {
+	case "tree":
+		h.addTreeBranch(j)
+		f.Rounds = len(h.rounds)
+	case "projected":
+		h.projected = h.addProjected(j.Rounds)
+		f.Rounds = len(h.projected.rounds)
+	default:
+		h.high = h.addHigh(j.Rounds)
+		f.Rounds = len(h.high.rounds)
+	}
+	return h, nil
+}
+
+// run is what every party does.
+func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
+	details := map[string]any{"branch": h.branch}
+	o := new(protocol.Outcome)
+	var centroids []float32
+	var sizes []float64
+	var err error
+	switch h.branch {
+	case "tree":
+		var found *treeFound
+		if found, err = h.searchTree(ctx, p); err == nil {
+			centroids, sizes = found.centroids, found.sizes
+			o.Synopsis, o.LossEstimate = found.cells, &found.loss
+		}
+		if err == nil && h.balance != 0 {
+			details["synopsis_sizes"] = sizes
+		}
+	case "projected":
+		centroids, sizes, err = h.projected.run(ctx, p)
+	default:
+		centroids, sizes, err = h.high.run(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Centroids, o.Sizes, o.Iterations, o.Details = staged.Widen(centroids), sizes, h.Rounds, details
+	return o, nil
+}
+
+// chooseBranch is the rule, from public numbers only: a tree while every axis can be
+// halved about once; else, where the signal is strong, a tree on a few random
+// directions, which finds separated clusters; else, where it is not too weak or
+// a tree would be hopeless, relative rounds from a random start.
+func (h *plan) chooseBranch() string {
+	halvings, snr, d := h.halvings(), h.SNR(), float64(h.D)
+	switch {
+	case d >= max(8, 0.8*halvings) && snr >= 10:
+		return "projected"
+	case d > halvings && snr >= 5, d >= max(8, 1.5*halvings):
+		return "high-d"
+	}
+	return "tree"
+}
+
+// halvings is how often a tree on half of the budget can halve the box before the cells
+// get as small as the noise.
+func (h *plan) halvings() float64 { return elementary.Log2(float64(h.N) * h.Share.Part(0.5).Mu()) }

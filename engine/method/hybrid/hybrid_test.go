@@ -1,0 +1,218 @@
+package hybrid
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// TestHybridLedger runs every branch and mechanism and checks that the ledger's
+// total fits the budget.
+func TestHybridLedger(t *testing.T) {
+	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 12, K: 4, Separation: 6, Seed: 2})
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, branch := range []string{"tree", "projected", "high-d"} {
+		for _, c := range []struct {
+			budget     privacy.Budget
+			laplace    bool
+			neighbours privacy.Neighbours
+			clients    int
+		}{
+			{privacy.Budget{Epsilon: 1, Delta: -1}, false, "", 1},
+			{privacy.Budget{Epsilon: 0.1, Delta: 1e-5}, false, "", 3},
+			{privacy.Budget{Epsilon: 2, Delta: 0}, false, "", 1},
+			{privacy.Budget{Epsilon: 1, Delta: 1e-5}, true, "", 1},
+			{privacy.Budget{Epsilon: 1, Delta: 1e-5}, false, privacy.ReplaceOne, 1},
+		} {
+			parts, err := norm.Split(c.clients, nil, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seed := uint64(4)
+			job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: 4, Budget: c.budget, Laplace: c.laplace, Neighbours: c.neighbours, Branch: branch, Seed: &seed}
+			res, err := eng.Run(context.Background(), job)
+			if err != nil {
+				t.Fatalf("%s %+v: %v", branch, c, err)
+			}
+			total := res.Ledger.TotalFor("outsider")
+			limit := c.budget.Epsilon
+			if total.Epsilon == nil || *total.Epsilon > limit*(1+1e-6) {
+				t.Errorf("%s %+v: total is %v, budget %v", branch, c, *total.Epsilon, limit)
+			}
+			// With a delta, Laplace noise costs less than the sum of its epsilons.
+			if !c.laplace && *total.Epsilon < 0.98*limit {
+				t.Errorf("%s %+v: total is %v, budget %v: budget is wasted", branch, c, *total.Epsilon, limit)
+			}
+			if res.Ledger.Delta != *res.Delta || len(res.Centroids) != 4 || len(res.Centroids[0]) != 12 {
+				t.Errorf("%s: delta %v, %d centroids", branch, *res.Delta, len(res.Centroids))
+			}
+		}
+	}
+}
+
+// TestHybridFindsClusters checks quality where nothing should go wrong: the
+// noise of 20000 records at epsilon 2 is far below the distance of clusters. Over
+// the fixed seeds the outcome is deterministic.
+func TestHybridFindsClusters(t *testing.T) {
+	for _, c := range []struct {
+		g      dataset.Generator
+		branch string
+	}{
+		{dataset.Generator{N: 20000, D: 2, K: 10, Separation: 12, Seed: 1}, "tree"},
+		{dataset.Generator{N: 20000, D: 60, K: 8, Separation: 12, Seed: 1}, "projected"},
+	} {
+		norm, table := datasettest.Builtin(t, "blobs", c.g)
+		parts, _ := norm.Split(1, nil, 1)
+		eng, _ := engine.New()
+		seed := uint64(9)
+		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: c.g.K, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed})
+		eng.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Details["branch"] != c.branch {
+			t.Errorf("d=%d: branch %v, want %s", c.g.D, res.Details["branch"], c.branch)
+		}
+		if *res.ARI < 0.99 {
+			t.Errorf("d=%d: adjusted Rand index %v, want at least 0.99", c.g.D, *res.ARI)
+		}
+	}
+}
+
+// TestClientsReleaseTheSame: the records of one client split among several give
+// the same released sums, as all of them are additive.
+func TestClientsReleaseTheSame(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 2000, D: 3, K: 4, Separation: 5, Seed: 8})
+	seed := uint64(5)
+	var first [][]float64
+	for _, clients := range []int{1, 2, 5} {
+		parts, _ := norm.Split(clients, nil, 1)
+		eng, _ := engine.New()
+		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 4, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed})
+		eng.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = res.Centroids
+			continue
+		}
+		for j := range first {
+			for h := range first[j] {
+				if first[j][h] != res.Centroids[j][h] {
+					t.Fatalf("%d clients: centroid %d is %v, with one client %v", clients, j, res.Centroids[j], first[j])
+				}
+			}
+		}
+		if res.Comm.BytesSent[0] == 0 || res.Comm.BytesReceived[0] == 0 {
+			t.Error("no bytes were counted")
+		}
+	}
+}
+
+// TestHybridQuality repeats the goals of the small sets: means over 20 fixed
+// seeds, so the outcome is deterministic.
+func TestHybridQuality(t *testing.T) {
+	for _, c := range []struct {
+		set        string
+		k          int
+		low, whole float64 // goals at epsilon 0.1 and 1
+	}{
+		{"s1.csv", 15, 0.0121, 0.00826}, {"lsun.csv", 3, 0.219, 0.1604}, {"house.csv", 3, 0.171, 0.1544}, {"adult.csv", 3, 0.2455, 0.2433}, {"iris.csv", 3, 0.81, 0.308},
+	} {
+		norm, _ := datasettest.SharedSet(t, c.set)
+		parts, _ := norm.Split(1, nil, 1)
+		eng, _ := engine.New()
+		for epsilon, goal := range map[float64]float64{0.1: c.low, 1: c.whole} {
+			mean := 0.0
+			for run := range uint64(20) {
+				res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: c.k, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &run})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mean += *res.NICV / 20
+			}
+			if mean > goal {
+				t.Errorf("%s at epsilon %v: mean NICV %v, goal %v", c.set, epsilon, mean, goal)
+			}
+		}
+		eng.Close()
+	}
+}
+
+// TestHybridBalance asks for clusters of bounded sizes of unequal blobs: they hold
+// on the synopsis, for one client and several, and bind.
+func TestHybridBalance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	const n, k = 9000, 3
+	rows := make([]float32, 2*n)
+	for i := range n {
+		x, y := -0.6, -0.6
+		if i%10 == 0 { // a tenth of the records are elsewhere
+			x, y = 0.6, 0.6
+		}
+		rows[2*i], rows[2*i+1] = staged.OnGrid(x+0.3*(rng.Float64()-0.5), datasettest.Bits), staged.OnGrid(y+0.3*(rng.Float64()-0.5), datasettest.Bits)
+	}
+	p := kernels.NewPanels(n, 2)
+	kernels.Pack(p, rows)
+	first, rest := p.Slice(0, 3200), p.Slice(3200, n)
+	seed := uint64(2)
+	eng, _ := engine.New()
+	defer eng.Close()
+	run := func(balance, delta float64, clients ...*kernels.Panels) float64 {
+		data := staged.Data{Bounds: datasettest.UnitBounds(2)}
+		for _, c := range clients {
+			data.Clients = append(data.Clients, datasettest.Part(c))
+		}
+		res, err := eng.Run(context.Background(), &Job{Data: data, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: delta}, Balance: balance, Seed: &seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total := res.Ledger.TotalFor("outsider").Epsilon; math.Abs(*total-2) > 1e-3 {
+			t.Errorf("balance %v: total is %v", balance, *total)
+		}
+		sizes, _ := res.Details["synopsis_sizes"].([]float64)
+		if balance == 0 {
+			if sizes != nil {
+				t.Errorf("sizes %v without a constraint", sizes)
+			}
+		} else {
+			const unit = n / 8192.0 // the flow works on units of this weight
+			sum := 0.0
+			for j, x := range sizes {
+				sum += x
+				if x < n/(balance*k)-unit*1.01 || x > balance*n/k+unit*1.01 {
+					t.Errorf("balance %v: cluster %d has %v records on the synopsis, want %v to %v", balance, j, x, n/(balance*k), balance*n/k)
+				}
+			}
+			if len(sizes) != k || math.Abs(sum-n) > 1e-6*n {
+				t.Errorf("balance %v: sizes %v, want %d of %d records in all", balance, sizes, k, n)
+			}
+			if !strings.Contains(strings.Join(res.Notes, "\n"), "on the private synopsis") {
+				t.Errorf("balance %v: the notes %q do not say where the sizes hold", balance, res.Notes)
+			}
+		}
+		return *res.NICV
+	}
+	free := run(0, 1e-5, p)
+	for _, balance := range []float64{1, 1.05, 1.5} {
+		if balanced := run(balance, 1e-5, p); balanced <= free {
+			t.Errorf("balance %v: loss %v, %v without: the sizes do not bind", balance, balanced, free)
+		}
+	}
+	run(1.05, 1e-5, &first, &rest)
+	run(1.05, 0, p)
+}

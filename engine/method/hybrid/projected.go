@@ -1,0 +1,93 @@
+package hybrid
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
+)
+
+// projectedPlan is the plan of the branch on projections.
+type projectedPlan struct {
+	mean, reach, within *staged.Release
+	tree                *staged.Tree
+	recover             *staged.Release
+	rounds              []*staged.Release
+}
+
+func (h *plan) addProjected(rounds int) *projectedPlan {
+	f, l := h.Plan, h.Share
+	share := staged.TreeShare(f.D)
+	o := &projectedPlan{mean: f.AddMean(l.Part(0.03)), reach: f.AddCounts("distances", "histogram of distances", l.Part(0.01))}
+	tree := l.Part(share)
+	o.tree = f.AddTree(tree, min(max(int(elementary.Log2(float64(f.N)*tree.Mu())/2.5), 2), 6, f.D))
+	o.recover = f.AddRound("recover", l.Part(share/2))
+	o.within = f.AddCounts("distances", "histogram of distances", l.Part(0.01))
+	if rounds == 0 {
+		rounds = f.ManyRounds()
+	}
+	o.rounds = f.AddEqualRounds(l.Part(0.95-1.5*share), rounds)
+	return o
+}
+
+// run is the branch for a dimension too high for a tree on all
+// axes and a signal that is strong enough: a tree on a few random directions
+// finds well-separated clusters, the relative rounds of the high-dimensional
+// branch do the rest. The tree's share of the budget falls with the dimension,
+// as sums get dearer and counts do not.
+func (o *projectedPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, sizes []float64, err error) {
+	mean, err := p.PrivateMean(ctx, o.mean)
+	if err != nil {
+		return nil, nil, err
+	}
+	top := 2 * math.Sqrt(float64(p.D))
+	reach, err := p.DistanceQuantile(ctx, o.reach, staged.GridRow(mean, p.FractionBits), top, 0.75)
+	if err != nil {
+		return nil, nil, err
+	}
+	centroids, err = o.overseeded(ctx, p, mean, reach)
+	if err != nil {
+		return nil, nil, err
+	}
+	within, err := p.DistanceQuantile(ctx, o.within, centroids, top, 0.4)
+	if err != nil {
+		return nil, nil, err
+	}
+	sizes, err = p.EqualRounds(ctx, o.rounds, centroids, min(within, reach))
+	return centroids, sizes, err
+}
+
+// overseed is how many times more clusters than asked for are looked for on the
+// projections, where clusters lie in front of each other.
+const overseed = 1.5
+
+// overseeded finds more clusters than k in the tree on projections, releases
+// their means and counts in all dimensions, and merges them to k by weighted
+// k-means. That costs little noise, and a wrong start that the rounds could not
+// leave is rarer.
+func (o *projectedPlan) overseeded(ctx context.Context, p *staged.Party, mean []float64, reach float64) ([]float32, error) {
+	k := min(int(math.Ceil(overseed*float64(p.K))), p.N, math.MaxUint16-1)
+	origin := staged.GridRow(mean, p.FractionBits)
+	low, err := p.ProjectedStart(ctx, o.tree, k, origin, reach)
+	if err != nil {
+		return nil, err
+	}
+	centroids, counts, err := p.Recover(ctx, o.recover, low, origin, reach)
+	if err != nil {
+		return nil, err
+	}
+	if missing := low.TopUp - (k - p.K); missing > 0 {
+		p.Note("the tree on projections has fewer weighted points than k: %d of the %d centroids start data-independent", missing, p.K)
+	}
+	points := &synopsis.Weighted{D: p.D, Points: staged.Widen(centroids)}
+	for _, n := range counts {
+		points.Weights = append(points.Weights, max(n, 1))
+	}
+	found, err := p.Search(ctx, points, p.K, 1)
+	if err != nil {
+		return nil, err
+	}
+	return staged.GridRow(found.Centers, p.FractionBits), nil
+}

@@ -1,0 +1,211 @@
+package hybrid
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
+)
+
+// coarseTree says that the tree halves an axis less than twice on average: a
+// cluster lies in few cells, and a cell may hold parts of several.
+func coarseTree(halvings float64, d int) bool { return halvings < float64(2*d) }
+
+// refinement is the number of relative rounds after a tree and the radius in
+// units of a cluster's root mean square distance: one or two rounds while noise
+// decides, more as Lloyd's slow convergence does. Where the tree is coarse, its
+// centres are far off and the distances contain the size of a cell: then at
+// least three rounds with a smaller radius, unless the signal is too weak.
+func refinement(snr, halvings float64, d int) (rounds int, radius float64) {
+	rounds, radius = min(int(math.Round(elementary.Pow(snr, 0.3))), 10), min(max(0.9*elementary.Pow(snr/10, 0.3), 0.9), 3)
+	switch {
+	case snr < 50:
+		rounds = 1
+	case snr < 150:
+		rounds = 2
+	}
+	if coarseTree(halvings, d) && snr >= 4 {
+		rounds, radius = max(rounds, 3), 0.6*radius
+	}
+	return rounds, radius
+}
+
+// significant drops the leaves of a coarse tree that are lighter than one
+// standard deviation of their noise: the consistent estimate leaves positive
+// noise in the empty part of the space, which is most of it. It keeps all where
+// a cluster of average size stands less than five deviations above the noise, as
+// too much of the clusters would go.
+func significant(boxes []synopsis.Box, noise, cluster float64) []synopsis.Box {
+	if cluster < 5*noise {
+		return boxes
+	}
+	kept := slices.DeleteFunc(slices.Clone(boxes), func(b synopsis.Box) bool { return b.Weight < noise })
+	if len(kept) == 0 {
+		return boxes
+	}
+	return kept
+}
+
+func (h *plan) addTreeBranch(j *Job) {
+	f, l := h.Plan, h.Share
+	rounds, c := refinement(f.SNR(), h.halvings(), f.D)
+	if j.Rounds != 0 {
+		rounds = max(j.Rounds, 0)
+	}
+	if j.Balance != 0 {
+		rounds = 0
+	}
+	synopsisShare := 0.5
+	if rounds == 0 {
+		synopsisShare = 1
+	}
+	h.reach, h.tree = c, f.AddTree(l.Part(synopsisShare), f.D)
+	for r := range rounds {
+		h.rounds = append(h.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part((1-synopsisShare)/float64(rounds))))
+	}
+}
+
+// leafSearch is what the search on a tree's leaves found.
+type leafSearch struct {
+	boxes []synopsis.Box
+	*synopsis.Solution
+}
+
+func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, trie *synopsis.Trie) (*leafSearch, error) {
+	span := p.Begin(engine.PhaseSearch, p.Released)
+	defer p.End(span)
+	found := &leafSearch{boxes: trie.Boxes(p.D)}
+	if h.balance == 0 && coarseTree(h.halvings(), p.D) {
+		found.boxes = significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
+	}
+	points := synopsis.Spread(found.boxes, p.D, 3000)
+	stream := p.Public.Stream(int(protocol.Server), 0, "search")
+	var err error
+	if h.balance != 0 {
+		even := 1 / float64(p.K)
+		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1), p.Searching, stream)
+	} else {
+		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, p.K, p.Searching, stream)
+	}
+	return found, err
+}
+
+// treeFound is what the tree branch ends with: public values.
+type treeFound struct {
+	centroids []float32
+	sizes     []float64
+	cells     []engine.Cell
+	loss      float64 // mean squared distance to the centroids, as the leaves have it
+}
+
+func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, error) {
+	trie, err := p.ReleaseTree(ctx, h.tree, p.Records)
+	if err != nil {
+		return nil, err
+	}
+	var sizes []float64
+	found, err := protocol.Once(p.Party, "search", 0, func() (*leafSearch, error) { return h.searchLeaves(ctx, p, trie) })
+	if err != nil {
+		return nil, err
+	}
+	p.NoteTopUp(found.Solution)
+	if h.balance != 0 && found.TopUp == 0 {
+		sizes = found.Weights
+		p.Note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; the records nearest to a centroid can be more or fewer", slices.Min(sizes), slices.Max(sizes))
+	}
+	centroids := staged.GridRow(found.Centers, p.FractionBits)
+	o := staged.NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
+	for r, s := range h.rounds {
+		spread, err := protocol.Once(p.Party, "spread", r, func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.K, p.D), nil })
+		if err != nil {
+			return nil, err
+		}
+		if sizes == nil {
+			sizes = spread.weights
+		}
+		radius, scales := make([]float64, p.K), make([]staged.Scales, p.K)
+		for i := range radius {
+			radius[i] = min(h.reach*spread.rms[i], 2*math.Sqrt(float64(p.D)))
+			scales[i] = p.RelativeScales(s.Share, radius[i], max(sizes[i], float64(p.N)/float64(10*p.K)))
+		}
+		sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radius, scales)
+		if err != nil {
+			return nil, err
+		}
+		staged.Move(s.Share, centroids, sums, counts, radius, scales, p.D, p.FractionBits)
+		sizes = counts
+		p.Show(s.Release, staged.Widen(centroids), math.NaN())
+		if err := p.EndRound(ctx, r, len(h.rounds)); err != nil {
+			return nil, err
+		}
+	}
+	return protocol.Once(p.Party, "summary", 0, func() (*treeFound, error) {
+		spread := leafSpread(found.boxes, centroids, p.N, p.K, p.D)
+		return &treeFound{centroids, sizes, heaviest(found.boxes), spread.loss}, nil
+	})
+}
+
+// shownCells is the number of cells of a synopsis that a result keeps.
+const shownCells = 1000
+
+// heaviest are the heaviest of the boxes, for people to look at.
+func heaviest(boxes []synopsis.Box) []engine.Cell {
+	sorted := slices.Clone(boxes)
+	slices.SortStableFunc(sorted, func(a, b synopsis.Box) int { return cmp.Compare(b.Weight, a.Weight) })
+	cells := make([]engine.Cell, min(len(sorted), shownCells))
+	for i := range cells {
+		cells[i] = engine.Cell{Lo: sorted[i].Lo, Hi: sorted[i].Hi, Weight: sorted[i].Weight}
+	}
+	return cells
+}
+
+// clusterSpread is the weight of each cluster on the leaves of a tree and its root
+// mean square distance; loss is the mean squared distance of all weight.
+type clusterSpread struct {
+	weights, rms []float64
+	loss         float64
+}
+
+// leafSpread returns, for each centroid, the weight of the leaf boxes nearest to
+// it and the root mean square distance to it, box variance included, shrunk a
+// little toward the pooled value.
+func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *clusterSpread {
+	weights, rms := make([]float64, k), make([]float64, k)
+	spread := 0.0
+	for _, b := range boxes {
+		best, at := math.Inf(1), 0
+		for j := range k {
+			sum := 0.0
+			for h := range d {
+				t := (b.Lo[h]+b.Hi[h])/2 - float64(centroids[j*d+h])
+				sum += float64(t * t)
+			}
+			if sum < best {
+				best, at = sum, j
+			}
+		}
+		for h := range d {
+			side := b.Hi[h] - b.Lo[h]
+			best += float64(side*side) / 12
+		}
+		weights[at] += b.Weight
+		rms[at] += float64(b.Weight * best)
+		spread += float64(b.Weight * best)
+	}
+	prior := float64(n) / float64(2*k)
+	for j := range rms {
+		rms[j] = math.Sqrt((rms[j] + float64(spread*prior)/float64(n)) / (weights[j] + prior))
+	}
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	return &clusterSpread{weights, rms, spread / max(total, 1)}
+}

@@ -1,0 +1,23 @@
+package lsf
+
+import (
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method"
+)
+
+// Describe lists the method of this package.
+func Describe() method.List {
+	return method.List{{
+		Name: "lsf", Holds: method.Table, Private: true, Make: describe,
+		About:   "LSH-forest coreset (Sketch-V's DPLSF)",
+		Against: method.Outsiders,
+		When:    "a fast coreset of one table is wanted, and to compare with Sketch-V's parties",
+		Cost:    "two passes over the records",
+	}}
+}
+
+func describe(d method.Data) (engine.Job, []method.Option) {
+	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
+	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
+		method.Option{Name: "levels", Default: "12", About: "number of hyperplanes", Value: method.Int(&j.Levels, 1, 64)})
+}

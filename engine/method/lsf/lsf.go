@@ -1,0 +1,131 @@
+package lsf
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Job is the LSH-forest coreset as a central method (DPLSF, Sketch-V sections
+// 3.2 and B.1): a trie over the signs of random hyperplanes, counted level by
+// level; the noisy sums of the records of each leaf; weighted k-means on the
+// leaf means. Half of the budget goes to the counts, half to the sums. Unlike the
+// paper's, the counts are made consistent with the public number of records.
+type Job struct {
+	staged.Data
+	K int
+	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
+	Budget privacy.Budget
+	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
+	Laplace    bool
+	Neighbours privacy.Neighbours // default add-remove
+	// Levels is the number of hyperplanes, at most 64; 0 means 12.
+	Levels int
+	// Seed makes the run a simulation; nil takes noise from the system.
+	Seed *uint64
+}
+
+// Method is "lsf".
+func (j *Job) Method() string { return "lsf" }
+
+// check checks the fields.
+func (j *Job) check() error {
+	if err := j.Validate(j.K); err != nil {
+		return err
+	}
+	if err := j.OneClient(j.Method()); err != nil {
+		return err
+	}
+	if j.Levels < 0 || j.Levels > 64 {
+		return fault.Range("levels", j.Levels, "1 to 64")
+	}
+	return staged.CheckBudget(j.Budget, j.Records())
+}
+
+// plan is what a run releases.
+type plan struct {
+	*staged.Plan
+	counts []*staged.Release // by level
+	sums   *staged.Release
+}
+
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) {
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	o, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	return o.Finish(&j.Data, 1, o.run)
+}
+
+func (j *Job) plan() (*plan, error) {
+	budget, levels := staged.BudgetFor(j.Budget, j.Records()), cmp.Or(j.Levels, 12)
+	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours, levels+j.Clients[0].Points.D, j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	o := &plan{Plan: f}
+	f.Rounds = 1
+	for level := range levels {
+		o.counts = append(o.counts, f.AddCounts(fmt.Sprintf("forest level %d", level+1), "counts per level", f.Share.Part(0.5/float64(levels))))
+	}
+	o.sums = f.AddRelease("leaf sums", "sums of the records of each leaf", "leaf sums", f.Share.Part(0.5), f.D)
+	return o, nil
+}
+
+// run is what the party does.
+func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
+	points, err := o.forest(ctx, p)
+	if err != nil || p.Replay != nil {
+		return nil, err
+	}
+	found, err := p.Search(ctx, points, p.K, 0)
+	if err != nil {
+		return nil, err
+	}
+	p.NoteTopUp(found)
+	return p.Outcome(staged.GridRow(found.Centers, p.FractionBits), found.Weights, 1, map[string]any{"leaves": points.Len()}), nil
+}
+
+// forest releases an LSH forest and returns the leaf means with their counts.
+func (o *plan) forest(ctx context.Context, p *staged.Party) (*synopsis.Weighted, error) {
+	span := p.Begin(engine.PhaseEncode, 0)
+	planes := synopsis.NewHyperplanes(p.D, len(o.counts), p.Public.Stream(int(protocol.Server), 0, "hyperplanes"))
+	paths, err := synopsis.HyperplanePaths(ctx, p.Pool(), p.Records, planes)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	theta := min(10*math.Sqrt(o.sums.Share.Variance(o.sums.Scale)*float64(p.D)), math.Floor(float64(p.N)/float64(2*p.K)))
+	forest := synopsis.Forest{
+		Threshold: 3 * theta,
+		Records:   float64(p.N),
+		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
+			s := o.counts[level]
+			noisy, err := p.ReleaseCounts(ctx, s, cells, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+			return noisy, s.Share.Variance(s.Scale), err
+		},
+		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
+			own := protocol.NewPrivate(leaves * p.D)
+			span := p.Begin(engine.PhaseAccumulate, p.Released)
+			err := own.Fill(func(words []int64) error { return w.LeafSums(ctx, p.Pool(), p.Records, p.FractionBits, words) })
+			p.End(span)
+			if err != nil {
+				return nil, err
+			}
+			return p.Release(ctx, o.sums, []staged.Group{{Values: own.Len(), Bits: p.FractionBits, Scale: o.sums.Scale}}, own)
+		},
+	}
+	return forest.Release(paths, p.D)
+}

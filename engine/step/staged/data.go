@@ -1,0 +1,92 @@
+package staged
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/secagg"
+)
+
+// Data is what every job of this package works on.
+type Data struct {
+	// Clients holds each client's records on one grid; at least one client.
+	Clients []dataset.Part
+	// Bounds maps centroids back to the data's own units.
+	Bounds dataset.Bounds
+	// Labels has the true class of each row of the table, for scores; nil if
+	// unknown.
+	Labels []int32
+	// Clamped counts coordinates that were outside the bounds.
+	Clamped int
+	// NoQuality leaves out what is computed from the private data.
+	NoQuality bool
+	// Tape makes the run one of two on neighbouring data sets, for an audit, which
+	// may end after the last release, with an empty result. Edler does not use it.
+	// nil for a run of its own.
+	Tape *privacy.Tape
+}
+
+// Validate checks the records against k.
+func (x *Data) Validate(k int) error {
+	if len(x.Clients) == 0 {
+		return fault.Range("clients", 0, "at least 1")
+	}
+	n, d := 0, x.Clients[0].Points.D
+	for _, p := range x.Clients {
+		n += p.Points.N
+		if p.Points.D != d || p.FractionBits != x.Clients[0].FractionBits {
+			return fault.Request("clients", "differ in their columns or fraction bits", "normalise all parts alike")
+		}
+	}
+	if k < 1 || k > n || k >= math.MaxUint16 {
+		return fault.Range("k", k, fmt.Sprintf("1 to %d", min(n, math.MaxUint16-1)))
+	}
+	if len(x.Bounds.Lo) != d || len(x.Bounds.Hi) != d {
+		return fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(x.Bounds.Lo), d), "give one pair per column")
+	}
+	return x.capacity(n).Check()
+}
+
+// OneClient refuses several clients for a method on one table.
+func (x *Data) OneClient(method string) error {
+	if len(x.Clients) != 1 {
+		return fault.Range("clients", len(x.Clients), "1: "+method+" is a central method")
+	}
+	return nil
+}
+
+// capacity is the check of the largest sum: every record at length 2 sqrt d from
+// its centroid, in one cluster, on the release grid.
+func (x *Data) capacity(n int) secagg.Capacity {
+	return secagg.Capacity{Ring: secagg.Ring64, Records: n, PerRecord: math.Ldexp(2, releaseBits), Noise: math.Ldexp(1, 61)}
+}
+
+// Records is the number of records of all clients that parameters follow.
+func (x *Data) Records() int {
+	if x.Tape != nil && x.Tape.Records > 0 {
+		return x.Tape.Records
+	}
+	n := 0
+	for _, p := range x.Clients {
+		n += p.Points.N
+	}
+	return n
+}
+
+// BudgetFor fills in the default delta: 1/(n ln n) for a negative one.
+func BudgetFor(b privacy.Budget, n int) privacy.Budget {
+	if b.Delta < 0 {
+		b.Delta = privacy.DefaultDelta(n)
+	}
+	return b
+}
+
+func CheckBudget(b privacy.Budget, n int) error {
+	if err := BudgetFor(b, n).Validate(); err != nil {
+		return fault.Request("budget", err.Error(), "give a positive --epsilon and a --delta below 1")
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package staged
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// AddMean plans the release of the sum of all records, whose length is at most
+// sqrt d.
+func (f *Plan) AddMean(l Share) *Release {
+	return f.AddRelease("mean", "sum of all records", "sum of all records", l, f.D)
+}
+
+// PrivateMean releases the sum of all records and divides it by the public n.
+func (p *Party) PrivateMean(ctx context.Context, s *Release) ([]float64, error) {
+	own := protocol.NewPrivate(p.D)
+	span := p.Begin(engine.PhaseAccumulate, p.Released)
+	err := own.Fill(func(words []int64) error {
+		return SumByLabel(ctx, p.Pool(), p.Records, make([]uint16, p.Records.N), 1, p.FractionBits, words, nil)
+	})
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	mean, err := p.Release(ctx, s, []Group{{p.D, p.FractionBits, s.Scale}}, own)
+	if err != nil {
+		return nil, err
+	}
+	for h, x := range mean {
+		mean[h] = min(max(x/float64(p.N), -1), 1)
+	}
+	return mean, nil
+}
+
+// DistanceQuantile releases the histogram of the distances of records to the
+// nearest of some public points (row-major, on the grid) in 64 bins of [0, top]
+// and returns the upper edge of the bin where the quantile q of its projection
+// on the simplex lies.
+func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float32, top, q float64) (float64, error) {
+	const bins = 64
+	width := top / bins
+	center := kernels.NewCentroids(len(points)/p.D, p.D)
+	center.Set(points)
+	pool, records := p.Pool(), p.Records
+	noisy, err := p.ReleaseCounts(ctx, s, bins, func(words []int64) error {
+		shards := engine.Shards([]int{records.N}, p.D)
+		counts := make([][bins]int64, pool.Workers())
+		labels, dist := make([]uint16, records.N), make([]float32, records.N)
+		err := pool.Run(ctx, len(shards), func(worker, i int) {
+			lo, hi := shards[i].Lo, shards[i].Hi
+			shard := records.Slice(lo, hi)
+			if center.K > 1 {
+				kernels.Assign(shard, center, labels[lo:hi], nil)
+			}
+			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
+			for _, x := range dist[lo:hi] {
+				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)]++
+			}
+		})
+		for _, c := range counts {
+			for b, x := range c {
+				words[b] += x
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	variance := make([]float64, bins)
+	for b := range variance {
+		variance[b] = s.Share.Variance(s.Scale)
+	}
+	synopsis.ProjectSimplex(noisy, variance, float64(p.N))
+	below := 0.0
+	for b, x := range noisy {
+		if below += x; below >= q*float64(p.N) {
+			return float64(b+1) * width, nil
+		}
+	}
+	return top, nil
+}
+
+// SumByLabel adds the sums of the records of each of k labels, in grid units, to
+// sums, and the counts to counts unless it is nil.
+func SumByLabel(ctx context.Context, pool *engine.Pool, records *kernels.Panels, labels []uint16, k, bits int, sums, counts []int64) error {
+	accs := make([]*kernels.Accumulator, pool.Workers())
+	for i := range accs {
+		accs[i] = kernels.NewAccumulator(k, records.D, bits)
+	}
+	shards := engine.Shards([]int{records.N}, records.D)
+	err := pool.Run(ctx, len(shards), func(worker, i int) {
+		lo, hi := shards[i].Lo, shards[i].Hi
+		kernels.Accumulate(records.Slice(lo, hi), labels[lo:hi], accs[worker])
+	})
+	for _, a := range accs {
+		for i, x := range a.Sums {
+			sums[i] += x
+		}
+		for j, n := range a.Counts {
+			if counts != nil {
+				counts[j] += n
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package staged_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
+)
+
+// TestDistanceQuantile compares the quantile, without noise to speak of, with the
+// sorted distances: it is the upper edge of their bin.
+func TestDistanceQuantile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(45, 46))
+	const n, d = 4000, 6
+	p := datasettest.GridPanels(rng, n, d)
+	points := make([]float32, 2*d)
+	for i := range points {
+		points[i] = staged.OnGrid(rng.Float64()-0.5, datasettest.Bits)
+	}
+	dist := make([]float64, n)
+	for i := range dist {
+		dist[i] = math.Inf(1)
+		for j := range 2 {
+			square := 0.0
+			for h, x := range p.Point(i, nil) {
+				square += math.Pow(float64(x)-float64(points[j*d+h]), 2)
+			}
+			dist[i] = min(dist[i], math.Sqrt(square))
+		}
+	}
+	slices.Sort(dist)
+	top := 2 * math.Sqrt(d)
+	for _, q := range []float64{0.1, 0.25, 0.4, 0.75} {
+		f, got := stagedtest.Plan(t, p, 2), 0.0
+		stage := f.AddCounts("distances", "histogram of distances", staged.Share{Gaussian: true, Total: 1e6})
+		stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
+			got, err = p.DistanceQuantile(ctx, stage, points, top, q)
+			return err
+		})
+		want := dist[int(math.Ceil(q*n))-1]
+		if got < want-1e-6 || got > want+top/64+1e-6 {
+			t.Errorf("quantile %v is %v, directly %v in bins of %v", q, got, want, top/64)
+		}
+	}
+}

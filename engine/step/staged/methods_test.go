@@ -1,0 +1,307 @@
+package staged_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/method/balcan"
+	"github.com/cohort-engine/cohort/engine/method/hybrid"
+	"github.com/cohort-engine/cohort/engine/method/lsf"
+	"github.com/cohort-engine/cohort/engine/method/pca"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRolesApart runs every method with each role in a goroutine of its own, which
+// shares nothing but bytes with the others, and gets the bits of the roles that
+// share a process.
+func TestRolesApart(t *testing.T) {
+	seed := uint64(12)
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 1500, D: 9, K: 4, Separation: 6, Seed: 6})
+	budget, pure := privacy.Budget{Epsilon: 2, Delta: 1e-5}, privacy.Budget{Epsilon: 2, Delta: 0}
+	pool := engine.NewPool(2)
+	defer pool.Close()
+	split := func(m int) staged.Data {
+		parts, err := norm.Split(m, nil, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return staged.Data{Clients: parts, Bounds: norm.Bounds}
+	}
+	for _, c := range []struct {
+		name string
+		job  engine.Job
+	}{
+		{"tree of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "tree", Seed: &seed}},
+		{"balanced tree of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Balance: 1.5, Seed: &seed}},
+		{"projected of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "projected", Seed: &seed}},
+		{"high-d of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Branch: "high-d", Seed: &seed}},
+		{"lsf", &lsf.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
+		{"balcan", &balcan.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
+		{"balcan-edler", &balcan.Edler{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
+		{"pca", &pca.Job{Data: split(1), K: 4, Seed: &seed}},
+	} {
+		plan, err := c.job.Plan()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		together, err := plan.Run(context.Background(), engine.NewRuntime(pool))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		o := plan.(staged.Planned)
+		apart, err := o.Connect(context.Background(), engine.NewRuntime(pool), protocoltest.Apart(o.Plan.Plan))
+		if err != nil {
+			t.Fatalf("%s, apart: %v", c.name, err)
+		}
+		if diff := cmp.Diff(stagedtest.Text(t, together), stagedtest.Text(t, apart)); diff != "" {
+			t.Errorf("%s: roles apart differ:\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestGoldenResults compares the results of a few seeded jobs with stored ones,
+// to the bit: on every architecture and instruction set. Epsilons of the ledger
+// come from numeric accountants, whose last bits are not part of that promise.
+func TestGoldenResults(t *testing.T) {
+	seed := uint64(20)
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 10, K: 5, Separation: 5, Seed: 6})
+	flat, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 2, K: 5, Separation: 6, Seed: 7})
+	three, _ := norm.Split(3, nil, 1)
+	one, _ := norm.Split(1, nil, 1)
+	two, _ := flat.Split(1, nil, 1)
+	data, clients, plane := staged.Data{Clients: one, Bounds: norm.Bounds}, staged.Data{Clients: three, Bounds: norm.Bounds}, staged.Data{Clients: two, Bounds: flat.Bounds}
+	budget, pure := privacy.Budget{Epsilon: 1, Delta: 1e-5}, privacy.Budget{Epsilon: 1, Delta: 0}
+	type golden struct {
+		Name      string
+		Centroids [][]float64
+		NICV      float64
+		Comm      engine.Comm
+	}
+	var got []golden
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for _, c := range []struct {
+		name string
+		job  engine.Job
+	}{
+		{"lsf", &lsf.Job{Data: data, K: 5, Budget: budget, Seed: &seed}},
+		{"lsf laplace", &lsf.Job{Data: data, K: 5, Budget: pure, Levels: 9, Seed: &seed}},
+		{"hybrid tree", &hybrid.Job{Data: data, K: 5, Budget: budget, Branch: "tree", Seed: &seed}},
+		{"hybrid plane", &hybrid.Job{Data: plane, K: 5, Budget: budget, Seed: &seed}},
+		{"hybrid balance", &hybrid.Job{Data: plane, K: 5, Budget: pure, Balance: 1.2, Seed: &seed}},
+		{"hybrid projected", &hybrid.Job{Data: clients, K: 5, Budget: budget, Branch: "projected", Seed: &seed}},
+		{"hybrid high-d", &hybrid.Job{Data: data, K: 5, Budget: budget, Branch: "high-d", Seed: &seed}},
+		{"balcan", &balcan.Job{Data: data, K: 5, Budget: budget, Seed: &seed}},
+		{"balcan-edler", &balcan.Edler{Data: data, K: 5, Budget: budget, Rounds: 2, Seed: &seed}},
+	} {
+		res, err := eng.Run(context.Background(), c.job)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		got = append(got, golden{c.name, res.Centroids, *res.NICV, res.Comm})
+	}
+	b, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "golden.json")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, b) {
+		t.Errorf("results differ from %s; run with -update if they should", path)
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden results anew")
+
+// TestLedgerChargesWhatStops checks that the ledger of a method whose synopsis may stop early charges its
+// whole budget whatever the outcome: twenty records stop it at most levels, and at different ones.
+func TestLedgerChargesWhatStops(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 20, D: 2, K: 2, Separation: 6, Seed: 2})
+	parts, _ := norm.Split(1, nil, 1)
+	eng, _ := engine.New()
+	defer eng.Close()
+	budget := privacy.Budget{Epsilon: 0.5, Delta: 1e-5}
+	for seed := range uint64(6) {
+		data := staged.Data{Clients: parts, Bounds: norm.Bounds}
+		for _, job := range []engine.Job{&lsf.Job{Data: data, K: 2, Budget: budget, Seed: &seed}, &balcan.Job{Data: data, K: 2, Budget: budget, Seed: &seed},
+			&hybrid.Job{Data: data, K: 2, Budget: budget, Branch: "tree", Seed: &seed}} {
+			res, err := eng.Run(context.Background(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > budget.Epsilon*(1+1e-6) || total < 0.9*budget.Epsilon {
+				t.Errorf("%s, seed %d: the ledger says %v of %v", job.Method(), seed, total, budget.Epsilon)
+			}
+		}
+	}
+}
+
+// TestSameBits runs each method on different numbers of workers.
+func TestSameBits(t *testing.T) {
+	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 10, K: 5, Separation: 5, Seed: 6})
+	seed := uint64(11)
+	for _, clients := range []int{1, 3} {
+		parts, _ := norm.Split(clients, nil, 1)
+		data := staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}
+		budget := privacy.Budget{Epsilon: 1, Delta: 1e-5}
+		jobs := []engine.Job{
+			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "tree"},
+			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "projected"},
+			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "high-d"},
+		}
+		if clients == 1 {
+			jobs = append(jobs, &lsf.Job{Data: data, K: 5, Budget: budget, Seed: &seed}, &balcan.Job{Data: data, K: 5, Budget: budget, Seed: &seed},
+				&balcan.Edler{Data: data, K: 5, Budget: budget, Seed: &seed, Rounds: 2})
+		}
+		for _, job := range jobs {
+			var first []byte
+			for _, workers := range []int{1, 2, 3} {
+				eng, err := engine.New(engine.WithWorkers(workers))
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := eng.Run(context.Background(), job)
+				eng.Close()
+				if err != nil {
+					t.Fatalf("%s: %v", job.Method(), err)
+				}
+				res.Timings = nil
+				text, err := json.Marshal(res)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first == nil {
+					first = text
+				} else if !bytes.Equal(first, text) {
+					t.Errorf("%s: the result depends on the number of workers", job.Method())
+				}
+			}
+		}
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 50, D: 2, K: 2, Seed: 1})
+	parts, _ := norm.Split(1, nil, 1)
+	two, _ := norm.Split(2, nil, 1)
+	data, several := staged.Data{Clients: parts, Bounds: norm.Bounds}, staged.Data{Clients: two, Bounds: norm.Bounds}
+	good := privacy.Budget{Epsilon: 1, Delta: -1}
+	for name, job := range map[string]engine.Job{
+		"no clients":     &hybrid.Job{K: 2, Budget: good},
+		"k = 0":          &hybrid.Job{Data: data, Budget: good},
+		"k > n":          &hybrid.Job{Data: data, K: 51, Budget: good},
+		"no epsilon":     &hybrid.Job{Data: data, K: 2},
+		"delta 1":        &hybrid.Job{Data: data, K: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1}},
+		"branch":         &hybrid.Job{Data: data, K: 2, Budget: good, Branch: "bush"},
+		"lsf clients":    &lsf.Job{Data: several, K: 2, Budget: good},
+		"lsf levels":     &lsf.Job{Data: data, K: 2, Budget: good, Levels: 65},
+		"balcan clients": &balcan.Job{Data: several, K: 2, Budget: good},
+		"edler clients":  &balcan.Edler{Data: several, K: 2, Budget: good},
+		"edler gamma":    &balcan.Edler{Data: data, K: 2, Budget: good, GammaFactor: -1},
+		"edler failure":  &balcan.Edler{Data: data, K: 2, Budget: good, Failure: 1},
+		"edler split":    &balcan.Edler{Data: data, K: 2, Budget: good, Split: balcan.Split{Candidates: 0.9, Swap: 0.9, Recover: 0.1}},
+		"edler project":  &balcan.Edler{Data: data, K: 2, Budget: good, Projection: "pca"},
+		"bounds missing": &hybrid.Job{Data: staged.Data{Clients: parts}, K: 2, Budget: good},
+	} {
+		eng, _ := engine.New()
+		_, err := eng.Run(context.Background(), job)
+		eng.Close()
+		if err == nil || !fault.IsRequest(err) {
+			t.Errorf("%s: error is %v, want a wrong request", name, err)
+		}
+	}
+}
+
+// TestTinyData: with too few records or too little budget every method still
+// gives k finite centres; those that look for cells above a threshold fall back
+// to data-independent ones and say so.
+func TestTinyData(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 12, D: 3, K: 3, Seed: 1})
+	parts, _ := norm.Split(1, nil, 1)
+	data := staged.Data{Clients: parts, Bounds: norm.Bounds}
+	budget, seed := privacy.Budget{Epsilon: 0.01, Delta: 1e-3}, uint64(3)
+	for _, job := range []engine.Job{
+		&balcan.Job{Data: data, K: 10, Budget: budget, Seed: &seed},
+		&balcan.Edler{Data: data, K: 10, Budget: budget, Seed: &seed},
+		&lsf.Job{Data: data, K: 10, Budget: budget, Seed: &seed},
+		&hybrid.Job{Data: data, K: 10, Budget: budget, Seed: &seed, Branch: "tree"},
+		&hybrid.Job{Data: data, K: 10, Budget: budget, Seed: &seed, Branch: "projected"},
+	} {
+		eng, _ := engine.New()
+		res, err := eng.Run(context.Background(), job)
+		eng.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", job.Method(), err)
+		}
+		if job.Method() != "hybrid" && !strings.Contains(strings.Join(res.Notes, "\n"), "data-independent") {
+			t.Errorf("%s: notes are %q, want a word on data-independent centres", job.Method(), res.Notes)
+		}
+		for _, row := range res.Centroids {
+			for _, x := range row {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Errorf("%s: centroid %v", job.Method(), row)
+				}
+			}
+		}
+	}
+}
+
+// TestExtremes runs every method on one record and at absurd budgets.
+func TestExtremes(t *testing.T) {
+	for _, c := range []struct {
+		n, d, k int
+		budget  privacy.Budget
+	}{
+		{1, 1, 1, privacy.Budget{Epsilon: 1, Delta: -1}}, {1, 40, 1, privacy.Budget{Epsilon: 1, Delta: 0}}, {3, 2, 3, privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}},
+		{200, 3, 2, privacy.Budget{Epsilon: 500, Delta: 1e-6}}, {200, 3, 2, privacy.Budget{Epsilon: 1, Delta: 1e-300}},
+	} {
+		p := datasettest.GridPanels(rand.New(rand.NewPCG(1, 9)), c.n, c.d)
+		data := staged.Data{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(c.d)}
+		for _, job := range []engine.Job{&hybrid.Job{Data: data, K: c.k, Budget: c.budget}, &lsf.Job{Data: data, K: c.k, Budget: c.budget},
+			&balcan.Job{Data: data, K: c.k, Budget: c.budget}, &balcan.Edler{Data: data, K: c.k, Budget: c.budget}, &pca.Job{Data: data, K: c.k}} {
+			eng, _ := engine.New()
+			res, err := eng.Run(context.Background(), job)
+			eng.Close()
+			if c.budget.Epsilon < 1e-6 && fault.IsRequest(err) {
+				continue // a budget that no noise can keep
+			}
+			if err != nil {
+				t.Errorf("%s, n=%d d=%d, %+v: %v", job.Method(), c.n, c.d, c.budget, err)
+				continue
+			}
+			if total := res.Ledger.TotalFor("outsider").Epsilon; job.Method() != "pca" && (total == nil || *total > c.budget.Epsilon*(1+1e-6)) {
+				t.Errorf("%s, n=%d d=%d, %+v: the ledger's total does not fit", job.Method(), c.n, c.d, c.budget)
+			}
+		}
+	}
+}

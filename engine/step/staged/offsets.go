@@ -1,0 +1,165 @@
+package staged
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// offsetSums holds integer sums of the offsets of records from the centroid of
+// their cluster, in grid units, and counts.
+type offsetSums struct {
+	sums   []int64 // [k][d]
+	counts []int64 // [k]
+}
+
+// Offsets computes, over one party's records, the sums of x - c for the nearest
+// centroid c, each offset cut to length radius[j] and truncated toward zero on
+// the grid, and the counts. It keeps scratch between calls and is used by one
+// goroutine at a time.
+//
+// The cut is rigorous: a record inside the radius (with the rounding error of
+// its distance against it) contributes its exact integer offset, the others a
+// multiple of it that is shortened by more than that error, truncated toward
+// zero. So one record changes sum j by at most radius[j]*2^fractionBits in L2
+// and count j by 1 (THEOREMS.md T2, T6).
+type Offsets struct {
+	pool         *engine.Pool
+	fractionBits int
+	centroids    *kernels.Centroids
+	workers      []*offsetWorker
+	// labels, if not nil, gives the cluster of each record in place
+	// of the nearest centroid: a function of the record and public data.
+	labels func() ([]uint16, error)
+}
+
+type offsetWorker struct {
+	labels, inside []uint16
+	dist           []float32
+	acc            *kernels.Accumulator
+	far            []int64 // [k][d] sums of cut offsets
+	farCounts      []int64
+}
+
+func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
+	o := &Offsets{pool: pool, fractionBits: fractionBits, centroids: kernels.NewCentroids(k, d), workers: make([]*offsetWorker, pool.Workers())}
+	for i := range o.workers {
+		o.workers[i] = &offsetWorker{acc: kernels.NewAccumulator(k, d, fractionBits), far: make([]int64, k*d), farCounts: make([]int64, k)}
+	}
+	return o
+}
+
+// relativeError bounds the relative rounding error of kernels.Distances and of
+// the float32 product that shortens an offset.
+func relativeError(d int) float64 { return float64(d+4) * 0x1p-24 }
+
+// add adds p's sums and counts about the given centroids (row-major, on the
+// grid) to out. radius has one length per cluster; +Inf means no cut.
+func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64, out offsetSums) error {
+	k, d := o.centroids.K, o.centroids.D
+	o.centroids.Set(centroids)
+	slack := 1 + relativeError(d)
+	limit := make([]float32, k) // squared distance up to which an offset is surely within the radius
+	for j, r := range radius {
+		limit[j] = float32(r * r / slack * (1 - 0x1p-22))
+	}
+	for _, w := range o.workers {
+		w.acc.Reset()
+		clear(w.far)
+		clear(w.farCounts)
+	}
+	var given []uint16
+	if o.labels != nil {
+		var err error
+		if given, err = o.labels(); err != nil {
+			return err
+		}
+	}
+	shards := engine.Shards([]int{p.N}, d)
+	err := o.pool.Run(ctx, len(shards), func(worker, s int) {
+		w, lo, hi := o.workers[worker], shards[s].Lo, shards[s].Hi
+		part := p.Slice(lo, hi)
+		w.room(part.N)
+		if given != nil {
+			copy(w.labels, given[lo:hi])
+		} else {
+			kernels.Assign(part, o.centroids, w.labels, nil)
+		}
+		w.shard(part, o.centroids, radius, limit, slack, o.fractionBits)
+	})
+	if err != nil {
+		return err
+	}
+	scale := float32(math.Ldexp(1, o.fractionBits))
+	for _, w := range o.workers {
+		for j := range k {
+			n := w.acc.Counts[j]
+			out.counts[j] += n + w.farCounts[j]
+			for h, x := range o.centroids.Row(j) {
+				i := j*d + h
+				out.sums[i] += w.acc.Sums[i] - n*int64(x*scale) + w.far[i]
+			}
+		}
+	}
+	return nil
+}
+
+// room makes the scratch n records long.
+func (w *offsetWorker) room(n int) {
+	if cap(w.labels) < n {
+		w.labels, w.inside, w.dist = make([]uint16, n), make([]uint16, n), make([]float32, n)
+	}
+	w.labels, w.inside, w.dist = w.labels[:n], w.inside[:n], w.dist[:n]
+}
+
+// shard adds the records of one shard, whose labels are set.
+func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32, slack float64, fractionBits int) {
+	labels, inside, dist := w.labels, w.inside, w.dist
+	kernels.Distances(p, c, labels, dist)
+	far := 0
+	for i, l := range labels {
+		inside[i] = l
+		if dist[i] > limit[l] {
+			inside[i] = uint16(c.K)
+			far++
+		}
+	}
+	kernels.Accumulate(p, inside, w.acc)
+	if far == 0 {
+		return
+	}
+	d := p.D
+	grid := math.Ldexp(1, fractionBits)
+	var lanes [kernels.Lanes]int
+	var factor [kernels.Lanes]float32 // length to keep, times the grid
+	var sums, rows [kernels.Lanes]int // where the lane's sums and centroid start
+	for base := 0; base < p.N; base += kernels.Lanes {
+		n := 0
+		for lane := range min(kernels.Lanes, p.N-base) {
+			i := base + lane
+			if int(inside[i]) < c.K {
+				continue
+			}
+			l := int(labels[i])
+			lanes[n] = lane
+			factor[n] = float32(radius[l] / (math.Sqrt(float64(dist[i])) * slack) * grid * (1 - 0x1p-23))
+			sums[n], rows[n] = l*d, l
+			w.farCounts[l]++
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+		panel := p.Data[base*d : base*d+d*kernels.Lanes]
+		for q := range n {
+			row := c.Row(rows[q])
+			out := w.far[sums[q] : sums[q]+d]
+			f, x := factor[q], panel[lanes[q]:]
+			for h, y := range row {
+				out[h] += int64(int32((x[h*kernels.Lanes] - y) * f))
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package staged
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Party is one party's side of a run: its records, and what has been released so
+// far, which all parties know.
+type Party struct {
+	*protocol.Party
+	*Plan
+	Records  *kernels.Panels
+	Released int // releases so far
+}
+
+// Program is a party's program: `run` on its own records, and its part of the
+// quality of the result.
+func (f *Plan) Program(own step.Records, run Run) protocol.Program {
+	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		o, err := run(ctx, &Party{Party: p, Plan: f, Records: own.Part.Points})
+		if err == nil && f.quality != nil {
+			o.Quality, err = f.quality.Measure(ctx, p, f.Rounds, own, o.Centroids)
+		}
+		return o, err
+	}
+}
+
+// Run is what every party does with its own records.
+type Run func(ctx context.Context, p *Party) (*protocol.Outcome, error)
+
+// Planned is a plan in which every party runs the same program on its own records.
+type Planned struct {
+	*Plan
+	data *Data
+	run  Run
+}
+
+// Finish plans what the result is measured by, of centroids whose coordinates stay
+// within [-limit, limit], and returns the plan of a run on x.
+func (f *Plan) Finish(x *Data, limit float64, run Run) (engine.Plan, error) {
+	if !x.NoQuality {
+		var err error
+		if f.quality, err = step.PlanQuality(f.Plan, limit, x.Labels); err != nil {
+			return nil, err
+		}
+	}
+	return Planned{f, x, run}, nil
+}
+
+// Run implements engine.Plan.
+func (o Planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return o.Connect(ctx, rt, protocol.Options{Replay: o.data.Tape})
+}
+
+// Connect implements protocol.Runner.
+func (o Planned) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
+	x := o.data
+	programs := make([]protocol.Program, len(x.Clients))
+	for i, c := range x.Clients {
+		if !options.Plays(protocol.Role(i)) {
+			continue
+		}
+		c = options.Records(c)
+		if err := step.CheckRecords(ctx, rt.Pool(), c, protocol.Role(i).String()); err != nil {
+			return nil, err
+		}
+		own := step.Records{Part: c, Labels: x.Labels}
+		if i == 0 {
+			own.Clamped = x.Clamped
+		}
+		programs[i] = o.Program(own, o.run)
+	}
+	var server protocol.Program
+	if o.Coordinated {
+		server = protocol.Serve
+	}
+	s := protocol.Start(rt, o.Plan.Plan, programs, server, options)
+	if err := s.Run(ctx); err != nil || x.Tape != nil {
+		return &engine.Result{}, err
+	}
+	return s.Result(x.Bounds)
+}
+
+// Group is a run of consecutive values with one noise scale in data units. A value
+// is an integer multiple of 2^-Bits; it is released on the grid of
+// 2^-releaseBits.
+type Group struct {
+	Values, Bits int
+	Scale        float64
+}
+
+// Release adds up the parties' vectors with discrete noise and returns the noisy
+// sums in data units. Noise streams are named by purpose and number, so that the
+// same seed gives the same noise on any number of workers.
+func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *protocol.Private) ([]float64, error) {
+	layout := make([]protocol.Group, len(groups))
+	for i, g := range groups {
+		layout[i] = protocol.Group{Values: g.Values, Shift: uint(releaseBits - g.Bits)}
+		if i > 0 && g.Scale == groups[i-1].Scale {
+			layout[i].Noise = layout[i-1].Noise
+			continue
+		}
+		var err error
+		if layout[i].Noise, err = protocol.NewDistribution(protocol.Noise{Mechanism: s.Share.noise(), Scale: g.Scale * (1 << releaseBits)}, p.Replay); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Purpose, err)
+		}
+	}
+	layout[0].Stream = s.Purpose
+	sum, err := p.Sum(ctx, s.Release, p.Released, layout, own)
+	p.Released++
+	if err != nil {
+		return nil, err
+	}
+	out := make([]float64, len(sum))
+	for i, x := range sum {
+		out[i] = float64(x) / (1 << releaseBits)
+	}
+	return out, nil
+}
+
+// ReleaseCounts releases counts of disjoint sets of records that count fills in.
+func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int, count func(words []int64) error) ([]float64, error) {
+	own := protocol.NewPrivate(cells)
+	span := p.Begin(engine.PhaseAccumulate, p.Released)
+	err := own.Fill(count)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	return p.Release(ctx, s, []Group{{cells, 0, s.Scale}}, own)
+}
+
+// Search is the free search for k centres on released numbers, the number-th of
+// the run.
+func (p *Party) Search(ctx context.Context, points *synopsis.Weighted, k, number int) (*synopsis.Solution, error) {
+	return protocol.Once(p.Party, "search", number, func() (*synopsis.Solution, error) {
+		span := p.Begin(engine.PhaseSearch, p.Released)
+		defer p.End(span)
+		return synopsis.Search(ctx, p.Pool(), points, k, p.Searching, p.Public.Stream(int(protocol.Server), number, "search"))
+	})
+}
+
+// NoteTopUp says that a search had too few points to place all centroids.
+func (p *Party) NoteTopUp(found *synopsis.Solution) {
+	switch {
+	case found.TopUp == p.K:
+		p.Note("no cell of the synopsis has a positive weight: all %d centroids are data-independent; more records or a larger budget would help", p.K)
+	case found.TopUp > 0:
+		p.Note("the synopsis has fewer weighted points than k: %d of the %d centroids are data-independent", found.TopUp, p.K)
+	}
+}
+
+// Outcome is what a run ends with. sizes are the noisy sizes of the clusters, if they
+// were released.
+func (p *Party) Outcome(centroids []float32, sizes []float64, iterations int, details map[string]any) *protocol.Outcome {
+	return &protocol.Outcome{Centroids: Widen(centroids), Sizes: sizes, Iterations: iterations, Details: details}
+}
+
+func Widen(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}

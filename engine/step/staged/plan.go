@@ -1,0 +1,115 @@
+package staged
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Plan is the plan of a run in stages: public values alone.
+type Plan struct {
+	*protocol.Plan
+	Share Share
+	// makers draw the noise, which noise says to the ledger; audience sees releases.
+	makers   protocol.Makers
+	Audience []string
+	noise    *privacy.Noise
+	// quality is nil where it is left out.
+	quality *step.Quality
+	// searching is how hard searches on released numbers try. What they find is
+	// public, so to an audit of the releases a poor solution is as good.
+	Searching synopsis.SearchOptions
+}
+
+// NewPlain begins the plan of a run without privacy.
+func NewPlain(method string, x *Data, k int, seed *uint64) *Plan {
+	first := x.Clients[0]
+	f := &Plan{makers: protocol.Holder, Audience: []string{privacy.Outsider}}
+	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.Records(), Parties: len(x.Clients), Rounds: 1,
+		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.Records()), Seed: seed}
+	if x.Bounds.FromData {
+		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
+	}
+	return f
+}
+
+// New begins the plan of a private run. coordinates bounds the number of noise
+// values that one record can influence.
+func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int, seed *uint64) (*Plan, error) {
+	f := NewPlain(method, x, k, seed)
+	f.Calibration, f.Private, f.Budget = privacy.Proven, true, b
+	if f.Coordinated {
+		f.makers, f.Audience, f.noise = protocol.ServerAlone, []string{privacy.Clients, privacy.Outsider}, privacy.DrawnBy(privacy.Server)
+	}
+	if x.Tape != nil {
+		f.Searching = synopsis.SearchOptions{Starts: 1, Swaps: -1}
+	}
+	f.Notes = append(f.Notes, fmt.Sprintf("the number of records, %d, is treated as public", f.N))
+	var err error
+	if f.Share, err = newShare(b, laplace, neighbours, coordinates); err != nil {
+		return nil, fault.Request(method, err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
+	}
+	return f, nil
+}
+
+// Bound is the line of the table of calibrations for a release of the method,
+// stated for adding or removing one record.
+func (f *Plan) Bound(release string, radius float64) privacy.Bound {
+	b, err := privacy.At(f.Method, privacy.Proven, release, privacy.Shape{D: f.D, K: f.K, Bound: 1, Radius: radius})
+	if err != nil {
+		panic("staged: " + err.Error()) // the table lacks what the method does
+	}
+	return b
+}
+
+// SNR is the signal to noise ratio of a cluster: n mu / (k sqrt d).
+func (f *Plan) SNR() float64 {
+	return float64(f.N) * f.Share.Mu() / (float64(f.K) * math.Sqrt(float64(f.D)))
+}
+
+// Release is a planned release with its share of the budget.
+type Release struct {
+	*protocol.Release
+	Purpose string // names the noise stream
+	Share   Share
+	Scale   float64 // of releases with one scale, in data units
+}
+
+// AddRelease plans a release of one noise scale.
+func (f *Plan) AddRelease(purpose, what, line string, l Share, coordinates int) *Release {
+	b := f.Bound(line, 0)
+	s := &Release{Purpose: purpose, Share: l, Scale: l.scale(b)}
+	e := f.Charge(l, l.entry(what, f.Audience, s.Scale, b, coordinates))
+	s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})
+	return s
+}
+
+// AddCounts plans a release of counts of disjoint sets of records.
+func (f *Plan) AddCounts(purpose, line string, l Share) *Release {
+	return f.AddRelease(purpose, purpose+": counts of all cells", line, l, 1)
+}
+
+// Charge completes an entry, stated for one record. Where the guarantee is for
+// replacing a record it costs what two records that change together do
+// (THEOREMS.md T7, T8).
+func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry {
+	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
+	e.Noise = f.noise
+	if l.pair {
+		e.Neighbours = privacy.ReplaceOne
+		e.Bound.Shape.Neighbours = privacy.ReplaceOne
+		e.Sensitivity = e.Bound.In(e.Norm)
+		if e.Beside != nil {
+			e.Beside.Shape.Neighbours = privacy.ReplaceOne
+		}
+		e.Cost.Scale /= 2
+		e.Cost.Slack *= 2
+		e.Cost.Epsilon *= 2
+	}
+	return e
+}

@@ -1,0 +1,253 @@
+package staged
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/internal/elementary"
+)
+
+// Scales are the noise scales, in data units, of one cluster in a round of
+// relative refinement: of the sum of offsets and of the count.
+type Scales struct{ Sums, Counts float64 }
+
+// RelativeScales splits a round's budget between the sum of offsets cut to
+// length radius and the count of a cluster of about `size` records (THEOREMS.md
+// T2). With Gaussian noise radius^2/sums^2 + 1/counts^2 = mu^2, so
+// clusters may differ in their scales: a record touches one of them. With
+// Laplace noise the sums get four fifths of epsilon.
+func (f *Plan) RelativeScales(l Share, radius, size float64) Scales {
+	sum, count := f.Bound("relative sums", radius), f.Bound("relative counts", 0)
+	if !l.Gaussian {
+		return Scales{Sums: l.Part(0.8).scale(sum), Counts: l.Part(0.2).scale(count)}
+	}
+	return splitGaussian(l.Total, sum.L2(), size, f.D)
+}
+
+// splitGaussian is relativeScales for Gaussian noise, of a count of sensitivity 1:
+// a move of a quarter of the radius is expected.
+func splitGaussian(mu2, radius, size float64, d int) Scales {
+	sums, counts := step.SplitGaussian(radius, radius/4, size, d, mu2)
+	return Scales{max(sums, minScale), max(counts, minScale)}
+}
+
+// AddRound plans a round of relative sums and counts, whose radii and scales
+// follow from what was released before within the share of the budget.
+func (f *Plan) AddRound(purpose string, l Share) *Release {
+	s := &Release{Purpose: purpose, Share: l}
+	widest := 2 * math.Sqrt(float64(f.D))
+	e := f.roundEntry(s, widest, l.scale(f.Bound("relative sums", widest)))
+	e.Unit = "at most, for the sums of a cluster; the radii follow from what was released before"
+	e.Cost.Scale = 1 / l.Total
+	if l.Gaussian {
+		e.Cost.Scale = 1 / math.Sqrt(l.Total)
+		e.Cost.Slack = privacy.GaussianSlack(minScale*(1<<releaseBits), f.D+1)
+	}
+	s.Release = f.Add(&protocol.Release{Name: purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)}})
+	return s
+}
+
+// roundEntry begins the ledger entry of a round.
+func (f *Plan) roundEntry(s *Release, radius, scale float64) privacy.Entry {
+	count := f.Bound("relative counts", 0)
+	e := s.Share.entry(s.Purpose+": sums of cut offsets and counts of each cluster", f.Audience, scale, f.Bound("relative sums", radius), f.D+1)
+	e.Beside = &count
+	return e
+}
+
+// RelativeRound releases, for each cluster, the sum of the offsets of its
+// records from its centroid, cut to length radius[j], and the count, both in
+// data units. centroids are row-major and on the grid; there may be more of them
+// than clusters asked for.
+func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centroids []float32, radius []float64, scales []Scales) (sums, counts []float64, err error) {
+	k, d := len(radius), p.D
+	own := protocol.NewPrivate(k*d + k)
+	span := p.Begin(engine.PhaseAccumulate, p.Released)
+	err = own.Fill(func(words []int64) error {
+		return o.add(ctx, p.Records, centroids, radius, offsetSums{words[:k*d], words[k*d:]})
+	})
+	p.End(span)
+	if err != nil {
+		return nil, nil, err
+	}
+	groups := make([]Group, 0, 2*k)
+	for j := range k {
+		groups = append(groups, Group{d, p.FractionBits, scales[j].Sums})
+	}
+	for j := range k {
+		groups = append(groups, Group{1, 0, scales[j].Counts})
+	}
+	released, err := p.Release(ctx, s, groups, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	return released[:k*d], released[k*d:], p.bookRound(s, radius, scales)
+}
+
+// bookRound writes what a round came to into the ledger: the dearest cluster
+// counts.
+func (p *Party) bookRound(s *Release, radius []float64, scales []Scales) error {
+	worst, at, least := 0.0, 0, math.Inf(1)
+	count := p.Bound("relative counts", 0)
+	for j, r := range radius {
+		sum := p.Bound("relative sums", r)
+		cost := sum.L1()/scales[j].Sums + count.L1()/scales[j].Counts
+		if s.Share.Gaussian {
+			cost = math.Hypot(sum.L2()/scales[j].Sums, count.L2()/scales[j].Counts)
+		}
+		if cost > worst {
+			worst, at = cost, j
+		}
+		least = min(least, scales[j].Sums, scales[j].Counts)
+	}
+	e := p.roundEntry(s, radius[at], scales[at].Sums)
+	e.Unit = fmt.Sprintf("for the sums of cluster %d, the dearest; %.4g for its count", at+1, scales[at].Counts)
+	e.Cost.Scale = 1 / worst
+	if s.Share.Gaussian {
+		e.Cost.Slack = privacy.GaussianSlack(least*(1<<releaseBits), p.D+1)
+	}
+	return p.Book(s.Release, p.Charge(s.Share, e))
+}
+
+// Move adds noisy relative sums to centroids: divide by the count (at least
+// twice its noise scale and 1), shrink by the positive part of
+// 1 - 0.5 d sigma^2/|sum|^2, cut to the radius, clip to the box, truncate onto
+// the grid.
+func Move(l Share, centroids []float32, sums, counts, radius []float64, scales []Scales, d, bits int) {
+	for j, count := range counts {
+		sum := sums[j*d : (j+1)*d]
+		norm2 := 0.0
+		for _, x := range sum {
+			norm2 += float64(x * x)
+		}
+		size := max(count, 2*scales[j].Counts, 1)
+		factor := 0.0
+		if norm2 > 0 {
+			factor = max(0, 1-0.5*float64(d)*l.Variance(scales[j].Sums)/norm2) / size
+		}
+		if length := factor * math.Sqrt(norm2); length > radius[j] {
+			factor *= radius[j] / length
+		}
+		for h, x := range sum {
+			i := j*d + h
+			centroids[i] = OnGrid(float64(centroids[i])+float64(x*factor), bits)
+		}
+	}
+}
+
+// OnGrid clips a coordinate to [-1,1] and truncates it onto the grid.
+func OnGrid(x float64, bits int) float32 {
+	return dataset.Truncate(min(max(x, -1), 1), bits)
+}
+
+// GridRow puts a point on the grid.
+func GridRow(x []float64, bits int) []float32 {
+	row := make([]float32, len(x))
+	for h, v := range x {
+		row[h] = OnGrid(v, bits)
+	}
+	return row
+}
+
+// MostRounds bounds the rounds of a rule.
+const MostRounds = 20
+
+// ManyRounds is the number of relative rounds without a synopsis of all
+// dimensions.
+func (f *Plan) ManyRounds() int {
+	return min(max(int(math.Round(1.6*elementary.Pow(f.SNR(), 0.6))), 2), MostRounds)
+}
+
+// AddEqualRounds plans relative rounds with one radius for all clusters. The last
+// round gets three times the budget of each other one; negative rounds are none.
+func (f *Plan) AddEqualRounds(l Share, rounds int) []*Release {
+	var stages []*Release
+	for r := range rounds {
+		own := l.Part(1 / float64(rounds+2))
+		if r == rounds-1 {
+			own = l.Part(3 / float64(rounds+2))
+		}
+		stages = append(stages, f.AddRound(fmt.Sprintf("round %d", r+1), own))
+	}
+	return stages
+}
+
+// EqualRounds runs relative rounds with one radius for all clusters, each
+// followed by James-Stein shrinkage; in a round 2% goes to the counts. It returns
+// the noisy counts of the last.
+func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []float32, radius float64) (counts []float64, err error) {
+	o := NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
+	for r, s := range rounds {
+		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
+			return nil, err
+		}
+		if len(centroids) == p.K*p.D { // not those that are still to be merged
+			p.Show(s.Release, Widen(centroids), math.NaN())
+		}
+		if err := p.EndRound(ctx, r, len(rounds)); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// equalRound is one relative round with a common radius; it returns the
+// noisy counts.
+func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroids []float32, radius float64) ([]float64, error) {
+	k, l := len(centroids)/p.D, s.Share
+	radii, scales := make([]float64, k), make([]Scales, k)
+	for c := range radii {
+		radii[c] = radius
+		scales[c] = Scales{Sums: l.Part(0.98).scale(p.Bound("relative sums", radius)), Counts: l.Part(0.02).scale(p.Bound("relative counts", 0))}
+	}
+	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radii, scales)
+	if err != nil {
+		return nil, err
+	}
+	span := p.Begin(engine.PhasePostprocess, p.Released)
+	defer p.End(span)
+	Move(l, centroids, sums, counts, radii, scales, p.D, p.FractionBits)
+	variance := make([]float64, k)
+	for c := range variance {
+		size := max(counts[c], 2*scales[c].Counts, 1)
+		variance[c] = l.Variance(scales[c].Sums) / (size * size)
+	}
+	jamesStein(centroids, variance, k, p.D, p.FractionBits)
+	return counts, nil
+}
+
+// jamesStein shrinks, coordinate by coordinate, the centroids toward their
+// precision-weighted mean by the positive-part James-Stein factor 1 - 1/A, where
+// A compares their spread with the known noise variance.
+func jamesStein(centroids []float32, variance []float64, k, d, bits int) {
+	if k < 2 {
+		return
+	}
+	for h := range d {
+		var sum, weight float64
+		for j := range k {
+			sum += float64(centroids[j*d+h]) / variance[j]
+			weight += 1 / variance[j]
+		}
+		mean, spread := sum/weight, 0.0
+		for j := range k {
+			t := float64(centroids[j*d+h]) - mean
+			spread += float64(t*t) / variance[j]
+		}
+		spread /= float64(k - 1)
+		factor := 0.0
+		if spread > 1 {
+			factor = 1 - 1/spread
+		}
+		for j := range k {
+			i := j*d + h
+			centroids[i] = OnGrid(mean+float64((float64(centroids[i])-mean)*factor), bits)
+		}
+	}
+}

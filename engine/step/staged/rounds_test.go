@@ -1,0 +1,123 @@
+package staged_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// TestReleasedSensitivities adds one extreme record to every release of this
+// package and measures the change before noise against the sensitivity that the
+// scale is made for. The noise is that of the same seed on both sides, so it
+// cancels.
+func TestReleasedSensitivities(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	const n, k = 400, 3
+	for trial := range 12 {
+		d := 2 + trial%5
+		p := datasettest.GridPanels(rng, n+1, d)
+		extreme := make([]float32, d)
+		for h := range extreme {
+			extreme[h] = float32(2*rng.IntN(2) - 1)
+		}
+		p.Set(n, extreme)
+		without := p.Slice(0, n)
+		l := staged.Share{Gaussian: true, Total: 1}
+		radius := []float64{0.4, 0.9, 2}
+		scales := make([]staged.Scales, k)
+		centroids := make([]float32, k*d)
+		for i := range centroids {
+			centroids[i] = staged.OnGrid(2*rng.Float64()-1, datasettest.Bits)
+		}
+		var means, levels, sums, counts [2][]float64
+		for i, records := range []*kernels.Panels{&without, p} {
+			f := stagedtest.Plan(t, &without, k) // n is public and the same
+			mean, level, round := f.AddMean(l), f.AddCounts("level", "tree counts per level", l), f.AddRound("round 1", l)
+			for j := range scales {
+				scales[j] = f.RelativeScales(l, radius[j], n/k)
+			}
+			if level.Scale != 1 {
+				t.Errorf("scale %v of noise for sensitivity 1 and mu 1", level.Scale)
+			}
+			stagedtest.OnParty(t, f, records, func(ctx context.Context, p *staged.Party) error {
+				var err error
+				if means[i], err = p.PrivateMean(ctx, mean); err != nil {
+					return err
+				}
+				paths, err := synopsis.MidpointPaths(ctx, p.Pool(), p.Records, p.FractionBits, min(d, 3), 1)
+				if err != nil {
+					return err
+				}
+				w := synopsis.NewWalker(paths)
+				levels[i], err = p.ReleaseCounts(ctx, level, 1<<min(d, 3), func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+				if err != nil {
+					return err
+				}
+				sums[i], counts[i], err = p.RelativeRound(ctx, staged.NewOffsets(p.Pool(), k, d, p.FractionBits), round, centroids, radius, scales)
+				return err
+			})
+		}
+		// The sum of all records: at most sqrt d.
+		if change := n * distance(means[0], means[1]); change > math.Sqrt(float64(d))*(1+1e-6) {
+			t.Errorf("d=%d: the sum changes by %v, more than the root of d", d, change)
+		}
+		// The counts of a tree's level: one cell by 1.
+		if change := distance(levels[0], levels[1]); math.Abs(change-1) > 1e-9 {
+			t.Errorf("d=%d: the counts change by %v, want 1", d, change)
+		}
+		// Sums of offsets cut to a radius and counts.
+		cost := 0.0
+		for j := range k {
+			cost += math.Pow(distance(sums[0][j*d:(j+1)*d], sums[1][j*d:(j+1)*d])/scales[j].Sums, 2)
+			cost += math.Pow((counts[1][j]-counts[0][j])/scales[j].Counts, 2)
+		}
+		if cost > l.Total*(1+1e-6) {
+			t.Errorf("d=%d: a round costs mu² = %v, more than %v", d, cost, l.Total)
+		}
+	}
+}
+
+// TestEqualRound: without noise to speak of and with a radius that cuts nothing,
+// a round of refinement is a step of Lloyd's algorithm.
+func TestEqualRound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	const n, k, d = 3000, 5, 7
+	p := datasettest.GridPanels(rng, n, d)
+	f := stagedtest.Plan(t, p, k)
+	round := f.AddRound("round 1", staged.Share{Gaussian: true, Total: 1e6})
+	centroids := make([]float32, k*d)
+	for i := range centroids {
+		centroids[i] = staged.OnGrid(rng.Float64()-0.5, datasettest.Bits)
+	}
+	sums, counts := stagedtest.ClustersOf(p, p, centroids)
+	var released []float64
+	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) (err error) {
+		released, err = p.EqualRounds(ctx, []*staged.Release{round}, centroids, 2*math.Sqrt(d))
+		return err
+	})
+	for j := range k {
+		if math.Abs(released[j]-counts[j]) > 2 {
+			t.Errorf("cluster %d has %v records, directly %v", j, released[j], counts[j])
+		}
+		for h := range d {
+			if want := sums[j*d+h] / counts[j]; math.Abs(float64(centroids[j*d+h])-want) > 2e-3 {
+				t.Errorf("coordinate %d of centroid %d is %v, directly %v", h, j, centroids[j*d+h], want)
+			}
+		}
+	}
+}
+
+func distance(x, y []float64) float64 {
+	square := 0.0
+	for i := range x {
+		square += (x[i] - y[i]) * (x[i] - y[i])
+	}
+	return math.Sqrt(square)
+}

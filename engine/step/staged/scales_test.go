@@ -1,0 +1,58 @@
+package staged
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// TestRoundScales checks that every cluster's scales spend no more than the
+// round's budget and, away from the floor, all of it.
+func TestRoundScales(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		d := 1 + rng.IntN(800)
+		l := Share{Gaussian: true, Total: math.Exp(rng.Float64()*10 - 8)}
+		radius, size := math.Exp(rng.Float64()*6-4), math.Exp(rng.Float64()*12)
+		run := &Plan{Plan: &protocol.Plan{Method: "hybrid", D: d}}
+		s := run.RelativeScales(l, radius, size)
+		cost := radius*radius/(s.Sums*s.Sums) + 1/(s.Counts*s.Counts)
+		if cost > l.Total*(1+1e-9) {
+			t.Fatalf("d=%d radius=%v size=%v mu²=%v: costs %v", d, radius, size, l.Total, cost)
+		}
+		if s.Sums > minScale && s.Counts > minScale && cost < l.Total*(1-1e-9) {
+			t.Fatalf("d=%d radius=%v size=%v mu²=%v: wastes all but %v", d, radius, size, l.Total, cost)
+		}
+		e := run.RelativeScales(Share{Total: l.Total}, radius, size)
+		if cost := radius*math.Sqrt(float64(d))/e.Sums + 1/e.Counts; cost > l.Total*(1+1e-9) {
+			t.Fatalf("Laplace: costs %v of %v", cost, l.Total)
+		}
+	}
+}
+
+// TestJamesStein checks the positive-part rule on one coordinate.
+func TestJamesStein(t *testing.T) {
+	variance := []float64{0.01, 0.01, 0.04}
+	c := []float32{0.5, 0.5 + 1.0/1024, 0.5}
+	jamesStein(c, variance, 3, 1, datasettest.Bits)
+	if c[0] != c[1] || c[1] != c[2] {
+		t.Errorf("centroids closer than the noise become %v, want them equal", c)
+	}
+	c = []float32{-0.75, 0.75, 0}
+	jamesStein(c, variance, 3, 1, datasettest.Bits)
+	var weight, mean, spread float64
+	for j, x := range []float64{-0.75, 0.75, 0} {
+		weight += 1 / variance[j]
+		mean += x / variance[j]
+	}
+	mean /= weight
+	for j, x := range []float64{-0.75, 0.75, 0} {
+		spread += (x - mean) * (x - mean) / variance[j] / 2
+	}
+	if want := mean + (0.75-mean)*(1-1/spread); math.Abs(float64(c[1])-want) > 1e-4 {
+		t.Errorf("centroid is %v, want %v", c[1], want)
+	}
+}

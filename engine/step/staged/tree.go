@@ -1,0 +1,88 @@
+package staged
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// treeShape is the shape of the midpoint tree for n records in d dimensions:
+// bits halvings a level (2^bits children), and as many levels as bring the
+// cells to about n mu.
+func treeShape(n, d int, mu float64, fractionBits int) (bits, levels int) {
+	bits = min(d, 3)
+	levels = max(1, int(math.Ceil(elementary.Log2(float64(n)*mu)/float64(bits))))
+	for levels > 1 && (bits*levels > 62 || (bits*levels+d-1)/d > fractionBits) {
+		levels--
+	}
+	return bits, levels
+}
+
+// Tree is a planned tree: its shape, and the release of each level.
+type Tree struct {
+	d, bits, levels int
+	counts          []*Release
+}
+
+// AddTree plans a midpoint tree in d dimensions with the whole of l.
+func (f *Plan) AddTree(l Share, d int) *Tree {
+	t := &Tree{d: d}
+	t.bits, t.levels = treeShape(f.N, d, l.Mu(), f.FractionBits)
+	total := 0.0
+	for level := range t.levels {
+		total += l.growth(level)
+	}
+	for level := range t.levels {
+		t.counts = append(t.counts, f.AddCounts(fmt.Sprintf("tree level %d", level+1), "tree counts per level", l.Part(l.growth(level)/total)))
+	}
+	return t
+}
+
+// ReleaseTree releases a planned tree over the parties' records, or projections of them,
+// level by level, and makes it consistent with the public number of records. Its
+// epsilon is that of all levels, whether or not it reaches them: that it stops is
+// itself an outcome.
+func (p *Party) ReleaseTree(ctx context.Context, t *Tree, records *kernels.Panels) (*synopsis.Trie, error) {
+	span := p.Begin(engine.PhaseEncode, 0)
+	paths, err := synopsis.MidpointPaths(ctx, p.Pool(), records, p.FractionBits, t.bits, t.levels)
+	p.End(span)
+	if err != nil {
+		return nil, err
+	}
+	trie, err := p.GrowTrie(ctx, t.bits, t.counts, synopsis.NewWalker(paths), func(float64) float64 { return 0 })
+	if err != nil {
+		return nil, err
+	}
+	return protocol.Once(p.Party, "estimate", p.Released, func() (*synopsis.Trie, error) {
+		span := p.Begin(engine.PhasePostprocess, p.Released)
+		trie.Estimate(float64(p.N))
+		p.End(span)
+		return trie, nil
+	})
+}
+
+// GrowTrie releases a trie level by level. threshold says from which noisy count on a
+// cell opens, given the variance.
+func (p *Party) GrowTrie(ctx context.Context, bits int, counts []*Release, w *synopsis.Walker, threshold func(variance float64) float64) (*synopsis.Trie, error) {
+	g := synopsis.Growing{Bits: bits, Levels: len(counts), Threshold: threshold,
+		Count: func(level, cells int) ([]float64, float64, error) {
+			s := counts[level]
+			noisy, err := p.ReleaseCounts(ctx, s, cells, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+			return noisy, s.Share.Variance(s.Scale), err
+		},
+		Once: func(level int, cut func() ([]int32, error)) ([]int32, error) {
+			return protocol.Once(p.Party, "descend", p.Released, cut)
+		},
+	}
+	trie, err := protocol.Once(p.Party, "trie", p.Released, func() (*synopsis.Trie, error) { return synopsis.NewTrie(bits), nil })
+	if err != nil {
+		return nil, err
+	}
+	return g.Grow(trie, w)
+}
