@@ -104,16 +104,19 @@ func (j *Job) plan() (*plan, error) {
 		return nil, err
 	}
 	l, cubeShare := f.Share, staged.TreeShare(f.D)
-	b := &plan{Plan: f, projection: j.Projection, dimensions: staged.LowDimension(f.N, f.D), exponential: j.Exponential, swaps: max(cmp.Or(j.Swaps, 2), 0)}
+	b := &plan{Plan: f, projection: j.Projection, dimensions: staged.LowDimension(f.N, f.D), exponential: j.Exponential,
+		swaps: max(cmp.Or(j.Swaps, 2), 0)}
 	if b.projection == "" {
 		b.projection = staged.Dense
 	}
-	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddCounts("distances", "histogram of distances", l.Part(distanceShare))
+	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddCounts("distances", "histogram of distances",
+		l.Part(distanceShare))
 	cubes, q := l.Part(cubeShare), b.dimensions
 	levels := max(int(math.Ceil(elementary.Log2(float64(f.N)*cubes.Mu())/float64(q))), 1) + 2
 	levels = min(levels, 62/q, f.FractionBits)
 	for level := range levels {
-		b.cubes = append(b.cubes, f.AddCounts(fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level", cubes.Part(1/float64(levels))))
+		b.cubes = append(b.cubes, f.AddCounts(fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level",
+			cubes.Part(1/float64(levels))))
 	}
 	if b.swaps > 0 {
 		b.swap = b.addSwaps(l.Part(swapShare), b.swaps, j.Exponential)
@@ -171,7 +174,8 @@ func (b *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 // A cube is cut when its noisy count passes the threshold of four standard
 // deviations and a tenth of a cluster; the depth is where a cube of average
 // density would not pass any more, plus two for data in clumps.
-func (b *plan) searchCubes(ctx context.Context, p *staged.Party, origin []float32, reach float64) (*staged.Projected, []synopsis.Box, error) {
+func (b *plan) searchCubes(ctx context.Context, p *staged.Party, origin []float32,
+	reach float64) (*staged.Projected, []synopsis.Box, error) {
 	q := b.dimensions
 	low, err := p.ProjectLow(ctx, b.projection, q, origin, reach)
 	if err != nil {
@@ -189,7 +193,8 @@ func (b *plan) searchCubes(ctx context.Context, p *staged.Party, origin []float3
 		return nil, nil, err
 	}
 	if trie.Levels() == 1 {
-		p.Note("no cube's noisy count passed the threshold: the %d low-dimensional centres are data-independent; more records or a larger budget would help", p.K)
+		p.Note("no cube's noisy count passed the threshold: the %d low-dimensional centres are data-independent; "+
+			"more records or a larger budget would help", p.K)
 		low.Centers = staged.GridRow(synopsis.Independent(p.K, q), p.FractionBits)
 		return low, nil, nil
 	}
@@ -223,7 +228,8 @@ func (b *plan) privateSwaps(ctx context.Context, p *staged.Party, low *staged.Pr
 			candidates = append(candidates, staged.OnGrid((box.Lo[h]+box.Hi[h])/2, p.FractionBits))
 		}
 	}
-	selection := privacy.Selection{Epsilon: b.swap.Share.Part(1 / float64(b.swaps)).Pure(), Sensitivity: b.swapBound().L1(), Monotone: true}
+	selection := privacy.Selection{Epsilon: b.swap.Share.Part(1 / float64(b.swaps)).Pure(),
+		Sensitivity: b.swapBound().L1(), Monotone: true}
 	w := newSwapper(p.Pool(), low.Records, candidates, p.K, lossKind{squared: true, cap: swapLossCap})
 	scores := make([]float64, len(heavy)*p.K+1)
 	stream := "swap" // of all choices
@@ -236,7 +242,8 @@ func (b *plan) privateSwaps(ctx context.Context, p *staged.Party, low *staged.Pr
 		for i := range scores {
 			scores[i] = -scores[i]
 		}
-		chosen, err := p.Choose(b.swap.Release, p.Released+i, stream, selection, b.exponential, protocol.NewPrivateReals(scores))
+		chosen, err := p.Choose(b.swap.Release, p.Released+i, stream, selection, b.exponential,
+			protocol.NewPrivateReals(scores))
 		if err != nil {
 			return err
 		}
@@ -265,6 +272,9 @@ func (b *plan) addSwaps(l staged.Share, swaps int, exponential bool) *staged.Rel
 	}
 	epsilon, bound := l.Part(1/float64(swaps)).Pure(), b.swapBound()
 	e := bound.Entry(fmt.Sprintf("%d private swaps of projected centres", swaps), name, "L1")
-	e.Viewers, e.Unit, e.Cost = b.Audience, "squared half sides of the cube", privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
-	return &staged.Release{Purpose: "swap", Share: l, Release: b.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder, Times: swaps, Entries: []privacy.Entry{b.Charge(l, e)}})}
+	e.Viewers, e.Unit, e.Cost = b.Audience, "squared half sides of the cube",
+		privacy.Spec{Family: "pure", Epsilon: epsilon, Rounds: swaps}
+	return &staged.Release{Purpose: "swap", Share: l,
+		Release: b.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder, Times: swaps,
+			Entries: []privacy.Entry{b.Charge(l, e)}})}
 }

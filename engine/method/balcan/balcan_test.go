@@ -20,10 +20,12 @@ func TestBalcanLedger(t *testing.T) {
 		budget      privacy.Budget
 		exponential bool
 		swaps       int
-	}{{privacy.Budget{Epsilon: 1, Delta: 1e-6}, false, 0}, {privacy.Budget{Epsilon: 0.2, Delta: -1}, true, 5}, {privacy.Budget{Epsilon: 3, Delta: 0}, false, 0}} {
+	}{{privacy.Budget{Epsilon: 1, Delta: 1e-6}, false, 0}, {privacy.Budget{Epsilon: 0.2, Delta: -1}, true, 5},
+		{privacy.Budget{Epsilon: 3, Delta: 0}, false, 0}} {
 		seed := uint64(2)
 		eng, _ := engine.New()
-		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 6, Budget: c.budget, Exponential: c.exponential, Swaps: c.swaps, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 6,
+			Budget: c.budget, Exponential: c.exponential, Swaps: c.swaps, Seed: &seed})
 		eng.Close()
 		if err != nil {
 			t.Fatal(err)

@@ -34,25 +34,29 @@ func Describe() method.List {
 // choosing are the options of the choice of candidates by private swaps.
 func choosing(projection *staged.Projection, exponential *bool) []method.Option {
 	return []method.Option{
-		{Name: "projection", Default: string(staged.Dense), About: "dense (Gaussian) or sparse (Achlioptas)", Value: method.Choice(projection, staged.Dense, staged.Sparse)},
-		{Name: "selection", Default: "permute-and-flip", About: "permute-and-flip or exponential", Value: method.Text(func(text string) error {
-			*exponential = text == "exponential"
-			return nil
-		}, "permute-and-flip", "exponential")},
+		{Name: "projection", Default: string(staged.Dense), About: "dense (Gaussian) or sparse (Achlioptas)",
+			Value: method.Choice(projection, staged.Dense, staged.Sparse)},
+		{Name: "selection", Default: "permute-and-flip", About: "permute-and-flip or exponential",
+			Value: method.Text(func(text string) error {
+				*exponential = text == "exponential"
+				return nil
+			}, "permute-and-flip", "exponential")},
 	}
 }
 
 func describeBalcan(d method.Data) (engine.Job, []method.Option) {
 	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
-	return j, append(append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours), choosing(&j.Projection, &j.Exponential)...),
+	return j, append(append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
+		choosing(&j.Projection, &j.Exponential)...),
 		method.Iterations(&j.Rounds),
-		method.Option{Name: "swaps", Default: "2", About: "number of local swaps", Value: method.Text(func(text string) error {
-			if text == "0" {
-				j.Swaps = -1
-				return nil
-			}
-			return method.Int(&j.Swaps, 0, math.MaxInt).Set(text)
-		})})
+		method.Option{Name: "swaps", Default: "2", About: "number of local swaps",
+			Value: method.Text(func(text string) error {
+				if text == "0" {
+					j.Swaps = -1
+					return nil
+				}
+				return method.Int(&j.Swaps, 0, math.MaxInt).Set(text)
+			})})
 }
 
 func describeEdler(d method.Data) (engine.Job, []method.Option) {
@@ -62,25 +66,32 @@ func describeEdler(d method.Data) (engine.Job, []method.Option) {
 		method.Neighbours(j.Method(), new(privacy.Neighbours)),
 		method.Mechanism(new(string), "laplace", "laplace"),
 		method.Iterations(&j.KMeans),
-		method.Option{Name: "swaps", Default: "min(k, 20)", About: "number of local swaps", Value: method.Int(&j.Swaps, 1, math.MaxInt)},
-		method.Option{Name: "gamma-factor", Default: "1", About: "factor of the threshold gamma (20, 2 or 1)", Value: method.Real(&j.GammaFactor, method.Positive, math.MaxFloat64)},
-		method.Option{Name: "failure-probability", Default: "0.1", About: "the thesis's delta, which is no privacy parameter", Value: method.Real(&j.Failure, method.Positive, 1)},
-		method.Option{Name: "rounds", Default: "1", About: "T of its Algorithm 8", Value: method.Int(&j.Rounds, 1, math.MaxInt)},
-		method.Option{Name: "partitions", Default: "3", About: "T of its Algorithm 9", Value: method.Int(&j.Partitions, 1, math.MaxInt)},
-		method.Option{Name: "candidate-reduction", Default: "on", About: "keep the deepest cubes only: on or off", Value: method.Text(func(text string) error {
-			j.AllCubes = text == "off"
-			return nil
-		}, "on", "off")},
-		method.Option{Name: "budget-split", Default: "0.7,0.01,0.04,0.2,0.05", About: "shares of candidates, swap, recovery, k-means, choice", Value: method.Text(func(text string) error {
-			shares := []*float64{&j.Split.Candidates, &j.Split.Swap, &j.Split.Recover, &j.Split.KMeans, &j.Split.Choice}
-			parts := strings.Split(text, ",")
-			for i, p := range parts {
-				x, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
-				if err != nil || len(parts) != len(shares) {
-					return errors.New("five numbers such as 0.7,0.01,0.04,0.2,0.05")
+		method.Option{Name: "swaps", Default: "min(k, 20)", About: "number of local swaps",
+			Value: method.Int(&j.Swaps, 1, math.MaxInt)},
+		method.Option{Name: "gamma-factor", Default: "1", About: "factor of the threshold gamma (20, 2 or 1)",
+			Value: method.Real(&j.GammaFactor, method.Positive, math.MaxFloat64)},
+		method.Option{Name: "failure-probability", Default: "0.1",
+			About: "the thesis's delta, which is no privacy parameter", Value: method.Real(&j.Failure, method.Positive, 1)},
+		method.Option{Name: "rounds", Default: "1", About: "T of its Algorithm 8",
+			Value: method.Int(&j.Rounds, 1, math.MaxInt)},
+		method.Option{Name: "partitions", Default: "3", About: "T of its Algorithm 9",
+			Value: method.Int(&j.Partitions, 1, math.MaxInt)},
+		method.Option{Name: "candidate-reduction", Default: "on", About: "keep the deepest cubes only: on or off",
+			Value: method.Text(func(text string) error {
+				j.AllCubes = text == "off"
+				return nil
+			}, "on", "off")},
+		method.Option{Name: "budget-split", Default: "0.7,0.01,0.04,0.2,0.05",
+			About: "shares of candidates, swap, recovery, k-means, choice", Value: method.Text(func(text string) error {
+				shares := []*float64{&j.Split.Candidates, &j.Split.Swap, &j.Split.Recover, &j.Split.KMeans, &j.Split.Choice}
+				parts := strings.Split(text, ",")
+				for i, p := range parts {
+					x, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
+					if err != nil || len(parts) != len(shares) {
+						return errors.New("five numbers such as 0.7,0.01,0.04,0.2,0.05")
+					}
+					*shares[i] = x
 				}
-				*shares[i] = x
-			}
-			return nil
-		})})
+				return nil
+			})})
 }

@@ -146,7 +146,8 @@ func (j *Edler) plan() (*edlerPlan, error) {
 		return nil, err
 	}
 	f.Calibration = privacy.Claimed
-	f.Notes = append([]string{"the thesis's failure probability (0.1) is no privacy parameter: the claim is pure epsilon"}, f.Notes...)
+	f.Notes = append([]string{
+		"the thesis's failure probability (0.1) is no privacy parameter: the claim is pure epsilon"}, f.Notes...)
 	e := &edlerPlan{Plan: f, job: j, width: make([]float64, f.D), failure: j.Failure, factor: j.GammaFactor,
 		rounds: cmp.Or(j.Rounds, 1), kmeans: max(cmp.Or(j.KMeans, 3), 0)}
 	if e.failure == 0 {
@@ -186,7 +187,8 @@ func (j *Edler) plan() (*edlerPlan, error) {
 // add plans a release that is claimed to be epsilon-private.
 func (e *edlerPlan) add(entry privacy.Entry, epsilon float64) *edlerStage {
 	entry.Viewers, entry.Cost = e.Audience, privacy.Spec{Family: "pure", Epsilon: epsilon}
-	return &edlerStage{e.Add(&protocol.Release{Name: entry.What, Makers: protocol.Holder, Entries: []privacy.Entry{entry}}), epsilon}
+	return &edlerStage{e.Add(&protocol.Release{Name: entry.What, Makers: protocol.Holder,
+		Entries: []privacy.Entry{entry}}), epsilon}
 }
 
 // passes is the number of levels that a partition of Algorithm 10 examines, of
@@ -201,7 +203,8 @@ func (e *edlerPlan) addPartition(at int, epsilon float64) *edlerStage {
 	if passes == 1 {
 		return &edlerStage{epsilon: epsilon}
 	}
-	entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1, passes-1), "laplace", "L1")
+	entry := e.claim("cubes that pass").Entry(fmt.Sprintf("partition %d: which cubes pass gamma, %d levels", at+1,
+		passes-1), "laplace", "L1")
 	entry.Scale, entry.Unit = 1/own, "records"
 	entry.True = &privacy.Spec{Family: "pure", Epsilon: own * float64(passes-1)}
 	return e.add(entry, epsilon)
@@ -211,7 +214,8 @@ func (e *edlerPlan) addPartition(at int, epsilon float64) *edlerStage {
 func (e *edlerPlan) swaps() int { return cmp.Or(e.job.Swaps, min(e.K, 20)) }
 
 func (e *edlerPlan) addSwap(round int, epsilon float64) *edlerStage {
-	entry := e.claim("scores of swaps").Entry(fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, e.swaps()), e.selectionName(), "L1")
+	entry := e.claim("scores of swaps").Entry(fmt.Sprintf("local swap %d: %d swaps and a choice", round+1, e.swaps()),
+		e.selectionName(), "L1")
 	entry.Unit = "loss"
 	return e.add(entry, epsilon)
 }
@@ -227,7 +231,8 @@ func (e *edlerPlan) addMeans(step int, epsilon float64) *edlerStage {
 	entry.Scale, entry.Unit = 2*claim.L1()/epsilon, "records for the count"
 	entry.True = &privacy.Spec{Family: "pure", Epsilon: epsilon / 2 * float64(e.D+1)}
 	entry.Beside = &mean
-	entry.Remark = "the means are released with noise for one coordinate and with a noisy count in the denominator: the true cost is about (d+1)/2 times the claim, and more where a cluster is small"
+	entry.Remark = "the means are released with noise for one coordinate and with a noisy count in the " +
+		"denominator: the true cost is about (d+1)/2 times the claim, and more where a cluster is small"
 	return e.add(entry, epsilon)
 }
 

@@ -21,8 +21,10 @@ func TestEdlerLedger(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 40, K: 5, Separation: 8, Seed: 3})
 	parts, _ := norm.Split(1, nil, 1)
 	seed := uint64(7)
-	for _, job := range []*Edler{{}, {GammaFactor: 20, Exponential: true, AllCubes: true, Split: MatlabSplit, Rounds: 2, Partitions: 2, Swaps: 3, KMeans: 1, Projection: staged.Sparse}} {
-		job.Data, job.K, job.Budget, job.Seed = staged.Data{Clients: parts, Bounds: norm.Bounds}, 5, privacy.Budget{Epsilon: 1, Delta: 0}, &seed
+	for _, job := range []*Edler{{}, {GammaFactor: 20, Exponential: true, AllCubes: true, Split: MatlabSplit, Rounds: 2,
+		Partitions: 2, Swaps: 3, KMeans: 1, Projection: staged.Sparse}} {
+		job.Data, job.K, job.Budget, job.Seed = staged.Data{Clients: parts, Bounds: norm.Bounds}, 5,
+			privacy.Budget{Epsilon: 1, Delta: 0}, &seed
 		eng, _ := engine.New()
 		res, err := eng.Run(context.Background(), job)
 		eng.Close()
@@ -37,7 +39,8 @@ func TestEdlerLedger(t *testing.T) {
 		if total.Epsilon == nil || math.Abs(*total.Epsilon-want) > 1e-6 {
 			t.Errorf("claimed total is %v, want %v", *total.Epsilon, want)
 		}
-		if least := (split.Recover + split.KMeans) * 41 / 2; total.TrueEpsilon == nil || *total.TrueEpsilon < least || *total.TrueEpsilon > least+1 {
+		if least := (split.Recover + split.KMeans) * 41 / 2; total.TrueEpsilon == nil || *total.TrueEpsilon < least ||
+			*total.TrueEpsilon > least+1 {
 			t.Errorf("true total is %v, want %v to %v", *total.TrueEpsilon, least, least+1)
 		}
 		if res.Calibration != "claimed" {
@@ -84,7 +87,8 @@ func TestEdlerPartition(t *testing.T) {
 		counts := map[[2]int]int{}
 		for i := range n {
 			x := p.Point(i, nil)
-			counts[[2]int{int((float64(x[0]) - lo[0]) / side * float64(cells)), int((float64(x[1]) - lo[1]) / side * float64(cells))}]++
+			counts[[2]int{int((float64(x[0]) - lo[0]) / side * float64(cells)),
+				int((float64(x[1]) - lo[1]) / side * float64(cells))}]++
 		}
 		for _, c := range counts {
 			if float64(c) > gamma {
@@ -167,7 +171,8 @@ func TestEdlerOnMNIST(t *testing.T) {
 	const runs = 20
 	mean := 0.0
 	for run := range uint64(runs) {
-		res, err := eng.Run(context.Background(), &Edler{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 10, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &run})
+		res, err := eng.Run(context.Background(), &Edler{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 10,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &run})
 		if err != nil {
 			t.Fatal(err)
 		}

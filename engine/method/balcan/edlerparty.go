@@ -79,7 +79,8 @@ func (e *edlerRun) projectRaw(ctx context.Context, round int) (*kernels.Panels, 
 	if kind == "" {
 		kind = staged.Dense
 	}
-	g := staged.RandomProjection(kind, q, d, 1/math.Sqrt(float64(q*d)), e.Public.Stream(int(protocol.Server), round, "projection"))
+	g := staged.RandomProjection(kind, q, d, 1/math.Sqrt(float64(q*d)),
+		e.Public.Stream(int(protocol.Server), round, "projection"))
 	// x = (u+1)/2 width for the normalised u, so G x = (G width/2) u + G width/2.
 	offset := make([]float32, q)
 	for a := range q {
@@ -105,7 +106,8 @@ func (e *edlerRun) projectRaw(ctx context.Context, round int) (*kernels.Panels, 
 
 // candidates is Algorithm 9: partitions of cubes of side 2r that are shifted at
 // random.
-func (e *edlerRun) candidates(ctx context.Context, round int, y *kernels.Panels, partitions []*edlerStage) ([]float32, error) {
+func (e *edlerRun) candidates(ctx context.Context, round int, y *kernels.Panels,
+	partitions []*edlerStage) ([]float32, error) {
 	shift, r := e.Public.Stream(int(protocol.Server), round, "cube shift"), e.plan.r
 	var all []float32
 	for t, s := range partitions {
@@ -133,7 +135,8 @@ func (e *edlerRun) candidates(ctx context.Context, round int, y *kernels.Panels,
 // partition is Algorithm 10: cubes are halved along all axes; a cube whose
 // count, with the noise that the thesis writes as a probability (a count plus
 // Laplace noise against gamma), passes gamma is a candidate and is cut again.
-func (e *edlerRun) partition(ctx context.Context, at int, y *kernels.Panels, lo []float64, side float64, s *edlerStage, failure float64) ([]float32, error) {
+func (e *edlerRun) partition(ctx context.Context, at int, y *kernels.Panels, lo []float64, side float64, s *edlerStage,
+	failure float64) ([]float32, error) {
 	passes, own := e.plan.passes(s.epsilon)
 	gamma := e.plan.factor / own * elementary.Log(float64(e.N)/failure)
 	span := e.Begin(engine.PhaseSketch, at)
@@ -202,13 +205,15 @@ func middle(corner []float64, side float64) []float32 {
 }
 
 // localSwap is Algorithm 11 on the unsquared loss of the projected data.
-func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, candidates []float32, s *edlerStage) ([]float32, error) {
+func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, candidates []float32,
+	s *edlerStage) ([]float32, error) {
 	span := e.Begin(engine.PhaseSearch, round)
 	defer e.End(span)
 	q, count, swaps, at := y.D, len(candidates)/y.D, e.plan.swaps(), round
 	// r sqrt(d) squared, as Algorithm 8 hands it down; twice that, as Algorithm 11
 	// says.
-	selection := privacy.Selection{Epsilon: s.epsilon / float64(2*(swaps+1)), Sensitivity: e.plan.claim("scores of swaps").L1()}
+	selection := privacy.Selection{Epsilon: s.epsilon / float64(2*(swaps+1)),
+		Sensitivity: e.plan.claim("scores of swaps").L1()}
 	pick := func(scores []float64) (int, error) {
 		at++
 		return e.Choose(s.Release, at, "", selection, e.plan.job.Exponential, protocol.NewPrivateReals(scores))
@@ -260,7 +265,8 @@ func (e *edlerRun) localSwap(ctx context.Context, round int, y *kernels.Panels, 
 // cluster plus Laplace noise of scale 2r/(epsilon n'), n' the noisy count. The
 // clusters are those of the centres in the space of points. Step 0 is the
 // recovery.
-func (e *edlerRun) privateMeans(ctx context.Context, round, step int, points *kernels.Panels, centers []float32, s *edlerStage) ([]float64, error) {
+func (e *edlerRun) privateMeans(ctx context.Context, round, step int, points *kernels.Panels, centers []float32,
+	s *edlerStage) ([]float64, error) {
 	at := round*1000 + step
 	span := e.Begin(engine.PhaseAssign, at)
 	prepared := kernels.NewCentroids(e.K, points.D)
@@ -282,11 +288,13 @@ func (e *edlerRun) privateMeans(ctx context.Context, round, step int, points *ke
 	if err != nil {
 		return nil, err
 	}
-	claim, mean := e.plan.claim("cluster counts"), e.plan.claim("cluster means") // of one record, divided by the noisy count
+	claim, mean := e.plan.claim("cluster counts"),
+		e.plan.claim("cluster means") // of one record, divided by the noisy count
 	out, exact := make([]float64, 0, e.K*e.D), make([]float64, e.D)
 	stream := "means" // of all clusters
 	for c, n := range counts {
-		noisy, err := e.OwnReals(s.Release, at+2*c, stream, 2*claim.L1()/s.epsilon, protocol.NewPrivateReals([]float64{float64(n)}))
+		noisy, err := e.OwnReals(s.Release, at+2*c, stream, 2*claim.L1()/s.epsilon,
+			protocol.NewPrivateReals([]float64{float64(n)}))
 		if err != nil {
 			return nil, err
 		}
@@ -297,7 +305,8 @@ func (e *edlerRun) privateMeans(ctx context.Context, round, step int, points *ke
 				exact[h] = math.Ldexp(float64(sums[c*e.D+h])/float64(n), -e.FractionBits) * w / 2
 			}
 		}
-		row, err := e.OwnReals(s.Release, at+2*c+1, "", 2*mean.L1()/(s.epsilon*max(noisy[0], 1)), protocol.NewPrivateReals(exact))
+		row, err := e.OwnReals(s.Release, at+2*c+1, "", 2*mean.L1()/(s.epsilon*max(noisy[0], 1)),
+			protocol.NewPrivateReals(exact))
 		if err != nil {
 			return nil, err
 		}

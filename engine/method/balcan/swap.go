@@ -54,11 +54,13 @@ type swapWorker struct {
 }
 
 func newSwapper(pool *engine.Pool, points *kernels.Panels, candidates []float32, k int, kind lossKind) *swapper {
-	w := &swapper{pool: pool, points: points, kind: kind, candidates: candidates, k: k, q: points.D, labels: make([]uint16, points.N),
-		near: make([]float32, points.N), next: make([]float32, points.N), prepared: kernels.NewCentroids(k, points.D)}
+	w := &swapper{pool: pool, points: points, kind: kind, candidates: candidates, k: k, q: points.D,
+		labels: make([]uint16, points.N),
+		near:   make([]float32, points.N), next: make([]float32, points.N), prepared: kernels.NewCentroids(k, points.D)}
 	w.workers = make([]*swapWorker, pool.Workers())
 	for i := range w.workers {
-		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, swapBlock), dist: make([]float32, swapBlock), sums: kernels.NewExchanges(k)}
+		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, swapBlock),
+			dist: make([]float32, swapBlock), sums: kernels.NewExchanges(k)}
 	}
 	return w
 }

@@ -25,6 +25,7 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, or auto (the rule)",
 			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d")},
 		method.Option{Name: "balance", Default: "any size",
-			About: "clusters of n/(B k) to B n/k records, on the private synopsis: the records nearest to a centroid can be more or fewer",
+			About: "clusters of n/(B k) to B n/k records, on the private synopsis: " +
+				"the records nearest to a centroid can be more or fewer",
 			Value: method.Real(&j.Balance, 1, math.MaxFloat64)})
 }

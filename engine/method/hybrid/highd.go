@@ -16,7 +16,8 @@ type highPlan struct {
 
 func (h *plan) addHigh(rounds int) *highPlan {
 	f, l := h.Plan, h.Share
-	o := &highPlan{mean: f.AddMean(l.Part(0.03)), distances: f.AddCounts("distances", "histogram of distances", l.Part(0.01))}
+	o := &highPlan{mean: f.AddMean(l.Part(0.03)), distances: f.AddCounts("distances", "histogram of distances",
+		l.Part(0.01))}
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
@@ -30,7 +31,8 @@ func (h *highPlan) run(ctx context.Context, p *staged.Party) (centroids []float3
 	if err != nil {
 		return nil, nil, err
 	}
-	radius, err := p.DistanceQuantile(ctx, h.distances, staged.GridRow(mean, p.FractionBits), 2*math.Sqrt(float64(p.D)), 0.25)
+	radius, err := p.DistanceQuantile(ctx, h.distances, staged.GridRow(mean, p.FractionBits), 2*math.Sqrt(float64(p.D)),
+		0.25)
 	if err != nil {
 		return nil, nil, err
 	}

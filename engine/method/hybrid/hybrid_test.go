@@ -42,7 +42,8 @@ func TestHybridLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 			seed := uint64(4)
-			job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: 4, Budget: c.budget, Laplace: c.laplace, Neighbours: c.neighbours, Branch: branch, Seed: &seed}
+			job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: 4, Budget: c.budget,
+				Laplace: c.laplace, Neighbours: c.neighbours, Branch: branch, Seed: &seed}
 			res, err := eng.Run(context.Background(), job)
 			if err != nil {
 				t.Fatalf("%s %+v: %v", branch, c, err)
@@ -78,7 +79,8 @@ func TestHybridFindsClusters(t *testing.T) {
 		parts, _ := norm.Split(1, nil, 1)
 		eng, _ := engine.New()
 		seed := uint64(9)
-		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: c.g.K, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds,
+			Labels: table.Labels}, K: c.g.K, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed})
 		eng.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +103,8 @@ func TestClientsReleaseTheSame(t *testing.T) {
 	for _, clients := range []int{1, 2, 5} {
 		parts, _ := norm.Split(clients, nil, 1)
 		eng, _ := engine.New()
-		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 4, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 4,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed})
 		eng.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +134,8 @@ func TestHybridQuality(t *testing.T) {
 		k          int
 		low, whole float64 // goals at epsilon 0.1 and 1
 	}{
-		{"s1.csv", 15, 0.0121, 0.00826}, {"lsun.csv", 3, 0.219, 0.1604}, {"house.csv", 3, 0.171, 0.1544}, {"adult.csv", 3, 0.2455, 0.2433}, {"iris.csv", 3, 0.81, 0.308},
+		{"s1.csv", 15, 0.0121, 0.00826}, {"lsun.csv", 3, 0.219, 0.1604}, {"house.csv", 3, 0.171, 0.1544},
+		{"adult.csv", 3, 0.2455, 0.2433}, {"iris.csv", 3, 0.81, 0.308},
 	} {
 		norm, _ := datasettest.SharedSet(t, c.set)
 		parts, _ := norm.Split(1, nil, 1)
@@ -139,7 +143,8 @@ func TestHybridQuality(t *testing.T) {
 		for epsilon, goal := range map[float64]float64{0.1: c.low, 1: c.whole} {
 			mean := 0.0
 			for run := range uint64(20) {
-				res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: c.k, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &run})
+				res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: c.k,
+					Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &run})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +169,8 @@ func TestHybridBalance(t *testing.T) {
 		if i%10 == 0 { // a tenth of the records are elsewhere
 			x, y = 0.6, 0.6
 		}
-		rows[2*i], rows[2*i+1] = staged.OnGrid(x+0.3*(rng.Float64()-0.5), datasettest.Bits), staged.OnGrid(y+0.3*(rng.Float64()-0.5), datasettest.Bits)
+		rows[2*i], rows[2*i+1] = staged.OnGrid(x+0.3*(rng.Float64()-0.5), datasettest.Bits),
+			staged.OnGrid(y+0.3*(rng.Float64()-0.5), datasettest.Bits)
 	}
 	p := kernels.NewPanels(n, 2)
 	kernels.Pack(p, rows)
@@ -177,7 +183,8 @@ func TestHybridBalance(t *testing.T) {
 		for _, c := range clients {
 			data.Clients = append(data.Clients, datasettest.Part(c))
 		}
-		res, err := eng.Run(context.Background(), &Job{Data: data, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: delta}, Balance: balance, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Data: data, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: delta},
+			Balance: balance, Seed: &seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +202,8 @@ func TestHybridBalance(t *testing.T) {
 			for j, x := range sizes {
 				sum += x
 				if x < n/(balance*k)-unit*1.01 || x > balance*n/k+unit*1.01 {
-					t.Errorf("balance %v: cluster %d has %v records on the synopsis, want %v to %v", balance, j, x, n/(balance*k), balance*n/k)
+					t.Errorf("balance %v: cluster %d has %v records on the synopsis, want %v to %v", balance, j, x, n/(balance*k),
+						balance*n/k)
 				}
 			}
 			if len(sizes) != k || math.Abs(sum-n) > 1e-6*n {

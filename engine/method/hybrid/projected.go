@@ -20,7 +20,8 @@ type projectedPlan struct {
 func (h *plan) addProjected(rounds int) *projectedPlan {
 	f, l := h.Plan, h.Share
 	share := staged.TreeShare(f.D)
-	o := &projectedPlan{mean: f.AddMean(l.Part(0.03)), reach: f.AddCounts("distances", "histogram of distances", l.Part(0.01))}
+	o := &projectedPlan{mean: f.AddMean(l.Part(0.03)),
+		reach: f.AddCounts("distances", "histogram of distances", l.Part(0.01))}
 	tree := l.Part(share)
 	o.tree = f.AddTree(tree, min(max(int(elementary.Log2(float64(f.N)*tree.Mu())/2.5), 2), 6, f.D))
 	o.recover = f.AddRound("recover", l.Part(share/2))
@@ -67,7 +68,8 @@ const overseed = 1.5
 // their means and counts in all dimensions, and merges them to k by weighted
 // k-means. That costs little noise, and a wrong start that the rounds could not
 // leave is rarer.
-func (o *projectedPlan) overseeded(ctx context.Context, p *staged.Party, mean []float64, reach float64) ([]float32, error) {
+func (o *projectedPlan) overseeded(ctx context.Context, p *staged.Party, mean []float64,
+	reach float64) ([]float32, error) {
 	k := min(int(math.Ceil(overseed*float64(p.K))), p.N, math.MaxUint16-1)
 	origin := staged.GridRow(mean, p.FractionBits)
 	low, err := p.ProjectedStart(ctx, o.tree, k, origin, reach)
@@ -79,7 +81,8 @@ func (o *projectedPlan) overseeded(ctx context.Context, p *staged.Party, mean []
 		return nil, err
 	}
 	if missing := low.TopUp - (k - p.K); missing > 0 {
-		p.Note("the tree on projections has fewer weighted points than k: %d of the %d centroids start data-independent", missing, p.K)
+		p.Note("the tree on projections has fewer weighted points than k: %d of the %d centroids start data-independent",
+			missing, p.K)
 	}
 	points := &synopsis.Weighted{D: p.D, Points: staged.Widen(centroids)}
 	for _, n := range counts {

@@ -90,7 +90,8 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, trie *synopsis
 	var err error
 	if h.balance != 0 {
 		even := 1 / float64(p.K)
-		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1), p.Searching, stream)
+		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1),
+			p.Searching, stream)
 	} else {
 		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, p.K, p.Searching, stream)
 	}
@@ -118,12 +119,14 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	p.NoteTopUp(found.Solution)
 	if h.balance != 0 && found.TopUp == 0 {
 		sizes = found.Weights
-		p.Note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; the records nearest to a centroid can be more or fewer", slices.Min(sizes), slices.Max(sizes))
+		p.Note("the sizes hold on the private synopsis, %.0f to %.0f records a cluster there; "+
+			"the records nearest to a centroid can be more or fewer", slices.Min(sizes), slices.Max(sizes))
 	}
 	centroids := staged.GridRow(found.Centers, p.FractionBits)
 	o := staged.NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
 	for r, s := range h.rounds {
-		spread, err := protocol.Once(p.Party, "spread", r, func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.K, p.D), nil })
+		spread, err := protocol.Once(p.Party, "spread", r,
+			func() (*clusterSpread, error) { return leafSpread(found.boxes, centroids, p.N, p.K, p.D), nil })
 		if err != nil {
 			return nil, err
 		}

@@ -16,12 +16,14 @@ func TestRefinement(t *testing.T) {
 		d, rounds     int
 		radius        float64
 	}{
-		{10, 9, 2, 1, 0.9}, {3, 9, 2, 1, 0.9}, {100, 9, 2, 2, 0.9 * math.Pow(10, 0.3)}, {1e5, 20, 2, 10, 3}, {1000, 20, 2, 8, 3},
+		{10, 9, 2, 1, 0.9}, {3, 9, 2, 1, 0.9}, {100, 9, 2, 2, 0.9 * math.Pow(10, 0.3)}, {1e5, 20, 2, 10, 3},
+		{1000, 20, 2, 8, 3},
 		{10, 9, 6, 3, 0.54}, {3, 9, 6, 1, 0.9}, {1e5, 11, 6, 10, 1.8},
 	} {
 		rounds, radius := refinement(c.snr, c.halvings, c.d)
 		if rounds != c.rounds || math.Abs(radius-c.radius) > 1e-9 {
-			t.Errorf("snr %v, %v halvings, d=%d: %d rounds of radius %v, want %d of %v", c.snr, c.halvings, c.d, rounds, radius, c.rounds, c.radius)
+			t.Errorf("snr %v, %v halvings, d=%d: %d rounds of radius %v, want %d of %v", c.snr, c.halvings, c.d, rounds, radius,
+				c.rounds, c.radius)
 		}
 	}
 }

@@ -71,14 +71,16 @@ func (j *Job) Plan() (engine.Plan, error) {
 
 func (j *Job) plan() (*plan, error) {
 	budget, levels := staged.BudgetFor(j.Budget, j.Records()), cmp.Or(j.Levels, 12)
-	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours, levels+j.Clients[0].Points.D, j.Seed)
+	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
+		levels+j.Clients[0].Points.D, j.Seed)
 	if err != nil {
 		return nil, err
 	}
 	o := &plan{Plan: f}
 	f.Rounds = 1
 	for level := range levels {
-		o.counts = append(o.counts, f.AddCounts(fmt.Sprintf("forest level %d", level+1), "counts per level", f.Share.Part(0.5/float64(levels))))
+		o.counts = append(o.counts, f.AddCounts(fmt.Sprintf("forest level %d", level+1), "counts per level",
+			f.Share.Part(0.5/float64(levels))))
 	}
 	o.sums = f.AddRelease("leaf sums", "sums of the records of each leaf", "leaf sums", f.Share.Part(0.5), f.D)
 	return o, nil
@@ -95,7 +97,8 @@ func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		return nil, err
 	}
 	p.NoteTopUp(found)
-	return p.Outcome(staged.GridRow(found.Centers, p.FractionBits), found.Weights, 1, map[string]any{"leaves": points.Len()}), nil
+	return p.Outcome(staged.GridRow(found.Centers, p.FractionBits), found.Weights, 1,
+		map[string]any{"leaves": points.Len()}), nil
 }
 
 // forest releases an LSH forest and returns the leaf means with their counts.

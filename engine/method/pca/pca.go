@@ -89,7 +89,8 @@ func onAxes(ctx context.Context, p *staged.Party, q int) ([]float64, error) {
 		points.Append(staged.Widen(low.Point(i, row)), 1)
 	}
 	span = p.Begin(engine.PhaseSearch, 0)
-	found, err := synopsis.Search(ctx, p.Pool(), points, p.K, synopsis.SearchOptions{Starts: 4, Swaps: 20}, p.Public.Stream(int(protocol.Server), 0, "search"))
+	found, err := synopsis.Search(ctx, p.Pool(), points, p.K, synopsis.SearchOptions{Starts: 4, Swaps: 20},
+		p.Public.Stream(int(protocol.Server), 0, "search"))
 	p.End(span)
 	if err != nil {
 		return nil, err
@@ -115,7 +116,8 @@ func principalAxes(ctx context.Context, p *staged.Party, q int) ([]float32, []fl
 	const iterations, blocks = 8, 16
 	records, d := p.Records, p.D
 	sums := make([]int64, d)
-	if err := staged.SumByLabel(ctx, p.Pool(), records, make([]uint16, records.N), 1, p.FractionBits, sums, nil); err != nil {
+	if err := staged.SumByLabel(ctx, p.Pool(), records, make([]uint16, records.N), 1, p.FractionBits, sums,
+		nil); err != nil {
 		return nil, nil, err
 	}
 	mean := make([]float32, d)

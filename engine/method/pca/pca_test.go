@@ -52,7 +52,9 @@ func TestPCAFindsClusters(t *testing.T) {
 	norm, table := datasettest.Builtin(t, "blobs", dataset.Generator{N: 3000, D: 30, K: 4, Separation: 10, Seed: 5})
 	eng, _ := engine.New()
 	defer eng.Close()
-	res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: []dataset.Part{datasettest.Part(norm.Points)}, Bounds: norm.Bounds, Labels: table.Labels}, K: 4})
+	res, err := eng.Run(context.Background(),
+		&Job{Data: staged.Data{Clients: []dataset.Part{datasettest.Part(norm.Points)}, Bounds: norm.Bounds,
+			Labels: table.Labels}, K: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

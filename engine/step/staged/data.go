@@ -45,7 +45,8 @@ func (x *Data) Validate(k int) error {
 		return fault.Range("k", k, fmt.Sprintf("1 to %d", min(n, math.MaxUint16-1)))
 	}
 	if len(x.Bounds.Lo) != d || len(x.Bounds.Hi) != d {
-		return fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(x.Bounds.Lo), d), "give one pair per column")
+		return fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(x.Bounds.Lo), d),
+			"give one pair per column")
 	}
 	return x.capacity(n).Check()
 }
@@ -61,7 +62,8 @@ func (x *Data) OneClient(method string) error {
 // capacity is the check of the largest sum: every record at length 2 sqrt d from
 // its centroid, in one cluster, on the release grid.
 func (x *Data) capacity(n int) secagg.Capacity {
-	return secagg.Capacity{Ring: secagg.Ring64, Records: n, PerRecord: math.Ldexp(2, releaseBits), Noise: math.Ldexp(1, 61)}
+	return secagg.Capacity{Ring: secagg.Ring64, Records: n, PerRecord: math.Ldexp(2, releaseBits),
+		Noise: math.Ldexp(1, 61)}
 }
 
 // Records is the number of records of all clients that parameters follow.

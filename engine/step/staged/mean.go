@@ -88,7 +88,8 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 
 // SumByLabel adds the sums of the records of each of k labels, in grid units, to
 // sums, and the counts to counts unless it is nil.
-func SumByLabel(ctx context.Context, pool *engine.Pool, records *kernels.Panels, labels []uint16, k, bits int, sums, counts []int64) error {
+func SumByLabel(ctx context.Context, pool *engine.Pool, records *kernels.Panels, labels []uint16, k, bits int, sums,
+	counts []int64) error {
 	accs := make([]*kernels.Accumulator, pool.Workers())
 	for i := range accs {
 		accs[i] = kernels.NewAccumulator(k, records.D, bits)

@@ -85,7 +85,8 @@ func TestGoldenResults(t *testing.T) {
 	three, _ := norm.Split(3, nil, 1)
 	one, _ := norm.Split(1, nil, 1)
 	two, _ := flat.Split(1, nil, 1)
-	data, clients, plane := staged.Data{Clients: one, Bounds: norm.Bounds}, staged.Data{Clients: three, Bounds: norm.Bounds}, staged.Data{Clients: two, Bounds: flat.Bounds}
+	data, clients, plane := staged.Data{Clients: one, Bounds: norm.Bounds},
+		staged.Data{Clients: three, Bounds: norm.Bounds}, staged.Data{Clients: two, Bounds: flat.Bounds}
 	budget, pure := privacy.Budget{Epsilon: 1, Delta: 1e-5}, privacy.Budget{Epsilon: 1, Delta: 0}
 	type golden struct {
 		Name      string
@@ -153,7 +154,8 @@ func TestLedgerChargesWhatStops(t *testing.T) {
 	budget := privacy.Budget{Epsilon: 0.5, Delta: 1e-5}
 	for seed := range uint64(6) {
 		data := staged.Data{Clients: parts, Bounds: norm.Bounds}
-		for _, job := range []engine.Job{&lsf.Job{Data: data, K: 2, Budget: budget, Seed: &seed}, &balcan.Job{Data: data, K: 2, Budget: budget, Seed: &seed},
+		for _, job := range []engine.Job{&lsf.Job{Data: data, K: 2, Budget: budget, Seed: &seed},
+			&balcan.Job{Data: data, K: 2, Budget: budget, Seed: &seed},
 			&hybrid.Job{Data: data, K: 2, Budget: budget, Branch: "tree", Seed: &seed}} {
 			res, err := eng.Run(context.Background(), job)
 			if err != nil {
@@ -180,7 +182,8 @@ func TestSameBits(t *testing.T) {
 			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "high-d"},
 		}
 		if clients == 1 {
-			jobs = append(jobs, &lsf.Job{Data: data, K: 5, Budget: budget, Seed: &seed}, &balcan.Job{Data: data, K: 5, Budget: budget, Seed: &seed},
+			jobs = append(jobs, &lsf.Job{Data: data, K: 5, Budget: budget, Seed: &seed},
+				&balcan.Job{Data: data, K: 5, Budget: budget, Seed: &seed},
 				&balcan.Edler{Data: data, K: 5, Budget: budget, Seed: &seed, Rounds: 2})
 		}
 		for _, job := range jobs {
@@ -229,7 +232,8 @@ func TestBadRequests(t *testing.T) {
 		"edler clients":  &balcan.Edler{Data: several, K: 2, Budget: good},
 		"edler gamma":    &balcan.Edler{Data: data, K: 2, Budget: good, GammaFactor: -1},
 		"edler failure":  &balcan.Edler{Data: data, K: 2, Budget: good, Failure: 1},
-		"edler split":    &balcan.Edler{Data: data, K: 2, Budget: good, Split: balcan.Split{Candidates: 0.9, Swap: 0.9, Recover: 0.1}},
+		"edler split": &balcan.Edler{Data: data, K: 2, Budget: good,
+			Split: balcan.Split{Candidates: 0.9, Swap: 0.9, Recover: 0.1}},
 		"edler project":  &balcan.Edler{Data: data, K: 2, Budget: good, Projection: "pca"},
 		"bounds missing": &hybrid.Job{Data: staged.Data{Clients: parts}, K: 2, Budget: good},
 	} {
@@ -282,13 +286,16 @@ func TestExtremes(t *testing.T) {
 		n, d, k int
 		budget  privacy.Budget
 	}{
-		{1, 1, 1, privacy.Budget{Epsilon: 1, Delta: -1}}, {1, 40, 1, privacy.Budget{Epsilon: 1, Delta: 0}}, {3, 2, 3, privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}},
+		{1, 1, 1, privacy.Budget{Epsilon: 1, Delta: -1}}, {1, 40, 1, privacy.Budget{Epsilon: 1, Delta: 0}},
+		{3, 2, 3, privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}},
 		{200, 3, 2, privacy.Budget{Epsilon: 500, Delta: 1e-6}}, {200, 3, 2, privacy.Budget{Epsilon: 1, Delta: 1e-300}},
 	} {
 		p := datasettest.GridPanels(rand.New(rand.NewPCG(1, 9)), c.n, c.d)
 		data := staged.Data{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(c.d)}
-		for _, job := range []engine.Job{&hybrid.Job{Data: data, K: c.k, Budget: c.budget}, &lsf.Job{Data: data, K: c.k, Budget: c.budget},
-			&balcan.Job{Data: data, K: c.k, Budget: c.budget}, &balcan.Edler{Data: data, K: c.k, Budget: c.budget}, &pca.Job{Data: data, K: c.k}} {
+		for _, job := range []engine.Job{&hybrid.Job{Data: data, K: c.k, Budget: c.budget},
+			&lsf.Job{Data: data, K: c.k, Budget: c.budget},
+			&balcan.Job{Data: data, K: c.k, Budget: c.budget}, &balcan.Edler{Data: data, K: c.k, Budget: c.budget},
+			&pca.Job{Data: data, K: c.k}} {
 			eng, _ := engine.New()
 			res, err := eng.Run(context.Background(), job)
 			eng.Close()
@@ -299,7 +306,8 @@ func TestExtremes(t *testing.T) {
 				t.Errorf("%s, n=%d d=%d, %+v: %v", job.Method(), c.n, c.d, c.budget, err)
 				continue
 			}
-			if total := res.Ledger.TotalFor("outsider").Epsilon; job.Method() != "pca" && (total == nil || *total > c.budget.Epsilon*(1+1e-6)) {
+			if total := res.Ledger.TotalFor("outsider").Epsilon; job.Method() != "pca" &&
+				(total == nil || *total > c.budget.Epsilon*(1+1e-6)) {
 				t.Errorf("%s, n=%d d=%d, %+v: the ledger's total does not fit", job.Method(), c.n, c.d, c.budget)
 			}
 		}

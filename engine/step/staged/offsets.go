@@ -44,9 +44,11 @@ type offsetWorker struct {
 }
 
 func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
-	o := &Offsets{pool: pool, fractionBits: fractionBits, centroids: kernels.NewCentroids(k, d), workers: make([]*offsetWorker, pool.Workers())}
+	o := &Offsets{pool: pool, fractionBits: fractionBits, centroids: kernels.NewCentroids(k, d),
+		workers: make([]*offsetWorker, pool.Workers())}
 	for i := range o.workers {
-		o.workers[i] = &offsetWorker{acc: kernels.NewAccumulator(k, d, fractionBits), far: make([]int64, k*d), farCounts: make([]int64, k)}
+		o.workers[i] = &offsetWorker{acc: kernels.NewAccumulator(k, d, fractionBits), far: make([]int64, k*d),
+			farCounts: make([]int64, k)}
 	}
 	return o
 }
@@ -57,7 +59,8 @@ func relativeError(d int) float64 { return float64(d+4) * 0x1p-24 }
 
 // add adds p's sums and counts about the given centroids (row-major, on the
 // grid) to out. radius has one length per cluster; +Inf means no cut.
-func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64, out offsetSums) error {
+func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64,
+	out offsetSums) error {
 	k, d := o.centroids.K, o.centroids.D
 	o.centroids.Set(centroids)
 	slack := 1 + relativeError(d)
@@ -115,7 +118,8 @@ func (w *offsetWorker) room(n int) {
 }
 
 // shard adds the records of one shard, whose labels are set.
-func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32, slack float64, fractionBits int) {
+func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32, slack float64,
+	fractionBits int) {
 	labels, inside, dist := w.labels, w.inside, w.dist
 	kernels.Distances(p, c, labels, dist)
 	far := 0

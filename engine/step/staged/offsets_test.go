@@ -13,7 +13,8 @@ import (
 
 // offsetsOf is the direct form of offsets.add: float64 distances, every offset
 // cut to its radius.
-func offsetsOf(p *kernels.Panels, centroids []float32, radius []float64) (sums []float64, counts []int64, clear []bool) {
+func offsetsOf(p *kernels.Panels, centroids []float32,
+	radius []float64) (sums []float64, counts []int64, clear []bool) {
 	d, k := p.D, len(radius)
 	sums, counts, clear = make([]float64, k*d), make([]int64, k), make([]bool, p.N)
 	for i := range p.N {
@@ -77,7 +78,8 @@ func TestOffsets(t *testing.T) {
 			}
 			for h := range d {
 				// Truncation loses less than a grid unit a record.
-				if got, want := float64(got.sums[j*d+h])/(1<<datasettest.Bits), want[j*d+h]; math.Abs(got-want) > float64(n)/(1<<datasettest.Bits)+2*float64(unsure)+1e-3 {
+				if got, want := float64(got.sums[j*d+h])/(1<<datasettest.Bits),
+					want[j*d+h]; math.Abs(got-want) > float64(n)/(1<<datasettest.Bits)+2*float64(unsure)+1e-3 {
 					t.Errorf("d=%d: sum of cluster %d along %d is %v, directly %v", d, j, h, got, want)
 				}
 			}

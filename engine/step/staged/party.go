@@ -108,7 +108,8 @@ func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *pr
 			continue
 		}
 		var err error
-		if layout[i].Noise, err = protocol.NewDistribution(protocol.Noise{Mechanism: s.Share.noise(), Scale: g.Scale * (1 << releaseBits)}, p.Replay); err != nil {
+		if layout[i].Noise, err = protocol.NewDistribution(protocol.Noise{Mechanism: s.Share.noise(),
+			Scale: g.Scale * (1 << releaseBits)}, p.Replay); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Purpose, err)
 		}
 	}
@@ -126,7 +127,8 @@ func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *pr
 }
 
 // ReleaseCounts releases counts of disjoint sets of records that count fills in.
-func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int, count func(words []int64) error) ([]float64, error) {
+func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int,
+	count func(words []int64) error) ([]float64, error) {
 	own := protocol.NewPrivate(cells)
 	span := p.Begin(engine.PhaseAccumulate, p.Released)
 	err := own.Fill(count)
@@ -151,7 +153,8 @@ func (p *Party) Search(ctx context.Context, points *synopsis.Weighted, k, number
 func (p *Party) NoteTopUp(found *synopsis.Solution) {
 	switch {
 	case found.TopUp == p.K:
-		p.Note("no cell of the synopsis has a positive weight: all %d centroids are data-independent; more records or a larger budget would help", p.K)
+		p.Note("no cell of the synopsis has a positive weight: all %d centroids are data-independent; "+
+			"more records or a larger budget would help", p.K)
 	case found.TopUp > 0:
 		p.Note("the synopsis has fewer weighted points than k: %d of the %d centroids are data-independent", found.TopUp, p.K)
 	}
@@ -159,7 +162,8 @@ func (p *Party) NoteTopUp(found *synopsis.Solution) {
 
 // Outcome is what a run ends with. sizes are the noisy sizes of the clusters, if they
 // were released.
-func (p *Party) Outcome(centroids []float32, sizes []float64, iterations int, details map[string]any) *protocol.Outcome {
+func (p *Party) Outcome(centroids []float32, sizes []float64, iterations int,
+	details map[string]any) *protocol.Outcome {
 	return &protocol.Outcome{Centroids: Widen(centroids), Sizes: sizes, Iterations: iterations, Details: details}
 }
 

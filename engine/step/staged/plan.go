@@ -30,7 +30,8 @@ type Plan struct {
 func NewPlain(method string, x *Data, k int, seed *uint64) *Plan {
 	first := x.Clients[0]
 	f := &Plan{makers: protocol.Holder, Audience: []string{privacy.Outsider}}
-	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.Records(), Parties: len(x.Clients), Rounds: 1,
+	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.Records(),
+		Parties: len(x.Clients), Rounds: 1,
 		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.Records()), Seed: seed}
 	if x.Bounds.FromData {
 		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
@@ -40,11 +41,13 @@ func NewPlain(method string, x *Data, k int, seed *uint64) *Plan {
 
 // New begins the plan of a private run. coordinates bounds the number of noise
 // values that one record can influence.
-func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int, seed *uint64) (*Plan, error) {
+func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int,
+	seed *uint64) (*Plan, error) {
 	f := NewPlain(method, x, k, seed)
 	f.Calibration, f.Private, f.Budget = privacy.Proven, true, b
 	if f.Coordinated {
-		f.makers, f.Audience, f.noise = protocol.ServerAlone, []string{privacy.Clients, privacy.Outsider}, privacy.DrawnBy(privacy.Server)
+		f.makers, f.Audience, f.noise = protocol.ServerAlone, []string{privacy.Clients, privacy.Outsider},
+			privacy.DrawnBy(privacy.Server)
 	}
 	if x.Tape != nil {
 		f.Searching = synopsis.SearchOptions{Starts: 1, Swaps: -1}

@@ -24,7 +24,8 @@ type Projected struct {
 // ProjectLow projects the party's records about a public point onto q random
 // directions, so that nearly all of those within reach land in [-1,1]^q, and
 // clips the others.
-func (p *Party) ProjectLow(ctx context.Context, kind Projection, q int, origin []float32, reach float64) (*Projected, error) {
+func (p *Party) ProjectLow(ctx context.Context, kind Projection, q int, origin []float32,
+	reach float64) (*Projected, error) {
 	// A coordinate of G(x - origin) has a standard deviation of at most the
 	// distance; three times the reach hold nearly all records.
 	rows := RandomProjection(kind, q, p.D, 1/(3*reach), p.Public.Stream(int(protocol.Server), 0, "projection"))
@@ -36,7 +37,8 @@ func (p *Party) ProjectLow(ctx context.Context, kind Projection, q int, origin [
 
 // ProjectedStart projects the records about a public point onto a few random
 // directions, releases a tree there, and searches k centres on it.
-func (p *Party) ProjectedStart(ctx context.Context, tree *Tree, k int, origin []float32, reach float64) (*Projected, error) {
+func (p *Party) ProjectedStart(ctx context.Context, tree *Tree, k int, origin []float32,
+	reach float64) (*Projected, error) {
 	low, err := p.ProjectLow(ctx, Dense, tree.d, origin, reach)
 	if err != nil {
 		return nil, err
@@ -56,7 +58,8 @@ func (p *Party) ProjectedStart(ctx context.Context, tree *Tree, k int, origin []
 // Recover releases, for the clusters of projected records, the sums of the
 // offsets of the records themselves from origin, cut to length reach, and the
 // counts, and returns the centroids in all dimensions and the counts.
-func (p *Party) Recover(ctx context.Context, s *Release, low *Projected, origin []float32, reach float64) (centroids []float32, counts []float64, err error) {
+func (p *Party) Recover(ctx context.Context, s *Release, low *Projected, origin []float32,
+	reach float64) (centroids []float32, counts []float64, err error) {
 	k := len(low.Centers) / low.Records.D
 	for range k {
 		centroids = append(centroids, origin...)

@@ -56,7 +56,8 @@ func RandomProjection(kind Projection, q, d int, scale float64, st *privacy.Stre
 // Project writes m (x - origin) for every record x, clipped to [-1,1] and
 // truncated onto the grid: the records of a low-dimensional data set of their
 // own, each a function of one record.
-func Project(ctx context.Context, pool *engine.Pool, p *kernels.Panels, m *kernels.Matrix, origin []float32, bits int) (*kernels.Panels, error) {
+func Project(ctx context.Context, pool *engine.Pool, p *kernels.Panels, m *kernels.Matrix, origin []float32,
+	bits int) (*kernels.Panels, error) {
 	out := kernels.NewPanels(p.N, m.Q)
 	single := kernels.NewPanels(1, p.D)
 	single.Set(0, origin)

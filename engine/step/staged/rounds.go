@@ -56,7 +56,8 @@ func (f *Plan) AddRound(purpose string, l Share) *Release {
 // roundEntry begins the ledger entry of a round.
 func (f *Plan) roundEntry(s *Release, radius, scale float64) privacy.Entry {
 	count := f.Bound("relative counts", 0)
-	e := s.Share.entry(s.Purpose+": sums of cut offsets and counts of each cluster", f.Audience, scale, f.Bound("relative sums", radius), f.D+1)
+	e := s.Share.entry(s.Purpose+": sums of cut offsets and counts of each cluster", f.Audience, scale,
+		f.Bound("relative sums", radius), f.D+1)
 	e.Beside = &count
 	return e
 }
@@ -65,7 +66,8 @@ func (f *Plan) roundEntry(s *Release, radius, scale float64) privacy.Entry {
 // records from its centroid, cut to length radius[j], and the count, both in
 // data units. centroids are row-major and on the grid; there may be more of them
 // than clusters asked for.
-func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centroids []float32, radius []float64, scales []Scales) (sums, counts []float64, err error) {
+func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centroids []float32, radius []float64,
+	scales []Scales) (sums, counts []float64, err error) {
 	k, d := len(radius), p.D
 	own := protocol.NewPrivate(k*d + k)
 	span := p.Begin(engine.PhaseAccumulate, p.Released)
@@ -181,7 +183,8 @@ func (f *Plan) AddEqualRounds(l Share, rounds int) []*Release {
 // EqualRounds runs relative rounds with one radius for all clusters, each
 // followed by James-Stein shrinkage; in a round 2% goes to the counts. It returns
 // the noisy counts of the last.
-func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []float32, radius float64) (counts []float64, err error) {
+func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []float32,
+	radius float64) (counts []float64, err error) {
 	o := NewOffsets(p.Pool(), p.K, p.D, p.FractionBits)
 	for r, s := range rounds {
 		if counts, err = p.equalRound(ctx, o, s, centroids, radius); err != nil {
@@ -199,12 +202,14 @@ func (p *Party) EqualRounds(ctx context.Context, rounds []*Release, centroids []
 
 // equalRound is one relative round with a common radius; it returns the
 // noisy counts.
-func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroids []float32, radius float64) ([]float64, error) {
+func (p *Party) equalRound(ctx context.Context, o *Offsets, s *Release, centroids []float32,
+	radius float64) ([]float64, error) {
 	k, l := len(centroids)/p.D, s.Share
 	radii, scales := make([]float64, k), make([]Scales, k)
 	for c := range radii {
 		radii[c] = radius
-		scales[c] = Scales{Sums: l.Part(0.98).scale(p.Bound("relative sums", radius)), Counts: l.Part(0.02).scale(p.Bound("relative counts", 0))}
+		scales[c] = Scales{Sums: l.Part(0.98).scale(p.Bound("relative sums", radius)),
+			Counts: l.Part(0.02).scale(p.Bound("relative counts", 0))}
 	}
 	sums, counts, err := p.RelativeRound(ctx, o, s, centroids, radii, scales)
 	if err != nil {

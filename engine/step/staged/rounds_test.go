@@ -56,11 +56,13 @@ func TestReleasedSensitivities(t *testing.T) {
 					return err
 				}
 				w := synopsis.NewWalker(paths)
-				levels[i], err = p.ReleaseCounts(ctx, level, 1<<min(d, 3), func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+				levels[i], err = p.ReleaseCounts(ctx, level, 1<<min(d, 3),
+					func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
 				if err != nil {
 					return err
 				}
-				sums[i], counts[i], err = p.RelativeRound(ctx, staged.NewOffsets(p.Pool(), k, d, p.FractionBits), round, centroids, radius, scales)
+				sums[i], counts[i], err = p.RelativeRound(ctx, staged.NewOffsets(p.Pool(), k, d, p.FractionBits), round, centroids,
+					radius, scales)
 				return err
 			})
 		}

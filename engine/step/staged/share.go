@@ -86,7 +86,8 @@ func (s Share) scale(b privacy.Bound) float64 {
 // so many coordinates.
 func (s Share) spec(scale float64, b privacy.Bound, coordinates int) privacy.Spec {
 	if s.Gaussian {
-		return privacy.Spec{Family: "discrete-gaussian", Scale: scale / b.L2(), Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates)}
+		return privacy.Spec{Family: "discrete-gaussian", Scale: scale / b.L2(),
+			Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates)}
 	}
 	return privacy.Spec{Family: "discrete-laplace", Scale: scale / b.L1()}
 }

@@ -39,7 +39,8 @@ func (f *Plan) AddTree(l Share, d int) *Tree {
 		total += l.growth(level)
 	}
 	for level := range t.levels {
-		t.counts = append(t.counts, f.AddCounts(fmt.Sprintf("tree level %d", level+1), "tree counts per level", l.Part(l.growth(level)/total)))
+		t.counts = append(t.counts, f.AddCounts(fmt.Sprintf("tree level %d", level+1), "tree counts per level",
+			l.Part(l.growth(level)/total)))
 	}
 	return t
 }
@@ -69,7 +70,8 @@ func (p *Party) ReleaseTree(ctx context.Context, t *Tree, records *kernels.Panel
 
 // GrowTrie releases a trie level by level. threshold says from which noisy count on a
 // cell opens, given the variance.
-func (p *Party) GrowTrie(ctx context.Context, bits int, counts []*Release, w *synopsis.Walker, threshold func(variance float64) float64) (*synopsis.Trie, error) {
+func (p *Party) GrowTrie(ctx context.Context, bits int, counts []*Release, w *synopsis.Walker,
+	threshold func(variance float64) float64) (*synopsis.Trie, error) {
 	g := synopsis.Growing{Bits: bits, Levels: len(counts), Threshold: threshold,
 		Count: func(level, cells int) ([]float64, float64, error) {
 			s := counts[level]
@@ -80,7 +82,8 @@ func (p *Party) GrowTrie(ctx context.Context, bits int, counts []*Release, w *sy
 			return protocol.Once(p.Party, "descend", p.Released, cut)
 		},
 	}
-	trie, err := protocol.Once(p.Party, "trie", p.Released, func() (*synopsis.Trie, error) { return synopsis.NewTrie(bits), nil })
+	trie, err := protocol.Once(p.Party, "trie", p.Released,
+		func() (*synopsis.Trie, error) { return synopsis.NewTrie(bits), nil })
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,10 @@ func OnParty(t testing.TB, f *staged.Plan, p *kernels.Panels, run func(ctx conte
 	t.Helper()
 	pool := engine.NewPool(2)
 	defer pool.Close()
-	program := f.Program(step.Records{Part: datasettest.Part(p)}, func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) { return nil, run(ctx, p) })
-	if err := protocol.Start(engine.NewRuntime(pool), f.Plan, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+	program := f.Program(step.Records{Part: datasettest.Part(p)},
+		func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) { return nil, run(ctx, p) })
+	if err := protocol.Start(engine.NewRuntime(pool), f.Plan, []protocol.Program{program}, nil,
+		protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
