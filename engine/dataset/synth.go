@@ -290,7 +290,8 @@ func quadratic(s, a []float64) float64 {
 }
 
 // solve replaces b by S^-1 b for a positive definite S, which it overwrites with
-// its Cholesky factor.
+// its Cholesky factor. It is written out, as gonum's adds in an order that depends on
+// the architecture, and generated sets have the same bits on all.
 func solve(s, b []float64) {
 	d := len(b)
 	for j := range d {

@@ -8,6 +8,18 @@ import "math"
 // passes for near; the others are measured in integers.
 func NearSquared(r float64, d int) float32 { return float32(r * r * (1 - float64(d+2)*0x1p-23)) }
 
+// Shorten is the factor that cuts an offset to length r and puts it on the grid of
+// 1/scale, a power of two, when squared is the kernel's squared length of the
+// offset, in d dimensions: a float32 coordinate times it, truncated toward zero, is
+// a coordinate of the cut offset. The factor is short by more than the rounding of
+// that length, whose relative error is half of that of the square, of the factor and
+// of the product. Clip does the same on integers and measures it; this is for many
+// far records in one pass.
+func Shorten(r float64, squared float32, d int, scale float64) float32 {
+	slack := 1 + float64(d+4)*0x1p-24
+	return float32(r / (math.Sqrt(float64(squared)) * slack) * scale * (1 - 0x1p-23))
+}
+
 // Reach is the largest squared length in grid units of 1/scale, a power of two, that
 // is within radius r.
 func Reach(r, scale float64) int64 { return int64(math.Floor(float64(r*scale) * float64(r*scale))) }

@@ -11,6 +11,7 @@ const (
 	inPrivacy    = "engine/privacy"
 	inProtocol   = "engine/protocol"
 	inStaged     = "engine/step/staged"
+	inStep       = "engine/step"
 	inHorizontal = "engine/method/lloyd"
 	inHE         = "engine/method/ckks"
 	inSecagg     = "internal/secagg"
@@ -110,8 +111,8 @@ func gate() []mutant {
 // steps has bugs of what methods compute before a release, and of how they divide the budget.
 func steps() []mutant {
 	return []mutant{
-		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = float32(r * r / slack * (1 - 0x1p-22))", "limit[j] = float32(16 * r * r / slack * (1 - 0x1p-22))", inStaged, "TestOffset", "offset|radius|sum"),
-		one("far records are cut to a length with the rounding error on the wrong side", inStaged, "slack := 1 + relativeError(d)", "slack := 1 - 1e5*relativeError(d)", inStaged, "TestOffset", "offset|radius|sum"),
+		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = step.NearSquared(r, d)", "limit[j] = 16 * step.NearSquared(r, d)", inStaged, "TestOffset", "offset|radius|sum"),
+		one("far records are cut to a length with the rounding error on the wrong side", inStep, "slack := 1 + float64(d+4)*0x1p-24", "slack := 1 - 1e5*float64(d+4)*0x1p-24", inStaged, "TestOffset", "offset|radius|sum"),
 		one("a level's counts are not in the ledger", inStaged, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
 		one("every level of a tree spends the whole budget", inStaged, "\"tree counts per level\", l.Part(l.growth(level)/total)))", "\"tree counts per level\", l.Part(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("replacing a record spends the budget of adding one", inStaged, "\t\t\ts.Total /= 4\n", "\t\t\ts.Total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),

@@ -175,7 +175,9 @@ func principalAxes(ctx context.Context, p *staged.Party, q int) ([]float32, []fl
 }
 
 // orthonormalise makes the q rows orthonormal (modified Gram-Schmidt). A row in
-// the span of the earlier ones becomes 0.
+// the span of the earlier ones becomes 0. It is written out, as gonum's decompositions
+// add in an order that depends on the architecture, and results are the same bits on
+// all.
 func orthonormalise(rows []float32, q, d int) {
 	for a := range q {
 		row := rows[a*d : (a+1)*d]

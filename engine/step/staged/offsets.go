@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -20,10 +21,9 @@ type offsetSums struct {
 // the grid, and the counts. It keeps scratch between calls and is used by one
 // goroutine at a time.
 //
-// The cut is rigorous: a record inside the radius (with the rounding error of
-// its distance against it) contributes its exact integer offset, the others a
-// multiple of it that is shortened by more than that error, truncated toward
-// zero. So one record changes sum j by at most radius[j]*2^fractionBits in L2
+// The cut is rigorous (engine/step/clip.go): a record inside the radius
+// contributes its exact integer offset, the others a multiple of it that is not
+// longer, truncated toward zero. So one record changes sum j by at most radius[j]*2^fractionBits in L2
 // and count j by 1 (THEOREMS.md T2, T6).
 type Offsets struct {
 	pool         *engine.Pool
@@ -53,20 +53,15 @@ func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
 	return o
 }
 
-// relativeError bounds the relative rounding error of kernels.Distances and of
-// the float32 product that shortens an offset.
-func relativeError(d int) float64 { return float64(d+4) * 0x1p-24 }
-
 // add adds p's sums and counts about the given centroids (row-major, on the
 // grid) to out. radius has one length per cluster; +Inf means no cut.
 func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64,
 	out offsetSums) error {
 	k, d := o.centroids.K, o.centroids.D
 	o.centroids.Set(centroids)
-	slack := 1 + relativeError(d)
 	limit := make([]float32, k) // squared distance up to which an offset is surely within the radius
 	for j, r := range radius {
-		limit[j] = float32(r * r / slack * (1 - 0x1p-22))
+		limit[j] = step.NearSquared(r, d)
 	}
 	for _, w := range o.workers {
 		w.acc.Reset()
@@ -90,7 +85,7 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float3
 		} else {
 			kernels.Assign(part, o.centroids, w.labels, nil)
 		}
-		w.shard(part, o.centroids, radius, limit, slack, o.fractionBits)
+		w.shard(part, o.centroids, radius, limit, o.fractionBits)
 	})
 	if err != nil {
 		return err
@@ -118,7 +113,7 @@ func (w *offsetWorker) room(n int) {
 }
 
 // shard adds the records of one shard, whose labels are set.
-func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32, slack float64,
+func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []float64, limit []float32,
 	fractionBits int) {
 	labels, inside, dist := w.labels, w.inside, w.dist
 	kernels.Distances(p, c, labels, dist)
@@ -148,7 +143,7 @@ func (w *offsetWorker) shard(p kernels.Panels, c *kernels.Centroids, radius []fl
 			}
 			l := int(labels[i])
 			lanes[n] = lane
-			factor[n] = float32(radius[l] / (math.Sqrt(float64(dist[i])) * slack) * grid * (1 - 0x1p-23))
+			factor[n] = step.Shorten(radius[l], dist[i], d, grid)
 			sums[n], rows[n] = l*d, l
 			w.farCounts[l]++
 			n++
