@@ -29,9 +29,9 @@ type peers struct {
 // pythons are the programs that are tried: Debian's packages belong to the first.
 var pythons = []string{"/usr/bin/python3", "python3"}
 
-// startPeers hands points and centroids, row by row, to a process; it returns nil
-// where there is no Python with numpy.
-func startPeers(ctx context.Context, rows, centroids []float32, n, d, k int) (*peers, error) {
+// startPeers hands points and centroids, row by row, to a process that works with so
+// many threads; it returns nil where there is no Python with numpy.
+func startPeers(ctx context.Context, rows, centroids []float32, n, d, k, threads int) (*peers, error) {
 	python := ""
 	for _, name := range pythons {
 		if exec.CommandContext(ctx, name, "-c", "import numpy").Run() == nil {
@@ -60,7 +60,7 @@ func startPeers(ctx context.Context, rows, centroids []float32, n, d, k int) (*p
 	if err := os.WriteFile(path("peers.py"), peersScript, 0o600); err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, path("peers.py"), path("points"), path("centroids"), strconv.Itoa(n), strconv.Itoa(d), strconv.Itoa(k))
+	p.cmd = exec.CommandContext(ctx, python, path("peers.py"), path("points"), path("centroids"), strconv.Itoa(n), strconv.Itoa(d), strconv.Itoa(k), strconv.Itoa(threads))
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -77,9 +77,27 @@ func startPeers(ctx context.Context, rows, centroids []float32, n, d, k int) (*p
 	return p, read.Close()
 }
 
+// fit returns the wall time in nanoseconds and the centroids, row by row, of
+// scikit-learn's k-means from one start; ok is false where it is not installed.
+func (p *peers) fit(seed, k, d int) (ns float64, centroids []float64, ok bool, err error) {
+	if ns, ok, err = p.ask("fit " + strconv.Itoa(seed)); !ok || err != nil {
+		return 0, nil, false, err
+	}
+	data, err := os.ReadFile(filepath.Join(p.folder, "fit"))
+	if err != nil {
+		return 0, nil, false, err
+	}
+	centroids = make([]float64, k*d)
+	_, err = binary.Decode(data, binary.LittleEndian, centroids)
+	return ns, centroids, true, err
+}
+
 // iteration returns the CPU time of one iteration of a peer in nanoseconds; ok is
 // false where that peer is not installed.
-func (p *peers) iteration(name string) (ns float64, ok bool, err error) {
+func (p *peers) iteration(name string) (ns float64, ok bool, err error) { return p.ask(name) }
+
+// ask sends a request and returns the nanoseconds that answer it.
+func (p *peers) ask(name string) (ns float64, ok bool, err error) {
 	if _, err := fmt.Fprintln(p.in, name); err != nil {
 		return 0, false, fmt.Errorf("bench: peer %s: %w", name, err)
 	}

@@ -1,9 +1,11 @@
-"""Time of one Lloyd iteration of scikit-learn and FAISS on one thread.
+"""Lloyd iterations and k-means of scikit-learn and FAISS.
 
-usage: peers.py POINTS CENTROIDS n d k, with float32 files; then one name a line on
-standard input (sklearn, faiss), each answered by nanoseconds of CPU time, or by
-"absent". An iteration is the difference of runs of several and of one, a share of it
-for each iteration more.
+usage: peers.py POINTS CENTROIDS n d k threads, with float32 files; then one request a
+line on standard input: sklearn or faiss, answered by nanoseconds of CPU time of an
+iteration, or "fit SEED", answered by nanoseconds of wall time of scikit-learn's
+k-means from one start, whose centroids (float64) are written beside POINTS, to "fit";
+or, to all, by "absent". An iteration is the difference of runs of several and of one,
+a share of it for each iteration more.
 """
 
 import os
@@ -12,7 +14,7 @@ import time
 import warnings
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
+    os.environ[name] = sys.argv[6]
 warnings.filterwarnings("ignore")
 
 import numpy as np  # noqa: E402
@@ -27,21 +29,35 @@ def sklearn_run(x, c, iterations):
 def faiss_run(x, c, iterations):
     import faiss
 
-    faiss.omp_set_num_threads(1)
+    faiss.omp_set_num_threads(int(sys.argv[6]))
     km = faiss.Kmeans(x.shape[1], len(c), niter=iterations, nredo=1,
                       max_points_per_centroid=1 << 30, min_points_per_centroid=1, update_index=False)
     km.train(x, init_centroids=c)
     return iterations
 
 
+def fit(x, k, seed):
+    from sklearn.cluster import KMeans
+
+    model = KMeans(k, n_init=1, random_state=seed)
+    start = time.perf_counter()
+    model.fit(x)
+    taken = time.perf_counter() - start
+    model.cluster_centers_.astype(np.float64).tofile(os.path.join(os.path.dirname(sys.argv[1]), "fit"))
+    return taken
+
+
 def main():
     n, d, k = (int(a) for a in sys.argv[3:6])
     x = np.fromfile(sys.argv[1], dtype=np.float32).reshape(n, d)
-    c = np.fromfile(sys.argv[2], dtype=np.float32).reshape(k, d)
+    c = np.fromfile(sys.argv[2], dtype=np.float32).reshape(-1, d)
     more = 4 if n * d * k > 1e10 else 21
     runs = {"sklearn": sklearn_run, "faiss": faiss_run}
     for line in sys.stdin:
         try:
+            if line.startswith("fit"):
+                print(int(fit(x, k, int(line.split()[1])) * 1e9), flush=True)
+                continue
             run, taken, done = runs[line.strip()], [], []
             for iterations in (1, more):
                 start = time.process_time()

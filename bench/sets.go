@@ -39,6 +39,7 @@ func (e *MissingSetError) Error() string {
 type Sets struct {
 	dir     string
 	entries map[string]manifestEntry
+	names   []string // in the manifest's order
 	loaded  map[string]*Set
 	bytes   int
 }
@@ -71,9 +72,13 @@ func OpenSets(dir string) (*Sets, error) {
 	}
 	for _, e := range m.Sets {
 		s.entries[e.Name] = e
+		s.names = append(s.names, e.Name)
 	}
 	return s, nil
 }
+
+// Names lists the sets of the manifest.
+func (s *Sets) Names() []string { return s.names }
 
 // Has reports whether a set is in the folder.
 func (s *Sets) Has(name string) bool {

@@ -142,7 +142,7 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 	var other *peers
 	if !c.Env.Quick {
 		var err error
-		if other, err = startPeers(ctx, it.rows, it.start, it.n, it.d, it.k); err != nil {
+		if other, err = startPeers(ctx, it.rows, it.start, it.n, it.d, it.k, 1); err != nil {
 			return nil, err
 		}
 		defer other.close()

@@ -74,7 +74,7 @@ func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsi
 	if err != nil {
 		return nil, err
 	}
-	j := lloyd.Job{Algorithm: m, K: s.K, Clients: parts, Seed: &seed, Calibration: calibration,
+	j := lloyd.Job{Algorithm: m, K: s.K, Clients: parts, Seed: &seed, Calibration: calibration, Init: lloyd.Sphere,
 		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
 	if edit != nil {
 		edit(&j)

@@ -104,7 +104,7 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 		var samples []float64
 		for run := 0; run <= c.Env.Reps(3, 1); run++ {
 			seed := uint64(run)
-			job := lloyd.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Iterations: c.Env.Reps(7, 3),
+			job := lloyd.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Init: lloyd.Sphere, Iterations: c.Env.Reps(7, 3),
 				Calibration: claimedOf(m), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err

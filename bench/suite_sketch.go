@@ -146,19 +146,7 @@ func newSketchSample(r *engine.Result) sketchSample {
 // centralKMeans is k-means on all columns without noise, the best of ten starts.
 func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, seed uint64) (*engine.Result, error) {
 	part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
-	var best *engine.Result
-	for start := range uint64(10) {
-		from := 100*seed + start
-		r, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: paperK, Clients: []dataset.Part{part}, Init: lloyd.KMeansPlusPlus,
-			Iterations: 100, Seed: &from, Labels: labels})
-		if err != nil {
-			return nil, err
-		}
-		if best == nil || *r.NICV < *best.NICV {
-			best = r
-		}
-	}
-	return best, nil
+	return eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: paperK, Clients: []dataset.Part{part}, NInit: 10, Seed: &seed, Labels: labels})
 }
 
 func rowNumbers(n int) []int {

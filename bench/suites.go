@@ -27,6 +27,7 @@ func Suites() []Suite {
 		centralSuites(),
 		scalingSuites(),
 		embeddingSuites(),
+		kmeansSuites(),
 		privacySuites(),
 		fastLloydSuites(),
 		thesisSuites(),

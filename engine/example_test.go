@@ -93,7 +93,7 @@ func ExampleObserver() {
 	}
 	defer eng.Close()
 	seed := uint64(1)
-	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: clients, Iterations: 5, Seed: &seed}); err != nil {
+	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: clients, Init: lloyd.Sphere, Iterations: 5, Seed: &seed}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(counter.rounds, "rounds")

@@ -16,7 +16,7 @@ func TestRoundsAllocateNothing(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"lloyd", Job{Algorithm: Lloyd}},
+		{"lloyd", Job{Algorithm: Lloyd, Init: Sphere}},
 		{"sulloyd", Job{Algorithm: SuLloyd}},
 		{"sulloyd claimed", Job{Algorithm: SuLloyd, Calibration: privacy.Claimed}},
 		{"sulloyd Gaussian", Job{Algorithm: SuLloyd, Mechanism: Gaussian}},

@@ -28,6 +28,7 @@ type client struct {
 	encode  func(words []int64) error
 	steps   assigner
 	squares float64 // sum of the records' squares, once loss has asked for it
+	seeder  *seeder // nil where first centroids are no records
 }
 
 func newClient(p *Plan, own step.Records) *client {
@@ -48,29 +49,15 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
-	t := 0
-	for stop := false; t < c.rounds && !stop; t++ {
-		if !c.Present(party.Role, t) {
-			return nil, nil
-		}
-		c.noteFailures(t)
-		if err := c.steps.assign(ctx, t); err != nil {
-			return nil, err
-		}
-		var err error
-		if c.job.Aggregator == Naive {
-			err = c.report(ctx, t)
-		} else {
-			err = c.release(ctx, t)
-		}
-		if err != nil {
-			return nil, err
-		}
-		stop = c.still()
-		party.Show(c.Plan.release, c.centroids, c.loss())
-		if err := party.EndRound(ctx, t, c.rounds); err != nil {
-			return nil, err
-		}
+	var t int
+	var err error
+	if c.plain {
+		t, err = c.kMeans(ctx)
+	} else {
+		t, err = c.iterate(ctx, 0, c.rounds, nil)
+	}
+	if err != nil || t < 0 {
+		return nil, err
 	}
 	if t < c.rounds { // it ended early
 		if err := party.Book(c.Plan.release, c.entries(t)...); err != nil {
@@ -82,7 +69,6 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 		out.Sizes = c.counts
 	}
 	if c.quality != nil {
-		var err error
 		if out.Quality, err = c.quality.Measure(ctx, party, t-1, c.own, c.centroids); err != nil {
 			return nil, err
 		}
@@ -112,14 +98,53 @@ func (c *client) loss() float64 {
 	return max(loss, 0)
 }
 
+// left is the round after which a client is gone.
+const left = -1
+
+// iterate makes the rounds from t on until the centroids rest, at most up to round
+// end, and returns the next one, or left. After each round further, if not nil, may
+// change the centroids and tell that they do or do not rest.
+func (c *client) iterate(ctx context.Context, t, end int, further func(ctx context.Context) (rest bool, err error)) (int, error) {
+	for rest := false; t < end && !rest; t++ {
+		if !c.Present(c.party.Role, t) {
+			return left, nil
+		}
+		c.noteFailures(t)
+		if err := c.steps.assign(ctx, t); err != nil {
+			return t, err
+		}
+		var err error
+		if c.job.Aggregator == Naive {
+			err = c.report(ctx, t)
+		} else {
+			err = c.release(ctx, t)
+		}
+		if err != nil {
+			return t, err
+		}
+		c.party.Show(c.Plan.release, c.centroids, c.loss())
+		total := c.rounds
+		if rest = c.still(); further != nil {
+			total = 0 // not known
+			if rest, err = further(ctx); err != nil {
+				return t, err
+			}
+		}
+		if err := c.party.EndRound(ctx, t, total); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
 // begin checks the records and sets the first centroids.
 func (c *client) begin(ctx context.Context) error {
 	if err := step.CheckRecords(ctx, c.party.Pool(), c.own.Part, clientName(int(c.party.Role))); err != nil {
 		return err
 	}
 	c.model = newModel(c.Plan)
-	if c.starts != nil {
-		if err := c.kMeansPlusPlus(ctx); err != nil {
+	if c.seeds != nil {
+		if err := c.seed(ctx); err != nil {
 			return err
 		}
 	} else {
@@ -137,6 +162,24 @@ func (c *client) begin(ctx context.Context) error {
 		c.steps = newConstrained(c)
 	default:
 		c.steps = newNearest(c)
+	}
+	return nil
+}
+
+// seed draws the first centroids from the records, unless they are given.
+func (c *client) seed(ctx context.Context) (err error) {
+	if c.seeder, err = c.newSeeder(ctx); err != nil {
+		return err
+	}
+	if c.job.Start != nil {
+		copy(c.centroids, c.job.Start)
+		return nil
+	}
+	if err := c.seeder.draw(ctx, 0); err != nil {
+		return err
+	}
+	if c.job.Aggregator == Naive && c.party.Role == c.First(0) {
+		return c.party.Send(ctx, c.seeds, protocol.Server, encodeCentroids(c.centroids))
 	}
 	return nil
 }

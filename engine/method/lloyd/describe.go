@@ -22,9 +22,10 @@ const (
 // Describe lists the methods of this package.
 func Describe() method.List {
 	return method.List{
-		{Name: string(Lloyd), About: "Lloyd's algorithm over masked sums, without noise", Holds: method.Rows, Against: exactSums,
-			When: "no privacy is needed, or as what a private run is compared with", Cost: onePass, Starts: true, Make: Lloyd.make},
-		{Name: string(CLloyd), About: "the same with bounds on the sizes of clusters", Holds: method.Rows, Against: exactSums,
+		{Name: string(Lloyd), About: "plain k-means over masked sums, without noise: the best of several starts", Holds: method.Rows,
+			Against: "no one: clients see exact sums and the records that centroids start at, all see exact centroids; the server sees masked values only",
+			When:    "no privacy is needed, or as what a private run is compared with", Cost: onePass + ", for each start", Starts: true, Make: Lloyd.make},
+		{Name: string(CLloyd), About: "the papers' Lloyd with bounds on the sizes of clusters, without noise", Holds: method.Rows, Against: exactSums,
 			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true, Make: CLloyd.make},
 		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)", Holds: method.Rows, Private: true, Against: masked,
 			When: "a plain baseline is wanted, or a pure epsilon", Cost: onePass, Starts: true, Make: SuLloyd.make},
@@ -45,9 +46,8 @@ func (m Method) make(d method.Data) (engine.Job, []method.Option) {
 	if m.Private() {
 		options = append(options, j.noiseOptions()...)
 	} else {
+		options = append(options, j.startOptions()...)
 		options = append(options,
-			method.Init(&j.Init, Sphere, Random, KMeansPlusPlus),
-			method.Option{Name: "tolerance", Default: "0", About: "end when no centroid moves further than this, in the normalised box", Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)},
 			method.Option{Name: "calibration", Default: "none", About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",
 				Value: method.Choice(&j.Calibration, privacy.None, privacy.Published)})
 	}
@@ -71,6 +71,21 @@ func (m Method) make(d method.Data) (engine.Job, []method.Option) {
 			Value: method.Choice(&j.Beyond, Clip, Exclude)})
 	}
 	return j, append(options, j.partyOptions()...)
+}
+
+// startOptions are those of where runs without noise start and end.
+func (j *Job) startOptions() []method.Option {
+	tolerance := method.Option{Name: "tolerance", Default: "0", About: "end when no centroid moves further than this, in the normalised box",
+		Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)}
+	if j.Algorithm != Lloyd {
+		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus), tolerance}
+	}
+	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
+	return []method.Option{
+		method.Init(&j.Init, KMeansPlusPlus, Sphere, Random),
+		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9", About: "starts of kmeans++, of which the best is returned", Value: method.Int(&j.NInit, 1, 10000)},
+		tolerance,
+	}
 }
 
 // noiseOptions are those of private methods.

@@ -35,8 +35,11 @@ func (p *Plan) note() {
 		say("the bounds come from the data")
 		p.Open = append(p.Open, "the bounds come from the data")
 	}
-	if p.starts != nil {
+	if p.seeds != nil && j.Start == nil {
 		say("the first centroids are records (kmeans++)")
+	}
+	if p.plain {
+		say("a cluster that becomes empty begins again at a record")
 	}
 	for _, d := range j.Drops {
 		if d.Iteration < p.rounds {

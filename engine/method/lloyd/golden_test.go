@@ -35,8 +35,10 @@ func TestGoldenResults(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"lloyd", Job{Algorithm: Lloyd, K: 5, Clients: parts}},
-		{"lloyd kmeans++", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: KMeansPlusPlus}},
+		{"lloyd", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: Sphere}},
+		{"plain k-means", Job{Algorithm: Lloyd, K: 5, Clients: parts}},
+		{"plain k-means, one party", Job{Algorithm: Lloyd, K: 7, Clients: wide[:1]}},
+		{"clloyd kmeans++", Job{Algorithm: CLloyd, K: 5, Clients: parts, Init: KMeansPlusPlus}},
 		{"clloyd exclusivity 2", Job{Algorithm: CLloyd, K: 5, Clients: parts, Exclusivity: 2, EtaMinAlpha: 1.1}},
 		{"clloyd nonexclusive", Job{Algorithm: CLloyd, K: 5, Clients: parts, NonExclusive: true}},
 		{"sulloyd", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample}},

@@ -22,8 +22,8 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 		job     Job
 		radius  []float64 // in turns, of a round
 	}{
-		{"lloyd", 60000, 2, 5, 2, Job{Algorithm: Lloyd, Tolerance: 0}, nil},
-		{"lloyd, one worker", 40000, 3, 4, 1, Job{Algorithm: Lloyd}, nil},
+		{"lloyd", 60000, 2, 5, 2, Job{Algorithm: Lloyd, Init: Sphere}, nil},
+		{"lloyd, one worker", 40000, 3, 4, 1, Job{Algorithm: Lloyd, Init: Sphere}, nil},
 		{"little noise", 60000, 3, 5, 2, Job{Algorithm: SuLloyd}, nil},
 		{"a client fails", 60000, 2, 6, 2, Job{Algorithm: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
 		{"shared clients", 50000, 5, 4, 3, Job{Algorithm: SuLloyd}, nil},

@@ -20,7 +20,8 @@ type Method string
 
 // The methods.
 const (
-	// Lloyd is Lloyd's algorithm over masked sums and counts, without noise
+	// Lloyd is plain k-means over masked sums and counts, without noise: greedy
+	// k-means++, the best of several starts. With Init: Sphere it is the papers' Lloyd
 	// (Thesis-H §5.3).
 	Lloyd Method = "lloyd"
 	// CLloyd is Lloyd with size-constrained assignment, without noise.
@@ -169,13 +170,21 @@ type Job struct {
 	// Mechanism defaults to Gaussian for Relative at a positive delta, else to Laplace.
 	Mechanism Mechanism
 
-	// Iterations is the number of rounds; 0 means the method's rule.
+	// Iterations is the number of rounds; 0 means the method's rule: of plain k-means
+	// at most 300 from each start.
 	Iterations int
 	// Tolerance ends a run without noise when no centroid moved further than
-	// this (in the normalised box). It defaults to 0: when nothing moves.
+	// this (in the normalised box). It defaults to 0: when nothing moves, and of plain
+	// k-means when nearly nothing does: the squares of all moves together are 1e-8 of
+	// the variance of a column.
 	Tolerance float64
-	// Init defaults to Sphere.
+	// Init defaults to KMeansPlusPlus for Lloyd, which is then plain k-means, and to
+	// Sphere for the others and for Lloyd with the papers' options (Release,
+	// Aggregator, Calibration, Drops).
 	Init Init
+	// NInit is the number of starts of plain k-means; 0 means 10 while n k d < 10^7,
+	// falling to 1 at 10^9.
+	NInit int
 	// Start, if not nil, has the first centroids instead: K rows of d, in the
 	// normalised box. They are taken to be public.
 	Start []float64
@@ -254,6 +263,9 @@ func (j *Job) withDefaults() *Job {
 		set(&c.Mechanism, Gaussian)
 	}
 	set(&c.Mechanism, Laplace)
+	if c.mayImprove() {
+		set(&c.Init, KMeansPlusPlus)
+	}
 	set(&c.Init, Sphere)
 	set(&c.Post, Fold)
 	set(&c.PostSum, Keep)
@@ -287,6 +299,28 @@ func (j *Job) withDefaults() *Job {
 		}
 	}
 	return &c
+}
+
+// mayImprove tells whether the options leave out what only the papers' form has:
+// rounds that are all alike, from one start.
+func (j *Job) mayImprove() bool {
+	return j.Algorithm == Lloyd && j.Release != Centroid && j.Aggregator != Naive && j.Calibration != privacy.Published && len(j.Drops) == 0
+}
+
+// improves tells whether a job with its defaults is plain k-means: several starts,
+// each until it rests, empty clusters placed anew.
+func (j *Job) improves() bool { return j.mayImprove() && j.Init == KMeansPlusPlus }
+
+// starts is the number of starts of plain k-means.
+func (j *Job) starts() int {
+	switch {
+	case !j.improves() || j.Start != nil:
+		return 1
+	case j.NInit > 0:
+		return j.NInit
+	}
+	work := float64(j.publicRecords()) * float64(j.K) * float64(j.dimension())
+	return int(max(1, maxStarts/math.Sqrt(max(work/smallWork, 1))))
 }
 
 // set fills in a default.
@@ -446,6 +480,13 @@ func (j *Job) checkChoices() error {
 		return fault.Range("exclusivity", j.Exclusivity, fmt.Sprintf("1 to k = %d", j.K))
 	case !(j.Radius >= 0) || math.IsInf(j.Radius, 1):
 		return fault.Range("radius", j.Radius, "positive and finite, or 0 for none")
+	case j.NInit < 0 || j.NInit > 10000:
+		return fault.Range("n-init", j.NInit, "0 (by size) to 10000")
+	case j.NInit > 1 && j.Start != nil:
+		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit), "leave one of them out")
+	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && j.Init != KMeansPlusPlus):
+		return fault.Request("n-init", fmt.Sprintf("is %d for the papers' form of Lloyd, which has one start", j.NInit),
+			"use lloyd with --init kmeans++, or leave it out")
 	case j.Colluders < 0:
 		return fault.Range("colluders", j.Colluders, "at least 1")
 	}

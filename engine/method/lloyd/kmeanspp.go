@@ -2,64 +2,123 @@ package lloyd
 
 import (
 	"context"
+	"fmt"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/seeding"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
-// kMeansPlusPlus draws k centres from the records of all clients by greedy
-// k-means++: what seeding.PlusPlus does with their parts in one place. Public
-// randomness names candidates by the potentials that the clients tell each other,
-// whoever holds one reveals it, and all tell what it would leave. It shows records,
-// so it serves runs without noise only.
-func (c *client) kMeansPlusPlus(ctx context.Context) error {
-	st := c.party.Public.Stream(everyClient, 0, "start")
-	trials := seeding.Trials(c.k)
-	own := seeding.NewPart(c.points, trials, func(n int, task func(i int)) {
-		// The tasks do not fail, and nothing cancels them.
-		_ = c.party.Pool().Run(context.Background(), n, func(_, i int) { task(i) })
-	})
-	records, err := c.tell(ctx, 0, []float64{float64(c.points.N)})
-	if err != nil {
-		return err
+// seeder draws records of all clients as first centroids by greedy k-means++: what
+// seeding.PlusPlus does with their parts in one place. Public randomness names
+// candidates by the potentials that the clients tell each other, whoever holds one
+// reveals it, and all tell what it would leave. It shows records, so it serves runs
+// without noise only.
+type seeder struct {
+	*client
+	trials     int
+	own        *seeding.Part
+	records    []float64 // by client
+	potentials []float64 // by client
+	sums       int       // so far
+}
+
+// newSeeder meets the other clients.
+func (c *client) newSeeder(ctx context.Context) (*seeder, error) {
+	s := &seeder{client: c, trials: seeding.Trials(c.k)}
+	s.own = seeding.NewPart(c.points, s.trials, c.each)
+	var err error
+	s.records, err = s.tell(ctx, []float64{float64(c.points.N)})
+	return s, err
+}
+
+// each runs tasks on the workers.
+func (c *client) each(n int, task func(i int)) {
+	// The tasks do not fail, and nothing cancels them.
+	_ = c.party.Pool().Run(context.Background(), n, func(_, i int) { task(i) })
+}
+
+// draw sets all centroids.
+func (s *seeder) draw(ctx context.Context, start int) error {
+	s.own.Forget()
+	s.potentials = make([]float64, s.m)
+	all := make([]int, s.k)
+	for j := range all {
+		all[j] = j
 	}
-	potentials := make([]float64, c.m)
-	for j := range c.k {
-		if c.party.Role == c.First(0) {
-			c.party.Pool().Report("k-means++, centres", j, c.k)
+	return s.fill(ctx, all, s.party.Public.Stream(everyClient, start, "start"), start)
+}
+
+// replace sets the given centroids anew, beside those that stay. It returns how many
+// it has set: there may be too few distinct records for more.
+func (s *seeder) replace(ctx context.Context, which []int, stay *kernels.Centroids, start int) (int, error) {
+	s.own.Begin(stay)
+	var err error
+	if s.potentials, err = s.tell(ctx, []float64{s.own.Potential()}); err != nil || sum(s.potentials) == 0 {
+		return 0, err
+	}
+	return len(which), s.fill(ctx, which, s.party.Public.Stream(everyClient, s.sums, "replace"), start)
+}
+
+// fill draws the given centroids, one after the other.
+func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, start int) error {
+	label := "k-means++, centres"
+	if s.starts > 1 {
+		label = fmt.Sprintf("%s of start %d of %d", label, start+1, s.starts)
+	}
+	for done, j := range which {
+		if s.party.Role == s.First(0) {
+			s.party.Pool().Report(label, done, len(which))
 		}
-		var picks []pick
-		if total := sum(potentials); j == 0 || total == 0 { // fewer distinct records than centres
-			n := sum(records)
-			picks = []pick{locate(records, min(math.Floor(n*st.Float64()), n-1))}
-			picks[0].byNumber = true
-		} else {
-			for range trials {
-				picks = append(picks, locate(potentials, float64(st.Float64()*total)))
-			}
-		}
-		rows, err := c.reveal(ctx, 2*j+1, picks, own)
+		rows, err := s.reveal(ctx, s.pick(st))
 		if err != nil {
 			return err
 		}
-		left, err := c.tell(ctx, 2*j+2, own.Try(rows))
+		left, err := s.tell(ctx, s.own.Try(rows))
 		if err != nil {
 			return err
 		}
-		chosen := best(left, len(picks))
-		own.Add(chosen)
-		for q := range potentials {
-			potentials[q] = left[q*len(picks)+chosen]
+		candidates := len(rows) / s.d
+		chosen := best(left, candidates)
+		s.own.Add(chosen)
+		for q := range s.potentials {
+			s.potentials[q] = left[q*candidates+chosen]
 		}
-		for h, x := range rows[chosen*c.d : (chosen+1)*c.d] {
-			c.centroids[j*c.d+h] = float64(x)
+		for h, x := range rows[chosen*s.d : (chosen+1)*s.d] {
+			s.centroids[j*s.d+h] = float64(x)
 		}
-	}
-	if c.job.Aggregator == Naive && c.party.Role == c.First(0) {
-		return c.party.Send(ctx, c.starts, protocol.Server, encodeCentroids(c.centroids))
 	}
 	return nil
+}
+
+// pick names the candidates of a step.
+func (s *seeder) pick(st *privacy.Stream) []pick {
+	total := sum(s.potentials)
+	if total == 0 { // the first one, or fewer distinct records than centres
+		n := sum(s.records)
+		p := locate(s.records, min(math.Floor(n*st.Float64()), n-1))
+		p.byNumber = true
+		return []pick{p}
+	}
+	picks := make([]pick, s.trials)
+	for a := range picks {
+		picks[a] = locate(s.potentials, float64(st.Float64()*total))
+	}
+	return picks
+}
+
+// seedSums is how many sums the seeders make at most.
+func (p *Plan) seedSums() int {
+	if !p.plain {
+		return 1 + 2*p.k
+	}
+	sums := 2 // the numbers of records and the squares
+	if p.job.Start == nil {
+		sums += 2 * p.k * p.starts
+	}
+	return sums + 3*p.k*p.starts // each replacement is told of and has two
 }
 
 // pick is a candidate: the record of a client at which its running sum first
@@ -111,12 +170,12 @@ func sum(x []float64) float64 {
 }
 
 // tell gives all clients the numbers of each: a row of them for each client.
-func (c *client) tell(ctx context.Context, number int, own []float64) ([]float64, error) {
-	all := make([]float64, c.m*len(own))
+func (s *seeder) tell(ctx context.Context, own []float64) ([]float64, error) {
+	all := make([]float64, s.m*len(own))
 	private := protocol.NewPrivate(2 * len(all))
 	err := private.Fill(func(words []int64) error {
 		for i, x := range own {
-			at, bits := 2*(int(c.party.Role)*len(own)+i), math.Float64bits(x)
+			at, bits := 2*(int(s.party.Role)*len(own)+i), math.Float64bits(x)
 			words[at], words[at+1] = int64(int32(bits>>32)), int64(int32(bits)) // each fits the smaller ring
 		}
 		return nil
@@ -124,7 +183,7 @@ func (c *client) tell(ctx context.Context, number int, own []float64) ([]float64
 	if err != nil {
 		return nil, err
 	}
-	words, err := c.party.Sum(ctx, c.starts, number, []protocol.Group{{Values: private.Len()}}, private)
+	words, err := s.sum(ctx, private)
 	if err != nil {
 		return nil, err
 	}
@@ -134,20 +193,26 @@ func (c *client) tell(ctx context.Context, number int, own []float64) ([]float64
 	return all, nil
 }
 
+// sum makes the seeder's next sum.
+func (s *seeder) sum(ctx context.Context, private *protocol.Private) ([]int64, error) {
+	s.sums++
+	return s.party.Sum(ctx, s.seeds, s.sums-1, []protocol.Group{{Values: private.Len()}}, private)
+}
+
 // reveal gives all clients the picked records, row by row.
-func (c *client) reveal(ctx context.Context, number int, picks []pick, own *seeding.Part) ([]float32, error) {
-	private := protocol.NewPrivate(len(picks) * c.d)
+func (s *seeder) reveal(ctx context.Context, picks []pick) ([]float32, error) {
+	private := protocol.NewPrivate(len(picks) * s.d)
 	err := private.Fill(func(words []int64) error {
 		for i, p := range picks {
-			if p.whose != int(c.party.Role) {
+			if p.whose != int(s.party.Role) {
 				continue
 			}
 			which := int(p.at)
 			if !p.byNumber {
-				which = own.Find(p.at)
+				which = s.own.Find(p.at)
 			}
-			for h, x := range own.Record(which, nil) {
-				words[i*c.d+h] = c.units(x)
+			for h, x := range s.own.Record(which, nil) {
+				words[i*s.d+h] = s.units(x)
 			}
 		}
 		return nil
@@ -155,13 +220,13 @@ func (c *client) reveal(ctx context.Context, number int, picks []pick, own *seed
 	if err != nil {
 		return nil, err
 	}
-	words, err := c.party.Sum(ctx, c.starts, number, []protocol.Group{{Values: private.Len()}}, private)
+	words, err := s.sum(ctx, private)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]float32, len(words))
 	for i, x := range words {
-		rows[i] = float32(float64(x) / c.scale)
+		rows[i] = float32(float64(x) / s.scale)
 	}
 	return rows, nil
 }

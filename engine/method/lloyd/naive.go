@@ -46,7 +46,7 @@ func encodeCentroids(x []float64) []byte {
 // take makes the centroids of a message the model's.
 func (m *model) take(message []byte) error {
 	if len(message) != 8*len(m.centroids) {
-		return fmt.Errorf("horizontal: %d bytes of centroids, want %d", len(message), 8*len(m.centroids))
+		return fmt.Errorf("lloyd: %d bytes of centroids, want %d", len(message), 8*len(m.centroids))
 	}
 	for i := range m.centroids {
 		m.centroids[i] = math.Float64frombits(binary.LittleEndian.Uint64(message[8*i:]))
@@ -96,7 +96,7 @@ func (s *naiveServer) run(ctx context.Context, party *protocol.Party) (*protocol
 
 // begin sets the first centroids.
 func (s *naiveServer) begin(ctx context.Context, party *protocol.Party) error {
-	if s.starts == nil {
+	if s.seeds == nil {
 		copy(s.centroids, s.first(party))
 		s.setGrid()
 		return nil
@@ -123,7 +123,7 @@ func (s *naiveServer) collect(ctx context.Context, party *protocol.Party, t int)
 			return err
 		}
 		if len(message) != 8*len(s.words) {
-			return fmt.Errorf("horizontal: %d bytes of sums from %s, want %d", len(message), clientName(int(q)), 8*len(s.words))
+			return fmt.Errorf("lloyd: %d bytes of sums from %s, want %d", len(message), clientName(int(q)), 8*len(s.words))
 		}
 		for i := range s.words {
 			s.words[i] += int64(binary.LittleEndian.Uint64(message[8*i:]))

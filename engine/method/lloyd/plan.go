@@ -20,6 +20,9 @@ type Plan struct {
 	fraction   int
 	scale      float64 // 2^fraction
 	rounds     int
+	// plain says that this is plain k-means: so many starts of at most so many rounds.
+	plain            bool
+	starts, perStart int
 	// exclusivity is the number of clusters that the calibration lets a record
 	// contribute to: all of them under the papers' nonexclusive assignment.
 	exclusivity int
@@ -31,7 +34,7 @@ type Plan struct {
 
 	release *protocol.Release  // of every round
 	groups  [][]protocol.Group // of the release, by round
-	starts  *protocol.Release  // of k-means++
+	seeds   *protocol.Release  // the records that centroids start at
 	quality *step.Quality      // nil if left out
 }
 
@@ -61,9 +64,12 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	if j.NonExclusive && j.Calibration != privacy.Proven {
 		p.exclusivity = j.K
 	}
+	p.plain, p.starts = j.improves(), j.starts()
 	if err := p.countRounds(); err != nil {
 		return nil, err
 	}
+	p.perStart = p.rounds
+	p.rounds *= p.starts
 	if j.Schedule != "" || j.Radius > 0 {
 		p.radius = make([]float64, p.rounds)
 		for t := range p.radius {
@@ -173,8 +179,8 @@ func (p *Plan) shares(t int) int {
 // addReleases adds to the plan what leaves a party.
 func (p *Plan) addReleases() error {
 	j := p.job
-	if j.Init == KMeansPlusPlus && j.Start == nil {
-		p.starts = p.Add(&protocol.Release{Name: "first centroids", Times: 2*p.k + 1, Before: true})
+	if j.Init == KMeansPlusPlus && (p.plain || j.Start == nil) {
+		p.seeds = p.Add(&protocol.Release{Name: "first centroids", Times: p.seedSums(), Before: true})
 	}
 	makers, name := protocol.Nobody, p.parts[0].name
 	if len(p.parts) > 1 {
@@ -274,6 +280,8 @@ func (p *Plan) countRounds() error {
 	p.rounds = j.Iterations
 	switch {
 	case p.rounds > 0:
+	case p.plain:
+		p.rounds = plainIterations
 	case !j.Algorithm.Private():
 		p.rounds = maxIterations
 	case j.Algorithm == Relative && j.Schedule == LaterCode && j.Mechanism == Gaussian:

@@ -24,7 +24,7 @@ func TestDropOutLeavesTheSurvivors(t *testing.T) {
 	parts := blobs(t, 900, 2, 4, 3, 7)
 	for _, agg := range []Aggregator{ByServer, ByRing} {
 		with := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: parts, Seed: &seed, Aggregator: agg, Drops: []Drop{{1, 0}}, NoQuality: true})
-		without := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true})
+		without := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true, Init: Sphere})
 		if diff := cmp.Diff(without.Centroids, with.Centroids); diff != "" {
 			t.Errorf("%s: the survivors' centroids differ:\n%s", agg, diff)
 		}
@@ -360,7 +360,7 @@ func TestEmptyClusters(t *testing.T) {
 		calibration privacy.Calibration
 		want        []float64
 	}{{"", start[2:]}, {privacy.Published, []float64{0, 0}}} {
-		res := run(t, 1, Job{Algorithm: Lloyd, K: 2, Clients: parts, Seed: &seed, Iterations: 1, Start: start, Calibration: c.calibration})
+		res := run(t, 1, Job{Algorithm: Lloyd, K: 2, Clients: parts, Seed: &seed, Iterations: 1, Init: Sphere, Start: start, Calibration: c.calibration})
 		if got := res.Centroids[1]; !slices.Equal(got, c.want) {
 			t.Errorf("calibration %q: the empty cluster is at %v, want %v", c.calibration, got, c.want)
 		}
@@ -386,11 +386,11 @@ func TestRing32(t *testing.T) {
 func TestStopsWhenNothingMoves(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 600, 2, 3, 2, 3)
-	res := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Iterations: 500})
+	res := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Init: Sphere, Iterations: 500})
 	if res.Iterations >= 500 {
 		t.Fatalf("%d iterations", res.Iterations)
 	}
-	coarse := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Iterations: 500, Tolerance: 10})
+	coarse := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Init: Sphere, Iterations: 500, Tolerance: 10})
 	if coarse.Iterations != 1 {
 		t.Errorf("tolerance 10 runs %d iterations", coarse.Iterations)
 	}
@@ -427,6 +427,9 @@ func TestRefusals(t *testing.T) {
 		{"minimum above maximum", Job{Algorithm: CLloyd, K: 60, Clients: blobs(t, 61, 1, 3, 1, 1), EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
 		{"alpha below 1", Job{Algorithm: CLloyd, K: 3, Clients: parts, EtaMinAlpha: 0.5}, []string{"eta-min-alpha", "0.5"}},
 		{"exclusivity above k", Job{Algorithm: CLloyd, K: 3, Clients: parts, Exclusivity: 4}, []string{"exclusivity", "k = 3"}},
+		{"starts of sphere", Job{Algorithm: Lloyd, K: 3, Clients: parts, Init: Sphere, NInit: 2}, []string{"n-init", "kmeans++"}},
+		{"starts from given centroids", Job{Algorithm: Lloyd, K: 1, Clients: parts, Start: []float64{0, 0}, NInit: 2}, []string{"n-init", "given"}},
+		{"starts of clloyd", Job{Algorithm: CLloyd, K: 3, Clients: parts, NInit: 2}, []string{"n-init"}},
 		{"exclusivity without constraints", Job{Algorithm: Lloyd, K: 3, Clients: parts, Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
 		{"radius without constraints", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Radius: 1}, []string{"radius"}},
 		{"radius is negative", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: -1}, []string{"radius"}},

@@ -47,17 +47,66 @@ func NewPart(points kernels.Panels, trials int, each Each) *Part {
 	p := &Part{points: points, each: each, norms: make([]float32, points.N), nearest: make([]float32, points.N)}
 	p.potential = make([]float64, p.chunks())
 	p.dots = kernels.NewPanels(points.N, trials)
-	for i := range p.nearest {
-		p.nearest[i] = float32(math.Inf(1))
-	}
+	p.Forget()
 	if points.D >= directDims {
 		p.each(p.chunks(), func(i int) {
 			lo, hi := p.chunk(i)
-			unit := kernels.NewCentroids(1, points.D) // at the origin
-			kernels.Distances(points.Slice(lo, hi), unit, make([]uint16, hi-lo), p.norms[lo:hi])
+			lengths(points.Slice(lo, hi), p.norms[lo:hi])
 		})
 	}
 	return p
+}
+
+// Forget begins anew without a centre.
+func (p *Part) Forget() {
+	for i := range p.nearest {
+		p.nearest[i] = float32(math.Inf(1))
+	}
+	clear(p.potential)
+}
+
+// Begin begins anew with these centres.
+func (p *Part) Begin(centres *kernels.Centroids) {
+	p.each(p.chunks(), func(i int) {
+		lo, hi := p.chunk(i)
+		points, labels := p.points.Slice(lo, hi), make([]uint16, hi-lo)
+		kernels.Assign(points, centres, labels, nil)
+		kernels.Distances(points, centres, labels, p.nearest[lo:hi])
+		p.potential[i] = total(p.nearest[lo:hi])
+	})
+}
+
+// Squares returns the sum of the squared lengths of the records.
+func (p *Part) Squares() float64 {
+	chunks := make([]float64, p.chunks())
+	p.each(len(chunks), func(i int) {
+		lo, hi := p.chunk(i)
+		norms := p.norms[lo:hi]
+		if p.points.D < directDims {
+			norms = make([]float32, hi-lo)
+			lengths(p.points.Slice(lo, hi), norms)
+		}
+		chunks[i] = total(norms)
+	})
+	sum := 0.0
+	for _, x := range chunks {
+		sum += x
+	}
+	return sum
+}
+
+func total(x []float32) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v)
+	}
+	return sum
+}
+
+// lengths sets norms to the squared lengths of points.
+func lengths(points kernels.Panels, norms []float32) {
+	origin := kernels.NewCentroids(1, points.D)
+	kernels.Distances(points, origin, make([]uint16, points.N), norms)
 }
 
 func (p *Part) chunks() int { return (p.points.N + chunkPoints - 1) / chunkPoints }

@@ -1,0 +1,207 @@
+package lloyd
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// Plain k-means: what a run without a budget does unless the papers' form is asked
+// for.
+const (
+	// maxStarts is the number of starts of problems below smallWork products of
+	// records, clusters and columns. It falls with the root of the products, to one
+	// at a hundred times as many.
+	maxStarts = 10
+	smallWork = 1e7
+	// plainIterations is the most rounds from a start, as scikit-learn has it.
+	plainIterations = 300
+	// A start ends when the squared movements of all centroids together are at most
+	// startRest times the variance of a column, which is scikit-learn's rule, and the
+	// best one goes on to bestRest.
+	startRest = 1e-4
+	bestRest  = 1e-8
+)
+
+// search is plain k-means under way at a client: starts, of which the best so far is
+// kept. All clients compute it from the same releases.
+type search struct {
+	*client
+	start    int
+	squares  float64 // of all records' lengths
+	variance float64 // of a column, on average
+	rest     float64 // share of the variance
+	replaced int     // centroids of this start
+	moved    float64 // in the last round: the squares of all centroids' ways
+
+	gain      float64 // of the last round: what its means take from the squares
+	bestGain  float64
+	bestGrid  []float64 // the centroids that the best start goes on from
+	bestMeans []float64 // the means that they come from
+	bestEnd   int       // rounds that the best start has left
+}
+
+// kMeans runs plain k-means: rounds from several starts, the best of which goes on
+// until it rests. It returns the number of rounds.
+func (c *client) kMeans(ctx context.Context) (int, error) {
+	s := &search{client: c, bestGain: math.Inf(-1)}
+	var err error
+	if s.squares, err = c.seeder.squares(ctx); err != nil {
+		return 0, err
+	}
+	t := 0
+	for s.start = range c.starts {
+		if s.start > 0 {
+			if err := c.seeder.draw(ctx, s.start); err != nil {
+				return t, err
+			}
+			c.setGrid()
+		}
+		from := t
+		if s.rest, s.replaced = startRest, 0; c.starts == 1 {
+			s.rest = bestRest
+		}
+		if t, err = c.iterate(ctx, t, from+c.perStart, s.after); err != nil {
+			return t, err
+		}
+		s.keep(c.perStart - (t - from))
+	}
+	if s.start > 0 && s.bestEnd > 0 {
+		copy(c.centroids, s.bestGrid)
+		c.setGrid()
+	}
+	s.rest = bestRest
+	if t, err = c.iterate(ctx, t, t+s.bestEnd, s.after); err != nil {
+		return t, err
+	}
+	s.keep(0)
+	copy(c.centroids, s.bestMeans)
+	return t, nil
+}
+
+// keep makes the present centroids the best ones if they are.
+func (s *search) keep(roundsLeft int) {
+	if s.gain < s.bestGain {
+		return
+	}
+	if s.bestGain, s.bestEnd = s.gain, roundsLeft; s.moved <= bestRest*s.variance {
+		s.bestEnd = 0
+	}
+	s.bestGrid = append(s.bestGrid[:0], s.centroids...)
+	s.bestMeans = append(s.bestMeans[:0], s.centroids...)
+	for j, count := range s.counts {
+		for h := j * s.d; h < (j+1)*s.d && count > 0; h++ {
+			s.bestMeans[h] = s.sums[h] / count
+		}
+	}
+}
+
+// after closes a round: it places empty clusters anew, and tells whether the
+// centroids rest.
+func (s *search) after(ctx context.Context) (bool, error) {
+	s.measure()
+	if replaced, err := s.replaceEmpty(ctx); replaced || err != nil {
+		return false, err
+	}
+	if s.job.Tolerance > 0 {
+		if s.moved = math.Inf(1); s.still() {
+			s.moved = 0
+		}
+	}
+	return s.moved <= s.rest*s.variance, nil
+}
+
+// measure sets what the last round has moved and gained, and the variance from the
+// first one.
+func (s *search) measure() {
+	s.gain, s.moved = 0, 0
+	for i, x := range s.centroids {
+		s.moved += float64((x - s.previous[i]) * (x - s.previous[i]))
+	}
+	mean, n := make([]float64, s.d), 0.0
+	for j, count := range s.counts {
+		if count == 0 {
+			continue
+		}
+		n += count
+		length := 0.0
+		for h, x := range s.sums[j*s.d : (j+1)*s.d] {
+			length += float64(x * x)
+			mean[h] += x
+		}
+		s.gain += length / count
+	}
+	if s.variance == 0 {
+		length := 0.0
+		for _, x := range mean {
+			length += float64(x / n * x / n)
+		}
+		s.variance = max(s.squares/n-length, 0) / float64(s.d)
+	}
+}
+
+// replaceEmpty draws a record as the centroid of each empty cluster, at most as many
+// from a start as there are clusters.
+func (s *search) replaceEmpty(ctx context.Context) (bool, error) {
+	var empty []int
+	for j, count := range s.counts {
+		if count == 0 {
+			empty = append(empty, j)
+		}
+	}
+	if len(empty) == 0 || s.replaced+len(empty) > s.k {
+		return false, nil
+	}
+	stay := make([]float32, 0, s.k*s.d)
+	for j, count := range s.counts {
+		if count > 0 {
+			stay = append(stay, s.grid[j*s.d:(j+1)*s.d]...)
+		}
+	}
+	centres := kernels.NewCentroids(len(stay)/s.d, s.d)
+	centres.Set(stay)
+	n, err := s.seeder.replace(ctx, empty, centres, s.start)
+	if n == 0 || err != nil {
+		s.replaced = s.k // there are too few distinct records: no use in trying again
+		return false, err
+	}
+	s.replaced += n
+	s.setGrid()
+	return true, nil
+}
+
+// Sums of squares are told in multiples of 2^-20, in pieces of 16 bits.
+const (
+	squaresUnit  = 0x1p-20
+	pieceSize    = 1 << 16
+	squarePieces = 6
+)
+
+// squares is the sum of the squared lengths of all clients' records, of which the
+// clients learn the sum alone.
+func (s *seeder) squares(ctx context.Context) (float64, error) {
+	private := protocol.NewPrivate(squarePieces)
+	err := private.Fill(func(words []int64) error {
+		x := math.Floor(s.own.Squares() / squaresUnit)
+		for i := range words {
+			words[i] = int64(math.Mod(x, pieceSize))
+			x = math.Floor(x / pieceSize)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	words, err := s.sum(ctx, private)
+	if err != nil {
+		return 0, err
+	}
+	sum, unit := 0.0, squaresUnit
+	for _, x := range words {
+		sum += float64(float64(x) * unit)
+		unit *= pieceSize
+	}
+	return sum, nil
+}
