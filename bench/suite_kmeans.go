@@ -173,14 +173,14 @@ func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels
 
 // inertia is the mean squared distance of points to their nearest centroids.
 func (c *Case) inertia(ctx context.Context, points *kernels.Panels, centroids []float64, k int) (float64, error) {
-	labels := make([]int, points.N)
+	labels := make([]int32, points.N)
 	if err := engine.Nearest(ctx, c.Env.Pool, points, dataset.DefaultFractionBits, centroids, k, labels, make([]float64, points.N)); err != nil {
 		return 0, err
 	}
 	sum := 0.0
 	for i, j := range labels {
 		at := i/kernels.Lanes*points.D*kernels.Lanes + i%kernels.Lanes
-		for h, x := range centroids[j*points.D : (j+1)*points.D] {
+		for h, x := range centroids[int(j)*points.D : int(j+1)*points.D] {
 			t := float64(points.Data[at+h*kernels.Lanes]) - x
 			sum += t * t
 		}
