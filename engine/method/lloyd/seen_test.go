@@ -41,7 +41,7 @@ func watch(t *testing.T, job Job) (*watcher, *engine.Result) {
 func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 	parts := blobs(t, 1500, 3, 5, 1, 11)
 	seed := uint64(4)
-	w, res := watch(t, Job{Algorithm: Lloyd, K: 5, Clients: parts, Iterations: 6, Seed: &seed})
+	w, res := watch(t, Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: Sphere, Iterations: 6, Seed: &seed})
 	if w.Job.Method != "lloyd" || w.Job.N != 1500 || w.Job.D != 3 || w.Job.K != 5 || w.Job.Rounds != 6 || w.Job.ID != 1 || w.Job.Parties != 1 {
 		t.Errorf("job %+v", w.Job)
 	}
