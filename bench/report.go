@@ -2,7 +2,6 @@ package bench
 
 import (
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -56,7 +55,7 @@ type htmlPage struct {
 	Floor    string
 	Spread   string
 	Clock    string
-	Palette  [chart.Colours]struct{}
+	Style    template.CSS
 }
 
 // WriteHTML writes one page that needs no network: tables, drawings with
@@ -67,7 +66,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("bench: report template: %w", err)
 	}
-	page := htmlPage{Report: r, Floor: fmt.Sprintf("%.1f%%", 100*r.Machine.NoiseFloor), Spread: fmt.Sprintf("%.0f%%", 100*r.Machine.Spread)}
+	page := htmlPage{Report: r, Style: template.CSS(chart.Style), Floor: fmt.Sprintf("%.1f%%", 100*r.Machine.NoiseFloor), Spread: fmt.Sprintf("%.0f%%", 100*r.Machine.Spread)}
 	if r.Machine.MHz > 0 {
 		page.Clock = fmt.Sprintf(", %.0f MHz", r.Machine.MHz)
 	}
@@ -79,10 +78,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		if err := single.WriteCSV(&lines); err != nil {
 			return err
 		}
-		part.CSV = dataURI([]byte(lines.String()))
+		part.CSV = chart.Link("text/csv", []byte(lines.String()))
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
-				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: dataURI(p.CSV()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
+				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
 				h.Legend, h.Note = p.Legend(), p.Caption()
 				part.Figures = append(part.Figures, h)
 			}
@@ -167,10 +166,6 @@ func (r *Report) headlines() []string {
 		}
 	}
 	return out
-}
-
-func dataURI(b []byte) template.URL {
-	return template.URL("data:text/csv;base64," + base64.StdEncoding.EncodeToString(b))
 }
 
 // slug makes a file name of a title.

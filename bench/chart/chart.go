@@ -5,11 +5,18 @@ package chart
 import (
 	"bytes"
 	_ "embed"
+	"encoding/base64"
 	"encoding/csv"
 	"fmt"
+	"html/template"
 	"slices"
 	"strconv"
 )
+
+// Style is the style sheet of pages with drawings and tables.
+//
+//go:embed style.css
+var Style string
 
 // Plot is one drawing: curves over a common abscissa.
 type Plot struct {
@@ -121,4 +128,9 @@ func (p *Plot) Legend() []Key {
 		keys = append(keys, Key{Name: r, Colour: Colours - 1, Style: style})
 	}
 	return keys
+}
+
+// Link is an address that holds a file's bytes, for pages that need no network.
+func Link(mime string, b []byte) template.URL {
+	return template.URL("data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(b))
 }

@@ -15,7 +15,7 @@ const (
 	plotLeft, plotRight             = 66.0, 14.0
 	plotTop, plotBottom             = 28.0, 48.0
 	barHeight, barGap, barGroup     = 14.0, 3.0, 26.0
-	barLeft, barRight, barAxisSpace = 4.0, 84.0, 10.0
+	barLeft, barRight, barAxisSpace = 4.0, 84.0, 44.0
 	barReferenceRight               = 168.0 // room for the name of a reference
 )
 

@@ -10,7 +10,7 @@ import (
 // the first key holders.
 func TestCKKSModes(t *testing.T) {
 	if testing.Short() {
-		t.Skip("makes keys at full security")
+		t.Skip("skipped in short mode: makes keys at full security")
 	}
 	for _, mode := range []string{
 		"--parties 2",

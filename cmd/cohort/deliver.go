@@ -41,6 +41,11 @@ func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
 			}
 		}
 	}
+	if o.report != "" {
+		if err := probe(filepath.Dir(o.report)); err != nil {
+			return nil, unwritable("--report", o.report, err)
+		}
+	}
 	if o.out == "" {
 		return d, nil
 	}
@@ -76,6 +81,16 @@ func (d *delivery) close() {
 func (d *delivery) deliver(ctx context.Context, eng *engine.Engine, r *engine.Result) error {
 	model := library.NewModel(r, d.in.norm.Bounds, d.in.table.Columns, d.in.norm.FractionBits)
 	err := d.label(ctx, eng, r, model)
+	if !d.o.keepsTrace() {
+		r.Synopsis = nil
+	}
+	if d.o.report != "" {
+		if e := writeWhole("--report", d.o.report, d.page(r).WriteHTML); e != nil {
+			err = errors.Join(err, e)
+		} else {
+			d.said = append(d.said, "the report is "+d.o.report)
+		}
+	}
 	if d.folder != nil {
 		if e := d.folder.write(r, model); e != nil {
 			if d.o.format == "text" {
@@ -291,6 +306,9 @@ func (f *folder) write(r *engine.Result, model *library.Model) error {
 // resultFiles are the files of an --out folder.
 var resultFiles = []string{"centroids.csv", "ledger.txt", "model.json", "result.json"}
 
+// reportFile is what cohort report makes of them, in the same folder.
+const reportFile = "report.html"
+
 // centroidsParquet takes the place of the first of them with --out-format parquet.
 const centroidsParquet = "centroids.parquet"
 
@@ -318,7 +336,7 @@ func checkOut(dir string) error {
 		return fault.Failed("--out", err.Error(), "name another folder", err)
 	}
 	for _, e := range entries {
-		if !slices.Contains(resultFiles, e.Name()) && e.Name() != centroidsParquet {
+		if !slices.Contains(resultFiles, e.Name()) && e.Name() != centroidsParquet && e.Name() != reportFile {
 			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()), "name a new or empty folder", nil)
 		}
 	}

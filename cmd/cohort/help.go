@@ -17,7 +17,7 @@ import (
 
 // everyday are the flags that the help of a command shows where no method is named.
 func everyday() []string {
-	return []string{"data", "columns", "k", "method", "epsilon", "bounds", "clients", "parties", "seed", "format", "out", "labels-out"}
+	return []string{"data", "columns", "k", "method", "epsilon", "bounds", "clients", "parties", "seed", "format", "out", "labels-out", "report"}
 }
 
 // explain gives cmd, whose own flags are named, a help that fits the question: the flags that everybody

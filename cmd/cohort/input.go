@@ -31,6 +31,8 @@ type input struct {
 	split  sketch.Split
 	joined string
 	ids    []string
+	// trace keeps the iterations of a run for its page and its folder.
+	trace engine.Trace
 	// start has the first centroids of --start in the normalised box, nil without.
 	start []float64
 }

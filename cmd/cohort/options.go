@@ -46,7 +46,7 @@ type options struct {
 	ledgerComposition, ledgerKey, ledgerAnchor string
 	quality                                    string
 	timings                                    bool
-	labelsOut, start                           string
+	labelsOut, start, report                   string
 }
 
 // bind declares the shared flags and a flag for every option of every method.
@@ -81,6 +81,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "", "LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
 	fs.StringVar(&o.format, "format", "text", "text or json")
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, model.json, centroids.csv and ledger.txt to")
+	fs.StringVar(&o.report, "report", "", "file for one HTML page with the clusters, the budget and who saw what")
 	fs.StringVar(&o.outFormat, "out-format", "csv", "csv or parquet, for the centroids in --out")
 	fs.StringVar(&o.labelsOut, "labels-out", "", "file for each record's cluster, .csv, .npy or .parquet; with a file per client, one for each")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")

@@ -59,6 +59,9 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	if p != nil {
 		engineOptions = append(engineOptions, engine.WithObserver(p))
 	}
+	if o.keepsTrace() {
+		engineOptions = append(engineOptions, engine.WithObserver(&in.trace))
+	}
 	eng, err := engine.New(engineOptions...)
 	if err != nil {
 		return err
@@ -118,6 +121,9 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 	return first, err
 }
 
+// keepsTrace tells whether the iterations and the synopsis of a run go anywhere.
+func (o *options) keepsTrace() bool { return o.report != "" || o.out != "" }
+
 // once pays for one run and does it. A result that comes with an error is paid for.
 func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *library.Payment) (*engine.Result, error) {
 	job, err := in.job(o, m)
@@ -132,6 +138,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if err != nil {
 		return nil, pay.Lost(err)
 	}
+	res.Convergence = in.trace.Steps
 	if !o.timings && o.private(m) {
 		res.Timings = nil
 	}

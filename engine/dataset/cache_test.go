@@ -187,8 +187,11 @@ func (c rampChunk) Decode(b *Block) error {
 // TestCacheNeedsLittleMemory prepares 10^7 records, 320 MB of panels, and looks at
 // them all with little memory that is not the file's.
 func TestCacheNeedsLittleMemory(t *testing.T) {
-	if testing.Short() || fieldOf("/proc/self/status", "RssAnon:") == 0 {
-		t.Skip("needs time, and the memory of a process from /proc")
+	if testing.Short() {
+		t.Skip("skipped in short mode: prepares 10^7 records")
+	}
+	if fieldOf("/proc/self/status", "RssAnon:") == 0 {
+		t.Skip("the system has no /proc with the memory of a process")
 	}
 	const n = 10_000_000
 	before := fieldOf("/proc/self/status", "RssAnon:")

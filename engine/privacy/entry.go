@@ -131,8 +131,8 @@ type Entry struct {
 	Beside *Bound `json:"-"`
 }
 
-// seenBy tells whether a role sees the release: it is in the audience, or the release is public.
-func (e *Entry) seenBy(viewer string) bool {
+// SeenBy tells whether a role sees the release: it is in the audience, or the release is public.
+func (e *Entry) SeenBy(viewer string) bool {
 	return e.Kind == Release && (slices.Contains(e.Viewers, viewer) || slices.Contains(e.Viewers, Outsider))
 }
 

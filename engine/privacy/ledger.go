@@ -77,7 +77,7 @@ func (l *Ledger) Viewers() []string {
 			roles = append(roles, slices.Sorted(maps.Keys(e.Noise.Known))...)
 		}
 		for _, v := range roles {
-			if e.seenBy(v) && !slices.Contains(vs, v) {
+			if e.SeenBy(v) && !slices.Contains(vs, v) {
 				vs = append(vs, v)
 			}
 		}
@@ -118,7 +118,7 @@ func (l *Ledger) Totals() []Entry {
 		seen := make([]byte, len(l.Entries))
 		for i := range l.Entries {
 			switch e := &l.Entries[i]; {
-			case !e.seenBy(v):
+			case !e.SeenBy(v):
 			case e.exposed(v):
 				seen[i] = 2
 			default:
@@ -146,7 +146,7 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 	bounded := true
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		if !e.seenBy(viewer) {
+		if !e.SeenBy(viewer) {
 			continue
 		}
 		c = e.Calibration

@@ -1,0 +1,69 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// A place is in the region of a mark if and only if that mark is the nearest.
+func TestRegionsAreOfTheNearestMark(t *testing.T) {
+	m := Map{X: [2]float64{0, 10}, Y: [2]float64{-1, 1}}
+	for i := range 12 {
+		m.Marks = append(m.Marks, Mark{X: math.Mod(float64(i)*3.7, 10), Y: math.Mod(float64(i)*0.61, 2) - 1})
+	}
+	for i := range m.Marks {
+		path := m.region(i)
+		var polygon [][2]float64
+		for _, p := range strings.FieldsFunc(strings.TrimSuffix(path, "Z"), func(r rune) bool { return r == 'M' || r == 'L' }) {
+			var x, y float64
+			if _, err := fmt.Sscanf(p, "%g %g", &x, &y); err != nil {
+				t.Fatal(err)
+			}
+			polygon = append(polygon, [2]float64{x, y})
+		}
+		for gx := 0.13; gx < 10; gx += 0.5 {
+			for gy := -0.97; gy < 1; gy += 0.1 {
+				x, y := m.at(gx, gy)
+				nearest, best, second := 0, math.Inf(1), math.Inf(1)
+				for j, k := range m.Marks {
+					u, v := m.at(k.X, k.Y)
+					switch d := math.Hypot(u-x, v-y); {
+					case d < best:
+						nearest, best, second = j, d, best
+					case d < second:
+						second = d
+					}
+				}
+				if second-best > 1 && inside(polygon, x, y) != (nearest == i) {
+					t.Fatalf("(%g, %g) is nearest to mark %d; in region %d: %t", gx, gy, nearest, i, inside(polygon, x, y))
+				}
+			}
+		}
+	}
+}
+
+func inside(polygon [][2]float64, x, y float64) bool {
+	in := false
+	for k, p := range polygon {
+		q := polygon[(k+1)%len(polygon)]
+		if (p[1] > y) != (q[1] > y) && x < p[0]+(y-p[1])/(q[1]-p[1])*(q[0]-p[0]) {
+			in = !in
+		}
+	}
+	return in
+}
+
+// Bars on a logarithmic axis say so.
+func TestLogarithmicBarsAreMarked(t *testing.T) {
+	p := Plot{Title: "t", YName: "time", Unit: Nanoseconds, Bars: true, Categories: []string{"a", "b"},
+		Curves: []Curve{{Name: "c", Points: []Point{{X: 0, Y: 10}, {X: 1, Y: 1e6}}}}}
+	if s := p.SVG(); strings.Contains(s, "logarithmic") || !strings.Contains(s, ">0 ns<") {
+		t.Error("a linear axis does not begin at 0, or is said to be logarithmic")
+	}
+	p.LogY = true
+	if !strings.Contains(p.SVG(), "time, logarithmic axis") {
+		t.Error("the axis is not said to be logarithmic")
+	}
+}

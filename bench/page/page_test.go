@@ -1,0 +1,97 @@
+package page
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// result is a private run of d columns.
+func result(t *testing.T, d int) *engine.Result {
+	t.Helper()
+	epsilon, delta, moved := 1.0, 1e-6, 0.25
+	r := &engine.Result{Method: "m<b>", N: 100, D: d, K: 3, Parties: 2, Iterations: 2, Calibration: "proven", Epsilon: &epsilon, Delta: &delta,
+		Sizes: []float64{50, 30, 20}, Ledger: &privacy.Ledger{Delta: delta}, Version: "v", Convergence: []engine.Step{{}, {Moved: &moved}, {Moved: &moved}},
+		Comm: engine.Comm{Rounds: 3, BytesSent: []int64{1500, 2}, BytesReceived: []int64{7, 8}}}
+	for j := range 3 {
+		c := make([]float64, d)
+		for h := range c {
+			c[h] = float64((j*7+h*3)%10) + 0.5
+		}
+		r.Centroids = append(r.Centroids, c)
+	}
+	for _, e := range []privacy.Entry{
+		{What: "sums <x>", Viewers: []string{privacy.Outsider}, Mechanism: "laplace", Scale: 4, Cost: privacy.Spec{Family: "laplace", Scale: 4}, Theorem: "T2", Calibration: privacy.Proven},
+		{What: "masked sums", Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: privacy.Proven},
+	} {
+		if err := r.Ledger.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Ledger.Note("the bounds are the data's own")
+	return r
+}
+
+func write(t *testing.T, r *Run) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPageShowsTheRun(t *testing.T) {
+	for _, d := range []int{1, 2, 3, 40} {
+		r := result(t, d)
+		bounds := dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
+		for h := range bounds.Hi {
+			bounds.Hi[h] = 10
+		}
+		page := write(t, &Run{Result: r, Data: "people.csv", Columns: []string{"age"}, Bounds: bounds, Headline: []string{"epsilon 1"}})
+		for _, want := range []string{"m&lt;b&gt;", "sums &lt;x&gt;", "by T2", "Where the budget went", "Who saw what", "outsider", "server", "the bounds are the data", "How far centroids move",
+			"1.5 kB", "Sizes of clusters", "noisy counts", `download="result.json"`, `download="ledger.txt"`, "prefers-color-scheme: dark", "age"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("d = %d: the page lacks %q", d, want)
+			}
+		}
+		for _, bad := range []string{"http://", "https://", "<script", "@import", "src=", "NaN", "Inf", `class="cloud`} {
+			if strings.Contains(page, bad) {
+				t.Errorf("d = %d: the page has %q", d, bad)
+			}
+		}
+		if has := strings.Contains(page, "Principal axes 1 and 2"); has != (d > 2) {
+			t.Errorf("d = %d: principal axes are drawn: %t", d, has)
+		}
+	}
+}
+
+// The page shows records only if it is given them, and then says so.
+func TestPageShowsPointsOnlyIfGiven(t *testing.T) {
+	r := result(t, 2)
+	r.Synopsis = []engine.Cell{{Lo: []float64{1, 2}, Hi: []float64{3, 4}, Weight: 12}}
+	private := write(t, &Run{Result: r, Data: "a"})
+	if !strings.Contains(private, "about 12 records") || strings.Contains(private, `class="cloud`) {
+		t.Error("the private page does not show the synopsis alone")
+	}
+	own := write(t, &Run{Result: r, Data: "a", Points: [][]float64{{1, 1}, {2, 9}}})
+	if strings.Count(own, `class="cloud`) != 8 || !strings.Contains(own, "do not pass this page on") {
+		t.Error("the owner's page lacks the points or its warning")
+	}
+}
+
+// The principal axes of points on a line are the line.
+func TestPrincipalAxesFindALine(t *testing.T) {
+	r := result(t, 3)
+	r.Centroids = [][]float64{{1, 1, 5}, {4, 4, 5}, {9, 9, 5}}
+	run := &Run{Result: r, Bounds: dataset.Bounds{Lo: []float64{0, 0, 0}, Hi: []float64{10, 10, 10}}}
+	axes, shares := run.axes(run.box())
+	if shares[0] < 1-1e-12 || math.Abs(math.Abs(axes.At(0, 0))-math.Sqrt(0.5)) > 1e-12 || math.Abs(axes.At(2, 0)) > 1e-12 {
+		t.Errorf("axes %v, shares %v", axes, shares)
+	}
+}

@@ -1,0 +1,329 @@
+// Package page writes one run as a page for a person who was not there: one file that needs no network,
+// with drawings, what was spent and who saw what. It shows what the result holds, and the points of the
+// reader's own file if it is given them.
+package page
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cohort-engine/cohort/bench/chart"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+//go:embed run.tmpl.html
+var runTemplate string
+
+// Run is a run and what its page needs besides the result.
+type Run struct {
+	Result *engine.Result
+	// Data names the data set; Columns its columns, nil for x1, x2, ...
+	Data    string
+	Columns []string
+	// Bounds are those of the columns; without any the page takes what the centroids span.
+	Bounds dataset.Bounds
+	// Points are rows of the reader's own file, which no budget covers; nil in a page for others.
+	Points [][]float64
+	// Headline says what holds of the run, one sentence each.
+	Headline []string
+}
+
+// figure is a drawing with its data.
+type figure struct {
+	Title, Note string
+	SVG         template.HTML
+	Legend      []chart.Key
+	CSV         template.URL
+	File        string
+}
+
+// fact is a number in the page's head.
+type fact struct{ Name, Value string }
+
+// sight is what one viewer sees.
+type sight struct {
+	Viewer, Total string
+	Releases      []seen
+}
+
+type seen struct{ What, Cost, How, Theorem string }
+
+// file is one that can be saved from the page.
+type file struct {
+	Name string
+	Link template.URL
+}
+
+type runPage struct {
+	Style      template.CSS
+	Title      string
+	Version    string
+	Headline   []string
+	Facts      []fact
+	Clusters   []figure
+	Table      [][]string
+	Process    []figure
+	Privacy    []figure
+	Sights     []sight
+	NotCovered []string
+	Conditions []string
+	Costs      []figure
+	Notes      []string
+	Files      []file
+}
+
+// WriteHTML writes the page. It follows its reader's light or dark theme and fits a narrow screen.
+func (r *Run) WriteHTML(w io.Writer) error {
+	t, err := template.New("run").Parse(runTemplate)
+	if err != nil {
+		return fmt.Errorf("page: template: %w", err)
+	}
+	res := r.Result
+	p := runPage{Style: template.CSS(chart.Style), Version: res.Version, Headline: r.Headline, Facts: r.facts(), Notes: res.Notes, Table: r.table(),
+		Title: fmt.Sprintf("%d clusters of %s by %s", len(res.Centroids), r.Data, res.Method)}
+	p.Clusters = r.clusters()
+	p.Process = append(p.Process, r.convergence()...)
+	p.Privacy, p.Sights = budget(res.Ledger), sights(res.Ledger)
+	for _, e := range res.Ledger.Entries {
+		if e.Kind == privacy.Note {
+			p.NotCovered = append(p.NotCovered, e.What)
+		}
+		for _, c := range e.Conditions {
+			if !slices.Contains(p.Conditions, c) {
+				p.Conditions = append(p.Conditions, c)
+			}
+		}
+	}
+	p.Costs = append(times(res), traffic(res)...)
+	if p.Files, err = r.files(); err != nil {
+		return err
+	}
+	return t.Execute(w, p)
+}
+
+// name is the name of column h.
+func (r *Run) name(h int) string {
+	if h < len(r.Columns) {
+		return r.Columns[h]
+	}
+	return fmt.Sprintf("x%d", h+1)
+}
+
+func (r *Run) facts() []fact {
+	res := r.Result
+	f := []fact{{"points", strconv.Itoa(res.N)}, {"columns", strconv.Itoa(res.D)}, {"clusters", strconv.Itoa(len(res.Centroids))}}
+	if res.Epsilon == nil {
+		f = append(f, fact{"privacy", "none"})
+	} else {
+		f = append(f, fact{"epsilon", fmt.Sprintf("%g", *res.Epsilon)}, fact{"delta", fmt.Sprintf("%.3g", *res.Delta)}, fact{"calibration", res.Calibration})
+	}
+	f = append(f, fact{"parties", strconv.Itoa(res.Parties)}, fact{"rounds", strconv.Itoa(res.Iterations)})
+	switch {
+	case res.NICV != nil:
+		f = append(f, fact{"NICV", fmt.Sprintf("%.5g", *res.NICV)})
+	case res.LossEstimate != nil:
+		f = append(f, fact{"NICV, estimated", fmt.Sprintf("%.3g", *res.LossEstimate)})
+	}
+	return f
+}
+
+// tableRows and tableColumns are what the page shows of the centroids; the file has all.
+const tableRows, tableColumns = 100, 12
+
+// table is the centroids with their sizes, the head first.
+func (r *Run) table() [][]string {
+	res := r.Result
+	shown := min(res.D, tableColumns)
+	head := []string{"cluster"}
+	if res.Sizes != nil {
+		head = append(head, map[bool]string{true: "size, noisy", false: "size"}[res.Epsilon != nil])
+	}
+	for h := range shown {
+		head = append(head, r.name(h))
+	}
+	rows := [][]string{head}
+	for j, c := range res.Centroids[:min(len(res.Centroids), tableRows)] {
+		row := []string{strconv.Itoa(j + 1)}
+		if res.Sizes != nil {
+			row = append(row, fmt.Sprintf("%.0f", res.Sizes[j]))
+		}
+		for _, x := range c[:shown] {
+			row = append(row, fmt.Sprintf("%.5g", x))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// plotted makes a figure of a drawing.
+func plotted(p *chart.Plot, note string) figure {
+	return figure{Title: p.Title, Note: note, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), File: strings.ReplaceAll(strings.ToLower(p.Title), " ", "-") + ".csv"}
+}
+
+// convergence draws the loss and the moves of the centroids by round, where they are public.
+func (r *Run) convergence() []figure {
+	loss := chart.Plot{Title: "Loss by round", XName: "round", YName: "sum of squared distances"}
+	moved := chart.Plot{Title: "How far centroids move", XName: "round", YName: "root mean square move, in half widths of the box"}
+	var losses, moves []chart.Point
+	for i, s := range r.Result.Convergence {
+		if s.Loss != nil {
+			losses = append(losses, chart.Point{X: float64(i + 1), Y: *s.Loss})
+		}
+		if s.Moved != nil {
+			moves = append(moves, chart.Point{X: float64(i + 1), Y: *s.Moved})
+		}
+	}
+	var out []figure
+	if len(losses) > 1 {
+		loss.Curves = []chart.Curve{{Name: "loss", Points: losses}}
+		out = append(out, plotted(&loss, "of the centroids that each round begins with"))
+	}
+	if len(moves) > 1 {
+		moved.Curves = []chart.Curve{{Name: "move", Colour: 1, Points: moves}}
+		out = append(out, plotted(&moved, "between the centroids of one round and the next, as they were released"))
+	}
+	return out
+}
+
+// budget draws what each release costs and what each viewer can learn in all.
+func budget(l *privacy.Ledger) []figure {
+	p := chart.Plot{Title: "Where the budget went", YName: "epsilon", Bars: true}
+	releases, totals := chart.Curve{Name: "release"}, chart.Curve{Name: "all that a viewer sees", Colour: 1}
+	add := func(c *chart.Curve, name string, epsilon float64, hint string) {
+		c.Points = append(c.Points, chart.Point{X: float64(len(p.Categories)), Y: epsilon, Hint: hint})
+		p.Categories = append(p.Categories, name)
+	}
+	for _, e := range l.Entries {
+		if e.Kind == privacy.Release && e.Epsilon != nil {
+			hint := fmt.Sprintf("%s, %s sensitivity %.4g, scale %.4g", e.Mechanism, e.Norm, e.Sensitivity, e.Scale)
+			if e.Theorem != "" {
+				hint += ", by " + e.Theorem
+			}
+			add(&releases, e.What, *e.Epsilon, hint)
+		}
+	}
+	if len(releases.Points) == 0 {
+		return nil
+	}
+	for _, t := range l.Totals() {
+		if t.Epsilon != nil {
+			add(&totals, t.What, *t.Epsilon, "composed by the accountant "+t.Accountant)
+		}
+	}
+	p.Curves = []chart.Curve{releases, totals}
+	f := plotted(&p, fmt.Sprintf("at delta %.3g; what releases cost together is less than the sum of their bars. Point at a bar for its theorem", l.Delta))
+	f.Legend = p.Legend()
+	return []figure{f}
+}
+
+// sights lists what each viewer sees, with what it costs.
+func sights(l *privacy.Ledger) []sight {
+	var out []sight
+	for _, v := range l.Viewers() {
+		s := sight{Viewer: v, Total: "no bound"}
+		if t := l.TotalFor(v); t.Epsilon != nil {
+			s.Total = fmt.Sprintf("epsilon %.4g", *t.Epsilon)
+			if t.Delta != nil && *t.Delta > 0 {
+				s.Total += fmt.Sprintf(", delta %.3g", *t.Delta)
+			}
+		}
+		for _, e := range l.Entries {
+			if !e.SeenBy(v) {
+				continue
+			}
+			row := seen{What: e.What, Cost: "–", How: e.Mechanism, Theorem: e.Theorem}
+			if e.Epsilon != nil {
+				row.Cost = fmt.Sprintf("%.4g", *e.Epsilon)
+			}
+			if e.Scale != 0 {
+				row.How += strings.TrimRight(fmt.Sprintf(", scale %.4g %s", e.Scale, e.Unit), " ")
+			}
+			if who := e.Noise.String(); who != "" {
+				row.How += ", " + who
+			}
+			s.Releases = append(s.Releases, row)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// times draws the time of each phase.
+func times(res *engine.Result) []figure {
+	if len(res.Timings) == 0 {
+		return nil
+	}
+	p := chart.Plot{Title: "Time by phase", YName: "total", Unit: chart.Nanoseconds, Bars: true}
+	names := slices.SortedFunc(maps.Keys(res.Timings), func(a, b string) int { return int(res.Timings[b].TotalNS - res.Timings[a].TotalNS) })
+	c := chart.Curve{}
+	for i, n := range names {
+		t := res.Timings[n]
+		c.Points = append(c.Points, chart.Point{X: float64(i), Y: float64(t.TotalNS),
+			Hint: fmt.Sprintf("%d times, median %s", t.Count, chart.Quantity(float64(t.P50NS), chart.Nanoseconds))})
+		p.Categories = append(p.Categories, n)
+	}
+	p.Curves = []chart.Curve{c}
+	return []figure{plotted(&p, "of all parties together; it depends on the records")}
+}
+
+// mostParties is the number of parties whose traffic is drawn one by one.
+const mostParties = 12
+
+// traffic draws the bytes of each party.
+func traffic(res *engine.Result) []figure {
+	if len(res.Comm.BytesSent) == 0 {
+		return nil
+	}
+	p := chart.Plot{Title: "Bytes", YName: "bytes of encoded messages", Unit: chart.Bytes, Bars: true}
+	sent, received := chart.Curve{Name: "sent"}, chart.Curve{Name: "received", Colour: 1}
+	for i := range res.Comm.BytesSent[:min(len(res.Comm.BytesSent), mostParties)] {
+		p.Categories = append(p.Categories, fmt.Sprintf("party %d", i+1))
+		sent.Points = append(sent.Points, chart.Point{X: float64(i), Y: float64(res.Comm.BytesSent[i])})
+		received.Points = append(received.Points, chart.Point{X: float64(i), Y: float64(res.Comm.BytesReceived[i])})
+	}
+	p.Curves = []chart.Curve{sent, received}
+	f := plotted(&p, fmt.Sprintf("rounds of messages: %d; parties: %d", res.Comm.Rounds, len(res.Comm.BytesSent)))
+	f.Legend = p.Legend()
+	return []figure{f}
+}
+
+// files are those that can be saved.
+func (r *Run) files() ([]file, error) {
+	whole, err := json.MarshalIndent(r.Result, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	var ledger, centroids bytes.Buffer
+	if err := r.Result.Ledger.Text(&ledger); err != nil {
+		return nil, err
+	}
+	c := csv.NewWriter(&centroids)
+	head := make([]string, r.Result.D)
+	for h := range head {
+		head[h] = r.name(h)
+	}
+	rows := [][]string{head}
+	for _, x := range r.Result.Centroids {
+		row := make([]string, len(x))
+		for h, v := range x {
+			row[h] = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		rows = append(rows, row)
+	}
+	if err := c.WriteAll(rows); err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	return []file{{"result.json", chart.Link("application/json", whole)}, {"centroids.csv", chart.Link("text/csv", centroids.Bytes())},
+		{"ledger.txt", chart.Link("text/plain", ledger.Bytes())}}, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/bench/page"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+func newReportCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "report RESULT",
+		Short: "Draw a result.json as one HTML page",
+		Long: `Write one page, which needs no network, about a run: the clusters, their sizes, how it
+converged, where the budget went, who saw what, time and bytes. It is made of a
+result.json of cohort run --out and, where it lies beside it, model.json, which has the
+bounds and the names of the columns. cohort run --report writes the same page.`,
+		Example: `  cohort run --data my.csv --k 8 --epsilon 1 --bounds 0:100 --out result
+  cohort report result/result.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fault.Request("cohort report", fmt.Sprintf("takes one file, %d were given", len(args)), "name a result.json")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				out = filepath.Join(filepath.Dir(args[0]), reportFile)
+			}
+			run, err := openResult(args[0])
+			if err != nil {
+				return err
+			}
+			if err := writeWhole("--out", out, run.WriteHTML); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the report is %s\n", out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write (default: report.html beside the result)")
+	return cmd
+}
+
+// openResult reads a result and, where it is, the model beside it.
+func openResult(path string) (*page.Run, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.Failed(path, err.Error(), "check the path", err)
+	}
+	r := new(engine.Result)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fault.Failed(path, "is no result ("+err.Error()+")", "give the result.json of a run", err)
+	}
+	if len(r.Centroids) == 0 || r.D < 1 || r.Ledger == nil || r.Sizes != nil && len(r.Sizes) != len(r.Centroids) {
+		return nil, fault.Failed(path, "has no centroids or no ledger", "give the result.json of a run", nil)
+	}
+	for _, c := range r.Centroids {
+		if len(c) != r.D {
+			return nil, fault.Failed(path, fmt.Sprintf("has a centroid of %d columns for %d", len(c), r.D), "give the result.json of a run", nil)
+		}
+	}
+	run := &page.Run{Result: r, Data: "a data set", Headline: []string{privacyLine(r)}}
+	if m, err := openModel(filepath.Join(filepath.Dir(path), "model.json")); err == nil && len(m.Lower) == r.D {
+		run.Columns, run.Bounds = m.Columns, dataset.Bounds{Lo: m.Lower, Hi: m.Upper, FromData: m.FromData}
+	}
+	return run, nil
+}
+
+// pagePoints is the number of records that a page shows of the reader's own file.
+const pagePoints = 4000
+
+// page is the page of a run that has just ended. It shows records only where quality figures are shown.
+func (d *delivery) page(r *engine.Result) *page.Run {
+	run := &page.Run{Result: r, Data: filepath.Base(d.in.table.Name), Columns: d.in.table.Columns, Bounds: d.in.norm.Bounds, Headline: append([]string{privacyLine(r)}, uncovered(r, d)...)}
+	if r.NICV == nil {
+		return run
+	}
+	points := d.in.norm.Points
+	shown := min(points.N, pagePoints)
+	row := make([]float32, points.D)
+	for i := range shown {
+		x := make([]float64, points.D)
+		for h, v := range points.Point(i*points.N/shown, row) {
+			x[h] = float64(v)
+		}
+		run.Points = append(run.Points, run.Bounds.Denormalise(nil, x))
+	}
+	return run
+}
