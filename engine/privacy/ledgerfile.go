@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cohort-engine/cohort/internal/filelock"
 )
 
 var (
@@ -314,7 +316,7 @@ func (f LedgerFile) look() (*ledgerState, error) {
 		return nil, fmt.Errorf("ledger file: %w", err)
 	}
 	defer file.Close()
-	if err := lock(file); err != nil {
+	if err := filelock.Wait(file); err != nil {
 		return nil, fmt.Errorf("ledger file %s: lock: %w", f.Path, err)
 	}
 	s, err := f.read(file)
@@ -507,7 +509,7 @@ func (f LedgerFile) openLocked() (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ledger file: %w: name one in a folder that can be written", err)
 		}
-		if err := lock(file); err != nil {
+		if err := filelock.Wait(file); err != nil {
 			file.Close()
 			return nil, fmt.Errorf("ledger file %s: lock: %w", f.Path, err)
 		}

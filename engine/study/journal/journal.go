@@ -1,0 +1,313 @@
+// Package journal keeps what a role of a study must not forget: an append-only file
+// whose records are chained by hash, written by its owner alone (mode 0600) and
+// forced to the disk by [File.Sync] before what they say may have an effect outside.
+//
+// A process that is killed while it writes leaves a torn last record, which [Open]
+// cuts off: it was not synced, so nothing left because of it. Any other damage is
+// refused: a role that went on from a shortened past could release something twice.
+package journal
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/filelock"
+)
+
+// ErrDamaged is wrapped by the refusal of a journal that was altered.
+var ErrDamaged = errors.New("the journal is damaged")
+
+const (
+	magic     = "cohort journal 1\n"
+	headBytes = 8 // length, kind and a check of both, so that a longer length is no torn record
+	linkBytes = 16
+	// MaxRecord is the longest payload.
+	MaxRecord = 1<<31 - 1
+)
+
+// Record is an entry of a journal.
+type Record struct {
+	Kind byte
+	// Offset and Length say where the payload is.
+	Offset int64
+	Length int
+}
+
+// File is a journal. Its methods are for one goroutine, but ReadAt.
+type File struct {
+	file    *os.File
+	path    string
+	w       *bufio.Writer
+	chain   [linkBytes]byte
+	end     int64
+	records []Record
+	dirty   bool
+	err     error // of a write: nothing more is written
+	// Crash, if not nil, is called before and after each sync, for tests that kill
+	// the process there.
+	Crash func(point string)
+}
+
+// Open opens or makes the journal at path and reads all its records. The file is
+// locked until Close: a role runs once.
+func Open(path string) (*File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fault.Failed(path, err.Error(), "name a folder that can be written", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fault.Failed(path, err.Error(), "name a file that can be written", err)
+	}
+	if err := filelock.Try(file); err != nil {
+		file.Close()
+		return nil, fault.Failed(path, "is in use by another process", "end that one first", err)
+	}
+	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, 1<<16)}
+	if err := j.load(); err != nil {
+		file.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// load reads the records, cuts off a torn one, and stands at the end.
+func (j *File) load() error {
+	info, err := j.file.Stat()
+	if err != nil {
+		return fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	size := info.Size()
+	if size < int64(len(magic)) {
+		return j.create(size)
+	}
+	r := bufio.NewReaderSize(j.file, 1<<16)
+	head := make([]byte, len(magic))
+	if _, err := io.ReadFull(r, head); err != nil || string(head) != magic {
+		return fault.Failed(j.path, "is no journal of this version", "name the folder that the study was begun with", ErrDamaged)
+	}
+	j.end = int64(len(magic))
+	for j.end < size {
+		whole, err := j.next(r, size)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			break
+		}
+	}
+	if j.end < size {
+		if err := j.file.Truncate(j.end); err != nil {
+			return fault.Failed(j.path, err.Error(), "check the disk", err)
+		}
+		j.dirty = true
+	}
+	_, err = j.file.Seek(j.end, io.SeekStart)
+	if err != nil {
+		return fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	return j.Sync()
+}
+
+// create begins a journal, also where the first write was cut short.
+func (j *File) create(size int64) error {
+	begun := make([]byte, size)
+	if _, err := j.file.ReadAt(begun, 0); err != nil || string(begun) != magic[:size] {
+		return fault.Failed(j.path, "is no journal", "name a new folder", ErrDamaged)
+	}
+	if _, err := j.file.WriteAt([]byte(magic), 0); err != nil {
+		return fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	j.end = int64(len(magic))
+	if _, err := j.file.Seek(j.end, io.SeekStart); err != nil {
+		return fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	j.dirty = true
+	if err := j.Sync(); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(j.path))
+	if err != nil {
+		return fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	defer folder.Close()
+	_ = folder.Sync() // not every file system has it
+	return nil
+}
+
+// next reads a record. whole is false for a torn one, which ends the file.
+func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
+	left := size - j.end
+	if left < headBytes {
+		return false, nil
+	}
+	var head [headBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	if head == ([headBytes]byte{}) { // room that was never written
+		return false, j.zeros(r)
+	}
+	length := int64(binary.LittleEndian.Uint32(head[:]))
+	if head != j.head(int(length), head[4]) || length > MaxRecord {
+		return false, j.damaged()
+	}
+	if left < headBytes+length+linkBytes {
+		return false, nil
+	}
+	h := sha256.New()
+	h.Write(j.chain[:])
+	h.Write(head[:])
+	if _, err := io.CopyN(h, r, length); err != nil {
+		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	var link [linkBytes]byte
+	if _, err := io.ReadFull(r, link[:]); err != nil {
+		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	if link != [linkBytes]byte(h.Sum(nil)[:linkBytes]) {
+		return false, j.damaged()
+	}
+	j.chain = link
+	j.records = append(j.records, Record{Kind: head[4], Offset: j.end + headBytes, Length: int(length)})
+	j.end += headBytes + length + linkBytes
+	return true, nil
+}
+
+// head is how the next record begins.
+func (j *File) head(length int, kind byte) (head [headBytes]byte) {
+	binary.LittleEndian.PutUint32(head[:], uint32(length))
+	head[4] = kind
+	check := sha256.Sum256(append(append([]byte("head"), j.chain[:]...), head[:5]...))
+	copy(head[5:], check[:])
+	return head
+}
+
+// zeros checks that nothing but zeros follows.
+func (j *File) zeros(r *bufio.Reader) error {
+	for {
+		b, err := r.ReadByte()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fault.Failed(j.path, err.Error(), "check the disk", err)
+		case b != 0:
+			return j.damaged()
+		}
+	}
+}
+
+func (j *File) damaged() error {
+	return fault.Failed(j.path, fmt.Sprintf("was altered at byte %d", j.end), "restore it from a copy, or leave this study: going on could release something twice", ErrDamaged)
+}
+
+// Records lists what the journal held when it was opened and what was appended.
+func (j *File) Records() []Record { return j.records }
+
+// Append writes a record whose payload is parts one after the other, and returns it.
+// It is durable after the next Sync.
+func (j *File) Append(kind byte, parts ...[]byte) (Record, error) {
+	if j.err != nil {
+		return Record{}, j.err
+	}
+	length := 0
+	for _, p := range parts {
+		length += len(p)
+	}
+	if length > MaxRecord {
+		return Record{}, fault.Range("journal record", length, fmt.Sprintf("at most %d bytes", MaxRecord))
+	}
+	head := j.head(length, kind)
+	h := sha256.New()
+	h.Write(j.chain[:])
+	h.Write(head[:])
+	_, err := j.w.Write(head[:])
+	for _, p := range parts {
+		h.Write(p)
+		if err == nil {
+			_, err = j.w.Write(p)
+		}
+	}
+	link := [linkBytes]byte(h.Sum(nil)[:linkBytes])
+	if err == nil {
+		_, err = j.w.Write(link[:])
+	}
+	if err != nil {
+		return Record{}, j.failed(err)
+	}
+	j.chain, j.dirty = link, true
+	r := Record{Kind: kind, Offset: j.end + headBytes, Length: length}
+	j.end += headBytes + int64(length) + linkBytes
+	j.records = append(j.records, r)
+	return r, nil
+}
+
+// failed remembers that a write failed: what it left behind is not appended to.
+func (j *File) failed(err error) error {
+	j.err = fault.Failed(j.path, err.Error(), "make room on the disk and start the same command again: nothing left that is not in the journal", err)
+	return j.err
+}
+
+// Sync forces what was appended to the disk.
+func (j *File) Sync() error {
+	if j.err != nil || !j.dirty {
+		return j.err
+	}
+	j.crash("before sync")
+	if err := j.w.Flush(); err != nil {
+		return j.failed(err)
+	}
+	j.crash("between write and sync")
+	if err := j.file.Sync(); err != nil {
+		return j.failed(err)
+	}
+	j.dirty = false
+	j.crash("after sync")
+	return nil
+}
+
+func (j *File) crash(point string) {
+	if j.Crash != nil {
+		j.Crash(point)
+	}
+}
+
+// Read returns the payload of a record that was flushed. It may be called from
+// several goroutines.
+func (j *File) Read(r Record) ([]byte, error) {
+	b := make([]byte, r.Length)
+	if _, err := j.file.ReadAt(b, r.Offset); err != nil {
+		return nil, fault.Failed(j.path, err.Error(), "check the disk", err)
+	}
+	return b, nil
+}
+
+// Flush hands what was appended to the operating system, so that Read finds it.
+func (j *File) Flush() error {
+	if j.err != nil {
+		return j.err
+	}
+	if err := j.w.Flush(); err != nil {
+		return j.failed(err)
+	}
+	return nil
+}
+
+// Head is the hash of the last record, which stands for all.
+func (j *File) Head() [linkBytes]byte { return j.chain }
+
+// Abandon closes the file and writes no more, as the death of the process does.
+func (j *File) Abandon() { j.file.Close() }
+
+// Close syncs and closes the file.
+func (j *File) Close() error {
+	err := j.Sync()
+	return errors.Join(err, j.file.Close())
+}

@@ -1,0 +1,19 @@
+package filelock
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// Wait waits until this process alone holds the file.
+func Wait(f *os.File) error { return lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+// Try holds the file, or fails if another process does.
+func Try(f *os.File) error {
+	return lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY)
+}
+
+func lock(f *os.File, how uint32) error {
+	return windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
+}
