@@ -1,0 +1,118 @@
+package link
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// Frames are what a bus carries. All numbers are little-endian.
+//
+//	data   version kind=1, message u64, chunk u32, size u32 of the sealed message, its bytes from chunk*ChunkBytes on
+//	ack    version kind=2, durable u64, message u64, chunk u32, gap u8, tag
+//	hello  version kind=3, first u64: the first message that the sender still has, tag
+//
+// The tag is the first 16 bytes of HMAC-SHA256 under a key of the direction; a message
+// as a whole is authenticated by its seal.
+//
+// An ack says that all messages before durable are on the receiver's disk, and which
+// chunk of which message it wants next; gap, that it got another one.
+const (
+	frameVersion = 1
+	frameData    = 1
+	frameAck     = 2
+	frameHello   = 3
+	dataHead     = 2 + 8 + 4 + 4
+	ackBytes     = 2 + 8 + 8 + 4 + 1 + tagBytes
+	helloBytes   = 2 + 8 + tagBytes
+	tagBytes     = 16
+	// ChunkBytes is the longest part of a message in one frame.
+	ChunkBytes = 1 << 18
+	// FrameBytes is the longest frame.
+	FrameBytes = ChunkBytes + dataHead
+	// sealBytes is what sealing adds to a message.
+	sealBytes = 16
+)
+
+// errFrame says that a frame is malformed.
+var errFrame = errors.New("link: a malformed frame")
+
+// frame is a decoded frame.
+type frame struct {
+	kind        byte
+	message     uint64
+	chunk, size uint32
+	durable     uint64
+	gap         bool
+	first       uint64
+	bytes       []byte
+}
+
+// chunks is the number of chunks of a sealed message.
+func chunks(size int) uint32 { return uint32((size + ChunkBytes - 1) / ChunkBytes) }
+
+// parse decodes a frame that may come from anybody. most bounds a sealed message.
+func parse(b []byte, most int) (f frame, err error) {
+	if len(b) < 2 || b[0] != frameVersion {
+		return f, errFrame
+	}
+	f.kind = b[1]
+	switch {
+	case f.kind == frameData && len(b) > dataHead:
+		f.message, f.chunk, f.size = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint32(b[10:]), binary.LittleEndian.Uint32(b[14:])
+		f.bytes = b[dataHead:]
+		if int64(f.size) > int64(most) || f.size < sealBytes || f.chunk >= chunks(int(f.size)) {
+			return frame{}, errFrame
+		}
+		if want := min(ChunkBytes, int(f.size)-int(f.chunk)*ChunkBytes); len(f.bytes) != want {
+			return frame{}, errFrame
+		}
+	case f.kind == frameAck && len(b) == ackBytes && b[22] <= 1:
+		f.durable, f.message, f.chunk = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint64(b[10:]), binary.LittleEndian.Uint32(b[18:])
+		f.gap = b[22] == 1
+		if f.message < f.durable {
+			return frame{}, errFrame
+		}
+	case f.kind == frameHello && len(b) == helloBytes:
+		f.first = binary.LittleEndian.Uint64(b[2:])
+	default:
+		return frame{}, errFrame
+	}
+	return f, nil
+}
+
+// tag authenticates a frame without data.
+func tag(key [32]byte, b []byte) []byte {
+	mac := hmac.New(sha256.New, key[:])
+	mac.Write([]byte("link frame"))
+	mac.Write(b)
+	return mac.Sum(nil)[:tagBytes]
+}
+
+// genuine checks the tag of a frame without data.
+func genuine(key [32]byte, b []byte) bool {
+	body := len(b) - tagBytes
+	return hmac.Equal(tag(key, b[:body]), b[body:])
+}
+
+// append encodes a frame, without its tag.
+func (f *frame) append(b []byte) []byte {
+	b = append(b, frameVersion, f.kind)
+	switch f.kind {
+	case frameData:
+		b = binary.LittleEndian.AppendUint64(b, f.message)
+		b = binary.LittleEndian.AppendUint32(b, f.chunk)
+		b = binary.LittleEndian.AppendUint32(b, f.size)
+		return append(b, f.bytes...)
+	case frameAck:
+		b = binary.LittleEndian.AppendUint64(b, f.durable)
+		b = binary.LittleEndian.AppendUint64(b, f.message)
+		b = binary.LittleEndian.AppendUint32(b, f.chunk)
+		if f.gap {
+			return append(b, 1)
+		}
+		return append(b, 0)
+	}
+	return binary.LittleEndian.AppendUint64(b, f.first)
+}

@@ -1,0 +1,436 @@
+// Package link carries messages between the roles of a study, each on a machine of
+// its own, over a bus that may lose, repeat and reorder frames, and over the death
+// of either end.
+//
+// Every pair of roles has a stream in each direction. Its messages are numbered,
+// sealed with AES-256-GCM under a key of that direction (the number is the nonce),
+// and cut into chunks; at most a window of bytes is under way. A message is written
+// to the receiver's journal before it is acknowledged as durable, and the sender
+// keeps it until then.
+//
+// A role's program is a function of its records, its root and what it receives. So a
+// role that was killed runs its program again from the beginning: what it had
+// received comes from its journal, in the old order, and what it sends is compared
+// with the hashes that its journal has. A message that would differ is refused, not
+// sent: no message has two versions, and no noise is drawn twice.
+package link
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/journal"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Bus carries frames to other roles.
+type Bus interface {
+	// Publish sends a frame, which it may keep.
+	Publish(to protocol.Role, frame []byte) error
+}
+
+// Kinds of journal records that belong to an end.
+const (
+	recordReceived byte = 'r'
+	recordSent     byte = 's'
+	recordMark     byte = 'm'
+)
+
+const (
+	// window is how many bytes of a stream may be under way.
+	window = 4 << 20
+	// queued is how many bytes of a stream wait at most before Send waits.
+	queued = 64 << 20
+	// kept is the longest message that is kept in memory until it is read.
+	kept = 64 << 10
+	// ackDelay is how long a message may wait for the disk and its acknowledgement.
+	ackDelay = 50 * time.Millisecond
+	// firstWait is when what was not acknowledged is sent again; it doubles up to lastWait.
+	firstWait, lastWait = 400 * time.Millisecond, 5 * time.Second
+)
+
+// Config is what an end is made from.
+type Config struct {
+	Self protocol.Role
+	// Keys returns the keys of the streams to and from another role.
+	Keys    func(peer protocol.Role) (to, from [32]byte, err error)
+	Journal *journal.File
+	Bus     Bus
+	// Most is the longest message.
+	Most int
+	// Refused, if not nil, hears of frames that were not accepted, and why.
+	Refused func(from protocol.Role, err error)
+	// Moved, if not nil, hears of the bytes of each message that was sent or received.
+	Moved func(peer protocol.Role, sent bool, bytes int)
+}
+
+// Event is what Next returns: a message, or a mark that Next left.
+type Event struct {
+	From protocol.Role
+	Body []byte
+	Mark []byte // nil for a message
+}
+
+// event is an Event that may still be on disk.
+type event struct {
+	from   protocol.Role
+	record journal.Record
+	skip   int // bytes of the record before the body
+	body   []byte
+	mark   []byte
+}
+
+// End is one role's end of all its streams.
+type End struct {
+	Config
+	mu       sync.Mutex
+	peers    map[protocol.Role]*peer
+	events   []event
+	arrived  chan struct{} // capacity 1
+	kick     chan struct{} // capacity 1
+	room     chan struct{} // closed and renewed when streams get shorter
+	unsynced bool          // received messages wait for the disk
+	syncBy   time.Time
+	sending  bool // messages wait for the disk before they may leave
+	err      error
+	failed   chan struct{}
+	stop     chan struct{}
+	stopped  sync.WaitGroup
+}
+
+// peer is the state of the streams to and from one role.
+type peer struct {
+	role           protocol.Role
+	sealer, opener cipher.AEAD
+	to, from       [32]byte // keys
+	// What is sent.
+	hashes map[uint64][32]byte // of messages sent before a restart
+	next   uint64              // number of the next message
+	ready  uint64              // messages before this one are in the journal, on disk
+	base   uint64              // the first message that is kept
+	out    [][]byte            // sealed, from base on
+	bytes  int                 // of out
+	at     position            // what is sent next
+	acked  position            // what the receiver wants next
+	resend time.Time
+	wait   time.Duration
+	jumped time.Time // when a gap was last answered
+	// What is received.
+	want    position
+	partial []byte
+	durable uint64
+	owes    bool // an ack
+	gap     bool
+	unacked int // bytes since the last ack
+}
+
+// position is a chunk of a message.
+type position struct {
+	message uint64
+	chunk   uint32
+}
+
+func (p position) before(q position) bool {
+	return p.message < q.message || p.message == q.message && p.chunk < q.chunk
+}
+
+// New returns an end that goes on from its journal. Start makes it work.
+func New(c Config) (*End, error) {
+	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		room: make(chan struct{}), failed: make(chan struct{}), stop: make(chan struct{})}
+	for _, r := range c.Journal.Records() {
+		if err := e.recall(r); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range e.peers {
+		p.durable = p.want.message
+	}
+	return e, nil
+}
+
+// recall takes a record of an earlier life.
+func (e *End) recall(r journal.Record) error {
+	head := 12
+	switch r.Kind {
+	case recordSent:
+		head += 32
+	case recordReceived:
+	case recordMark:
+		b, err := e.Journal.Read(r)
+		if err == nil {
+			e.events = append(e.events, event{mark: b})
+		}
+		return err
+	default:
+		return nil
+	}
+	if r.Length < head {
+		return journal.ErrDamaged
+	}
+	b, err := e.Journal.Read(journal.Record{Offset: r.Offset, Length: head})
+	if err != nil {
+		return err
+	}
+	p, err := e.peer(protocol.Role(int32(binary.LittleEndian.Uint32(b))))
+	if err != nil {
+		return err
+	}
+	number := binary.LittleEndian.Uint64(b[4:])
+	if r.Kind == recordSent {
+		p.hashes[number] = [32]byte(b[12:])
+		return nil
+	}
+	if number != p.want.message {
+		return journal.ErrDamaged
+	}
+	p.want.message++
+	e.events = append(e.events, event{from: p.role, record: r, skip: head})
+	return nil
+}
+
+// peer is the state of another role's streams.
+func (e *End) peer(r protocol.Role) (*peer, error) {
+	if p := e.peers[r]; p != nil {
+		return p, nil
+	}
+	to, from, err := e.Keys(r)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{role: r, to: to, from: from, hashes: make(map[uint64][32]byte), wait: firstWait}
+	for _, x := range []struct {
+		key  [32]byte
+		aead *cipher.AEAD
+	}{{to, &p.sealer}, {from, &p.opener}} {
+		block, err := aes.NewCipher(x.key[:])
+		if err == nil {
+			*x.aead, err = cipher.NewGCM(block)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	e.peers[r] = p
+	return p, nil
+}
+
+// Start lets frames move, until Close.
+func (e *End) Start() {
+	e.stopped.Go(e.run)
+	e.Again()
+}
+
+// Close ends the streams. What was not acknowledged is kept by the journals.
+func (e *End) Close() {
+	close(e.stop)
+	e.stopped.Wait()
+}
+
+// nonce is that of a message.
+func nonce(number uint64) []byte {
+	return binary.BigEndian.AppendUint64(make([]byte, 4, 12), number)
+}
+
+// Send queues a message. It waits while the stream is full. A message that is not
+// the one that was sent in its place before a restart is refused.
+func (e *End) Send(ctx context.Context, to protocol.Role, body []byte) error {
+	if len(body)+sealBytes > e.Most {
+		return fault.Range("message", len(body), fmt.Sprintf("at most %d bytes", e.Most-sealBytes))
+	}
+	sum := sha256.Sum256(body)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.peer(to)
+	if err != nil {
+		return err
+	}
+	for e.err == nil && p.bytes > 0 && p.bytes+len(body) > queued {
+		room := e.room
+		e.mu.Unlock()
+		select {
+		case <-room:
+		case <-e.failed:
+		case <-ctx.Done():
+			e.mu.Lock()
+			return ctx.Err()
+		}
+		e.mu.Lock()
+	}
+	if e.err != nil {
+		return e.err
+	}
+	number := p.next
+	if was, again := p.hashes[number]; !again {
+		head := binary.LittleEndian.AppendUint32(nil, uint32(int32(to)))
+		head = binary.LittleEndian.AppendUint64(head, number)
+		if _, err := e.Journal.Append(recordSent, head, sum[:]); err != nil {
+			return e.fail(err)
+		}
+		e.sending = true
+	} else if was != sum {
+		return e.fail(fault.Failed("message", fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, to),
+			"start with the data, the options and the program that the study was begun with", nil))
+	}
+	p.next++
+	if number < p.base {
+		return nil // it has arrived in an earlier life
+	}
+	sealed := p.sealer.Seal(make([]byte, 0, len(body)+sealBytes), nonce(number), body, nil)
+	p.out = append(p.out, sealed)
+	p.bytes += len(sealed)
+	if e.Moved != nil {
+		e.Moved(to, true, len(body))
+	}
+	e.wake()
+	return nil
+}
+
+func (e *End) wake() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// fail ends the streams with an error, the first that happened.
+func (e *End) fail(err error) error {
+	if e.err == nil {
+		e.err = err
+		close(e.failed)
+	}
+	return e.err
+}
+
+// Fail ends the streams with an error, which Send and Next return from now on.
+func (e *End) Fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fail(err)
+}
+
+// Next returns the next event, in the order of the journal. If none comes before
+// deadline (the zero time waits for ever) it leaves mark in the journal, which is
+// then among the events: a later life finds it in the same place.
+func (e *End) Next(ctx context.Context, deadline time.Time, mark []byte) (Event, error) {
+	var late <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		e.mu.Lock()
+		switch {
+		case len(e.events) > 0:
+			defer e.mu.Unlock()
+			return e.pop()
+		case e.err != nil:
+			defer e.mu.Unlock()
+			return Event{}, e.err
+		}
+		e.mu.Unlock()
+		select {
+		case <-e.arrived:
+		case <-e.failed:
+		case <-late:
+			late = nil
+			e.mu.Lock()
+			if _, err := e.Journal.Append(recordMark, mark); err != nil {
+				e.fail(err)
+			}
+			e.events = append(e.events, event{mark: mark})
+			e.mu.Unlock()
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// Mark leaves a mark for Next to return after what has arrived so far.
+func (e *End) Mark(mark []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, err := e.Journal.Append(recordMark, mark); err != nil {
+		return e.fail(err)
+	}
+	e.events = append(e.events, event{mark: mark})
+	e.signal()
+	return nil
+}
+
+func (e *End) signal() {
+	select {
+	case e.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// pop takes the first event.
+func (e *End) pop() (Event, error) {
+	first := e.events[0]
+	e.events[0] = event{}
+	if e.events = e.events[1:]; len(e.events) > 0 {
+		e.signal()
+	}
+	if first.body == nil && first.mark == nil {
+		if err := e.Journal.Flush(); err != nil {
+			return Event{}, e.fail(err)
+		}
+		b, err := e.Journal.Read(first.record)
+		if err != nil {
+			return Event{}, e.fail(err)
+		}
+		first.body = b[first.skip:]
+	}
+	return Event{From: first.from, Body: first.body, Mark: first.mark}, nil
+}
+
+// Again says that the bus was interrupted: what is not acknowledged is sent again.
+func (e *End) Again() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.peers {
+		p.at, p.owes = p.acked, true
+		e.hello(p)
+	}
+	e.wake()
+}
+
+func (e *End) hello(p *peer) {
+	e.tell(p, &frame{kind: frameHello, first: p.base})
+}
+
+// tell sends a frame without data. If the bus is away the frame is not missed: Again
+// says all anew.
+func (e *End) tell(p *peer, f *frame) {
+	b := f.append(nil)
+	_ = e.Bus.Publish(p.role, append(b, tag(p.to, b)...))
+}
+
+// Sent reports whether every message has been acknowledged as durable.
+func (e *End) Sent() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.peers {
+		if p.base < p.next {
+			return false
+		}
+	}
+	return !e.unsynced
+}
+
+// Acknowledged reports whether one role has all that was sent to it.
+func (e *End) Acknowledged(r protocol.Role) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.peers[r]
+	return p != nil && p.base == p.next
+}

@@ -1,0 +1,232 @@
+package link
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/journal"
+)
+
+// wire is a bus between ends that does harm: it loses, repeats, reorders, delays and
+// corrupts frames.
+type wire struct {
+	mu   sync.Mutex
+	rng  *rand.Rand
+	ends map[protocol.Role]*End
+	harm float64
+	late []letter // held back
+}
+
+type letter struct {
+	from, to protocol.Role
+	frame    []byte
+}
+
+type port struct {
+	*wire
+	self protocol.Role
+}
+
+func (w port) Publish(to protocol.Role, frame []byte) error {
+	w.mu.Lock()
+	out := []letter{{w.self, to, slices.Clone(frame)}}
+	switch x := w.rng.Float64() / max(w.harm, 1e-9); {
+	case x < 0.3:
+		out = nil
+	case x < 0.5:
+		out = append(out, out[0])
+	case x < 0.8:
+		w.late = append(w.late, out...)
+		out = nil
+	case x < 1:
+		out[0].frame[w.rng.IntN(len(frame))] ^= 1 << w.rng.IntN(8)
+	default:
+		out = append(out, w.late...)
+		w.late = nil
+	}
+	ends := make([]*End, len(out))
+	for i, l := range out {
+		ends[i] = w.ends[l.to]
+	}
+	w.mu.Unlock()
+	for i, l := range out {
+		if ends[i] != nil {
+			go ends[i].Deliver(l.from, l.frame)
+		}
+	}
+	return nil
+}
+
+// begin makes an end of two.
+func (w *wire) begin(t *testing.T, self protocol.Role, dir string) *End {
+	t.Helper()
+	j, err := journal.Open(filepath.Join(dir, fmt.Sprint("journal", int(self))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20, Keys: func(peer protocol.Role) (to, from [32]byte, err error) {
+		return [32]byte{byte(self), byte(peer)}, [32]byte{byte(peer), byte(self)}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.ends[self] = e
+	w.mu.Unlock()
+	e.Start()
+	return e
+}
+
+// die ends an end as kill -9 does: what was not synced may be gone, here all that the
+// journal had not handed over.
+func (w *wire) die(e *End) {
+	w.mu.Lock()
+	delete(w.ends, e.Self)
+	w.mu.Unlock()
+	e.Close()
+	e.Journal.Abandon()
+}
+
+// body is the i-th message.
+func body(i int) []byte {
+	size := []int{0, 5, 300, ChunkBytes - 16, ChunkBytes, 700_000}[i%6]
+	b := make([]byte, size+8)
+	binary.LittleEndian.PutUint64(b, uint64(i))
+	for j := 8; j < len(b); j += 97 {
+		b[j] = byte(i + j)
+	}
+	return b
+}
+
+// Messages arrive once, whole and in order, whatever the bus does to frames and
+// however often either end dies.
+func TestHarmAndDeath(t *testing.T) {
+	const messages = 24
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}, harm: 0.15}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	a, b := w.begin(t, 0, dir), w.begin(t, 1, dir)
+	sent, got := 0, 0
+	for lives := 0; got < messages; lives++ {
+		stop := 3*lives + w.rng.IntN(5)
+		for sent < messages && sent < stop+3 {
+			if err := a.Send(ctx, 1, body(sent)); err != nil {
+				t.Fatal(err)
+			}
+			sent++
+		}
+		for got < min(stop, messages) {
+			ev, err := b.Next(ctx, time.Time{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.From != 0 || !slices.Equal(ev.Body, body(got)) {
+				t.Fatalf("message %d is wrong: %d bytes", got, len(ev.Body))
+			}
+			got++
+		}
+		switch lives % 3 {
+		case 0:
+			w.die(a)
+			a, sent = w.begin(t, 0, dir), 0
+		case 1:
+			w.die(b)
+			b, got = w.begin(t, 1, dir), 0
+		}
+	}
+	w.die(a)
+	w.die(b)
+}
+
+// A message that differs from the one sent in its place in an earlier life is refused.
+func TestNoTwoVersions(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	dir := t.TempDir()
+	a := w.begin(t, 0, dir)
+	if err := a.Send(context.Background(), 1, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if err := a.Journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a = w.begin(t, 0, dir)
+	defer w.die(a)
+	if err := a.Send(context.Background(), 1, []byte("two")); err == nil {
+		t.Error("another message went in the place of the first")
+	}
+}
+
+// Marks come in the same place in a later life.
+func TestMarks(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	dir, ctx := t.TempDir(), context.Background()
+	a, b := w.begin(t, 0, dir), w.begin(t, 1, dir)
+	var first []string
+	read := func(e *End, n int) (seen []string) {
+		for range n {
+			ev, err := e.Next(ctx, time.Now().Add(30*time.Millisecond), []byte("late"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, string(ev.Mark)+string(ev.Body))
+		}
+		return seen
+	}
+	for i := range 3 {
+		if err := a.Send(ctx, 1, fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, read(b, 2)...)
+	}
+	b.Close()
+	if err := b.Journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = w.begin(t, 1, dir)
+	if again := read(b, 6); !slices.Equal(first, again) || !slices.Contains(first, "late") {
+		t.Errorf("first %v, then %v", first, again)
+	}
+	w.die(a)
+	w.die(b)
+}
+
+// FuzzDeliver gives an end frames of anybody: it must not fail, nor take a message.
+func FuzzDeliver(f *testing.F) {
+	data := frame{kind: frameData, size: 20, bytes: make([]byte, 20)}
+	ack := frame{kind: frameAck, durable: 1, message: 1}
+	hello := frame{kind: frameHello}
+	for _, x := range []frame{data, ack, hello} {
+		f.Add(x.append(nil))
+	}
+	j, err := journal.Open(filepath.Join(f.TempDir(), "journal"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	e, err := New(Config{Self: 0, Journal: j, Bus: port{&wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}, 0}, Most: 1 << 20,
+		Keys: func(protocol.Role) (to, from [32]byte, err error) { return }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e.Deliver(1, b)
+		if len(e.events) > 0 {
+			t.Fatal("a message that nobody sealed was taken")
+		}
+		if p := e.peers[1]; p != nil && len(p.partial) > 1<<20 {
+			t.Fatal("more is kept than a message may have")
+		}
+		if e.err != nil {
+			t.Fatal(e.err)
+		}
+	})
+}

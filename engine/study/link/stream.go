@@ -1,0 +1,269 @@
+package link
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// run syncs the journal, sends and acknowledges, when there is something to.
+func (e *End) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		e.mu.Lock()
+		due := e.work(time.Now())
+		e.mu.Unlock()
+		timer.Reset(max(0, time.Until(due)))
+		select {
+		case <-e.kick:
+		case <-timer.C:
+		case <-e.stop:
+			return
+		}
+	}
+}
+
+// work does what is due and returns when more will be.
+func (e *End) work(now time.Time) (due time.Time) {
+	due = now.Add(time.Hour)
+	if e.err != nil {
+		return due
+	}
+	if e.sending || e.unsynced && !now.Before(e.syncBy) {
+		if err := e.sync(); err != nil {
+			e.fail(err)
+			return due
+		}
+	}
+	if e.unsynced && e.syncBy.Before(due) {
+		due = e.syncBy
+	}
+	for _, p := range e.peers {
+		e.transmit(p, now)
+		if p.owes {
+			e.acknowledge(p)
+		}
+		if p.base < p.next && p.acked.message >= p.next && !now.Before(p.resend) {
+			p.wait = min(2*p.wait, lastWait)
+			p.resend = now.Add(p.wait)
+			e.hello(p) // all has arrived, and the word that it is durable was lost
+		}
+		if p.base < p.next && p.resend.Before(due) {
+			due = p.resend
+		}
+	}
+	return due
+}
+
+// sync makes all that was appended durable.
+func (e *End) sync() error {
+	if err := e.Journal.Sync(); err != nil {
+		return err
+	}
+	for _, p := range e.peers {
+		p.ready = p.next
+		if p.durable < p.want.message {
+			p.durable, p.owes = p.want.message, true
+		}
+	}
+	e.sending, e.unsynced = false, false
+	return nil
+}
+
+// transmit sends what the window lets through.
+func (e *End) transmit(p *peer, now time.Time) {
+	if !e.sending {
+		p.ready = p.next // also what an earlier life had made durable
+	}
+	if p.acked.before(p.at) && !now.Before(p.resend) {
+		p.at, p.wait = p.acked, min(2*p.wait, lastWait)
+		p.resend = now.Add(p.wait)
+	}
+	if p.at.message < p.base {
+		p.at = position{message: p.base}
+	}
+	for p.at.message < p.ready && p.under() < window {
+		sealed := p.out[p.at.message-p.base]
+		from := int(p.at.chunk) * ChunkBytes
+		to := min(from+ChunkBytes, len(sealed))
+		f := frame{kind: frameData, message: p.at.message, chunk: p.at.chunk, size: uint32(len(sealed)), bytes: sealed[from:to]}
+		if e.Bus.Publish(p.role, f.append(make([]byte, 0, dataHead+to-from))) != nil {
+			p.resend = now.Add(p.wait)
+			return // the bus is away
+		}
+		if !p.acked.before(p.at) {
+			p.resend = now.Add(p.wait)
+		}
+		if p.at.chunk++; p.at.chunk == chunks(len(sealed)) {
+			p.at = position{message: p.at.message + 1}
+		}
+	}
+}
+
+// under is about how many bytes are under way.
+func (p *peer) under() int {
+	bytes := 0
+	for m := max(p.acked.message, p.base); m < p.at.message; m++ {
+		bytes += len(p.out[m-p.base])
+	}
+	bytes += int(p.at.chunk) * ChunkBytes
+	if p.acked.message >= p.base {
+		bytes -= int(p.acked.chunk) * ChunkBytes
+	}
+	return bytes
+}
+
+// acknowledge tells a role what has arrived from it.
+func (e *End) acknowledge(p *peer) {
+	e.tell(p, &frame{kind: frameAck, durable: p.durable, message: p.want.message, chunk: p.want.chunk, gap: p.gap})
+	p.owes, p.gap, p.unacked = false, false, 0
+}
+
+// Deliver takes a frame from the bus. It keeps nothing of it.
+func (e *End) Deliver(from protocol.Role, b []byte) {
+	f, err := parse(b, e.Most)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return
+	}
+	var p *peer
+	if err == nil {
+		p, err = e.peer(from)
+	}
+	if err == nil && f.kind != frameData && !genuine(p.from, b) {
+		err = errFrame
+	}
+	if err == nil {
+		switch f.kind {
+		case frameData:
+			err = e.take(p, &f)
+		case frameAck:
+			err = e.acked(p, &f)
+		case frameHello:
+			err = e.greeted(p, &f)
+		}
+	}
+	if err != nil && e.Refused != nil {
+		e.Refused(from, err)
+	}
+}
+
+// take takes a chunk.
+func (e *End) take(p *peer, f *frame) error {
+	at := position{f.message, f.chunk}
+	if at != p.want || f.chunk > 0 && int(f.chunk)*ChunkBytes != len(p.partial) {
+		p.owes, p.gap = true, p.want.before(at)
+		e.wake()
+		return nil
+	}
+	p.partial = append(p.partial, f.bytes...)
+	p.unacked += len(f.bytes)
+	if len(p.partial) < int(f.size) {
+		p.want.chunk++
+		if p.unacked >= window/4 {
+			p.owes = true
+			e.wake()
+		}
+		return nil
+	}
+	sealed := p.partial
+	p.partial, p.want.chunk = nil, 0
+	body, err := p.opener.Open(sealed[:0], nonce(f.message), sealed, nil)
+	if err != nil {
+		p.owes, p.gap = true, true
+		e.wake()
+		return fmt.Errorf("link: message %d cannot be opened", f.message+1)
+	}
+	head := binary.LittleEndian.AppendUint32(nil, uint32(int32(p.role)))
+	head = binary.LittleEndian.AppendUint64(head, f.message)
+	record, err := e.Journal.Append(recordReceived, head, body)
+	if err != nil {
+		e.fail(err)
+		return err
+	}
+	p.want.message++
+	ev := event{from: p.role, record: record, skip: len(head)}
+	if len(body) <= kept {
+		ev.body = slices.Clip(body)
+		if ev.body == nil {
+			ev.body = []byte{}
+		}
+	}
+	e.events = append(e.events, ev)
+	e.signal()
+	if e.Moved != nil {
+		e.Moved(p.role, false, len(body))
+	}
+	if !e.unsynced {
+		e.unsynced, e.syncBy = true, time.Now().Add(ackDelay)
+		e.wake()
+	}
+	if p.unacked >= window/4 {
+		p.owes = true
+		e.wake()
+	}
+	return nil
+}
+
+// acked takes an acknowledgement.
+func (e *End) acked(p *peer, f *frame) error {
+	want := position{f.message, f.chunk}
+	// A role that runs its program again may not have come to what it had sent.
+	if f.durable < p.base {
+		return nil // it is older than one that came before
+	}
+	if f.durable > p.base+uint64(len(p.out)) {
+		if _, sent := p.hashes[f.durable-1]; !sent {
+			return fmt.Errorf("link: an acknowledgement of message %d, which was not sent", f.durable)
+		}
+	}
+	if f.durable > p.base {
+		for p.base < f.durable {
+			if len(p.out) > 0 {
+				p.bytes -= len(p.out[0])
+				p.out[0] = nil
+				p.out = p.out[1:]
+			}
+			p.base++
+		}
+		close(e.room)
+		e.room = make(chan struct{})
+	}
+	switch {
+	case p.acked.before(want):
+		p.acked, p.wait = want, firstWait
+		p.resend = time.Now().Add(p.wait)
+	case want.before(p.acked):
+		p.acked, p.at = want, want // the receiver has lost a part of a message
+	}
+	if p.at.before(p.acked) {
+		p.at = p.acked
+	}
+	if now := time.Now(); f.gap && now.Sub(p.jumped) > 20*time.Millisecond {
+		p.at, p.jumped = p.acked, now
+	}
+	if most := p.base + uint64(len(p.out)); p.at.message > most {
+		p.at = position{message: most}
+	}
+	e.wake()
+	return nil
+}
+
+// greeted answers a role that has come back.
+func (e *End) greeted(p *peer, f *frame) error {
+	if f.first > p.want.message {
+		e.fail(fault.Failed("journal", fmt.Sprintf("lacks messages of %v that it had acknowledged", p.role),
+			"restore the journal from a copy, or leave this study", nil))
+		return e.err
+	}
+	p.partial, p.want.chunk = nil, 0
+	p.owes = true
+	e.wake()
+	return nil
+}
