@@ -1,0 +1,473 @@
+package sum
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/internal/secagg"
+)
+
+// members makes the parties of a study, each with keys of its own.
+func members(c Config) []*Member {
+	all := make([]*Member, c.Parties)
+	publics := make([]ed25519.PublicKey, c.Parties)
+	for i := range all {
+		seed := sha256.Sum256(fmt.Append(nil, "signing", i))
+		key := ed25519.NewKeyFromSeed(seed[:])
+		publics[i] = key.Public().(ed25519.PublicKey)
+		all[i] = &Member{Config: c, Index: i, Root: sha256.Sum256(fmt.Append(nil, "root", i)),
+			Pair: func(p int) ([32]byte, error) {
+				return sha256.Sum256(fmt.Append(nil, "pair", min(i, p), max(i, p))), nil
+			},
+			Sign: func(b []byte) ([]byte, error) { return ed25519.Sign(key, b), nil },
+			Verify: func(p int, b, signature []byte) bool {
+				return ed25519.Verify(publics[p], b, signature)
+			}}
+	}
+	return all
+}
+
+// exchange is a sum under way among parties of one test.
+type exchange struct {
+	server  *Server
+	clients []*Client
+	waiting []message // for the server
+	seen    []message // by the server
+}
+
+type message struct {
+	party int
+	body  []byte
+}
+
+// drops says that a party is gone from a step on.
+type drops map[int]Phase
+
+// run plays sum number to its end.
+func run(c Config, all []*Member, number uint32, vectors [][]byte, gone drops) (*exchange, error) {
+	expected := slices.Repeat([]bool{true}, c.Parties)
+	x := &exchange{server: c.NewServer(number, expected), clients: make([]*Client, c.Parties)}
+	for i, m := range all {
+		client, first, err := m.Begin(number, vectors[i])
+		if err != nil {
+			return nil, err
+		}
+		x.clients[i] = client
+		x.waiting = append(x.waiting, message{i, first})
+	}
+	for x.server.Phase() != Done {
+		for _, w := range x.waiting {
+			if from, is := gone[w.party]; is && from <= x.server.Phase() {
+				continue
+			}
+			x.seen = append(x.seen, w)
+			if late, err := x.server.Take(w.party, w.body); late || err != nil {
+				return nil, fmt.Errorf("party %d, late %v: %w", w.party, late, err)
+			}
+		}
+		x.waiting = nil
+		outs, err := x.server.Close()
+		if err != nil {
+			return x, err
+		}
+		for _, o := range outs {
+			answer, _, err := x.clients[o.To].Take(o.Body)
+			if err != nil {
+				return nil, fmt.Errorf("party %d: %w", o.To, err)
+			}
+			x.waiting = append(x.waiting, message{o.To, answer})
+		}
+	}
+	return x, nil
+}
+
+// vectorsOf makes vectors, and their sum over a set.
+func vectorsOf(c Config, length int, seed uint64) (vectors [][]byte, total func(set []bool) []byte) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	words := make([][]uint64, c.Parties)
+	for i := range words {
+		words[i] = make([]uint64, length)
+		for j := range words[i] {
+			words[i][j] = rng.Uint64()
+		}
+		vectors = append(vectors, c.appendWords(nil, words[i]))
+	}
+	return vectors, func(set []bool) []byte {
+		sum := make([]uint64, length)
+		for i, in := range set {
+			for j := range sum {
+				if in {
+					sum[j] += words[i][j]
+				}
+			}
+		}
+		return c.appendWords(nil, sum)
+	}
+}
+
+// Whoever drops out in whatever step, the sum is that of those whose vectors came, or
+// there is none.
+func TestDropOuts(t *testing.T) {
+	for _, ring := range []secagg.Ring{secagg.Ring64, secagg.Ring32} {
+		c := Config{Parties: 5, Threshold: 3, Ring: ring}
+		all := members(c)
+		vectors, total := vectorsOf(c, 7, 1)
+		for a := Keys; a <= Done; a++ {
+			for b := a; b <= Done; b++ {
+				for _, third := range []Phase{Vectors, Done} {
+					if ring == secagg.Ring32 && third != Done {
+						continue
+					}
+					gone := drops{1: a, 4: b, 2: third}
+					x, err := run(c, all, uint32(a), vectors, gone)
+					left := 0
+					for p := range c.Parties {
+						if from, is := gone[p]; !is || from == Done {
+							left++
+						}
+					}
+					if left < c.Threshold {
+						if err == nil {
+							t.Fatalf("%v: a sum with %d parties left", gone, left)
+						}
+						continue
+					}
+					if err != nil {
+						t.Fatalf("%v: %v", gone, err)
+					}
+					if set := x.server.Set(); !bytes.Equal(x.server.Total(), total(set)) {
+						t.Errorf("%v: the sum over %v is wrong", gone, set)
+					}
+					for p, in := range x.server.Set() {
+						if from, is := gone[p]; in != (!is || from > Vectors) {
+							t.Errorf("%v: party %d in the set: %v", gone, p+1, in)
+						}
+					}
+					result := x.server.Result(x.server.Total())
+					for p := range c.Parties {
+						if _, r, err := x.clients[p].Take(result); err != nil || !slices.Equal(r.Set, x.server.Set()) {
+							t.Errorf("%v: party %d: %v", gone, p+1, err)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// Above 200 parties each has a hundred neighbours, and the sum is the same.
+func TestNeighbours(t *testing.T) {
+	c := Config{Parties: 240, Threshold: 160}
+	g := newGraph(&c)
+	for i, near := range g.near {
+		if len(near) != degree || slices.Contains(near, i) {
+			t.Fatalf("party %d has %d neighbours", i+1, len(near))
+		}
+		for _, j := range near {
+			if !slices.Contains(g.near[j], i) {
+				t.Fatalf("party %d is no neighbour of its neighbour %d", i+1, j+1)
+			}
+		}
+	}
+	if testing.Short() {
+		t.Skip("skipped in short mode: the sum itself takes 5 seconds")
+	}
+	gone := drops{}
+	for p := range 48 {
+		gone[5*p] = Phase(p % 4)
+	}
+	vectors, total := vectorsOf(c, 3, 2)
+	x, err := run(c, members(c), 1, vectors, gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(x.server.Total(), total(x.server.Set())) {
+		t.Error("the sum is wrong")
+	}
+}
+
+// Every set of threshold shares gives the secret.
+func TestShamir(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for a := range 200 {
+		if x := uint16(1 + 321*a); times(x, inverse(x)) != 1 {
+			t.Fatalf("%d times its inverse is %d", x, times(x, inverse(x)))
+		}
+	}
+	var secret [32]byte
+	random := func(b []byte) []byte {
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		return b
+	}
+	random(secret[:])
+	coefficients := random(make([]byte, 2*secretBytes))
+	points := []uint16{1, 2, 700, 9, 65535}
+	for set := range 1 << len(points) {
+		var xs []uint16
+		var shares [][32]byte
+		for i, x := range points {
+			if set>>i&1 == 1 {
+				xs, shares = append(xs, x), append(shares, share(secret, coefficients, x))
+			}
+		}
+		if len(xs) == 0 {
+			continue
+		}
+		w, err := weights(xs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := combine(w, shares); (got == secret) != (len(xs) >= 3) {
+			t.Errorf("%d shares: the secret came out: %v", len(xs), got == secret)
+		}
+	}
+	if _, err := weights([]uint16{3, 3}); err == nil {
+		t.Error("one share was taken twice")
+	}
+}
+
+// attack is what the server and some parties make of the vector of another: they take
+// off every mask that they know. It knows the roots of the colluders, and what
+// was revealed to the server.
+func attack(t *testing.T, c Config, all []*Member, x *exchange, victim int, colluders []int) []uint64 {
+	t.Helper()
+	var words []uint64
+	for _, m := range x.seen {
+		if kind, _, rest, _ := split(m.body); m.party == victim && kind == kindMasked {
+			words = c.readWords(rest)
+		}
+	}
+	if c.Plain {
+		return words
+	}
+	g := newGraph(&c)
+	own := slices.Collect(func(yield func([32]byte) bool) {
+		for _, s := range x.server.revealed[victim] {
+			if !yield(s) {
+				return
+			}
+		}
+	})
+	if len(own) >= g.threshold { // the server reconstructed the seed of the own mask
+		c.addMask(words, c.ownKey(x.clients[victim].seed), true)
+	}
+	for _, p := range colluders {
+		if p == victim || !x.server.shared[p] {
+			continue
+		}
+		key, err := c.pairKey(x.server.Number, x.clients[p].secret, x.clients[victim].secret.PublicKey(), victim, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.addMask(words, key, p > victim)
+	}
+	return words
+}
+
+// evenness is the chi-square statistic of the bytes of words, in deviations.
+func evenness(words []uint64) float64 {
+	var counts [256]float64
+	for _, w := range words {
+		for i := range 8 {
+			counts[byte(w>>(8*i))]++
+		}
+	}
+	n, chi := float64(8*len(words)), 0.0
+	for _, k := range counts {
+		chi += (k - n/256) * (k - n/256) / (n / 256)
+	}
+	return (chi - 255) / math.Sqrt(2*255)
+}
+
+// To the server and threshold-1 colluders the vector of every other party is
+// uniform, and the vectors of the others together give their sum and no more. A sum
+// without the pairs' masks is found out. (A uniform vector is called uneven with
+// probability below 1e-9: ten deviations of a chi-square.)
+func TestCollusion(t *testing.T) {
+	const length = 20000
+	for _, c := range []struct {
+		Config
+		gone drops
+	}{
+		{Config{Parties: 5, Threshold: 3}, nil},
+		{Config{Parties: 6, Threshold: 4}, drops{5: Vectors, 4: Reveals}},
+		{Config{Parties: 5, Threshold: 3, Plain: true}, nil},
+	} {
+		all := members(c.Config)
+		vectors := slices.Repeat([][]byte{make([]byte, 8*length)}, c.Parties)
+		for i := range vectors {
+			vectors[i] = make([]byte, 8*length)
+			vectors[i][0] = byte(1 + i)
+		}
+		x, err := run(c.Config, all, 3, vectors, c.gone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		colluders := []int{0, 1}
+		rest := make([]uint64, length)
+		want := uint64(0)
+		for p := range c.Parties {
+			if slices.Contains(colluders, p) || !x.server.vectors[p] {
+				continue
+			}
+			words := attack(t, c.Config, all, x, p, colluders)
+			if found := evenness(words) > 10; found != c.Plain {
+				t.Errorf("%+v: the vector of party %d is found out: %v", c, p+1, found)
+			}
+			for i, w := range words {
+				rest[i] += w
+			}
+			want += uint64(1 + p)
+		}
+		if rest[0] == want && !slices.ContainsFunc(rest[1:], func(w uint64) bool { return w != 0 }) {
+			continue
+		}
+		if len(c.gone) == 0 { // the masks towards a party that vanished are still in it
+			t.Errorf("%+v: the others' vectors do not add up to their sum", c)
+		}
+	}
+}
+
+// Messages that break the rules are refused, and change nothing.
+func TestRefusals(t *testing.T) {
+	c := Config{Parties: 4, Threshold: 3}
+	all := members(c)
+	vectors, total := vectorsOf(c, 5, 4)
+	first := make([]*Client, c.Parties)
+	s := c.NewServer(2, slices.Repeat([]bool{true}, 4))
+	for i, m := range all {
+		client, b, err := m.Begin(2, vectors[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		first[i] = client
+		if _, err := s.Take(i, b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Take(i, b); !errors.Is(err, ErrMessage) {
+			t.Errorf("a second key: %v", err)
+		}
+	}
+	_, other, err := all[0].Begin(3, vectors[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Take(0, other); !errors.Is(err, ErrMessage) {
+		t.Errorf("a key of another sum: %v", err)
+	}
+	outs, err := s.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := bytes.Clone(outs[0].Body)
+	forged[headBytes+2] ^= 1
+	if _, _, err := first[outs[0].To].Take(forged); !errors.Is(err, ErrMessage) {
+		t.Errorf("a key that its owner did not sign: %v", err)
+	}
+	step := func(outs []Out) []Out {
+		t.Helper()
+		for _, o := range outs {
+			answer, _, err := first[o.To].Take(o.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Take(o.To, answer); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next, err := s.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	outs = step(step(outs)) // the set
+	small := append(head(kindSet, 2), 0b0011)
+	if _, _, err := first[0].Take(small); !errors.Is(err, ErrMessage) {
+		t.Errorf("a set below the threshold: %v", err)
+	}
+	outs = step(outs) // signers
+	second := append(head(kindSet, 2), 0b0111)
+	if _, _, err := first[0].Take(second); !errors.Is(err, ErrMessage) {
+		t.Errorf("a second set: %v", err)
+	}
+	for _, o := range outs {
+		if o.To == 0 {
+			one := o.Body[:headBytes+2+signBytes]
+			if _, _, err := first[0].Take(one); !errors.Is(err, ErrMessage) {
+				t.Errorf("a set that one party signed: %v", err)
+			}
+		}
+	}
+	step(outs)
+	if !bytes.Equal(s.Total(), total(s.Set())) {
+		t.Error("the sum is wrong")
+	}
+	otherSet := s.Result(s.Total())
+	otherSet[headBytes] = 0b0111
+	if _, _, err := first[0].Take(otherSet); !errors.Is(err, ErrMessage) {
+		t.Errorf("a sum over a set that was not signed: %v", err)
+	}
+}
+
+// FuzzServer and FuzzClient feed messages of anybody.
+func FuzzServer(f *testing.F) {
+	c := Config{Parties: 3, Threshold: 2}
+	all := members(c)
+	vectors, _ := vectorsOf(c, 2, 1)
+	x, err := run(c, all, 0, vectors, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, m := range x.seen {
+		f.Add(byte(m.party), m.body)
+	}
+	f.Fuzz(func(t *testing.T, party byte, b []byte) {
+		s := c.NewServer(0, slices.Repeat([]bool{true}, 3))
+		for _, m := range x.seen {
+			_, _ = s.Take(int(party)%4-1, b) // must not panic
+			_, _ = s.Take(m.party, m.body)
+			if s.Ready() {
+				if _, err := s.Close(); err != nil {
+					return
+				}
+			}
+		}
+	})
+}
+
+func FuzzClient(f *testing.F) {
+	c := Config{Parties: 3, Threshold: 2}
+	all := members(c)
+	vectors, _ := vectorsOf(c, 2, 1)
+	for kind := kindKeys; kind <= kindResult; kind++ {
+		f.Add(append(head(kind, 0), 1, 0))
+		f.Add(append(head(kind, 0), bytes.Repeat([]byte{1, 0}, 50)...))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		client, _, err := all[0].Begin(0, vectors[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for next := kindKeyList; next <= kindSigners; next += 2 {
+			client.next = next
+			client.set = make([]bool, 3)
+			if client.shares == nil {
+				client.shares = map[int][2][secretBytes]byte{}
+			}
+			_, result, _ := client.Take(b)
+			if result != nil && (len(result.Vector) != 16 || count(result.Set) < 2) {
+				t.Fatal("a result of another shape was taken")
+			}
+		}
+	})
+}
