@@ -1,0 +1,332 @@
+// Package bus carries the frames of a study over NATS: a server inside the
+// coordinator's process, and a connection of each party to it, over TLS 1.3 with a
+// pinned certificate and a key pair (nkey) of each party. A party may publish under
+// its own name and receive what is for it, and nothing else.
+//
+// Subjects are c.STUDY.FROM.TO, where FROM and TO are "s" for the coordinator and
+// "p1", "p2" and so on for the parties, and c.STUDY.FROM.ctl for requests to the
+// coordinator before the parties know each other.
+package bus
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/link"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// MostParties is the largest number of parties of a study.
+const MostParties = 10000
+
+// mostRequest is the longest request or answer.
+const mostRequest = link.FrameBytes
+
+// Login is what somebody who connects shows.
+type Login struct {
+	Party protocol.Role
+	// Key is the public nkey, whose owner has signed the server's nonce.
+	Key string
+	// Proof is what Proof of the invitation's secret gives for the key; empty for a
+	// party that is known.
+	Proof string
+	// Address is where it comes from.
+	Address string
+}
+
+// pass is the JSON of a login's token.
+type pass struct {
+	Party int    `json:"party"`
+	Proof string `json:"proof,omitempty"`
+}
+
+// name is a role in subjects.
+func name(r protocol.Role) string {
+	if r == protocol.Server {
+		return "s"
+	}
+	return "p" + strconv.Itoa(int(r)+1)
+}
+
+// parseName reads a role in a subject.
+func parseName(s string) (protocol.Role, bool) {
+	if s == "s" {
+		return protocol.Server, true
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(s, "p"))
+	if err != nil || n < 1 || n > MostParties || name(protocol.Role(n-1)) != s {
+		return 0, false
+	}
+	return protocol.Role(n - 1), true
+}
+
+// Server is a NATS server within this process.
+type Server struct {
+	server *server.Server
+	study  string
+	admit  func(Login) error
+	log    *slog.Logger
+	own    string // the coordinator's public nkey
+}
+
+// Listen starts a server. admit decides who may connect as which party; own is the
+// coordinator's public nkey.
+func Listen(address, study string, certificate tls.Certificate, own string, admit func(Login) error, log *slog.Logger) (*Server, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fault.Request("--listen", err.Error(), "give HOST:PORT, such as 0.0.0.0:4222")
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil || number < 0 || number > 65535 {
+		return nil, fault.Range("--listen", address, "HOST:PORT with a port from 0 to 65535")
+	}
+	if number == 0 {
+		number = server.RANDOM_PORT
+	}
+	b := &Server{study: study, admit: admit, log: log, own: own}
+	b.server, err = server.NewServer(&server.Options{
+		ServerName: "cohort", Host: host, Port: number, NoSigs: true, NoLog: true, AlwaysEnableNonce: true, DisableShortFirstPing: true,
+		TLS: true, TLSHandshakeFirst: true, TLSTimeout: 20, AuthTimeout: 30,
+		TLSConfig:  &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
+		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: 30 * time.Second,
+		PingInterval: 20 * time.Second, MaxPingsOut: 2, CustomClientAuthentication: b,
+	})
+	if err != nil {
+		return nil, fault.Failed("--listen "+address, err.Error(), "choose another address", err)
+	}
+	go b.server.Start()
+	if !b.server.ReadyForConnections(20 * time.Second) {
+		b.server.Shutdown()
+		return nil, fault.Failed("--listen "+address, "cannot be listened on", "choose another address or end the program that uses it", nil)
+	}
+	return b, nil
+}
+
+// Address is where the server listens.
+func (b *Server) Address() string { return b.server.Addr().String() }
+
+// Close ends the server and all connections.
+func (b *Server) Close() {
+	b.server.Shutdown()
+	b.server.WaitForShutdown()
+}
+
+// Check implements server.Authentication.
+func (b *Server) Check(c server.ClientAuthentication) bool {
+	o := c.GetOpts()
+	address := ""
+	if a := c.RemoteAddress(); a != nil {
+		address = a.String()
+	}
+	role, err := b.check(o.Nkey, o.Sig, o.Token, address, c.GetNonce())
+	if err != nil {
+		b.log.Warn("a connection was refused", "address", address, "why", err.Error())
+		return false
+	}
+	c.RegisterUser(&server.User{Username: name(role), Permissions: b.permissions(role)})
+	return true
+}
+
+// check tells who connects.
+func (b *Server) check(key, signature, token, address string, nonce []byte) (protocol.Role, error) {
+	if len(key) > 100 || len(signature) > 200 || len(token) > 1000 {
+		return 0, errors.New("its login is too long")
+	}
+	public, err := nkeys.FromPublicKey(key)
+	if err != nil {
+		return 0, errors.New("its key is none")
+	}
+	sig, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil || len(nonce) == 0 || public.Verify(nonce, sig) != nil {
+		return 0, errors.New("it has not signed with its key")
+	}
+	if key == b.own {
+		return protocol.Server, nil
+	}
+	var p pass
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err == nil {
+		err = json.Unmarshal(raw, &p)
+	}
+	if err != nil || p.Party < 1 || p.Party > MostParties {
+		return 0, errors.New("its token is none")
+	}
+	l := Login{Party: protocol.Role(p.Party - 1), Key: key, Proof: p.Proof, Address: address}
+	return l.Party, b.admit(l)
+}
+
+// permissions are what a role may publish and receive.
+func (b *Server) permissions(r protocol.Role) *server.Permissions {
+	at := "c." + b.study + "."
+	if r == protocol.Server {
+		return &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: []string{at + "s.>", at + "in.>"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{at + "*.s", at + "*.ctl"}},
+		}
+	}
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{at + name(r) + ".>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{at + "*." + name(r), at + "in." + name(r) + ".>"}},
+	}
+}
+
+// Dialer is what a role connects with.
+type Dialer struct {
+	Self protocol.Role
+	// Study is the id of the study in subjects.
+	Study string
+	// URL and Pin are where the coordinator is and the hash of its certificate's
+	// authority; Server takes their place within the coordinator's process.
+	URL    string
+	Pin    [32]byte
+	Server *Server
+	// Key signs for the role; Proof is for a first connection.
+	Key   nkeys.KeyPair
+	Proof string
+	// Frames hears of frames; Away and Back of the connection's end and return. They are called
+	// from a goroutine of the connection.
+	Frames     func(from protocol.Role, frame []byte)
+	Away, Back func(error)
+}
+
+// Conn is a role's connection. It reconnects by itself until Close.
+type Conn struct {
+	nc    *nats.Conn
+	self  protocol.Role
+	to    map[protocol.Role]string
+	study string
+}
+
+// Dial connects a role.
+func Dial(ctx context.Context, d Dialer) (*Conn, error) {
+	public, err := d.Key.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	token, err := json.Marshal(pass{Party: int(d.Self) + 1, Proof: d.Proof})
+	if err != nil {
+		return nil, err
+	}
+	options := []nats.Option{
+		nats.Name(name(d.Self)), nats.Nkey(public, func(nonce []byte) ([]byte, error) { return d.Key.Sign(nonce) }),
+		nats.Token(base64.RawURLEncoding.EncodeToString(token)), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 250*time.Millisecond), nats.ReconnectBufSize(-1), nats.IgnoreDiscoveredServers(),
+		nats.Timeout(10 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.CustomInboxPrefix("c." + d.Study + ".in." + name(d.Self)), nats.IgnoreAuthErrorAbort(),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if d.Away != nil {
+				d.Away(err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			if d.Back != nil {
+				d.Back(nil)
+			}
+		}),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what is lost is sent again
+	}
+	if d.Server != nil {
+		options = append(options, nats.InProcessServer(d.Server.server))
+	} else {
+		options = append(options, nats.Secure(pinned(d.Pin)), nats.TLSHandshakeFirst())
+	}
+	nc, err := nats.Connect(d.URL, options...)
+	if err != nil {
+		return nil, refused(d.URL, err)
+	}
+	c := &Conn{nc: nc, self: d.Self, study: d.Study, to: make(map[protocol.Role]string)}
+	if d.Frames == nil {
+		return c, nil
+	}
+	prefix := "c." + d.Study + "."
+	sub, err := nc.Subscribe(prefix+"*."+name(d.Self), func(m *nats.Msg) {
+		from, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
+		if r, ok := parseName(from); ok && r != d.Self {
+			d.Frames(r, m.Data)
+		}
+	})
+	if err == nil {
+		err = sub.SetPendingLimits(-1, 512<<20)
+	}
+	if err == nil {
+		err = nc.FlushTimeout(10 * time.Second)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, fault.Failed("connection", err.Error(), "check the network", err)
+	}
+	return c, nil
+}
+
+// refused says why there is no connection.
+func refused(url string, err error) error {
+	do := "check the address and the network, and that the coordinator is running"
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return fault.Failed("connection to "+url, "the coordinator refused this key or invitation", "ask for a new invitation, or use the folder that this party began with", err)
+	case errors.Is(err, errPin):
+		return fault.Failed("connection to "+url, "the certificate there is not the one of the invitation", "somebody may stand in between: do not go on before the coordinator has confirmed the invitation", err)
+	}
+	return fault.Failed("connection to "+url, err.Error(), do, err)
+}
+
+// Publish implements link.Bus.
+func (c *Conn) Publish(to protocol.Role, frame []byte) error {
+	if !c.nc.IsConnected() {
+		return nats.ErrDisconnected
+	}
+	return c.nc.Publish("c."+c.study+"."+name(c.self)+"."+name(to), frame)
+}
+
+// Request asks the coordinator.
+func (c *Conn) Request(ctx context.Context, body []byte) ([]byte, error) {
+	if len(body) > mostRequest {
+		return nil, fault.Range("request", len(body), "shorter")
+	}
+	m, err := c.nc.RequestWithContext(ctx, "c."+c.study+"."+name(c.self)+".ctl", body)
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
+// Answer lets the coordinator answer requests.
+func (c *Conn) Answer(answer func(from protocol.Role, body []byte) []byte) error {
+	prefix := "c." + c.study + "."
+	_, err := c.nc.Subscribe(prefix+"*.ctl", func(m *nats.Msg) {
+		from, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
+		if r, ok := parseName(from); ok && strings.HasPrefix(m.Reply, prefix+"in."+name(r)+".") {
+			_ = m.Respond(answer(r, m.Data))
+		}
+	})
+	if err == nil {
+		err = c.nc.Flush()
+	}
+	return err
+}
+
+// Round is how long a message to the server and back takes.
+func (c *Conn) Round() (time.Duration, error) { return c.nc.RTT() }
+
+// Close ends the connection after what was published has left.
+func (c *Conn) Close() {
+	_ = c.nc.FlushTimeout(2 * time.Second)
+	c.nc.Close()
+}
+
+// String says who is connected.
+func (c *Conn) String() string { return fmt.Sprintf("connection of %v", c.self) }
