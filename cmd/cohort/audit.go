@@ -165,9 +165,16 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 		err = json.NewEncoder(out).Encode(r)
 	} else {
 		w := &lines{w: out}
-		w.printf("%s, %s calibration: %d numbers of noise in %d releases, %d runs, in %.1f s\n", r.Method, r.Calibration, r.Numbers, r.Releases, r.Runs, r.Seconds)
+		w.printf("%s, %s calibration: %d numbers of noise in %d draws of %d ways, %d runs, in %.1f s\n",
+			r.Method, r.Calibration, r.Numbers, r.Releases, len(r.Ways), r.Runs, r.Seconds)
+		for _, way := range r.Ways {
+			w.printf("  ran as %s\n", way)
+		}
+		if r.Distance > 0 {
+			w.printf("A record moves the releases by %.4g of the ledger's epsilon, in units of the noise, at most 1\n", r.Distance)
+		}
 		for _, x := range r.Checks {
-			w.printf("  %s, %s: %.4g, at most %.4g\n", x.Release, x.Check, x.Statistic, x.Limit)
+			w.printf("  %s: %s: %.4g, at most %.4g\n", x.Release, x.Check, x.Statistic, x.Limit)
 		}
 		w.printf("%s (what is right fails with probability %.0e)\n", r.Verdict, r.Failure)
 		err = w.err

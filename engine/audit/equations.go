@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/ckks"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -169,7 +170,7 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 				return nil, err
 			}
 		}
-		got, err := mine.sides[side].Close(ctx, st.Uint64())
+		got, err := mine.sides[side].Close(ctx, st.Uint64(), protocol.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -2,22 +2,19 @@ package audit
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// NoiseCheck is one test of the noise that runs drew.
+// NoiseCheck is one test of the noise that runs drew, or of what the plan charges for it.
 type NoiseCheck struct {
-	// Release is the release by its number in a run, Check what was tested: law, tail, scale or independence.
+	// Release is the way in which the method ran, the role, and which of its draws in a run it is. Check is what
+	// was tested: law, tail, scale, independence, or distance against the ledger's claim.
 	Release string `json:"release"`
 	Check   string `json:"check"`
 	// Numbers is how many draws it saw; Statistic is beyond Limit if it is Violated.
@@ -31,10 +28,16 @@ type NoiseCheck struct {
 type NoiseReport struct {
 	Method      string              `json:"method"`
 	Calibration privacy.Calibration `json:"calibration"`
-	// Runs were made, of several parties where the method has them; Releases and Numbers is what they drew.
+	// Ways are how the method ran: by so many parties, with which noise, drawn by whom.
+	Ways []string `json:"ways"`
+	// Runs were made in each way; Releases and Numbers is what they drew.
 	Runs     int `json:"runs"`
 	Releases int `json:"releases"`
 	Numbers  int `json:"numbers"`
+	// Distance is the greatest part of the claim that a record moved the releases of a run by, in units of the
+	// noise: of the ledger's epsilon. It has no chance in it: above 1 the plan charges too little. 0 where it is not
+	// compared: a mechanism without additive noise, or a claim that need not hold.
+	Distance float64 `json:"distance,omitempty"`
 	// Failure is the probability that a method without fault is called Violated.
 	Failure float64 `json:"failure_probability"`
 	Verdict Verdict `json:"verdict"`
@@ -46,54 +49,43 @@ type NoiseReport struct {
 // noiseFailure is the probability with which a white-box audit may call what is right violated.
 const noiseFailure = 1e-6
 
-// whitebox is a method whose noise can be watched.
-type whitebox struct {
-	// plan has the ledger of a run, draw makes a run with all randomness from a seed.
-	plan func() (*privacy.Ledger, error)
-	draw func(ctx context.Context, rt *engine.Runtime, seed uint64) ([]privacy.Drawn, error)
-}
-
-// WhiteBox runs a method and tests the noise that it drew: the distribution of each release, by chi-square in bins of equal
-// probability and by the number in its tails; the scales against those of the plan's ledger; and the
-// correlations between neighbouring coordinates, between releases of one run (other parties and rounds) and
-// between runs.
+// WhiteBox runs a method in several ways, by one party and by several, and tests the noise that its roles drew: the
+// distribution of each, by chi-square in bins of equal probability and by the number in its tails; the scales
+// against those of the plan's ledger; and the correlations between coordinates, between draws of one run (of
+// other parties and rounds) and between runs. Under the proven calibration it also compares, without chance, how far a
+// record moves the releases with what the ledger charges.
 func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.Calibration, runs int, seed *uint64) (*NoiseReport, error) {
 	if runs < 50 {
 		return nil, fault.Range("trials", runs, "at least 50 for --white-box")
 	}
-	w, err := watched(method, c)
+	ways, err := waysOf(method, c)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	ledger, err := w.plan()
-	if err != nil {
-		return nil, err
-	}
 	st := privacy.NewStreams(seed).Stream(0, 0, "white box")
-	g := &noiseSamples{st: st}
 	rt := engine.NewRuntime(pool)
-	for range runs {
-		drawn, err := w.draw(ctx, rt, st.Uint64())
+	r := &NoiseReport{Method: method, Calibration: c, Runs: runs, Failure: noiseFailure, Verdict: Consistent}
+	var checks []NoiseCheck
+	for i := range ways {
+		w := &ways[i]
+		g := &noiseSamples{st: st, way: w.name, failure: noiseFailure / float64(len(ways))}
+		found, distance, err := w.watch(ctx, rt, g, max(50, runs/max(w.weight, 1)))
 		if err != nil {
 			return nil, err
 		}
-		if err := g.add(drawn); err != nil {
-			return nil, err
+		checks = append(checks, found...)
+		r.Ways, r.Releases, r.Distance = append(r.Ways, w.name), r.Releases+len(g.releases), max(r.Distance, distance)
+		for i := range g.releases {
+			r.Numbers += g.releases[i].numbers
 		}
-	}
-	checks := g.checks()
-	checks = append(checks, g.planned(ledger)...)
-	r := &NoiseReport{Method: method, Calibration: c, Runs: runs, Releases: len(g.releases), Failure: noiseFailure, Verdict: Consistent}
-	for i := range g.releases {
-		r.Numbers += g.releases[i].numbers
-	}
-	if len(g.releases) == 0 {
-		return nil, fault.Failed("audit", method+" drew no noise", "", nil)
+		if len(g.releases) == 0 {
+			return nil, fault.Failed("audit", method+" drew no noise", "", nil)
+		}
 	}
 	slices.SortStableFunc(checks, func(a, b NoiseCheck) int {
 		switch x, y := a.Statistic/a.Limit, b.Statistic/b.Limit; {
-		case x > y:
+		case x > y || a.Violated && !b.Violated:
 			return -1
 		case x < y:
 			return 1
@@ -112,256 +104,70 @@ func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.C
 	return r, nil
 }
 
-// noiseSamples gathers what runs drew, as normal scores: the draw of a right distribution is standard normal.
-type noiseSamples struct {
-	st       *privacy.Stream
-	releases []noiseRelease
-}
-
-// noiseRelease is the i-th release of every run.
-type noiseRelease struct {
-	numbers    int
-	bins       [noiseBins]float64
-	tails      float64
-	scales     map[float64]bool
-	last, now  []float64     // scores of the run before and of this one
-	rows, runs correlation   // between coordinates, and between runs
-	with       []correlation // with each release before
-}
-
-const (
-	noiseBins = 20
-	tailShare = 1e-3 // on either side
-)
-
-// correlation sums products of independent standard scores: over its root of the number it is normal.
-type correlation struct{ sum, n float64 }
-
-func (c *correlation) add(a, b []float64) {
-	for i := range min(len(a), len(b)) {
-		c.sum += a[i] * b[i]
-		c.n++
-	}
-}
-
-// add takes one run.
-func (g *noiseSamples) add(drawn []privacy.Drawn) error {
-	for i, d := range drawn {
-		if i == len(g.releases) {
-			g.releases = append(g.releases, noiseRelease{scales: map[float64]bool{}})
-		}
-		r := &g.releases[i]
-		r.last, r.now = r.now, r.last[:0]
-		if len(r.scales) < 100 {
-			r.scales[d.Scale] = true
-		}
-		for _, z := range d.Noise {
-			u, err := uniform(d, z, g.st.Float64Open())
-			if err != nil {
-				return err
-			}
-			r.bins[min(int(u*noiseBins), noiseBins-1)]++
-			if u < tailShare || u > 1-tailShare {
-				r.tails++
-			}
-			r.now = append(r.now, distuv.UnitNormal.Quantile(min(max(u, 1e-15), 1-1e-15)))
-		}
-		r.numbers += len(d.Noise)
-		if len(r.now) > 1 {
-			r.rows.add(r.now[:len(r.now)-1], r.now[1:])
-		}
-		r.runs.add(r.last, r.now)
-		for len(r.with) < i {
-			r.with = append(r.with, correlation{})
-		}
-		for j := range r.with {
-			r.with[j].add(g.releases[j].now, r.now)
-		}
-	}
-	return nil
-}
-
-// uniform maps a draw to (0,1), uniformly if its distribution is the one it should be; v is uniform and spreads an
-// integer's probability.
-func uniform(d privacy.Drawn, z int64, v float64) (float64, error) {
-	x := math.Abs(float64(z))
-	var below, at float64 // probabilities of a magnitude beyond x on one side, and of x
-	switch {
-	case d.Family == "laplace":
-		r := math.Exp(-1 / d.Scale)
-		below, at = math.Exp(-(x+1)/d.Scale)/(1+r), -math.Expm1(-1/d.Scale)/(1+r)*math.Exp(-x/d.Scale)
-	case d.Scale >= 100: // the rounded normal law, at a distance below 1e-5 (T6 iii)
-		below = math.Erfc((x+0.5)/d.Scale/math.Sqrt2) / 2
-		at = math.Erfc((x-0.5)/d.Scale/math.Sqrt2)/2 - below
-	default:
-		norm := 0.0
-		for i := range int(12*d.Scale) + 3 {
-			p := math.Exp(-float64(i) * float64(i) / (2 * d.Scale * d.Scale))
-			if float64(i) > x {
-				below += p
-			}
-			if norm += 2 * p; i == 0 {
-				norm -= p
-			}
-		}
-		below, at = below/norm, math.Exp(-x*x/(2*d.Scale*d.Scale))/norm
-	}
-	if math.IsNaN(below + at) {
-		return 0, fmt.Errorf("audit: noise of scale %v cannot be tested", d.Scale)
-	}
-	u := below + v*at
-	if z > 0 {
-		u = 1 - u
-	}
-	return u, nil
-}
-
-// checks are the tests of laws and independence, each with its share of the failure probability.
-func (g *noiseSamples) checks() []NoiseCheck {
-	n := max(len(g.releases), 1) // each has four checks, and one with each release before
-	alpha := noiseFailure / float64(n*(4+n))
-	chi := distuv.ChiSquared{K: noiseBins - 1}.Quantile(1 - alpha)
-	normal := distuv.UnitNormal.Quantile(1 - alpha/2)
-	var out []NoiseCheck
-	for i := range g.releases {
-		r := &g.releases[i]
-		name := fmt.Sprintf("release %d", i+1)
-		add := func(check string, n int, statistic, limit float64) {
-			out = append(out, NoiseCheck{name, check, n, statistic, limit, statistic > limit})
-		}
-		if r.numbers >= 10*noiseBins {
-			statistic, expected := 0.0, float64(r.numbers)/noiseBins
-			for _, n := range r.bins {
-				statistic += (n - expected) * (n - expected) / expected
-			}
-			add("law", r.numbers, statistic, chi)
-		}
-		// the largest number of tail draws that has probability alpha
-		most := 0.0
-		for b := (distuv.Binomial{N: float64(r.numbers), P: 2 * tailShare}); 1-b.CDF(most) > alpha; most++ {
-		}
-		add("tail", r.numbers, r.tails, most)
-		independent := func(check string, c correlation) {
-			if c.n >= 100 { // fewer products are not nearly normal
-				add(check, int(c.n), math.Abs(c.sum)/math.Sqrt(c.n), normal)
-			}
-		}
-		independent("independence of coordinates", r.rows)
-		independent("independence of runs", r.runs)
-		for j, c := range r.with {
-			independent(fmt.Sprintf("independence of release %d", j+1), c)
-		}
-	}
-	return out
-}
-
-// planned compares the scales: each that the plan's ledger states is that of some release on some grid of a power of two. The scales
-// of sums and counts that are released together follow from what was released before: the plan has their price alone.
-func (g *noiseSamples) planned(l *privacy.Ledger) []NoiseCheck {
-	var out []NoiseCheck
-	for _, e := range l.Entries {
-		if e.Kind != privacy.Release || e.Scale == 0 || e.Beside != nil || e.Cost.Family != "gaussian" && e.Cost.Family != "laplace" && e.Cost.Family != "discrete-gaussian" && e.Cost.Family != "discrete-laplace" {
-			continue
-		}
-		off := math.Inf(1)
-		for i := range g.releases {
-			for s := range g.releases[i].scales {
-				ratio := math.Log2(s / e.Scale)
-				off = min(off, math.Abs(ratio-math.Round(ratio)))
-			}
-		}
-		out = append(out, NoiseCheck{e.What, "scale", 1, off, 1e-6, off > 1e-6})
-	}
-	return out
-}
-
-// watched prepares a method on records of its library.
-func watched(method string, c privacy.Calibration) (*whitebox, error) {
-	if c != privacy.Proven {
-		return nil, fault.Request("--white-box", "watches the noise of what is proven", "use --calibration proven")
-	}
-	jobs, err := watchedRuns(method)
+// watch runs a method in one way and returns all checks, with the part of the claim that a record moves releases by.
+func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, runs int) (checks []NoiseCheck, distance float64, err error) {
+	draw, ledger, err := w.prepare()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	p := fewRecords(3, 2, 60)
-	whole := p.parts(true, privacy.AddRemove)
-	b := privacy.Budget{Epsilon: 1, Delta: 1e-5}
-	tape := &privacy.Tape{}
-	plan := func(way int) (*privacy.Ledger, error) {
-		seed := uint64(0)
-		plan, err := jobs[way](&p, whole, b, &seed, nil).Plan()
-		if err != nil {
-			return nil, err
+	for range runs {
+		drawn, err := draw(ctx, rt, g.st.Uint64())
+		if err == nil {
+			err = g.add(drawn)
 		}
-		outline, err := plan.Outline()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		return outline.Ledger, nil
 	}
-	return &whitebox{
-		plan: func() (*privacy.Ledger, error) {
-			all := &privacy.Ledger{}
-			for way := range jobs {
-				l, err := plan(way)
-				if err != nil {
-					return nil, err
-				}
-				all.Entries = append(all.Entries, l.Entries...)
-			}
-			return all, nil
-		},
-		draw: func(ctx context.Context, rt *engine.Runtime, seed uint64) ([]privacy.Drawn, error) {
-			var all []privacy.Drawn
-			for way := range jobs {
-				mine := seed + uint64(way)
-				tape.Record()
-				plan, err := jobs[way](&p, whole, b, &mine, tape).Plan()
-				if err != nil {
-					return nil, err
-				}
-				if _, err := plan.Run(ctx, rt); err != nil {
-					return nil, err
-				}
-				for _, d := range tape.Drawn() {
-					d.Noise = slices.Clone(d.Noise)
-					all = append(all, d)
-				}
-			}
-			return all, nil
-		},
-	}, nil
+	checks = append(g.checks(), g.planned(ledger)...)
+	for _, p := range w.pairs {
+		part, err := w.distance(ctx, rt, p, g.st)
+		if err != nil {
+			return nil, 0, err
+		}
+		distance = max(distance, part)
+		// the claim is rounded up to 13 digits
+		checks = append(checks, NoiseCheck{w.name + ", " + p.Name, "distance", 1, part, 1 + 1e-9, !(part <= 1+1e-9)})
+	}
+	return checks, distance, nil
 }
 
-// watchedRun makes a job of a method that runs on a tape.
-type watchedRun func(p *Pair, parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job
-
-// watchedRuns are the ways in which a method's noise is watched: by one client and by two, of either kind.
-func watchedRuns(method string) ([]watchedRun, error) {
-	var runs []watchedRun
-	switch method {
-	case "hybrid", "lsf", "balcan":
-		for _, way := range []struct {
-			mechanism string
-			clients   int
-		}{{"gaussian", 1}, {"gaussian", 2}, {"laplace", 1}, {"laplace", 2}} {
-			if method != "hybrid" && way.clients > 1 {
-				continue // it has one holder
+// distance is how far the record of a pair moves what a run releases, as a part of the ledger's epsilon: the most of
+// several runs, from either side. Gaussian noise is priced exactly (THEOREMS.md T8), Laplace noise by its sum, which is
+// exact at delta 0; where a run has both, each by itself.
+func (w *way) distance(ctx context.Context, rt *engine.Runtime, p Pair, st *privacy.Stream) (float64, error) {
+	const runs = 3
+	most := 0.0
+	for i := range 2 * runs {
+		tape := &privacy.Tape{Records: (len(p.Records) + len(p.Extra)) / p.D}
+		seed := st.Uint64()
+		var total privacy.Entry
+		for again := range 2 {
+			side := (i + again) % 2
+			job := w.job(&p, w.deal(p.parts(side == 1, w.neighbours)), &seed, tape)
+			if again == 0 {
+				tape.Record()
+			} else {
+				tape.Replay()
 			}
-			runs = append(runs, func(p *Pair, parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-				for len(parts) < way.clients {
-					parts = append(parts[:len(parts):len(parts)], parts[0]) // another with the same records
-				}
-				return centralJob(method, *p, "tree", parts, b, Settings{Mechanism: way.mechanism}, seed, tape)
-			})
+			plan, err := connect(ctx, rt, job, nil, tape)
+			if err != nil {
+				return 0, err
+			}
+			ledger, err := plan.Ledger(nil)
+			if err != nil {
+				return 0, err
+			}
+			total = ledger.TotalFor(w.viewer)
 		}
-	case "ind-lap", "ldp-agg":
-		runs = append(runs, func(p *Pair, parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-			return localJob(method, *p, parts, b, privacy.Proven, Settings{}, seed, tape)
-		})
-	default:
-		return nil, fault.Request("--white-box", "the noise of "+method+" cannot be watched", "choose among hybrid, lsf, balcan, ind-lap, ldp-agg")
+		if _, err := tape.Loss(); err != nil {
+			return math.Inf(1), nil // the other side cannot release the same: no epsilon holds
+		}
+		laplace, gaussian := tape.Distance()
+		if total.Epsilon == nil {
+			return 0, fault.Failed("audit", "the ledger of "+w.name+" has no bound", "", nil)
+		}
+		most = max(most, laplace / *total.Epsilon, privacy.EpsilonOfMu(math.Sqrt(gaussian), *total.Delta, 0) / *total.Epsilon)
 	}
-	return runs, nil
+	return most, nil
 }

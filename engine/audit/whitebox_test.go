@@ -6,22 +6,27 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
-// The noise that every watched method draws is what its plan says. Seeded, so it fails always or never; by chance of the
-// seed with probability 5e-6.
+// The noise that every private method draws is what its plan says, however it is run, and a record moves no release
+// further than is charged. Seeded, so it fails always or never; by chance of the seed with probability 1e-6 a method.
 func TestWhiteBox(t *testing.T) {
 	pool := engine.NewPool(1)
 	defer pool.Close()
 	seed := uint64(6)
-	for _, method := range []string{"hybrid", "lsf", "balcan", "ind-lap", "ldp-agg"} {
-		r, err := WhiteBox(context.Background(), pool, method, privacy.Proven, 120, &seed)
-		if err != nil {
-			t.Errorf("%s: %v", method, err)
+	for _, a := range Audits() {
+		if testing.Short() && a.Calibration != privacy.Proven {
 			continue
 		}
-		if r.Verdict != Consistent || r.Numbers < 2000 {
-			t.Errorf("%s: %+v", method, r)
+		r, err := WhiteBox(context.Background(), pool, a.Method, a.Calibration, 60, &seed)
+		if err != nil {
+			t.Errorf("%s, %s: %v", a.Method, a.Calibration, err)
+			continue
+		}
+		t.Logf("%s, %s: %d ways, %d releases, %d numbers, distance %.4f, %.1f s, %+v", a.Method, a.Calibration, len(r.Ways), r.Releases, r.Numbers, r.Distance, r.Seconds, r.Checks[0])
+		if r.Verdict != Consistent || r.Numbers < 300 {
+			t.Errorf("%s, %s: %d numbers, %+v", a.Method, a.Calibration, r.Numbers, r.Checks)
 		}
 	}
 	if _, err := WhiteBox(context.Background(), pool, "pca", privacy.Proven, 120, &seed); err == nil {
@@ -33,6 +38,7 @@ func TestWhiteBox(t *testing.T) {
 func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 	seed := uint64(8)
 	st := privacy.NewStreams(&seed).Stream(0, 0, "noise")
+	law := protocol.Noise{Mechanism: protocol.Laplace, Scale: 50}
 	l, err := privacy.NewDiscreteLaplace(50)
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +61,10 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 			}
 		}, "law"},
 		{"shared by coordinates", func(noise, _, _ []int64) { noise[1] = noise[0] }, "independence of coordinates"},
-		{"shared by releases", func(noise, other, _ []int64) { copy(other, noise) }, "independence of release 1"},
+		{"shared by releases", func(noise, other, _ []int64) { copy(other, noise) }, "independence of , party 1, draw 1 "},
 		{"shared by runs", func(noise, _, before []int64) { copy(noise, before) }, "independence of runs"},
 	} {
-		g := &noiseSamples{st: st}
+		g := &noiseSamples{st: st, failure: noiseFailure}
 		var before [8]int64
 		for run := range 400 {
 			noise, other := make([]int64, 8), make([]int64, 8)
@@ -68,7 +74,7 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 				c.spoil(noise, other, before[:])
 			}
 			copy(before[:], noise)
-			if err := g.add([]privacy.Drawn{{Family: "laplace", Scale: 50, Noise: noise}, {Family: "laplace", Scale: 50, Noise: other}}); err != nil {
+			if err := g.add([]protocol.Draw{{Noise: law, Values: noise}, {Noise: law, Values: other}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,8 +89,8 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 		}
 	}
 	// a plan that states another scale
-	g := &noiseSamples{st: st}
-	if err := g.add([]privacy.Drawn{{Family: "gaussian", Scale: 1 << 20, Noise: []int64{1}}}); err != nil {
+	g := &noiseSamples{st: st, failure: noiseFailure}
+	if err := g.add([]protocol.Draw{{Noise: protocol.Noise{Mechanism: protocol.Gaussian, Scale: 1 << 20}, Values: []int64{1}}}); err != nil {
 		t.Fatal(err)
 	}
 	for scale, wrong := range map[float64]bool{1: false, 0.25: false, 0.3: true} {

@@ -25,17 +25,17 @@ type Tape struct {
 	at     int
 	tracks []track
 	loss   float64
+	// distance is of Laplace and Gaussian releases.
+	distance [2]float64
 	// Samplers are kept from trial to trial, as their scales repeat.
 	gaussians map[float64]*DiscreteGaussian
 	laplaces  map[float64]*DiscreteLaplace
 }
 
-// track is one release: the integers that came out, how likely each was, and what of them is noise of
-// which distribution.
+// track is one release: the integers that came out, what they were without noise, and how likely each was.
 type track struct {
-	released, noise []int64
+	released, exact []int64
 	logs            []float64
-	law             Likelihood
 }
 
 // Likelihood is a distribution of noise by the log of the probability of a released integer, given the exact one, up to a
@@ -62,30 +62,16 @@ func GaussianLikelihood(sigma float64) Likelihood {
 // OtherLikelihood is that of a release without additive noise.
 func OtherLikelihood(log func(exact, released int64) float64) Likelihood { return Likelihood{log: log} }
 
-// Drawn is the noise of one release as it was drawn, in the integer units of its grid.
-type Drawn struct {
-	// Family is "laplace" or "gaussian", Scale the b or sigma that the run says the noise has.
-	Family string
-	Scale  float64
-	Noise  []int64
-}
-
-// Drawn lists the noise of a first run, release by release; choices are left out. What it returns lasts until the next run.
-func (t *Tape) Drawn() []Drawn {
-	var all []Drawn
-	for i := range t.tracks {
-		if k := &t.tracks[i]; k.law.family != "" {
-			all = append(all, Drawn{k.law.family, k.law.scale, k.noise})
-		}
-	}
-	return all
-}
+// Distance is how far the record of the pair moved the releases of both runs, in units of their noise: the sum of
+// |change|/b over releases with Laplace noise and of (change/sigma)^2 over those with Gaussian noise. What the second run
+// would have released without noise is compared with the first, value by value.
+func (t *Tape) Distance() (laplace, gaussian float64) { return t.distance[0], t.distance[1] }
 
 // Record begins a first run.
 func (t *Tape) Record() { t.replay, t.at, t.loss, t.tracks = false, 0, 0, t.tracks[:0] }
 
 // Replay begins the second run, on the neighbour.
-func (t *Tape) Replay() { t.replay, t.at, t.loss = true, 0, 0 }
+func (t *Tape) Replay() { t.replay, t.at, t.loss, t.distance = true, 0, 0, [2]float64{} }
 
 // Loss is the log of the ratio of the probabilities of what was released, the first run's over the
 // second's. It fails if the second run released less than the first.
@@ -107,7 +93,7 @@ func (t *Tape) next(n int) (*track, error) {
 		}
 		t.tracks = t.tracks[:t.at+1]
 		k := &t.tracks[t.at]
-		k.released, k.logs, k.noise = k.released[:0], k.logs[:0], k.noise[:0]
+		k.released, k.logs, k.exact = k.released[:0], k.logs[:0], k.exact[:0]
 		t.at++
 		return k, nil
 	}
@@ -128,13 +114,19 @@ func (t *Tape) Release(exact, released []int64, law Likelihood) error {
 	if err != nil {
 		return err
 	}
-	k.law = law
 	for i, x := range exact {
 		if !t.replay {
 			k.released = append(k.released, released[i])
 			k.logs = append(k.logs, law.log(x, released[i]))
-			k.noise = append(k.noise, released[i]-x)
+			k.exact = append(k.exact, x)
 			continue
+		}
+		switch change := math.Abs(float64(x - k.exact[i])); law.family {
+		case "laplace":
+			t.distance[0] += change / law.scale
+		case "gaussian":
+			change /= law.scale
+			t.distance[1] += float64(change * change)
 		}
 		released[i] = k.released[i]
 		t.loss += k.logs[i] - law.log(x, released[i])

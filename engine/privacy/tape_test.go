@@ -41,6 +41,9 @@ func TestTapeReplaysAndMeasures(t *testing.T) {
 		if err != nil || math.Abs(got-want) > 1e-12 || tape.Releases() != 3 {
 			t.Fatalf("loss %v, want %v, %v", got, want, err)
 		}
+		if l, g := tape.Distance(); l != 0.5+1.5 || math.Abs(g-1/9.) > 1e-15 {
+			t.Fatalf("distance %v and %v, want 2 and 1/9", l, g)
+		}
 	}
 	// another shape, or fewer releases, is told
 	tape.Replay()

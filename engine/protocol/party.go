@@ -28,6 +28,7 @@ type Party struct {
 	transport Transport
 	group     secagg.Seed // the parties' mask secret, or the party's own of a ring; zero at the server
 	views     *Views
+	draws     *Draws
 
 	made     []int // by release: rounds up to here are over
 	booked   map[*Release][]privacy.Entry
@@ -170,6 +171,7 @@ func (p *Party) draw(round int, groups []Group, noise []int64) {
 	for _, g := range groups {
 		p.resume(round, g.Stream)
 		g.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])
+		p.draws.record(Draw{Role: p.Role, Round: round, Stream: g.Stream, Noise: g.Noise.Noise, Values: noise[at : at+g.Values]})
 		at += g.Values
 	}
 	p.End(span)

@@ -20,6 +20,7 @@ func (p *Party) OwnReals(r *Release, round int, stream string, scale float64, ow
 		span := p.Begin(engine.PhaseNoise, round)
 		p.resume(round, stream)
 		p.stream.FillLaplace(scale, out)
+		p.draws.record(Draw{Role: p.Role, Round: round, Stream: stream, Noise: Noise{Mechanism: Laplace, Scale: scale}, Reals: out})
 		p.End(span)
 	}
 	for i, x := range own.values {

@@ -55,6 +55,8 @@ type Options struct {
 	Replay *privacy.Tape
 	// Views, if not nil, records what every role sees of a run in one process.
 	Views *Views
+	// Draws, if not nil, records the noise that the roles of one process draw.
+	Draws *Draws
 	// Connect, if not nil, gives each role a transport of its own and a goroutine
 	// of its own, in place of the shared memory of this process.
 	Connect func(r Role) Transport
@@ -116,7 +118,7 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 			continue
 		}
 		p := &Party{Role: role, Plan: plan, Public: public, Streams: roleStreams(plan.Seed, public), Replay: o.Replay, rt: rt,
-			views: o.Views, made: make([]int, len(plan.Releases)), exact: exact, seen: engine.Seen{Loss: math.NaN()}}
+			views: o.Views, draws: o.Draws, made: make([]int, len(plan.Releases)), exact: exact, seen: engine.Seen{Loss: math.NaN()}}
 		if role != Server {
 			p.Group = shared
 			p.group = group

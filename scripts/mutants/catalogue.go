@@ -14,6 +14,7 @@ const (
 	inStep       = "engine/step"
 	inHorizontal = "engine/method/lloyd"
 	inHE         = "engine/method/ckks"
+	inSketch     = "engine/method/sketch"
 	inSecagg     = "internal/secagg"
 	inDataset    = "engine/dataset"
 	inFlow       = "flow"
@@ -24,7 +25,7 @@ const (
 
 // catalogue is all mutants, by subject.
 func catalogue() []mutant {
-	return slices.Concat(noise(), randomness(), accounting(), ledgers(), gate(), steps(), messages())
+	return slices.Concat(noise(), randomness(), accounting(), ledgers(), gate(), scales(), steps(), messages())
 }
 
 // noise has bugs of the samplers and mechanisms.
@@ -108,13 +109,25 @@ func gate() []mutant {
 	}
 }
 
+// scales has noise that is drawn at another scale than is charged.
+func scales() []mutant {
+	return []mutant{
+		one("a horizontal round has half the noise that it is charged for", inHorizontal, "Scale: part.scales[t].scale / part.unit,", "Scale: part.scales[t].scale / 2 / part.unit,", inAudit, "TestWhiteBox$", "distance"),
+		one("a central release has half the noise that it is charged for", inStaged, "Scale: g.Scale * (1 << releaseBits)}", "Scale: g.Scale * (1 << (releaseBits - 1))}", inAudit, "TestWhiteBox$", "distance"),
+		one("a local release has half the noise that it is charged for", inSketch, "Scale: math.Ldexp(r.scale, unit)}", "Scale: math.Ldexp(r.scale, unit-1)}", inAudit, "TestWhiteBox$", "distance"),
+		one("sketches have half of the planned phantoms", inSketch, "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms}", "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms / 2}", inAudit, "TestWhiteBox$", "heights Check:law"),
+		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/8:", inAudit, "TestWhiteBox$", "reports Check:law"),
+		one("encrypted sums have half the noise that they are charged for", inHE, "sigma := q.noise.sum * u\n", "sigma := q.noise.sum * u / 2\n", inAudit, "TestWhiteBox$", "sums in records Check:law"),
+	}
+}
+
 // steps has bugs of what methods compute before a release, and of how they divide the budget.
 func steps() []mutant {
 	return []mutant{
 		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = step.NearSquared(r, d)", "limit[j] = 16 * step.NearSquared(r, d)", inStaged, "TestOffset", "offset|radius|sum"),
 		one("far records are cut to a length with the rounding error on the wrong side", inStep, "slack := 1 + float64(d+4)*0x1p-24", "slack := 1 - 1e5*float64(d+4)*0x1p-24", inStaged, "TestOffset", "offset|radius|sum"),
 		one("a level's counts are not in the ledger", inStaged, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
-		one("every level of a tree spends the whole budget", inStaged, "\"tree counts per level\", l.Part(l.growth(level)/total)))", "\"tree counts per level\", l.Part(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("every level of a tree spends the whole budget", inStaged, "l.Part(l.growth(level)/total)))", "l.Part(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("replacing a record spends the budget of adding one", inStaged, "\t\t\ts.Total /= 4\n", "\t\t\ts.Total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)", "return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),
 		one("the sizes of clusters are rounded down", inHorizontal, "return int(math.Ceil(n / (j.EtaMinAlpha * share))), int", "return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestSizesAreRoundedInwards", "sizes"),

@@ -70,7 +70,7 @@ type AliceView struct {
 
 // Close ends the round with the noise of a seed: Alice perturbs the encrypted totals and sends them, the
 // key holder decrypts them, adds his noise, divides and answers.
-func (o *Opened) Close(ctx context.Context, seed uint64) (*AliceView, error) {
+func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Options) (*AliceView, error) {
 	plan := *o.run.Plan
 	plan.Seed = &seed
 	o.bob.current, o.bob.average = o.run.start, averager{}
@@ -90,5 +90,5 @@ func (o *Opened) Close(ctx context.Context, seed uint64) (*AliceView, error) {
 		o.bob.Party = p
 		return nil, o.bob.answer(ctx, 1)
 	}
-	return v, protocol.Start(o.rt, &plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(ctx)
+	return v, protocol.Start(o.rt, &plan, []protocol.Program{alice, bob}, nil, options).Run(ctx)
 }

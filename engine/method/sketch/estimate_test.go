@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // Random tests here draw from fixed seeds, so their outcome is determined; the
@@ -593,6 +594,42 @@ func TestFrequencyInversion(t *testing.T) {
 	}
 }
 
+// A report is never more than e^eps times as likely from one value as from another, in
+// exact arithmetic on the integers that decide, and hardly less.
+func TestReportsKeepEpsilonExactly(t *testing.T) {
+	const bits = 400
+	exp := func(x float64) *big.Float { // by its series at 2^-12 of it, all terms positive
+		small := new(big.Float).SetPrec(bits).SetMantExp(big.NewFloat(x), -12)
+		sum, term := big.NewFloat(1).SetPrec(bits), big.NewFloat(1).SetPrec(bits)
+		for i := 1; i < 80; i++ {
+			term.Mul(term, small).Quo(term, big.NewFloat(float64(i)))
+			sum.Add(sum, term)
+		}
+		for range 12 {
+			sum.Mul(sum, sum)
+		}
+		return sum
+	}
+	whole := new(big.Int).Lsh(big.NewInt(1), 64)
+	for _, size := range []int{1, 2, 3, 4, 9, 30, 255} {
+		for _, eps := range []float64{1e-9, 1e-3, 0.1, math.Ln2, 1, 3, 11, 30, 44, 45, 60, 700} {
+			keep := new(big.Int).SetUint64(keepUnits(size, math.Exp(eps)))
+			lie := new(big.Int).Sub(whole, keep)
+			if size == 1 {
+				continue // there is nothing else to report
+			}
+			ratio := new(big.Float).SetPrec(bits).SetInt(new(big.Int).Mul(keep, big.NewInt(int64(size-1))))
+			ratio.Quo(ratio, new(big.Float).SetPrec(bits).SetInt(lie))
+			if ratio.Cmp(exp(eps)) > 0 {
+				t.Errorf("%d values, epsilon %v: a value is %v times as likely", size, eps, ratio)
+			}
+			if got, _ := ratio.Float64(); eps < 30 && math.Log(got) < eps-1e-9 {
+				t.Errorf("%d values, epsilon %v: only %v is spent", size, eps, math.Log(got))
+			}
+		}
+	}
+}
+
 // Reports support the true cluster and others with the probabilities that the
 // inversion assumes, and the ratio of report probabilities is e^eps.
 func TestFrequencyReports(t *testing.T) {
@@ -602,17 +639,18 @@ func TestFrequencyReports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ratio := f.truth / ((1 - f.truth) / float64(f.size-1)); math.Abs(math.Log(ratio)-eps) > 1e-9 {
+		if ratio := f.truth() / ((1 - f.truth()) / float64(f.size-1)); math.Abs(math.Log(ratio)-eps) > 1e-9 {
 			t.Errorf("k'=%d: log ratio %v, want %v", clusters, math.Log(ratio), eps)
 		}
-		rng := rand.New(rand.NewPCG(17, 18))
+		seeded := uint64(17)
+		st := privacy.NewStreams(&seeded).Stream(0, clusters, "reports")
 		hits := make([]float64, clusters)
 		for i := range n {
 			value, seed := 2, reportSeed(0, i)
 			if f.Range > 0 {
 				value = f.hash(seed, 2)
 			}
-			r := f.report(value, rng.Uint64(), rng.Uint64())
+			r := f.report(value, st)
 			for a := range hits {
 				if f.supports(seed, r, a) {
 					hits[a]++

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -18,10 +19,10 @@ type Frequency struct {
 	// Keep is the probability that a report supports the true cluster, Support
 	// that it supports a given other one.
 	Keep, Support float64
-	// truth is the probability that the report is the true value unchanged,
-	// given that it is one of size values.
-	truth float64
-	size  int
+	// keep is the probability that the report is the true value unchanged, in units of
+	// 2^-64, given that it is one of size values.
+	keep uint64
+	size int
 }
 
 // NewFrequency chooses the randomiser for eps-local privacy. eps must be
@@ -36,24 +37,44 @@ func NewFrequency(clusters int, eps float64) (*Frequency, error) {
 		f.Range = int(math.Floor(e + 1))
 		f.size = f.Range
 	}
-	f.truth = e / (e + float64(f.size) - 1)
-	f.Keep = f.truth
+	f.keep = keepUnits(f.size, e)
+	f.Keep = f.truth()
 	if f.Range > 0 {
 		f.Support = 1 / float64(f.Range)
 	} else {
-		f.Support = (1 - f.truth) / float64(clusters-1)
+		f.Support = (1 - f.Keep) / float64(clusters-1)
 	}
 	return f, nil
 }
 
-// Report randomises value in [0, size): it stays with probability truth, else it
-// becomes one of the others. u1 and u2 are uniform on 64 bits.
-func (f *Frequency) report(value int, u1, u2 uint64) int {
-	if float64(u1>>11)*0x1p-53 < f.truth {
+// keepUnits is the largest probability of the truth, up to a relative 2^-40 of that of
+// a lie, in units of 2^-64, of which all decisions consist: with size values and
+// e = e^eps computed to a relative 2^-48 a given value is at most e^eps times as likely
+// from one truth as from another (THEOREMS.md T7 v).
+func keepUnits(size int, e float64) uint64 {
+	others := float64(size - 1)
+	if size == 1 {
+		return math.MaxUint64
+	}
+	lie := math.Ceil(math.Ldexp(others/(e+others)*(1+0x1p-40), 64))
+	return -uint64(max(lie, 1)) // 2^64 less so many
+}
+
+// truth is the probability that a report is the true value.
+func (f *Frequency) truth() float64 { return math.Ldexp(float64(f.keep), -64) }
+
+// report randomises value in [0, size): it stays with probability keep, else it
+// becomes one of the others, all alike. Whatever it becomes takes the same numbers of
+// the stream.
+func (f *Frequency) report(value int, st *privacy.Stream) int {
+	if f.size == 1 {
 		return value
 	}
-	other := int(mulHigh(u2, uint64(f.size-1)))
-	if other >= value {
+	u, other := st.Uint64(), int(st.Uint64n(uint64(f.size-1)))
+	switch {
+	case u < f.keep:
+		return value
+	case other >= value:
 		other++
 	}
 	return other

@@ -33,6 +33,7 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 	if r := p.releases.sketches; r != nil {
 		err := p.Apply(r, 0, func() (err error) {
 			m.Sets, err = p.makeSketches(ctx)
+			p.Drew(0, "heights", func() [][2]float64 { return p.heightChances(m.Sets) })
 			return err
 		})
 		if err != nil {
@@ -117,12 +118,13 @@ func (p *party) sendReports(ctx context.Context, r *protocol.Release) error {
 		err := p.Pool().Run(ctx, (n+block-1)/block, func(_, b int) {
 			st := p.Streams.Stream(p.index, b, "reports")
 			for i := b * block; i < min((b+1)*block, n); i++ {
-				reports[i] = uint8(f.report(f.value(p.index, i, int(p.labels[i])), st.Uint64(), st.Uint64()))
+				reports[i] = uint8(f.report(f.value(p.index, i, int(p.labels[i])), st))
 			}
 		})
 		if err != nil {
 			return err
 		}
+		p.Drew(0, "reports", func() [][2]float64 { return p.reportChances(f, reports) })
 		return p.replayReports(f, reports)
 	})
 	p.End(span)
@@ -141,7 +143,7 @@ func (p *party) replayReports(f *Frequency, reports []uint8) error {
 	for i, r := range reports {
 		exact[i], released[i] = int64(f.value(p.index, i, int(p.labels[i]))), int64(r)
 	}
-	truth, lie := math.Log(f.truth), math.Log((1-f.truth)/float64(f.size-1))
+	truth, lie := math.Log(f.truth()), math.Log((1-f.truth())/float64(f.size-1))
 	err := p.Replay.Release(exact, released, privacy.OtherLikelihood(func(exact, released int64) float64 {
 		if exact == released {
 			return truth

@@ -1,0 +1,295 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/balcan"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/method/sketch"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// way is one way in which the noise of a method is watched.
+type way struct {
+	name string
+	// weight divides the number of runs.
+	weight int
+	// clients hold the records, in turn; viewer sees all that is released.
+	clients    int
+	viewer     string
+	neighbours privacy.Neighbours
+	// job is a run on records of a pair, dealt to the clients.
+	job func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job
+	// watched are the records of runs that draw noise, pairs those whose record is to move what is released.
+	watched Pair
+	pairs   []Pair
+	// rounds takes the place of job for a protocol whose rounds are watched one by one.
+	rounds func() (drawing, *privacy.Ledger, error)
+}
+
+// drawing makes a run with all randomness from a seed and returns what it drew.
+type drawing func(ctx context.Context, rt *engine.Runtime, seed uint64) ([]protocol.Draw, error)
+
+// prepare plans the runs that are watched: once, as only their seed differs.
+func (w *way) prepare() (drawing, *privacy.Ledger, error) {
+	if w.rounds != nil {
+		return w.rounds()
+	}
+	seed := new(uint64)
+	plan, err := w.job(&w.watched, w.deal(w.watched.parts(true, w.neighbours)), seed, nil).Plan()
+	if err != nil {
+		return nil, nil, err
+	}
+	runner, ok := plan.(protocol.Runner)
+	if !ok {
+		return nil, nil, fault.Failed("audit", w.name+" has no roles", "", nil)
+	}
+	ledger, err := runner.Core().Ledger(nil)
+	return func(ctx context.Context, rt *engine.Runtime, next uint64) ([]protocol.Draw, error) {
+		*seed = next
+		var draws protocol.Draws
+		_, err := runner.Connect(ctx, rt, protocol.Options{Draws: &draws})
+		return draws.Seen, err
+	}, ledger, err
+}
+
+// connect runs a job's roles on a tape.
+func connect(ctx context.Context, rt *engine.Runtime, job engine.Job, draws *protocol.Draws, tape *privacy.Tape) (*protocol.Plan, error) {
+	plan, err := job.Plan()
+	if err != nil {
+		return nil, err
+	}
+	runner := plan.(protocol.Runner)
+	_, err = runner.Connect(ctx, rt, protocol.Options{Draws: draws, Replay: tape})
+	return runner.Core(), err
+}
+
+// deal gives the records of one holder to the clients in turn, the last to the first client.
+func (w *way) deal(parts []dataset.Part) []dataset.Part {
+	m := max(w.clients, 1)
+	whole := parts[0]
+	n, d := whole.Points.N, whole.Points.D
+	rows := make([][]float32, m)
+	indices := make([][]int, m)
+	point := make([]float32, d)
+	for i := range n {
+		q := (n - 1 - i) % m
+		rows[q] = append(rows[q], whole.Points.Point(i, point)...)
+		indices[q] = append(indices[q], i)
+	}
+	out := make([]dataset.Part, m)
+	for q := range out {
+		out[q] = dataset.Part{Points: kernels.NewPanels(len(indices[q]), d), FractionBits: whole.FractionBits, Rows: indices[q]}
+		kernels.Pack(out[q].Points, rows[q])
+	}
+	return out
+}
+
+// auditBudget is what watched runs spend.
+var auditBudget = privacy.Budget{Epsilon: 1, Delta: 1e-5}
+
+// waysOf are the ways in which a method's noise is watched: with each kind of noise and each who may draw it.
+func waysOf(method string, c privacy.Calibration) ([]way, error) {
+	var ways []way
+	switch method {
+	case "sulloyd", "csulloyd", "fastlloyd", "relative":
+		ways = lloydWays(lloyd.Method(method), c)
+	case "hybrid", "lsf", "balcan":
+		ways = centralWays(method)
+	case "balcan-edler":
+		p := fewRecords(3, 2, 60)
+		ways = []way{{name: "one holder", weight: 4, viewer: privacy.Outsider, watched: p,
+			job: func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
+				return &balcan.Edler{Data: centralData(p, parts, nil), K: p.K, Budget: auditBudget, KMeans: 1, Seed: seed}
+			}}}
+	case "ind-lap", "ldp-agg":
+		ways = localWays(method, c)
+	case "sketch", "sketch-basic":
+		ways = sketchWays(sketch.Protocol(method), c)
+	case "ckks":
+		ways = []way{{name: "two parties", weight: 4, rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
+	default:
+		return nil, fault.Request("--white-box", method+" draws no noise", "choose a private method")
+	}
+	if c != privacy.Proven {
+		for i := range ways {
+			ways[i].pairs = nil // what others claim need not hold
+		}
+	}
+	return ways, nil
+}
+
+// lloydWays are those of the horizontal methods.
+func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
+	var ways []way
+	for _, mechanism := range []lloyd.Mechanism{lloyd.Laplace, lloyd.Gaussian} {
+		if m == lloyd.Relative && mechanism == lloyd.Laplace || m.Constrained() && mechanism == lloyd.Gaussian && c != privacy.Proven {
+			continue // no such form
+		}
+		for _, by := range []struct {
+			name       string
+			clients    int
+			noise      lloyd.Noise
+			aggregator lloyd.Aggregator
+		}{
+			{"one client", 1, "", ""}, {"three clients, the server's noise", 3, lloyd.ByTheServer, ""}, {"three clients, local noise", 3, lloyd.Local, ""},
+			{"three clients, split noise", 3, lloyd.Split, ""}, {"three clients in a ring", 3, lloyd.Split, lloyd.ByRing},
+		} {
+			w := way{name: by.name + ", " + string(mechanism), clients: by.clients, viewer: privacy.Outsider, neighbours: privacy.AddRemove, watched: corner(3, -0.25)}
+			if m.Constrained() {
+				w.watched = chain(3, 8)
+				w.watched.Alpha = 2 // each client's clusters have so few records that it can fill them
+			}
+			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
+				j := &lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Mechanism: mechanism, Budget: auditBudget, Clients: parts, EtaMinAlpha: p.Alpha,
+					EtaMaxAlpha: 100, Post: lloyd.Fold, NoQuality: true, Noise: by.noise, Aggregator: by.aggregator, Seed: seed, Iterations: 3}
+				if mechanism == lloyd.Laplace {
+					j.Budget.Delta = 0
+				}
+				if laterCode(m, c) {
+					j.Schedule = lloyd.LaterCode
+				}
+				if tape != nil {
+					j.Records, j.Iterations, j.Post = tape.Records, 1, lloyd.Keep
+				}
+				return j
+			}
+			if by.aggregator == "" { // where nobody adds up for all, the exact sum is nobody's
+				w.pairs = lloydPairs(m, by.clients)
+			}
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
+// lloydPairs are the worst cases of a horizontal method. With several clients the sizes of one client's clusters are
+// a part of all, so the counterexamples to one client's theorem are none.
+func lloydPairs(m lloyd.Method, clients int) []Pair {
+	switch {
+	case m == lloyd.Relative:
+		return []Pair{corner(2, -0.9), corner(4, -0.9)} // beyond the radius, so cut to it
+	case !m.Constrained():
+		return []Pair{corner(2, -0.25), corner(4, -0.25)}
+	case clients > 1:
+		return []Pair{chain(5, 10)}
+	}
+	return []Pair{doubled(), everyCluster(), chain(5, 10)}
+}
+
+// centralWays are those of hybrid, lsf and balcan.
+func centralWays(method string) []way {
+	var ways []way
+	branches := []string{""}
+	if method == "hybrid" {
+		branches = []string{"tree", "high-d", "projected"}
+	}
+	for _, branch := range branches {
+		for _, by := range []struct {
+			name, mechanism string
+			clients         int
+			delta           float64
+		}{{"one client", "gaussian", 1, 1e-5}, {"one client", "laplace", 1, 0}, {"two clients", "gaussian", 2, 1e-5}, {"two clients", "laplace", 2, 0}} {
+			if method != "hybrid" && by.clients > 1 {
+				continue // it has one holder
+			}
+			w := way{name: by.name + ", " + by.mechanism, weight: 2, clients: by.clients, viewer: privacy.Outsider, watched: fewRecords(3, 2, 60)}
+			if branch != "" {
+				w.name += ", " + branch
+			}
+			if branch == "high-d" || branch == "projected" {
+				w.watched = fewRecords(6, 2, 60)
+			}
+			w.pairs = []Pair{w.watched}
+			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
+				b := privacy.Budget{Epsilon: auditBudget.Epsilon, Delta: by.delta}
+				return centralJob(method, *p, branch, parts, b, Settings{Mechanism: by.mechanism}, seed, tape)
+			}
+			ways = append(ways, w)
+		}
+	}
+	return ways
+}
+
+// localWays are those of ind-lap and ldp-agg.
+func localWays(method string, c privacy.Calibration) []way {
+	w := way{name: "two parties", viewer: privacy.Server, neighbours: privacy.AddRemove, watched: fewRecords(2, 2, 60)}
+	if method == string(sketch.LocalReports) {
+		w.neighbours = privacy.ReplaceOne
+	}
+	w.pairs = []Pair{w.watched}
+	w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
+		return localJob(method, *p, parts, auditBudget, c, Settings{}, seed, tape)
+	}
+	return []way{w}
+}
+
+// sketchWays are those of the sketch protocols: with joint keys and with a key for each pair of parties.
+func sketchWays(method sketch.Protocol, c privacy.Calibration) []way {
+	var ways []way
+	for _, parties := range []int{2, 3} {
+		w := way{name: fmt.Sprintf("%d parties", parties), weight: 4, viewer: privacy.Server, watched: fewRecords(3, 2, 60)}
+		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
+			split := make(sketch.Split, parties)
+			for h := range p.D {
+				split[h%parties] = append(split[h%parties], h)
+			}
+			return &sketch.Job{Protocol: method, Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
+				Split: split, K: p.K, Budget: auditBudget, Calibration: c, Sketches: sketchKeys, Seed: seed, NoQuality: true}
+		}
+		ways = append(ways, w)
+	}
+	return ways
+}
+
+// encryptedDraws watches a round of ckks: what both parties draw, and what the computing party's noise is worth in
+// records.
+func encryptedDraws(c privacy.Calibration) (drawing, *privacy.Ledger, error) {
+	const n, k = 40, attackedClusters
+	sigmaCount, sigmaSum, _, err := ckks.Scales(c, privacy.AddRemove, auditBudget, 1, n, k, attackedColumns)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := fewRecords(attackedColumns, k, n-1)
+	budget := auditBudget
+	job := &ckks.Job{Data: &dataset.Normalised{Points: p.parts(true, privacy.AddRemove)[0].Points, Bounds: box(attackedColumns), FractionBits: gridBits},
+		Columns: [][]int{{0}, {1, 2}}, K: k, Rounds: 1, Budget: &budget, Calibration: c, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
+	plan, err := job.Plan()
+	if err != nil {
+		return nil, nil, err
+	}
+	ledger, err := plan.(protocol.Runner).Core().Ledger(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var opened *ckks.Opened
+	return func(ctx context.Context, rt *engine.Runtime, seed uint64) ([]protocol.Draw, error) {
+		if opened == nil {
+			if opened, err = ckks.Open(ctx, job, rt); err != nil {
+				return nil, err
+			}
+		}
+		var draws protocol.Draws
+		v, err := opened.Close(ctx, seed, protocol.Options{Draws: &draws})
+		if err != nil {
+			return nil, err
+		}
+		counts, sums := protocol.Draw{Stream: "counts in records"}, protocol.Draw{Stream: "sums in records"}
+		for i, x := range v.Noise {
+			of, sigma := &sums, sigmaSum
+			if i%(1+attackedColumns) == 0 {
+				of, sigma = &counts, sigmaCount
+			}
+			u := below(false, x/sigma)
+			of.Chances = append(of.Chances, [2]float64{u, u})
+		}
+		return append(draws.Seen, counts, sums), nil
+	}, ledger, nil
+}
