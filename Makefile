@@ -5,13 +5,25 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
+.PHONY: libcohort libcohort-full test-c peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
 
 demo: build
 	./bin/cohort run --data builtin:s1-like --k 15 --epsilon 1 --bounds 0:1000000
+
+# The C library: bin/libcohort.so, bin/libcohort.a, bin/cohort.h (needs gcc).
+libcohort:
+	GO=$(GO) ./scripts/libcohort.sh
+
+# The same with the methods under homomorphic encryption.
+libcohort-full:
+	GO=$(GO) ./scripts/libcohort.sh -tags full
+
+# Programs in C and C++ that use the library (needs gcc and g++).
+test-c: libcohort
+	./scripts/test-c.sh
 
 test:
 	$(GO) test -timeout 20m ./...

@@ -26,6 +26,9 @@ type Model struct {
 	// Inertia is the sum of the squared distances of the records to their centroids, of a fit without a budget. Where
 	// OneScale is set it is in the data's own units, else with each column scaled from its bounds to [-1,1].
 	Inertia *float64 `json:"inertia,omitempty"`
+	// InertiaEstimate is the same of a private method, estimated from what it has released on its way; nil where it
+	// cannot be.
+	InertiaEstimate *float64 `json:"inertia_estimate,omitempty"`
 	// Lower and Upper bound the columns, which are mapped to [-1,1] and clamped before distances are
 	// taken; FromData says that they were computed from the records. OneScale says that all have the same width, so that
 	// the nearest centroid is that in the data's own units.

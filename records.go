@@ -101,6 +101,10 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	var watch []engine.Observer
+	if o.Engine != nil && o.Observer != nil {
+		watch = []engine.Observer{o.Observer}
+	}
 	eng, end, err := engineOf(o.Engine, o.Workers, o.Observer)
 	if err != nil {
 		return nil, err
@@ -110,7 +114,7 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := eng.Run(ctx, job)
+	res, err := eng.Run(ctx, job, watch...)
 	if err != nil {
 		return nil, pay.Lost(err)
 	}
@@ -119,6 +123,10 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 	}
 	model := NewModel(res, r.prepared.Bounds, r.prepared.Table.Columns, r.prepared.FractionBits)
 	model.OneScale = r.oneScale
+	if res.LossEstimate != nil {
+		estimate := float64(res.N) * *res.LossEstimate * model.unit() * model.unit()
+		model.InertiaEstimate = &estimate
+	}
 	if !o.NoLabels || !m.Private {
 		if err := model.label(ctx, eng.Pool(), &r.prepared.Normalised, m.Private); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -106,8 +107,9 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Run plans job, runs it and returns its result with the timings filled in.
-func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
+// Run plans job, runs it and returns its result with the timings filled in. Further observers see this job alone: not what
+// goes on within a region or a phase, which is the engine's own observers' to see.
+func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result, error) {
 	switch {
 	case e.closed.Load():
 		return nil, fault.Request("engine", "is closed", "make a new one")
@@ -124,10 +126,14 @@ func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	rt := newRuntime(e.pool, e.observers)
+	observers := e.observers
+	if further != nil {
+		observers = slices.Concat(observers, further)
+	}
+	rt := newRuntime(e.pool, observers)
 	info := plan.Info()
 	info.ID, info.Workers = e.jobs.Add(1), e.pool.Workers()
-	for _, o := range e.observers {
+	for _, o := range observers {
 		o.JobBegin(info)
 	}
 	res, err := plan.Run(ctx, rt)
@@ -135,7 +141,7 @@ func (e *Engine) Run(ctx context.Context, job Job) (*Result, error) {
 		res.Timings = rt.Timings()
 		res.Version = Version
 	}
-	for _, o := range e.observers {
+	for _, o := range observers {
 		o.JobEnd(res, err)
 	}
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,8 +96,26 @@ func (s *ledgerState) chained(body []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// firstLine is how the first line begins, as far as it was written.
-var firstLine = regexp.MustCompile(`^([0-9a-f]{0,24}|[0-9a-f]{24} (|\{|\{".*))$`)
+// beginsAsOne tells whether a first line is one of a ledger file, as far as it was written: 24 hexadecimal digits, a
+// space, an object.
+func beginsAsOne(line []byte) bool {
+	const digits = 24
+	for i, c := range line {
+		var ok bool
+		switch {
+		case i < digits:
+			ok = '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
+		case i < digits+3:
+			ok = c == " {\""[i-digits]
+		default:
+			return true
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
 
 func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 	data, err := io.ReadAll(file)
@@ -118,7 +135,7 @@ func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 			line = line[:end]
 		}
 		switch err := s.parse(line); {
-		case n == 1 && !firstLine.Match(line):
+		case n == 1 && !beginsAsOne(line):
 			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one", f.Path, ErrCorrupt)
 		case end < 0:
 			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate -s %d %s; a run that it begins never began, one that it ends stays paid for",

@@ -1,0 +1,298 @@
+// Command libcohort is the C library: package cohort behind the functions of cohort.h. Build it with
+// -buildmode=c-shared or c-archive (make libcohort); with the tag full it has the methods under
+// homomorphic encryption, too (make libcohort-full).
+package main
+
+/*
+#include "types.h"
+*/
+import "C"
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"unsafe"
+
+	"github.com/cohort-engine/cohort"
+	"github.com/cohort-engine/cohort/cmd/libcohort/request"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method"
+)
+
+func main() {}
+
+//export goMethods
+func goMethods(out **C.char, c *C.cohort_call) C.int32_t {
+	return run(c, func(*call) error {
+		if out == nil {
+			return null("json")
+		}
+		*out = nil
+		type described struct {
+			method.Method
+			Options []method.Option `json:"options"`
+		}
+		var all []described
+		for _, m := range methods() {
+			all = append(all, described{m, m.Options()})
+		}
+		return text(out, all)
+	})
+}
+
+// text hands over a value as JSON.
+func text(out **C.char, v any) error {
+	b, err := json.Marshal(v)
+	if err == nil {
+		*out = C.CString(string(b))
+	}
+	return err
+}
+
+//export goEngineNew
+func goEngineNew(workers C.int32_t, out *C.uintptr_t, c *C.cohort_call) C.int32_t {
+	return run(c, func(*call) error {
+		if out == nil {
+			return null("engine")
+		}
+		*out = 0
+		var options []engine.Option
+		if workers != 0 {
+			options = append(options, engine.WithWorkers(int(workers)))
+		}
+		eng, err := engine.New(options...)
+		if err == nil {
+			*out = keep(eng)
+		}
+		return err
+	})
+}
+
+//export goEngineFree
+func goEngineFree(h C.uintptr_t) {
+	if eng, err := find[*engine.Engine]("engine", h); err == nil {
+		forget(h)
+		eng.Close()
+	}
+}
+
+// goFree frees records or a model.
+//
+//export goFree
+func goFree(h C.uintptr_t) {
+	if r, err := find[*request.Prepared]("records", h); err == nil {
+		r.Close()
+	}
+	forget(h)
+}
+
+//export goPrepare
+func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
+	return run(c, func(k *call) error {
+		data, release, err := read(holders, count, weights)
+		defer release()
+		if err != nil {
+			return err
+		}
+		if out == nil {
+			return null("records")
+		}
+		*out = 0
+		eng, err := find[*engine.Engine]("engine", e)
+		if err != nil {
+			return err
+		}
+		o, err := request.Parse(C.GoString(options))
+		if err != nil {
+			return err
+		}
+		records, err := o.Prepare(k.ctx, data, eng.Workers())
+		if err == nil {
+			*out = keep(records)
+		}
+		return err
+	})
+}
+
+//export goRecordsShape
+func goRecordsShape(h C.uintptr_t, rows, columns *C.int64_t) C.int32_t {
+	return run(nil, func(*call) error {
+		r, err := find[*request.Prepared]("records", h)
+		if err == nil {
+			set(rows, r.N())
+			set(columns, r.D())
+		}
+		return err
+	})
+}
+
+func set(to *C.int64_t, x int) {
+	if to != nil {
+		*to = C.int64_t(x)
+	}
+}
+
+//export goFitRecords
+func goFitRecords(e, r C.uintptr_t, options *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
+	return fit(c, e, options, out, func(k *call, o *request.Options, eng *engine.Engine) (*cohort.Model, error) {
+		records, err := find[*request.Prepared]("records", r)
+		if err != nil {
+			return nil, err
+		}
+		return o.FitPrepared(k.ctx, records, methods(), eng, k.observer())
+	})
+}
+
+//export goFit
+func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
+	data, release, wrong := read(holders, count, weights)
+	defer release()
+	return fit(c, e, options, out, func(k *call, o *request.Options, eng *engine.Engine) (*cohort.Model, error) {
+		if wrong != nil {
+			return nil, wrong
+		}
+		return o.Fit(k.ctx, data, methods(), eng, k.observer())
+	})
+}
+
+// fit makes a model of what the options ask for.
+func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t, how func(*call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
+	return run(c, func(k *call) error {
+		if out == nil {
+			return null("model")
+		}
+		*out = 0
+		eng, err := find[*engine.Engine]("engine", e)
+		if err != nil {
+			return err
+		}
+		o, err := request.Parse(C.GoString(options))
+		if err != nil {
+			return err
+		}
+		m, err := how(k, o, eng)
+		if err == nil {
+			*out = keep(m)
+		}
+		return err
+	})
+}
+
+//export goModelShape
+func goModelShape(h C.uintptr_t, k, columns, rows *C.int64_t) C.int32_t {
+	return run(nil, func(*call) error {
+		m, err := find[*cohort.Model]("model", h)
+		if err == nil {
+			set(k, len(m.Centroids))
+			set(columns, len(m.Lower))
+			set(rows, len(m.Labels))
+		}
+		return err
+	})
+}
+
+//export goModelCentroids
+func goModelCentroids(h C.uintptr_t, to *C.double, room C.int64_t) C.int32_t {
+	return run(nil, func(*call) error {
+		m, err := find[*cohort.Model]("model", h)
+		if err != nil {
+			return err
+		}
+		d := len(m.Lower)
+		if to == nil || int(room) < d*len(m.Centroids) {
+			return null("centroids")
+		}
+		all := unsafe.Slice((*float64)(to), d*len(m.Centroids))
+		for j, row := range m.Centroids {
+			copy(all[j*d:], row)
+		}
+		return nil
+	})
+}
+
+//export goModelLabels
+func goModelLabels(h C.uintptr_t, to *C.int32_t, room C.int64_t) C.int32_t {
+	return run(nil, func(*call) error {
+		m, err := find[*cohort.Model]("model", h)
+		if err != nil {
+			return err
+		}
+		if to == nil || int(room) < len(m.Labels) {
+			return null("labels")
+		}
+		copy(unsafe.Slice((*int32)(to), len(m.Labels)), m.Labels)
+		return nil
+	})
+}
+
+//export goModelJSON
+func goModelJSON(h C.uintptr_t, out **C.char, c *C.cohort_call) C.int32_t {
+	return run(c, func(*call) error {
+		if out == nil {
+			return null("json")
+		}
+		*out = nil
+		m, err := find[*cohort.Model]("model", h)
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := m.Save(&b); err != nil {
+			return err
+		}
+		*out = C.CString(b.String())
+		return nil
+	})
+}
+
+//export goModelLoad
+func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
+	return run(c, func(*call) error {
+		if out == nil || in == nil {
+			return null("json or model")
+		}
+		*out = 0
+		m, err := cohort.Load(strings.NewReader(C.GoString(in)))
+		if err == nil {
+			*out = keep(m)
+		}
+		return err
+	})
+}
+
+//export goPredict
+func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances *C.double, c *C.cohort_call) C.int32_t {
+	return run(c, func(k *call) error {
+		data, release, err := read(in, 1, nil)
+		defer release()
+		if err != nil {
+			return err
+		}
+		eng, err := find[*engine.Engine]("engine", e)
+		if err != nil {
+			return err
+		}
+		m, err := find[*cohort.Model]("model", h)
+		if err != nil {
+			return err
+		}
+		if data.File != "" {
+			return null("data in memory")
+		}
+		n, _ := data.Parts[0].Shape()
+		if n < 1 || int64(n) > math.MaxInt64/8 {
+			return data.Parts[0].Check("points")
+		}
+		var l []int32
+		var x []float64
+		if labels != nil {
+			l = unsafe.Slice((*int32)(labels), n)
+		}
+		if distances != nil {
+			x = unsafe.Slice((*float64)(distances), n)
+		}
+		return m.PredictMatrix(k.ctx, eng, data.Parts[0], l, x)
+	})
+}
