@@ -9,3 +9,15 @@ package asm
 //
 //go:noescape
 func PotentialAVX2(dots *float32, panels int, stride int, norms *float32, nearest *float32, square float32, sums *[16]float64)
+
+// NearestSumAVX2 adds the smaller of nearest and the squared distance to c of each point of panels > 0
+// panels of d > 0 dimensions at x to the sum of its lane, by the chain t = x-c, s = fma(t, t, s).
+//
+//go:noescape
+func NearestSumAVX2(x *float32, panels int, d int, c *float32, nearest *float32, sums *[16]float64)
+
+// NearerAVX2 lowers nearest to the squared distance of each point of panels > 0 panels of d > 0
+// dimensions at x to c, by the chain t = x-c, s = fma(t, t, s).
+//
+//go:noescape
+func NearerAVX2(x *float32, panels int, d int, c *float32, nearest *float32)

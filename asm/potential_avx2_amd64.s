@@ -56,3 +56,94 @@ panels:
 	VMOVUPD      Y7, 96(DI)
 	VZEROUPPER
 	RET
+
+// func NearestSumAVX2(x *float32, panels int, d int, c *float32, nearest *float32, sums *[16]float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·NearestSumAVX2(SB), NOSPLIT, $0-48
+	MOVQ    x+0(FP), AX
+	MOVQ    panels+8(FP), CX
+	MOVQ    d+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    nearest+32(FP), SI
+	MOVQ    sums+40(FP), DI
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+
+panels:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	MOVQ  BX, R8
+	MOVQ  DX, R9
+
+dimensions:
+	VBROADCASTSS (R8), Y7
+	VMOVUPS      (AX), Y6
+	VSUBPS       Y7, Y6, Y6
+	VFMADD231PS  Y6, Y6, Y4
+	VMOVUPS      32(AX), Y6
+	VSUBPS       Y7, Y6, Y6
+	VFMADD231PS  Y6, Y6, Y5
+	ADDQ         $0x04, R8
+	ADDQ         $0x40, AX
+	DECQ         R9
+	JNZ          dimensions
+	VMINPS       (SI), Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X6
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y4, Y0, Y0
+	VADDPD       Y6, Y1, Y1
+	VMINPS       32(SI), Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y4
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y6, Y3, Y3
+	ADDQ         $0x40, SI
+	DECQ         CX
+	JNZ          panels
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      Y1, 32(DI)
+	VMOVUPD      Y2, 64(DI)
+	VMOVUPD      Y3, 96(DI)
+	VZEROUPPER
+	RET
+
+// func NearerAVX2(x *float32, panels int, d int, c *float32, nearest *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·NearerAVX2(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ d+16(FP), DX
+	MOVQ c+24(FP), BX
+	MOVQ nearest+32(FP), SI
+
+panels:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	MOVQ  BX, DI
+	MOVQ  DX, R8
+
+dimensions:
+	VBROADCASTSS (DI), Y3
+	VMOVUPS      (AX), Y2
+	VSUBPS       Y3, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y0
+	VMOVUPS      32(AX), Y2
+	VSUBPS       Y3, Y2, Y2
+	VFMADD231PS  Y2, Y2, Y1
+	ADDQ         $0x04, DI
+	ADDQ         $0x40, AX
+	DECQ         R8
+	JNZ          dimensions
+	VMINPS       (SI), Y0, Y0
+	VMOVUPS      Y0, (SI)
+	VMINPS       32(SI), Y1, Y1
+	VMOVUPS      Y1, 32(SI)
+	ADDQ         $0x40, SI
+	DECQ         CX
+	JNZ          panels
+	VZEROUPPER
+	RET

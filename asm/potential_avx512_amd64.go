@@ -9,3 +9,15 @@ package asm
 //
 //go:noescape
 func PotentialAVX512(dots *float32, panels int, stride int, norms *float32, nearest *float32, square float32, sums *[16]float64)
+
+// NearestSumAVX512 adds the smaller of nearest and the squared distance to c of each point of panels > 0
+// panels of d > 0 dimensions at x to the sum of its lane, by the chain t = x-c, s = fma(t, t, s).
+//
+//go:noescape
+func NearestSumAVX512(x *float32, panels int, d int, c *float32, nearest *float32, sums *[16]float64)
+
+// NearerAVX512 lowers nearest to the squared distance of each point of panels > 0 panels of d > 0
+// dimensions at x to c, by the chain t = x-c, s = fma(t, t, s).
+//
+//go:noescape
+func NearerAVX512(x *float32, panels int, d int, c *float32, nearest *float32)

@@ -42,3 +42,74 @@ panels:
 	VMOVUPD       Z5, 64(DI)
 	VZEROUPPER
 	RET
+
+// func NearestSumAVX512(x *float32, panels int, d int, c *float32, nearest *float32, sums *[16]float64)
+// Requires: AVX, AVX512F
+TEXT ·NearestSumAVX512(SB), NOSPLIT, $0-48
+	MOVQ    x+0(FP), AX
+	MOVQ    panels+8(FP), CX
+	MOVQ    d+16(FP), DX
+	MOVQ    c+24(FP), BX
+	MOVQ    nearest+32(FP), SI
+	MOVQ    sums+40(FP), DI
+	VMOVUPD (DI), Z0
+	VMOVUPD 64(DI), Z1
+
+panels:
+	VPXORD Z2, Z2, Z2
+	MOVQ   BX, R8
+	MOVQ   DX, R9
+
+dimensions:
+	VBROADCASTSS  (R8), Z4
+	VMOVUPS       (AX), Z3
+	VSUBPS        Z4, Z3, Z3
+	VFMADD231PS   Z3, Z3, Z2
+	ADDQ          $0x04, R8
+	ADDQ          $0x40, AX
+	DECQ          R9
+	JNZ           dimensions
+	VMINPS        (SI), Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y4
+	VCVTPS2PD     Y2, Z3
+	VCVTPS2PD     Y4, Z4
+	VADDPD        Z3, Z0, Z0
+	VADDPD        Z4, Z1, Z1
+	ADDQ          $0x40, SI
+	DECQ          CX
+	JNZ           panels
+	VMOVUPD       Z0, (DI)
+	VMOVUPD       Z1, 64(DI)
+	VZEROUPPER
+	RET
+
+// func NearerAVX512(x *float32, panels int, d int, c *float32, nearest *float32)
+// Requires: AVX, AVX512F
+TEXT ·NearerAVX512(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), AX
+	MOVQ panels+8(FP), CX
+	MOVQ d+16(FP), DX
+	MOVQ c+24(FP), BX
+	MOVQ nearest+32(FP), SI
+
+panels:
+	VPXORD Z0, Z0, Z0
+	MOVQ   BX, DI
+	MOVQ   DX, R8
+
+dimensions:
+	VBROADCASTSS (DI), Z2
+	VMOVUPS      (AX), Z1
+	VSUBPS       Z2, Z1, Z1
+	VFMADD231PS  Z1, Z1, Z0
+	ADDQ         $0x04, DI
+	ADDQ         $0x40, AX
+	DECQ         R8
+	JNZ          dimensions
+	VMINPS       (SI), Z0, Z0
+	VMOVUPS      Z0, (SI)
+	ADDQ         $0x40, SI
+	DECQ         CX
+	JNZ          panels
+	VZEROUPPER
+	RET

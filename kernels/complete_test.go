@@ -41,6 +41,8 @@ var proofs = map[string]struct {
 	"TopTwo":                   {[]string{"topTwoPortable"}, "TestTopTwoEqualsPortable", "BenchmarkTopTwo"},
 	"LeastDot":                 {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
 	"Potentials":               {[]string{"potentialsPortable"}, "TestPotentialsEqualPortable", "BenchmarkPotentials"},
+	"NearestSums":              {[]string{"nearestSumsPortable"}, "TestNearestSumsEqualPortable", "BenchmarkNearestSums"},
+	"Nearer":                   {[]string{"nearerPortable"}, "TestNearestSumsEqualPortable", "BenchmarkNearer"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
 	"Arrivals":                 {[]string{"arrivalsPortable"}, "TestArrivalsEqualPortable", "BenchmarkArrivals"},
 	"AddUint64":                {[]string{"addUint64Portable"}, "TestAddUint64EqualsPortable", "BenchmarkAddUint64"},

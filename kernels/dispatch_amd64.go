@@ -468,6 +468,22 @@ func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	return asm.MaxLabelAVX2(labels, blocks)
 }
 
+func asmNearer(x *float32, panels, d int, c, nearest *float32) {
+	if current >= avx512 {
+		asm.NearerAVX512(x, panels, d, c, nearest)
+		return
+	}
+	asm.NearerAVX2(x, panels, d, c, nearest)
+}
+
+func asmNearestSum(x *float32, panels, d int, c, nearest *float32, sums *[16]float64) {
+	if current >= avx512 {
+		asm.NearestSumAVX512(x, panels, d, c, nearest, sums)
+		return
+	}
+	asm.NearestSumAVX2(x, panels, d, c, nearest, sums)
+}
+
 func asmPack(dst, rows *float32, panels, d int) {
 	asm.PackAVX2(dst, rows, panels, d)
 }

@@ -100,6 +100,14 @@ func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	return asm.MaxLabelNEON(labels, blocks)
 }
 
+func asmNearer(x *float32, panels, d int, c, nearest *float32) {
+	asm.NearerNEON(x, panels, d, c, nearest)
+}
+
+func asmNearestSum(x *float32, panels, d int, c, nearest *float32, sums *[16]float64) {
+	asm.NearestSumNEON(x, panels, d, c, nearest, sums)
+}
+
 func asmPack(dst, rows *float32, panels, d int) {
 	asm.PackNEON(dst, rows, panels, d)
 }

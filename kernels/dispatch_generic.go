@@ -94,3 +94,9 @@ func leastDot(x []float64, stride, n int, coef []float64) (float64, int) {
 }
 
 func quantise(dst []float32, src []float64, m *UnitMap) int { return quantisePortable(dst, src, m) }
+
+func nearestSums(p *Panels, rows, nearest []float32, sums []float64) {
+	nearestSumsPortable(p, rows, nearest, sums)
+}
+
+func nearer(p *Panels, row, nearest []float32) { nearerPortable(p, row, nearest) }

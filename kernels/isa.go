@@ -123,6 +123,8 @@ var kernelTable = []struct {
 	{"TopTwo", all},
 	{"LeastDot", all},
 	{"Potentials", []path{avx2, avx512}},
+	{"NearestSums", all},
+	{"Nearer", all},
 	{"Arrivals", all},
 	{"AddUint64", all},
 }

@@ -26,12 +26,13 @@ const directDims = 16
 type Part struct {
 	points    kernels.Panels
 	each      Each
-	norms     []float32
+	norms     []float32 // squared lengths; nil in few dimensions
 	nearest   []float32
-	potential []float64 // by chunk
-	dots      *kernels.Panels
-	tried     []float64 // [chunks][candidates], of the last Try
-	squares   []float32 // of its candidates
+	potential []float64       // by chunk
+	dots      *kernels.Panels // products of the points with the candidates; nil in few dimensions
+	rows      []float32       // candidates of the last Try
+	tried     []float64       // [chunks][candidates]
+	squares   []float32       // of the candidates
 }
 
 // NewPart begins without a centre, for at most trials candidates at a time; points
@@ -44,11 +45,11 @@ func NewPart(points kernels.Panels, trials int, each Each) *Part {
 			}
 		}
 	}
-	p := &Part{points: points, each: each, norms: make([]float32, points.N), nearest: make([]float32, points.N)}
+	p := &Part{points: points, each: each, nearest: make([]float32, points.N)}
 	p.potential = make([]float64, p.chunks())
-	p.dots = kernels.NewPanels(points.N, trials)
 	p.Forget()
 	if points.D >= directDims {
+		p.dots, p.norms = kernels.NewPanels(points.N, trials), make([]float32, points.N)
 		p.each(p.chunks(), func(i int) {
 			lo, hi := p.chunk(i)
 			lengths(points.Slice(lo, hi), p.norms[lo:hi])
@@ -81,11 +82,8 @@ func (p *Part) Squares() float64 {
 	chunks := make([]float64, p.chunks())
 	p.each(len(chunks), func(i int) {
 		lo, hi := p.chunk(i)
-		norms := p.norms[lo:hi]
-		if p.points.D < directDims {
-			norms = make([]float32, hi-lo)
-			lengths(p.points.Slice(lo, hi), norms)
-		}
+		norms := make([]float32, hi-lo)
+		lengths(p.points.Slice(lo, hi), norms)
 		chunks[i] = total(norms)
 	})
 	sum := 0.0
@@ -135,16 +133,9 @@ func (p *Part) Potential() float64 {
 func (p *Part) Try(rows []float32) []float64 {
 	d := p.points.D
 	q := len(rows) / d
-	dots := kernels.Panels{N: p.points.N, D: q, Data: p.dots.Data[:(p.points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*q]}
-	p.squares = make([]float32, q)
+	p.rows = append(p.rows[:0], rows...)
 	p.tried = make([]float64, p.chunks()*q)
-	products := p.products(rows, q)
-	p.each(p.chunks(), func(i int) {
-		lo, hi := p.chunk(i)
-		part := dots.Slice(lo, hi)
-		products(p.points.Slice(lo, hi), part)
-		kernels.Potentials(part, p.norms[lo:hi], p.nearest[lo:hi], p.squares, p.tried[i*q:(i+1)*q])
-	})
+	p.each(p.chunks(), p.trial(q))
 	sums := make([]float64, q)
 	for i := range p.tried {
 		sums[i%q] += p.tried[i]
@@ -152,60 +143,63 @@ func (p *Part) Try(rows []float32) []float64 {
 	return sums
 }
 
-// products returns the function that fills the products of a chunk with the
-// candidates. In few dimensions it gives -1/2 of the squared distances, with all
-// lengths zero.
-func (p *Part) products(rows []float32, q int) func(points, dots kernels.Panels) {
+// trial returns the function that tries the q candidates in a chunk.
+func (p *Part) trial(q int) func(i int) {
 	d := p.points.D
-	if d >= directDims {
-		m := kernels.NewMatrix(q, d, rows)
-		for a := range q {
-			for _, x := range rows[a*d : (a+1)*d] {
-				p.squares[a] = float32(math.FMA(float64(x), float64(x), float64(p.squares[a])))
-			}
-		}
-		return func(points, dots kernels.Panels) { kernels.Project(points, m, dots) }
-	}
-	candidates := make([]*kernels.Centroids, q)
-	for a := range candidates {
-		candidates[a] = kernels.NewCentroids(1, d)
-		candidates[a].Set(rows[a*d : (a+1)*d])
-	}
-	return func(points, dots kernels.Panels) {
-		var labels [chunkPoints]uint16
-		var dist [chunkPoints]float32
-		for a, c := range candidates {
-			kernels.Assign(points, c, labels[:points.N], dist[:points.N])
-			for i, x := range dist[:points.N] {
-				dots.Data[(i/kernels.Lanes*q+a)*kernels.Lanes+i%kernels.Lanes] = -x / 2
-			}
+	if d < directDims {
+		return func(i int) {
+			lo, hi := p.chunk(i)
+			kernels.NearestSums(p.points.Slice(lo, hi), p.rows, p.nearest[lo:hi], p.tried[i*q:(i+1)*q])
 		}
 	}
+	m := kernels.NewMatrix(q, d, p.rows)
+	p.squares = make([]float32, q)
+	for a := range q {
+		for _, x := range p.rows[a*d : (a+1)*d] {
+			p.squares[a] = float32(math.FMA(float64(x), float64(x), float64(p.squares[a])))
+		}
+	}
+	dots := p.products(q)
+	return func(i int) {
+		lo, hi := p.chunk(i)
+		part := dots.Slice(lo, hi)
+		kernels.Project(p.points.Slice(lo, hi), m, part)
+		kernels.Potentials(part, p.norms[lo:hi], p.nearest[lo:hi], p.squares, p.tried[i*q:(i+1)*q])
+	}
+}
+
+// products is the room for products with q candidates.
+func (p *Part) products(q int) kernels.Panels {
+	n := p.points.N
+	return kernels.Panels{N: n, D: q, Data: p.dots.Data[:(n+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*q]}
 }
 
 // Add makes candidate a of the last Try a centre.
 func (p *Part) Add(a int) {
-	q := len(p.squares)
-	square := p.squares[a]
+	d := p.points.D
+	q := len(p.rows) / d
 	p.each(p.chunks(), func(i int) {
 		lo, hi := p.chunk(i)
-		for ; lo+kernels.Lanes <= hi; lo += kernels.Lanes {
-			p.nearer((*[kernels.Lanes]float32)(p.dots.Data[lo*q+a*kernels.Lanes:]), lo, kernels.Lanes, square)
-		}
-		if lo < hi {
-			p.nearer((*[kernels.Lanes]float32)(p.dots.Data[lo*q+a*kernels.Lanes:]), lo, hi-lo, square)
+		if d < directDims {
+			kernels.Nearer(p.points.Slice(lo, hi), p.rows[a*d:(a+1)*d], p.nearest[lo:hi])
+		} else {
+			p.nearer(lo, hi, q, a)
 		}
 		p.potential[i] = p.tried[i*q+a]
 	})
 }
 
-// nearer takes n records of a panel, from record lo on, to the centre whose products
-// with them are dots.
-func (p *Part) nearer(dots *[kernels.Lanes]float32, lo, n int, square float32) {
-	norms, nearest := p.norms[lo:lo+n], p.nearest[lo:lo+n]
-	for l, norm := range norms {
-		// The product is exact, so that fused or not the result is the same.
-		nearest[l] = min(nearest[l], max(0, norm+square-2*dots[l]))
+// nearer takes the records [lo, hi) to candidate a of q by their products.
+func (p *Part) nearer(lo, hi, q, a int) {
+	square := p.squares[a]
+	for ; lo < hi; lo += kernels.Lanes {
+		dots := (*[kernels.Lanes]float32)(p.dots.Data[lo*q+a*kernels.Lanes:])
+		n := min(kernels.Lanes, hi-lo)
+		norms, nearest := p.norms[lo:lo+n], p.nearest[lo:lo+n]
+		for l, norm := range norms {
+			// The product is exact, so that fused or not the result is the same.
+			nearest[l] = min(nearest[l], max(0, norm+square-2*dots[l]))
+		}
 	}
 }
 
