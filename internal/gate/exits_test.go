@@ -12,13 +12,13 @@ import (
 var exits = map[string]map[string]string{
 	// Bytes to another role. Party.Send takes the release that they belong to.
 	"Send": {
-		"client.report":         "what Party.Own released: the exact sums of Thesis-H 5.2",
-		"client.kMeansPlusPlus": "centroids that Party.Sum released",
-		"naiveServer.run":       "centroids made of what clients sent it",
-		"party.play":            "the noisy number of records; plain k-means: memberships, an exact release that the view names",
-		"party.sendMessage":     "centres and sizes from releases, and sketches from Party.Apply",
-		"party.sendReports":     "reports from Party.Apply",
-		"peer.send":             "ciphertexts, keys, public terms, and centroids made of what Party.Open released",
+		"client.report":     "what Party.Own released: the exact sums of Thesis-H 5.2",
+		"client.seed":       "centroids that Party.Sum released",
+		"naiveServer.run":   "centroids made of what clients sent it",
+		"party.play":        "the noisy number of records; plain k-means: memberships, an exact release that the view names",
+		"party.sendMessage": "centres and sizes from releases, and sketches from Party.Apply",
+		"party.sendReports": "reports from Party.Apply",
+		"peer.send":         "ciphertexts, keys, public terms, and centroids made of what Party.Open released",
 	},
 	// Mechanisms of a method's own.
 	"Apply": {
@@ -28,9 +28,9 @@ var exits = map[string]map[string]string{
 	// What a run ends with: each role of the audience has it from releases.
 	"Outcome": {
 		"client.run":     "centroids and sizes from Party.Sum",
-		"party.outcome":  "post-processing of Party.Sum",
+		"Party.Outcome":  "post-processing of Party.Sum",
 		"edlerRun.run":   "post-processing of Party.OwnReals and Choose",
-		"PCA.Plan":       "exact centroids that Party.OwnReals released: plain k-means",
+		"Job.Plan":       "pca: exact centroids that Party.OwnReals released: plain k-means",
 		"server.outcome": "what the server makes of messages",
 		"peer.outcome":   "centroids made of what Party.Open released",
 	},

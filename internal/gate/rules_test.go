@@ -275,10 +275,17 @@ var openers = map[string]bool{
 	"Party.Sum": true, "Party.Own": true, "Party.Open": true, "Party.OwnReals": true, "Party.Choose": true,
 }
 
+// networks are the packages that carry messages between machines: bytes that
+// protocol.OverMail gives them, and no record.
+var networks = map[string]bool{"engine/study": true, "engine/study/bus": true}
+
 // imports keeps the network and encoders that read types to the packages that are
 // for them.
 func (w *walk) imports(i *ast.ImportSpec) {
 	path := strings.Trim(i.Path.Value, `"`)
+	if networks[w.name] {
+		return
+	}
 	below := strings.HasPrefix(w.name, "engine") || strings.HasPrefix(w.name, "internal") || strings.HasPrefix(w.name, "flow") || strings.HasPrefix(w.name, "kernels")
 	switch {
 	case !below:
