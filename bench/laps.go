@@ -96,6 +96,12 @@ func allocated() uint64 {
 // collect every time would empty the caches.
 const muchSetUp = 128 << 10
 
+// Values of rows that Iterations adds.
+const (
+	iteration  = "iteration"
+	allRecords = "all records" // iterations that left none out
+)
+
 // Iterations times the iterations of a job with one worker and with all of them,
 // in turns; make builds the job of a run (its seed is the run's number). One run
 // of each is warm-up. It adds the values "iteration" (all workers; refs belong to
@@ -145,7 +151,7 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		}
 		done = run
 	}
-	c.Durations("iteration", lapTimes(samples[0]), refs...)
+	c.Durations(iteration, lapTimes(samples[0]), refs...)
 	if len(counts) > 1 {
 		c.Durations("one worker", lapTimes(samples[1]))
 	}
@@ -158,7 +164,7 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		}
 	}
 	if settled > 0 {
-		c.Durations("all records", lapTimes(whole))
+		c.Durations(allRecords, lapTimes(whole))
 		c.Number("left out", "%", 100*float64(settled)/(float64(last.N)*float64(len(samples[0]))))
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", done)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cohort-engine/cohort/bench/chart"
@@ -24,13 +25,16 @@ type htmlFigure struct {
 }
 
 type htmlTable struct {
-	Name    string
+	Name string
+	// Break is the width in rem below which its rows stand below each other.
+	Break   int
 	Columns []htmlCell
 	Rows    [][]htmlCell
 }
 
 type htmlCell struct {
 	Text    string
+	Column  string // its heading
 	Numeric bool
 	Hint    string // mean, interval, median and runs behind the text
 }
@@ -87,24 +91,55 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			}
 		}
 		for _, g := range s.grids() {
-			t := htmlTable{Name: g.name}
-			for j, c := range g.Columns {
-				t.Columns = append(t.Columns, htmlCell{c, g.Numeric[j], ""})
-			}
-			for i, row := range g.Rows {
-				var cells []htmlCell
-				for j, text := range row {
-					cells = append(cells, htmlCell{text, g.Numeric[j], g.hints[i][j]})
-				}
-				t.Rows = append(t.Rows, cells)
-			}
-			part.Tables = append(part.Tables, t)
+			part.Tables = append(part.Tables, g.html())
 		}
 		part.Ledgers = s.ledgers()
 		page.Parts = append(page.Parts, part)
 	}
 	page.Headline = r.headlines()
 	return t.Execute(w, page)
+}
+
+// tableBreaks are the widths in rem at which the page's style can turn a table into cards.
+var tableBreaks = []int{24, 36, 48, 60, 76}
+
+// html is the grid for the page.
+func (g *grid) html() htmlTable {
+	t := htmlTable{Name: g.name}
+	width := 0.0 // in rem, about
+	for j, c := range g.Columns {
+		t.Columns = append(t.Columns, htmlCell{Text: c, Numeric: g.Numeric[j]})
+		widest := 0
+		for _, word := range strings.Fields(c) {
+			widest = max(widest, len([]rune(word)))
+		}
+		for _, row := range g.Rows {
+			if n := len([]rune(row[j])); g.Numeric[j] {
+				widest = max(widest, n)
+			} else {
+				widest = max(widest, min(n, 24)) // text wraps
+			}
+		}
+		width += 0.5*float64(widest) + 1.2
+	}
+	t.Break = 100 // the rows of what fits nowhere are cards always
+	for _, b := range slices.Backward(tableBreaks) {
+		if width+2 <= float64(b) {
+			t.Break = b
+		}
+	}
+	for i, row := range g.Rows {
+		var cells []htmlCell
+		for j, text := range row {
+			column := g.Columns[j]
+			if g.Of[j] != "" {
+				column += " of " + g.Of[j]
+			}
+			cells = append(cells, htmlCell{text, column, g.Numeric[j], g.hints[i][j]})
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
 }
 
 // ledgers are the privacy ledgers of the section, one for each protocol: the
@@ -129,11 +164,13 @@ func (s *Section) ledgers() []htmlLedger {
 }
 
 // headlines compares us with references in one sentence per reference and
-// suite: the smallest and largest ratio over its rows.
+// suite: the smallest and largest ratio over its rows, with where the reference was
+// taken. Iterations are compared by those that leave no record out, as the reference's do.
 func (r *Report) headlines() []string {
 	type span struct {
 		low, high float64
 		rows      int
+		source    string
 	}
 	var out []string
 	for _, s := range r.Sections {
@@ -141,16 +178,20 @@ func (r *Report) headlines() []string {
 		var order []string
 		for i := range s.Rows {
 			for _, v := range s.Rows[i].Values {
+				shown := v.Shown()
+				if whole := s.Rows[i].Value(allRecords); v.Name == iteration && whole != nil {
+					shown = whole.Shown()
+				}
 				for _, ref := range v.References {
-					if v.Unit != Nanoseconds || !(v.Shown() > 0) || !(ref.Value > 0) || ref.Kind != Published && ref.Kind != Peer {
+					if v.Unit != Nanoseconds || !(shown > 0) || !(ref.Value > 0) || ref.Kind != Published && ref.Kind != Peer {
 						continue
 					}
 					key := v.Name + " against " + ref.column()
 					if spans[key] == nil {
-						spans[key] = &span{low: 1e300}
+						spans[key] = &span{low: 1e300, source: ref.Source}
 						order = append(order, key)
 					}
-					x := float64(ref.Value) / v.Shown()
+					x := float64(ref.Value) / shown
 					spans[key].low, spans[key].high = min(spans[key].low, x), max(spans[key].high, x)
 					spans[key].rows++
 				}
@@ -161,6 +202,9 @@ func (r *Report) headlines() []string {
 			text := fmt.Sprintf("%s to %s the speed over %d rows", chart.Times(p.low), chart.Times(p.high), p.rows)
 			if p.rows == 1 {
 				text = chart.Times(p.low) + " the speed"
+			}
+			if p.source != "" {
+				text += " (" + p.source + ")"
 			}
 			out = append(out, fmt.Sprintf("%s, %s: %s", s.Suite.Name, key, text))
 		}
