@@ -25,6 +25,9 @@ type Outline struct {
 	// Bytes is what a run of all rounds sends and receives, nil where the sizes of
 	// messages follow from other releases.
 	Bytes *Comm `json:"bytes"`
+	// PublicSeed is what public randomness follows from, in hexadecimal. A plan
+	// without a simulation seed draws its own.
+	PublicSeed string `json:"public_seed"`
 	// Ledger is that of all rounds.
 	Ledger *privacy.Ledger `json:"ledger"`
 }

@@ -1,11 +1,12 @@
 package privacy
 
 import (
-	crand "crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
 // Streams hands out independent random streams, one per (party, iteration, purpose), all derived
@@ -16,32 +17,25 @@ import (
 // A stream is ChaCha8 (math/rand/v2) under the key SHA-256(root, party, iteration, purpose): the
 // guarantees of noise drawn from it are computational in the strength of that cipher (T6).
 // A seeded root gives no privacy against whoever knows the seed.
-type Streams struct {
-	root   [32]byte
-	seeded bool
-}
+type Streams struct{ root [32]byte }
 
 // NewStreams returns the streams of a seed, or streams from crypto/rand for nil.
 func NewStreams(seed *uint64) *Streams {
-	s := &Streams{}
 	if seed == nil {
-		crand.Read(s.root[:]) // never fails: it ends the program instead
-		return s
+		return StreamsOf(secret.New())
 	}
-	s.seeded = true
 	var b [40]byte
 	copy(b[:], "cohort simulation seed")
 	binary.LittleEndian.PutUint64(b[32:], *seed)
-	s.root = sha256.Sum256(b[:])
-	return s
+	return &Streams{sha256.Sum256(b[:])}
 }
 
-// Seeded tells whether the streams come from a seed, that is whether the run is a simulation.
-func (s *Streams) Seeded() bool { return s.seeded }
+// StreamsOf returns the streams of a root.
+func StreamsOf(root secret.Root) *Streams { return &Streams{root.Key()} }
 
 // Run returns the streams of the r-th repetition of a run, unrelated to those of any other.
 func (s *Streams) Run(r int) *Streams {
-	child := &Streams{seeded: s.seeded}
+	child := new(Streams)
 	var st Stream
 	s.Reset(&st, 0, r, "run")
 	for i := range 4 {

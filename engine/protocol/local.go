@@ -63,22 +63,21 @@ type seat struct {
 	mail           map[Role][][]byte
 }
 
-func newLocal(rt *engine.Runtime, views *Views, parties int, server bool) *local {
-	l := &local{rt: rt, views: views, seats: make(map[Role]*seat), parties: parties}
+func newLocal(rt *engine.Runtime, views *Views) *local {
+	l := &local{rt: rt, views: views, seats: make(map[Role]*seat)}
 	l.each = func(_, index int) { l.abreast[index].do() }
-	for p := range parties {
-		l.add(Role(p))
-	}
-	if server {
-		l.add(Server)
-	}
 	return l
 }
 
-func (l *local) add(r Role) {
+// add gives a role a seat, parties in their order and the server last.
+func (l *local) add(r Role) *seat {
 	s := &seat{local: l, role: r, mail: make(map[Role][][]byte)}
 	l.seats[r] = s
 	l.order = append(l.order, s)
+	if r != Server {
+		l.parties++
+	}
+	return s
 }
 
 // run lets the roles take turns until all have ended, or one has failed, or stop

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/secagg"
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
 // Party is what one role has besides its records: the plan, randomness of its
@@ -17,7 +18,7 @@ import (
 type Party struct {
 	Role Role
 	Plan *Plan
-	// Streams is the role's own randomness, Public what all roles share.
+	// Streams is the role's own randomness, Public what everybody knows.
 	Streams, Public *privacy.Streams
 	// Group is randomness that the parties share and the server lacks; nil there.
 	Group *privacy.Streams
@@ -26,7 +27,8 @@ type Party struct {
 
 	rt        *engine.Runtime
 	transport Transport
-	group     secagg.Seed // the parties' mask secret, or the party's own of a ring; zero at the server
+	own       secret.Root // of all that is the role's own
+	maskRoot  secret.Root // the parties', or the party's own of a ring; zero at the server
 	views     *Views
 	draws     *Draws
 
@@ -49,6 +51,7 @@ type Party struct {
 	// uncounted are bytes sent and received that measure the result.
 	uncounted [2]int64
 	measures  bool // the release under way does
+	single    bool // no other role is in this process
 	notes     []string
 	seen      engine.Seen // of the round under way
 	barrier   func(ctx context.Context, round int) error
@@ -115,7 +118,7 @@ func (p *Party) Show(r *Release, centroids []float64, loss float64) {
 
 // EndRound says that the role has ended a round; of all rounds, if known, total.
 func (p *Party) EndRound(ctx context.Context, round, total int) error {
-	if p.Role == p.Plan.last(round) {
+	if p.single || p.Role == p.Plan.last(round) {
 		p.rt.IterationEnd(round, total, p.seen)
 	}
 	p.seen = engine.Seen{Loss: math.NaN()}
@@ -175,15 +178,6 @@ func (p *Party) draw(round int, groups []Group, noise []int64) {
 		at += g.Values
 	}
 	p.End(span)
-}
-
-// noiseNumber is what names this role's noise streams: a party that draws alone
-// stands where the server stands among several.
-func (p *Party) noiseNumber() int {
-	if p.Plan.Parties == 1 {
-		return int(Server)
-	}
-	return int(p.Role)
 }
 
 // Sum makes a release of the sum of all parties' vectors: it brings own onto the
@@ -297,7 +291,7 @@ func (p *Party) mask(round, number int, words []int64) error {
 	ring, m := p.Plan.Capacity.Ring, p.Plan.Parties
 	if p.masks == nil || p.masked.Len() != len(words) {
 		var err error
-		if p.masks, err = secagg.NewClient(p.group, ring, int(p.Role), m, len(words)); err != nil {
+		if p.masks, err = secagg.NewClient(p.maskRoot, ring, int(p.Role), m, len(words)); err != nil {
 			return err
 		}
 		p.masked = secagg.NewMasked(ring, m, len(words))

@@ -99,6 +99,8 @@ type Plan struct {
 	Notes []string
 	// Seed makes the run a simulation.
 	Seed *uint64
+	// PublicSeed is what public randomness follows from.
+	PublicSeed PublicSeed
 
 	// ServerNoise is the layout of the noise of the t-th sum, for releases whose
 	// noise the server draws. It is set before they are added; nil where layouts
@@ -114,6 +116,13 @@ func (pl *Plan) Add(r *Release) *Release {
 	pl.Releases = append(pl.Releases, r)
 	pl.tellsNoise = pl.tellsNoise || r.Makers == ServerAlone && pl.ServerNoise == nil
 	return r
+}
+
+// Again is the plan of the same run as the simulation of another seed.
+func (pl *Plan) Again(seed uint64) *Plan {
+	c := *pl
+	c.Seed, c.PublicSeed = &seed, NewPublicSeed(&seed)
+	return &c
 }
 
 // Present tells whether a party takes part in a round.

@@ -54,10 +54,11 @@ func (p *Party) Shuffle(round int, stream string, n int) []int {
 	return p.stream.Perm(n)
 }
 
-// resume begins a noise stream, or goes on with the last.
+// resume begins a noise stream, or goes on with the last. The root is the role's
+// own, so streams need no role in their names.
 func (p *Party) resume(round int, stream string) {
 	if stream != "" {
-		p.Streams.Reset(&p.stream, p.noiseNumber(), round, stream)
+		p.Streams.Reset(&p.stream, 0, round, stream)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Program is what a role does: it closes over the role's own records, if it has
@@ -46,6 +45,7 @@ type Session struct {
 	seated   bool     // one role plays here, the others elsewhere
 	parties  []*Party // and the server, last, if there is one
 	outcomes []*Outcome
+	exact    *exactSum
 	round    int
 }
 
@@ -61,8 +61,13 @@ type Options struct {
 	// of its own, in place of the shared memory of this process.
 	Connect func(r Role) Transport
 	// Seat, if not nil, makes the run that of one role, which has Connect for its
-	// transport: the others play elsewhere.
+	// transport and Secrets for its randomness: the others play elsewhere.
 	Seat *Seat
+	// Secrets, if not nil, has the secrets of each role that plays here, in place of
+	// those of the plan's seed or fresh ones.
+	Secrets func(r Role) Secrets
+	// Joined, if not nil, sees each role before it begins, for tests.
+	Joined func(*Party)
 }
 
 // Seat is a role that plays by itself. The plan is made from shapes, and what the
@@ -101,70 +106,46 @@ func (pl *Plan) Core() *Plan { return pl }
 // Start makes the roles of a run: programs has one for each party; server is nil
 // where there is none.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
-	s := &Session{plan: plan, rt: rt, seated: o.Seat != nil, local: newLocal(rt, o.Views, len(programs), server != nil), outcomes: make([]*Outcome, len(programs)+1)}
-	public, group := privacy.NewStreams(plan.Seed), maskSeed(plan.Seed)
-	shared := roleStreams(plan.Seed, public)
-	exact := new(exactSum)
-	all := programs
-	if server != nil {
-		all = append(all[:len(all):len(all)], server)
+	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views), apart: o.Connect != nil, seated: o.Seat != nil, exact: new(exactSum)}
+	if o.Secrets == nil {
+		o.Secrets = secretsOf(plan, o.Seat != nil)
 	}
-	for i, program := range all {
-		role := Role(i)
-		if i == len(programs) {
-			role = Server
-		}
-		if !o.Plays(role) {
-			continue
-		}
-		p := &Party{Role: role, Plan: plan, Public: public, Streams: roleStreams(plan.Seed, public), Replay: o.Replay, rt: rt,
-			views: o.Views, draws: o.Draws, made: make([]int, len(plan.Releases)), exact: exact, seen: engine.Seen{Loss: math.NaN()}}
-		if role != Server {
-			p.Group = shared
-			p.group = group
-			if plan.Ring {
-				p.group = ringSeed(plan.Seed, role)
-			}
-		}
-		seat := s.local.seats[role]
-		p.transport, p.barrier = seat, seat.barrier
-		if o.Connect != nil {
-			p.transport, p.barrier = o.Connect(role), nil
-			s.apart = true
-		}
-		s.parties = append(s.parties, p)
-		seat.program = func(ctx context.Context) error {
-			defer p.transport.Leave()
-			outcome, err := program(ctx, p)
-			s.outcomes[i] = outcome
-			return err
-		}
+	for i, program := range programs {
+		s.join(Role(i), program, o)
+	}
+	if server != nil {
+		s.join(Server, server, o)
 	}
 	return s
 }
 
-// roleStreams is the root of a role's own randomness.
-func roleStreams(seed *uint64, public *privacy.Streams) *privacy.Streams {
-	if seed != nil {
-		return public
+// join adds a role, if it plays here.
+func (s *Session) join(role Role, program Program, o Options) {
+	if !o.Plays(role) {
+		return
 	}
-	return privacy.NewStreams(nil)
-}
-
-// maskSeed is the parties' secret: of a simulation with a seed, else random.
-func maskSeed(seed *uint64) secagg.Seed {
-	if seed == nil {
-		return secagg.NewSeed()
+	p := &Party{Role: role, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws, made: make([]int, len(s.plan.Releases)),
+		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
+	err := p.take(o.Secrets(role))
+	seat := s.local.add(role)
+	p.transport, p.barrier = seat, seat.barrier
+	if o.Connect != nil {
+		p.transport, p.barrier = o.Connect(role), nil
 	}
-	return secagg.SeedFrom(*seed, "clients")
-}
-
-// ringSeed is a party's own secret for the masks of a ring.
-func ringSeed(seed *uint64, r Role) secagg.Seed {
-	if seed == nil {
-		return secagg.NewSeed()
+	if o.Joined != nil {
+		o.Joined(p)
 	}
-	return secagg.SeedFrom(*seed, r.String())
+	at := len(s.parties)
+	s.parties, s.outcomes = append(s.parties, p), append(s.outcomes, nil)
+	seat.program = func(ctx context.Context) error {
+		defer p.transport.Leave()
+		if err != nil {
+			return err
+		}
+		outcome, err := program(ctx, p)
+		s.outcomes[at] = outcome
+		return err
+	}
 }
 
 // Run goes on to the end.
@@ -182,8 +163,8 @@ func (s *Session) Step(ctx context.Context) (bool, error) {
 	s.round++
 	s.local.goal = s.round
 	err := s.local.run(ctx, func() bool {
-		for _, p := range s.parties[:s.plan.Parties] {
-			if p.ended < s.round && !s.local.seats[p.Role].left {
+		for _, p := range s.parties {
+			if p.Role != Server && p.ended < s.round && !s.local.seats[p.Role].left {
 				return false
 			}
 		}

@@ -21,8 +21,8 @@ func (n *near) step() {}
 func f(s stepper) string { return fmt.Sprint(s) }`},
 	{"records encoded by gob", "imports sealed", "encoding/gob io kernels", `
 func f(w io.Writer, p *kernels.Panels) error { return gob.NewEncoder(w).Encode(p) }`},
-	{"binary encoding of a mask secret", "sealed", "encoding/binary io internal/secagg", `
-func f(w io.Writer, s secagg.Seed) error { return binary.Write(w, binary.LittleEndian, s) }`},
+	{"binary encoding of a mask secret", "sealed", "encoding/binary io internal/secret", `
+func f(w io.Writer, s secret.Root) error { return binary.Write(w, binary.LittleEndian, s) }`},
 	{"records in the details of a result", "sealed", "engine kernels", `
 func f(r *engine.Result, p kernels.Panels) { r.Details["points"] = p }`},
 	{"sums in details by a literal", "sealed", "kernels", `

@@ -25,7 +25,7 @@ var sealed = map[string]bool{
 	"engine/step/seeding.Part":     true,
 	"kernels.Panels":               true,
 	"kernels.Accumulator":          true,
-	"internal/secagg.Seed":         true,
+	"internal/secret.Root":         true,
 	"internal/secagg.Client":       true,
 	"engine/method/ckks.entropy":   true,
 	"engine/method/ckks.secretKey": true,

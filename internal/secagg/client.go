@@ -5,9 +5,10 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// Client is one client's end: it knows the seed.
+// Client is one client's end: it knows the root of the masks.
 type Client struct {
 	ring           Ring
 	index, clients int
@@ -20,14 +21,14 @@ type Client struct {
 
 // NewClient returns client index (from 0) of clients, for vectors of length
 // elements.
-func NewClient(seed Seed, ring Ring, index, clients, length int) (*Client, error) {
+func NewClient(root secret.Root, ring Ring, index, clients, length int) (*Client, error) {
 	if clients < 1 || index < 0 || index >= clients {
 		return nil, fault.Request("secure aggregation", fmt.Sprintf("there is no client %d among %d", index+1, clients), "give at least one client")
 	}
 	if length < 1 || int64(length) > math.MaxUint32 {
 		return nil, fault.Range("vector length", length, "1 to 2^32-1")
 	}
-	return &Client{ring: ring, index: index, clients: clients, masks: newMasks(seed, ring, clients, length), scratch: make([]uint64, length), ownRound: -1}, nil
+	return &Client{ring: ring, index: index, clients: clients, masks: newMasks(root, ring, clients, length), scratch: make([]uint64, length), ownRound: -1}, nil
 }
 
 // Mask sets dst to values under this client's mask of a round. Two different

@@ -4,15 +4,16 @@ import (
 	"fmt"
 
 	"github.com/cohort-engine/cohort/internal/secagg"
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
 // Two clients add up through a server that never sees a plain value.
 func Example() {
-	seed := secagg.NewSeed() // the clients share it, the server does not have it
+	root := secret.New() // the clients share it, the server does not have it
 	values := [][]int64{{1, 2, 3}, {10, 20, 30}}
 	var clients []*secagg.Client
 	for i := range values {
-		c, err := secagg.NewClient(seed, secagg.Ring64, i, len(values), 3)
+		c, err := secagg.NewClient(root, secagg.Ring64, i, len(values), 3)
 		if err != nil {
 			fmt.Println(err)
 			return

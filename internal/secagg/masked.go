@@ -9,7 +9,7 @@ import (
 )
 
 // Masked is a vector under the masks of some clients for one round. It can be
-// added to, sent and received; without the seed there is no way from it to
+// added to, sent and received; without the root there is no way from it to
 // plain values.
 type Masked struct {
 	ring    Ring

@@ -16,6 +16,7 @@ const (
 	inHE         = "engine/method/ckks"
 	inSketch     = "engine/method/sketch"
 	inSecagg     = "internal/secagg"
+	inSecret     = "internal/secret"
 	inDataset    = "engine/dataset"
 	inFlow       = "flow"
 	inCommand    = "cmd/cohort"
@@ -49,7 +50,10 @@ func randomness() []mutant {
 		one("all rounds draw from one stream", inPrivacy, "b = binary.LittleEndian.AppendUint64(b, uint64(iteration))", "b = binary.LittleEndian.AppendUint64(b, uint64(iteration)*0)", inPrivacy, "TestStreams", "iteration"),
 		one("all purposes draw from one stream", inPrivacy, "b = append(b, purpose...)", "b = append(b, purpose[:0]...)", inPrivacy, "TestStreams", "purpose"),
 		one("repetitions of a run draw from one stream", inPrivacy, `s.Reset(&st, 0, r, "run")`, `s.Reset(&st, 0, r*0, "run")`, inPrivacy, "TestStreams", "another run"),
-		{"the system's randomness is replaced by the clock", inPrivacy, []edit{{"\t\tcrand.Read(s.root[:]) // never", "\t\tcrand.Read(s.root[:0])\n\t\tbinary.LittleEndian.PutUint64(s.root[:], uint64(time.Now().UnixNano())) // never"}, {"\t\"math/bits\"\n\t\"math/rand/v2\"", "\t\"math/bits\"\n\t\"math/rand/v2\"\n\t\"time\""}}, inPrivacy, "TestRoots", "root"},
+		{"the system's randomness is replaced by the clock", inSecret, []edit{{"\trand.Read(r.key[:]) // never", "\trand.Read(r.key[:0])\n\tbinary.LittleEndian.PutUint64(r.key[:], uint64(time.Now().UnixNano())) // never"}, {"\t\"fmt\"\n", "\t\"fmt\"\n\t\"time\"\n"}}, inPrivacy, "TestRoots", "root"},
+		one("all roles of a simulation have one root", inProtocol, "Own: secret.Simulated(seed, r.String())", "Own: secret.Simulated(seed, \"role\")", inHorizontal, "TestRolesApart", "one stream"),
+		one("a role draws from the public seed", inProtocol, "privacy.StreamsOf(s.Own.Derive(\"streams\"))", "p.Plan.PublicSeed.Streams()", inProtocol, "TestRolesHaveRoots", "public seed|one stream"),
+		one("the server has what the parties share", inProtocol, "\tif p.Role == Server {\n\t\treturn\n", "\tif false {\n\t\treturn\n", inProtocol, "TestRolesHaveRoots", "server"),
 	}
 }
 
@@ -136,10 +140,10 @@ func steps() []mutant {
 		one("counts have no noise", inProtocol, "\t\tg.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])\n", "\t\tif at == 0 {\n\t\t\tg.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])\n\t\t}\n", inHorizontal, "TestLeakage", "count"),
 		one("shares count on clients that collude", inHorizontal, "Shares: p.shares(t), Rounding", "Shares: p.shares(t) + 1, Rounding", inHorizontal, "TestNoiseHasTheVarianceItShould", "split"),
 		one("clients leave their noise off", inProtocol, "r.Makers == EachWhole || r.Makers == EachShare {", "false {", inHorizontal, "TestNoiseHasTheVarianceItShould", "local"),
-		one("ties of all rounds are broken by one key", inHorizontal, "p.Public.Reset(st, everyClient, round, \"ties\")", "p.Public.Reset(st, everyClient, 0, \"ties\")", inHorizontal, "TestNonExclusiveTakesTheNearest", "key"),
+		one("ties of all rounds are broken by one key", inHorizontal, "p.Streams.Reset(st, int(p.Role), round, \"ties\")", "p.Streams.Reset(st, int(p.Role), 0, \"ties\")", inHorizontal, "TestNonExclusiveTakesTheNearest", "key"),
 		one("ties depend on the order of the records", inFlow, "return digest(sum[:16])", "sum[0] ^= byte(i)\n\treturn digest(sum[:16])", inFlow, "TestOrderDoesNotMatter|TestTies", "order|[Ll]abels|ties"),
 		one("local releases have no noise", inProtocol, "\tif r.Makers == Holder {\n\t\tp.addNoise(round, groups, words)", "\tif false {\n\t\tp.addNoise(round, groups, words)", inAudit, "TestWhiteBox$", "law"),
-		one("all roles of a protocol draw from one stream", inProtocol, "\treturn int(p.Role)\n}", "\treturn 0\n}", inAudit, "TestWhiteBox$", "independence"),
+		one("all roles of a protocol draw from one stream", inProtocol, "privacy.StreamsOf(s.Own.Derive(\"streams\"))", "privacy.StreamsOf(s.Group.Derive(\"streams\"))", inAudit, "TestWhiteBox$", "independence"),
 	}
 }
 
@@ -149,6 +153,6 @@ func messages() []mutant {
 		one("messages are not masked", inSecagg, "\taddPad(c.ring, dst.words, c.own)\n", "", inSecagg, "TestMessagesHide|TestSurvivors|TestMaskIs", "."),
 		one("one mask serves all rounds", inSecagg, "binary.BigEndian.PutUint64(iv[8:], uint64(round)*m.blocks)", "binary.BigEndian.PutUint64(iv[8:], uint64(round)*0*m.blocks)", inSecagg, "TestMaskIsAESCounterMode|TestMessagesHide", "mask|round"),
 		one("one mask serves all clients", inSecagg, "binary.BigEndian.PutUint32(iv[4:], uint32(client))", "binary.BigEndian.PutUint32(iv[4:], uint32(client)*0)", inSecagg, "TestMaskIsAESCounterMode|TestMessagesHide", "mask|client"),
-		one("a mask seed prints", inSecagg, "func (Seed) Format(f fmt.State, _ rune) { fmt.Fprint(f, \"secagg.Seed(redacted)\") }", "func (s Seed) Format(f fmt.State, _ rune) { fmt.Fprintf(f, \"%x\", s.key[:]) }", inSecagg, "TestSeedPrintsRedacted", "prints|seed"),
+		one("a root prints", inSecret, "func (Root) Format(f fmt.State, _ rune) { fmt.Fprint(f, \"secret.Root(redacted)\") }", "func (r Root) Format(f fmt.State, _ rune) { fmt.Fprintf(f, \"%x\", r.key[:]) }", inSecret, "TestRootPrintsRedacted", "prints"),
 	}
 }

@@ -41,7 +41,11 @@ func TestRolesApart(t *testing.T) {
 			run := pl.Run
 			if i == 1 {
 				run = func(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-					return pl.Connect(ctx, rt, protocoltest.Apart(pl.Plan))
+					var roles protocoltest.Roles
+					o := protocoltest.Apart(pl.Plan)
+					o.Joined = roles.Join
+					defer func() { roles.Check(t, pl.Parties) }()
+					return pl.Connect(ctx, rt, o)
 				}
 			}
 			res, err := run(context.Background(), engine.NewRuntime(pool))

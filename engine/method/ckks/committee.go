@@ -34,14 +34,19 @@ type member struct {
 
 func (s *run) newMember(party int) *member {
 	m := &member{peer: s.newPeer(party)}
-	m.secret = newSecretKey(s.params, m.rnd)
-	m.share = newSmallSecret(s.params, m.secret.small)
 	return m
+}
+
+// join makes the member's secret key too.
+func (m *member) join(p *protocol.Party) {
+	m.peer.join(p)
+	m.secret = newSecretKey(m.params, m.rnd)
+	m.share = newSmallSecret(m.params, m.secret.small)
 }
 
 // play is the member's program.
 func (m *member) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-	m.Party = p
+	m.join(p)
 	if err := m.sendTerms(ctx); err != nil {
 		return nil, err
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-func testEntropy(seed uint64) entropy { return entropy{seed: &seed} }
+func testEntropy(seed uint64) entropy { return entropy{secret.Simulated(seed, "test")} }
 
 // encodeWide encodes values as the samplers' and the encryption's rings need it.
 func encodeWide(p *Parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {

@@ -321,7 +321,8 @@ func (j *Job) plan() (*jobPlan, error) {
 	}
 	n, d := j.Data.Points.N, j.Data.Points.D
 	pl := &jobPlan{job: j, Plan: &protocol.Plan{Method: j.Method(), Calibration: j.calibration(), Private: j.Budget != nil,
-		K: j.K, D: d, N: n, Parties: len(j.Columns), FractionBits: j.Data.FractionBits, Rounds: j.rounds(), Seed: j.Seed}}
+		K: j.K, D: d, N: n, Parties: len(j.Columns), FractionBits: j.Data.FractionBits, Rounds: j.rounds(), Seed: j.Seed,
+		PublicSeed: protocol.NewPublicSeed(j.Seed)}}
 	var chain Chain
 	var err error
 	switch {
@@ -371,13 +372,16 @@ func (j *Job) plan() (*jobPlan, error) {
 	return pl, nil
 }
 
-// StartCentroids returns the public centroids that a run begins with, in
+// StartCentroids returns the public centroids that a simulation begins with, in
 // [-1, 1]^D. Without a seed each call draws others.
-func (j *Job) StartCentroids() [][]float64 {
+func (j *Job) StartCentroids() [][]float64 { return j.startFrom(protocol.NewPublicSeed(j.Seed)) }
+
+// startFrom draws the first centroids, unless they are given.
+func (j *Job) startFrom(public protocol.PublicSeed) [][]float64 {
 	if j.Start != nil {
 		return j.Start
 	}
-	return startCentroids(privacy.NewStreams(j.Seed).Stream(0, 0, "ckks start"), j.Init, j.K, j.Data.Points.D)
+	return startCentroids(public.Streams().Stream(0, 0, "start"), j.Init, j.K, j.Data.Points.D)
 }
 
 // parties are the roles of a run: each holds its own records and randomness.

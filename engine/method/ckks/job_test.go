@@ -322,11 +322,11 @@ func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
 	}
 	roles, _ := s.newParties()
 	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		roles.alice.Party = p
+		roles.alice.join(p)
 		return nil, roles.alice.prepare(ctx)
 	}
 	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		roles.bob.Party = p
+		roles.bob.join(p)
 		err := roles.bob.sendTerms(ctx)
 		if err == nil {
 			err = roles.bob.prepare(ctx)

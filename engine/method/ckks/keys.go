@@ -3,9 +3,6 @@ package ckks
 import (
 	"crypto/aes"
 	stdcipher "crypto/cipher"
-	crand "crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
@@ -14,28 +11,17 @@ import (
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// entropy is a party's source of randomness for keys and encryptions: the
-// system's generator, or in a simulation a stream that depends only on the
-// seed, the party and the purpose.
-type entropy struct {
-	seed  *uint64
-	party int
-}
+// entropy is a party's source of randomness for keys and encryptions. What it gives
+// follows from the party's root, the purpose and the index, so no two draws may have
+// both in common.
+type entropy struct{ root secret.Root }
 
 // key returns 32 bytes for a purpose and an index.
 func (e entropy) key(purpose string, index int) [32]byte {
-	var k [32]byte
-	if e.seed == nil {
-		crand.Read(k[:])
-		return k
-	}
-	b := []byte("cohort/he/" + purpose + "/")
-	b = binary.LittleEndian.AppendUint64(b, *e.seed)
-	b = binary.LittleEndian.AppendUint64(b, uint64(e.party))
-	b = binary.LittleEndian.AppendUint64(b, uint64(index))
-	return sha256.Sum256(b)
+	return e.root.Derive(fmt.Sprintf("%s/%d", purpose, index)).Key()
 }
 
 // prng returns the generator for a purpose and an index. Not for concurrent use.

@@ -8,6 +8,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine/method/ckks/rns"
+	"github.com/cohort-engine/cohort/internal/secret"
 	"github.com/cohort-engine/cohort/kernels/ntt"
 )
 
@@ -30,8 +31,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var seed uint64
-	rnd := entropy{seed: &seed}
+	rnd := entropy{secret.Simulated(0, "measurement")}
 	sk := newSecretKey(p, rnd)
 	ev, err := newEvaluator(p, newRelinearisation(p, sk, rnd).expand(p), nil)
 	if err != nil {

@@ -35,7 +35,7 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 	}
 	o := &Opened{run: s, alice: s.newAlice(), bob: s.newBob(), rt: rt}
 	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		o.alice.Party = p
+		o.alice.join(p)
 		if err := o.alice.prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 		return nil, err
 	}
 	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		o.bob.Party = p
+		o.bob.join(p)
 		if err := o.bob.sendTerms(ctx); err != nil {
 			return nil, err
 		}
@@ -71,8 +71,6 @@ type AliceView struct {
 // Close ends the round with the noise of a seed: Alice perturbs the encrypted totals and sends them, the
 // key holder decrypts them, adds his noise, divides and answers.
 func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Options) (*AliceView, error) {
-	plan := *o.run.Plan
-	plan.Seed = &seed
 	o.bob.current, o.bob.average = o.run.start, averager{}
 	o.run.log.Messages = o.run.log.Messages[:0]
 	v := new(AliceView)
@@ -90,5 +88,5 @@ func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Option
 		o.bob.Party = p
 		return nil, o.bob.answer(ctx, 1)
 	}
-	return v, protocol.Start(o.rt, &plan, []protocol.Program{alice, bob}, nil, options).Run(ctx)
+	return v, protocol.Start(o.rt, o.run.Plan.Again(seed), []protocol.Program{alice, bob}, nil, options).Run(ctx)
 }

@@ -22,7 +22,7 @@ func (s *run) newAlice() *alice { return &alice{peer: s.newPeer(0)} }
 
 // play is her program.
 func (a *alice) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-	a.Party = p
+	a.join(p)
 	span := p.Begin(engine.PhaseEncrypt, 0)
 	err := a.prepare(ctx)
 	p.End(span)
@@ -218,15 +218,19 @@ type bob struct {
 }
 
 func (s *run) newBob() *bob {
-	b := &bob{peer: s.newPeer(1)}
-	b.secret = newSecretKey(s.params, b.rnd)
-	b.small = newSmallSecret(s.params, b.secret.small)
-	return b
+	return &bob{peer: s.newPeer(1)}
+}
+
+// join makes his secret key too.
+func (b *bob) join(p *protocol.Party) {
+	b.peer.join(p)
+	b.secret = newSecretKey(b.params, b.rnd)
+	b.small = newSmallSecret(b.params, b.secret.small)
 }
 
 // play is his program.
 func (b *bob) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-	b.Party = p
+	b.join(p)
 	if err := b.sendTerms(ctx); err != nil {
 		return nil, err
 	}
@@ -348,7 +352,7 @@ type provider struct{ peer }
 
 // play is its program.
 func (v *provider) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-	v.Party = p
+	v.join(p)
 	if err := v.sendTerms(ctx); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/ring"
 
-	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
@@ -40,7 +39,7 @@ func newRun(pl *jobPlan) (*run, error) {
 	s.log = &Transcript{Parties: len(j.Columns), Tap: j.Tap}
 	s.topScale = freshScale(p, s.cols)
 	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
-	s.start = j.StartCentroids()
+	s.start = j.startFrom(pl.PublicSeed)
 	all := j.K * (j.K - 1) / 2
 	pairs := all
 	if !j.KeepPairs && j.argmin() == Pairs {
@@ -63,9 +62,7 @@ func newRun(pl *jobPlan) (*run, error) {
 	}
 	if j.mode() == Multiparty {
 		s.terms.CommonSeed = make([]byte, 32)
-		if _, err := privacy.NewStreams(j.Seed).Stream(int(protocol.Server), 0, "ckks common seed").Read(s.terms.CommonSeed); err != nil {
-			return nil, err
-		}
+		_, _ = pl.PublicSeed.Streams().Stream(int(protocol.Server), 0, "common seed").Read(s.terms.CommonSeed) // never fails
 	}
 	return s, nil
 }
@@ -100,8 +97,11 @@ func (s *run) newPeer(party int) peer {
 			}
 		}
 	}
-	return peer{run: s, columns: m, rnd: entropy{seed: s.job.Seed, party: party}}
+	return peer{run: s, columns: m}
 }
+
+// join gives the party its randomness and its end of the transport.
+func (q *peer) join(p *protocol.Party) { q.Party, q.rnd = p, entropy{p.Root("keys and encryptions")} }
 
 // send gives another party a message that belongs to a release of the plan.
 func (q *peer) send(ctx context.Context, r *protocol.Release, to int, kind Kind, b []byte) error {

@@ -19,7 +19,7 @@ import (
 
 // reference holds the figures of the authors' own code, measured over 20 seeds
 // with two clients.
-const reference = "../../../shared/reference/horizontal.csv"
+const reference = "../../../../shared/reference/horizontal.csv"
 
 // agreementSeeds is the number of runs of a cell.
 const agreementSeeds = 20

@@ -42,6 +42,8 @@ func TestRolesApart(t *testing.T) {
 			if apart == 1 {
 				o = protocoltest.Apart(p.Plan)
 			}
+			var roles protocoltest.Roles
+			o.Joined = roles.Join
 			pool := engine.NewPool(2)
 			s, _ := p.start(engine.NewRuntime(pool), o)
 			err := s.Run(context.Background())
@@ -49,6 +51,11 @@ func TestRolesApart(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%+v: apart %d: %v", job, apart, err)
 			}
+			want := p.m
+			if p.Coordinated {
+				want++
+			}
+			roles.Check(t, want)
 			res, err := s.Result(job.Bounds)
 			if err != nil {
 				t.Fatal(err)

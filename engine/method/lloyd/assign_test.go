@@ -78,7 +78,7 @@ func TestRelativeSums(t *testing.T) {
 			Beyond: rapid.SampledFrom([]Beyond{Clip, Exclude}).Draw(t, "beyond"), Schedule: rapid.SampledFrom([]Schedule{Geometric, Sqrt, LaterCode}).Draw(t, "schedule"),
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}
 		s := firstRound(t, job)
-		first, _ := s.atStart()
+		first := s.atStart()
 		limit := int64(math.Floor(s.radius[0] * s.scale * s.radius[0] * s.scale))
 		for _, c := range s.clients {
 			sums, counts := make([]int64, s.k*d), make([]int64, s.k)
@@ -126,13 +126,13 @@ func TestNonExclusiveTakesTheNearest(t *testing.T) {
 		d := rapid.IntRange(1, 4).Draw(t, "d")
 		s := firstRound(t, Job{Algorithm: CLloyd, NonExclusive: true, K: rapid.IntRange(1, 5).Draw(t, "k"), Init: Random,
 			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2), EtaMinAlpha: rapid.Float64Range(1, 4).Draw(t, "alpha")})
-		first, public := s.atStart()
+		first := s.atStart()
 		var st privacy.Stream
-		key := tieKey(public, 0, &st)
-		if key == tieKey(public, 1, &st) {
-			t.Fatal("two rounds have one key for ties")
-		}
 		for _, c := range s.clients {
+			key := tieKey(c.party, 0, &st)
+			if key == tieKey(c.party, 1, &st) {
+				t.Fatal("two rounds have one key for ties")
+			}
 			for j := range s.k {
 				type candidate struct {
 					length int64

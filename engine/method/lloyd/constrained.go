@@ -45,10 +45,11 @@ func newConstrained(c *client) *constrained {
 	return a
 }
 
-// tieKey is the public key of a round's tie-break. The centroids of a round follow from the
-// assignments before it, so each has a key of its own (THEOREMS.md T1).
+// tieKey is the key of a client's tie-break in a round, from its own randomness. The
+// centroids of a round follow from the assignments before it, so each has a key of its
+// own (THEOREMS.md T1).
 func tieKey(p *protocol.Party, round int, st *privacy.Stream) (key [16]byte) {
-	p.Public.Reset(st, everyClient, round, "ties")
+	p.Streams.Reset(st, int(p.Role), round, "ties")
 	binary.LittleEndian.PutUint64(key[:8], st.Uint64())
 	binary.LittleEndian.PutUint64(key[8:], st.Uint64())
 	return key

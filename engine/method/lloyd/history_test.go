@@ -112,7 +112,7 @@ func TestTalliesFollowLabels(t *testing.T) {
 			job := c.job
 			job.K, job.Clients, job.Seed, job.Iterations = 4, blobs(t, 2000, 3, 4, 2, 1), &seed, 8
 			s := begin(t, 2, job)
-			first, _ := s.atStart()
+			first := s.atStart()
 			grid, before := slices.Clone(first.grid), make([]uint16, s.clients[0].points.N)
 			for more := true; more; {
 				more = s.step(t)

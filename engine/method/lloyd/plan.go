@@ -81,7 +81,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	}
 	p.cutParts()
 	p.Plan = &protocol.Plan{Method: string(j.Algorithm), Calibration: privacy.None, Private: j.Algorithm.Private(), K: p.k, D: p.d, N: p.n, Parties: p.m,
-		FractionBits: p.fraction, Rounds: p.rounds, Ring: j.Aggregator == ByRing, Leaves: p.leaves(), Seed: j.Seed}
+		FractionBits: p.fraction, Rounds: p.rounds, Ring: j.Aggregator == ByRing, Leaves: p.leaves(), Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	if j.Algorithm.Constrained() {
 		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
 	}
@@ -322,8 +322,8 @@ func (p *Plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Optio
 // Trial runs the plan with another seed, without a result, and records what
 // everybody sees.
 func (p *Plan) Trial(ctx context.Context, rt *engine.Runtime, seed uint64, views *protocol.Views) error {
-	again, core := *p, *p.Plan
-	core.Seed, again.Plan = &seed, &core
+	again := *p
+	again.Plan = p.Plan.Again(seed)
 	s, _ := again.start(rt, protocol.Options{Views: views})
 	defer s.Close()
 	return s.Run(ctx)

@@ -10,7 +10,8 @@ import (
 )
 
 // Relative with its defaults reaches the NICV that its recipe promises under
-// Proven at delta = 1/(n ln n): mean of 20 seeds.
+// Proven at delta = 1/(n ln n): mean of 20 seeds, on s1, where the
+// deviation of a run is a quarter of the mean, of 200.
 func TestRelativeUtility(t *testing.T) {
 	eng, err := engine.New()
 	if err != nil {
@@ -38,7 +39,11 @@ func TestRelativeUtility(t *testing.T) {
 
 func relativeMean(t *testing.T, eng *engine.Engine, norm *dataset.Normalised, k int, epsilon float64) float64 {
 	sum := 0.0
-	for seed := range uint64(20) {
+	runs := 20
+	if k == 15 {
+		runs = 200
+	}
+	for seed := range uint64(runs) {
 		parts, err := norm.Split(2, nil, seed)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +53,7 @@ func relativeMean(t *testing.T, eng *engine.Engine, norm *dataset.Normalised, k 
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum += *res.NICV / 20
+		sum += *res.NICV / float64(runs)
 	}
 	return sum
 }

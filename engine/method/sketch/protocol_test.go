@@ -550,10 +550,13 @@ func TestRolesApart(t *testing.T) {
 			if i == 1 {
 				o = protocoltest.Apart(r.Plan)
 			}
+			var roles protocoltest.Roles
+			o.Joined = roles.Join
 			res, err := r.Connect(context.Background(), engine.NewRuntime(pool), o)
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
+			roles.Check(t, r.Parties+1)
 			b, err := json.MarshalIndent(res, "", " ")
 			if err != nil {
 				t.Fatal(err)

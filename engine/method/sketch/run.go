@@ -55,7 +55,7 @@ func (j *Job) prepare() (*run, error) {
 		}
 	}
 	r := &run{job: c, plan: p, bits: c.Data.FractionBits, Plan: &protocol.Plan{Method: j.Method(), Calibration: privacy.None, Private: c.Protocol.Private(), Budget: c.Budget,
-		K: c.K, D: c.Data.Points.D, N: c.records(), Parties: p.parties, FractionBits: c.Data.FractionBits, Rounds: 1, Seed: c.Seed}}
+		K: c.K, D: c.Data.Points.D, N: c.records(), Parties: p.parties, FractionBits: c.Data.FractionBits, Rounds: 1, Seed: c.Seed, PublicSeed: protocol.NewPublicSeed(c.Seed)}}
 	if r.Private {
 		r.Calibration = c.Calibration
 	}

@@ -65,10 +65,18 @@ func TestRolesApart(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		o := plan.(staged.Planned)
-		apart, err := o.Connect(context.Background(), engine.NewRuntime(pool), protocoltest.Apart(o.Plan.Plan))
+		var roles protocoltest.Roles
+		options := protocoltest.Apart(o.Plan.Plan)
+		options.Joined = roles.Join
+		apart, err := o.Connect(context.Background(), engine.NewRuntime(pool), options)
 		if err != nil {
 			t.Fatalf("%s, apart: %v", c.name, err)
 		}
+		want := o.Parties
+		if o.Coordinated {
+			want++
+		}
+		roles.Check(t, want)
 		if diff := cmp.Diff(stagedtest.Text(t, together), stagedtest.Text(t, apart)); diff != "" {
 			t.Errorf("%s: roles apart differ:\n%s", c.name, diff)
 		}

@@ -32,7 +32,8 @@ func NewPlain(method string, x *Data, k int, seed *uint64) *Plan {
 	f := &Plan{makers: protocol.Holder, Audience: []string{privacy.Outsider}}
 	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.Records(),
 		Parties: len(x.Clients), Rounds: 1,
-		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.Records()), Seed: seed}
+		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.Records()), Seed: seed,
+		PublicSeed: protocol.NewPublicSeed(seed)}
 	if x.Bounds.FromData {
 		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
 	}

@@ -3,39 +3,12 @@ package secagg
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
+
+	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// Seed is the 256-bit secret that the clients share. It prints as "redacted" in
-// every format.
-type Seed struct{ key [32]byte }
-
-// NewSeed draws a seed from the system's random generator.
-func NewSeed() Seed {
-	var s Seed
-	rand.Read(s.key[:]) // never fails since Go 1.24
-	return s
-}
-
-// SeedFrom derives the seed of a simulation. Equal arguments give equal seeds.
-func SeedFrom(simulation uint64, purpose string) Seed {
-	b := binary.LittleEndian.AppendUint64([]byte("cohort mask seed\x00"), simulation)
-	return Seed{sha256.Sum256(append(b, purpose...))}
-}
-
-// Format prints "secagg.Seed(redacted)" whatever the verb.
-func (Seed) Format(f fmt.State, _ rune) { fmt.Fprint(f, "secagg.Seed(redacted)") }
-
-// String returns "secagg.Seed(redacted)".
-func (Seed) String() string { return "secagg.Seed(redacted)" }
-
-// MarshalText keeps the secret out of JSON and other encodings.
-func (Seed) MarshalText() ([]byte, error) { return []byte("redacted"), nil }
-
-// masks is the mask generator of a seed: AES-256 in counter mode. A counter
+// masks is the mask generator of a root: AES-256 in counter mode. A counter
 // block holds the client (32 bits) and the number of the block (64 bits); round t
 // of vectors of b blocks takes the numbers t b to t b + b - 1. No two rounds or
 // clients share a block of the stream.
@@ -52,8 +25,9 @@ type stream struct {
 	next uint64 // round at which it stands
 }
 
-func newMasks(s Seed, ring Ring, clients, length int) *masks {
-	block, err := aes.NewCipher(s.key[:])
+func newMasks(root secret.Root, ring Ring, clients, length int) *masks {
+	key := root.Key()
+	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic("secagg: " + err.Error()) // the key has 32 bytes
 	}

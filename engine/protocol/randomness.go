@@ -1,0 +1,105 @@
+package protocol
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/secret"
+)
+
+// PublicSeed is what all public randomness of a run follows from: starts,
+// projections, hash functions, searches among released values. The plan states
+// it. Nothing that must be secret may come from it.
+type PublicSeed [32]byte
+
+// NewPublicSeed is the public seed of a simulation, or a fresh one for nil.
+func NewPublicSeed(seed *uint64) PublicSeed {
+	if seed == nil {
+		return secret.New().Key()
+	}
+	return secret.Simulated(*seed, "public").Key()
+}
+
+// Streams are the public streams.
+func (s PublicSeed) Streams() *privacy.Streams { return privacy.StreamsOf(secret.Of(s)) }
+
+// String is the seed in hexadecimal.
+func (s PublicSeed) String() string { return hex.EncodeToString(s[:]) }
+
+// MarshalText encodes the seed in hexadecimal.
+func (s PublicSeed) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *PublicSeed) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(s[:], text[:min(len(text), 2*len(s))]); err != nil || n != len(s) || len(text) != 2*len(s) {
+		return fmt.Errorf("protocol: a public seed has %d hexadecimal digits", 2*len(s))
+	}
+	return nil
+}
+
+// Secrets are the roots of what a role keeps from others. A role needs its own and
+// the public seed of the plan, and nobody else's.
+type Secrets struct {
+	// Own is the root of the role's own randomness: its noise, its keys.
+	Own secret.Root
+	// Group is what all parties share and the server lacks, for masks and for hashing
+	// under common keys; zero at the server.
+	Group secret.Root
+}
+
+// NewSecrets are the secrets of a role with a fresh root of its own; group is the
+// root that the parties agreed on, zero for the server.
+func NewSecrets(group secret.Root) Secrets { return Secrets{Own: secret.New(), Group: group} }
+
+// SimulatedSecrets are the secrets of a role in the simulation of a seed.
+func SimulatedSecrets(seed uint64, r Role) Secrets {
+	s := Secrets{Own: secret.Simulated(seed, r.String())}
+	if r != Server {
+		s.Group = secret.Simulated(seed, "group")
+	}
+	return s
+}
+
+// secretsOf hands out the secrets of a run's roles: of a simulation, or fresh where
+// one process holds all of them. A role that is alone must have been given its own.
+func secretsOf(plan *Plan, alone bool) func(Role) Secrets {
+	if plan.Seed != nil {
+		return func(r Role) Secrets { return SimulatedSecrets(*plan.Seed, r) }
+	}
+	if alone {
+		return func(Role) Secrets { return Secrets{} }
+	}
+	group := secret.New()
+	return func(r Role) Secrets {
+		if r == Server {
+			return NewSecrets(secret.Root{})
+		}
+		return NewSecrets(group)
+	}
+}
+
+// take gives the party its randomness.
+func (p *Party) take(s Secrets) error {
+	switch none := (secret.Root{}); {
+	case s.Own == none:
+		return fmt.Errorf("protocol: %v has no root of its own", p.Role)
+	case s.Group == none && p.Role != Server && p.Plan.Parties > 1:
+		return fmt.Errorf("protocol: %v lacks the root that the parties share", p.Role)
+	case p.single && p.Plan.PublicSeed == (PublicSeed{}):
+		return fmt.Errorf("protocol: the plan of %v states no public seed", p.Role)
+	}
+	p.Public, p.own, p.Streams = p.Plan.PublicSeed.Streams(), s.Own, privacy.StreamsOf(s.Own.Derive("streams"))
+	if p.Role == Server {
+		return nil
+	}
+	p.Group, p.maskRoot = privacy.StreamsOf(s.Group.Derive("streams")), s.Group.Derive("masks")
+	if p.Plan.Ring {
+		p.maskRoot = s.Own.Derive("masks")
+	}
+	return nil
+}
+
+// Root is a secret of the role's own, for what draws its randomness otherwise than
+// from streams.
+func (p *Party) Root(name string) secret.Root { return p.own.Derive("root " + name) }
