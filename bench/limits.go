@@ -304,19 +304,25 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 		}
 	}
 	const parts = 16
-	var failed error
-	one, all := math.Inf(1), math.Inf(1)
-	timed := []Timed{{Name: "one core", Fn: func() {
+	onOne := func() time.Duration {
 		start := time.Now()
 		for a := range clusters {
 			empty()
 			part(0, a, 0, 1)
 		}
-		one = min(one, time.Since(start).Seconds())
+		return time.Since(start)
+	}
+	var failed error
+	one, all := math.Inf(1), math.Inf(1)
+	ownUsed, allUsed := math.Inf(1), math.Inf(1) // CPU seconds
+	timed := []Timed{{Name: "one core", Fn: func() {
+		used := processTime()
+		one = min(one, onOne().Seconds())
+		ownUsed = min(ownUsed, (processTime() - used).Seconds())
 	}}}
 	if pool.Workers() > 1 {
 		timed = append(timed, Timed{Name: "all workers", Fn: func() {
-			start := time.Now()
+			start, used := time.Now(), processTime()
 			for a := range clusters {
 				empty()
 				if err := pool.Run(ctx, parts, func(worker, i int) { part(worker, a, i, parts) }); err != nil {
@@ -324,6 +330,7 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 				}
 			}
 			all = min(all, time.Since(start).Seconds())
+			allUsed = min(allUsed, (processTime() - used).Seconds())
 		}})
 	}
 	if err := c.Compare(ctx, timed); err != nil || failed != nil {
@@ -336,6 +343,7 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 			refs = []Reference{{Name: "at least", Kind: Goal, Value: 1.7}}
 		}
 		c.Number("all workers, times as fast", "x", one/all, refs...)
+		c.Number("all workers, of the CPU time of one", "x", allUsed/ownUsed)
 	}
 	if old := limits.AESSeconds(float64(n) * arrivalRegisters / 2); old > 0 {
 		c.Durations("a hash for each register, AES alone", []float64{old * 1e9})
@@ -344,6 +352,35 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 			refs = []Reference{{Name: "at least", Kind: Goal, Value: Number(goal)}}
 		}
 		c.Number("times as fast", "x", old/one, refs...)
+	}
+	if n <= 1_000_000 {
+		return c.slowerPaths(one, onOne)
+	}
+	return nil
+}
+
+// slowerPaths adds how many times longer work takes on the lesser instruction sets,
+// each at its best of three, than the given seconds.
+func (c *Case) slowerPaths(seconds float64, work func() time.Duration) error {
+	goals := map[string]Number{"avx2": 3, "generic": 60}
+	for _, path := range kernels.Supported() {
+		if path == kernels.ISA() {
+			continue
+		}
+		least := math.Inf(1)
+		err := kernels.OnPath(path, func() {
+			for range 3 {
+				least = min(least, work().Seconds())
+			}
+		})
+		if err != nil {
+			return err
+		}
+		var refs []Reference
+		if goal, ok := goals[path]; ok {
+			refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: goal})
+		}
+		c.Number("on "+path+", times as long", "x", least/seconds, refs...)
 	}
 	return nil
 }

@@ -134,12 +134,12 @@ func timeSmall(ctx context.Context, c *Case, parties int) error {
 	if err != nil {
 		return err
 	}
-	var times []float64
+	var times, used []float64
 	sketches := 0
 	for run := range c.Env.Reps(20, 5) + 1 {
 		j := sketchJob(s.Norm, nil, parties, paperK, 1, run)
 		j.NoQuality = true
-		start := time.Now()
+		start, from := time.Now(), processTime()
 		plan, err := j.Plan()
 		if err != nil {
 			return err
@@ -151,6 +151,7 @@ func timeSmall(ctx context.Context, c *Case, parties int) error {
 		sketches = r.Details["sketches"].(int)
 		if run > 0 { // the first warms up
 			times = append(times, float64(time.Since(start)))
+			used = append(used, float64(processTime()-from)/float64(c.Env.Pool.Workers()))
 		}
 	}
 	var refs []Reference
@@ -158,6 +159,7 @@ func timeSmall(ctx context.Context, c *Case, parties int) error {
 		refs = []Reference{{Name: "at most", Kind: Goal, Value: 150e6}}
 	}
 	c.Durations("whole run", times, append(refs, oneHashPerKey(c.Env.Pool, s.N, parties, sketches)...)...)
+	c.Durations("CPU time, by worker", used)
 	c.Number("sketches", Plain, float64(sketches))
 	return nil
 }
@@ -234,7 +236,7 @@ func timeLarge(ctx context.Context, c *Case, n int) error {
 	}
 	rt := engine.NewRuntime(c.Env.Pool)
 	j := sketchJob(data, nil, 2, 5, 1, 1)
-	start := time.Now()
+	start, used := time.Now(), processTime()
 	plan, err := j.Plan()
 	if err != nil {
 		return err
@@ -243,6 +245,7 @@ func timeLarge(ctx context.Context, c *Case, n int) error {
 	if err != nil {
 		return err
 	}
+	c.Durations("CPU time, by worker", []float64{float64(processTime()-used) / float64(c.Env.Pool.Workers())})
 	goal := Reference{Name: "at most", Kind: Goal, Value: Number(400 * float64(n))}
 	c.Durations("whole run", []float64{float64(time.Since(start))}, goal)
 	for _, phase := range []string{"accumulate", "assign", "sketch", "weights", "search", "postprocess"} {

@@ -67,6 +67,21 @@ func Supported() []string {
 // best one there is; a program should refuse to start instead.
 func Select() error { return selectErr }
 
+// OnPath runs fn with the kernels on another instruction set that this CPU and build
+// support, to measure it. Nothing else may use the package meanwhile, and what fn makes
+// for a kernel (Centroids, filters) serves that path alone.
+func OnPath(name string, fn func()) error {
+	p, err := choose(name)
+	if err != nil {
+		return err
+	}
+	own := current
+	defer func() { current = own }()
+	current = p
+	fn()
+	return nil
+}
+
 // KernelPath says on which instruction set a kernel runs.
 type KernelPath struct {
 	Kernel string `json:"kernel"`
