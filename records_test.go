@@ -215,3 +215,28 @@ func TestFitIsCancelled(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Weights move centroids and inertia, and private methods say why they take none.
+func TestWeights(t *testing.T) {
+	points := []float64{0, 0, 2, 0, 10, 0, 13, 0}
+	for _, o := range []PrepareOptions{{OneScale: true, Weights: []float64{1, 3, 1, 2}}, {Bounds: Range(0, 13), Weights: []float64{1, 3, 1, 2}}} {
+		records, err := Prepare(context.Background(), Rows(points, 4, 2), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := records.Fit(context.Background(), Options{K: 2, Settings: map[string]string{"rest": "1e-9"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, unit := min(m.Centroids[0][0], m.Centroids[1][0]), m.unit()/6.5
+		if !o.OneScale {
+			unit = 1 / 6.5
+		}
+		if want := (3 + 6) * unit * unit; math.Abs(low-1.5) > 1e-3 || math.Abs(*m.Inertia-want) > 1e-3*want {
+			t.Errorf("centroids %v, inertia %g, want %g", m.Centroids, *m.Inertia, want)
+		}
+		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1}); !fault.IsRequest(err) || !strings.Contains(err.Error(), "weight w") {
+			t.Errorf("a private method: %v", err)
+		}
+	}
+}

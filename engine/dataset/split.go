@@ -16,6 +16,7 @@ type Part struct {
 	Points       *kernels.Panels
 	Rows         []int // row of the table of each point; nil: point i is row i
 	FractionBits int
+	Weights      []float64 // of each point, or nil if all weigh the same
 }
 
 // Row is the row of the table of point i.
@@ -153,7 +154,7 @@ func shares(total, m int, proportions []float64) ([]int, error) {
 // deal hands out runs of order.
 func (n *Normalised) deal(order, sizes []int) []Part {
 	if len(sizes) == 1 {
-		return []Part{{Points: n.Points, FractionBits: n.FractionBits}}
+		return []Part{{Points: n.Points, FractionBits: n.FractionBits, Weights: n.Weights}}
 	}
 	parts := make([]Part, len(sizes))
 	start := 0
@@ -161,6 +162,12 @@ func (n *Normalised) deal(order, sizes []int) []Part {
 		rows := order[start : start+size : start+size]
 		start += size
 		parts[p] = Part{Points: gather(n.Points, rows), Rows: rows, FractionBits: n.FractionBits}
+		if n.Weights != nil {
+			parts[p].Weights = make([]float64, size)
+			for i, r := range rows {
+				parts[p].Weights[i] = n.Weights[r]
+			}
+		}
 	}
 	return parts
 }

@@ -47,6 +47,8 @@ type Method struct {
 	Cost string `json:"cost"`
 	// Starts says that the method takes given first centroids (Data.Start).
 	Starts bool `json:"starts"`
+	// Weighs says that the method takes records with weights (Normalised.Weights).
+	Weighs bool `json:"weighs"`
 	// Make returns a job on the data and the options that write to it, in the order in which
 	// they are set. With the zero Data the job is good for nothing but its options.
 	Make func(Data) (engine.Job, []Option) `json:"-"`
@@ -193,6 +195,12 @@ func (l List) check(m *Method, d *Data, set Settings) error {
 	switch {
 	case d.Start != nil && !m.Starts:
 		return l.Foreign(m, "start", func(m *Method) bool { return m.Starts })
+	case d.Records != nil && d.Records.Weights != nil && !m.Weighs:
+		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") + ", or leave the weights out"
+		if m.Private {
+			return fault.Request("weights", "are given and "+m.Name+" is private: a record of weight w would change what is released by w times what the noise hides", takes)
+		}
+		return fault.Request("weights", m.Name+" does not take them", takes)
 	case d.Start != nil && set["init"] != "":
 		return fault.Request("init", "is given together with start", "give one of them")
 	case d.Start != nil && d.Records != nil && len(d.Start) != d.K*d.Records.Points.D:

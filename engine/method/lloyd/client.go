@@ -80,7 +80,7 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 // update, which its sums and counts give: |x|^2 - 2 c.x + |c|^2 over each cluster. It is
 // NaN where nobody watches, where a client does not know all records, and under privacy.
 func (c *client) loss() float64 {
-	if c.Private || c.m > 1 || c.job.Release == Centroid || c.job.NonExclusive || c.job.Aggregator == Naive || !c.party.Observed() {
+	if c.Private || c.weighted || c.m > 1 || c.job.Release == Centroid || c.job.NonExclusive || c.job.Aggregator == Naive || !c.party.Observed() {
 		return math.NaN()
 	}
 	if c.squares == 0 {
@@ -160,6 +160,8 @@ func (c *client) begin(ctx context.Context) error {
 		c.steps = newNonExclusive(c)
 	case c.job.Algorithm.Constrained():
 		c.steps = newConstrained(c)
+	case c.weighted:
+		c.steps = newWeighted(c)
 	default:
 		c.steps = newNearest(c)
 	}

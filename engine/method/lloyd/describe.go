@@ -24,7 +24,7 @@ func Describe() method.List {
 	return method.List{
 		{Name: string(Lloyd), About: "plain k-means over masked sums, without noise: the best of several starts", Holds: method.Rows,
 			Against: "no one: clients see exact sums and the records that centroids start at, all see exact centroids; the server sees masked values only",
-			When:    "no privacy is needed, or as what a private run is compared with", Cost: onePass + ", for each start", Starts: true, Make: Lloyd.make},
+			When:    "no privacy is needed, or as what a private run is compared with", Cost: onePass + ", for each start", Starts: true, Weighs: true, Make: Lloyd.make},
 		{Name: string(CLloyd), About: "the papers' Lloyd with bounds on the sizes of clusters, without noise", Holds: method.Rows, Against: exactSums,
 			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true, Make: CLloyd.make},
 		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)", Holds: method.Rows, Private: true, Against: masked,
@@ -85,6 +85,8 @@ func (j *Job) startOptions() []method.Option {
 		method.Init(&j.Init, KMeansPlusPlus, Sphere, Random),
 		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9", About: "starts of kmeans++, of which the best is returned", Value: method.Int(&j.NInit, 1, 10000)},
 		tolerance,
+		{Name: "rest", Default: "0", About: "kmeans++: a start ends when the squared moves of all centroids together are at most this share of the variance of a column (scikit-learn's tol)",
+			Value: method.Real(&j.Rest, 0, math.MaxFloat64)},
 	}
 }
 

@@ -178,6 +178,9 @@ type Job struct {
 	// k-means when nearly nothing does: the squares of all moves together are 1e-8 of
 	// the variance of a column.
 	Tolerance float64
+	// Rest, if positive, ends each start of plain k-means when the squares of all moves together are at most this share of
+	// the variance of a column.
+	Rest float64
 	// Init defaults to KMeansPlusPlus for Lloyd, which is then plain k-means, and to
 	// Sphere for the others and for Lloyd with the papers' options (Release,
 	// Aggregator, Calibration, Drops).
@@ -406,6 +409,9 @@ func (j *Job) checkData() error {
 	if f := j.Clients[0].FractionBits; f < 1 || f > dataset.MaxFractionBits {
 		return fault.Range("fraction bits", f, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
 	}
+	if err := j.checkWeights(); err != nil {
+		return err
+	}
 	n := j.publicRecords()
 	switch {
 	case j.Records < 0:
@@ -487,6 +493,8 @@ func (j *Job) checkChoices() error {
 	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && j.Init != KMeansPlusPlus):
 		return fault.Request("n-init", fmt.Sprintf("is %d for the papers' form of Lloyd, which has one start", j.NInit),
 			"use lloyd with --init kmeans++, or leave it out")
+	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || j.Init == KMeansPlusPlus)):
+		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest), "give a positive share for lloyd with --init kmeans++, or leave it out")
 	case j.Colluders < 0:
 		return fault.Range("colluders", j.Colluders, "at least 1")
 	}

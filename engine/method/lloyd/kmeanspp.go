@@ -20,7 +20,7 @@ type seeder struct {
 	*client
 	trials     int
 	own        *seeding.Part
-	records    []float64 // by client
+	weights    []float64 // of the records, by client
 	potentials []float64 // by client
 	sums       int       // so far
 }
@@ -29,8 +29,9 @@ type seeder struct {
 func (c *client) newSeeder(ctx context.Context) (*seeder, error) {
 	s := &seeder{client: c, trials: seeding.Trials(c.k)}
 	s.own = seeding.NewPart(c.points, s.trials, c.each)
+	s.own.Weigh(c.own.Part.Weights)
 	var err error
-	s.records, err = s.tell(ctx, []float64{float64(c.points.N)})
+	s.weights, err = s.tell(ctx, []float64{s.own.Weight()})
 	return s, err
 }
 
@@ -97,9 +98,8 @@ func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, star
 func (s *seeder) pick(st *privacy.Stream) []pick {
 	total := sum(s.potentials)
 	if total == 0 { // the first one, or fewer distinct records than centres
-		n := sum(s.records)
-		p := locate(s.records, min(math.Floor(n*st.Float64()), n-1))
-		p.byNumber = true
+		p := locate(s.weights, s.firstPick(sum(s.weights), st.Float64()))
+		p.byWeight = true
 		return []pick{p}
 	}
 	picks := make([]pick, s.trials)
@@ -107,6 +107,14 @@ func (s *seeder) pick(st *privacy.Stream) []pick {
 		picks[a] = locate(s.potentials, float64(st.Float64()*total))
 	}
 	return picks
+}
+
+// firstPick is a uniform share u of the weights of all records: a number of a record, where all weigh 1.
+func (s *seeder) firstPick(n, u float64) float64 {
+	if s.weighted {
+		return float64(n * u)
+	}
+	return min(math.Floor(n*u), n-1)
 }
 
 // seedSums is how many sums the seeders make at most.
@@ -121,12 +129,12 @@ func (p *Plan) seedSums() int {
 	return sums + 3*p.k*p.starts // each replacement is told of and has two
 }
 
-// pick is a candidate: the record of a client at which its running sum first
-// exceeds at, or that number of its own.
+// pick is a candidate: the record of a client at which its running sum of potentials,
+// or of weights, first exceeds at.
 type pick struct {
 	whose    int
 	at       float64
-	byNumber bool
+	byWeight bool
 }
 
 // locate finds the client at which the running sum of shares first exceeds x.
@@ -207,8 +215,10 @@ func (s *seeder) reveal(ctx context.Context, picks []pick) ([]float32, error) {
 			if p.whose != int(s.party.Role) {
 				continue
 			}
-			which := int(p.at)
-			if !p.byNumber {
+			var which int
+			if p.byWeight {
+				which = s.own.AtWeight(p.at)
+			} else {
 				which = s.own.Find(p.at)
 			}
 			for h, x := range s.own.Record(which, nil) {

@@ -63,6 +63,9 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 		if s.rest, s.replaced = startRest, 0; c.starts == 1 {
 			s.rest = bestRest
 		}
+		if c.job.Rest > 0 {
+			s.rest = c.job.Rest
+		}
 		if t, err = c.iterate(ctx, t, from+c.perStart, s.after); err != nil {
 			return t, err
 		}
@@ -72,7 +75,9 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 		copy(c.centroids, s.bestGrid)
 		c.setGrid()
 	}
-	s.rest = bestRest
+	if s.rest = bestRest; c.job.Rest > 0 {
+		s.rest = c.job.Rest
+	}
 	if t, err = c.iterate(ctx, t, t+s.bestEnd, s.after); err != nil {
 		return t, err
 	}
@@ -86,7 +91,7 @@ func (s *search) keep(roundsLeft int) {
 	if s.gain < s.bestGain {
 		return
 	}
-	if s.bestGain, s.bestEnd = s.gain, roundsLeft; s.moved <= bestRest*s.variance {
+	if s.bestGain, s.bestEnd = s.gain, roundsLeft; s.moved <= max(bestRest, s.job.Rest)*s.variance {
 		s.bestEnd = 0
 	}
 	s.bestGrid = append(s.bestGrid[:0], s.centroids...)
@@ -184,7 +189,7 @@ const (
 func (s *seeder) squares(ctx context.Context) (float64, error) {
 	private := protocol.NewPrivate(squarePieces)
 	err := private.Fill(func(words []int64) error {
-		x := math.Floor(s.own.Squares() / squaresUnit)
+		x := math.Floor(s.own.Squares() / (s.weightUnit * squaresUnit))
 		for i := range words {
 			words[i] = int64(math.Mod(x, pieceSize))
 			x = math.Floor(x / pieceSize)

@@ -23,6 +23,9 @@ type Plan struct {
 	// plain says that this is plain k-means: so many starts of at most so many rounds.
 	plain            bool
 	starts, perStart int
+	// weighted says that records have weights, which count in multiples of weightUnit; else it is 1.
+	weighted   bool
+	weightUnit float64
 	// exclusivity is the number of clusters that the calibration lets a record
 	// contribute to: all of them under the papers' nonexclusive assignment.
 	exclusivity int
@@ -95,7 +98,11 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Capacity = secagg.Capacity{Ring: ring, Records: p.n, PerRecord: p.perRecord(), Noise: p.noiseReach()}
+	units, err := p.weigh()
+	if err != nil {
+		return nil, err
+	}
+	p.Capacity = secagg.Capacity{Ring: ring, Records: units, PerRecord: p.perRecord(), Noise: p.noiseReach()}
 	if err := p.Capacity.Check(); err != nil {
 		return nil, err
 	}

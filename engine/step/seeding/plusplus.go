@@ -26,6 +26,8 @@ const directDims = 16
 type Part struct {
 	points    kernels.Panels
 	each      Each
+	trials    int
+	weights   []float64 // nil if all weigh the same
 	norms     []float32 // squared lengths; nil in few dimensions
 	nearest   []float32
 	potential []float64       // by chunk
@@ -45,21 +47,34 @@ func NewPart(points kernels.Panels, trials int, each Each) *Part {
 			}
 		}
 	}
-	p := &Part{points: points, each: each, nearest: make([]float32, points.N)}
-	p.potential = make([]float64, p.chunks())
-	p.Forget()
-	if points.D >= directDims {
-		p.dots, p.norms = kernels.NewPanels(points.N, trials), make([]float32, points.N)
+	return &Part{points: points, each: each, trials: trials}
+}
+
+// Weigh gives each record a weight, 0 or more: its squared distance counts so many times.
+func (p *Part) Weigh(weights []float64) { p.weights = weights }
+
+// room makes the memory for centres, which a caller may never ask for.
+func (p *Part) room() {
+	if p.nearest != nil {
+		return
+	}
+	n := p.points.N
+	p.nearest, p.potential = make([]float32, n), make([]float64, p.chunks())
+	for i := range p.nearest {
+		p.nearest[i] = float32(math.Inf(1))
+	}
+	if p.points.D >= directDims {
+		p.dots, p.norms = kernels.NewPanels(n, p.trials), make([]float32, n)
 		p.each(p.chunks(), func(i int) {
 			lo, hi := p.chunk(i)
-			lengths(points.Slice(lo, hi), p.norms[lo:hi])
+			lengths(p.points.Slice(lo, hi), p.norms[lo:hi])
 		})
 	}
-	return p
 }
 
 // Forget begins anew without a centre.
 func (p *Part) Forget() {
+	p.room()
 	for i := range p.nearest {
 		p.nearest[i] = float32(math.Inf(1))
 	}
@@ -68,12 +83,13 @@ func (p *Part) Forget() {
 
 // Begin begins anew with these centres.
 func (p *Part) Begin(centres *kernels.Centroids) {
+	p.room()
 	p.each(p.chunks(), func(i int) {
 		lo, hi := p.chunk(i)
 		points, labels := p.points.Slice(lo, hi), make([]uint16, hi-lo)
 		kernels.Assign(points, centres, labels, nil)
 		kernels.Distances(points, centres, labels, p.nearest[lo:hi])
-		p.potential[i] = total(p.nearest[lo:hi])
+		p.potential[i] = p.total(p.nearest[lo:hi], lo)
 	})
 }
 
@@ -84,7 +100,7 @@ func (p *Part) Squares() float64 {
 		lo, hi := p.chunk(i)
 		norms := make([]float32, hi-lo)
 		lengths(p.points.Slice(lo, hi), norms)
-		chunks[i] = total(norms)
+		chunks[i] = p.total(norms, lo)
 	})
 	sum := 0.0
 	for _, x := range chunks {
@@ -93,12 +109,21 @@ func (p *Part) Squares() float64 {
 	return sum
 }
 
-func total(x []float32) float64 {
+// total adds up what the records from first on have, each times its weight.
+func (p *Part) total(x []float32, first int) float64 {
 	sum := 0.0
-	for _, v := range x {
-		sum += float64(v)
+	for i, v := range x {
+		sum += p.weighted(first+i, v)
 	}
 	return sum
+}
+
+// weighted is x of record i times its weight.
+func (p *Part) weighted(i int, x float32) float64 {
+	if p.weights == nil {
+		return float64(x)
+	}
+	return float64(p.weights[i] * float64(x))
 }
 
 // lengths sets norms to the squared lengths of points.
@@ -116,6 +141,35 @@ func (p *Part) chunk(i int) (lo, hi int) {
 // Records returns the number of records.
 func (p *Part) Records() int { return p.points.N }
 
+// Weight returns the sum of the weights, the number of records where there are none.
+func (p *Part) Weight() float64 {
+	if p.weights == nil {
+		return float64(p.points.N)
+	}
+	sum := 0.0
+	for _, w := range p.weights {
+		sum += w
+	}
+	return sum
+}
+
+// AtWeight returns the record at which the running sum of the weights first exceeds x, at least 0 and below Weight.
+func (p *Part) AtWeight(x float64) int {
+	if p.weights == nil {
+		return int(x)
+	}
+	sum, last := 0.0, 0
+	for i, w := range p.weights {
+		if w > 0 {
+			last = i
+		}
+		if sum += w; sum > x {
+			return i
+		}
+	}
+	return last
+}
+
 // Record copies record i to dst.
 func (p *Part) Record(i int, dst []float32) []float32 { return p.points.Point(i, dst) }
 
@@ -131,11 +185,17 @@ func (p *Part) Potential() float64 {
 // Try returns, for each of the candidates (row by row), what the potential would be
 // with it as a further centre.
 func (p *Part) Try(rows []float32) []float64 {
+	p.room()
 	d := p.points.D
 	q := len(rows) / d
 	p.rows = append(p.rows[:0], rows...)
 	p.tried = make([]float64, p.chunks()*q)
-	p.each(p.chunks(), p.trial(q))
+	trial := p.trial(q)
+	p.each(p.chunks(), func(i int) {
+		if trial(i); p.weights != nil {
+			p.weigh(i, q)
+		}
+	})
 	sums := make([]float64, q)
 	for i := range p.tried {
 		sums[i%q] += p.tried[i]
@@ -168,6 +228,27 @@ func (p *Part) trial(q int) func(i int) {
 	}
 }
 
+// weigh sets what the candidates leave of a chunk to the weighted sums.
+func (p *Part) weigh(i, q int) {
+	lo, hi := p.chunk(i)
+	near := make([]float32, hi-lo)
+	for a := range q {
+		copy(near, p.nearest[lo:hi])
+		p.take(near, lo, q, a)
+		p.tried[i*q+a] = p.total(near, lo)
+	}
+}
+
+// take takes records from lo on, with such squared distances, to candidate a of q.
+func (p *Part) take(nearest []float32, lo, q, a int) {
+	d := p.points.D
+	if d < directDims {
+		kernels.Nearer(p.points.Slice(lo, lo+len(nearest)), p.rows[a*d:(a+1)*d], nearest)
+		return
+	}
+	p.nearer(nearest, lo, q, a)
+}
+
 // products is the room for products with q candidates.
 func (p *Part) products(q int) kernels.Panels {
 	n := p.points.N
@@ -176,29 +257,24 @@ func (p *Part) products(q int) kernels.Panels {
 
 // Add makes candidate a of the last Try a centre.
 func (p *Part) Add(a int) {
-	d := p.points.D
-	q := len(p.rows) / d
+	q := len(p.rows) / p.points.D
 	p.each(p.chunks(), func(i int) {
 		lo, hi := p.chunk(i)
-		if d < directDims {
-			kernels.Nearer(p.points.Slice(lo, hi), p.rows[a*d:(a+1)*d], p.nearest[lo:hi])
-		} else {
-			p.nearer(lo, hi, q, a)
-		}
+		p.take(p.nearest[lo:hi], lo, q, a)
 		p.potential[i] = p.tried[i*q+a]
 	})
 }
 
-// nearer takes the records [lo, hi) to candidate a of q by their products.
-func (p *Part) nearer(lo, hi, q, a int) {
+// nearer is take by products.
+func (p *Part) nearer(nearest []float32, lo, q, a int) {
 	square := p.squares[a]
-	for ; lo < hi; lo += kernels.Lanes {
-		dots := (*[kernels.Lanes]float32)(p.dots.Data[lo*q+a*kernels.Lanes:])
-		n := min(kernels.Lanes, hi-lo)
-		norms, nearest := p.norms[lo:lo+n], p.nearest[lo:lo+n]
+	for at := 0; at < len(nearest); at += kernels.Lanes {
+		dots := (*[kernels.Lanes]float32)(p.dots.Data[(lo+at)*q+a*kernels.Lanes:])
+		n := min(kernels.Lanes, len(nearest)-at)
+		norms, to := p.norms[lo+at:lo+at+n], nearest[at:at+n]
 		for l, norm := range norms {
 			// The product is exact, so that fused or not the result is the same.
-			nearest[l] = min(nearest[l], max(0, norm+square-2*dots[l]))
+			to[l] = min(to[l], max(0, norm+square-2*dots[l]))
 		}
 	}
 }
@@ -214,11 +290,12 @@ func (p *Part) Find(x float64) int {
 		}
 		lo, hi := p.chunk(i)
 		for r := lo; r < hi; r++ {
-			if p.nearest[r] == 0 {
+			share := p.weighted(r, p.nearest[r])
+			if share == 0 {
 				continue
 			}
 			last = r
-			if sum += float64(p.nearest[r]); sum > x {
+			if sum += share; sum > x {
 				return r
 			}
 		}

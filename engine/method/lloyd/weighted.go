@@ -1,0 +1,124 @@
+package lloyd
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// checkWeights refuses weights of a method that takes none, and those that are none.
+func (j *Job) checkWeights() error {
+	weighted := j.weighted()
+	if weighted && (j.Algorithm != Lloyd || j.Release == Centroid || j.Aggregator == Naive || !j.NoQuality) {
+		return fault.Request("weights", "are for lloyd, which adds up sums and counts, without quality", "leave the weights out, or the other options")
+	}
+	for i, p := range j.Clients {
+		if weighted && len(p.Weights) != p.Points.N {
+			return fault.Request(clientName(i), fmt.Sprintf("has %d weights for %d records", len(p.Weights), p.Points.N), "give every client's records weights")
+		}
+		for _, w := range p.Weights {
+			if !(w >= 0) || math.IsInf(w, 0) {
+				return fault.Request(clientName(i), fmt.Sprintf("has the weight %g", w), "give finite weights of 0 or more")
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Job) weighted() bool {
+	for _, p := range j.Clients {
+		if p.Weights != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// leastUnits is how many units the average weight has at least.
+const leastUnits = 64
+
+// weigh sets the unit of the weights, a power of two: as fine as sums of all records fit the ring, so that integers
+// are exact. It returns the number of units of all records together.
+func (p *Plan) weigh() (int, error) {
+	p.weightUnit = 1
+	if p.weighted = p.job.weighted(); !p.weighted {
+		return p.n, nil
+	}
+	total := 0.0
+	for _, c := range p.job.Clients {
+		for _, w := range c.Weights {
+			total += w
+		}
+	}
+	if !(total > 0) || math.IsInf(total, 0) {
+		return 0, fault.Request("weights", fmt.Sprintf("have the sum %g", total), "give weights whose sum is positive and finite")
+	}
+	most := math.Ldexp(1, p.job.RingBits-3-p.fraction) // units of all records
+	p.weightUnit = math.Ldexp(1, int(math.Ceil(math.Log2(total/most))))
+	if most < leastUnits*float64(p.n) {
+		return 0, fault.Request("weights", fmt.Sprintf("of %d records need more than a ring of %d bits", p.n, p.job.RingBits), "take a ring of 64 bits and fewer fraction bits")
+	}
+	return int(math.Ceil(total/p.weightUnit)) + p.n, nil // each may be rounded up
+}
+
+// weighted assigns each record to its nearest centroid, and adds it up as often as it weighs. Sums are integers, in units of
+// weight and grid. It is for runs without a budget, and goes over all records in every round.
+type weighted struct {
+	c       *client
+	units   []int64
+	partial []*kernels.Accumulator // by worker
+	labels  [][]uint16             // by worker
+	shards  []engine.Shard
+}
+
+func newWeighted(c *client) *weighted {
+	a := &weighted{c: c, units: make([]int64, c.points.N), shards: engine.Shards([]int{c.points.N}, c.d)}
+	for i, w := range c.own.Part.Weights {
+		a.units[i] = int64(math.Round(w / c.weightUnit))
+	}
+	for range c.party.Pool().Workers() {
+		a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
+		a.labels = append(a.labels, make([]uint16, a.shards[0].Hi-a.shards[0].Lo))
+	}
+	return a
+}
+
+func (a *weighted) assign(ctx context.Context, t int) error {
+	span := a.c.party.Begin(engine.PhaseAssign, t)
+	defer a.c.party.End(span)
+	for _, p := range a.partial {
+		p.Reset()
+	}
+	err := a.c.party.Pool().Run(ctx, len(a.shards), func(worker, i int) {
+		s := a.shards[i]
+		points, labels := a.c.points.Slice(s.Lo, s.Hi), a.labels[worker][:s.Hi-s.Lo]
+		kernels.Assign(points, a.c.centres, labels, nil)
+		a.add(points, labels, a.units[s.Lo:s.Hi], a.partial[worker])
+	})
+	a.c.acc.Reset()
+	for _, p := range a.partial {
+		a.c.acc.Merge(p)
+	}
+	return err
+}
+
+// add adds records of such labels to the sums, each times its units.
+func (a *weighted) add(points kernels.Panels, labels []uint16, units []int64, acc *kernels.Accumulator) {
+	d, scale := a.c.d, float32(a.c.scale)
+	for i, label := range labels {
+		u := units[i]
+		if u == 0 {
+			continue
+		}
+		acc.Counts[label] += u
+		sums := acc.Sums[int(label)*d : (int(label)+1)*d]
+		at := points.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:]
+		for h := range sums {
+			sums[h] += u * int64(at[h*kernels.Lanes]*scale)
+		}
+	}
+}

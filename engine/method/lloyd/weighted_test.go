@@ -1,0 +1,127 @@
+package lloyd
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// weightedParts deals records with weights to clients, or each record as often as it weighs.
+func weightedParts(t *testing.T, clients int, repeat bool) []dataset.Part {
+	t.Helper()
+	const n, d = 900, 3
+	rng := rand.New(rand.NewPCG(4, 2))
+	parts := make([]dataset.Part, clients)
+	rows, weights := make([][]float32, clients), make([][]float64, clients)
+	for i := range n {
+		row := make([]float32, d)
+		for h := range row {
+			row[h] = dataset.Truncate(float64(i%4)/2-0.75+0.1*rng.NormFloat64()/3, 16)
+		}
+		w, times := i%5, 1
+		if repeat {
+			w, times = 1, w
+		}
+		for range times {
+			rows[i%clients] = append(rows[i%clients], row...)
+			weights[i%clients] = append(weights[i%clients], float64(w)*0.75)
+		}
+	}
+	for q := range parts {
+		p := kernels.NewPanels(len(rows[q])/d, d)
+		kernels.Pack(p, rows[q])
+		parts[q] = dataset.Part{Points: p, FractionBits: 16, Weights: weights[q]}
+		if repeat {
+			parts[q].Weights = nil
+		}
+	}
+	return parts
+}
+
+// A record of weight w counts as w records do, to the last bit of the centroids.
+func TestWeightsAreRepetitions(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	start := []float64{-0.9, -0.9, -0.9, 0, 0, 0, 0.1, 0.2, 0.3, 0.9, 0.9, 0.9}
+	seed := uint64(1)
+	for _, clients := range []int{1, 3} {
+		for _, ring := range []int{32, 64} {
+			var want [][]float64
+			for _, repeat := range []bool{true, false} {
+				job := &Job{Algorithm: Lloyd, K: 4, Clients: weightedParts(t, clients, repeat), Start: start, Seed: &seed, NoQuality: true, RingBits: ring, Iterations: 5}
+				res, err := eng.Run(context.Background(), job)
+				switch {
+				case ring == 32 && !repeat: // the ring is too small for weights
+					if !fault.IsRequest(err) {
+						t.Errorf("a ring of 32 bits: %v", err)
+					}
+				case err != nil:
+					t.Fatal(err)
+				case repeat:
+					want = res.Centroids
+				case !slices.EqualFunc(res.Centroids, want, slices.Equal[[]float64]):
+					t.Errorf("%d clients: weights give %v, repeated records %v", clients, res.Centroids, want)
+				}
+			}
+		}
+	}
+}
+
+// A start looks at weights: records that weigh nothing are never centroids.
+func TestStartsAreWeighted(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	for seed := range uint64(20) {
+		parts := weightedParts(t, 2, false)
+		for q := range parts {
+			for i := range parts[q].Weights {
+				if parts[q].Points.Point(i, nil)[0] > 0.5 {
+					parts[q].Weights[i] = 0
+				}
+			}
+		}
+		res, err := eng.Run(context.Background(), &Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, NoQuality: true, NInit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range res.Centroids {
+			if c[0] > 0.5 {
+				t.Errorf("seed %d: a centroid at %v, where nothing weighs", seed, c)
+			}
+		}
+	}
+}
+
+func TestWeightsRefused(t *testing.T) {
+	for name, change := range map[string]func(*Job){
+		"a private method":   func(j *Job) { j.Algorithm, j.Budget = SuLloyd, privacy.Budget{Epsilon: 1} },
+		"constrained sizes":  func(j *Job) { j.Algorithm = CLloyd },
+		"means":              func(j *Job) { j.Release = Centroid },
+		"quality":            func(j *Job) { j.NoQuality = false },
+		"a negative weight":  func(j *Job) { j.Clients[0].Weights[3] = -1 },
+		"no weight":          func(j *Job) { clear(j.Clients[0].Weights); clear(j.Clients[1].Weights) },
+		"one client's alone": func(j *Job) { j.Clients[1].Weights = nil },
+	} {
+		job := &Job{Algorithm: Lloyd, K: 4, Clients: weightedParts(t, 2, false), NoQuality: true}
+		if _, err := job.Plan(); err != nil {
+			t.Fatal(err)
+		}
+		change(job)
+		if _, err := job.Plan(); !fault.IsRequest(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
