@@ -84,6 +84,9 @@ type Options struct {
 	Account *Account
 	// Seed makes the run a simulation: reproducible, hence not private.
 	Seed *uint64
+	// Ordered numbers clusters by their centroids, coordinate by coordinate, so that the same clusters have the same
+	// numbers whatever run has found them.
+	Ordered bool
 	// NoLabels leaves the records of the fit without labels.
 	NoLabels bool
 	// Engine runs the fit, for programs with many; else it has an engine of its own with Workers threads, all

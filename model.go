@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -71,6 +72,26 @@ func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.N
 	m.Inertia = &cost
 	m.Count(m.Labels)
 	return nil
+}
+
+// order sorts the clusters by their centroids.
+func (m *Model) order() {
+	by := make([]int, len(m.Centroids))
+	for j := range by {
+		by[j] = j
+	}
+	slices.SortStableFunc(by, func(a, b int) int { return slices.Compare(m.Centroids[a], m.Centroids[b]) })
+	centroids, sizes := m.Centroids, m.Sizes
+	m.Centroids = make([][]float64, len(by))
+	if sizes != nil {
+		m.Sizes = make([]float64, len(by))
+	}
+	for to, from := range by {
+		m.Centroids[to] = centroids[from]
+		if sizes != nil {
+			m.Sizes[to] = sizes[from]
+		}
+	}
 }
 
 // unit is what 1 is worth in the scaled columns: half the width of the bounds in the data's own units where all

@@ -123,6 +123,9 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 	}
 	model := NewModel(res, r.prepared.Bounds, r.prepared.Table.Columns, r.prepared.FractionBits)
 	model.OneScale = r.oneScale
+	if o.Ordered {
+		model.order()
+	}
 	if res.LossEstimate != nil {
 		estimate := float64(res.N) * *res.LossEstimate * model.unit() * model.unit()
 		model.InertiaEstimate = &estimate

@@ -224,9 +224,12 @@ func TestWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := records.Fit(context.Background(), Options{K: 2, Settings: map[string]string{"rest": "1e-9"}})
+		m, err := records.Fit(context.Background(), Options{K: 2, Ordered: true, Settings: map[string]string{"rest": "1e-9"}})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if o.OneScale && !slices.Equal(m.Labels, []int32{0, 0, 1, 1}) {
+			t.Errorf("clusters are not in the order of their centroids: %v", m.Labels)
 		}
 		low, unit := min(m.Centroids[0][0], m.Centroids[1][0]), m.unit()/6.5
 		if !o.OneScale {

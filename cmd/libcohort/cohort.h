@@ -142,6 +142,7 @@ void cohort_records_free(cohort_records *records);
  *   parties         columns of each party, from 0, of one holder's records: [[0, 2], [1, 3]]
  *   start           k rows of first centroids
  *   seed            makes the run a simulation: reproducible, hence not private
+ *   ordered         true: clusters are numbered by their centroids, coordinate by coordinate
  *   no_labels       true: labels are not computed
  * Free the model with cohort_model_free. */
 int32_t cohort_fit_records(cohort_engine *engine, cohort_records *records, const char *options,

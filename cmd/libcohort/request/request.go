@@ -35,6 +35,7 @@ type Options struct {
 	Parties      [][]int          `json:"parties"`
 	Start        [][]float64      `json:"start"`
 	Seed         *uint64          `json:"seed"`
+	Ordered      bool             `json:"ordered"`
 	NoLabels     bool             `json:"no_labels"`
 	Cache        string           `json:"cache"`
 	Ledger       *Ledger          `json:"ledger"`
@@ -204,5 +205,5 @@ func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng
 		settings[name] = string(v)
 	}
 	return p.Fit(ctx, cohort.Options{K: o.K, Epsilon: o.Epsilon, Delta: o.Delta, Pure: o.Pure, Method: o.Method, Settings: settings, Methods: methods,
-		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, NoLabels: o.NoLabels, Engine: eng, Observer: watch})
+		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, Ordered: o.Ordered, NoLabels: o.NoLabels, Engine: eng, Observer: watch})
 }
