@@ -22,6 +22,8 @@ type Outline struct {
 	// no place within them.
 	ClusterSizes      *[2]int `json:"cluster_sizes,omitempty"`
 	UnassignedAtLeast int     `json:"unassigned_at_least"`
+	// Doubts say why the result will be of little use, as that of a Result.
+	Doubts []string `json:"doubts,omitempty"`
 	// Bytes is what a run of all rounds sends and receives, nil where the sizes of
 	// messages follow from other releases.
 	Bytes *Comm `json:"bytes"`

@@ -43,6 +43,9 @@ type Result struct {
 	// Details holds what only this method reports, by name: weights, local
 	// centres, errors against the truth in simulation.
 	Details map[string]any `json:"details,omitempty"`
+	// Doubts say why the result is of little use, as far as public values show it: noise as
+	// wide as the data, records that find no place.
+	Doubts []string `json:"doubts,omitempty"`
 	// Notes are remarks for the reader, one sentence each, in order.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -69,12 +69,13 @@ func privacyLine(r *engine.Result) string {
 	return s
 }
 
-// uncovered says what of a private result its epsilon does not cover.
+// uncovered says what of a private result its epsilon does not cover, and why it is
+// of little use where that is known.
 func uncovered(r *engine.Result, d *delivery) []string {
 	if r.Epsilon == nil {
 		return nil
 	}
-	var lines []string
+	lines := slices.Clone(r.Doubts)
 	switch bounds, n := d.in.norm.Bounds.FromData, d.o.setting("public-n") == ""; {
 	case bounds && n:
 		lines = append(lines, "epsilon does not cover the bounds and the number of records, which come from the data")

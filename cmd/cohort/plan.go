@@ -142,6 +142,9 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 	} else {
 		say(0, "epsilon %g, delta %.3g, calibration %s", *p.Epsilon, *p.Delta, p.Calibration)
 	}
+	for _, doubt := range p.Doubts {
+		say(0, "%s", doubt)
+	}
 	say(0, "at most %s", count(p.Rounds, "round", "rounds"))
 	b.WriteString("\nNoise of each value\n")
 	for _, r := range p.Releases {

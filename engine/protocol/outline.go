@@ -21,7 +21,8 @@ func (pl *Plan) Outline() (*engine.Outline, error) {
 	}
 	o := &engine.Outline{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Calibration: string(pl.Calibration),
 		Rounds: pl.Rounds, Releases: []engine.PlannedRelease{}, ClusterSizes: pl.ClusterSizes, UnassignedAtLeast: pl.Unassigned,
-		Bytes: pl.traffic(), PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
+		Doubts: pl.Doubts,
+		Bytes:  pl.traffic(), PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		o.Epsilon, o.Delta = &epsilon, &delta

@@ -95,6 +95,9 @@ type Plan struct {
 	Releases []*Release
 	// Open lists what the budget does not cover, one sentence each, for the headline.
 	Open []string
+	// Doubts say for the headline, one sentence each, why the result is of little use, as
+	// far as public values show it.
+	Doubts []string
 	// Notes are lines of the ledger that say what is not covered.
 	Notes []string
 	// Seed makes the run a simulation.

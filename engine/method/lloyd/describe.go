@@ -93,8 +93,11 @@ func (j *Job) startOptions() []method.Option {
 // noiseOptions are those of private methods.
 func (j *Job) noiseOptions() []method.Option {
 	mechanism := "laplace"
-	if j.Algorithm == Relative {
+	switch {
+	case j.Algorithm == Relative:
 		mechanism = "gaussian; laplace with --delta 0"
+	case j.Algorithm.gaussian(privacy.Proven):
+		mechanism = "gaussian under proven; laplace elsewhere and with --delta 0"
 	}
 	options := []method.Option{
 		method.Calibration(j.Method(), &j.Calibration),

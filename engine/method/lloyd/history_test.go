@@ -44,7 +44,7 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 			job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
 			if c.radius != nil { // from the centres of the blobs, so that few records are far
 				from := seed + 1
-				job.Start = step.SpherePacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
+				job.Start = step.HalvedPacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
 			}
 			if i == 10 {
 				job.Budget.Epsilon = 3

@@ -1,6 +1,9 @@
 package lloyd
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // The papers' limits of the number of iterations: fewer than two are of no use
 // and more than seven bring nothing (Thesis-H §6.2.4, after Su et al.).
@@ -49,4 +52,76 @@ func iterationsLater(sigma float64, n, d, k int) int {
 	eta := LaterCode.radius(1, k, d)
 	s := 1 + math.Sqrt(4*float64(d))
 	return clampIterations(0.016 * nn * nn / (kk * kk * kk * eta * eta * s * s * sigma * sigma))
+}
+
+// roundsFromNoise is the rule of constrained methods under the proven calibration:
+// the T of 1 to 7 at which, by the noise that the plan itself adds,
+//
+//	v(T) + k^(-2/d)/6 2^-T
+//
+// is least, for each coordinate. v(T) is the variance of the noise in a centroid of
+// the last round, which T rounds on one budget multiply by T (Gaussian) or T^2
+// (Laplace); the other term is what Lloyd's iterations still have to win from starts
+// that are spread over the box, where cells of a volume 2^d/k have mean squared
+// distances of about k^(-2/d)/3, and about half of the rest in each round. All of it
+// is public; a proven noise is 2k times the claimed one, which the papers' rules take.
+func (p *Plan) roundsFromNoise() error {
+	p.rounds = 1
+	p.setRadius()
+	p.cutParts()
+	if err := p.addNoise(); err != nil {
+		return err
+	}
+	once := p.centroidVariance()
+	left := root(1/(float64(p.k)*float64(p.k)), p.d) / 6
+	best := math.Inf(1)
+	for t := 1; t <= maxIterations; t++ {
+		v := once * float64(t)
+		if p.job.Mechanism == Laplace {
+			v *= float64(t)
+		}
+		if loss := v + float64(left*math.Ldexp(1, -t)); loss < best {
+			p.rounds, best = t, loss
+		}
+	}
+	return nil
+}
+
+// centroidVariance is the variance of the noise in a coordinate of a centroid of
+// average size after the last round.
+func (p *Plan) centroidVariance() float64 {
+	variance := func(part *part) float64 {
+		v := part.scales[p.rounds-1].scale
+		v *= v
+		if p.job.Mechanism == Laplace {
+			v *= 2
+		}
+		if p.job.Noise == Local {
+			v *= float64(p.m)
+		}
+		return v
+	}
+	v := variance(&p.parts[0])
+	if len(p.parts) == 1 {
+		return v
+	}
+	size, typical := float64(p.n)/float64(p.k), 2*suRho*boxBound
+	if p.job.Algorithm == Relative {
+		typical = p.radius[p.rounds-1] / 4 / math.Sqrt(float64(p.d))
+	}
+	return (v + float64(typical*typical*variance(&p.parts[1]))) / (size * size)
+}
+
+// doubt says in the result's headline when a coordinate's noise is wider than a quarter
+// of the box, and when the sizes of clusters leave records out.
+func (p *Plan) doubt() {
+	say := func(format string, args ...any) { p.Doubts = append(p.Doubts, fmt.Sprintf(format, args...)) }
+	if share := math.Sqrt(p.centroidVariance()) / (2 * boxBound); share > 0.25 {
+		say("this answer is mostly noise, whose standard deviation is %.0f%% of the box in each coordinate: "+
+			"hybrid would spend the same budget better; more records or a larger epsilon would help", 100*share)
+	}
+	if p.Unassigned > 0 {
+		say("%d of %d records (%.0f%%) find no place within the sizes of clusters and count for nothing: "+
+			"raise --eta-max-alpha, or choose a method without sizes", p.Unassigned, p.n, 100*float64(p.Unassigned)/float64(p.n))
+	}
 }

@@ -51,6 +51,11 @@ func (m Method) Private() bool {
 // Constrained reports whether the method bounds the sizes of clusters.
 func (m Method) Constrained() bool { return m == CLloyd || m == CSuLloyd || m == FastLloyd }
 
+// gaussian reports whether Gaussian noise is the default where there is a delta.
+func (m Method) gaussian(c privacy.Calibration) bool {
+	return m == Relative || c == privacy.Proven && (m == CSuLloyd || m == FastLloyd)
+}
+
 // Post says what happens to a noisy value outside its domain.
 type Post = step.Post
 
@@ -167,7 +172,9 @@ type Job struct {
 	Calibration privacy.Calibration
 	// Neighbours defaults to AddRemove; ReplaceOne has proofs only.
 	Neighbours privacy.Neighbours
-	// Mechanism defaults to Gaussian for Relative at a positive delta, else to Laplace.
+	// Mechanism defaults to Gaussian at a positive delta, for Relative, and under Proven
+	// for CSuLloyd and FastLloyd, whose L2 sensitivity 2 sqrt(k d) is far below the L1
+	// sensitivity 2 k d; else to Laplace.
 	Mechanism Mechanism
 
 	// Iterations is the number of rounds; 0 means the method's rule: of plain k-means
@@ -259,13 +266,10 @@ func (j *Job) withDefaults() *Job {
 	c := *j
 	set(&c.Calibration, privacy.Proven)
 	set(&c.Neighbours, privacy.AddRemove)
-	if j.Algorithm == Relative {
-		if c.Budget.Delta == 0 { // a pure guarantee is asked for
-			set(&c.Mechanism, Laplace)
-		}
+	if c.Budget.Delta != 0 && j.Algorithm.gaussian(c.Calibration) {
 		set(&c.Mechanism, Gaussian)
 	}
-	set(&c.Mechanism, Laplace)
+	set(&c.Mechanism, Laplace) // or a pure guarantee is asked for
 	if c.mayImprove() {
 		set(&c.Init, KMeansPlusPlus)
 	}

@@ -46,6 +46,9 @@ func (p *Plan) first(party *protocol.Party) []float64 {
 	case p.job.Init == Random:
 		return step.RandomCentres(p.k, p.d, st)
 	}
+	if p.job.Calibration == privacy.Published {
+		return step.HalvedPacking(p.k, p.d, st)
+	}
 	return step.SpherePacking(p.k, p.d, st)
 }
 

@@ -67,24 +67,18 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	if j.NonExclusive && j.Calibration != privacy.Proven {
 		p.exclusivity = j.K
 	}
+	p.Plan = &protocol.Plan{Method: string(j.Algorithm), Calibration: privacy.None, Private: j.Algorithm.Private(),
+		K: p.k, D: p.d, N: p.n, Parties: p.m, FractionBits: p.fraction, Ring: j.Aggregator == ByRing, Leaves: p.leaves(),
+		Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	p.plain, p.starts = j.improves(), j.starts()
 	if err := p.countRounds(); err != nil {
 		return nil, err
 	}
 	p.perStart = p.rounds
 	p.rounds *= p.starts
-	if j.Schedule != "" || j.Radius > 0 {
-		p.radius = make([]float64, p.rounds)
-		for t := range p.radius {
-			p.radius[t] = j.Radius
-			if j.Schedule != "" {
-				p.radius[t] = j.Schedule.radius(t, p.k, p.d)
-			}
-		}
-	}
+	p.Rounds = p.rounds
+	p.setRadius()
 	p.cutParts()
-	p.Plan = &protocol.Plan{Method: string(j.Algorithm), Calibration: privacy.None, Private: j.Algorithm.Private(), K: p.k, D: p.d, N: p.n, Parties: p.m,
-		FractionBits: p.fraction, Rounds: p.rounds, Ring: j.Aggregator == ByRing, Leaves: p.leaves(), Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	if j.Algorithm.Constrained() {
 		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
 	}
@@ -93,6 +87,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		if err := p.addNoise(); err != nil {
 			return nil, err
 		}
+		p.doubt()
 	}
 	ring, err := secagg.ParseRing(j.RingBits)
 	if err != nil {
@@ -107,6 +102,21 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		return nil, err
 	}
 	return p, p.addReleases()
+}
+
+// setRadius sets the radius of every round, where there is one.
+func (p *Plan) setRadius() {
+	j := p.job
+	if j.Schedule == "" && j.Radius == 0 {
+		return
+	}
+	p.radius = make([]float64, p.rounds)
+	for t := range p.radius {
+		p.radius[t] = j.Radius
+		if j.Schedule != "" {
+			p.radius[t] = j.Schedule.radius(t, p.k, p.d)
+		}
+	}
 }
 
 // unassigned is how many records are left over where every cluster has as many as it
@@ -301,6 +311,8 @@ func (p *Plan) countRounds() error {
 		p.rounds = iterationsSumCount(j.Budget.Epsilon, p.n, p.d, p.k, 1)
 	case j.Algorithm == Relative:
 		p.rounds = maxIterations
+	case j.Algorithm.Constrained() && j.Calibration == privacy.Proven:
+		return p.roundsFromNoise()
 	case j.Release == Centroid && j.Algorithm == SuLloyd:
 		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, 1, 1) // a cluster may be one record
 	case j.Release == Centroid:

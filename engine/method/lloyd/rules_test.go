@@ -101,3 +101,44 @@ func TestSizesAreRoundedInwards(t *testing.T) {
 		t.Errorf("sizes %d to %d at each client, want 134 to 208", lo, hi)
 	}
 }
+
+// Under the proven calibration constrained methods take as many rounds as their own noise
+// leaves room for: one where a round's noise is as wide as the box, seven where it is
+// nothing; and results whose noise is wider than a quarter of the box say so.
+func TestRoundsFollowFromNoise(t *testing.T) {
+	plan := func(epsilon float64, change func(*Job)) *Plan {
+		t.Helper()
+		job := Job{Algorithm: FastLloyd, K: 3, Clients: blobs(t, 900, 2, 3, 1, 3), Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
+		change(&job)
+		p, err := job.check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, method := range []Method{FastLloyd, CSuLloyd} {
+		last := 1
+		for _, epsilon := range []float64{0.01, 0.5, 1, 2, 5, 100} {
+			p := plan(epsilon, func(j *Job) { j.Algorithm = method })
+			if p.job.Mechanism != Gaussian || p.rounds < last || epsilon == 0.01 && p.rounds != 1 || epsilon == 100 && p.rounds != 7 {
+				t.Errorf("%s, epsilon %g: %d rounds of %s noise after %d", method, epsilon, p.rounds, p.job.Mechanism, last)
+			}
+			if wide := math.Sqrt(p.centroidVariance()) > 0.5; wide != (len(p.Doubts) > 0) || wide != (epsilon == 0.01) {
+				t.Errorf("%s, epsilon %g: noise of %g, doubts %v", method, epsilon, math.Sqrt(p.centroidVariance()), p.Doubts)
+			}
+			last = p.rounds
+		}
+	}
+	pure := plan(1, func(j *Job) { j.Budget.Delta = 0 })
+	if with := plan(1, func(*Job) {}); pure.job.Mechanism != Laplace || pure.rounds > with.rounds {
+		t.Errorf("pure: %s noise in %d rounds, with a delta %d", pure.job.Mechanism, pure.rounds, with.rounds)
+	}
+	// The rule sees the noise that is added: every client's whole noise is more of it.
+	local := plan(2, func(j *Job) { j.Clients, j.Noise = blobs(t, 900, 2, 3, 9, 3), Local })
+	if once := plan(2, func(j *Job) { j.Clients = blobs(t, 900, 2, 3, 9, 3) }); local.rounds >= once.rounds {
+		t.Errorf("%d rounds with nine times the variance, %d without", local.rounds, once.rounds)
+	}
+	if claimed := plan(0.01, func(j *Job) { j.Calibration = privacy.Claimed }); claimed.rounds != 2 || claimed.job.Mechanism != Laplace {
+		t.Errorf("claimed: %d rounds of %s noise, the paper has two at least", claimed.rounds, claimed.job.Mechanism)
+	}
+}

@@ -109,7 +109,7 @@ func (p *Plan) atStart() *model {
 func blobs(tb testing.TB, n, d, k, m int, seed uint64) []dataset.Part {
 	tb.Helper()
 	r := privacy.NewStreams(&seed).Stream(0, 0, "blobs")
-	centres := step.SpherePacking(k, d, r)
+	centres := step.HalvedPacking(k, d, r)
 	norm := &dataset.Normalised{Points: kernels.NewPanels(n, d), FractionBits: 16}
 	row := make([]float32, d)
 	for i := range n {
