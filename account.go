@@ -1,6 +1,8 @@
 package cohort
 
 import (
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -42,71 +45,179 @@ type Payment struct {
 	run    privacy.PlannedRun
 	budget privacy.Budget
 	made   bool // by this run
+
+	key     [16]byte // of digests
+	request string
+	records *dataset.Normalised
+	data    string     // digest of the records, once it is known
+	open    []*pending // of runs whose results are not delivered
 }
 
-// NewPayment prepares to pay from the file for runs of the method with such settings, which cost the budget each, on n
-// records with such bounds. digests and salt are what the records were prepared with.
-func (a *Account) NewPayment(m *method.Method, set method.Settings, k int, cost privacy.Budget, n int, b dataset.Bounds, digests []string, salt string) (*Payment, error) {
-	if b.FromData {
+// Paid is a run that is paid for.
+type Paid struct {
+	// Job is to be run in place of the one that was paid for: its randomness waits beside the ledger file until the
+	// result has been delivered.
+	Job     engine.Job
+	run     int
+	pending *pending
+}
+
+// Charged says what is paid for.
+type Charged struct {
+	Method   *method.Method
+	Settings method.Settings
+	K        int
+	// Cost is what each run may cost.
+	Cost privacy.Budget
+	// Request has all else that the result depends on besides the records, in any form that is always the same.
+	Request string
+	// Records are those of the run; Digests and Salt what they were prepared with.
+	Records *dataset.Normalised
+	Digests []string
+	Salt    string
+}
+
+// NewPayment prepares to pay from the file for runs.
+func (a *Account) NewPayment(c Charged) (*Payment, error) {
+	m, cost := c.Method, c.Cost
+	if c.Records.Bounds.FromData {
 		return nil, fault.Request("--ledger", "the bounds are read from the data, which no budget covers", "give public ones with --bounds or --bounds-file")
 	}
 	if cost.Delta < 0 {
-		cost.Delta = privacy.DefaultDelta(n)
+		cost.Delta = privacy.DefaultDelta(c.Records.Points.N)
 	}
-	p := &Payment{file: a.File, budget: cost, run: privacy.PlannedRun{What: fmt.Sprintf("%s, k = %d", m.Name, k), Columns: digests, Salt: salt}}
+	p := &Payment{file: a.File, budget: cost, request: c.Request, records: c.Records, key: a.File.DigestKey(c.Salt),
+		run: privacy.PlannedRun{What: fmt.Sprintf("%s, k = %d", m.Name, c.K), Columns: c.Digests, Salt: c.Salt}}
 	p.terms.Composition = a.Composition
 	state, err := p.file.State()
 	if err != nil {
 		return nil, err
 	}
 	if p.made = state == nil; p.made {
-		p.terms = a.Terms(cost, m.Neighbours(set))
+		p.terms = a.Terms(cost, m.Neighbours(c.Settings))
 	} else if a.Budget.Epsilon != 0 {
 		p.terms.Budget = a.Terms(cost, "").Budget
 	}
 	return p, nil
 }
 
-// Start pays for one run of the job and returns its number. What the job's plan refuses is not paid for.
-func (p *Payment) Start(job engine.Job) (int, error) {
+// Start pays for one run of the job, unless it was paid for before and interrupted. What the job's plan refuses is
+// not paid for.
+func (p *Payment) Start(job engine.Job) (*Paid, error) {
 	if p == nil {
-		return 0, nil
+		return &Paid{Job: job}, nil
 	}
 	plan, err := job.Plan()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	outline, err := plan.Outline()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	p.run.Ledger = outline.Ledger
+	paid, err := p.wait(job, outline)
+	if err != nil || paid.run > 0 {
+		return paid, err
+	}
+	p.run.Ledger, p.run.Mark = outline.Ledger, paid.pending.mark()
 	p.run.NotCovered = nil
 	for _, e := range p.run.Ledger.Entries {
 		if e.Kind == privacy.Note {
 			p.run.NotCovered = append(p.run.NotCovered, e.What)
 		}
 	}
-	run, err := p.file.Start(p.terms, p.run)
-	p.terms = privacy.Terms{} // the file has them now
-	return run, err
-}
-
-// Lost is the error of a run that ended after it was paid for.
-func (p *Payment) Lost(err error) error {
-	if p == nil {
-		return err
+	if paid.run, err = p.file.Start(p.terms, p.run); err != nil {
+		if n, e := p.numberOf(paid.pending); e == nil && n == 0 { // nothing was paid
+			p.open = p.open[:len(p.open)-1]
+			err = errors.Join(err, paid.pending.erase())
+		}
+		return nil, err
 	}
-	return fault.Failed("run", fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, p.budget.Epsilon, p.file.Path), "nothing was released to you", err)
+	p.terms = privacy.Terms{} // the file has them now
+	return paid, nil
 }
 
-// End enters that the run has ended and says in the result what is left.
-func (p *Payment) End(run int, res *engine.Result) error {
+// wait puts the root of a run where it waits until the result is delivered, or finds that of an interrupted run, with
+// the number under which it was paid for.
+func (p *Payment) wait(job engine.Job, outline *engine.Outline) (*Paid, error) {
+	if p.data == "" {
+		p.data = hex.EncodeToString(p.records.Digest(p.key[:]))
+	}
+	plan, err := planDigest(p.key, fmt.Sprintf("%d of %s", len(p.open)+1, p.request), outline)
+	if err != nil {
+		return nil, err
+	}
+	open, err := openPending(p.file.Path, plan, p.data)
+	if err != nil {
+		return nil, err
+	}
+	p.open = append(p.open, open)
+	root, err := open.root()
+	if err != nil {
+		return nil, err
+	}
+	number, err := p.numberOf(open)
+	return &Paid{Job: protocol.Rooted(job, root), run: number, pending: open}, err
+}
+
+// numberOf is the number of the run with a root in the ledger file, 0 if it was not paid for.
+func (p *Payment) numberOf(open *pending) (number int, err error) {
+	state, err := p.file.State()
+	if err != nil || state == nil {
+		return 0, err
+	}
+	for i, r := range state.Runs {
+		if r.Mark == open.mark() {
+			number = i + 1
+		}
+	}
+	return number, nil
+}
+
+// Delivered says that the results of all runs have reached who paid for them: what could make them again is erased.
+func (p *Payment) Delivered() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.file.End(run, res.Ledger); err != nil {
+	var err error
+	for _, open := range p.open {
+		err = errors.Join(err, open.erase())
+	}
+	p.open = nil
+	return err
+}
+
+// Close lets other processes go on with runs that have not been delivered.
+func (p *Payment) Close() {
+	if p == nil {
+		return
+	}
+	for _, open := range p.open {
+		open.file.Close()
+	}
+	p.open = nil
+}
+
+// Lost is the error of a run that ended after it was paid for.
+func (p *Payment) Lost(paid *Paid, err error) error {
+	if p == nil {
 		return err
+	}
+	return fault.Failed("run", fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, p.budget.Epsilon, p.file.Path),
+		"the same request on the same records finishes the same release without another charge: its randomness waits in "+paid.pending.file.Name()+", whose holder knows the noise", err)
+}
+
+// End enters that the run has ended and says in the result what is left.
+func (p *Payment) End(paid *Paid, res *engine.Result) error {
+	if p == nil {
+		return nil
+	}
+	if err := p.file.End(paid.run, res.Ledger); err != nil {
+		return err
+	}
+	res.Ledger.Note("until this result was delivered, the randomness of its noise was in " + paid.pending.file.Name() + ": who has read that file knows the noise")
+	if paid.pending.found {
+		res.Notes = append(res.Notes, fmt.Sprintf("run %d was paid for before and did not come to its end then: this is the same release", paid.run))
 	}
 	p.file.Anchor = ""
 	state, err := p.file.State()
@@ -120,7 +231,7 @@ func (p *Payment) End(run int, res *engine.Result) error {
 		}
 	}
 	res.Notes = append(res.Notes, fmt.Sprintf("run %d of the ledger file: epsilon %.4g of %v is spent, at delta %.3g, by %s composition; the file's anchor is %s",
-		run, state.Epsilon(spent.Amount), state.Budget.Epsilon, state.Budget.Delta, state.Composition, state.Anchor))
+		paid.run, state.Epsilon(spent.Amount), state.Budget.Epsilon, state.Budget.Delta, state.Composition, state.Anchor))
 	if p.made {
 		p.made = false
 		res.Notes = append(res.Notes, "the ledger file knows these people by their columns: another table of the same people must be charged to the same file")

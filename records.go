@@ -2,6 +2,7 @@ package cohort
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -110,13 +111,14 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 		return nil, err
 	}
 	defer end()
+	defer pay.Close()
 	paid, err := pay.Start(job)
 	if err != nil {
 		return nil, err
 	}
-	res, err := eng.Run(ctx, job, watch...)
+	res, err := eng.Run(ctx, paid.Job, watch...)
 	if err != nil {
-		return nil, pay.Lost(err)
+		return nil, pay.Lost(paid, err)
 	}
 	if err := pay.End(paid, res); err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 			return nil, err
 		}
 	}
-	return model, nil
+	return model, pay.Delivered()
 }
 
 // job makes the job of a fit.
@@ -204,5 +206,10 @@ func (r *Records) payment(m *method.Method, o *Options) (*Payment, error) {
 	if calibration != privacy.Proven {
 		return nil, fault.Request("account", "a ledger file adds up proven guarantees and the calibration is "+string(calibration), "use the calibration proven")
 	}
-	return o.Account.NewPayment(m, o.Settings, o.K, o.budget(), r.N(), r.prepared.Bounds, r.prepared.Digests, r.salt)
+	request, err := json.Marshal([]any{o.Settings, o.Clients, o.Parties, o.Start, r.prepared.Table.IDs})
+	if err != nil {
+		return nil, fault.Request("start", err.Error(), "give finite numbers")
+	}
+	return o.Account.NewPayment(Charged{Method: m, Settings: o.Settings, K: o.K, Cost: o.budget(), Request: string(request),
+		Records: &r.prepared.Normalised, Digests: r.prepared.Digests, Salt: r.salt})
 }

@@ -21,7 +21,7 @@ func ledgerOf(t *testing.T, eng *engine.Engine, args ...string) (*privacy.Ledger
 	if err != nil {
 		return nil, err
 	}
-	res, err := repeat(context.Background(), eng, m, o, in)
+	res, err := repeat(context.Background(), eng, m, o, in, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,7 +198,7 @@ func TestPaidResultsAreNotLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := repeat(context.Background(), eng, m, o, in)
+		res, err := repeat(context.Background(), eng, m, o, in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,21 +246,105 @@ func TestEarlierRunsAreReturned(t *testing.T) {
 	}
 }
 
-// An interrupt after the charge says what was charged.
-func TestInterruptAfterTheCharge(t *testing.T) {
+// interrupt runs a command that is interrupted when it has been charged.
+func interrupt(t *testing.T, args ...string) error {
+	t.Helper()
 	eng, err := engine.New(engine.WithWorkers(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	ledger := filepath.Join(t.TempDir(), "ledger")
-	o, m, in, err := prepared(t, "--epsilon=1", "--bounds=0:1000000", "--ledger="+ledger)
+	o, m, in, err := prepared(t, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	pay, err := newPayment(o, in, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pay.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := repeat(ctx, eng, m, o, in); err == nil || !strings.Contains(err.Error(), "after epsilon 1 was charged to "+ledger) {
-		t.Errorf("%v", err)
+	_, err = repeat(ctx, eng, m, o, in, pay)
+	return err
+}
+
+// A run that is interrupted after the charge is finished by the same command, to the bits that it would have had and
+// without another charge; what could make it again is then erased. Nothing else can use it.
+func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {
+	dir := t.TempDir()
+	ledger := filepath.Join(dir, "ledger")
+	rows := writeFile(t, "a.csv", csvOf(300, 0))
+	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--bounds", "0:10", "--ledger", ledger, "--format", "json"}
+	args := append([]string{"run"}, flags...)
+	err := interrupt(t, flags...)
+	pending, _ := filepath.Glob(ledger + ".*.pending")
+	if err == nil || len(pending) != 1 {
+		t.Fatalf("error %v, state files %v", err, pending)
 	}
+	for _, want := range []string{"after epsilon 1 was charged to " + ledger, "without another charge", pending[0]} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+	info, err := os.Stat(pending[0])
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the state file has mode %v, %v", info.Mode(), err)
+	}
+	state := readText(t, pending[0])
+
+	// One record more or less, or another plan, does not get the noise: all of the budget is spent.
+	other := writeFile(t, "b.csv", csvOf(300, 1e-3))
+	if status, out, errOut := cohort(t, append(args, "--data", other)...); status != exitWrong || out != "" || !strings.Contains(errOut, "belongs to other records") {
+		t.Errorf("other records: status %d, %.80q, %q", status, out, errOut)
+	}
+	for _, change := range []string{"--branch=high-d", "--fraction-bits=12", "--k=4"} {
+		if status, out, errOut := cohort(t, append(args, change)...); status != exitWrong || out != "" || !strings.Contains(errOut, "cannot pay") {
+			t.Errorf("%s: status %d, %.80q, %q", change, status, out, errOut)
+		}
+	}
+	left, _ := filepath.Glob(ledger + ".*.pending")
+	if len(left) != 1 || readText(t, pending[0]) != state {
+		t.Fatalf("what was refused has changed the state files: %v", left)
+	}
+
+	// The same command finishes it, on another number of workers as well; a copy shows that it is the same release.
+	ledgerText := readText(t, ledger)
+	first := object(t, append(args, "--workers", "1")...)
+	if left, _ := filepath.Glob(ledger + ".*.pending"); left != nil {
+		t.Errorf("%v is left", left)
+	}
+	if s := strings.Join(strings.Fields(readText(t, ledger)), " "); strings.Count(s, `"run":`) != 1 || strings.Count(s, `"end":`) != 1 {
+		t.Errorf("the ledger file is\n%s", s)
+	}
+	for path, text := range map[string]string{pending[0]: state, ledger: ledgerText} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := object(t, append(args, "--workers", "2")...)
+	a, _ := json.Marshal(first["centroids"])
+	b, _ := json.Marshal(again["centroids"])
+	if !bytes.Equal(a, b) {
+		t.Errorf("the release is another one:\n%s\n%s", a, b)
+	}
+	if l, _ := json.Marshal(first["ledger"]); !bytes.Contains(l, []byte("who has read that file knows the noise")) {
+		t.Errorf("the ledger does not say who knows the noise: %s", l)
+	}
+	if status, _, errOut := cohort(t, args...); status != exitWrong || !strings.Contains(errOut, "is spent") {
+		t.Errorf("a further run: status %d, %q", status, errOut)
+	}
+}
+
+// csvOf has n rows of three columns, the last one moved.
+func csvOf(n int, moved float64) string {
+	var b strings.Builder
+	for i := range n {
+		x := 0.0
+		if i == n-1 {
+			x = moved
+		}
+		fmt.Fprintf(&b, "%d,%g,%d\n", i%10, float64(i%7)+x, i%3)
+	}
+	return b.String()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/spf13/pflag"
 )
 
 // parseLedgerBudget reads the value of --ledger-budget: EPSILON or EPSILON:DELTA, or nothing.
@@ -85,7 +87,7 @@ func (o *options) checkLedger(m *method.Method) error {
 	if err != nil || state == nil {
 		return err
 	}
-	if left := state.Left(privacy.Outsider); left.Amount <= state.Limit.Amount*1e-9 {
+	if left := state.Left(privacy.Outsider); left.Amount <= state.Limit.Amount*1e-9 && !library.Unfinished(o.ledger) {
 		return fault.Request("ledger file "+o.ledger, fmt.Sprintf("all of epsilon %v is spent", state.Budget.Epsilon), "end here")
 	}
 	return nil
@@ -105,5 +107,22 @@ func newPayment(o *options, in *input, m *method.Method) (*library.Payment, erro
 		return nil, err
 	}
 	neighbours := method.Settings{"neighbours": o.setting("neighbours")}
-	return account.NewPayment(m, neighbours, in.k, o.budget(), in.table.N, in.norm.Bounds, in.digests, in.salt)
+	return account.NewPayment(library.Charged{Method: m, Settings: neighbours, K: in.k, Cost: o.budget(), Request: o.request(in),
+		Records: in.norm, Digests: in.digests, Salt: in.salt})
+}
+
+// request has every flag that the result of a run depends on, the first centroids and the ids.
+func (o *options) request(in *input) string {
+	given := []string{fmt.Sprintf("start=%v ids=%q", in.start, in.ids)}
+	o.set.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "data", "out", "out-format", "report", "format", "labels-out", "timings", "workers", "cache", "max-memory":
+		default:
+			if !strings.HasPrefix(f.Name, "ledger") {
+				given = append(given, fmt.Sprintf("%s=%q", f.Name, f.Value))
+			}
+		}
+	})
+	slices.Sort(given)
+	return strings.Join(given, " ")
 }

@@ -30,7 +30,7 @@ func TestProgressMoves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := repeat(context.Background(), eng, m, o, in); err != nil {
+		if _, err := repeat(context.Background(), eng, m, o, in, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

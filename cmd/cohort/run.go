@@ -72,22 +72,28 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 		return err
 	}
 	defer d.close()
-	res, err := repeat(ctx, eng, m, o, in)
+	pay, err := newPayment(o, in, m)
+	if err != nil {
+		return err
+	}
+	defer pay.Close()
+	res, err := repeat(ctx, eng, m, o, in, pay)
 	if res == nil {
 		return err
 	}
-	return errors.Join(d.deliver(ctx, eng, res), err)
+	undelivered := d.deliver(ctx, eng, res)
+	if undelivered == nil {
+		undelivered = pay.Delivered()
+	}
+	return errors.Join(undelivered, err)
 }
 
 // repeat runs the job --runs times and returns the first result, with the mean
 // NICV of all and its confidence interval. If a later run fails it returns what
 // the earlier ones gave as well as the error: they are paid for.
-func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input) (*engine.Result, error) {
-	pay, err := newPayment(o, in, m)
-	if err != nil {
-		return nil, err
-	}
+func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *library.Payment) (*engine.Result, error) {
 	var results []*engine.Result
+	var err error
 	last := 0
 	for last < o.runs && err == nil {
 		last++
@@ -134,9 +140,9 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if err != nil {
 		return nil, err
 	}
-	res, err := eng.Run(ctx, job)
+	res, err := eng.Run(ctx, paid.Job)
 	if err != nil {
-		return nil, pay.Lost(err)
+		return nil, pay.Lost(paid, err)
 	}
 	res.Convergence = in.trace.Steps
 	if !o.timings && o.private(m) {

@@ -3,6 +3,8 @@ package dataset
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -56,4 +58,24 @@ func (c *columnDigests) text(n int) []string {
 		list[j] = fmt.Sprintf("%x", b)
 	}
 	return list
+}
+
+// Digest is a keyed digest of the records as they are used, in their order, with their bounds and weights.
+func (n *Normalised) Digest(key []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	var word [8]byte
+	number := func(x uint64) {
+		binary.LittleEndian.PutUint64(word[:], x)
+		h.Write(word[:])
+	}
+	for _, x := range []int{n.Points.N, n.Points.D, n.FractionBits, len(n.Weights)} {
+		number(uint64(x))
+	}
+	for _, list := range [][]float64{n.Bounds.Lo, n.Bounds.Hi, n.Weights} {
+		for _, x := range list {
+			number(math.Float64bits(x))
+		}
+	}
+	h.Write(asBytes(n.Points.Data))
+	return h.Sum(nil)
 }

@@ -63,6 +63,7 @@ type fileStart struct {
 	Columns    []string          `json:"columns,omitempty"` // digests that the lines before do not have
 	Charges    map[string]Charge `json:"charges"`           // by viewer
 	NotCovered []string          `json:"not_covered,omitempty"`
+	Mark       string            `json:"mark,omitempty"`
 }
 
 type fileEnd struct {
@@ -286,6 +287,7 @@ type FileRun struct {
 	What       string
 	Charges    map[string]Charge
 	NotCovered []string
+	Mark       string
 	Ended      bool
 }
 
@@ -306,7 +308,7 @@ func (s *ledgerState) state() *FileState {
 	out := &FileState{Terms: s.header.Terms, Keyed: s.header.Keyed, Limit: s.header.Terms.Limit(), Spent: s.spent(), Anchor: fmt.Sprintf("%d:%s", s.lines, s.chain)}
 	for i, r := range s.starts {
 		_, ended := s.ends[i+1]
-		out.Runs = append(out.Runs, FileRun{r.What, r.Charges, r.NotCovered, ended})
+		out.Runs = append(out.Runs, FileRun{r.What, r.Charges, r.NotCovered, r.Mark, ended})
 	}
 	return out
 }
@@ -374,6 +376,8 @@ type PlannedRun struct {
 	Ledger *Ledger
 	// NotCovered lists what no budget covers.
 	NotCovered []string
+	// Mark tells the run from all others, for who wants to find it again; empty for nobody.
+	Mark string
 }
 
 // WholeRun is the ledger of a run of which nothing is known but that it is (epsilon, delta)-differentially private: like a pure
@@ -413,7 +417,7 @@ func (f LedgerFile) Start(terms Terms, p PlannedRun) (int, error) {
 		}
 		before := s.state()
 		run = len(s.starts) + 1
-		start := fileStart{run, p.What, fresh, prices, p.NotCovered}
+		start := fileStart{run, p.What, fresh, prices, p.NotCovered, p.Mark}
 		s.starts = append(s.starts, start)
 		for v, c := range s.spent() {
 			if !c.within(before.Limit) {

@@ -8,6 +8,7 @@ func one(name, in, old, new, test, run, says string) mutant {
 }
 
 const (
+	inCohort     = "."
 	inPrivacy    = "engine/privacy"
 	inProtocol   = "engine/protocol"
 	inStaged     = "engine/step/staged"
@@ -83,6 +84,8 @@ func ledgers() []mutant {
 		one("who draws the noise pays as if it did not know it", inPrivacy, "return e.Cost.Family != \"\" && !e.Noise.hides(viewer)", "return false", inPrivacy, "TestLedgerTotalsCountUnknownNoiseOnly", "server"),
 		one("the failure of ties is not in the totals", inPrivacy, "a.failure += s.Failure", "a.failure += 0", inPrivacy, "TestLedgerTotalsHaveAdditiveDeltas", "failure"),
 		one("the distance of shares is not in the totals", inPrivacy, "a.distance += s.Distance", "a.distance += 0", inPrivacy, "TestLedgerTotalsHaveAdditiveDeltas", "distance"),
+		one("the root of an interrupted run serves other records", inCohort, "case p.state.Data != data:", "case false:", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "other records"),
+		one("an interrupted run is done again with fresh noise", inCohort, "Job: protocol.Rooted(job, root),", "Job: job,", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "another one"),
 		one("a ledger file lets every run start", inPrivacy, "\t\t\tif !c.within(before.Limit) {", "\t\t\tif c.Amount < 0 {", inPrivacy, "TestLedgerFileSpends", "fifth run"),
 		one("a ledger file charges the outsider alone", inPrivacy, "if c, ok := charges[viewer]; ok {", "if c, ok := charges[Outsider]; ok {", inPrivacy, "TestLedgerFileChargesEveryViewer", "server"),
 		one("a ledger file does not charge for what is public", inPrivacy, "\t\treturn charges[Outsider]\n", "\t\treturn Charge{}\n", inPrivacy, "TestLedgerFileChargesEveryViewer", "server"),

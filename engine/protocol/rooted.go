@@ -1,0 +1,49 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/internal/secret"
+)
+
+// Rooted is a job all of whose randomness, public and secret, follows from a root: it
+// can be done again, to the same bits, by who has the root and the same records. The
+// root is as secret as the noise of all roles together.
+func Rooted(job engine.Job, root secret.Root) engine.Job { return rooted{job, root} }
+
+type rooted struct {
+	engine.Job
+	root secret.Root
+}
+
+// Plan implements engine.Job.
+func (j rooted) Plan() (engine.Plan, error) {
+	plan, err := j.Job.Plan()
+	if err != nil {
+		return nil, err
+	}
+	runner, ok := plan.(Runner)
+	if !ok {
+		return nil, fmt.Errorf("protocol: %s does not take its randomness from a root", j.Method())
+	}
+	runner.Core().PublicSeed = PublicSeed(j.root.Derive("public").Key())
+	return rootedPlan{runner, j.root}, nil
+}
+
+type rootedPlan struct {
+	Runner
+	root secret.Root
+}
+
+// Run implements engine.Plan.
+func (p rootedPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return p.Connect(ctx, rt, Options{Secrets: func(r Role) Secrets {
+		s := Secrets{Own: p.root.Derive("own " + r.String())}
+		if r != Server {
+			s.Group = p.root.Derive("group")
+		}
+		return s
+	}})
+}
