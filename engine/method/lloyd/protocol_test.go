@@ -271,7 +271,8 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 	seed := uint64(7)
 	parts := blobs(t, 400, 2, 2, 1, 3)
-	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.4}
+	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.4,
+		Start: []float64{-0.6, -0.6, 0.6, 0.6}}
 	s, tr := transcribe(t, job)
 	start := s.atStart()
 	one := &client{Plan: s, points: *parts[0].Points}
