@@ -239,23 +239,53 @@ func Join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinR
 	for l, list := range ids {
 		digests[l] = joinDigests(secret, list)
 	}
+	return joinAll(digests, inner)
+}
+
+// JoinDigests are the keyed digests of a party's ids, in row order, for parties that
+// are joined elsewhere: whoever has them and lacks the secret sees which records of
+// several parties have one id, and no id.
+func JoinDigests(secret Secret, ids []string) []Digest {
+	all := make([]Digest, len(ids))
+	for _, bucket := range joinDigests(secret, ids) {
+		for _, r := range bucket {
+			binary.BigEndian.PutUint64(all[r.row][:], r.high)
+			binary.BigEndian.PutUint64(all[r.row][8:], r.low)
+		}
+	}
+	return all
+}
+
+// MatchDigests is Join on digests.
+func MatchDigests(digests [][]Digest, inner bool) (rows [][]int, report JoinReport, err error) {
+	all := make([][joinBuckets][]joinRecord, len(digests))
+	for l, list := range digests {
+		for row, d := range list {
+			all[l][d[0]] = append(all[l][d[0]], joinRecord{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]), row})
+		}
+	}
+	return joinAll(all, inner)
+}
+
+// joinAll joins the buckets of all parties.
+func joinAll(digests [][joinBuckets][]joinRecord, inner bool) (rows [][]int, report JoinReport, err error) {
 	var parts [joinBuckets]struct {
 		rows   [][]int
 		report JoinReport
 	}
 	abreast(joinBuckets, func(b int) {
-		lists := make([][]joinRecord, len(ids))
+		lists := make([][]joinRecord, len(digests))
 		for l := range lists {
 			lists[l] = digests[l][b]
 		}
 		parts[b].rows, parts[b].report = joinBucket(lists)
 	})
-	rows = make([][]int, len(ids))
-	report = JoinReport{Unmatched: make([]int, len(ids)), Duplicate: make([]int, len(ids))}
+	rows = make([][]int, len(digests))
+	report = JoinReport{Unmatched: make([]int, len(digests)), Duplicate: make([]int, len(digests))}
 	bad := 0
 	for _, p := range parts {
 		report.Matched += p.report.Matched
-		for l := range ids {
+		for l := range digests {
 			rows[l] = append(rows[l], p.rows[l]...)
 			report.Unmatched[l] += p.report.Unmatched[l]
 			report.Duplicate[l] += p.report.Duplicate[l]

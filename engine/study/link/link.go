@@ -415,22 +415,15 @@ func (e *End) tell(p *peer, f *frame) {
 	_ = e.Bus.Publish(p.role, append(b, tag(p.to, b)...))
 }
 
-// Sent reports whether every message has been acknowledged as durable.
-func (e *End) Sent() bool {
+// Settled reports whether every role has all that was sent to it, but for those that
+// gone says to need nothing more, and this one's journal has all that came.
+func (e *End) Settled(gone func(protocol.Role) bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, p := range e.peers {
-		if p.base < p.next {
+	for r, p := range e.peers {
+		if p.base < p.next && !gone(r) {
 			return false
 		}
 	}
 	return !e.unsynced
-}
-
-// Acknowledged reports whether one role has all that was sent to it.
-func (e *End) Acknowledged(r protocol.Role) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p := e.peers[r]
-	return p != nil && p.base == p.next
 }

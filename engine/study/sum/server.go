@@ -76,6 +76,9 @@ func (s *Server) Missing() (parties []int) {
 	return parties
 }
 
+// Expect says whether the step waits for a party.
+func (s *Server) Expect(party int, expected bool) { s.expected[party] = expected }
+
 // Answered is how many have answered the step.
 func (s *Server) Answered() int { return count(s.in) }
 

@@ -1,0 +1,499 @@
+package study
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/bus"
+	"github.com/cohort-engine/cohort/engine/study/journal"
+	"github.com/cohort-engine/cohort/engine/study/link"
+	"github.com/cohort-engine/cohort/engine/study/sum"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/secret"
+)
+
+// Kinds of journal records beside those of links.
+const (
+	recordIdentity byte = 'i'
+	recordStudy    byte = 'S' // the study file
+	recordSecrets  byte = 'v' // of invitations
+	recordEntry    byte = 'e' // a party's entry
+	recordConsent  byte = 'y' // a party's signature of the roster: party u32, signature
+	recordCharge   byte = 'c' // "charging", then the run's number in the ledger file
+	recordDone     byte = 'z' // the role has ended
+)
+
+// JournalName is the journal's file within a state folder.
+const JournalName = "journal"
+
+// Serve is what a coordinator runs with.
+type Serve struct {
+	Study *Study
+	// State is the folder of its journal and certificate, Listen where parties
+	// connect, and Reach the HOST:PORT that invitations have, empty for the same.
+	State, Listen, Reach string
+	Log                  *slog.Logger
+	Engine               *engine.Engine
+	// Watch, if not nil, hears what happens.
+	Watch *Watch
+	// Crash is for tests: see journal.File.
+	Crash func(point string)
+}
+
+// Coordinator is a study's coordinator: it holds no data.
+type Coordinator struct {
+	Serve
+	hash    [32]byte
+	journal *journal.File
+	keys    *keys
+	own     Entry
+	secrets [][16]byte
+	server  *bus.Server
+	conn    *bus.Conn
+	pin     [32]byte
+
+	mu       sync.Mutex
+	entries  []Entry // of parties; without Signing if not enrolled
+	enrolled int
+	consents [][]byte
+	agreed   int
+	changed  chan struct{}
+	end      *link.End
+}
+
+// NewCoordinator begins a study, or goes on with one that its state folder has.
+func NewCoordinator(c Serve) (*Coordinator, error) {
+	hash, err := c.Study.Hash()
+	if err != nil {
+		return nil, err
+	}
+	if c.Watch == nil {
+		c.Watch = NewWatch(c.Study)
+	}
+	o := &Coordinator{Serve: c, hash: hash, entries: make([]Entry, len(c.Study.Parties)), consents: make([][]byte, len(c.Study.Parties)), changed: make(chan struct{}, 1)}
+	if o.journal, err = journal.Open(filepath.Join(c.State, JournalName)); err != nil {
+		return nil, err
+	}
+	o.journal.Crash = c.Crash
+	if err := o.recall(); err != nil {
+		o.journal.Close()
+		return nil, err
+	}
+	certificate, err := o.certificate()
+	if err == nil {
+		o.pin, err = bus.Pin(certificate)
+	}
+	if err == nil {
+		o.server, err = bus.Listen(c.Listen, c.Study.ID, certificate, o.own.Signing, o.admit, c.Log)
+	}
+	if err == nil {
+		o.conn, err = bus.Dial(context.Background(), bus.Dialer{Self: protocol.Server, Study: c.Study.ID, Server: o.server, Key: o.keys.signing, Frames: o.frames})
+	}
+	if err == nil {
+		err = o.conn.Answer(o.answer)
+	}
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// recall reads the journal, or begins it.
+func (o *Coordinator) recall() error {
+	var id *identity
+	var had []byte
+	for _, r := range o.journal.Records() {
+		b, err := o.journal.Read(r)
+		if err != nil {
+			return err
+		}
+		switch r.Kind {
+		case recordIdentity:
+			id = new(identity)
+			err = json.Unmarshal(b, id)
+		case recordStudy:
+			had = b
+		case recordSecrets:
+			err = json.Unmarshal(b, &o.secrets)
+		case recordEntry:
+			var e Entry
+			if err = json.Unmarshal(b, &e); err == nil && e.Party >= 0 && e.Party < len(o.entries) {
+				o.entries[e.Party] = e
+				o.enrolled++
+			}
+		case recordConsent:
+			if p := int(b[0]) | int(b[1])<<8; len(b) > 2 && p < len(o.consents) {
+				o.consents[p] = b[2:]
+				o.agreed++
+			}
+		}
+		if err != nil {
+			return fault.Failed(o.State, "holds another study's journal", "name the folder of this study, or a new one", err)
+		}
+	}
+	if id == nil {
+		return o.begin()
+	}
+	text, err := o.Study.Encode()
+	if err != nil {
+		return err
+	}
+	if string(had) != string(text) {
+		return fault.Request(o.State, "was begun with another study file", "name the folder of this study, or a new one")
+	}
+	return o.take(id)
+}
+
+// begin draws the coordinator's keys and the invitations' secrets.
+func (o *Coordinator) begin() error {
+	if len(o.journal.Records()) > 0 {
+		return fault.Failed(o.State, "holds a journal without keys", "name a new folder", journal.ErrDamaged)
+	}
+	id, err := newIdentity(o.hash, protocol.Server)
+	if err != nil {
+		return err
+	}
+	o.secrets = make([][16]byte, len(o.Study.Parties))
+	for i := range o.secrets {
+		rand.Read(o.secrets[i][:]) // never fails since Go 1.24
+	}
+	text, err := o.Study.Encode()
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		kind byte
+		body []byte
+	}{{recordStudy, text}, {recordSecrets, encode(o.secrets)}, {recordIdentity, encode(id)}} {
+		if _, err := o.journal.Append(r.kind, r.body); err != nil {
+			return err
+		}
+	}
+	if err := o.journal.Sync(); err != nil {
+		return err
+	}
+	return o.take(id)
+}
+
+func (o *Coordinator) take(id *identity) (err error) {
+	if o.keys, err = id.keys(); err != nil {
+		return err
+	}
+	o.own, err = o.keys.entry(o.hash)
+	return err
+}
+
+// certificate reads the certificate of the state folder, or makes it.
+func (o *Coordinator) certificate() (tls.Certificate, error) {
+	certFile, keyFile := filepath.Join(o.State, "certificate.pem"), filepath.Join(o.State, "certificate.key")
+	if _, err := os.Stat(certFile); errors.Is(err, os.ErrNotExist) {
+		chain, key, err := bus.NewCertificate(time.Now())
+		if err == nil {
+			err = os.WriteFile(keyFile, key, 0o600)
+		}
+		if err == nil { // last: it is what says that both are there
+			err = os.WriteFile(certFile+".new", chain, 0o600)
+		}
+		if err == nil {
+			err = os.Rename(certFile+".new", certFile)
+		}
+		if err != nil {
+			return tls.Certificate{}, fault.Failed(certFile, err.Error(), "make the folder writable", err)
+		}
+	}
+	c, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return c, fault.Failed(certFile, err.Error(), "restore it from a copy", err)
+	}
+	return c, nil
+}
+
+// Invitations are those of all parties.
+func (o *Coordinator) Invitations() []Invitation {
+	reach := o.Reach
+	if reach == "" {
+		reach = o.server.Address()
+	}
+	var all []Invitation
+	for p := range o.Study.Parties {
+		all = append(all, Invitation{URL: "tls://" + reach, Pin: o.pin, Study: o.hash, ID: o.Study.ID, Party: p, Secret: o.secrets[p]})
+	}
+	return all
+}
+
+// Address is where the coordinator listens.
+func (o *Coordinator) Address() string { return o.server.Address() }
+
+// admit decides who may connect: who has a party's key, or its invitation while no
+// key has been taken for it.
+func (o *Coordinator) admit(l bus.Login) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := int(l.Party)
+	if p < 0 || p >= len(o.entries) {
+		return fmt.Errorf("there is no %v", l.Party)
+	}
+	switch key := o.entries[p].Signing; {
+	case key == l.Key:
+		return nil
+	case key != "":
+		return fmt.Errorf("the invitation of %v was used with another key", l.Party)
+	case !hmac.Equal([]byte(proof(o.secrets[p], o.hash, l.Key)), []byte(l.Proof)):
+		return fmt.Errorf("the invitation of %v is another", l.Party)
+	}
+	return nil
+}
+
+// answer answers a party's request.
+func (o *Coordinator) answer(from protocol.Role, body []byte) []byte {
+	r, err := parseRequest(body)
+	var a answer
+	if err == nil {
+		a, err = o.handle(int(from), r)
+	}
+	if err != nil {
+		o.Log.Warn("a request was refused", "party", from.String(), "why", err.Error())
+		a = answer{Refused: err.Error()}
+	}
+	a.Version = Version
+	return encode(a)
+}
+
+func (o *Coordinator) handle(from int, r *request) (answer, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	parties := len(o.entries)
+	if from < 0 || from >= parties {
+		return answer{}, fmt.Errorf("there is no party %d", from+1)
+	}
+	switch r.Ask {
+	case askStudy:
+		text, err := o.Study.Encode()
+		return cut(text, r.Part), err
+	case askEnrol:
+		return answer{}, o.enrol(from, r.Entry)
+	case askRoster:
+		if o.enrolled < parties {
+			return answer{Wait: true, Here: o.enrolled, Parties: parties}, nil
+		}
+		return cut(encode(o.all()), r.Part), nil
+	case askAgree:
+		return answer{}, o.agree(from, r.Signature)
+	case askAgreed:
+		if o.agreed < parties {
+			return answer{Wait: true, Here: o.agreed, Parties: parties}, nil
+		}
+		return cut(encode(o.consents), r.Part), nil
+	}
+	return answer{}, errors.New("an unknown request")
+}
+
+// all are the entries of the roster.
+func (o *Coordinator) all() []Entry { return append([]Entry{o.own}, o.entries...) }
+
+// enrol takes a party's entry, once.
+func (o *Coordinator) enrol(from int, e *Entry) error {
+	if e == nil || e.Party != from {
+		return errors.New("it has no entry of this party")
+	}
+	if err := e.check(o.hash); err != nil {
+		return err
+	}
+	if had := o.entries[from]; had.Signing != "" {
+		if had.Signing == e.Signing && string(had.Sealing) == string(e.Sealing) {
+			return nil
+		}
+		return errors.New("this party has other keys")
+	}
+	if err := o.note(recordEntry, encode(e)); err != nil {
+		return err
+	}
+	o.entries[from] = *e
+	o.enrolled++
+	o.Log.Info("a party has enrolled", "party", protocol.Role(from).String(), "here", o.enrolled, "of", len(o.entries))
+	o.tell()
+	return nil
+}
+
+// agree takes a party's signature of the roster.
+func (o *Coordinator) agree(from int, signature []byte) error {
+	if o.enrolled < len(o.entries) {
+		return errors.New("the roster is not complete")
+	}
+	r, err := newRoster(o.hash, len(o.entries), o.all())
+	if err != nil {
+		return err
+	}
+	if !r.verify(protocol.Role(from), r.consent(), signature) {
+		return errors.New("this is no signature of the roster")
+	}
+	if o.consents[from] != nil {
+		return nil
+	}
+	if err := o.note(recordConsent, append([]byte{byte(from), byte(from >> 8)}, signature...)); err != nil {
+		return err
+	}
+	o.consents[from] = signature
+	o.agreed++
+	o.Log.Info("a party has agreed", "party", protocol.Role(from).String(), "here", o.agreed, "of", len(o.entries))
+	o.tell()
+	return nil
+}
+
+// note makes a record durable. Once there is a link, the journal is the link's.
+func (o *Coordinator) note(kind byte, body []byte) error {
+	if o.end != nil {
+		return errors.New("the study has begun")
+	}
+	if _, err := o.journal.Append(kind, body); err != nil {
+		return err
+	}
+	return o.journal.Sync()
+}
+
+func (o *Coordinator) tell() {
+	o.Watch.gathered(o.entries, o.consents)
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// frames hands frames to the link, when there is one.
+func (o *Coordinator) frames(from protocol.Role, b []byte) {
+	o.mu.Lock()
+	end := o.end
+	o.mu.Unlock()
+	if end != nil {
+		end.Deliver(from, b)
+	}
+}
+
+// gather waits until all parties have enrolled and agreed.
+func (o *Coordinator) gather(ctx context.Context) (*Roster, error) {
+	for {
+		o.mu.Lock()
+		ready := o.agreed == len(o.entries)
+		o.mu.Unlock()
+		if ready {
+			return newRoster(o.hash, len(o.entries), o.all())
+		}
+		select {
+		case <-o.changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Run runs the study to its end. The result has no centroids where the coordinator
+// learns none.
+func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
+	o.tell()
+	roster, err := o.gather(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runner, err := o.Study.runner(nil)
+	if err != nil {
+		return nil, err
+	}
+	o.Watch.began(roster)
+	o.Log.Info("the study begins", "fingerprint", roster.Fingerprint())
+	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(roster), Journal: o.journal, Bus: o.conn, Most: mostMessage,
+		Refused: func(from protocol.Role, err error) {
+			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
+			o.Watch.refused()
+		}, Moved: o.Watch.moved})
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	o.end = end
+	o.mu.Unlock()
+	end.Start()
+	defer end.Close()
+	box := newPostbox(end, protocol.Server, o.Study.Deadlines.message())
+	res, err := o.play(ctx, runner, roster, box)
+	if err != nil {
+		o.dismiss(ctx, box, err)
+		return nil, err
+	}
+	box.settle(ctx, settleTime)
+	o.Watch.ended("done")
+	return res, nil
+}
+
+// settleTime is how long a role that has ended waits for acknowledgements.
+const settleTime = 10 * time.Second
+
+// mostMessage is the longest message: encrypted columns are the longest that there are.
+const mostMessage = 1 << 30
+
+// play is the coordinator's part of the run.
+func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *Roster, box *postbox) (*engine.Result, error) {
+	if o.Study.IDColumn != "" && o.Study.ByColumns() {
+		if err := o.match(ctx, box); err != nil {
+			return nil, err
+		}
+	}
+	core := runner.Core()
+	config := sum.Config{Study: roster.Hash(), Parties: core.Parties, Threshold: o.Study.Threshold, Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
+	h := newHub(protocol.OverMail(mail{box}, protocol.Server, core.Parties, core.Capacity.Ring), box, config, o.Study.Deadlines.step(), o.Log, o.Watch)
+	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server}, Connect: func(protocol.Role) protocol.Transport { return h },
+		Secrets: func(r protocol.Role) protocol.Secrets { return o.Study.secrets(r, o.keys, secret.Root{}) }}
+	res, err := o.Engine.Run(ctx, &seated{runner, options})
+	if err != nil {
+		return nil, err
+	}
+	return res, h.linger(ctx, time.Now().Add(o.Study.Deadlines.message()))
+}
+
+// dismiss tells all parties that the study has ended, and why: a reason that follows
+// from public values and from who answered.
+func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
+	o.Watch.ended(why.Error())
+	if ctx.Err() != nil {
+		return // interrupted: the same command goes on
+	}
+	for p := range o.Study.Parties {
+		if !box.left[protocol.Role(p)] {
+			_ = box.send(ctx, protocol.Role(p), mailEnd, []byte(why.Error()))
+		}
+	}
+	box.settle(ctx, settleTime)
+}
+
+// End ends the study: all parties are told why, nothing is released any more.
+func (o *Coordinator) End(why string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.end == nil {
+		return fault.Request("study", "has not begun", "stop cohort serve")
+	}
+	return o.end.Mark([]byte(markEnd + why))
+}
+
+// Close ends the coordinator's connections.
+func (o *Coordinator) Close() {
+	if o.conn != nil {
+		o.conn.Close()
+	}
+	if o.server != nil {
+		o.server.Close()
+	}
+	o.journal.Close()
+}

@@ -1,0 +1,87 @@
+package study
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/cohort-engine/cohort/engine/study/bus"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Invitation is all that a party needs to find its coordinator and be known there: one
+// token, to be given to that party alone. It admits one key; whoever has the token
+// first takes the place, and the party notices.
+type Invitation struct {
+	// URLs are where the coordinator listens.
+	URL string
+	// Pin is the hash of the certificate's authority.
+	Pin [32]byte
+	// Study is the study's hash and ID its name in subjects.
+	Study [32]byte
+	ID    string
+	// Party counts from 0.
+	Party  int
+	Secret [16]byte
+}
+
+const tokenPrefix = "cohort1-"
+
+// wireInvitation is the JSON within a token.
+type wireInvitation struct {
+	URL    string `json:"u"`
+	Pin    []byte `json:"p"`
+	Study  []byte `json:"s"`
+	ID     string `json:"i"`
+	Party  int    `json:"n"`
+	Secret []byte `json:"k"`
+}
+
+// Token is the invitation in one word.
+func (v *Invitation) Token() string {
+	b, err := json.Marshal(wireInvitation{v.URL, v.Pin[:], v.Study[:], v.ID, v.Party + 1, v.Secret[:]})
+	if err != nil {
+		panic("study: " + err.Error()) // strings and bytes can be encoded
+	}
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// String hides the secret.
+func (v Invitation) String() string { return "study.Invitation(redacted)" }
+
+// GoString hides the secret.
+func (v Invitation) GoString() string { return v.String() }
+
+// ParseToken reads a token.
+func ParseToken(token string) (*Invitation, error) {
+	wrong := fault.Request("--invite", "is no invitation", "give the whole token that cohort serve printed for this party")
+	text, ok := strings.CutPrefix(strings.TrimSpace(token), tokenPrefix)
+	if !ok || len(text) > 4096 {
+		return nil, wrong
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, wrong
+	}
+	var w wireInvitation
+	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 || w.Party < 1 || w.Party > bus.MostParties {
+		return nil, wrong
+	}
+	if id, err := hex.DecodeString(w.ID); err != nil || len(id) != 8 {
+		return nil, wrong
+	}
+	return &Invitation{w.URL, [32]byte(w.Pin), [32]byte(w.Study), w.ID, w.Party - 1, [16]byte(w.Secret)}, nil
+}
+
+// proof shows that the owner of a key knows an invitation's secret, and cannot be used
+// for another key.
+func proof(secret [16]byte, study [32]byte, key string) string {
+	mac := hmac.New(sha256.New, secret[:])
+	mac.Write([]byte("cohort invitation\x00"))
+	mac.Write(study[:])
+	mac.Write([]byte(key))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,156 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/link"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Kinds of messages on a link, the first byte of each.
+const (
+	mailProgram byte = 'm' // of the method's program
+	mailSum     byte = 's' // of a sum
+	mailLeave   byte = 'l' // its sender's program has ended
+	mailGroup   byte = 'g' // the group's secret, from party 1 to another
+	mailIDs     byte = 'd' // keyed digests of a party's ids, or which rows match
+	mailEnd     byte = 'x' // the study was ended, and why
+)
+
+// markEnd begins a mark that ends the study.
+const markEnd = "end: "
+
+// postbox sorts what arrives at a role: the one reader of its link.
+type postbox struct {
+	end   *link.End
+	self  protocol.Role
+	boxes map[box][][]byte
+	left  map[protocol.Role]bool
+	wait  time.Duration // for a message
+	// sums, if not nil, takes messages of sums as they come, and their deadlines.
+	sums func(from protocol.Role, body []byte) error
+}
+
+type box struct {
+	from protocol.Role
+	kind byte
+}
+
+func newPostbox(end *link.End, self protocol.Role, wait time.Duration) *postbox {
+	return &postbox{end: end, self: self, boxes: make(map[box][][]byte), left: make(map[protocol.Role]bool), wait: wait}
+}
+
+// send sends a message of a kind.
+func (b *postbox) send(ctx context.Context, to protocol.Role, kind byte, body []byte) error {
+	message := make([]byte, 1+len(body))
+	message[0] = kind
+	copy(message[1:], body)
+	return b.end.Send(ctx, to, message)
+}
+
+// next takes one event off the link: into a box, or to the sum under way. mark is left
+// in the journal at deadline; it is returned when it comes.
+func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (string, error) {
+	ev, err := b.end.Next(ctx, deadline, []byte(mark))
+	if err != nil {
+		return "", err
+	}
+	if ev.Mark != nil {
+		m := string(ev.Mark)
+		if len(m) >= len(markEnd) && m[:len(markEnd)] == markEnd {
+			return "", &ended{m[len(markEnd):]}
+		}
+		return m, nil
+	}
+	if len(ev.Body) == 0 {
+		return "", nil // no message of ours
+	}
+	kind, body := ev.Body[0], ev.Body[1:]
+	switch {
+	case kind == mailEnd && ev.From == protocol.Server:
+		return "", &ended{string(body[:min(len(body), 300)])}
+	case kind == mailLeave:
+		b.left[ev.From] = true
+		if b.sums != nil {
+			return "", b.sums(ev.From, nil)
+		}
+	case kind == mailSum && b.sums != nil:
+		return "", b.sums(ev.From, body)
+	case kind == mailSum || kind == mailProgram || kind == mailGroup || kind == mailIDs:
+		at := box{ev.From, kind}
+		b.boxes[at] = append(b.boxes[at], body)
+	}
+	return "", nil
+}
+
+// receive waits for the next message of a kind from a role.
+func (b *postbox) receive(ctx context.Context, from protocol.Role, kind byte) ([]byte, error) {
+	at, late := box{from, kind}, fmt.Sprintf("late %d %c", int(from), kind)
+	deadline := time.Now().Add(b.wait)
+	for len(b.boxes[at]) == 0 {
+		if b.left[from] {
+			return nil, protocol.ErrLeft
+		}
+		mark, err := b.next(ctx, deadline, late)
+		if err != nil {
+			return nil, err
+		}
+		if mark == late {
+			return nil, fault.Failed("study", fmt.Sprintf("%v has sent nothing for %v", from, b.wait), "find out what happened there, and begin a new study with those who can stay", nil)
+		}
+	}
+	first := b.boxes[at][0]
+	b.boxes[at] = b.boxes[at][1:]
+	return first, nil
+}
+
+// settle waits until everybody who is there has all that was sent, at most until the
+// limit.
+func (b *postbox) settle(ctx context.Context, limit time.Duration) bool {
+	for deadline := time.Now().Add(limit); !b.end.Settled(func(r protocol.Role) bool { return b.left[r] }); {
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return false
+		}
+		soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		_, err := b.next(soon, time.Time{}, "")
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return false
+		}
+	}
+	return true
+}
+
+// ended says that the study was ended by its coordinator.
+type ended struct{ why string }
+
+func (e *ended) Error() string {
+	return fault.Failed("study", "was ended: "+e.why, "nothing is released any more", nil).Error()
+}
+
+// Mail is implemented for methods: their messages and partings.
+type mail struct{ *postbox }
+
+// Send implements protocol.Mail.
+func (m mail) Send(ctx context.Context, to protocol.Role, message []byte) error {
+	return m.send(ctx, to, mailProgram, message)
+}
+
+// Receive implements protocol.Mail.
+func (m mail) Receive(ctx context.Context, from protocol.Role) ([]byte, error) {
+	return m.receive(ctx, from, mailProgram)
+}
+
+// Leave implements protocol.Mail. Where the link has failed the others find out by
+// their deadlines.
+func (m mail) Leave() {}
+
+// isEnded reports whether the coordinator ended the study.
+func isEnded(err error) bool {
+	var e *ended
+	return errors.As(err, &e)
+}

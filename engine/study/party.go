@@ -1,0 +1,417 @@
+package study
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/bus"
+	"github.com/cohort-engine/cohort/engine/study/journal"
+	"github.com/cohort-engine/cohort/engine/study/link"
+	"github.com/cohort-engine/cohort/engine/study/sum"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/secret"
+)
+
+// Terms are what a party agrees to.
+type Terms struct {
+	Study  *Study
+	Party  int
+	Hash   [32]byte
+	Roster *Roster
+	// Rows is how many records the party has.
+	Rows int
+}
+
+// Join is what a party takes part with.
+type Join struct {
+	Invitation *Invitation
+	// State is the folder of the party's journal.
+	State  string
+	Log    *slog.Logger
+	Engine *engine.Engine
+	// Load reads the party's own records when the study is known, before anybody is
+	// told anything: its rows, or its columns with the ids of its records.
+	Load func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error)
+	// Agree is asked when everybody is there.
+	Agree func(ctx context.Context, t *Terms) error
+	// Charge pays for the study from the party's own ledger, once. It is called before the
+	// first message of the run: again is true if an earlier life may have paid. Nil pays nothing.
+	Charge func(t *Terms, again bool) error
+	// Step, if not nil, hears of the run's progress.
+	Step func(round int, step string)
+	// Crash is for tests: see journal.File.
+	Crash func(point string)
+}
+
+// Party is a party of a study.
+type Party struct {
+	Join
+	journal *journal.File
+	keys    *keys
+	study   *Study
+	roster  *Roster
+	agreed  []byte // hash of the roster that it agreed to
+	charged bool   // or may have
+	conn    *bus.Conn
+
+	mu  sync.Mutex
+	end *link.End
+}
+
+// Take takes part in a study, from the beginning or from where it was interrupted, and
+// returns what the party learns.
+func Take(ctx context.Context, j Join) (*engine.Result, error) {
+	p := &Party{Join: j}
+	var err error
+	if p.journal, err = journal.Open(filepath.Join(j.State, JournalName)); err != nil {
+		return nil, err
+	}
+	p.journal.Crash = j.Crash
+	defer p.journal.Close()
+	if err := p.recall(); err != nil {
+		return nil, err
+	}
+	if err := p.connect(ctx); err != nil {
+		return nil, err
+	}
+	defer p.conn.Close()
+	if p.study, err = p.fetchStudy(ctx); err != nil {
+		return nil, err
+	}
+	part, ids, err := p.Load(ctx, p.study, j.Invitation.Party)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.enrol(ctx, part.Points.N); err != nil {
+		return nil, err
+	}
+	return p.run(ctx, part, ids)
+}
+
+// recall reads the journal, or begins it.
+func (p *Party) recall() error {
+	var id *identity
+	for _, r := range p.journal.Records() {
+		b, err := p.journal.Read(r)
+		if err != nil {
+			return err
+		}
+		switch r.Kind {
+		case recordIdentity:
+			id = new(identity)
+			err = json.Unmarshal(b, id)
+		case recordConsent:
+			p.agreed = b
+		case recordCharge:
+			p.charged = true
+		}
+		if err != nil {
+			return fault.Failed(p.State, "holds another journal", "name the folder that this party began with, or a new one", err)
+		}
+	}
+	v := p.Invitation
+	if id == nil {
+		if len(p.journal.Records()) > 0 {
+			return fault.Failed(p.State, "holds a journal without keys", "name a new folder and ask for a new invitation", journal.ErrDamaged)
+		}
+		var err error
+		if id, err = newIdentity(v.Study, protocol.Role(v.Party)); err != nil {
+			return err
+		}
+		if err := p.note(recordIdentity, encode(id)); err != nil {
+			return err
+		}
+	}
+	if string(id.Study) != string(v.Study[:]) || id.Party != v.Party {
+		return fault.Request(p.State, "was begun with another invitation", "name a folder for each study and party")
+	}
+	var err error
+	p.keys, err = id.keys()
+	return err
+}
+
+func (p *Party) note(kind byte, body []byte) error {
+	if _, err := p.journal.Append(kind, body); err != nil {
+		return err
+	}
+	return p.journal.Sync()
+}
+
+// connect connects, and waits for a coordinator that is not there yet.
+func (p *Party) connect(ctx context.Context) error {
+	v := p.Invitation
+	public, err := p.keys.signing.PublicKey()
+	if err != nil {
+		return err
+	}
+	d := bus.Dialer{Self: protocol.Role(v.Party), Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing, Proof: proof(v.Secret, v.Study, public),
+		Frames: p.frames,
+		Away:   func(err error) { p.Log.Warn("the coordinator is away", "why", fmt.Sprint(err)) },
+		Back: func(error) {
+			p.Log.Info("the coordinator is back")
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.end != nil {
+				p.end.Again()
+			}
+		}}
+	p.conn, err = bus.Dial(ctx, d)
+	return err
+}
+
+func (p *Party) frames(from protocol.Role, b []byte) {
+	p.mu.Lock()
+	end := p.end
+	p.mu.Unlock()
+	if end != nil {
+		end.Deliver(from, b)
+	}
+}
+
+// ask asks the coordinator until it answers; it waits for the others if it must.
+func (p *Party) ask(ctx context.Context, r request) ([]byte, error) {
+	var body []byte
+	told := -1
+	for {
+		r.Version = Version
+		once, cancel := context.WithTimeout(ctx, 5*time.Second)
+		b, err := p.conn.Request(once, encode(r))
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil: // away: the connection comes back by itself
+			if err := pause(ctx, 300*time.Millisecond); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		a, err := parseAnswer(b)
+		if err != nil {
+			return nil, err
+		}
+		if a.Wait {
+			if a.Here != told {
+				p.Log.Info("waiting for the other parties", "for", r.Ask, "here", a.Here, "of", a.Parties)
+				told = a.Here
+			}
+			if err := pause(ctx, 200*time.Millisecond); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if body = append(body, a.Body...); len(body) > mostAnswer {
+			return nil, fault.Failed("coordinator", "gives an answer without end", "ask who runs it", nil)
+		}
+		if !a.More {
+			return body, nil
+		}
+		r.Part++
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fetchStudy takes the study file that has the invitation's hash.
+func (p *Party) fetchStudy(ctx context.Context) (*Study, error) {
+	text, err := p.ask(ctx, request{Ask: askStudy})
+	if err != nil {
+		return nil, err
+	}
+	s, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := s.Hash()
+	if err == nil && (hash != p.Invitation.Study || p.Invitation.Party >= len(s.Parties) || s.ID != p.Invitation.ID) {
+		err = fault.Failed("study", "is not the one of the invitation", "do not go on: ask the coordinator for a new invitation", nil)
+	}
+	return s, err
+}
+
+// enrol gives the party's keys, gets everybody's, asks and pays.
+func (p *Party) enrol(ctx context.Context, rows int) error {
+	v := p.Invitation
+	own, err := p.keys.entry(v.Study)
+	if err != nil {
+		return err
+	}
+	if _, err := p.ask(ctx, request{Ask: askEnrol, Entry: &own}); err != nil {
+		return err
+	}
+	text, err := p.ask(ctx, request{Ask: askRoster})
+	if err != nil {
+		return err
+	}
+	var entries []Entry
+	if err := strict(text, &entries); err != nil {
+		return fault.Failed("roster", "cannot be read", "ask the coordinator what happened", err)
+	}
+	if p.roster, err = newRoster(v.Study, len(p.study.Parties), entries); err != nil {
+		return err
+	}
+	if e := p.roster.Entries[v.Party+1]; e.Signing != own.Signing || string(e.Sealing) != string(own.Sealing) {
+		return fault.Failed("roster", "has other keys for this party", "do not go on: somebody used the invitation, ask for a new one", nil)
+	}
+	hash := p.roster.Hash()
+	if p.agreed != nil && string(p.agreed) != string(hash[:]) {
+		return fault.Failed("roster", "is not the one that this party agreed to", "do not go on: ask the coordinator what happened", nil)
+	}
+	t := &Terms{Study: p.study, Party: v.Party, Hash: v.Study, Roster: p.roster, Rows: rows}
+	if p.agreed == nil {
+		if err := p.Agree(ctx, t); err != nil {
+			return err
+		}
+	}
+	if err := p.pay(t); err != nil {
+		return err
+	}
+	if p.agreed == nil {
+		if err := p.note(recordConsent, hash[:]); err != nil {
+			return err
+		}
+	}
+	return p.consent(ctx)
+}
+
+// pay charges the party's ledger, before anything is signed. The journal says first
+// that it may have happened, then that it has.
+func (p *Party) pay(t *Terms) error {
+	if p.Charge == nil || p.agreed != nil {
+		return nil
+	}
+	again := p.charged
+	if !again {
+		if err := p.note(recordCharge, []byte("charging")); err != nil {
+			return err
+		}
+	}
+	return p.Charge(t, again)
+}
+
+// consent signs the roster and checks that all others have signed the same.
+func (p *Party) consent(ctx context.Context) error {
+	signature, err := p.keys.signing.Sign(p.roster.consent())
+	if err != nil {
+		return err
+	}
+	if _, err := p.ask(ctx, request{Ask: askAgree, Signature: signature}); err != nil {
+		return err
+	}
+	text, err := p.ask(ctx, request{Ask: askAgreed})
+	if err != nil {
+		return err
+	}
+	var all [][]byte
+	if strict(text, &all) != nil || len(all) != len(p.study.Parties) {
+		return fault.Failed("roster", "its signatures cannot be read", "ask the coordinator what happened", nil)
+	}
+	for q, s := range all {
+		if !p.roster.verify(protocol.Role(q), p.roster.consent(), s) {
+			return fault.Failed("roster", fmt.Sprintf("%v has not signed the one that this party has", protocol.Role(q)), "do not go on: ask the others for their fingerprint", nil)
+		}
+	}
+	return nil
+}
+
+// run plays the party's role.
+func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engine.Result, error) {
+	self := protocol.Role(p.Invitation.Party)
+	end, err := link.New(link.Config{Self: self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn, Most: mostMessage,
+		Refused: func(from protocol.Role, err error) {
+			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
+		}})
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.end = end
+	p.mu.Unlock()
+	end.Start()
+	defer end.Close()
+	box := newPostbox(end, self, p.study.Deadlines.message())
+	res, err := p.play(ctx, box, part, ids)
+	if err != nil {
+		return nil, err
+	}
+	if !box.settle(ctx, p.study.Deadlines.message()) && ctx.Err() == nil {
+		p.Log.Warn("not everybody has acknowledged everything")
+	}
+	return res, nil
+}
+
+// play agrees on the group's secret, matches records, and runs the method.
+func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids []string) (*engine.Result, error) {
+	s, self := p.study, protocol.Role(p.Invitation.Party)
+	group, err := p.agreeOnGroup(ctx, box)
+	if err != nil {
+		return nil, err
+	}
+	if s.ByColumns() {
+		if s.IDColumn != "" {
+			if part, ids, err = p.match(ctx, box, group, part, ids); err != nil {
+				return nil, err
+			}
+		}
+		if part.Points.N != s.Records {
+			return nil, fault.Failed("records", fmt.Sprintf("are %d, and the study is of %d", part.Points.N, s.Records), "check the file, or ask for a study of as many", nil)
+		}
+	}
+	runner, err := s.runner(ids)
+	if err != nil {
+		return nil, err
+	}
+	core := runner.Core()
+	member := &sum.Member{Config: sum.Config{Study: p.roster.Hash(), Parties: core.Parties, Threshold: s.Threshold, Ring: core.Capacity.Ring, Plain: s.PlainSums},
+		Index: int(self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) }, Sign: p.keys.signing.Sign,
+		Verify: func(q int, b, signature []byte) bool { return p.roster.verify(protocol.Role(q), b, signature) }}
+	if member.Root, err = derived(p.keys.root[:], p.roster.Hash(), "sums"); err != nil {
+		return nil, err
+	}
+	t := &partyTransport{Transport: protocol.OverMail(mail{box}, self, core.Parties, core.Capacity.Ring), box: box, parties: core.Parties, member: member,
+		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step}
+	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: self, Part: part},
+		Connect: func(protocol.Role) protocol.Transport { return t },
+		Secrets: func(r protocol.Role) protocol.Secrets { return s.secrets(r, p.keys, group) }}})
+}
+
+// agreeOnGroup returns the root that all parties share and the coordinator lacks:
+// party 1 draws it and sends it to each.
+func (p *Party) agreeOnGroup(ctx context.Context, box *postbox) (secret.Root, error) {
+	if p.study.Seed != nil {
+		return protocol.SimulatedSecrets(*p.study.Seed, 0).Group, nil
+	}
+	if p.Invitation.Party > 0 {
+		b, err := box.receive(ctx, 0, mailGroup)
+		if err != nil {
+			return secret.Root{}, err
+		}
+		if len(b) != 32 {
+			return secret.Root{}, errors.New("study: the group's secret has another length")
+		}
+		return secret.Of([32]byte(b)), nil
+	}
+	key := secret.Of(p.keys.root).Derive("group").Key()
+	for q := 1; q < len(p.study.Parties); q++ {
+		if err := box.send(ctx, protocol.Role(q), mailGroup, key[:]); err != nil {
+			return secret.Root{}, err
+		}
+	}
+	return secret.Of(key), nil
+}

@@ -1,0 +1,243 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// folder is one for journals: in memory where there is such a place, since tests sync
+// thousands of times.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "cohort")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// blobs are records of four columns in three clusters.
+func blobs(t testing.TB, n int) *dataset.Normalised {
+	t.Helper()
+	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: n, D: 4, K: 3, Separation: 6, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := dataset.BoundsFromData(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds.FromData = false
+	norm, err := dataset.Normalise(table, bounds, dataset.DefaultFractionBits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return norm
+}
+
+// fixture is a study and the records of its parties.
+type fixture struct {
+	study *Study
+	norm  *dataset.Normalised
+	parts []dataset.Part
+}
+
+// newFixture makes a study of a method among parties.
+func newFixture(t testing.TB, name string, parties, n int, set method.Settings) *fixture {
+	t.Helper()
+	norm := blobs(t, n)
+	m, err := catalog.Methods().Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(7)
+	s := &Study{Method: name, Options: set, K: 3, Records: n, FractionBits: dataset.DefaultFractionBits, Seed: &seed,
+		Threshold: parties/2 + 1, Deadlines: Deadlines{Step: 20, Message: 60}}
+	if m.Private {
+		s.Epsilon, s.Delta = 4, -1
+	}
+	for h := range norm.Bounds.Lo {
+		s.Bounds = append(s.Bounds, [2]float64{norm.Bounds.Lo[h], norm.Bounds.Hi[h]})
+	}
+	f := &fixture{study: s, norm: norm}
+	for p := range parties {
+		s.Parties = append(s.Parties, Holder{Name: string(rune('A' + p))})
+		if m.Holds == method.Columns {
+			s.Parties[p].Columns = 4 / parties
+			f.parts = append(f.parts, dataset.Part{Points: norm.Columns([]int{4 / parties * p, 4/parties*p + 1}[:4/parties]), FractionBits: norm.FractionBits})
+		}
+	}
+	if m.Holds == method.Rows {
+		if f.parts, err = norm.Split(parties, nil, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Complete(); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return f
+}
+
+// alone is what the run in one process gives.
+func (f *fixture) alone(t testing.TB) *engine.Result {
+	t.Helper()
+	s := f.study
+	m, err := s.describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := method.Data{Records: f.norm, K: s.K, Seed: s.Seed, NoQuality: true}
+	if m.Private {
+		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
+	}
+	if m.Holds == method.Rows {
+		d.Clients = f.parts
+	} else {
+		for p := range s.Parties {
+			from, to := s.span(p)
+			var columns []int
+			for c := from; c < to; c++ {
+				columns = append(columns, c)
+			}
+			d.Parties = append(d.Parties, columns)
+		}
+	}
+	job, err := catalog.Methods().Job(s.Method, d, s.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := newEngine(t).Run(context.Background(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func newEngine(t testing.TB) *engine.Engine {
+	t.Helper()
+	eng, err := engine.New(engine.WithWorkers(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { eng.Close() })
+	return eng
+}
+
+// network runs a study over the loopback interface.
+type network struct {
+	*fixture
+	dirs    []string // of the parties, then of the coordinator
+	address string
+	log     *slog.Logger
+	change  func(*Join)
+}
+
+func newNetwork(t testing.TB, f *fixture) *network {
+	n := &network{fixture: f, address: "127.0.0.1:0", log: slog.New(slog.DiscardHandler)}
+	if testing.Verbose() {
+		n.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	for range len(f.parts) + 1 {
+		n.dirs = append(n.dirs, folder(t))
+	}
+	return n
+}
+
+// coordinator starts a coordinator.
+func (n *network) coordinator(t testing.TB) *Coordinator {
+	t.Helper()
+	c, err := NewCoordinator(Serve{Study: n.study, State: n.dirs[len(n.parts)], Listen: n.address, Log: n.log, Engine: newEngine(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.address = c.Address()
+	return c
+}
+
+// join is what a party takes part with.
+func (n *network) join(t testing.TB, v Invitation) Join {
+	j := Join{Invitation: &v, State: n.dirs[v.Party], Log: n.log, Engine: newEngine(t),
+		Load: func(context.Context, *Study, int) (dataset.Part, []string, error) {
+			return n.parts[v.Party], nil, nil
+		},
+		Agree: func(context.Context, *Terms) error { return nil }}
+	if n.change != nil {
+		n.change(&j)
+	}
+	return j
+}
+
+// run runs all roles to the end and returns what each ended with, the coordinator last.
+func (n *network) run(t testing.TB) ([]*engine.Result, []error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	defer c.Close()
+	results, errs := make([]*engine.Result, len(n.parts)+1), make([]error, len(n.parts)+1)
+	var roles sync.WaitGroup
+	for p, v := range c.Invitations() {
+		roles.Go(func() { results[p], errs[p] = Take(ctx, n.join(t, v)) })
+	}
+	results[len(n.parts)], errs[len(n.parts)] = c.Run(ctx)
+	roles.Wait()
+	return results, errs
+}
+
+// sameCentroids fails unless the roles that learn the result have the bits of want.
+func sameCentroids(t testing.TB, name string, want *engine.Result, results []*engine.Result) {
+	t.Helper()
+	seen := 0
+	for p, r := range results {
+		if r == nil || r.Centroids == nil {
+			continue
+		}
+		seen++
+		if !slices.EqualFunc(r.Centroids, want.Centroids, slices.Equal) {
+			t.Errorf("%s: role %d has %v, one process %v", name, p+1, r.Centroids, want.Centroids)
+		}
+	}
+	if seen == 0 {
+		t.Errorf("%s: nobody has a result", name)
+	}
+}
+
+// Every method, with each role behind a connection of its own, gives the bits of the
+// run in one process with the same seed.
+func TestEveryMethod(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		parties int
+		set     method.Settings
+	}{
+		{"lloyd", 3, method.Settings{"init": "sphere"}}, {"clloyd", 3, nil}, {"sulloyd", 3, nil}, {"csulloyd", 3, nil}, {"fastlloyd", 3, nil},
+		{"relative", 3, nil}, {"relative", 3, method.Settings{"aggregator": "ring", "noise": "split"}},
+		{"lloyd", 2, method.Settings{"init": "kmeans++", "aggregator": "naive"}}, {"hybrid", 3, nil},
+		{"vertical-plain", 2, nil}, {"ind-lap", 2, nil}, {"ldp-agg", 2, nil}, {"sketch-basic", 2, method.Settings{"sketches": "256"}}, {"sketch", 2, method.Settings{"sketches": "256"}},
+		{"ckks", 2, method.Settings{"iterations": "1"}},
+	} {
+		if c.name == "ckks" && testing.Short() {
+			continue // a luxury: seconds of encryption, which TestRolesApart has too
+		}
+		f := newFixture(t, c.name, c.parties, 240, c.set)
+		results, errs := newNetwork(t, f).run(t)
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		sameCentroids(t, c.name, f.alone(t), results)
+	}
+}

@@ -1,0 +1,319 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/sum"
+	"github.com/cohort-engine/cohort/internal/secagg"
+)
+
+// partyTransport is a party's end: messages of the method over its links, sums with
+// the coordinator.
+type partyTransport struct {
+	protocol.Transport // over mail: all but sums and parting
+	box                *postbox
+	parties            int
+	member             *sum.Member
+	sent, received     int64
+	padRounds          time.Duration
+	rounds             int
+	begun              time.Time
+	step               func(round int, step string) // for those who watch; may be nil
+}
+
+// Sum implements protocol.Transport.
+func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked) error {
+	if err := t.pad(ctx); err != nil {
+		return err
+	}
+	number := own.Round()
+	vector := own.AppendWire(nil)
+	client, first, err := t.member.Begin(uint32(number), vector)
+	if err != nil {
+		return err
+	}
+	if t.step != nil {
+		t.step(round, "sum")
+	}
+	if err := t.box.send(ctx, protocol.Server, mailSum, first); err != nil {
+		return err
+	}
+	t.sent += int64(len(vector))
+	for {
+		b, err := t.box.receive(ctx, protocol.Server, mailSum)
+		if err != nil {
+			return fmt.Errorf("sum %d: %w", number+1, err)
+		}
+		if n, err := sum.Number(b); err == nil && n < uint32(number) {
+			continue // of a sum that this party had the result of
+		}
+		answer, result, err := client.Take(b)
+		if err != nil {
+			return fmt.Errorf("sum %d: %w", number+1, err)
+		}
+		if answer != nil {
+			if err := t.box.send(ctx, protocol.Server, mailSum, answer); err != nil {
+				return err
+			}
+		}
+		if result != nil {
+			t.received += int64(len(result.Vector))
+			t.rounds++
+			return own.ReadSum(wireSum(result.Set, result.Vector), number)
+		}
+	}
+}
+
+// wireSum is a sum as secagg encodes it: with the set only where somebody is missing.
+func wireSum(set []bool, vector []byte) []byte {
+	whole := true
+	mask := make([]byte, (len(set)+7)/8)
+	for p, in := range set {
+		whole = whole && in
+		if in {
+			mask[p/8] |= 1 << (p % 8)
+		}
+	}
+	if whole {
+		return vector
+	}
+	return append(vector[:len(vector):len(vector)], mask...)
+}
+
+// pad waits until the round has taken its time, so that how long a party computed is
+// not seen in when it sends.
+func (t *partyTransport) pad(ctx context.Context) error {
+	if t.padRounds == 0 {
+		return nil
+	}
+	now := time.Now()
+	if t.begun.IsZero() {
+		t.begun = now
+	}
+	t.begun = t.begun.Add(t.padRounds)
+	if wait := t.begun.Sub(now); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	} else {
+		t.begun = now
+	}
+	return nil
+}
+
+// Leave implements protocol.Transport.
+func (t *partyTransport) Leave() {
+	// A link that failed has told why; the others find out by their deadlines.
+	_ = t.box.send(context.Background(), protocol.Server, mailLeave, nil)
+	for p := range protocol.Role(t.parties) {
+		if p != t.box.self && t.parties <= mostMail {
+			_ = t.box.send(context.Background(), p, mailLeave, nil)
+		}
+	}
+}
+
+// mostMail is the most parties that send messages to each other.
+const mostMail = 64
+
+// Traffic implements protocol.Transport.
+func (t *partyTransport) Traffic() (sent, received int64) {
+	sent, received = t.Transport.Traffic()
+	return sent + t.sent, received + t.received
+}
+
+// hub is the coordinator's end of all sums.
+type hub struct {
+	protocol.Transport // over mail: all but sums
+	box                *postbox
+	config             sum.Config
+	step               time.Duration
+	log                *slog.Logger
+	watch              *Watch
+
+	absent  []bool // missed a deadline, and have not been heard since
+	current *sum.Server
+	results [][]byte  // by number
+	early   [][]byte  // first messages of the next sum, by party
+	joined  []bool    // in the sum under way
+	begun   time.Time // the step
+}
+
+func newHub(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger, w *Watch) *hub {
+	h := &hub{Transport: t, box: box, config: c, step: step, log: log, watch: w, absent: make([]bool, c.Parties), joined: make([]bool, c.Parties), early: make([][]byte, c.Parties)}
+	box.sums = h.take
+	return h
+}
+
+// take takes a message of a sum, or nil when a party has left.
+func (h *hub) take(from protocol.Role, body []byte) error {
+	p := int(from)
+	if p < 0 || p >= h.config.Parties {
+		return nil
+	}
+	if body == nil {
+		if h.current != nil {
+			h.current.Expect(p, false)
+		}
+		return nil
+	}
+	number, err := sum.Number(body)
+	switch {
+	case err != nil:
+		h.refuse(from, err)
+		return nil
+	case int(number) < len(h.results):
+		return h.again(p, number)
+	case h.current == nil && int(number) == len(h.results) && h.early[p] == nil:
+		h.early[p] = body // the coordinator does something else first
+		return nil
+	case h.current == nil || number != h.current.Number:
+		h.refuse(from, fmt.Errorf("it is of sum %d, which has not begun", number+1))
+		return nil
+	}
+	late, err := h.current.Take(p, body)
+	switch {
+	case err != nil:
+		h.refuse(from, err)
+	case late:
+		h.log.Warn("a message came too late", "party", from.String(), "sum", number+1, "step", h.current.Phase().String())
+		h.joined[p] = true // it gets the result with the others
+	default:
+		if h.absent[p] {
+			h.log.Info("a party is back", "party", from.String(), "sum", number+1)
+		}
+		h.absent[p], h.joined[p] = false, true
+		h.watch.answered(p, h.current.Phase(), time.Since(h.begun))
+	}
+	return nil
+}
+
+// again gives a party the result of a sum that it missed.
+func (h *hub) again(p int, number uint32) error {
+	return h.box.send(context.Background(), protocol.Role(p), mailSum, h.results[number])
+}
+
+func (h *hub) refuse(from protocol.Role, err error) {
+	h.log.Warn("a message was refused", "party", from.String(), "why", err.Error())
+	h.watch.refused()
+}
+
+// Collect implements protocol.Transport.
+func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
+	expected := make([]bool, h.config.Parties)
+	for p := range expected {
+		expected[p] = !h.box.left[protocol.Role(p)] && !h.absent[p]
+	}
+	h.current = h.config.NewServer(uint32(round), expected)
+	clear(h.joined)
+	h.enter(round)
+	for p, body := range h.early {
+		if h.early[p] = nil; body != nil {
+			if err := h.take(protocol.Role(p), body); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for h.current.Phase() != sum.Done {
+		switch done, err := h.advance(ctx, round); {
+		case err != nil:
+			return nil, err
+		case done:
+			return nil, nil
+		}
+	}
+	vector := h.current.Total()
+	total := secagg.NewMasked(h.config.Ring, h.config.Parties, len(vector)/h.config.Ring.Bytes())
+	return total, total.ReadSum(wireSum(h.current.Set(), vector), round)
+}
+
+// enter begins a step.
+func (h *hub) enter(round int) {
+	h.begun = time.Now()
+	h.watch.step(round, h.current.Phase())
+}
+
+// advance waits for one thing to happen. done says that no party is left.
+func (h *hub) advance(ctx context.Context, round int) (done bool, err error) {
+	s := h.current
+	if s.Ready() && s.Answered() > 0 {
+		return false, h.close(ctx, round)
+	}
+	if s.Answered() == 0 && s.Ready() && len(h.box.left) > 0 {
+		h.current = nil
+		return true, nil // all that are here have ended
+	}
+	mark := fmt.Sprintf("sum %d %v", round, s.Phase())
+	got, err := h.box.next(ctx, h.begun.Add(h.step), mark)
+	if err != nil || got != mark {
+		return false, err
+	}
+	if s.Answered() == 0 && len(h.box.left) > 0 {
+		h.current = nil
+		return true, nil // who is left has not been heard of
+	}
+	for _, p := range s.Missing() {
+		h.absent[p] = true
+		h.log.Warn("a party is late", "party", protocol.Role(p).String(), "sum", round+1, "step", s.Phase().String())
+		h.watch.late(p)
+	}
+	return false, h.close(ctx, round)
+}
+
+// close ends a step and tells the parties.
+func (h *hub) close(ctx context.Context, round int) error {
+	outs, err := h.current.Close()
+	if err != nil {
+		return err
+	}
+	for _, o := range outs {
+		if err := h.box.send(ctx, protocol.Role(o.To), mailSum, o.Body); err != nil {
+			return err
+		}
+	}
+	h.enter(round)
+	return nil
+}
+
+// Return implements protocol.Transport.
+func (h *hub) Return(ctx context.Context, total *secagg.Masked) error {
+	if h.current == nil || int(h.current.Number) != len(h.results) {
+		return errors.New("study: a sum was returned out of its turn")
+	}
+	result := h.current.Result(total.AppendWire(nil))
+	h.results = append(h.results, result)
+	for p, in := range h.joined {
+		if !in {
+			continue
+		}
+		if err := h.box.send(ctx, protocol.Role(p), mailSum, result); err != nil {
+			return err
+		}
+	}
+	h.watch.summed(len(h.results))
+	h.current = nil
+	return nil
+}
+
+// Leave implements protocol.Transport. The coordinator ends the study itself.
+func (h *hub) Leave() {}
+
+// linger serves those who come late, until all have left or the deadline passes.
+func (h *hub) linger(ctx context.Context, deadline time.Time) error {
+	for len(h.box.left) < h.config.Parties {
+		mark, err := h.box.next(ctx, deadline, "linger")
+		if err != nil {
+			return err
+		}
+		if mark == "linger" {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package study
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/sum"
+)
+
+// Status is what can be seen of a study while it runs: who is there, how far it is,
+// who is late, how long steps take. It has no value that was computed from records.
+type Status struct {
+	ID          string        `json:"id"`
+	Title       string        `json:"title,omitempty"`
+	Method      string        `json:"method"`
+	Fingerprint string        `json:"fingerprint,omitempty"`
+	State       string        `json:"state"` // "gathering", "running", "done", or why it ended
+	Ended       bool          `json:"ended"`
+	Sum         int           `json:"sum"` // under way, from 1
+	Step        string        `json:"step,omitempty"`
+	Sums        int           `json:"sums"` // that are done
+	Refused     int           `json:"refused"`
+	Parties     []PartyStatus `json:"parties"`
+}
+
+// PartyStatus is one party's.
+type PartyStatus struct {
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Enrolled    bool   `json:"enrolled"`
+	Agreed      bool   `json:"agreed"`
+	Late        bool   `json:"late"`
+	// LateSteps counts the deadlines that it missed.
+	LateSteps int   `json:"late_steps"`
+	Sent      int64 `json:"bytes_sent"`
+	Received  int64 `json:"bytes_received"`
+	// Steps is the time of its last answer in each step, in milliseconds since the
+	// step began.
+	Steps map[string]float64 `json:"steps"`
+}
+
+// Watch follows a study for those who look at it. A nil Watch takes nothing.
+type Watch struct {
+	mu      sync.Mutex
+	status  Status
+	changed chan struct{} // closed and renewed at each change
+	// Answered, if not nil, hears how long a party took to answer a step.
+	Answered func(party int, step string, took time.Duration)
+}
+
+// NewWatch follows a study.
+func NewWatch(s *Study) *Watch {
+	w := &Watch{status: Status{ID: s.ID, Title: s.Title, Method: s.Method, State: "gathering"}, changed: make(chan struct{})}
+	for _, p := range s.Parties {
+		w.status.Parties = append(w.status.Parties, PartyStatus{Name: p.Name, Steps: make(map[string]float64)})
+	}
+	return w
+}
+
+// Status returns the state now, and a channel that is closed when it changes.
+func (w *Watch) Status() (Status, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.status
+	s.Parties = make([]PartyStatus, len(w.status.Parties))
+	for i, p := range w.status.Parties {
+		steps := make(map[string]float64, len(p.Steps))
+		for k, v := range p.Steps {
+			steps[k] = v
+		}
+		p.Steps = steps
+		s.Parties[i] = p
+	}
+	return s, w.changed
+}
+
+// change changes the state.
+func (w *Watch) change(f func(*Status)) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.status)
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *Watch) gathered(entries []Entry, consents [][]byte) {
+	w.change(func(s *Status) {
+		for p := range s.Parties {
+			s.Parties[p].Enrolled, s.Parties[p].Agreed = entries[p].Signing != "", consents[p] != nil
+		}
+	})
+}
+
+func (w *Watch) began(r *Roster) {
+	w.change(func(s *Status) {
+		s.State, s.Fingerprint = "running", r.Fingerprint()
+		for p := range s.Parties {
+			s.Parties[p].Fingerprint = r.KeyPrint(protocol.Role(p))
+		}
+	})
+}
+
+func (w *Watch) step(sum int, step sum.Phase) {
+	w.change(func(s *Status) { s.Sum, s.Step = sum+1, step.String() })
+}
+
+func (w *Watch) answered(party int, step sum.Phase, took time.Duration) {
+	w.change(func(s *Status) {
+		p := &s.Parties[party]
+		p.Late = false
+		p.Steps[step.String()] = float64(took.Microseconds()) / 1000
+	})
+	if w != nil && w.Answered != nil {
+		w.Answered(party, step.String(), took)
+	}
+}
+
+func (w *Watch) late(party int) {
+	w.change(func(s *Status) {
+		s.Parties[party].Late = true
+		s.Parties[party].LateSteps++
+	})
+}
+
+func (w *Watch) refused() { w.change(func(s *Status) { s.Refused++ }) }
+
+func (w *Watch) summed(sums int) { w.change(func(s *Status) { s.Sums = sums }) }
+
+func (w *Watch) moved(peer protocol.Role, sent bool, bytes int) {
+	if w == nil || peer < 0 || int(peer) >= len(w.status.Parties) {
+		return
+	}
+	w.change(func(s *Status) {
+		if sent {
+			s.Parties[peer].Received += int64(bytes)
+		} else {
+			s.Parties[peer].Sent += int64(bytes)
+		}
+	})
+}
+
+func (w *Watch) ended(how string) {
+	w.change(func(s *Status) { s.State, s.Ended = how, true })
+}
