@@ -75,7 +75,7 @@ func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsi
 		return nil, err
 	}
 	j := lloyd.Job{Algorithm: m, K: s.K, Clients: parts, Seed: &seed, Calibration: calibration, Init: lloyd.Sphere,
-		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
+		Noise: lloyd.ByTheServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
 	if edit != nil {
 		edit(&j)
 	}

@@ -196,7 +196,7 @@ func centralWays(method string) []way {
 			name, mechanism string
 			clients         int
 			delta           float64
-		}{{"one client", "gaussian", 1, 1e-5}, {"one client", "laplace", 1, 0}, {"two clients", "gaussian", 2, 1e-5}, {"two clients", "laplace", 2, 0}} {
+		}{{"one client", "gaussian", 1, 1e-5}, {"one client", "laplace", 1, 0}, {"three clients, split noise", "gaussian", 3, 1e-5}, {"three clients, split noise", "laplace", 3, 0}} {
 			if method != "hybrid" && by.clients > 1 {
 				continue // it has one holder
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Describe lists the method of this package.
@@ -22,6 +23,13 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
 	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
 		method.Iterations(&j.Rounds),
+		method.Option{Name: "noise", Default: "split with several clients",
+			About: "who adds the noise of several clients' sums: server, local or split",
+			Value: method.Choice(&j.Noise, protocol.ByServer, protocol.ByEach, protocol.InShares)},
+		method.Option{Name: "colluders", Default: "1",
+			About: "clients that may read along with a viewer under --noise split, itself included: " +
+				"all shares but so many make up the noise",
+			Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
 		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, or auto (the rule)",
 			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d")},
 		method.Option{Name: "balance", Default: "any size",

@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -103,7 +104,7 @@ func TestClientsReleaseTheSame(t *testing.T) {
 	var first [][]float64
 	for _, clients := range []int{1, 2, 5} {
 		parts, _ := norm.Split(clients, nil, 1)
-		plan, err := (&Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 4,
+		plan, err := (&Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Noise: protocol.ByServer}, K: 4,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed}).Plan()
 		if err != nil {
 			t.Fatal(err)
@@ -132,6 +133,81 @@ func TestClientsReleaseTheSame(t *testing.T) {
 		if res.Comm.BytesSent[0] == 0 || res.Comm.BytesReceived[0] == 0 {
 			t.Error("no bytes were counted")
 		}
+	}
+}
+
+// TestWhoAddsTheNoise: by default no single role knows the noise of several clients'
+// sums, a server that adds it has no bound, and what all draws have together is what
+// the plan says.
+func TestWhoAddsTheNoise(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 600, D: 2, K: 3, Separation: 5, Seed: 8})
+	seed := uint64(5)
+	for _, c := range []struct {
+		noise              protocol.NoiseBy
+		clients, colluders int
+		laplace            bool
+		makers             protocol.Makers
+		excess             float64
+	}{
+		{"", 1, 0, false, protocol.Holder, 1}, {"", 2, 0, false, protocol.EachShare, 2}, {"", 4, 0, true, protocol.EachShare, 4.0 / 3},
+		{"", 4, 2, false, protocol.EachShare, 2}, {protocol.ByServer, 3, 0, true, protocol.ServerAlone, 1}, {protocol.ByEach, 3, 0, false, protocol.EachWhole, 3},
+	} {
+		parts, _ := norm.Split(c.clients, nil, 1)
+		job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Noise: c.noise, Colluders: c.colluders, NoQuality: true}, K: 3, Laplace: c.laplace,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Branch: "tree", Seed: &seed}
+		if c.laplace {
+			job.Budget.Delta = 0
+		}
+		plan, err := job.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := plan.(staged.Planned)
+		ledger, err := o.Ledger(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total := ledger.TotalFor(privacy.Server); c.makers != protocol.Holder && total.Unbounded != (c.makers == protocol.ServerAlone) {
+			t.Errorf("%+v: the server's total is %+v", c, total)
+		}
+		for _, r := range o.Releases {
+			if !r.Uncovered && r.Makers != c.makers {
+				t.Errorf("%+v: makers of %s are %d", c, r.Name, r.Makers)
+			}
+		}
+		draws := new(protocol.Draws)
+		pool := engine.NewPool(1)
+		_, err = o.Connect(context.Background(), engine.NewRuntime(pool), protocol.Options{Draws: draws})
+		pool.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Noise over its scale has the variance of all shares together: 600 values or more, at 6 deviations.
+		sum, n := 0.0, 0
+		for _, d := range draws.Seen {
+			for _, x := range d.Values {
+				z := float64(x) / d.Noise.Scale
+				sum += z * z
+				n++
+			}
+		}
+		drawn := float64(n)
+		if c.makers == protocol.EachShare || c.makers == protocol.EachWhole {
+			drawn /= float64(c.clients)
+		}
+		whole := 1.0
+		fourth := 3.0 // kurtosis of what one draw is at most like
+		if c.laplace {
+			whole, fourth = 2, 6*float64(c.clients)
+		}
+		if got, want := sum/drawn, c.excess*whole; math.Abs(got-want) > 6*want*math.Sqrt(fourth/drawn) {
+			t.Errorf("%+v: the variance of the noise is %.3g of the scale's, want %.3g, over %.0f values", c, got, want, drawn)
+		}
+	}
+	parts, _ := norm.Split(2, nil, 1)
+	if _, err := (&Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Colluders: 2, Noise: protocol.InShares}, K: 3,
+		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}).Plan(); !fault.IsRequest(err) {
+		t.Errorf("two clients of whom two may collude: %v", err)
 	}
 }
 

@@ -155,14 +155,7 @@ func (p *Plan) audience() ([]string, *privacy.Noise) {
 	if p.alone() {
 		return []string{privacy.Outsider}, nil
 	}
-	viewers, left, shares := []string{privacy.Clients, privacy.Outsider}, p.present(p.rounds-1), p.shares(p.rounds-1)
-	switch p.job.Noise {
-	case Local:
-		return viewers, privacy.Shared(left, 1, 1, privacy.Clients)
-	case Split:
-		return viewers, privacy.Shared(left, shares, p.job.Colluders, privacy.Clients, privacy.Server, privacy.Outsider)
-	}
-	return viewers, privacy.DrawnBy(privacy.Server)
+	return []string{privacy.Clients, privacy.Outsider}, p.job.Noise.Known(p.present(p.rounds-1), p.job.Colluders)
 }
 
 // changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more
@@ -195,14 +188,11 @@ func (p *Plan) conditions() []string {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
 		}
 	}
-	switch j.Noise {
-	case Local:
-		list = append(list, fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", p.m))
-	case Split:
-		list = append(list, fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; so many of the clients other than the viewer keep theirs secret", p.shares(p.rounds-1)))
-		if j.Aggregator == ByRing {
-			list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its share alone")
-		}
+	if c := j.Noise.Condition(p.m, p.present(p.rounds-1), j.Colluders); c != "" && !p.alone() {
+		list = append(list, c)
+	}
+	if j.Noise == Split && j.Aggregator == ByRing {
+		list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its share alone")
 	}
 	return list
 }

@@ -111,17 +111,13 @@ const (
 )
 
 // Noise is who adds the noise.
-type Noise string
+type Noise = protocol.NoiseBy
 
 // The places of noise.
 const (
-	// ByTheServer adds the whole noise once, to masked values.
-	ByTheServer Noise = "server"
-	// Local lets each client add the whole noise.
-	Local Noise = "local"
-	// Split lets each client add a share; the shares of all clients but those that
-	// may collude make up the whole noise (Thesis-H §7.3.3; THEOREMS.md T10).
-	Split Noise = "split"
+	ByTheServer = protocol.ByServer
+	Local       = protocol.ByEach
+	Split       = protocol.InShares
 )
 
 // Solver is the solver of size-constrained assignment.
@@ -230,7 +226,9 @@ type Job struct {
 
 	// Aggregator defaults to ByServer.
 	Aggregator Aggregator
-	// Noise defaults to ByTheServer, or Local where there is no server.
+	// Noise defaults to Split under Proven with several clients that stay, so that no
+	// single role knows it; under the papers' calibrations to ByTheServer, or Local
+	// where there is no server.
 	Noise Noise
 	// Colluders is how many clients may read along with a viewer under Split, a client that looks among them; 1 by
 	// default. The shares of all clients but so many make up the whole noise.
@@ -293,11 +291,8 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Beyond, Clip)
 	set(&c.Flow, Fast)
 	set(&c.Aggregator, ByServer)
-	if c.Aggregator == ByRing {
-		set(&c.Noise, Local)
-	}
-	set(&c.Noise, ByTheServer)
 	set(&c.Colluders, 1)
+	set(&c.Noise, protocol.DefaultNoise(c.Calibration, len(c.Clients), c.staying(), c.Colluders, c.Aggregator != ByRing))
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
 		c.Budget.Delta = privacy.DefaultDelta(c.publicRecords())
@@ -636,20 +631,27 @@ func (j *Job) checkParties() error {
 	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Algorithm.Private():
 		return fault.Request("noise", "a ring has no server that could add it", "use --noise local or --noise split")
 	}
-	gone := make(map[int]bool)
 	for _, d := range j.Drops {
 		if d.Client < 0 || d.Client >= len(j.Clients) || d.Iteration < 0 {
 			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client), d.Iteration+1),
 				fmt.Sprintf("name a client from 1 to %d and a round from 1", len(j.Clients)))
 		}
-		gone[d.Client] = true
 	}
-	if len(gone) == len(j.Clients) {
+	left := j.staying()
+	if left == 0 {
 		return fault.Request("drop", "leaves no client", "let at least one client stay")
 	}
-	if left := len(j.Clients) - len(gone); j.Algorithm.Private() && j.Noise == Split && left <= j.Colluders {
-		return fault.Request("colluders", fmt.Sprintf("%d of %d clients that stay may collude: no share of the noise is left", j.Colluders, left),
-			"assume fewer, take more clients, or use --noise local")
+	if j.Algorithm.Private() {
+		return j.Noise.Check(left, j.Colluders)
 	}
 	return nil
+}
+
+// staying is the number of clients that do not fail during the run.
+func (j *Job) staying() int {
+	gone := make(map[int]bool)
+	for _, d := range j.Drops {
+		gone[d.Client] = true
+	}
+	return len(j.Clients) - len(gone)
 }

@@ -187,10 +187,10 @@ func (p *Plan) present(t int) int {
 // fails are drawn after the failure is known: a sum that lacks shares is never
 // unmasked.
 func (p *Plan) shares(t int) int {
-	if !p.job.Algorithm.Private() || p.job.Noise != Split {
+	if !p.job.Algorithm.Private() {
 		return 0
 	}
-	return p.present(t) - p.job.Colluders
+	return p.job.Noise.Shares(p.present(t), p.job.Colluders)
 }
 
 // addReleases adds to the plan what leaves a party.
@@ -206,7 +206,7 @@ func (p *Plan) addReleases() error {
 	if p.Private {
 		p.Calibration = j.Calibration
 		p.Budget = privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: p.delta()}
-		makers = map[Noise]protocol.Makers{ByTheServer: protocol.ServerAlone, Local: protocol.EachWhole, Split: protocol.EachShare}[j.Noise]
+		makers = j.Noise.Makers()
 		if p.alone() {
 			makers = protocol.Holder
 		}

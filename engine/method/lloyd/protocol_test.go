@@ -169,6 +169,46 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 	}
 }
 
+// Unless something else is asked for, no single role knows the noise of a proven run
+// with several clients, and the papers' calibrations have it where the papers do.
+func TestWhoAddsTheNoiseByDefault(t *testing.T) {
+	for _, c := range []struct {
+		job    Job
+		m      int
+		noise  Noise
+		makers protocol.Makers
+	}{
+		{Job{Algorithm: SuLloyd}, 1, ByTheServer, protocol.Holder},
+		{Job{Algorithm: SuLloyd}, 2, Split, protocol.EachShare},
+		{Job{Algorithm: FastLloyd}, 3, Split, protocol.EachShare},
+		{Job{Algorithm: Relative, Aggregator: ByRing}, 3, Split, protocol.EachShare},
+		{Job{Algorithm: Relative, Colluders: 2}, 3, Split, protocol.EachShare},
+		{Job{Algorithm: Relative, Drops: []Drop{{1, 1}}}, 2, Local, protocol.EachWhole}, // no share would be left
+		{Job{Algorithm: CSuLloyd, Noise: ByTheServer}, 2, ByTheServer, protocol.ServerAlone},
+		{Job{Algorithm: CSuLloyd, Calibration: privacy.Claimed}, 2, ByTheServer, protocol.ServerAlone},
+		{Job{Algorithm: SuLloyd, Calibration: privacy.Claimed, Aggregator: ByRing}, 2, Local, protocol.EachWhole},
+		{Job{Algorithm: FastLloyd, Calibration: privacy.Published}, 1, ByTheServer, protocol.ServerAlone},
+	} {
+		job := c.job
+		job.K, job.Clients, job.Budget = 3, blobs(t, 120, 2, 3, c.m, 1), privacy.Budget{Epsilon: 1, Delta: -1}
+		p, err := job.check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.job.Noise != c.noise || p.release.Makers != c.makers {
+			t.Errorf("%s %s, %d clients: noise by %q, makers %d, want %q and %d", c.job.Algorithm, c.job.Calibration, c.m, p.job.Noise, p.release.Makers, c.noise, c.makers)
+		}
+		ledger, err := p.Ledger(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := c.makers == protocol.ServerAlone
+		if total := ledger.TotalFor(privacy.Server); c.makers != protocol.Holder && total.Unbounded != known {
+			t.Errorf("%s %s, %d clients: the server's total is %+v", c.job.Algorithm, c.job.Calibration, c.m, total)
+		}
+	}
+}
+
 // The claimed calibration of a constrained method shows its true epsilon
 // (THEOREMS.md T1): 2d((k-1) + lo/(lo+1)) per coordinate of the claim.
 func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secagg"
 )
@@ -21,6 +22,11 @@ type Data struct {
 	Labels []int32
 	// Clamped counts coordinates that were outside the bounds.
 	Clamped int
+	// Noise is who adds the noise of the sums of several clients, protocol.DefaultNoise
+	// if empty. Colluders is how many of them may read along with a viewer where they
+	// add shares, 1 by default. One client adds the noise itself.
+	Noise     protocol.NoiseBy
+	Colluders int
 	// NoQuality leaves out what is computed from the private data.
 	NoQuality bool
 	// Tape makes the run one of two on neighbouring data sets, for an audit, which
@@ -44,11 +50,25 @@ func (x *Data) Validate(k int) error {
 	if k < 1 || k > n || k >= math.MaxUint16 {
 		return fault.Range("k", k, fmt.Sprintf("1 to %d", min(n, math.MaxUint16-1)))
 	}
+	if x.Colluders < 0 {
+		return fault.Range("colluders", x.Colluders, "at least 1")
+	}
+	if err := x.noise().Check(len(x.Clients), max(x.Colluders, 1)); err != nil && len(x.Clients) > 1 {
+		return err
+	}
 	if len(x.Bounds.Lo) != d || len(x.Bounds.Hi) != d {
 		return fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(x.Bounds.Lo), d),
 			"give one pair per column")
 	}
 	return x.capacity(n).Check()
+}
+
+// noise is who adds the noise.
+func (x *Data) noise() protocol.NoiseBy {
+	if x.Noise == "" {
+		return protocol.DefaultNoise(privacy.Proven, len(x.Clients), len(x.Clients), x.Colluders, true)
+	}
+	return x.Noise
 }
 
 // OneClient refuses several clients for a method on one table.

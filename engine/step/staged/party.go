@@ -109,7 +109,7 @@ func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *pr
 		}
 		var err error
 		if layout[i].Noise, err = protocol.NewDistribution(protocol.Noise{Mechanism: s.Share.noise(),
-			Scale: g.Scale * (1 << releaseBits)}, p.Replay); err != nil {
+			Scale: g.Scale * (1 << releaseBits), Shares: s.Share.shares}, p.Replay); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Purpose, err)
 		}
 	}

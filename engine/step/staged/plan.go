@@ -19,6 +19,8 @@ type Plan struct {
 	makers   protocol.Makers
 	Audience []string
 	noise    *privacy.Noise
+	// conditions are those of this run, beside the ones of the theorems.
+	conditions []string
 	// quality is nil where it is left out.
 	quality *step.Quality
 	// searching is how hard searches on released numbers try. What they find is
@@ -46,16 +48,21 @@ func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbou
 	seed *uint64) (*Plan, error) {
 	f := NewPlain(method, x, k, seed)
 	f.Calibration, f.Private, f.Budget = privacy.Proven, true, b
+	excess, shares := 1.0, 0
 	if f.Coordinated {
-		f.makers, f.Audience, f.noise = protocol.ServerAlone, []string{privacy.Clients, privacy.Outsider},
-			privacy.DrawnBy(privacy.Server)
+		by, m, colluders := x.noise(), f.Parties, max(x.Colluders, 1)
+		f.makers, f.Audience, f.noise = by.Makers(), []string{privacy.Clients, privacy.Outsider}, by.Known(m, colluders)
+		excess, shares = by.Excess(m, colluders), by.Shares(m, colluders)
+		if c := by.Condition(m, m, colluders); c != "" {
+			f.conditions = append(f.conditions, c)
+		}
 	}
 	if x.Tape != nil {
 		f.Searching = synopsis.SearchOptions{Starts: 1, Swaps: -1}
 	}
 	f.Notes = append(f.Notes, fmt.Sprintf("the number of records, %d, is treated as public", f.N))
 	var err error
-	if f.Share, err = newShare(b, laplace, neighbours, coordinates); err != nil {
+	if f.Share, err = newShare(b, laplace, neighbours, coordinates, shares, excess); err != nil {
 		return nil, fault.Request(method, err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}
 	return f, nil
@@ -71,9 +78,10 @@ func (f *Plan) Bound(release string, radius float64) privacy.Bound {
 	return b
 }
 
-// SNR is the signal to noise ratio of a cluster: n mu / (k sqrt d).
+// SNR is the signal to noise ratio of a cluster: n mu / (k sqrt d), with the noise
+// that all parties add together.
 func (f *Plan) SNR() float64 {
-	return float64(f.N) * f.Share.Mu() / (float64(f.K) * math.Sqrt(float64(f.D)))
+	return float64(f.N) * f.Share.Mu() / (float64(f.K) * math.Sqrt(float64(f.D)*f.Share.spread()))
 }
 
 // Release is a planned release with its share of the budget.
@@ -102,7 +110,7 @@ func (f *Plan) AddCounts(purpose, line string, l Share) *Release {
 // replacing a record it costs what two records that change together do
 // (THEOREMS.md T7, T8).
 func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry {
-	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
+	e.Conditions = append(append(e.Conditions, e.Bound.Rule.Conditions...), f.conditions...)
 	e.Noise = f.noise
 	if l.pair {
 		e.Neighbours = privacy.ReplaceOne
@@ -113,6 +121,7 @@ func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry {
 		}
 		e.Cost.Scale /= 2
 		e.Cost.Slack *= 2
+		e.Cost.Distance *= 2
 		e.Cost.Epsilon *= 2
 	}
 	return e

@@ -48,6 +48,7 @@ func (f *Plan) AddRound(purpose string, l Share) *Release {
 	if l.Gaussian {
 		e.Cost.Scale = 1 / math.Sqrt(l.Total)
 		e.Cost.Slack = privacy.GaussianSlack(minScale*(1<<releaseBits), f.D+1)
+		e.Cost.Distance = l.distance(minScale, f.D+1)
 	}
 	s.Release = f.Add(&protocol.Release{Name: purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)}})
 	return s
@@ -113,6 +114,7 @@ func (p *Party) bookRound(s *Release, radius []float64, scales []Scales) error {
 	e.Cost.Scale = 1 / worst
 	if s.Share.Gaussian {
 		e.Cost.Slack = privacy.GaussianSlack(least*(1<<releaseBits), p.D+1)
+		e.Cost.Distance = s.Share.distance(least, p.D+1)
 	}
 	return p.Book(s.Release, p.Charge(s.Share, e))
 }

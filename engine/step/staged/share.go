@@ -30,19 +30,27 @@ type Share struct {
 	// pair says that the guarantee is for replacing a record, which removes one and
 	// adds one: Total is what a single record may cost.
 	pair bool
+	// shares make up the noise of a release, 0 for one draw; excess is the variance that
+	// all draws have together in units of what the share asks for.
+	shares int
+	excess float64
 }
 
 // newShare is the whole of a budget. Under replace-one the budget of a single
 // record is half (group privacy of two records, THEOREMS.md T7, T8).
 // coordinates bounds the number of noise values that one record can influence.
-func newShare(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int) (Share, error) {
-	s := Share{Gaussian: !laplace, Total: b.Epsilon, pair: neighbours == privacy.ReplaceOne}
+func newShare(b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates, shares int,
+	excess float64) (Share, error) {
+	s := Share{Gaussian: !laplace, Total: b.Epsilon, pair: neighbours == privacy.ReplaceOne,
+		shares: shares, excess: excess}
 	if !laplace {
 		slack := privacy.GaussianSlack(1<<(releaseBits-minScaleBits), coordinates)
+		distance := s.distance(minScale, coordinates)
 		if s.pair {
 			slack *= 2
+			distance *= 2
 		}
-		mu, err := privacy.DiscreteMu(b, slack)
+		mu, err := privacy.DiscreteMu(b.Less(0, distance), slack)
 		if err != nil {
 			return Share{}, err
 		}
@@ -87,17 +95,29 @@ func (s Share) scale(b privacy.Bound) float64 {
 func (s Share) spec(scale float64, b privacy.Bound, coordinates int) privacy.Spec {
 	if s.Gaussian {
 		return privacy.Spec{Family: "discrete-gaussian", Scale: scale / b.L2(),
-			Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates)}
+			Slack: privacy.GaussianSlack(scale*(1<<releaseBits), coordinates), Distance: s.distance(scale, coordinates)}
 	}
 	return privacy.Spec{Family: "discrete-laplace", Scale: scale / b.L1()}
 }
 
-// Variance of noise of a scale.
+// distance bounds the total variation distance of Gaussian noise in shares from
+// noise drawn at once, over coordinates (THEOREMS.md T6 iv).
+func (s Share) distance(scale float64, coordinates int) float64 {
+	if !s.Gaussian || s.shares <= 1 {
+		return 0
+	}
+	return float64(coordinates) * privacy.SplitDistance(scale*(1<<releaseBits)/math.Sqrt(float64(s.shares)), s.shares)
+}
+
+// spread is the excess, of one draw where none was set.
+func (s Share) spread() float64 { return max(s.excess, 1) }
+
+// Variance is what all draws of noise of a scale have together.
 func (s Share) Variance(scale float64) float64 {
 	if s.Gaussian {
-		return scale * scale
+		return float64(s.spread() * scale * scale)
 	}
-	return 2 * scale * scale
+	return float64(2 * s.spread() * scale * scale)
 }
 
 // noise is the mechanism that draws it.
