@@ -43,6 +43,7 @@ type htmlSection struct {
 	*Section
 	Figures []htmlFigure
 	Tables  []htmlTable
+	Missing string
 	Remarks []string
 	Ledgers []htmlLedger
 	CSV     template.URL
@@ -76,7 +77,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		part := htmlSection{Section: s, Remarks: s.remarks(r), Empty: len(s.Rows) == 0}
+		part := htmlSection{Section: s, Missing: s.missingText(r.DataDir), Remarks: s.remarks(), Empty: len(s.Rows) == 0}
 		var lines strings.Builder
 		single := &Report{Sections: []Section{*s}}
 		if err := single.WriteCSV(&lines); err != nil {

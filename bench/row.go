@@ -60,6 +60,12 @@ type Reference struct {
 	Value  Number `json:"value"`  // in the unit of the value it belongs to
 	Half   Number `json:"half"`   // half width of its 95% interval, 0 if unknown
 	Source string `json:"source"` // table, figure or file it stands in
+	// Rounding is half a unit of the last digit that is printed.
+	Rounding Number `json:"rounding,omitempty"`
+	// Apart is why it cannot be compared with our value; empty if it can.
+	Apart string `json:"apart,omitempty"`
+	// Other says that it is a figure for another method than the row's.
+	Other bool `json:"other,omitempty"`
 }
 
 // Units of values. Any other text is shown as it is.

@@ -32,6 +32,8 @@ type Section struct {
 	Missing []string
 	Left    int
 	Seconds float64
+	// Stored says where and when stored rows were measured; empty for rows of this run.
+	Stored string
 }
 
 // Report is what a run measured.
@@ -59,7 +61,7 @@ func Select(names []string) ([]*Suite, error) {
 		found := false
 		for i := range all {
 			s := &all[i]
-			if name == "all" || strings.EqualFold(s.Name, name) || strings.EqualFold(s.Group, name) {
+			if name == "all" || strings.EqualFold(s.Name, name) || strings.EqualFold(s.Group, name) || slices.Contains(s.Also, name) {
 				wanted[s.Name] = true
 				found = true
 			}
@@ -154,6 +156,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	printed, err := printedTables(published)
+	if err != nil {
+		return nil, err
+	}
 	machine := Describe(o.Workers)
 	st, err := openStore(o.Out, machine)
 	if err != nil {
@@ -166,7 +172,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer single.Close()
 	for _, s := range suites {
 		start := time.Now()
-		e := &Env{Quick: o.Quick, Pool: pool, Single: single, suite: s, sets: sets, machine: machine, store: st,
+		e := &Env{Quick: o.Quick, Pool: pool, Single: single, suite: s, sets: sets, printed: printed, machine: machine, store: st,
 			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {
 			if !sets.Has(name) {

@@ -17,7 +17,7 @@ import (
 const ResultsFile = "results.jsonl"
 
 // resultsFormat changes when rows are no longer comparable.
-const resultsFormat = 1
+const resultsFormat = 2
 
 // header is the first line of a results file. Rows are taken over only from a
 // file with the same header.

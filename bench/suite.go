@@ -12,8 +12,9 @@ import (
 
 // Suite is a benchmark suite, or one table or figure of a paper.
 type Suite struct {
-	Name   string // what the command line calls it
-	Group  string // Performance, or the paper's short name
+	Name   string   // what the command line calls it
+	Also   []string // other names: figures that show parts of it
+	Group  string   // Performance, or the paper's short name
 	Title  string
 	About  string   // what it measures and how to read it
 	Source string   // paper, table or figure; empty for performance suites
@@ -56,6 +57,7 @@ type Env struct {
 
 	suite    *Suite
 	sets     *Sets
+	printed  map[string]*printedTable // the papers' figures
 	machine  *Machine
 	store    *store
 	rows     []Row // of this suite, in order
@@ -69,6 +71,8 @@ type Env struct {
 type Case struct {
 	Env *Env
 	Row *Row
+
+	apart map[string]string // by value: why published figures are not comparable
 }
 
 // Case measures one instance: fn fills the row of that table with those labels.
@@ -118,6 +122,9 @@ func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ct
 	if len(row.Values) == 0 {
 		return fmt.Errorf("bench: %s: the case %s measured nothing", e.suite.Name, row.Key())
 	}
+	if err := c.attach(); err != nil {
+		return err
+	}
 	e.rows = append(e.rows, row)
 	return e.store.add(row)
 }
@@ -131,6 +138,16 @@ func describe(suite, table string, labels []Label) string {
 		s += " " + l.Name + "=" + l.Value
 	}
 	return s
+}
+
+// find returns the row of a table with those labels, nil if it was not measured.
+func (e *Env) find(table string, labels []Label) *Row {
+	for i := range e.rows {
+		if e.rows[i].Table == table && slices.Equal(e.rows[i].Labels, labels) {
+			return &e.rows[i]
+		}
+	}
+	return nil
 }
 
 // Reps returns full, or quick in a quick run.
@@ -152,6 +169,14 @@ func (e *Env) Machine() *Machine { return e.machine }
 func (c *Case) Add(v Value) *Value {
 	c.Row.Values = append(c.Row.Values, v)
 	return &c.Row.Values[len(c.Row.Values)-1]
+}
+
+// Apart says why what the papers print for a value cannot be compared with it.
+func (c *Case) Apart(value, why string) {
+	if c.apart == nil {
+		c.apart = make(map[string]string)
+	}
+	c.apart[value] = why
 }
 
 // Samples records the mean and 95% interval of independent runs.

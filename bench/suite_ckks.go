@@ -17,25 +17,10 @@ import (
 // heRounds is the number of rounds in CKKS-V's timings.
 const heRounds = 10
 
-// ckksCells are CKKS-V Table 3's sizes with the paper's bytes (MB) and its
-// seconds per network, in the order of ckksNetworks.
-var ckksCells = []struct {
-	n, k    int
-	bytes   float64
-	seconds [10]float64
-}{
-	{1000, 2, 17.9, [10]float64{52.44, 51.88, 52.79, 52.73, 53.49, 53.84, 53.60, 56.49, 56.58, 58.91}},
-	{1000, 5, 19.4, [10]float64{57.38, 57.04, 56.82, 56.99, 57.33, 58.36, 58.14, 60.0, 61.2, 63.0}},
-	{1000, 8, 20.0, [10]float64{61.8, 61.8, 61.8, 61.8, 62.4, 63.0, 63.0, 65.4, 66.0, 69.0}},
-	{10000, 2, 17.9, [10]float64{55.81, 55.76, 56.09, 56.61, 56.30, 57.64, 57.46, 59.04, 59.30, 62.4}},
-	{10000, 5, 19.4, [10]float64{102, 102, 103.8, 102, 103.2, 103.8, 104.4, 106.2, 108, 109.8}},
-	{10000, 8, 20.0, [10]float64{124.8, 124.8, 124.8, 125.4, 126, 126.6, 126.6, 129.6, 132, 135}},
-	{100000, 2, 61.9, [10]float64{84.6, 84.6, 85.2, 86.4, 88.8, 92.4, 87, 91.2, 94.2, 103.8}},
-	{100000, 5, 72.9, [10]float64{150.6, 151.8, 151.8, 154.2, 157.2, 162, 155.4, 159, 162.6, 177.6}},
-	{100000, 8, 76.6, [10]float64{350.4, 351.6, 353.4, 355.8, 361.2, 360, 364.2, 358.8, 363.6, 383.4}},
-	{1000000, 2, 466, [10]float64{116.4, 118.8, 122.4, 127.8, 145.8, 179.4, 127.2, 143.4, 166.8, 285.6}},
-	{1000000, 5, 563, [10]float64{1332.6, 1354.2, 1351.8, 1326.6, 1393.8, 1360.8, 1334.4, 1317.6, 1372.8, 1496.4}},
-	{1000000, 8, 596, [10]float64{3744, 3816, 3816, 3744, 3924, 3744, 3780, 3708, 3852, 4212}},
+// ckksCells are CKKS-V Table 3's sizes.
+var ckksCells = []struct{ n, k int }{
+	{1000, 2}, {1000, 5}, {1000, 8}, {10000, 2}, {10000, 5}, {10000, 8},
+	{100000, 2}, {100000, 5}, {100000, 8}, {1000000, 2}, {1000000, 5}, {1000000, 8},
 }
 
 // ckksNetworks is the order of the rows of CKKS-V Table 3.
@@ -160,8 +145,8 @@ func heOperations(ctx context.Context, e *Env) error {
 func heParties(ctx context.Context, e *Env) error {
 	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
 		// The computing party holds no share of the key, and a column as the others.
-		size := fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)
-		err := heSize(ctx, e, size, 0, nil, func(ctx context.Context) (*ckks.Job, error) {
+		size := heCell{name: fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)}
+		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 10000, x.parties, 5)
 			if err != nil {
 				return nil, err
@@ -233,7 +218,9 @@ func runHE(ctx context.Context, e *Env) error {
 func heSizes(ctx context.Context, e *Env) error {
 	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
 		paper := ckksCells[cell]
-		err := heSize(ctx, e, fmt.Sprintf("n=%d k=%d", paper.n, paper.k), paper.bytes, paper.seconds[:], func(ctx context.Context) (*ckks.Job, error) {
+		size := heCell{name: fmt.Sprintf("n=%d k=%d", paper.n, paper.k), wide: wideSeconds[cell],
+			file: "ckks-table3", labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
+		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, paper.n, 2, paper.k)
 			if err != nil {
 				return nil, err
@@ -244,7 +231,7 @@ func heSizes(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
-	err := heSize(ctx, e, "s1 k=15", 0, []float64{79}, func(ctx context.Context) (*ckks.Job, error) {
+	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)}, time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
 		s, err := e.Set(ctx, "s1")
 		if err != nil {
 			return nil, err
@@ -255,7 +242,7 @@ func heSizes(ctx context.Context, e *Env) error {
 		return err
 	}
 	// The paper's own argmin, two rounds of it.
-	return heSize(ctx, e, "n=1000 k=5 by rank, 2 rounds", 0, nil, func(ctx context.Context) (*ckks.Job, error) {
+	return heSize(ctx, e, heCell{name: "n=1000 k=5 by rank, 2 rounds"}, func(ctx context.Context) (*ckks.Job, error) {
 		data, err := timeSet(ctx, 1000, 2, 5)
 		if err != nil {
 			return nil, err
@@ -270,10 +257,18 @@ func heSizes(ctx context.Context, e *Env) error {
 // matter for time.
 func heBudget() *privacy.Budget { return &privacy.Budget{Epsilon: 5, Delta: 1e-5} }
 
+// heCell is one size, and where CKKS-V prints its bytes and its time: the instance
+// of a file, and which of its values is the time in compute's place. wide are the
+// seconds with 64-bit words, 0 where unknown.
+type heCell struct {
+	name, file, time string
+	labels           []Label
+	wide             float64
+}
+
 // heSize measures one run and records it in three tables: compute and bytes,
-// operations of a round, and transfer and total on each network. seconds are
-// the paper's totals in the order of ckksNetworks, megabytes its messages.
-func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds []float64, build func(context.Context) (*ckks.Job, error)) error {
+// operations of a round, and transfer and total on each network.
+func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context) (*ckks.Job, error)) error {
 	var res *engine.Result
 	var wall, cpu, memory float64
 	measure := func(ctx context.Context, c *Case) error {
@@ -291,22 +286,21 @@ func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds
 		}
 		return err
 	}
-	labels := []Label{L("size", size)}
+	labels := []Label{L("size", cell.name)}
 	err := e.Case(ctx, "compute", labels, func(ctx context.Context, c *Case) error {
 		if err := measure(ctx, c); err != nil {
 			return err
 		}
-		var refs, byteRefs []Reference
-		if len(seconds) > 0 {
-			refs = ckksReference(seconds[0])
+		refs, err := e.printedFor(cell.file, cell.labels, cell.time)
+		if err != nil {
+			return err
 		}
-		for i, cell := range ckksCells[:len(wideSeconds)] {
-			if size == fmt.Sprintf("n=%d k=%d", cell.n, cell.k) {
-				refs = append(refs, Reference{Name: "64-bit words", Kind: Peer, Value: Number(wideSeconds[i]), Source: wideSource})
-			}
+		if cell.wide > 0 {
+			refs = append(refs, Reference{Name: "64-bit words", Kind: Peer, Value: Number(cell.wide), Source: wideSource})
 		}
-		if megabytes > 0 {
-			byteRefs = ckksReference(megabytes)
+		byteRefs, err := e.printedFor(cell.file, cell.labels, "sent")
+		if err != nil {
+			return err
 		}
 		c.Number("compute", "s", wall, refs...)
 		c.Number("CPU", "s", cpu)
@@ -337,18 +331,22 @@ func heSize(ctx context.Context, e *Env, size string, megabytes float64, seconds
 		}
 		return nil
 	})
-	if err != nil || len(seconds) != len(ckksNetworks) {
+	if err != nil || cell.file != "ckks-table3" {
 		return err
 	}
-	for i, name := range ckksNetworks {
+	for _, name := range ckksNetworks {
 		err := e.Case(ctx, "networks", append(labels, L("network", name)), func(ctx context.Context, c *Case) error {
 			if err := measure(ctx, c); err != nil {
+				return err
+			}
+			refs, err := e.printedFor(cell.file, cell.labels, name)
+			if err != nil {
 				return err
 			}
 			transfer := heTransfer(res, name)
 			c.Number("compute", "s", wall)
 			c.Number("transfer", "s", transfer)
-			c.Number("total", "s", wall+transfer, ckksReference(seconds[i])...)
+			c.Number("total", "s", wall+transfer, refs...)
 			return nil
 		})
 		if err != nil {
@@ -372,61 +370,66 @@ func heTransfer(res *engine.Result, network string) float64 {
 	return 0
 }
 
-func ckksReference(x float64) []Reference {
-	return []Reference{{Name: "CKKS-V", Kind: Published, Value: Number(x), Source: ckksSource}}
-}
-
 func runCKKSTable3(ctx context.Context, e *Env) error {
-	cells := ckksCells[:e.Reps(len(ckksCells), 5)]
-	for _, cell := range cells {
-		err := e.Case(ctx, "", []Label{L("n", cell.n), L("k", cell.k)}, func(ctx context.Context, c *Case) error {
+	for _, cell := range ckksCells[:e.Reps(len(ckksCells), 5)] {
+		var res *engine.Result
+		var wall float64
+		labels := []Label{L("n", cell.n), L("k", cell.k)}
+		err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, cell.n, 2, cell.k)
 			if err != nil {
 				return err
 			}
-			res, wall, _, err := heTimed(ctx, c, heJob(data, cell.k, heRounds, 1, heBudget()))
-			if err != nil {
+			if res, wall, _, err = heTimed(ctx, c, heJob(data, cell.k, heRounds, 1, heBudget())); err != nil {
 				return err
 			}
-			for i, name := range ckksNetworks {
-				c.Number(name, "s", wall+heTransfer(res, name), ckksReference(cell.seconds[i])...)
+			for _, name := range ckksNetworks {
+				c.Number(name, "s", wall+heTransfer(res, name))
 			}
-			c.Number("sent", "MB", heMegabytes(res), ckksReference(cell.bytes)...)
+			c.Number("sent", "MB", heMegabytes(res))
 			c.Row.Seeds = "1"
 			return nil
 		})
 		if err != nil {
 			return err
 		}
+		if err := e.overMohassel(ctx, labels); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// ckksUtility are the rows of CKKS-V Table 4: the paper's loss in [0,1] units and
-// accuracy (0: none), those of its plaintext baseline, the loss of Sketch-V's
-// protocol as CKKS-V ran it, and both protocols' minutes.
+// overMohassel is the second half of Table 3: how many times the time and the bytes of
+// the protocol of Mohassel et al., as CKKS-V prints them, are ours.
+func (e *Env) overMohassel(ctx context.Context, labels []Label) error {
+	ours := e.find("", labels)
+	if ours == nil {
+		return nil
+	}
+	return e.Case(ctx, "speed-up", labels, func(_ context.Context, c *Case) error {
+		for i := range ours.Values {
+			v := &ours.Values[i]
+			for _, ref := range v.References {
+				if ref.Other {
+					c.Number(v.Name, Plain, float64(ref.Value/v.Mean))
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// ckksUtility are the rows of CKKS-V Table 4: the name of our set, empty for the
+// generated one, and the paper's.
 var ckksUtility = []struct {
-	set, name                  string
-	k, parties                 int
-	plainLoss, plainAccuracy   float64
-	loss, accuracy, minutes    float64
-	sketchLoss, sketchAccuracy float64
+	set, name  string
+	k, parties int
 }{
-	{"s1", "s1", 15, 2, 0.00286, 0.9322, 0.00566, 0.9075, 1.32, 0.0243, 0.6225},
-	{"", "Synth-10000-8-2", 8, 2, 0.0107, 0.8155, 0.0112, 0.8667, 2.09, 0.0343, 0.7031},
-	{"bank", "bank", 7, 2, 0.165, 0, 0.187, 0, 1.83, 0.238, 0},
-	{"nyctaxi", "nyctaxi", 5, 2, 0.056, 0, 0.059, 0, 2.57, 0.070, 0},
-	{"bank", "bank", 7, 4, 0.165, 0, 0.183, 0, 1.85, 0.250, 0},
-	{"bank", "bank", 7, 7, 0.165, 0, 0.184, 0, 1.88, 0.296, 0},
-	{"nyctaxi", "nyctaxi", 5, 4, 0.056, 0, 0.058, 0, 2.58, 0.079, 0},
-	{"nyctaxi", "nyctaxi", 5, 8, 0.056, 0, 0.060, 0, 2.60, 0.122, 0},
-	{"har", "har", 6, 2, 0.0355, 0.4963, 0.0417, 0.4515, 1.82, 0.0686, 0.3031},
-	{"har", "har", 6, 5, 0.0355, 0.4963, 0.0413, 0.4516, 1.85, 0.0966, 0.2915},
-	{"har", "har", 6, 10, 0.0355, 0.4963, 0.0414, 0.4521, 1.89, 0.1558, 0.2283},
-	{"loan", "loan", 5, 2, 0.550, 0, 0.556, 0, 2.03, 0.738, 0},
-	{"loan", "loan", 5, 4, 0.550, 0, 0.554, 0, 2.05, 0.766, 0},
-	{"loan", "loan", 5, 8, 0.550, 0, 0.556, 0, 2.07, 0.785, 0},
-	{"loan", "loan", 5, 16, 0.550, 0, 0.557, 0, 2.10, 0, 0},
+	{"s1", "s1", 15, 2}, {"", "Synth-10000-8-2", 8, 2}, {"bank", "bank", 7, 2}, {"nyctaxi", "nyctaxi", 5, 2},
+	{"bank", "bank", 7, 4}, {"bank", "bank", 7, 7}, {"nyctaxi", "nyctaxi", 5, 4}, {"nyctaxi", "nyctaxi", 5, 8},
+	{"har", "har", 6, 2}, {"har", "har", 6, 5}, {"har", "har", 6, 10},
+	{"loan", "loan", 5, 2}, {"loan", "loan", 5, 4}, {"loan", "loan", 5, 8}, {"loan", "loan", 5, 16},
 }
 
 func runCKKSTable4(ctx context.Context, e *Env) error {
@@ -443,29 +446,7 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 				if err != nil {
 					return err
 				}
-				return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.Reps(5, 1), func(value string) []Reference {
-					var refs []Reference
-					add := func(name string, x float64) {
-						if x > 0 {
-							refs = append(refs, Reference{Name: name, Kind: Published, Value: Number(x), Source: "CKKS-V, Table 4"})
-						}
-					}
-					switch value {
-					case "loss":
-						add("CKKS-V", row.loss)
-						add("Sketch-V, run by CKKS-V", row.sketchLoss)
-					case "accuracy":
-						add("CKKS-V", row.accuracy)
-						add("Sketch-V, run by CKKS-V", row.sketchAccuracy)
-					case "plaintext loss":
-						add("CKKS-V", row.plainLoss)
-					case "plaintext accuracy":
-						add("CKKS-V", row.plainAccuracy)
-					case "time":
-						add("CKKS-V", 60*row.minutes)
-					}
-					return refs
-				})
+				return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.Reps(5, 1))
 			})
 			if err != nil {
 				return err
@@ -545,9 +526,8 @@ func plaintextLloyd(ctx context.Context, pool *engine.Pool, s *Set, start [][]fl
 	return engine.Measure(ctx, pool, engine.Evaluation{Parts: []dataset.Part{part}, Labels: s.Labels}, cs, k)
 }
 
-// heUtility records loss and accuracy over runs from different starts; refs gives
-// the references of each value.
-func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy.Calibration, epsilon float64, runs int, refs func(value string) []Reference) error {
+// heUtility records loss and accuracy over runs from different starts.
+func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy.Calibration, epsilon float64, runs int) error {
 	split, err := dataset.ContiguousColumns(s.D, parties)
 	if err != nil {
 		return err
@@ -582,13 +562,13 @@ func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy
 			accuracy = append(accuracy, *res.Accuracy)
 		}
 	}
-	c.Samples("loss", Plain, loss, refs("loss")...)
-	c.Samples("plaintext loss", Plain, plainLoss, refs("plaintext loss")...)
+	c.Samples("loss", Plain, loss)
+	c.Samples("plaintext loss", Plain, plainLoss)
 	if len(accuracy) > 0 {
-		c.Samples("accuracy", Plain, accuracy, refs("accuracy")...)
-		c.Samples("plaintext accuracy", Plain, plainAccuracy, refs("plaintext accuracy")...)
+		c.Samples("accuracy", Plain, accuracy)
+		c.Samples("plaintext accuracy", Plain, plainAccuracy)
 	}
-	c.Samples("time", "s", seconds, refs("time")...)
+	c.Samples("time", "s", seconds)
 	c.Row.Seeds = fmt.Sprintf("1..%d", runs)
 	return nil
 }
@@ -634,7 +614,7 @@ func runCKKSFigure5(ctx context.Context, e *Env) error {
 				if err != nil {
 					return err
 				}
-				return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.Reps(5, 1), func(string) []Reference { return nil })
+				return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.Reps(5, 1))
 			})
 			if err != nil {
 				return err

@@ -37,7 +37,7 @@ func sketchSuites() []Suite {
 			Name: "sketch-table1", Group: GroupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
 			About: "Bytes that a party sends and the time of the weights of the grid, on mixgauss with the paper's estimators; and the making of the sketches beside " +
 				"the least time of AES for a hash of each record under each key on all workers, as they were made once.",
-			Source: table1Source, Needs: []string{"mixgauss"}, Run: runSketchTable1,
+			Source: "Sketch-V, Table 1", Needs: []string{"mixgauss"}, Run: runSketchTable1,
 		},
 		{
 			Name: "sketch-table2", Group: GroupSketch, Title: "Sketch-V Table 2: loss and V-measure on a mixture of Gaussians",
@@ -335,48 +335,26 @@ func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string,
 	}
 	var loss, vMeasure []Reference
 	if name == "mixgauss" && edit == nil {
-		loss, vMeasure = publishedTable2(method, parties, epsilon)
+		if loss, vMeasure, err = c.Env.publishedTable2(method, parties, epsilon); err != nil {
+			return err
+		}
 	}
 	addSamples(c, samples, loss, vMeasure)
 	return nil
 }
 
-// sketchTable2 is Sketch-V, Table 2; epsilon 0 stands for no privacy.
-var sketchTable2 = []struct {
-	epsilon float64
-	method  string
-	loss, v map[int]float64 // by parties; 1 is the centre
-}{
-	{0, "vertical-plain", map[int]float64{2: 0.0763, 4: 0.0772}, map[int]float64{2: 0.9781, 4: 0.9989}},
-	{0, "central", map[int]float64{2: 0.0763, 4: 0.0763}, map[int]float64{2: 1, 4: 1}},
-	{1, "sketch, claimed", map[int]float64{2: 0.7193, 4: 1.1502}, map[int]float64{2: 0.9441, 4: 0.8771}},
-	{1, "ind-lap", map[int]float64{2: 1.1724, 4: 1.5676}, map[int]float64{2: 0.8752, 4: 0.8210}},
-	{1, "ldp-agg", map[int]float64{2: 1.2716, 4: 1.9898}, map[int]float64{2: 0.8638, 4: 0.6716}},
-	{1, "lsf", map[int]float64{2: 0.1595, 4: 0.1595}, map[int]float64{2: 0.9945, 4: 0.9945}},
-	{4, "sketch, claimed", map[int]float64{2: 0.1525, 4: 0.4016}, map[int]float64{2: 0.9850, 4: 0.9868}},
-	{4, "ind-lap", map[int]float64{2: 0.9640, 4: 1.3083}, map[int]float64{2: 0.9106, 4: 0.9206}},
-	{4, "ldp-agg", map[int]float64{2: 0.3069, 4: 0.9945}, map[int]float64{2: 0.9841, 4: 0.9440}},
-	{4, "lsf", map[int]float64{2: 0.1240, 4: 0.1240}, map[int]float64{2: 0.9999, 4: 0.9999}},
-}
-
 // publishedTable2 returns the paper's loss and V-measure; our sketch stands
 // beside the paper's.
-func publishedTable2(method string, parties int, epsilon float64) (loss, vMeasure []Reference) {
+func (e *Env) publishedTable2(method string, parties int, epsilon float64) (loss, vMeasure []Reference, err error) {
 	if method == "sketch" {
 		method = "sketch, claimed"
 	}
-	if method == "vertical-plain" || method == "central" {
-		epsilon = 0
+	labels := []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)}
+	if loss, err = e.printedFor("sketch-table2", labels, "loss"); err != nil {
+		return nil, nil, err
 	}
-	for _, r := range sketchTable2 {
-		if r.epsilon == epsilon && r.method == method {
-			ref := func(x float64) []Reference {
-				return []Reference{{Name: "Sketch-V, its own mixture", Kind: Published, Value: Number(x), Source: "Sketch-V, Table 2"}}
-			}
-			return ref(r.loss[parties]), ref(r.v[parties])
-		}
-	}
-	return nil, nil
+	vMeasure, err = e.printedFor("sketch-table2", labels, "V-measure")
+	return loss, vMeasure, err
 }
 
 func runSketchTable2(ctx context.Context, e *Env) error {
@@ -406,7 +384,12 @@ func runSketchTable2(ctx context.Context, e *Env) error {
 					if err != nil {
 						return err
 					}
-					loss, vMeasure := publishedTable2(method, parties, row.epsilon)
+					var loss, vMeasure []Reference
+					if method == "sketch" { // the others' stand in the file for this table
+						if loss, vMeasure, err = c.Env.publishedTable2(method, parties, row.epsilon); err != nil {
+							return err
+						}
+					}
 					addSamples(c, samples, loss, vMeasure)
 					return nil
 				})
@@ -417,6 +400,17 @@ func runSketchTable2(ctx context.Context, e *Env) error {
 		}
 	}
 	return nil
+}
+
+// sketchTable1 are the rows of Sketch-V's Table 1, for two and four parties each; 0
+// sketches: not a sketch method.
+var sketchTable1 = []struct {
+	localK   int
+	method   string
+	sketches int
+}{
+	{5, "sketch", 2048}, {5, "sketch", 4096}, {5, "ind-lap", 0}, {5, "ldp-agg", 0}, {5, "vertical-plain", 0},
+	{8, "sketch", 2048}, {8, "sketch", 4096}, {8, "ind-lap", 0}, {8, "ldp-agg", 0}, {8, "vertical-plain", 0},
 }
 
 func runSketchTable1(ctx context.Context, e *Env) error {
@@ -456,11 +450,11 @@ func runSketchTable1(ctx context.Context, e *Env) error {
 						making = append(making, float64(rt.Timings()["sketch"].TotalNS))
 					}
 				}
-				c.Durations("weights", times, publishedGrid(row.localK, row.sketches, parties, row.method)...)
+				c.Durations("weights", times)
 				if row.sketches > 0 {
 					c.Durations("sketches of all parties", making, oneHashPerKey(c.Env.Pool, s.N, parties, row.sketches)...)
 				}
-				c.Number("bytes per party", Bytes, float64(bytes), Reference{Name: "Sketch-V", Kind: Published, Value: Number(row.bytes), Source: table1Source})
+				c.Number("bytes per party", Bytes, float64(bytes))
 				return nil
 			})
 			if err != nil {

@@ -25,39 +25,6 @@ func verticalSuites() []Suite {
 	}}
 }
 
-// sketchTable1 is Sketch-V, Table 1: the time to compute the grid in seconds,
-// and the bytes that a party sends.
-var sketchTable1 = []struct {
-	localK   int
-	method   string
-	sketches int // 0: not a sketch method
-	bytes    float64
-	seconds  map[int]float64 // by parties
-}{
-	{5, "sketch", 2048, 82e3, map[int]float64{2: 4.75, 4: 35.40}},
-	{5, "sketch", 4096, 164e3, map[int]float64{2: 7.47, 4: 39.08}},
-	{5, "ind-lap", 0, 190, map[int]float64{2: 0.61, 4: 1.32}},
-	{5, "ldp-agg", 0, 160e3, map[int]float64{2: 5.46, 4: 38.48}},
-	{5, "vertical-plain", 0, 160e3, map[int]float64{2: 0.15, 4: 1.12}},
-	{8, "sketch", 2048, 131e3, map[int]float64{2: 11.68, 4: 98.91}},
-	{8, "sketch", 4096, 260e3, map[int]float64{2: 11.95, 4: 101.14}},
-	{8, "ind-lap", 0, 280, map[int]float64{2: 0.64, 4: 3.83}},
-	{8, "ldp-agg", 0, 160e3, map[int]float64{2: 12.13, 4: 100.63}},
-	{8, "vertical-plain", 0, 160e3, map[int]float64{2: 0.19, 4: 3.26}},
-}
-
-const table1Source = "Sketch-V, Table 1"
-
-// publishedGrid is the paper's time for the weights of the grid.
-func publishedGrid(localK, sketches, parties int, method string) []Reference {
-	for _, r := range sketchTable1 {
-		if r.localK == localK && r.sketches == sketches && r.method == method {
-			return []Reference{{Name: "Sketch-V, weights alone", Kind: Published, Value: Number(r.seconds[parties] * 1e9), Source: table1Source}}
-		}
-	}
-	return nil
-}
-
 // sketchJob is a run of a vertical protocol on a set with the paper's delta.
 func sketchJob(data *dataset.Normalised, labels []int32, parties, k int, epsilon float64, run int) *sketch.Job {
 	seed := uint64(run)
@@ -94,7 +61,12 @@ func runVertical(ctx context.Context, e *Env) error {
 						j := sketchJob(data, nil, parties, 5, 1, 1)
 						j.LocalK.N, j.Sketches = localK, sketches
 						estimator.edit(j)
-						return timeServer(ctx, c, j, publishedGrid(localK, sketches, parties, "sketch"))
+						printed, err := c.Env.printedFor("sketch-table1",
+							[]Label{L("k'", localK), L("method", "sketch"), L("parties", parties), L("M", sketches)}, "weights")
+						if err != nil {
+							return err
+						}
+						return timeServer(ctx, c, j, printed)
 					})
 					if err != nil {
 						return err

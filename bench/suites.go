@@ -31,6 +31,8 @@ func Suites() []Suite {
 		privacySuites(),
 		fastLloydSuites(),
 		thesisSuites(),
+		thesisFigures(),
+		edlerSuites(),
 		sketchSuites(),
 		ckksSuites(),
 	)

@@ -44,11 +44,12 @@ func (s *Section) grids() []grid {
 		}
 		var labels, values []string
 		refs := make(map[string][]string) // value name -> reference names
-		noted, seeded, repeated := false, false, false
+		noted, seeded, repeated, compared := false, false, false, false
 		for _, r := range rows {
 			repeated = repeated || r.runs() > 1
 			seeded = seeded || r.Seeds != ""
 			noted = noted || r.Note != "" || r.Failed != ""
+			compared = compared || r.agreement() != ""
 			for _, l := range r.Labels {
 				if !slices.Contains(labels, l.Name) {
 					labels = append(labels, l.Name)
@@ -91,6 +92,9 @@ func (s *Section) grids() []grid {
 		}
 		if seeded {
 			column("seeds", "", false, func(r *Row) string { return r.Seeds })
+		}
+		if compared {
+			column("agreement", "", false, (*Row).agreement)
 		}
 		if noted {
 			column("note", "", false, func(r *Row) string {
@@ -135,9 +139,10 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 			fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
 		}
 	}
-	m := r.Machine
-	prose(0, 2, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s", m.Version, m.Go, m.OS, m.Arch, m.CPU, m.Cores, m.Workers, m.ISA)
-	prose(0, 2, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s", 100*m.NoiseFloor, 100*m.Spread, pinnedText(m))
+	if m := r.Machine; m != nil { // stored results name theirs
+		prose(0, 2, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s", m.Version, m.Go, m.OS, m.Arch, m.CPU, m.Cores, m.Workers, m.ISA)
+		prose(0, 2, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s", 100*m.NoiseFloor, 100*m.Spread, pinnedText(m))
+	}
 	if r.Aside != "" {
 		prose(0, 2, "an earlier results file of another version or machine was kept as %s", r.Aside)
 	}
@@ -155,6 +160,12 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		for _, line := range table.Fold(s.Suite.About, about-2) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
+		if s.Stored != "" {
+			prose(2, 2, "stored: %s", s.Stored)
+		}
+		if missing := s.missingText(r.DataDir); missing != "" {
+			prose(2, 2, "%s", missing)
+		}
 		for _, g := range s.grids() {
 			b.WriteString("\n")
 			if g.name != "" {
@@ -165,7 +176,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 			}
 		}
 		b.WriteString("\n")
-		for _, line := range s.remarks(r) {
+		for _, line := range s.remarks() {
 			prose(2, 2, "%s", line)
 		}
 	}
@@ -181,7 +192,7 @@ func pinnedText(m *Machine) string {
 }
 
 // remarks say where the references come from and what is not in the section.
-func (s *Section) remarks(r *Report) []string {
+func (s *Section) remarks() []string {
 	var out []string
 	for i := range s.Rows {
 		for _, v := range s.Rows[i].Values {
@@ -195,10 +206,6 @@ func (s *Section) remarks(r *Report) []string {
 			}
 		}
 	}
-	if len(s.Missing) > 0 {
-		out = append(out, fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with --data-dir)", strings.Join(s.Missing, ", "), r.DataDir),
-			"how to get them: "+howToGet(s.Missing))
-	}
 	if s.Left > 0 {
 		out = append(out, fmt.Sprintf("%d instances are left out by --quick", s.Left))
 	}
@@ -206,6 +213,16 @@ func (s *Section) remarks(r *Report) []string {
 		out = append(out, fmt.Sprintf("took %.1f s", s.Seconds))
 	}
 	return out
+}
+
+// missingText says which data sets were not there and how to get them; empty if all
+// were.
+func (s *Section) missingText(dir string) string {
+	if len(s.Missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with --data-dir); how to get them: %s",
+		strings.Join(s.Missing, ", "), dir, howToGet(s.Missing))
 }
 
 // WriteJSON writes one line per row.
@@ -238,7 +255,14 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	return c.Error()
 }
 
-var csvHeader = []string{"suite", "table", "instance", "value", "unit", "mean", "ci95_half", "median", "p99", "n", "seeds", "reference", "reference_kind", "reference_value", "reference_half", "reference_source"}
+var csvHeader = []string{
+	"suite", "table", "instance", "value", "unit", "mean", "ci95_half", "median", "p99", "n", "seeds",
+	"reference", "reference_kind", "reference_value", "reference_half", "reference_source",
+	"reference_rounding", "reference_apart", "reference_other", "agreement", "note",
+}
+
+// labelSeparator stands between the labels of an instance.
+const labelSeparator = "; "
 
 // csvLines has one line per value and reference.
 func csvLines(r *Row) [][]string {
@@ -248,13 +272,17 @@ func csvLines(r *Row) [][]string {
 	}
 	number := func(n Number) string { return strconv.FormatFloat(float64(n), 'g', -1, 64) }
 	var out [][]string
-	for _, v := range r.Values {
-		line := []string{r.Suite, r.Table, strings.Join(instance, " "), v.Name, v.Unit, number(v.Mean), number(v.Half), number(v.Median), number(v.P99), strconv.Itoa(v.N), r.Seeds}
+	for i := range r.Values {
+		v := &r.Values[i]
+		line := []string{r.Suite, r.Table, strings.Join(instance, labelSeparator), v.Name, v.Unit,
+			number(v.Mean), number(v.Half), number(v.Median), number(v.P99), strconv.Itoa(v.N), r.Seeds}
 		if len(v.References) == 0 {
-			out = append(out, append(line, "", "", "", "", ""))
+			out = append(out, append(line, "", "", "", "", "", "", "", "", "", r.Note))
 		}
-		for _, ref := range v.References {
-			out = append(out, append(slices.Clone(line), ref.Name, ref.Kind, number(ref.Value), number(ref.Half), ref.Source))
+		for j := range v.References {
+			ref := &v.References[j]
+			out = append(out, append(slices.Clone(line), ref.Name, ref.Kind, number(ref.Value), number(ref.Half), ref.Source,
+				number(ref.Rounding), ref.Apart, strconv.FormatBool(ref.Other), v.agreementText(ref), r.Note))
 		}
 	}
 	return out

@@ -142,7 +142,8 @@ type scores struct {
 // runs repeats a protocol with seeds 1, 2, ... A quick run stops after a few
 // seconds, with three runs at least. Runs whose constraints no assignment meets
 // are left out and counted in the row's note, as the papers' code does.
-func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.Job, error)) (scores, error) {
+// each is called with every result.
+func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.Job, error), each ...func(*engine.Result) error) (scores, error) {
 	var out scores
 	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
 	if err != nil {
@@ -176,6 +177,11 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 		out.wcss = append(out.wcss, *res.WCSS)
 		out.empty = append(out.empty, float64(*res.EmptyClusters))
 		out.iterations = res.Iterations
+		for _, f := range each {
+			if err := f(res); err != nil {
+				return out, err
+			}
+		}
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", tried)
 	if lost := tried - len(out.nicv); lost > 0 {

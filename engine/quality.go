@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -74,6 +75,43 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 		q.ARI, q.NMI, q.FMI, q.VMeasure, q.Accuracy = &a.ARI, &a.NMI, &a.FMI, &a.VMeasure, &a.Accuracy
 	}
 	return q, nil
+}
+
+// MeasureSeparation compares the clusters of the nearest centroids (k rows in the
+// data's own units) with each other, all points together: silhouette, Dunn,
+// Davies-Bouldin and BCSS. It needs all pairs of points: the time is quadratic up to
+// [metrics.ExactPoints] of them. No budget covers it.
+func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, bounds dataset.Bounds, centroids [][]float64) (Separation, error) {
+	k, d := len(centroids), part.Points.D
+	normalised, err := bounds.Normalise(centroids)
+	if err != nil {
+		return Separation{}, err
+	}
+	if len(normalised) != k*d {
+		return Separation{}, fmt.Errorf("engine: MeasureSeparation: %d centroid coordinates for k = %d, d = %d", len(normalised), k, d)
+	}
+	c := metrics.Clustering{Points: part.Points, Labels: make([]uint16, part.Points.N), Centroids: normalised, K: k, FractionBits: part.FractionBits}
+	_, err = nearest(ctx, pool, []dataset.Part{part}, normalised, k, func(s Shard, own []uint16, _ []float64) {
+		copy(c.Labels[s.Lo:], own)
+	})
+	if err != nil {
+		return Separation{}, err
+	}
+	const sampleSeed = 1
+	pairs, err := c.Pairwise(ctx, pool, sampleSeed, metrics.ExactPoints)
+	if err != nil {
+		return Separation{}, err
+	}
+	daviesBouldin, bcss := c.DaviesBouldin(), c.BCSS()
+	return Separation{Silhouette: finite(pairs.Silhouette), Dunn: finite(pairs.Dunn), DaviesBouldin: finite(daviesBouldin), BCSS: &bcss, Sample: pairs.Sample}, nil
+}
+
+// finite is nil for what JSON cannot say.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
 }
 
 // Nearest writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each

@@ -57,6 +57,17 @@ type Cell struct {
 	Weight float64   `json:"weight"`
 }
 
+// Separation compares clusters with each other (Thesis-H, section 2.1.3); fields are
+// nil where they are not defined.
+type Separation struct {
+	Silhouette    *float64 `json:"silhouette"`
+	Dunn          *float64 `json:"dunn"`
+	DaviesBouldin *float64 `json:"davies_bouldin"`
+	BCSS          *float64 `json:"bcss"`
+	// Sample is the number of points that silhouette and Dunn are of.
+	Sample int `json:"separation_sample"`
+}
+
 // Quality compares centroids with the data. It is computed from the private
 // data and not covered by epsilon; fields are nil where it is left out.
 type Quality struct {

@@ -80,6 +80,9 @@ func Times(x float64) string {
 	return fmt.Sprintf("%.2gx", x)
 }
 
+// Percent prints a share as "3.2 %".
+func Percent(x float64) string { return fmt.Sprintf("%.2g %%", 100*x) }
+
 // Compact prints a number on an axis: 30k, 2M.
 func Compact(x float64) string {
 	switch a := math.Abs(x); {

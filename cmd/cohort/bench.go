@@ -19,7 +19,7 @@ import (
 
 func newBenchCommand() *cobra.Command {
 	var o bench.Options
-	var list bool
+	var list, summary, stored bool
 	var format string
 	cmd := &cobra.Command{
 		Use:   "bench [SUITE ...]",
@@ -28,12 +28,17 @@ func newBenchCommand() *cobra.Command {
 their published numbers beside ours. Without a name the performance suites run;
 a paper's name runs all of its suites, "all" everything.
 
+With --summary one line per suite tells how many of the printed figures lie inside
+our intervals. With --stored nothing is measured: the results are those of the full
+forms, measured once, with the machine and the revision that made them.
+
 With --out the rows go to results.jsonl in that folder as they are finished, so
 an interrupted run goes on where it stopped; report.html there is one page that
 needs no network.`,
 		Example: `  cohort bench --list
   cohort bench --quick --out report
-  cohort bench fastlloyd-table3`,
+  cohort bench fastlloyd-table3
+  cohort bench --stored --summary`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, errOut := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := checkFormat(format, "text", "json", "csv"); err != nil {
@@ -53,6 +58,23 @@ needs no network.`,
 				o.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.*s", width-1, what) }
 				defer fmt.Fprint(errOut, "\r\033[K")
 			}
+			text := func(r *bench.Report, w io.Writer) error { return r.WriteText(w, terminalWidth(w)) }
+			if summary {
+				text = func(r *bench.Report, w io.Writer) error { return r.WriteSummary(w, terminalWidth(w)) }
+			}
+			if summary && format != "text" {
+				return fault.Request("--summary", "is text", "leave --format out; json and csv have the agreement of each row")
+			}
+			if stored {
+				if o.Out != "" || o.Quick {
+					return fault.Request("--stored", "measures nothing", "leave --out and --quick out")
+				}
+				r, err := bench.Stored(args)
+				if err != nil {
+					return err
+				}
+				return writeReport(r, format, text, out)
+			}
 			r, err := bench.Run(cmd.Context(), o)
 			if errors.Is(err, context.Canceled) && o.Out != "" {
 				return fault.Failed("bench", "was interrupted, the finished rows are in "+filepath.Join(o.Out, bench.ResultsFile), "give the same command to go on", nil)
@@ -67,13 +89,18 @@ needs no network.`,
 				if err := writeWhole("--out", filepath.Join(o.Out, "results.csv"), r.WriteCSV); err != nil {
 					return err
 				}
+				for i := range r.Sections {
+					s := &r.Sections[i]
+					name := filepath.Join(o.Out, s.Suite.Name+".csv")
+					if err := writeWhole("--out", name, func(w io.Writer) error { return r.WriteSuite(w, s) }); err != nil {
+						return err
+					}
+				}
 			}
 			if missing := r.MissingText(); missing != "" && format != "text" { // the text says it itself
 				fmt.Fprintln(errOut, "cohort: bench: "+missing)
 			}
-			text := func(w io.Writer) error { return r.WriteText(w, terminalWidth(w)) }
-			write := map[string]func(io.Writer) error{"text": text, "json": r.WriteJSON, "csv": r.WriteCSV}[format]
-			return errors.Join(write(out), r.Failed())
+			return errors.Join(writeReport(r, format, text, out), r.Failed())
 		},
 	}
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
@@ -86,11 +113,24 @@ needs no network.`,
 	fs.SortFlags = false
 	fs.BoolVar(&list, "list", false, "list the suites")
 	fs.BoolVar(&o.Quick, "quick", false, "fewer runs and smaller sizes: at most 40 s a suite")
+	fs.BoolVar(&summary, "summary", false, "one line per suite: printed figures inside and outside our intervals")
+	fs.BoolVar(&stored, "stored", false, "show stored results of the full forms instead of measuring")
 	fs.StringVar(&format, "format", "text", "text, json (one line per row) or csv")
 	fs.StringVar(&o.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
 	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
 	return cmd
+}
+
+// writeReport writes a report in a format; text says how as text.
+func writeReport(r *bench.Report, format string, text func(*bench.Report, io.Writer) error, out io.Writer) error {
+	switch format {
+	case "json":
+		return r.WriteJSON(out)
+	case "csv":
+		return r.WriteCSV(out)
+	}
+	return text(r, out)
 }
 
 // terminalWidth is the number of columns of the terminal that w is, 0 if it is

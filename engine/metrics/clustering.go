@@ -14,6 +14,8 @@ type Clustering struct {
 	Labels    []uint16  // one per point, 0 to K
 	Centroids []float64 // K rows of D, in the units of Points
 	K         int
+	// FractionBits is the grid of Points: multiples of 2^-FractionBits.
+	FractionBits int
 
 	sizes []int
 }

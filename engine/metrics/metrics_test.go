@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestByHand(t *testing.T) {
 	if c.EmptyClusters() != 1 || !slices.Equal(c.Sizes(), []int{2, 0, 2}) {
 		t.Errorf("%d empty clusters, sizes %v", c.EmptyClusters(), c.Sizes())
 	}
-	p, err := c.Pairwise(context.Background(), serial{}, 1)
+	p, err := c.Pairwise(context.Background(), serial{}, 1, ExactPoints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestByHand(t *testing.T) {
 
 func TestDegenerateClusterings(t *testing.T) {
 	one := &Clustering{Points: panels(1, 0, 1, 4), Labels: []uint16{0, 0, 0}, Centroids: []float64{1, 2}, K: 2}
-	p, err := one.Pairwise(context.Background(), serial{}, 1)
+	p, err := one.Pairwise(context.Background(), serial{}, 1, ExactPoints)
 	if err != nil || !math.IsNaN(p.Silhouette) || !math.IsNaN(p.Dunn) || !math.IsNaN(one.DaviesBouldin()) {
 		t.Errorf("one cluster: %+v, %v, error %v", p, one.DaviesBouldin(), err)
 	}
@@ -75,7 +76,7 @@ func TestDegenerateClusterings(t *testing.T) {
 	if v := same.DaviesBouldin(); !math.IsInf(v, 1) {
 		t.Errorf("one centroid twice: Davies-Bouldin is %v", v)
 	}
-	if p, err := same.Pairwise(context.Background(), serial{}, 1); err != nil || p.Silhouette != 0 {
+	if p, err := same.Pairwise(context.Background(), serial{}, 1, ExactPoints); err != nil || p.Silhouette != 0 {
 		t.Errorf("points alone in their clusters: %+v, error %v", p, err)
 	}
 	for _, bad := range []*Clustering{
@@ -89,7 +90,7 @@ func TestDegenerateClusterings(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := same.Pairwise(ctx, serial{}, 1); err != context.Canceled {
+	if _, err := same.Pairwise(ctx, serial{}, 1, ExactPoints); err != context.Canceled {
 		t.Errorf("cancelled: error is %v", err)
 	}
 }
@@ -97,24 +98,24 @@ func TestDegenerateClusterings(t *testing.T) {
 // TestSampleIsCloseToExact compares a sampled silhouette with that of a part
 // that is small enough to be exact. The seeds are fixed: nothing is random.
 func TestSampleIsCloseToExact(t *testing.T) {
-	const n = ExactPoints + 5000
+	const n, most = 12500, 10000
 	rows := make([]float32, n)
 	labels := make([]uint16, n)
 	for i := range rows {
 		labels[i] = uint16(i % 2)
-		rows[i] = float32(i%2) + float32(i/2%100)/400
+		rows[i] = float32(i%2) + float32(i/2%100)/512
 	}
-	big := &Clustering{Points: panels(1, rows...), Labels: labels, Centroids: []float64{0, 1}, K: 2}
-	small := &Clustering{Points: panels(1, rows[:4000]...), Labels: labels[:4000], Centroids: []float64{0, 1}, K: 2}
-	a, err := big.Pairwise(context.Background(), serial{}, 9)
+	big := &Clustering{Points: panels(1, rows...), Labels: labels, Centroids: []float64{0, 1}, K: 2, FractionBits: 9}
+	small := &Clustering{Points: panels(1, rows[:4000]...), Labels: labels[:4000], Centroids: []float64{0, 1}, K: 2, FractionBits: 9}
+	a, err := big.Pairwise(context.Background(), serial{}, 9, most)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := small.Pairwise(context.Background(), serial{}, 9)
+	b, err := small.Pairwise(context.Background(), serial{}, 9, most)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Sample != ExactPoints || b.Sample != 4000 || math.Abs(a.Silhouette-b.Silhouette) > 0.005 {
+	if a.Sample != most || b.Sample != 4000 || math.Abs(a.Silhouette-b.Silhouette) > 0.005 {
 		t.Errorf("sampled %+v, exact %+v", a, b)
 	}
 }
@@ -226,8 +227,85 @@ func BenchmarkPairwise(b *testing.B) {
 	}
 	c := &Clustering{Points: panels(2, rows...), Labels: labels, Centroids: make([]float64, 30), K: 15}
 	for b.Loop() {
-		if _, err := c.Pairwise(context.Background(), serial{}, 1); err != nil {
+		if _, err := c.Pairwise(context.Background(), serial{}, 1, ExactPoints); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestPairwiseAgainstDefinition compares silhouette and Dunn with their definitions,
+// every distance by itself, on sets that span several tiles.
+func TestPairwiseAgainstDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, d, k := rapid.SampledFrom([]int{2, 3, 63, 511, 513, 700}).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "d"), rapid.IntRange(2, 7).Draw(t, "k")
+		g := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		rows, labels := make([]float32, n*d), make([]uint16, n)
+		for i := range labels {
+			labels[i] = uint16(g.IntN(k + 1)) // k: unassigned
+			for h := range d {
+				rows[i*d+h] = float32(g.IntN(513)-256) / 256
+			}
+		}
+		c := &Clustering{Points: panels(d, rows...), Labels: labels, Centroids: make([]float64, k*d), K: k, FractionBits: 8}
+		got, err := c.Pairwise(context.Background(), serial{}, 1, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silhouette, dunn := byDefinition(rows, labels, d, k)
+		if math.Abs(got.Silhouette-silhouette) > 1e-9 || math.Abs(got.Dunn-dunn) > 1e-9*dunn {
+			t.Fatalf("silhouette %v and Dunn %v, want %v and %v", got.Silhouette, got.Dunn, silhouette, dunn)
+		}
+	})
+}
+
+// byDefinition is the silhouette and the Dunn index of points, NaN with fewer than two
+// clusters that are not empty.
+func byDefinition(rows []float32, labels []uint16, d, k int) (silhouette, dunn float64) {
+	size, assigned, clusters := make([]int, k+1), 0, 0
+	for _, l := range labels {
+		size[l]++
+	}
+	for _, s := range size[:k] {
+		assigned += s
+		if s > 0 {
+			clusters++
+		}
+	}
+	if clusters < 2 {
+		return math.NaN(), math.NaN()
+	}
+	apart, wide := math.Inf(1), 0.0
+	for i, l := range labels {
+		if int(l) == k {
+			continue
+		}
+		sums := make([]float64, k+1)
+		for j, m := range labels {
+			square := 0.0
+			for h := range d {
+				x := float64(rows[i*d+h]) - float64(rows[j*d+h])
+				square += x * x
+			}
+			distance := math.Sqrt(square)
+			sums[m] += distance
+			if int(m) == k || i == j {
+				continue
+			}
+			if l == m {
+				wide = max(wide, distance)
+			} else {
+				apart = min(apart, distance)
+			}
+		}
+		a, b := sums[l]/float64(size[l]-1), math.Inf(1)
+		for j := range k {
+			if j != int(l) && size[j] > 0 {
+				b = min(b, sums[j]/float64(size[j]))
+			}
+		}
+		if size[l] > 1 && max(a, b) > 0 {
+			silhouette += (b - a) / max(a, b)
+		}
+	}
+	return silhouette / float64(assigned), apart / wide
 }

@@ -11,7 +11,7 @@ import (
 
 // ExactPoints is the largest number of points whose distances are all taken;
 // above it a random sample stands for them.
-const ExactPoints = 20000
+const ExactPoints = 50000
 
 // samplePairs bounds the coordinates that a sample's distances read.
 const samplePairs = 4e9
@@ -37,81 +37,146 @@ type PairScores struct {
 	Sample int
 }
 
-// Pairwise computes the silhouette score and the Dunn index: exactly for up to
-// ExactPoints assigned points, otherwise on a sample drawn with seed. Both are
-// NaN with fewer than two clusters.
-func (c *Clustering) Pairwise(ctx context.Context, r Runner, seed uint64) (PairScores, error) {
-	rows, starts := c.sample(seed)
-	m, d := len(rows)/c.Points.D, c.Points.D
-	k := len(starts) - 1
-	out := PairScores{Silhouette: math.NaN(), Dunn: math.NaN(), Sample: m}
-	if k < 2 {
+// Pairwise computes the silhouette score and the Dunn index from exact distances: of
+// all assigned points if there are at most most of them, otherwise of a sample of so
+// many drawn with seed. Both are NaN with fewer than two clusters. The points lie on
+// the grid of FractionBits.
+func (c *Clustering) Pairwise(ctx context.Context, r Runner, seed uint64, most int) (PairScores, error) {
+	points, starts := c.sample(seed, most)
+	out := PairScores{Silhouette: math.NaN(), Dunn: math.NaN(), Sample: points.N}
+	if len(starts) < 3 {
 		return out, nil
 	}
+	pairs := newPairs(points, starts, c.FractionBits)
 	const chunk = 64
-	chunks := (m + chunk - 1) / chunk
-	type partial struct{ silhouette, apart, wide float64 }
-	partials := make([]partial, chunks)
-	err := r.Run(ctx, chunks, func(_, index int) {
-		p := partial{apart: math.Inf(1)}
-		own := 0
-		for i := index * chunk; i < min((index+1)*chunk, m); i++ {
-			for starts[own+1] <= i {
-				own++
-			}
-			x := rows[i*d : (i+1)*d]
-			a, b := 0.0, math.Inf(1)
-			for j := range k {
-				sum, low, high := 0.0, math.Inf(1), 0.0
-				for o := starts[j]; o < starts[j+1]; o++ {
-					sq := 0.0
-					for h, v := range rows[o*d : (o+1)*d] {
-						t := x[h] - v
-						sq += float64(t * t)
-					}
-					dist := math.Sqrt(sq)
-					sum += dist
-					low, high = min(low, dist), max(high, dist)
-				}
-				size := float64(starts[j+1] - starts[j])
-				if j == own {
-					a = sum / max(size-1, 1)
-					p.wide = max(p.wide, high)
-				} else {
-					b = min(b, sum/size)
-					p.apart = min(p.apart, low)
-				}
-			}
-			if starts[own+1]-starts[own] > 1 && max(a, b) > 0 {
-				p.silhouette += (b - a) / max(a, b)
-			}
+	partials := make([]pairSums, (points.N+chunk-1)/chunk)
+	costs := make([][]int64, r.Workers())
+	err := r.Run(ctx, len(partials), func(worker, index int) {
+		if costs[worker] == nil {
+			costs[worker] = make([]int64, chunk*pairTile)
 		}
-		partials[index] = p
+		partials[index] = pairs.chunk(index*chunk, min((index+1)*chunk, points.N), costs[worker])
 	})
 	if err != nil {
 		return PairScores{}, err
 	}
-	sum, apart, wide := 0.0, math.Inf(1), 0.0
+	sum, apart, wide := 0.0, int64(math.MaxInt64), int64(0)
 	for _, p := range partials {
 		sum += p.silhouette
 		apart, wide = min(apart, p.apart), max(wide, p.wide)
 	}
-	out.Silhouette = sum / float64(m)
-	out.Dunn = apart / wide
+	out.Silhouette = sum / float64(points.N)
+	out.Dunn = math.Sqrt(float64(apart)) / math.Sqrt(float64(wide))
 	return out, nil
 }
 
-// sample returns the points to compare, row-major and grouped by cluster, and
-// where the groups of the clusters that are not empty begin.
-func (c *Clustering) sample(seed uint64) (rows []float64, starts []int) {
+// pairTile is how many points are compared with others at a time.
+const pairTile = 512
+
+// pairs are points grouped by cluster, once as they are and once as tiles that
+// kernels compare others with.
+type pairs struct {
+	points *kernels.Panels
+	starts []int // where each cluster begins, and the end
+	bits   int
+	tiles  []*kernels.Centroids
+}
+
+func newPairs(points *kernels.Panels, starts []int, bits int) *pairs {
+	p := &pairs{points: points, starts: starts, bits: bits}
+	for lo := 0; lo < points.N; lo += pairTile {
+		hi := min(lo+pairTile, points.N)
+		rows := make([]float32, 0, (hi-lo)*points.D)
+		for i := lo; i < hi; i++ {
+			rows = append(rows, points.Point(i, nil)...)
+		}
+		tile := kernels.NewCentroids(hi-lo, points.D)
+		tile.Set(rows)
+		p.tiles = append(p.tiles, tile)
+	}
+	return p
+}
+
+// pairSums are what a chunk of points adds: the sum of their silhouettes, the least
+// squared distance to a point of another cluster and the greatest to one of their own.
+type pairSums struct {
+	silhouette  float64
+	apart, wide int64
+}
+
+// chunk compares the points [lo, hi) with all.
+func (p *pairs) chunk(lo, hi int, costs []int64) pairSums {
+	out := pairSums{apart: math.MaxInt64}
+	clusters := len(p.starts) - 1
+	sums := make([]float64, (hi-lo)*clusters)
+	for t, tile := range p.tiles {
+		first, count := t*pairTile, min(pairTile, p.points.N-t*pairTile)
+		dst := costs[:(hi-lo)*count]
+		kernels.CostRows(*p.points, lo, hi, tile, p.bits, dst)
+		for i := lo; i < hi; i++ {
+			out.row(p.starts, i, first, dst[(i-lo)*count:(i-lo+1)*count], sums[(i-lo)*clusters:])
+		}
+	}
+	own := 0
+	for i := lo; i < hi; i++ {
+		for p.starts[own+1] <= i {
+			own++
+		}
+		out.silhouette += silhouette(sums[(i-lo)*clusters:(i-lo+1)*clusters], p.starts, own)
+	}
+	return out
+}
+
+// row adds the distances of point i to the points from first on to their clusters.
+func (s *pairSums) row(starts []int, i, first int, costs []int64, sums []float64) {
+	cluster, _ := slices.BinarySearch(starts, first+1)
+	cluster--
+	for at := 0; at < len(costs); cluster++ {
+		end := min(starts[cluster+1]-first, len(costs))
+		sum, low, high := 0.0, int64(math.MaxInt64), int64(0)
+		for _, cost := range costs[at:end] {
+			sum += math.Sqrt(float64(cost))
+			low, high = min(low, cost), max(high, cost)
+		}
+		sums[cluster] += sum
+		if starts[cluster] <= i && i < starts[cluster+1] {
+			s.wide = max(s.wide, high)
+		} else {
+			s.apart = min(s.apart, low)
+		}
+		at = end
+	}
+}
+
+// silhouette is that of a point of cluster own from its sums of distances to clusters.
+func silhouette(sums []float64, starts []int, own int) float64 {
+	size := starts[own+1] - starts[own]
+	if size == 1 {
+		return 0
+	}
+	a, b := sums[own]/float64(size-1), math.Inf(1)
+	for j, sum := range sums {
+		if j != own {
+			b = min(b, sum/float64(starts[j+1]-starts[j]))
+		}
+	}
+	if max(a, b) == 0 {
+		return 0
+	}
+	return (b - a) / max(a, b)
+}
+
+// sample returns the points to compare, grouped by cluster, and where the groups of
+// the clusters that are not empty begin.
+func (c *Clustering) sample(seed uint64, most int) (points *kernels.Panels, starts []int) {
 	var chosen []int
 	for i, l := range c.Labels {
 		if int(l) < c.K {
 			chosen = append(chosen, i)
 		}
 	}
-	if len(chosen) > ExactPoints {
-		m := min(ExactPoints, int(math.Sqrt(samplePairs/float64(c.Points.D))))
+	if len(chosen) > most {
+		m := min(most, int(math.Sqrt(samplePairs/float64(c.Points.D))))
 		g := rand.NewPCG(seed, 0x9e3779b97f4a7c15)
 		for i := range m {
 			j := i + int(g.Uint64()%uint64(len(chosen)-i))
@@ -120,17 +185,14 @@ func (c *Clustering) sample(seed uint64) (rows []float64, starts []int) {
 		chosen = chosen[:m]
 	}
 	slices.SortStableFunc(chosen, func(a, b int) int { return int(c.Labels[a]) - int(c.Labels[b]) })
-	const lanes = kernels.Lanes
-	d := c.Points.D
-	rows = make([]float64, 0, len(chosen)*d)
+	rows := make([]float32, 0, len(chosen)*c.Points.D)
 	for n, i := range chosen {
 		if n == 0 || c.Labels[i] != c.Labels[chosen[n-1]] {
 			starts = append(starts, n)
 		}
-		at := c.Points.Data[i/lanes*lanes*d+i%lanes:]
-		for h := range d {
-			rows = append(rows, float64(at[h*lanes]))
-		}
+		rows = append(rows, c.Points.Point(i, nil)...)
 	}
-	return rows, append(starts, len(chosen))
+	points = kernels.NewPanels(len(chosen), c.Points.D)
+	kernels.Pack(points, rows)
+	return points, append(starts, len(chosen))
 }

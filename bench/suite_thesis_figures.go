@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cohort-engine/cohort/bench/chart"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+// setting is a curve of Thesis-H's figures, or a level line where it has no noise.
+type setting struct {
+	name    string
+	p       protocol
+	edit    func(*lloyd.Job)
+	private bool
+}
+
+func (s setting) table() string {
+	if s.private {
+		return "private"
+	}
+	return withoutNoise
+}
+
+// settingsOf are the four settings of Thesis-H's section 8.5 under NMA or AMN. All
+// noisy centroids are folded (Table 7.1). The means of unconstrained clusters (AMN)
+// take the noise of section 6.3.1 for a cluster of one record, as the released code
+// draws it.
+func settingsOf(aggregation string) []setting {
+	folded := func(j *lloyd.Job) { j.Post = lloyd.Fold }
+	byCentroid := func(j *lloyd.Job) { j.Release = lloyd.Centroid }
+	byFoldedMean := func(j *lloyd.Job) { j.Release, j.Post = lloyd.Centroid, lloyd.Fold }
+	if aggregation == "NMA" {
+		return []setting{
+			{"NMA unconstrained", plainCode, nil, false}, {"NMA constrained", plainCLloyd, nil, false},
+			{"NMA unconstrained", suLloyd, folded, true}, {"NMA constrained", csuLloyd, nil, true},
+		}
+	}
+	return []setting{
+		{"AMN unconstrained", plainLloyd, byCentroid, false}, {"AMN constrained", plainCLloyd, byCentroid, false},
+		{"AMN unconstrained", protocol{lloyd.SuLloyd, privacy.Published}, byFoldedMean, true}, {"AMN constrained", fastLloydCode, nil, true},
+	}
+}
+
+// thesisEpsilons are the abscissae of the figures, the most telling first.
+var thesisEpsilons = []string{"1", "4", "0.25", "2", "0.5", "3"}
+
+// thesisFigures are Figures 8.1 to 8.7, which show parts of the appendix's, and the
+// appendix's.
+func thesisFigures() []Suite {
+	const loss, silhouette = "WCSS", "silhouette"
+	const about = "Epsilon from .25 to 4 with the thesis's bounds on cluster sizes, means of 20 runs with 95% intervals, two clients, under the " +
+		"paper's noise. The figure prints no numbers. "
+	var needs []string
+	for _, s := range thesisSets {
+		needs = append(needs, s.set)
+	}
+	suite := func(number, title, text, y string, also []string, run func(context.Context, *Env) error) Suite {
+		for i, name := range also {
+			also[i] = "thesis-fig" + name
+		}
+		return Suite{
+			Name: "thesis-fig" + number, Also: also, Group: GroupThesisH, Title: "Thesis-H " + title, About: about + text,
+			Source: "Thesis-H, Figure " + number, Needs: needs, Run: run,
+			Figures: []Figure{{Table: "private", Title: y + " by epsilon", X: "epsilon", Y: y, Series: []string{"setting"}, Panel: "set", LogX: true, Level: withoutNoise}},
+		}
+	}
+	quality := func(aggregation, value string) func(context.Context, *Env) error {
+		return func(ctx context.Context, e *Env) error { return e.thesisCurves(ctx, settingsOf(aggregation), value) }
+	}
+	ablation := func(p protocol, rows func(*Env) []strategy) func(context.Context, *Env) error {
+		return func(ctx context.Context, e *Env) error {
+			var settings []setting
+			for _, r := range rows(e) {
+				settings = append(settings, setting{r.name, p, r.edit, true})
+			}
+			return e.thesisCurves(ctx, settings, loss)
+		}
+	}
+	ten := func(e *Env) []strategy { return postStrategies(e.printed["thesis-8.2"])[:10] }
+	const settings = "Constrained and unconstrained, private and not: lloyd, clloyd, "
+	return []Suite{
+		suite("C.1", "Figures 8.1, 8.2 and C.1: WCSS under NMA", settings+"sulloyd, csulloyd.", loss, []string{"8.1", "8.2"}, quality("NMA", loss)),
+		suite("C.2", "Figures 8.3, 8.4 and C.2: WCSS under AMN", settings+"sulloyd by means, fastlloyd.", loss, []string{"8.3", "8.4"}, quality("AMN", loss)),
+		suite("D.1", "Figures 8.5 to 8.7 and D.1: silhouette under NMA", settings+"sulloyd, csulloyd; of a sample on sets of more than 50,000 records.",
+			silhouette, []string{"8.5", "8.6", "8.7"}, quality("NMA", silhouette)),
+		suite("D.2", "Figures 8.5 to 8.7 and D.2: silhouette under AMN", settings+"sulloyd by means, fastlloyd.", silhouette, nil, quality("AMN", silhouette)),
+		suite("A.1", "Figure A.1: initialisation under NMA", "csulloyd as the released code.", loss, nil, ablation(csuLloydCode, func(*Env) []strategy { return startStrategies })),
+		suite("A.2", "Figure A.2: initialisation under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, func(*Env) []strategy { return startStrategies })),
+		suite("B.1", "Figure B.1: post-processing under NMA", "The first ten strategies of Table 8.2, csulloyd as the released code.", loss, nil, ablation(csuLloydCode, ten)),
+		suite("B.2", "Figure B.2: post-processing under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, func(*Env) []strategy { return centroidStrategies() })),
+	}
+}
+
+// thesisCurves measures settings on all sets: those without noise once, the others by
+// epsilon.
+func (e *Env) thesisCurves(ctx context.Context, settings []setting, value string) error {
+	for i, epsilon := range thesisEpsilons {
+		for _, column := range thesisSets {
+			if !e.sets.Has(column.set) {
+				continue
+			}
+			for _, x := range settings {
+				labels := []Label{L("set", column.column), L("setting", x.name)}
+				if x.private {
+					labels = append(labels, L("epsilon", epsilon))
+				} else if i > 0 {
+					continue
+				}
+				err := e.Case(ctx, x.table(), labels, func(ctx context.Context, c *Case) error {
+					return c.thesisPoint(ctx, column.set, x, epsilon, value)
+				})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// thesisPoint measures one point of a curve.
+func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, value string) error {
+	s, err := c.Env.Set(ctx, set)
+	if err != nil {
+		return err
+	}
+	budget := max(chart.ParseNumber(epsilon), 1e-9)
+	var silhouettes []float64
+	r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
+		return x.p.job(s, budget, run, func(j *lloyd.Job) {
+			thesisSizes(j)
+			if x.edit != nil {
+				x.edit(j)
+			}
+		})
+	}, func(res *engine.Result) error {
+		if value != "silhouette" {
+			return nil
+		}
+		separation, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), s.Norm.Bounds, res.Centroids)
+		if err != nil {
+			return err
+		}
+		silhouettes = append(silhouettes, *separation.Silhouette)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if value == "silhouette" {
+		c.Samples("silhouette", Plain, silhouettes)
+		return nil
+	}
+	if len(r.wcss) == 0 {
+		return fmt.Errorf("no run has an assignment within the constraints")
+	}
+	c.Samples("WCSS", Plain, r.wcss)
+	return nil
+}
