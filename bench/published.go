@@ -25,7 +25,8 @@ import (
 //
 // A cell may have a unit of its own, as papers print them: 1.2m, 3.4GB, 5%.
 //
-// An empty cell is not printed. Lines that begin with # say something about all
+// A column "apart" says why the figures of its line cannot be compared with ours. An
+// empty cell is not printed. Lines that begin with # say something about all
 // figures of the file: "# name: ..." whose they are, "# source: ..." where they
 // stand, "# apart: ..." why they cannot be compared with ours.
 //
@@ -200,8 +201,12 @@ func (t *printedTable) references(line []string, value string) ([]Reference, err
 			}
 			continue
 		}
-		out = append(out, Reference{Name: name, Kind: Published, Value: Number(x * column.scale), Rounding: Number(rounding * column.scale),
-			Source: t.source, Apart: t.apart, Other: column.name != ""})
+		ref := Reference{Name: name, Kind: Published, Value: Number(x * column.scale), Rounding: Number(rounding * column.scale),
+			Source: t.source, Apart: t.apart, Other: column.name != ""}
+		if at := slices.Index(t.header, "apart"); at >= 0 {
+			ref.Apart = cmp.Or(line[at], ref.Apart)
+		}
+		out = append(out, ref)
 	}
 	return out, nil
 }
@@ -213,7 +218,7 @@ var suffixes = map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400, "MB": 
 // rounding is half a unit of its last digit.
 func printedNumber(s string) (x, rounding float64, err error) {
 	for suffix, scale := range suffixes {
-		if number, ok := strings.CutSuffix(s, suffix); ok && strings.ContainsAny(number[len(number)-1:], "0123456789") {
+		if number, ok := strings.CutSuffix(s, suffix); ok && number != "" && strings.ContainsAny(number[len(number)-1:], "0123456789") {
 			x, rounding, err = printedNumber(number)
 			return x * scale, rounding * scale, err
 		}

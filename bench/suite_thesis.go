@@ -90,7 +90,7 @@ func thesisSuites() []Suite {
 			About: "WCSS at epsilon 4 with the thesis's bounds on cluster sizes, means of 10 runs, two clients. NMA is csulloyd, AMN is fastlloyd; " +
 				"both run as the released code (published), which folds and truncates the sums and counts of all clients at the sizes of one and draws " +
 				"random starts in [0, 1]^d. TNW is the mean over sets of WCSS/n, the thesis's score; BC counts the sets on which a strategy is " +
-				fmt.Sprintf("among the best %d of those measured. The thesis prints no spread, and for Table 8.2 the 13 of 27 strategies with a BC above 0.", best),
+				fmt.Sprintf("among the best %d. The thesis prints no spread, and for Table 8.2 the 13 of 27 strategies with a BC above 0.", best),
 			Source: "Thesis-H, Table " + number, Needs: needs,
 			Figures: []Figure{{Title: "TNW by strategy", X: "strategy", Y: "TNW", Bars: true}, {Title: "WCSS on s1 by strategy", X: "strategy", Y: "s1 WCSS", Bars: true}},
 			Run: func(ctx context.Context, e *Env) error {

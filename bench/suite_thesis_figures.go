@@ -2,7 +2,9 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
@@ -141,23 +143,28 @@ func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, 
 		if value != "silhouette" {
 			return nil
 		}
-		separation, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), s.Norm.Bounds, res.Centroids)
+		separation, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), slices.Concat(res.Centroids...), s.K)
 		if err != nil {
 			return err
 		}
-		silhouettes = append(silhouettes, *separation.Silhouette)
+		if separation.Silhouette != nil { // it needs two clusters with points
+			silhouettes = append(silhouettes, *separation.Silhouette)
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if value == "silhouette" {
-		c.Samples("silhouette", Plain, silhouettes)
+	if len(r.wcss) == 0 {
+		return errors.New("no run has an assignment within the constraints")
+	}
+	if value != "silhouette" {
+		c.Samples("WCSS", Plain, r.wcss)
 		return nil
 	}
-	if len(r.wcss) == 0 {
-		return fmt.Errorf("no run has an assignment within the constraints")
+	if alone := len(r.wcss) - len(silhouettes); alone > 0 {
+		c.Row.Note = fmt.Sprintf("%d of %d runs end with all records in one cluster and have no silhouette", alone, len(r.wcss))
 	}
-	c.Samples("WCSS", Plain, r.wcss)
+	c.Samples("silhouette", Plain, silhouettes)
 	return nil
 }

@@ -77,21 +77,16 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 	return q, nil
 }
 
-// MeasureSeparation compares the clusters of the nearest centroids (k rows in the
-// data's own units) with each other, all points together: silhouette, Dunn,
-// Davies-Bouldin and BCSS. It needs all pairs of points: the time is quadratic up to
+// MeasureSeparation compares the clusters of the nearest centroids (k rows of D,
+// row-major, normalised units) with each other, all points together: silhouette,
+// Dunn, Davies-Bouldin and BCSS. The time is quadratic in the points, up to
 // [metrics.ExactPoints] of them. No budget covers it.
-func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, bounds dataset.Bounds, centroids [][]float64) (Separation, error) {
-	k, d := len(centroids), part.Points.D
-	normalised, err := bounds.Normalise(centroids)
-	if err != nil {
-		return Separation{}, err
+func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, centroids []float64, k int) (Separation, error) {
+	if len(centroids) != k*part.Points.D {
+		return Separation{}, fmt.Errorf("engine: MeasureSeparation: %d centroid coordinates for k = %d, d = %d", len(centroids), k, part.Points.D)
 	}
-	if len(normalised) != k*d {
-		return Separation{}, fmt.Errorf("engine: MeasureSeparation: %d centroid coordinates for k = %d, d = %d", len(normalised), k, d)
-	}
-	c := metrics.Clustering{Points: part.Points, Labels: make([]uint16, part.Points.N), Centroids: normalised, K: k, FractionBits: part.FractionBits}
-	_, err = nearest(ctx, pool, []dataset.Part{part}, normalised, k, func(s Shard, own []uint16, _ []float64) {
+	c := metrics.Clustering{Points: part.Points, Labels: make([]uint16, part.Points.N), Centroids: centroids, K: k, FractionBits: part.FractionBits}
+	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, _ []float64) {
 		copy(c.Labels[s.Lo:], own)
 	})
 	if err != nil {

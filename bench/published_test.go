@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPublishedFiles: every file belongs to a suite, its headings are understood and
+// every cell is a number, or text of a label's column.
+func TestPublishedFiles(t *testing.T) {
+	tables, err := printedTables(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tables) < 20 {
+		t.Errorf("%d files", len(tables))
+	}
+	suites := Suites()
+	for name, table := range tables {
+		suite, _, _ := strings.Cut(name, "_")
+		if !slices.ContainsFunc(suites, func(s Suite) bool { return s.Name == suite }) {
+			t.Errorf("%s belongs to no suite", name)
+		}
+		for i, head := range table.header {
+			column, err := parseColumn(head)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			numbers, cells := 0, 0
+			for _, line := range table.lines {
+				if line[i] == "" {
+					continue
+				}
+				cells++
+				if _, _, err := printedNumber(line[i]); err == nil {
+					numbers++
+				}
+			}
+			if labels := []string{"strategy", "set", "method", "calibration", "split", "apart"}; numbers < cells && !slices.Contains(labels, column.value) {
+				t.Errorf("%s, %q: %d of %d cells are numbers", name, head, numbers, cells)
+			}
+		}
+	}
+}
+
+func TestPrintedNumber(t *testing.T) {
+	for _, c := range []struct {
+		cell        string
+		x, rounding float64
+	}{
+		{"82.8", 82.8, 0.05}, {"12295.4", 12295.4, 0.05}, {"230", 230, 0.5}, {"2.557e8", 2.557e8, 0.0005e8}, {"1.03m", 61.8, 0.3},
+		{"1.18d", 1.18 * 86400, 0.005 * 86400}, {"2.25GB", 2250, 5}, {"93.22%", 0.9322, 0.00005}, {"0.12522", 0.12522, 0.000005},
+	} {
+		x, rounding, err := printedNumber(c.cell)
+		if err != nil || math.Abs(x-c.x) > 1e-12*c.x || math.Abs(rounding-c.rounding) > 1e-9*c.rounding {
+			t.Errorf("%s is %v ± %v (%v), want %v ± %v", c.cell, x, rounding, err, c.x, c.rounding)
+		}
+	}
+	for _, bad := range []string{"m", "", "1.2.3", "fold"} {
+		if x, _, err := printedNumber(bad); err == nil {
+			t.Errorf("%q is %v", bad, x)
+		}
+	}
+}
+
+// printedRow is a row of a suite with one value, as a run attaches figures to it.
+func printedRow(t *testing.T, text string, labels []Label, v Value) *Row {
+	t.Helper()
+	table, err := parsePrinted(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Case{Env: &Env{printed: map[string]*printedTable{"s": table}}, Row: &Row{Suite: "s", Labels: labels, Values: []Value{v}}}
+	if err := c.attach(); err != nil {
+		t.Fatal(err)
+	}
+	return c.Row
+}
+
+func TestAgreement(t *testing.T) {
+	const text = "# name: Paper\n# source: Table 1\nset,loss,loss ±,\"loss, Others\",time [ms]\na,2.0,0.1,9,3\nb,2.0,,,\n"
+	a, b := []Label{L("set", "a")}, []Label{L("set", "b")}
+	for _, c := range []struct {
+		labels []Label
+		value  Value
+		want   string
+	}{
+		{a, Value{Name: "loss", Mean: 2.19, Half: 0.1}, "inside"},          // sqrt(.1²+.1²) + .05 for the rounding
+		{a, Value{Name: "loss", Mean: 2.3, Half: 0.1}, "loss 5.4 % above"}, // .3 - .1914, over 2
+		{b, Value{Name: "loss", Mean: 2.04}, "inside"},                     // the rounding alone
+		{b, Value{Name: "loss", Mean: 1.75}, "loss 10 % below"},            // .25 - .05, over 2
+		{a, Value{Name: "time", Unit: Nanoseconds, Median: 1, Timed: true}, "not comparable: another machine"},
+		{[]Label{L("set", "c")}, Value{Name: "loss", Mean: 2}, ""},
+		{a, Value{Name: "other", Mean: 2}, ""},
+	} {
+		row := printedRow(t, text, c.labels, c.value)
+		if got := row.agreement(); got != c.want {
+			t.Errorf("%v, %+v: %q, want %q", c.labels, c.value, got, c.want)
+		}
+	}
+	row := printedRow(t, text, a, Value{Name: "time", Unit: Nanoseconds})
+	if got := row.Values[0].References[0].Value; got != 3e6 {
+		t.Errorf("3 ms are %v ns", got)
+	}
+}
+
+// TestStoredSuite: what WriteSuite writes comes back, but for the ledgers.
+func TestStoredSuite(t *testing.T) {
+	suite := &Suites()[0]
+	rows := []Row{
+		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=10 k=2, 3 parties"), L("M", 4096)}, Seeds: "1..3", Note: "a note", Values: []Value{
+			{Name: "loss", Mean: 1.5, Half: 0.25, Median: 1.25, P99: 2, N: 3, References: []Reference{
+				{Name: "Paper", Kind: Published, Value: 1.4, Half: 0.1, Rounding: 0.05, Source: "Table 1"},
+				{Name: "Others", Kind: Published, Value: 7, Source: "Table 1", Other: true, Apart: "another mixture"}}},
+			{Name: "run", Unit: Nanoseconds, Mean: 1e6, Median: 1e6, P99: 2e6, N: 10, Timed: true}}},
+		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=20"), L("M", 4096)}, Values: []Value{{Name: "loss", Mean: 2, Median: 2, P99: 2, N: 1}}},
+	}
+	r := &Report{Machine: &Machine{Version: "v", CPU: "cpu"}, Sections: []Section{{Suite: suite, Rows: rows}}}
+	var text strings.Builder
+	if err := r.WriteSuite(&text, &r.Sections[0]); err != nil {
+		t.Fatal(err)
+	}
+	section, err := parseSuite(suite, text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again strings.Builder
+	stored := &Report{Machine: r.Machine, Sections: []Section{*section}}
+	if err := stored.WriteSuite(&again, section); err != nil {
+		t.Fatal(err)
+	}
+	if again.String() != text.String() || !strings.Contains(section.Stored, "cpu") || len(section.Rows) != 2 {
+		t.Errorf("stored as\n%s\nread back as\n%s", text.String(), again.String())
+	}
+	if v := section.Rows[0].Value("run"); v == nil || !v.Timed || section.Rows[0].agreement() != "inside" {
+		t.Errorf("%+v, agreement %q", v, section.Rows[0].agreement())
+	}
+	if _, err := parseSuite(suite, "suite,table\n"); err == nil {
+		t.Error("a file that does not say where it was measured is read")
+	}
+}
+
+// TestStoredResults: what is stored can be shown.
+func TestStoredResults(t *testing.T) {
+	for _, s := range Suites() {
+		if _, err := stored.ReadFile("results/" + s.Name + ".csv"); err != nil {
+			continue
+		}
+		r, err := Stored([]string{s.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text, 80); err != nil || !strings.Contains(text.String(), "stored: ") {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		if err := r.WriteSummary(&text, 80); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+}
