@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/metrics"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
@@ -71,7 +74,14 @@ func thesisFigures() []Suite {
 		}
 	}
 	quality := func(aggregation, value string) func(context.Context, *Env) error {
-		return func(ctx context.Context, e *Env) error { return e.thesisCurves(ctx, settingsOf(aggregation), value) }
+		return func(ctx context.Context, e *Env) error {
+			if value == silhouette {
+				if err := e.silhouetteTime(ctx); err != nil {
+					return err
+				}
+			}
+			return e.thesisCurves(ctx, settingsOf(aggregation), value)
+		}
 	}
 	ablation := func(p protocol, rows func(*Env) []strategy) func(context.Context, *Env) error {
 		return func(ctx context.Context, e *Env) error {
@@ -167,4 +177,27 @@ func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, 
 	}
 	c.Samples("silhouette", Plain, silhouettes)
 	return nil
+}
+
+// silhouetteTime times the silhouette of all pairs of 50,000 records.
+func (e *Env) silhouetteTime(ctx context.Context) error {
+	return e.Case(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)}, func(ctx context.Context, c *Case) error {
+		s, err := GeneratedSet(ctx, "timesynth", dataset.Generator{N: metrics.ExactPoints, D: 2, K: 20, Seed: 1})
+		if err != nil {
+			return err
+		}
+		centroids := make([]float64, 0, 20*s.D)
+		for i := range 20 {
+			for _, x := range s.Norm.Points.Point(i*s.N/20, nil) {
+				centroids = append(centroids, float64(x))
+			}
+		}
+		start, cpu := time.Now(), processTime()
+		if _, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), centroids, 20); err != nil {
+			return err
+		}
+		c.Durations("all pairs", []float64{float64(time.Since(start))}, Reference{Name: "at most", Kind: Goal, Value: 3e9})
+		c.Durations("CPU", []float64{float64(processTime() - cpu)})
+		return nil
+	})
 }

@@ -77,6 +77,8 @@ type Quality struct {
 	WCSS *float64 `json:"wcss"`
 	// EmptyClusters counts centroids that attract no point.
 	EmptyClusters *int `json:"empty_clusters"`
+	// Separation compares the clusters with each other; nil unless it was asked for.
+	*Separation
 	// Clamped counts coordinates outside the public bounds.
 	Clamped *int `json:"clamped"`
 	// Scores against labels, where labels were given.

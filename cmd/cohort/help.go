@@ -153,7 +153,7 @@ func (o *options) complete(cmd *cobra.Command) {
 		}
 		return names
 	}, cobra.ShellCompDirectiveDefault)
-	for flag, values := range map[string]string{"format": "text json", "quality": "on off", "join": "strict inner"} {
+	for flag, values := range map[string]string{"format": "text json", "quality": "on off full", "join": "strict inner"} {
 		offer(flag, func() []string { return strings.Fields(values) }, only)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -71,7 +71,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&o.runs, "runs", 1, "repetitions, each of which spends a full epsilon")
-	fs.StringVar(&o.quality, "quality", "", "on or off: figures computed from the private data (default off in a private run, that is with a budget and no --seed)")
+	fs.StringVar(&o.quality, "quality", "", "on, off, or full with silhouette, Dunn, Davies-Bouldin and BCSS: figures computed from the private data\n(default off in a private run, that is with a budget and no --seed)")
 	fs.BoolVar(&o.timings, "timings", false, "show times in a private run too, although they depend on the records")
 	fs.StringVar(&o.start, "start", "", "file of first centroids in the data's units: CSV, or model.json of an earlier run")
 	fs.StringVar(&o.ledger, "ledger", "", "ledger file that several runs on one data set spend one budget from")
@@ -194,7 +194,7 @@ func (o *options) private(m *method.Method) bool { return m.Private && !o.given(
 
 // showsQuality reports whether figures that no budget covers are computed.
 func (o *options) showsQuality(m *method.Method) bool {
-	return o.quality == "on" || o.quality == "" && !o.private(m)
+	return o.quality == "on" || o.quality == "full" || o.quality == "" && !o.private(m)
 }
 
 // seedPointer is the simulation seed, or nil if none was given.
@@ -283,7 +283,7 @@ func (o *options) resolve() (*method.Method, error) {
 	_, proportions := o.proportionList()
 	_, memory := o.memory()
 	for _, err := range []error{
-		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"), oneOf("quality", o.quality, "", "on", "off"), oneOf("join", o.join, "strict", "inner"),
+		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"), oneOf("quality", o.quality, "", "on", "off", "full"), oneOf("join", o.join, "strict", "inner"),
 		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), checkOut(o.out), selectKernels(),
 	} {
 		if err != nil {

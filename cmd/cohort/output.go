@@ -176,6 +176,16 @@ func printQuality(b *strings.Builder, r *engine.Result) {
 	if r.EmptyClusters != nil {
 		fmt.Fprintf(t, "  empty clusters\t%d\n", *r.EmptyClusters)
 	}
+	if x := r.Separation; x != nil {
+		row("BCSS", x.BCSS, "%.6g")
+		of := ""
+		if x.Sample < r.N {
+			of = fmt.Sprintf(" (of %d records)", x.Sample)
+		}
+		row("silhouette"+of, x.Silhouette, "%.4f")
+		row("Dunn"+of, x.Dunn, "%.3g")
+		row("Davies-Bouldin", x.DaviesBouldin, "%.4f")
+	}
 	if r.Clamped != nil && *r.Clamped > 0 {
 		fmt.Fprintf(t, "  clamped coordinates\t%d\n", *r.Clamped)
 	}

@@ -13,6 +13,7 @@ import (
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -145,6 +146,11 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		return nil, pay.Lost(paid, err)
 	}
 	res.Convergence = in.trace.Steps
+	if o.quality == "full" {
+		if err := in.separate(ctx, eng, res); err != nil { // the result is paid for
+			res.Notes = append(res.Notes, "the separation of the clusters is left out: "+err.Error())
+		}
+	}
 	if !o.timings && o.private(m) {
 		res.Timings = nil
 	}
@@ -160,6 +166,21 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		res.Ledger.Note("the times depend on the records")
 	}
 	return res, pay.End(paid, res)
+}
+
+// separate adds to a result how its clusters stand to each other, all records together.
+func (in *input) separate(ctx context.Context, eng *engine.Engine, res *engine.Result) error {
+	centroids := make([]float64, 0, res.K*res.D)
+	for _, row := range res.Centroids {
+		centroids = append(centroids, in.norm.Bounds.Relative(row)...)
+	}
+	part := dataset.Part{Points: in.norm.Points, FractionBits: in.norm.FractionBits}
+	separation, err := engine.MeasureSeparation(ctx, eng.Pool(), part, centroids, res.K)
+	if err != nil {
+		return err
+	}
+	res.Separation = &separation
+	return nil
 }
 
 // meanInterval returns the mean of x and the half width of its 95% Student-t

@@ -175,6 +175,16 @@ func (b Bounds) Denormalise(dst, row []float64) []float64 {
 	return dst
 }
 
+// Relative maps a point in the data's own units to those of [-1,1], without clamping
+// it: the inverse of Denormalise.
+func (b Bounds) Relative(row []float64) []float64 {
+	out := make([]float64, len(row))
+	for h, x := range row {
+		out[h] = float64(2*(x-b.Lo[h])/(b.Hi[h]-b.Lo[h])) - 1
+	}
+	return out
+}
+
 // Normalise maps points in the data's own units, such as centroids, to [-1,1], clamps them and returns
 // them row-major.
 func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
@@ -183,10 +193,9 @@ func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
 		if len(row) != len(b.Lo) {
 			return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %d numbers for %d columns", len(row), len(b.Lo)), "give one number per column")
 		}
-		for h, x := range row {
-			y := float64(2*(x-b.Lo[h])/(b.Hi[h]-b.Lo[h])) - 1
+		for h, y := range b.Relative(row) {
 			if math.IsNaN(y) {
-				return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %v", x), "give finite numbers")
+				return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %v", row[h]), "give finite numbers")
 			}
 			out = append(out, min(max(y, -1), 1))
 		}

@@ -252,7 +252,7 @@ func TestPairwiseAgainstDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		silhouette, dunn := byDefinition(rows, labels, d, k)
-		if math.Abs(got.Silhouette-silhouette) > 1e-9 || math.Abs(got.Dunn-dunn) > 1e-9*dunn {
+		if math.Abs(got.Silhouette-silhouette) > 0x1p-22 || math.Abs(got.Dunn-dunn) > 1e-9*dunn {
 			t.Fatalf("silhouette %v and Dunn %v, want %v and %v", got.Silhouette, got.Dunn, silhouette, dunn)
 		}
 	})
