@@ -8,6 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/step/seeding"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -63,7 +66,66 @@ func runEmbeddings(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
-	return runPlusPlus(ctx, e)
+	if err := runPlusPlus(ctx, e); err != nil {
+		return err
+	}
+	return runBounds(ctx, e)
+}
+
+// boundShapes are the blobs on which rounds leave records out.
+var boundShapes = []struct{ n, d, k int }{{50000, 64, 256}, {20000, 128, 1000}, {100000, 16, 64}}
+
+// runBounds compares the rounds of a run that leave records out, which bounds between
+// rounds allow, with those that look at every record.
+func runBounds(ctx context.Context, e *Env) error {
+	for _, s := range boundShapes {
+		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k), L("workers", 1)}
+		err := e.Case(ctx, "rounds on blobs", labels, func(ctx context.Context, c *Case) error { return c.bounds(ctx, s.n, s.d, s.k) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounds measures one shape.
+func (c *Case) bounds(ctx context.Context, n, d, k int) error {
+	points := unevenBlobs(n, d, k)
+	start := make([]float64, 0, k*d)
+	for _, x := range firstRows(points, k) {
+		start = append(start, float64(x))
+	}
+	var laps Laps
+	eng, err := engine.New(engine.WithWorkers(1), engine.WithObserver(&laps))
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	var all, late []float64
+	share := 0.0
+	for range c.Env.Reps(5, 2) {
+		_, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: k, Init: lloyd.Sphere, Start: start, Iterations: 40, NoQuality: true,
+			Clients: []dataset.Part{{Points: points, FractionBits: dataset.DefaultFractionBits}}})
+		if err != nil {
+			return err
+		}
+		for t, lap := range laps.Take() {
+			if lap.Settled == 0 && t > 0 {
+				all = append(all, lap.NS)
+			}
+			if t >= 10 {
+				late, share = append(late, lap.NS), share+float64(lap.Settled)/float64(n)
+			}
+		}
+	}
+	if len(all) == 0 || len(late) == 0 {
+		return fmt.Errorf("%d rounds look at all records and %d come after the tenth", len(all), len(late))
+	}
+	c.Durations(allRecords, all)
+	c.Durations("after the tenth", late)
+	c.Number("left out after the tenth", "%", 100*share/float64(len(late)))
+	c.Number("times as fast", "x", c.Row.Value(allRecords).Shown()/c.Row.Value("after the tenth").Shown(), Reference{Name: "goal", Kind: Goal, Value: 3})
+	return nil
 }
 
 // runPlusPlus times greedy k-means++ on all workers.

@@ -38,7 +38,8 @@ type nearest struct {
 	abreast bool                   // of the other clients
 	small   bool                   // all clients together are small: no workers
 
-	deltas *step.Deltas // nil when each round begins anew
+	deltas *step.Deltas      // nil when each round begins anew
+	bounds *step.PointBounds // the same, for records of many dimensions
 	// base holds the sums of the records that are not far: for Relative, which adds
 	// the far ones and makes all relative, apart from those of the client.
 	base *kernels.Accumulator
@@ -108,6 +109,9 @@ func newNearest(c *client) *nearest {
 		c.party.Pool().Rouse()
 	}
 	a.prepareFilter()
+	if a.bounds = step.NewPointBounds(c.points, c.centres, c.grid, shape); a.bounds != nil {
+		c.labels = a.bounds.Labels()
+	}
 	return a
 }
 
@@ -130,7 +134,7 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 	if a.c.job.Algorithm == Relative {
 		a.setRadius(t)
 	}
-	left := a.deltas.Begin(t, a.near)
+	left := min(a.deltas.Begin(t, a.near), a.bounds.Begin())
 	var err error
 	switch {
 	case a.small || left <= a.inline/(a.per*a.c.m):
@@ -141,8 +145,12 @@ func (a *nearest) assign(ctx context.Context, t int) error {
 		err = a.together(ctx)
 	}
 	a.deltas.End()
+	a.bounds.End()
 	return err
 }
+
+// carries tells whether the round goes on from the sums of the one before.
+func (a *nearest) carries() bool { return a.deltas.Carries() || a.bounds.Carries() }
 
 // together assigns the points with all workers.
 func (a *nearest) together(ctx context.Context) error {
@@ -155,7 +163,7 @@ func (a *nearest) together(ctx context.Context) error {
 	}
 	a.looked.Store(0)
 	err := a.c.party.Pool().Run(ctx, a.cut(a.c.points.N), a.pass)
-	if !a.deltas.Carries() {
+	if !a.carries() {
 		a.base.Reset()
 	}
 	for _, p := range a.partial {
@@ -170,7 +178,7 @@ func (a *nearest) together(ctx context.Context) error {
 // all assigns all points with one worker.
 func (a *nearest) all() {
 	span := a.c.party.Begin(engine.PhaseAssign, a.round)
-	if !a.deltas.Carries() {
+	if !a.carries() {
 		a.base.Reset()
 	}
 	var far []farPoints
@@ -205,6 +213,9 @@ func (a *nearest) grain() int {
 // summed apart. It returns the number of points looked at.
 func (a *nearest) points(worker int, lo, hi int, acc *kernels.Accumulator) int {
 	c := a.c
+	if a.bounds.Carries() {
+		return a.bounds.Reassign(worker, lo, hi, acc)
+	}
 	if !a.deltas.Carries() {
 		a.anew(worker, lo, hi, acc)
 		return hi - lo
@@ -233,7 +244,7 @@ func (a *nearest) anew(worker int, lo, hi int, acc *kernels.Accumulator) {
 	switch {
 	case a.c.job.Algorithm != Relative:
 		var labels []uint16
-		if a.deltas != nil {
+		if a.deltas != nil || a.bounds != nil {
 			labels = c.labels[lo:hi]
 		}
 		kernels.AssignAccumulate(p, a.c.centres, labels, acc)

@@ -1,0 +1,312 @@
+package step
+
+import (
+	"math"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// PointBounds leaves records out of rounds of nearest assignment that cannot have
+// changed their label, at any number of dimensions: Hamerly's bounds (Making k-means
+// even faster, SDM 2010), one for each record. It serves where a record costs much,
+// from [ChainDims] dimensions on; [Deltas] has bounds for blocks of records below. What
+// comes out is the same, bit for bit. A nil *PointBounds makes every round begin anew.
+//
+// A record was at distance d1 of its centroid l and d2 of the next one. While l has
+// moved by at most p and no centroid by more than q since, all others are at least
+// d2-q away and l at most d1+p. Kernels compare scores, half the squared distances
+// less what all have in common, that are off by E at most (errors of one chain, see
+// slack), so the label is the same as long as
+//
+//	(d2-q)^2 - (d1+p)^2 > 4 E,
+//
+// for which p+q < min(d2/2, d2 - d1 - 8 E/d2) is enough: then d2-q > d2/2.
+type PointBounds struct {
+	points  kernels.Panels
+	centres *kernels.Centroids
+	grid    []float32 // the centroids, as the caller keeps them
+	labels  []uint16
+	dearer  float64 // what a record costs here, in records of a round anew
+
+	valid  bool      // labels and sums are those of the round before
+	carry  bool      // the round goes on from the one before
+	last   []float32 // centroids of the round before
+	moved  []float64 // by centroid: how far it has come
+	most   float64   // the sum of the largest moves of each round
+	recent float64   // the two largest moves of the last round
+	limits []float32 // by label: a record whose key is larger stays
+	// keys are, by record, the slack and what moved and most were then; none if not known.
+	keys []float32
+
+	farthest float64 // length of a record at most
+	reach    float64 // length of a centroid up to which keys hold
+	error    float64 // E at that length
+
+	wait, next int // rounds anew before the next try, and after it fails
+	batches    []batch
+	sample     batch
+}
+
+// noKey is the key of a record without bound.
+const noKey = -1
+
+const (
+	// batchPoints is the number of records that are measured at a time.
+	batchPoints = 256
+	// sampledShare is 1 over the share of the records that show at most whether
+	// bounds would pay.
+	sampledShare = 256
+	// A record that is looked at is copied, a cache line for each coordinate, which
+	// takes as long as about so many products for a coordinate and for the record.
+	// Rounds anew that rank centroids in small integers first are faster by filterSpeed.
+	copyProducts   = 60
+	recordProducts = 700
+	filterSpeed    = 2.8
+	// longestWait is the most rounds between two tries.
+	longestWait = 8
+)
+
+// batch is one worker's memory.
+type batch struct {
+	points       *kernels.Panels
+	which        []int32
+	before, now  []uint16
+	dist, second []float32
+	_            [64]byte
+}
+
+func newBatch(d int) batch {
+	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints), before: make([]uint16, batchPoints),
+		now: make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints)}
+}
+
+// NewPointBounds returns nil where a round gains nothing from the one before. grid has
+// the centroids of the round, centres the same for the kernels. A filter of points has
+// been prepared by now.
+func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []float32, s DeltaShape) *PointBounds {
+	if s.Rounds < 3 || s.Radius || points.D < ChainDims || centres.K < 2 || s.Records*centres.K*points.D < leastTracked || points.N < 4*sampledShare {
+		return nil
+	}
+	b := &PointBounds{points: points, centres: centres, grid: grid, labels: NewLabels(points.N), last: make([]float32, len(grid)),
+		moved: make([]float64, centres.K), limits: make([]float32, centres.K), keys: make([]float32, points.N), next: 1, sample: newBatch(points.D)}
+	k, d := float64(centres.K), float64(points.D)
+	b.dearer = 1 + (copyProducts*d+recordProducts)/(k*d)
+	if points.FilterProducts() > 0 {
+		b.dearer *= filterSpeed
+	}
+	for range s.Workers {
+		b.batches = append(b.batches, newBatch(points.D))
+	}
+	b.farthest = farthest(points)
+	return b
+}
+
+// farthest is at least the largest length of a record.
+func farthest(points kernels.Panels) float64 {
+	const chunk = 1024
+	origin, labels, squares := kernels.NewCentroids(1, points.D), make([]uint16, chunk), make([]float32, chunk)
+	most := float32(0)
+	for lo := 0; lo < points.N; lo += chunk {
+		hi := min(lo+chunk, points.N)
+		kernels.Distances(points.Slice(lo, hi), origin, labels[:hi-lo], squares[:hi-lo])
+		for _, x := range squares[:hi-lo] {
+			most = max(most, x)
+		}
+	}
+	return math.Sqrt(float64(most)) * (1 + 0x1p-10)
+}
+
+// Labels are those of the round before, and of the present one as far as it is done.
+func (b *PointBounds) Labels() []uint16 { return b.labels }
+
+// Carries reports whether the round goes on from the one before.
+func (b *PointBounds) Carries() bool { return b != nil && b.carry }
+
+// Begin chooses what the round makes of the round before, and returns how many records
+// it has to look at.
+func (b *PointBounds) Begin() int {
+	if b == nil {
+		return math.MaxInt
+	}
+	n := b.points.N
+	if !b.valid {
+		b.carry = false
+		return n
+	}
+	b.move()
+	left := n
+	if b.carry {
+		left = b.left()
+		if float64(left)*b.dearer > float64(n) {
+			b.carry = false
+			b.pause()
+		}
+	} else if b.wait = max(b.wait-1, 0); b.wait == 0 {
+		if b.carry = b.stay(); b.carry {
+			b.forget()
+		} else {
+			b.pause()
+		}
+	}
+	if !b.carry {
+		return n
+	}
+	return left
+}
+
+// pause puts off the next try.
+func (b *PointBounds) pause() {
+	b.wait, b.next = b.next, min(2*b.next, longestWait)
+}
+
+// move notes how far centroids have come since the last round.
+func (b *PointBounds) move() {
+	d := b.centres.D
+	first, second, length := 0.0, 0.0, 0.0
+	for j := range b.moved {
+		sum, own := 0.0, 0.0
+		for i := j * d; i < (j+1)*d; i++ {
+			x, c := float64(b.grid[i])-float64(b.last[i]), float64(b.grid[i])
+			sum += float64(x * x)
+			own += float64(c * c)
+		}
+		way := math.Sqrt(sum) * (1 + 0x1p-40)
+		b.moved[j] += way
+		first, second = max(first, way), max(second, min(first, way))
+		length = max(length, own)
+	}
+	b.most += first
+	b.recent = first + second
+	for j, way := range b.moved {
+		b.limits[j] = float32((way + b.most) * (1 + 0x1p-20))
+	}
+	if length = math.Sqrt(length) * (1 + 0x1p-40); length > b.reach {
+		b.carry = false
+		b.setReach(1.25*length + 0x1p-20)
+	}
+}
+
+// setReach sets the length of centroids that keys allow for, and E: a score is a chain
+// of D fused steps from |c|^2/2, itself a chain of D, so with u = 2^-24 and
+// g = (2D+2) u/(1-(2D+2) u) it is off by at most g (|c|^2/2 + |x| |c|).
+func (b *PointBounds) setReach(reach float64) {
+	b.reach = reach
+	u := float64(2*b.centres.D+2) * 0x1p-24
+	b.error = u / (1 - u) * (reach*reach/2 + b.farthest*reach) * (1 + 0x1p-20)
+}
+
+// forget makes all records unknown.
+func (b *PointBounds) forget() {
+	for i := range b.keys {
+		b.keys[i] = noKey
+	}
+	clear(b.moved)
+	b.most = 0
+	for j := range b.limits {
+		b.limits[j] = 0
+	}
+}
+
+// slack is how far centroids may move, by a record's two least squared distances as the
+// kernel gives them: max(0, |x|^2 + 2s), which is off by 2E, by the chain of |x|^2, and by
+// one rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
+func (b *PointBounds) slack(dist, second float32) float64 {
+	off := 8*b.error + float64(b.centres.D+4)*0x1p-23*b.farthest*b.farthest
+	far := math.Sqrt(max(0, float64(second)-off))
+	if far == 0 {
+		return 0
+	}
+	near := math.Sqrt(float64(dist) + off)
+	return max(0, min(far/2, far-near-8*b.error/far)*(1-0x1p-30))
+}
+
+// stay estimates from a few records whether most would be left out if centroids moved
+// on as in the last round.
+func (b *PointBounds) stay() bool {
+	s, n := &b.sample, b.points.N
+	s.which = s.which[:0]
+	size := min(batchPoints, n/sampledShare)
+	for q := range size {
+		s.which = append(s.which, int32(q*(n/size)))
+	}
+	b.measure(s)
+	staying := 0
+	for i := range s.which {
+		if b.slack(s.dist[i], s.second[i]) > b.recent {
+			staying++
+		}
+	}
+	return float64(len(s.which)-staying)*b.dearer < 0.75*float64(len(s.which))
+}
+
+// left is the number of records that are not left out.
+func (b *PointBounds) left() int {
+	left := 0
+	for i, key := range b.keys {
+		if key <= b.limits[b.labels[i]] {
+			left++
+		}
+	}
+	return left
+}
+
+// Reassign finds the labels of the records [lo, hi), takes those that have changed from
+// sum to sum, and returns how many it has looked at.
+func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int {
+	w := &b.batches[worker]
+	w.which = w.which[:0]
+	looked := 0
+	for i := lo; i < hi; i++ {
+		if b.keys[i] > b.limits[b.labels[i]] {
+			continue
+		}
+		looked++
+		if w.which = append(w.which, int32(i)); len(w.which) == batchPoints {
+			b.reassign(w, acc)
+		}
+	}
+	b.reassign(w, acc)
+	return looked
+}
+
+func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
+	n := len(w.which)
+	if n == 0 {
+		return
+	}
+	b.measure(w)
+	for i, at := range w.which {
+		w.before[i] = b.labels[at]
+		b.labels[at] = w.now[i]
+		b.keys[at] = noKey
+		if slack := b.slack(w.dist[i], w.second[i]); slack > 0 {
+			b.keys[at] = float32((slack + b.moved[w.now[i]] + b.most) * (1 - 0x1p-20))
+		}
+	}
+	view := kernels.Panels{N: n, D: w.points.D, Data: w.points.Data}
+	kernels.UpdateSums(view, w.before[:n], w.now[:n], n, acc)
+	w.which = w.which[:0]
+}
+
+// measure finds the nearest two centroids of the records of a batch.
+func (b *PointBounds) measure(w *batch) {
+	d := b.points.D
+	for i, at := range w.which {
+		from := b.points.Data[int(at)/kernels.Lanes*kernels.Lanes*d+int(at)%kernels.Lanes:]
+		to := w.points.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:]
+		for h := range d {
+			to[h*kernels.Lanes] = from[h*kernels.Lanes]
+		}
+	}
+	n := len(w.which)
+	kernels.Assign2(kernels.Panels{N: n, D: d, Data: w.points.Data}, b.centres, w.now[:n], w.dist[:n], w.second[:n])
+}
+
+// End closes a round.
+func (b *PointBounds) End() {
+	if b == nil {
+		return
+	}
+	copy(b.last, b.grid)
+	b.valid = true
+}

@@ -1,0 +1,131 @@
+package step
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// rounds goes through rounds of a history and beside it assigns all records anew:
+// labels and sums have to be the same in every round. next sets the centroids of round t.
+func rounds(t *testing.T, points *kernels.Panels, bits, k, count int, next func(t int, grid []float32, acc *kernels.Accumulator)) (carried, left int) {
+	t.Helper()
+	d := points.D
+	grid, centres := make([]float32, k*d), kernels.NewCentroids(k, d)
+	acc, fresh := kernels.NewAccumulator(k, d, bits), kernels.NewAccumulator(k, d, bits)
+	want := make([]uint16, points.N)
+	next(0, grid, acc)
+	centres.Set(grid)
+	b := NewPointBounds(*points, centres, grid, DeltaShape{Records: points.N, Rounds: count, Workers: 1})
+	if b == nil {
+		t.Fatal("there are no bounds")
+	}
+	for r := range count {
+		if r > 0 {
+			next(r, grid, acc)
+			centres.Set(grid)
+		}
+		if b.Begin(); b.Carries() {
+			carried++
+			left += points.N - b.Reassign(0, 0, points.N, acc)
+		} else {
+			acc.Reset()
+			kernels.AssignAccumulate(*points, centres, b.Labels(), acc)
+		}
+		b.End()
+		fresh.Reset()
+		kernels.AssignAccumulate(*points, centres, want, fresh)
+		if !slices.Equal(want, b.Labels()) {
+			t.Fatalf("round %d: labels differ", r+1)
+		}
+		if !slices.Equal(acc.Sums, fresh.Sums) || !slices.Equal(acc.Counts, fresh.Counts) {
+			t.Fatalf("round %d: sums differ", r+1)
+		}
+	}
+	return carried, left
+}
+
+// onGrid truncates x to the grid of so many bits.
+func onGrid(x float64, bits int) float32 {
+	return float32(math.Ldexp(math.Trunc(math.Ldexp(min(max(x, -1), 1), bits)), -bits))
+}
+
+// Rounds of Lloyd's algorithm on blobs leave most records out, and jumps of centroids
+// bring them back.
+func TestPointBoundsOnBlobs(t *testing.T) {
+	for _, c := range []struct{ n, d, k int }{{4000, 16, 5}, {3001, 40, 24}, {1500, 200, 50}} {
+		rng := rand.New(rand.NewPCG(uint64(c.d), 1))
+		centres := make([]float64, c.k*c.d)
+		for i := range centres {
+			centres[i] = rng.Float64() - 0.5
+		}
+		points := kernels.NewPanels(c.n, c.d)
+		row := make([]float32, c.d)
+		for i := range c.n {
+			for h := range row {
+				row[h] = onGrid(centres[i%c.k*c.d+h]+0.15*rng.NormFloat64(), 16)
+			}
+			points.Set(i, row)
+		}
+		carried, left := rounds(t, points, 16, c.k, 40, func(r int, grid []float32, acc *kernels.Accumulator) {
+			for j := range c.k {
+				for h := range c.d {
+					switch {
+					case r == 0:
+						grid[j*c.d+h] = points.Data[j*29/16*16*c.d+h*16+j*29%16]
+					case r == 20 && j == 1: // a jump
+						grid[j*c.d+h] = onGrid(2*rng.NormFloat64(), 16)
+					case acc.Counts[j] > 0:
+						grid[j*c.d+h] = onGrid(float64(acc.Sums[j*c.d+h])/float64(acc.Counts[j])/(1<<16), 16)
+					}
+				}
+			}
+		})
+		if carried < 10 || left < 5*c.n {
+			t.Errorf("%+v: %d rounds go on from the one before and leave out %d records", c, carried, left)
+		}
+	}
+}
+
+// Records half-way between two centroids that creep by single steps of the grid: the
+// scores of the two differ by less than rounding, so that a bound without the error of
+// the scores, or one that forgets a move, would keep labels that the kernel changes.
+func TestPointBoundsBetweenCentroids(t *testing.T) {
+	const n, d, k = 2048, 48, 64
+	rng := rand.New(rand.NewPCG(5, 5))
+	start := make([]float32, k*d)
+	for i := range start {
+		start[i] = onGrid(2*rng.Float64()-1, 22)
+	}
+	points, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		a, b := i%k, (i+1+i/k%(k-1))%k
+		share := 0.5
+		if i >= n/4 { // about a centroid, at distances that the bounds leave out
+			share = 0.02 * rng.Float64()
+		} else if i%3 == 0 { // in reach of the creeping
+			share += 1e-6 * rng.NormFloat64()
+		}
+		for h := range row {
+			row[h] = onGrid((1-share)*float64(start[a*d+h])+share*float64(start[b*d+h]), 22)
+		}
+		points.Set(i, row)
+	}
+	carried, left := rounds(t, points, 22, k, 60, func(r int, grid []float32, _ *kernels.Accumulator) {
+		if r == 0 {
+			copy(grid, start)
+			return
+		}
+		for j := range k {
+			if h := j*d + rng.IntN(d); math.Abs(float64(grid[h])) < 0.99 {
+				grid[h] += float32(rng.IntN(3)-1) / (1 << 22)
+			}
+		}
+	})
+	if carried < 20 || left < n {
+		t.Errorf("%d rounds go on from the one before and leave out %d records", carried, left)
+	}
+}
