@@ -200,10 +200,9 @@ func (b *PointBounds) forget() {
 	for i := range b.keys {
 		b.keys[i] = noKey
 	}
-	clear(b.moved)
 	b.most = 0
 	for j := range b.limits {
-		b.limits[j] = 0
+		b.moved[j], b.limits[j] = 0, 0
 	}
 }
 
