@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: libcohort libcohort-full test-c peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
+.PHONY: libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -24,6 +24,15 @@ libcohort-full:
 # Programs in C and C++ that use the library (needs gcc and g++).
 test-c: libcohort
 	./scripts/test-c.sh
+
+# The Python package as a wheel in bin (needs gcc, python3-build, python3-setuptools, python3-wheel).
+wheel: libcohort
+	./scripts/wheel.sh
+
+# The Python package, and the wheel in a fresh environment (needs python3-sklearn,
+# python3-pandas, python3-pytest and python3-venv, too).
+test-python: wheel
+	./scripts/test-python.sh
 
 test:
 	$(GO) test -timeout 20m ./...

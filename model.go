@@ -74,13 +74,27 @@ func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.N
 	return nil
 }
 
-// order sorts the clusters by their centroids.
+// order sorts the clusters by their centroids. Where there are fewer distinct ones, the others come last, and
+// repeat the last.
 func (m *Model) order() {
-	by := make([]int, len(m.Centroids))
-	for j := range by {
-		by[j] = j
+	var by, others []int
+	all := make([]int, len(m.Centroids))
+	for j := range all {
+		all[j] = j
 	}
-	slices.SortStableFunc(by, func(a, b int) int { return slices.Compare(m.Centroids[a], m.Centroids[b]) })
+	slices.SortStableFunc(all, func(a, b int) int { return slices.Compare(m.Centroids[a], m.Centroids[b]) })
+	for i, j := range all {
+		if i > 0 && slices.Equal(m.Centroids[j], m.Centroids[all[i-1]]) {
+			others = append(others, j)
+		} else {
+			by = append(by, j)
+		}
+	}
+	last := by[len(by)-1]
+	for _, j := range others {
+		m.Centroids[j] = m.Centroids[last]
+	}
+	by = append(by, others...)
 	centroids, sizes := m.Centroids, m.Sizes
 	m.Centroids = make([][]float64, len(by))
 	if sizes != nil {

@@ -149,6 +149,19 @@ func TestHolders(t *testing.T) {
 	}
 }
 
+func TestHoldersFaults(t *testing.T) {
+	parts := []dataset.Borrowed{&dataset.Matrix[float64]{Data: []float64{1, 2, 3}, N: 3, D: 1}, &dataset.Matrix[float64]{Data: []float64{1, math.NaN(), 3}, N: 3, D: 1}}
+	s, err := dataset.Below("data", parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []Bounds{{}, Range(0, 9)} {
+		if _, err := Fit(context.Background(), From(s), Options{K: 1, Bounds: b}); err == nil || !strings.Contains(err.Error(), "data, part 2, row 2,") {
+			t.Errorf("the fault of the second holder: %v", err)
+		}
+	}
+}
+
 func TestHoldersDisagree(t *testing.T) {
 	of := func(n, d int) *dataset.Matrix[float64] {
 		return &dataset.Matrix[float64]{Data: make([]float64, n*d), N: n, D: d}
@@ -240,6 +253,23 @@ func TestWeights(t *testing.T) {
 		}
 		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1}); !fault.IsRequest(err) || !strings.Contains(err.Error(), "weight w") {
 			t.Errorf("a private method: %v", err)
+		}
+	}
+}
+
+// With fewer distinct records than clusters the order of the records changes nothing.
+func TestOrderOfRepeatedClusters(t *testing.T) {
+	var want *Model
+	for _, points := range [][]float64{{1, 3, 2, 1, 3, 3, 1, 3}, {3, 3, 1, 3, 1, 3, 2, 1}} {
+		m, err := Fit(context.Background(), Rows(points, 4, 2), Options{K: 4, Ordered: true, OneScale: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = m
+		}
+		if !slices.EqualFunc(m.Centroids, want.Centroids, slices.Equal[[]float64]) || m.Sizes[3] != 0 {
+			t.Errorf("centroids %v of sizes %v, want %v", m.Centroids, m.Sizes, want.Centroids)
 		}
 	}
 }

@@ -42,6 +42,10 @@ func Below(name string, parts []Borrowed) (Source, error) {
 		s.schema.N += n
 	}
 	s.schema.Columns, s.schema.Files = parts[0].Names(), len(parts)
+	for i, p := range parts {
+		n, _ := p.Shape()
+		s.holders = append(s.holders, Schema{Name: holder(name, parts, i), N: n, D: s.schema.D, Columns: s.schema.Columns})
+	}
 	return s, nil
 }
 
@@ -98,10 +102,11 @@ func holder(name string, parts []Borrowed, i int) string {
 
 // joined is the records of several matrices, below or beside each other.
 type joined struct {
-	parts  []Borrowed
-	beside bool
-	starts []int // first record, or first column, of each
-	schema Schema
+	parts   []Borrowed
+	beside  bool
+	starts  []int // first record, or first column, of each
+	schema  Schema
+	holders []Schema // of each, below each other, for errors
 }
 
 func (s *joined) Schema() Schema { return s.schema }
@@ -137,6 +142,9 @@ func (c *joinedChunk) Decode(b *Block) error {
 	rows := b.Grow(c.hi-c.lo, d)
 	if !s.beside {
 		b.File, b.Record = c.part, s.starts[c.part]+c.lo
+		if len(s.holders) > 1 {
+			b.schema, b.before = &s.holders[c.part], s.starts[c.part]
+		}
 		s.parts[c.part].Widen(rows, c.lo, c.hi, d)
 		return nil
 	}

@@ -1,0 +1,206 @@
+"""KMeans beside scikit-learn's."""
+
+import copy
+import io
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.cluster
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cohort_kmeans import KMeans, Ledger
+
+
+def test_finds_what_scikit_learn_finds(blobs):
+    X, labels = blobs
+    ours = KMeans(3, random_state=0).fit(X)
+    theirs = sklearn.cluster.KMeans(3, n_init=10, random_state=0).fit(X)
+    assert adjusted_rand_score(ours.labels_, labels) == 1
+    assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-5)
+    order = np.argsort(theirs.cluster_centers_[:, 0])
+    np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_[order], atol=1e-4)
+    assert -ours.score(X) == pytest.approx(ours.inertia_, rel=1e-4)
+    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
+    np.testing.assert_allclose(np.min(ours.transform(X) ** 2, axis=1).sum(), ours.inertia_, rtol=1e-5)
+
+
+def test_same_start_same_rounds(blobs):
+    X, _ = blobs
+    start = X[[0, 1, 2500, 5000, 5999]]
+    for rounds in (1, 3):
+        ours = KMeans(5, init=start, max_iter=rounds, tol=0).fit(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = sklearn.cluster.KMeans(5, init=start, n_init=1, max_iter=rounds, tol=0).fit(X)
+        np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-4)
+        assert adjusted_rand_score(ours.labels_, theirs.labels_) > 0.999
+        assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-5)
+
+
+def test_columns_of_different_ranges_keep_their_units():
+    X = np.array([[0, 0.1], [1, 0.9], [1000, 0.1], [1001, 0.9]])
+    assert list(KMeans(2, random_state=0).fit_predict(X)) == [0, 0, 1, 1]
+    constant = np.column_stack([X[:, 0], np.full(4, 7.0)])
+    np.testing.assert_allclose(KMeans(2, random_state=0).fit(constant).cluster_centers_[:, 1], 7)
+
+
+def test_predicts_far_outside(blobs):
+    X, _ = blobs
+    m = KMeans(3, random_state=0).fit(X)
+    far = np.array([[-1e6, 2e6, 0], [1e9, 0, 0], [0, 0, 1e9], [40, 50, 91]])
+    want = np.argmin(((far[:, None] - m.cluster_centers_) ** 2).sum(axis=2), axis=1)
+    np.testing.assert_array_equal(m.predict(far), want)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random", lambda X, k, random_state: X[random_state.permutation(len(X))[:k]]])
+def test_starts(blobs, init):
+    X, labels = blobs
+    a, b = (KMeans(3, init=init, n_init=8, random_state=4).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+    assert adjusted_rand_score(a.labels_, labels) == 1
+
+
+def test_weights(blobs):
+    X, _ = blobs
+    X = X[::20]
+    w = np.arange(len(X)) % 4
+    weighted = KMeans(3, random_state=0).fit(X, sample_weight=w)
+    repeated = KMeans(3, random_state=0).fit(np.repeat(X, w, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, atol=1e-3)
+    assert weighted.inertia_ == pytest.approx(repeated.inertia_, rel=1e-4)
+    assert len(weighted.labels_) == len(X)
+    for bad in (w[:-1], -1.0 * w, w * np.nan, np.zeros(len(X)), np.ones((len(X), 2))):
+        with pytest.raises(ValueError):
+            KMeans(3).fit(X, sample_weight=bad)
+
+
+def layouts(X):
+    wide = np.zeros((2 * len(X), 7), dtype=X.dtype)
+    wide[::2, 1:6:2] = X
+    backwards = np.ascontiguousarray(X[::-1, ::-1])
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    unaligned = np.frombuffer(b"x" + X.tobytes(), dtype=np.uint8)[1:].view(X.dtype).reshape(X.shape)
+    record = np.zeros(len(X), dtype=[("tag", "i1"), ("x", X.dtype, 3)])
+    record["x"] = X
+    return {
+        "Fortran": np.asfortranarray(X),
+        "strided": wide[::2, 1:6:2],
+        "negative strides": backwards[::-1, ::-1],
+        "read-only": frozen,
+        "unaligned": unaligned,
+        "fields of a record": record["x"],
+        "big endian": X.astype(X.dtype.newbyteorder()),
+        "data frame": pd.DataFrame(X),
+        "list": X.tolist(),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_layouts(blobs, dtype):
+    X = blobs[0].astype(dtype)[::5]
+    want = KMeans(4, random_state=1).fit(X)
+    assert want.cluster_centers_.dtype == dtype
+    for name, array in layouts(X).items():
+        got = KMeans(4, random_state=1).fit(array)
+        np.testing.assert_array_equal(got.cluster_centers_.astype(dtype), want.cluster_centers_, err_msg=name)
+        np.testing.assert_array_equal(got.predict(array), want.labels_, err_msg=name)
+
+
+def test_memory_map(blobs, tmp_path):
+    X, _ = blobs
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    np.testing.assert_array_equal(KMeans(3, random_state=0).fit_predict(mapped), KMeans(3, random_state=0).fit_predict(X))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float16, bool])
+def test_other_numbers(dtype):
+    X = np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=dtype)
+    assert KMeans(4, random_state=0).fit(X).inertia_ == 0
+
+
+def test_nothing_is_copied(blobs):
+    from cohort_kmeans import _library
+
+    for X in (blobs[0], np.asfortranarray(blobs[0]), blobs[0].astype(np.float32), blobs[0][::-3]):
+        source = _library.matrix(X)
+        assert source.data.data == X.__array_interface__["data"][0]
+        first = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_byte * X.itemsize).from_address(source.data.data)).view(X.dtype)
+        assert first[0] == X[0, 0]
+
+
+def test_bad_input(blobs):
+    X, _ = blobs
+    X = X[:50]
+    nan, inf = X.copy(), X.copy()
+    nan[7, 1], inf[3, 2] = np.nan, np.inf
+    for bad, says in (
+        (nan, "row 8"), (inf, "row 4"), (X[:0], "0 sample"), (X[:, :0], "0 feature"), (X[:, 0], "2D"), (X[:2], "n_samples=2"),
+        (pd.DataFrame({"a": ["x"] * 50}), "could not convert"), (X + 1j, "Complex"), (pd.DataFrame(), "at least one"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            KMeans(3).fit(bad)
+    m = KMeans(3, random_state=0).fit(X)
+    for bad, says in ((X[:, :2], "features"), (nan, "row 8")):
+        with pytest.raises(ValueError, match=says):
+            m.predict(bad)
+    for parameters, says in (
+        ({"n_clusters": 0}, "n_clusters"), ({"n_clusters": 2.5}, "n_clusters"), ({"n_init": 0}, "n_init"), ({"max_iter": 0}, "max_iter"),
+        ({"tol": -1}, "tol"), ({"init": "no such"}, "init"), ({"init": X[:2]}, "init"), ({"n_threads": -1}, "n_threads"), ({"n_threads": 100000}, "workers"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            KMeans(**{"n_clusters": 3, **parameters}).fit(X)
+
+
+@pytest.mark.parametrize("keep", [
+    lambda m: pickle.loads(pickle.dumps(m)),
+    copy.deepcopy,
+    lambda m: joblib.load(_dump(m)),
+])
+def test_pickles(blobs, keep):
+    X, _ = blobs
+    m = KMeans(3, random_state=0).fit(X)
+    again = keep(m)
+    np.testing.assert_array_equal(again.predict(X), m.labels_)
+    assert again.inertia_ == m.inertia_ and again.ledger_ == m.ledger_
+
+
+def _dump(m):
+    f = io.BytesIO()
+    joblib.dump(m, f)
+    f.seek(0)
+    return f
+
+
+def test_in_pipelines_and_searches(blobs):
+    X, labels = blobs
+    pipe = make_pipeline(StandardScaler(), KMeans(3, random_state=0)).fit(X)
+    assert adjusted_rand_score(pipe.predict(X), labels) == 1
+    search = GridSearchCV(KMeans(random_state=0), {"n_clusters": [2, 3]}, n_jobs=2).fit(X[::10])
+    assert search.best_params_ == {"n_clusters": 3}
+    assert clone(pipe).get_params()["kmeans__n_clusters"] == 3
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    m = KMeans(3, random_state=0).set_output(transform="pandas").fit(frame)
+    assert list(m.transform(frame).columns) == ["kmeans0", "kmeans1", "kmeans2"]
+    assert list(m.feature_names_in_) == ["a", "b", "c"]
+
+
+def test_threads_change_nothing(blobs):
+    X, _ = blobs
+    fits = [KMeans(5, random_state=3, n_threads=n).fit(X) for n in (1, 2, 5, None)]
+    for m in fits[1:]:
+        np.testing.assert_array_equal(m.cluster_centers_, fits[0].cluster_centers_)
+
+
+def test_ledger_of_a_fit_without_privacy(blobs):
+    m = KMeans(3, random_state=0).fit(blobs[0])
+    assert isinstance(m.ledger_, Ledger) and m.ledger_.total("outsider")[0] is None

@@ -1,0 +1,129 @@
+"""Fits with a budget, and several holders."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from cohort_kmeans import BudgetError, FederatedKMeans, PrivacyLeakWarning, PrivateKMeans, VerticalKMeans, methods
+
+
+def test_private(blobs):
+    X, labels = blobs
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m = PrivateKMeans(3, epsilon=2, bounds=(0, 100)).fit(X)
+    assert adjusted_rand_score(m.labels_, labels) > 0.9  # three groups 50 apart; the noise at 2000 each moves centres by about 1
+    epsilon, delta = m.ledger_.total()
+    assert 0 < epsilon <= 2 and 0 < delta < 1e-3
+    assert m.inertia_ is not None and m.inertia_ > 0
+    np.testing.assert_array_equal(m.predict(X), m.labels_)
+    assert m.transform(X).shape == (len(X), 3)
+    a, b = (PrivateKMeans(3, epsilon=2, bounds=(0, 100)).fit(X).cluster_centers_ for _ in range(2))
+    assert not np.array_equal(a, b)  # fresh noise
+    a, b = (_quiet(PrivateKMeans(3, epsilon=2, bounds=(0, 100), random_state=6)).fit(X).cluster_centers_ for _ in range(2))
+    assert np.array_equal(a, b)
+
+
+def _quiet(m):
+    class Quiet:
+        def fit(self, X):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyLeakWarning)
+                return m.fit(X)
+
+    return Quiet()
+
+
+def test_what_is_not_covered_warns(blobs):
+    X, _ = blobs
+    with pytest.warns(PrivacyLeakWarning, match="Bounds have not been specified"):
+        PrivateKMeans(3).fit(X)
+    with pytest.warns(PrivacyLeakWarning, match="simulation"):
+        PrivateKMeans(3, bounds=(0, 100), random_state=1).fit(X)
+
+
+def test_bounds_and_scales(blobs):
+    X, labels = blobs
+    lower, upper = np.zeros(3), np.array([100, 100, 100.0])
+    m = PrivateKMeans(3, epsilon=4, bounds=(lower, upper), scale_columns=False).fit(X)
+    assert adjusted_rand_score(m.labels_, labels) > 0.9
+    assert np.median(m.transform(X).min(axis=1)) > 1  # in the data's own units
+    for bad in (5, (0,), ([0, 0], [1, 1]), ("a", "b"), (1, 0), (0, np.nan), (0, np.inf)):
+        with pytest.raises(ValueError, match="bounds"):
+            PrivateKMeans(3, bounds=bad).fit(X)
+
+
+def test_pure_and_other_methods(blobs):
+    X, _ = blobs
+    m = PrivateKMeans(3, epsilon=2, delta=0, bounds=(0, 100)).fit(X)
+    assert m.ledger_.total()[1] == 0
+    m = PrivateKMeans(3, epsilon=2, bounds=(0, 100), method="sulloyd", settings={"iterations": 3}).fit(X)
+    assert m.n_iter_ == 3
+    with pytest.raises(ValueError, match="choose one of"):
+        PrivateKMeans(3, bounds=(0, 100), method="no such").fit(X)
+    with pytest.raises(ValueError, match="does not take it"):
+        PrivateKMeans(3, bounds=(0, 100), settings={"no-such": 1}).fit(X)
+    for epsilon in (0, -1, np.nan, np.inf, None, "1"):
+        with pytest.raises(ValueError, match="epsilon"):
+            PrivateKMeans(3, epsilon=epsilon, bounds=(0, 100)).fit(X)
+    assert {"hybrid", "fastlloyd", "sketch", "lloyd"} <= {m["name"] for m in methods()}
+
+
+def test_ledger_file(blobs, tmp_path):
+    X, _ = blobs
+    m = PrivateKMeans(3, epsilon=1, bounds=(0, 100), ledger=tmp_path / "people.ledger", ledger_budget=(2, 1e-3))
+    for _ in range(2):
+        m.fit(X)
+    assert any("of the ledger file" in n for n in m.notes_)
+    with pytest.raises(BudgetError, match="missing"):
+        m.fit(X)
+    with pytest.raises(ValueError, match="bounds"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        PrivateKMeans(3, ledger=tmp_path / "other.ledger").fit(X)
+    with pytest.raises(ValueError, match="simulation"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        PrivateKMeans(3, bounds=(0, 100), ledger=tmp_path / "other.ledger", random_state=0).fit(X)
+
+
+def test_ledger_in_a_notebook(blobs):
+    ledger = PrivateKMeans(3, bounds=(0, 100)).fit(blobs[0]).ledger_
+    html = ledger._repr_html_()
+    assert html.count("<tr>") == len(ledger.releases) + 1
+    assert "discrete-gaussian" in html and "epsilon 1" in html and "<script" not in html
+    assert "everything that the outsider sees" in repr(ledger)
+    ledger.entries[0]["what"] = "<b>"
+    assert "&lt;b&gt;" in ledger._repr_html_()
+
+
+def test_federated(blobs):
+    X, labels = blobs
+    order = np.random.default_rng(1).permutation(len(X))
+    parts = np.split(order, [1000, 3500])
+    for epsilon, least in ((None, 1.0), (4, 0.9)):
+        m = FederatedKMeans(3, epsilon=epsilon, bounds=(0, 100)).fit([X[p] for p in parts])
+        assert [len(found) for found in m.labels_] == [1000, 2500, 2500]
+        for p, found in zip(parts, m.labels_):
+            assert adjusted_rand_score(found, labels[p]) >= least
+    assert m.ledger_.total("outsider")[0] <= 4
+    with pytest.raises(ValueError, match="list"):
+        FederatedKMeans(3).fit(X)
+    with pytest.raises(ValueError, match="features"):
+        FederatedKMeans(3).fit([X, X[:, :2]])
+    with pytest.raises(ValueError, match="part 2, row 6"):
+        bad = X.copy()
+        bad[5, 0] = np.nan
+        FederatedKMeans(3, bounds=(0, 100)).fit([X, bad])
+
+
+def test_vertical(blobs):
+    X, labels = blobs
+    m = VerticalKMeans(3, epsilon=None, bounds=(0, 100)).fit([X[:, :1], X[:, 1:]])
+    assert adjusted_rand_score(m.labels_, labels) == 1 and m.n_features_in_ == 3
+    np.testing.assert_array_equal(m.predict([X[:, :1], X[:, 1:]]), m.labels_)
+    np.testing.assert_array_equal(m.predict(X), m.labels_)
+    m = VerticalKMeans(3, epsilon=8, bounds=(0, 100)).fit([X[:, :1], X[:, 1:]])
+    assert adjusted_rand_score(m.labels_, labels) > 0.5 and m.ledger_.releases
+    with pytest.raises(ValueError, match="records"):
+        VerticalKMeans(3, bounds=(0, 100)).fit([X, X[:50]])
