@@ -200,6 +200,19 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 			}
 		}
 	}
+	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+		ledger, err := ledgerOf(t, eng, "--data=builtin:blobs", "--n=300", "--d=4", "--k=3", "--epsilon=20", "--seed=7", "--quality=off",
+			"--neighbours="+string(n), "--private-bounds=0.5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := ledger.Entries[0]
+		checkEntry(t, e, "bounds", privacy.Proven, n, d, k, false)
+		met[id(e.Bound.Rule)] = true
+		if total := ledger.TotalFor(privacy.Outsider); !(*total.Epsilon <= 20*(1+1e-9)) || math.Abs(*e.Epsilon-10) > 1e-2 {
+			t.Errorf("bounds for half of epsilon 20 cost %v, the run with them %v", *e.Epsilon, *total.Epsilon)
+		}
+	}
 	for _, r := range privacy.AllRules() {
 		if r.None == "" && !met[id(r)] {
 			t.Errorf("no run has released %s", id(r))

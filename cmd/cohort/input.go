@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/bounds"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -33,6 +35,8 @@ type input struct {
 	ids    []string
 	// trace keeps the iterations of a run for its page and its folder.
 	trace engine.Trace
+	// found has bounds that were paid for, nil without.
+	found *bounds.Found
 	// start has the first centroids of --start in the normalised box, nil without.
 	start []float64
 }
@@ -70,6 +74,12 @@ func load(ctx context.Context, o *options, m *method.Method, p *progress) (*inpu
 	}
 	if prepare.Bounds, err = o.publicBounds(ctx, source.Schema().D); err != nil {
 		return nil, err
+	}
+	if o.given("private-bounds") {
+		if err := in.findBounds(ctx, o, m, read); err != nil {
+			return nil, err
+		}
+		prepare.Bounds = &in.found.Bounds
 	}
 	if prepare.MaxMemory, err = o.memory(); err != nil {
 		return nil, err
@@ -142,6 +152,49 @@ func (o *options) publicBounds(ctx context.Context, d int) (*dataset.Bounds, err
 		return nil, nil
 	}
 	return &b, err
+}
+
+// findBounds pays for the bounds of the columns. Each file is a party's own.
+func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, read dataset.ReadOptions) error {
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	var sources []dataset.Source
+	for _, path := range strings.Split(o.data, ",") {
+		one := *o
+		one.data = strings.TrimSpace(path)
+		s, err := one.open(ctx, read)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, s)
+	}
+	var err error
+	in.found, err = bounds.Find(ctx, pool, sources, read, bounds.Options{Epsilon: o.epsilon * o.boundsShare,
+		Neighbours: m.Neighbours(method.Settings{"neighbours": o.setting("neighbours")}), Seed: o.seedPointer()})
+	return err
+}
+
+// addBounds puts what the bounds have cost into the ledger of a run on them.
+func (in *input) addBounds(o *options, r *engine.Result) error {
+	if in.found == nil {
+		return nil
+	}
+	whole := &privacy.Ledger{Delta: r.Ledger.Delta}
+	for _, e := range append(slices.Clone(in.found.Ledger.Entries), r.Ledger.Entries...) {
+		if err := whole.Add(e); err != nil {
+			return err
+		}
+	}
+	r.Ledger, r.Epsilon = whole, &o.epsilon
+	b, said := in.found.Bounds, []string(nil)
+	for h := range b.Lo[:min(len(b.Lo), textColumns)] {
+		said = append(said, fmt.Sprintf("%s %.4g to %.4g", columnName(in.table.Columns, h), b.Lo[h], b.Hi[h]))
+	}
+	if len(b.Lo) > textColumns {
+		said = append(said, "...")
+	}
+	r.Notes = append(r.Notes, fmt.Sprintf("bounds found for %g of epsilon: %s", o.boundsShare, strings.Join(said, ", ")))
+	return nil
 }
 
 // notes says what was done to the records while they were read. Without quality the

@@ -39,6 +39,7 @@ type options struct {
 	clients, parties                           int
 	proportions, split                         string
 	seed                                       uint64
+	boundsShare                                float64
 	workers, runs                              int
 	format, out                                string
 	outFormat                                  string
@@ -67,6 +68,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.join, "join", "strict", "strict refuses ids that are unmatched or duplicate, inner leaves them out")
 	fs.StringVar(&o.bounds, "bounds", "", "public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
 	fs.StringVar(&o.boundsFile, "bounds-file", "", "file of public bounds, one lo,hi line per column")
+	fs.Float64Var(&o.boundsShare, "private-bounds", 0, "share of epsilon, such as 0.1, that finds the bounds of the columns")
 	fs.IntVar(&o.fractionBits, "fraction-bits", 16, "bits after the point of the fixed-point grid, 4 to 22")
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
@@ -224,7 +226,7 @@ func (o *options) budget() privacy.Budget {
 	if !o.given("epsilon") {
 		return privacy.Budget{}
 	}
-	b := privacy.Budget{Epsilon: o.epsilon, Delta: -1}
+	b := privacy.Budget{Epsilon: o.epsilon * (1 - o.boundsShare), Delta: -1}
 	if o.given("delta") {
 		b.Delta = o.delta
 	}
@@ -284,7 +286,7 @@ func (o *options) resolve() (*method.Method, error) {
 	_, memory := o.memory()
 	for _, err := range []error{
 		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"), oneOf("quality", o.quality, "", "on", "off", "full"), oneOf("join", o.join, "strict", "inner"),
-		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), checkOut(o.out), selectKernels(),
+		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), o.checkBoundsShare(m), checkOut(o.out), selectKernels(),
 	} {
 		if err != nil {
 			return nil, err
@@ -301,6 +303,30 @@ func (o *options) resolve() (*method.Method, error) {
 func (o *options) checkMissing(m *method.Method) error {
 	if o.missing == dataset.DropRow.String() && m.Private && o.setting("neighbours") == string(privacy.ReplaceOne) {
 		return fault.Request("--missing", "drop-row lets one record change how many there are, and --neighbours is replace-one", "use mean-of-bounds, or --neighbours add-remove")
+	}
+	return nil
+}
+
+// checkBoundsShare refuses a share of epsilon for the bounds that cannot be spent.
+func (o *options) checkBoundsShare(m *method.Method) error {
+	refuse := func(why, do string) error { return fault.Request("--private-bounds", why, do) }
+	switch {
+	case !o.given("private-bounds"):
+		return nil
+	case !(o.boundsShare > 0 && o.boundsShare < 1):
+		return fault.Range("--private-bounds", o.boundsShare, "between 0 and 1, such as 0.1")
+	case !m.Private:
+		return refuse(m.Name+" is not private and spends nothing", "leave it out, or choose a private method")
+	case m.Holds == method.Columns:
+		return refuse("parties of "+m.Name+" hold columns, and each knows its own", "state bounds with --bounds-file")
+	case o.given("bounds") || o.given("bounds-file"):
+		return refuse("is given together with bounds", "give one of them")
+	case o.calibration(m) != privacy.Proven:
+		return refuse("is proven, and the calibration is "+string(o.calibration(m)), "state bounds with --bounds")
+	case o.ledger != "":
+		return refuse("cannot be charged to a ledger file", "state bounds with --bounds")
+	case o.data == "-":
+		return refuse("reads the data twice, and standard input can be read once", "give a file")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ for its size, its columns and, without --bounds, its bounds, and the plan shows 
 	}
 	o.bindSome(cmd.Flags(), func(flag string) bool {
 		switch flag {
-		case "out", "out-format", "report", "labels-out", "timings", "runs":
+		case "private-bounds", "out", "out-format", "report", "labels-out", "timings", "runs":
 			return false
 		}
 		return !strings.HasPrefix(flag, "ledger")

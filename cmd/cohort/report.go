@@ -27,7 +27,11 @@ bounds and the names of the columns. cohort run --report writes the same page.`,
   cohort report result/result.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fault.Request("cohort report", fmt.Sprintf("takes one file, %d were given", len(args)), "name a result.json")
+				return fault.Request(
+					"cohort report",
+					fmt.Sprintf("takes one file, %d were given", len(args)),
+					"name a result.json",
+				)
 			}
 			return nil
 		},
@@ -65,7 +69,12 @@ func openResult(path string) (*page.Run, error) {
 	}
 	for _, c := range r.Centroids {
 		if len(c) != r.D {
-			return nil, fault.Failed(path, fmt.Sprintf("has a centroid of %d columns for %d", len(c), r.D), "give the result.json of a run", nil)
+			return nil, fault.Failed(
+				path,
+				fmt.Sprintf("has a centroid of %d columns for %d", len(c), r.D),
+				"give the result.json of a run",
+				nil,
+			)
 		}
 	}
 	run := &page.Run{Result: r, Data: "a data set", Headline: []string{privacyLine(r)}}
@@ -80,7 +89,13 @@ const pagePoints = 4000
 
 // page is the page of a run that has just ended. It shows records only where quality figures are shown.
 func (d *delivery) page(r *engine.Result) *page.Run {
-	run := &page.Run{Result: r, Data: filepath.Base(d.in.table.Name), Columns: d.in.table.Columns, Bounds: d.in.norm.Bounds, Headline: append([]string{privacyLine(r)}, uncovered(r, d)...)}
+	run := &page.Run{
+		Result:   r,
+		Data:     filepath.Base(d.in.table.Name),
+		Columns:  d.in.table.Columns,
+		Bounds:   d.in.norm.Bounds,
+		Headline: append([]string{privacyLine(r)}, uncovered(r, d)...),
+	}
 	if r.NICV == nil {
 		return run
 	}

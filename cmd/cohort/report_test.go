@@ -11,12 +11,27 @@ import (
 func TestReportOfARun(t *testing.T) {
 	dir := t.TempDir()
 	out, page := filepath.Join(dir, "out"), filepath.Join(dir, "page.html")
-	args := []string{"run", "--data", "builtin:blobs", "--n", "600", "--d", "2", "--k", "3", "--epsilon", "2", "--bounds", "-200:200"}
+	args := []string{
+		"run",
+		"--data",
+		"builtin:blobs",
+		"--n",
+		"600",
+		"--d",
+		"2",
+		"--k",
+		"3",
+		"--epsilon",
+		"2",
+		"--bounds",
+		"-200:200",
+	}
 	status, text, errText := cohort(t, append(args, "--out", out, "--report", page)...)
 	if status != exitDone || !strings.Contains(text, "the report is "+page) {
 		t.Fatalf("status %d, output %s%s", status, text, errText)
 	}
-	if status, text, errText = cohort(t, "report", filepath.Join(out, "result.json")); status != exitDone || !strings.Contains(text, "report.html") {
+	if status, text, errText = cohort(t, "report", filepath.Join(out, "result.json")); status != exitDone ||
+		!strings.Contains(text, "report.html") {
 		t.Fatalf("status %d, output %s%s", status, text, errText)
 	}
 	for _, path := range []string{page, filepath.Join(out, "report.html")} {
@@ -51,7 +66,8 @@ func TestReportRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, errText := cohort(t, "report", path); status != exitFailed || !strings.Contains(errText, "result.json of a run") {
+		if status, _, errText := cohort(t, "report", path); status != exitFailed ||
+			!strings.Contains(errText, "result.json of a run") {
 			t.Errorf("%q: status %d, %s", content, status, errText)
 		}
 	}

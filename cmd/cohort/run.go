@@ -146,6 +146,9 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		return nil, pay.Lost(paid, err)
 	}
 	res.Convergence = in.trace.Steps
+	if err := in.addBounds(o, res); err != nil {
+		return nil, err
+	}
 	if o.quality == "full" {
 		if err := in.separate(ctx, eng, res); err != nil { // the result is paid for
 			res.Notes = append(res.Notes, "the separation of the clusters is left out: "+err.Error())

@@ -211,3 +211,13 @@ func (b Bounds) Columns(columns []int) Bounds {
 	}
 	return out
 }
+
+// Visit calls visit with consecutive rows of a source, row-major: NaN for a missing value, if read has a rule for
+// such. It must not keep them. Of the records the error tells only what is not finite.
+func Visit(ctx context.Context, s Source, read ReadOptions, visit func(rows []float64)) error {
+	schema := s.Schema()
+	return inOrder(ctx, s, &schema, read.Missing, read.Workers, (*Block).settle, func(b *Block) error {
+		visit(b.Rows)
+		return nil
+	})
+}

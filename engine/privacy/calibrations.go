@@ -228,6 +228,11 @@ var rules = slices.Concat([]Rule{
 		}, Mechanisms: inFloats, Theorem: "FastLloyd Theorem 5.1", Conditions: []string{boxed},
 			Worth: "the released code leaves out the factor d of its own theorem: the true epsilon is up to 2kd times the announced one (T1)"},
 
+		// bounds of columns
+		{Method: "bounds", Calibration: Proven, Release: "magnitudes", L1: twice(dims), L2: func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
+			Mechanisms: []string{"discrete-laplace"}, Neighbours: both, Theorem: "T12, T6", Conditions: []string{"cells and columns do not depend on the data"}},
+		{Method: "bounds", Calibration: Claimed, None: "no published claim for these cells"},
+
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
 		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},

@@ -373,3 +373,22 @@ func TestLedgerTotalsHaveAdditiveDeltas(t *testing.T) {
 		t.Errorf("a negative failure: %v", err)
 	}
 }
+
+// What pure and Gaussian releases cost together is never more than the sum of what they cost apart.
+func TestPureAndGaussianReleasesAddUp(t *testing.T) {
+	for _, c := range []struct{ pure, sigma, delta float64 }{{10, 0.6, 1e-5}, {18, 3, 1e-4}, {0.1, 4, 1e-6}, {1, 1, 1e-9}} {
+		gaussian := &Ledger{Delta: c.delta}
+		both := &Ledger{Delta: c.delta}
+		g := Entry{What: "g", Viewers: []string{Outsider}, Calibration: Proven, Cost: Spec{Family: "gaussian", Scale: c.sigma}}
+		p := Entry{What: "p", Viewers: []string{Outsider}, Calibration: Proven, Cost: Spec{Family: "laplace", Scale: 1 / c.pure}}
+		for _, err := range []error{gaussian.Add(g), both.Add(p), both.Add(g)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum, total := *gaussian.TotalFor(Outsider).Epsilon+c.pure, *both.TotalFor(Outsider).Epsilon
+		if !(total <= sum*(1+1e-9)) || total < max(c.pure, sum-c.pure)*(1-1e-3) {
+			t.Errorf("%+v: together %v, apart %v", c, total, sum)
+		}
+	}
+}

@@ -21,6 +21,7 @@ const (
 	inDataset    = "engine/dataset"
 	inFlow       = "flow"
 	inCommand    = "cmd/cohort"
+	inBounds     = "engine/bounds"
 	inAudit      = "engine/audit"
 	inGate       = "internal/gate"
 )
@@ -84,6 +85,11 @@ func ledgers() []mutant {
 		one("who draws the noise pays as if it did not know it", inPrivacy, "return e.Cost.Family != \"\" && !e.Noise.hides(viewer)", "return false", inPrivacy, "TestLedgerTotalsCountUnknownNoiseOnly", "server"),
 		one("the failure of ties is not in the totals", inPrivacy, "a.failure += s.Failure", "a.failure += 0", inPrivacy, "TestLedgerTotalsHaveAdditiveDeltas", "failure"),
 		one("the distance of shares is not in the totals", inPrivacy, "a.distance += s.Distance", "a.distance += 0", inPrivacy, "TestLedgerTotalsHaveAdditiveDeltas", "distance"),
+		one("one column pays for the bounds of all", inPrivacy, `Release: "magnitudes", L1: twice(dims)`, `Release: "magnitudes", L1: one(1, 2)`, inBounds, "TestNoiseOfMagnitudes", "scale"),
+		one("magnitudes leave without noise", inBounds, "Values: cells * d, Noise: noise}}", "Values: cells * d}}", inBounds, "TestNoiseOfMagnitudes", "noise"),
+		one("a record counts twice among magnitudes", inBounds, "words[i%d*cells+cell(x)]++", "words[i%d*cells+cell(x)] += 2", inBounds, "TestOneRecordChangesOneCellOfEachColumn", "L1"),
+		one("the bounds are not charged", inCommand, "append(slices.Clone(in.found.Ledger.Entries), r.Ledger.Entries...)", "r.Ledger.Entries", inCommand, "TestPrivateBounds", "magnitudes"),
+		one("the bounds are paid on top of epsilon", inCommand, "Epsilon: o.epsilon * (1 - o.boundsShare), Delta: -1", "Epsilon: o.epsilon, Delta: -1", inCommand, "TestPrivateBounds", "total"),
 		one("the root of an interrupted run serves other records", inCohort, "case p.state.Data != data:", "case false:", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "other records"),
 		one("an interrupted run is done again with fresh noise", inCohort, "Job: protocol.Rooted(job, root),", "Job: job,", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "another one"),
 		one("a ledger file lets every run start", inPrivacy, "\t\t\tif !c.within(before.Limit) {", "\t\t\tif c.Amount < 0 {", inPrivacy, "TestLedgerFileSpends", "fifth run"),

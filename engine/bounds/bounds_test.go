@@ -1,0 +1,202 @@
+package bounds
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+func source(t *testing.T, rows []float64, d int) dataset.Source {
+	t.Helper()
+	s, err := dataset.FromMatrix("rows", dataset.Matrix[float64]{Data: rows, N: len(rows) / d, D: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func find(t *testing.T, o Options, d int, parties ...[]float64) (*Found, error) {
+	t.Helper()
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	var sources []dataset.Source
+	for _, rows := range parties {
+		sources = append(sources, source(t, rows, d))
+	}
+	return Find(context.Background(), pool, sources, dataset.ReadOptions{}, o)
+}
+
+// Every value lies within the limits of its cell, and cells follow each other.
+func TestCellsHoldTheirValues(t *testing.T) {
+	for c := range cells {
+		lo, hi := limits(c)
+		if c != zero && (lo >= hi || c != 0 && c != cells-1 && cell(lo) == cell(hi)) {
+			t.Fatalf("cell %d is from %v to %v", c, lo, hi)
+		}
+		if next, _ := limits(min(c+1, cells-1)); c != cells-1 && c != zero && c != zero-1 && next != hi {
+			t.Fatalf("cell %d ends at %v, the next begins at %v", c, hi, next)
+		}
+	}
+	values := []float64{
+		0,
+		math.SmallestNonzeroFloat64,
+		1,
+		-1,
+		2,
+		math.Sqrt2,
+		math.Nextafter(math.Sqrt2, 0),
+		1e6,
+		-3e-9,
+		0x1p63,
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		values = append(values, r.NormFloat64()*math.Exp(20*r.NormFloat64()))
+	}
+	for _, x := range values {
+		c := cell(x)
+		lo, hi := limits(c)
+		inside := lo <= x && x < hi || hi <= 0 && lo < x && x <= hi || c == zero && math.Abs(x) < 0x1p-64
+		if !inside && math.Abs(x) < 0x1p64 {
+			t.Errorf("%v is in cell %d from %v to %v", x, c, lo, hi)
+		}
+	}
+	if cell(math.Inf(1)) != cells-1 || cell(math.Inf(-1)) != 0 || cell(1e300) != cells-1 {
+		t.Error("what is too large is not in the outermost cell")
+	}
+}
+
+// Adding a record changes the counts by one in each column at most: d in L1.
+func TestOneRecordChangesOneCellOfEachColumn(t *testing.T) {
+	const d = 3
+	for _, record := range [][]float64{{1, -2, 0}, {math.NaN(), 5, 1e300}, {7, 7, 7}} {
+		with, without := make([]int64, cells*d), make([]int64, cells*d)
+		rows := []float64{7, 7, 7, 0, 1, 2}
+		count(without, rows, d)
+		count(with, append(rows, record...), d)
+		l1 := int64(0)
+		for i := range with {
+			l1 += max(with[i]-without[i], without[i]-with[i])
+		}
+		if l1 > d {
+			t.Errorf("record %v changes the counts by %d in L1", record, l1)
+		}
+	}
+}
+
+// The noise of every cell is discrete Laplace noise of scale d/epsilon, or twice that where records are replaced:
+// its mean magnitude is that of the law within six standard errors, which fails by chance once in 10^8.
+func TestNoiseOfMagnitudes(t *testing.T) {
+	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
+		const d, epsilon = 5, 0.5
+		want := d / epsilon
+		if n == privacy.ReplaceOne {
+			want *= 2
+		}
+		seed := uint64(3)
+		pl, err := newPlan(1, d, Options{Epsilon: epsilon, Neighbours: n, Seed: &seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(pl.scale-want) > 1e-12 {
+			t.Errorf("%s: the scale is %v, want %v", n, pl.scale, want)
+		}
+		pool := engine.NewPool(1)
+		draws := new(protocol.Draws)
+		s := protocol.Start(
+			engine.NewRuntime(pool),
+			pl.Plan,
+			[]protocol.Program{func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+				_, err := p.Sum(ctx, pl.release, 0, pl.layout, protocol.NewPrivate(cells*d))
+				return &protocol.Outcome{}, err
+			}},
+			nil,
+			protocol.Options{Draws: draws},
+		)
+		if err := s.Run(context.Background()); err != nil {
+			t.Fatalf("the noise is not drawn: %v", err)
+		}
+		pool.Close()
+		sum, drawn := 0.0, 0
+		for _, x := range draws.Seen {
+			for _, v := range x.Values {
+				sum += math.Abs(float64(v))
+				drawn++
+			}
+		}
+		// E|Z| = 2q/(1-q^2) with q = e^(-1/b), about b, and E Z^2 about 2 b^2.
+		q := math.Exp(-1 / want)
+		mean := 2 * q / (1 - q*q)
+		if off := sum/float64(drawn) - mean; drawn != cells*d ||
+			math.Abs(off) > 6*want*math.Sqrt2/math.Sqrt(float64(drawn)) {
+			t.Errorf("%s: the noise of %d values has mean magnitude %v, want %v", n, drawn, sum/float64(drawn), mean)
+		}
+	}
+}
+
+// The probability of T12 (ii), by the exact tail.
+func TestThresholdIsRarelyExceeded(t *testing.T) {
+	for _, b := range []float64{1, 20, 1000} {
+		for _, d := range []int{1, 4, 784} {
+			above := threshold(b, d)
+			tail := math.Exp(-float64(above+1)/b) / (1 + math.Exp(-1/b))
+			if p := tail * float64(cells*d); p > Failure || p < Failure/4*math.Exp(-2/b) {
+				t.Errorf("scale %v, %d columns: some empty cell exceeds %d with probability %v", b, d, above, p)
+			}
+		}
+	}
+}
+
+// Bounds hold all records up to the factor of a cell, for one party and for several, and
+// what is nearly zero on one side begins at zero.
+func TestFoundBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var rows []float64
+	for range 6000 {
+		rows = append(rows, 1000*r.Float64(), 1950+70*r.Float64(), -3*r.Float64(), r.NormFloat64(), 0)
+	}
+	seed := uint64(9)
+	for _, parties := range [][][]float64{{rows}, {rows[:5000], rows[5000:]}} {
+		found, err := find(t, Options{Epsilon: 2, Seed: &seed}, 5, parties...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := found.Bounds
+		if b.FromData || b.Validate("bounds") != nil {
+			t.Errorf("bounds %+v", b)
+		}
+		for h, want := range [][2]float64{{0, 1024}, {1024 * math.Sqrt2, 2048}, {-2 * math.Sqrt2 * math.Sqrt2, 0}, {-4, 4}, {0, 1}} {
+			if lo, hi := b.Lo[h], b.Hi[h]; lo < want[0]*1.0001-1e-9 && lo < want[0] || hi > want[1] || hi < want[1]/2 {
+				t.Errorf("column %d: %v to %v, want about %v", h+1, lo, hi, want)
+			}
+		}
+		total := found.Ledger.TotalFor(privacy.Outsider)
+		if total.Epsilon == nil || math.Abs(*total.Epsilon-2) > 1e-9 || len(found.Ledger.Entries) != 1 {
+			t.Errorf("the ledger has %+v", found.Ledger.Entries)
+		}
+		if several := len(parties) > 1; several != slices.Contains(found.Ledger.Viewers(), privacy.Server) {
+			t.Errorf("%d parties: the viewers are %v", len(parties), found.Ledger.Viewers())
+		}
+	}
+}
+
+func TestFindRefuses(t *testing.T) {
+	rows := []float64{1, 2, 3, 4}
+	for _, epsilon := range []float64{0, -1, math.Inf(1), math.NaN()} {
+		if _, err := find(t, Options{Epsilon: epsilon}, 2, rows); !fault.IsRequest(err) {
+			t.Errorf("epsilon %v: %v", epsilon, err)
+		}
+	}
+	if _, err := find(t, Options{Epsilon: 0.1}, 2, rows); err == nil || !errors.As(err, new(*fault.Error)) {
+		t.Errorf("two records are enough: %v", err)
+	}
+}
