@@ -25,6 +25,7 @@ func Suites() []Suite {
 		verticalSuites(),
 		utilitySuites(),
 		centralSuites(),
+		[]Suite{floorSuite()},
 		scalingSuites(),
 		embeddingSuites(),
 		kmeansSuites(),

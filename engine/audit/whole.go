@@ -196,8 +196,8 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	switch method {
 	case "hybrid":
 		wide := fewRecords(6, 2, 60)
-		variants = []variant{{one, "tree", 5}, {two, "tree", 10}, {wide, "high-d", 4}, {wide, "projected", 6}}
-		variants[2].p.Name, variants[3].p.Name = "far record, high dimension", "far record, projected"
+		variants = []variant{{one, "tree", 5}, {two, "tree", 10}, {wide, "high-d", 4}, {wide, "projected", 6}, {wide, "mean", 2}}
+		variants[2].p.Name, variants[3].p.Name, variants[4].p.Name = "far record, high dimension", "far record, projected", "far record, mean"
 	case "balcan":
 		variants = []variant{{one, "", 5}, {two, "", 5}}
 	}

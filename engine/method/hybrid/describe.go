@@ -30,8 +30,8 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 			About: "clients that may read along with a viewer under --noise split, itself included: " +
 				"all shares but so many make up the noise",
 			Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
-		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, or auto (the rule)",
-			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d")},
+		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
+			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d", "mean")},
 		method.Option{Name: "balance", Default: "any size",
 			About: "clusters of n/(B k) to B n/k records, on the private synopsis: " +
 				"the records nearest to a centroid can be more or fewer",

@@ -33,7 +33,7 @@ type Job struct {
 	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
 	Laplace    bool
 	Neighbours privacy.Neighbours // default add-remove
-	// Branch forces "tree" or "high-d"; empty or "auto" is the rule.
+	// Branch forces "tree", "projected", "high-d" or "mean"; empty or "auto" is the rule.
 	Branch string
 	// Balance, if at least 1, asks for clusters of n/(Balance k) to Balance n/k
 	// records: the search on the synopsis is constrained by an exact flow, which
@@ -67,9 +67,9 @@ func (j *Job) check() error {
 		return fault.Request("balance", "needs the tree branch and at most 4096 clusters", "leave the branch out")
 	}
 	switch j.Branch {
-	case "", "auto", "tree", "projected", "high-d":
+	case "", "auto", "tree", "projected", "high-d", "mean":
 	default:
-		return fault.Range("branch", j.Branch, "auto, tree, projected or high-d")
+		return fault.Range("branch", j.Branch, "auto, tree, projected, high-d or mean")
 	}
 	return nil
 }
@@ -87,6 +87,7 @@ type plan struct {
 	// The others.
 	projected *projectedPlan
 	high      *highPlan
+	mean      *meanPlan
 }
 
 // Plan implements engine.Job.
@@ -124,6 +125,9 @@ func (j *Job) plan() (*plan, error) {
 	case "projected":
 		h.projected = h.addProjected(j.Rounds)
 		f.Rounds = len(h.projected.rounds)
+	case "mean":
+		h.mean = h.addMean()
+		f.Rounds = 1
 	default:
 		h.high = h.addHigh(j.Rounds)
 		f.Rounds = len(h.high.rounds)
@@ -150,6 +154,8 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		}
 	case "projected":
 		centroids, sizes, err = h.projected.run(ctx, p)
+	case "mean":
+		centroids, err = h.mean.run(ctx, p)
 	default:
 		centroids, sizes, err = h.high.run(ctx, p)
 	}
@@ -160,16 +166,19 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 	return o, nil
 }
 
-// chooseBranch is the rule, from public numbers only: a tree while every axis can be
+// chooseBranch is the rule, from public numbers only: one mean where the signal is too
+// weak for clusters; a tree below ten dimensions and while every axis can be
 // halved about once; else, where the signal is strong, a tree on a few random
 // directions, which finds separated clusters; else, where it is not too weak or
 // a tree would be hopeless, relative rounds from a random start.
 func (h *plan) chooseBranch() string {
 	halvings, snr, d := h.halvings(), h.SNR(), float64(h.D)
 	switch {
-	case d >= max(8, 0.8*halvings) && snr >= 10:
+	case h.tooWeak():
+		return "mean"
+	case d >= max(10, 0.8*halvings) && snr >= 25:
 		return "projected"
-	case d > halvings && snr >= 5, d >= max(8, 1.5*halvings):
+	case d >= 10 && d > halvings && snr >= 5, d >= max(20, 1.5*halvings):
 		return "high-d"
 	}
 	return "tree"

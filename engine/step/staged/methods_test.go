@@ -50,6 +50,7 @@ func TestRolesApart(t *testing.T) {
 		{"tree of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "tree", Seed: &seed}},
 		{"balanced tree of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Balance: 1.5, Seed: &seed}},
 		{"projected of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "projected", Seed: &seed}},
+		{"mean of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "mean", Seed: &seed}},
 		{"high-d of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Branch: "high-d", Seed: &seed}},
 		{"lsf", &lsf.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
 		{"balcan", &balcan.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},

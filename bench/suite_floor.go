@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+)
+
+func floorSuite() Suite {
+	return Suite{
+		Name: "floor", Group: GroupPerformance, Title: "hybrid against simpler answers",
+		About: "Mean NICV of hybrid, proven, delta = 1/(n ln n), against answers that do less: the centre of the box, one private mean, " +
+			"relative, lsf, sulloyd, and hybrid itself with half the clusters. Goals: at most 2 % above the best of them, and no run above " +
+			"1.5 times the mean. Generated sets have clusters that are well (6) or hardly (3) separated; in `corner` nine of ten records are " +
+			"squeezed into an eighth of the box, in `mixed` the columns are correlated. 20 runs each, 50 for the worst run.",
+		Needs: floorSets,
+		Run:   runFloor,
+	}
+}
+
+var (
+	floorSets     = []string{"iris", "lsun", "house", "s1", "adult", "birch2_25k", "synth_sep21_k10_d6", "synth_sep21_k10_d10", "synth_sep21_k10_d20"}
+	floorEpsilons = []float64{0.1, 1, 0.01, 0.03, 0.3, 3, 10}
+)
+
+// floorCase is a generated set.
+type floorCase struct {
+	n, d, k    int
+	separation float64
+	shape      string // "blobs", "corner" or "mixed"
+}
+
+func floorCases() []floorCase {
+	var out []floorCase
+	for _, d := range []int{8, 16, 4, 30} {
+		for _, n := range []int{1000, 300, 5000} {
+			for _, k := range []int{5, 2, 20} {
+				out = append(out, floorCase{n, d, k, 6, "blobs"}, floorCase{n, d, k, 3, "blobs"})
+			}
+			out = append(out, floorCase{n, d, 5, 6, "corner"}, floorCase{n, d, 5, 6, "mixed"})
+		}
+	}
+	return out
+}
+
+// set makes the records of a case.
+func (f floorCase) set(ctx context.Context) (*Set, error) {
+	s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: f.n, D: f.d, K: f.k, Separation: f.separation, Seed: 1})
+	if err != nil {
+		return nil, err
+	}
+	s.K = f.k
+	row, out := make([]float32, f.d), make([]float32, f.d)
+	for i := range s.N {
+		row = s.Norm.Points.Point(i, row)
+		copy(out, row)
+		switch {
+		case f.shape == "corner" && i%10 != 0:
+			for h, x := range row {
+				out[h] = dataset.Truncate((float64(x)+1)/8-1, s.Norm.FractionBits)
+			}
+		case f.shape == "mixed":
+			for h := range row {
+				out[h] = dataset.Truncate(0.7*float64(row[h])+0.3*float64(row[(h+1)%f.d]), s.Norm.FractionBits)
+			}
+		}
+		s.Norm.Points.Set(i, out)
+	}
+	return s, nil
+}
+
+func runFloor(ctx context.Context, e *Env) error {
+	for _, epsilon := range floorEpsilons {
+		for _, name := range floorSets {
+			err := e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon,
+				func(ctx context.Context) (*Set, error) { return e.Set(ctx, name) })
+			if err != nil {
+				return err
+			}
+		}
+		for _, f := range floorCases() {
+			name := fmt.Sprintf("%s n=%d d=%d k=%d sep=%g", f.shape, f.n, f.d, f.k, f.separation)
+			if err := e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon, f.set); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// simpler are the answers that hybrid is not to be worse than: a method, its settings and
+// its clusters of k.
+var simpler = []struct {
+	name, method string
+	settings     method.Settings
+	clusters     func(k int) int
+}{
+	{"hybrid", "hybrid", nil, func(k int) int { return k }},
+	{"half the clusters", "hybrid", nil, func(k int) int { return (k + 1) / 2 }},
+	{"one mean", "hybrid", method.Settings{"branch": "mean"}, func(int) int { return 1 }},
+	{"relative", "relative", nil, func(k int) int { return k }},
+	{"lsf", "lsf", nil, func(k int) int { return k }},
+	{"sulloyd", "sulloyd", nil, func(k int) int { return k }},
+}
+
+// floor measures hybrid and what is simpler on a set.
+func (e *Env) floor(ctx context.Context, labels []Label, epsilon float64, set func(context.Context) (*Set, error)) error {
+	return e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+		s, err := set(ctx)
+		if err != nil {
+			return err
+		}
+		lowest, first, worst := s.centreLoss(), math.NaN(), math.NaN()
+		for _, m := range simpler {
+			count := c.Env.Reps(20, 2)
+			if m.name == "hybrid" {
+				count = c.Env.Reps(50, 4)
+			}
+			r, err := c.runs(ctx, count, func(run int) (engine.Job, error) {
+				seed := uint64(run)
+				return catalog.Methods().Job(m.method, method.Data{Records: s.Norm, Clients: []dataset.Part{s.whole()}, K: m.clusters(s.K),
+					Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}, m.settings)
+			})
+			if err != nil {
+				return err
+			}
+			mean := stat.Mean(r.nicv, nil)
+			c.Samples(m.name, Plain, r.nicv)
+			if m.name == "hybrid" {
+				first, worst = mean, slices.Max(r.nicv)/mean
+				continue
+			}
+			lowest = min(lowest, mean)
+		}
+		c.Number("centre of the box", Plain, s.centreLoss())
+		c.Number("hybrid / best of these", Plain, first/lowest, Reference{Name: "at most", Kind: Goal, Value: Number(1.02)})
+		c.Number("worst run / mean", Plain, worst, Reference{Name: "at most", Kind: Goal, Value: Number(1.5)})
+		return nil
+	})
+}
+
+// centreLoss is the NICV of the centre of the box.
+func (s *Set) centreLoss() float64 {
+	sum, row := 0.0, make([]float32, s.D)
+	for i := range s.N {
+		for _, x := range s.Norm.Points.Point(i, row) {
+			sum += float64(x) * float64(x)
+		}
+	}
+	return sum / float64(s.N)
+}

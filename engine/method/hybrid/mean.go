@@ -1,0 +1,129 @@
+package hybrid
+
+import (
+	"context"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/internal/elementary"
+)
+
+// meanPlan is the plan of the branch for a signal too weak for clusters.
+type meanPlan struct {
+	mean      *staged.Release
+	distances *staged.Release // nil where its noise would hide the records
+}
+
+// histogramShare is the share of the histogram of distances beside one mean.
+const histogramShare = 0.1
+
+// tooWeak is the rule, from public numbers only, for one mean in place of clusters:
+// n mu, the number of standard deviations by which all records stand above the noise
+// of a count, is below (k+4) min((d-3.8)^(3/4), 2.2 (d-3.8)^(1/2)). Up to three dimensions a tree does as well
+// down to a handful. The constants come from generated sets of 300 to 5,000 records in
+// 4 to 30 dimensions (cohort bench floor).
+func (h *plan) tooWeak() bool {
+	least := 3.0
+	if h.D > 3 {
+		d := float64(h.D) - 3.8
+		least = max(least, float64(h.K+4)*min(elementary.Pow(d, 0.75), 2.2*math.Sqrt(d)))
+	}
+	return float64(h.N)*h.Share.Mu() < least
+}
+
+func (h *plan) addMean() *meanPlan {
+	o, l := new(meanPlan), h.Share
+	if counts := l.Part(histogramShare); float64(h.N)*counts.Mu() > 12 {
+		o.distances = h.AddCounts("distances", "histogram of distances", counts)
+		l = l.Part(1 - histogramShare)
+	}
+	o.mean = h.Plan.AddMean(l)
+	h.Doubts = append(h.Doubts, "the budget is too small for clusters of so few records: the answer is one private mean, "+
+		"and points around it that no record has chosen; more records or a larger epsilon would help")
+	return o
+}
+
+// run is the branch for a weak signal: one private mean, and around it, for nothing,
+// as many directions as there are further clusters. With the mean among them they are
+// never worse than the mean alone, and the nearest of k directions in d dimensions has
+// a cosine of about sqrt(2 ln k / (d + 2 ln k)) with a record's, by whose square the
+// loss falls. All but the sum and the histogram is post-processing.
+func (o *meanPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, err error) {
+	mean, err := p.PrivateMean(ctx, o.mean)
+	if err != nil {
+		return nil, err
+	}
+	towardCentre(mean, o.mean.Share.Variance(o.mean.Scale/float64(p.N)))
+	centre := staged.GridRow(mean, p.FractionBits)
+	// Where the distances are not released, records as wide as a box of .4.
+	radius := 0.4 * math.Sqrt(float64(p.D))
+	if o.distances != nil {
+		if radius, err = p.DistanceQuantile(ctx, o.distances, centre, 2*math.Sqrt(float64(p.D)), 0.5); err != nil {
+			return nil, err
+		}
+	}
+	return protocol.Once(p.Party, "around", 0, func() ([]float32, error) {
+		return around(mean, radius, p), nil
+	})
+}
+
+// towardCentre shrinks a mean toward the centre of the box by the positive part of
+// 1 - d variance/|mean|^2, variance being that of its noise in each coordinate.
+func towardCentre(mean []float64, variance float64) {
+	square := 0.0
+	for _, x := range mean {
+		square += float64(x * x)
+	}
+	factor := 0.0
+	if square > 0 {
+		factor = max(0, 1-float64(len(mean))*variance/square)
+	}
+	for h := range mean {
+		mean[h] *= factor
+	}
+}
+
+// aroundTries is the number of directions that are drawn for each that is taken.
+const aroundTries = 20
+
+// around returns a mean and K-1 points around it, in directions that are spread as a
+// greedy choice among random ones spreads them.
+func around(mean []float64, radius float64, p *staged.Party) []float32 {
+	d, stream := p.D, p.Public.Stream(int(protocol.Server), 0, "start")
+	spread := 2 * elementary.Log(float64(max(p.K, 2)))
+	length := radius * math.Sqrt(spread/(float64(d)+spread))
+	centroids := staged.GridRow(mean, p.FractionBits)
+	var taken [][]float64
+	for c := 1; c < p.K; c++ {
+		var best []float64
+		least := math.Inf(1)
+		for range aroundTries {
+			u := make([]float64, d)
+			norm := 0.0
+			for h := range u {
+				u[h] = stream.Normal()
+				norm += float64(u[h] * u[h])
+			}
+			nearest := math.Inf(-1)
+			for h := range u {
+				u[h] /= math.Sqrt(norm)
+			}
+			for _, t := range taken {
+				cosine := 0.0
+				for h, x := range u {
+					cosine += float64(x * t[h])
+				}
+				nearest = max(nearest, cosine)
+			}
+			if best == nil || nearest < least {
+				best, least = u, nearest
+			}
+		}
+		taken = append(taken, best)
+		for h, x := range best {
+			centroids = append(centroids, staged.OnGrid(mean[h]+float64(length*x), p.FractionBits))
+		}
+	}
+	return centroids
+}
