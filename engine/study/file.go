@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -98,6 +99,9 @@ func (s *Study) Complete() error {
 	s.PublicSeed = protocol.NewPublicSeed(s.Seed)
 	if s.Options == nil {
 		s.Options = method.Settings{}
+	}
+	if m, err := s.describe(); err == nil && m.Takes("survivors") && s.Threshold < len(s.Parties) && s.Options["noise"] == "split" {
+		s.Options["survivors"] = strconv.Itoa(s.Threshold)
 	}
 	if err := s.check(); err != nil {
 		return err
@@ -262,11 +266,31 @@ func (s *Study) outline() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkShares(r.Core()); err != nil {
+		return nil, err
+	}
 	o, err := r.Outline()
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(o)
+}
+
+// checkShares refuses noise in shares of which a sum of the least number of parties
+// would lack some.
+func (s *Study) checkShares(core *protocol.Plan) error {
+	for _, r := range core.Releases {
+		if r.Makers != protocol.EachShare || s.Threshold == len(s.Parties) || s.ByColumns() {
+			continue
+		}
+		for _, e := range r.Entries {
+			if e.Noise == nil || e.Noise.Shares > s.Threshold {
+				return fault.Request("--threshold", fmt.Sprintf("is %d, and the noise of %s needs the shares of more parties", s.Threshold, r.Name),
+					fmt.Sprintf("raise it to %d, or give --survivors %d with a method that has it", len(s.Parties), s.Threshold))
+			}
+		}
+	}
+	return nil
 }
 
 // Outline is what the run will do, cost and reveal at most.

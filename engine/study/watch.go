@@ -45,8 +45,7 @@ type Watch struct {
 	mu      sync.Mutex
 	status  Status
 	changed chan struct{} // closed and renewed at each change
-	// Answered, if not nil, hears how long a party took to answer a step.
-	Answered func(party int, step string, took time.Duration)
+	heard   []func(party int, step string, took time.Duration)
 }
 
 // NewWatch follows a study.
@@ -56,6 +55,13 @@ func NewWatch(s *Study) *Watch {
 		w.status.Parties = append(w.status.Parties, PartyStatus{Name: p.Name, Steps: make(map[string]float64)})
 	}
 	return w
+}
+
+// Listen has f called with how long a party took to answer a step.
+func (w *Watch) Listen(f func(party int, step string, took time.Duration)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = append(w.heard, f)
 }
 
 // Status returns the state now, and a channel that is closed when it changes.
@@ -113,10 +119,10 @@ func (w *Watch) answered(party int, step sum.Phase, took time.Duration) {
 		p := &s.Parties[party]
 		p.Late = false
 		p.Steps[step.String()] = float64(took.Microseconds()) / 1000
+		for _, f := range w.heard {
+			f(party, step.String(), took)
+		}
 	})
-	if w != nil && w.Answered != nil {
-		w.Answered(party, step.String(), took)
-	}
 }
 
 func (w *Watch) late(party int) {

@@ -155,7 +155,7 @@ func (p *Plan) audience() ([]string, *privacy.Noise) {
 	if p.alone() {
 		return []string{privacy.Outsider}, nil
 	}
-	return []string{privacy.Clients, privacy.Outsider}, p.job.Noise.Known(p.present(p.rounds-1), p.job.Colluders)
+	return []string{privacy.Clients, privacy.Outsider}, p.job.Noise.Known(p.least(p.rounds-1), p.job.Colluders)
 }
 
 // changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more

@@ -233,6 +233,9 @@ type Job struct {
 	// Colluders is how many clients may read along with a viewer under Split, a client that looks among them; 1 by
 	// default. The shares of all clients but so many make up the whole noise.
 	Colluders int
+	// Survivors is the least number of clients in a sum under Split, where some may vanish: any so many shares less
+	// those of colluders make up the whole noise, the others' are added to it. 0 counts all but Drops.
+	Survivors int
 	// RingBits is 32 or 64 (default): the ring that sums are taken in.
 	RingBits int
 	// Drops lists clients that fail during the run.
@@ -496,6 +499,8 @@ func (j *Job) checkChoices() error {
 		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest), "give a positive share for lloyd with --init kmeans++, or leave it out")
 	case j.Colluders < 0:
 		return fault.Range("colluders", j.Colluders, "at least 1")
+	case j.Survivors < 0 || j.Survivors > len(j.Clients):
+		return fault.Range("survivors", j.Survivors, "at most the number of clients")
 	}
 	return nil
 }
@@ -647,11 +652,15 @@ func (j *Job) checkParties() error {
 	return nil
 }
 
-// staying is the number of clients that do not fail during the run.
+// staying is the least number of clients in a sum of the run.
 func (j *Job) staying() int {
 	gone := make(map[int]bool)
 	for _, d := range j.Drops {
 		gone[d.Client] = true
 	}
-	return len(j.Clients) - len(gone)
+	left := len(j.Clients) - len(gone)
+	if j.Survivors > 0 {
+		left = min(left, j.Survivors)
+	}
+	return left
 }

@@ -190,7 +190,15 @@ func (p *Plan) shares(t int) int {
 	if !p.job.Algorithm.Private() {
 		return 0
 	}
-	return p.job.Noise.Shares(p.present(t), p.job.Colluders)
+	return p.job.Noise.Shares(p.least(t), p.job.Colluders)
+}
+
+// least is the least number of clients in the sum of a round.
+func (p *Plan) least(t int) int {
+	if p.job.Survivors > 0 {
+		return min(p.present(t), p.job.Survivors)
+	}
+	return p.present(t)
 }
 
 // addReleases adds to the plan what leaves a party.

@@ -1,0 +1,530 @@
+package study
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/bus"
+	"github.com/cohort-engine/cohort/engine/study/journal"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// Roles of the crash tests are processes: this test binary, told by its environment
+// which role it is and where it dies.
+const (
+	roleVar  = "COHORT_TEST_ROLE"  // "serve", or a party's number from 0
+	placeVar = "COHORT_TEST_PLACE" // folder of all state folders
+	crashVar = "COHORT_TEST_CRASH" // POINT:COUNT: kill -9 oneself at the count-th time there
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		if err := playRole(role, os.Getenv(placeVar)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// crashing kills this process at a point that the environment names.
+func crashing() func(string) {
+	point, count, is := strings.Cut(os.Getenv(crashVar), ":")
+	left, err := strconv.Atoi(count)
+	if !is || err != nil {
+		return nil
+	}
+	return func(at string) {
+		if at != point {
+			return
+		}
+		if left--; left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // not reached
+		}
+	}
+}
+
+// playRole is a process's life.
+func playRole(role, place string) error {
+	b, err := os.ReadFile(filepath.Join(place, "study.json"))
+	if err != nil {
+		return err
+	}
+	s, err := Parse(b)
+	if err != nil {
+		return err
+	}
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	var res *engine.Result
+	if role == "serve" {
+		c, err := NewCoordinator(Serve{Study: s, State: filepath.Join(place, "serve"), Listen: os.Getenv("COHORT_TEST_ADDRESS"), Log: log, Engine: eng, Crash: crashing()})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for p, v := range c.Invitations() {
+			if err := os.WriteFile(filepath.Join(place, fmt.Sprint("token", p)), []byte(v.Token()), 0o600); err != nil {
+				return err
+			}
+		}
+		res, err = c.Run(ctx)
+		if err != nil {
+			return err
+		}
+	} else {
+		token, err := os.ReadFile(filepath.Join(place, "token"+role))
+		if err != nil {
+			return err
+		}
+		v, err := ParseToken(string(token))
+		if err != nil {
+			return err
+		}
+		res, err = Take(ctx, Join{Invitation: v, State: filepath.Join(place, role), Log: log, Engine: eng, Crash: crashing(),
+			Agree: func(context.Context, *Terms) error { return nil },
+			Charge: func(_ *Terms, again bool) error { // a ledger with a line for each charge
+				ledger := filepath.Join(place, "ledger"+role)
+				if b, err := os.ReadFile(ledger); again && err == nil && len(b) > 0 {
+					return nil
+				}
+				f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				_, err = fmt.Fprintln(f, "charged")
+				return err
+			},
+			Load: func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error) {
+				r, err := s.Load(ctx, party, filepath.Join(place, "data"+role+".csv"), dataset.ReadOptions{}, nil)
+				if err != nil {
+					return dataset.Part{}, nil, err
+				}
+				return r.Part, r.IDs, nil
+			}})
+		if err != nil {
+			return err
+		}
+	}
+	b, err = json.Marshal(res.Centroids)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(place, "result"+role), b, 0o600)
+}
+
+// stage is a study whose roles are processes.
+type stage struct {
+	*fixture
+	place   string
+	address string
+}
+
+// newStage writes what the processes need.
+func newStage(t *testing.T, f *fixture) *stage {
+	t.Helper()
+	s := &stage{fixture: f, place: folder(t), address: "127.0.0.1:" + freePort(t)}
+	text, err := f.study.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.place, "study.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for p, part := range f.parts {
+		var b bytes.Buffer
+		row := make([]float32, part.Points.D)
+		for i := range part.Points.N {
+			x := make([]float64, part.Points.D)
+			for h, v := range part.Points.Point(i, row) {
+				x[h] = float64(v)
+			}
+			for h, v := range f.norm.Bounds.Denormalise(nil, x) {
+				if h > 0 {
+					b.WriteByte(',')
+				}
+				b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
+			}
+			b.WriteByte('\n')
+		}
+		if err := os.WriteFile(filepath.Join(s.place, fmt.Sprintf("data%d.csv", p)), b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := newListener()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := strings.Cut(l.Addr().String(), ":")
+	return port
+}
+
+// live runs a role until it ends well; a life that was killed is followed by another,
+// whose crash next names, empty for none.
+func (s *stage) live(ctx context.Context, role string, next func(life int) string) error {
+	for life := range 400 {
+		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		cmd.Env = append(os.Environ(), roleVar+"="+role, placeVar+"="+s.place, "COHORT_TEST_ADDRESS="+s.address, crashVar+"="+next(life))
+		err := cmd.Run()
+		var exit *exec.ExitError
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w: %s", role, ctx.Err(), log.String())
+		case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled():
+			continue
+		case strings.Contains(log.String(), "no such file"): // the coordinator is not up yet
+			time.Sleep(50 * time.Millisecond)
+			continue
+		case strings.Contains(log.String(), "connection refused") || strings.Contains(log.String(), "no servers available"):
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		return fmt.Errorf("%s: %w: %s", role, err, log.String())
+	}
+	return errors.New("no end of lives")
+}
+
+// run runs all roles. crash names the crash of a role's life.
+func (s *stage) run(t *testing.T, crash func(role string, life int) string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var roles sync.WaitGroup
+	all := []string{"serve"}
+	for p := range s.parts {
+		all = append(all, strconv.Itoa(p))
+	}
+	errs := make([]error, len(all))
+	for i, role := range all {
+		roles.Go(func() { errs[i] = s.live(ctx, role, func(life int) string { return crash(role, life) }) })
+	}
+	roles.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	want, err := json.Marshal(s.alone(t).Centroids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range all[1:] {
+		got, err := os.ReadFile(filepath.Join(s.place, "result"+role))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("party %s has %s, one process %s: %v", role, got, want, err)
+		}
+		if b, err := os.ReadFile(filepath.Join(s.place, "ledger"+role)); err != nil || string(b) != "charged\n" {
+			t.Errorf("the ledger of party %s has %q, %v", role, b, err)
+		}
+	}
+}
+
+// rounded makes a fixture's records ones that a text file keeps.
+func rounded(t *testing.T, f *fixture) *fixture {
+	f.study.Deadlines = Deadlines{Step: 100, Message: 100}
+	f.study.Threshold = len(f.parts)
+	if err := f.study.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// A role that is killed at any sync of its journal, before, within or after it, goes
+// on: the result has the bits of one process, and every ledger is charged once.
+func TestKilledAtEverySync(t *testing.T) {
+	if os.Getenv("COHORT_NETWORK") == "" {
+		t.Skip("run make test-network: it kills processes for a minute")
+	}
+	for _, point := range []string{"before sync", "between write and sync", "after sync"} {
+		s := newStage(t, rounded(t, newFixture(t, "fastlloyd", 3, 120, method.Settings{"noise": "split", "iterations": "2"})))
+		s.run(t, func(_ string, life int) string { return fmt.Sprintf("%s:%d", point, 1+life*(life+1)/2) })
+	}
+}
+
+// Two hundred kills at random in one study of a hundred rounds.
+func TestRandomKills(t *testing.T) {
+	if os.Getenv("COHORT_NETWORK") == "" {
+		t.Skip("run make test-network: it kills processes for minutes")
+	}
+	s := newStage(t, rounded(t, newFixture(t, "sulloyd", 3, 120, method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"})))
+	var mu sync.Mutex
+	rng, kills := rand.New(rand.NewPCG(3, 4)), 0
+	s.run(t, func(string, int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if kills++; kills > 200 {
+			return ""
+		}
+		return fmt.Sprintf("between write and sync:%d", 1+rng.IntN(60))
+	})
+}
+
+// A party whose process is gone for good leaves sums to the others, and one that comes
+// back goes on with them: no sum lacks noise, and the result is the same for all.
+func TestVanish(t *testing.T) {
+	f := newFixture(t, "sulloyd", 4, 240, method.Settings{"noise": "split", "mechanism": "gaussian", "iterations": "4"})
+	f.study.Threshold, f.study.Deadlines = 3, Deadlines{Step: 2, Message: 20}
+	if err := f.study.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if f.study.Options["survivors"] != "3" {
+		t.Fatalf("the noise is not made for three survivors: %v", f.study.Options)
+	}
+	n := newNetwork(t, f)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	defer c.Close()
+	all := c.Invitations()
+	results, errs := make([]*engine.Result, 5), make([]error, 5)
+	var roles sync.WaitGroup
+	for p, v := range all {
+		j := n.join(t, v)
+		roles.Go(func() {
+			if p < 3 {
+				results[p], errs[p] = Take(ctx, j)
+				return
+			}
+			leaving, leave := context.WithCancel(ctx)
+			j.Step = func(round int, _ string) {
+				if round == 1 {
+					leave() // while its first message of the sum is on its way
+				}
+			}
+			if _, err := Take(leaving, j); err == nil {
+				t.Error("a party that was stopped has a result")
+			}
+			time.Sleep(3 * time.Second) // the others go on without it
+			results[p], errs[p] = Take(ctx, n.join(t, v))
+		})
+	}
+	results[4], errs[4] = c.Run(ctx)
+	roles.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for p := range 4 {
+		if !slices.EqualFunc(results[p].Centroids, results[0].Centroids, slices.Equal) {
+			t.Errorf("party %d has other centroids than party 1", p+1)
+		}
+	}
+	if status, _ := c.Watch.Status(); status.Parties[3].LateSteps == 0 {
+		t.Error("nobody was missed: the test has not tested anything")
+	}
+}
+
+// Below the threshold the study ends, and everybody is told.
+func TestTooFew(t *testing.T) {
+	f := newFixture(t, "sulloyd", 3, 120, method.Settings{"noise": "split", "mechanism": "gaussian", "iterations": "3"})
+	f.study.Threshold, f.study.Deadlines = 3, Deadlines{Step: 1, Message: 10}
+	delete(f.study.Options, "survivors")
+	if err := f.study.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	n := newNetwork(t, f)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	defer c.Close()
+	errs := make([]error, 4)
+	var roles sync.WaitGroup
+	for p, v := range c.Invitations() {
+		j := n.join(t, v)
+		roles.Go(func() {
+			leaving, leave := context.WithCancel(ctx)
+			defer leave()
+			if p == 2 {
+				j.Step = func(round int, _ string) {
+					if round == 1 {
+						leave()
+					}
+				}
+			}
+			_, errs[p] = Take(leaving, j)
+		})
+	}
+	_, errs[3] = c.Run(ctx)
+	roles.Wait()
+	for _, p := range []int{0, 1, 3} {
+		if errs[p] == nil || !strings.Contains(errs[p].Error(), "2 of 3 parties") {
+			t.Errorf("role %d was told %v", p+1, errs[p])
+		}
+	}
+}
+
+// Strangers are refused: another certificate, another key, an invitation that was
+// used, an old study, another's subject; and what is refused is logged without secrets.
+func TestStrangers(t *testing.T) {
+	f := newFixture(t, "sulloyd", 2, 60, method.Settings{"noise": "split", "mechanism": "gaussian"})
+	n := newNetwork(t, f)
+	var logged bytes.Buffer
+	n.log = slog.New(slog.NewTextHandler(&logged, nil))
+	c := n.coordinator(t)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	v := c.Invitations()[0]
+	refusedBy := func(what, want string, change func(*Join)) {
+		t.Helper()
+		w := v
+		j := n.join(t, w)
+		j.State = folder(t)
+		change(&j)
+		if _, err := Take(ctx, j); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v lacks %q", what, err, want)
+		}
+	}
+	refusedBy("another certificate", "certificate", func(j *Join) { j.Invitation.Pin[0] ^= 1 })
+	refusedBy("another secret", "refused this key or invitation", func(j *Join) { j.Invitation.Secret[0] ^= 1 })
+	refusedBy("another party's place", "refused this key or invitation", func(j *Join) { j.Invitation.Party = 1 })
+	refusedBy("another study", "refused this key or invitation", func(j *Join) { j.Invitation.Study[0] ^= 1 })
+
+	first := n.join(t, v)
+	enrolled := make(chan struct{})
+	stopped, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(enrolled)
+		_, _ = Take(stopped, first)
+	}()
+	for {
+		if status, _ := c.Watch.Status(); status.Parties[0].Enrolled {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	refusedBy("a used invitation", "refused this key or invitation", func(*Join) {})
+	stop()
+	<-enrolled
+
+	j, err := journal.Open(filepath.Join(first.State, JournalName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := new(identity)
+	b, err := j.Read(j.Records()[0])
+	j.Close()
+	if err != nil || json.Unmarshal(b, id) != nil {
+		t.Fatal("the journal has no identity")
+	}
+	keys, err := id.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan protocol.Role, 8)
+	other, err := bus.Dial(ctx, bus.Dialer{Self: 1, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing})
+	if err == nil {
+		other.Close()
+		t.Error("party 1's key connected as party 2")
+	}
+	own, err := bus.Dial(ctx, bus.Dialer{Self: 0, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing, Frames: func(from protocol.Role, _ []byte) { heard <- from }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	for _, secret := range []string{string(id.Signing), proof(v.Secret, v.Study, "")[:20], v.Token()[20:]} {
+		if strings.Contains(logged.String(), secret) {
+			t.Errorf("a secret is in the log")
+		}
+	}
+	for _, bad := range []*identity{id} {
+		for _, text := range []string{fmt.Sprint(bad), fmt.Sprintf("%+v %#v", *bad, *bad), fmt.Sprintf("%v %+v %#v", v, v, v)} {
+			if !strings.Contains(text, "redacted") || strings.Contains(text, string(id.Signing)) {
+				t.Errorf("a secret prints as %s", text)
+			}
+		}
+	}
+}
+
+// Files and tokens of anybody are refused in one line, never by a panic.
+func FuzzParse(f *testing.F) {
+	s := newFixture(f, "sulloyd", 2, 60, nil).study
+	text, err := s.Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte((&Invitation{URL: "tls://127.0.0.1:1", ID: s.ID}).Token()))
+	f.Add(encode(request{Version: Version, Ask: askEnrol, Entry: &Entry{}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got, err := Parse(b); err == nil {
+			if again, err := got.Encode(); err != nil || len(again) == 0 {
+				t.Fatal(err)
+			}
+		}
+		if v, err := ParseToken(string(b)); err == nil {
+			if w, err := ParseToken(v.Token()); err != nil || *w != *v {
+				t.Fatal("a token is not what it was")
+			}
+		}
+		if r, err := parseRequest(b); err == nil && r.Entry != nil {
+			_ = r.Entry.check([32]byte{})
+		}
+		_, _ = parseAnswer(b)
+	})
+}
+
+// A study that says something else than what it does is refused.
+func TestStudyFile(t *testing.T) {
+	f := newFixture(t, "sulloyd", 3, 90, method.Settings{"noise": "split", "mechanism": "gaussian"})
+	text, err := f.study.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse(text); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":1`, `"cohort_study":2`}, {`"k":3`, `"k":4`}, {`"threshold":3`, `"threshold":1`},
+		{`"records":90`, `"records":91`}, {`"method":"sulloyd"`, `"method":"nosuch"`}, {`"step":20`, `"step":0`}, {`{`, `{"more":1,`},
+	} {
+		if !bytes.Contains(text, []byte(change[0])) {
+			continue
+		}
+		changed := bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
+		if _, err := Parse(changed); err == nil {
+			t.Errorf("%s was taken", change[1])
+		} else if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q has several lines", change[1], err)
+		}
+	}
+	f.study.Threshold = 1
+	if err := f.study.Complete(); !fault.IsRequest(err) {
+		t.Errorf("a threshold of one: %v", err)
+	}
+}
