@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca
+.PHONY: libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -33,6 +33,14 @@ wheel: libcohort
 # python3-pandas, python3-pytest and python3-venv, too).
 test-python: wheel
 	./scripts/test-python.sh
+# A coordinator and three parties, each a process of its own, over TLS: ends with the
+# centroids of one process.
+demo-network: build
+	./scripts/demo-network.sh
+
+# Studies under faults: processes that are killed, parties that vanish, harmful networks.
+test-network: demo-network
+	COHORT_NETWORK=1 $(GO) test -timeout 10m -count=1 ./engine/study/...
 
 test:
 	$(GO) test -timeout 20m ./...

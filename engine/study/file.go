@@ -100,7 +100,7 @@ func (s *Study) Complete() error {
 	if s.Options == nil {
 		s.Options = method.Settings{}
 	}
-	if m, err := s.describe(); err == nil && m.Takes("survivors") && s.Threshold < len(s.Parties) && s.Options["noise"] == "split" {
+	if m, err := s.describe(); err == nil && m.Takes("survivors") && s.Threshold < len(s.Parties) && s.Options["survivors"] == "" {
 		s.Options["survivors"] = strconv.Itoa(s.Threshold)
 	}
 	if err := s.check(); err != nil {
@@ -143,9 +143,9 @@ func (s *Study) check() error {
 	case len(s.Parties) < 2 || len(s.Parties) > bus.MostParties:
 		return fault.Range("--parties", len(s.Parties), fmt.Sprintf("2 to %d", bus.MostParties))
 	case s.Threshold < 2 || s.Threshold > len(s.Parties):
-		return fault.Range("--threshold", s.Threshold, fmt.Sprintf("2 to the number of parties, %d", len(s.Parties)))
+		return fault.Range("--at-least", s.Threshold, fmt.Sprintf("2 to the number of parties, %d", len(s.Parties)))
 	case 2*s.Threshold <= len(s.Parties):
-		return fault.Range("--threshold", s.Threshold, fmt.Sprintf("more than half of the %d parties: else two sets of them could be shown two sums of a round", len(s.Parties)))
+		return fault.Range("--at-least", s.Threshold, fmt.Sprintf("more than half of the %d parties: else two sets of them could be shown two sums of a round", len(s.Parties)))
 	case s.Records < len(s.Parties) || s.Records > math.MaxInt32:
 		return fault.Range("--public-n", s.Records, "at least one record for each party")
 	case len(s.Bounds) < 1 || len(s.Bounds) > mostColumns:
@@ -284,8 +284,8 @@ func (s *Study) checkShares(core *protocol.Plan) error {
 			continue
 		}
 		for _, e := range r.Entries {
-			if e.Noise == nil || e.Noise.Shares > s.Threshold {
-				return fault.Request("--threshold", fmt.Sprintf("is %d, and the noise of %s needs the shares of more parties", s.Threshold, r.Name),
+			if e.Noise != nil && e.Noise.Shares > s.Threshold {
+				return fault.Request("--at-least", fmt.Sprintf("is %d, and the noise of %s needs the shares of more parties", s.Threshold, r.Name),
 					fmt.Sprintf("raise it to %d, or give --survivors %d with a method that has it", len(s.Parties), s.Threshold))
 			}
 		}

@@ -217,7 +217,7 @@ func (s *Server) Ready() bool {
 func (s *Server) Close() (out []Out, err error) {
 	if n := count(s.in); n < s.Threshold {
 		return nil, fault.Failed("sum "+fmt.Sprint(s.Number+1), fmt.Sprintf("%d of %d parties answered in the step of %v, and %d must", n, s.Parties, s.phase, s.Threshold),
-			"begin a new study with those who can stay, or a lower --threshold", nil)
+			"begin a new study with those who can stay, or a lower --at-least", nil)
 	}
 	for p, in := range s.in {
 		if !in {
@@ -291,7 +291,7 @@ func (s *Server) unmask() error {
 		}
 		if len(points) < s.graph.threshold {
 			return fault.Failed("sum "+fmt.Sprint(s.Number+1), fmt.Sprintf("%d shares of a secret of party %d are left, and %d are needed", len(points), owner+1, s.graph.threshold),
-				"begin a new study with those who can stay, or a lower --threshold", nil)
+				"begin a new study with those who can stay, or a lower --at-least", nil)
 		}
 		if !slices.Equal(points, cached.points) {
 			w, err := weights(points)

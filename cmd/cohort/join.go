@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	library "github.com/cohort-engine/cohort"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/study"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// joinFlags are the flags of cohort join.
+type joinFlags struct {
+	options
+	invite, state string
+	yes           bool
+	errOut        io.Writer
+	records       *study.Records
+	salt          string
+}
+
+func newJoinCommand() *cobra.Command {
+	o := new(joinFlags)
+	cmd := &cobra.Command{
+		Use:   "join",
+		Short: "Take part in a study with the records of this machine",
+		Long: `Take part in a study. It shows the terms, what they cost, and the fingerprint of all
+parties' keys, which is to be compared by telephone, and asks. Nothing computed from the
+records leaves before. Whoever is interrupted goes on by the same command.`,
+		Example: "  cohort join --invite TOKEN --data mine.csv --state state --ledger mine.ledger",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.join(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.invite, "invite", "", "the invitation, or @FILE that has it")
+	fs.StringVar(&o.state, "state", "party", "folder of the journal, which must outlive this process and stay on this machine")
+	fs.BoolVar(&o.yes, "yes", false, "agree without being asked, and without comparing fingerprints")
+	o.bindSome(fs, func(flag string) bool {
+		switch flag {
+		case "data", "columns", "missing", "header", "separator", "decimal-comma", "comment", "max-memory", "workers", "out", "out-format", "format",
+			"ledger", "ledger-budget", "ledger-composition", "ledger-key", "ledger-anchor":
+			return true
+		}
+		return false
+	})
+	return cmd
+}
+
+func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
+	text := o.invite
+	if file, is := strings.CutPrefix(text, "@"); is {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fault.Failed("--invite", err.Error(), "name the file of the invitation", err)
+		}
+		text = string(b)
+	}
+	invitation, err := study.ParseToken(text)
+	if err != nil {
+		return err
+	}
+	if !o.given("data") {
+		return fault.Request("--data", "is not given", "name the file of this party's records")
+	}
+	if err := checkFormat(o.format, "text", "json"); err != nil {
+		return err
+	}
+	eng, err := newStudyEngine(o.workers)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	o.errOut = errOut
+	var loaded *study.Study
+	j := study.Join{Invitation: invitation, State: o.state, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Charge: o.charge,
+		Agree: func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
+		Load: func(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {
+			loaded = s
+			return o.load(ctx, s, party)
+		}}
+	res, err := study.Take(ctx, j)
+	if err != nil {
+		return err
+	}
+	if res.Centroids == nil {
+		_, err = fmt.Fprintln(out, "The study has ended. The coordinator has the result.")
+		return err
+	}
+	return deliverStudy(loaded, res, o.format, o.out, out)
+}
+
+// load reads the party's records.
+func (o *joinFlags) load(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {
+	read, err := o.read(o.workers)
+	if err != nil {
+		return dataset.Part{}, nil, err
+	}
+	var digest *[16]byte
+	if o.ledger != "" {
+		f, err := o.ledgerFile()
+		if err != nil {
+			return dataset.Part{}, nil, err
+		}
+		if o.salt, err = f.Salt(); err != nil {
+			return dataset.Part{}, nil, err
+		}
+		key := f.DigestKey(o.salt)
+		digest = &key
+	}
+	if o.records, err = s.Load(ctx, party, o.data, read, digest); err != nil {
+		return dataset.Part{}, nil, err
+	}
+	return o.records.Part, o.records.IDs, nil
+}
+
+// agree shows the terms and asks.
+func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
+	if err := printStudy(out, t.Study); err != nil {
+		return err
+	}
+	if o.ledger == "" && t.Study.Seed == nil && t.Study.Epsilon > 0 {
+		fmt.Fprintln(out, "No ledger file was given: nothing keeps count of what this study and others cost together.")
+	}
+	fmt.Fprintf(out, "This party: %s, with %d records\nFingerprint of all keys: %s\n", t.Study.Parties[t.Party].Name, t.Rows, t.Roster.Fingerprint())
+	if o.yes {
+		return nil
+	}
+	fmt.Fprint(out, "Compare the fingerprint with the other parties by telephone. Take part? Type yes: ")
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && err != io.EOF || strings.TrimSpace(line) != "yes" {
+		return fault.Request("terms", "were not agreed to", "start the same command again, and type yes, or give --yes")
+	}
+	return nil
+}
+
+// charge pays for the study from the ledger file, once.
+func (o *joinFlags) charge(t *study.Terms, again bool) error {
+	if o.ledger == "" || t.Study.Epsilon == 0 {
+		return nil
+	}
+	if t.Study.Seed != nil {
+		return fault.Request("--ledger", "the study is a simulation, which no budget covers", "leave --ledger out")
+	}
+	m, err := catalog.Methods().Find(t.Study.Method)
+	if err != nil {
+		return err
+	}
+	file, err := o.ledgerFile()
+	if err != nil {
+		return err
+	}
+	outline, err := t.Study.Outline()
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("study %s, %s, k = %d", t.Study.ID, m.Name, t.Study.K)
+	state, err := file.State()
+	if err != nil {
+		return err
+	}
+	if again && state != nil {
+		for _, r := range state.Runs {
+			if r.What == what {
+				return nil // paid for before an interruption
+			}
+		}
+	}
+	terms := privacy.Terms{Composition: privacy.Composition(o.ledgerComposition)}
+	if terms.Budget, err = o.parseLedgerBudget(); err != nil {
+		return err
+	}
+	if state == nil {
+		if terms.Composition, err = privacy.ParseComposition(o.ledgerComposition); err != nil {
+			return err
+		}
+		if o.ledgerBudget == "" {
+			terms.Budget = privacy.Budget{Epsilon: *outline.Epsilon, Delta: *outline.Delta}
+		}
+		terms.Neighbours = privacy.AddRemove
+		if n := t.Study.Options["neighbours"]; n != "" {
+			terms.Neighbours = privacy.Neighbours(n)
+		}
+	}
+	run := privacy.PlannedRun{What: what, Columns: o.records.Digests, Salt: o.salt, Ledger: outline.Ledger}
+	for _, e := range outline.Ledger.Entries {
+		if e.Kind == privacy.Note {
+			run.NotCovered = append(run.NotCovered, e.What)
+		}
+	}
+	number, err := file.Start(terms, run)
+	if err == nil {
+		fmt.Fprintf(o.errOut, "charged to %s as its run %d\n", o.ledger, number)
+	}
+	return err
+}
+
+// deliverStudy prints a result and writes it to a folder.
+func deliverStudy(s *study.Study, r *engine.Result, format, folder string, out io.Writer) error {
+	if s.Seed == nil {
+		r.Timings = nil // they depend on the records
+	}
+	bounds := dataset.Bounds{}
+	for _, p := range s.Bounds {
+		bounds.Lo, bounds.Hi = append(bounds.Lo, p[0]), append(bounds.Hi, p[1])
+	}
+	in := &input{k: s.K, table: &dataset.Table{Name: "study " + s.ID, N: s.Records, D: len(s.Bounds), Columns: s.Columns}, norm: dataset.Shape(s.Records, bounds, s.FractionBits)}
+	d := &delivery{o: &options{format: format}, in: in, out: out}
+	if folder != "" {
+		var err error
+		if d.folder, err = openFolder(folder, 1<<20); err != nil {
+			return err
+		}
+		defer d.close()
+		if err := d.folder.write(r, library.NewModel(r, bounds, s.Columns, s.FractionBits)); err != nil {
+			return err
+		}
+		d.said = append(d.said, strings.Join(d.folder.files(), ", ")+" are in "+folder)
+	}
+	if format == "json" {
+		return json.NewEncoder(out).Encode(r)
+	}
+	return printResult(out, r, d)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/study"
+	"github.com/cohort-engine/cohort/engine/study/page"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// serveFlags are the flags of cohort serve.
+type serveFlags struct {
+	listen, reach, state, page, out, format, tokens string
+	workers                                         int
+}
+
+func newServeCommand() *cobra.Command {
+	o := new(serveFlags)
+	cmd := &cobra.Command{
+		Use:   "serve STUDY",
+		Short: "Coordinate a study: carry messages and add up masked sums",
+		Long: `Coordinate a study. One invitation for each party is printed: give each to its party
+alone. Whoever is interrupted goes on by the same command.`,
+		Example: "  cohort serve study.json --listen 0.0.0.0:4222 --reach coordinator.example.org:4222",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.serve(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.listen, "listen", "127.0.0.1:4222", "HOST:PORT where parties connect")
+	fs.StringVar(&o.reach, "reach", "", "HOST:PORT by which parties reach this machine (default that of --listen)")
+	fs.StringVar(&o.state, "state", "coordinator", "folder of the journal and the certificate, which must outlive this process")
+	fs.StringVar(&o.tokens, "tokens", "", "folder for the invitations, one file for each party, instead of printing them")
+	fs.StringVar(&o.page, "page", "127.0.0.1:0", "address of the operator's page, on this machine alone; none for none")
+	fs.StringVar(&o.out, "out", "", "folder to write the result to, where the coordinator learns it")
+	fs.StringVar(&o.format, "format", "text", "text or json")
+	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
+	return cmd
+}
+
+func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writer) error {
+	s, err := readStudy(file)
+	if err != nil {
+		return err
+	}
+	if err := checkFormat(o.format, "text", "json"); err != nil {
+		return err
+	}
+	eng, err := newStudyEngine(o.workers)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	watch := study.NewWatch(s)
+	c, err := study.NewCoordinator(study.Serve{Study: s, State: o.state, Listen: o.listen, Reach: o.reach, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Watch: watch})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if o.page != "none" {
+		p, err := page.Listen(o.page, o.state, watch, c.End)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		fmt.Fprintf(errOut, "page: %s\n", p.URL())
+	}
+	if err := o.invite(s, c, out); err != nil {
+		return err
+	}
+	res, err := c.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if res.Centroids == nil {
+		_, err = fmt.Fprintln(out, "The study has ended. Its parties have the result.")
+		return err
+	}
+	return deliverStudy(s, res, o.format, o.out, out)
+}
+
+// invite hands out the invitations.
+func (o *serveFlags) invite(s *study.Study, c *study.Coordinator, out io.Writer) error {
+	if o.tokens != "" {
+		if err := os.MkdirAll(o.tokens, 0o700); err != nil {
+			return fault.Failed("--tokens", err.Error(), "name a folder that can be made", err)
+		}
+	}
+	for p, v := range c.Invitations() {
+		if o.tokens == "" {
+			if _, err := fmt.Fprintf(out, "invitation of %s:\n  %s\n", s.Parties[p].Name, v.Token()); err != nil {
+				return err
+			}
+			continue
+		}
+		file := fmt.Sprintf("%s/party%d.token", o.tokens, p+1)
+		if err := os.WriteFile(file, []byte(v.Token()+"\n"), 0o600); err != nil {
+			return unwritable("--tokens", file, err)
+		}
+	}
+	return nil
+}
+
+func newStudyEngine(workers int) (*engine.Engine, error) {
+	var with []engine.Option
+	if workers > 0 {
+		with = append(with, engine.WithWorkers(workers))
+	}
+	if err := selectKernels(); err != nil {
+		return nil, err
+	}
+	return engine.New(with...)
+}
