@@ -145,8 +145,7 @@ func (m mail) Receive(ctx context.Context, from protocol.Role) ([]byte, error) {
 	return m.receive(ctx, from, mailProgram)
 }
 
-// Leave implements protocol.Mail. Where the link has failed the others find out by
-// their deadlines.
+// Leave implements protocol.Mail; see partyTransport.part.
 func (m mail) Leave() {}
 
 // isEnded reports whether the coordinator ended the study.

@@ -386,9 +386,13 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 	}
 	t := &partyTransport{Transport: protocol.OverMail(mail{box}, self, core.Parties, core.Capacity.Ring), box: box, parties: core.Parties, member: member,
 		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step}
-	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: self, Part: part},
+	res, err := p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: self, Part: part},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return s.secrets(r, p.keys, group) }}})
+	if err != nil {
+		return nil, err
+	}
+	return res, t.part(ctx)
 }
 
 // agreeOnGroup returns the root that all parties share and the coordinator lacks:

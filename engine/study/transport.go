@@ -108,15 +108,19 @@ func (t *partyTransport) pad(ctx context.Context) error {
 	return nil
 }
 
-// Leave implements protocol.Transport.
-func (t *partyTransport) Leave() {
-	// A link that failed has told why; the others find out by their deadlines.
-	_ = t.box.send(context.Background(), protocol.Server, mailLeave, nil)
+// Leave implements protocol.Transport. It says nothing: a role that was interrupted has
+// not left, and one that has ended says so by part.
+func (t *partyTransport) Leave() {}
+
+// part tells everybody that this role's program has ended.
+func (t *partyTransport) part(ctx context.Context) error {
+	err := t.box.send(ctx, protocol.Server, mailLeave, nil)
 	for p := range protocol.Role(t.parties) {
-		if p != t.box.self && t.parties <= mostMail {
-			_ = t.box.send(context.Background(), p, mailLeave, nil)
+		if p != t.box.self && t.parties <= mostMail && err == nil {
+			err = t.box.send(ctx, p, mailLeave, nil)
 		}
 	}
+	return err
 }
 
 // mostMail is the most parties that send messages to each other.
