@@ -29,6 +29,7 @@ func Suites() []Suite {
 		scalingSuites(),
 		embeddingSuites(),
 		kmeansSuites(),
+		embedSuites(),
 		privacySuites(),
 		fastLloydSuites(),
 		thesisSuites(),
