@@ -16,12 +16,15 @@ type noiseSamples struct {
 	st       *privacy.Stream
 	way      string
 	failure  float64
-	releases []noiseRelease
+	releases []*noiseRelease
+	places   map[string]*noiseRelease
+	run      int
 }
 
-// noiseRelease is the i-th draw of every run.
+// noiseRelease is the i-th draw of a role from one stream, in every run that has it.
 type noiseRelease struct {
 	name      string
+	run       int  // the last that had it
 	joint     bool // drawn with what other roles know: no test between roles
 	scored    bool // by sign alone
 	numbers   int
@@ -31,13 +34,13 @@ type noiseRelease struct {
 	last, now []float64 // scores of the run before and of this one
 	// rows is between coordinates, runs between runs, with with each draw before.
 	rows, runs correlation
-	with       []correlation
+	with       map[*noiseRelease]*correlation
 }
 
 const (
 	noiseBins = 20
 	tailShare = 1e-3 // on either side
-	// nearest is how many draws before it a draw is compared with, and the first ones of the run.
+	// nearest is how many draws before it a draw is compared with.
 	nearest = 24
 )
 
@@ -55,15 +58,17 @@ func (c *correlation) add(a, b []float64) {
 
 // add takes one run.
 func (g *noiseSamples) add(draws []protocol.Draw) error {
+	g.run++
+	var order []*noiseRelease
 	for i, d := range append(draws[:len(draws):len(draws)], wholes(draws)...) {
-		if i == len(g.releases) {
-			g.releases = append(g.releases, noiseRelease{scales: map[float64]bool{}})
-		}
-		r := &g.releases[i]
-		r.name = fmt.Sprintf("%s, %v, draw %d %s", g.way, d.Role, i+1, d.Stream)
+		r := g.place(&d)
 		r.joint = d.Chances != nil || i >= len(draws)
 		r.scored = d.Noise.Mechanism == protocol.Laplace && d.Noise.Shares > 1
 		r.last, r.now = r.now, r.last[:0]
+		if r.run != g.run-1 {
+			r.last = r.last[:0] // the run before did not have it
+		}
+		r.run = g.run
 		if len(r.scales) < 100 {
 			r.scales[d.Noise.Scale] = true
 		}
@@ -74,16 +79,38 @@ func (g *noiseSamples) add(draws []protocol.Draw) error {
 			r.rows.add(r.now[:len(r.now)-1], r.now[1:])
 		}
 		r.runs.add(r.last, r.now)
-		for len(r.with) < min(i, nearest) {
-			r.with = append(r.with, correlation{})
-		}
-		for j := range r.with {
-			if before := &g.releases[i-1-j]; !r.joint && !before.joint {
-				r.with[j].add(before.now, r.now)
+		for _, before := range order[max(0, len(order)-nearest):] {
+			if r.joint || before.joint {
+				continue
 			}
+			c := r.with[before]
+			if c == nil {
+				c = new(correlation)
+				r.with[before] = c
+			}
+			c.add(before.now, r.now)
 		}
+		order = append(order, r)
 	}
 	return nil
+}
+
+// place is where a draw's numbers are gathered: by role, stream, and how often the role drew from it in this run.
+func (g *noiseSamples) place(d *protocol.Draw) *noiseRelease {
+	if g.places == nil {
+		g.places = map[string]*noiseRelease{}
+	}
+	for again := 1; ; again++ {
+		name := fmt.Sprintf("%s, %v, %s %d", g.way, d.Role, d.Stream, again)
+		r := g.places[name]
+		if r == nil {
+			r = &noiseRelease{name: name, scales: map[float64]bool{}, with: map[*noiseRelease]*correlation{}}
+			g.places[name], g.releases = r, append(g.releases, r)
+		}
+		if r.run != g.run {
+			return r
+		}
+	}
 }
 
 // take scores a draw.
@@ -225,13 +252,15 @@ func discrete(laplace bool, z int64, scale float64) (from, to float64) {
 
 // checks are the tests of laws and independence, each with its share of the failure probability.
 func (g *noiseSamples) checks() []NoiseCheck {
-	n := max(len(g.releases), 1) // each has four checks, and one with each draw shortly before
-	alpha := g.failure / float64(n*(4+min(n, nearest)))
+	n := 1 // each has four checks, and one with each draw shortly before
+	for _, r := range g.releases {
+		n += 4 + len(r.with)
+	}
+	alpha := g.failure / float64(n)
 	chi := distuv.ChiSquared{K: noiseBins - 1}.Quantile(1 - alpha)
 	normal := distuv.UnitNormal.Quantile(1 - alpha/2)
 	var out []NoiseCheck
-	for i := range g.releases {
-		r := &g.releases[i]
+	for _, r := range g.releases {
 		add := func(check string, n int, statistic, limit float64) {
 			out = append(out, NoiseCheck{r.name, check, n, statistic, limit, statistic > limit})
 		}
@@ -255,8 +284,8 @@ func (g *noiseSamples) checks() []NoiseCheck {
 		}
 		independent("independence of coordinates", r.rows)
 		independent("independence of runs", r.runs)
-		for j, c := range r.with {
-			independent("independence of "+g.releases[i-1-j].name, c)
+		for before, c := range r.with {
+			independent("independence of "+before.name, *c)
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -83,14 +84,14 @@ func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.C
 			return nil, fault.Failed("audit", method+" drew no noise", "", nil)
 		}
 	}
-	slices.SortStableFunc(checks, func(a, b NoiseCheck) int {
+	slices.SortFunc(checks, func(a, b NoiseCheck) int {
 		switch x, y := a.Statistic/a.Limit, b.Statistic/b.Limit; {
-		case x > y || a.Violated && !b.Violated:
+		case x > y:
 			return -1
 		case x < y:
 			return 1
 		}
-		return 0
+		return strings.Compare(a.Release+a.Check, b.Release+b.Check)
 	})
 	for i, x := range checks {
 		if x.Violated {

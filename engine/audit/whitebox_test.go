@@ -61,7 +61,7 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 			}
 		}, "law"},
 		{"shared by coordinates", func(noise, _, _ []int64) { noise[1] = noise[0] }, "independence of coordinates"},
-		{"shared by releases", func(noise, other, _ []int64) { copy(other, noise) }, "independence of , party 1, draw 1 "},
+		{"shared by releases", func(noise, other, _ []int64) { copy(other, noise) }, "independence of , party 1,  1"},
 		{"shared by runs", func(noise, _, before []int64) { copy(noise, before) }, "independence of runs"},
 	} {
 		g := &noiseSamples{st: st, failure: noiseFailure}

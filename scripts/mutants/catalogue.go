@@ -128,9 +128,9 @@ func scales() []mutant {
 		one("a horizontal round has half the noise that it is charged for", inHorizontal, "Scale: part.scales[t].scale / part.unit,", "Scale: part.scales[t].scale / 2 / part.unit,", inAudit, "TestWhiteBox$", "distance"),
 		one("a central release has half the noise that it is charged for", inStaged, "Scale: g.Scale * (1 << releaseBits)}", "Scale: g.Scale * (1 << (releaseBits - 1))}", inAudit, "TestWhiteBox$", "distance"),
 		one("a local release has half the noise that it is charged for", inSketch, "Scale: math.Ldexp(r.scale, unit)}", "Scale: math.Ldexp(r.scale, unit-1)}", inAudit, "TestWhiteBox$", "distance"),
-		one("sketches have half of the planned phantoms", inSketch, "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms}", "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms / 2}", inAudit, "TestWhiteBox$", "heights Check:law"),
-		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/8:", inAudit, "TestWhiteBox$", "reports Check:law"),
-		one("encrypted sums have half the noise that they are charged for", inHE, "sigma := q.noise.sum * u\n", "sigma := q.noise.sum * u / 2\n", inAudit, "TestWhiteBox$", "sums in records Check:law"),
+		one("sketches have half of the planned phantoms", inSketch, "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms}", "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms / 2}", inAudit, "TestWhiteBox$", "heights 1 Check:law"),
+		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/4:", inAudit, "TestWhiteBox$", "reports 1 Check:law"),
+		one("encrypted sums have half the noise that they are charged for", inHE, "sigma := q.noise.sum * u\n", "sigma := q.noise.sum * u / 2\n", inAudit, "TestWhiteBox$", "sums in records 1 Check:law"),
 	}
 }
 

@@ -30,15 +30,8 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 			return nil, err
 		}
 	}
-	if r := p.releases.sketches; r != nil {
-		err := p.Apply(r, 0, func() (err error) {
-			m.Sets, err = p.makeSketches(ctx)
-			p.Drew(0, "heights", func() [][2]float64 { return p.heightChances(m.Sets) })
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
+	if err := p.releaseSketches(ctx, &m); err != nil {
+		return nil, err
 	}
 	if err := p.sendMessage(ctx, &m); err != nil {
 		return nil, err
@@ -65,6 +58,18 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 		b[i] = byte(a)
 	}
 	return nil, p.Send(ctx, p.memberships, protocol.Server, b)
+}
+
+// releaseSketches puts the party's sketches of its memberships into a message.
+func (p *party) releaseSketches(ctx context.Context, m *Message) error {
+	if p.releases.sketches == nil {
+		return nil
+	}
+	return p.Apply(p.releases.sketches, 0, func() (err error) {
+		m.Sets, err = p.makeSketches(ctx)
+		p.Drew(0, "heights", func() [][2]float64 { return p.heightChances(m.Sets) })
+		return err
+	})
 }
 
 // localCenters finds the party's centres as planned.
