@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -44,9 +45,15 @@ var expectations = []struct {
 	{Audit{"balcan-edler", privacy.Claimed}, Violated, 20000},
 	{Audit{"ind-lap", privacy.Proven}, Consistent, 8000}, {Audit{"ind-lap", privacy.Claimed}, Consistent, 8000},
 	{Audit{"ldp-agg", privacy.Proven}, Consistent, 8000}, {Audit{"ldp-agg", privacy.Claimed}, Consistent, 8000},
-	{Audit{"sketch-basic", privacy.Proven}, Consistent, 8000}, {Audit{"sketch-basic", privacy.Claimed}, Violated, 30000},
-	{Audit{"sketch", privacy.Proven}, Consistent, 8000}, {Audit{"sketch", privacy.Claimed}, Violated, 30000},
+	{Audit{"sketch-basic", privacy.Proven}, Consistent, 2000}, {Audit{"sketch-basic", privacy.Claimed}, Violated, 20000},
+	{Audit{"sketch", privacy.Proven}, Consistent, 2000}, {Audit{"sketch", privacy.Claimed}, Violated, 20000},
 	{Audit{"ckks", privacy.Proven}, Consistent, 5000}, {Audit{"ckks", privacy.Claimed}, Violated, 5000},
+}
+
+// telling are the cases that show most, where a violation takes many trials.
+var telling = map[Audit]string{
+	{"sulloyd", privacy.Published}:    "lonely corner in 2 dimensions",
+	{"sketch-basic", privacy.Claimed}: "three parties", {"sketch", privacy.Claimed}: "three parties",
 }
 
 // The quick form over every method.
@@ -65,6 +72,11 @@ func TestEveryMethodQuickly(t *testing.T) {
 			t.Errorf("%v: %v", x.audit, err)
 			continue
 		}
+		if only := telling[x.audit]; only != "" {
+			if cases, err = Choose(cases, []string{only}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		r := audit(t, x.audit.Method, x.audit.Calibration, cases, Options{Trials: x.trials, Confidence: sure, Seed: &seed})
 		if r.Verdict != x.verdict {
 			t.Errorf("%v: %s, want %s: %+v", x.audit, r.Verdict, x.verdict, r.Cases)
@@ -76,7 +88,7 @@ func TestEveryMethodQuickly(t *testing.T) {
 			if f.True != nil && f.Lower > *f.True {
 				t.Errorf("%v: %s: epsilon at least %v, and the ledger's true one is %v", x.audit, f.Case, f.Lower, *f.True)
 			}
-			if x.audit.Method == "ckks" && x.verdict == Violated && !f.Violated {
+			if x.audit.Method == "ckks" && x.verdict == Violated && strings.HasPrefix(f.Case, "linear") && !f.Violated {
 				t.Errorf("ckks: %s is not caught", f.Case)
 			}
 		}
@@ -118,7 +130,7 @@ func TestCounterexamplesMoveAsProved(t *testing.T) {
 		p    Pair
 		want []float64
 	}{{doubled(), []float64{1, 0}}, {everyCluster(), []float64{0.98, 1, -0.98, -0.96, 0.63, 0.64}}} {
-		one, err := horizontalCase("fastlloyd", privacy.Claimed, Settings{Epsilon: 1e6}, c.p)
+		one, err := horizontalCase("fastlloyd", privacy.Claimed, Settings{Epsilon: 1e6}, c.p, setting{clients: 1, viewer: privacy.Outsider})
 		if err != nil {
 			t.Fatal(err)
 		}

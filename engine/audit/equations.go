@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/ckks"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -65,7 +66,11 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Case{*plain, *encrypted}, nil
+	holder, err := decryptedRound(c, b)
+	if err != nil {
+		return nil, err
+	}
+	return []Case{*plain, *encrypted, *holder}, nil
 }
 
 // attacked is a case without its trials.
@@ -120,25 +125,23 @@ func plainRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	return one, nil
 }
 
-// encryptedRound is one round of the protocol itself, at full security: keys, encrypted columns,
-// comparisons, totals, Alice's noise, decryption, Bob's noise, division. Each worker opens a round for
-// either side once and closes it with new noise in every trial.
-func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+// encryptedPair is a pair for one round of the protocol itself, at full security: the first column tells the
+// clusters apart, the others follow it, and a record of cluster 0 turns the columns given. Column by column the
+// parties hold what columns has. own is the sum of the first column.
+func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, turned []int) (jobs [2]ckks.Job, own float64, err error) {
 	const n, k = 400, attackedClusters
-	var jobs [2]ckks.Job
-	var own float64
 	for side := range jobs {
 		grid := make([]float32, 0, n*attackedColumns)
 		own = 0
 		for i := range n {
-			// Alice's column tells the clusters apart, Bob's two follow it, a record of cluster 0 differs
 			row := []float64{-0.5, 0.375, 0.25}
 			if i >= n*5/8 {
 				row = []float64{0.5, -0.25, -0.375}
 			}
 			if i == 0 {
-				far := float64(2*side - 1)
-				row[1], row[2] = far, far
+				for _, h := range turned {
+					row[h] = float64(2*side - 1)
+				}
 			}
 			own += row[0]
 			for _, x := range row {
@@ -147,18 +150,21 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 		}
 		points := kernels.NewPanels(n, attackedColumns)
 		kernels.Pack(points, grid)
-		jobs[side] = ckks.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: [][]int{{0}, {1, 2}}, K: k,
+		jobs[side] = ckks.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: columns, K: k,
 			Rounds: 1, Budget: &b, Calibration: c, Neighbours: privacy.ReplaceOne, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
 		if _, err := jobs[side].Plan(); err != nil {
-			return nil, err
+			return jobs, 0, err
 		}
 	}
+	return jobs, own, nil
+}
+
+// closing closes rounds of a pair that each worker opens once for either side: keys, encrypted columns, comparisons,
+// totals; then, with new noise in every trial, Alice's noise, decryption, Bob's noise, division.
+func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.Views) ([]float64, error)) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
 	type state struct{ sides [2]*ckks.Opened }
 	workers := newPerWorker(func() (*state, error) { return new(state), nil })
-	one := attacked(c, b)
-	one.Name, one.Weight = "linear equations, encrypted", 25
-	one.Watched = "what Alice solves from one round under encryption, from keys to the centroids that Bob decrypts"
-	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+	return func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		mine, err := workers.of(rt)
 		if err != nil {
 			return nil, err
@@ -170,19 +176,62 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 				return nil, err
 			}
 		}
-		got, err := mine.sides[side].Close(ctx, st.Uint64(), protocol.Options{})
+		var views protocol.Views
+		got, err := mine.sides[side].Close(ctx, st.Uint64(), protocol.Options{Views: &views})
 		if err != nil {
 			return nil, err
 		}
+		return see(got, &views)
+	}
+}
+
+// encryptedRound is Alice's attack on the protocol itself.
+func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+	jobs, own, err := encryptedPair(c, b, [][]int{{0}, {1, 2}}, []int{1, 2})
+	if err != nil {
+		return nil, err
+	}
+	one := attacked(c, b)
+	one.Name, one.Weight = "linear equations, encrypted", 25
+	one.Watched = "what Alice solves from one round under encryption, from keys to the centroids that Bob decrypts"
+	one.Draw = closing(&jobs, func(got *ckks.AliceView, _ *protocol.Views) ([]float64, error) {
 		var v aliceView
-		for j := range k {
+		for j := range attackedClusters {
 			at := got.Noise[j*(1+attackedColumns):]
 			v.countNoise[j] = at[0]
 			for h := range attackedColumns {
 				v.sumNoise[j][h], v.quotient[j][h] = at[1+h], got.Centroids[j][h]
 			}
 		}
-		return v.solve(n, own), nil
+		return v.solve(float64(jobs[0].Data.Points.N), own), nil
+	})
+	return one, nil
+}
+
+// decryptedRound is what the key holder sees of the protocol itself: the totals that he decrypts, with Alice's noise
+// alone. The pair replaces her half of a record.
+func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+	jobs, _, err := encryptedPair(c, b, [][]int{{0, 1}, {2}}, []int{1})
+	if err != nil {
+		return nil, err
 	}
+	one := attacked(c, b)
+	one.Name, one.Weight = "decrypted totals", 25
+	one.About = "a feature of the computing party's turns from one corner to the other; the key holder looks at the totals that he decrypts"
+	one.Watched = "the decrypted counts and sums of one round, before the key holder's own noise"
+	one.Draw = closing(&jobs, func(_ *ckks.AliceView, views *protocol.Views) ([]float64, error) {
+		var out []float64
+		for _, x := range views.Seen {
+			if x.Viewer == 1 && x.Values != nil {
+				for _, v := range x.Values {
+					out = append(out, float64(v))
+				}
+			}
+		}
+		if len(out) != attackedClusters*(1+attackedColumns) {
+			return nil, fault.Failed("audit", "the key holder decrypted nothing", "", nil)
+		}
+		return out, nil
+	})
 	return one, nil
 }

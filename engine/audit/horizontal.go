@@ -163,9 +163,12 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 	case m.Constrained():
 		pairs = []Pair{doubled(), everyCluster(), chain(5, 10)}
 	default:
-		from := -0.25 // within the default rule's first radius, 2 sqrt(d) k^(-1/d)
-		if laterCode(m, c) {
-			from = 0.0625 // within sqrt(d)
+		from := -0.25
+		switch {
+		case laterCode(m, c):
+			from = 0.0625 // within the radius of the released code, sqrt(d)
+		case m == lloyd.Relative:
+			from = -0.9 // beyond the first radius, 2 sqrt(d) k^(-1/d), so cut to it
 		}
 		pairs = []Pair{corner(2, from), corner(4, from)}
 		if s.Neighbours == privacy.ReplaceOne {
@@ -174,21 +177,58 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 	}
 	var cases []Case
 	for _, p := range pairs {
-		one, err := horizontalCase(m, c, s, p)
+		one, err := horizontalCase(m, c, s, p, setting{clients: 1, viewer: privacy.Outsider})
 		if err != nil {
 			return nil, err
 		}
 		cases = append(cases, *one)
 	}
+	p := pairs[0]
+	if m.Constrained() && s.Pair == nil {
+		p = chain(2, 8)
+		p.Alpha = 2 // each client's clusters have so few records that it can fill them
+	}
+	for _, by := range settings() {
+		if s.Neighbours == privacy.ReplaceOne {
+			break // the several clients' guarantee for it is the same theorem
+		}
+		one, err := horizontalCase(m, c, s, p, by)
+		if err != nil {
+			return nil, err
+		}
+		one.Name, one.Weight = p.Name+", "+by.name, 20
+		cases = append(cases, *one)
+	}
 	return cases, nil
+}
+
+// setting is by how many clients a case is played, who draws the noise, and who looks: an outsider, or one of the
+// clients, who takes its own noise off what it sees.
+type setting struct {
+	name       string
+	clients    int
+	noise      lloyd.Noise
+	aggregator lloyd.Aggregator
+	viewer     string
+}
+
+// settings are those of several clients.
+func settings() []setting {
+	return []setting{
+		{"three clients, the server's noise, seen by a client", 3, lloyd.ByTheServer, "", privacy.Clients},
+		{"three clients, split noise, seen by a client", 3, lloyd.Split, "", privacy.Clients},
+		{"three clients, split noise, seen by an outsider", 3, lloyd.Split, "", privacy.Outsider},
+		{"three clients, local noise, seen by a client", 3, lloyd.Local, "", privacy.Clients},
+		{"three clients in a ring, split noise, seen by a client", 3, lloyd.Split, lloyd.ByRing, privacy.Clients},
+	}
 }
 
 // horizontalCase is one round of a horizontal method on a pair. Either side is planned once, so that a
 // trial pays for the round alone.
-func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
-	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
+func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting) (*Case, error) {
 	job := lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
-		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, NoQuality: true}
+		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, NoQuality: true,
+		Noise: by.noise, Aggregator: by.aggregator}
 	if laterCode(m, c) {
 		job.Schedule = lloyd.LaterCode
 	}
@@ -197,12 +237,15 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (
 		job.Budget.Delta = 1e-5
 	}
 	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round", Law: Laplace, Weight: 1}
+	if by.viewer == privacy.Clients {
+		one.Watched += ", less the client's own noise"
+	}
 	if gaussian {
 		one.Law = Gaussian
 	}
 	var plans [2]*lloyd.Plan
 	for side := range plans {
-		job.Clients = sides[side]
+		job.Clients = (&way{clients: by.clients}).deal(p.parts(side == 1, s.Neighbours))
 		plan, err := job.Plan()
 		if err != nil {
 			return nil, err
@@ -213,26 +256,47 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (
 	if err != nil {
 		return nil, err
 	}
-	if err := one.state(ledger, privacy.Outsider); err != nil {
+	if err := one.state(ledger, by.viewer); err != nil {
 		return nil, err
 	}
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		var views protocol.Views
-		if err := plans[sideOf(present)].Trial(ctx, rt, st.Uint64(), &views); err != nil {
+		var draws protocol.Draws
+		if err := plans[sideOf(present)].Trial(ctx, rt, st.Uint64(), protocol.Options{Views: &views, Draws: &draws}); err != nil {
 			return nil, err
 		}
-		var out []float64
-		for _, x := range views.Seen {
-			if x.Viewer == 0 && x.Of == protocol.Server {
-				for _, v := range x.Values {
-					out = append(out, float64(v))
-				}
-			}
-		}
+		out := by.seen(&views, &draws)
 		if len(out) == 0 {
 			return nil, fault.Failed("audit", string(m)+" released nothing", "", nil)
 		}
 		return out, nil
 	}
 	return one, nil
+}
+
+// seen is what the viewer makes of a round. The record is the first client's, so that the last client looks.
+func (by *setting) seen(views *protocol.Views, draws *protocol.Draws) []float64 {
+	viewer := protocol.Role(by.clients - 1)
+	var out []float64
+	for _, x := range views.Seen {
+		if x.Viewer == viewer && x.Of == protocol.Server {
+			for _, v := range x.Values {
+				out = append(out, float64(v))
+			}
+		}
+	}
+	if by.viewer != privacy.Clients {
+		return out
+	}
+	at := 0
+	for _, d := range draws.Seen {
+		if d.Role != viewer {
+			continue
+		}
+		for _, z := range d.Values {
+			out[at] -= float64(z)
+			at++
+		}
+	}
+	return out
 }

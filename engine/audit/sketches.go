@@ -35,7 +35,7 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which all agree", 0.05, 3,
 			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 	} {
-		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the sketches of all parties", Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
+		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the messages of all parties", Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
 			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys, Gamma: k.gamma}, k.value)})
 	}
 	// fail now rather than in the trials if the budget has no phantoms
@@ -46,12 +46,16 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 // sketchDraw draws from a worst case of its own for each worker.
 func sketchDraw(w sketch.WorstCase, value func([]*sketch.Sketches) float64) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
 	workers := newPerWorker(func() (*sketch.WorstCase, error) { return sketch.NewWorstCase(w) })
-	return func(_ context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+	return func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		c, err := workers.of(rt)
 		if err != nil {
 			return nil, err
 		}
-		return []float64{value(c.Draw(st, present))}, nil
+		sketches, err := c.Draw(ctx, rt, st, present)
+		if err != nil {
+			return nil, err
+		}
+		return []float64{value(sketches)}, nil
 	}
 }
 

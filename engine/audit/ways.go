@@ -200,7 +200,8 @@ func centralWays(method string) []way {
 			if method != "hybrid" && by.clients > 1 {
 				continue // it has one holder
 			}
-			w := way{name: by.name + ", " + by.mechanism, weight: 2, clients: by.clients, viewer: privacy.Outsider, watched: fewRecords(3, 2, 60)}
+			w := way{name: by.name + ", " + by.mechanism, weight: 2, clients: by.clients, viewer: privacy.Outsider,
+				neighbours: by.neighbours, watched: fewRecords(3, 2, 60)}
 			if branch != "" {
 				w.name += ", " + branch
 			}
@@ -210,7 +211,7 @@ func centralWays(method string) []way {
 			w.pairs = []Pair{w.watched}
 			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
 				b := privacy.Budget{Epsilon: auditBudget.Epsilon, Delta: by.delta}
-				return centralJob(method, *p, branch, parts, b, Settings{Mechanism: by.mechanism}, seed, tape)
+				return centralJob(method, *p, branch, parts, b, Settings{Mechanism: by.mechanism, Neighbours: by.neighbours}, seed, tape)
 			}
 			ways = append(ways, w)
 		}

@@ -186,27 +186,32 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		return []Case{*one}, nil
 	}
 	type variant struct {
-		p      Pair
-		branch string
-		weight int
+		p       Pair
+		branch  string
+		weight  int
+		clients int
 	}
 	one, two := fewRecords(2, 1, 60), fewRecords(2, 2, 60)
 	one.Name = "far record, one cluster"
-	variants := []variant{{two, "", 1}}
+	variants := []variant{{two, "", 1, 1}}
 	switch method {
 	case "hybrid":
 		wide := fewRecords(6, 2, 60)
-		variants = []variant{{one, "tree", 5}, {two, "tree", 10}, {wide, "high-d", 4}, {wide, "projected", 6}, {wide, "mean", 2}}
-		variants[2].p.Name, variants[3].p.Name, variants[4].p.Name = "far record, high dimension", "far record, projected", "far record, mean"
+		variants = []variant{{one, "tree", 5, 1}, {two, "tree", 10, 1}, {wide, "high-d", 4, 1}, {wide, "projected", 6, 1},
+			{wide, "mean", 2, 1}, {two, "tree", 20, 3}}
+		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean", "far record, three clients"} {
+			variants[2+i].p.Name = name
+		}
 	case "balcan":
-		variants = []variant{{one, "", 5}, {two, "", 5}}
+		variants = []variant{{one, "", 5, 1}, {two, "", 5, 1}}
 	}
 	if s.Pair != nil {
-		variants = []variant{{*s.Pair, "", 8}}
+		variants = []variant{{*s.Pair, "", 8, 1}}
 	}
 	var cases []Case
 	for _, v := range variants {
 		one, err := releases(v.p, s, "outsider", v.weight, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
+			parts = (&way{clients: v.clients}).deal(parts)
 			return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
 		})
 		if err != nil {

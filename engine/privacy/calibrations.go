@@ -234,14 +234,14 @@ var rules = slices.Concat([]Rule{
 		{Method: "bounds", Calibration: Claimed, None: "no published claim for these cells"},
 
 		// synopses and refinement
-		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
 		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},
-		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
+		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
 		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
 		{Method: "lsf", Calibration: Claimed, None: "no published claim, as Sketch-V takes the central form from a library and claims only that of the parties of sketch, ind-lap and ldp-agg"},
 
 		// Balcan and Edler
-		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
 		{Method: "balcan", Calibration: Proven, Release: "scores of swaps", L1: twice(func(s Shape) float64 { return s.Bound }), Mechanisms: selection, Neighbours: both, Theorem: "T5, T8",
 			Conditions: []string{boxed, directed, "a record's part in a score is cut at the bound"}},
 		{Method: "balcan", Calibration: Claimed, None: "no published claim but that of balcan-edler"},
@@ -291,9 +291,9 @@ func claimedAndPublished(lines []Rule) []Rule {
 func meanAndRounds(method string) []Rule {
 	return []Rule{
 		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
-		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
-		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
 	}
 }
 

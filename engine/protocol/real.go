@@ -89,16 +89,17 @@ func (p *Party) Share(r *Release, round int, groups []Group) ([]int64, error) {
 // noise, nil groups for none of its own, and returns the noisy values. What was
 // decrypted carries the noise of others, which this role does not know.
 func (p *Party) Open(r *Release, round int, groups []Group, decrypted *Private) ([]int64, error) {
-	if groups == nil {
-		if err := p.admit(r, round, nil, 0); err != nil {
-			return nil, err
-		}
-		return slices.Clone(decrypted.words), nil
+	length := 0
+	if groups != nil {
+		length = decrypted.Len()
 	}
-	if err := p.admit(r, round, groups, decrypted.Len()); err != nil {
+	if err := p.admit(r, round, groups, length); err != nil {
 		return nil, err
 	}
-	p.addNoise(round, groups, decrypted.words)
+	p.views.values(p.Role, round, r.Name, p.Role, decrypted.words)
+	if groups != nil {
+		p.addNoise(round, groups, decrypted.words)
+	}
 	return slices.Clone(decrypted.words), nil
 }
 

@@ -262,7 +262,7 @@ func TestTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := new(protocol.Views)
-		if err := p.Trial(context.Background(), engine.NewRuntime(pool), b, again); err != nil {
+		if err := p.Trial(context.Background(), engine.NewRuntime(pool), b, protocol.Options{Views: again}); err != nil {
 			t.Fatal(err)
 		}
 		job.Seed = &b

@@ -346,12 +346,12 @@ func (p *Plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Optio
 	return s.Result(p.job.Bounds)
 }
 
-// Trial runs the plan with another seed, without a result, and records what
-// everybody sees.
-func (p *Plan) Trial(ctx context.Context, rt *engine.Runtime, seed uint64, views *protocol.Views) error {
+// Trial runs the plan with another seed, without a result, for what the options
+// record.
+func (p *Plan) Trial(ctx context.Context, rt *engine.Runtime, seed uint64, o protocol.Options) error {
 	again := *p
 	again.Plan = p.Plan.Again(seed)
-	s, _ := again.start(rt, protocol.Options{Views: views})
+	s, _ := again.start(rt, o)
 	defer s.Close()
 	return s.Run(ctx)
 }

@@ -410,8 +410,11 @@ func TestPhantomsAreShared(t *testing.T) {
 // claimed 1e-3. The seeds are fixed; for fresh ones the decision is wrong with
 // probability below 1e-7 (six standard errors at each of the heights).
 func TestWorstCase(t *testing.T) {
-	const trials = 100_000
+	const trials = 30_000
 	budget := privacy.Budget{Epsilon: 1.6, Delta: 1e-3}
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	rt := engine.NewRuntime(pool)
 	for _, c := range []struct {
 		calibration privacy.Calibration
 		violated    bool
@@ -424,7 +427,11 @@ func TestWorstCase(t *testing.T) {
 		st := privacy.NewStreams(seed(7)).Stream(0, 0, "worst case")
 		for range trials {
 			for present := range 2 {
-				counts[present][EqualHeight(w.Draw(st, present == 1))]++
+				sketches, err := w.Draw(context.Background(), rt, st, present == 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				counts[present][EqualHeight(sketches)]++
 			}
 		}
 		violated := false

@@ -76,13 +76,14 @@ func (s *sketcher) encode(ctx context.Context, set, sketches int, labels []uint1
 	keys := newArrivalKeys(s.secret, set)
 	total := newEncoder(s.secret, keys, sketches, clusters)
 	workers := make([]*encodingWorker, s.run.Workers())
+	room := min(recordsPerTask, max(s.records, cells))
 	perCluster := (cells + recordsPerTask - 1) / recordsPerTask
 	for again := true; again; {
 		err := s.run.Run(ctx, clusters*perCluster+s.recordTasks(), func(worker, task int) {
 			w := workers[worker]
 			if w == nil {
-				w = &encodingWorker{encoder: newEncoder(s.secret, keys, sketches, clusters), digests: make([]Digest, recordsPerTask),
-					grouped: make([]Digest, recordsPerTask), offsets: make([]int, clusters+1)}
+				w = &encodingWorker{encoder: newEncoder(s.secret, keys, sketches, clusters), digests: make([]Digest, room),
+					grouped: make([]Digest, room), offsets: make([]int, clusters+1)}
 				workers[worker] = w
 			}
 			if task < clusters*perCluster {

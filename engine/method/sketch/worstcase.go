@@ -1,20 +1,22 @@
 package sketch
 
 import (
-	"encoding/binary"
-	"math"
+	"context"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
 // WorstCase is the pair of data sets on which the sketches give most away: no
 // record, and one record, which every party puts into its cluster 0
-// (THEOREMS.md, T3: any other id would be post-processing). It makes the sketches
-// as a run does, with the phantoms of a job's calibration, but for any number
-// of keys and clusters, so that an audit can look for failures of small
-// probability in many short trials. It serves one goroutine at a time.
+// (THEOREMS.md, T3: any other id would be post-processing). The parties of the protocol
+// make and send their sketches, and its server reads them, with the phantoms of a
+// job's calibration, but for any number of keys and clusters, so that an audit can look
+// for failures of small probability in many short trials. It serves one goroutine at a
+// time.
 type WorstCase struct {
 	Calibration privacy.Calibration
 	// Budget is that of the sketches of all parties together.
@@ -22,12 +24,8 @@ type WorstCase struct {
 	Parties, Clusters, Sketches int
 	Gamma                       float64
 
-	plan *plan
-	// Scratch, the digests of the record and, by party, of the cells of the
-	// cluster that has it and of the other clusters.
-	encoder *Encoder
-	record  []Digest
-	cells   [][][]Digest
+	run    *run
+	labels [2][]uint16 // without the record and with it
 }
 
 // NewWorstCase calibrates the phantoms: under claimed each party's sketches get
@@ -42,65 +40,71 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		return nil, err
 	}
 	s := float64(c.Parties)
-	c.plan = &plan{parties: c.Parties, clusters: c.Clusters, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
-	c.encoder = newEncoder(Secret{}, arrivalKeys{}, c.Sketches, c.Clusters)
-	c.record = []Digest{c.encoder.hash.record([]byte("record"))}
+	j := &Job{Protocol: Sketch, Calibration: c.Calibration, Sketches: c.Sketches, Gamma: c.Gamma, ID: rowID}
+	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
 	if c.Calibration == privacy.Claimed {
-		return &c, c.plan.calibrateClaimed(&Job{Sketches: c.Sketches, Gamma: c.Gamma})
-	}
-	cells, ok := product(c.Clusters, c.Parties, maxDense)
-	if !ok {
-		return nil, gridTooLarge(c.Parties, c.Clusters, maxDense)
-	}
-	for l := range c.Parties {
-		byCluster := make([][]Digest, c.Clusters)
-		for a := range byCluster {
-			byCluster[a] = make([]Digest, cells/c.Clusters)
-			phantomDigests(c.Clusters, c.Parties, l, a, 0, byCluster[a])
+		err = p.calibrateClaimed(j)
+	} else {
+		if _, ok := product(c.Clusters, c.Parties, maxDense); !ok {
+			return nil, gridTooLarge(c.Parties, c.Clusters, maxDense)
 		}
-		c.cells = append(c.cells, byCluster)
+		var n int
+		n, err = privacy.FMPhantomsPLD(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
+		p.phantoms = float64(n)
 	}
-	n, err := privacy.FMPhantomsPLD(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
-	c.plan.phantoms = float64(n)
-	return &c, err
+	if err != nil {
+		return nil, err
+	}
+	c.labels = [2][]uint16{{}, {0}}
+	c.run = &run{job: j, plan: p, Plan: &protocol.Plan{Method: j.Method(), Calibration: c.Calibration, Private: true, Budget: c.Budget,
+		K: c.Clusters, D: 1, N: 1, Parties: c.Parties, Rounds: 1, Seed: new(uint64)}}
+	for range c.Parties {
+		c.run.parties = append(c.run.parties, partyReleases{sketches: c.run.Add(&protocol.Release{Name: "sketches", Makers: protocol.Holder})})
+	}
+	c.run.message = c.run.Add(&protocol.Release{Name: "message"})
+	return &c, nil
 }
 
 // Phantoms is n_p per sketch or n_c per cell, and Floor is alpha_min.
-func (c *WorstCase) Phantoms() (count float64, floor uint16) { return c.plan.phantoms, c.plan.floor }
+func (c *WorstCase) Phantoms() (count float64, floor uint16) {
+	return c.run.plan.phantoms, c.run.plan.floor
+}
 
-// Draw returns the sketches of every party, without the record or with it. All
-// randomness, the keys too, comes from st; draws one after the other are
-// independent.
-func (c *WorstCase) Draw(st *privacy.Stream, present bool) []*Sketches {
-	e := c.encoder
-	var key Digest
-	for _, k := range []**kernels.ArrivalKey{&e.records, &e.phantoms} {
-		binary.LittleEndian.PutUint64(key[:], st.Uint64())
-		binary.LittleEndian.PutUint64(key[8:], st.Uint64())
-		*k = kernels.NewArrivalKey(key)
+// Draw returns the sketches of every party that the server reads, without the record
+// or with it. All randomness, the keys too, comes from the next seed of st; draws one
+// after the other are independent.
+func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]*Sketches, error) {
+	*c.run.Seed = st.Uint64()
+	labels := c.labels[0]
+	if present {
+		labels = c.labels[1]
+	}
+	points := kernels.NewPanels(len(labels), 1)
+	var programs []protocol.Program
+	for l := range c.Parties {
+		p := &party{run: c.run, index: l, releases: c.run.parties[l], points: points, centers: make([]float32, c.Clusters), labels: labels}
+		programs = append(programs, func(ctx context.Context, q *protocol.Party) (*protocol.Outcome, error) {
+			p.Party = q
+			var m Message
+			if err := p.releaseSketches(ctx, &m); err != nil {
+				return nil, err
+			}
+			return nil, p.sendMessage(ctx, &m)
+		})
+	}
+	v := &server{run: c.run}
+	gather := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		v.Party = p
+		return nil, v.gather(ctx)
+	}
+	if err := protocol.Start(rt, c.run.Plan, programs, gather, protocol.Options{}).Run(ctx); err != nil {
+		return nil, err
 	}
 	all := make([]*Sketches, c.Parties)
-	for l := range all {
-		for a, registers := range e.registers {
-			fill(registers, math.Inf(1))
-			e.bound[a], e.rate[a] = math.Inf(1), 0
-		}
-		if c.Calibration == privacy.Claimed {
-			e.addOwnPhantoms(st, c.plan.phantoms)
-			for a, registers := range e.registers {
-				e.bound[a] = latest(registers)
-			}
-		} else {
-			for a, cells := range c.cells[l] {
-				e.lower(a, e.phantoms, cells, c.plan.phantoms)
-			}
-		}
-		if present {
-			e.lower(0, e.records, c.record, 1)
-		}
-		all[l] = e.Sketches(c.plan.law, c.plan.floor)
+	for l, m := range v.messages {
+		all[l] = m.Sets[0]
 	}
-	return all
+	return all, nil
 }
 
 // EqualHeight is the statistic that tells the pair apart when parties share

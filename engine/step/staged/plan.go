@@ -94,23 +94,41 @@ type Release struct {
 
 // AddRelease plans a release of one noise scale.
 func (f *Plan) AddRelease(purpose, what, line string, l Share, coordinates int) *Release {
-	b := f.Bound(line, 0)
-	s := &Release{Purpose: purpose, Share: l, Scale: l.scale(b)}
-	e := f.Charge(l, l.entry(what, f.Audience, s.Scale, b, coordinates))
-	s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})
-	return s
+	return f.addRelease(purpose, what, line, l, coordinates, 2)
 }
 
-// AddCounts plans a release of counts of disjoint sets of records.
+// AddCounts plans a release of counts of disjoint sets of records. Two records change
+// two of them by 1, or none.
 func (f *Plan) AddCounts(purpose, line string, l Share) *Release {
-	return f.AddRelease(purpose, purpose+": counts of all cells", line, l, 1)
+	both := 2.0
+	if l.Gaussian {
+		both = math.Sqrt2
+	}
+	return f.addRelease(purpose, purpose+": counts of all cells", line, l, 1, both)
+}
+
+// addRelease plans a release that two records which change together move by `both`
+// times what one does, in the norm of the noise.
+func (f *Plan) addRelease(purpose, what, line string, l Share, coordinates int, both float64) *Release {
+	b, one := f.Bound(line, 0), l
+	if l.pair && l.Gaussian { // the share is that of a record of which two move a release twice as far
+		one.Total *= 4 / (both * both)
+	}
+	s := &Release{Purpose: purpose, Share: l, Scale: one.scale(b)}
+	e := f.chargeBoth(l, l.entry(what, f.Audience, s.Scale, b, coordinates), both)
+	s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})
+	return s
 }
 
 // Charge completes an entry, stated for one record. Where the guarantee is for
 // replacing a record it costs what two records that change together do
 // (THEOREMS.md T7, T8).
-func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry {
-	e.Conditions = append(append(e.Conditions, e.Bound.Rule.Conditions...), f.conditions...)
+func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry { return f.chargeBoth(l, e, 2) }
+
+// chargeBoth is Charge for a release that two records move by `both` times what one
+// does (THEOREMS.md T2).
+func (f *Plan) chargeBoth(l Share, e privacy.Entry, both float64) privacy.Entry {
+	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
 	e.Noise = f.noise
 	if l.pair {
 		e.Neighbours = privacy.ReplaceOne
@@ -119,9 +137,8 @@ func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry {
 		if e.Beside != nil {
 			e.Beside.Shape.Neighbours = privacy.ReplaceOne
 		}
-		e.Cost.Scale /= 2
+		e.Cost.Scale /= both
 		e.Cost.Slack *= 2
-		e.Cost.Distance *= 2
 		e.Cost.Epsilon *= 2
 	}
 	return e

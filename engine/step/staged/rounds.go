@@ -27,7 +27,22 @@ func (f *Plan) RelativeScales(l Share, radius, size float64) Scales {
 	if !l.Gaussian {
 		return Scales{Sums: l.Part(0.8).scale(sum), Counts: l.Part(0.2).scale(count)}
 	}
+	if l.pair {
+		return splitPair(4*l.Total, sum.L2(), size, f.D)
+	}
 	return splitGaussian(l.Total, sum.L2(), size, f.D)
+}
+
+// splitPair is RelativeScales where two records change together, by 2 radius in one
+// sum, or by radius in two sums and 1 in two counts: max(4 radius^2/sums^2,
+// 2 radius^2/sums^2 + 2/counts^2) = mu^2 (THEOREMS.md T2). What the sums cannot use goes
+// to the counts.
+func splitPair(mu2, radius, size float64, d int) Scales {
+	s := splitGaussian(mu2/2, radius, size, d)
+	if least := 2 * radius / math.Sqrt(mu2); s.Sums < least {
+		s = Scales{least, max(2/math.Sqrt(mu2), minScale)}
+	}
+	return s
 }
 
 // splitGaussian is relativeScales for Gaussian noise, of a count of sensitivity 1:
@@ -96,13 +111,22 @@ func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centr
 // bookRound writes what a round came to into the ledger: the dearest cluster
 // counts.
 func (p *Party) bookRound(s *Release, radius []float64, scales []Scales) error {
-	worst, at, least := 0.0, 0, math.Inf(1)
+	worst, at, least, both := 0.0, 0, math.Inf(1), 2.0
+	if s.Share.Gaussian {
+		both = math.Sqrt2
+	}
 	count := p.Bound("relative counts", 0)
 	for j, r := range radius {
 		sum := p.Bound("relative sums", r)
 		cost := sum.L1()/scales[j].Sums + count.L1()/scales[j].Counts
 		if s.Share.Gaussian {
 			cost = math.Hypot(sum.L2()/scales[j].Sums, count.L2()/scales[j].Counts)
+		}
+		if s.Share.pair { // of another cluster's record, or of its own
+			cost *= both
+			if s.Share.Gaussian {
+				cost = max(cost, 2*sum.L2()/scales[j].Sums)
+			}
 		}
 		if cost > worst {
 			worst, at = cost, j
@@ -116,7 +140,7 @@ func (p *Party) bookRound(s *Release, radius []float64, scales []Scales) error {
 		e.Cost.Slack = privacy.GaussianSlack(least*(1<<releaseBits), p.D+1)
 		e.Cost.Distance = s.Share.distance(least, p.D+1)
 	}
-	return p.Book(s.Release, p.Charge(s.Share, e))
+	return p.Book(s.Release, p.chargeBoth(s.Share, e, 1)) // worst has both records
 }
 
 // Move adds noisy relative sums to centroids: divide by the count (at least
