@@ -53,7 +53,8 @@ func (w *way) prepare() (drawing, *privacy.Ledger, error) {
 	}
 	ledger, err := runner.Core().Ledger(nil)
 	return func(ctx context.Context, rt *engine.Runtime, next uint64) ([]protocol.Draw, error) {
-		*seed = next
+		*seed = next // the plan's, too
+		runner.Core().PublicSeed = protocol.NewPublicSeed(seed)
 		var draws protocol.Draws
 		_, err := runner.Connect(ctx, rt, protocol.Options{Draws: &draws})
 		return draws.Seen, err
@@ -196,7 +197,13 @@ func centralWays(method string) []way {
 			name, mechanism string
 			clients         int
 			delta           float64
-		}{{"one client", "gaussian", 1, 1e-5}, {"one client", "laplace", 1, 0}, {"three clients, split noise", "gaussian", 3, 1e-5}, {"three clients, split noise", "laplace", 3, 0}} {
+			neighbours      privacy.Neighbours
+		}{
+			{"one client", "gaussian", 1, 1e-5, privacy.AddRemove}, {"one client", "laplace", 1, 0, privacy.AddRemove},
+			{"three clients, split noise", "gaussian", 3, 1e-5, privacy.AddRemove}, {"three clients, split noise", "laplace", 3, 0, privacy.AddRemove},
+			{"one client, a record replaced", "gaussian", 1, 1e-5, privacy.ReplaceOne},
+			{"one client, a record replaced", "laplace", 1, 0, privacy.ReplaceOne},
+		} {
 			if method != "hybrid" && by.clients > 1 {
 				continue // it has one holder
 			}

@@ -22,8 +22,8 @@ var exits = map[string]map[string]string{
 	},
 	// Mechanisms of a method's own.
 	"Apply": {
-		"party.play":        "sketches with phantoms (T8), or without under claims",
-		"party.sendReports": "randomised response of each record",
+		"party.releaseSketches": "sketches with phantoms (THEOREMS.md T3)",
+		"party.sendReports":     "randomised response of each record",
 	},
 	// What a run ends with: each role of the audience has it from releases.
 	"Outcome": {

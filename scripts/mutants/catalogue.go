@@ -55,7 +55,7 @@ func randomness() []mutant {
 		{"the system's randomness is replaced by the clock", inSecret, []edit{{"\trand.Read(r.key[:]) // never", "\trand.Read(r.key[:0])\n\tbinary.LittleEndian.PutUint64(r.key[:], uint64(time.Now().UnixNano())) // never"}, {"\t\"fmt\"\n", "\t\"fmt\"\n\t\"time\"\n"}}, inPrivacy, "TestRoots", "root"},
 		one("all roles of a simulation have one root", inProtocol, "Own: secret.Simulated(seed, r.String())", "Own: secret.Simulated(seed, \"role\")", inHorizontal, "TestRolesApart", "one stream"),
 		one("a role draws from the public seed", inProtocol, "privacy.StreamsOf(s.Own.Derive(\"streams\"))", "p.Plan.PublicSeed.Streams()", inProtocol, "TestRolesHaveRoots", "public seed|one stream"),
-		one("the server has what the parties share", inProtocol, "\tif p.Role == Server {\n\t\treturn\n", "\tif false {\n\t\treturn\n", inProtocol, "TestRolesHaveRoots", "server"),
+		one("the server has what the parties share", inProtocol, "\tif p.Role == Server {\n\t\treturn nil\n\t}\n\tp.Group", "\tif false {\n\t\treturn nil\n\t}\n\tp.Group", inProtocol, "TestRolesHaveRoots", "server"),
 	}
 }
 
@@ -126,7 +126,7 @@ func gate() []mutant {
 func scales() []mutant {
 	return []mutant{
 		one("a horizontal round has half the noise that it is charged for", inHorizontal, "Scale: part.scales[t].scale / part.unit,", "Scale: part.scales[t].scale / 2 / part.unit,", inAudit, "TestWhiteBox$", "distance"),
-		one("a central release has half the noise that it is charged for", inStaged, "Scale: g.Scale * (1 << releaseBits)}", "Scale: g.Scale * (1 << (releaseBits - 1))}", inAudit, "TestWhiteBox$", "distance"),
+		one("a central release has half the noise that it is charged for", inStaged, "Scale: g.Scale * (1 << releaseBits),", "Scale: g.Scale * (1 << (releaseBits - 1)),", inAudit, "TestWhiteBox$", "distance"),
 		one("a local release has half the noise that it is charged for", inSketch, "Scale: math.Ldexp(r.scale, unit)}", "Scale: math.Ldexp(r.scale, unit-1)}", inAudit, "TestWhiteBox$", "distance"),
 		one("sketches have half of the planned phantoms", inSketch, "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms}", "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms / 2}", inAudit, "TestWhiteBox$", "heights 1 Check:law"),
 		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/4:", inAudit, "TestWhiteBox$", "reports 1 Check:law"),
@@ -141,6 +141,8 @@ func steps() []mutant {
 		one("far records are cut to a length with the rounding error on the wrong side", inStep, "slack := 1 + float64(d+4)*0x1p-24", "slack := 1 - 1e5*float64(d+4)*0x1p-24", inStaged, "TestOffset", "offset|radius|sum"),
 		one("a level's counts are not in the ledger", inStaged, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
 		one("every level of a tree spends the whole budget", inStaged, "l.Part(l.growth(level)/total)))", "l.Part(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("two records move a level's counts as one does", inStaged, "both = math.Sqrt2\n\t}\n\treturn f.addRelease", "both = 1\n\t}\n\treturn f.addRelease", inAudit, "TestWhiteBox$", "distance"),
+		one("two records move a cluster's sum as one does", inStaged, "return splitPair(4*l.Total, sum.L2(), size, f.D)", "return splitGaussian(2*l.Total, sum.L2(), size, f.D)", inStaged, "TestPairs", "pair|dearer"),
 		one("replacing a record spends the budget of adding one", inStaged, "\t\t\ts.Total /= 4\n", "\t\t\ts.Total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)", "return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),
 		one("the sizes of clusters are rounded down", inHorizontal, "return int(math.Ceil(n / (j.EtaMinAlpha * share))), int", "return int(math.Floor(n / (j.EtaMinAlpha * share))), int", inHorizontal, "TestSizesAreRoundedInwards", "sizes"),

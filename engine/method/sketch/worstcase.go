@@ -57,7 +57,7 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	}
 	c.labels = [2][]uint16{{}, {0}}
 	c.run = &run{job: j, plan: p, Plan: &protocol.Plan{Method: j.Method(), Calibration: c.Calibration, Private: true, Budget: c.Budget,
-		K: c.Clusters, D: 1, N: 1, Parties: c.Parties, Rounds: 1, Seed: new(uint64)}}
+		K: c.Clusters, D: 1, N: 1, Parties: c.Parties, Rounds: 1}}
 	for range c.Parties {
 		c.run.parties = append(c.run.parties, partyReleases{sketches: c.run.Add(&protocol.Release{Name: "sketches", Makers: protocol.Holder})})
 	}
@@ -74,7 +74,7 @@ func (c *WorstCase) Phantoms() (count float64, floor uint16) {
 // or with it. All randomness, the keys too, comes from the next seed of st; draws one
 // after the other are independent.
 func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]*Sketches, error) {
-	*c.run.Seed = st.Uint64()
+	c.run.Plan = c.run.Plan.Again(st.Uint64())
 	labels := c.labels[0]
 	if present {
 		labels = c.labels[1]

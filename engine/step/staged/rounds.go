@@ -40,7 +40,7 @@ func (f *Plan) RelativeScales(l Share, radius, size float64) Scales {
 func splitPair(mu2, radius, size float64, d int) Scales {
 	s := splitGaussian(mu2/2, radius, size, d)
 	if least := 2 * radius / math.Sqrt(mu2); s.Sums < least {
-		s = Scales{least, max(2/math.Sqrt(mu2), minScale)}
+		s = Scales{max(least, minScale), max(2/math.Sqrt(mu2), minScale)}
 	}
 	return s
 }

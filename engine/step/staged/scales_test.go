@@ -33,6 +33,34 @@ func TestRoundScales(t *testing.T) {
 	}
 }
 
+// TestPairs checks that two records which change together spend no more than the budget
+// by the worse of T2's cases and, away from the floor, all of it: and that neither half
+// has less than where the price of one record is doubled.
+func TestPairs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 2000 {
+		d := 1 + rng.IntN(800)
+		l := Share{Gaussian: true, Total: math.Exp(rng.Float64()*10 - 8), pair: true}
+		radius, size := math.Exp(rng.Float64()*6-4), math.Exp(rng.Float64()*12)
+		run := &Plan{Plan: &protocol.Plan{Method: "hybrid", D: d}}
+		s := run.RelativeScales(l, radius, size)
+		sums, counts := radius*radius/(s.Sums*s.Sums), 1/(s.Counts*s.Counts)
+		cost := max(4*sums, 2*sums+2*counts)
+		if cost > 4*l.Total*(1+1e-9) {
+			t.Fatalf("d=%d radius=%v size=%v: a pair is dearer than its share: %v of %v", d, radius, size, cost, 4*l.Total)
+		}
+		if s.Sums <= minScale || s.Counts <= minScale {
+			continue
+		}
+		if cost < 4*l.Total*(1-1e-9) {
+			t.Fatalf("d=%d radius=%v size=%v: wastes all but %v of %v", d, radius, size, cost, 4*l.Total)
+		}
+		if one := run.RelativeScales(Share{Gaussian: true, Total: l.Total}, radius, size); s.Sums > one.Sums*(1+1e-9) {
+			t.Fatalf("d=%d radius=%v size=%v: sums have noise %v, and %v at twice the price of one record", d, radius, size, s.Sums, one.Sums)
+		}
+	}
+}
+
 // TestJamesStein checks the positive-part rule on one coordinate.
 func TestJamesStein(t *testing.T) {
 	variance := []float64{0.01, 0.01, 0.04}
