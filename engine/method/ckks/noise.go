@@ -73,6 +73,19 @@ func evaluationError(n, k, d int) float64 {
 // record's memberships, for which the sensitivity holds whatever they are.
 const errorPerRecord = 1.0 / 8192
 
+// schemeDistance bounds by how much what is decrypted in all rounds can differ, in total
+// variation, from what a scheme without error would decrypt, for a reader who does not
+// know the noise: errors of 2-norm E in each of T rounds under noise of deviation s shift
+// it by sqrt(T) E/s standard deviations (THEOREMS.md T4, T8). 1 where there is no such
+// noise.
+func (n noisePlan) schemeDistance(rounds, records, k, d int) float64 {
+	if !n.active() {
+		return 1
+	}
+	shift := math.Sqrt(float64(rounds)) * evaluationError(records, k, d) / min(n.count, n.sum)
+	return math.Erf(shift / (2 * math.Sqrt2))
+}
+
 // planNoise calibrates the noise of `rounds` joint releases of k counts and
 // k d sums.
 //

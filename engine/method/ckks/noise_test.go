@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -338,5 +339,30 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 	j := &Job{Data: data, Columns: [][]int{{0, 1, 2}, {3, 4}}, K: 2, Colluders: 2, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, chain: &smallChain}
 	if _, err := j.plan(); err == nil {
 		t.Error("two parties that may both collude were accepted")
+	}
+}
+
+// What the ledger says of the scheme's own error is the total variation of T4: that of a
+// Gaussian mechanism at epsilon 0, and nothing where the computing party knows the noise.
+func TestSchemeErrorIsStated(t *testing.T) {
+	n := noisePlan{count: 8, sum: 4, bob: true}
+	for _, rounds := range []int{1, 3, 10} {
+		mu := math.Sqrt(float64(rounds)) * evaluationError(1000, 3, 2) / 4
+		if got, want := n.schemeDistance(rounds, 1000, 3, 2), privacy.DeltaOfMu(mu, 0); math.Abs(got-want) > 1e-12 || !(got > 0) {
+			t.Errorf("%d rounds: total variation %v, want %v", rounds, got, want)
+		}
+	}
+	if got := (noisePlan{}).schemeDistance(1, 1000, 3, 2); got != 1 {
+		t.Errorf("without noise: %v, want 1", got)
+	}
+	for c, want := range map[privacy.Calibration]string{privacy.Proven: "within total variation", privacy.Claimed: "no bound on what it tells of keys"} {
+		job := &Job{Data: sample(t, "blobs", 200, 2, 2, 1), Columns: [][]int{{0}, {1}}, K: 2, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, Calibration: c, NoQuality: true}
+		pl, err := job.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(pl.Notes, "\n"), want) {
+			t.Errorf("%s: the notes lack %q: %q", c, want, pl.Notes)
+		}
 	}
 }

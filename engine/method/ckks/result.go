@@ -70,6 +70,13 @@ func (pl *jobPlan) addReleases() {
 		makers = protocol.Nobody
 		pl.Notes = append(pl.Notes, "no noise: the key holders see exact counts and sums of every round, all parties the exact centroids")
 	}
+	if d := pl.noise.schemeDistance(pl.Rounds, pl.N, j.K, pl.D); d == 1 || !pl.noise.bob {
+		pl.Notes = append(pl.Notes, "what is decrypted carries the encryption scheme's own error with no noise over it that the computing party does not know: "+
+			"there is no bound on what it tells of keys and columns (IND-CPA-D)")
+	} else {
+		pl.Notes = append(pl.Notes, fmt.Sprintf("what is decrypted carries the encryption scheme's own error under the noise: all rounds are within total variation %.2g "+
+			"of those of a scheme without error, not 2^-40; epsilon counts the error, the hardness of the keys beside it (IND-CPA-D) is assumed", d))
+	}
 	if j.Data.Bounds.FromData {
 		pl.Notes = append(pl.Notes, "bounds come from the data")
 	}
