@@ -190,7 +190,7 @@ func centralWays(method string) []way {
 	var ways []way
 	branches := []string{""}
 	if method == "hybrid" {
-		branches = []string{"tree", "high-d", "projected"}
+		branches = []string{"tree", "high-d", "projected", "mean"}
 	}
 	for _, branch := range branches {
 		for _, by := range []struct {
@@ -212,7 +212,7 @@ func centralWays(method string) []way {
 			if branch != "" {
 				w.name += ", " + branch
 			}
-			if branch == "high-d" || branch == "projected" {
+			if branch != "" && branch != "tree" {
 				w.watched = fewRecords(6, 2, 60)
 			}
 			w.pairs = []Pair{w.watched}
