@@ -6,9 +6,10 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// PointBounds leaves records out of rounds of nearest assignment that cannot have
-// changed their label, at any number of dimensions: Hamerly's bounds (Making k-means
-// even faster, SDM 2010), one for each record. It serves where a record costs much,
+// PointBounds lets a round of nearest assignment go on from the one before: only records
+// whose label changes are taken from sum to sum, and records whose label cannot have
+// changed are not looked at where that pays, by Hamerly's bounds (Making k-means even
+// faster, SDM 2010), one for each record. It serves where a record costs much,
 // from [ChainDims] dimensions on; [Deltas] has bounds for blocks of records below. What
 // comes out is the same, bit for bit. A nil *PointBounds makes every round begin anew.
 //
@@ -30,6 +31,8 @@ type PointBounds struct {
 
 	valid  bool      // labels and sums are those of the round before
 	carry  bool      // the round goes on from the one before
+	bound  bool      // and leaves records out
+	share  float64   // of the records whose label changed in the last round, as far as known
 	last   []float32 // centroids of the round before
 	moved  []float64 // by centroid: how far it has come
 	most   float64   // the sum of the largest moves of each round
@@ -62,6 +65,10 @@ const (
 	copyProducts   = 60
 	recordProducts = 700
 	filterSpeed    = 2.8
+	// mostChanged is the share of the records whose label may change in a round that
+	// goes on from the sums of the one before: to take a record from sum to sum costs as
+	// much as to sum a dozen.
+	mostChanged = 1. / 24
 	// longestWait is the most rounds between two tries.
 	longestWait = 8
 )
@@ -72,6 +79,7 @@ type batch struct {
 	which        []int32
 	before, now  []uint16
 	dist, second []float32
+	moved        int // records whose label changed in the round
 	_            [64]byte
 }
 
@@ -87,7 +95,7 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 	if s.Rounds < 3 || s.Radius || points.D < ChainDims || centres.K < 2 || s.Records*centres.K*points.D < leastTracked || points.N < 4*sampledShare {
 		return nil
 	}
-	b := &PointBounds{points: points, centres: centres, grid: grid, labels: NewLabels(points.N), last: make([]float32, len(grid)),
+	b := &PointBounds{share: 1, points: points, centres: centres, grid: grid, labels: NewLabels(points.N), last: make([]float32, len(grid)),
 		moved: make([]float64, centres.K), limits: make([]float32, centres.K), keys: make([]float32, points.N), next: 1, sample: newBatch(points.D)}
 	k, d := float64(centres.K), float64(points.D)
 	b.dearer = 1 + (copyProducts*d+recordProducts)/(k*d)
@@ -134,23 +142,22 @@ func (b *PointBounds) Begin() int {
 		return n
 	}
 	b.move()
+	b.wait = max(b.wait-1, 0)
 	left := n
-	if b.carry {
-		left = b.left()
-		if float64(left)*b.dearer > float64(n) {
-			b.carry = false
+	switch {
+	case b.bound:
+		if left = b.left(); float64(left)*b.dearer > float64(n) {
+			b.bound, left = false, n
 			b.pause()
 		}
-	} else if b.wait = max(b.wait-1, 0); b.wait == 0 {
-		if b.carry = b.stay(); b.carry {
+	case b.wait == 0:
+		if b.bound = b.stay(); b.bound {
 			b.forget()
 		} else {
 			b.pause()
 		}
 	}
-	if !b.carry {
-		return n
-	}
+	b.carry = b.bound || b.share < mostChanged
 	return left
 }
 
@@ -181,7 +188,7 @@ func (b *PointBounds) move() {
 		b.limits[j] = float32((way + b.most) * (1 + 0x1p-20))
 	}
 	if length = math.Sqrt(length) * (1 + 0x1p-40); length > b.reach {
-		b.carry = false
+		b.bound = false
 		b.setReach(1.25*length + 0x1p-20)
 	}
 }
@@ -219,8 +226,8 @@ func (b *PointBounds) slack(dist, second float32) float64 {
 	return max(0, min(far/2, far-near-8*b.error/far)*(1-0x1p-30))
 }
 
-// stay estimates from a few records whether most would be left out if centroids moved
-// on as in the last round.
+// stay estimates from a few records how many change their label, and whether most would
+// be left out if centroids moved on as in the last round.
 func (b *PointBounds) stay() bool {
 	s, n := &b.sample, b.points.N
 	s.which = s.which[:0]
@@ -229,12 +236,16 @@ func (b *PointBounds) stay() bool {
 		s.which = append(s.which, int32(q*(n/size)))
 	}
 	b.measure(s)
-	staying := 0
-	for i := range s.which {
+	staying, changed := 0, 0
+	for i, at := range s.which {
+		if s.now[i] != b.labels[at] {
+			changed++
+		}
 		if b.slack(s.dist[i], s.second[i]) > b.recent {
 			staying++
 		}
 	}
+	b.share = float64(changed) / float64(len(s.which))
 	return float64(len(s.which)-staying)*b.dearer < 0.75*float64(len(s.which))
 }
 
@@ -253,6 +264,10 @@ func (b *PointBounds) left() int {
 // sum to sum, and returns how many it has looked at.
 func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int {
 	w := &b.batches[worker]
+	if !b.bound {
+		w.moved += kernels.Reassign(b.points.Slice(lo, hi), b.centres, float32(math.Inf(1)), b.labels[lo:hi], acc, nil).Moved
+		return hi - lo
+	}
 	w.which = w.which[:0]
 	looked := 0
 	for i := lo; i < hi; i++ {
@@ -283,7 +298,7 @@ func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
 		}
 	}
 	view := kernels.Panels{N: n, D: w.points.D, Data: w.points.Data}
-	kernels.UpdateSums(view, w.before[:n], w.now[:n], n, acc)
+	w.moved += kernels.UpdateSums(view, w.before[:n], w.now[:n], n, acc)
 	w.which = w.which[:0]
 }
 
@@ -307,5 +322,13 @@ func (b *PointBounds) End() {
 		return
 	}
 	copy(b.last, b.grid)
+	moved := 0
+	for i := range b.batches {
+		moved += b.batches[i].moved
+		b.batches[i].moved = 0
+	}
+	if b.carry {
+		b.share = float64(moved) / float64(b.points.N)
+	}
 	b.valid = true
 }
