@@ -189,7 +189,8 @@ type Job struct {
 	// Aggregator, Calibration, Drops).
 	Init Init
 	// NInit is the number of starts of plain k-means; 0 means 10 while n k d < 10^7,
-	// falling to 1 at 10^9.
+	// falling to 1 at 10^9, where some clusters of the best one are tried elsewhere
+	// instead.
 	NInit int
 	// Start, if not nil, has the first centroids instead: K rows of d, in the
 	// normalised box. They are taken to be public.
@@ -324,8 +325,21 @@ func (j *Job) starts() int {
 	case j.NInit > 0:
 		return j.NInit
 	}
-	work := float64(j.publicRecords()) * float64(j.K) * float64(j.dimension())
-	return int(max(1, maxStarts/math.Sqrt(max(work/smallWork, 1))))
+	work, most := float64(j.publicRecords())*float64(j.K)*float64(j.dimension()), smallWork
+	starts := maxStarts
+	for ; starts > 1 && work >= most; starts-- {
+		most *= startStep
+	}
+	return starts
+}
+
+// exchanges is how often plain k-means moves clusters of the best start where size alone
+// keeps it from more starts.
+func (j *Job) exchanges() int {
+	if !j.improves() || j.Start != nil || j.NInit > 0 || j.starts() == maxStarts || j.K < 4 || j.K > mostExchanged {
+		return 0
+	}
+	return maxExchanges
 }
 
 // set fills in a default.

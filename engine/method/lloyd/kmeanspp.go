@@ -66,7 +66,7 @@ func (s *seeder) replace(ctx context.Context, which []int, stay *kernels.Centroi
 // fill draws the given centroids, one after the other.
 func (s *seeder) fill(ctx context.Context, which []int, st *privacy.Stream, start int) error {
 	label := "k-means++, centres"
-	if s.starts > 1 {
+	if start < s.starts && s.starts > 1 {
 		label = fmt.Sprintf("%s of start %d of %d", label, start+1, s.starts)
 	}
 	for done, j := range which {
@@ -126,7 +126,8 @@ func (p *Plan) seedSums() int {
 	if p.job.Start == nil {
 		sums += 2 * p.k * p.starts
 	}
-	return sums + 3*p.k*p.starts // each replacement is told of and has two
+	sums += p.exchanges * (1 + 2*p.k)
+	return sums + 3*p.k*(p.starts+p.exchanges) // each replacement is told of and has two
 }
 
 // pick is a candidate: the record of a client at which its running sum of potentials,

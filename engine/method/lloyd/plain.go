@@ -1,8 +1,10 @@
 package lloyd
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
@@ -12,10 +14,16 @@ import (
 // for.
 const (
 	// maxStarts is the number of starts of problems below smallWork products of
-	// records, clusters and columns. It falls with the root of the products, to one
-	// at a hundred times as many.
+	// records, clusters and columns. Each factor startStep, the ninth root of a hundred,
+	// takes one away, so there is one at a hundred times as many products.
 	maxStarts = 10
 	smallWork = 1e7
+	startStep = 1.6681005372000588
+	// maxExchanges is how often 1/exchangedShare of the clusters of the best start is
+	// tried elsewhere where there are fewer starts, for up to mostExchanged clusters.
+	maxExchanges   = 3
+	exchangedShare = 40
+	mostExchanged  = 2048
 	// plainIterations is the most rounds from a start, as scikit-learn has it.
 	plainIterations = 300
 	// A start ends when the squared movements of all centroids together are at most
@@ -40,6 +48,7 @@ type search struct {
 	bestGain  float64
 	bestGrid  []float64 // the centroids that the best start goes on from
 	bestMeans []float64 // the means that they come from
+	bestSizes []float64 // of its clusters
 	bestEnd   int       // rounds that the best start has left
 }
 
@@ -71,6 +80,9 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 		}
 		s.keep(c.perStart - (t - from))
 	}
+	if t, err = s.exchange(ctx, t); err != nil {
+		return t, err
+	}
 	if s.start > 0 && s.bestEnd > 0 {
 		copy(c.centroids, s.bestGrid)
 		c.setGrid()
@@ -86,6 +98,62 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 	return t, nil
 }
 
+// exchange tries whether the best start is better with a few clusters elsewhere: those
+// that cost least to do without begin again at records, as in k-means++, and rounds go on
+// from there (after Fränti, Efficiency of random swap clustering, Journal of Big Data
+// 2018, with both choices greedy). It returns the next round.
+func (s *search) exchange(ctx context.Context, t int) (int, error) {
+	move := s.k/exchangedShare + 1
+	for range s.exchanges {
+		s.start++
+		copy(s.centroids, s.bestGrid)
+		before, from := s.bestGain, t
+		n, err := s.begin(ctx, s.dispensable(move))
+		if n == 0 || err != nil {
+			return t, err
+		}
+		s.rest, s.replaced = startRest, 0
+		if t, err = s.iterate(ctx, t, from+s.perStart, s.after); err != nil {
+			return t, err
+		}
+		if s.keep(s.perStart - (t - from)); s.bestGain <= before {
+			move = max(1, move/2)
+		}
+	}
+	return t, nil
+}
+
+// dispensable names clusters of the best start whose records lose least by going to the
+// next centroid, none of which is that of another.
+func (s *search) dispensable(count int) []int {
+	loss, next := make([]float64, s.k), make([]int, s.k)
+	order := make([]int, s.k)
+	for j := range s.k {
+		loss[j], order[j] = math.Inf(1), j
+		for a := range s.k {
+			length := 0.0
+			for h, x := range s.bestGrid[j*s.d : (j+1)*s.d] {
+				length += float64((x - s.bestGrid[a*s.d+h]) * (x - s.bestGrid[a*s.d+h]))
+			}
+			if a != j && length < loss[j] {
+				loss[j], next[j] = length, a
+			}
+		}
+		// The loss of a merge, by the sizes of both.
+		own, other := s.bestSizes[j], s.bestSizes[next[j]]
+		loss[j] *= own * other / max(own+other, 1)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(loss[a], loss[b]) })
+	taken, list := make([]bool, s.k), []int(nil)
+	for _, j := range order {
+		if len(list) < count && !taken[j] {
+			taken[j], taken[next[j]] = true, true
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
 // keep makes the present centroids the best ones if they are.
 func (s *search) keep(roundsLeft int) {
 	if s.gain < s.bestGain {
@@ -96,6 +164,7 @@ func (s *search) keep(roundsLeft int) {
 	}
 	s.bestGrid = append(s.bestGrid[:0], s.centroids...)
 	s.bestMeans = append(s.bestMeans[:0], s.centroids...)
+	s.bestSizes = append(s.bestSizes[:0], s.counts...)
 	for j, count := range s.counts {
 		for h := j * s.d; h < (j+1)*s.d && count > 0; h++ {
 			s.bestMeans[h] = s.sums[h] / count
@@ -159,22 +228,29 @@ func (s *search) replaceEmpty(ctx context.Context) (bool, error) {
 	if len(empty) == 0 || s.replaced+len(empty) > s.k {
 		return false, nil
 	}
-	stay := make([]float32, 0, s.k*s.d)
-	for j, count := range s.counts {
-		if count > 0 {
-			stay = append(stay, s.grid[j*s.d:(j+1)*s.d]...)
-		}
-	}
-	centres := kernels.NewCentroids(len(stay)/s.d, s.d)
-	centres.Set(stay)
-	n, err := s.seeder.replace(ctx, empty, centres, s.start)
+	n, err := s.begin(ctx, empty)
 	if n == 0 || err != nil {
 		s.replaced = s.k // there are too few distinct records: no use in trying again
 		return false, err
 	}
 	s.replaced += n
-	s.setGrid()
 	return true, nil
+}
+
+// begin lets clusters begin again at records, and returns how many do.
+func (s *search) begin(ctx context.Context, which []int) (int, error) {
+	s.setGrid()
+	stay := make([]float32, 0, s.k*s.d)
+	for j := range s.k {
+		if !slices.Contains(which, j) {
+			stay = append(stay, s.grid[j*s.d:(j+1)*s.d]...)
+		}
+	}
+	centres := kernels.NewCentroids(len(stay)/s.d, s.d)
+	centres.Set(stay)
+	n, err := s.seeder.replace(ctx, which, centres, s.start)
+	s.setGrid()
+	return n, err
 }
 
 // Sums of squares are told in multiples of 2^-20, in pieces of 16 bits.

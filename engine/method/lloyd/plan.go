@@ -23,6 +23,7 @@ type Plan struct {
 	// plain says that this is plain k-means: so many starts of at most so many rounds.
 	plain            bool
 	starts, perStart int
+	exchanges        int // of clusters of the best start
 	// weighted says that records have weights, which count in multiples of weightUnit; else it is 1.
 	weighted   bool
 	weightUnit float64
@@ -75,7 +76,8 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		return nil, err
 	}
 	p.perStart = p.rounds
-	p.rounds *= p.starts
+	p.exchanges = j.exchanges()
+	p.rounds *= p.starts + p.exchanges
 	p.Rounds = p.rounds
 	p.setRadius()
 	p.cutParts()
