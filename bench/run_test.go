@@ -160,7 +160,7 @@ func TestNoDataSetsNoRows(t *testing.T) {
 	if err := r.Failed(); err == nil || fault.IsRequest(err) || !strings.Contains(err.Error(), "lacks timesynth_k2_d2_n10000") {
 		t.Errorf("error is %v", err)
 	}
-	if text := r.MissingText(); !strings.Contains(text, "lsun from github.com") || !strings.Contains(text, "manifest.json") {
+	if text := r.MissingText(); !strings.Contains(text, "lsun from the code") || !strings.Contains(text, "cohort data import") {
 		t.Errorf("the text is %q", text)
 	}
 	r.Sections = append(r.Sections, Section{Suite: &Suite{}, Rows: []Row{{}}})
@@ -326,15 +326,15 @@ func TestReportForms(t *testing.T) {
 
 func TestMissingSetsSayWhereTheyComeFrom(t *testing.T) {
 	got := howToGet([]string{"s1", "synth_sep21_k2_d2", "mnist", "unheard"})
-	for _, want := range []string{"s1 from github.com/D-Diaa", "synth_sep21_k2_d2 from R package", "mnist from the four IDX files", "manifest.json"} {
+	for _, want := range []string{"s1 from SIPU", "synth_sep21_k2_d2 from R package", "mnist from MNIST, the four IDX files", "cohort data fetch-help"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}
 	}
 	for _, s := range Suites() {
 		for _, set := range s.Needs {
-			if originOf(set) == "" {
-				t.Errorf("suite %s needs %s, which comes from nowhere", s.Name, set)
+			if _, err := FindOrigin(set); err != nil {
+				t.Errorf("suite %s needs %s: %v", s.Name, set, err)
 			}
 		}
 	}

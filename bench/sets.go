@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -197,52 +196,4 @@ func GeneratedSet(ctx context.Context, name string, g dataset.Generator) (*Set, 
 		return nil, err
 	}
 	return &Set{Name: "builtin:" + name, N: t.N, D: t.D, K: int(t.Labels[t.N-1]) + 1, Labels: t.Labels, Norm: norm}, nil
-}
-
-// origins says where each data set comes from, by the beginning of its name.
-var origins = []struct{ prefix, from string }{
-	{"timesynth_", "R package clusterGeneration, genRandomClust with equal sizes and sepVal 0.70"},
-	{"synth_", "R package clusterGeneration, genRandomClust with sepVal 0.21 or 0.70"},
-	{"birch2_100k", "github.com/gagolews/clustering-data-v1, sipu/birch2"},
-	{"s1", "github.com/D-Diaa/privateclustering, data/s1.txt"},
-	{"iris", "github.com/D-Diaa/privateclustering, data/iris.txt"},
-	{"lsun", "github.com/D-Diaa/privateclustering, data/lsun.txt"},
-	{"house", "github.com/D-Diaa/privateclustering, data/house.txt"},
-	{"adult", "github.com/D-Diaa/privateclustering, data/adult.txt"},
-	{"birch2_25k", "github.com/D-Diaa/privateclustering, data/birch2.txt"},
-	{"mnist", "the four IDX files of MNIST, in a folder mnist"},
-	{"letter", "UCI Machine Learning Repository, Letter Recognition"},
-	{"bank", "UCI Machine Learning Repository, Bank Marketing"},
-	{"nyctaxi", "NYC Taxi and Limousine Commission trip records"},
-	{"mixgauss", "a mixture of five Gaussians in eight dimensions, generate_mixgauss.py of the data folder"},
-	{"loan", "Kaggle, Home Credit Default Risk (not redistributable)"},
-	{"har", "UCI Machine Learning Repository, Human Activity Recognition, reduced to ten columns"},
-	{"image", "SIPU, the unquantised House image"},
-}
-
-// howToGet says where missing sets come from and how to make them known.
-func howToGet(missing []string) string {
-	var parts []string
-	for _, o := range origins {
-		var names []string
-		for _, m := range missing {
-			if strings.HasPrefix(m, o.prefix) && originOf(m) == o.from {
-				names = append(names, m)
-			}
-		}
-		if len(names) > 0 {
-			parts = append(parts, shortList(names)+" from "+o.from)
-		}
-	}
-	return strings.Join(append(parts, "put the CSV files and a manifest.json with name, file, labels_file and k of each into one folder"), "; ")
-}
-
-// originOf is the origin of one set, or "".
-func originOf(name string) string {
-	for _, o := range origins {
-		if strings.HasPrefix(name, o.prefix) {
-			return o.from
-		}
-	}
-	return ""
 }

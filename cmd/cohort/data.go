@@ -16,11 +16,11 @@ import (
 func newDataCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
-		Short: "List the built-in data sets, or write one to a file",
+		Short: "Built-in data sets, and where those of the papers come from",
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newDataListCommand(), newDataWriteCommand())
+	cmd.AddCommand(newDataListCommand(), newDataWriteCommand(), newDataFetchHelpCommand(), newDataImportCommand())
 	return cmd
 }
 
@@ -54,12 +54,7 @@ func newDataWriteCommand() *cobra.Command {
 		Use:     "write NAME",
 		Short:   "Write a built-in data set as CSV",
 		Example: "  cohort data write blobs --n 1000 --d 4 --k 8 --separation 5 --out blobs.csv",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fault.Request("arguments", fmt.Sprintf("%d names are given", len(args)), "name one built-in set, see cohort data list")
-			}
-			return nil
-		},
+		Args:    oneName("name one built-in set, see cohort data list"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := dataset.Generate(cmd.Context(), args[0], g)
 			if err != nil {
@@ -98,4 +93,14 @@ func writeTable(w io.Writer, t *dataset.Table, path string) error {
 		columns[j] = parquet.Column{Name: columnName(t.Columns, j), Floats: func(i int) float64 { return t.Row(i)[j] }}
 	}
 	return parquet.Write(w, t.N, columns)
+}
+
+// oneName is the rule of commands that take a name; advice says which.
+func oneName(advice string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fault.Request("arguments", fmt.Sprintf("%d names are given", len(args)), advice)
+		}
+		return nil
+	}
 }
