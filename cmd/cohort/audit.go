@@ -29,6 +29,7 @@ type auditOptions struct {
 	list       bool
 	timing     bool
 	whiteBox   bool
+	leakage    bool
 }
 
 func newAuditCommand() *cobra.Command {
@@ -46,11 +47,15 @@ which is no proof.
 two files that differ in one record.
 
 --timing compares instead the time of the functions that handle secrets in encrypted
-k-means, on a fixed secret and on random ones, by Welch's t over --trials calls.`,
+k-means, on a fixed secret and on random ones, by Welch's t over --trials calls.
+
+--leakage runs the protocols of Thesis-H's leakage tables and prints who has seen what,
+judged by the values in the transcript, beside the tables.`,
 		Example: `  cohort audit --method fastlloyd --calibration claimed
   cohort audit --method fastlloyd --calibration claimed --case "doubled mean" --trials 1000000
   cohort audit --method relative --data a.csv --pair b.csv --k 3 --bounds 0:1
-  cohort audit --timing`,
+  cohort audit --timing
+  cohort audit --leakage`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runAudit(cmd.Context(), o, a, cmd.OutOrStdout())
@@ -70,7 +75,8 @@ k-means, on a fixed secret and on random ones, by Welch's t over --trials calls.
 	fs.BoolVar(&a.whiteBox, "white-box", false, "test the noise that runs drew instead: its distribution, scale and independence against the plan, over --trials runs (default 400)")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
 	fs.BoolVar(&a.timing, "timing", false, "compare the time of functions on fixed and on random secrets")
-	o.explain(cmd, "trials", "confidence", "case", "list", "pair", "timing", "white-box")
+	fs.BoolVar(&a.leakage, "leakage", false, "print who sees what in each protocol of Thesis-H's leakage tables, beside them")
+	o.explain(cmd, "leakage", "trials", "confidence", "case", "list", "pair", "timing", "white-box")
 	return cmd
 }
 
@@ -80,6 +86,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	}
 	if a.list {
 		return listCases(out, o.method)
+	}
+	if a.leakage {
+		return runLeakage(ctx, o, out)
 	}
 	if a.timing {
 		return runTimings(ctx, o, a, out)

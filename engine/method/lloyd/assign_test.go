@@ -187,7 +187,7 @@ func TestExclusivityFillsMinima(t *testing.T) {
 	parts := blobs(t, 100, 2, 4, 2, 3)
 	seed := uint64(1)
 	job := Job{Algorithm: CLloyd, K: 4, Clients: parts, Seed: &seed, EtaMinAlpha: 1, EtaMaxAlpha: 2, Exclusivity: 2}
-	s, seen := transcribe(t, job)
+	s, seen := transcribed(t, job)
 	for _, e := range seen {
 		if e.What != s.release.Name || e.Viewer != e.Of {
 			continue
@@ -266,7 +266,7 @@ func TestTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		job.Seed = &b
-		if _, fresh := transcribe(t, job); !reflect.DeepEqual(fresh, again.Seen) {
+		if _, fresh := transcribed(t, job); !reflect.DeepEqual(fresh, again.Seen) {
 			t.Errorf("%s: a trial shows other values than a run of its own", job.Algorithm)
 		}
 	}

@@ -84,7 +84,7 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 	} {
 		job := Job{Algorithm: SuLloyd, K: 4, Clients: parts, Seed: &seed, Noise: c.noise, Mechanism: c.mechanism, Calibration: c.cal,
 			Aggregator: c.agg, Colluders: c.colluders, Iterations: 2000, Budget: privacy.Budget{Epsilon: 100, Delta: -1}}
-		s, tr := transcribe(t, job)
+		s, tr := transcribed(t, job)
 		v := truthOf(s, tr)
 		sum, n := 0.0, 0.0
 		for _, e := range tr {
@@ -313,7 +313,7 @@ func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 	parts := blobs(t, 400, 2, 2, 1, 3)
 	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.4,
 		Start: []float64{-0.6, -0.6, 0.6, 0.6}}
-	s, tr := transcribe(t, job)
+	s, tr := transcribed(t, job)
 	start := s.atStart()
 	one := &client{Plan: s, points: *parts[0].Points}
 	want := int64(0)
