@@ -122,9 +122,30 @@ func (p *Plan) gaussian(mu float64) {
 			s := p.change(&p.parts[0], t)
 			p.parts[0].set(s.value/mu, s)
 		}
-		return
+	} else {
+		p.gaussianOnSums(mu * mu)
 	}
-	p.gaussianOnSums(mu * mu)
+	if p.job.Calibration == privacy.Proven {
+		p.widenShares()
+	}
+}
+
+// leastShare is the least deviation of a share of Gaussian noise, in units of its
+// grid: the log ratio of a sum of shares to the whole is then below 10^-340 (THEOREMS.md
+// T6 iv), which no digit of an epsilon shows, however large it is.
+const leastShare = 9
+
+// widenShares raises noise whose shares would be narrower than leastShare, for
+// budgets so large that the noise is some units of the grid.
+func (p *Plan) widenShares() {
+	for i := range p.parts {
+		part := &p.parts[i]
+		for t := range part.scales {
+			if shares := p.shares(t); shares > 1 {
+				part.scales[t].scale = max(part.scales[t].scale, leastShare*math.Sqrt(float64(shares))*part.unit)
+			}
+		}
+	}
 }
 
 // gaussianOnSums splits a round's mu^2 between sums and counts. The papers'

@@ -96,10 +96,10 @@ func (p *Plan) centroidVariance() float64 {
 		if p.job.Mechanism == Laplace {
 			v *= 2
 		}
-		if p.job.Noise == Local {
-			v *= float64(p.m)
+		if p.alone() {
+			return v
 		}
-		return v
+		return float64(v * p.job.Noise.Excess(p.present(p.rounds-1), p.job.Colluders))
 	}
 	v := variance(&p.parts[0])
 	if len(p.parts) == 1 {
