@@ -58,6 +58,13 @@ func (v value) Set(text string) error { return v.set(text) }
 func (v value) Values() []string      { return v.values }
 func (v value) Type() string          { return v.kind }
 
+// PublicRecords is the option of the public number of records.
+func PublicRecords(field *int) Option {
+	return Option{Name: "public-n", Default: "0 (from the data)",
+		About: "public number of records, which every parameter follows: rounds, sizes, noise, the default delta",
+		Value: Int(field, 1, math.MaxInt32)}
+}
+
 // Choice is one of the allowed values.
 func Choice[T ~string](field *T, allowed ...T) Value {
 	values := make([]string, len(allowed))

@@ -58,7 +58,7 @@ func (j *Job) check() error {
 	if err := j.Projection.Validate(); err != nil {
 		return err
 	}
-	return staged.CheckBudget(j.Budget, j.Records())
+	return staged.CheckBudget(j.Budget, j.PublicRecords())
 }
 
 // The shares of the stages other than cubes, recovery and refinement.
@@ -86,6 +86,9 @@ type plan struct {
 
 // Plan implements engine.Job.
 func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, staged.ErrNil
+	}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 }
 
 func (j *Job) plan() (*plan, error) {
-	budget := staged.BudgetFor(j.Budget, j.Records())
+	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
 	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
 		64+(max(j.Rounds, staged.MostRounds)+2)*(j.Clients[0].Points.D+1), j.Seed)
 	if err != nil {

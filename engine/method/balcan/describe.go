@@ -49,6 +49,7 @@ func describeBalcan(d method.Data) (engine.Job, []method.Option) {
 	return j, append(append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
 		choosing(&j.Projection, &j.Exponential)...),
 		method.Iterations(&j.Rounds),
+		method.PublicRecords(&j.Records),
 		method.Option{Name: "swaps", Default: "2", About: "number of local swaps",
 			Value: method.Text(func(text string) error {
 				if text == "0" {
@@ -66,6 +67,7 @@ func describeEdler(d method.Data) (engine.Job, []method.Option) {
 		method.Neighbours(j.Method(), new(privacy.Neighbours)),
 		method.Mechanism(new(string), "laplace", "laplace"),
 		method.Iterations(&j.KMeans),
+		method.PublicRecords(&j.Records),
 		method.Option{Name: "swaps", Default: "min(k, 20)", About: "number of local swaps",
 			Value: method.Int(&j.Swaps, 1, math.MaxInt)},
 		method.Option{Name: "gamma-factor", Default: "1", About: "factor of the threshold gamma (20, 2 or 1)",

@@ -85,7 +85,7 @@ func (j *Edler) check() error {
 	if err := j.Projection.Validate(); err != nil {
 		return err
 	}
-	return staged.CheckBudget(j.Budget, j.Records())
+	return staged.CheckBudget(j.Budget, j.PublicRecords())
 }
 
 func (j *Edler) split() Split {
@@ -127,6 +127,9 @@ const farOutside = 1 << 16
 
 // Plan implements engine.Job.
 func (j *Edler) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, staged.ErrNil
+	}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -140,7 +143,7 @@ func (j *Edler) Plan() (engine.Plan, error) {
 }
 
 func (j *Edler) plan() (*edlerPlan, error) {
-	budget := staged.BudgetFor(j.Budget, j.Records())
+	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
 	f, err := staged.New(j.Method(), &j.Data, j.K, budget, true, privacy.AddRemove, 1, j.Seed)
 	if err != nil {
 		return nil, err

@@ -191,8 +191,21 @@ func (j *Job) threshold() int {
 
 // check checks every field.
 func (j *Job) check() error {
-	if j.Data == nil || j.Data.Points == nil || j.Data.Points.N < 1 {
-		return fault.Request("ckks Data", "is empty", "give records")
+	if j == nil {
+		return fault.Request("job", "is nil", "give one")
+	}
+	if j.Data == nil {
+		return fault.Request("ckks Data", "is nil", "give records")
+	}
+	table := []dataset.Part{{Points: j.Data.Points, FractionBits: j.Data.FractionBits}}
+	if err := step.CheckParts(table, "table"); err != nil {
+		return err
+	}
+	if err := step.CheckLabels(table, j.Labels); err != nil {
+		return err
+	}
+	if err := step.CheckBounds(j.Data.Bounds, j.Data.Points.D); err != nil {
+		return err
 	}
 	n, d := j.Data.Points.N, j.Data.Points.D
 	seen := make([]bool, d)

@@ -23,6 +23,7 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
 	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
 		method.Iterations(&j.Rounds),
+		method.PublicRecords(&j.Records),
 		method.Option{Name: "noise", Default: "split with several clients",
 			About: "who adds the noise of several clients' sums: server, local or split",
 			Value: method.Choice(&j.Noise, protocol.ByServer, protocol.ByEach, protocol.InShares)},

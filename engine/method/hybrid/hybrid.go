@@ -57,7 +57,7 @@ func (j *Job) check() error {
 	if err := j.Validate(j.K); err != nil {
 		return err
 	}
-	if err := staged.CheckBudget(j.Budget, j.Records()); err != nil {
+	if err := staged.CheckBudget(j.Budget, j.PublicRecords()); err != nil {
 		return err
 	}
 	if j.Balance != 0 && !(j.Balance >= 1 && j.Balance <= float64(j.K)*1e6) {
@@ -92,6 +92,9 @@ type plan struct {
 
 // Plan implements engine.Job.
 func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, staged.ErrNil
+	}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -103,7 +106,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 }
 
 func (j *Job) plan() (*plan, error) {
-	budget := staged.BudgetFor(j.Budget, j.Records())
+	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
 	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,

@@ -105,7 +105,7 @@ func (j *Job) noiseOptions() []method.Option {
 		method.Mechanism(&j.Mechanism, mechanism, Laplace, Gaussian),
 		method.Init(&j.Init, Sphere, Random),
 		method.Post(&j.Post, Fold, Truncate, Keep),
-		{Name: "public-n", Default: "0 (from the data)", About: "public number of records, which sizes, rounds, noise and the default delta follow", Value: method.Int(&j.Records, 1, math.MaxInt32)},
+		method.PublicRecords(&j.Records),
 		{Name: "noise", Default: "split under proven with several clients, else server; local in a ring", About: "who adds the noise: server, local or split", Value: method.Choice(&j.Noise, ByTheServer, Local, Split)},
 		{Name: "colluders", Default: "1", About: "clients that may read along with a viewer under --noise split, itself included: all shares but so many make up the noise", Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
 		{Name: "survivors", Default: "0", About: "least number of clients in a sum under --noise split, where some may vanish: any so many shares, less those of colluders, make up the noise (0: all but those of --drop)",

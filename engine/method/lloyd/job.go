@@ -3,7 +3,6 @@ package lloyd
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -405,25 +404,16 @@ func (j *Job) check() (*Plan, error) {
 }
 
 func (j *Job) checkData() error {
-	if len(j.Clients) == 0 {
-		return fault.Range("clients", 0, "at least 1")
+	if err := step.CheckParts(j.Clients, "client"); err != nil {
+		return err
 	}
-	for i, p := range j.Clients {
-		switch {
-		case p.Points == nil || p.Points.N < 1:
-			return fault.Request(clientName(i), "holds no records", "give each client at least one record")
-		case p.Points.D < 1:
-			return fault.Request(clientName(i), "has no columns", "give at least one column")
-		case p.Points.D != j.dimension() || p.FractionBits != j.Clients[0].FractionBits:
-			return fault.Request(clientName(i),
-				fmt.Sprintf("has %d columns on the grid 2^-%d, client 1 has %d on 2^-%d", p.Points.D, p.FractionBits,
-					j.dimension(), j.Clients[0].FractionBits), "normalise all clients' records together")
-		case j.Labels != nil && !indexes(p.Rows, p.Points.N, len(j.Labels)):
-			return fault.Request("labels", fmt.Sprintf("%d do not reach all rows of %s", len(j.Labels), clientName(i)), "give one label per record")
+	if err := step.CheckLabels(j.Clients, j.Labels); err != nil {
+		return err
+	}
+	if len(j.Bounds.Lo) > 0 || len(j.Bounds.Hi) > 0 {
+		if err := step.CheckBounds(j.Bounds, j.dimension()); err != nil {
+			return err
 		}
-	}
-	if f := j.Clients[0].FractionBits; f < 1 || f > dataset.MaxFractionBits {
-		return fault.Range("fraction bits", f, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
 	}
 	if err := j.checkWeights(); err != nil {
 		return err
@@ -438,8 +428,6 @@ func (j *Job) checkData() error {
 		return fault.Request("k", fmt.Sprintf("is %d for %d records", j.K, n), "ask for at most one cluster per record")
 	case j.Start != nil && len(j.Start) != j.K*j.dimension():
 		return fault.Request("start", fmt.Sprintf("has %d numbers", len(j.Start)), fmt.Sprintf("give %d rows of %d", j.K, j.dimension()))
-	case len(j.Bounds.Lo) != len(j.Bounds.Hi):
-		return fault.Request("bounds", fmt.Sprintf("has %d lower and %d upper ones", len(j.Bounds.Lo), len(j.Bounds.Hi)), "give one pair per column")
 	case j.Labels != nil && len(j.Labels) < j.records():
 		return fault.Request("labels", fmt.Sprintf("%d for %d records", len(j.Labels), j.records()), "give one label per record")
 	}
@@ -449,15 +437,6 @@ func (j *Job) checkData() error {
 		}
 	}
 	return nil
-}
-
-// indexes tells whether n rows, by default the first ones, name labels of a list of
-// so many.
-func indexes(rows []int, n, labels int) bool {
-	if rows == nil {
-		return n <= labels
-	}
-	return len(rows) >= n && !slices.ContainsFunc(rows[:n], func(r int) bool { return r < 0 || r >= labels })
 }
 
 // checkChoices refuses values outside the lists; zero values are defaults.

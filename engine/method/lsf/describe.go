@@ -19,5 +19,6 @@ func Describe() method.List {
 func describe(d method.Data) (engine.Job, []method.Option) {
 	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
 	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
+		method.PublicRecords(&j.Records),
 		method.Option{Name: "levels", Default: "12", About: "number of hyperplanes", Value: method.Int(&j.Levels, 1, 64)})
 }

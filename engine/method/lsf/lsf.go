@@ -47,7 +47,7 @@ func (j *Job) check() error {
 	if j.Levels < 0 || j.Levels > 64 {
 		return fault.Range("levels", j.Levels, "1 to 64")
 	}
-	return staged.CheckBudget(j.Budget, j.Records())
+	return staged.CheckBudget(j.Budget, j.PublicRecords())
 }
 
 // plan is what a run releases.
@@ -59,6 +59,9 @@ type plan struct {
 
 // Plan implements engine.Job.
 func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, staged.ErrNil
+	}
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 }
 
 func (j *Job) plan() (*plan, error) {
-	budget, levels := staged.BudgetFor(j.Budget, j.Records()), cmp.Or(j.Levels, 12)
+	budget, levels := staged.BudgetFor(j.Budget, j.PublicRecords()), cmp.Or(j.Levels, 12)
 	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
 		levels+j.Clients[0].Points.D, j.Seed)
 	if err != nil {

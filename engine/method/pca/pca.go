@@ -44,6 +44,9 @@ func (j *Job) check() error {
 
 // Plan implements engine.Job.
 func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, staged.ErrNil
+	}
 	if err := j.check(); err != nil {
 		return nil, err
 	}

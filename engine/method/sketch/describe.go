@@ -41,7 +41,7 @@ func (p Protocol) make(d method.Data) (engine.Job, []method.Option) {
 		return err
 	})}}
 	if p.Private() {
-		options = append(options, method.Calibration(string(p), &j.Calibration), method.Neighbours(string(p), &j.Neighbours), j.mechanism(),
+		options = append(options, method.PublicRecords(&j.Records), method.Calibration(string(p), &j.Calibration), method.Neighbours(string(p), &j.Neighbours), j.mechanism(),
 			method.Option{Name: "local-start", Default: "auto", About: "start of the local centres: auto, grid or lsf", Value: method.Choice(&j.Start, StartAuto, StartGrid, StartForest)})
 	}
 	if p == Sketch {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -111,6 +112,10 @@ type Job struct {
 	ID func(row int, dst []byte) []byte
 	// K is the number of clusters.
 	K int
+	// Records is the public number of records, which every parameter follows: local
+	// clusters, sketches, thresholds, the default delta. The data may have more or
+	// fewer. 0 takes their own number, and the ledger says that no budget covers it.
+	Records int
 
 	// Budget is what the whole run may spend. A negative Delta means 1/n.
 	Budget privacy.Budget
@@ -161,7 +166,10 @@ func (j *Job) records() int { return j.Data.Points.N }
 
 // publicRecords is the number of records that may decide parameters.
 func (j *Job) publicRecords() int {
-	if j.Tape != nil && j.Tape.Records > 0 {
+	switch {
+	case j.Records > 0:
+		return j.Records
+	case j.Tape != nil && j.Tape.Records > 0:
 		return j.Tape.Records
 	}
 	return j.records()
@@ -185,7 +193,7 @@ func (j *Job) withDefaults() *Job {
 		c.Neighbours = privacy.AddRemove
 	}
 	if c.Budget.Delta < 0 {
-		c.Budget.Delta = 1 / float64(c.records())
+		c.Budget.Delta = 1 / float64(c.publicRecords())
 	}
 	if c.LocalK == (LocalK{}) {
 		c.LocalK.Rule = RuleAuto
@@ -228,11 +236,23 @@ func (j *Job) likelihood() bool {
 
 // check checks the fields.
 func (j *Job) check() error {
+	if j == nil {
+		return fault.Request("job", "is nil", "give one")
+	}
 	if !slices.Contains(Protocols(), j.Protocol) {
 		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Protocol), "")
 	}
-	if j.Data == nil || j.Data.Points == nil || j.Data.Points.N == 0 {
-		return fault.Request("data", "is empty", "give at least one record")
+	if j.Data == nil {
+		return fault.Request("data", "is nil", "give records")
+	}
+	if err := step.CheckParts([]dataset.Part{{Points: j.Data.Points, FractionBits: j.Data.FractionBits}}, "table"); err != nil {
+		return err
+	}
+	if err := step.CheckBounds(j.Data.Bounds, j.Data.Points.D); err != nil {
+		return err
+	}
+	if j.Records < 0 {
+		return fault.Range("public-n", j.Records, "at least 1, or 0 for the data's own number")
 	}
 	if err := j.Split.Check(j.Data.Points.D); err != nil {
 		return err
@@ -241,8 +261,8 @@ func (j *Job) check() error {
 		return fault.Range("parties", len(j.Split), fmt.Sprintf("at most %d", MaxParties))
 	}
 	c := j.withDefaults()
-	if c.K < 1 || c.K > c.records() {
-		return fault.Range("k", c.K, fmt.Sprintf("from 1 to the number of records, %d", c.records()))
+	if c.K < 1 || c.K > c.publicRecords() {
+		return fault.Range("k", c.K, fmt.Sprintf("from 1 to the number of records, %d", c.publicRecords()))
 	}
 	if c.Labels != nil && len(c.Labels) != c.records() {
 		return fault.Request("labels", fmt.Sprintf("are %d for %d records", len(c.Labels), c.records()), "give one per record")

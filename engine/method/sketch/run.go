@@ -55,7 +55,7 @@ func (j *Job) prepare() (*run, error) {
 		}
 	}
 	r := &run{job: c, plan: p, bits: c.Data.FractionBits, Plan: &protocol.Plan{Method: j.Method(), Calibration: privacy.None, Private: c.Protocol.Private(), Budget: c.Budget,
-		K: c.K, D: c.Data.Points.D, N: c.records(), Parties: p.parties, FractionBits: c.Data.FractionBits, Rounds: 1, Seed: c.Seed, PublicSeed: protocol.NewPublicSeed(c.Seed)}}
+		K: c.K, D: c.Data.Points.D, N: c.publicRecords(), Parties: p.parties, FractionBits: c.Data.FractionBits, Rounds: 1, Seed: c.Seed, PublicSeed: protocol.NewPublicSeed(c.Seed)}}
 	if r.Private {
 		r.Calibration = c.Calibration
 	}
@@ -140,7 +140,9 @@ func (r *run) planNotes() {
 	if j.Seed != nil && r.Private {
 		r.Notes = append(r.Notes, "the seed: whoever knows it can subtract the noise and test the sketches, so a run with one is a simulation")
 	}
-	r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of local clusters")
+	if j.Records == 0 {
+		r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of local clusters")
+	}
 	if !j.NoQuality {
 		r.Notes = append(r.Notes, "quality, and the relative intersection error, are computed from the private data")
 	}
@@ -203,7 +205,7 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 		labels[l] = p.labels
 	}
 	j := r.job
-	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exactGrid(labels, r.plan.clusters), r.N)
+	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exactGrid(labels, r.plan.clusters), r.job.records())
 	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped}, s.Centroids(), j.K)
 	return res, err

@@ -105,7 +105,7 @@ func (v *server) bytesOf(ctx context.Context, all [][]uint8, l, below int) ([][]
 	if err != nil {
 		return nil, err
 	}
-	if len(b) != v.N || slices.ContainsFunc(b, func(x byte) bool { return int(x) >= below }) {
+	if len(b) != v.job.records() || slices.ContainsFunc(b, func(x byte) bool { return int(x) >= below }) {
 		return nil, fault.Failed("message", "of "+partyName(l)+" has no value for each record", "restart the run", nil)
 	}
 	return append(all, b), nil

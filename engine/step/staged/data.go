@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secagg"
 )
@@ -15,6 +16,10 @@ import (
 type Data struct {
 	// Clients holds each client's records on one grid; at least one client.
 	Clients []dataset.Part
+	// Records is the public number of records, which every parameter follows: rounds,
+	// levels, noise scales, the default delta. The clients may have more or fewer. 0
+	// takes their own number, and the ledger says that no budget covers it.
+	Records int
 	// Bounds maps centroids back to the data's own units.
 	Bounds dataset.Bounds
 	// Labels has the true class of each row of the table, for scores; nil if
@@ -35,18 +40,18 @@ type Data struct {
 	Tape *privacy.Tape
 }
 
+// ErrNil is the refusal of no job.
+var ErrNil = fault.Request("job", "is nil", "give one")
+
 // Validate checks the records against k.
 func (x *Data) Validate(k int) error {
-	if len(x.Clients) == 0 {
-		return fault.Range("clients", 0, "at least 1")
+	if err := step.CheckParts(x.Clients, "client"); err != nil {
+		return err
 	}
-	n, d := 0, x.Clients[0].Points.D
-	for _, p := range x.Clients {
-		n += p.Points.N
-		if p.Points.D != d || p.FractionBits != x.Clients[0].FractionBits {
-			return fault.Request("clients", "differ in their columns or fraction bits", "normalise all parts alike")
-		}
+	if x.Records < 0 {
+		return fault.Range("public-n", x.Records, "at least 1, or 0 for the data's own number")
 	}
+	n, d := x.PublicRecords(), x.Clients[0].Points.D
 	if k < 1 || k > n || k >= math.MaxUint16 {
 		return fault.Range("k", k, fmt.Sprintf("1 to %d", min(n, math.MaxUint16-1)))
 	}
@@ -56,9 +61,11 @@ func (x *Data) Validate(k int) error {
 	if err := x.noise().Check(len(x.Clients), max(x.Colluders, 1)); err != nil && len(x.Clients) > 1 {
 		return err
 	}
-	if len(x.Bounds.Lo) != d || len(x.Bounds.Hi) != d {
-		return fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(x.Bounds.Lo), d),
-			"give one pair per column")
+	if err := step.CheckBounds(x.Bounds, d); err != nil {
+		return err
+	}
+	if err := step.CheckLabels(x.Clients, x.Labels); err != nil {
+		return err
 	}
 	return x.capacity(n).Check()
 }
@@ -86,8 +93,11 @@ func (x *Data) capacity(n int) secagg.Capacity {
 		Noise: math.Ldexp(1, 61)}
 }
 
-// Records is the number of records of all clients that parameters follow.
-func (x *Data) Records() int {
+// PublicRecords is the number of records of all clients that parameters follow.
+func (x *Data) PublicRecords() int {
+	if x.Records > 0 {
+		return x.Records
+	}
 	if x.Tape != nil && x.Tape.Records > 0 {
 		return x.Tape.Records
 	}

@@ -32,9 +32,9 @@ type Plan struct {
 func NewPlain(method string, x *Data, k int, seed *uint64) *Plan {
 	first := x.Clients[0]
 	f := &Plan{makers: protocol.Holder, Audience: []string{privacy.Outsider}}
-	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.Records(),
+	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.PublicRecords(),
 		Parties: len(x.Clients), Rounds: 1,
-		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.Records()), Seed: seed,
+		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.PublicRecords()), Seed: seed,
 		PublicSeed: protocol.NewPublicSeed(seed)}
 	if x.Bounds.FromData {
 		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
@@ -60,7 +60,9 @@ func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbou
 	if x.Tape != nil {
 		f.Searching = synopsis.SearchOptions{Starts: 1, Swaps: -1}
 	}
-	f.Notes = append(f.Notes, fmt.Sprintf("the number of records, %d, is treated as public", f.N))
+	if x.Records == 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("the number of records, %d, is treated as public", f.N))
+	}
 	var err error
 	if f.Share, err = newShare(b, laplace, neighbours, coordinates, shares, excess); err != nil {
 		return nil, fault.Request(method, err.Error(), "raise --delta, or give --delta 0 for Laplace noise")

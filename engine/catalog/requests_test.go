@@ -1,0 +1,184 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// attempt runs a job; a panic is an error that says so.
+func attempt(ctx context.Context, eng *engine.Engine, job engine.Job) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	_, err = eng.Run(ctx, job)
+	return err
+}
+
+// with replaces the records of all who hold some.
+func with(d *method.Data, points *kernels.Panels, bits int) {
+	records := *d.Records
+	records.Points, records.FractionBits = points, bits
+	d.Records = &records
+	if d.Clients != nil {
+		d.Clients = []dataset.Part{{Points: points, FractionBits: bits}}
+	}
+}
+
+// spoilt returns the records with a coordinate replaced.
+func spoilt(p *kernels.Panels, at int, x float64) *kernels.Panels {
+	c := kernels.NewPanels(p.N, p.D)
+	copy(c.Data, p.Data)
+	row := c.Point(at, nil)
+	row[p.D-1] = float32(x)
+	c.Set(at, row)
+	return c
+}
+
+// Every method refuses a job that makes no sense, in the usual form: it does not panic,
+// and it drops no record silently.
+func TestBadJobsAreRefused(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	cases := map[string]func(*method.Data){
+		"a coordinate that is no number": func(d *method.Data) { with(d, spoilt(d.Records.Points, 17, math.NaN()), d.Records.FractionBits) },
+		"an infinite coordinate":         func(d *method.Data) { with(d, spoilt(d.Records.Points, 399, math.Inf(1)), d.Records.FractionBits) },
+		"one that is infinitely low":     func(d *method.Data) { with(d, spoilt(d.Records.Points, 0, math.Inf(-1)), d.Records.FractionBits) },
+		"a coordinate beyond the box":    func(d *method.Data) { with(d, spoilt(d.Records.Points, 200, 1.001), d.Records.FractionBits) },
+		"no records":                     func(d *method.Data) { with(d, nil, d.Records.FractionBits) },
+		"a shape without records": func(d *method.Data) {
+			with(d, &kernels.Panels{N: 400, D: 4}, d.Records.FractionBits)
+		},
+		"fewer coordinates than records": func(d *method.Data) {
+			p := *d.Records.Points
+			p.Data = p.Data[:len(p.Data)/2]
+			with(d, &p, d.Records.FractionBits)
+		},
+		"zero records": func(d *method.Data) { with(d, &kernels.Panels{D: 4}, d.Records.FractionBits) },
+		"zero columns": func(d *method.Data) { with(d, &kernels.Panels{N: 400}, d.Records.FractionBits) },
+		"no grid":      func(d *method.Data) { with(d, d.Records.Points, 0) },
+		"too fine a grid": func(d *method.Data) {
+			with(d, d.Records.Points, dataset.MaxFractionBits+1)
+		},
+		"nobody":              func(d *method.Data) { d.Records, d.Clients, d.Parties = nil, nil, nil },
+		"no clusters":         func(d *method.Data) { d.K = 0 },
+		"negative clusters":   func(d *method.Data) { d.K = -1 },
+		"more than records":   func(d *method.Data) { d.K = 401 },
+		"most clusters":       func(d *method.Data) { d.K = math.MaxInt },
+		"too few labels":      func(d *method.Data) { d.Labels = d.Labels[:10] },
+		"epsilon no number":   func(d *method.Data) { d.Budget.Epsilon = math.NaN() },
+		"negative epsilon":    func(d *method.Data) { d.Budget.Epsilon = -1 },
+		"infinite epsilon":    func(d *method.Data) { d.Budget.Epsilon = math.Inf(1) },
+		"delta no number":     func(d *method.Data) { d.Budget.Delta = math.NaN() },
+		"delta of one":        func(d *method.Data) { d.Budget.Delta = 1 },
+		"no bounds":           func(d *method.Data) { r := *d.Records; r.Bounds.Lo = r.Bounds.Lo[:1]; d.Records = &r },
+		"bounds that are NaN": func(d *method.Data) { r := *d.Records; r.Bounds.Hi = []float64{1, math.NaN(), 1, 1}; d.Records = &r },
+	}
+	for i := range Methods() {
+		m := &Methods()[i]
+		for what, spoil := range cases {
+			d := small(t, m)
+			if !m.Private && (strings.Contains(what, "epsilon") || strings.Contains(what, "delta")) {
+				continue
+			}
+			spoil(&d)
+			job, _ := m.Make(d)
+			if err := attempt(context.Background(), eng, job); !fault.IsRequest(err) {
+				t.Errorf("%s, %s: %v", m.Name, what, err)
+			}
+		}
+		job, _ := m.Make(small(t, m))
+		if err := attempt(nil, eng, job); !fault.IsRequest(err) { //lint:ignore SA1012 a nil context is the case
+			t.Errorf("%s, nil context: %v", m.Name, err)
+		}
+		if err := attempt(context.Background(), eng, reflect.Zero(reflect.TypeOf(job)).Interface().(engine.Job)); !fault.IsRequest(err) {
+			t.Errorf("%s, nil job: %v", m.Name, err)
+		}
+	}
+	if err := attempt(context.Background(), eng, nil); !fault.IsRequest(err) {
+		t.Errorf("no job: %v", err)
+	}
+}
+
+// Under a public number of records no parameter follows the data's own: the plan is
+// the same, whatever they have, and the run is one of every number.
+func TestPublicNumberOfRecords(t *testing.T) {
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	takes := 0
+	for i := range Methods() {
+		m := &Methods()[i]
+		if !m.Takes("public-n") {
+			continue
+		}
+		takes++
+		plans := map[string]string{}
+		for _, n := range []int{400, 399, 37, 2} {
+			d := small(t, m)
+			d.NoQuality, d.Labels = true, nil
+			p := d.Records.Points.Slice(0, n)
+			with(&d, &p, d.Records.FractionBits)
+			for _, public := range []string{"400", ""} {
+				set := method.Settings{}
+				if public != "" {
+					set["public-n"] = public
+				}
+				job, err := Methods().Job(m.Name, d, set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if public == "" && n < 399 {
+					continue
+				}
+				plan, err := job.Plan()
+				if err != nil {
+					t.Errorf("%s, %d records, public %q: %v", m.Name, n, public, err)
+					continue
+				}
+				o, err := plan.Outline()
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.N, o.UnassignedAtLeast = 0, 0
+				b, err := json.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if public == "" {
+					if m.Private && n == 399 && string(b) == plans["400"] {
+						t.Errorf("%s: the plan of 399 records is that of 400: the test shows nothing", m.Name)
+					}
+					continue
+				}
+				if first, known := plans[public]; known && first != string(b) {
+					t.Errorf("%s: with %d records the plan is %s\nnot %s", m.Name, n, b, first)
+				}
+				plans[public] = string(b)
+				if err := attempt(context.Background(), eng, job); err != nil {
+					t.Errorf("%s, %d records for a public %s: %v", m.Name, n, public, err)
+				}
+			}
+		}
+	}
+	if takes < 12 {
+		t.Errorf("only %d methods take a public number of records", takes)
+	}
+}
