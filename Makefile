@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network
+.PHONY: test-memory libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -44,6 +44,10 @@ test-network: demo-network
 
 test:
 	$(GO) test -timeout 20m ./...
+
+# A set of RECORDS records (10^7 by default) in a file of panels, within bounded memory.
+test-memory: build
+	./scripts/beyond-memory.sh
 
 # The kernels and everything above them on each instruction set of this CPU.
 test-isa:
