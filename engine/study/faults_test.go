@@ -175,9 +175,15 @@ func newStage(t *testing.T, f *fixture) *stage {
 			}
 			b.WriteByte('\n')
 		}
-		if err := os.WriteFile(filepath.Join(s.place, fmt.Sprintf("data%d.csv", p)), b.Bytes(), 0o600); err != nil {
+		file := filepath.Join(s.place, fmt.Sprintf("data%d.csv", p))
+		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		r, err := f.study.Load(context.Background(), p, file, dataset.ReadOptions{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.parts[p] = r.Part // as the text has them
 	}
 	return s
 }
