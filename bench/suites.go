@@ -27,6 +27,7 @@ func Suites() []Suite {
 		centralSuites(),
 		[]Suite{floorSuite()},
 		scalingSuites(),
+		networkSuites(),
 		embeddingSuites(),
 		kmeansSuites(),
 		embedSuites(),

@@ -241,6 +241,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 	}
 	if d.Server != nil {
 		options = append(options, nats.InProcessServer(d.Server.server))
+		d.URL = "" // a name would ask for TLS
 	} else {
 		options = append(options, nats.Secure(pinned(d.Pin)), nats.TLSHandshakeFirst())
 	}
