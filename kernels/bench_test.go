@@ -348,7 +348,7 @@ func BenchmarkTopTwo(b *testing.B) {
 		b.Run(fmt.Sprintf("d=%d/k=%d", d, k), func(b *testing.B) {
 			p, c := lloydData(benchPoints, d, k, 16)
 			bias, labels, cells, gap := make([]float32, k), make([]uint16, p.N), make([]uint32, p.N), make([]float32, p.N)
-			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { TopTwo(*p, c, bias, 1e-6, 1, labels, cells, gap) })
+			run(b, p.N, bound(p.N, d, k), 4*p.N*d, func() { TopTwo(*p, c.rows, bias, 1e-6, 1, labels, cells, gap) })
 		})
 	}
 }

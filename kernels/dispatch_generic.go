@@ -85,8 +85,8 @@ func changed(before, now []uint16, masks []uint32) { changedPortable(before, now
 
 func extreme(dist, second []float32, dst [][4]float32) { extremesPortable(dist, second, dst) }
 
-func topTwo(p *Panels, c *Centroids, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
-	topTwoPortable(p, c, weight, slack, window, labels, cells, gap)
+func topTwo(p *Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+	topTwoPortable(p, rows, weight, slack, window, labels, cells, gap)
 }
 
 func leastDot(x []float64, stride, n int, coef []float64) (float64, int) {

@@ -617,7 +617,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					},
 					"TopTwo": func() {
 						if d < WithinDims {
-							TopTwo(*p, c, r2, 1e-6, 1, labels, u32, dist)
+							TopTwo(*p, c.rows, r2, 1e-6, 1, labels, u32, dist)
 						}
 					},
 					"LeastDot":  func() { LeastDot(f64, n/d, n/d, f64[:d]) },

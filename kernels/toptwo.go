@@ -7,7 +7,8 @@ import (
 )
 
 // TopTwo finds for each point the least and the second least additively weighted
-// distance (as in additively weighted Voronoi diagrams). The weighted distance to
+// distance (as in additively weighted Voronoi diagrams) to the K = len(weight)
+// centroids whose coordinates rows holds, row-major. The weighted distance to
 // centroid a is the chain s = weight[a], then t = x-c, s = fma(t, t, s) in
 // dimension order, the lowest [TopTwoBits] bits of which are replaced by a; 0
 // becomes a denormal number. labels[i] has the least, and
@@ -18,18 +19,21 @@ import (
 // cells[i] is label*K + a, where a has the second least, if gap[i] is at most
 // window, else K*K + label; so a table of K*K + K counters takes one addition for
 // each point. With K = 1 the gap is infinite or not a number. Weights are not
-// negative. len(weight) = K; labels, cells and gap have length N. It panics unless
+// negative. len(rows) = K*D; labels, cells and gap have length N. It panics unless
 // D < [WithinDims].
-func TopTwo(p Panels, c *Centroids, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
-	checkPair("TopTwo", &p, c)
+func TopTwo(p Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+	p.check("TopTwo")
 	if p.D >= WithinDims {
 		panic(fmt.Sprintf("kernels: TopTwo: d=%d, want d < %d", p.D, WithinDims))
 	}
-	checkLength("TopTwo", "weight", len(weight), c.K)
+	if k := len(weight); k == 0 || k > maxK {
+		panic(fmt.Sprintf("kernels: TopTwo: k=%d, want 0 < k <= %d", k, maxK))
+	}
+	checkLength("TopTwo", "rows", len(rows), len(weight)*p.D)
 	checkLength("TopTwo", "labels", len(labels), p.N)
 	checkLength("TopTwo", "cells", len(cells), p.N)
 	checkLength("TopTwo", "gap", len(gap), p.N)
-	topTwo(&p, c, weight, slack, window, labels, cells, gap)
+	topTwo(&p, rows, weight, slack, window, labels, cells, gap)
 }
 
 // TopTwoBits is the number of low bits that [TopTwo] replaces for k centroids: a
@@ -40,22 +44,22 @@ func TopTwoBits(k int) int { return bits.Len(uint(k - 1)) }
 func topTwoMask(k int) uint32 { return 1<<TopTwoBits(k) - 1 }
 
 // topTwoPortable is the reference form of [TopTwo].
-func topTwoPortable(p *Panels, c *Centroids, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+func topTwoPortable(p *Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
 	inf := float32(math.Inf(1))
-	low := topTwoMask(c.K)
-	d, k := p.D, uint32(c.K)
+	d, k := p.D, uint32(len(weight))
+	low := topTwoMask(len(weight))
 	for base := 0; base < p.N; base += Lanes {
 		panel := p.Data[base*d : base*d+d*Lanes]
 		var best, next [Lanes]float32
 		for l := range best {
 			best[l], next[l] = inf, inf
 		}
-		for a := range c.K {
+		for a := range len(weight) {
 			var s [Lanes]float32
 			for l := range s {
 				s[l] = weight[a]
 			}
-			subChain(&s, panel, c.rows[a*d:a*d+d])
+			subChain(&s, panel, rows[a*d:a*d+d])
 			for l, v := range s {
 				v = math.Float32frombits(math.Float32bits(v)&^low | uint32(a))
 				best[l], next[l] = min(best[l], v), min(next[l], max(best[l], v))

@@ -23,8 +23,8 @@ func TestTopTwoEqualsPortable(t *testing.T) {
 			}
 			wantLabels, wantCells, wantGap := make([]uint16, n), make([]uint32, n), make([]float32, n)
 			labels, cells, gap := make([]uint16, n), make([]uint32, n), make([]float32, n)
-			topTwoPortable(p, c, weight, 1e-6, 0.3, wantLabels, wantCells, wantGap)
-			TopTwo(*p, c, weight, 1e-6, 0.3, labels, cells, gap)
+			topTwoPortable(p, c.rows, weight, 1e-6, 0.3, wantLabels, wantCells, wantGap)
+			TopTwo(*p, c.rows, weight, 1e-6, 0.3, labels, cells, gap)
 			same := slices.EqualFunc(gap, wantGap, func(x, y float32) bool {
 				return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 			})
@@ -50,7 +50,7 @@ func TestTopTwoAreTheLeast(t *testing.T) {
 	dist, second, gap, cells := make([]float32, n), make([]float32, n), make([]float32, n), make([]uint32, n)
 	Assign2(*p, c, want, dist, second)
 	slack := float32(math.Ldexp(1, TopTwoBits(k)-21))
-	TopTwo(*p, c, make([]float32, k), slack, math.MaxFloat32, labels, cells, gap)
+	TopTwo(*p, c.rows, make([]float32, k), slack, math.MaxFloat32, labels, cells, gap)
 	twins := 0
 	for i := range n {
 		exact := second[i] - dist[i]
@@ -67,7 +67,7 @@ func TestTopTwoAreTheLeast(t *testing.T) {
 	if twins == 0 {
 		t.Fatal("no point is near the twins")
 	}
-	TopTwo(*p, c, make([]float32, k), slack, -1, labels, cells, gap)
+	TopTwo(*p, c.rows, make([]float32, k), slack, -1, labels, cells, gap)
 	for i, cell := range cells {
 		if cell != uint32(k*k)+uint32(labels[i]) {
 			t.Fatalf("point %d: cell %d outside the window, want %d", i, cell, k*k+int(labels[i]))
