@@ -96,15 +96,13 @@ const stale = -1
 // the columns (clusters, "unassigned", "escape") and a super-sink. Its arc from
 // column u to v is the cheapest move of a unit from u to v; arcs between a column
 // and the super-sink change the outflow of the column. A round finds the shortest
-// distances from a column with excess to a deficit (Dijkstra), lowers the potentials
-// by them and sends as many units along the path as its arcs hold. Where the
-// distance is 0 it sends as many as all arcs of reduced cost 0 hold, by blocking
-// flows (Dinic 1970).
+// distances from all columns with excess to some deficits (Dijkstra), lowers the
+// potentials by them and sends as many units as arcs of reduced cost 0 hold, depth
+// first, along paths on which each arc moves as many as all others hold.
 //
 // With a quantum e > 0 it is a step of cost scaling (Goldberg and Tarjan 1990):
 // reduced costs stay at least -e, an arc of reduced cost r has length
-// floor(r/e) + 1, distances are those from all columns with excess, and a blocking
-// flow goes along the arcs of negative reduced cost. From prices at
+// floor(r/e) + 1, and flow goes along the arcs of negative reduced cost. From prices at
 // which some flow has reduced costs of at least -a*e, a simple path through the
 // nodes has a length of at most (a+2)*nodes, and each round makes the distance of a
 // deficit longer, so there are at most as many rounds.
@@ -126,12 +124,12 @@ type transport struct {
 
 	distance  []int64 // of settled nodes
 	tentative []int64 // least known distance of the others
-	settled   []bool
-	via       []offer // by which nodes are settled
-	order     []int32
+	order     []int32 // settled nodes
 	queue     []offer
-	nearest   int64 // distance of a deficit
-	level     []int32
+	wanted    int     // deficits to settle
+	nearest   int64   // distance of a deficit, if one is wanted
+	span      int64   // of the last search
+	shut      []bool  // no way on, or on the path
 	next      []int32 // next arc to look at
 	path      []hop
 	where     []int32 // position of a column in the row at hand, plus one
@@ -139,15 +137,17 @@ type transport struct {
 	rounds, paths int
 }
 
-// offer is a way to reach a node: by entry at of the row of from, or, if at is
-// negative, by an arc of the super-sink.
+// offer is the length of a way to a node.
 type offer struct {
-	distance       int64
-	node, from, at int32
+	distance int64
+	node     int32
 }
 
 // hop is a node of a path and the arc that leaves it.
 type hop struct{ node, at int32 }
+
+// settled is the tentative distance of a settled node: no offer is shorter.
+const settled = math.MinInt64
 
 // byOutflow stands for an arc of the super-sink.
 const byOutflow int32 = -1
@@ -161,12 +161,11 @@ func (t *transport) resize(columns int) {
 		*s = slices.Grow((*s)[:0], nodes)[:nodes]
 		clear(*s)
 	}
-	for _, s := range []*[]int32{&t.level, &t.next, &t.where} {
+	for _, s := range []*[]int32{&t.next, &t.where} {
 		*s = slices.Grow((*s)[:0], nodes)[:nodes]
 		clear(*s)
 	}
-	t.settled = slices.Grow(t.settled[:0], nodes)[:nodes]
-	t.via = slices.Grow(t.via[:0], nodes)[:nodes]
+	t.shut = slices.Grow(t.shut[:0], nodes)[:nodes]
 	for len(t.rows) < columns {
 		t.rows = append(t.rows, nil)
 	}
@@ -205,49 +204,18 @@ func (t *transport) price(j int) int64 { return t.potential[t.sink] - t.potentia
 // run augments until at most the given number of units is in excess, and reports
 // true, or for the given number of rounds. It reports stuck if no path is left.
 func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, stuck bool, err error) {
-	left := t.outside()
-	for s := int32(0); left > enough; {
+	for t.outside() > enough {
 		if rounds--; rounds < 0 {
 			return false, false, nil
 		}
-		if t.rounds&63 == 0 {
-			if err := ctx.Err(); err != nil {
-				return false, false, err
-			}
-		}
-		for t.excess[s] <= 0 {
-			s = (s + 1) % (t.sink + 1)
-		}
-		from := s
-		if t.quantum > 0 {
-			from = all
-		}
-		t.rounds++
-		target, err := t.search(from)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return false, false, err
 		}
-		switch {
-		case target < 0:
-			return false, true, nil
-		case from == all:
-			for u := range t.level {
-				t.level[u], t.next[u] = open, 0
-			}
-			for u := range t.sink + 1 {
-				for t.excess[u] > 0 && t.level[u] == open && t.augment(u) {
-				}
-			}
-		case t.distance[target] > 0:
-			t.trace(target)
-			t.send(s, target)
-		default:
-			for t.layer(s) {
-				for t.excess[s] > 0 && t.level[s] == 0 && t.augment(s) {
-				}
-			}
+		t.rounds++
+		if found, err := t.search(); err != nil || !found {
+			return false, !found, err
 		}
-		left = t.outside()
+		t.block()
 	}
 	return true, false, nil
 }
@@ -257,18 +225,13 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 func (t *transport) bulk(ctx context.Context, enough int64) (stuck bool, err error) {
 	const many, step = 16, 8
 	few := int64(t.columns) / 4
-	if t.outside() <= max(4*few, enough) {
+	if t.outside() <= max(2*int64(t.columns), enough) {
 		return false, nil
 	}
-	from := int32(0)
-	for t.excess[from] <= 0 {
-		from++
-	}
-	target, err := t.search(from)
-	if err != nil || target < 0 {
+	if found, err := t.search(); err != nil || !found {
 		return true, err
 	}
-	t.quantum = max(1, t.distance[target]/4)
+	t.quantum = max(1, t.span/4)
 	for first, sent := true, few+1; t.quantum > 0 && sent > few && t.outside() > enough; t.quantum /= step {
 		before := t.paths
 		for solved := false; !solved; {
@@ -346,18 +309,6 @@ func (t *transport) relieve(u int32, at int) bool {
 	return true
 }
 
-// all stands for all columns with excess.
-const all int32 = -1
-
-// trace makes the path of the last search that ends in target the path.
-func (t *transport) trace(target int32) {
-	t.path = append(t.path[:0], hop{target, 0})
-	for v := target; t.via[v].from >= 0; v = t.via[v].from {
-		t.path = append(t.path, hop{t.via[v].from, t.via[v].at})
-	}
-	slices.Reverse(t.path)
-}
-
 // length returns the length of an arc of the given reduced cost.
 func (t *transport) length(reduced int64) int64 {
 	if t.quantum == 0 {
@@ -382,24 +333,25 @@ func (t *transport) refresh(u int32, e *entry) {
 	}
 }
 
-// search finds the distances from a column, or all with excess, to the nearest
-// deficit, and lowers the potentials by them. It returns the deficit, negative if
-// none can be reached.
-func (t *transport) search(from int32) (int32, error) {
+// search finds the distances from the columns with excess to some of the deficits,
+// the nearest ones, and lowers the potentials by them. Where it would need unknown
+// moves it stops at the deficits that it has. It reports false if none can be reached.
+func (t *transport) search() (found bool, err error) {
 	for {
-		t.depart(from)
+		t.depart()
 		for {
-			target, unknown := t.settle()
-			if target >= 0 {
-				t.lower(t.distance[target])
-				return target, nil
+			last, unknown := t.settle()
+			if last >= 0 {
+				t.span = t.distance[last]
+				t.lower(t.span)
+				return true, nil
 			}
 			if unknown < 0 {
-				return -1, nil
+				return false, nil
 			}
 			relaid, err := t.moves.extend(unknown)
 			if err != nil {
-				return -1, err
+				return false, err
 			}
 			if relaid {
 				break
@@ -410,15 +362,19 @@ func (t *transport) search(from int32) (int32, error) {
 }
 
 // depart begins a search.
-func (t *transport) depart(from int32) {
+func (t *transport) depart() {
 	t.queue, t.order, t.nearest = t.queue[:0], t.order[:0], infinity
-	for u := range t.settled {
-		t.settled[u], t.tentative[u] = false, infinity
-		if int32(u) == from || from == all && t.excess[u] > 0 {
+	deficits := 0
+	for u, excess := range t.excess {
+		t.tentative[u] = infinity
+		if excess > 0 {
 			t.tentative[u] = 0
-			t.enqueue(offer{0, int32(u), -1, byOutflow})
+			t.enqueue(offer{0, int32(u)})
+		} else if excess < 0 {
+			deficits++
 		}
 	}
+	t.wanted = (deficits + 7) / 8
 }
 
 // horizon returns the distance up to which no unknown move of the settled nodes
@@ -436,20 +392,25 @@ func (t *transport) horizon() (distance int64, unknown int32) {
 }
 
 // settle goes on to settle nodes in the order of their distance until it has settled
-// a deficit, which it returns, or would need unknown moves: it returns the column
-// whose unknown moves it needs first, negative if it needs none.
-func (t *transport) settle() (target, unknown int32) {
+// as many deficits as wanted or would need unknown moves. It returns the last deficit,
+// negative if there is none, and the column whose unknown moves it needs first,
+// negative if it needs none.
+func (t *transport) settle() (last, unknown int32) {
+	last = -1
 	horizon, unknown := t.horizon()
 	for len(t.queue) > 0 && t.queue[0].distance <= horizon {
 		o := t.dequeue()
 		u := o.node
-		if t.settled[u] || !t.certain(o) {
+		if o.distance != t.tentative[u] {
 			continue
 		}
-		t.settled[u], t.distance[u], t.via[u] = true, o.distance, o
+		t.tentative[u], t.distance[u] = settled, o.distance
 		t.order = append(t.order, u)
 		if t.excess[u] < 0 {
-			return u, -1
+			last = u
+			if t.wanted--; t.wanted == 0 {
+				break
+			}
 		}
 		if u != t.sink && t.limit[u] < infinity {
 			if far := o.distance + t.length(t.limit[u]); far < horizon {
@@ -458,61 +419,54 @@ func (t *transport) settle() (target, unknown int32) {
 		}
 		t.relax(u, o.distance)
 	}
-	return -1, unknown
+	return last, unknown
 }
 
-// certain reports whether the move of an offer costs what the offer says; else it
-// makes the offer that it allows.
-func (t *transport) certain(o offer) bool {
-	if o.at < 0 {
-		return true
-	}
-	e := &t.rows[o.from][o.at]
-	t.refresh(o.from, e)
-	if e.cost == infinity {
-		return false
-	}
-	d := t.distance[o.from] + t.length(e.cost+t.potential[o.from]-t.potential[o.node])
-	if d <= o.distance {
-		return true
-	}
-	t.reach(offer{d, o.node, o.from, o.at}, true)
-	return false
-}
-
-// relax offers the ways on from node u at distance d, but those beyond a deficit.
+// relax offers the ways on from node u at distance d.
 func (t *transport) relax(u int32, d int64) {
+	base := d + t.potential[u]
 	if u == t.sink {
 		for v := range t.sink {
-			if cost, units := t.bounds[v].less(t.outflow[v]); units > 0 && !t.settled[v] {
-				t.reach(offer{d + t.length(cost+t.potential[u]-t.potential[v]), v, u, byOutflow}, true)
+			if cost, units := t.bounds[v].less(t.outflow[v]); units > 0 {
+				t.reach(v, d+t.length(cost+t.potential[u]-t.potential[v]))
 			}
 		}
 		return
 	}
-	if cost, units := t.bounds[u].more(t.outflow[u]); units > 0 && !t.settled[t.sink] {
-		t.reach(offer{d + t.length(cost+t.potential[u]-t.potential[t.sink]), t.sink, u, byOutflow}, true)
+	if cost, units := t.bounds[u].more(t.outflow[u]); units > 0 {
+		t.reach(t.sink, d+t.length(cost+t.potential[u]-t.potential[t.sink]))
 	}
-	for at := range t.rows[u] {
-		e := &t.rows[u][at]
-		if v := e.column; e.cost < infinity && !t.settled[v] {
-			t.reach(offer{d + t.length(e.cost+t.potential[u]-t.potential[v]), v, u, int32(at)}, e.member != stale)
+	row, potential, tentative := t.rows[u], t.potential, t.tentative
+	if t.quantum > 0 {
+		for at := range row {
+			if e := &row[at]; e.cost < infinity && d+t.length(e.cost+t.potential[u]-potential[e.column]) < tentative[e.column] {
+				if t.refresh(u, e); e.cost < infinity {
+					t.reach(e.column, d+t.length(e.cost+t.potential[u]-potential[e.column]))
+				}
+			}
+		}
+		return
+	}
+	for at := range row {
+		e := &row[at]
+		if far := base + e.cost - potential[e.column]; far < tentative[e.column] && far < t.nearest {
+			if t.refresh(u, e); e.cost < infinity {
+				t.reach(e.column, base+e.cost-potential[e.column])
+			}
 		}
 	}
 }
 
-// reach makes an offer unless a shorter one is certain.
-func (t *transport) reach(o offer, certain bool) {
-	if o.distance >= t.tentative[o.node] || o.distance > t.nearest {
+// reach offers a way of the given length to node v.
+func (t *transport) reach(v int32, distance int64) {
+	if distance >= t.tentative[v] || distance >= t.nearest {
 		return
 	}
-	if certain {
-		t.tentative[o.node] = o.distance
-		if t.excess[o.node] < 0 {
-			t.nearest = o.distance
-		}
+	t.tentative[v] = distance
+	if t.wanted == 1 && t.excess[v] < 0 {
+		t.nearest = distance
 	}
-	t.enqueue(o)
+	t.enqueue(offer{distance, v})
 }
 
 // lower makes the arcs of the shortest paths of up to the given length admissible.
@@ -532,68 +486,35 @@ func (t *transport) lower(length int64) {
 	}
 }
 
-// layer numbers the nodes by how many admissible arcs lead to them from a column, as
-// far as the first deficit, and reports whether there is one.
-func (t *transport) layer(from int32) bool {
-	t.order = t.order[:0]
-	for u := range t.level {
-		t.level[u], t.next[u] = math.MaxInt32, 0
-		if t.excess[u] > 0 && from == int32(u) {
-			t.level[u] = 0
-			t.order = append(t.order, int32(u))
+// block sends units along admissible arcs, depth first, until it finds no way from a
+// column with excess to a deficit.
+func (t *transport) block() {
+	clear(t.next)
+	clear(t.shut)
+	for u := range t.sink + 1 {
+		for t.excess[u] > 0 && !t.shut[u] && t.augment(u) {
 		}
 	}
-	last := int32(math.MaxInt32 - 1)
-	for i := 0; i < len(t.order); i++ {
-		u := t.order[i]
-		l := t.level[u] + 1
-		if l > last {
-			break
-		}
-		for arc := int32(0); ; arc++ {
-			v, _, more := t.arc(u, arc, l)
-			if !more {
-				break
-			}
-			if v >= 0 && t.level[v] == math.MaxInt32 {
-				t.level[v] = l
-				t.order = append(t.order, v)
-				if t.excess[v] < 0 {
-					last = l
-				}
-			}
-		}
-	}
-	for u, l := range t.level {
-		if l > last || l == last && t.excess[u] >= 0 {
-			t.level[u] = -1 // no way on
-		}
-	}
-	return last < math.MaxInt32-1
 }
 
-// arc returns the node v that arc number arc of node u leads to, -1 if the arc is
-// not admissible or the level of v is not above or, if known, not the wanted one.
-// It reports false if there is no such arc.
-func (t *transport) arc(u, arc, level int32) (v, at int32, more bool) {
+// arc returns the node that arc number arc of node u leads to, -1 if the arc is not
+// admissible or the node is shut, and the entry. It reports false if there is no such
+// arc.
+func (t *transport) arc(u, arc int32) (v, at int32, more bool) {
 	if u == t.sink {
 		if arc == t.sink {
 			return -1, 0, false
 		}
-		if t.level[arc] >= level {
-			cost, units := t.bounds[arc].less(t.outflow[arc])
-			if units > 0 && t.admissible(cost+t.potential[u]-t.potential[arc]) {
-				return arc, byOutflow, true
-			}
+		cost, units := t.bounds[arc].less(t.outflow[arc])
+		if units > 0 && !t.shut[arc] && t.admissible(cost+t.potential[u]-t.potential[arc]) {
+			return arc, byOutflow, true
 		}
 		return -1, 0, true
 	}
 	if arc == 0 {
-		if t.level[t.sink] >= level {
-			cost, units := t.bounds[u].more(t.outflow[u])
-			if units > 0 && t.admissible(cost+t.potential[u]-t.potential[t.sink]) {
-				return t.sink, byOutflow, true
-			}
+		cost, units := t.bounds[u].more(t.outflow[u])
+		if units > 0 && !t.shut[t.sink] && t.admissible(cost+t.potential[u]-t.potential[t.sink]) {
+			return t.sink, byOutflow, true
 		}
 		return -1, 0, true
 	}
@@ -602,63 +523,41 @@ func (t *transport) arc(u, arc, level int32) (v, at int32, more bool) {
 		return -1, 0, false
 	}
 	e := &t.rows[u][at]
-	if t.level[e.column] < level || e.cost == infinity {
+	apart := t.potential[u] - t.potential[e.column]
+	if !t.admissible(e.cost+apart) || t.shut[e.column] {
 		return -1, 0, true
 	}
-	apart := t.potential[u] - t.potential[e.column]
-	if t.admissible(e.cost + apart) {
-		t.refresh(u, e)
-		if e.cost < infinity && t.admissible(e.cost+apart) {
-			return e.column, at, true
-		}
+	if t.refresh(u, e); !t.admissible(e.cost + apart) {
+		return -1, 0, true
 	}
-	return -1, 0, true
+	return e.column, at, true
 }
 
-// Levels of nodes while scaling.
-const (
-	open = math.MaxInt32
-	shut = -1 // no way on, or on the path
-)
-
-// augment sends units from s to a deficit along admissible arcs that lead up one
-// level each or, while scaling, to open nodes. It reports whether it found a way.
+// augment sends units from s to a deficit along admissible arcs between nodes that are
+// not shut, if it finds a way. Nodes without a way on stay shut.
 func (t *transport) augment(s int32) bool {
 	t.path = append(t.path[:0], hop{s, 0})
+	t.shut[s] = true
 	for len(t.path) > 0 {
 		last := &t.path[len(t.path)-1]
 		u := last.node
 		if t.excess[u] < 0 {
 			t.send(s, u)
-			if t.quantum > 0 {
-				for _, h := range t.path {
-					t.level[h.node] = open
-				}
+			for _, h := range t.path {
+				t.shut[h.node] = false
 			}
 			return true
 		}
-		level := t.level[u] + 1
-		if t.quantum > 0 {
-			level = open
-			t.level[u] = shut
-		}
-		found := false
-		for !found {
-			v, at, more := t.arc(u, t.next[u], level)
-			if !more {
-				break
-			}
-			if v >= 0 && t.level[v] == level {
-				last.at = at
-				t.path = append(t.path, hop{v, 0})
-				found = true
-			} else {
-				t.next[u]++
-			}
-		}
-		if !found {
-			t.level[u] = shut
+		v, at, more := t.arc(u, t.next[u])
+		switch {
+		case !more:
 			t.path = t.path[:len(t.path)-1]
+		case v < 0:
+			t.next[u]++
+		default:
+			last.at = at
+			t.path = append(t.path, hop{v, 0})
+			t.shut[v] = true
 		}
 	}
 	return false

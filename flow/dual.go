@@ -15,6 +15,10 @@ import (
 // each subsample is completed.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
+	if !s.ordered || !s.warm {
+		s.ascent.spread = s.ascent.spread[:0]
+	}
+	s.ascent.together = s.ordered
 	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, !plain
 	if n*k <= t.allArcs {
 		return math.Inf(1), s.evaluateExactly(ctx, run, p, &s.ascent.seen)
@@ -53,6 +57,9 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		return 0, err
 	}
 	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
+	if s.ordered {
+		window = min(window, s.firstWindow(n, k))
+	}
 	if room := memberBytes / (8 * float64(n) * float64(d)); room < 1 {
 		window = min(window, s.ascent.quantile(room))
 	}
@@ -65,13 +72,19 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 		return err
 	}
 	s.scale(whole)
+	if s.ordered {
+		s.order.part.set(s.sample.Points)
+	}
 	s.stats.Samples++
 	p := &s.sample
 	// The sizes of a sample are off by more than this anyway.
 	enough := s.tune().sampleRest * math.Sqrt(float64(size)*float64(p.k()))
 	if !s.stalled {
+		if s.ascent.together = s.ordered && !cold; s.ordered {
+			s.ascent.radius = 0
+		}
 		outside, err := s.ascend(ctx, run, p, enough)
-		if err != nil || outside <= 8*enough && !cold || outside <= 2*enough {
+		if err != nil || outside <= 8*enough && (s.ordered || !cold) || outside <= 2*enough {
 			return err
 		}
 		s.stalled = outside > 8*enough
@@ -82,6 +95,9 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 	}
 	if err := s.members.begin(ctx, run, s, p, v, s.firstWindow(p.Points.N, p.k())); err != nil {
 		return err
+	}
+	if cold {
+		enough = 0
 	}
 	stuck, err := s.complete(ctx, run, p, int64(enough))
 	return s.failed(stuck, err)

@@ -64,7 +64,7 @@ func TestFamilies(t *testing.T) {
 			for _, n := range []int{400, 8000} {
 				k := 10
 				if n > 400 {
-					k = 80
+					k = 160 // in order
 				}
 				p := f.make(n, k)
 				change(p)

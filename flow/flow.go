@@ -10,7 +10,11 @@
 //
 // # Algorithm
 //
-// First the dual. Passes over growing subsamples, and then over all points, assign
+// First, where there are many clusters, the points are put in the order of a k-d tree:
+// a box around a run of points leaves few clusters to choose from, and one point out
+// of each of equal runs is a stratified sample.
+//
+// Then the dual. Passes over growing subsamples, and then over all points, assign
 // each point to the cluster where distance plus price is least; Newton's steps raise
 // the dual. Where these stop paying, a subsample is completed instead.
 //
@@ -19,8 +23,8 @@
 // the nodes of a quotient graph, whose arc from u to v is the cheapest move of a
 // point from u to v: the minimum of a linear function over the points of u.
 // Identical points are one with a multiplicity. A large excess comes down by steps
-// of cost scaling, with blocking flows; shortest augmenting paths make the flow
-// exact. Moves are looked for when a search needs them, so neither n*k costs nor k*k
+// of cost scaling; then rounds of shortest distances and bulk moves along the arcs of
+// reduced cost 0 make the flow exact. Moves are looked for when a search needs them, so neither n*k costs nor k*k
 // moves are kept. If the paths take too many rounds, cost scaling with a proven
 // bound of rounds takes over.
 //

@@ -228,6 +228,11 @@ func (m *members) list(points []int32, first, last int) []int32 {
 // admit makes the points with a gap of at most window members, beside those that
 // are, groups them and lays their columns out.
 func (m *members) admit(window float64) error {
+	if window > m.v.certain && !math.IsInf(window, 1) {
+		if err := m.sharpen(window); err != nil {
+			return err
+		}
+	}
 	least := float32(min(max(window, noGap), math.MaxFloat32/2))
 	if err := m.collect(least); err != nil {
 		return err
@@ -249,6 +254,25 @@ func (m *members) admit(window float64) error {
 	m.merge()
 	m.divide()
 	return m.spread()
+}
+
+// sharpen tells the gaps of up to the given window of the points that are not members.
+func (m *members) sharpen(window float64) error {
+	prices := make([]int64, m.k)
+	for j := range prices {
+		prices[j] = -m.offset[j]
+	}
+	again := &m.s.ascent.trial
+	if err := m.s.evaluate(m.ctx, m.run, m.p, prices, again, window); err != nil {
+		return err
+	}
+	for i, gap := range again.gap {
+		if m.v.gap[i] != isMember {
+			m.v.gap[i] = max(m.v.gap[i], gap)
+		}
+	}
+	m.v.certain = again.certain
+	return nil
 }
 
 // spread lays all columns out, on all workers if that pays.
@@ -452,7 +476,7 @@ func (m *members) enlist(worker int, u int32, count int) {
 		}
 	}
 	least := int64(infinity) // of the reduced costs that are not in the row
-	if count >= len(w.order) || t.columns <= 2*m.s.tune().nearColumns {
+	if count >= len(w.order) || t.columns <= 8*m.s.tune().nearColumns {
 		w.row = append(w.row, w.order...)
 	} else {
 		slices.SortFunc(w.order, byCost)
@@ -835,6 +859,10 @@ func (m *members) release() {
 			continue
 		}
 		slices.SortFunc(columns, func(a, b Membership) int { return int(a.Cluster) - int(b.Cluster) })
+		if m.s.ordered {
+			ids := m.s.order.ids
+			slices.SortFunc(m.record[g.begin:g.end], func(a, b int32) int { return int(ids[a] - ids[b]) })
+		}
 		m.p.deal(columns, m.record[g.begin:g.end], g.units, func(i int32, held []Membership) {
 			v.labels[i] = held[0].Cluster
 			if len(held) > 1 || int64(held[0].Units) < m.p.weight(int(i)) {
@@ -842,12 +870,14 @@ func (m *members) release() {
 			}
 		})
 	}
-	slices.SortFunc(v.extra, func(a, b Membership) int {
-		if a.Point != b.Point {
-			return int(a.Point - b.Point)
-		}
-		return int(a.Cluster) - int(b.Cluster)
-	})
+	slices.SortFunc(v.extra, byPoint)
+}
+
+func byPoint(a, b Membership) int {
+	if a.Point != b.Point {
+		return int(a.Point - b.Point)
+	}
+	return int(a.Cluster) - int(b.Cluster)
 }
 
 // deal gives records their share of columns, in ascending order, of which one of

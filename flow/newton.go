@@ -11,13 +11,15 @@ import (
 // comes from the points whose two cheapest clusters are that close: moving the price
 // of cluster u against that of v by x moves about x/(2 window) of the points between
 // u and v. So the steps are Newton's, by conjugate gradients, within a trust region
-// that adapts to how well the gain of the step before was predicted. Single
+// that adapts to how well the gain of the step before was predicted, in each cluster in
+// terms of its mean gap. Single
 // precision is enough: prices need not be optimal, and the bounds on gaps that the
 // completion relies on allow for it. Products are rounded before they are added, on
 // every CPU.
 type ascent struct {
 	seen, trial view
 	prices      []int64 // of the trial
+	best        []int64 // those with the least units outside
 	radius      float64 // of the next step, in units of the points squared
 	scale       float64 // prices per unit
 
@@ -29,11 +31,16 @@ type ascent struct {
 	step   []float64
 	vector [4][]float64 // residual, preconditioned, direction, image
 	damp   []float64
+	degree []float64 // number of edges of each cluster
+	spread []float64 // mean gap of each cluster, in terms of that of all
+	// together holds neighbours together, not prices: where differences of prices are
+	// nearly right, a whole region may have to move.
+	together bool
 }
 
-// ascend improves s.prices[:k] until at most the
-// given number of units is outside the bounds, or steps stop paying. It leaves in
-// ascent.seen what a pass at these prices sees, and returns the units outside.
+// ascend improves s.prices[:k] until at most the given number of units is outside the
+// bounds, or steps stop paying. It leaves in ascent.seen what a pass at these prices
+// sees, and returns the units outside.
 func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target float64) (float64, error) {
 	a := &s.ascent
 	k := p.k()
@@ -52,75 +59,125 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 	}
-	const most = 24
 	worthwhile := 8 // steps that have to pay
 	if k >= manyClusters {
 		worthwhile = 5
 	}
-	before := outside
-	for step := range most {
+	least, before, since := outside, outside, 0
+	copy(a.best, prices)
+	for range 80 {
+		if outside < least || !s.ordered {
+			least = outside
+			copy(a.best, prices)
+		}
 		if outside <= target {
 			break
 		}
-		if step%worthwhile == worthwhile-1 {
-			if outside > 0.7*before {
-				break
-			}
-			before = outside
+		since++
+		if s.ordered && least < 0.85*before || !s.ordered && since == worthwhile && least <= 0.7*before {
+			before, since = least, 0
 		}
-		predicted, along := a.newton(prices)
-		for tries := 0; predicted <= 0 && tries < 6; tries++ {
-			// Prices that stopped at 0 have bent the step too much.
-			a.radius /= 4
-			predicted, along = a.newton(prices)
-		}
-		if predicted <= 0 {
+		if since == worthwhile && !s.ordered || since > 10 {
 			break
 		}
-		largest := 0.0
-		for j, x := range a.step {
-			largest = max(largest, math.Abs(x))
-			a.prices[j] = prices[j] + int64(x*a.scale)
-		}
-		window := min(a.radius, 2*largest)
-		if err := s.evaluate(ctx, run, p, a.prices, &a.trial, window); err != nil {
+		then, err := s.step(ctx, run, p, outside, least)
+		if err != nil {
 			return 0, err
 		}
-		then := a.gradient(a.prices, &a.trial, a.after)
-		// The dual is concave: the mean of its slopes along the step at both ends
-		// stands for the gain.
-		slope := 0.0
-		for j, x := range a.step {
-			slope += float64(a.after[j] * x)
+		if then < 0 {
+			break
 		}
-		ratio := (along + slope) / 2 / predicted
-		switch {
-		case ratio > 0.25 && then > outside:
-			a.radius = min(a.radius, largest) / 2
-		case ratio > 0.75 && largest > a.radius/2:
-			a.radius *= 2
-		case ratio > 0.25:
-			a.radius = max(a.radius/2, min(a.radius, 2*largest))
-		default:
-			a.radius = min(a.radius, largest) / 3
+		outside = then
+	}
+	if outside > least {
+		copy(prices, a.best)
+		if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
+			return 0, err
 		}
-		if ratio > 0.05 {
-			a.seen, a.trial = a.trial, a.seen
-			a.excess, a.after = a.after, a.excess
-			copy(prices, a.prices)
-			outside = then
-		}
+		outside = a.gradient(prices, &a.seen, a.excess)
 	}
 	return outside, nil
 }
 
+// step takes a step and adapts the radius. It returns the units outside the bounds,
+// negative if there is no step that raises the dual.
+func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, least float64) (float64, error) {
+	a := &s.ascent
+	prices := s.prices[:p.k()]
+	predicted, along := a.newton(prices)
+	for tries := 0; predicted <= 0 && tries < 6; tries++ {
+		// Prices that stopped at 0 have bent the step too much.
+		a.radius /= 4
+		predicted, along = a.newton(prices)
+	}
+	if predicted <= 0 {
+		return -1, nil
+	}
+	for j, x := range a.step {
+		a.prices[j] = prices[j] + int64(x*a.scale)
+	}
+	largest := a.largest()
+	if err := s.evaluate(ctx, run, p, a.prices, &a.trial, min(a.radius, 2*largest)); err != nil {
+		return 0, err
+	}
+	then := a.gradient(a.prices, &a.trial, a.after)
+	// The dual is concave: the mean of its slopes along the step at both ends stands for
+	// the gain.
+	slope := 0.0
+	for j, x := range a.step {
+		slope += float64(a.after[j] * x)
+	}
+	ratio := (along + slope) / 2 / predicted
+	switch {
+	case ratio > 0.25 && s.ordered && then > max(outside, 1.3*least):
+		a.radius = min(a.radius, largest) / 4
+	case ratio > 0.25 && !s.ordered && then > outside, ratio > 0.25 && s.ordered && ratio < 0.9 && then > 0.9*outside:
+		a.radius = min(a.radius, largest) / 2
+	case ratio > 0.75 && largest > a.radius/2:
+		a.radius *= 2
+	case ratio > 0.25:
+		a.radius = max(a.radius/2, min(a.radius, 2*largest))
+	default:
+		a.radius = min(a.radius, largest) / 3
+	}
+	if ratio > 0.05 {
+		a.seen, a.trial = a.trial, a.seen
+		a.excess, a.after = a.after, a.excess
+		copy(prices, a.prices)
+		outside = then
+	}
+	return outside, nil
+}
+
+// largest returns the largest move of the step, in units of the spread: of a price or,
+// where neighbours are held together, of one against the other.
+func (a *ascent) largest() float64 {
+	largest := 0.0
+	for j, x := range a.step {
+		if !a.together || a.degree[j] <= 1 {
+			largest = max(largest, math.Abs(x)/a.spread[j])
+		}
+	}
+	if a.together {
+		for _, e := range a.edges {
+			largest = max(largest, 2*math.Abs(a.step[e.u]-a.step[e.v])/(a.spread[e.u]+a.spread[e.v]))
+		}
+	}
+	return largest
+}
+
 func (a *ascent) resize(k int) {
 	a.prices = slices.Grow(a.prices[:0], k)[:k]
+	a.best = slices.Grow(a.best[:0], k)[:k]
 	a.excess = slices.Grow(a.excess[:0], k)[:k]
 	a.after = slices.Grow(a.after[:0], k)[:k]
 	a.active = slices.Grow(a.active[:0], k)[:k]
 	a.step = slices.Grow(a.step[:0], k)[:k]
 	a.damp = slices.Grow(a.damp[:0], k)[:k]
+	a.degree = slices.Grow(a.degree[:0], k)[:k]
+	for a.spread = a.spread[:min(k, len(a.spread))]; len(a.spread) < k; {
+		a.spread = append(a.spread, 1)
+	}
 	for i := range a.vector {
 		a.vector[i] = slices.Grow(a.vector[i][:0], k)[:k]
 	}
@@ -165,26 +222,36 @@ func (a *ascent) quantile(share float64) float64 {
 // ahead returns the largest change of a price in the step that would follow.
 func (a *ascent) ahead(prices []int64) float64 {
 	a.newton(prices)
-	largest := 0.0
-	for _, x := range a.step {
-		largest = max(largest, math.Abs(x))
-	}
-	return largest
+	return a.largest()
 }
 
 // newton sets a.step and returns the gain that the model predicts for it and the
-// slope of the dual along it. The step of cluster j alone is at most the radius;
-// a price does not cross 0, where its bound changes.
+// slope of the dual along it. A damping keeps steps to about the radius; a price does
+// not cross 0, where its bound changes.
 func (a *ascent) newton(prices []int64) (predicted, along float64) {
 	a.edges = append(a.edges[:0], a.seen.edges...)
-	rate := 1 / (2 * a.seen.window)
-	for i := range a.edges {
-		a.edges[i].count *= rate
-	}
 	least := 0.05
 	for j, e := range a.excess {
 		a.active[j] = e != 0 || prices[j] != 0
-		a.damp[j] = (math.Abs(e) + least) / a.radius
+		a.damp[j] = (math.Abs(e) + least) / (a.radius * a.spread[j])
+		a.degree[j] = 0
+	}
+	for _, e := range a.edges {
+		a.degree[e.u]++
+		a.degree[e.v]++
+	}
+	rate := 1 / (2 * a.seen.window)
+	for i := range a.edges {
+		e := &a.edges[i]
+		e.count *= rate
+		if a.together {
+			e.count += a.damp[e.u]/a.degree[e.u] + a.damp[e.v]/a.degree[e.v]
+		}
+	}
+	for j, degree := range a.degree {
+		if degree > 1 && a.together {
+			a.damp[j] *= 0.03
+		}
 	}
 	for range 4 {
 		a.solve()
@@ -203,7 +270,9 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 			a.step[j] = 0
 			continue
 		}
-		x = min(2*a.radius, max(-2*a.radius, x))
+		if most := 2 * a.radius * a.spread[j]; !a.together {
+			x = min(most, max(-most, x))
+		}
 		price := float64(prices[j]) / a.scale
 		if price > 0 && price+x < 0 || price < 0 && price+x > 0 || price == 0 && x*a.excess[j] < 0 {
 			x = -price
@@ -212,9 +281,9 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		along += float64(a.excess[j] * x)
 	}
 	predicted = along
-	for _, e := range a.edges {
+	for _, e := range a.seen.edges {
 		x := a.step[e.u] - a.step[e.v]
-		predicted -= float64(0.5 * e.count * x * x)
+		predicted -= float64(0.5 * rate * e.count * x * x)
 	}
 	return predicted, along
 }

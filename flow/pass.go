@@ -17,6 +17,9 @@ type view struct {
 	size   []int64      // units in each column
 	edges  []edgeCount
 	window float64
+	// certain is how large a gap a point has at most that is close to another column:
+	// larger ones may be anything above it.
+	certain float64
 }
 
 // held returns the columns of point i if it has several.
@@ -46,6 +49,8 @@ type passTask struct {
 	slack  float32
 	size   int // points of a shard
 	limit  int64
+	cover  *cover // of points in order, else nil
+	top    int    // level of its largest boxes
 }
 
 // scratch is the memory of a worker.
@@ -54,8 +59,15 @@ type scratch struct {
 	cells []uint32
 	pairs []int32 // pairs[u*k+v] counts units of u with v next within the window, pairs[k*k+u] the others
 	size  []int64
+	gaps  []int64 // sums, in squared grid units
 	near  []int32
 	sides []pair
+
+	table   []int64
+	choices [len(levels)]choice
+	value   []float64
+	rows32  []float32
+	bias    []float32
 
 	filter       kernels.Panels // a block of points with one more coordinate
 	dist, second []float32
@@ -69,8 +81,12 @@ func (w *scratch) grow(costs int) []int64 {
 // pair is a number of units of one cluster next to another.
 type pair struct {
 	cell  uint64
-	count int32
+	count int64 // of units, times sideUnit
 }
+
+// sideUnit is the unit of counts of pairs, which are integers so that their sums do
+// not depend on their order.
+const sideUnit = 256
 
 // tableColumns is the number of clusters up to which a pass packs the index of a
 // cluster into the low bits of distances and counts pairs in a table.
@@ -81,37 +97,71 @@ const tableColumns = 128
 func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []int64, v *view, window float64) error {
 	k, d := p.k(), p.Points.D
 	s.beginPass(run, p, prices, v)
-	v.window, v.exact = window, false
+	v.window, v.exact, v.certain = window, false, math.Inf(1)
 	t := &s.pass
 	tabled := d < kernels.WithinDims && k <= tableColumns
 	work := s.works.near
-	if tabled {
+	switch {
+	case s.ordered:
+		s.beginCells(p, prices, v)
+		work = s.works.cells
+	case tabled:
 		lowest := slices.Min(prices[:k])
 		s.bias = s.bias[:0]
 		for _, price := range prices[:k] {
 			s.bias = append(s.bias, float32(float64(price-lowest)*s.unit))
 		}
-		// Each of the two sums has d fused roundings, that of its bias and the bits
-		// that the kernel replaces.
-		t.slack = float32(math.Ldexp(float64(d+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
+		t.slack = topTwoSlack(d, k)
 		work = s.works.pairs
 		for i := range s.scratch[:run.Workers()] {
 			w := &s.scratch[i]
 			w.pairs = slices.Grow(w.pairs[:0], k*k+k)[:k*k+k]
 			clear(w.pairs)
 		}
-	} else {
+	default:
 		s.filter.prepare(s, p, prices)
 	}
 	if err := s.runPass(ctx, run, work); err != nil {
 		return err
 	}
-	if tabled {
+	if s.ordered && math.IsInf(v.certain, 1) {
+		s.measure(v, run.Workers(), k)
+	}
+	if tabled && !s.ordered {
 		s.sumPairs(v, run.Workers(), k)
 	} else {
 		s.sumSides(v, run.Workers(), k)
 	}
 	return nil
+}
+
+// topTwoSlack bounds the relative errors of [kernels.TopTwo]: each of the two sums has
+// d fused roundings, that of its bias and the bits that the kernel replaces.
+func topTwoSlack(d, k int) float32 {
+	return float32(math.Ldexp(float64(d+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
+}
+
+// beginCells prepares a pass over points in order.
+func (s *Solver) beginCells(p *Problem, prices []int64, v *view) {
+	v.certain = 8 * v.window
+	if v.window == 0 || p.Points.N*p.k() <= 4<<20 {
+		v.certain = math.Inf(1)
+	}
+	lowest := slices.Min(prices[:p.k()])
+	s.level, s.every = s.level[:0], s.every[:0]
+	for j, price := range prices[:p.k()] {
+		s.level = append(s.level, float64(price-lowest)*s.unit)
+		s.every = append(s.every, uint16(j))
+	}
+	t := &s.pass
+	t.cover, t.top = &s.order.whole, len(levels)-1
+	if p == &s.sample {
+		t.cover = &s.order.part
+	}
+	for t.top > 0 && t.p.Points.N < 16*levels[t.top]*leafPoints {
+		t.top--
+	}
+	t.size = levels[t.top] * leafPoints
 }
 
 // evaluateExactly fills v with what is seen at s.prices, in integers, for every form
@@ -127,7 +177,7 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, v 
 		}
 	}
 	s.beginPass(run, p, s.prices, v)
-	v.exact = true
+	v.exact, v.certain = true, math.Inf(1)
 	t := &s.pass
 	t.limit = infinity
 	if s.columns > p.k() {
@@ -165,9 +215,11 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 		w.sides = w.sides[:0]
 		w.size = slices.Grow(w.size[:0], s.columns)[:s.columns]
 		clear(w.size)
+		w.gaps = slices.Grow(w.gaps[:0], s.columns)[:s.columns]
+		clear(w.gaps)
 	}
 	if s.works.exact == nil {
-		s.works.pairs, s.works.near, s.works.exact = s.countPairs, s.countNear, s.choose
+		s.works.pairs, s.works.near, s.works.exact, s.works.cells = s.countPairs, s.countNear, s.choose, s.countCells
 	}
 	s.stats.Passes++
 	s.looked += n
@@ -214,7 +266,7 @@ func (s *Solver) countPairs(worker, index int) {
 	for at := first; at < last; at += block {
 		end := min(at+block, last)
 		cells := w.cells[:end-at]
-		kernels.TopTwo(t.p.Points.Slice(at, end), s.centroids, s.bias, t.slack, float32(v.window), v.labels[at:end], cells, v.gap[at:end])
+		kernels.TopTwo(t.p.Points.Slice(at, end), t.p.Centroids, s.bias, t.slack, float32(v.window), v.labels[at:end], cells, v.gap[at:end])
 		if weights == nil {
 			for _, cell := range cells {
 				w.pairs[cell]++
@@ -224,6 +276,30 @@ func (s *Solver) countPairs(worker, index int) {
 		for i, cell := range cells {
 			w.pairs[cell] += int32(weights[at+i])
 		}
+	}
+}
+
+// measure sets the scales of the clusters by the mean gaps of their points.
+func (s *Solver) measure(v *view, workers, k int) {
+	var all, n int64
+	for i := range s.scratch[:workers] {
+		w := &s.scratch[i]
+		for j := range k {
+			if i > 0 {
+				s.scratch[0].gaps[j] += w.gaps[j]
+				s.scratch[0].size[j] += w.size[j]
+				w.size[j] = 0
+			}
+			all += w.gaps[j]
+		}
+	}
+	for _, x := range s.scratch[0].size[:k] {
+		n += x
+	}
+	mean := max(1, float64(all)) / max(1, float64(n))
+	a := &s.ascent
+	for j := range k {
+		a.spread[j] = (float64(s.scratch[0].gaps[j]) + 2*mean) / (float64(s.scratch[0].size[j]) + 2) / mean
 	}
 }
 
@@ -361,7 +437,7 @@ func (s *Solver) countNear(worker, index int) {
 			}
 		}
 		stands := min(each, len(w.near)-q+each/2) * int(p.weight(i))
-		w.sides = append(w.sides, pair{uint64(min(label, next))<<32 | uint64(max(label, next)), int32(stands)})
+		w.sides = append(w.sides, pair{uint64(min(label, next))<<32 | uint64(max(label, next)), int64(stands) * sideUnit})
 	}
 }
 
@@ -389,9 +465,9 @@ func (s *Solver) sumSides(v *view, workers, k int) {
 	v.edges = v.edges[:0]
 	for i, c := range all {
 		if i > 0 && all[i-1].cell == c.cell {
-			v.edges[len(v.edges)-1].count += float64(c.count)
+			v.edges[len(v.edges)-1].count += float64(c.count) / sideUnit
 		} else {
-			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32), float64(c.count)})
+			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32), float64(c.count) / sideUnit})
 		}
 	}
 }

@@ -35,10 +35,14 @@ type Solver struct {
 	columns         int // clusters, then "unassigned" and "escape" where there are
 	outside, escape int // -1: none
 	pass            passTask
-	works           struct{ pairs, near, exact, draw func(worker, index int) } // shards, bound once
+	works           struct{ pairs, near, cells, exact, draw func(worker, index int) } // shards, bound once
 	shards          [][]Membership
 	scratch         []scratch // per worker
 	bias            []float32
+	order           order
+	ordered         bool      // the points are in order
+	level           []float64 // prices less the lowest, in units
+	every           []uint16  // all clusters
 	filter          filter
 	ascent          ascent
 	stalled         bool // single precision or Newton's steps do not serve
@@ -91,12 +95,15 @@ type tuning struct {
 	freeShare float64
 	// Entries of a new row, in which more columns than twice as many are not all.
 	nearColumns int
+	// Clusters and points for each of them from which points are put in order.
+	orderClusters, orderPoints int
 	// Rounds for each node before the scaling begins.
 	rounds int
 }
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048, blockCosts: 2048,
-	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2, nearColumns: 32, rounds: 1000}
+	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2, nearColumns: 32,
+	orderClusters: tableColumns + 1, orderPoints: 8, rounds: 1000}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -122,6 +129,12 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	}
 	s.stats, s.looked = Stats{}, 0
 	plain := p.plain()
+	if s.ordered = s.worthOrdering(p); s.ordered {
+		var err error
+		if p, err = s.order.arrange(ctx, run, p); err != nil {
+			return err
+		}
+	}
 	s.prepare(run, p, plain)
 	s.begin(Prices)
 	err := s.solve(ctx, run, p, plain)
@@ -134,6 +147,9 @@ func (s *Solver) Solve(ctx context.Context, run Runner, p *Problem, res *Result)
 	}
 	if err == nil {
 		err = s.write(ctx, p, res)
+	}
+	if s.ordered && err == nil {
+		s.order.restore(res)
 	}
 	s.warm = err == nil
 	res.Stats = s.stats

@@ -1,0 +1,339 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// order is a problem's points in the order of a k-d tree: points that follow each
+// other are close together, so that a box around them has few clusters to choose from,
+// and one out of each of equal runs is a stratified sample.
+type order struct {
+	problem Problem
+	ids     []int32 // point q here is point ids[q] of the problem
+	rows    []float32
+	runs    []run
+	parts   []run
+	labels  []uint16
+
+	whole, part cover // of all points, and of the sample
+}
+
+// run is the points [first, last).
+type run struct{ first, last int }
+
+// leafPoints is the number of points in a leaf of the tree, and the smallest box.
+const leafPoints = 4 * kernels.Lanes
+
+// worthOrdering reports whether passes over all points cost enough to put these in
+// order first.
+func (s *Solver) worthOrdering(p *Problem) bool {
+	t := s.tune()
+	return p.k() >= t.orderClusters && p.Points.D < kernels.WithinDims && p.Points.N >= t.orderPoints*p.k()
+}
+
+// arrange returns p with its points in order. It keeps the order of the points before
+// where these are the same.
+func (o *order) arrange(ctx context.Context, workers Runner, p *Problem) (*Problem, error) {
+	if !o.holds(p) {
+		if err := o.sort(ctx, workers, p); err != nil {
+			return nil, err
+		}
+	}
+	points := o.problem.Points
+	weights := o.problem.Weights[:0]
+	o.problem = *p
+	o.problem.Points = points
+	if p.Weights != nil {
+		for _, i := range o.ids {
+			weights = append(weights, p.Weights[i])
+		}
+		o.problem.Weights = weights
+	}
+	return &o.problem, nil
+}
+
+// holds reports whether the order is one of the points of p.
+func (o *order) holds(p *Problem) bool {
+	d, own := p.Points.D, &o.problem.Points
+	if own.N != p.Points.N || own.D != d || own.N == 0 {
+		return false
+	}
+	for q, i := range o.ids {
+		a, b := at(int32(q), d), at(i, d)
+		for range d {
+			if own.Data[a] != p.Points.Data[b] {
+				return false
+			}
+			a, b = a+kernels.Lanes, b+kernels.Lanes
+		}
+	}
+	return true
+}
+
+// sort orders the points of p: runs are cut in two, across their longest side, at a
+// multiple of the points of a leaf, all of the same size side by side.
+func (o *order) sort(ctx context.Context, workers Runner, p *Problem) error {
+	n, d := p.Points.N, p.Points.D
+	o.rows = slices.Grow(o.rows[:0], n*d)[:n*d]
+	o.ids = slices.Grow(o.ids[:0], n)[:n]
+	for i := range n {
+		o.ids[i] = int32(i)
+		p.Points.Point(i, o.rows[i*d:i*d+d])
+	}
+	o.runs = append(o.runs[:0], run{0, n})
+	for len(o.runs) > 0 {
+		o.parts = o.parts[:0]
+		for _, r := range o.runs {
+			if leaves := (r.last - r.first + leafPoints - 1) / leafPoints; leaves > 1 {
+				o.parts = append(o.parts, run{r.first, r.first + leaves/2*leafPoints}, run{r.first + leaves/2*leafPoints, r.last})
+			}
+		}
+		cut := func(_, index int) { o.cut(d, o.parts[2*index].first, o.parts[2*index].last, o.parts[2*index+1].last) }
+		if err := workers.Run(ctx, len(o.parts)/2, cut); err != nil {
+			return err
+		}
+		o.runs, o.parts = o.parts, o.runs
+	}
+	if own := &o.problem.Points; own.N != n || own.D != d {
+		*own = *kernels.NewPanels(n, d)
+	}
+	kernels.Pack(&o.problem.Points, o.rows)
+	o.whole.set(o.problem.Points)
+	return nil
+}
+
+// cut moves the least points of [first, last), by the coordinate that spreads most,
+// before position middle (Hoare's selection).
+func (o *order) cut(d, first, middle, last int) {
+	axis, widest := 0, float32(-1)
+	for c := range d {
+		lo, hi := float32(math.MaxFloat32), float32(-math.MaxFloat32)
+		for at := first*d + c; at < last*d; at += d {
+			lo, hi = min(lo, o.rows[at]), max(hi, o.rows[at])
+		}
+		if hi-lo > widest {
+			axis, widest = c, hi-lo
+		}
+	}
+	key := func(i int) float32 { return o.rows[i*d+axis] }
+	for last-first > 1 && widest > 0 {
+		a, b, c := key(first), key((first+last)/2), key(last-1)
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := first, last-1
+		for i <= j {
+			for key(i) < pivot {
+				i++
+			}
+			for key(j) > pivot {
+				j--
+			}
+			if i <= j {
+				o.swap(d, i, j)
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case middle <= j:
+			last = j + 1
+		case middle >= i:
+			first = i
+		default:
+			return
+		}
+	}
+}
+
+func (o *order) swap(d, i, j int) {
+	o.ids[i], o.ids[j] = o.ids[j], o.ids[i]
+	for c := range d {
+		o.rows[i*d+c], o.rows[j*d+c] = o.rows[j*d+c], o.rows[i*d+c]
+	}
+}
+
+// restore gives the result of the ordered problem the points of the problem.
+func (o *order) restore(res *Result) {
+	o.labels = append(o.labels[:0], res.Labels...)
+	for q, i := range o.ids {
+		res.Labels[i] = o.labels[q]
+	}
+	if len(res.Units) > 0 {
+		units := slices.Clone(res.Units)
+		for q, i := range o.ids {
+			res.Units[i] = units[q]
+		}
+	}
+	for at := range res.Extra {
+		res.Extra[at].Point = o.ids[res.Extra[at].Point]
+	}
+	slices.SortFunc(res.Extra, byPoint)
+}
+
+// levels are the sizes of the runs of points that have boxes, in leaves.
+var levels = [...]int{1, 8, 64}
+
+// cover holds boxes around the runs of points of each level.
+type cover struct {
+	boxes [len(levels)][]float32 // the least and the largest of each coordinate
+	n, d  int
+}
+
+// set makes the boxes of points.
+func (b *cover) set(points kernels.Panels) {
+	b.n, b.d = points.N, points.D
+	d := b.d
+	for level := range levels {
+		count := (b.n + leafPoints*levels[level] - 1) / (leafPoints * levels[level])
+		b.boxes[level] = slices.Grow(b.boxes[level][:0], count*2*d)[:count*2*d]
+		for index := range count {
+			box := b.boxes[level][index*2*d : (index+1)*2*d]
+			for c := range d {
+				box[c], box[d+c] = math.MaxFloat32, -math.MaxFloat32
+			}
+			if level > 0 {
+				ratio := levels[level] / levels[level-1]
+				below := b.boxes[level-1]
+				for child := index * ratio; child < (index+1)*ratio && child*2*d < len(below); child++ {
+					for c := range d {
+						box[c], box[d+c] = min(box[c], below[child*2*d+c]), max(box[d+c], below[child*2*d+d+c])
+					}
+				}
+				continue
+			}
+			for i := index * leafPoints; i < min(b.n, (index+1)*leafPoints); i++ {
+				from := at(int32(i), d)
+				for c := range d {
+					x := points.Data[from+c*kernels.Lanes]
+					box[c], box[d+c] = min(box[c], x), max(box[d+c], x)
+				}
+			}
+		}
+	}
+}
+
+// choice is the clusters that may be among the cheapest two within a box, by more than
+// a limit: the others are dearer than one of them by more than bound there.
+type choice struct {
+	clusters []uint16
+	bound    float64
+}
+
+// prune sets c to those of a wider choice that are left in a box: with u the cheapest
+// at its middle m, the reduced cost of v exceeds that of u in the box by at least its
+// value at m less 2 |v-u|.h, with h half the sides.
+func (c *choice) prune(s *Solver, wider *choice, box []float32, limit float64, value []float64) {
+	d := len(box) / 2
+	best, least := 0, math.Inf(1)
+	for at, v := range wider.clusters {
+		sum := s.level[v]
+		for h, y := range s.pass.p.Centroids[int(v)*d : int(v)*d+d] {
+			t := (float64(box[h])+float64(box[d+h]))/2 - float64(y)
+			sum += t * t
+		}
+		value[at] = sum
+		if sum < least {
+			best, least = int(v), sum
+		}
+	}
+	u := s.pass.p.Centroids[best*d : best*d+d]
+	c.clusters, c.bound = c.clusters[:0], wider.bound
+	const rounding = 1e-12
+	for at, v := range wider.clusters {
+		margin := 0.0
+		for h, y := range s.pass.p.Centroids[int(v)*d : int(v)*d+d] {
+			margin += math.Abs(float64(y)-float64(u[h])) * (float64(box[d+h]) - float64(box[h]))
+		}
+		above := (value[at] - least - margin) - rounding*(value[at]+least+margin)
+		if int(v) == best || above <= limit {
+			c.clusters = append(c.clusters, v)
+		} else {
+			c.bound = min(c.bound, above)
+		}
+	}
+}
+
+// countCells is the shard of a pass over points in order: it goes down the boxes with
+// fewer and fewer clusters.
+func (s *Solver) countCells(worker, index int) {
+	w, n := &s.scratch[worker], s.pass.p.Points.N
+	w.value = slices.Grow(w.value[:0], s.pass.p.k())[:s.pass.p.k()]
+	s.descend(w, s.pass.top, &choice{s.every, math.MaxFloat32 / 4}, index*s.pass.size, min(n, (index+1)*s.pass.size))
+}
+
+// descend looks at the points [first, last) by their boxes of a level, within one that
+// has the given choice.
+func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) {
+	t := &s.pass
+	d, step, c := t.p.Points.D, levels[level]*leafPoints, &w.choices[level]
+	for ; first < last; first += step {
+		end := min(last, first+step)
+		index := first / step * 2 * d
+		c.prune(s, wider, t.cover.boxes[level][index:index+2*d], t.into.certain, w.value)
+		switch {
+		case len(c.clusters) == 1:
+			label := c.clusters[0]
+			gap := float32(c.bound * (1 - 1e-6))
+			for i := first; i < end; i++ {
+				t.into.labels[i], t.into.gap[i] = label, gap
+				w.size[label] += t.p.weight(i)
+			}
+		case level == 0:
+			s.countLeaf(w, c, first, end)
+		default:
+			s.descend(w, level-1, c, first, end)
+		}
+	}
+}
+
+// countLeaf looks at the points [first, last) with the clusters of c.
+func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
+	t := &s.pass
+	d, k, v := t.p.Points.D, len(c.clusters), t.into
+	w.rows32, w.bias = w.rows32[:0], w.bias[:0]
+	lowest := math.Inf(1)
+	for _, j := range c.clusters {
+		lowest = min(lowest, s.level[j])
+	}
+	for _, j := range c.clusters {
+		w.rows32 = append(w.rows32, t.p.Centroids[int(j)*d:int(j)*d+d]...)
+		w.bias = append(w.bias, float32(s.level[j]-lowest))
+	}
+	w.cells = slices.Grow(w.cells[:0], leafPoints)[:last-first]
+	labels, gap := v.labels[first:last], v.gap[first:last]
+	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels, w.cells, gap)
+	bound := float32(c.bound * (1 - 1e-6))
+	side := func(cell int, units int64) {
+		u, other := c.clusters[cell/k], c.clusters[cell%k]
+		units = int64(float64(units) * sideUnit / s.ascent.spread[u])
+		w.sides = append(w.sides, pair{uint64(min(u, other))<<32 | uint64(max(u, other)), units})
+	}
+	const few = 32
+	if k <= few {
+		w.table = slices.Grow(w.table[:0], few*few)[:k*k]
+		clear(w.table)
+	}
+	for i, cell := range w.cells {
+		u := c.clusters[labels[i]]
+		units := t.p.weight(first + i)
+		labels[i], gap[i] = u, min(gap[i], bound)
+		w.size[u] += units
+		w.gaps[u] += int64(float64(gap[i])/s.unit) * units
+		if int(cell) < k*k && float64(gap[i]) <= v.window*s.ascent.spread[u] {
+			if k <= few {
+				w.table[cell] += units
+			} else {
+				side(int(cell), units)
+			}
+		}
+	}
+	if k <= few {
+		for cell, units := range w.table {
+			if units > 0 {
+				side(cell, units)
+			}
+		}
+	}
+}
