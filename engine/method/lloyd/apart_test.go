@@ -21,7 +21,8 @@ func TestRolesApart(t *testing.T) {
 		labels[i] = int32(i % 4)
 	}
 	for _, job := range []Job{
-		{Algorithm: Lloyd, Init: Sphere}, {Algorithm: Lloyd}, {Algorithm: Lloyd, Aggregator: ByRing, NInit: 3}, {Algorithm: Lloyd, Aggregator: Naive}, {Algorithm: Lloyd, Aggregator: ByRing},
+		{Algorithm: Lloyd, Init: Sphere}, {Algorithm: Lloyd}, {Algorithm: Lloyd, Aggregator: ByRing, NInit: 3}, {Algorithm: Lloyd, Init: SomeRecords}, {Algorithm: CLloyd, Aggregator: Naive, Init: SomeRecords},
+		{Algorithm: Lloyd, Aggregator: Naive}, {Algorithm: Lloyd, Aggregator: ByRing},
 		{Algorithm: CLloyd, Aggregator: Naive, Init: KMeansPlusPlus}, {Algorithm: CLloyd, Release: Centroid}, {Algorithm: CLloyd, NonExclusive: true},
 		{Algorithm: Lloyd, Aggregator: Naive, Drops: []Drop{{0, 0}, {2, 1}}}, {Algorithm: Lloyd, Drops: []Drop{{0, 1}}, Init: KMeansPlusPlus, Aggregator: ByRing},
 		{Algorithm: SuLloyd}, {Algorithm: SuLloyd, RingBits: 32, Budget: privacy.Budget{Epsilon: 20}}, {Algorithm: SuLloyd, Noise: Split, Mechanism: Gaussian, Drops: []Drop{{1, 1}}},

@@ -78,12 +78,12 @@ func (j *Job) startOptions() []method.Option {
 	tolerance := method.Option{Name: "tolerance", Default: "0", About: "end when no centroid moves further than this, in the normalised box",
 		Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)}
 	if j.Algorithm != Lloyd {
-		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus), tolerance}
+		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, SomeRecords), tolerance}
 	}
 	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
 	return []method.Option{
-		method.Init(&j.Init, KMeansPlusPlus, Sphere, Random),
-		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9", About: "starts of kmeans++, of which the best is returned", Value: method.Int(&j.NInit, 1, 10000)},
+		method.Init(&j.Init, KMeansPlusPlus, SomeRecords, Sphere, Random),
+		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9", About: "starts of kmeans++ or records, of which the best is returned", Value: method.Int(&j.NInit, 1, 10000)},
 		tolerance,
 		{Name: "rest", Default: "0", About: "kmeans++: a start ends when the squared moves of all centroids together are at most this share of the variance of a column (scikit-learn's tol)",
 			Value: method.Real(&j.Rest, 0, math.MaxFloat64)},

@@ -36,7 +36,7 @@ func (p *Plan) note() {
 		p.Open = append(p.Open, "the bounds come from the data")
 	}
 	if p.seeds != nil && j.Start == nil {
-		say("the first centroids are records (kmeans++)")
+		say("the first centroids are records (%s)", j.Init)
 	}
 	if p.plain {
 		say("a cluster that becomes empty begins again at a record")

@@ -38,6 +38,7 @@ func TestGoldenResults(t *testing.T) {
 		{"lloyd", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: Sphere}},
 		{"plain k-means", Job{Algorithm: Lloyd, K: 5, Clients: parts}},
 		{"plain k-means, one party", Job{Algorithm: Lloyd, K: 7, Clients: wide[:1]}},
+		{"records", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: SomeRecords, NInit: 2}},
 		{"clloyd kmeans++", Job{Algorithm: CLloyd, K: 5, Clients: parts, Init: KMeansPlusPlus}},
 		{"clloyd exclusivity 2", Job{Algorithm: CLloyd, K: 5, Clients: parts, Exclusivity: 2, EtaMinAlpha: 1.1}},
 		{"clloyd nonexclusive", Job{Algorithm: CLloyd, K: 5, Clients: parts, NonExclusive: true}},

@@ -68,11 +68,12 @@ const (
 // Init is the choice of the first centroids.
 type Init string
 
-// The initialisations. All but KMeansPlusPlus look at no data.
+// The initialisations. KMeansPlusPlus and SomeRecords look at the data.
 const (
 	Sphere         Init = "sphere"
 	Random         Init = "random"
 	KMeansPlusPlus Init = "kmeans++" // greedy k-means++
+	SomeRecords    Init = "records"  // records at random, as FAISS has them
 )
 
 // Mechanism is the kind of noise.
@@ -314,7 +315,10 @@ func (j *Job) mayImprove() bool {
 
 // improves tells whether a job with its defaults is plain k-means: several starts,
 // each until it rests, empty clusters placed anew.
-func (j *Job) improves() bool { return j.mayImprove() && j.Init == KMeansPlusPlus }
+func (j *Job) improves() bool { return j.mayImprove() && j.Init.looks() }
+
+// looks tells whether first centroids come from the records.
+func (i Init) looks() bool { return i == KMeansPlusPlus || i == SomeRecords }
 
 // starts is the number of starts of plain k-means.
 func (j *Job) starts() int {
@@ -450,7 +454,7 @@ func (j *Job) checkChoices() error {
 		choice("calibration", j.Calibration, true, calibrations...),
 		choice("neighbours", j.Neighbours, true, privacy.AddRemove, privacy.ReplaceOne),
 		choice("mechanism", j.Mechanism, true, Laplace, Gaussian),
-		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus),
+		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus, SomeRecords),
 		choice("post", j.Post, true, Fold, Truncate, Keep),
 		choice("post-sum", j.PostSum, true, Fold, Truncate, Keep),
 		choice("post-count", j.PostCount, true, Fold, Truncate, Keep),
@@ -485,10 +489,10 @@ func (j *Job) checkChoices() error {
 		return fault.Range("n-init", j.NInit, "0 (by size) to 10000")
 	case j.NInit > 1 && j.Start != nil:
 		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit), "leave one of them out")
-	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && j.Init != KMeansPlusPlus):
+	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && !j.Init.looks()):
 		return fault.Request("n-init", fmt.Sprintf("is %d for the papers' form of Lloyd, which has one start", j.NInit),
 			"use lloyd with --init kmeans++, or leave it out")
-	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || j.Init == KMeansPlusPlus)):
+	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || j.Init.looks())):
 		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest), "give a positive share for lloyd with --init kmeans++, or leave it out")
 	case j.Colluders < 0:
 		return fault.Range("colluders", j.Colluders, "at least 1")
@@ -528,8 +532,8 @@ func (j *Job) checkBudget() error {
 	case j.Mechanism == Gaussian && b.Delta == 0:
 		return fault.Request("delta", "is 0, which the Gaussian mechanism cannot give",
 			"use --mechanism laplace, which is pure, or a positive delta")
-	case j.Init == KMeansPlusPlus:
-		return fault.Request("init", "kmeans++ looks at the data, which "+j.Method()+" does not pay for",
+	case j.Init.looks():
+		return fault.Request("init", string(j.Init)+" looks at the data, which "+j.Method()+" does not pay for",
 			"use sphere or random, or a method without noise")
 	}
 	if j.Calibration != privacy.Proven {

@@ -43,6 +43,9 @@ func (c *client) each(n int, task func(i int)) {
 
 // draw sets all centroids.
 func (s *seeder) draw(ctx context.Context, start int) error {
+	if s.job.Init == SomeRecords {
+		return s.drawAny(ctx, s.party.Public.Stream(everyClient, start, "start"))
+	}
 	s.own.Forget()
 	s.potentials = make([]float64, s.m)
 	all := make([]int, s.k)
@@ -50,6 +53,27 @@ func (s *seeder) draw(ctx context.Context, start int) error {
 		all[j] = j
 	}
 	return s.fill(ctx, all, s.party.Public.Stream(everyClient, start, "start"), start)
+}
+
+// drawAny sets all centroids to records, each as likely as its weight, different ones as
+// far as there are enough.
+func (s *seeder) drawAny(ctx context.Context, st *privacy.Stream) error {
+	n := sum(s.weights)
+	seen := make(map[pick]bool, s.k)
+	picks := make([]pick, 0, s.k)
+	for len(picks) < s.k {
+		p := locate(s.weights, s.firstPick(n, st.Float64()))
+		p.byWeight = true
+		if !seen[p] || float64(len(seen)) >= n { // fewer records than centres
+			seen[p] = true
+			picks = append(picks, p)
+		}
+	}
+	rows, err := s.reveal(ctx, picks)
+	for i, x := range rows {
+		s.centroids[i] = float64(x)
+	}
+	return err
 }
 
 // replace sets the given centroids anew, beside those that stay. It returns how many
@@ -119,6 +143,9 @@ func (s *seeder) firstPick(n, u float64) float64 {
 
 // seedSums is how many sums the seeders make at most.
 func (p *Plan) seedSums() int {
+	if !p.plain && p.job.Init == SomeRecords {
+		return 2
+	}
 	if !p.plain {
 		return 1 + 2*p.k
 	}

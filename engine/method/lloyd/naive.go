@@ -101,7 +101,7 @@ func (s *naiveServer) begin(ctx context.Context, party *protocol.Party) error {
 		s.setGrid()
 		return nil
 	}
-	if err := protocol.ServeSums(ctx, party, 2*s.k+1); err != nil {
+	if err := protocol.ServeSums(ctx, party, s.seedSums()); err != nil {
 		return err
 	}
 	message, err := party.Receive(ctx, s.First(0))

@@ -178,3 +178,20 @@ func TestStartsBySize(t *testing.T) {
 		}
 	}
 }
+
+// Random starts are different records: as many clusters as records leave no loss from
+// one start, and 40 seeds do not all begin at the same ones.
+func TestRandomRecordsDiffer(t *testing.T) {
+	parts := blobs(t, 60, 2, 3, 2, 4)
+	first := map[float64]bool{}
+	for seed := range uint64(40) {
+		res := run(t, 1, Job{Algorithm: Lloyd, K: 60, Clients: parts, Seed: &seed, Init: SomeRecords, NInit: 1, Iterations: 1})
+		if *res.NICV != 0 {
+			t.Fatalf("seed %d: 60 records leave %g", seed, *res.NICV)
+		}
+		first[res.Centroids[0][0]] = true
+	}
+	if len(first) < 5 {
+		t.Errorf("40 seeds begin at %d records", len(first))
+	}
+}

@@ -206,7 +206,7 @@ func (p *Plan) least(t int) int {
 // addReleases adds to the plan what leaves a party.
 func (p *Plan) addReleases() error {
 	j := p.job
-	if j.Init == KMeansPlusPlus && (p.plain || j.Start == nil) {
+	if j.Init.looks() && (p.plain || j.Start == nil) {
 		p.seeds = p.Add(&protocol.Release{Name: "first centroids", Times: p.seedSums(), Before: true})
 	}
 	makers, name := protocol.Nobody, p.parts[0].name
