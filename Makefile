@@ -13,6 +13,20 @@ build:
 demo: build
 	./bin/cohort run --data builtin:s1-like --k 15 --epsilon 1 --bounds 0:1000000
 
+.PHONY: release playground test-playground
+
+# Binaries for six platforms with checksums and what they are made of, in dist.
+release:
+	GO=$(GO) ./scripts/release.sh
+
+# Cohort in one HTML page that needs no network: bin/playground.html.
+playground:
+	GO=$(GO) ./scripts/playground.sh
+
+# The page in headless Chromium, where there is one.
+test-playground:
+	GO=$(GO) ./scripts/playground.sh test
+
 # The C library: bin/libcohort.so, bin/libcohort.a, bin/cohort.h (needs gcc).
 libcohort:
 	GO=$(GO) ./scripts/libcohort.sh

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cohort-engine/cohort/bench"
+)
+
+// Every command of the guides runs as it is written, one after the other in an empty folder. Those of
+// cohort bench can take hours: they are not run, but their suites are looked up.
+func TestCommandsOfTheGuidesRun(t *testing.T) {
+	var suites []string
+	for _, s := range bench.Suites() {
+		suites = append(suites, s.Name)
+	}
+	for _, name := range []string{"TUTORIAL.md", "CHOOSE.md", "LEDGER.md", "REPRODUCE.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			commands := 0
+			for _, line := range strings.Split(string(text), "\n") {
+				command, ok := strings.CutPrefix(line, "    cohort ")
+				if !ok {
+					continue
+				}
+				commands++
+				args := strings.Fields(command)
+				if args[0] == "bench" && !slices.Contains(args, "--list") {
+					for _, suite := range args[1:] {
+						if strings.HasPrefix(suite, "--") {
+							break
+						}
+						if !slices.Contains(suites, suite) {
+							t.Errorf("%s: there is no suite %s", command, suite)
+						}
+					}
+					continue
+				}
+				if status, out, errOut := cohort(t, args...); status != exitDone || out == "" && !slices.Contains(args, "--out") && !slices.Contains(args, "--labels-out") {
+					t.Errorf("%s: status %d, %q\n%s", command, status, errOut, out)
+				}
+			}
+			if commands < 3 {
+				t.Errorf("%d commands were found", commands)
+			}
+		})
+	}
+}

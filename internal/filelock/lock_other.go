@@ -1,0 +1,11 @@
+//go:build !unix && !windows
+
+package filelock
+
+import "os"
+
+// Wait does nothing: there are no other processes here.
+func Wait(*os.File) error { return nil }
+
+// Try does nothing: there are no other processes here.
+func Try(*os.File) error { return nil }
