@@ -25,7 +25,7 @@ func Suites() []Suite {
 		verticalSuites(),
 		utilitySuites(),
 		centralSuites(),
-		[]Suite{floorSuite()},
+		floorSuites(),
 		scalingSuites(),
 		networkSuites(),
 		embeddingSuites(),

@@ -41,6 +41,7 @@ var expectations = []struct {
 	{Audit{"relative", privacy.Proven}, Consistent, 4000}, {Audit{"relative", privacy.Claimed}, Consistent, 4000}, {Audit{"relative", privacy.Published}, Consistent, 4000},
 	{Audit{"hybrid", privacy.Proven}, Consistent, 3000},
 	{Audit{"lsf", privacy.Proven}, Consistent, 3000},
+	{Audit{"eugkm", privacy.Proven}, Consistent, 3000},
 	{Audit{"balcan", privacy.Proven}, Consistent, 3000},
 	{Audit{"balcan-edler", privacy.Claimed}, Violated, 20000},
 	{Audit{"ind-lap", privacy.Proven}, Consistent, 3000}, {Audit{"ind-lap", privacy.Claimed}, Consistent, 3000},

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
+	"github.com/cohort-engine/cohort/engine/method/eugkm"
 	"github.com/cohort-engine/cohort/engine/method/hybrid"
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
@@ -146,12 +147,14 @@ func centralData(p *Pair, parts []dataset.Part, tape *privacy.Tape) staged.Data 
 	return staged.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
 }
 
-// centralJob is a run of hybrid, by a branch, lsf or balcan.
+// centralJob is a run of hybrid, by a branch, lsf, eugkm or balcan.
 func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
 	d, laplace := centralData(&p, parts, tape), s.Mechanism == "laplace"
 	switch method {
 	case "lsf":
 		return &lsf.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+	case "eugkm":
+		return &eugkm.Job{Data: d, K: p.K, Budget: b, Gaussian: s.Mechanism == "gaussian", Neighbours: s.Neighbours, Rounds: 1, Seed: seed}
 	case "balcan":
 		return &balcan.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
 	}
@@ -168,7 +171,7 @@ func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c p
 		Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true, Tape: tape}
 }
 
-// Central are the cases of hybrid, lsf, balcan and balcan-edler.
+// Central are the cases of hybrid, lsf, eugkm, balcan and balcan-edler.
 func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	if method == "balcan-edler" {
 		// one coordinate's noise under all d coordinates of a small cluster's mean (T5)

@@ -236,6 +236,8 @@ var rules = slices.Concat([]Rule{
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
 		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},
+		{Method: "eugkm", Calibration: Proven, Release: "grid counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		{Method: "eugkm", Calibration: Claimed, None: "no claim of its own: Su et al. add or remove a record, as the proven line does"},
 		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
 		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
 		{Method: "lsf", Calibration: Claimed, None: "no published claim, as Sketch-V takes the central form from a library and claims only that of the parties of sketch, ind-lap and ldp-agg"},
@@ -267,7 +269,7 @@ var rules = slices.Concat([]Rule{
 		{Method: "ckks", Calibration: Claimed, Release: "centroids, to who drew the noise", L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"}, Theorem: "none; THEOREMS.md T4 has the attack", Conditions: []string{boxed},
 			Worth: "the party that draws the noise can solve for the other's exact sums (T4)"},
 	},
-	meanAndRounds("hybrid"), meanAndRounds("balcan"),
+	meanAndRounds("hybrid"), meanAndRounds("balcan"), relativeRounds("eugkm"),
 	localForest("ind-lap", Proven, both, "T6"), localForest("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
 	localForest("ldp-agg", Proven, replaceOne, "T6"), localForest("ldp-agg", Claimed, nil, "Sketch-V, appendix B.2"),
 	numberOfRecords("ind-lap", Proven, both, "T6"), numberOfRecords("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
@@ -289,9 +291,15 @@ func claimedAndPublished(lines []Rule) []Rule {
 // meanAndRounds are the releases that hybrid and balcan share: the mean, histograms of distances, and
 // rounds of relative sums and counts.
 func meanAndRounds(method string) []Rule {
-	return []Rule{
+	return append([]Rule{
 		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
 		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+	}, relativeRounds(method)...)
+}
+
+// relativeRounds are rounds of relative sums and counts.
+func relativeRounds(method string) []Rule {
+	return []Rule{
 		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
 		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
 	}

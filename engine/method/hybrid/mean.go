@@ -29,12 +29,12 @@ func (h *plan) tooWeak() bool {
 		d := float64(h.D) - 3.8
 		least = max(least, float64(h.K+4)*min(elementary.Pow(d, 0.75), 2.2*math.Sqrt(d)))
 	}
-	return float64(h.N)*h.Share.Mu() < least
+	return h.Signal(h.Share) < least
 }
 
 func (h *plan) addMean() *meanPlan {
 	o, l := new(meanPlan), h.Share
-	if counts := l.Part(histogramShare); float64(h.N)*counts.Mu() > 12 {
+	if counts := l.Part(histogramShare); h.Signal(counts) > 12 {
 		o.distances = h.AddCounts("distances", "histogram of distances", counts)
 		l = l.Part(1 - histogramShare)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
+	"github.com/cohort-engine/cohort/engine/method/eugkm"
 	"github.com/cohort-engine/cohort/engine/method/hybrid"
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/pca"
@@ -53,6 +54,7 @@ func TestRolesApart(t *testing.T) {
 		{"mean of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "mean", Seed: &seed}},
 		{"high-d of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Branch: "high-d", Seed: &seed}},
 		{"lsf", &lsf.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
+		{"eugkm", &eugkm.Job{Data: split(1), K: 4, Budget: budget, Rounds: 2, Seed: &seed}},
 		{"balcan", &balcan.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
 		{"balcan-edler", &balcan.Edler{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
 		{"pca", &pca.Job{Data: split(1), K: 4, Seed: &seed}},

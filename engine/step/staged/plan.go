@@ -86,6 +86,10 @@ func (f *Plan) SNR() float64 {
 	return float64(f.N) * f.Share.Mu() / (float64(f.K) * math.Sqrt(float64(f.D)*f.Share.spread()))
 }
 
+// Signal is n mu: by how many standard deviations of the noise of one count, with the
+// noise that all parties add together, all records stand above it.
+func (f *Plan) Signal(l Share) float64 { return float64(f.N) * l.Mu() / math.Sqrt(l.spread()) }
+
 // Release is a planned release with its share of the budget.
 type Release struct {
 	*protocol.Release
