@@ -30,7 +30,7 @@ var lemonLine = regexp.MustCompile(`(\w+)\s+build ([0-9.]+)/[0-9.]+ ms\s+solve (
 // to the grid, which is coarser here.
 func TestPrototypes(t *testing.T) {
 	if *prototypes == "" {
-		t.Skip("give -prototypes FOLDER to compare with LEMON")
+		t.Skip("a comparison: run make prototypes")
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "flow")
@@ -115,27 +115,13 @@ func ours(t *testing.T, set *instance.Set, p *flow.Problem) (cold, warm, distanc
 // families, whose optima must agree.
 func TestFamiliesAgainstLEMON(t *testing.T) {
 	if *prototypes == "" {
-		t.Skip("give -prototypes FOLDER to compare with LEMON")
+		t.Skip("a comparison: run make prototypes")
 	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "lemon")
-	if out, err := exec.Command("g++", "-O3", "-march=native", "testdata/lemon.cc", "-o", program, "-llemon").CombinedOutput(); err != nil {
-		t.Skipf("lemon.cc does not build (it needs g++ and liblemon-dev): %v\n%s", err, out)
-	}
+	program := buildLEMON(t, "-O3", "-march=native")
 	const n, k = 20000, 100
 	fmt.Printf("%-22s %14s %12s %8s\n", "family", "LEMON", "cold", "ratio")
 	for _, f := range families() {
 		p := f.make(n, k)
-		file := filepath.Join(dir, "problem")
-		if err := os.WriteFile(file, explicit(p), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(program, file).Output()
-		var best float64
-		var simplex, scaling uint64
-		if _, scan := fmt.Sscan(string(out), &best, &simplex, &scaling); err != nil || scan != nil {
-			t.Fatalf("%s: %v, %v: %s", f.name, err, scan, out)
-		}
 		cold := math.Inf(1)
 		var res flow.Result
 		for range 5 {
@@ -145,11 +131,63 @@ func TestFamiliesAgainstLEMON(t *testing.T) {
 			}
 			cold = min(cold, float64(time.Since(from).Nanoseconds())/1e6)
 		}
-		if d := flow.Distance(p, &res); d != (flow.Sum{Lo: simplex}) || simplex != scaling {
-			t.Errorf("%s: our optimum %v, LEMON's %d and %d", f.name, d, simplex, scaling)
-		}
+		best := sameOptimum(t, program, f.name, p, &res)
 		fmt.Printf("%-22s %11.3f ms %9.3f ms %7.1fx\n", f.name, best, cold, best/cold)
 	}
+}
+
+// TestFamiliesCostWhatLEMONFinds compares optima with those of LEMON's two algorithms,
+// exactly.
+func TestFamiliesCostWhatLEMONFinds(t *testing.T) {
+	program := buildLEMON(t, "-O1")
+	for _, f := range families() {
+		for _, n := range []int{300, 1200} {
+			p := f.make(n, n/60)
+			var res flow.Result
+			if err := flow.NewSolver().Solve(context.Background(), nil, p, &res); err != nil {
+				t.Fatal(err)
+			}
+			sameOptimum(t, program, fmt.Sprintf("%s, n=%d", f.name, n), p, &res)
+		}
+	}
+}
+
+// buildLEMON compiles testdata/lemon.cc, or skips the test.
+func buildLEMON(t *testing.T, flags ...string) (program string) {
+	t.Helper()
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("g++ is missing: apt-get install g++ liblemon-dev")
+	}
+	probe := exec.Command("g++", "-fsyntax-only", "-x", "c++", "-")
+	probe.Stdin = strings.NewReader("#include <lemon/core.h>\n")
+	if probe.Run() != nil {
+		t.Skip("LEMON is missing: apt-get install liblemon-dev")
+	}
+	program = filepath.Join(t.TempDir(), "lemon")
+	build := exec.Command("g++", append(flags, "testdata/lemon.cc", "-o", program, "-llemon")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("lemon.cc does not build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// sameOptimum fails unless LEMON's algorithms find the cost of res. It returns the
+// milliseconds of the faster one.
+func sameOptimum(t *testing.T, program, name string, p *flow.Problem, res *flow.Result) (best float64) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "problem")
+	if err := os.WriteFile(file, explicit(p), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, file).Output()
+	var simplex, scaling uint64
+	if _, scan := fmt.Sscan(string(out), &best, &simplex, &scaling); err != nil || scan != nil {
+		t.Fatalf("%s: %v, %v: %s", name, err, scan, out)
+	}
+	if d := flow.Distance(p, res); d != (flow.Sum{Lo: simplex}) || simplex != scaling {
+		t.Errorf("%s: our optimum %v, LEMON's %d and %d", name, d, simplex, scaling)
+	}
+	return best
 }
 
 // explicit is p with its costs, as lemon.cc reads it.
