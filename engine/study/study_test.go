@@ -72,6 +72,9 @@ func newFixture(t testing.TB, name string, parties, n int, set method.Settings) 
 	for h := range norm.Bounds.Lo {
 		s.Bounds = append(s.Bounds, [2]float64{norm.Bounds.Lo[h], norm.Bounds.Hi[h]})
 	}
+	if m.Private && !m.Takes("survivors") {
+		s.Threshold = parties // its noise needs the shares of all
+	}
 	f := &fixture{study: s, norm: norm}
 	for p := range parties {
 		s.Parties = append(s.Parties, Holder{Name: string(rune('A' + p))})

@@ -98,7 +98,10 @@ type End struct {
 	room     chan struct{} // closed and renewed when streams get shorter
 	unsynced bool          // received messages wait for the disk
 	syncBy   time.Time
-	sending  bool // messages wait for the disk before they may leave
+	touched  []*peer   // to be looked at
+	appended []*peer   // with records that are not durable
+	due      time.Time // when all are to be looked at
+	sending  bool      // messages wait for the disk before they may leave
 	err      error
 	failed   chan struct{}
 	stop     chan struct{}
@@ -107,9 +110,10 @@ type End struct {
 
 // peer is the state of the streams to and from one role.
 type peer struct {
-	role           protocol.Role
-	sealer, opener cipher.AEAD
-	to, from       [32]byte // keys
+	role              protocol.Role
+	sealer, opener    cipher.AEAD
+	to, from          [32]byte // keys
+	touched, appended bool
 	// What is sent.
 	hashes map[uint64][32]byte // of messages sent before a restart
 	next   uint64              // number of the next message
@@ -275,6 +279,7 @@ func (e *End) Send(ctx context.Context, to protocol.Role, body []byte) error {
 			return e.fail(err)
 		}
 		e.sending = true
+		e.wrote(p)
 	} else if was != sum {
 		return e.fail(fault.Failed("message", fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, to),
 			"start with the data, the options and the program that the study was begun with", nil))
@@ -289,7 +294,7 @@ func (e *End) Send(ctx context.Context, to protocol.Role, body []byte) error {
 	if e.Moved != nil {
 		e.Moved(to, true, len(body))
 	}
-	e.wake()
+	e.touch(p)
 	return nil
 }
 
@@ -400,8 +405,8 @@ func (e *End) Again() {
 	for _, p := range e.peers {
 		p.at, p.owes = p.acked, true
 		e.hello(p)
+		e.touch(p)
 	}
-	e.wake()
 }
 
 func (e *End) hello(p *peer) {

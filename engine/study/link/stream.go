@@ -28,36 +28,59 @@ func (e *End) run() {
 	}
 }
 
-// work does what is due and returns when more will be.
+// work does what is due and returns when more will be. Roles of which nothing was heard
+// are looked at when the time of one has come.
 func (e *End) work(now time.Time) (due time.Time) {
-	due = now.Add(time.Hour)
 	if e.err != nil {
-		return due
+		return now.Add(time.Hour)
 	}
 	if e.sending || e.unsynced && !now.Before(e.syncBy) {
 		if err := e.sync(); err != nil {
 			e.fail(err)
-			return due
+			return now.Add(time.Hour)
 		}
 	}
-	if e.unsynced && e.syncBy.Before(due) {
-		due = e.syncBy
+	touched := e.touched
+	e.touched = nil
+	for _, p := range touched {
+		p.touched = false
+		e.attend(p, now)
 	}
-	for _, p := range e.peers {
-		e.transmit(p, now)
-		if p.owes {
-			e.acknowledge(p)
-		}
-		if p.base < p.next && p.acked.message >= p.next && !now.Before(p.resend) {
-			p.wait = min(2*p.wait, lastWait)
-			p.resend = now.Add(p.wait)
-			e.hello(p) // all has arrived, and the word that it is durable was lost
-		}
-		if p.base < p.next && p.resend.Before(due) {
-			due = p.resend
+	if !now.Before(e.due) {
+		e.due = now.Add(time.Hour)
+		for _, p := range e.peers {
+			e.attend(p, now)
 		}
 	}
-	return due
+	if e.unsynced && e.syncBy.Before(e.due) {
+		return e.syncBy
+	}
+	return e.due
+}
+
+// attend does what is due for one role.
+func (e *End) attend(p *peer, now time.Time) {
+	e.transmit(p, now)
+	if p.owes {
+		e.acknowledge(p)
+	}
+	if p.base < p.next && p.acked.message >= p.next && !now.Before(p.resend) {
+		p.wait = min(2*p.wait, lastWait)
+		p.resend = now.Add(p.wait)
+		e.hello(p) // all has arrived, and the word that it is durable was lost
+	}
+	if p.base < p.next && p.resend.Before(e.due) {
+		e.due = p.resend
+	}
+}
+
+// touch has a role looked at.
+func (e *End) touch(p *peer) {
+	if !p.touched {
+		p.touched = true
+		e.touched = append(e.touched, p)
+	}
+	e.wake()
 }
 
 // sync makes all that was appended durable.
@@ -65,19 +88,29 @@ func (e *End) sync() error {
 	if err := e.Journal.Sync(); err != nil {
 		return err
 	}
-	for _, p := range e.peers {
-		p.ready = p.next
+	for _, p := range e.appended {
+		p.appended, p.ready = false, p.next
 		if p.durable < p.want.message {
 			p.durable, p.owes = p.want.message, true
 		}
+		e.touch(p)
 	}
+	e.appended = e.appended[:0]
 	e.sending, e.unsynced = false, false
 	return nil
 }
 
+// wrote notes that the journal has records of a role that are not durable.
+func (e *End) wrote(p *peer) {
+	if !p.appended {
+		p.appended = true
+		e.appended = append(e.appended, p)
+	}
+}
+
 // transmit sends what the window lets through.
 func (e *End) transmit(p *peer, now time.Time) {
-	if !e.sending {
+	if !p.appended {
 		p.ready = p.next // also what an earlier life had made durable
 	}
 	if p.acked.before(p.at) && !now.Before(p.resend) {
@@ -159,7 +192,7 @@ func (e *End) take(p *peer, f *frame) error {
 	at := position{f.message, f.chunk}
 	if at != p.want || f.chunk > 0 && int(f.chunk)*ChunkBytes != len(p.partial) {
 		p.owes, p.gap = true, p.want.before(at)
-		e.wake()
+		e.touch(p)
 		return nil
 	}
 	p.partial = append(p.partial, f.bytes...)
@@ -168,7 +201,7 @@ func (e *End) take(p *peer, f *frame) error {
 		p.want.chunk++
 		if p.unacked >= window/4 {
 			p.owes = true
-			e.wake()
+			e.touch(p)
 		}
 		return nil
 	}
@@ -177,7 +210,7 @@ func (e *End) take(p *peer, f *frame) error {
 	body, err := p.opener.Open(sealed[:0], nonce(f.message), sealed, nil)
 	if err != nil {
 		p.owes, p.gap = true, true
-		e.wake()
+		e.touch(p)
 		return fmt.Errorf("link: message %d cannot be opened", f.message+1)
 	}
 	head := binary.LittleEndian.AppendUint32(nil, uint32(int32(p.role)))
@@ -188,6 +221,7 @@ func (e *End) take(p *peer, f *frame) error {
 		return err
 	}
 	p.want.message++
+	e.wrote(p)
 	ev := event{from: p.role, record: record, skip: len(head)}
 	if len(body) <= kept {
 		ev.body = slices.Clip(body)
@@ -206,7 +240,7 @@ func (e *End) take(p *peer, f *frame) error {
 	}
 	if p.unacked >= window/4 {
 		p.owes = true
-		e.wake()
+		e.touch(p)
 	}
 	return nil
 }
@@ -251,7 +285,7 @@ func (e *End) acked(p *peer, f *frame) error {
 	if most := p.base + uint64(len(p.out)); p.at.message > most {
 		p.at = position{message: most}
 	}
-	e.wake()
+	e.touch(p)
 	return nil
 }
 
@@ -264,6 +298,6 @@ func (e *End) greeted(p *peer, f *frame) error {
 	}
 	p.partial, p.want.chunk = nil, 0
 	p.owes = true
-	e.wake()
+	e.touch(p)
 	return nil
 }

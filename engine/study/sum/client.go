@@ -23,6 +23,7 @@ type Member struct {
 	Verify func(party int, statement, signature []byte) bool
 
 	graph *graph
+	pairs map[int][32]byte // that Pair has given
 }
 
 // Client is a party's part in one sum.
@@ -105,9 +106,16 @@ func (c *Client) Take(b []byte) (answer []byte, result *Result, err error) {
 
 // sealer seals shares from one party for another.
 func (c *Client) sealer(from, to, other int) (cipher.AEAD, error) {
-	pair, err := c.Pair(other)
-	if err != nil {
-		return nil, err
+	pair, known := c.pairs[other]
+	if !known {
+		var err error
+		if pair, err = c.Pair(other); err != nil {
+			return nil, err
+		}
+		if c.pairs == nil {
+			c.pairs = make(map[int][32]byte)
+		}
+		c.pairs[other] = pair
 	}
 	block, err := aes.NewCipher(derive(pair[:], c.Study, fmt.Sprintf("sum shares %d %d", from, to), 32))
 	if err != nil {
