@@ -340,6 +340,9 @@ func printReport(out io.Writer, r *audit.Report) error {
 		if f.Profile != nil {
 			w.bound(f.Profile)
 		}
+		if g := f.Gaussian; g != nil {
+			w.printf("  as a Gaussian mechanism: mu at least %.4g of the %.4g claimed, so epsilon at least %.4g at delta %.3g\n", g.Lower, g.Mu, g.Epsilon, f.Delta)
+		}
 	}
 	// The case that came nearest to its ledger, or went farthest beyond it.
 	most, at := math.Inf(-1), &r.Cases[0]

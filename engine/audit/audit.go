@@ -35,7 +35,9 @@ type Case struct {
 	Unbounded      bool
 	// Profile has the ledger's epsilon at larger deltas too, where fewer trials show more.
 	Profile []Point
-	Law     Law
+	// Mu is the claim as a Gaussian mechanism (THEOREMS.md T8), 0 where the ledger makes none.
+	Mu  float64
+	Law Law
 	// Weight divides the number of trials: the cost of one, 1 for a protocol on a few records.
 	Weight int
 	// Draw runs the protocol once, with the record or without, on one worker, all randomness from st,
@@ -67,6 +69,7 @@ func (c *Case) state(l *privacy.Ledger, viewer string) error {
 	if c.Delta == 0 {
 		return nil // pure: no smaller at any delta
 	}
+	c.Mu = claimedMu(l, viewer, c.Epsilon, c.Delta)
 	for _, delta := range profileDeltas {
 		at := privacy.Ledger{Delta: delta, Entries: l.Entries}
 		if t := at.TotalFor(viewer); delta > c.Delta && t.Epsilon != nil {
@@ -118,6 +121,9 @@ type Finding struct {
 	// Profile is the bound at a larger delta, chosen for being the most telling one; nil for a pure
 	// mechanism.
 	Profile *Bound `json:"profile,omitempty"`
+	// Gaussian is the bound on the whole trade-off between both errors of a test, where the ledger claims that of a
+	// Gaussian mechanism: it shows more of epsilon at a small delta than events of that size can. nil elsewhere.
+	Gaussian *GaussianBound `json:"gaussian,omitempty"`
 	// Trials is the number of runs on each side, Counted that of those in which events were counted;
 	// the others chose the event.
 	Trials  int `json:"trials"`
@@ -222,12 +228,22 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 		slices.Sort(train[side])
 		slices.Sort(counted[side])
 	}
-	alpha := 1 - o.Confidence
 	f := &Finding{Case: c.Name, About: c.About, Watched: c.Watched, True: c.TrueEpsilon, Unbounded: c.Unbounded, Trials: n, Counted: len(counted[0])}
+	f.bounds(c, train, counted, 1-o.Confidence)
+	return f, nil
+}
+
+// bounds derives all bounds of a case from sorted scores, together wrong with probability at most alpha.
+func (f *Finding) bounds(c *Case, train, counted [2][]float64, alpha float64) {
 	if len(c.Profile) > 0 {
-		// Two bounds: each gets half of the failure probability. Which delta to look at is chosen by
-		// the training scores, relative to the ledger's epsilon there.
 		alpha /= 2
+	}
+	if c.Mu > 0 {
+		alpha /= 2
+		f.Gaussian = proveGaussian(c, train, counted, alpha)
+	}
+	if len(c.Profile) > 0 {
+		// Which delta to look at is chosen by the training scores, relative to the ledger's epsilon there.
 		best, most := event{}, math.Inf(-1)
 		var at Point
 		for _, p := range c.Profile {
@@ -240,8 +256,7 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 	}
 	e, _ := choose(train[0], train[1], c.Delta, alpha)
 	f.Bound = prove(e, counted, Point{c.Delta, c.Epsilon}, alpha)
-	f.Violated = f.Violated || f.Profile != nil && f.Profile.Violated
-	return f, nil
+	f.Violated = f.Violated || f.Profile != nil && f.Profile.Violated || f.Gaussian != nil && f.Gaussian.Violated
 }
 
 // prove counts an event and derives the lower bound at a point of the ledger's profile.

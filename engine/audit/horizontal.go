@@ -199,7 +199,36 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 		one.Name, one.Weight = p.Name+", "+by.name, 20
 		cases = append(cases, *one)
 	}
-	return cases, nil
+	if s.Neighbours == privacy.ReplaceOne {
+		return cases, nil
+	}
+	one, err := horizontalRun(m, c, s, p)
+	return append(cases, *one), err
+}
+
+// horizontalRun is a run of a horizontal method from end to end, of several rounds by three clients who share the noise,
+// judged by the likelihood ratio of everything that it releases.
+func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
+	by := setting{clients: 3, noise: lloyd.Split, viewer: privacy.Outsider}
+	one, plans, err := horizontalPlans(m, c, s, p, by, 3)
+	if err != nil {
+		return new(Case), err
+	}
+	one.Name, one.Law, one.Weight = p.Name+", a whole run, three clients, split noise", Direct, 4
+	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
+	records := (len(p.Records) + len(p.Extra)) / p.D
+	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
+	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		tape, err := tapes.of(rt)
+		if err != nil {
+			return nil, err
+		}
+		seed := st.Uint64()
+		return ratio(tape, sideOf(present), p.Name, func(side int) error {
+			return plans[side].Trial(ctx, rt, seed, protocol.Options{Replay: tape})
+		})
+	}
+	return one, nil
 }
 
 // setting is by how many clients a case is played, who draws the noise, and who looks: an outsider, or one of the
@@ -226,37 +255,8 @@ func settings() []setting {
 // horizontalCase is one round of a horizontal method on a pair. Either side is planned once, so that a
 // trial pays for the round alone.
 func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting) (*Case, error) {
-	job := lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
-		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, NoQuality: true,
-		Noise: by.noise, Aggregator: by.aggregator}
-	if laterCode(m, c) {
-		job.Schedule = lloyd.LaterCode
-	}
-	gaussian := s.Mechanism == "gaussian" || s.Mechanism == "" && m == lloyd.Relative
-	if job.Budget.Delta == 0 && gaussian {
-		job.Budget.Delta = 1e-5
-	}
-	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round", Law: Laplace, Weight: 1}
-	if by.viewer == privacy.Clients {
-		one.Watched += ", less the client's own noise"
-	}
-	if gaussian {
-		one.Law = Gaussian
-	}
-	var plans [2]*lloyd.Plan
-	for side := range plans {
-		job.Clients = (&way{clients: by.clients}).deal(p.parts(side == 1, s.Neighbours))
-		plan, err := job.Plan()
-		if err != nil {
-			return nil, err
-		}
-		plans[side] = plan.(*lloyd.Plan)
-	}
-	ledger, err := plans[1].Ledger(nil) // of the larger set
+	one, plans, err := horizontalPlans(m, c, s, p, by, 1)
 	if err != nil {
-		return nil, err
-	}
-	if err := one.state(ledger, by.viewer); err != nil {
 		return nil, err
 	}
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
@@ -272,6 +272,44 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, b
 		return out, nil
 	}
 	return one, nil
+}
+
+// horizontalPlans begins a case of so many rounds, with the plans of both sides.
+func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting, rounds int) (*Case, [2]*lloyd.Plan, error) {
+	job := lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
+		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: rounds, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, NoQuality: true,
+		Noise: by.noise, Aggregator: by.aggregator}
+	if laterCode(m, c) {
+		job.Schedule = lloyd.LaterCode
+	}
+	gaussian := s.Mechanism == "gaussian" || s.Mechanism == "" && m == lloyd.Relative
+	if job.Budget.Delta == 0 && gaussian {
+		job.Budget.Delta = 1e-5
+	}
+	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round", Law: Laplace, Weight: 1}
+	if by.viewer == privacy.Clients {
+		one.Watched += ", less the client's own noise"
+	}
+	if gaussian {
+		one.Law = Gaussian
+	}
+	if rounds > 1 { // a public number of records, as a run on a tape has
+		job.Records = (len(p.Records) + len(p.Extra)) / p.D
+	}
+	var plans [2]*lloyd.Plan
+	for side := range plans {
+		job.Clients = (&way{clients: by.clients}).deal(p.parts(side == 1, s.Neighbours))
+		plan, err := job.Plan()
+		if err != nil {
+			return nil, plans, err
+		}
+		plans[side] = plan.(*lloyd.Plan)
+	}
+	ledger, err := plans[1].Ledger(nil) // of the larger set
+	if err != nil {
+		return nil, plans, err
+	}
+	return one, plans, one.state(ledger, by.viewer)
 }
 
 // seen is what the viewer makes of a round. The record is the first client's, so that the last client looks.

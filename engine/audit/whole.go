@@ -62,34 +62,43 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 		if err != nil {
 			return nil, err
 		}
-		side, seed := sideOf(present), st.Uint64()
-		tape.Record()
-		if _, err := run(ctx, rt, seed, side, tape); err != nil {
-			return nil, err
-		}
-		if tape.Releases() == 0 {
-			return nil, fmt.Errorf("audit: %s: a run released nothing on the tape", p.Name)
-		}
-		tape.Replay()
-		_, err = run(ctx, rt, seed, 1-side, tape)
-		var loss float64
-		if err == nil {
-			loss, err = tape.Loss()
-		}
-		switch {
-		case errors.Is(err, privacy.ErrTape): // the neighbour cannot have made this outcome
-			loss = math.Inf(1)
-		case err != nil:
-			return nil, err
-		case math.IsNaN(loss):
-			return nil, fmt.Errorf("audit: %s: an outcome is impossible on both sides", p.Name)
-		}
-		if !present {
-			loss = -loss
-		}
-		return []float64{loss}, nil
+		seed := st.Uint64()
+		return ratio(tape, sideOf(present), p.Name, func(side int) error {
+			_, err := run(ctx, rt, seed, side, tape)
+			return err
+		})
 	}
 	return one, nil
+}
+
+// ratio runs a side, and the other on what the first released, and returns the log of how much likelier the releases are
+// with the record than without.
+func ratio(tape *privacy.Tape, side int, name string, run func(side int) error) ([]float64, error) {
+	tape.Record()
+	if err := run(side); err != nil {
+		return nil, err
+	}
+	if tape.Releases() == 0 {
+		return nil, fmt.Errorf("audit: %s: a run released nothing on the tape", name)
+	}
+	tape.Replay()
+	err := run(1 - side)
+	var loss float64
+	if err == nil {
+		loss, err = tape.Loss()
+	}
+	switch {
+	case errors.Is(err, privacy.ErrTape): // the neighbour cannot have made this outcome
+		loss = math.Inf(1)
+	case err != nil:
+		return nil, err
+	case math.IsNaN(loss):
+		return nil, fmt.Errorf("audit: %s: an outcome is impossible on both sides", name)
+	}
+	if side == 0 {
+		loss = -loss
+	}
+	return []float64{loss}, nil
 }
 
 // centroids is a whole run that is judged by the centroids that it ends with, in order of their first
