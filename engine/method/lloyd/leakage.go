@@ -38,16 +38,14 @@ type LeakageRow struct {
 	Client       Leakage `json:"client"`
 	ThesisServer Leakage `json:"thesis_server"`
 	ThesisClient Leakage `json:"thesis_client"`
-	job          Job
 }
 
 // Agrees tells whether the transcript shows what the thesis says, and nothing else.
 func (r *LeakageRow) Agrees() bool { return r.Server == r.ThesisServer && r.Client == r.ThesisClient }
 
 // leakageRows are the protocols of Thesis-H Tables 5.1 to 5.3, 7.2 and 7.3 and their
-// relatives here.
-func leakageRows() []LeakageRow {
-	var rows []LeakageRow
+// relatives here: the rows and, apart from what is printed, their jobs.
+func leakageRows() (rows []LeakageRow, jobs []Job) {
 	for _, c := range []struct {
 		table          string
 		job            Job
@@ -74,18 +72,19 @@ func leakageRows() []LeakageRow {
 		{"ring", Job{Algorithm: SuLloyd, Aggregator: ByRing},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
 	} {
-		rows = append(rows, LeakageRow{Table: c.table, ThesisServer: c.server, ThesisClient: c.client, job: c.job})
+		rows = append(rows, LeakageRow{Table: c.table, ThesisServer: c.server, ThesisClient: c.client})
+		jobs = append(jobs, c.job)
 	}
-	return rows
+	return rows, jobs
 }
 
 // LeakageTables runs every protocol of the thesis's leakage tables on the clients'
 // records and judges by values what each role has seen.
 func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Part, k int, seed uint64) ([]LeakageRow, error) {
-	rows := leakageRows()
+	rows, jobs := leakageRows()
 	for i := range rows {
 		r := &rows[i]
-		plan, seen, err := transcribe(ctx, pool, r.run(clients, k, seed))
+		plan, seen, err := transcribe(ctx, pool, onClients(jobs[i], clients, k, seed))
 		if err != nil {
 			return nil, err
 		}
@@ -108,9 +107,8 @@ func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Par
 	return rows, nil
 }
 
-// run is the row's protocol on the clients' records.
-func (r *LeakageRow) run(clients []dataset.Part, k int, seed uint64) Job {
-	job := r.job
+// onClients is a row's job on the clients' records.
+func onClients(job Job, clients []dataset.Part, k int, seed uint64) Job {
 	job.K, job.Seed, job.Budget, job.Clients = k, &seed, privacy.Budget{Epsilon: 1, Delta: -1}, clients
 	return job
 }

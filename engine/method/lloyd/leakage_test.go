@@ -21,12 +21,13 @@ func TestLeakageTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, jobs := leakageRows()
 	for i := range rows {
 		r := &rows[i]
 		if !r.Agrees() {
 			t.Errorf("%s: the server holds %+v and may hold %+v, a client holds %+v and may hold %+v", r.Table, r.Server, r.ThesisServer, r.Client, r.ThesisClient)
 		}
-		_, seen := transcribed(t, r.run(clients, 4, 4))
+		_, seen := transcribed(t, onClients(jobs[i], clients, 4, 4))
 		checkMasked(t, seen)
 	}
 }
