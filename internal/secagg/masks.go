@@ -4,11 +4,13 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// masks is the mask generator of a root: AES-256 in counter mode. A counter
+// masks is the mask generator of a root: AES-256 in counter mode, under a key of each
+// number of blocks that vectors have. A counter
 // block holds the client (32 bits) and the number of the block (64 bits); round t
 // of vectors of b blocks takes the numbers t b to t b + b - 1. No two rounds or
 // clients share a block of the stream.
@@ -26,12 +28,14 @@ type stream struct {
 }
 
 func newMasks(root secret.Root, ring Ring, clients, length int) *masks {
-	key := root.Key()
+	blocks := (length*ring.Bytes() + aes.BlockSize - 1) / aes.BlockSize
+	// A key for each number of blocks: under one key the blocks of round t of a long
+	// vector and those of a later round of a short one would overlap.
+	key := root.Derive(fmt.Sprintf("masks of %d blocks", blocks)).Key()
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic("secagg: " + err.Error()) // the key has 32 bytes
 	}
-	blocks := (length*ring.Bytes() + aes.BlockSize - 1) / aes.BlockSize
 	return &masks{block: block, blocks: uint64(blocks), streams: make([]stream, clients), pad: make([]byte, blocks*aes.BlockSize)}
 }
 

@@ -154,12 +154,12 @@ func reversed(values [][]int64) [][]int64 {
 // mode, and checks that the streams of different rounds and clients differ.
 func TestMaskIsAESCounterMode(t *testing.T) {
 	root := secret.Simulated(7, "test")
-	key := root.Key()
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, ring := range []Ring{Ring64, Ring32} {
+		key := root.Derive(fmt.Sprintf("masks of %d blocks", (37*ring.Bytes()+15)/16)).Key()
+		block, err := aes.NewCipher(key[:])
+		if err != nil {
+			t.Fatal(err)
+		}
 		seen := map[string]string{}
 		for _, number := range []int{0, 1, 1 << 31, math.MaxUint32} {
 			for client := range 3 {
