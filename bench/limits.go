@@ -51,26 +51,29 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 	}
 	for _, shape := range lloydShapes {
 		n, d, k := shape[0], shape[1], shape[2]
-		err := e.Case(ctx, "lloyd", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			limits = limits.Best(kernels.MeasureLimits())
-			return lloydAgainstLimits(ctx, c, limits, n, d, k)
-		})
+		err := e.Case(ctx, "lloyd", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
+			func(ctx context.Context, c *Case) error {
+				limits = limits.Best(kernels.MeasureLimits())
+				return lloydAgainstLimits(ctx, c, limits, n, d, k)
+			})
 		if err != nil {
 			return err
 		}
 	}
 	for _, shape := range [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}} {
 		n, d, k := shape[0], shape[1], shape[2]
-		err := e.Case(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			limits = limits.Best(kernels.MeasureLimits())
-			return weightedAgainstLimits(ctx, c, limits, n, d, k)
-		})
+		err := e.Case(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
+			func(ctx context.Context, c *Case) error {
+				limits = limits.Best(kernels.MeasureLimits())
+				return weightedAgainstLimits(ctx, c, limits, n, d, k)
+			})
 		if err != nil {
 			return err
 		}
 	}
 	for _, shape := range [][3]int{{1600, 784, 12}, {70000, 784, 5}} {
-		err := e.Case(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+		err := e.Case(ctx, "project", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2]),
+			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
 			return projectAgainstLimits(ctx, c, limits, shape[0], shape[1], shape[2])
 		})
@@ -83,7 +86,8 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 		if e.Quick && n > 1_000_000 {
 			continue
 		}
-		err := e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+		err := e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters),
+			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
 			return timeArrivals(ctx, c, limits, n, clusters, shape.goal)
 		})
@@ -117,7 +121,8 @@ func lloydAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n, 
 	}
 	err := c.Compare(ctx, []Timed{
 		{Name: "assign", Fn: best(&assign, func() { kernels.Assign(*points, centroids, labels, nil) })},
-		{Name: "assign and accumulate", Fn: best(&iteration, func() { kernels.AssignAccumulate(*points, centroids, nil, acc) })},
+		{Name: "assign and accumulate", Fn: best(&iteration,
+			func() { kernels.AssignAccumulate(*points, centroids, nil, acc) })},
 	})
 	if err != nil {
 		return err
@@ -154,7 +159,8 @@ func weightedAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, 
 	panels, centroids := kernels.NewPanels(n, d), kernels.NewCentroids(k, d)
 	kernels.Pack(panels, rows)
 	centroids.Set(rows[:k*d])
-	points, acc, exchanges := kernels.NewWeightedPoints(*panels, weights), kernels.NewWeightedAccumulator(k, d), kernels.NewExchanges(k)
+	points := kernels.NewWeightedPoints(*panels, weights)
+	acc, exchanges := kernels.NewWeightedAccumulator(k, d), kernels.NewExchanges(k)
 	labels, near, next := make([]uint16, n), make([]float32, n), make([]float32, n)
 	own, one := make([]float32, n), make([]uint16, n)
 	candidate := kernels.NewCentroids(1, d)
@@ -183,7 +189,8 @@ func weightedAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, 
 // the ratio of the best times; and the share of the limit that binds all workers:
 // the arithmetic of one divided by their number, or reading the points, all of
 // them at once.
-func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids *kernels.Centroids, fractionBits int, arithmetic float64) error {
+func onAllWorkers(ctx context.Context, c *Case, points kernels.Panels, centroids *kernels.Centroids, fractionBits int,
+	arithmetic float64) error {
 	pool := c.Env.Pool
 	if pool.Workers() == 1 {
 		return nil
@@ -294,7 +301,8 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 	part := func(worker, a, i, parts int) {
 		lo, hi := a*n/clusters, (a+1)*n/clusters
 		limit := (math.Log(arrivalRegisters) + 3) / float64(hi-lo)
-		kernels.Arrivals(key, digests[lo+i*(hi-lo)/parts:lo+(i+1)*(hi-lo)/parts], 1, limit, registers[worker], &scratch[worker])
+		kernels.Arrivals(key, digests[lo+i*(hi-lo)/parts:lo+(i+1)*(hi-lo)/parts], 1, limit, registers[worker],
+			&scratch[worker])
 	}
 	empty := func() {
 		for _, r := range registers {

@@ -18,10 +18,13 @@ import (
 func kmeansSuites() []Suite {
 	return []Suite{{
 		Name: "kmeans", Group: GroupPerformance, Title: "Plain k-means: loss and time beside scikit-learn",
-		About: "A whole run of lloyd without options, with the starts that it chooses, beside one start of scikit-learn's KMeans(n_init=1) on the same points " +
-			"(float32, each column scaled to [-1, 1]) with as many threads, in turn, for 20 seeds. Inertia is the mean squared distance to the nearest centroid, computed in " +
-			"float64 for both; ratios are of medians, and at most 1 is the goal of each. Times are the wall's, from points in memory to centroids. scikit-learn runs where a " +
-			"Python has it (make peers installs it on Debian); else ours stands alone. All sets of the data folder, then blobs: normal around uniform centres, of uneven sizes.",
+		About: "A whole run of lloyd without options, with the starts that it chooses, beside one start of " +
+			"scikit-learn's KMeans(n_init=1) on the same points (float32, each column scaled to [-1, 1]) with as " +
+			"many threads, in turn, for 20 seeds. Inertia is the mean squared distance to the nearest centroid, " +
+			"computed in float64 for both; ratios are of medians, and at most 1 is the goal of each. Times are the " +
+			"wall's, from points in memory to centroids. scikit-learn runs where a Python has it (make peers " +
+			"installs it on Debian); else ours stands alone. All sets of the data folder, then blobs: normal " +
+			"around uniform centres, of uneven sizes.",
 		Run: runKMeans,
 	}}
 }
@@ -32,7 +35,8 @@ const blobSpread = 0.4
 
 // blobShapes are the generated sets of the suite.
 var blobShapes = []struct{ n, d, k int }{
-	{20000, 2, 5}, {20000, 2, 50}, {20000, 2, 200}, {20000, 10, 5}, {20000, 10, 50}, {20000, 10, 200}, {20000, 50, 5}, {20000, 50, 50}, {20000, 50, 200},
+	{20000, 2, 5}, {20000, 2, 50}, {20000, 2, 200}, {20000, 10, 5}, {20000, 10, 50}, {20000, 10, 200}, {20000, 50,
+		5}, {20000, 50, 50}, {20000, 50, 200},
 	{100000, 2, 50}, {100000, 8, 20}, {100000, 20, 100}, {100000, 50, 200}, {1000000, 8, 20},
 }
 
@@ -59,9 +63,10 @@ func runKMeans(ctx context.Context, e *Env) error {
 		}
 	}
 	for _, s := range blobShapes {
-		err := e.Case(ctx, "", []Label{L("set", fmt.Sprintf("blobs, %d x %d, k = %d", s.n, s.d, s.k))}, func(ctx context.Context, c *Case) error {
-			return c.kMeans(ctx, unevenBlobs(s.n, s.d, s.k), s.k)
-		})
+		err := e.Case(ctx, "", []Label{L("set", fmt.Sprintf("blobs, %d x %d, k = %d", s.n, s.d, s.k))},
+			func(ctx context.Context, c *Case) error {
+				return c.kMeans(ctx, unevenBlobs(s.n, s.d, s.k), s.k)
+			})
 		if err != nil {
 			return err
 		}
@@ -161,10 +166,12 @@ func (c *Case) medianRatio(a, b string) float64 {
 
 // plainKMeans runs lloyd as it is without options, and returns its wall time and the
 // centroids, row by row.
-func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels, k int, seed uint64) (ns float64, centroids []float64, err error) {
+func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels, k int, seed uint64) (ns float64,
+	centroids []float64, err error) {
 	part := dataset.Part{Points: points, FractionBits: dataset.DefaultFractionBits}
 	start := time.Now()
-	res, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: k, Clients: []dataset.Part{part}, Seed: &seed, NoQuality: true})
+	res, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: k, Clients: []dataset.Part{part}, Seed: &seed,
+		NoQuality: true})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -174,7 +181,8 @@ func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels
 // inertia is the mean squared distance of points to their nearest centroids.
 func (c *Case) inertia(ctx context.Context, points *kernels.Panels, centroids []float64, k int) (float64, error) {
 	labels := make([]int32, points.N)
-	if err := engine.Nearest(ctx, c.Env.Pool, points, dataset.DefaultFractionBits, centroids, k, labels, make([]float64, points.N)); err != nil {
+	if err := engine.Nearest(ctx, c.Env.Pool, points, dataset.DefaultFractionBits, centroids, k, labels,
+		make([]float64, points.N)); err != nil {
 		return 0, err
 	}
 	sum := 0.0

@@ -25,7 +25,8 @@ type Accumulator struct {
 // 0 <= fractionBits <= 22.
 func NewAccumulator(k, d, fractionBits int) *Accumulator {
 	if k <= 0 || k > maxK || d <= 0 || fractionBits < 0 || fractionBits > MaxFractionBits {
-		panic(fmt.Sprintf("kernels: NewAccumulator: k=%d, d=%d, fractionBits=%d, want 0 < k <= %d, d > 0 and 0 <= fractionBits <= %d",
+		panic(fmt.Sprintf("kernels: NewAccumulator: k=%d, d=%d, fractionBits=%d, "+
+			"want 0 < k <= %d, d > 0 and 0 <= fractionBits <= %d",
 			k, d, fractionBits, maxK, MaxFractionBits))
 	}
 	lanes, table, tally := scratchSizes(k, d)
@@ -53,7 +54,8 @@ func (a *Accumulator) Reset() {
 // FractionBits.
 func (a *Accumulator) Merge(b *Accumulator) {
 	if a.K != b.K || a.D != b.D || a.FractionBits != b.FractionBits {
-		panic(fmt.Sprintf("kernels: Accumulator.Merge: (k, d, fractionBits) are (%d, %d, %d) and (%d, %d, %d), want them equal",
+		panic(fmt.Sprintf("kernels: Accumulator.Merge: (k, d, fractionBits) are (%d, %d, %d) and (%d, %d, %d), "+
+			"want them equal",
 			a.K, a.D, a.FractionBits, b.K, b.D, b.FractionBits))
 	}
 	for i, s := range b.Sums {

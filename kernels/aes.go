@@ -26,7 +26,8 @@ var aesTable = sync.OnceValue(func() *aesTables {
 		if q&0x80 != 0 {
 			q ^= 0x09
 		}
-		t.sbox[p] = 0x63 ^ q ^ bits.RotateLeft8(q, 1) ^ bits.RotateLeft8(q, 2) ^ bits.RotateLeft8(q, 3) ^ bits.RotateLeft8(q, 4)
+		t.sbox[p] = 0x63 ^ q ^ bits.RotateLeft8(q, 1) ^ bits.RotateLeft8(q, 2) ^ bits.RotateLeft8(q,
+			3) ^ bits.RotateLeft8(q, 4)
 		if p == 1 {
 			break
 		}

@@ -44,7 +44,8 @@ func Arrivals(key *ArrivalKey, digests [][16]byte, rate, limit float64, register
 	}
 	m := float64(len(registers))
 	if !(rate > 0 && limit > 0 && m*rate*limit < 1<<31) {
-		panic(fmt.Sprintf("kernels: Arrivals: rate=%v, limit=%v with %v registers, want positive numbers whose product is less than 2^31", rate, limit, m))
+		panic(fmt.Sprintf("kernels: Arrivals: rate=%v, limit=%v with %v registers, "+
+			"want positive numbers whose product is less than 2^31", rate, limit, m))
 	}
 	arrivals(key, digests, -1/(m*rate), limit, registers, s)
 }

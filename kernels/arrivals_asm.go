@@ -32,7 +32,8 @@ func (s *ArrivalScratch) first(key *ArrivalKey, chunk [][16]byte, scale, limit f
 	n, groups := len(chunk), len(chunk)&^(arrivalGroup-1)
 	clear(s.times[:])
 	if groups > 0 {
-		asmDraw(&key.schedule, (*[2]uint64)(unsafe.Pointer(&chunk[0])), groups, len(registers), scale, &s.times[0], &s.marks[0])
+		asmDraw(&key.schedule, (*[2]uint64)(unsafe.Pointer(&chunk[0])), groups, len(registers), scale, &s.times[0],
+			&s.marks[0])
 	}
 	if groups < n {
 		for i, d := range chunk[groups:] {
@@ -52,7 +53,8 @@ func (s *ArrivalScratch) first(key *ArrivalKey, chunk [][16]byte, scale, limit f
 
 // next is first for the first n records of the scratch and their next arrivals.
 func (s *ArrivalScratch) next(key *ArrivalKey, n int, scale, limit float64, registers []float64) int {
-	asmDraw(&key.schedule, &s.blocks[0], (n+arrivalGroup-1)&^(arrivalGroup-1), len(registers), scale, &s.times[0], &s.marks[0])
+	asmDraw(&key.schedule, &s.blocks[0], (n+arrivalGroup-1)&^(arrivalGroup-1), len(registers), scale, &s.times[0],
+		&s.marks[0])
 	inside := s.choose(n, limit)
 	for i := range inside {
 		at := s.chosen[i]

@@ -22,7 +22,8 @@ func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64
 		lanes := min(Lanes-first, hi-lo)
 		panel := p.Data[(lo-first)*d : (lo-first+Lanes)*d]
 		for j := 0; j < d; j += costDims {
-			asmCostPanel(&panel[j*Lanes], min(costDims, d-j), &wide[0], first, lanes, &c.wide[j*stride], stride, k, scale, int64(j), &dst[0])
+			asmCostPanel(&panel[j*Lanes], min(costDims, d-j), &wide[0], first, lanes, &c.wide[j*stride], stride, k, scale,
+				int64(j), &dst[0])
 		}
 		lo += lanes
 		dst = dst[lanes*k:]

@@ -60,7 +60,8 @@ func Exchange(own, near, next []float32, labels []uint16, weights []float64, e *
 }
 
 // exchangePortable is the reference form of [Exchange]: it adds to the chains.
-func exchangePortable(own, near, next []float32, labels []uint16, weights []float64, table []float64, base *[weightedChains]float64) {
+func exchangePortable(own, near, next []float32, labels []uint16, weights []float64, table []float64,
+	base *[weightedChains]float64) {
 	for i, x := range own {
 		paid := float64(min(x, near[i]))
 		gain := float64(max(min(next[i], x), near[i])) - float64(near[i])

@@ -2,7 +2,8 @@
 
 package kernels
 
-func exchange(own, near, next []float32, labels []uint16, weights []float64, table []float64, base *[weightedChains]float64) {
+func exchange(own, near, next []float32, labels []uint16, weights []float64, table []float64,
+	base *[weightedChains]float64) {
 	const block = weightedChains
 	for current != generic && len(own) >= block {
 		n := min(len(own)/block, blocksPerCall)

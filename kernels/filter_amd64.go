@@ -82,7 +82,8 @@ func assignFiltered(p *Panels, c *Centroids, labels []uint16) bool {
 
 // group labels the points of panels panels, the first of which is first in f. It
 // reports false where there are more candidates than it has room for.
-func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *Centroids, call *filterCall, labels []uint16) bool {
+func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *Centroids, call *filterCall,
+	labels []uint16) bool {
 	for i := range panels * Lanes {
 		s.best[i], s.before[i], s.counts[i] = math.MaxInt32, math.MaxInt32, 0
 	}
@@ -116,7 +117,8 @@ func (s *filterScratch) group(p *Panels, f *filterPoints, first, panels int, c *
 					return false
 				}
 			}
-			s.found += asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, q, tile*filterTile, &s.best[at], &s.before[at],
+			s.found += asmFilterCandidates(&s.scores[0], &s.least[0], tiles, panels, q, tile*filterTile, &s.best[at],
+				&s.before[at],
 				int32(band), top-int32(band), &s.labels[at], &s.counts[at], &s.list[s.found], &s.kept[s.found][0])
 		}
 		s.before = s.best

@@ -22,7 +22,8 @@ var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", 
 // noRoutine is what a call panics with that asks for a number of which the path in
 // use has no routine: its data were made for another path.
 func noRoutine(name string, number int) string {
-	return fmt.Sprintf("kernels: %s has no routine %s of number %d: the data were made for another instruction set", current, name, number)
+	return fmt.Sprintf("kernels: %s has no routine %s of number %d: the data were made for another instruction set",
+		current, name, number)
 }
 
 func (p path) String() string { return pathNames[p] }
@@ -45,7 +46,8 @@ func choose(name string) (path, error) {
 		}
 		names[i] = p.String()
 	}
-	return best, fmt.Errorf("COHORT_ISA=%s: this CPU and build support %s: choose one of them or unset it", name, strings.Join(names, ", "))
+	return best, fmt.Errorf("COHORT_ISA=%s: this CPU and build support %s: choose one of them or unset it", name,
+		strings.Join(names, ", "))
 }
 
 // ISA names the instruction set in use: generic, avx2, avx512, avx512vnni (AVX-512

@@ -11,7 +11,9 @@ import (
 // the values.
 func LeastDot(x []float64, stride, n int, coef []float64) (least float64, at int) {
 	if n <= 0 || len(coef) == 0 || stride < n || len(x) < (len(coef)-1)*stride+n {
-		panic(fmt.Sprintf("kernels: LeastDot: %d sums of %d terms from %d values with stride %d, want at least one of each, sums <= stride and (terms-1)*stride+sums values", n, len(coef), len(x), stride))
+		panic(fmt.Sprintf("kernels: LeastDot: %d sums of %d terms from %d values with stride %d, "+
+			"want at least one of each, sums <= stride and (terms-1)*stride+sums values",
+			n, len(coef), len(x), stride))
 	}
 	return leastDot(x, stride, n, coef)
 }

@@ -44,7 +44,8 @@ func (p *Panels) check(what string) {
 		panic(fmt.Sprintf("kernels: %s: len(panels.Data)=%d, want %d", what, len(p.Data), want))
 	}
 	if rest := uintptr(unsafe.Pointer(unsafe.SliceData(p.Data))) % lineBytes; p.N > 0 && rest != 0 {
-		panic(fmt.Sprintf("kernels: %s: panels.Data starts %d bytes past a multiple of %d bytes, want 0: make panels with NewPanels", what, rest, lineBytes))
+		panic(fmt.Sprintf("kernels: %s: panels.Data starts %d bytes past a multiple of %d bytes, "+
+			"want 0: make panels with NewPanels", what, rest, lineBytes))
 	}
 }
 
@@ -52,10 +53,12 @@ func (p *Panels) check(what string) {
 // panics unless 0 <= lo <= hi <= N and lo is a multiple of 16.
 func (p *Panels) Slice(lo, hi int) Panels {
 	if lo < 0 || hi < lo || hi > p.N || lo%Lanes != 0 {
-		panic(fmt.Sprintf("kernels: Panels.Slice: [%d:%d] of %d points, want 0 <= lo <= hi <= %d and lo a multiple of %d", lo, hi, p.N, p.N, Lanes))
+		panic(fmt.Sprintf("kernels: Panels.Slice: [%d:%d] of %d points, want 0 <= lo <= hi <= %d and lo a multiple of %d",
+			lo, hi, p.N, p.N, Lanes))
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
-	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter, firstPanel: p.firstPanel + lo/Lanes}
+	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter,
+		firstPanel: p.firstPanel + lo/Lanes}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is

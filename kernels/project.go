@@ -42,7 +42,8 @@ func Project(p Panels, m *Matrix, dst Panels) {
 	p.check("Project")
 	dst.check("Project")
 	if p.D != m.D || dst.D != m.Q || dst.N != p.N {
-		panic(fmt.Sprintf("kernels: Project: points %d x %d, matrix %d x %d, result %d x %d", p.N, p.D, m.Q, m.D, dst.N, dst.D))
+		panic(fmt.Sprintf("kernels: Project: points %d x %d, matrix %d x %d, result %d x %d", p.N, p.D, m.Q, m.D, dst.N,
+			dst.D))
 	}
 	project(&p, m, &dst)
 }

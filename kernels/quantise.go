@@ -16,14 +16,16 @@ const unitLanes = 8
 // finite. It panics unless len(lo) = len(hi) > 0 and 0 <= fractionBits <= 22.
 func NewUnitMap(lo, hi []float64, fractionBits int) *UnitMap {
 	if len(lo) == 0 || fractionBits < 0 || fractionBits > MaxFractionBits {
-		panic(fmt.Sprintf("kernels: NewUnitMap: d=%d, fractionBits=%d, want d > 0 and 0 <= fractionBits <= %d", len(lo), fractionBits, MaxFractionBits))
+		panic(fmt.Sprintf("kernels: NewUnitMap: d=%d, fractionBits=%d, want d > 0 and 0 <= fractionBits <= %d", len(lo),
+			fractionBits, MaxFractionBits))
 	}
 	checkLength("NewUnitMap", "hi", len(hi), len(lo))
 	d, period := len(lo), len(lo)
 	for period%unitLanes != 0 {
 		period += d
 	}
-	m := &UnitMap{D: d, FractionBits: fractionBits, lo: aligned[float64](period), hi: aligned[float64](period), width: aligned[float64](period)}
+	m := &UnitMap{D: d, FractionBits: fractionBits, lo: aligned[float64](period), hi: aligned[float64](period),
+		width: aligned[float64](period)}
 	for i := range period {
 		m.lo[i], m.hi[i], m.width[i] = lo[i%d], hi[i%d], hi[i%d]-lo[i%d]
 	}

@@ -154,7 +154,8 @@ func fillBounds(dst []Bound, dist, second []float32, c *Centroids, r2 float32) {
 	share := math.Ldexp(float64(c.D+4), -20)
 	for b := range (len(dist) + BoundPoints - 1) / BoundPoints {
 		gap, most, far := float64(extremes[b][0]), float64(extremes[b][1]), extremes[b][2]
-		dst[b] = Bound{Margin: (gap - share*most) / (2 * math.Sqrt(most)) * (1 - 0x1p-20), Reach: math.Sqrt(float64(far)) * up}
+		dst[b] = Bound{Margin: (gap - share*most) / (2 * math.Sqrt(most)) * (1 - 0x1p-20),
+			Reach: math.Sqrt(float64(far)) * up}
 		switch {
 		case far > r2 || most == 0:
 			dst[b].Margin = 0

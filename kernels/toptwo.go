@@ -44,7 +44,8 @@ func TopTwoBits(k int) int { return bits.Len(uint(k - 1)) }
 func topTwoMask(k int) uint32 { return 1<<TopTwoBits(k) - 1 }
 
 // topTwoPortable is the reference form of [TopTwo].
-func topTwoPortable(p *Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
+func topTwoPortable(p *Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32,
+	gap []float32) {
 	inf := float32(math.Inf(1))
 	d, k := p.D, uint32(len(weight))
 	low := topTwoMask(len(weight))

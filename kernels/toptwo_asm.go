@@ -11,7 +11,8 @@ func topTwo(p *Panels, rows, weight []float32, slack, window float32, labels []u
 	full, low := p.N/Lanes, topTwoMask(k)
 	step := panelsPerCall(k * (p.D + 2))
 	for at := 0; at < full; at += step {
-		asmTopTwoN(p.D, &p.Data[at*Lanes*p.D], min(step, full-at), &rows[0], k, &weight[0], low, slack, window, &labels[at*Lanes], &cells[at*Lanes], &gap[at*Lanes])
+		asmTopTwoN(p.D, &p.Data[at*Lanes*p.D], min(step, full-at), &rows[0], k, &weight[0], low, slack, window,
+			&labels[at*Lanes], &cells[at*Lanes], &gap[at*Lanes])
 	}
 	if base := full * Lanes; base < p.N { // the last panel is part empty
 		var l [Lanes]uint16

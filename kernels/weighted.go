@@ -102,7 +102,8 @@ func (a *WeightedAccumulator) check(what string, w *WeightedPoints) {
 // [Assign2] does, and adds the weighted point to the sums, the weight to the
 // weight, and the weight times the squared distance to the cost, in one pass over
 // the points. labels, dist and second may be nil.
-func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, dist, second []float32, acc *WeightedAccumulator) {
+func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, dist, second []float32,
+	acc *WeightedAccumulator) {
 	const what = "AssignAccumulateWeighted"
 	p := w.Points
 	checkPair(what, &p, c)

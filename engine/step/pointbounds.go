@@ -84,19 +84,23 @@ type batch struct {
 }
 
 func newBatch(d int) batch {
-	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints), before: make([]uint16, batchPoints),
-		now: make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints)}
+	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints),
+		before: make([]uint16, batchPoints),
+		now:    make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints)}
 }
 
 // NewPointBounds returns nil where a round gains nothing from the one before. grid has
 // the centroids of the round, centres the same for the kernels. A filter of points has
 // been prepared by now.
 func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []float32, s DeltaShape) *PointBounds {
-	if s.Rounds < 3 || s.Radius || points.D < ChainDims || centres.K < 2 || s.Records*centres.K*points.D < leastTracked || points.N < 4*sampledShare {
+	if s.Rounds < 3 || s.Radius || points.D < ChainDims || centres.K < 2 || points.N < 4*sampledShare ||
+		s.Records*centres.K*points.D < leastTracked {
 		return nil
 	}
-	b := &PointBounds{share: 1, points: points, centres: centres, grid: grid, labels: NewLabels(points.N), last: make([]float32, len(grid)),
-		moved: make([]float64, centres.K), limits: make([]float32, centres.K), keys: make([]float32, points.N), next: 1, sample: newBatch(points.D)}
+	b := &PointBounds{share: 1, points: points, centres: centres, grid: grid, labels: NewLabels(points.N),
+		last:  make([]float32, len(grid)),
+		moved: make([]float64, centres.K), limits: make([]float32, centres.K), keys: make([]float32,
+			points.N), next: 1, sample: newBatch(points.D)}
 	k, d := float64(centres.K), float64(points.D)
 	b.dearer = 1 + (copyProducts*d+recordProducts)/(k*d)
 	if points.FilterProducts() > 0 {

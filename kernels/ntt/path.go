@@ -44,7 +44,8 @@ func noRoutine(name string, number int) string {
 }
 
 // operations names the kernels, all of which have a form for every path.
-var operations = [...]string{"Forward", "ForwardLazy", "Inverse", "InverseLazy", "Add", "Sub", "AddScalar", "Scale", "ScaleAdd", "SubScale",
+var operations = [...]string{"Forward", "ForwardLazy", "Inverse", "InverseLazy", "Add", "Sub", "AddScalar", "Scale",
+	"ScaleAdd", "SubScale",
 	"Multiply", "MultiplyAdd", "Product", "ProductAdd", "Convert", "Whole", "Inner"}
 
 // Paths lists the kernels and the instruction set that they run on. Permute is a

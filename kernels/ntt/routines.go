@@ -168,7 +168,8 @@ func product(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint32) {
 		productPortable(p, c, a, b, times)
 		return
 	}
-	asmNTTProduct(&c[0][0], &c[1][0], &c[2][0], &a[0][0], &a[1][0], &b[0][0], &b[1][0], &p.words[0], len(c[0])/lanes, times)
+	asmNTTProduct(&c[0][0], &c[1][0], &c[2][0], &a[0][0], &a[1][0], &b[0][0], &b[1][0], &p.words[0], len(c[0])/lanes,
+		times)
 }
 
 func productAdd(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint32) {
@@ -176,7 +177,8 @@ func productAdd(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint32) {
 		productAddPortable(p, c, a, b, times)
 		return
 	}
-	asmNTTProductAdd(&c[0][0], &c[1][0], &c[2][0], &a[0][0], &a[1][0], &b[0][0], &b[1][0], &p.words[0], len(c[0])/lanes, times)
+	asmNTTProductAdd(&c[0][0], &c[1][0], &c[2][0], &a[0][0], &a[1][0], &b[0][0], &b[1][0], &p.words[0], len(c[0])/lanes,
+		times)
 }
 
 func convert(p *Prime, dst []uint32, src [][]uint32, c, whole []uint32) {
@@ -207,7 +209,8 @@ func inner(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, l
 	case current == generic:
 		innerPortable(p, k0, k1, x, key, c0, c1, lift)
 	case c0 != nil:
-		asmNTTInnerLiftN(len(x), &k0[0], &k1[0], &from[0], &key.words[0], stride, &p.words[0], len(k0)/lanes, &c0[0], &c1[0], lift)
+		asmNTTInnerLiftN(len(x), &k0[0], &k1[0], &from[0], &key.words[0], stride, &p.words[0], len(k0)/lanes, &c0[0],
+			&c1[0], lift)
 	default:
 		asmNTTInnerN(len(x), &k0[0], &k1[0], &from[0], &key.words[0], stride, &p.words[0], len(k0)/lanes)
 	}
