@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -103,18 +104,29 @@ func outside(inside bool, who string) error {
 }
 
 // inBox tells whether all of x lies in [-1, 1]; NaN does not. Without their signs
-// numbers are in the order of their bits, infinity and NaN last.
+// numbers are in the order of their bits, infinity and NaN last, so a word has its
+// high bit set by an addition exactly if it is beyond 1, and carries nothing into the
+// next: two of them are added at a time.
 func inBox(x []float32) bool {
 	const magnitude, one = 1<<31 - 1, 0x3f800000
-	var most [4]uint32
-	for ; len(x) >= 4; x = x[4:] {
-		most[0] = max(most[0], math.Float32bits(x[0])&magnitude)
-		most[1] = max(most[1], math.Float32bits(x[1])&magnitude)
-		most[2] = max(most[2], math.Float32bits(x[2])&magnitude)
-		most[3] = max(most[3], math.Float32bits(x[3])&magnitude)
+	const both, up = magnitude<<32 | magnitude, (magnitude-one)<<32 | (magnitude - one)
+	var beyond [4]uint64
+	for len(x) > 0 && uintptr(unsafe.Pointer(unsafe.SliceData(x)))%8 != 0 {
+		beyond[0] |= uint64(math.Float32bits(x[0])&magnitude) + (magnitude - one)
+		x = x[1:]
 	}
-	for _, v := range x {
-		most[0] = max(most[0], math.Float32bits(v)&magnitude)
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/2)
+	if len(x)%2 == 1 {
+		beyond[1] |= uint64(math.Float32bits(x[len(x)-1])&magnitude) + (magnitude - one)
 	}
-	return max(most[0], most[1], most[2], most[3]) <= one
+	for ; len(words) >= 4; words = words[4:] {
+		beyond[0] |= words[0]&both + up
+		beyond[1] |= words[1]&both + up
+		beyond[2] |= words[2]&both + up
+		beyond[3] |= words[3]&both + up
+	}
+	for _, w := range words {
+		beyond[0] |= w&both + up
+	}
+	return (beyond[0]|beyond[1]|beyond[2]|beyond[3])&(1<<63|1<<31) == 0
 }
