@@ -68,9 +68,7 @@ func run(c *C.cohort_call, work func(*call) error) (status C.int32_t) {
 	if c != nil {
 		c.status, c.text[0] = C.COHORT_OK, 0
 		if c.cancel != nil || c.progress != nil {
-			var done func()
-			done = k.watch()
-			defer done()
+			defer k.watch()()
 		}
 	}
 	err := k.safely(work)
