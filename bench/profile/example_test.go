@@ -40,7 +40,7 @@ func Example() {
 		return
 	}
 	defer eng.Close()
-	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: parts, Iterations: 3}); err != nil {
+	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: parts, Init: lloyd.Sphere, Iterations: 3}); err != nil {
 		fmt.Println(err)
 		return
 	}
