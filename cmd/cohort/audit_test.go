@@ -22,7 +22,8 @@ func TestAuditVerdicts(t *testing.T) {
 		calibration, want, not string
 		status                 int
 	}{{"claimed", "VIOLATED", "consistent", exitFailed}, {"proven", "consistent", "VIOLATED", exitDone}} {
-		args := []string{"audit", "--method", "fastlloyd", "--calibration", c.calibration, "--trials", "1500", "--seed", "1"}
+		args := []string{"audit", "--method", "fastlloyd", "--calibration", c.calibration, "--trials", "1500", "--seed", "1",
+			"--case", "doubled mean", "--case", "every cluster", "--case", "chain of 5 clusters"}
 		status, out, errOut := cohort(t, args...)
 		if status != c.status || !strings.Contains(out, "Verdict: "+c.want) || strings.Contains(out, c.not) || errOut != "" {
 			t.Errorf("%s: status %d, stderr %q:\n%s", c.calibration, status, errOut, out)
