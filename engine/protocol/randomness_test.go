@@ -46,7 +46,7 @@ func TestRolesHaveRootsOfTheirOwn(t *testing.T) {
 			roles.Check(t, want)
 		}
 	}
-	if protocol.NewPublicSeed(nil) == protocol.NewPublicSeed(nil) {
+	if one, other := protocol.NewPublicSeed(nil), protocol.NewPublicSeed(nil); one == other {
 		t.Error("two runs without a seed have one public seed")
 	}
 }

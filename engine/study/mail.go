@@ -147,9 +147,3 @@ func (m mail) Receive(ctx context.Context, from protocol.Role) ([]byte, error) {
 
 // Leave implements protocol.Mail; see partyTransport.part.
 func (m mail) Leave() {}
-
-// isEnded reports whether the coordinator ended the study.
-func isEnded(err error) bool {
-	var e *ended
-	return errors.As(err, &e)
-}
