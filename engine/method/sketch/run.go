@@ -180,10 +180,8 @@ func (r *run) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 
 // Connect implements protocol.Runner.
 func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	if options.Seat == nil || options.Seat.Role != protocol.Server {
-		if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: r.job.Data.Points}), "data"); err != nil {
-			return nil, err
-		}
+	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: r.job.Data.Points}), "data"); err != nil {
+		return nil, err
 	}
 	parties, v := r.roles(&options)
 	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
