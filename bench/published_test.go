@@ -161,3 +161,34 @@ func TestStoredResults(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimsHoldInStoredResults: what the texts of suites say in numbers is so in the
+// results that are kept.
+func TestClaimsHoldInStoredResults(t *testing.T) {
+	r, err := Stored([]string{"fastlloyd-fig4", "thesis-8.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure4, table82 := r.Sections[0], r.Sections[1]
+	left := func(row *Row) float64 { return float64(row.Value("empty clusters").Mean) }
+	for i := range figure4.Rows {
+		row := &figure4.Rows[i]
+		switch protocol := row.Label("protocol"); {
+		case protocol == "lloyd, published" && math.Abs(left(row)-0.15) > 0.02:
+			t.Errorf("lloyd leaves %g empty, about 15%% in the paper", left(row))
+		case protocol == "sulloyd, claimed" && row.Label("epsilon") == "0.01" && left(row) <= 0.4:
+			t.Errorf("sulloyd leaves %g empty at epsilon 0.01, more than 40%% in the paper", left(row))
+		case strings.HasPrefix(protocol, "fastlloyd") && left(row) <= 0:
+			t.Errorf("%s leaves no cluster empty at epsilon %s, which About denies", protocol, row.Label("epsilon"))
+		}
+	}
+	strategies := 0
+	for i := range table82.Rows {
+		if table82.Rows[i].Table == "" {
+			strategies++
+		}
+	}
+	if strategies != 27 {
+		t.Errorf("Table 8.2 has %d strategies of 27", strategies)
+	}
+}
