@@ -116,8 +116,9 @@ func TestHarmAndDeath(t *testing.T) {
 	defer cancel()
 	a, b := w.begin(t, 0, dir), w.begin(t, 1, dir)
 	sent, got := 0, 0
+	stops := rand.New(rand.NewPCG(3, 4)) // the wire's generator is its goroutines'
 	for lives := 0; got < messages; lives++ {
-		stop := 3*lives + w.rng.IntN(5)
+		stop := 3*lives + stops.IntN(5)
 		for sent < messages && sent < stop+3 {
 			if err := a.Send(ctx, 1, body(sent)); err != nil {
 				t.Fatal(err)
