@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -241,96 +240,4 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d x %d with %d values", got.N, got.D, len(got.Rows))
 		}
 	})
-}
-
-// BenchmarkRead compares reading onto the grid with a loop that only reads the pages.
-func BenchmarkRead(b *testing.B) {
-	const n, d = 1 << 20, 8
-	tab, err := dataset.Generate(context.Background(), "box-blobs", dataset.Generator{N: n, D: d, K: 20, Seed: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var columns []Column
-	for j := range d {
-		columns = append(columns, Column{Name: fmt.Sprint("x", j), Floats: func(i int) float64 { return tab.Rows[i*d+j] }})
-	}
-	path := filepath.Join(b.TempDir(), "a.parquet")
-	f, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := Write(f, n, columns); err != nil {
-		b.Fatal(err)
-	}
-	f.Close()
-	bounds, err := dataset.ParseBounds("-10:110", d)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, workers := range []int{1, 2} {
-		b.Run(fmt.Sprintf("panels/workers=%d", workers), func(b *testing.B) {
-			b.SetBytes(8 * n * d)
-			for b.Loop() {
-				o := options("")
-				o.Workers = workers
-				s, err := dataset.OpenSource(context.Background(), path, o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := dataset.Prepare(context.Background(), s, dataset.PrepareOptions{Read: o, Bounds: &bounds}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	b.Run("bare loop", func(b *testing.B) {
-		b.SetBytes(8 * n * d)
-		for b.Loop() {
-			if err := bareRead(path); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// bareRead adds up all values of a file on one core.
-func bareRead(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	file, err := parquet.OpenFile(f, info.Size())
-	if err != nil {
-		return err
-	}
-	sum := 0.0
-	for _, g := range file.RowGroups() {
-		for _, c := range g.ColumnChunks() {
-			pages := c.Pages()
-			for {
-				p, err := pages.ReadPage()
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					return err
-				}
-				data := p.Data()
-				for _, x := range data.Double() {
-					sum += x
-				}
-				parquet.Release(p)
-			}
-			pages.Close()
-		}
-	}
-	if math.IsNaN(sum) {
-		return fmt.Errorf("the sum is %v", sum)
-	}
-	return nil
 }
