@@ -162,7 +162,7 @@ func TestEdlerMeans(t *testing.T) {
 // 4000000 and 5000000". A run deviates by 2.5%, so the mean of 20 by 0.6%.
 func TestEdlerOnMNIST(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads MNIST")
+		t.Skip("skipped in short mode: runs on MNIST")
 	}
 	norm, _ := datasettest.SharedSet(t, "mnist")
 	parts, _ := norm.Split(1, nil, 1)
