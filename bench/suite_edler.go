@@ -45,7 +45,8 @@ var edlerEpsilons = []float64{1, 0.1, 0.3, 0.5, 0.7, 0.9}
 // edlerJob is a job of balcan-edler for options that the catalogue does not have.
 func edlerJob(s *Set, k int, epsilon float64, run int) *balcan.Edler {
 	seed := uint64(run)
-	return &balcan.Edler{Data: staged.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
+	data := staged.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}
+	return &balcan.Edler{Data: data, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
 }
 
 // edlerComparison is Tables 13 to 17: the thesis's algorithm and ours.
@@ -59,7 +60,10 @@ func (e *Env) edlerComparison(ctx context.Context) error {
 	for _, t := range []struct {
 		name, abscissa string
 		at             []int
-	}{{"Table 15", "k", []int{64, 2, 4, 8, 16, 32}}, {"Table 16", "d", []int{5, 50, 500}}, {"Table 17", "k", []int{8, 16, 32, 64}}, {"Table 14", "k", []int{2, 4, 8, 16, 32, 64}}} {
+	}{
+		{"Table 15", "k", []int{64, 2, 4, 8, 16, 32}}, {"Table 16", "d", []int{5, 50, 500}},
+		{"Table 17", "k", []int{8, 16, 32, 64}}, {"Table 14", "k", []int{2, 4, 8, 16, 32, 64}},
+	} {
 		for _, x := range t.at {
 			epsilon, k, d, clusters := 1.0, x, 100, 64
 			set, width := mnist, 255.0
@@ -137,7 +141,8 @@ func (c *Case) againstThesis(name string, inertia []float64) error {
 
 // compare measures one row of a table. Table 16's other private column was run
 // at epsilon 1.
-func (e *Env) compare(ctx context.Context, table string, at Label, set func(context.Context, *Env) (*Set, error), width float64, k int, epsilon float64) error {
+func (e *Env) compare(ctx context.Context, table string, at Label,
+	set func(context.Context, *Env) (*Set, error), width float64, k int, epsilon float64) error {
 	return e.Case(ctx, table, []Label{at}, func(ctx context.Context, c *Case) error {
 		s, err := set(ctx, c.Env)
 		if err != nil {
@@ -236,12 +241,14 @@ func withoutKMeans(j *balcan.Edler) {
 
 func runEdlerTables(ctx context.Context, e *Env) error {
 	for _, epsilon := range edlerEpsilons {
-		if err := e.edlerCase(ctx, "Table 1 and Table 6, with k-means", []Label{L("epsilon", epsilon)}, edlerMoreRuns, epsilon, chapter4); err != nil {
+		err := e.edlerCase(ctx, "Table 1 and Table 6, with k-means", []Label{L("epsilon", epsilon)}, edlerMoreRuns, epsilon, chapter4)
+		if err != nil {
 			return err
 		}
 	}
 	for _, epsilon := range edlerEpsilons {
-		if err := e.edlerCase(ctx, "Table 6, without k-means", []Label{L("epsilon", epsilon)}, edlerMoreRuns, epsilon, withoutKMeans); err != nil {
+		err := e.edlerCase(ctx, "Table 6, without k-means", []Label{L("epsilon", epsilon)}, edlerMoreRuns, epsilon, withoutKMeans)
+		if err != nil {
 			return err
 		}
 	}

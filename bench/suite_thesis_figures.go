@@ -57,8 +57,8 @@ var thesisEpsilons = []string{"1", "4", "0.25", "2", "0.5", "3"}
 // appendix's.
 func thesisFigures() []Suite {
 	const loss, silhouette = "WCSS", "silhouette"
-	const about = "Epsilon from .25 to 4 with the thesis's bounds on cluster sizes, means of 20 runs with 95% intervals, two clients, under the " +
-		"paper's noise. The figure prints no numbers. "
+	const about = "Epsilon from .25 to 4 with the thesis's bounds on cluster sizes, means of 20 runs with 95% intervals, " +
+		"two clients, under the paper's noise. The figure prints no numbers. "
 	var needs []string
 	for _, s := range thesisSets {
 		needs = append(needs, s.set)
@@ -70,7 +70,8 @@ func thesisFigures() []Suite {
 		return Suite{
 			Name: "thesis-fig" + number, Also: also, Group: GroupThesisH, Title: "Thesis-H " + title, About: about + text,
 			Source: "Thesis-H, Figure " + number, Needs: needs, Run: run,
-			Figures: []Figure{{Table: "private", Title: y + " by epsilon", X: "epsilon", Y: y, Series: []string{"setting"}, Panel: "set", LogX: true, Level: withoutNoise}},
+			Figures: []Figure{{Table: "private", Title: y + " by epsilon", X: "epsilon", Y: y, Series: []string{"setting"}, Panel: "set",
+				LogX: true, Level: withoutNoise}},
 		}
 	}
 	quality := func(aggregation, value string) func(context.Context, *Env) error {
@@ -92,18 +93,25 @@ func thesisFigures() []Suite {
 			return e.thesisCurves(ctx, settings, loss)
 		}
 	}
+	starts := func(*Env) []strategy { return startStrategies }
+	centroids := func(*Env) []strategy { return centroidStrategies() }
 	ten := func(e *Env) []strategy { return postStrategies(e.printed["thesis-8.2"])[:10] }
 	const settings = "Constrained and unconstrained, private and not: lloyd, clloyd, "
 	return []Suite{
-		suite("C.1", "Figures 8.1, 8.2 and C.1: WCSS under NMA", settings+"sulloyd, csulloyd.", loss, []string{"8.1", "8.2"}, quality("NMA", loss)),
-		suite("C.2", "Figures 8.3, 8.4 and C.2: WCSS under AMN", settings+"sulloyd by means, fastlloyd.", loss, []string{"8.3", "8.4"}, quality("AMN", loss)),
-		suite("D.1", "Figures 8.5 to 8.7 and D.1: silhouette under NMA", settings+"sulloyd, csulloyd; of a sample on sets of more than 50,000 records.",
+		suite("C.1", "Figures 8.1, 8.2 and C.1: WCSS under NMA", settings+"sulloyd, csulloyd.", loss, []string{"8.1", "8.2"},
+			quality("NMA", loss)),
+		suite("C.2", "Figures 8.3, 8.4 and C.2: WCSS under AMN", settings+"sulloyd by means, fastlloyd.", loss, []string{"8.3", "8.4"},
+			quality("AMN", loss)),
+		suite("D.1", "Figures 8.5 to 8.7 and D.1: silhouette under NMA",
+			settings+"sulloyd, csulloyd; of a sample on sets of more than 50,000 records.",
 			silhouette, []string{"8.5", "8.6", "8.7"}, quality("NMA", silhouette)),
-		suite("D.2", "Figures 8.5 to 8.7 and D.2: silhouette under AMN", settings+"sulloyd by means, fastlloyd.", silhouette, nil, quality("AMN", silhouette)),
-		suite("A.1", "Figure A.1: initialisation under NMA", "csulloyd as the released code.", loss, nil, ablation(csuLloydCode, func(*Env) []strategy { return startStrategies })),
-		suite("A.2", "Figure A.2: initialisation under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, func(*Env) []strategy { return startStrategies })),
-		suite("B.1", "Figure B.1: post-processing under NMA", "The first ten strategies of Table 8.2, csulloyd as the released code.", loss, nil, ablation(csuLloydCode, ten)),
-		suite("B.2", "Figure B.2: post-processing under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, func(*Env) []strategy { return centroidStrategies() })),
+		suite("D.2", "Figures 8.5 to 8.7 and D.2: silhouette under AMN", settings+"sulloyd by means, fastlloyd.", silhouette, nil,
+			quality("AMN", silhouette)),
+		suite("A.1", "Figure A.1: initialisation under NMA", "csulloyd as the released code.", loss, nil, ablation(csuLloydCode, starts)),
+		suite("A.2", "Figure A.2: initialisation under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, starts)),
+		suite("B.1", "Figure B.1: post-processing under NMA", "The first ten strategies of Table 8.2, csulloyd as the released code.", loss, nil,
+			ablation(csuLloydCode, ten)),
+		suite("B.2", "Figure B.2: post-processing under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, centroids)),
 	}
 }
 
