@@ -68,8 +68,8 @@ func widest(lines []string) int {
 // name the rows. A width of 0 sets no limit, and a row is one line.
 func (g *Table) Lines(width int) []string {
 	names := slices.Index(g.Numeric, true)
-	if names < 0 {
-		names = len(g.Columns)
+	if names < 0 { // the first column names the rows of a table of text alone
+		names = min(1, len(g.Columns))
 	}
 	columns := make([]laid, len(g.Columns))
 	total := indent

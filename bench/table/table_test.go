@@ -46,3 +46,15 @@ func TestTablesFoldToTheWidth(t *testing.T) {
 		t.Errorf("the reference stands alone:\n%s", narrow)
 	}
 }
+
+// A table of text alone is printed too where it is wider than the lines.
+func TestTextAloneFolds(t *testing.T) {
+	g := Table{Columns: []string{"name", "what", "why"}, Numeric: make([]bool, 3), Rows: [][]string{
+		{"first", "a long text that does not fit", "because of another one beside it"}}}
+	lines := strings.Join(g.Lines(40), "\n")
+	for _, word := range []string{"first", "does not", "because"} {
+		if !strings.Contains(lines, word) {
+			t.Errorf("%q is missing in\n%s", word, lines)
+		}
+	}
+}
