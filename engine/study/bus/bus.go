@@ -245,7 +245,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 	} else {
 		options = append(options, nats.Secure(pinned(d.Pin)), nats.TLSHandshakeFirst())
 	}
-	nc, err := nats.Connect(d.URL, options...)
+	nc, err := connect(ctx, d.URL, options)
 	if err != nil {
 		return nil, refused(d.URL, err)
 	}
@@ -271,6 +271,28 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		return nil, fault.Failed("connection", err.Error(), "check the network", err)
 	}
 	return c, nil
+}
+
+// dialFor is how long a connection is tried again where nobody answers: a coordinator
+// that has just died is back by then.
+const dialFor = 10 * time.Second
+
+// connect connects, again and again where the network or the coordinator fails, not
+// where either end refuses the other.
+func connect(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
+	until := time.Now().Add(dialFor)
+	for {
+		nc, err := nats.Connect(url, options...)
+		final := errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, errPin)
+		if err == nil || final || time.Now().After(until) {
+			return nc, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
 }
 
 // refused says why there is no connection.
