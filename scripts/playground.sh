@@ -22,11 +22,7 @@ if [ -z "$browser" ]; then
     exit 0
 fi
 page="file://$PWD/bin/playground.html#sample"
-# Virtual time waits for the page, but stops its clock: the time comes from a second visit.
-dom=$("$browser" --headless --no-sandbox --disable-gpu --virtual-time-budget=60000 --dump-dom "$page" 2>/dev/null)
-for want in "done in" "Where the budget went" "Who saw what" "private synopsis" "epsilon 1"; do
-    grep -q "$want" <<<"$dom" || { echo "the page lacks: $want"; exit 1; }
-done
+# In real time: a virtual clock does not wait until the module is compiled.
 "$browser" --headless --no-sandbox --disable-gpu --enable-logging=stderr --remote-debugging-port=0 \
     --user-data-dir="$work/profile" "$page" 2>"$work/log" &
 visit=$!
@@ -38,3 +34,7 @@ kill "$visit"
 wait "$visit" 2>/dev/null || true
 sed -n 's/.*cohort: \(.*done in [0-9.]* s\).*/the page clusters 100000 records of 2 columns: \1/p' "$work/log" | head -1
 grep -q "done in" "$work/log" || { echo "the page did not cluster its sample"; exit 1; }
+result=$(grep "the page of the result" "$work/log")
+for want in "Where the budget went" "Who saw what" "private synopsis" "epsilon 1"; do
+    grep -q "$want" <<<"$result" || { echo "the page of the result lacks: $want"; exit 1; }
+done
