@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 )
 
@@ -68,6 +69,13 @@ func describeEdler(d method.Data) (engine.Job, []method.Option) {
 		method.Mechanism(new(string), "laplace", "laplace"),
 		method.Iterations(&j.KMeans),
 		method.PublicRecords(&j.Records),
+		method.Post(&j.Post, step.Keep, step.Truncate),
+		method.Option{Name: "scaling", Default: "columns", About: "columns of unlike widths: columns (stretched to one) or " +
+			"none (one range, the widest, for all)",
+			Value: method.Text(func(text string) error {
+				j.OneRange = text == "none"
+				return nil
+			}, "columns", "none")},
 		method.Option{Name: "swaps", Default: "min(k, 20)", About: "number of local swaps",
 			Value: method.Int(&j.Swaps, 1, math.MaxInt)},
 		method.Option{Name: "gamma-factor", Default: "1", About: "factor of the threshold gamma (20, 2 or 1)",

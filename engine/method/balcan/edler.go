@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -54,6 +56,13 @@ type Edler struct {
 	AllCubes    bool    // no reduction of the candidates (Listing 5.3)
 	Split       Split   // default EdlerSplit
 	Projection  staged.Projection
+	// OneRange keeps columns in their own units, with the widest range for all of them.
+	// Otherwise columns of unlike widths are first stretched to the widest: the thesis's
+	// data have one range, and noise for the widest column drowns a narrow one.
+	OneRange bool
+	// Post is what happens to coordinates outside the bounds: step.Keep, as in the
+	// thesis (also if empty), or step.Truncate. Either is post-processing.
+	Post step.Post
 	// Seed makes the run a simulation; nil takes noise from the system.
 	Seed *uint64
 }
@@ -82,6 +91,9 @@ func (j *Edler) check() error {
 		min(s.Candidates, s.Swap, s.Recover, s.KMeans, s.Choice) < 0 || s.Candidates == 0 || s.Swap == 0 || s.Recover == 0 {
 		return fault.Range("split", fmt.Sprintf("%v", s), "five shares of at most 1 together, the first three positive")
 	}
+	if j.Post != "" && j.Post != step.Keep && j.Post != step.Truncate {
+		return fault.Range("post", string(j.Post), "none or truncate")
+	}
 	if err := j.Projection.Validate(); err != nil {
 		return err
 	}
@@ -95,12 +107,13 @@ func (j *Edler) split() Split {
 	return j.Split
 }
 
-// edlerPlan is what a run releases. Everything is in the data's own units,
-// measured from the lower bounds.
+// edlerPlan is what a run releases. Everything is in the units of the columns,
+// measured from the lower bounds: their own, or stretched to one width.
 type edlerPlan struct {
 	*staged.Plan
 	job            *Edler
-	width          []float64 // of the bounds, per column
+	width          []float64 // of each column
+	stretched      bool      // columns were, to one width
 	r              float64   // range of the data: the largest width
 	failure        float64
 	factor         float64
@@ -162,6 +175,11 @@ func (j *Edler) plan() (*edlerPlan, error) {
 	for h := range e.width {
 		e.width[h] = j.Bounds.Hi[h] - j.Bounds.Lo[h]
 		e.r = max(e.r, e.width[h])
+	}
+	if e.stretched = !j.OneRange && slices.Min(e.width) < e.r; e.stretched {
+		for h := range e.width {
+			e.width[h] = e.r
+		}
 	}
 	split, epsilon := j.split(), budget.Epsilon/float64(e.rounds)
 	for t := range e.rounds {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
 	"github.com/cohort-engine/cohort/kernels"
@@ -119,6 +122,46 @@ func TestEdlerReduction(t *testing.T) {
 	}
 	if few, all := count(false), count(true); few >= all || few < 4 {
 		t.Errorf("%d cubes of %d are kept", few, all)
+	}
+}
+
+// TestEdlerWidths: columns of unlike widths do as well as columns of one, while one range
+// for all drowns the narrow ones, and coordinates outside the bounds stay or come in as asked.
+func TestEdlerWidths(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 4, K: 3, Separation: 10, Seed: 3})
+	parts, _ := norm.Split(1, nil, 1)
+	eng, _ := engine.New()
+	defer eng.Close()
+	run := func(widths []float64, job Edler) *engine.Result {
+		bounds := dataset.Bounds{Lo: make([]float64, 4), Hi: widths}
+		seed := uint64(5)
+		job.Data, job.K, job.Budget, job.Seed = staged.Data{Clients: parts, Bounds: bounds}, 3,
+			privacy.Budget{Epsilon: 0.5}, &seed
+		res, err := eng.Run(context.Background(), &job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	unlike := []float64{1e5, 1, 20, 1e3}
+	even, stretched := run([]float64{1, 1, 1, 1}, Edler{}), run(unlike, Edler{})
+	if *even.NICV != *stretched.NICV || len(stretched.Notes) != len(even.Notes)+1 {
+		t.Errorf("NICV %v with equal widths, %v with unlike ones; notes %q, %q", *even.NICV, *stretched.NICV,
+			even.Notes, stretched.Notes)
+	}
+	one, inside := run(unlike, Edler{OneRange: true}), run(unlike, Edler{OneRange: true, Post: step.Truncate})
+	if !(*one.NICV > 10**stretched.NICV) || !(*inside.NICV < *one.NICV) {
+		t.Errorf("NICV %v with one range, %v of it in the box, %v stretched", *one.NICV, *inside.NICV, *stretched.NICV)
+	}
+	for _, row := range inside.Centroids {
+		for h, x := range row {
+			if x < 0 || x > unlike[h] {
+				t.Errorf("coordinate %d is %v of [0, %v]", h, x, unlike[h])
+			}
+		}
+	}
+	if !slices.ContainsFunc(one.Notes, func(n string) bool { return strings.Contains(n, "the thesis leaves them") }) {
+		t.Errorf("notes %q", one.Notes)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
@@ -54,7 +55,30 @@ func (e *edlerRun) run(ctx context.Context) (*protocol.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.settle(chosen)
 	return &protocol.Outcome{Centroids: chosen, Iterations: rounds * kmeans}, nil
+}
+
+// settle says what became of columns of unlike widths and of coordinates outside the
+// bounds, and brings the latter in where that is asked for: released values alone.
+func (e *edlerRun) settle(centroids []float64) {
+	if e.plan.stretched {
+		e.Note("columns of unlike widths are stretched to one, as the thesis has one range for all of them")
+	}
+	outside := 0
+	for i, x := range centroids {
+		if math.Abs(x) > 1 {
+			outside++
+			centroids[i] = e.plan.job.Post.Apply(x, -1, 1)
+		}
+	}
+	switch {
+	case outside > 0 && e.plan.job.Post == step.Truncate:
+		e.Note("%d of %d coordinates of noisy means were moved to the nearest bound", outside, len(centroids))
+	case outside > 0:
+		e.Note("%d of %d coordinates of noisy means lie outside the bounds, where the thesis leaves them; "+
+			"post truncate would bring them in at no cost", outside, len(centroids))
+	}
 }
 
 // gridless narrows centres for the distance kernels.
