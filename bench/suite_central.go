@@ -176,7 +176,7 @@ func (e *Env) centralTime(ctx context.Context) error {
 				refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(t.limit)})
 			}
 			if t.method == "balcan-edler" {
-				printed, err := c.Env.printedFor("edler-tables_Table 12", []Label{L("T", 3)}, "run")
+				printed, err := c.Env.printedFor("edler-table12", []Label{L("T", 3)}, "run")
 				if err != nil {
 					return err
 				}

@@ -18,25 +18,122 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 )
 
-// edlerSuites are the tables of Thesis-B.
-func edlerSuites() []Suite {
-	return []Suite{
-		{
-			Name: "edler-tables", Group: GroupThesisB, Title: "Thesis-B: its tables with its own algorithm",
-			About: "balcan-edler under its claim on MNIST, k = 10: Tables 1, 6 and 7 with the budget split, threshold, exponential mechanism and all " +
-				"candidates of the thesis's chapter 4; Tables 8 to 11 with that and other splits; Table 12 with more partitions. The thesis's figures " +
-				"are means of five runs. Ours are of 50 (Tables 1 and 6), 10 (7 and 12) or 5 (8 to 11), with the ratio of the means and its 95% " +
-				"interval, for which the thesis's runs are taken to deviate as much as ours do. Tables 13 to 17 are those of chapter 5, with balcan and hybrid " +
-				"beside them: the thesis states epsilon 1 for what costs about 95 on MNIST; balcan-edler reproduces it under that claim, balcan and " +
-				"hybrid keep the epsilon that they state. Synthetic sets are make_blobs with centres in (0, 100)^d and standard deviation 1.",
-			Source: "Thesis-B, Tables 1 and 6 to 17", Needs: []string{"mnist"},
-			Figures: []Figure{
-				{Table: "Table 13", Title: "Inertia on MNIST by epsilon", X: "epsilon", Y: "balcan"},
-				{Table: "Table 15", Title: "Inertia by k, synthetic set with 64 clusters", X: "k", Y: "balcan", LogX: true, LogY: true},
-			},
-			Run: runEdlerTables,
-		},
+// edlerTable is a table of Thesis-B, with what shows or prints the same runs.
+type edlerTable struct {
+	number, title string
+	also          []string
+	about         string
+	figure        *Figure
+	generated     bool // it needs no set of the data folder
+	run           func(context.Context, *Env) error
+}
+
+// What the tables of Thesis-B have in common.
+const (
+	edlerOurs = "balcan-edler under its own claim. The thesis's figures are means of five runs; ours come with the " +
+		"ratio of the means and its 95% interval, for which the thesis's runs are taken to deviate as much as ours do. "
+	edlerBeside = "balcan-edler as in the thesis's chapter 5, with balcan and hybrid beside it: the thesis states " +
+		"epsilon 1 for what costs about 95 on MNIST; balcan-edler reproduces it under that claim, balcan and hybrid keep " +
+		"the epsilon that they state. "
+	edlerBlobs = "Synthetic sets are make_blobs with centres in (0, 100)^d and standard deviation 1. "
+	edlerSplit = "Chapter 4's options with the split of section 5.2. "
+)
+
+// edlerTables are those that come from runs of the thesis's algorithm alone.
+func edlerTables() []edlerTable {
+	chances := func(before float64) func(context.Context, *Env) error {
+		return func(ctx context.Context, e *Env) error { return e.edlerChances(ctx, before) }
 	}
+	return []edlerTable{
+		{number: "2", title: "inertia by k on MNIST", also: []string{"Figure 4.3"}, run: runEdlerTable2,
+			about:  edlerOurs + "Chapter 4's options, epsilon 1.",
+			figure: &Figure{Title: "Inertia on MNIST by k", X: "k", Y: "inertia", LogX: true, LogY: true}},
+		{number: "3", title: "inertia by k on 64 clusters", also: []string{"Figure 4.4"}, run: runEdlerTable3,
+			generated: true,
+			about:     edlerOurs + edlerBlobs + "Chapter 4's options, epsilon 1."},
+		{number: "4", title: "inertia by dimension", also: []string{"Figure 4.5"}, run: runEdlerTable4, generated: true,
+			about: edlerOurs + edlerBlobs + "Chapter 4's options, k = 32, epsilon 0.5."},
+		{number: "5.5", title: "inertia by swaps", run: runEdlerSwaps, about: edlerOurs + edlerSplit},
+		{number: "5.6", title: "chances of two swaps", run: chances(4.5e6), generated: true,
+			about: "How often the exponential mechanism takes the better of two swaps, of losses 4 and 5 million, T = 10: a " +
+				"million choices by the sampler of balcan-edler, beside the thesis's weights. The thesis's range is that of one " +
+				"coordinate, which it calls a bug of its own (section 4.4); the last value is with the range of all, as " +
+				"balcan-edler has it."},
+		{number: "5.7", title: "chances of two sets of centres", run: chances(0), generated: true,
+			about: "As Table 5.6, for the choice among sets of centres. The thesis rounds the weights at epsilon 2 before it " +
+				"divides them: 0.003 to 0.00092 are 76%, unrounded 80%."},
+		{number: "5.8", title: "inertia by iterations of private k-means", run: runEdlerIterations,
+			about: edlerOurs + edlerSplit},
+		{number: "5.9", title: "inertia by runs of the whole", run: runEdlerRounds,
+			about: edlerOurs + edlerSplit + "The budget is divided among the T runs, of which the mechanism chooses one."},
+		{number: "6", title: "inertia by budget, with and without private k-means", run: runEdlerTable6,
+			also: []string{"Table 1", "Figure 4.2", "Figure 5.1"},
+			about: edlerOurs + "k = 10 with the split, threshold, exponential mechanism and all candidates of the thesis's " +
+				"chapter 4; 50 runs."},
+		{number: "7", title: "inertia by intrinsic clusters", run: runEdlerTable7, generated: true,
+			also: []string{"Table 5", "Figure 4.6", "Figure 5.2"},
+			about: edlerOurs + edlerBlobs + "The appendix prints the Matlab column of Table 5 again in place of its figures " +
+				"without k-means, so only those with k-means can be compared."},
+		{number: "8", title: "inertia by split of the budget", run: runEdlerSplits,
+			also: []string{"Table 5.1", "Table 5.2", "Table 5.3", "Table 5.4", "Table 9", "Table 10", "Table 11"},
+			about: edlerOurs + "Chapter 4's options. Tables 5.1 and 5.2 have some of the splits (5.1 with other figures than " +
+				"Table 8 prints for the same splits), the others average those with one share in common. Table 5.4's averages " +
+				"are not those of the splits that Table 8 prints: the thesis took them before it had tried all."},
+		{number: "12", title: "inertia and time by partitions", also: []string{"Figure 5.3"}, run: runEdlerTable12,
+			about: edlerOurs + edlerSplit},
+	}
+}
+
+// edlerComparisons are the tables that compare methods.
+func edlerComparisons() []edlerTable {
+	comparison := func(number string) func(context.Context, *Env) error {
+		return func(ctx context.Context, e *Env) error { return e.edlerComparison(ctx, number) }
+	}
+	return []edlerTable{
+		{number: "13", title: "inertia by budget on MNIST", also: []string{"Figure 5.4"}, run: comparison("13"),
+			about:  edlerBeside,
+			figure: &Figure{Title: "Inertia on MNIST by epsilon", X: "epsilon", Y: "balcan"}},
+		{number: "14", title: "inertia by k on MNIST", also: []string{"Figure 5.5"}, run: comparison("14"),
+			about:  edlerBeside,
+			figure: &Figure{Title: "Inertia on MNIST by k", X: "k", Y: "balcan", LogX: true, LogY: true}},
+		{number: "15", title: "inertia by k on 64 clusters", also: []string{"Figure 5.6"}, run: comparison("15"),
+			generated: true,
+			about:     edlerBeside + edlerBlobs,
+			figure: &Figure{Title: "Inertia by k, synthetic set with 64 clusters", X: "k", Y: "balcan", LogX: true,
+				LogY: true}},
+		{number: "16", title: "inertia by dimension", also: []string{"Figure 5.7"}, run: comparison("16"), generated: true,
+			about: edlerBeside + edlerBlobs},
+		{number: "17", title: "inertia by intrinsic clusters", also: []string{"Figure 5.8"}, run: comparison("17"),
+			generated: true,
+			about:     edlerBeside + edlerBlobs},
+	}
+}
+
+// edlerSuites are the tables and figures of Thesis-B. Where a figure shows what a table of
+// the appendix prints, it is another name of that table's suite.
+func edlerSuites() []Suite {
+	out := []Suite{{Name: "edler-fig4.1", Group: GroupThesisB, Title: "Thesis-B Figure 4.1: time by T",
+		Source: "Thesis-B, Figure 4.1",
+		About: "The time of a run on MNIST, k = 10, epsilon 1, by the number of partitions and of swaps (chapter 4's " +
+			"options). The figure prints no numbers; the text says that a run takes over 48 minutes at T = 30.",
+		Needs: []string{"mnist"}, Run: runEdlerTime,
+		Figures: []Figure{{Title: "Time of a run by T", X: "T", Y: "run", Series: []string{"T of"}, LogY: true}}}}
+	for _, t := range append(edlerTables(), edlerComparisons()...) {
+		s := Suite{Name: "edler-table" + t.number, Group: GroupThesisB, Title: "Thesis-B Table " + t.number + ": " + t.title,
+			About: t.about, Source: "Thesis-B, Table " + t.number, Run: t.run}
+		for _, place := range t.also {
+			s.Also = append(s.Also, "edler-"+strings.NewReplacer("Table ", "table", "Figure ", "fig").Replace(place))
+			s.Source += ", " + place
+		}
+		if !t.generated {
+			s.Needs = []string{"mnist"}
+		}
+		if t.figure != nil {
+			s.Figures = []Figure{*t.figure}
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // edlerEpsilons are the budgets of Tables 6 and 13.
@@ -47,42 +144,6 @@ func edlerJob(s *Set, k int, epsilon float64, run int) *balcan.Edler {
 	seed := uint64(run)
 	data := staged.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}
 	return &balcan.Edler{Data: data, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
-}
-
-// edlerComparison is Tables 13 to 17: the thesis's algorithm and ours.
-func (e *Env) edlerComparison(ctx context.Context) error {
-	mnist := func(ctx context.Context, e *Env) (*Set, error) { return e.Set(ctx, "mnist") }
-	for _, epsilon := range edlerEpsilons {
-		if err := e.compare(ctx, "Table 13", L("epsilon", epsilon), mnist, 255, 10, epsilon); err != nil {
-			return err
-		}
-	}
-	for _, t := range []struct {
-		name, abscissa string
-		at             []int
-	}{
-		{"Table 15", "k", []int{64, 2, 4, 8, 16, 32}}, {"Table 16", "d", []int{5, 50, 500}},
-		{"Table 17", "k", []int{8, 16, 32, 64}}, {"Table 14", "k", []int{2, 4, 8, 16, 32, 64}},
-	} {
-		for _, x := range t.at {
-			epsilon, k, d, clusters := 1.0, x, 100, 64
-			set, width := mnist, 255.0
-			switch t.name {
-			case "Table 16":
-				epsilon, k, d, clusters = 0.5, 32, x, 32
-			case "Table 17":
-				clusters = k
-			}
-			if t.name != "Table 14" {
-				width = 110
-				set = func(ctx context.Context, e *Env) (*Set, error) { return e.blobs(ctx, d, clusters) }
-			}
-			if err := e.compare(ctx, t.name, L(t.abscissa, x), set, width, k, epsilon); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // blobs is make_blobs in the bounds that the thesis declares, kept until another
@@ -133,87 +194,26 @@ func (c *Case) againstThesis(name string, inertia []float64) error {
 	mean, deviation := stat.MeanStdDev(inertia, nil)
 	own, theirs := deviation/math.Sqrt(float64(len(inertia))), deviation/math.Sqrt(edlerRuns)
 	t := distuv.StudentsT{Sigma: 1, Nu: float64(len(inertia) - 1)}.Quantile(0.975)
-	c.Add(Value{Name: name + " / thesis", Mean: Number(mean / published), Median: Number(mean / published), P99: Number(mean / published),
+	c.Add(Value{Name: name + " / thesis", Mean: Number(mean / published), Median: Number(mean / published),
+		P99:  Number(mean / published),
 		Half: Number(t * math.Hypot(own, theirs) / published), N: len(inertia)})
 	c.Number("deviation of a run", "%", 100*deviation/mean)
 	return nil
 }
 
-// compare measures one row of a table. Table 16's other private column was run
-// at epsilon 1.
-func (e *Env) compare(ctx context.Context, table string, at Label,
-	set func(context.Context, *Env) (*Set, error), width float64, k int, epsilon float64) error {
+// edlerCase measures balcan-edler with options on a set, whose columns have that width.
+func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInstance) error {
 	return e.Case(ctx, table, []Label{at}, func(ctx context.Context, c *Case) error {
-		s, err := set(ctx, c.Env)
-		if err != nil {
-			return err
-		}
-		for _, method := range []string{"balcan-edler", "balcan", "hybrid", "k-means++"} {
-			if v := c.Env.measured(table, method); v != nil && method == "k-means++" && table == "Table 13" {
-				c.Add(*v) // it does not depend on epsilon
-				continue
-			}
-			count := edlerRuns
-			switch {
-			case method == "balcan-edler" && table == "Table 13":
-				count = edlerMoreRuns
-			case method == "balcan-edler":
-				count = edlerSomeRuns
-			}
-			budget := privacy.Budget{Epsilon: epsilon, Delta: mnistDelta}
-			runs, err := c.runs(ctx, c.Env.Reps(count, 1), func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run, true) })
-			if err != nil {
-				return err
-			}
-			inertia := rawInertia(runs.wcss, width)
-			if method == "balcan-edler" {
-				if err := c.againstThesis(method, inertia); err != nil {
-					return err
-				}
-				continue
-			}
-			c.Samples(method, Plain, inertia)
-			if method != "k-means++" {
-				printed, err := c.Env.printedFor(c.Row.file(), c.Row.Labels, "balcan-edler")
-				if err != nil {
-					return err
-				}
-				c.Number(method+" / thesis", Plain, stat.Mean(inertia, nil)/float64(printed[0].Value))
-			}
-		}
-		if mine := c.Row.Value("balcan-edler"); mine.N > edlerRuns {
-			c.Row.Seeds = fmt.Sprintf("1..%d; balcan-edler 1..%d", edlerRuns, mine.N)
-		}
-		if table == "Table 16" {
-			c.Row.Note = "epsilon 0.5; the thesis ran diffprivlib at epsilon 1"
-		}
-		return nil
-	})
-}
-
-// measured is a value of an earlier row of a table, nil if there is none.
-func (e *Env) measured(table, name string) *Value {
-	for i := range e.rows {
-		if e.rows[i].Table == table && e.rows[i].Suite == e.suite.Name {
-			if v := e.rows[i].Value(name); v != nil {
-				return v
-			}
-		}
-	}
-	return nil
-}
-
-// edlerCase measures balcan-edler with options on MNIST, k = 10.
-func (e *Env) edlerCase(ctx context.Context, table string, labels []Label, runs int, epsilon float64, edit func(*balcan.Edler)) error {
-	return e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
-		s, err := c.Env.Set(ctx, "mnist")
+		s, width, err := x.records(ctx, c.Env)
 		if err != nil {
 			return err
 		}
 		start := time.Now()
-		r, err := c.runs(ctx, c.Env.Reps(runs, 1), func(run int) (engine.Job, error) {
-			job := edlerJob(s, 10, epsilon, run)
-			edit(job)
+		r, err := c.runs(ctx, c.Env.Reps(x.runs, 1), func(run int) (engine.Job, error) {
+			job := edlerJob(s, x.k, x.epsilon, run)
+			for _, edit := range x.edits {
+				edit(job)
+			}
 			return job, nil
 		})
 		if err != nil {
@@ -221,14 +221,43 @@ func (e *Env) edlerCase(ctx context.Context, table string, labels []Label, runs 
 		}
 		spent := float64(time.Since(start)) / float64(len(r.wcss))
 		c.Durations("run", []float64{spent})
-		return c.againstThesis("inertia", rawInertia(r.wcss, 255))
+		return c.againstThesis("inertia", rawInertia(r.wcss, width))
 	})
+}
+
+// edlerInstance is what edlerCase runs: by default on MNIST, else on make_blobs of
+// that many dimensions and clusters.
+type edlerInstance struct {
+	runs, k     int
+	epsilon     float64
+	edits       []func(*balcan.Edler)
+	d, clusters int
+}
+
+func (x *edlerInstance) records(ctx context.Context, e *Env) (s *Set, width float64, err error) {
+	if x.d == 0 {
+		s, err = e.Set(ctx, "mnist")
+		return s, 255, err
+	}
+	s, err = e.blobs(ctx, x.d, x.clusters)
+	return s, 110, err
+}
+
+// onMNIST is an instance with k = 10 at epsilon 1.
+func onMNIST(runs int, edits ...func(*balcan.Edler)) edlerInstance {
+	return edlerInstance{runs: runs, k: 10, epsilon: 1, edits: edits}
 }
 
 // chapter4 sets the options of the thesis's first algorithm (its sections 4.1
 // and 4.2).
 func chapter4(j *balcan.Edler) {
 	j.GammaFactor, j.Exponential, j.AllCubes, j.Split = 2, true, true, balcan.MatlabSplit
+}
+
+// section53 is chapter4 with the split that section 5.2 finds.
+func section53(j *balcan.Edler) {
+	chapter4(j)
+	j.Split = balcan.EdlerSplit
 }
 
 // withoutKMeans is chapter 4's algorithm with its last stage's share given to the
@@ -239,44 +268,187 @@ func withoutKMeans(j *balcan.Edler) {
 	j.Split = balcan.Split{Candidates: 68. / 99, Swap: 17. / 198, Recover: 17. / 99, Choice: 1. / 18}
 }
 
-func runEdlerTables(ctx context.Context, e *Env) error {
-	for _, epsilon := range edlerEpsilons {
-		err := e.edlerCase(ctx, "Table 1 and Table 6, with k-means", []Label{L("epsilon", epsilon)}, edlerMoreRuns, epsilon, chapter4)
-		if err != nil {
+// edlerKs are the numbers of clusters of Tables 2 and 3, the most telling first.
+var edlerKs = []int{8, 64, 2, 4, 16, 32}
+
+func runEdlerTable2(ctx context.Context, e *Env) error {
+	for _, k := range edlerKs {
+		x := onMNIST(edlerSomeRuns, chapter4)
+		x.k = k
+		if err := e.edlerCase(ctx, "", L("k", k), x); err != nil {
 			return err
 		}
 	}
-	for _, epsilon := range edlerEpsilons {
-		err := e.edlerCase(ctx, "Table 6, without k-means", []Label{L("epsilon", epsilon)}, edlerMoreRuns, epsilon, withoutKMeans)
-		if err != nil {
+	return nil
+}
+
+func runEdlerTable3(ctx context.Context, e *Env) error {
+	for _, k := range edlerKs {
+		x := onMNIST(edlerSomeRuns, chapter4)
+		x.k, x.d, x.clusters = k, 100, 64
+		if err := e.edlerCase(ctx, "", L("k", k), x); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func runEdlerTable4(ctx context.Context, e *Env) error {
+	for _, d := range []int{5, 50, 500} {
+		x := onMNIST(edlerSomeRuns, chapter4)
+		x.k, x.epsilon, x.d, x.clusters = 32, 0.5, d, 32
+		if err := e.edlerCase(ctx, "", L("d", d), x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runEdlerTime is Figure 4.1.
+func runEdlerTime(ctx context.Context, e *Env) error {
+	edits := map[string]func(*balcan.Edler, int){
+		"partitions": func(j *balcan.Edler, t int) { j.Partitions = t },
+		"swaps":      func(j *balcan.Edler, t int) { j.Swaps = t },
+	}
+	for _, t := range []int{30, 1, 10, 20, 5, 15, 25} {
+		for _, of := range []string{"partitions", "swaps"} {
+			err := e.Case(ctx, "", []Label{L("T of", of), L("T", t)}, func(ctx context.Context, c *Case) error {
+				s, err := c.Env.Set(ctx, "mnist")
+				if err != nil {
+					return err
+				}
+				eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
+				if err != nil {
+					return err
+				}
+				defer eng.Close()
+				var ns, cpu []float64
+				for run := range c.Env.Reps(edlerRuns, 1) {
+					job := edlerJob(s, 10, 1, run+1)
+					chapter4(job)
+					edits[of](job, t)
+					job.NoQuality = true
+					start, spent := time.Now(), processTime()
+					if _, err := eng.Run(ctx, job); err != nil {
+						return err
+					}
+					ns, cpu = append(ns, float64(time.Since(start))), append(cpu, float64(processTime()-spent))
+				}
+				c.Durations("run", ns)
+				c.Durations("CPU", cpu)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runEdlerSwaps is Table 5.5.
+func runEdlerSwaps(ctx context.Context, e *Env) error {
+	for _, t := range []int{2, 4, 10, 20} {
+		edit := func(j *balcan.Edler) { j.Swaps = t }
+		if err := e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runEdlerIterations is Table 5.8.
+func runEdlerIterations(ctx context.Context, e *Env) error {
+	for _, n := range []int{3, 1, 20, 2, 4, 5, 6, 8, 10} {
+		edit := func(j *balcan.Edler) { j.KMeans = n }
+		if err := e.edlerCase(ctx, "", L("iterations", n), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runEdlerRounds is Table 5.9.
+func runEdlerRounds(ctx context.Context, e *Env) error {
+	for t := 1; t <= 5; t++ {
+		edit := func(j *balcan.Edler) { j.Rounds = t }
+		if err := e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runEdlerTable12 is Table 12.
+func runEdlerTable12(ctx context.Context, e *Env) error {
 	for t := 1; t <= 13; t++ {
-		err := e.edlerCase(ctx, "Table 12", []Label{L("T", t)}, edlerSomeRuns, 1, func(j *balcan.Edler) {
-			chapter4(j)
-			j.Split = balcan.EdlerSplit
-			j.Partitions = t
+		edit := func(j *balcan.Edler) { j.Partitions = t }
+		if err := e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runEdlerTable6 is Tables 1 and 6.
+func runEdlerTable6(ctx context.Context, e *Env) error {
+	for _, form := range []struct {
+		table string
+		edit  func(*balcan.Edler)
+	}{{"with k-means", chapter4}, {"without k-means", withoutKMeans}} {
+		for _, epsilon := range edlerEpsilons {
+			x := onMNIST(edlerMoreRuns, form.edit)
+			x.epsilon = epsilon
+			if err := e.edlerCase(ctx, form.table, L("epsilon", epsilon), x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// edlerChances is Tables 5.6 and 5.7: two choices of losses 4 and 5 million, the loss
+// before them, if there is one, subtracted from both.
+func (e *Env) edlerChances(ctx context.Context, before float64) error {
+	const good, bad, choices, times, width, columns = 4e6, 5e6, 1000000, 10, 255.0, 784
+	for _, epsilon := range []float64{0.01, 0.1, 1, 2} {
+		err := e.Case(ctx, "", []Label{L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
+			share := epsilon / (times + 1)
+			weight := func(loss float64) float64 { return math.Exp(-share * (loss - before) / (2 * width * width)) }
+			c.Number("good weight", Plain, weight(good))
+			c.Number("bad weight", Plain, weight(bad))
+			seed := uint64(1)
+			stream := privacy.NewStreams(&seed).Stream(0, 0, "chances")
+			for _, range2 := range []struct {
+				name  string
+				value float64
+			}{{"good share", width * width}, {"good share, all columns", width * width * columns}} {
+				selection := privacy.Selection{Epsilon: share, Sensitivity: range2.value}
+				chosen := 0
+				for range choices {
+					at, err := selection.ExponentialMechanism(stream, []float64{-good, -bad})
+					if err != nil {
+						return err
+					}
+					chosen += 1 - at
+				}
+				p := float64(chosen) / choices
+				c.Add(Value{Name: range2.name, Mean: Number(p), Median: Number(p), P99: Number(p), N: choices,
+					Half: Number(1.96 * math.Sqrt(p*(1-p)/choices))})
+			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := e.edlerTable7(ctx); err != nil {
-		return err
-	}
-	if err := e.edlerComparison(ctx); err != nil {
-		return err
-	}
-	return e.edlerSplits(ctx)
+	return nil
 }
 
-// edlerTable7 is private k-means by intrinsic clusters. The appendix prints the
-// Matlab column of Table 5 again in place of its figures without k-means, so only
-// the column with k-means can be compared.
-func (e *Env) edlerTable7(ctx context.Context) error {
+// runEdlerTable7 is private k-means by intrinsic clusters.
+func runEdlerTable7(ctx context.Context, e *Env) error {
 	for _, k := range []int{8, 16, 32, 64} {
-		err := e.Case(ctx, "Table 7", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
+		err := e.Case(ctx, "", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
 			s, err := c.Env.blobs(ctx, 100, k)
 			if err != nil {
 				return err
@@ -306,44 +478,43 @@ func (e *Env) edlerTable7(ctx context.Context) error {
 	return nil
 }
 
-// edlerSplits is Table 8, all splits of the budget, and Tables 9 to 11, its
-// averages by the share of one stage.
-func (e *Env) edlerSplits(ctx context.Context) error {
-	stages := []string{"candidates", "swap", "recover", "kmeans", "choice"}
-	for _, line := range e.printed["edler-tables_Table 8"].lines {
-		var x [5]float64
-		for i, share := range strings.Fields(line[0]) {
-			x[i] = chart.ParseNumber(share)
-		}
-		err := e.edlerCase(ctx, "Table 8", []Label{L("split", line[0])}, edlerRuns, 1, func(j *balcan.Edler) {
-			chapter4(j)
-			j.Split = balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
-		})
-		if err != nil {
-			return err
+// edlerFirst is the table of the splits that give one stage nearly all, and the others
+// nearly nothing; the thesis prints it twice, with other figures.
+const edlerFirst = "Table 5.1"
+
+// runEdlerSplits is Table 8, all splits of the budget, Table 5.1, and the averages of
+// Table 8 by the share of one stage.
+func runEdlerSplits(ctx context.Context, e *Env) error {
+	for _, table := range []string{edlerFirst, ""} {
+		file := (&Row{Suite: e.suite.Name, Table: table}).file()
+		for _, line := range e.printed[file].lines {
+			var x [5]float64
+			for i, share := range strings.Fields(line[0]) {
+				x[i] = chart.ParseNumber(share)
+			}
+			err := e.edlerCase(ctx, table, L("split", line[0]), onMNIST(edlerRuns, chapter4, func(j *balcan.Edler) {
+				j.Split = balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
+			}))
+			if err != nil {
+				return err
+			}
 		}
 	}
-	averages := []struct {
-		table  string
-		column int
-		shares []string
+	for _, t := range []struct {
+		table, stage string
+		column       int
+		fixed        string // the share of candidates, empty for any
 	}{
-		{"Table 9", 1, []string{"0.05", "0.1", "0.15", "0.2", "0.25", "0.3"}},
-		{"Table 10", 2, []string{"0.05", "0.1", "0.15", "0.2", "0.25", "0.3"}},
-		{"Table 11", 3, []string{"0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.4"}},
-	}
-	for _, t := range averages {
-		for _, share := range t.shares {
-			err := e.Case(ctx, t.table, []Label{L(stages[t.column], share)}, func(_ context.Context, c *Case) error {
-				var means []float64
-				for _, row := range c.Env.rows {
-					split := strings.Fields(row.Label("split"))
-					if row.Table == "Table 8" && len(split) == 5 && split[t.column] == share && row.Value("inertia") != nil {
-						means = append(means, float64(row.Value("inertia").Mean))
-					}
-				}
+		{"Table 5.3", "candidates", 0, ""}, {"Table 5.4", "kmeans", 3, "0.7"},
+		{"Table 9", "swap", 1, ""}, {"Table 10", "recover", 2, ""}, {"Table 11", "kmeans", 3, ""},
+	} {
+		file := (&Row{Suite: e.suite.Name, Table: t.table}).file()
+		for _, line := range e.printed[file].lines {
+			share := line[0]
+			err := e.Case(ctx, t.table, []Label{L(t.stage, share)}, func(_ context.Context, c *Case) error {
+				means := c.Env.splitsWith(t.column, share, t.fixed)
 				if len(means) == 0 {
-					return fmt.Errorf("no split of Table 8 with %s %s was measured", stages[t.column], share)
+					return fmt.Errorf("no split of Table 8 with %s %s was measured", t.stage, share)
 				}
 				c.Samples("average inertia", Plain, means)
 				return nil
@@ -354,4 +525,21 @@ func (e *Env) edlerSplits(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// splitsWith returns the mean inertia of the splits of Table 8 that have a share in a
+// column and, if it is not empty, that share of candidates.
+func (e *Env) splitsWith(column int, share, candidates string) []float64 {
+	var means []float64
+	for i := range e.rows {
+		row := &e.rows[i]
+		split := strings.Fields(row.Label("split"))
+		if row.Table == "" && len(split) == 5 && strings.HasPrefix(split[column], share) &&
+			chart.ParseNumber(split[column])-chart.ParseNumber(share) < 1e-4 && (candidates == "" || split[0] == candidates) {
+			if v := row.Value("inertia"); v != nil {
+				means = append(means, float64(v.Mean))
+			}
+		}
+	}
+	return means
 }
