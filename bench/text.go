@@ -42,61 +42,27 @@ func (s *Section) grids() []grid {
 		column := func(name, of string, numeric bool, cell func(*Row) string) {
 			g.Columns, g.Of, g.Numeric, cells = append(g.Columns, name), append(g.Of, of), append(g.Numeric, numeric), append(cells, cell)
 		}
-		var labels, values []string
-		refs := make(map[string][]string) // value name -> reference names
-		noted, seeded, repeated, compared := false, false, false, false
-		for _, r := range rows {
-			repeated = repeated || r.runs() > 1
-			seeded = seeded || r.Seeds != ""
-			noted = noted || r.Note != "" || r.Failed != ""
-			compared = compared || r.agreement() != ""
-			for _, l := range r.Labels {
-				if !slices.Contains(labels, l.Name) {
-					labels = append(labels, l.Name)
-				}
-			}
-			for _, v := range r.Values {
-				if !slices.Contains(values, v.Name) {
-					values = append(values, v.Name)
-				}
-				for _, ref := range v.References {
-					if n := ref.column(); !slices.Contains(refs[v.Name], n) {
-						refs[v.Name] = append(refs[v.Name], n)
-					}
-				}
-			}
-		}
-		for _, l := range labels {
+		c := contentsOf(rows)
+		for _, l := range c.labels {
 			column(l, "", false, func(r *Row) string { return r.Label(l) })
 		}
-		for _, n := range values {
+		for _, n := range c.values {
 			details[len(cells)] = n
 			column(n, "", true, func(r *Row) string { return formatValue(r.Value(n)) })
-			for _, ref := range refs[n] {
-				column(ref, n, true, func(r *Row) string {
-					v := r.Value(n)
-					if v == nil {
-						return ""
-					}
-					for i := range v.References {
-						if v.References[i].column() == ref {
-							return formatReference(v, &v.References[i])
-						}
-					}
-					return ""
-				})
+			for _, ref := range c.refs[n] {
+				column(ref, n, true, func(r *Row) string { return formatColumn(r.Value(n), ref) })
 			}
 		}
-		if repeated {
+		if c.repeated {
 			column("runs", "", true, func(r *Row) string { return formatCount(r.runs()) })
 		}
-		if seeded {
+		if c.seeded {
 			column("seeds", "", false, func(r *Row) string { return r.Seeds })
 		}
-		if compared {
+		if c.compared {
 			column("agreement", "", false, (*Row).agreement)
 		}
-		if noted {
+		if c.noted {
 			column("note", "", false, func(r *Row) string {
 				if r.Failed != "" {
 					return "FAILED: " + r.Failed
@@ -117,6 +83,52 @@ func (s *Section) grids() []grid {
 		out = append(out, g)
 	}
 	return out
+}
+
+// contents are the columns that rows of a table need.
+type contents struct {
+	labels, values                    []string
+	refs                              map[string][]string // names of references, by value
+	noted, seeded, repeated, compared bool
+}
+
+func contentsOf(rows []*Row) contents {
+	c := contents{refs: make(map[string][]string)}
+	for _, r := range rows {
+		c.repeated = c.repeated || r.runs() > 1
+		c.seeded = c.seeded || r.Seeds != ""
+		c.noted = c.noted || r.Note != "" || r.Failed != ""
+		c.compared = c.compared || r.agreement() != ""
+		for _, l := range r.Labels {
+			if !slices.Contains(c.labels, l.Name) {
+				c.labels = append(c.labels, l.Name)
+			}
+		}
+		for _, v := range r.Values {
+			if !slices.Contains(c.values, v.Name) {
+				c.values = append(c.values, v.Name)
+			}
+			for _, ref := range v.References {
+				if n := ref.column(); !slices.Contains(c.refs[v.Name], n) {
+					c.refs[v.Name] = append(c.refs[v.Name], n)
+				}
+			}
+		}
+	}
+	return c
+}
+
+// formatColumn is the cell of a reference beside a value, empty where the value has none of that name.
+func formatColumn(v *Value, ref string) string {
+	if v == nil {
+		return ""
+	}
+	for i := range v.References {
+		if v.References[i].column() == ref {
+			return formatReference(v, &v.References[i])
+		}
+	}
+	return ""
 }
 
 // column is the heading of a reference.

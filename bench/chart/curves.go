@@ -84,43 +84,54 @@ func (p *Plot) SVG() string {
 	}
 	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base, plotWidth-plotRight)
 	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, (plotLeft+plotWidth-plotRight)/2, plotHeight-8, html.EscapeString(p.XName))
-	for _, c := range p.Curves {
-		class := fmt.Sprintf("c%d", c.Colour%Colours)
-		dash := ""
-		if c.Reference != "" {
-			dash = ` stroke-dasharray="6 5"`
-		}
-		var path strings.Builder
-		for i, pt := range c.Points {
-			command := "L"
-			if i == 0 {
-				command = "M"
-			}
-			fmt.Fprintf(&path, "%s%.1f %.1f", command, sx.at(pt.X), sy.at(pt.Y))
-		}
-		if len(c.Points) > 1 {
-			fmt.Fprintf(&b, `<path class="line %s" d="%s"%s/>`, class, path.String(), dash)
-		}
-		for _, pt := range c.Points {
-			x, y := sx.at(pt.X), sy.at(pt.Y)
-			if pt.Half > 0 {
-				low := pt.Y - pt.Half
-				if sy.log {
-					low = max(low, sy.lo)
-				}
-				fmt.Fprintf(&b, `<path class="whisker %s" d="M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8"/>`, class, x, sy.at(low), sy.at(pt.Y+pt.Half), x-4, sy.at(low), x-4, sy.at(pt.Y+pt.Half))
-			}
-			fill := "dot"
-			if c.Reference != "" {
-				fill = "ring"
-			}
-			text := c.Name + ": " + Quantity(pt.Y, p.Unit)
-			if pt.Half > 0 {
-				text += " ± " + Quantity(pt.Half, p.Unit)
-			}
-			fmt.Fprintf(&b, `<circle class="%s %s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`, fill, class, x, y, html.EscapeString(text))
-		}
+	for i := range p.Curves {
+		p.svgCurve(&b, &p.Curves[i], sx, sy)
 	}
 	b.WriteString("</svg>")
 	return b.String()
+}
+
+// svgCurve draws a curve: its line, and a mark with a whisker for each point.
+func (p *Plot) svgCurve(b *strings.Builder, c *Curve, sx, sy scale) {
+	class := fmt.Sprintf("c%d", c.Colour%Colours)
+	dash := ""
+	if c.Reference != "" {
+		dash = ` stroke-dasharray="6 5"`
+	}
+	var path strings.Builder
+	for i, pt := range c.Points {
+		command := "L"
+		if i == 0 {
+			command = "M"
+		}
+		fmt.Fprintf(&path, "%s%.1f %.1f", command, sx.at(pt.X), sy.at(pt.Y))
+	}
+	if len(c.Points) > 1 {
+		fmt.Fprintf(b, `<path class="line %s" d="%s"%s/>`, class, path.String(), dash)
+	}
+	for _, pt := range c.Points {
+		p.svgPoint(b, c, pt, sx, sy)
+	}
+}
+
+// svgPoint draws a point of a curve with the half width of its interval.
+func (p *Plot) svgPoint(b *strings.Builder, c *Curve, pt Point, sx, sy scale) {
+	class := fmt.Sprintf("c%d", c.Colour%Colours)
+	x, y := sx.at(pt.X), sy.at(pt.Y)
+	if pt.Half > 0 {
+		low := pt.Y - pt.Half
+		if sy.log {
+			low = max(low, sy.lo)
+		}
+		fmt.Fprintf(b, `<path class="whisker %s" d="M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8"/>`, class, x, sy.at(low), sy.at(pt.Y+pt.Half), x-4, sy.at(low), x-4, sy.at(pt.Y+pt.Half))
+	}
+	fill := "dot"
+	if c.Reference != "" {
+		fill = "ring"
+	}
+	text := c.Name + ": " + Quantity(pt.Y, p.Unit)
+	if pt.Half > 0 {
+		text += " ± " + Quantity(pt.Half, p.Unit)
+	}
+	fmt.Fprintf(b, `<circle class="%s %s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`, fill, class, x, y, html.EscapeString(text))
 }

@@ -191,15 +191,7 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 					stats[name] = &PhaseStat{Name: name}
 				}
 				stats[name].Share += float64(parts[i])
-				stats[name].Settled += float64(sp.Settled)
-				stats[name].Looks += float64(sp.Again)
-				stats[name].Cycles += sp.Counts[Cycles]
-				stats[name].Instructions += sp.Counts[Instructions]
-				stats[name].CacheMisses += sp.Counts[CacheMisses]
-				stats[name].TaskClockNS += sp.Counts[TaskClock]
-				stats[name].PageFaults += sp.Counts[PageFaults]
-				stats[name].ContextSwitches += sp.Counts[ContextSwitches]
-				stats[name].Migrations += sp.Counts[Migrations]
+				stats[name].add(&sp)
 			}
 			if perRound[x.index] == nil {
 				perRound[x.index] = make(map[string][]int64)
@@ -218,36 +210,7 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 	for name, p := range stats {
 		p.Timing = engine.Summarise(durations[name])
 		p.Share /= float64(whole)
-		// Each iteration sends every record once through a phase that works on
-		// records, whatever the number of spans that it is cut into.
-		points := float64(n) * float64(len(walls))
-		seconds := p.Share * float64(whole) / 1e9
-		switch name {
-		case engine.PhaseAssign.String(), engine.PhaseFlow.String(), engine.PhaseAccumulate.String(), engine.PhaseCompare.String(),
-			engine.PhaseSketch.String(), engine.PhaseWeights.String():
-			p.PointsPerSecond = points / seconds
-		}
-		points += p.Looks - p.Settled
-		if p.Looks > 0 {
-			p.Looks = 1 + p.Looks/max(float64(n)*float64(len(walls)), 1)
-		}
-		p.Settled /= max(float64(n)*float64(len(walls)), 1)
-		switch name {
-		case engine.PhaseAssign.String():
-			perTerm, limit := limits.flopsOf(d)
-			p.FLOPS = points * float64(d) * float64(k) * perTerm / seconds
-			if limit > 0 {
-				p.FLOPSShare = p.FLOPS / limit
-			}
-			fallthrough
-		case engine.PhaseAccumulate.String():
-			p.Bandwidth = points * float64(d) * 4 / seconds
-		case engine.PhaseEncode.String(), engine.PhaseMask.String(), engine.PhaseAggregate.String():
-			p.Bandwidth = sent * float64(len(walls)) / seconds
-		}
-		if limits.Bandwidth > 0 {
-			p.BandwidthShare = p.Bandwidth / limits.Bandwidth
-		}
+		p.rates(float64(whole), float64(n)*float64(len(walls)), d, k, sent*float64(len(walls)), limits)
 		if allocations != nil {
 			p.Allocations = allocationsOf(allocations, name)
 		}
@@ -256,17 +219,71 @@ func Summarise(runs []Run, allocations *Run, workers int, limits Limits, counter
 	slices.SortFunc(s.Phases, func(a, b PhaseStat) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
 	})
-	order := slices.SortedFunc(maps.Keys(perRound), func(a, b int) int {
+	s.Rounds = rounds(wall, perRound)
+	return s
+}
+
+// add counts a span's work in.
+func (p *PhaseStat) add(sp *Span) {
+	p.Settled += float64(sp.Settled)
+	p.Looks += float64(sp.Again)
+	p.Cycles += sp.Counts[Cycles]
+	p.Instructions += sp.Counts[Instructions]
+	p.CacheMisses += sp.Counts[CacheMisses]
+	p.TaskClockNS += sp.Counts[TaskClock]
+	p.PageFaults += sp.Counts[PageFaults]
+	p.ContextSwitches += sp.Counts[ContextSwitches]
+	p.Migrations += sp.Counts[Migrations]
+}
+
+// rates works out what a phase got through in its share of the nanoseconds whole, in which records of d coordinates, k
+// clusters and sent bytes went by, and how near the limits it came.
+func (p *PhaseStat) rates(whole, records float64, d, k int, sent float64, limits Limits) {
+	// Each iteration sends every record once through a phase that works on
+	// records, whatever the number of spans that it is cut into.
+	points, seconds := records, p.Share*whole/1e9
+	switch p.Name {
+	case engine.PhaseAssign.String(), engine.PhaseFlow.String(), engine.PhaseAccumulate.String(), engine.PhaseCompare.String(),
+		engine.PhaseSketch.String(), engine.PhaseWeights.String():
+		p.PointsPerSecond = points / seconds
+	}
+	points += p.Looks - p.Settled
+	if p.Looks > 0 {
+		p.Looks = 1 + p.Looks/max(records, 1)
+	}
+	p.Settled /= max(records, 1)
+	switch p.Name {
+	case engine.PhaseAssign.String():
+		perTerm, limit := limits.flopsOf(d)
+		p.FLOPS = points * float64(d) * float64(k) * perTerm / seconds
+		if limit > 0 {
+			p.FLOPSShare = p.FLOPS / limit
+		}
+		fallthrough
+	case engine.PhaseAccumulate.String():
+		p.Bandwidth = points * float64(d) * 4 / seconds
+	case engine.PhaseEncode.String(), engine.PhaseMask.String(), engine.PhaseAggregate.String():
+		p.Bandwidth = sent / seconds
+	}
+	if limits.Bandwidth > 0 {
+		p.BandwidthShare = p.Bandwidth / limits.Bandwidth
+	}
+}
+
+// rounds has the median of each phase and of the whole, for each iteration.
+func rounds(wall map[int][]int64, phases map[int]map[string][]int64) []Round {
+	var out []Round
+	order := slices.SortedFunc(maps.Keys(phases), func(a, b int) int {
 		return cmp.Compare(uint(a), uint(b)) // the rest comes last
 	})
 	for _, index := range order {
 		r := Round{Index: index, WallNS: median(wall[index]), Phases: make(map[string]int64)}
-		for name, v := range perRound[index] {
+		for name, v := range phases[index] {
 			r.Phases[name] = median(v)
 		}
-		s.Rounds = append(s.Rounds, r)
+		out = append(out, r)
 	}
-	return s
+	return out
 }
 
 // allocationsOf is the mean number of heap objects of a phase's spans after the

@@ -227,24 +227,10 @@ const timelineWidth = 68
 // time: a line for the phases of each party and one for each worker. A letter is
 // the phase that fills most of the slice.
 func WriteTimeline(w io.Writer, runs []Run, workers int) error {
-	type candidate struct {
-		run *Run
-		it  iteration
-	}
-	var all []candidate
-	for i := range runs {
-		for _, it := range runs[i].iterations() {
-			if it.index > 0 || len(runs[i].Iterations) <= 1 {
-				all = append(all, candidate{&runs[i], it})
-			}
-		}
-	}
-	if len(all) == 0 {
+	run, x := typical(runs)
+	if run == nil {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return int((a.it.end - a.it.begin) - (b.it.end - b.it.begin)) })
-	c := all[len(all)/2]
-	x := c.it
 	length := x.end - x.begin
 	letters := legend(x.spans)
 	slot := func(i int) (time.Duration, time.Duration) {
@@ -293,7 +279,7 @@ func WriteTimeline(w io.Writer, runs []Run, workers int) error {
 		for i := range timelineWidth {
 			from, to := slot(i)
 			busy := time.Duration(0)
-			for _, s := range c.run.Stays {
+			for _, s := range run.Stays {
 				if s.Worker == worker {
 					busy += overlap(s.Begin, s.End, from, to)
 				}
@@ -309,9 +295,16 @@ func WriteTimeline(w io.Writer, runs []Run, workers int) error {
 		}
 		b.WriteByte('\n')
 	}
+	writeKeys(&b, x.spans, letters)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeKeys says which letter is which phase.
+func writeKeys(b *strings.Builder, spans []Span, letters map[engine.Phase]byte) {
 	var keys []string
 	shown := make(map[engine.Phase]bool)
-	for _, s := range x.spans {
+	for _, s := range spans {
 		if !shown[s.Phase] {
 			shown[s.Phase] = true
 			keys = append(keys, fmt.Sprintf("%c %s,", letters[s.Phase], s.Phase))
@@ -320,8 +313,28 @@ func WriteTimeline(w io.Writer, runs []Run, workers int) error {
 	for _, line := range table.Fold(strings.Join(keys, " ")+" - less than half, . nothing", timelineWidth+10) {
 		b.WriteString("  " + line + "\n")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+}
+
+// typical is the iteration of median length, the first ones left out, and its run; nil where there is none.
+func typical(runs []Run) (*Run, iteration) {
+	type candidate struct {
+		run *Run
+		it  iteration
+	}
+	var all []candidate
+	for i := range runs {
+		for _, it := range runs[i].iterations() {
+			if it.index > 0 || len(runs[i].Iterations) <= 1 {
+				all = append(all, candidate{&runs[i], it})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, iteration{}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return int((a.it.end - a.it.begin) - (b.it.end - b.it.begin)) })
+	c := all[len(all)/2]
+	return c.run, c.it
 }
 
 // legend gives each phase a letter: its initial, or the next free letter of its

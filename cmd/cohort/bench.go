@@ -17,14 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-func newBenchCommand() *cobra.Command {
-	var o bench.Options
-	var list, summary, stored bool
-	var format string
-	cmd := &cobra.Command{
-		Use:   "bench [SUITE ...]",
-		Short: "Measure performance, and the tables and figures of the papers",
-		Long: `Run benchmark suites: performance, and the papers' own tables and figures with
+const benchLong = `Run benchmark suites: performance, and the papers' own tables and figures with
 their published numbers beside ours. Without a name the performance suites run;
 a paper's name runs all of its suites, "all" everything.
 
@@ -34,11 +27,22 @@ forms, measured once, with the machine and the revision that made them.
 
 With --out the rows go to results.jsonl in that folder as they are finished, so
 an interrupted run goes on where it stopped; report.html there is one page that
-needs no network.`,
-		Example: `  cohort bench --list
+needs no network.`
+
+const benchExample = `  cohort bench --list
   cohort bench --quick --out report
   cohort bench fastlloyd-table3
-  cohort bench --stored --summary`,
+  cohort bench --stored --summary`
+
+func newBenchCommand() *cobra.Command {
+	var o bench.Options
+	var list, summary, stored bool
+	var format string
+	cmd := &cobra.Command{
+		Use:     "bench [SUITE ...]",
+		Short:   "Measure performance, and the tables and figures of the papers",
+		Long:    benchLong,
+		Example: benchExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out, errOut := cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := checkFormat(format, "text", "json", "csv"); err != nil {
@@ -66,10 +70,7 @@ needs no network.`,
 				return fault.Request("--summary", "is text", "leave --format out; json and csv have the agreement of each row")
 			}
 			if stored {
-				if o.Out != "" || o.Quick {
-					return fault.Request("--stored", "measures nothing", "leave --out and --quick out")
-				}
-				r, err := bench.Stored(args)
+				r, err := storedReport(args, &o)
 				if err != nil {
 					return err
 				}
@@ -83,18 +84,8 @@ needs no network.`,
 				return err
 			}
 			if o.Out != "" {
-				if err := writeWhole("--out", filepath.Join(o.Out, "report.html"), r.WriteHTML); err != nil {
+				if err := writeFolder(r, o.Out); err != nil {
 					return err
-				}
-				if err := writeWhole("--out", filepath.Join(o.Out, "results.csv"), r.WriteCSV); err != nil {
-					return err
-				}
-				for i := range r.Sections {
-					s := &r.Sections[i]
-					name := filepath.Join(o.Out, s.Suite.Name+".csv")
-					if err := writeWhole("--out", name, func(w io.Writer) error { return r.WriteSuite(w, s) }); err != nil {
-						return err
-					}
 				}
 			}
 			if missing := r.MissingText(); missing != "" && format != "text" { // the text says it itself
@@ -120,6 +111,32 @@ needs no network.`,
 	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
 	return cmd
+}
+
+// writeFolder writes the report's page and its tables into a folder.
+func writeFolder(r *bench.Report, dir string) error {
+	if err := writeWhole("--out", filepath.Join(dir, "report.html"), r.WriteHTML); err != nil {
+		return err
+	}
+	if err := writeWhole("--out", filepath.Join(dir, "results.csv"), r.WriteCSV); err != nil {
+		return err
+	}
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		name := filepath.Join(dir, s.Suite.Name+".csv")
+		if err := writeWhole("--out", name, func(w io.Writer) error { return r.WriteSuite(w, s) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// storedReport is the report of the stored results, which options of a measurement do not fit.
+func storedReport(args []string, o *bench.Options) (*bench.Report, error) {
+	if o.Out != "" || o.Quick {
+		return nil, fault.Request("--stored", "measures nothing", "leave --out and --quick out")
+	}
+	return bench.Stored(args)
 }
 
 // writeReport writes a report in a format; text says how as text.

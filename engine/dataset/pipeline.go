@@ -27,20 +27,7 @@ func inOrder(ctx context.Context, s Source, schema *Schema, missing Missing, wor
 		workers = runtime.GOMAXPROCS(0)
 	}
 	if workers == 1 {
-		b := &Block{Missing: missing}
-		return s.Chunks(ctx, func(c Chunk) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			b.reset(schema)
-			if err := c.Decode(b); err != nil {
-				return err
-			}
-			if err := work(b); err != nil {
-				return err
-			}
-			return put(b)
-		})
+		return oneByOne(ctx, s, schema, missing, work, put)
 	}
 	type task struct {
 		chunk Chunk
@@ -108,4 +95,22 @@ func inOrder(ctx context.Context, s Source, schema *Schema, missing Missing, wor
 		return first
 	}
 	return err
+}
+
+// oneByOne is inOrder on the caller's thread alone.
+func oneByOne(ctx context.Context, s Source, schema *Schema, missing Missing, work, put func(*Block) error) error {
+	b := &Block{Missing: missing}
+	return s.Chunks(ctx, func(c Chunk) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b.reset(schema)
+		if err := c.Decode(b); err != nil {
+			return err
+		}
+		if err := work(b); err != nil {
+			return err
+		}
+		return put(b)
+	})
 }

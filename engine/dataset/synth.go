@@ -222,35 +222,41 @@ func separate(ctx context.Context, clusters []shapedCluster, index float64) erro
 			return nil
 		}
 		swollen[lone] = true
-		c := &clusters[lone]
-		axes, cov := append([]float64(nil), c.axes...), append([]float64(nil), c.cov...)
-		try := func(factor float64) float64 {
-			for i, x := range axes {
-				c.axes[i] = factor * x
-			}
-			for i, x := range cov {
-				c.cov[i] = factor * factor * x
-			}
+		swell(&clusters[lone], want, func() float64 {
 			for j := range k {
 				if j != lone {
 					set(lone, j)
 				}
 			}
 			return nearest(lone)
-		}
-		lo, hi := 1.0, 2.0
-		for try(hi) > want {
-			lo, hi = hi, 2*hi
-		}
-		for range 40 {
-			if mid := (lo + hi) / 2; try(mid) > want {
-				lo = mid
-			} else {
-				hi = mid
-			}
-		}
-		try(lo) // of the two the one that stays apart
+		})
 	}
+}
+
+// swell enlarges a cluster until its nearest neighbour, whose gap nearest measures anew, is as near as wanted.
+func swell(c *shapedCluster, want float64, nearest func() float64) {
+	axes, cov := append([]float64(nil), c.axes...), append([]float64(nil), c.cov...)
+	try := func(factor float64) float64 {
+		for i, x := range axes {
+			c.axes[i] = factor * x
+		}
+		for i, x := range cov {
+			c.cov[i] = factor * factor * x
+		}
+		return nearest()
+	}
+	lo, hi := 1.0, 2.0
+	for try(hi) > want {
+		lo, hi = hi, 2*hi
+	}
+	for range 40 {
+		if mid := (lo + hi) / 2; try(mid) > want {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	try(lo) // of the two the one that stays apart
 }
 
 // gap is the largest a'(m1-m2) / (sd1(a) + sd2(a)) over directions a, found by

@@ -60,7 +60,20 @@ func CompareTable(table []int64, classes, clusters int) (Agreement, error) {
 	}
 	n := float64(points)
 	var out Agreement
+	out.comparePairs(table, a, b, n)
+	out.compareEntropies(table, a, b, n)
+	matched := int64(0)
+	for i, j := range match(table, classes, clusters) {
+		if j >= 0 {
+			matched += table[i*clusters+j]
+		}
+	}
+	out.Accuracy = float64(matched) / n
+	return out, nil
+}
 
+// comparePairs sets the indices that count pairs of points: a and b are the sizes of classes and clusters, n their sum.
+func (o *Agreement) comparePairs(table, a, b []int64, n float64) {
 	// Pairs that share a cell, a class, a cluster, and all pairs.
 	pairs := func(counts []int64) float64 {
 		sum := 0.0
@@ -75,14 +88,18 @@ func CompareTable(table []int64, classes, clusters int) (Agreement, error) {
 		expected = inClass / all * inCluster
 	}
 	if ceiling := (inClass + inCluster) / 2; ceiling == expected {
-		out.ARI = 1 // both are one cluster, or both are singletons
+		o.ARI = 1 // both are one cluster, or both are singletons
 	} else {
-		out.ARI = (both - expected) / (ceiling - expected)
+		o.ARI = (both - expected) / (ceiling - expected)
 	}
 	if both > 0 {
-		out.FMI = math.Sqrt(both/inClass) * math.Sqrt(both/inCluster)
+		o.FMI = math.Sqrt(both/inClass) * math.Sqrt(both/inCluster)
 	}
+}
 
+// compareEntropies sets the indices that are made of entropies, in nats.
+func (o *Agreement) compareEntropies(table, a, b []int64, n float64) {
+	clusters := len(b)
 	entropy := func(counts []int64) float64 {
 		sum := 0.0
 		for _, c := range counts {
@@ -102,9 +119,9 @@ func CompareTable(table []int64, classes, clusters int) (Agreement, error) {
 		}
 	}
 	mutual = max(mutual, 0)
-	out.NMI = 1
+	o.NMI = 1
 	if ha+hb > 0 {
-		out.NMI = min(mutual/((ha+hb)/2), 1)
+		o.NMI = min(mutual/((ha+hb)/2), 1)
 	}
 	homogeneity, completeness := 1.0, 1.0
 	if ha > 0 {
@@ -114,17 +131,8 @@ func CompareTable(table []int64, classes, clusters int) (Agreement, error) {
 		completeness = min(mutual/hb, 1)
 	}
 	if homogeneity+completeness > 0 {
-		out.VMeasure = 2 * homogeneity * completeness / (homogeneity + completeness)
+		o.VMeasure = 2 * homogeneity * completeness / (homogeneity + completeness)
 	}
-
-	matched := int64(0)
-	for i, j := range match(table, classes, clusters) {
-		if j >= 0 {
-			matched += table[i*clusters+j]
-		}
-	}
-	out.Accuracy = float64(matched) / n
-	return out, nil
 }
 
 // dense renumbers labels 0, 1, ... in the order of their first appearance.
