@@ -58,7 +58,10 @@ func Select(names []string) ([]*Suite, error) {
 	}
 	wanted := make(map[string]bool)
 	for _, name := range names {
-		found := false
+		found, err := selectPlace(name, wanted)
+		if err != nil {
+			return nil, err
+		}
 		for i := range all {
 			s := &all[i]
 			if name == "all" || strings.EqualFold(s.Name, name) || strings.EqualFold(s.Group, name) || slices.Contains(s.Also, name) {
@@ -81,6 +84,32 @@ func Select(names []string) ([]*Suite, error) {
 		}
 	}
 	return out, nil
+}
+
+// selectPlace marks the suites that print a table or figure, named as "Thesis-B Table 5.5"; it
+// returns false if no place has that name, and an error if another command prints it.
+func selectPlace(name string, wanted map[string]bool) (bool, error) {
+	places, err := Places()
+	if err != nil {
+		return false, err
+	}
+	at := slices.IndexFunc(places, func(p Place) bool { return strings.EqualFold(name, p.Source+" "+p.Name) })
+	if at < 0 {
+		return false, nil
+	}
+	p := &places[at]
+	if p.Suites() == nil {
+		hint := "see docs/PAPERS.md"
+		if p.Command != "" {
+			hint = "run cohort " + p.Command
+		}
+		return false, fault.Request("suite "+name, "no suite prints it", hint)
+	}
+	suites, err := Select(p.Suites())
+	for _, s := range suites {
+		wanted[s.Name] = true
+	}
+	return true, err
 }
 
 // near returns up to three names that are close to a name, the closest first:

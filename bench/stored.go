@@ -34,23 +34,34 @@ func Stored(names []string) (*Report, error) {
 	}
 	r := &Report{}
 	for _, s := range suites {
-		text, err := fs.ReadFile(stored, path.Join("results", s.Name+".csv"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		section, err := storedSuite(s)
 		if err != nil {
 			return nil, err
 		}
-		section, err := parseSuite(s, string(text))
-		if err != nil {
-			return nil, fmt.Errorf("bench: results/%s.csv: %w", s.Name, err)
+		if section != nil {
+			r.Sections = append(r.Sections, *section)
 		}
-		r.Sections = append(r.Sections, *section)
 	}
 	if len(r.Sections) == 0 {
 		return nil, fault.Request("--stored", "there are no stored results of "+strings.Join(names, ", "), "run the suite itself, or leave its name out")
 	}
 	return r, nil
+}
+
+// storedSuite returns the stored results of a suite, nil if there are none.
+func storedSuite(s *Suite) (*Section, error) {
+	text, err := fs.ReadFile(stored, path.Join("results", s.Name+".csv"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	section, err := parseSuite(s, string(text))
+	if err != nil {
+		return nil, fmt.Errorf("bench: results/%s.csv: %w", s.Name, err)
+	}
+	return section, nil
 }
 
 // WriteSuite writes the rows of one section as it is stored: where and with what it

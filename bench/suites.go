@@ -32,6 +32,7 @@ func Suites() []Suite {
 		kmeansSuites(),
 		embedSuites(),
 		privacySuites(),
+		tableSuites(),
 		fastLloydSuites(),
 		thesisSuites(),
 		thesisFigures(),

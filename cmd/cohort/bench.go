@@ -19,7 +19,8 @@ import (
 
 const benchLong = `Run benchmark suites: performance, and the papers' own tables and figures with
 their published numbers beside ours. Without a name the performance suites run;
-a paper's name runs all of its suites, "all" everything.
+a paper's name runs all of its suites, that of a place in it ("Thesis-B Table 5.5")
+the one that prints it, "all" everything.
 
 With --summary one line per suite tells how many of the printed figures lie inside
 our intervals. With --stored nothing is measured: the results are those of the full
@@ -102,7 +103,7 @@ func newBenchCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&list, "list", false, "list the suites")
+	fs.BoolVar(&list, "list", false, "list the suites, and every table and figure of the papers")
 	fs.BoolVar(&o.Quick, "quick", false, "fewer runs and smaller sizes: at most 40 s a suite")
 	fs.BoolVar(&summary, "summary", false, "one line per suite: printed figures inside and outside our intervals")
 	fs.BoolVar(&stored, "stored", false, "show stored results of the full forms instead of measuring")
@@ -182,5 +183,11 @@ func listSuites(out io.Writer) error {
 		}
 		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Title)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, "\nTables and figures of the papers, and the command that prints each:"); err != nil {
+		return err
+	}
+	return bench.WritePlaces(out)
 }

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// places has a line for every table and figure of the papers.
+//
+//go:embed places.csv
+var places string
+
+// Place is a table or a figure of a paper.
+type Place struct {
+	Source string // the paper's short name
+	Name   string // "Table 3", "Figure 8.1"
+	Shows  string
+	// Command is what prints it here, without "cohort" before it; empty where there is nothing
+	// to run. Table is the one of the suite's tables that is meant, empty for all.
+	Command, Table string
+	// Deviation is in what ours differs from the paper's, empty if nothing is known.
+	Deviation string
+}
+
+// Places returns every table and figure of the papers, in their order.
+func Places() ([]Place, error) {
+	lines, err := csv.NewReader(strings.NewReader(places)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("bench: places.csv: %w", err)
+	}
+	var out []Place
+	for _, l := range lines[1:] {
+		out = append(out, Place{Source: l[0], Name: l[1], Shows: l[2], Command: l[3], Table: l[4], Deviation: l[5]})
+	}
+	return out, nil
+}
+
+// Suites returns the names of the suites that print the place; none if another command
+// does, or nothing.
+func (p *Place) Suites() []string {
+	names, ok := strings.CutPrefix(p.Command, "bench ")
+	if !ok {
+		return nil
+	}
+	return strings.Fields(names)
+}
+
+// Agreement says how the stored results of the place's suites stand to the printed figures.
+func (p *Place) Agreement() (string, error) {
+	names := p.Suites()
+	if names == nil {
+		return "", nil
+	}
+	suites, err := Select(names)
+	if err != nil {
+		return "", err
+	}
+	printed, err := printedTables(published)
+	if err != nil {
+		return "", err
+	}
+	var sum tally
+	stored, figures := 0, false
+	for _, s := range suites {
+		for name := range printed {
+			suite, table, _ := strings.Cut(name, "_")
+			figures = figures || suite == s.Name && (p.Table == "" || p.Table == table)
+		}
+		section, err := storedSuite(s)
+		if err != nil {
+			return "", err
+		}
+		if section == nil {
+			continue
+		}
+		stored++
+		for i := range section.Rows {
+			if row := &section.Rows[i]; p.Table == "" || row.Table == p.Table {
+				sum.rows++
+				sum.count(row)
+			}
+		}
+	}
+	switch comparable := sum.inside + sum.outside; {
+	case stored == 0 && !figures:
+		return "prints no numbers", nil
+	case stored == 0:
+		return "not stored", nil
+	case !figures:
+		return fmt.Sprintf("prints no numbers; %d rows stored", sum.rows), nil
+	case comparable == 0:
+		return fmt.Sprintf("not comparable; %d rows stored", sum.rows), nil
+	case sum.outside == 0:
+		return fmt.Sprintf("all %d inside", sum.inside), nil
+	default:
+		return fmt.Sprintf("%d of %d inside; furthest %s", sum.inside, comparable, agreement{by: sum.worstBy}.text()), nil
+	}
+}
+
+// WritePlaces lists all tables and figures with the command that prints each.
+func WritePlaces(w io.Writer) error {
+	all, err := Places()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	source := ""
+	for i := range all {
+		p := &all[i]
+		if p.Source != source {
+			source = p.Source
+			fmt.Fprintf(t, "%s\n", source)
+		}
+		command := p.Command
+		if command == "" {
+			command = "-"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", p.Name, p.Shows, command)
+	}
+	return t.Flush()
+}
+
+// WritePlacesTable writes the table of docs/PAPERS.md: a line for each table and figure,
+// with the command, how the stored results agree, and in what ours differs.
+func WritePlacesTable(w io.Writer) error {
+	all, err := Places()
+	if err != nil {
+		return err
+	}
+	source := ""
+	for i := range all {
+		p := &all[i]
+		if p.Source != source {
+			source = p.Source
+			if _, err := fmt.Fprintf(w, "\n**%s**\n\n| place | shows | `cohort ...` | agreement | deviation "+
+				"|\n|---|---|---|---|---|\n", source); err != nil {
+				return err
+			}
+		}
+		agreement, err := p.Agreement()
+		if err != nil {
+			return err
+		}
+		command := p.Command
+		if command != "" {
+			command = "`" + command + "`"
+		}
+		if _, err := fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", p.Name, p.Shows, command, agreement,
+			p.Deviation); err != nil {
+			return err
+		}
+	}
+	return nil
+}

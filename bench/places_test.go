@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/PAPERS.md anew")
+
+// numbered returns a kind of places with the numbers of a chapter, appendix or paper.
+func numbered(kind, chapter string, from, to int) []string {
+	var out []string
+	for i := from; i <= to; i++ {
+		out = append(out, fmt.Sprintf("%s %s%d", kind, chapter, i))
+	}
+	return out
+}
+
+// TestEveryTableAndFigure: the list has every table and figure of the five papers, each
+// once, and what is said to print it exists; every suite of a paper is named by one.
+func TestEveryTableAndFigure(t *testing.T) {
+	want := map[string][]string{
+		GroupFastLloyd: slices.Concat(numbered("Table", "", 1, 3), numbered("Figure", "", 1, 10)),
+		GroupThesisH: slices.Concat(numbered("Table", "2.", 1, 1), numbered("Table", "5.", 1, 3), numbered("Table", "7.",
+			1, 3),
+			numbered("Table", "8.", 1, 7), numbered("Figure", "6.", 1, 1), numbered("Figure", "8.", 1, 8), numbered("Figure",
+				"A.", 1, 2),
+			numbered("Figure", "B.", 1, 2), numbered("Figure", "C.", 1, 2), numbered("Figure", "D.", 1, 2)),
+		GroupThesisB: slices.Concat(numbered("Table", "", 1, 17), numbered("Table", "5.", 1, 9), numbered("Figure", "4.",
+			1, 6),
+			numbered("Figure", "5.", 1, 8)),
+		GroupSketch: slices.Concat(numbered("Table", "", 1, 3), numbered("Figure", "", 1, 14)),
+		GroupCKKS:   slices.Concat(numbered("Table", "", 1, 4), numbered("Figure", "", 1, 5)),
+	}
+	all, err := Places()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := make(map[string]bool)
+	for i := range all {
+		p := &all[i]
+		at := slices.Index(want[p.Source], p.Name)
+		if at < 0 {
+			t.Errorf("%s %s is listed twice, or is not in the paper", p.Source, p.Name)
+			continue
+		}
+		want[p.Source] = slices.Delete(want[p.Source], at, at+1)
+		if p.Shows == "" || p.Command == "" && p.Deviation == "" {
+			t.Errorf("%s %s does not say what it shows, or why nothing prints it", p.Source, p.Name)
+		}
+		if p.Suites() == nil {
+			continue
+		}
+		suites, err := Select(p.Suites())
+		if err != nil {
+			t.Errorf("%s %s: %v", p.Source, p.Name, err)
+		}
+		for _, s := range suites {
+			named[s.Name] = true
+			if !strings.Contains(s.Source, p.Source) {
+				t.Errorf("%s %s is printed by %s, which says it is %s", p.Source, p.Name, s.Name, s.Source)
+			}
+		}
+	}
+	for source, left := range want {
+		if len(left) > 0 {
+			t.Errorf("%s: %s missing", source, strings.Join(left, ", "))
+		}
+	}
+	for _, s := range Suites() {
+		if s.Group != GroupPerformance && !named[s.Name] {
+			t.Errorf("suite %s is named by no table or figure of places.csv", s.Name)
+		}
+	}
+}
+
+// TestPapersDocumentListsAll: docs/PAPERS.md has the lines that the list and the stored
+// results give. With -update they are written anew.
+func TestPapersDocumentListsAll(t *testing.T) {
+	const begin, end = "<!-- every table and figure: go test ./bench -run PapersDocument -update -->\n", "<!-- end -->"
+	file := filepath.Join("..", "docs", "PAPERS.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	have, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatal("docs/PAPERS.md lacks the marks around its tables")
+	}
+	var want strings.Builder
+	if err := WritePlacesTable(&want); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if have != want.String() {
+		t.Error("the tables of docs/PAPERS.md are not those of bench/places.csv and bench/results: " +
+			"go test ./bench -run PapersDocument -update writes them")
+	}
+}

@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/cohort-engine/cohort/engine/method/ckks"
+)
+
+// tableSuites are the papers' tables of data sets and of networks.
+func tableSuites() []Suite {
+	sets := func(name, group, place string, rows []namedSet) Suite {
+		s := Suite{Name: name, Group: group, Title: group + " " + place + ": data sets", Source: group + ", " + place,
+			About: "Records, columns and clusters of the sets that are at hand, as the suites read them.",
+			Run:   func(ctx context.Context, e *Env) error { return e.setSizes(ctx, rows) }}
+		for _, r := range rows {
+			s.Needs = append(s.Needs, r.set)
+		}
+		return s
+	}
+	plain := func(names ...string) []namedSet {
+		var out []namedSet
+		for _, n := range names {
+			out = append(out, namedSet{n, n})
+		}
+		return out
+	}
+	return []Suite{
+		sets("fastlloyd-table2", GroupFastLloyd, "Table 2", append(plain("iris", "lsun", "s1", "house", "adult"),
+			namedSet{"birch2", "birch2_25k"}, namedSet{"SynthOV", "synth_sep21_k10_d10"}, namedSet{"SynthSEP",
+				"synth_sep70_k10_d10"},
+			namedSet{"TimeSynth", "timesynth_k2_d2_n10000"})),
+		sets("thesis-8.1", GroupThesisH, "Table 8.1", append(plain("image", "house", "iris", "adult", "s1"),
+			namedSet{"birch2", "birch2_25k"})),
+		sets("sketch-table3", GroupSketch, "Table 3", []namedSet{{"taxi", "nyctaxi"}, {"loan", "loan"}, {"letter", "letter"},
+			{"mixgauss", "mixgauss"}}),
+		sets("ckks-table2", GroupCKKS, "Table 2", []namedSet{{"bank", "bank"}, {"har", "har"}, {"loan", "loan"}, {"taxi",
+			"nyctaxi"},
+			{"s1", "s1"}}),
+		{
+			Name: "ckks-table1", Group: GroupCKKS, Title: "CKKS-V Table 1: networks", Source: "CKKS-V, Table 1",
+			About: "The ten networks as cohort run --method ckks models them, and what the model adds for a round trip and " +
+				"for a megabyte. " +
+				"Burst size, quantum and r2q are settings of the paper's traffic shaper, which the model does not have.",
+			Run: runCKKSTable1,
+		},
+	}
+}
+
+// namedSet is a set of the data folder under a paper's name.
+type namedSet struct{ name, set string }
+
+// setSizes measures the sizes of sets.
+func (e *Env) setSizes(ctx context.Context, rows []namedSet) error {
+	for _, r := range rows {
+		err := e.Case(ctx, "", []Label{L("set", r.name)}, func(ctx context.Context, c *Case) error {
+			s, err := c.Env.Set(ctx, r.set)
+			if err != nil {
+				return err
+			}
+			c.Number("records", Plain, float64(s.N))
+			c.Number("columns", Plain, float64(s.D))
+			c.Number("clusters", Plain, float64(s.K))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runCKKSTable1(ctx context.Context, e *Env) error {
+	for _, n := range ckks.Networks() {
+		err := e.Case(ctx, "", []Label{L("network", n.Name)}, func(_ context.Context, c *Case) error {
+			model, err := FindNetwork(n.Name)
+			if err != nil {
+				return err
+			}
+			c.Number("bandwidth", "Mbit/s", n.Mbps)
+			c.Number("delay", "ms", n.DelayMS)
+			c.Number("jitter", "ms", n.JitterMS)
+			c.Number("loss of packets", "%", n.LossPercent)
+			c.Number("a round trip", "ms", model.Cost(1, 0).Seconds()*1e3)
+			c.Number("a megabyte", "ms", model.Cost(0, 1e6).Seconds()*1e3)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
