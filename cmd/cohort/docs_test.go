@@ -53,3 +53,24 @@ func TestCommandsOfTheGuidesRun(t *testing.T) {
 		})
 	}
 }
+
+// The commands that print tables and figures of the papers run, those of cohort bench excepted.
+func TestCommandsOfPlacesRun(t *testing.T) {
+	places, err := bench.Places()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, p := range places {
+		if p.Command == "" || p.Suites() != nil || seen[p.Command] {
+			continue
+		}
+		seen[p.Command] = true
+		if status, out, errOut := cohort(t, strings.Fields(p.Command)...); status != exitDone || out == "" {
+			t.Errorf("%s %s: %s: status %d, %q\n%s", p.Source, p.Name, p.Command, status, errOut, out)
+		}
+	}
+	if len(seen) < 4 {
+		t.Errorf("%d commands were found", len(seen))
+	}
+}
