@@ -12,7 +12,7 @@ import (
 // then on all points, leaves in ascent.seen what a pass over all points sees, and
 // returns the window that the completion should begin with. Where passes in single
 // precision serve, Newton's steps raise the dual; where they do not, or stop paying,
-// each subsample is completed.
+// each subsample is completed. A problem on a line needs neither.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
 	if !s.ordered || !s.warm {
@@ -22,6 +22,11 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, !plain
 	if n*k <= t.allArcs {
 		return math.Inf(1), s.evaluateExactly(ctx, run, p, &s.ascent.seen)
+	}
+	if plain && p.Points.D == 1 {
+		s.line.solve(p, s.prices[:k])
+		_, err := s.ascend(ctx, run, p, math.Inf(1))
+		return 0, err
 	}
 	if s.warm && s.stalled {
 		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil || s.near(p) {

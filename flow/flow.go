@@ -16,7 +16,8 @@
 //
 // Then the dual. Passes over growing subsamples, and then over all points, assign
 // each point to the cluster where distance plus price is least; Newton's steps raise
-// the dual. Where these stop paying, a subsample is completed instead.
+// the dual. Where these stop paying, a subsample is completed instead. On a line the
+// best clusters are intervals, and sorting gives the prices.
 //
 // Then the completion, the same for subsamples and all points and for every form of
 // the problem. The columns (clusters, "unassigned", "escape") and a super-sink are

@@ -45,6 +45,7 @@ type Solver struct {
 	every           []uint16  // all clusters
 	filter          filter
 	ascent          ascent
+	line            line
 	stalled         bool // single precision or Newton's steps do not serve
 	members         members
 	ties            ties
