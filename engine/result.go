@@ -29,6 +29,8 @@ type Result struct {
 	// Synopsis is what a private method has released of where records are, its heaviest
 	// cells first; nil where it releases none.
 	Synopsis []Cell `json:"synopsis,omitempty"`
+	// KCurve has how well each number of clusters fits the synopsis, where K was chosen by it.
+	KCurve []KFit `json:"k_curve,omitempty"`
 	// Convergence has a step for each iteration, where somebody has traced them (Trace).
 	Convergence []Step `json:"convergence,omitempty"`
 	Quality
@@ -48,6 +50,14 @@ type Result struct {
 	Doubts []string `json:"doubts,omitempty"`
 	// Notes are remarks for the reader, one sentence each, in order.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// KFit is how well k clusters fit what a private method has released of where records are.
+type KFit struct {
+	K int `json:"k"`
+	// NICV is the mean squared distance to the nearest centroid, in normalised units.
+	NICV       float64 `json:"nicv"`
+	Silhouette float64 `json:"silhouette"`
 }
 
 // Cell is a box in the data's own units and the noisy number of records in it.

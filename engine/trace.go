@@ -40,7 +40,7 @@ func (t *Trace) IterationEnd(it Iteration) {
 			step := x - t.last[i]
 			moved += float64(step * step)
 		}
-		moved = math.Sqrt(moved / float64(t.Job.K))
+		moved = math.Sqrt(moved * float64(t.Job.D) / float64(len(it.Centroids)))
 		s.Moved = &moved
 	}
 	if !math.IsNaN(it.Loss) {

@@ -79,6 +79,15 @@ func TestPageShowsPointsOnlyIfGiven(t *testing.T) {
 	if !strings.Contains(private, "about 12 records") || strings.Contains(private, `class="cloud`) {
 		t.Error("the private page does not show the synopsis alone")
 	}
+	if strings.Contains(private, "number of clusters") {
+		t.Error("a page shows a choice that was not made")
+	}
+	r.KCurve = []engine.KFit{{K: 2, NICV: 0.5, Silhouette: 0.25}, {K: 3, NICV: 0.25, Silhouette: 0.75}, {K: 4}}
+	chose := write(t, &Run{Result: r, Data: "a"})
+	if !strings.Contains(chose, "Silhouette by number of clusters") || !strings.Contains(chose, "the run chose 3") ||
+		!strings.Contains(chose, "Loss by number of clusters") {
+		t.Error("the page lacks the curves that the number of clusters was chosen by")
+	}
 	own := write(t, &Run{Result: r, Data: "a", Points: [][]float64{{1, 1}, {2, 9}}})
 	if strings.Count(own, `class="cloud`) != 8 || !strings.Contains(own, "do not pass this page on") {
 		t.Error("the owner's page lacks the points or its warning")

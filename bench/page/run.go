@@ -93,6 +93,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 	p := runPage{Style: template.CSS(chart.Style), Version: res.Version, Headline: r.Headline, Facts: r.facts(), Notes: res.Notes, Table: r.table(),
 		Title: fmt.Sprintf("%d clusters of %s by %s", len(res.Centroids), r.Data, res.Method)}
 	p.Clusters = r.clusters()
+	p.Clusters = append(p.Clusters, r.numbers()...)
 	p.Process = append(p.Process, r.convergence()...)
 	p.Privacy, p.Sights = budget(res.Ledger), sights(res.Ledger)
 	for _, e := range res.Ledger.Entries {
@@ -169,6 +170,30 @@ func (r *Run) table() [][]string {
 // plotted makes a figure of a drawing.
 func plotted(p *chart.Plot, note string) figure {
 	return figure{Title: p.Title, Note: note, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), File: strings.ReplaceAll(strings.ToLower(p.Title), " ", "-") + ".csv"}
+}
+
+// numbers draws how well each number of clusters fits what was released, where the run chose.
+func (r *Run) numbers() []figure {
+	if len(r.Result.KCurve) < 2 {
+		return nil
+	}
+	silhouette := chart.Plot{Title: "Silhouette by number of clusters", XName: "clusters", YName: "silhouette"}
+	loss := chart.Plot{Title: "Loss by number of clusters", XName: "clusters", YName: "NICV, estimated", LogY: true}
+	var silhouettes, losses []chart.Point
+	for _, c := range r.Result.KCurve {
+		silhouettes = append(silhouettes, chart.Point{X: float64(c.K), Y: c.Silhouette})
+		if c.NICV > 0 {
+			losses = append(losses, chart.Point{X: float64(c.K), Y: c.NICV})
+		}
+	}
+	note := fmt.Sprintf("on the private synopsis, at no further cost; the run chose %d", len(r.Result.Centroids))
+	silhouette.Curves = []chart.Curve{{Name: "silhouette", Points: silhouettes}}
+	out := []figure{plotted(&silhouette, note)}
+	if len(losses) > 1 {
+		loss.Curves = []chart.Curve{{Name: "loss", Colour: 1, Points: losses}}
+		out = append(out, plotted(&loss, note))
+	}
+	return out
 }
 
 // convergence draws the loss and the moves of the centroids by round, where they are public.

@@ -215,7 +215,7 @@ func listCases(out io.Writer, method string) error {
 
 // loadPair reads two files that differ in one record.
 func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbours) (*audit.Pair, error) {
-	if !o.given("k") || o.k < 1 {
+	if !o.given("k") || o.k < 1 || o.kLeast > 0 {
 		return nil, fault.Request("--k", "is not given", "say how many clusters the pair is for, such as --k 3")
 	}
 	var rows [2][]string

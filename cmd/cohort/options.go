@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,7 +34,7 @@ type options struct {
 	id, join                                   string
 	bounds, boundsFile                         string
 	fractionBits                               int
-	k                                          int
+	k, kLeast                                  int // kLeast is 0 where k is no range
 	method                                     string
 	epsilon, delta                             float64
 	clients, parties                           int
@@ -56,7 +57,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&o.data, "data", "builtin:s1-like", "file, - for standard input, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
 	o.fileOptions.bind(fs)
-	fs.IntVar(&o.k, "k", 0, "number of clusters (default: what the built-in set was made with)")
+	fs.Var(&clusters{&o.k, &o.kLeast}, "k", "number of clusters, or auto:2-30 for one that hybrid chooses by what it has "+
+		"released (default: what the built-in set was made with)")
 	fs.StringVar(&o.method, "method", "", "method (default: hybrid with --epsilon, lloyd without)")
 	fs.Float64Var(&o.epsilon, "epsilon", 0, "privacy budget epsilon of the whole run")
 	fs.Float64Var(&o.delta, "delta", 0, "privacy budget delta (default 1/(n ln n) where the mechanism needs one)")
@@ -133,9 +135,53 @@ func (s *setting) Set(text string) error {
 	return nil
 }
 
+// leastOption is the option of a method that chooses the number of clusters.
+const leastOption = "k-least"
+
+// clusters is the flag of the number of clusters, or of a range of it.
+type clusters struct{ most, least *int }
+
+func (c *clusters) Type() string { return "number" }
+
+func (c *clusters) String() string {
+	switch {
+	case c.most == nil || *c.most == 0:
+		return ""
+	case *c.least > 0:
+		return fmt.Sprintf("auto:%d-%d", *c.least, *c.most)
+	}
+	return strconv.Itoa(*c.most)
+}
+
+// Set reads a number, or auto:LEAST-MOST.
+func (c *clusters) Set(text string) error {
+	rule := errors.New("a number such as 8, or a range such as auto:2-30")
+	most, least := text, ""
+	span, isRange := strings.CutPrefix(text, "auto:")
+	if isRange {
+		var both bool
+		if least, most, both = strings.Cut(span, "-"); !both {
+			return rule
+		}
+	}
+	var err error
+	if *c.most, err = strconv.Atoi(most); err != nil {
+		return rule
+	}
+	if *c.least = 0; isRange {
+		if *c.least, err = strconv.Atoi(least); err != nil || *c.least < 1 || *c.least > *c.most {
+			return rule
+		}
+	}
+	return nil
+}
+
 // settings are the options of methods that were given.
 func (o *options) settings() method.Settings {
 	given := make(method.Settings)
+	if o.kLeast > 0 {
+		given[leastOption] = strconv.Itoa(o.kLeast)
+	}
 	o.set.Visit(func(f *pflag.Flag) {
 		if s, ok := f.Value.(*setting); ok && f.Changed {
 			given[f.Name] = s.text
@@ -271,6 +317,8 @@ func (o *options) resolve() (*method.Method, error) {
 		return nil, fault.Range("--k", o.k, "at least 1")
 	case !o.given("k") && !strings.HasPrefix(o.data, "builtin:"):
 		return nil, fault.Request("--k", "is not given", "say how many clusters to look for, such as --k 8")
+	case o.kLeast > 0 && !m.Takes(leastOption):
+		return nil, methods.Foreign(m, "--k auto", func(m *method.Method) bool { return m.Takes(leastOption) })
 	case o.clients < 1:
 		return nil, fault.Range("--clients", o.clients, "at least 1")
 	case o.given("join") && !o.given("id"):

@@ -14,6 +14,7 @@ func TestFlagsOfOtherMethodsAreRefused(t *testing.T) {
 		{"--method hybrid --epsilon 1 --sketches 9", "--sketches", "sketch-basic, sketch"},
 		{"--method hybrid --epsilon 1 --post none", "--post", "relative"},
 		{"--method sulloyd --epsilon 1 --balance 2", "--balance", "choose hybrid"},
+		{"--method sulloyd --epsilon 1 --k auto:2-9", "--k auto", "choose hybrid"},
 		{"--method sulloyd --epsilon 1 --parties 2", "--parties", "sketch"},
 		{"--method sketch --epsilon 1 --clients 2", "--clients", "hybrid"},
 		{"--method lsf --epsilon 1 --clients 2", "--clients", "hybrid"},

@@ -18,7 +18,8 @@ type Program func(ctx context.Context, p *Party) (*Outcome, error)
 // Outcome is what a role of the result's audience ends with: public values, the
 // same at all of them.
 type Outcome struct {
-	// Centroids has K rows of D, row-major, in the normalised box.
+	// Centroids has K rows of D, row-major, in the normalised box; fewer where the number of
+	// clusters was chosen in the run.
 	Centroids []float64
 	// Sizes are the noisy sizes of the clusters, nil if they were not released.
 	Sizes []float64
@@ -31,6 +32,8 @@ type Outcome struct {
 	LossEstimate *float64
 	// Synopsis is what was released of where records are, in the normalised box.
 	Synopsis []engine.Cell
+	// KCurve has how well each number of clusters fits the synopsis, where K follows from it.
+	KCurve []engine.KFit
 	// Details has what only this method reports.
 	Details map[string]any
 }
@@ -198,8 +201,12 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 		return nil, errors.New("protocol: the run ended without a result")
 	}
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
-		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes), LossEstimate: first.LossEstimate, Details: first.Details,
-		Doubts: slices.Clone(pl.Doubts)}
+		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes), LossEstimate: first.LossEstimate, KCurve: first.KCurve,
+		Details: first.Details,
+		Doubts:  slices.Clone(pl.Doubts)}
+	if rows := len(first.Centroids) / pl.D; rows > 0 {
+		r.K = rows
+	}
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		r.Epsilon, r.Delta = &epsilon, &delta

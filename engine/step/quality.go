@@ -88,7 +88,7 @@ type shardQuality struct {
 	counts []int64 // sizes, then the table of labels and clusters
 }
 
-// Measure releases the quality of centroids (k rows of d, in the normalised box)
+// Measure releases the quality of centroids (at most k rows of d, in the normalised box)
 // on the records of all parties, after round.
 func (q *Quality) Measure(ctx context.Context, p *protocol.Party, round int, own Records, centroids []float64) (engine.Quality, error) {
 	private := protocol.NewPrivate(q.words())
@@ -99,7 +99,7 @@ func (q *Quality) Measure(ctx context.Context, p *protocol.Party, round int, own
 	if err != nil {
 		return engine.Quality{}, err
 	}
-	return protocol.Once(p, "quality", round, func() (engine.Quality, error) { return q.read(sum) })
+	return protocol.Once(p, "quality", round, func() (engine.Quality, error) { return q.read(sum, len(centroids)/q.d) })
 }
 
 // local fills in a party's own vector.
@@ -108,7 +108,7 @@ func (q *Quality) local(ctx context.Context, p *protocol.Party, own Records, cen
 	for i, c := range centroids {
 		grid[i] = dataset.Truncate(c, own.Part.FractionBits)
 	}
-	prepared := kernels.NewCentroids(q.k, q.d)
+	prepared := kernels.NewCentroids(len(centroids)/q.d, q.d)
 	prepared.Set(grid)
 	shards := engine.Shards([]int{own.Part.Points.N}, q.d)
 	parts := make([]shardQuality, len(shards))
@@ -173,14 +173,14 @@ func squaredDistance(x []float32, c []float64) float64 {
 	return sum
 }
 
-// read turns the sum over all parties into figures.
-func (q *Quality) read(sum []int64) (engine.Quality, error) {
+// read turns the sum over all parties into figures of k centroids.
+func (q *Quality) read(sum []int64, k int) (engine.Quality, error) {
 	total := 0.0
 	for i := q.limbs - 1; i >= 0; i-- {
 		total = math.Ldexp(total, int(q.limb)) + float64(sum[i])
 	}
 	wcss, n, empty := total*q.unit, int64(0), 0
-	for _, c := range sum[q.limbs : q.limbs+q.k] {
+	for _, c := range sum[q.limbs : q.limbs+k] {
 		n += c
 		if c == 0 {
 			empty++

@@ -33,6 +33,15 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 			Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
 		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
 			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d", "mean")},
+		method.Option{Name: "k-least", Default: "k",
+			About: "least number of clusters, k being the most: the private synopsis decides, which --k auto:2-30 asks for",
+			Value: method.Int(&j.KLeast, 1, math.MaxUint16)},
+		method.Option{Name: "k-rule", Default: "silhouette",
+			About: "what decides on the number of clusters: silhouette, or elbow of the loss",
+			Value: method.Text(func(text string) error {
+				j.Elbow = text == "elbow"
+				return nil
+			}, "silhouette", "elbow")},
 		method.Option{Name: "balance", Default: "any size",
 			About: "clusters of n/(B k) to B n/k records, on the private synopsis: " +
 				"the records nearest to a centroid can be more or fewer",

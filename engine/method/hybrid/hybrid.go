@@ -2,6 +2,8 @@ package hybrid
 
 import (
 	"context"
+	"fmt"
+	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -43,6 +45,11 @@ type Job struct {
 	// are nearest to a centroid can be more or fewer, both for the noise and because
 	// the flow does not send every weight to its nearest centroid.
 	Balance float64
+	// KLeast, if positive, leaves the number of clusters, from KLeast to K, to the synopsis:
+	// the number of the best silhouette, or of the elbow of the loss with Elbow. That is
+	// post-processing. The plan is that of a number between the two.
+	KLeast int
+	Elbow  bool
 	// Rounds fixes the number of refinement rounds; 0 is the rule, negative none.
 	Rounds int
 	// Seed makes the run a simulation; nil takes noise from the system.
@@ -66,6 +73,15 @@ func (j *Job) check() error {
 	if j.Balance != 0 && (j.Branch != "" && j.Branch != "auto" && j.Branch != "tree" || j.K > 4096) {
 		return fault.Request("balance", "needs the tree branch and at most 4096 clusters", "leave the branch out")
 	}
+	switch {
+	case j.KLeast < 0 || j.KLeast > j.K:
+		return fault.Range("k-least", j.KLeast, fmt.Sprintf("1 to k, which is %d", j.K))
+	case j.KLeast > 0 && (j.Balance != 0 || j.Branch == "high-d" || j.Branch == "mean"):
+		return fault.Request("k-least", "needs a synopsis of where records are, and no balance",
+			"use the branch tree or projected, or state k")
+	case j.KLeast == 0 && j.Elbow:
+		return fault.Request("k-rule", "is given and k is stated", "leave it out, or give a range as --k auto:2-30 does")
+	}
 	switch j.Branch {
 	case "", "auto", "tree", "projected", "high-d", "mean":
 	default:
@@ -84,6 +100,9 @@ type plan struct {
 	rounds  []*staged.Release
 	reach   float64 // of a round, in root mean square distances
 	balance float64
+	// least is the least number of clusters where the synopsis decides, 0 where it does not.
+	least int
+	elbow bool
 	// The others.
 	projected *projectedPlan
 	high      *highPlan
@@ -114,12 +133,23 @@ func (j *Job) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &plan{Plan: f, branch: j.Branch, balance: j.Balance}
+	h := &plan{Plan: f, branch: j.Branch, balance: j.Balance, least: j.KLeast, elbow: j.Elbow}
+	if h.least > 0 { // shares, rounds and branch are those of a number between
+		f.K = int(math.Ceil(math.Sqrt(float64(h.least * j.K))))
+		defer func() { f.K = j.K }()
+	}
 	if h.branch == "" || h.branch == "auto" {
 		h.branch = h.chooseBranch()
-		if j.Balance != 0 {
+		switch {
+		case j.Balance != 0:
 			h.branch = "tree"
+		case h.least > 0 && h.branch == "high-d":
+			h.branch = "projected" // which has a synopsis
 		}
+	}
+	if h.branch == "projected" && h.elbow {
+		return nil, fault.Request("k-rule", "elbow needs the losses of a tree on all columns, and the branch is projected",
+			"use silhouette")
 	}
 	switch h.branch {
 	case "tree":
@@ -150,14 +180,17 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		var found *treeFound
 		if found, err = h.searchTree(ctx, p); err == nil {
 			centroids, sizes = found.centroids, found.sizes
-			o.Synopsis, o.LossEstimate = found.cells, &found.loss
+			o.Synopsis, o.LossEstimate, o.KCurve = found.cells, &found.loss, found.curve
 		}
 		if err == nil && h.balance != 0 {
 			details["synopsis_sizes"] = sizes
 		}
 	case "projected":
-		centroids, sizes, err = h.projected.run(ctx, p)
+		centroids, sizes, o.KCurve, err = h.runProjected(ctx, p)
 	case "mean":
+		if h.least > 0 {
+			p = p.WithClusters(h.least) // there is nothing to choose by
+		}
 		centroids, err = h.mean.run(ctx, p)
 	default:
 		centroids, sizes, err = h.high.run(ctx, p)

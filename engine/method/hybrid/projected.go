@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
@@ -33,31 +35,33 @@ func (h *plan) addProjected(rounds int) *projectedPlan {
 	return o
 }
 
-// run is the branch for a dimension too high for a tree on all
+// runProjected is the branch for a dimension too high for a tree on all
 // axes and a signal that is strong enough: a tree on a few random directions
 // finds well-separated clusters, the relative rounds of the high-dimensional
 // branch do the rest. The tree's share of the budget falls with the dimension,
 // as sums get dearer and counts do not.
-func (o *projectedPlan) run(ctx context.Context, p *staged.Party) (centroids []float32, sizes []float64, err error) {
+func (h *plan) runProjected(ctx context.Context, p *staged.Party) (centroids []float32, sizes []float64,
+	curve []engine.KFit, err error) {
+	o := h.projected
 	mean, err := p.PrivateMean(ctx, o.mean)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	top := 2 * math.Sqrt(float64(p.D))
 	reach, err := p.DistanceQuantile(ctx, o.reach, staged.GridRow(mean, p.FractionBits), top, 0.75)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	centroids, err = o.overseeded(ctx, p, mean, reach)
-	if err != nil {
-		return nil, nil, err
+	if centroids, curve, err = h.overseeded(ctx, p, mean, reach); err != nil {
+		return nil, nil, nil, err
 	}
+	p = h.chosen(p, curve, len(centroids)/p.D)
 	within, err := p.DistanceQuantile(ctx, o.within, centroids, top, 0.4)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	sizes, err = p.EqualRounds(ctx, o.rounds, centroids, min(within, reach))
-	return centroids, sizes, err
+	return centroids, sizes, curve, err
 }
 
 // overseed is how many times more clusters than asked for are looked for on the
@@ -68,17 +72,18 @@ const overseed = 1.5
 // their means and counts in all dimensions, and merges them to k by weighted
 // k-means. That costs little noise, and a wrong start that the rounds could not
 // leave is rarer.
-func (o *projectedPlan) overseeded(ctx context.Context, p *staged.Party, mean []float64,
-	reach float64) ([]float32, error) {
-	k := min(int(math.Ceil(overseed*float64(p.K))), p.N, math.MaxUint16-1)
+func (h *plan) overseeded(ctx context.Context, p *staged.Party, mean []float64,
+	reach float64) ([]float32, []engine.KFit, error) {
+	o, number := h.projected, &numbered{k: p.K}
 	origin := staged.GridRow(mean, p.FractionBits)
+	k := min(int(math.Ceil(overseed*float64(p.K))), p.N, math.MaxUint16-1)
 	low, err := p.ProjectedStart(ctx, o.tree, k, origin, reach)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	centroids, counts, err := p.Recover(ctx, o.recover, low, origin, reach)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if missing := low.TopUp - (k - p.K); missing > 0 {
 		p.Note("the tree on projections has fewer weighted points than k: %d of the %d centroids start data-independent",
@@ -88,9 +93,16 @@ func (o *projectedPlan) overseeded(ctx context.Context, p *staged.Party, mean []
 	for _, n := range counts {
 		points.Weights = append(points.Weights, max(n, 1))
 	}
-	found, err := p.Search(ctx, points, p.K, 1)
-	if err != nil {
-		return nil, err
+	if h.least > 0 {
+		if number, err = protocol.Once(p.Party, "number", 0, func() (*numbered, error) {
+			return h.chooseK(ctx, p, points)
+		}); err != nil {
+			return nil, nil, err
+		}
 	}
-	return staged.GridRow(found.Centers, p.FractionBits), nil
+	found, err := p.Search(ctx, points, number.k, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return staged.GridRow(found.Centers, p.FractionBits), number.curve, nil
 }

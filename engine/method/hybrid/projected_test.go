@@ -30,7 +30,8 @@ func TestOverseeded(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		got, err = o.overseeded(ctx, p, mean, reach)
+		h := &plan{Plan: f, projected: o}
+		got, _, err = h.overseeded(ctx, p, mean, reach)
 		return err
 	})
 	if len(got) != k*d {

@@ -75,6 +75,7 @@ func (h *plan) addTreeBranch(j *Job) {
 // leafSearch is what the search on a tree's leaves found.
 type leafSearch struct {
 	boxes []synopsis.Box
+	curve []engine.KFit
 	*synopsis.Solution
 }
 
@@ -86,14 +87,21 @@ func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, trie *synopsis
 		found.boxes = significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
 	}
 	points := synopsis.Spread(found.boxes, p.D, 3000)
-	stream := p.Public.Stream(int(protocol.Server), 0, "search")
+	number := &numbered{k: p.K}
 	var err error
+	if h.least > 0 {
+		if number, err = h.chooseK(ctx, p, points); err != nil {
+			return nil, err
+		}
+	}
+	found.curve = number.curve
+	stream := p.Public.Stream(int(protocol.Server), 0, "search")
 	if h.balance != 0 {
 		even := 1 / float64(p.K)
 		found.Solution, err = synopsis.SearchBalanced(ctx, p.Pool(), points, p.K, even/h.balance, min(even*h.balance, 1),
 			p.Searching, stream)
 	} else {
-		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, p.K, p.Searching, stream)
+		found.Solution, err = synopsis.Search(ctx, p.Pool(), points, number.k, p.Searching, stream)
 	}
 	return found, err
 }
@@ -103,6 +111,7 @@ type treeFound struct {
 	centroids []float32
 	sizes     []float64
 	cells     []engine.Cell
+	curve     []engine.KFit
 	loss      float64 // mean squared distance to the centroids, as the leaves have it
 }
 
@@ -116,6 +125,7 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	if err != nil {
 		return nil, err
 	}
+	p = h.chosen(p, found.curve, len(found.Weights))
 	p.NoteTopUp(found.Solution)
 	if h.balance != 0 && found.TopUp == 0 {
 		sizes = found.Weights
@@ -151,7 +161,7 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 	}
 	return protocol.Once(p.Party, "summary", 0, func() (*treeFound, error) {
 		spread := leafSpread(found.boxes, centroids, p.N, p.K, p.D)
-		return &treeFound{centroids, sizes, heaviest(found.boxes), spread.loss}, nil
+		return &treeFound{centroids, sizes, heaviest(found.boxes), found.curve, spread.loss}, nil
 	})
 }
 

@@ -149,6 +149,14 @@ func (p *Party) Search(ctx context.Context, points *synopsis.Weighted, k, number
 	})
 }
 
+// WithClusters is the party in a run for k clusters, at most those planned.
+func (p *Party) WithClusters(k int) *Party {
+	q, f, inner := *p, *p.Plan, *p.Plan.Plan
+	inner.K = k
+	f.Plan, q.Plan = &inner, &f
+	return &q
+}
+
 // NoteTopUp says that a search had too few points to place all centroids.
 func (p *Party) NoteTopUp(found *synopsis.Solution) {
 	switch {
