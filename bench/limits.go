@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -271,99 +269,6 @@ func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n
 		limit, binds = memory, "bandwidth"
 	}
 	c.Number("project, of "+binds, "%", 100*limit/best)
-	return nil
-}
-
-// arrivalShapes are the sizes at which the registers of clusters are made, and how
-// many times faster than with a hash for each record and register they are to be.
-var arrivalShapes = []struct {
-	records, clusters int
-	goal              float64
-}{{100_000, 5, 50}, {1_000_000, 5, 200}, {20_000, 8, 0}, {10_000_000, 5, 300}}
-
-const arrivalRegisters = 4096
-
-// timeArrivals times the registers of all clusters on one core and on all workers,
-// beside the least time of AES for a hash, half a block, for each record and
-// register, which the arrivals do without. Ratios are of best times, as that is one.
-func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, clusters int, goal float64) error {
-	rng := rand.New(rand.NewPCG(1, 2))
-	digests := make([][16]byte, n)
-	for i := range digests {
-		binary.LittleEndian.PutUint64(digests[i][:8], rng.Uint64())
-		binary.LittleEndian.PutUint64(digests[i][8:], rng.Uint64())
-	}
-	key, pool := kernels.NewArrivalKey(digests[0]), c.Env.Pool
-	registers, scratch := make([][]float64, pool.Workers()), make([]kernels.ArrivalScratch, pool.Workers())
-	for w := range registers {
-		registers[w] = make([]float64, arrivalRegisters)
-	}
-	part := func(worker, a, i, parts int) {
-		lo, hi := a*n/clusters, (a+1)*n/clusters
-		limit := (math.Log(arrivalRegisters) + 3) / float64(hi-lo)
-		kernels.Arrivals(key, digests[lo+i*(hi-lo)/parts:lo+(i+1)*(hi-lo)/parts], 1, limit, registers[worker],
-			&scratch[worker])
-	}
-	empty := func() {
-		for _, r := range registers {
-			for j := range r {
-				r[j] = math.Inf(1)
-			}
-		}
-	}
-	const parts = 16
-	onOne := func() time.Duration {
-		start := time.Now()
-		for a := range clusters {
-			empty()
-			part(0, a, 0, 1)
-		}
-		return time.Since(start)
-	}
-	var failed error
-	one, all := math.Inf(1), math.Inf(1)
-	ownUsed, allUsed := math.Inf(1), math.Inf(1) // CPU seconds
-	timed := []Timed{{Name: "one core", Fn: func() {
-		used := processTime()
-		one = min(one, onOne().Seconds())
-		ownUsed = min(ownUsed, (processTime() - used).Seconds())
-	}}}
-	if pool.Workers() > 1 {
-		timed = append(timed, Timed{Name: "all workers", Fn: func() {
-			start, used := time.Now(), processTime()
-			for a := range clusters {
-				empty()
-				if err := pool.Run(ctx, parts, func(worker, i int) { part(worker, a, i, parts) }); err != nil {
-					failed = err
-				}
-			}
-			all = min(all, time.Since(start).Seconds())
-			allUsed = min(allUsed, (processTime() - used).Seconds())
-		}})
-	}
-	if err := c.Compare(ctx, timed); err != nil || failed != nil {
-		return errors.Join(err, failed)
-	}
-	c.Durations("best of one core", []float64{one * 1e9})
-	if pool.Workers() > 1 {
-		var refs []Reference
-		if n >= 1_000_000 && pool.Workers() == 2 {
-			refs = []Reference{{Name: "at least", Kind: Goal, Value: 1.7}}
-		}
-		c.Number("all workers, times as fast", "x", one/all, refs...)
-		c.Number("all workers, of the CPU time of one", "x", allUsed/ownUsed)
-	}
-	if old := limits.AESSeconds(float64(n) * arrivalRegisters / 2); old > 0 {
-		c.Durations("a hash for each register, AES alone", []float64{old * 1e9})
-		var refs []Reference
-		if goal > 0 {
-			refs = []Reference{{Name: "at least", Kind: Goal, Value: Number(goal)}}
-		}
-		c.Number("times as fast", "x", old/one, refs...)
-	}
-	if n <= 1_000_000 {
-		return c.slowerPaths(one, onOne)
-	}
 	return nil
 }
 

@@ -39,36 +39,119 @@ func NewArrivalKey(key [16]byte) *ArrivalKey {
 // m is 1 to MaxRegisters, rate and limit are positive and finite, and a record
 // has less than 2^31 arrivals on average: m rate limit < 2^31.
 func Arrivals(key *ArrivalKey, digests [][16]byte, rate, limit float64, registers []float64, s *ArrivalScratch) {
+	scale := checkArrivals("Arrivals", rate, limit, registers)
+	arrivals(key, digests, scale, limit, limit, registers, nil, s)
+}
+
+// An ArrivalState is where the process of a record stands: at its first arrival
+// beyond a limit, which no register has yet.
+type ArrivalState struct {
+	block [2]uint64 // of the arrival after it
+	time  float64
+	mark  uint32
+}
+
+// ArrivalsKept is [Arrivals], and keeps in states, from the first on, where the
+// processes stand whose next arrival is at most horizon, for [Continue]; it returns
+// how many. There must be room for a state of each digest. Nothing else comes up to
+// the horizon, which may be +Inf.
+func ArrivalsKept(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, registers []float64,
+	states []ArrivalState, s *ArrivalScratch) int {
+	scale := checkArrivals("ArrivalsKept", rate, limit, registers)
+	if len(states) < len(digests) || !(horizon >= limit) {
+		panic(fmt.Sprintf("kernels: ArrivalsKept: len(states)=%d, len(digests)=%d, limit=%v, horizon=%v: "+
+			"want room for each and a horizon beyond the limit", len(states), len(digests), limit, horizon))
+	}
+	return arrivals(key, digests, scale, limit, horizon, registers, states[:len(digests)], s)
+}
+
+// Continue goes on with processes where they stand, under the same key and rate and
+// with as many registers, up to a later limit, beyond which they stand then: registers
+// and states are those of [ArrivalsKept] with that limit.
+func Continue(key *ArrivalKey, states []ArrivalState, rate, limit float64, registers []float64, s *ArrivalScratch) {
+	advance(key, states, checkArrivals("Continue", rate, limit, registers), limit, registers, s)
+}
+
+// A Reach is the time up to which to generate the arrivals of a set of records until no
+// register is without one. At the time (ln m + c)/rate some register is with probability
+// at most e^-c; then the arrivals go on from where they stand, each time for twice as
+// long.
+type Reach struct{ Limit, step float64 }
+
+// firstReach and firstStep weigh the m blocks that buy one of c against going on, and
+// KeptReach is what is left of c after steps of 2, 4 and 8: how far beyond the first
+// limit states are worth their memory.
+const (
+	firstReach = 2
+	firstStep  = 2
+	KeptReach  = 14
+)
+
+// NewReach returns the first reach of a set of records whose rates add up to rate.
+func NewReach(rate float64, registers int) Reach {
+	return Reach{(math.Log(float64(registers)) + firstReach) / rate, firstStep / rate}
+}
+
+// Extend goes on.
+func (r *Reach) Extend() {
+	r.Limit += r.step
+	r.step *= 2
+}
+
+// checkArrivals checks what the arrivals are drawn with and returns -1/(m rate).
+func checkArrivals(name string, rate, limit float64, registers []float64) (scale float64) {
 	if len(registers) < 1 || len(registers) > MaxRegisters {
-		panic(fmt.Sprintf("kernels: Arrivals: len(registers)=%d, want 1 to %d", len(registers), MaxRegisters))
+		panic(fmt.Sprintf("kernels: %s: len(registers)=%d, want 1 to %d", name, len(registers), MaxRegisters))
 	}
 	m := float64(len(registers))
 	if !(rate > 0 && limit > 0 && m*rate*limit < 1<<31) {
-		panic(fmt.Sprintf("kernels: Arrivals: rate=%v, limit=%v with %v registers, "+
-			"want positive numbers whose product is less than 2^31", rate, limit, m))
+		panic(fmt.Sprintf("kernels: %s: rate=%v, limit=%v with %v registers, "+
+			"want positive numbers whose product is less than 2^31", name, rate, limit, m))
 	}
-	arrivals(key, digests, -1/(m*rate), limit, registers, s)
+	return -1 / (m * rate)
 }
 
-// arrivalsPortable is the reference form of [Arrivals], with scale = -1/(m rate).
-func arrivalsPortable(key *ArrivalKey, digests [][16]byte, scale, limit float64, registers []float64) {
-	table := aesTable()
+// arrivalsPortable is the reference form of [Arrivals] and [ArrivalsKept], with
+// scale = -1/(m rate). Without states it keeps none.
+func arrivalsPortable(key *ArrivalKey, digests [][16]byte, scale, limit, horizon float64, registers []float64,
+	states []ArrivalState) (kept int) {
 	for i := range digests {
-		first, second := binary.LittleEndian.Uint64(digests[i][:8]), binary.LittleEndian.Uint64(digests[i][8:])
-		t := 0.0
-		for {
-			x, y := encryptBlock(table, &key.schedule, first, second)
-			t = math.FMA(logUniform(x), scale, t)
-			if t > limit {
-				break
-			}
-			j, _ := bits.Mul64(y, uint64(len(registers)))
-			if t < registers[j] {
-				registers[j] = t
-			}
-			second += 1 << 32
+		d := &digests[i]
+		a := ArrivalState{block: [2]uint64{binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])}}
+		a.draw(key, scale, len(registers))
+		a.advance(key, scale, limit, registers)
+		if states != nil && a.time <= horizon {
+			states[kept] = a
+			kept++
 		}
 	}
+	return kept
+}
+
+// advancePortable is the reference form of [Continue].
+func advancePortable(key *ArrivalKey, states []ArrivalState, scale, limit float64, registers []float64) {
+	for i := range states {
+		states[i].advance(key, scale, limit, registers)
+	}
+}
+
+// advance lowers registers by the arrivals of a process up to limit.
+func (a *ArrivalState) advance(key *ArrivalKey, scale, limit float64, registers []float64) {
+	for a.time <= limit {
+		if r := &registers[a.mark]; a.time < *r {
+			*r = a.time
+		}
+		a.draw(key, scale, len(registers))
+	}
+}
+
+// draw goes to the next arrival, that of the block.
+func (a *ArrivalState) draw(key *ArrivalKey, scale float64, registers int) {
+	x, y := encryptBlock(aesTable(), &key.schedule, a.block[0], a.block[1])
+	a.block[1] += 1 << 32
+	a.time = math.FMA(logUniform(x), scale, a.time)
+	j, _ := bits.Mul64(y, uint64(registers))
+	a.mark = uint32(j)
 }
 
 // logUniform returns the logarithm of u = (2 floor(x/2^12) + 1)/2^53, to a few
@@ -109,6 +192,8 @@ type ArrivalScratch struct {
 	times  [arrivalChunk]float64
 	marks  [arrivalChunk]uint32
 	chosen [arrivalChunk]uint8 // places in the others
+	parted [arrivalChunk]uint8 // likewise, of those to keep
+	slots  [arrivalChunk]uint8 // places in states
 	run    struct {
 		blocks [arrivalRun][2]uint64
 		logs   [arrivalRun]float64

@@ -8,73 +8,141 @@ import (
 	"unsafe"
 )
 
-func arrivals(key *ArrivalKey, digests [][16]byte, scale, limit float64, registers []float64, s *ArrivalScratch) {
+func arrivals(key *ArrivalKey, digests [][16]byte, scale, limit, horizon float64, registers []float64,
+	states []ArrivalState, s *ArrivalScratch) int {
 	if current == generic {
-		arrivalsPortable(key, digests, scale, limit, registers)
+		return arrivalsPortable(key, digests, scale, limit, horizon, registers, states)
+	}
+	w := arrivalWork{key, scale, limit, horizon, registers, states, 0, false, s}
+	for lo := 0; lo < len(digests); lo += arrivalChunk {
+		chunk := digests[lo:min(lo+arrivalChunk, len(digests))]
+		w.finish(w.first(chunk), limit)
+	}
+	return w.kept
+}
+
+func advance(key *ArrivalKey, states []ArrivalState, scale, limit float64, registers []float64, s *ArrivalScratch) {
+	if current == generic {
+		advancePortable(key, states, scale, limit, registers)
 		return
 	}
-	// On average a record has this many arrivals: few of them are not worth a run.
-	many := limit > -arrivalGroup/2*scale
-	for lo := 0; lo < len(digests); lo += arrivalChunk {
-		inside := s.first(key, digests[lo:min(lo+arrivalChunk, len(digests))], scale, limit, registers)
-		for inside >= arrivalGroup || inside > 0 && !many {
-			inside = s.next(key, inside, scale, limit, registers)
-		}
-		for i := range inside {
-			s.finish(key, s.blocks[i], s.times[i], scale, limit, registers)
-		}
+	for lo := 0; lo < len(states); lo += arrivalChunk {
+		chunk := states[lo:min(lo+arrivalChunk, len(states))]
+		w := arrivalWork{key, scale, limit, math.Inf(1), registers, chunk, 0, true, s}
+		w.finish(w.take(), limit)
 	}
 }
 
+// arrivalWork is a call of [ArrivalsKept] or [Continue].
+type arrivalWork struct {
+	key            *ArrivalKey
+	scale          float64
+	limit, horizon float64
+	registers      []float64
+	states         []ArrivalState // nil to keep none
+	kept           int
+	again          bool // states come from slots of their own
+	*ArrivalScratch
+}
+
 // first gives each record of a chunk its first arrival and returns how many of them
-// are within limit; their next blocks come to the front.
-func (s *ArrivalScratch) first(key *ArrivalKey, chunk [][16]byte, scale, limit float64, registers []float64) int {
+// are within the limit; their next blocks come to the front.
+func (w *arrivalWork) first(chunk [][16]byte) int {
 	n, groups := len(chunk), len(chunk)&^(arrivalGroup-1)
-	clear(s.times[:])
+	clear(w.times[:])
 	if groups > 0 {
-		asmDraw(&key.schedule, (*[2]uint64)(unsafe.Pointer(&chunk[0])), groups, len(registers), scale, &s.times[0],
-			&s.marks[0])
+		w.draw((*[2]uint64)(unsafe.Pointer(&chunk[0])), groups, 0)
 	}
 	if groups < n {
 		for i, d := range chunk[groups:] {
-			s.blocks[i] = [2]uint64{binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])}
+			w.blocks[i] = [2]uint64{binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])}
 		}
-		asmDraw(&key.schedule, &s.blocks[0], arrivalGroup, len(registers), scale, &s.times[groups], &s.marks[groups])
+		w.draw(&w.blocks[0], arrivalGroup, groups)
 	}
-	inside := s.choose(n, limit)
-	for i := range inside {
-		at := s.chosen[i]
+	inside, parted := w.choose(n)
+	for _, at := range w.parted[:parted] {
 		d := &chunk[at]
-		s.blocks[i] = [2]uint64{binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:]) + 1<<32}
-		s.arrive(i, at, registers)
+		w.keep([2]uint64{binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])}, w.times[at], w.marks[at])
+	}
+	a, registers := w.ArrivalScratch, w.registers
+	for i := range inside {
+		at := a.chosen[i]
+		d := &chunk[at]
+		a.blocks[i] = [2]uint64{binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:]) + 1<<32}
+		a.arrive(i, at, registers)
+	}
+	return inside
+}
+
+// take is first for states: those within the limit leave their slots to whom is kept.
+func (w *arrivalWork) take() int {
+	a, states, registers := w.ArrivalScratch, w.states, w.registers
+	inside, last := 0, math.Float64bits(w.limit)
+	for i := range states {
+		a.slots[inside&(arrivalChunk-1)] = uint8(i)
+		inside += int(1 - (last-math.Float64bits(states[i].time))>>63)
+	}
+	for i, slot := range a.slots[:inside] {
+		p := &states[slot]
+		a.blocks[i], a.times[i] = p.block, p.time
+		lower(registers, p.mark, p.time)
 	}
 	return inside
 }
 
 // next is first for the first n records of the scratch and their next arrivals.
-func (s *ArrivalScratch) next(key *ArrivalKey, n int, scale, limit float64, registers []float64) int {
-	asmDraw(&key.schedule, &s.blocks[0], (n+arrivalGroup-1)&^(arrivalGroup-1), len(registers), scale, &s.times[0],
-		&s.marks[0])
-	inside := s.choose(n, limit)
+func (w *arrivalWork) next(n int) int {
+	w.draw(&w.blocks[0], (n+arrivalGroup-1)&^(arrivalGroup-1), 0)
+	inside, parted := w.choose(n)
+	for _, at := range w.parted[:parted] {
+		w.keep(w.blocks[at], w.times[at], w.marks[at])
+	}
+	a, registers := w.ArrivalScratch, w.registers
 	for i := range inside {
-		at := s.chosen[i]
-		b := &s.blocks[at]
-		s.blocks[i] = [2]uint64{b[0], b[1] + 1<<32}
-		s.arrive(i, at, registers)
+		at := a.chosen[i]
+		b := &a.blocks[at]
+		a.blocks[i] = [2]uint64{b[0], b[1] + 1<<32}
+		a.arrive(i, at, registers)
 	}
 	return inside
 }
 
-// choose lists those of the first n times that are within limit. Times are positive,
-// so their bits are in the same order: comparisons that nobody can predict are
-// subtractions, and minima of them.
-func (s *ArrivalScratch) choose(n int, limit float64) int {
-	inside, last := 0, math.Float64bits(limit)
-	for i, t := range s.times[:n] {
-		s.chosen[inside&(arrivalChunk-1)] = uint8(i)
-		inside += int(1 - (last-math.Float64bits(t))>>63)
+// draw draws the arrivals of n blocks into the scratch from place `at` on.
+func (w *arrivalWork) draw(blocks *[2]uint64, n, at int) {
+	asmDraw(&w.key.schedule, blocks, n, len(w.registers), w.scale, &w.times[at], &w.marks[at])
+}
+
+// choose lists those of the first n times that are within the limit, and those beyond
+// it that are to be kept. Times are positive, so their bits are in the same order:
+// comparisons that nobody can predict are subtractions, and minima of them.
+func (w *arrivalWork) choose(n int) (inside, parted int) {
+	a, last, far := w.ArrivalScratch, math.Float64bits(w.limit), math.Float64bits(w.horizon)
+	if w.states == nil {
+		for i, t := range a.times[:n] {
+			a.chosen[inside&(arrivalChunk-1)] = uint8(i)
+			inside += int(1 - (last-math.Float64bits(t))>>63)
+		}
+		return inside, 0
 	}
-	return inside
+	for i, t := range a.times[:n] {
+		b := math.Float64bits(t)
+		beyond := int((last - b) >> 63)
+		a.chosen[inside&(arrivalChunk-1)] = uint8(i)
+		inside += 1 - beyond
+		a.parted[parted&(arrivalChunk-1)] = uint8(i)
+		parted += beyond - int((far-b)>>63)
+	}
+	return inside, parted
+}
+
+// keep keeps a process at an arrival, which is that of the block.
+func (w *arrivalWork) keep(block [2]uint64, t float64, mark uint32) {
+	slot := w.kept
+	if w.again {
+		slot = int(w.slots[slot])
+	}
+	w.states[slot] = ArrivalState{[2]uint64{block[0], block[1] + 1<<32}, t, mark}
+	w.kept++
 }
 
 // arrive lowers the register of the arrival at place `at`, whose time comes to
@@ -82,17 +150,33 @@ func (s *ArrivalScratch) choose(n int, limit float64) int {
 func (s *ArrivalScratch) arrive(i int, at uint8, registers []float64) {
 	t := s.times[at]
 	s.times[i] = t
-	r := &registers[s.marks[at]]
+	lower(registers, s.marks[at], t)
+}
+
+// lower lowers a register to t.
+func lower(registers []float64, mark uint32, t float64) {
+	r := &registers[mark]
 	*r = math.Float64frombits(min(math.Float64bits(*r), math.Float64bits(t)))
 }
 
-// finish gives one record the rest of its arrivals. Their order in time makes the
+// finish gives the first n records of the scratch the rest of their arrivals: together
+// while they fill a group, then each by itself where that is worth a run.
+func (w *arrivalWork) finish(n int, limit float64) {
+	for n >= arrivalGroup || n > 0 && limit-w.times[0] < -arrivalGroup/2*w.scale {
+		n = w.next(n)
+	}
+	for i := range n {
+		w.finishOne(w.blocks[i], w.times[i])
+	}
+}
+
+// finishOne gives one record the rest of its arrivals. Their order in time makes the
 // sum sequential; what they come from is not.
-func (s *ArrivalScratch) finish(key *ArrivalKey, block [2]uint64, t, scale, limit float64, registers []float64) {
-	r := &s.run
+func (w *arrivalWork) finishOne(block [2]uint64, t float64) {
+	r := &w.run
 	for {
 		n := arrivalRun
-		for n > arrivalGroup && limit-t < -scale*float64(n/2) {
+		for n > arrivalGroup && w.limit-t < -w.scale*float64(n/2) {
 			n /= 2
 		}
 		for i := range n {
@@ -100,14 +184,15 @@ func (s *ArrivalScratch) finish(key *ArrivalKey, block [2]uint64, t, scale, limi
 			block[1] += 1 << 32
 		}
 		clear(r.logs[:n])
-		asmDraw(&key.schedule, &r.blocks[0], n, len(registers), 1, &r.logs[0], &r.marks[0])
+		asmDraw(&w.key.schedule, &r.blocks[0], n, len(w.registers), 1, &r.logs[0], &r.marks[0])
 		for i, x := range r.logs[:n] {
-			if t = math.FMA(x, scale, t); t > limit {
+			if t = math.FMA(x, w.scale, t); t > w.limit {
+				if w.states != nil && t <= w.horizon {
+					w.keep(r.blocks[i], t, r.marks[i])
+				}
 				return
 			}
-			if r := &registers[r.marks[i]]; t < *r {
-				*r = t
-			}
+			lower(w.registers, r.marks[i], t)
 		}
 	}
 }

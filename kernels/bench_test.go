@@ -313,18 +313,51 @@ func BenchmarkCostRows(b *testing.B) {
 // BenchmarkArrivals takes 4096 registers for each of five clusters of 100000
 // records together; an item is a record.
 func BenchmarkArrivals(b *testing.B) {
-	const m, n, clusters = 4096, 100000, 5
-	rng := rand.New(rand.NewPCG(1, 1))
-	key, digests := NewArrivalKey(randomBlocks(rng, 1)[0]), randomBlocks(rng, n)
-	reg, scratch := registers(m), new(ArrivalScratch)
-	run(b, n, 0, 0, func() {
-		for lo := 0; lo < n; lo += n / clusters {
-			for i := range reg {
-				reg[i] = math.Inf(1)
-			}
-			Arrivals(key, digests[lo:lo+n/clusters], 1, (math.Log(m)+3)/(n/clusters), reg, scratch)
-		}
+	overClusters(b, func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch) {
+		Arrivals(key, part, 1, (math.Log(float64(len(reg)))+3)/float64(len(part)), reg, scratch)
 	})
+}
+
+// BenchmarkArrivalsKept is BenchmarkArrivals up to an earlier time, from which it could
+// go on.
+func BenchmarkArrivalsKept(b *testing.B) {
+	states := make([]ArrivalState, 1000000)
+	overClusters(b, func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch) {
+		n := float64(len(part))
+		limit := (math.Log(float64(len(reg))) + 2) / n
+		ArrivalsKept(key, part, 1, limit, limit+14/n, reg, states, scratch)
+	})
+}
+
+// BenchmarkContinue is BenchmarkArrivalsKept that goes on.
+func BenchmarkContinue(b *testing.B) {
+	states := make([]ArrivalState, 1000000)
+	overClusters(b, func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch) {
+		n := float64(len(part))
+		limit := (math.Log(float64(len(reg))) + 2) / n
+		kept := ArrivalsKept(key, part, 1, limit, limit+14/n, reg, states, scratch)
+		Continue(key, states[:kept], 1, limit+2/n, reg, scratch)
+	})
+}
+
+// overClusters runs fn on each of five clusters.
+func overClusters(b *testing.B, fn func(key *ArrivalKey, part [][16]byte, reg []float64, scratch *ArrivalScratch)) {
+	const m, clusters = 4096, 5
+	for _, n := range []int{100000, 1000000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(1, 1))
+			key, digests := NewArrivalKey(randomBlocks(rng, 1)[0]), randomBlocks(rng, n)
+			reg, scratch := registers(m), new(ArrivalScratch)
+			run(b, n, 0, 0, func() {
+				for lo := 0; lo < n; lo += n / clusters {
+					for i := range reg {
+						reg[i] = math.Inf(1)
+					}
+					fn(key, digests[lo:lo+n/clusters], reg, scratch)
+				}
+			})
+		})
+	}
 }
 
 func BenchmarkAddUint64(b *testing.B) {

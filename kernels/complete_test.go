@@ -45,6 +45,8 @@ var proofs = map[string]struct {
 	"Nearer":                   {[]string{"nearerPortable"}, "TestNearestSumsEqualPortable", "BenchmarkNearer"},
 	"Project":                  {[]string{"projectPortable"}, "TestProjectEqualsPortable", "BenchmarkProject"},
 	"Arrivals":                 {[]string{"arrivalsPortable"}, "TestArrivalsEqualPortable", "BenchmarkArrivals"},
+	"ArrivalsKept":             {[]string{"arrivalsPortable"}, "TestArrivalsEqualPortable", "BenchmarkArrivalsKept"},
+	"Continue":                 {[]string{"advancePortable"}, "TestArrivalsEqualPortable", "BenchmarkContinue"},
 	"AddUint64":                {[]string{"addUint64Portable"}, "TestAddUint64EqualsPortable", "BenchmarkAddUint64"},
 }
 

@@ -16,8 +16,13 @@ func assign(p *Panels, c *Centroids, labels []uint16, dist, second []float32) {
 	assignPortable(p, c, labels, dist, second)
 }
 
-func arrivals(key *ArrivalKey, digests [][16]byte, scale, limit float64, registers []float64, _ *ArrivalScratch) {
-	arrivalsPortable(key, digests, scale, limit, registers)
+func arrivals(key *ArrivalKey, digests [][16]byte, scale, limit, horizon float64, registers []float64,
+	states []ArrivalState, _ *ArrivalScratch) int {
+	return arrivalsPortable(key, digests, scale, limit, horizon, registers, states)
+}
+
+func advance(key *ArrivalKey, states []ArrivalState, scale, limit float64, registers []float64, _ *ArrivalScratch) {
+	advancePortable(key, states, scale, limit, registers)
 }
 
 func assignAccumulate(p *Panels, c *Centroids, labels []uint16, acc *Accumulator) {

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -169,13 +170,27 @@ func TestArrivalsEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(2, 7))
 		var scratch ArrivalScratch
+		portable := arrivalSteps{
+			func(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, reg []float64, states []ArrivalState) int {
+				return arrivalsPortable(key, digests, -1/(float64(len(reg))*rate), limit, horizon, reg, states)
+			},
+			func(key *ArrivalKey, states []ArrivalState, rate, limit float64, reg []float64) {
+				advancePortable(key, states, -1/(float64(len(reg))*rate), limit, reg)
+			}}
+		ours := arrivalSteps{
+			func(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, reg []float64, states []ArrivalState) int {
+				return ArrivalsKept(key, digests, rate, limit, horizon, reg, states, &scratch)
+			},
+			func(key *ArrivalKey, states []ArrivalState, rate, limit float64, reg []float64) {
+				Continue(key, states, rate, limit, reg, &scratch)
+			}}
 		for i, n := range []int{0, 1, 2, 3, 7, 8, 9, 15, 31, 33, 100, 255, 256, 257, 700, 1, 5, 40, 300} {
 			key, digests := NewArrivalKey(randomBlocks(rng, 1)[0]), randomBlocks(rng, n)
 			m := []int{1, 2, 3, 100, 256, 4095, 70001}[i%7]
 			rate := math.Exp(4 * rng.NormFloat64())
 			limit := (math.Log(float64(m)) + 2) / rate / float64(n+1)
 			want, got, less := registers(m), registers(m), registers(m)
-			arrivalsPortable(key, digests, -1/(float64(m)*rate), limit, want)
+			arrivalsPortable(key, digests, -1/(float64(m)*rate), limit, limit, want, nil)
 			Arrivals(key, digests, rate, limit, got, &scratch)
 			if !slices.Equal(got, want) {
 				t.Fatalf("n=%d m=%d rate %v limit %v:\n%x\n%x", n, m, rate, limit, got, want)
@@ -188,7 +203,47 @@ func TestArrivalsEqualPortable(t *testing.T) {
 					t.Fatalf("n=%d m=%d limit %v, half of it: register %d is %v, want %v", n, m, limit, j, x, want[j])
 				}
 			}
+			continued(t, key, digests, rate, limit, want, portable, ours)
 		}
+	})
+}
+
+// arrivalSteps are a form of [ArrivalsKept] and [Continue].
+type arrivalSteps struct {
+	begin func(key *ArrivalKey, digests [][16]byte, rate, limit, horizon float64, reg []float64, states []ArrivalState) int
+	next  func(key *ArrivalKey, states []ArrivalState, rate, limit float64, reg []float64)
+}
+
+// continued goes to the limit in steps, in two forms, and compares their states and
+// registers, and the last registers with those of one step.
+func continued(t *testing.T, key *ArrivalKey, digests [][16]byte, rate, limit float64, want []float64, forms ...arrivalSteps) {
+	t.Helper()
+	n, m := len(digests), len(want)
+	for _, horizon := range []float64{limit, 2.5 * limit, math.Inf(1)} {
+		var kept [2]int
+		var states [2][]ArrivalState
+		var reg [2][]float64
+		for i, form := range forms {
+			states[i], reg[i] = make([]ArrivalState, n), registers(m)
+			kept[i] = form.begin(key, digests, rate, limit/5, horizon, reg[i], states[i])
+		}
+		for _, part := range []float64{5, 3, 1} {
+			for i, form := range forms {
+				form.next(key, states[i][:kept[i]], rate, limit/part, reg[i])
+			}
+			if kept[0] != kept[1] || !slices.Equal(reg[0], reg[1]) || !slices.Equal(sorted(states[0][:kept[0]]), sorted(states[1][:kept[1]])) {
+				t.Fatalf("n=%d m=%d limit %v: %d and %d states, or the registers, differ", n, m, limit/part, kept[0], kept[1])
+			}
+		}
+		if !slices.Equal(reg[0], want) {
+			t.Fatalf("n=%d m=%d limit %v in steps: registers differ", n, m, limit)
+		}
+	}
+}
+
+func sorted(states []ArrivalState) []ArrivalState {
+	return slices.SortedFunc(slices.Values(states), func(a, b ArrivalState) int { // whatever their order
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.block[0], b.block[0]), cmp.Compare(a.block[1], b.block[1]))
 	})
 }
 
@@ -590,10 +645,13 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
 				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
 				key, reg, scratch := NewArrivalKey(keys[0]), registers(100), new(ArrivalScratch)
+				states := make([]ArrivalState, len(digests))
 				u64, v64, u32, f64 := make([]uint64, n), make([]uint64, n), make([]uint32, n), make([]float64, n)
 				centres := gridRows(rng, k, d, 16)
 				for name, fn := range map[string]func(){
 					"Set":                func() { c.Set(centres) },
+					"ArrivalsKept":       func() { ArrivalsKept(key, digests, 1, 1, 5, reg, states, scratch) },
+					"Continue":           func() { Continue(key, states, 1, 2, reg, scratch) },
 					"Pack":               func() { Pack(p, rows) },
 					"Quantise":           func() { Quantise(rows, wide, units) },
 					"Assign":             func() { Assign(*p, c, labels, dist) },

@@ -224,10 +224,15 @@ func FuzzArrivals(f *testing.F) {
 		}
 		key := NewArrivalKey(blocks[0])
 		want := registers(int(m))
-		arrivalsPortable(key, blocks, -1/(float64(m)*rate), limit, want)
+		arrivalsPortable(key, blocks, -1/(float64(m)*rate), limit, limit, want, nil)
 		for _, path := range supportedPaths()[1:] {
 			restore, got := forcePath(path), registers(int(m))
-			Arrivals(key, blocks, rate, limit, got, new(ArrivalScratch))
+			if len(data)%2 == 0 {
+				Arrivals(key, blocks, rate, limit, got, new(ArrivalScratch))
+			}
+			states := make([]ArrivalState, len(blocks))
+			kept := ArrivalsKept(key, blocks, rate, limit/4, 2*limit, got, states, new(ArrivalScratch))
+			Continue(key, states[:kept], rate, limit, got, new(ArrivalScratch))
 			restore()
 			if !slices.Equal(want, got) {
 				t.Fatalf("%s:\n%x\n%x", path, want, got)

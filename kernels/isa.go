@@ -143,5 +143,7 @@ var kernelTable = []struct {
 	{"NearestSums", all},
 	{"Nearer", all},
 	{"Arrivals", all},
+	{"ArrivalsKept", all},
+	{"Continue", all},
 	{"AddUint64", all},
 }

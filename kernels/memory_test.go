@@ -82,7 +82,11 @@ func runGuarded(t *testing.T, atEnd bool) {
 		AddUint64(guarded[uint64](t, n, atEnd), guarded[uint64](t, n, atEnd))
 		digests := guarded[[16]byte](t, n, atEnd)
 		scratch := guarded[ArrivalScratch](t, 1, atEnd)
-		Arrivals(NewArrivalKey([16]byte{1}), digests, 1, 3, guarded[float64](t, n+1, atEnd), &scratch[0])
+		key, registers := NewArrivalKey([16]byte{1}), guarded[float64](t, n+1, atEnd)
+		Arrivals(key, digests, 1, 3, registers, &scratch[0])
+		states := guarded[ArrivalState](t, n, atEnd)
+		kept := ArrivalsKept(key, digests, 1, 3, 9, registers, states, &scratch[0])
+		Continue(key, states[:kept], 1, 5, registers, &scratch[0])
 	}
 }
 

@@ -88,6 +88,11 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"LeastDot", []string{"4 sums", "7 values", "stride 4"}, func() { LeastDot(make([]float64, 7), 4, 4, make([]float64, 2)) }},
 		{"Arrivals", []string{"0", "1048576"}, func() { Arrivals(nil, nil, 1, 1, nil, nil) }},
 		{"Arrivals", []string{"rate=0"}, func() { Arrivals(nil, nil, 0, 1, make([]float64, 1), nil) }},
+		{"ArrivalsKept", []string{"len(states)=0", "len(digests)=1"}, func() {
+			ArrivalsKept(nil, make([][16]byte, 1), 1, 1, 2, make([]float64, 1), nil, nil)
+		}},
+		{"ArrivalsKept", []string{"horizon=0.5"}, func() { ArrivalsKept(nil, nil, 1, 1, 0.5, make([]float64, 1), nil, nil) }},
+		{"Continue", []string{"rate=-1"}, func() { Continue(nil, nil, -1, 1, make([]float64, 1), nil) }},
 		{"Arrivals", []string{"limit=NaN"}, func() { Arrivals(nil, nil, 1, math.NaN(), make([]float64, 1), nil) }},
 		{"Arrivals", []string{"limit=1e+09", "2^31"}, func() { Arrivals(nil, nil, 1, 1e9, make([]float64, 3), nil) }},
 		{"AddUint64", []string{"2", "3"}, func() { AddUint64(make([]uint64, 3), make([]uint64, 2)) }},

@@ -121,8 +121,8 @@ func phantomDigests(clusters, parties, at, a, lo int, dst []Digest) {
 	}
 }
 
-// lower adds records of a rate to a cluster. What is generated first goes far
-// enough for most registers to have an arrival, and twice as far until all have.
+// lower adds records of a rate to a cluster. To the first of them arrivals are given
+// until every register has one.
 func (e *Encoder) lower(a int, key *kernels.ArrivalKey, digests []Digest, rate float64) {
 	registers := e.registers[a]
 	e.rate[a] += rate * float64(len(digests))
@@ -133,15 +133,14 @@ func (e *Encoder) lower(a int, key *kernels.ArrivalKey, digests []Digest, rate f
 		}
 		return
 	}
-	limit := firstLimit(float64(len(digests)), rate*float64(len(digests)), len(registers))
-	for {
-		kernels.Arrivals(key, digests, rate, limit, registers, &e.scratch)
-		if last := latest(registers); last <= limit {
-			e.bound[a], e.measured[a] = last, 1.25*e.rate[a]
-			return
-		}
-		limit *= 2
+	r := kernels.NewReach(rate*float64(len(digests)), len(registers))
+	states := make([]kernels.ArrivalState, len(digests))
+	kept := kernels.ArrivalsKept(key, digests, rate, r.Limit, math.Inf(1), registers, states, &e.scratch)
+	for latest(registers) > r.Limit {
+		r.Extend()
+		kernels.Continue(key, states[:kept], rate, r.Limit, registers, &e.scratch)
 	}
+	e.bound[a], e.measured[a] = latest(registers), 1.25*e.rate[a]
 }
 
 // latest returns the largest register.
@@ -153,16 +152,6 @@ func latest(registers []float64) float64 {
 	return last
 }
 
-// firstLimit returns the time up to which to generate the arrivals of a cluster of
-// a rate, of records processes. At the time (ln M + c)/rate some register of M is
-// without arrival with probability e^-c: then all is done again up to another time,
-// records + 2 M (ln M + c) blocks. M blocks buy one more of c. So
-// e^c = records/M + 2 (ln M + c) costs least, c about 5 on the right.
-func firstLimit(records, rate float64, registers int) float64 {
-	m := float64(registers)
-	return (math.Log(m) + math.Log(records/m+2*math.Log(m)+10)) / rate
-}
-
 // Merge joins what another encoder of the same keys and shape has to e. Both stay
 // usable.
 func (e *Encoder) Merge(o *Encoder) error {
@@ -171,20 +160,19 @@ func (e *Encoder) Merge(o *Encoder) error {
 			"merge encoders of one shape")
 	}
 	o.flush()
-	e.merge(o)
+	for a := range e.clusters {
+		e.mergeCluster(a, o)
+		e.bound[a] = min(e.bound[a], o.bound[a])
+		e.rate[a] += o.rate[a]
+	}
 	return nil
 }
 
-// merge is Merge without the ids that wait at o.
-func (e *Encoder) merge(o *Encoder) {
-	for a, r := range e.registers {
-		for j, t := range o.registers[a] {
-			if t < r[j] {
-				r[j] = t
-			}
-		}
-		e.bound[a] = min(e.bound[a], o.bound[a])
-		e.rate[a] += o.rate[a]
+// mergeCluster joins the registers of one cluster.
+func (e *Encoder) mergeCluster(a int, o *Encoder) {
+	r, other := e.registers[a], o.registers[a][:len(e.registers[a])]
+	for j, t := range other {
+		r[j] = math.Float64frombits(min(math.Float64bits(r[j]), math.Float64bits(t))) // both positive
 	}
 }
 

@@ -284,6 +284,23 @@ func TestEncodersAgree(t *testing.T) {
 		}
 		sameRegisters(t, "digests on the way", again, got)
 	}
+	// However early generation stops at first, and however far it is known where the
+	// records stand.
+	for _, early := range []float64{0.02, 0.3} {
+		for _, horizon := range []float64{0, 0.05, 1} {
+			e := sk.newEncoding(5, sketches, labels, clusters, cellPhantoms{2, 1, phantoms})
+			for a := range e.clusters {
+				c := &e.clusters[a]
+				c.Limit *= early
+				c.horizon = c.Limit + horizon*c.horizon
+			}
+			again, err := e.encode(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameRegisters(t, fmt.Sprintf("first limit x %v, horizon x %v", early, horizon), again, got)
+		}
+	}
 	newPart := func() *Encoder {
 		e, err := NewEncoder(secret, 5, sketches, clusters)
 		if err != nil {
