@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -293,22 +294,26 @@ func (g *noiseSamples) checks() []NoiseCheck {
 
 // planned compares the scales: each that the plan's ledger states is that of some release on some grid of a power of
 // two. The scales of sums and counts that are released together follow from what was released before: the plan has
-// their price alone, and distance compares that.
+// their price alone, and distance compares that. A scale of 1 in units of the noise says nothing either: the ways of
+// such a method state their scales in records.
 func (g *noiseSamples) planned(l *privacy.Ledger) []NoiseCheck {
 	additive := map[string]bool{"gaussian": true, "laplace": true, "discrete-gaussian": true, "discrete-laplace": true}
 	var out []NoiseCheck
 	for _, e := range l.Entries {
-		if e.Kind != privacy.Release || e.Scale == 0 || e.Beside != nil || !additive[e.Cost.Family] {
+		if e.Kind != privacy.Release || e.Scale == 0 || e.Beside != nil || !additive[e.Cost.Family] || strings.HasPrefix(e.Unit, "noise units") {
 			continue
 		}
 		off := math.Inf(1)
 		for i := range g.releases {
 			for s := range g.releases[i].scales {
+				if s == 0 {
+					continue // told by chances
+				}
 				ratio := math.Log2(s / e.Scale)
 				off = min(off, math.Abs(ratio-math.Round(ratio)))
 			}
 		}
-		out = append(out, NoiseCheck{g.way + ", " + e.What, "scale", 1, off, 1e-6, off > 1e-6})
+		out = append(out, NoiseCheck{g.way + ", " + e.What, "scale", 1, off, 1e-6, !(off <= 1e-6)})
 	}
 	return out
 }

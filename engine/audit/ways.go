@@ -34,8 +34,9 @@ type way struct {
 	rounds func() (drawing, *privacy.Ledger, error)
 }
 
-// drawing makes a run with all randomness from a seed and returns what it drew.
-type drawing func(ctx context.Context, rt *engine.Runtime, seed uint64) ([]protocol.Draw, error)
+// drawing makes a run with all randomness from a seed and returns what it drew. The tape, if it has one, keeps what the
+// run released.
+type drawing func(ctx context.Context, rt *engine.Runtime, seed uint64, tape *privacy.Tape) ([]protocol.Draw, error)
 
 // prepare plans the runs that are watched: once, as only their seed differs.
 func (w *way) prepare() (drawing, *privacy.Ledger, error) {
@@ -52,11 +53,11 @@ func (w *way) prepare() (drawing, *privacy.Ledger, error) {
 		return nil, nil, fault.Failed("audit", w.name+" has no roles", "", nil)
 	}
 	ledger, err := runner.Core().Ledger(nil)
-	return func(ctx context.Context, rt *engine.Runtime, next uint64) ([]protocol.Draw, error) {
+	return func(ctx context.Context, rt *engine.Runtime, next uint64, tape *privacy.Tape) ([]protocol.Draw, error) {
 		*seed = next // the plan's, too
 		runner.Core().PublicSeed = protocol.NewPublicSeed(seed)
 		var draws protocol.Draws
-		_, err := runner.Connect(ctx, rt, protocol.Options{Draws: &draws})
+		_, err := runner.Connect(ctx, rt, protocol.Options{Draws: &draws, Replay: tape})
 		return draws.Seen, err
 	}, ledger, err
 }
@@ -106,7 +107,7 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 		ways = centralWays(method)
 	case "balcan-edler":
 		p := fewRecords(3, 2, 60)
-		ways = []way{{name: "one holder", weight: 4, viewer: privacy.Outsider, watched: p,
+		ways = []way{{name: "one holder", weight: 2, viewer: privacy.Outsider, watched: p,
 			job: func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
 				return &balcan.Edler{Data: centralData(p, parts, nil), K: p.K, Budget: auditBudget, KMeans: 1, Seed: seed}
 			}}}
@@ -115,7 +116,7 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 	case "sketch", "sketch-basic":
 		ways = sketchWays(sketch.Protocol(method), c)
 	case "ckks":
-		ways = []way{{name: "two parties", weight: 4, rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
+		ways = []way{{name: "two parties", weight: 2, rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
 	default:
 		return nil, fault.Request("--white-box", method+" draws no noise", "choose a private method")
 	}
@@ -207,7 +208,11 @@ func centralWays(method string) []way {
 			if method != "hybrid" && by.clients > 1 {
 				continue // it has one holder
 			}
-			w := way{name: by.name + ", " + by.mechanism, weight: 2, clients: by.clients, viewer: privacy.Outsider,
+			weight := 2
+			if by.clients > 1 || by.neighbours == privacy.ReplaceOne {
+				weight = 3 // the noise of one client, in shares or at another scale
+			}
+			w := way{name: by.name + ", " + by.mechanism, weight: weight, clients: by.clients, viewer: privacy.Outsider,
 				neighbours: by.neighbours, watched: fewRecords(3, 2, 60)}
 			if branch != "" {
 				w.name += ", " + branch
@@ -243,7 +248,7 @@ func localWays(method string, c privacy.Calibration) []way {
 func sketchWays(method sketch.Protocol, c privacy.Calibration) []way {
 	var ways []way
 	for _, parties := range []int{2, 3} {
-		w := way{name: fmt.Sprintf("%d parties", parties), weight: 4, viewer: privacy.Server, watched: fewRecords(3, 2, 60)}
+		w := way{name: fmt.Sprintf("%d parties", parties), weight: 2, viewer: privacy.Server, watched: fewRecords(3, 2, 60)}
 		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
 			split := make(sketch.Split, parties)
 			for h := range p.D {
@@ -278,7 +283,7 @@ func encryptedDraws(c privacy.Calibration) (drawing, *privacy.Ledger, error) {
 		return nil, nil, err
 	}
 	var opened *ckks.Opened
-	return func(ctx context.Context, rt *engine.Runtime, seed uint64) ([]protocol.Draw, error) {
+	return func(ctx context.Context, rt *engine.Runtime, seed uint64, _ *privacy.Tape) ([]protocol.Draw, error) {
 		if opened == nil {
 			if opened, err = ckks.Open(ctx, job, rt); err != nil {
 				return nil, err
@@ -289,7 +294,8 @@ func encryptedDraws(c privacy.Calibration) (drawing, *privacy.Ledger, error) {
 		if err != nil {
 			return nil, err
 		}
-		counts, sums := protocol.Draw{Stream: "counts in records"}, protocol.Draw{Stream: "sums in records"}
+		counts := protocol.Draw{Stream: "counts in records", Noise: protocol.Noise{Scale: sigmaCount}}
+		sums := protocol.Draw{Stream: "sums in records", Noise: protocol.Noise{Scale: sigmaSum}}
 		for i, x := range v.Noise {
 			of, sigma := &sums, sigmaSum
 			if i%(1+attackedColumns) == 0 {

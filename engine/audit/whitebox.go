@@ -9,6 +9,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -52,7 +53,7 @@ const noiseFailure = 1e-6
 
 // WhiteBox runs a method in several ways, by one party and by several, and tests the noise that its roles drew: the
 // distribution of each, by chi-square in bins of equal probability and by the number in its tails; the scales
-// against those of the plan's ledger; and the correlations between coordinates, between draws of one run (of
+// against those of the plan's ledger; whether all that was drawn is in what was released; and the correlations between coordinates, between draws of one run (of
 // other parties and rounds) and between runs. Under the proven calibration it also compares, without chance, how far a
 // record moves the releases with what the ledger charges.
 func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.Calibration, runs int, seed *uint64) (*NoiseReport, error) {
@@ -71,7 +72,7 @@ func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.C
 	for i := range ways {
 		w := &ways[i]
 		g := &noiseSamples{st: st, way: w.name, failure: noiseFailure / float64(len(ways))}
-		found, distance, err := w.watch(ctx, rt, g, max(50, runs/max(w.weight, 1)))
+		found, distance, err := w.watch(ctx, rt, g, max(20, runs/max(w.weight, 1)))
 		if err != nil {
 			return nil, err
 		}
@@ -111,16 +112,28 @@ func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, ru
 	if err != nil {
 		return nil, 0, err
 	}
+	var tape *privacy.Tape
+	if w.rounds == nil {
+		tape = new(privacy.Tape)
+	}
+	missing := 0
 	for range runs {
-		drawn, err := draw(ctx, rt, g.st.Uint64())
+		tape.Record()
+		drawn, err := draw(ctx, rt, g.st.Uint64(), tape)
 		if err == nil {
 			err = g.add(drawn)
 		}
 		if err != nil {
 			return nil, 0, err
 		}
+		if tape != nil && tape.Releases() > 0 && tape.Noise() != together(drawn) {
+			missing++
+		}
 	}
 	checks = append(g.checks(), g.planned(ledger)...)
+	if tape != nil {
+		checks = append(checks, NoiseCheck{w.name, "noise drawn that is not in what was released", runs, float64(missing), 1, missing > 0})
+	}
 	for _, p := range w.pairs {
 		part, err := w.distance(ctx, rt, p, g.st)
 		if err != nil {
@@ -131,6 +144,17 @@ func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, ru
 		checks = append(checks, NoiseCheck{w.name + ", " + p.Name, "distance", 1, part, 1 + 1e-9, !(part <= 1+1e-9)})
 	}
 	return checks, distance, nil
+}
+
+// together adds up all integers of noise, modulo 2^64.
+func together(drawn []protocol.Draw) int64 {
+	var sum int64
+	for _, d := range drawn {
+		for _, z := range d.Values {
+			sum += z
+		}
+	}
+	return sum
 }
 
 // distance is how far the record of a pair moves what a run releases, as a part of the ledger's epsilon: the most of

@@ -71,18 +71,22 @@ func TestFMPhantomsPLDIsTheTable(t *testing.T) {
 func TestContinuousHashesDominateHeights(t *testing.T) {
 	for _, f := range []FM{{Phantoms: 20, Parties: 2, Cells: 5}, {Phantoms: 4, Parties: 4, Cells: 3}, {Phantoms: 7, Parties: 9, Cells: 2}} {
 		fine := f.continuousLosses()
+		epsilons := []float64{0, 0.3, 1, 3}
+		var most [2][4]float64
+		for order, l := range fine {
+			for i, eps := range epsilons {
+				a := &PLDAccountant{}
+				a.ComposeLosses(4, l)
+				most[order][i] = a.Delta(eps * l.sd)
+			}
+		}
 		for _, gamma := range []float64{1, 0.1, 1e-3} {
 			f.Gamma = gamma
 			for order, coarse := range f.heightLosses() {
-				for _, eps := range []float64{0, 0.3, 1, 3} {
-					at := func(l *Losses) float64 {
-						a := &PLDAccountant{}
-						a.ComposeLosses(4, l)
-						return a.Delta(eps * l.sd)
-					}
+				for i, eps := range epsilons {
 					low := &PLDAccountant{Optimistic: true}
 					low.ComposeLosses(4, coarse)
-					least, most := low.Delta(eps*fine[order].sd), at(fine[order])
+					least, most := low.Delta(eps*fine[order].sd), most[order][i]
 					if least > most {
 						t.Errorf("%+v order %d at %v: heights have delta %v at least, continuous hashes %v at most", f, order, eps, least, most)
 					}

@@ -82,7 +82,7 @@ func TestPLDEnclosesEnumeration(t *testing.T) {
 		return out
 	}
 	epsilons := []float64{0, 0.05, 0.5, 2}
-	for trial := range 40 {
+	for trial := range 20 {
 		spread := []float64{0.02, 0.3, 1}[trial%3]
 		a := law(3+r.IntN(3), spread, trial%10 == 9)
 		b := law(2+r.IntN(3), spread, false)

@@ -36,6 +36,7 @@ type Tape struct {
 type track struct {
 	released, exact []int64
 	logs            []float64
+	additive        bool
 }
 
 // Likelihood is a distribution of noise by the log of the probability of a released integer, given the exact one, up to a
@@ -68,7 +69,11 @@ func OtherLikelihood(log func(exact, released int64) float64) Likelihood { retur
 func (t *Tape) Distance() (laplace, gaussian float64) { return t.distance[0], t.distance[1] }
 
 // Record begins a first run.
-func (t *Tape) Record() { t.replay, t.at, t.loss, t.tracks = false, 0, 0, t.tracks[:0] }
+func (t *Tape) Record() {
+	if t != nil {
+		t.replay, t.at, t.loss, t.tracks = false, 0, 0, t.tracks[:0]
+	}
+}
 
 // Replay begins the second run, on the neighbour.
 func (t *Tape) Replay() { t.replay, t.at, t.loss, t.distance = true, 0, 0, [2]float64{} }
@@ -84,6 +89,20 @@ func (t *Tape) Loss() (float64, error) {
 
 // Releases is the number of releases on the tape.
 func (t *Tape) Releases() int { return len(t.tracks) }
+
+// Noise is by how much what the first run released exceeds the exact values behind it: over all releases with additive
+// noise together, modulo 2^64.
+func (t *Tape) Noise() int64 {
+	var sum int64
+	for _, k := range t.tracks {
+		for i, x := range k.exact {
+			if k.additive {
+				sum += k.released[i] - x
+			}
+		}
+	}
+	return sum
+}
 
 // next returns the track of a release of n integers.
 func (t *Tape) next(n int) (*track, error) {
@@ -114,6 +133,7 @@ func (t *Tape) Release(exact, released []int64, law Likelihood) error {
 	if err != nil {
 		return err
 	}
+	k.additive = law.family != ""
 	for i, x := range exact {
 		if !t.replay {
 			k.released = append(k.released, released[i])

@@ -106,8 +106,8 @@ func ledgers() []mutant {
 // gate has bugs of the one gate for releases.
 func gate() []mutant {
 	return []mutant{
-		one("one holder leaves the noise off", inProtocol, "\tfor i, x := range noise {\n\t\twords[i] += x\n\t}", "", inAudit, "TestWhiteBox$", "law"),
-		one("the server leaves the noise off", inProtocol, "if err := total.Add(p.noise[:total.Len()]); err != nil {", "if err := error(nil); err != nil {", inAudit, "TestWhiteBox$", "law"),
+		one("one holder leaves the noise off", inProtocol, "\tfor i, x := range noise {\n\t\twords[i] += x\n\t}", "", inAudit, "TestWhiteBox$", "not in what was released"),
+		one("the server leaves the noise off", inProtocol, "if err := total.Add(p.noise[:total.Len()]); err != nil {", "if err := error(nil); err != nil {", inAudit, "TestWhiteBox$", "not in what was released"),
 		one("Gaussian noise at half the scale that the plan has", inProtocol, "replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))", "replay.DiscreteGaussian(n.Scale / 2 / math.Sqrt(float64(shares)))", inAudit, "TestWhiteBox$", "law"),
 		one("Laplace noise at half the scale that the plan has", inProtocol, "replay.DiscreteLaplace(n.Scale)", "replay.DiscreteLaplace(n.Scale / 2)", inAudit, "TestWhiteBox$", "law"),
 		one("all releases of a run draw from one stream", inProtocol, "\t\tp.resume(round, g.Stream)\n\t\tg.Noise", "\t\tp.resume(0, \"noise\")\n\t\tg.Noise", inAudit, "TestWhiteBox$", "independence"),

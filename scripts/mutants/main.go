@@ -130,7 +130,7 @@ func (m *mutant) try() (verdict string, err error) {
 		return wrong, err
 	}
 	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-timeout=5m", "-run="+m.run, "./"+m.test)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // for the test that reads sources too
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)) // for the test that reads sources too
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	var exit *exec.ExitError

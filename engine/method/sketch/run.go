@@ -185,7 +185,7 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 	}
 	parties, v := r.roles(&options)
 	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
-	if err := s.Run(ctx); err != nil || r.job.Tape != nil {
+	if err := s.Run(ctx); err != nil || options.Replay != nil {
 		return &engine.Result{}, err
 	}
 	res, err := s.Result(r.job.Data.Bounds)

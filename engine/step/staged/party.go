@@ -82,7 +82,7 @@ func (o Planned) Connect(ctx context.Context, rt *engine.Runtime, options protoc
 		server = protocol.Serve
 	}
 	s := protocol.Start(rt, o.Plan.Plan, programs, server, options)
-	if err := s.Run(ctx); err != nil || x.Tape != nil {
+	if err := s.Run(ctx); err != nil || options.Replay != nil {
 		return &engine.Result{}, err
 	}
 	return s.Result(x.Bounds)
