@@ -432,9 +432,20 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 		o.dismiss(ctx, box, err)
 		return nil, err
 	}
-	box.settle(ctx, settleTime)
+	box.settle(ctx, func() bool { return false }, settleTime)
+	o.seeOff(ctx)
 	o.Watch.ended("done")
 	return res, nil
+}
+
+// seeOff waits until all parties have gone: the last words of each to the others, that it
+// has all, come by this server.
+func (o *Coordinator) seeOff(ctx context.Context) {
+	for end := time.Now().Add(settleTime); o.server.Clients() > 1 && time.Now().Before(end); {
+		if pause(ctx, 10*time.Millisecond) != nil {
+			return
+		}
+	}
 }
 
 // settleTime is how long a role that has ended waits for acknowledgements.
@@ -474,7 +485,8 @@ func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
 			_ = box.send(ctx, protocol.Role(p), mailEnd, []byte(why.Error()))
 		}
 	}
-	box.settle(ctx, settleTime)
+	box.settle(ctx, func() bool { return false }, settleTime)
+	o.seeOff(ctx)
 }
 
 // End ends the study: all parties are told why, nothing is released any more.

@@ -277,6 +277,7 @@ func TestKilledAtEverySync(t *testing.T) {
 	if os.Getenv("COHORT_NETWORK") == "" {
 		t.Skip("run make test-network: it kills processes for a minute")
 	}
+	t.Parallel()
 	for _, point := range []string{"before sync", "between write and sync", "after sync"} {
 		s := newStage(t, rounded(t, newFixture(t, "fastlloyd", 3, 120, method.Settings{"noise": "split", "iterations": "2"})))
 		s.run(t, func(_ string, life int) string { return fmt.Sprintf("%s:%d", point, 1+life*(life+1)/2) })
@@ -288,6 +289,7 @@ func TestRandomKills(t *testing.T) {
 	if os.Getenv("COHORT_NETWORK") == "" {
 		t.Skip("run make test-network: it kills processes for minutes")
 	}
+	t.Parallel()
 	s := newStage(t, rounded(t, newFixture(t, "sulloyd", 3, 120, method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"})))
 	var mu sync.Mutex
 	rng, kills := rand.New(rand.NewPCG(3, 4)), 0

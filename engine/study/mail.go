@@ -46,10 +46,16 @@ func newPostbox(end *link.End, self protocol.Role, wait time.Duration) *postbox 
 
 // send sends a message of a kind.
 func (b *postbox) send(ctx context.Context, to protocol.Role, kind byte, body []byte) error {
-	message := make([]byte, 1+len(body))
-	message[0] = kind
-	copy(message[1:], body)
-	return b.end.Send(ctx, to, message)
+	return b.sendAll(ctx, kind, []link.Letter{{To: to, Parts: [2][]byte{nil, body}}})
+}
+
+// sendAll sends messages of a kind, whose bodies are the second parts.
+func (b *postbox) sendAll(ctx context.Context, kind byte, letters []link.Letter) error {
+	first := []byte{kind}
+	for i := range letters {
+		letters[i].Parts[0] = first
+	}
+	return b.end.SendAll(ctx, letters)
 }
 
 // next takes one event off the link: into a box, or to the sum under way. mark is left
@@ -75,6 +81,7 @@ func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (st
 		return "", &ended{string(body[:min(len(body), 300)])}
 	case kind == mailLeave:
 		b.left[ev.From] = true
+		b.end.Acknowledge() // its sender waits for nothing else
 		if b.sums != nil {
 			return "", b.sums(ev.From, nil)
 		}
@@ -89,9 +96,12 @@ func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (st
 
 // receive waits for the next message of a kind from a role.
 func (b *postbox) receive(ctx context.Context, from protocol.Role, kind byte) ([]byte, error) {
-	at, late := box{from, kind}, fmt.Sprintf("late %d %c", int(from), kind)
-	deadline := time.Now().Add(b.wait)
+	at := box{from, kind}
+	late, deadline := "", time.Time{}
 	for len(b.boxes[at]) == 0 {
+		if late == "" {
+			late, deadline = fmt.Sprintf("late %d %c", int(from), kind), time.Now().Add(b.wait)
+		}
 		if b.left[from] {
 			return nil, protocol.ErrLeft
 		}
@@ -109,10 +119,11 @@ func (b *postbox) receive(ctx context.Context, from protocol.Role, kind byte) ([
 }
 
 // settle waits until everybody who is there has all that was sent, at most until the
-// limit.
-func (b *postbox) settle(ctx context.Context, limit time.Duration) bool {
-	for deadline := time.Now().Add(limit); !b.end.Settled(func(r protocol.Role) bool { return b.left[r] }); {
-		if ctx.Err() != nil || time.Now().After(deadline) {
+// limit. alone says that nobody is there any more.
+func (b *postbox) settle(ctx context.Context, alone func() bool, limit time.Duration) bool {
+	deadline := time.Now().Add(limit)
+	for !b.end.Settled(func(r protocol.Role) bool { return b.left[r] }) {
+		if ctx.Err() != nil || time.Now().After(deadline) || alone() {
 			return false
 		}
 		soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond)

@@ -350,10 +350,26 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	if err != nil {
 		return nil, err
 	}
-	if !box.settle(ctx, p.study.Deadlines.message()) && ctx.Err() == nil {
+	if !box.settle(ctx, p.alone(box), p.study.Deadlines.message()) && ctx.Err() == nil {
 		p.Log.Warn("not everybody has acknowledged everything")
 	}
 	return res, nil
+}
+
+// alone returns what says that all others have ended: the other parties have said so, and
+// the coordinator has been away for a while.
+func (p *Party) alone(box *postbox) func() bool {
+	others := len(p.study.Parties) - 1
+	if others >= mostMail {
+		others = 0 // they do not tell each other
+	}
+	seen := time.Now()
+	return func() bool {
+		if p.conn.Connected() || len(box.left) < others {
+			seen = time.Now()
+		}
+		return time.Since(seen) > settleTime
+	}
 }
 
 // play agrees on the group's secret, matches records, and runs the method.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/link"
 	"github.com/cohort-engine/cohort/engine/study/sum"
 	"github.com/cohort-engine/cohort/internal/secagg"
 )
@@ -22,6 +23,7 @@ type partyTransport struct {
 	sent, received     int64
 	padRounds          time.Duration
 	rounds             int
+	wire               []byte // the vector of the last sum
 	begun              time.Time
 	step               func(round int, step string) // for those who watch; may be nil
 }
@@ -32,7 +34,8 @@ func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked)
 		return err
 	}
 	number := own.Round()
-	vector := own.AppendWire(nil)
+	t.wire = own.AppendWire(t.wire[:0])
+	vector := t.wire
 	client, first, err := t.member.Begin(uint32(number), vector)
 	if err != nil {
 		return err
@@ -147,6 +150,7 @@ type hub struct {
 	early   [][]byte  // first messages of the next sum, by party
 	joined  []bool    // in the sum under way
 	begun   time.Time // the step
+	mark    string    // that is left when the step ends before all have answered
 }
 
 func newHub(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger, w *Watch) *hub {
@@ -240,6 +244,7 @@ func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
 // enter begins a step.
 func (h *hub) enter(round int) {
 	h.begun = time.Now()
+	h.mark = fmt.Sprintf("sum %d %v", round, h.current.Phase())
 	h.watch.step(round, h.current.Phase())
 }
 
@@ -253,9 +258,8 @@ func (h *hub) advance(ctx context.Context, round int) (done bool, err error) {
 		h.current = nil
 		return true, nil // all that are here have ended
 	}
-	mark := fmt.Sprintf("sum %d %v", round, s.Phase())
-	got, err := h.box.next(ctx, h.begun.Add(h.step), mark)
-	if err != nil || got != mark {
+	got, err := h.box.next(ctx, h.begun.Add(h.step), h.mark)
+	if err != nil || got != h.mark {
 		return false, err
 	}
 	if s.Answered() == 0 && len(h.box.left) > 0 {
@@ -276,10 +280,12 @@ func (h *hub) close(ctx context.Context, round int) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range outs {
-		if err := h.box.send(ctx, protocol.Role(o.To), mailSum, o.Body); err != nil {
-			return err
-		}
+	letters := make([]link.Letter, len(outs))
+	for i, o := range outs {
+		letters[i] = link.Letter{To: protocol.Role(o.To), Parts: [2][]byte{1: o.Body}}
+	}
+	if err := h.box.sendAll(ctx, mailSum, letters); err != nil {
+		return err
 	}
 	h.enter(round)
 	return nil
@@ -292,13 +298,14 @@ func (h *hub) Return(ctx context.Context, total *secagg.Masked) error {
 	}
 	result := h.current.Result(total.AppendWire(nil))
 	h.results = append(h.results, result)
+	var letters []link.Letter
 	for p, in := range h.joined {
-		if !in {
-			continue
+		if in {
+			letters = append(letters, link.Letter{To: protocol.Role(p), Parts: [2][]byte{1: result}})
 		}
-		if err := h.box.send(ctx, protocol.Role(p), mailSum, result); err != nil {
-			return err
-		}
+	}
+	if err := h.box.sendAll(ctx, mailSum, letters); err != nil {
+		return err
 	}
 	h.watch.summed(len(h.results))
 	h.current = nil

@@ -101,7 +101,7 @@ func Listen(address, study string, certificate tls.Certificate, own string, admi
 	b.server, err = server.NewServer(&server.Options{
 		ServerName: "cohort", Host: host, Port: number, NoSigs: true, NoLog: true, AlwaysEnableNonce: true, DisableShortFirstPing: true,
 		TLS: true, TLSHandshakeFirst: true, TLSTimeout: 20, AuthTimeout: 30,
-		TLSConfig:  &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
+		TLSConfig:  &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, DynamicRecordSizingDisabled: true},
 		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: 30 * time.Second,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, CustomClientAuthentication: b,
 	})
@@ -118,6 +118,9 @@ func Listen(address, study string, certificate tls.Certificate, own string, admi
 
 // Address is where the server listens.
 func (b *Server) Address() string { return b.server.Addr().String() }
+
+// Clients is how many roles are connected.
+func (b *Server) Clients() int { return b.server.NumClients() }
 
 // Close ends the server and all connections.
 func (b *Server) Close() {
@@ -344,6 +347,9 @@ func (c *Conn) Answer(answer func(from protocol.Role, body []byte) []byte) error
 
 // Round is how long a message to the server and back takes.
 func (c *Conn) Round() (time.Duration, error) { return c.nc.RTT() }
+
+// Connected reports whether the connection is there now.
+func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 
 // Close ends the connection after what was published has left.
 func (c *Conn) Close() {

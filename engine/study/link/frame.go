@@ -2,9 +2,9 @@ package link
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"hash"
 )
 
 // Frames are what a bus carries. All numbers are little-endian.
@@ -13,13 +13,15 @@ import (
 //	ack    version kind=2, durable u64, message u64, chunk u32, gap u8, tag
 //	hello  version kind=3, first u64: the first message that the sender still has, tag
 //
+// An ack may have a data frame behind it in the same message of the bus.
+//
 // The tag is the first 16 bytes of HMAC-SHA256 under a key of the direction; a message
 // as a whole is authenticated by its seal.
 //
 // An ack says that all messages before durable are on the receiver's disk, and which
 // chunk of which message it wants next; gap, that it got another one.
 const (
-	frameVersion = 1
+	frameVersion = 2
 	frameData    = 1
 	frameAck     = 2
 	frameHello   = 3
@@ -29,8 +31,10 @@ const (
 	tagBytes     = 16
 	// ChunkBytes is the longest part of a message in one frame.
 	ChunkBytes = 1 << 18
-	// FrameBytes is the longest frame.
-	FrameBytes = ChunkBytes + dataHead
+	// FrameBytes is the longest message on the bus.
+	FrameBytes = ChunkBytes + room
+	// room is what may stand before the bytes of a chunk.
+	room = ackBytes + dataHead
 	// sealBytes is what sealing adds to a message.
 	sealBytes = 16
 )
@@ -68,9 +72,9 @@ func parse(b []byte, most int) (f frame, err error) {
 		if want := min(ChunkBytes, int(f.size)-int(f.chunk)*ChunkBytes); len(f.bytes) != want {
 			return frame{}, errFrame
 		}
-	case f.kind == frameAck && len(b) == ackBytes && b[22] <= 1:
+	case f.kind == frameAck && len(b) == ackBytes && b[ackBytes-tagBytes-1] <= 1:
 		f.durable, f.message, f.chunk = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint64(b[10:]), binary.LittleEndian.Uint32(b[18:])
-		f.gap = b[22] == 1
+		f.gap = b[ackBytes-tagBytes-1] == 1
 		if f.message < f.durable {
 			return frame{}, errFrame
 		}
@@ -82,18 +86,27 @@ func parse(b []byte, most int) (f frame, err error) {
 	return f, nil
 }
 
-// tag authenticates a frame without data.
-func tag(key [32]byte, b []byte) []byte {
-	mac := hmac.New(sha256.New, key[:])
+// ahead splits the ack off that stands before a data frame; it is nil if there is none.
+func ahead(b []byte) (ack, rest []byte) {
+	if len(b) > ackBytes && b[0] == frameVersion && b[1] == frameAck {
+		return b[:ackBytes], b[ackBytes:]
+	}
+	return nil, b
+}
+
+// tag appends what authenticates a frame without data, under a key of HMAC-SHA256.
+func tag(mac hash.Hash, b, frame []byte) []byte {
+	mac.Reset()
 	mac.Write([]byte("link frame"))
-	mac.Write(b)
-	return mac.Sum(nil)[:tagBytes]
+	mac.Write(frame)
+	return mac.Sum(b)[:len(b)+tagBytes]
 }
 
 // genuine checks the tag of a frame without data.
-func genuine(key [32]byte, b []byte) bool {
+func genuine(mac hash.Hash, b []byte) bool {
 	body := len(b) - tagBytes
-	return hmac.Equal(tag(key, b[:body]), b[body:])
+	var own [64]byte
+	return hmac.Equal(tag(mac, own[:0], b[:body]), b[body:])
 }
 
 // append encodes a frame, without its tag.

@@ -19,9 +19,11 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"sync"
 	"time"
 
@@ -32,7 +34,7 @@ import (
 
 // Bus carries frames to other roles.
 type Bus interface {
-	// Publish sends a frame, which it may keep.
+	// Publish sends a frame, of which it keeps nothing.
 	Publish(to protocol.Role, frame []byte) error
 }
 
@@ -50,10 +52,11 @@ const (
 	queued = 64 << 20
 	// kept is the longest message that is kept in memory until it is read.
 	kept = 64 << 10
-	// ackDelay is how long a message may wait for the disk and its acknowledgement.
-	ackDelay = 50 * time.Millisecond
+	// ackDelay is how long a message may wait for the disk and its acknowledgement, which
+	// goes with the next message the other way if there is one before.
+	ackDelay = 250 * time.Millisecond
 	// firstWait is when what was not acknowledged is sent again; it doubles up to lastWait.
-	firstWait, lastWait = 400 * time.Millisecond, 5 * time.Second
+	firstWait, lastWait = 600 * time.Millisecond, 5 * time.Second
 )
 
 // Config is what an end is made from.
@@ -101,7 +104,11 @@ type End struct {
 	touched  []*peer   // to be looked at
 	appended []*peer   // with records that are not durable
 	due      time.Time // when all are to be looked at
-	sending  bool      // messages wait for the disk before they may leave
+	alarm    time.Time // when run looks next by itself
+	frame    []byte    // scratch, as is head
+	head     []byte
+	spare    [][]byte // buffers of messages that have arrived
+	sending  bool     // messages wait for the disk before they may leave
 	err      error
 	failed   chan struct{}
 	stop     chan struct{}
@@ -112,15 +119,15 @@ type End struct {
 type peer struct {
 	role              protocol.Role
 	sealer, opener    cipher.AEAD
-	to, from          [32]byte // keys
+	to, from          hash.Hash // of tags
 	touched, appended bool
 	// What is sent.
 	hashes map[uint64][32]byte // of messages sent before a restart
 	next   uint64              // number of the next message
 	ready  uint64              // messages before this one are in the journal, on disk
 	base   uint64              // the first message that is kept
-	out    [][]byte            // sealed, from base on
-	bytes  int                 // of out
+	out    [][]byte            // sealed, from base on, behind room for the head of a frame
+	bytes  int                 // sealed, of out
 	at     position            // what is sent next
 	acked  position            // what the receiver wants next
 	resend time.Time
@@ -209,7 +216,7 @@ func (e *End) peer(r protocol.Role) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{role: r, to: to, from: from, hashes: make(map[uint64][32]byte), wait: firstWait}
+	p := &peer{role: r, to: hmac.New(sha256.New, to[:]), from: hmac.New(sha256.New, from[:]), hashes: make(map[uint64][32]byte), wait: firstWait}
 	for _, x := range []struct {
 		key  [32]byte
 		aead *cipher.AEAD
@@ -243,20 +250,130 @@ func nonce(number uint64) []byte {
 	return binary.BigEndian.AppendUint64(make([]byte, 4, 12), number)
 }
 
+// Letter is a message to a role: its parts, one after the other.
+type Letter struct {
+	To    protocol.Role
+	Parts [2][]byte
+}
+
 // Send queues a message. It waits while the stream is full. A message that is not
 // the one that was sent in its place before a restart is refused.
 func (e *End) Send(ctx context.Context, to protocol.Role, body []byte) error {
-	if len(body)+sealBytes > e.Most {
-		return fault.Range("message", len(body), fmt.Sprintf("at most %d bytes", e.Most-sealBytes))
-	}
-	sum := sha256.Sum256(body)
+	return e.SendAll(ctx, []Letter{{To: to, Parts: [2][]byte{body}}})
+}
+
+// SendAll queues messages. They are on the disk together, and leave together.
+func (e *End) SendAll(ctx context.Context, letters []Letter) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := e.peer(to)
+	var last *Letter
+	var sum [32]byte
+	for i := range letters {
+		l := &letters[i]
+		if last == nil || !same(last, l) {
+			sum = l.sum() // what goes to many is hashed once
+		}
+		last = l
+		if err := e.queue(ctx, l, sum); err != nil {
+			return err
+		}
+	}
+	if due := e.work(time.Now()); due.Before(e.alarm) {
+		e.wake()
+	}
+	return e.err
+}
+
+// same reports whether two letters have the same parts in memory.
+func same(a, b *Letter) bool {
+	for i := range a.Parts {
+		x, y := a.Parts[i], b.Parts[i]
+		if len(x) != len(y) || len(x) > 0 && &x[0] != &y[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// sum is the hash of a message.
+func (l *Letter) sum() (out [32]byte) {
+	h := sha256.New()
+	for _, part := range l.Parts {
+		h.Write(part)
+	}
+	h.Sum(out[:0])
+	return out
+}
+
+// queue seals a message and puts it into its stream.
+func (e *End) queue(ctx context.Context, l *Letter, sum [32]byte) error {
+	size := len(l.Parts[0]) + len(l.Parts[1])
+	if size+sealBytes > e.Most {
+		return fault.Range("message", size, fmt.Sprintf("at most %d bytes", e.Most-sealBytes))
+	}
+	p, err := e.peer(l.To)
 	if err != nil {
 		return err
 	}
-	for e.err == nil && p.bytes > 0 && p.bytes+len(body) > queued {
+	if err := e.wait(ctx, p, size); err != nil {
+		return err
+	}
+	number := p.next
+	if was, again := p.hashes[number]; !again {
+		head := binary.LittleEndian.AppendUint32(make([]byte, 0, 12), uint32(int32(l.To)))
+		head = binary.LittleEndian.AppendUint64(head, number)
+		if _, err := e.Journal.Append(recordSent, head, sum[:]); err != nil {
+			return e.fail(err)
+		}
+		e.sending = true
+		e.wrote(p)
+	} else if was != sum {
+		return e.fail(fault.Failed("message", fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, l.To),
+			"start with the data, the options and the program that the study was begun with", nil))
+	}
+	p.next++
+	if number < p.base {
+		return nil // it has arrived in an earlier life
+	}
+	framed := e.buffer(room + size + sealBytes)[:room]
+	body := append(append(framed, l.Parts[0]...), l.Parts[1]...)[room:]
+	p.out = append(p.out, framed[:room+len(p.sealer.Seal(body[:0], nonce(number), body, nil))])
+	p.bytes += size + sealBytes
+	if e.Moved != nil {
+		e.Moved(l.To, true, size)
+	}
+	e.touch(p)
+	return nil
+}
+
+// buffer is room for a message: that of one that has arrived, if it is long enough.
+func (e *End) buffer(size int) []byte {
+	if last := len(e.spare) - 1; last >= 0 {
+		b := e.spare[last]
+		e.spare = e.spare[:last]
+		if cap(b) >= size {
+			return b[:size]
+		}
+	}
+	return make([]byte, size)
+}
+
+// mostSpare is how many buffers are kept for messages to come.
+const mostSpare = 16
+
+// reuse keeps the buffer of a message that has arrived.
+func (e *End) reuse(b []byte) {
+	if len(e.spare) < mostSpare && cap(b) <= 2*kept {
+		e.spare = append(e.spare, b)
+	}
+}
+
+// wait waits until a stream has room.
+func (e *End) wait(ctx context.Context, p *peer, size int) error {
+	for e.err == nil && p.bytes > 0 && p.bytes+size > queued {
+		if due := e.work(time.Now()); due.Before(e.alarm) {
+			e.wake()
+		}
 		room := e.room
 		e.mu.Unlock()
 		select {
@@ -268,34 +385,7 @@ func (e *End) Send(ctx context.Context, to protocol.Role, body []byte) error {
 		}
 		e.mu.Lock()
 	}
-	if e.err != nil {
-		return e.err
-	}
-	number := p.next
-	if was, again := p.hashes[number]; !again {
-		head := binary.LittleEndian.AppendUint32(nil, uint32(int32(to)))
-		head = binary.LittleEndian.AppendUint64(head, number)
-		if _, err := e.Journal.Append(recordSent, head, sum[:]); err != nil {
-			return e.fail(err)
-		}
-		e.sending = true
-		e.wrote(p)
-	} else if was != sum {
-		return e.fail(fault.Failed("message", fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, to),
-			"start with the data, the options and the program that the study was begun with", nil))
-	}
-	p.next++
-	if number < p.base {
-		return nil // it has arrived in an earlier life
-	}
-	sealed := p.sealer.Seal(make([]byte, 0, len(body)+sealBytes), nonce(number), body, nil)
-	p.out = append(p.out, sealed)
-	p.bytes += len(sealed)
-	if e.Moved != nil {
-		e.Moved(to, true, len(body))
-	}
-	e.touch(p)
-	return nil
+	return e.err
 }
 
 func (e *End) wake() {
@@ -326,12 +416,7 @@ func (e *End) Fail(err error) {
 // then among the events: a later life finds it in the same place.
 func (e *End) Next(ctx context.Context, deadline time.Time, mark []byte) (Event, error) {
 	var late <-chan time.Time
-	if !deadline.IsZero() {
-		timer := time.NewTimer(time.Until(deadline))
-		defer timer.Stop()
-		late = timer.C
-	}
-	for {
+	for first := true; ; first = false {
 		e.mu.Lock()
 		switch {
 		case len(e.events) > 0:
@@ -342,6 +427,11 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark []byte) (Event,
 			return Event{}, e.err
 		}
 		e.mu.Unlock()
+		if first && !deadline.IsZero() {
+			timer := time.NewTimer(time.Until(deadline))
+			defer timer.Stop()
+			late = timer.C
+		}
 		select {
 		case <-e.arrived:
 		case <-e.failed:
@@ -407,6 +497,17 @@ func (e *End) Again() {
 		e.hello(p)
 		e.touch(p)
 	}
+	e.wake()
+}
+
+// Acknowledge makes all that has come durable and says so, at once.
+func (e *End) Acknowledge() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.unsynced {
+		e.syncBy = time.Time{}
+		e.wake()
+	}
 }
 
 func (e *End) hello(p *peer) {
@@ -416,8 +517,9 @@ func (e *End) hello(p *peer) {
 // tell sends a frame without data. If the bus is away the frame is not missed: Again
 // says all anew.
 func (e *End) tell(p *peer, f *frame) {
-	b := f.append(nil)
-	_ = e.Bus.Publish(p.role, append(b, tag(p.to, b)...))
+	e.frame = f.append(e.frame[:0])
+	e.frame = tag(p.to, e.frame, e.frame)
+	_ = e.Bus.Publish(p.role, e.frame)
 }
 
 // Settled reports whether every role has all that was sent to it, but for those that

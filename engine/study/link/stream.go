@@ -17,6 +17,7 @@ func (e *End) run() {
 	for {
 		e.mu.Lock()
 		due := e.work(time.Now())
+		e.alarm = due
 		e.mu.Unlock()
 		timer.Reset(max(0, time.Until(due)))
 		select {
@@ -74,13 +75,12 @@ func (e *End) attend(p *peer, now time.Time) {
 	}
 }
 
-// touch has a role looked at.
+// touch has a role looked at when work is done next.
 func (e *End) touch(p *peer) {
 	if !p.touched {
 		p.touched = true
 		e.touched = append(e.touched, p)
 	}
-	e.wake()
 }
 
 // sync makes all that was appended durable.
@@ -121,28 +121,47 @@ func (e *End) transmit(p *peer, now time.Time) {
 		p.at = position{message: p.base}
 	}
 	for p.at.message < p.ready && p.under() < window {
-		sealed := p.out[p.at.message-p.base]
+		framed := p.out[p.at.message-p.base]
+		size := len(framed) - room
 		from := int(p.at.chunk) * ChunkBytes
-		to := min(from+ChunkBytes, len(sealed))
-		f := frame{kind: frameData, message: p.at.message, chunk: p.at.chunk, size: uint32(len(sealed)), bytes: sealed[from:to]}
-		if e.Bus.Publish(p.role, f.append(make([]byte, 0, dataHead+to-from))) != nil {
+		if e.Bus.Publish(p.role, e.framed(p, framed, from, min(from+ChunkBytes, size))) != nil {
 			p.resend = now.Add(p.wait)
 			return // the bus is away
 		}
+		p.owes, p.gap, p.unacked = false, false, 0
 		if !p.acked.before(p.at) {
 			p.resend = now.Add(p.wait)
 		}
-		if p.at.chunk++; p.at.chunk == chunks(len(sealed)) {
+		if p.at.chunk++; p.at.chunk == chunks(size) {
 			p.at = position{message: p.at.message + 1}
 		}
 	}
+}
+
+// framed is a chunk as the bus carries it, behind the ack that the role is owed.
+func (e *End) framed(p *peer, message []byte, from, to int) []byte {
+	e.head = e.head[:0]
+	if p.owes {
+		ack := p.ack()
+		e.head = ack.append(e.head)
+		e.head = tag(p.to, e.head, e.head)
+	}
+	data := frame{kind: frameData, message: p.at.message, chunk: p.at.chunk, size: uint32(len(message) - room)}
+	e.head = data.append(e.head)
+	if from > 0 { // other chunks stand before it
+		e.frame = append(append(e.frame[:0], e.head...), message[room+from:room+to]...)
+		return e.frame
+	}
+	begin := room - len(e.head)
+	copy(message[begin:], e.head)
+	return message[begin : room+to]
 }
 
 // under is about how many bytes are under way.
 func (p *peer) under() int {
 	bytes := 0
 	for m := max(p.acked.message, p.base); m < p.at.message; m++ {
-		bytes += len(p.out[m-p.base])
+		bytes += len(p.out[m-p.base]) - room
 	}
 	bytes += int(p.at.chunk) * ChunkBytes
 	if p.acked.message >= p.base {
@@ -153,38 +172,53 @@ func (p *peer) under() int {
 
 // acknowledge tells a role what has arrived from it.
 func (e *End) acknowledge(p *peer) {
-	e.tell(p, &frame{kind: frameAck, durable: p.durable, message: p.want.message, chunk: p.want.chunk, gap: p.gap})
+	ack := p.ack()
+	e.tell(p, &ack)
 	p.owes, p.gap, p.unacked = false, false, 0
 }
 
-// Deliver takes a frame from the bus. It keeps nothing of it.
+// ack says what has arrived from a role.
+func (p *peer) ack() frame {
+	return frame{kind: frameAck, durable: p.durable, message: p.want.message, chunk: p.want.chunk, gap: p.gap}
+}
+
+// Deliver takes what the bus carried, whose bytes are the end's from now on.
 func (e *End) Deliver(from protocol.Role, b []byte) {
-	f, err := parse(b, e.Most)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
 		return
 	}
-	var p *peer
-	if err == nil {
-		p, err = e.peer(from)
-	}
-	if err == nil && f.kind != frameData && !genuine(p.from, b) {
-		err = errFrame
+	p, err := e.peer(from)
+	ack, rest := ahead(b)
+	if err == nil && ack != nil {
+		err = e.deliver(p, ack)
 	}
 	if err == nil {
-		switch f.kind {
-		case frameData:
-			err = e.take(p, &f)
-		case frameAck:
-			err = e.acked(p, &f)
-		case frameHello:
-			err = e.greeted(p, &f)
-		}
+		err = e.deliver(p, rest)
 	}
 	if err != nil && e.Refused != nil {
 		e.Refused(from, err)
 	}
+	if len(e.touched) > 0 {
+		e.wake()
+	}
+}
+
+// deliver takes a frame.
+func (e *End) deliver(p *peer, b []byte) error {
+	f, err := parse(b, e.Most)
+	switch {
+	case err != nil:
+		return err
+	case f.kind == frameData:
+		return e.take(p, &f)
+	case !genuine(p.from, b):
+		return errFrame
+	case f.kind == frameAck:
+		return e.acked(p, &f)
+	}
+	return e.greeted(p, &f)
 }
 
 // take takes a chunk.
@@ -195,9 +229,13 @@ func (e *End) take(p *peer, f *frame) error {
 		e.touch(p)
 		return nil
 	}
-	p.partial = append(p.partial, f.bytes...)
 	p.unacked += len(f.bytes)
-	if len(p.partial) < int(f.size) {
+	sealed := f.bytes
+	if len(sealed) < int(f.size) {
+		p.partial = append(p.partial, f.bytes...)
+		sealed = p.partial
+	}
+	if len(sealed) < int(f.size) {
 		p.want.chunk++
 		if p.unacked >= window/4 {
 			p.owes = true
@@ -205,7 +243,6 @@ func (e *End) take(p *peer, f *frame) error {
 		}
 		return nil
 	}
-	sealed := p.partial
 	p.partial, p.want.chunk = nil, 0
 	body, err := p.opener.Open(sealed[:0], nonce(f.message), sealed, nil)
 	if err != nil {
@@ -236,7 +273,9 @@ func (e *End) take(p *peer, f *frame) error {
 	}
 	if !e.unsynced {
 		e.unsynced, e.syncBy = true, time.Now().Add(ackDelay)
-		e.wake()
+		if e.syncBy.Before(e.alarm) {
+			e.wake()
+		}
 	}
 	if p.unacked >= window/4 {
 		p.owes = true
@@ -260,7 +299,8 @@ func (e *End) acked(p *peer, f *frame) error {
 	if f.durable > p.base {
 		for p.base < f.durable {
 			if len(p.out) > 0 {
-				p.bytes -= len(p.out[0])
+				p.bytes -= len(p.out[0]) - room
+				e.reuse(p.out[0])
 				p.out[0] = nil
 				p.out = p.out[1:]
 			}

@@ -24,12 +24,14 @@ type Member struct {
 
 	graph *graph
 	pairs map[int][32]byte // that Pair has given
+	plain []byte           // message of the last sum, if Plain
 }
 
 // Client is a party's part in one sum.
 type Client struct {
 	*Member
 	number   uint32
+	length   int // of the vector, encoded
 	words    []uint64
 	secret   *ecdh.PrivateKey
 	seed     [32]byte
@@ -47,16 +49,19 @@ type Result struct {
 	Vector []byte
 }
 
-// Begin joins sum number with a vector, encoded, and returns the first message.
+// Begin joins sum number with a vector, encoded, and returns the first message, which is
+// valid until the next sum.
 func (m *Member) Begin(number uint32, vector []byte) (*Client, []byte, error) {
 	if m.graph == nil && !m.Plain {
 		m.graph = newGraph(&m.Config)
 	}
-	c := &Client{Member: m, number: number, words: m.readWords(vector)}
+	c := &Client{Member: m, number: number, length: len(vector)}
 	if m.Plain {
 		c.next = kindResult
-		return c, append(head(kindMasked, number), vector...), nil
+		m.plain = append(append(m.plain[:0], head(kindMasked, number)...), vector...)
+		return c, m.plain, nil
 	}
+	c.words = m.readWords(vector)
 	var err error
 	if c.secret, err = ecdh.X25519().NewPrivateKey(c.draw("key", keyBytes)); err != nil {
 		return nil, nil, err
@@ -206,7 +211,8 @@ func (c *Client) mask(list []byte) ([]byte, error) {
 	if len(c.shares) < c.graph.threshold {
 		return nil, refuse("it has shares of %d parties, and %d make up a secret", len(c.shares), c.graph.threshold)
 	}
-	masked := slices.Clone(c.words)
+	masked := c.words // nothing else needs the vector
+	c.words = nil
 	c.addMask(masked, c.ownKey(c.seed), false)
 	for p := range c.shares {
 		if p == c.Index {
@@ -290,7 +296,7 @@ func (c *Client) reveal(list []byte) ([]byte, error) {
 // end reads the result. A party that signed a set takes the sum over that set alone.
 func (c *Client) end(b []byte) (*Result, error) {
 	at := (c.Parties + 7) / 8
-	if len(b) != at+len(c.words)*c.Ring.Bytes() {
+	if len(b) != at+c.length {
 		return nil, refuse("a result of %d bytes", len(b))
 	}
 	set, err := c.setOf(b[:at])

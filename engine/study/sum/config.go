@@ -236,6 +236,19 @@ func (c *Config) addMask(words []uint64, key []byte, off bool) {
 	}
 }
 
+// addBytes adds an encoded vector to words.
+func (c *Config) addBytes(words []uint64, b []byte) {
+	if c.Ring.Bytes() == 4 {
+		for i := range words {
+			words[i] += uint64(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+		return
+	}
+	for i := range words {
+		words[i] += binary.LittleEndian.Uint64(b[8*i:])
+	}
+}
+
 // readWords reads a vector.
 func (c *Config) readWords(b []byte) []uint64 {
 	size := c.Ring.Bytes()

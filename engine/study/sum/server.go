@@ -35,6 +35,8 @@ type Server struct {
 	graph  *graph
 	// expected are those whose answers the phase waits for, in those who answered it.
 	expected, in []bool
+	waiting      int // expected, and not in
+	answered     int // in
 	keys         map[int][]byte
 	sealed       []map[int][]byte // by receiver and sender
 	shared       []bool           // who has sent shares
@@ -54,6 +56,7 @@ type Out struct {
 // may still come before the first step ends.
 func (c *Config) NewServer(number uint32, expected []bool) *Server {
 	s := &Server{Config: c, Number: number, expected: slices.Clone(expected), in: make([]bool, c.Parties), vectors: make([]bool, c.Parties)}
+	s.waiting = count(expected)
 	if c.Plain {
 		s.phase = Vectors
 		return s
@@ -77,10 +80,22 @@ func (s *Server) Missing() (parties []int) {
 }
 
 // Expect says whether the step waits for a party.
-func (s *Server) Expect(party int, expected bool) { s.expected[party] = expected }
+func (s *Server) Expect(party int, expected bool) {
+	if s.expected[party] != expected && !s.in[party] {
+		if expected {
+			s.waiting++
+		} else {
+			s.waiting--
+		}
+	}
+	s.expected[party] = expected
+}
 
 // Answered is how many have answered the step.
-func (s *Server) Answered() int { return count(s.in) }
+func (s *Server) Answered() int { return s.answered }
+
+// stepOf says which step a message answers.
+var stepOf = map[byte]Phase{kindKeys: Keys, kindShares: Shares, kindMasked: Vectors, kindSigned: Signatures, kindReveal: Reveals}
 
 // Take takes a message of a party. An error says why it is refused: the party is then
 // as one that said nothing. late says that the step it belongs to is over.
@@ -92,8 +107,7 @@ func (s *Server) Take(from int, b []byte) (late bool, err error) {
 	if from < 0 || from >= s.Parties || number != s.Number {
 		return false, refuse("it is of sum %d in sum %d", number+1, s.Number+1)
 	}
-	step := map[byte]Phase{kindKeys: Keys, kindShares: Shares, kindMasked: Vectors, kindSigned: Signatures, kindReveal: Reveals}
-	phase, known := step[kind]
+	phase, known := stepOf[kind]
 	switch {
 	case !known || phase > s.phase:
 		return false, refuse("it is of kind %d in the step of %v", kind, s.phase)
@@ -118,6 +132,10 @@ func (s *Server) Take(from int, b []byte) (late bool, err error) {
 	}
 	if err == nil {
 		s.in[from] = true
+		s.answered++
+		if s.expected[from] {
+			s.waiting--
+		}
 	}
 	return false, err
 }
@@ -165,9 +183,7 @@ func (s *Server) takeVector(from int, b []byte) error {
 	if len(b) == 0 || len(b) != len(s.total)*size {
 		return refuse("a vector of %d bytes, where the first had %d", len(b), len(s.total)*size)
 	}
-	for i, w := range s.readWords(b) {
-		s.total[i] += w
-	}
+	s.addBytes(s.total, b)
 	s.vectors[from] = true
 	return nil
 }
@@ -203,20 +219,14 @@ func (s *Server) takeReveal(from int, b []byte) error {
 }
 
 // Ready reports whether all that are expected have answered.
-func (s *Server) Ready() bool {
-	for p, e := range s.expected {
-		if e && !s.in[p] {
-			return false
-		}
-	}
-	return true
-}
+func (s *Server) Ready() bool { return s.waiting == 0 }
 
 // Close ends the step with those who have answered and returns what they are told. It
 // fails if they are fewer than the threshold: then there is no sum.
 func (s *Server) Close() (out []Out, err error) {
-	if n := count(s.in); n < s.Threshold {
-		return nil, fault.Failed("sum "+fmt.Sprint(s.Number+1), fmt.Sprintf("%d of %d parties answered in the step of %v, and %d must", n, s.Parties, s.phase, s.Threshold),
+	if s.answered < s.Threshold {
+		return nil, fault.Failed("sum "+fmt.Sprint(s.Number+1),
+			fmt.Sprintf("%d of %d parties answered in the step of %v, and %d must", s.answered, s.Parties, s.phase, s.Threshold),
 			"begin a new study with those who can stay, or a lower --at-least", nil)
 	}
 	for p, in := range s.in {
@@ -235,6 +245,7 @@ func (s *Server) Close() (out []Out, err error) {
 		s.phase = Done
 	}
 	s.expected, s.in = s.in, make([]bool, s.Parties)
+	s.waiting, s.answered = s.answered, 0
 	return out, err
 }
 
