@@ -231,6 +231,9 @@ func heSizes(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
+	if err := hePlane(ctx, e); err != nil {
+		return err
+	}
 	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)}, time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
 		s, err := e.Set(ctx, "s1")
 		if err != nil {
@@ -251,6 +254,33 @@ func heSizes(ctx context.Context, e *Env) error {
 		job.Argmin = ckks.Rank
 		return job, nil
 	})
+}
+
+// hePlane is a round of many clusters in the plane, with the chain for the pairs that pruning leaves
+// and with that for all.
+func hePlane(ctx context.Context, e *Env) error {
+	const k = 20
+	for _, all := range []bool{false, true} {
+		name := fmt.Sprintf("n=1000 k=%d, 1 round", k)
+		if all {
+			name += ", chain for all pairs"
+		}
+		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, 1000, 2, k)
+			if err != nil {
+				return nil, err
+			}
+			job := heJob(data, k, 1, 1, heBudget())
+			if all { // a given start takes the chain for all pairs
+				job.Start = job.StartCentroids()
+			}
+			return job, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // heBudget is the budget of timed runs; the noise is drawn, its scale does not
@@ -453,6 +483,9 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 			}
 		}
 	}
+	if err := e.ckksModes(ctx); err != nil {
+		return err
+	}
 	// Without noise the protocol follows Lloyd; single starts can end in another
 	// local optimum, better or worse.
 	noiseless := []struct {
@@ -484,6 +517,54 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 			c.Row.Seeds = fmt.Sprintf("1..%d", runs)
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ckksModes compares who holds the key, where four parties hold the columns of bank: one of them,
+// all but the computing party, or those of whom two decrypt.
+func (e *Env) ckksModes(ctx context.Context) error {
+	for _, x := range []struct {
+		name string
+		edit func(*ckks.Job)
+	}{
+		{"server-aided", func(j *ckks.Job) { j.Mode = ckks.ServerAided }},
+		{"multiparty", func(j *ckks.Job) { j.Mode = ckks.Multiparty }},
+		{"multiparty, 2 of 3 decrypt", func(j *ckks.Job) { j.Mode, j.Threshold = ckks.Multiparty, 2 }},
+	} {
+		err := e.Case(ctx, "modes", []Label{L("set", "bank"), L("parties", 4), L("mode", x.name)},
+			func(ctx context.Context, c *Case) error {
+				s, err := c.Env.Set(ctx, "bank")
+				if err != nil {
+					return err
+				}
+				split, err := dataset.ContiguousColumns(s.D, 4)
+				if err != nil {
+					return err
+				}
+				var loss, seconds, cpu, sent []float64
+				runs := c.Env.Reps(3, 1)
+				for run := range runs {
+					seed := uint64(run + 1)
+					job := &ckks.Job{Data: s.Norm, Columns: split, K: 7, Seed: &seed, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}}
+					x.edit(job)
+					res, wall, spent, err := heTimed(ctx, c, job)
+					if err != nil {
+						return err
+					}
+					loss, seconds, cpu = append(loss, *res.NICV/4), append(seconds, wall), append(cpu, spent)
+					sent = append(sent, heMegabytes(res))
+				}
+				c.Samples("loss", Plain, loss)
+				c.Samples("time", "s", seconds)
+				c.Samples("CPU", "s", cpu)
+				c.Samples("sent", "MB", sent)
+				c.Row.Seeds = fmt.Sprintf("1..%d", runs)
+				return nil
+			})
 		if err != nil {
 			return err
 		}

@@ -32,3 +32,33 @@ func TestCKKSModes(t *testing.T) {
 		}
 	}
 }
+
+// ckks runs without noise and budget when calibration none is asked for, and the ledger says who
+// sees what exactly.
+func TestCKKSWithoutNoise(t *testing.T) {
+	args := strings.Fields("--data builtin:blobs --n 200 --d 4 --k 2 --method ckks --calibration none --parties 2 " +
+		"--iterations 1 --seed 1 --format json")
+	for _, command := range []string{"plan", "run"} {
+		if command == "run" && testing.Short() {
+			continue // makes keys at full security; plan has the same ledger
+		}
+		m := object(t, append([]string{command}, args...)...)
+		exact := make(map[string]string)
+		for _, line := range m["ledger"].([]any) {
+			if e := line.(map[string]any); e["kind"] == "release" {
+				exact[fmt.Sprint(e["what"])] = fmt.Sprintf("%v %v %v", e["viewers"], e["unbounded"], e["mechanism"])
+			}
+		}
+		if m["calibration"] != "none" || exact["exact counts and sums of 2 clusters, 1 rounds"] != "[party 2] true none" ||
+			exact["exact centroids of 1 rounds"] != "[party 1 party 2 outsider] true none" {
+			t.Errorf("%s: calibration %v, ledger %v", command, m["calibration"], exact)
+		}
+	}
+	for _, bad := range []string{"--epsilon 1 --calibration none", "--method sketch --calibration none --epsilon 1",
+		"--calibration no"} {
+		args := append(strings.Fields("plan --data builtin:blobs --k 2 --method ckks --parties 2"), strings.Fields(bad)...)
+		if status, _, errOut := cohort(t, args...); status != exitWrong {
+			t.Errorf("%s: status %d, %s", bad, status, errOut)
+		}
+	}
+}

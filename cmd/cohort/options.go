@@ -312,6 +312,10 @@ func (o *options) resolve() (*method.Method, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m = m.With(o.settings()); m.Quiet && !m.Private && o.given("epsilon") {
+		return nil, fault.Request("--epsilon", "is given with --calibration none, which adds no noise",
+			"leave one of them out")
+	}
 	switch {
 	case o.given("k") && o.k < 1:
 		return nil, fault.Range("--k", o.k, "at least 1")

@@ -45,6 +45,8 @@ type Method struct {
 	// When says when to choose it, Cost what a run takes.
 	When string `json:"when"`
 	Cost string `json:"cost"`
+	// Quiet says that a private method also runs without noise, by calibration none.
+	Quiet bool `json:"quiet,omitempty"`
 	// Starts says that the method takes given first centroids (Data.Start).
 	Starts bool `json:"starts"`
 	// Weighs says that the method takes records with weights (Normalised.Weights).
@@ -126,6 +128,16 @@ func (m *Method) Neighbours(set Settings) privacy.Neighbours {
 // Calibrations are those that the method has, the default first; none without noise.
 func (m *Method) Calibrations() []privacy.Calibration { return privacy.Calibrations(m.Name) }
 
+// With is the method as it is under such settings: one that runs without noise is not private.
+func (m *Method) With(set Settings) *Method {
+	if !m.Quiet || set["calibration"] != string(privacy.None) {
+		return m
+	}
+	quiet := *m
+	quiet.Private = false
+	return &quiet
+}
+
 // Settings are the values of options, by name.
 type Settings map[string]string
 
@@ -170,6 +182,7 @@ func (l List) Job(name string, d Data, set Settings) (engine.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	m = m.With(set)
 	if err := l.check(m, &d, set); err != nil {
 		return nil, err
 	}
@@ -205,6 +218,8 @@ func (l List) check(m *Method, d *Data, set Settings) error {
 		return fault.Request("init", "is given together with start", "give one of them")
 	case d.Start != nil && d.Records != nil && len(d.Start) != d.K*d.Records.Points.D:
 		return fault.Request("start", fmt.Sprintf("has %d numbers", len(d.Start)), fmt.Sprintf("give %d rows of %d", d.K, d.Records.Points.D))
+	case m.Quiet && !m.Private && d.Budget.Epsilon != 0:
+		return fault.Request("epsilon", "is given with calibration none, which adds no noise", "leave one of them out")
 	case !m.Private && d.Budget.Epsilon != 0:
 		return fault.Request("epsilon", m.Name+" is not private and spends none", "choose a private method, or leave --epsilon out")
 	case m.Private && d.Budget.Epsilon == 0:

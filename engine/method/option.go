@@ -188,6 +188,21 @@ func Calibration(name string, field *privacy.Calibration) Option {
 	return o
 }
 
+// OrNone is the option of the calibration of a method that also runs without noise: for "none",
+// off is called.
+func (o Option) OrNone(off func()) Option {
+	noisy := o.Value
+	o.About += ", or none: without noise and budget"
+	o.Value = value{"text", append(slices.Clone(noisy.Values()), string(privacy.None)), func(text string) error {
+		if text == string(privacy.None) {
+			off()
+			return nil
+		}
+		return noisy.Set(text)
+	}}
+	return o
+}
+
 // Neighbours is the relation between data sets that epsilon speaks of: those for which the method
 // has a proof.
 func Neighbours(name string, field *privacy.Neighbours) Option {

@@ -543,5 +543,6 @@ func (a *alice) decryptTogether(ctx context.Context, round int, msg *AggregatesM
 	if err := checkTotal(values, msg.Units, n, k, d, a.noise); err != nil {
 		return nil, err
 	}
-	return divide(a.average.add(inRecords(values, msg.Units), a.noise, n, k), current, a.noise, a.job.post()), nil
+	next := divide(a.average.add(inRecords(values, msg.Units), a.noise, n, k), current, a.noise, a.job.post())
+	return a.settle(round, current, next), nil
 }

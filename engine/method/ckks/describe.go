@@ -16,7 +16,8 @@ func Describe() method.List {
 		Name: "ckks", About: "Lloyd's algorithm on encrypted columns, noisy sums and counts", Holds: method.Columns, Private: true,
 		Against: "other parties and outsiders: the computing party sees ciphertexts, all see noisy centroids",
 		When:    "parties hold different columns and the sketches' loss is too high; n and k are small",
-		Cost:    "homomorphic comparisons: seconds to minutes a round, megabytes to gigabytes of messages", Starts: true, Make: describe,
+		Cost:    "homomorphic comparisons: seconds to minutes a round, megabytes to gigabytes of messages", Starts: true,
+		Quiet: true, Make: describe,
 	}}
 }
 
@@ -26,7 +27,7 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 		j.Start = slices.Collect(slices.Chunk(d.Start, len(d.Start)/d.K))
 	}
 	return j, []method.Option{
-		method.Calibration(j.Method(), &j.Calibration),
+		method.Calibration(j.Method(), &j.Calibration).OrNone(func() { j.Budget = nil }),
 		method.Neighbours(j.Method(), &j.Neighbours),
 		method.Mechanism(new(string), "gaussian", "gaussian"),
 		method.Iterations(&j.Rounds),

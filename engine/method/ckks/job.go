@@ -344,7 +344,7 @@ func (j *Job) plan() (*jobPlan, error) {
 	case j.argmin() == Rank:
 		chain = rankChain(j.K)
 	default:
-		if chain, err = chooseChain(treeDepth(j.K - 1)); err != nil {
+		if chain, err = chooseChain(j.pairsDepth()); err != nil {
 			return nil, err
 		}
 	}
@@ -383,6 +383,23 @@ func (j *Job) plan() (*jobPlan, error) {
 	}
 	pl.addReleases()
 	return pl, nil
+}
+
+// planarClusters is the number of clusters up to which sphere packings of the plane compare a
+// cluster with at most 14 others, and clusters spread at random with about as many as
+// planarDepth allows (THEOREMS.md T4: pairs that cannot meet are left out).
+const planarClusters, planarDepth = 50, 4
+
+// pairsDepth is the depth of the product trees that the chain of primes has room for: that of
+// all pairs, or in the plane that of the pairs that are left after pruning. Centroids of later
+// rounds that would need more are held back (run.reachable). It follows from public values
+// that every party has before the public seed.
+func (j *Job) pairsDepth() int {
+	depth := treeDepth(j.K - 1)
+	if j.Data.Points.D == 2 && j.K <= planarClusters && !j.KeepPairs && j.Init != "random" && j.Start == nil {
+		return min(depth, planarDepth)
+	}
+	return depth
 }
 
 // StartCentroids returns the public centroids that a simulation begins with, in

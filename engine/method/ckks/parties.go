@@ -344,7 +344,8 @@ func (b *bob) update(round int, message []byte) ([][]float64, error) {
 	if err := checkTotal(values, m.Units, b.lay.n, b.job.K, d, b.noise); err != nil {
 		return nil, err
 	}
-	return divide(b.average.add(inRecords(values, m.Units), b.noise, b.lay.n, b.job.K), b.current, b.noise, b.job.post()), nil
+	next := divide(b.average.add(inRecords(values, m.Units), b.noise, b.lay.n, b.job.K), b.current, b.noise, b.job.post())
+	return b.settle(round, b.current, next), nil
 }
 
 // provider is a party that encrypts its columns under Bob's key.

@@ -179,7 +179,45 @@ func planRound(p *Parameters, cols columns, centroids [][]float64, prunePairs bo
 
 func errTooDeep(degree int, p *Parameters) error {
 	return fault.Failed("ckks round", fmt.Sprintf("a cluster is compared with %d others, the chain of primes allows %d", degree, 1<<p.maxDepth()),
-		"use fewer clusters", nil)
+		"keep all pairs (--keep-pairs), which takes a longer chain, or use fewer clusters", nil)
+}
+
+// reachable returns the centroids from which the next round begins: those that follow from the
+// totals, where the chain has room for their comparisons, and else as far as it has on the way to
+// them from the round's own, by halves. Both are public, so it tells nothing.
+func (s *run) reachable(current, next [][]float64) (to [][]float64, held bool) {
+	if s.job.argmin() == Rank || treeDepth(s.job.K-1) <= s.params.maxDepth() {
+		return next, false
+	}
+	for step := 1.0; step > 1e-6; step /= 2 {
+		to := make([][]float64, len(next))
+		for i := range next {
+			to[i] = make([]float64, len(next[i]))
+			for h, x := range next[i] {
+				to[i][h] = x
+				if step < 1 {
+					to[i][h] = current[i][h] + float64(step*(x-current[i][h]))
+				}
+			}
+		}
+		if _, err := planRound(s.params, s.cols, to, !s.job.KeepPairs); err == nil {
+			return to, step < 1
+		}
+	}
+	return current, true
+}
+
+// settle makes the centroids of a round, before and after the last one.
+func (q *peer) settle(round int, current, next [][]float64) [][]float64 {
+	if round == q.job.rounds() {
+		return next
+	}
+	to, held := q.reachable(current, next)
+	if held {
+		q.Note("round %d: some cluster would be compared with more others than the chain of primes allows: the centroids "+
+			"went part of their way", round)
+	}
+	return to
 }
 
 // attempt plans a round for a given depth of the product trees and returns the

@@ -68,7 +68,8 @@ func (pl *jobPlan) addReleases() {
 	makers := protocol.EachShare
 	if j.Budget == nil {
 		makers = protocol.Nobody
-		pl.Notes = append(pl.Notes, "no noise: the key holders see exact counts and sums of every round, all parties the exact centroids")
+		pl.Notes = append(pl.Notes, "no noise: "+pl.openers()[0]+" sees exact counts and sums of every round, all parties "+
+			"the exact centroids")
 	}
 	if d := pl.noise.schemeDistance(pl.Rounds, pl.N, j.K, pl.D); d == 1 || !pl.noise.bob {
 		pl.Notes = append(pl.Notes, "what is decrypted carries the encryption scheme's own error with no noise over it that the computing party does not know: "+
@@ -93,7 +94,17 @@ func (pl *jobPlan) addReleases() {
 func (pl *jobPlan) entries() []privacy.Entry {
 	j, n := pl.job, pl.noise
 	if j.Budget == nil {
-		return nil
+		var all []string
+		for p := range j.Columns {
+			all = append(all, partyName(p))
+		}
+		exact := privacy.Entry{What: fmt.Sprintf("exact counts and sums of %d clusters, %d rounds", j.K, pl.Rounds),
+			Viewers:   pl.openers(),
+			Mechanism: "none", Calibration: privacy.None, Unbounded: true}
+		centroids := privacy.Entry{What: fmt.Sprintf("exact centroids of %d rounds", pl.Rounds), Viewers: append(all,
+			privacy.Outsider),
+			Mechanism: "none", Calibration: privacy.None, Unbounded: true}
+		return []privacy.Entry{exact, centroids}
 	}
 	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()), "discrete-gaussian", "L2")
 	entry.Scale, entry.Unit, entry.Cost, entry.True = 1, "noise units: counts over their deviation, sums over theirs", n.spec, n.trueSpec
@@ -139,6 +150,15 @@ func (pl *jobPlan) entries() []privacy.Entry {
 	entry.Viewers = append(slices.Clone(roles), privacy.Outsider)
 	entry.Noise = privacy.Shared(n.shares, n.needed, n.shares-n.needed, roles...)
 	return []privacy.Entry{entry}
+}
+
+// openers are the parties that see decrypted totals: the key holder, or in multiparty mode the
+// computing party, to whom the holders' shares go.
+func (pl *jobPlan) openers() []string {
+	if pl.job.mode() == Multiparty {
+		return []string{partyName(0)}
+	}
+	return []string{partyName(1)}
 }
 
 // decryptors are the viewers that learn decrypted totals under one-sided noise.
