@@ -77,39 +77,64 @@ func startPeers(ctx context.Context, rows, centroids []float32, n, d, k, threads
 	return p, read.Close()
 }
 
-// fit returns the wall time in nanoseconds and the centroids, row by row, of
-// scikit-learn's k-means from one start; ok is false where it is not installed.
-func (p *peers) fit(seed, k, d int) (ns float64, centroids []float64, ok bool, err error) {
-	if ns, ok, err = p.ask("fit " + strconv.Itoa(seed)); !ok || err != nil {
-		return 0, nil, false, err
+// fitted is what a whole run gave: wall and CPU time in nanoseconds, and the centroids, row by row.
+type fitted struct {
+	wall, cpu float64
+	centroids []float64
+}
+
+// fit runs scikit-learn's k-means from one start; ok is false where it is not installed.
+func (p *peers) fit(seed, k, d int) (f fitted, ok bool, err error) {
+	times, err := p.ask("fit " + strconv.Itoa(seed))
+	if times == nil || err != nil {
+		return f, false, err
+	}
+	if len(times) != 2 {
+		return f, false, fmt.Errorf("bench: peer sklearn answers %v", times)
 	}
 	data, err := os.ReadFile(filepath.Join(p.folder, "fit"))
 	if err != nil {
-		return 0, nil, false, err
+		return f, false, err
 	}
-	centroids = make([]float64, k*d)
-	_, err = binary.Decode(data, binary.LittleEndian, centroids)
-	return ns, centroids, true, err
+	f = fitted{wall: times[0], cpu: times[1], centroids: make([]float64, k*d)}
+	_, err = binary.Decode(data, binary.LittleEndian, f.centroids)
+	return f, true, err
 }
 
 // iteration returns the CPU time of one iteration of a peer in nanoseconds; ok is
 // false where that peer is not installed.
-func (p *peers) iteration(name string) (ns float64, ok bool, err error) { return p.ask(name) }
+func (p *peers) iteration(name string) (ns float64, ok bool, err error) {
+	times, err := p.ask(name)
+	if times == nil || err != nil {
+		return 0, false, err
+	}
+	return times[0], true, nil
+}
 
-// ask sends a request and returns the nanoseconds that answer it.
-func (p *peers) ask(name string) (ns float64, ok bool, err error) {
+// ask sends a request and returns the nanoseconds that answer it, nil where the peer is not installed.
+func (p *peers) ask(name string) ([]float64, error) {
 	if _, err := fmt.Fprintln(p.in, name); err != nil {
-		return 0, false, fmt.Errorf("bench: peer %s: %w", name, err)
+		return nil, fmt.Errorf("bench: peer %s: %w", name, err)
 	}
 	line, err := p.answer.ReadString('\n')
 	if err != nil {
-		return 0, false, fmt.Errorf("bench: peer %s ended early: %w", name, err)
+		return nil, fmt.Errorf("bench: peer %s ended early: %w", name, err)
 	}
 	if line = strings.TrimSpace(line); line == "absent" {
-		return 0, false, nil
+		return nil, nil
 	}
-	ns, err = strconv.ParseFloat(line, 64)
-	return ns, err == nil, err
+	var times []float64
+	for _, text := range strings.Fields(line) {
+		ns, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("bench: peer %s answers %q", name, line)
+		}
+		times = append(times, ns)
+	}
+	if times == nil {
+		return nil, fmt.Errorf("bench: peer %s answers nothing", name)
+	}
+	return times, nil
 }
 
 // close ends the process and removes its files.

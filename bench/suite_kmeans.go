@@ -22,7 +22,8 @@ func kmeansSuites() []Suite {
 			"scikit-learn's KMeans(n_init=1) on the same points (float32, each column scaled to [-1, 1]) with as " +
 			"many threads, in turn, for 20 seeds. Inertia is the mean squared distance to the nearest centroid, " +
 			"computed in float64 for both; ratios are of medians, and at most 1 is the goal of each. Times are the " +
-			"wall's, from points in memory to centroids. scikit-learn runs where a Python has it (make peers " +
+			"wall's, from points in memory to centroids; beside them are those of the CPU, all threads together, which other " +
+			"work on the machine disturbs less. scikit-learn runs where a Python has it (make peers " +
 			"installs it on Debian); else ours stands alone. All sets of the data folder, then blobs: normal " +
 			"around uniform centres, of uneven sizes.",
 		Run: runKMeans,
@@ -119,44 +120,56 @@ func (c *Case) kMeans(ctx context.Context, points *kernels.Panels, k int) error 
 		return err
 	}
 	defer other.close()
-	var times, theirTimes, losses, theirLosses []float64
+	var own, peer starts
 	for seed := range c.Env.Reps(20, 5) {
-		ns, centroids, err := plainKMeans(ctx, eng, points, k, uint64(seed))
+		f, err := plainKMeans(ctx, eng, points, k, uint64(seed))
 		if err != nil {
 			return err
 		}
-		loss, err := c.inertia(ctx, points, centroids, k)
-		if err != nil {
+		if err := own.add(ctx, c, points, f, k); err != nil {
 			return err
 		}
-		times, losses = append(times, ns), append(losses, loss)
 		if other == nil {
 			continue
 		}
-		ns, centroids, ok, err := other.fit(seed, k, points.D)
+		f, ok, err := other.fit(seed, k, points.D)
 		if err != nil {
 			return cmp.Or(ctx.Err(), err) // a run that ends takes the peer along
 		}
 		if ok {
-			if loss, err = c.inertia(ctx, points, centroids, k); err != nil {
+			if err := peer.add(ctx, c, points, f, k); err != nil {
 				return err
 			}
-			theirTimes, theirLosses = append(theirTimes, ns), append(theirLosses, loss)
 		}
 	}
 	goal := Reference{Name: "goal", Kind: Goal, Value: 1}
-	c.Samples("inertia", Plain, losses)
-	if theirTimes != nil {
-		c.Samples("sklearn's inertia", Plain, theirLosses)
+	c.Samples("inertia", Plain, own.losses)
+	if peer.losses != nil {
+		c.Samples("sklearn's inertia", Plain, peer.losses)
 		c.Number("of sklearn's inertia", "x", c.medianRatio("inertia", "sklearn's inertia"), goal)
 	}
-	c.Durations("time", times)
-	if theirTimes != nil {
-		c.Durations("sklearn's time", theirTimes)
-		c.Number("of sklearn's time", "x", c.medianRatio("time", "sklearn's time"), goal)
+	for _, times := range []struct {
+		name      string
+		own, peer []float64
+		refs      []Reference
+	}{{"time", own.walls, peer.walls, []Reference{goal}}, {"CPU time", own.cpus, peer.cpus, nil}} {
+		c.Durations(times.name, times.own)
+		if times.peer != nil {
+			c.Durations("sklearn's "+times.name, times.peer)
+			c.Number("of sklearn's "+times.name, "x", c.medianRatio(times.name, "sklearn's "+times.name), times.refs...)
+		}
 	}
 	c.Row.Note = "medians are compared"
 	return nil
+}
+
+// starts are runs from several seeds: what they left and how long they took.
+type starts struct{ losses, walls, cpus []float64 }
+
+func (s *starts) add(ctx context.Context, c *Case, points *kernels.Panels, f fitted, k int) error {
+	loss, err := c.inertia(ctx, points, f.centroids, k)
+	s.losses, s.walls, s.cpus = append(s.losses, loss), append(s.walls, f.wall), append(s.cpus, f.cpu)
+	return err
 }
 
 // medianRatio is the ratio of the medians of two values of the row.
@@ -164,18 +177,17 @@ func (c *Case) medianRatio(a, b string) float64 {
 	return float64(c.Row.Value(a).Median) / float64(c.Row.Value(b).Median)
 }
 
-// plainKMeans runs lloyd as it is without options, and returns its wall time and the
-// centroids, row by row.
-func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels, k int, seed uint64) (ns float64,
-	centroids []float64, err error) {
+// plainKMeans runs lloyd as it is without options.
+func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels, k int, seed uint64) (fitted, error) {
 	part := dataset.Part{Points: points, FractionBits: dataset.DefaultFractionBits}
-	start := time.Now()
+	start, cpu := time.Now(), processTime()
 	res, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: k, Clients: []dataset.Part{part}, Seed: &seed,
 		NoQuality: true})
 	if err != nil {
-		return 0, nil, err
+		return fitted{}, err
 	}
-	return float64(time.Since(start)), slices.Concat(res.Centroids...), nil
+	wall, used := time.Since(start), processTime()-cpu
+	return fitted{float64(wall), float64(used), slices.Concat(res.Centroids...)}, nil
 }
 
 // inertia is the mean squared distance of points to their nearest centroids.

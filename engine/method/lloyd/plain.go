@@ -31,6 +31,9 @@ const (
 	// best one goes on to bestRest.
 	startRest = 1e-4
 	bestRest  = 1e-8
+	// A start ends without being the best one if it would stay behind were it to gain, from here on,
+	// giveUp times what its last round has: rounds whose gains shrink by a fifth each bring that much.
+	giveUp = 4
 )
 
 // search is plain k-means under way at a client: starts, of which the best so far is
@@ -69,6 +72,7 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 			c.setGrid()
 		}
 		from := t
+		s.gain = math.Inf(-1) // of no round
 		if s.rest, s.replaced = startRest, 0; c.starts == 1 {
 			s.rest = bestRest
 		}
@@ -112,7 +116,7 @@ func (s *search) exchange(ctx context.Context, t int) (int, error) {
 		if n == 0 || err != nil {
 			return t, err
 		}
-		s.rest, s.replaced = startRest, 0
+		s.gain, s.rest, s.replaced = math.Inf(-1), startRest, 0
 		if t, err = s.iterate(ctx, t, from+s.perStart, s.after); err != nil {
 			return t, err
 		}
@@ -175,7 +179,11 @@ func (s *search) keep(roundsLeft int) {
 // after closes a round: it places empty clusters anew, and tells whether the
 // centroids rest.
 func (s *search) after(ctx context.Context) (bool, error) {
+	before := s.gain
 	s.measure()
+	if s.gain+giveUp*(s.gain-before) < s.bestGain {
+		return true, nil
+	}
 	if replaced, err := s.replaceEmpty(ctx); replaced || err != nil {
 		return false, err
 	}

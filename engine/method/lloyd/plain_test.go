@@ -88,6 +88,28 @@ func TestBestOfSeveralStarts(t *testing.T) {
 	}
 }
 
+// Starts that stay behind are given up: ten starts on records without clusters, where each alone has many rounds,
+// take less than half of the rounds of ten times one, and leave as little as the best of ten runs of one start within
+// a hundredth.
+func TestStartsThatStayBehindAreGivenUp(t *testing.T) {
+	parts := blobs(t, 3000, 3, 1, 1, 1)
+	rounds, alone, best := 0, 0, math.Inf(1)
+	var losses []float64
+	for seed := range uint64(10) {
+		one := run(t, 1, Job{Algorithm: Lloyd, K: 12, Clients: parts, Seed: &seed, NInit: 1})
+		many := run(t, 1, Job{Algorithm: Lloyd, K: 12, Clients: parts, Seed: &seed, NInit: 10})
+		rounds, alone, best = rounds+many.Iterations, alone+10*one.Iterations, min(best, *one.NICV)
+		losses = append(losses, *many.NICV)
+	}
+	slices.Sort(losses)
+	if losses[5] > best*1.01 {
+		t.Errorf("ten starts leave %g, the best of ten single ones %g", losses[5], best)
+	}
+	if rounds*2 > alone {
+		t.Errorf("%d rounds, ten times those of one start are %d", rounds, alone)
+	}
+}
+
 // A cluster that nobody is in begins again at a record: from two centroids far off
 // and one at each of two blobs of three, all blobs are found.
 func TestEmptyClustersBeginAgain(t *testing.T) {
