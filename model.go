@@ -36,7 +36,7 @@ type Model struct {
 	Lower    []float64 `json:"lower"`
 	Upper    []float64 `json:"upper"`
 	FromData bool      `json:"bounds_from_data"`
-	OneScale bool      `json:"one_scale,omitempty"`
+	OneScale bool      `json:"one_scale"`
 	// Columns are the names of the columns, nil if they have none.
 	Columns      []string        `json:"columns"`
 	FractionBits int             `json:"fraction_bits"`

@@ -165,9 +165,17 @@ func (r *Report) WriteSummary(w io.Writer, width int) error {
 	for _, t := range r.tallies() {
 		g.Rows = append(g.Rows, []string{t.suite, strconv.Itoa(t.rows), strconv.Itoa(t.inside), strconv.Itoa(t.outside), strconv.Itoa(t.apart), t.worst})
 	}
-	lines := append(g.Lines(width), "",
+	lines := append(g.Lines(width), "")
+	for _, text := range []string{
 		"inside: our 95% interval meets the printed figure, its own interval and rounding included",
-		"apart: not comparable, mostly times on another machine; each row says why")
+		"apart: not comparable, mostly times on another machine; each row says why",
+	} {
+		if width > 0 {
+			lines = append(lines, table.Fold(text, width)...)
+		} else {
+			lines = append(lines, text)
+		}
+	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
 }

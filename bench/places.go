@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 )
 
 // places has a line for every table and figure of the papers.
@@ -99,29 +98,6 @@ func (p *Place) Agreement() (string, error) {
 	default:
 		return fmt.Sprintf("%d of %d inside; furthest %s", sum.inside, comparable, agreement{by: sum.worstBy}.text()), nil
 	}
-}
-
-// WritePlaces lists all tables and figures with the command that prints each.
-func WritePlaces(w io.Writer) error {
-	all, err := Places()
-	if err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	source := ""
-	for i := range all {
-		p := &all[i]
-		if p.Source != source {
-			source = p.Source
-			fmt.Fprintf(t, "%s\n", source)
-		}
-		command := p.Command
-		if command == "" {
-			command = "-"
-		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", p.Name, p.Shows, command)
-	}
-	return t.Flush()
 }
 
 // WritePlacesTable writes the table of docs/PAPERS.md: a line for each table and figure,

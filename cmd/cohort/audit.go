@@ -7,10 +7,13 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/audit"
 	"github.com/cohort-engine/cohort/engine/catalog"
@@ -196,7 +199,7 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 
 // listCases prints the library, of one method if it is named.
 func listCases(out io.Writer, method string) error {
-	w := &lines{w: out}
+	h := help{out, textWidth(out)}
 	for _, a := range audit.Audits() {
 		if method != "" && a.Method != method {
 			continue
@@ -205,12 +208,14 @@ func listCases(out io.Writer, method string) error {
 		if err != nil {
 			return err
 		}
-		w.printf("%s, %s\n", a.Method, a.Calibration)
+		if _, err := fmt.Fprintf(out, "%s, %s\n", a.Method, a.Calibration); err != nil {
+			return err
+		}
 		for _, c := range cases {
-			w.printf("  %s: %s\n", c.Name, c.About)
+			h.hanging(2, c.Name+": "+c.About)
 		}
 	}
-	return w.err
+	return nil
 }
 
 // loadPair reads two files that differ in one record.
@@ -379,14 +384,24 @@ func (w *lines) bound(b *audit.Bound) {
 	w.printf("    event: %s; %d times with, %d without\n", b.Event, b.With, b.Without)
 }
 
-// lines writes until an error.
+// lines writes until an error, and folds lines that are too long.
 type lines struct {
-	w   io.Writer
-	err error
+	w    io.Writer
+	text string // of a line that has not ended
+	err  error
 }
 
 func (l *lines) printf(format string, args ...any) {
-	if l.err == nil {
-		_, l.err = fmt.Fprintf(l.w, format, args...)
+	whole := strings.Split(l.text+fmt.Sprintf(format, args...), "\n")
+	l.text = whole[len(whole)-1]
+	width := textWidth(l.w)
+	for _, line := range whole[:len(whole)-1] {
+		if utf8.RuneCountInString(line) > width {
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			line = strings.Repeat(" ", indent) + strings.Join(table.Fold(line, width-indent-2), "\n"+strings.Repeat(" ", indent+2))
+		}
+		if l.err == nil {
+			_, l.err = fmt.Fprintln(l.w, line)
+		}
 	}
 }

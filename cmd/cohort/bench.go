@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -174,20 +173,31 @@ func textWidth(w io.Writer) int {
 }
 
 func listSuites(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	group := ""
+	h, group := help{out, textWidth(out)}, ""
 	for _, s := range bench.Suites() {
 		if s.Group != group {
 			group = s.Group
-			fmt.Fprintf(t, "%s\n", group)
+			if _, err := fmt.Fprintln(out, group); err != nil {
+				return err
+			}
 		}
-		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Title)
-	}
-	if err := t.Flush(); err != nil {
-		return err
+		h.entryAt(20, s.Name, s.Title)
 	}
 	if _, err := fmt.Fprintln(out, "\nTables and figures of the papers, and the command that prints each:"); err != nil {
 		return err
 	}
-	return bench.WritePlaces(out)
+	places, err := bench.Places()
+	source := ""
+	for _, p := range places {
+		if p.Source != source {
+			source = p.Source
+			h.paragraph(0, source)
+		}
+		command := p.Command
+		if command == "" {
+			command = "no command"
+		}
+		h.entryAt(20, p.Name, p.Shows+": "+command)
+	}
+	return err
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cohort-engine/cohort/bench/table"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/parquet"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -30,17 +29,9 @@ func newDataListCommand() *cobra.Command {
 		Short: "List the built-in data sets",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := cmd.OutOrStdout()
-			const indent = 19 // the longest name and two blanks
+			h := newHelp(cmd)
 			for _, b := range dataset.Builtins() {
-				lines := []string{b.About}
-				if width := terminalWidth(out); width > 0 {
-					lines = table.Fold(b.About, width-indent)
-				}
-				fmt.Fprintf(out, "%-*s%s\n", indent, "builtin:"+b.Name, lines[0])
-				for _, line := range lines[1:] {
-					fmt.Fprintf(out, "%*s%s\n", indent, "", line)
-				}
+				h.entryAt(21, "builtin:"+b.Name, b.About)
 			}
 			return nil
 		},

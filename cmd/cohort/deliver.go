@@ -1,17 +1,21 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
@@ -191,16 +195,17 @@ func (r rowNames) of(i int) string {
 	if r.table.IDs != nil {
 		return r.table.IDs[r.first+i]
 	}
-	return strconv.Itoa(r.table.RowNumber(r.first + i))
+	return strconv.Itoa(r.number(i))
 }
 
-// writeLabels writes labels as CSV or Parquet, with rows and clusters counted from 1, or as an npy file of
-// the labels alone, counted from 0 as arrays are.
+func (r rowNames) number(i int) int { return r.table.RowNumber(r.first + i) }
+
+// writeLabels writes rows, clusters, both counted from 1, and distances as CSV, Parquet, or an npy file of records.
 func writeLabels(flag, path string, labels []int32, distances []float64, names rowNames) error {
 	return writeWhole(flag, path, func(w io.Writer) error {
 		switch filepath.Ext(path) {
 		case ".npy":
-			return writeNPYLabels(w, labels)
+			return writeNPYLabels(w, labels, distances, names)
 		case ".parquet":
 			return parquet.Write(w, len(labels), []parquet.Column{{Name: names.head(), Texts: names.of},
 				{Name: "cluster", Integers: func(i int) int32 { return labels[i] + 1 }},
@@ -224,17 +229,37 @@ func writeLabelRows(w io.Writer, labels []int32, distances []float64, names rowN
 	return c.Error()
 }
 
-// writeNPYLabels writes a one-dimensional array of 32-bit integers in numpy's format 1.0.
-func writeNPYLabels(w io.Writer, labels []int32) error {
-	header := fmt.Sprintf("{'descr': '<i4', 'fortran_order': False, 'shape': (%d,), }", len(labels))
-	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
-	b = append(b, header...)
-	for _, l := range labels {
-		b = append(b, byte(l), byte(l>>8), byte(l>>16), byte(l>>24))
+// writeNPYLabels writes an array of records in numpy's format 1.0: the row as a 64-bit integer, or the id as text of
+// so many characters as the longest has, then cluster and distance.
+func writeNPYLabels(w io.Writer, labels []int32, distances []float64, names rowNames) error {
+	longest, kind := 1, "<i8"
+	if names.table.IDs != nil {
+		for i := range labels {
+			longest = max(longest, utf8.RuneCountInString(names.of(i)))
+		}
+		kind = fmt.Sprintf("<U%d", longest)
 	}
-	_, err := w.Write(b)
-	return err
+	header := fmt.Sprintf("{'descr': [('%s', '%s'), ('cluster', '<i4'), ('distance', '<f8')], 'fortran_order': False, 'shape': (%d,), }",
+		names.head(), kind, len(labels))
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	out := bufio.NewWriter(w)
+	out.WriteString("\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), byte(len(header) >> 8)}) + header)
+	var b []byte
+	for i, l := range labels {
+		b = b[:0]
+		if names.table.IDs == nil {
+			b = binary.LittleEndian.AppendUint64(b, uint64(names.number(i)))
+		} else {
+			for _, r := range names.of(i) {
+				b = binary.LittleEndian.AppendUint32(b, uint32(r))
+			}
+			b = append(b, make([]byte, 4*longest-len(b))...)
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(l+1))
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(distances[i]))
+		out.Write(b)
+	}
+	return out.Flush()
 }
 
 // folder is where --out goes. It is made beside its place, with the space that it

@@ -50,6 +50,92 @@ func (h help) paragraph(indent int, text string) {
 	}
 }
 
+// hanging writes an item of a list, whose further lines stand further in.
+func (h help) hanging(indent int, text string) {
+	for i, line := range table.Fold(text, h.width-indent-2) {
+		if i == 1 {
+			indent += 2
+		}
+		fmt.Fprintf(h.out, "%*s%s\n", indent, "", line)
+	}
+}
+
+// text writes paragraphs, of which those that are indented have lines of their own.
+func (h help) text(long string) {
+	for _, paragraph := range strings.Split(long, "\n\n") {
+		if strings.HasPrefix(paragraph, " ") {
+			fmt.Fprintln(h.out, paragraph)
+		} else {
+			h.paragraph(0, paragraph)
+		}
+		fmt.Fprintln(h.out)
+	}
+}
+
+// example writes command lines, folded as a shell takes them.
+func (h help) example(lines string) {
+	if lines == "" {
+		return
+	}
+	fmt.Fprintf(h.out, "\nExamples:\n")
+	lines = strings.ReplaceAll(lines, "\\\n", "")
+	for _, command := range strings.Split(lines, "\n") {
+		folded := table.Fold(quotedWhole(command), h.width-len("      ")-len(" \\"))
+		for i, line := range folded {
+			line = strings.ReplaceAll(line, "\x00", " ")
+			indent, end := "  ", " \\"
+			if i > 0 {
+				indent = "      "
+			}
+			if i == len(folded)-1 {
+				end = ""
+			}
+			fmt.Fprintf(h.out, "%s%s%s\n", indent, line, end)
+		}
+	}
+}
+
+// quotedWhole has no blanks between quotes, but zero bytes: what is quoted stays on one line.
+func quotedWhole(command string) string {
+	quoted := false
+	return strings.Map(func(r rune) rune {
+		if r == '"' {
+			quoted = !quoted
+		}
+		if quoted && r == ' ' {
+			return 0
+		}
+		return r
+	}, command)
+}
+
+// plainHelp is the help of commands that have none of their own.
+func plainHelp(cmd *cobra.Command, _ []string) {
+	h := newHelp(cmd)
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	h.text(long)
+	fmt.Fprintf(h.out, "Usage:\n")
+	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(h.out, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(h.out, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				h.entry(c.Name(), c.Short)
+			}
+		}
+	}
+	h.example(cmd.Example)
+	h.flags("Flags", func(fs *pflag.FlagSet) { fs.AddFlagSet(cmd.LocalFlags()) })
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(h.out, "\n%s COMMAND --help says more about a command.\n", cmd.CommandPath())
+	}
+}
+
 // flags lists flags under a heading.
 func (h help) flags(heading string, add func(*pflag.FlagSet)) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -61,8 +147,9 @@ func (h help) flags(heading string, add func(*pflag.FlagSet)) {
 }
 
 // entry writes a name and, beside it, what it is.
-func (h help) entry(name, about string) {
-	const at = 18
+func (h help) entry(name, about string) { h.entryAt(18, name, about) }
+
+func (h help) entryAt(at int, name, about string) {
 	for i, line := range table.Fold(about, h.width-at) {
 		if i > 0 {
 			name = ""
@@ -73,11 +160,9 @@ func (h help) entry(name, about string) {
 
 func (o *options) shortHelp(cmd *cobra.Command, own []string) {
 	h := newHelp(cmd)
-	for _, paragraph := range strings.Split(cmd.Long, "\n\n") {
-		h.paragraph(0, paragraph)
-		fmt.Fprintln(h.out)
-	}
-	fmt.Fprintf(h.out, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
+	h.text(cmd.Long)
+	fmt.Fprintf(h.out, "Usage:\n  %s\n", cmd.UseLine())
+	h.example(cmd.Example)
 	h.flags("Flags", func(fs *pflag.FlagSet) {
 		for _, name := range append(everyday(), own...) {
 			if f := cmd.Flags().Lookup(name); f != nil {
@@ -153,14 +238,43 @@ func (o *options) complete(cmd *cobra.Command) {
 		}
 		return names
 	}, cobra.ShellCompDirectiveDefault)
-	for flag, values := range map[string]string{"format": "text json", "quality": "on off full", "join": "strict inner"} {
-		offer(flag, func() []string { return strings.Fields(values) }, only)
-	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, ok := f.Value.(*setting); ok {
 			offer(f.Name, func() []string { return o.optionValues(f.Name) }, only)
 		}
 	})
+}
+
+// fixedValues are those that flags take of every command that has them, or of the one that is named.
+var fixedValues = map[string][]string{
+	"format": {"text", "json"}, "format of cohort predict": {"csv", "json"}, "format of cohort bench": {"text", "json", "csv"},
+	"out-format": {"csv", "parquet"}, "quality": {"on", "off", "full"}, "join": {"strict", "inner"},
+	"missing":            {dataset.RefuseMissing.String(), dataset.DropRow.String(), dataset.MeanOfBounds.String()},
+	"header":             {"auto", "yes", "no"},
+	"separator":          {",", ";", "|", "blank"},
+	"comment":            {"#", "none"},
+	"ledger-composition": {"basic", "zcdp", "gdp", "rdp"},
+	"mechanism of cohort account": {"gaussian", "laplace", "discrete-gaussian", "discrete-laplace", "randomized-response",
+		"fm"},
+}
+
+// completeFixed offers the values of flags that have few, to cmd and the commands below.
+func completeFixed(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		values, ok := fixedValues[f.Name+" of "+cmd.CommandPath()]
+		if !ok {
+			values, ok = fixedValues[f.Name]
+		}
+		if _, of := f.Value.(*setting); of || !ok {
+			return
+		}
+		if err := cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic("cohort: " + err.Error()) // the flag was offered twice
+		}
+	})
+	for _, c := range cmd.Commands() {
+		completeFixed(c)
+	}
 }
 
 // optionValues are those that the method named so far takes, or those that any method takes.

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/cohort-engine/cohort/engine/catalog"
 )
 
 func fits(t *testing.T, what, out string) {
 	t.Helper()
 	for _, line := range strings.Split(out, "\n") {
-		if n := len([]rune(line)); n > 80 && !strings.HasPrefix(line, "  cohort ") {
+		if n := len([]rune(line)); n > 80 {
 			t.Errorf("%s: a line has %d columns: %q", what, n, line)
 		}
 	}
@@ -62,6 +64,56 @@ func TestHelpFitsTheQuestion(t *testing.T) {
 	}
 }
 
+// The help of every command, and the lists that commands print, fit the terminal.
+func TestHelpOfEveryCommandFits(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.IsAvailableCommand() || c.Name() == "cohort" {
+			args := append(strings.Fields(c.CommandPath())[1:], "--help")
+			status, out, errOut := cohort(t, args...)
+			if status != exitDone || errOut != "" || len(out) < 100 || !strings.Contains(out, "Usage:\n  "+c.CommandPath()) {
+				t.Errorf("%v: status %d, %s\n%s", args, status, errOut, out)
+			}
+			fits(t, c.CommandPath(), out)
+		}
+		for _, sub := range c.Commands() {
+			if sub.Name() != "help" && sub.Name() != "completion" { // cobra's own
+				visit(sub)
+			}
+		}
+	}
+	visit(newRoot())
+	for _, args := range []string{"audit --list", "bench --list", "data list", "data fetch-help har",
+		"account --mechanism gaussian --scale 20 --rounds 100 --delta 1e-5"} {
+		_, out, _ := cohort(t, strings.Fields(args)...)
+		if len(out) < 60 {
+			t.Errorf("%s prints %q", args, out)
+		}
+		fits(t, args, out)
+	}
+}
+
+// Lines of an audit that are too long go on further in; others stay as they are.
+func TestLinesAreFolded(t *testing.T) {
+	var b strings.Builder
+	w := &lines{w: &b}
+	w.printf("  %s", strings.Repeat("abcdefghi ", 9))
+	w.printf("end\nshort  line\n")
+	want := "  " + strings.TrimSpace(strings.Repeat("abcdefghi ", 7)) + "\n    abcdefghi abcdefghi end\nshort  line\n"
+	if b.String() != want || w.err != nil {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+// What is between quotes stays on one line, so that a folded example can be pasted.
+func TestExamplesAreFoldedAsShellsTakeThem(t *testing.T) {
+	var b strings.Builder
+	help{&b, 30}.example(`  cohort audit --case "a long name of a case" --trials 10`)
+	if got, want := b.String(), "\nExamples:\n  cohort audit --case \\\n      \"a long name of a case\" \\\n      --trials 10\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestMethodsSideBySide(t *testing.T) {
 	status, out, _ := cohort(t, "methods")
 	fits(t, "methods", out)
@@ -102,6 +154,9 @@ func TestCompletion(t *testing.T) {
 		{"run --method ckks --mode ", "multiparty", "tree"},
 		{"run --method hybrid --calibration ", "proven", "published"},
 		{"profile --method fastlloyd --calibration ", "published", ""},
+		{"run --out-format ", "parquet", ""},
+		{"run --missing ", "mean-of-bounds", ""},
+		{"predict --missing ", "drop-row", ""},
 		{"bench ", "kernels\t", ""},
 		{"", "methods\t", ""},
 	} {

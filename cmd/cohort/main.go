@@ -85,7 +85,11 @@ and every released number stands in a ledger.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fault.Request("flags", err.Error(), "see "+cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newRunCommand(), newPlanCommand(), newPredictCommand(), newReportCommand(), newMethodsCommand(), newManCommand(), newAccountCommand(), newAuditCommand(), newLedgerCommand(), newDataCommand(), newStudyCommand(), newServeCommand(), newJoinCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
+	root.SetHelpFunc(plainHelp)
+	root.AddCommand(newRunCommand(), newPlanCommand(), newPredictCommand(), newReportCommand(), newMethodsCommand(),
+		newManCommand(), newAccountCommand(), newAuditCommand(), newLedgerCommand(), newDataCommand(), newStudyCommand(),
+		newServeCommand(), newJoinCommand(), newBenchCommand(), newProfileCommand(), newVersionCommand())
+	completeFixed(root)
 	return root
 }
 

@@ -27,8 +27,9 @@ const textColumns = 6
 func printResult(w io.Writer, r *engine.Result, d *delivery) error {
 	var b strings.Builder
 	in, width := d.in, textWidth(w)
-	fmt.Fprintf(&b, "%s on %s: %d points, %d dimensions, %d clusters\n", r.Method, in.table.Name, r.N, r.D, r.K)
-	for _, text := range append([]string{privacyLine(r)}, uncovered(r, d)...) {
+	headline := fmt.Sprintf("%s on %s: %s, %s, %s", r.Method, in.table.Name, count(r.N, "point", "points"),
+		count(r.D, "dimension", "dimensions"), count(r.K, "cluster", "clusters"))
+	for _, text := range append([]string{headline, privacyLine(r)}, uncovered(r, d)...) {
 		for _, line := range table.Fold(text, width) {
 			fmt.Fprintln(&b, line)
 		}

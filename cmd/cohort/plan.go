@@ -135,8 +135,8 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 			fmt.Fprintf(&b, "%*s%s\n", indent, "", line)
 		}
 	}
-	say(0, "%s would cluster %d points of %d dimensions into %d clusters, with %s",
-		p.Method, p.N, p.D, p.K, count(p.Parties, "party", "parties"))
+	say(0, "%s would cluster %s of %s into %s, with %s", p.Method, count(p.N, "point", "points"),
+		count(p.D, "dimension", "dimensions"), count(p.K, "cluster", "clusters"), count(p.Parties, "party", "parties"))
 	if p.Epsilon == nil {
 		say(0, "no privacy: %s adds no noise", p.Method)
 	} else {

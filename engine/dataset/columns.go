@@ -16,9 +16,14 @@ import (
 // is taken as that name. The result has indices from 0, in the order of the
 // choice; an empty choice is every column.
 func ChooseColumns(choice string, names []string, width int) ([]int, error) {
+	return chooseColumns("columns", choice, names, width)
+}
+
+// chooseColumns is ChooseColumns for what errors name so.
+func chooseColumns(what, choice string, names []string, width int) ([]int, error) {
 	wrong := func(why string) error {
 		do := fmt.Sprintf("give names of the header or numbers 1 to %d, separated by commas; -NAME leaves one out", width)
-		return fault.Request("columns "+strconv.Quote(choice), why, do)
+		return fault.Request(what+" "+strconv.Quote(choice), why, do)
 	}
 	byName := make(map[string]int, len(names))
 	for i := len(names) - 1; i >= 0; i-- {
@@ -103,7 +108,7 @@ func columnNumber(item string, byName map[string]int, width int, named bool) (in
 
 // oneColumn resolves the choice of a single column; what names its flag.
 func oneColumn(what, choice string, names []string, width int) (int, error) {
-	chosen, err := ChooseColumns(choice, names, width)
+	chosen, err := chooseColumns(what, choice, names, width)
 	if err == nil && len(chosen) != 1 {
 		err = fault.Request(what+" "+strconv.Quote(choice), "is not one column", "name one column")
 	}

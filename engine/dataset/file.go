@@ -97,7 +97,7 @@ func (f *file) reader() (*reader, error) {
 			return nil, readFault(f.name, 1, err)
 		}
 	}
-	head, _ = r.peek(3)
+	head, _ = r.peek(4)
 	if text := utf16Text(&reader{src: r.src, head: r.head}, head); text != nil {
 		r = &reader{src: text, closer: raw}
 	}

@@ -456,10 +456,16 @@ func readFault(path string, row int, err error) error {
 	return fault.Failed(place(path, row, 0), err.Error(), "check the file", err)
 }
 
-// utf16Text decodes UTF-16 with a byte order mark and takes that of UTF-8 away. It
-// returns nil if the stream that begins with head has neither.
+// utf16Text decodes UTF-16, with a byte order mark or beginning with two letters of ASCII, and takes the mark
+// of UTF-8 away. It returns nil if the stream that begins with head, four bytes, has neither.
 func utf16Text(r io.Reader, head []byte) io.Reader {
+	zero := func(i int) bool { return len(head) == 4 && head[i] == 0 && head[i+2] == 0 }
+	letter := func(i int) bool { return len(head) == 4 && isText(head[i]) && isText(head[i+2]) }
 	switch {
+	case letter(0) && zero(1):
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewDecoder().Reader(r)
+	case zero(0) && letter(1):
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM).NewDecoder().Reader(r)
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Reader(r)
 	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
@@ -467,6 +473,9 @@ func utf16Text(r io.Reader, head []byte) io.Reader {
 	}
 	return nil
 }
+
+// isText tells whether c is a character of ASCII text.
+func isText(c byte) bool { return c >= ' ' && c < 0x7f || c == '\t' || c == '\n' || c == '\r' }
 
 func cellFault(path string, row, column int, cell []byte, err error) error {
 	shown := string(cell)
@@ -481,6 +490,12 @@ func cellFault(path string, row, column int, cell []byte, err error) error {
 		why = fmt.Sprintf("%q: %v", shown, err)
 	}
 	do := "correct the cell, or leave the column out with --columns"
+	switch _, comma := parseDecimal(cell, ','); {
+	case bytes.IndexByte(cell, ';') >= 0:
+		do = `give --separator ";", and --decimal-comma if numbers are written 1,5`
+	case bytes.IndexByte(cell, ',') >= 0 && comma == nil:
+		do = "give --decimal-comma if numbers are written 1,5, or correct the cell"
+	}
 	if isMissing(cell) {
 		do += ", or choose what to do with --missing"
 	}
