@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -92,19 +93,47 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.genN, "n", 0, "rows of a built-in generator (default: its own)")
 	fs.IntVar(&o.genD, "d", 0, "columns of a built-in set that lets them be chosen (default: its own)")
 	fs.Float64Var(&o.genSeparation, "separation", 0, "separation of the clusters of builtin:blobs, synth and timesynth (default: their own)")
-	methods := catalog.Methods()
-	for _, m := range methods {
+	for _, option := range methodOptions() {
+		if fs.Lookup(option.name) != nil {
+			continue
+		}
+		f := fs.VarPF(&setting{kind: option.kind}, option.name, "", option.about+" ("+strings.Join(option.takers, ", ")+")")
+		if option.kind == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// methodOption is an option that some methods take.
+type methodOption struct {
+	name, kind, about string
+	takers            []string
+}
+
+// methodOptions are the options of all methods, each once: several commands have them, and methods make a job to
+// tell theirs.
+var methodOptions = sync.OnceValue(func() []methodOption {
+	var all []methodOption
+	at := make(map[string]int)
+	for _, m := range catalog.Methods() {
 		for _, option := range m.Options() {
-			if fs.Lookup(option.Name) != nil {
-				continue
+			i, ok := at[option.Name]
+			if !ok {
+				i = len(all)
+				at[option.Name] = i
+				all = append(all, methodOption{name: option.Name, kind: option.Type(), about: option.About})
 			}
-			takers := methods.Takers(func(m *method.Method) bool { return m.Takes(option.Name) })
-			f := fs.VarPF(&setting{kind: option.Type()}, option.Name, "", option.About+" ("+strings.Join(takers, ", ")+")")
-			if option.Type() == "bool" {
-				f.NoOptDefVal = "true"
+			if !slices.Contains(all[i].takers, m.Name) {
+				all[i].takers = append(all[i].takers, m.Name)
 			}
 		}
 	}
+	return all
+})
+
+// isMethodOption tells whether some method takes an option.
+func isMethodOption(name string) bool {
+	return slices.ContainsFunc(methodOptions(), func(o methodOption) bool { return o.name == name })
 }
 
 // bindSome declares those of the flags that a command makes use of, so that the others are refused.

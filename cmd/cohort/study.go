@@ -79,7 +79,7 @@ each sees and what it costs. Everything follows from public values; no data is o
 	fs.BoolVar(&o.plain, "plain-sums", false, "leave out the masks between pairs of parties: then one party and the coordinator together could open every party's vectors")
 	fs.BoolVar(&o.force, "force", false, "replace the file")
 	takes := func(flag string) bool {
-		return slices.Contains(studyFlags, flag) || len(catalog.Methods().Takers(func(m *method.Method) bool { return m.Takes(flag) })) > 0
+		return slices.Contains(studyFlags, flag) || isMethodOption(flag)
 	}
 	o.bindSome(fs, takes)
 	return cmd

@@ -347,9 +347,9 @@ func sketchRules(method string) []Rule {
 // has no such calibration.
 func Rules(method string, c Calibration) []Rule {
 	var out []Rule
-	for _, r := range rules {
-		if r.Method == method && r.Calibration == c {
-			out = append(out, r)
+	for i := range rules {
+		if r := &rules[i]; r.Method == method && r.Calibration == c {
+			out = append(out, *r)
 		}
 	}
 	return out
@@ -394,12 +394,14 @@ func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, e
 // Provers lists the methods all of whose releases have a proof for the relation.
 func Provers(n Neighbours) []string {
 	var out []string
-	for i, r := range rules {
+	for i := range rules { // without copies: every request for a method's options comes here
+		r := &rules[i]
 		if r.Calibration != Proven || r.None != "" || slices.Contains(out, r.Method) {
 			continue
 		}
 		all := true
-		for _, s := range rules[i:] {
+		for j := i; j < len(rules) && all; j++ {
+			s := &rules[j]
 			all = all && (s.Method != r.Method || s.Calibration != Proven || s.Holds(n))
 		}
 		if all {
