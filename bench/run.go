@@ -19,6 +19,8 @@ type Options struct {
 	DataDir string // DefaultDataDir if empty
 	Out     string // folder for results that survive an interruption; empty: none
 	Workers int    // 0: all
+	// Simulated, if not nil, has the suite network simulate sums instead of measuring them.
+	Simulated *Simulated
 	// Progress is told what is being measured; nil is allowed.
 	Progress func(string)
 }
@@ -201,7 +203,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer single.Close()
 	for _, s := range suites {
 		start := time.Now()
-		e := &Env{Quick: o.Quick, Pool: pool, Single: single, suite: s, sets: sets, printed: printed, machine: machine, store: st,
+		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single, suite: s, sets: sets, printed: printed, machine: machine, store: st,
 			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {
 			if !sets.Has(name) {

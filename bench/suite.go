@@ -52,6 +52,8 @@ const QuickSeconds = 32
 type Env struct {
 	// Quick asks for fewer runs and smaller sizes: every suite ends within 40 s.
 	Quick bool
+	// Simulated asks the suite network for simulated sums.
+	Simulated *Simulated
 	// Pool has all workers, Single one.
 	Pool, Single *engine.Pool
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -32,12 +33,14 @@ needs no network.`
 const benchExample = `  cohort bench --list
   cohort bench --quick --out report
   cohort bench fastlloyd-table3
-  cohort bench --stored --summary`
+  cohort bench --stored --summary
+  cohort bench network --simulate 100000`
 
 func newBenchCommand() *cobra.Command {
 	var o bench.Options
 	var list, summary, stored bool
 	var format string
+	var simulated bench.Simulated
 	cmd := &cobra.Command{
 		Use:     "bench [SUITE ...]",
 		Short:   "Measure performance, and the tables and figures of the papers",
@@ -58,6 +61,12 @@ func newBenchCommand() *cobra.Command {
 				return err
 			}
 			o.Suites = args
+			if err := checkSimulated(&simulated, args); err != nil {
+				return err
+			}
+			if simulated.Parties > 0 {
+				o.Simulated = &simulated
+			}
 			if width := terminalWidth(errOut); width > 0 {
 				o.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.*s", width-1, what) }
 				defer fmt.Fprint(errOut, "\r\033[K")
@@ -110,7 +119,33 @@ func newBenchCommand() *cobra.Command {
 	fs.StringVar(&o.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
 	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
+	fs.IntVar(&simulated.Parties, "simulate", 0,
+		"suite network: simulate sums of so many parties, up to 1000000, instead of measuring")
+	fs.Float64Var(&simulated.DropOut, "drop-out", 0.01, "with --simulate: share of parties that vanish in a sum")
+	fs.Float64Var(&simulated.Stragglers, "stragglers", 0.05,
+		"with --simulate: share of parties that are ten times as slow")
+	fs.DurationVar(&simulated.Deadline, "step-deadline", 2*time.Second,
+		"with --simulate: how long a step waits for who has vanished")
 	return cmd
+}
+
+// checkSimulated refuses what cannot be simulated.
+func checkSimulated(s *bench.Simulated, suites []string) error {
+	switch {
+	case s.Parties == 0:
+		return nil
+	case s.Parties < 2 || s.Parties > 1e6:
+		return fault.Range("--simulate", s.Parties, "2 to 1000000 parties")
+	case !(s.DropOut >= 0 && s.DropOut <= 0.3):
+		return fault.Range("--drop-out", s.DropOut, "0 to 0.3")
+	case !(s.Stragglers >= 0 && s.Stragglers <= 1):
+		return fault.Range("--stragglers", s.Stragglers, "0 to 1")
+	case s.Deadline <= 0:
+		return fault.Range("--step-deadline", s.Deadline, "a time, such as 2s")
+	case len(suites) != 1 || suites[0] != "network":
+		return fault.Request("--simulate", "is for the suite network", "give cohort bench network --simulate N")
+	}
+	return nil
 }
 
 // writeFolder writes the report's page and its tables into a folder.

@@ -1,0 +1,16 @@
+package virtual
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// now is the processor time of this thread.
+func now() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return time.Since(epoch)
+	}
+	return time.Duration(t.Nano())
+}

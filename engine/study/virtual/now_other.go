@@ -1,0 +1,8 @@
+//go:build !linux
+
+package virtual
+
+import "time"
+
+// now is wall time: the caller's thread has no clock that is known here.
+func now() time.Duration { return time.Since(epoch) }
