@@ -691,12 +691,51 @@ func asmScatterN(number int, x *float32, panels int, labels *uint16, table *int3
 	}
 }
 
+func asmShareN(number int, weights, shares *float64, rows *int32, rowCount int, sets *uint64, counts, backgrounds *float64, events int) {
+	if current >= avx512 {
+		switch number {
+		case 8:
+			asm.Share8AVX512(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+			return
+		case 16:
+			asm.Share16AVX512(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+			return
+		case 32:
+			asm.Share32AVX512(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+			return
+		case 64:
+			asm.Share64AVX512(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+			return
+		}
+	}
+	switch number {
+	case 8:
+		asm.Share8AVX2(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+	case 16:
+		asm.Share16AVX2(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+	case 32:
+		asm.Share32AVX2(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+	case 64:
+		asm.Share64AVX2(weights, shares, rows, rowCount, sets, counts, backgrounds, events)
+	default:
+		panic(noRoutine("Share", number))
+	}
+}
+
 func asmSquares(dist *float32, panels int, most float32) {
 	if current >= avx512 {
 		asm.SquaresAVX512(dist, panels, most)
 		return
 	}
 	asm.SquaresAVX2(dist, panels, most)
+}
+
+func asmSumMaxima(x, y *float64, blocks int, sums *[32]float64) {
+	if current >= avx512 {
+		asm.SumMaximaAVX512(x, y, blocks, sums)
+		return
+	}
+	asm.SumMaximaAVX2(x, y, blocks, sums)
 }
 
 func asmTopTwoN(number int, x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32) {

@@ -3,6 +3,7 @@ package kernels
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -236,6 +237,27 @@ func FuzzArrivals(f *testing.F) {
 			restore()
 			if !slices.Equal(want, got) {
 				t.Fatalf("%s:\n%x\n%x", path, want, got)
+			}
+		}
+	})
+}
+
+func FuzzShareCounts(f *testing.F) {
+	f.Add(uint64(1), uint8(3), uint8(20), uint8(2))
+	f.Add(uint64(2), uint8(1), uint8(1), uint8(0))
+	f.Fuzz(func(t *testing.T, seed uint64, rows, events, size uint8) {
+		length := 8 << (size % 4)
+		g := newShares(rand.New(rand.NewPCG(seed, 1)), length, int(rows%20)+1, int(events)+1)
+		want := slices.Clone(g.shares)
+		shareCountsPortable(g.weights, want, length, g.rows, g.sets, g.counts, g.backgrounds)
+		sum := sumMaximaPortable(g.counts, g.backgrounds)
+		for _, path := range supportedPaths()[1:] {
+			restore, got := forcePath(path), slices.Clone(g.shares)
+			ShareCounts(g.weights, got, length, g.rows, g.sets, g.counts, g.backgrounds)
+			total := SumMaxima(g.counts, g.backgrounds)
+			restore()
+			if !slices.Equal(got, want) || total != sum {
+				t.Fatalf("%s:\n%v\n%v\n%v, %v", path, got, want, total, sum)
 			}
 		}
 	})

@@ -145,5 +145,7 @@ var kernelTable = []struct {
 	{"Arrivals", all},
 	{"ArrivalsKept", all},
 	{"Continue", all},
+	{"ShareCounts", []path{avx2, avx512}},
+	{"SumMaxima", []path{avx2, avx512}},
 	{"AddUint64", all},
 }

@@ -85,9 +85,23 @@ func runGuarded(t *testing.T, atEnd bool) {
 		key, registers := NewArrivalKey([16]byte{1}), guarded[float64](t, n+1, atEnd)
 		Arrivals(key, digests, 1, 3, registers, &scratch[0])
 		states := guarded[ArrivalState](t, n, atEnd)
+		guardedShares(t, n, atEnd)
 		kept := ArrivalsKept(key, digests, 1, 3, 9, registers, states, &scratch[0])
 		Continue(key, states[:kept], 1, 5, registers, &scratch[0])
 	}
+}
+
+func guardedShares(t *testing.T, n int, atEnd bool) {
+	for length := 8; length <= MaxCells; length *= 2 {
+		rows := guarded[int32](t, 1+n%3, atEnd)
+		for i := range rows {
+			rows[i] = int32(i * length)
+		}
+		cells := len(rows) * length
+		ShareCounts(guarded[float64](t, cells, atEnd), guarded[float64](t, cells, atEnd), length, rows,
+			guarded[uint64](t, n, atEnd), guarded[float64](t, n, atEnd), guarded[float64](t, n, atEnd))
+	}
+	SumMaxima(guarded[float64](t, n, atEnd), guarded[float64](t, n, atEnd))
 }
 
 func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {

@@ -88,6 +88,12 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"LeastDot", []string{"4 sums", "7 values", "stride 4"}, func() { LeastDot(make([]float64, 7), 4, 4, make([]float64, 2)) }},
 		{"Arrivals", []string{"0", "1048576"}, func() { Arrivals(nil, nil, 1, 1, nil, nil) }},
 		{"Arrivals", []string{"rate=0"}, func() { Arrivals(nil, nil, 0, 1, make([]float64, 1), nil) }},
+		{"ShareCounts", []string{"length=12"}, func() { ShareCounts(nil, nil, 12, nil, nil, nil, nil) }},
+		{"ShareCounts", []string{"row at 1", "8 weights"}, func() {
+			ShareCounts(make([]float64, 8), make([]float64, 8), 8, []int32{1}, nil, nil, nil)
+		}},
+		{"ShareCounts", []string{"len(counts)=0"}, func() { ShareCounts(nil, nil, 8, nil, make([]uint64, 1), nil, nil) }},
+		{"SumMaxima", []string{"len(y)=1"}, func() { SumMaxima(nil, make([]float64, 1)) }},
 		{"ArrivalsKept", []string{"len(states)=0", "len(digests)=1"}, func() {
 			ArrivalsKept(nil, make([][16]byte, 1), 1, 1, 2, make([]float64, 1), nil, nil)
 		}},

@@ -42,6 +42,8 @@ package main
 //go:generate go run . -kernels limits_vnni -out ../limits_vnni_amd64.s -stubs ../limits_vnni_amd64.go -pkg asm
 //go:generate go run . -kernels potential_avx512 -out ../potential_avx512_amd64.s -stubs ../potential_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels potential_avx2 -out ../potential_avx2_amd64.s -stubs ../potential_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels share_avx512 -out ../share_avx512_amd64.s -stubs ../share_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels share_avx2 -out ../share_avx2_amd64.s -stubs ../share_avx2_amd64.go -pkg asm
 //go:generate go run . -dispatch amd64 -to ../../kernels/dispatch_amd64.go
 //go:generate go run . -dispatch arm64 -to ../../kernels/dispatch_arm64.go
 //go:generate go run . -dispatch amd64 -to ../../kernels/ntt/dispatch_amd64.go
