@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // The joint likelihood of all sketches of one key, for small gamma: cell g is a
@@ -32,7 +33,7 @@ const (
 	// emEvents bounds the memory of the events: some 64 bytes each.
 	emEvents = 1 << 26
 	// maxHeads is the largest number of heads (see likelihood): one bit each.
-	maxHeads = 64
+	maxHeads = kernels.MaxCells
 	// maxMask is the largest number of clusters of a party in an event's mask.
 	maxMask = 64
 )
@@ -68,26 +69,35 @@ type event struct {
 	count float64
 }
 
-// compareEvents orders events by the sets of the last parties first.
-func compareEvents(a, b event) int {
-	if a.sets[1] != b.sets[1] {
-		return cmp.Compare(a.sets[1], b.sets[1])
+// countSets orders sets by those of the last parties first, and counts equal ones. bits
+// is the number of bits in use. It spoils the list.
+func countSets(list []masks, bits int) []event {
+	other := make([]masks, len(list))
+	for shift := 0; shift < bits; shift += 8 {
+		word, shift := shift/64, shift%64
+		var ends [256]int
+		for i := range list {
+			ends[uint8(list[i][word]>>shift)]++
+		}
+		for d := 1; d < len(ends); d++ {
+			ends[d] += ends[d-1]
+		}
+		for i := len(list) - 1; i >= 0; i-- {
+			d := uint8(list[i][word] >> shift)
+			ends[d]--
+			other[ends[d]] = list[i]
+		}
+		list, other = other, list
 	}
-	return cmp.Compare(a.sets[0], b.sets[0])
-}
-
-// mergeEvents sorts events by their sets and adds the counts of equal ones.
-func mergeEvents(e []event) []event {
-	slices.SortFunc(e, compareEvents)
-	out := e[:0]
-	for _, x := range e {
-		if n := len(out); n > 0 && out[n-1].sets == x.sets {
-			out[n-1].count += x.count
+	var events []event
+	for _, x := range list {
+		if n := len(events); n > 0 && events[n-1].sets == x {
+			events[n-1].count++
 			continue
 		}
-		out = append(out, x)
+		events = append(events, event{x, 1})
 	}
-	return out
+	return events
 }
 
 // eventKeys is the number of keys whose events one call collects.
@@ -96,9 +106,9 @@ const eventKeys = 256
 // collectEvents returns the merged events of all keys, in a fixed order.
 func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
 	k := v.clusters()
-	blocks := make([][]event, (v.keys()+eventKeys-1)/eventKeys)
+	blocks := make([][]masks, (v.keys()+eventKeys-1)/eventKeys)
 	err := run.Run(ctx, len(blocks), func(_, block int) {
-		var list []event
+		var list []masks
 		var items []uint32
 		var arrived masks
 		for i := block * eventKeys; i < min((block+1)*eventKeys, v.keys()); i++ {
@@ -146,19 +156,19 @@ func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
 				arrived[0] |= picked[0]
 				arrived[1] |= picked[1]
 				if compatible {
-					list = append(list, event{sets, 1})
+					list = append(list, sets)
 				}
 				rest := items[n-len(left):]
 				copy(rest, left)
 				items = rest
 			}
 		}
-		blocks[block] = mergeEvents(list)
+		blocks[block] = list
 	})
 	if err != nil {
 		return nil, err
 	}
-	return mergeEvents(slices.Concat(blocks...)), nil
+	return countSets(slices.Concat(blocks...), v.parties()*k), nil
 }
 
 // lastArrivals returns, for each cell of the grid of some parties, the time at which
@@ -183,16 +193,21 @@ func lastArrivals(ctx context.Context, run Runner, v *View, parties []*Sketches)
 // likelihood is the expectation maximisation on the cells of a support. A cell is a
 // head, its clusters at the first parties, and a tail, those at the others; an
 // event's compatible set is a product of a set of heads, which is a bit each, and
-// one of tails. Events with one set of tails share the sums of its weights by head.
+// one of tails. Events with one set of tails share the sums of its weights by head
+// (kernels.ShareCounts).
 type likelihood struct {
 	view     *View
 	grid     *Grid
 	exposure []float64
 	heads    int // k'^h, the cells of the first h parties
+	row      int // the length of a row of heads, with room for all
 	tailSets []tailSet
-	events   []headEvent // those of one set of tails after the other
-	// place is where a cell of the support is in weights and shares, which are
-	// [tail][head].
+	// The events, those of one set of tails after the other: the heads, how often they
+	// occurred, and the phantoms in their sets, those of dropped cells included.
+	sets                []uint64
+	counts, backgrounds []float64
+	// place is where a cell of the support is in weights and shares, a row for each
+	// tail.
 	place   []int
 	weights []float64
 	// The sets of tails are cut into shards of about equal work, fixed by the
@@ -201,16 +216,16 @@ type likelihood struct {
 	shares [][]float64
 }
 
-// tailSet is a set of tails with its events, events[first:end].
+// tailSet is a set of tails with its events, those from first to end.
 type tailSet struct {
-	tails      []int // offsets of their rows in weights
+	tails      []int32 // places of their rows in weights
 	first, end int
 }
 
 // headEvent is an event of a set of tails.
 type headEvent struct {
 	heads             uint64
-	count, background float64 // phantoms in its set, dropped cells included
+	count, background float64
 }
 
 // newLikelihood sorts the events of v by their sets of tails.
@@ -222,9 +237,10 @@ func newLikelihood(ctx context.Context, run Runner, v *View, grid *Grid) (*likel
 		m.heads *= k
 	}
 	tails := powInt(k, s-h)
-	m.weights = make([]float64, tails*m.heads)
+	m.row = kernels.RowCells(m.heads)
+	m.weights = make([]float64, tails*m.row)
 	for i := range grid.Len() {
-		m.place = append(m.place, i%tails*m.heads+i/tails)
+		m.place = append(m.place, i%tails*m.row+i/tails)
 	}
 	events, err := collectEvents(ctx, run, v)
 	if err != nil {
@@ -235,32 +251,44 @@ func newLikelihood(ctx context.Context, run Runner, v *View, grid *Grid) (*likel
 	}
 	for i := 0; i < len(events); {
 		rest := events[i].sets.tail(h * k)
-		set := tailSet{first: len(m.events)}
-		visitCells(&rest, h, s, k, func(tail int) { set.tails = append(set.tails, tail*m.heads) })
+		set := tailSet{first: len(m.sets)}
+		visitCells(&rest, h, s, k, func(tail int) { set.tails = append(set.tails, int32(tail*m.row)) })
 		for ; i < len(events) && events[i].sets.tail(h*k) == rest; i++ {
 			e := headEvent{count: events[i].count}
 			visitCells(&events[i].sets, 0, h, k, func(head int) { e.heads |= 1 << head })
 			e.background = float64(bits.OnesCount64(e.heads)*len(set.tails)) * v.inCell()
-			m.events = append(m.events, e)
+			m.add(e)
 		}
-		set.end = len(m.events)
+		set.end = len(m.sets)
 		m.tailSets = append(m.tailSets, set)
 	}
 	m.share()
 	return m, nil
 }
 
+// add appends an event.
+func (m *likelihood) add(e headEvent) {
+	m.sets, m.counts, m.backgrounds = append(m.sets, e.heads), append(m.counts, e.count), append(m.backgrounds, e.background)
+}
+
+// maxShards is the most shards that a step is cut into: each costs the sum of its shares.
+const maxShards = 16
+
 // share cuts the sets of tails into shards.
 func (m *likelihood) share() {
-	const work = 1 << 15
-	done := 0
+	work := func(t *tailSet) int { return 2*m.row*len(t.tails) + 4*m.row*(t.end-t.first) }
+	total := 0
+	for i := range m.tailSets {
+		total += work(&m.tailSets[i])
+	}
+	each, done := max(1<<17, total/maxShards+1), 0
 	m.shards, m.shares = m.shards[:0], m.shares[:0]
 	for i := range m.tailSets {
-		if i == 0 || done >= work {
+		if i == 0 || done >= each {
 			m.shards, done = append(m.shards, i), 0
 			m.shares = append(m.shares, make([]float64, len(m.weights)))
 		}
-		done += 2*m.heads*len(m.tailSets[i].tails) + 8*(m.tailSets[i].end-m.tailSets[i].first)
+		done += work(&m.tailSets[i])
 	}
 	m.shards = append(m.shards, len(m.tailSets))
 }
@@ -282,32 +310,10 @@ func exposures(ctx context.Context, run Runner, v *View, h int) ([]float64, erro
 	err = run.Run(ctx, len(heads)/keys, func(_, head int) {
 		x := heads[head*keys : (head+1)*keys]
 		for tail := range perHead {
-			e[head*perHead+tail] = sumOfMaxima(x, tails[tail*keys:(tail+1)*keys])
+			e[head*perHead+tail] = kernels.SumMaxima(x, tails[tail*keys:(tail+1)*keys])
 		}
 	})
 	return e, err
-}
-
-// sumOfMaxima adds max(x[i], y[i]) in four chains.
-func sumOfMaxima(x, y []float64) float64 {
-	var sums [4]float64
-	y = y[:len(x)]
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		sums[0] += larger(x[i], y[i])
-		sums[1] += larger(x[i+1], y[i+1])
-		sums[2] += larger(x[i+2], y[i+2])
-		sums[3] += larger(x[i+3], y[i+3])
-	}
-	for ; i < len(x); i++ {
-		sums[0] += larger(x[i], y[i])
-	}
-	return (sums[0] + sums[1]) + (sums[2] + sums[3])
-}
-
-// larger is max for numbers that are not negative, whose bits are in their order.
-func larger(x, y float64) float64 {
-	return math.Float64frombits(max(math.Float64bits(x), math.Float64bits(y)))
 }
 
 // visitCells calls fn with the index of each cell of a product of sets of clusters
@@ -345,25 +351,9 @@ func (m *likelihood) step(ctx context.Context, run Runner) error {
 	err := run.Run(ctx, len(m.shards)-1, func(_, shard int) {
 		shares := m.shares[shard]
 		clear(shares)
-		var sums, share [maxHeads]float64
 		for i := m.shards[shard]; i < m.shards[shard+1]; i++ {
-			set := &m.tailSets[i]
-			clear(sums[:m.heads])
-			clear(share[:m.heads])
-			for _, row := range set.tails {
-				for head, w := range m.weights[row : row+m.heads] {
-					sums[head&(maxHeads-1)] += w
-				}
-			}
-			for j := set.first; j < set.end; j++ {
-				m.events[j].spread(&sums, &share)
-			}
-			for _, row := range set.tails {
-				row := shares[row : row+m.heads]
-				for head := range row {
-					row[head] += share[head&(maxHeads-1)]
-				}
-			}
+			t := &m.tailSets[i]
+			kernels.ShareCounts(m.weights, shares, m.row, t.tails, m.sets[t.first:t.end], m.counts[t.first:t.end], m.backgrounds[t.first:t.end])
 		}
 	})
 	if err != nil {
@@ -378,22 +368,6 @@ func (m *likelihood) step(ctx context.Context, run Runner) error {
 		w[i] *= sum / m.exposure[i]
 	}
 	return nil
-}
-
-// spread adds the count of an event over the sum of its set to the share of each of
-// its heads. sums are those of the set of tails by head.
-func (e *headEvent) spread(sums, share *[maxHeads]float64) {
-	sum := e.background
-	for set := e.heads; set != 0; set &= set - 1 {
-		sum += sums[bits.TrailingZeros64(set)&(maxHeads-1)]
-	}
-	if sum <= 0 {
-		return
-	}
-	x := e.count / sum
-	for set := e.heads; set != 0; set &= set - 1 {
-		share[bits.TrailingZeros64(set)&(maxHeads-1)] += x
-	}
 }
 
 // prune drops the cells that the phantoms alone explain.
@@ -420,31 +394,35 @@ func (m *likelihood) prune() bool {
 // has, and merges what is the same then.
 func (m *likelihood) restrict() {
 	var heads uint64
-	alive := make([]bool, len(m.weights)/m.heads)
+	alive := make([]bool, len(m.weights)/m.row)
 	for _, at := range m.place {
-		heads |= 1 << (at % m.heads)
-		alive[at/m.heads] = true
+		heads |= 1 << (at % m.row)
+		alive[at/m.row] = true
 	}
 	for i := range m.tailSets {
 		set := &m.tailSets[i]
-		set.tails = slices.DeleteFunc(set.tails, func(row int) bool { return !alive[row/m.heads] })
+		set.tails = slices.DeleteFunc(set.tails, func(place int32) bool { return !alive[int(place)/m.row] })
 	}
 	slices.SortStableFunc(m.tailSets, func(a, b tailSet) int { return slices.Compare(a.tails, b.tails) })
-	sets, events := m.tailSets[:0], make([]headEvent, 0, len(m.events))
-	for i := 0; i < len(m.tailSets); {
-		set := tailSet{tails: m.tailSets[i].tails, first: len(events)}
-		for ; i < len(m.tailSets) && slices.Equal(m.tailSets[i].tails, set.tails); i++ {
-			for _, e := range m.events[m.tailSets[i].first:m.tailSets[i].end] {
-				if e.heads &= heads; e.heads != 0 && len(set.tails) > 0 {
-					events = append(events, e)
+	old := *m
+	m.tailSets, m.sets, m.counts, m.backgrounds = nil, nil, nil, nil
+	var events []headEvent
+	for i := 0; i < len(old.tailSets); {
+		set := tailSet{tails: old.tailSets[i].tails, first: len(m.sets)}
+		events = events[:0]
+		for ; i < len(old.tailSets) && slices.Equal(old.tailSets[i].tails, set.tails); i++ {
+			for j := old.tailSets[i].first; j < old.tailSets[i].end; j++ {
+				if left := old.sets[j] & heads; left != 0 && len(set.tails) > 0 {
+					events = append(events, headEvent{left, old.counts[j], old.backgrounds[j]})
 				}
 			}
 		}
-		events = events[:set.first+mergeHeads(events[set.first:])]
-		set.end = len(events)
-		sets = append(sets, set)
+		for _, e := range events[:mergeHeads(events)] {
+			m.add(e)
+		}
+		set.end = len(m.sets)
+		m.tailSets = append(m.tailSets, set)
 	}
-	m.tailSets, m.events = sets, events
 	m.share()
 }
 
