@@ -3,6 +3,7 @@ package privacy
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
 // logs are log F(h) and log F(h-1) - log F(h).
@@ -193,7 +194,6 @@ type phantomSearch struct {
 	fm     FM
 	keys   int
 	others []Mechanism
-	worst  int // the order of the neighbours that was dearer last
 }
 
 // guess is the number of phantoms if all losses were normal, of the variance that the others leave, and the slope of
@@ -217,10 +217,8 @@ func (s *phantomSearch) guess(mu float64) (n int, slope float64) {
 	return n, min(-up/step*left/(mu*mu), -1e-3)
 }
 
-// logDelta is the logarithm of the delta at n phantoms over the budget's, of the order of the neighbours that
-// exceeds it or the dearer one.
+// logDelta is the logarithm of the delta at n phantoms over the budget's, of the dearer order of the neighbours.
 func (s *phantomSearch) logDelta(n int) float64 {
-
 	a := &PLDAccountant{}
 	for _, m := range s.others {
 		a.Compose(m, 1)
@@ -230,15 +228,11 @@ func (s *phantomSearch) logDelta(n int) float64 {
 	if a.unknown {
 		return math.Inf(1)
 	}
-	most, first := math.Inf(-1), s.worst
-	for i := range 2 {
-		order := first ^ i
-		if log := math.Log(a.deltaOf(order, s.budget.Epsilon) / s.budget.Delta); log > most {
-			most, s.worst = log, order
-		}
-		if most > 0 {
-			break
-		}
+	var logs [2]float64
+	var wait sync.WaitGroup
+	for order := range logs {
+		wait.Go(func() { logs[order] = math.Log(a.deltaOf(order, s.budget.Epsilon) / s.budget.Delta) })
 	}
-	return most
+	wait.Wait()
+	return max(logs[0], logs[1])
 }
