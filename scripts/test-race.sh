@@ -12,6 +12,6 @@ go test -race -short ./engine ./engine/protocol ./engine/step/... ./engine/metri
 go test -race -short -run 'Apart|Workers|Cancel|SameBits|Wide' ./engine/method/... ./engine/step/staged ./engine/synopsis ./flow
 go test -race -short ./engine/study/link
 go test -race -short -run 'EveryMethod|Vanish' ./engine/study
-go test -race -short -run 'FMPhantoms' ./engine/privacy
+go test -race -short -run 'FMPhantomsPLDBeside' ./engine/privacy
 go test -race -short -run 'Prepare|Pipeline|Cancelled|Cache' ./engine/dataset
 go test -race -short -run 'Workers|Concurrent|Cancel' ./bench/profile ./cmd/cohort

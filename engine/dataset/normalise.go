@@ -58,15 +58,21 @@ func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
 // Columns returns new panels with some of the columns, in that order: what one
 // party of a vertical protocol holds.
 func (n *Normalised) Columns(columns []int) *kernels.Panels {
+	dst := kernels.NewPanels(n.Points.N, len(columns))
+	n.CopyColumns(dst, columns, 0, n.Points.N)
+	return dst
+}
+
+// CopyColumns is Columns into panels of as many points, for the points from lo, the first
+// of a panel, to hi.
+func (n *Normalised) CopyColumns(dst *kernels.Panels, columns []int, lo, hi int) {
 	src := n.Points
-	dst := kernels.NewPanels(src.N, len(columns))
 	const lanes = kernels.Lanes
-	for block := range (src.N + lanes - 1) / lanes {
+	for block := lo / lanes; block < (hi+lanes-1)/lanes; block++ {
 		from := src.Data[block*lanes*src.D:]
 		to := dst.Data[block*lanes*dst.D:]
 		for i, c := range columns {
-			copy(to[i*lanes:(i+1)*lanes], from[c*lanes:(c+1)*lanes])
+			*(*[lanes]float32)(to[i*lanes:]) = *(*[lanes]float32)(from[c*lanes:])
 		}
 	}
-	return dst
 }

@@ -2,7 +2,6 @@ package sketch
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -221,9 +220,6 @@ func (j *Job) withDefaults() *Job {
 	}
 	if c.Start == "" {
 		c.Start = StartAuto
-	}
-	if c.ID == nil {
-		c.ID = rowID
 	}
 	c.Split = c.Split.canonical()
 	return &c
@@ -507,6 +503,3 @@ func (p *plan) sketchSpec(j *Job) privacy.Spec {
 	}
 	return s
 }
-
-// rowID is the id of a record that has no other: its row number.
-func rowID(row int, dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(row)) }

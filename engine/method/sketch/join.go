@@ -86,6 +86,15 @@ func (h *hasher) record(id []byte) (d Digest) {
 	return d
 }
 
+// rowDigest is record of the id of a record that has no other: its row number in 8
+// bytes, little endian.
+func rowDigest(row int) (d Digest) {
+	const length = 8
+	binary.LittleEndian.PutUint64(d[:length], uint64(row))
+	d[shortID] = length + 1
+	return d
+}
+
 // JoinReport counts what a join found.
 type JoinReport struct {
 	// Matched is the number of records whose id occurs exactly once at every party.

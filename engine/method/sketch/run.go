@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // run is what all roles of a run know: a job with its defaults, its public numbers
@@ -149,19 +150,25 @@ func (r *run) planNotes() {
 }
 
 // roles makes the parties, each with its own columns, and the server.
-func (r *run) roles(o *protocol.Options) ([]*party, *server) {
+func (r *run) roles(ctx context.Context, pool *engine.Pool, o *protocol.Options) ([]*party, *server, error) {
 	var parties []*party
 	for l, columns := range r.job.Split {
 		p := &party{run: r, index: l, releases: r.parties[l]}
 		switch {
 		case o.Seat == nil:
-			p.points = r.job.Data.Columns(columns)
+			data := r.job.Data
+			p.points = kernels.NewPanels(data.Points.N, len(columns))
+			shards := p.shards()
+			err := pool.Run(ctx, len(shards), func(_, i int) { data.CopyColumns(p.points, columns, shards[i].Lo, shards[i].Hi) })
+			if err != nil {
+				return nil, nil, err
+			}
 		case o.Plays(protocol.Role(l)):
 			p.points = o.Seat.Part.Points
 		}
 		parties = append(parties, p)
 	}
-	return parties, &server{run: r}
+	return parties, &server{run: r}, nil
 }
 
 // programs are what the parties do.
@@ -183,7 +190,10 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: r.job.Data.Points}), "data"); err != nil {
 		return nil, err
 	}
-	parties, v := r.roles(&options)
+	parties, v, err := r.roles(ctx, rt.Pool(), &options)
+	if err != nil {
+		return nil, err
+	}
 	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
 	if err := s.Run(ctx); err != nil || options.Replay != nil {
 		return &engine.Result{}, err
@@ -225,7 +235,10 @@ func (j *Job) Exchange(ctx context.Context, rt *engine.Runtime) (*Server, error)
 	if !j.Protocol.sketches() {
 		return nil, fault.Request("method", string(j.Protocol)+" sends no sketches", "use sketch or sketch-basic")
 	}
-	parties, v := r.roles(&protocol.Options{})
+	parties, v, err := r.roles(ctx, rt.Pool(), &protocol.Options{})
+	if err != nil {
+		return nil, err
+	}
 	gather := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		v.Party = p
 		return nil, v.gather(ctx)

@@ -11,7 +11,7 @@ import (
 const recordsPerTask = 1 << 13
 
 // maxStoredDigests bounds the digests kept between the parties' sketches; for
-// more records each task computes its own.
+// more records, and of row numbers, each task computes its own.
 const maxStoredDigests = 1 << 22
 
 // sketcher makes the sketches of clusters of records that are all at hand. Its
@@ -20,13 +20,13 @@ type sketcher struct {
 	run     Runner
 	secret  Secret
 	records int
-	id      func(row int, dst []byte) []byte // appends the id of a record
+	id      func(row int, dst []byte) []byte // appends the id of a record; nil if that is the row number
 	stored  []Digest
 }
 
 func newSketcher(ctx context.Context, run Runner, secret Secret, records int, id func(row int, dst []byte) []byte) (*sketcher, error) {
 	s := &sketcher{run: run, secret: secret, records: records, id: id}
-	if records > maxStoredDigests {
+	if records > maxStoredDigests || id == nil {
 		return s, nil
 	}
 	s.stored = make([]Digest, records)
@@ -41,6 +41,12 @@ func (s *sketcher) recordTasks() int { return (s.records + recordsPerTask - 1) /
 
 // fill computes the digests of the records from lo on.
 func (s *sketcher) fill(h *hasher, lo int, dst []Digest) {
+	if s.id == nil {
+		for i := range dst {
+			dst[i] = rowDigest(lo + i)
+		}
+		return
+	}
 	var room [64]byte
 	for i := range dst {
 		dst[i] = h.record(s.id(lo+i, room[:0]))

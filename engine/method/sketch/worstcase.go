@@ -40,7 +40,7 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		return nil, err
 	}
 	s := float64(c.Parties)
-	j := &Job{Protocol: Sketch, Calibration: c.Calibration, Sketches: c.Sketches, Gamma: c.Gamma, ID: rowID}
+	j := &Job{Protocol: Sketch, Calibration: c.Calibration, Sketches: c.Sketches, Gamma: c.Gamma}
 	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
 	if c.Calibration == privacy.Claimed {
 		err = p.calibrateClaimed(j)
