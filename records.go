@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -143,7 +144,8 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 // job makes the job of a fit.
 func (r *Records) job(m *method.Method, o *Options) (engine.Job, error) {
 	records := &r.prepared.Normalised
-	d := method.Data{Records: records, Parties: o.Parties, IDs: r.prepared.Table.IDs, K: o.K, Seed: o.Seed, Budget: o.budget(), NoQuality: true}
+	d := protocol.Problem{Clients: records.Table(), Bounds: records.Bounds, Clamped: records.Clamped,
+		Columns: o.Parties, IDs: r.prepared.Table.IDs, K: o.K, Seed: o.Seed, Budget: o.budget(), NoQuality: true}
 	var err error
 	if m.Holds != method.Columns {
 		if d.Clients, err = r.share(o.Clients, m); err != nil {

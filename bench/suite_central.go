@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -61,7 +62,8 @@ func centralJob(name string, s *Set, k int, b privacy.Budget, run int, quality b
 	if name == "k-means++" {
 		name, settings, b = string(lloyd.Lloyd), method.Settings{"init": string(lloyd.KMeansPlusPlus)}, privacy.Budget{}
 	}
-	return catalog.Methods().Job(name, method.Data{Records: s.Norm, Clients: []dataset.Part{s.whole()}, K: k, Budget: b, Seed: &seed, NoQuality: !quality}, settings)
+	return catalog.Methods().Job(name, protocol.Problem{Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped,
+		Clients: []dataset.Part{s.whole()}, K: k, Budget: b, Seed: &seed, NoQuality: !quality}, settings)
 }
 
 // whole is the set as one part.

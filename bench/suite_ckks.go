@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/ckks"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -92,12 +94,13 @@ func timeSet(ctx context.Context, n, d, k int) (*dataset.Normalised, error) {
 }
 
 // heJob is two parties, Alice with the first column.
-func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget *privacy.Budget) *ckks.Job {
+func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget privacy.Budget) *ckks.Job {
 	rest := make([]int, data.Points.D-1)
 	for h := range rest {
 		rest[h] = h + 1
 	}
-	return &ckks.Job{Data: data, Columns: [][]int{{0}, rest}, K: k, Rounds: rounds, Seed: &seed, Budget: budget, NoQuality: true}
+	return &ckks.Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Clamped: data.Clamped,
+		Columns: [][]int{{0}, rest}, K: k, Iterations: rounds, Seed: &seed, Budget: budget, NoQuality: true}}
 }
 
 // heTimed runs a job and returns its result with the wall and CPU seconds.
@@ -272,7 +275,7 @@ func hePlane(ctx context.Context, e *Env) error {
 			}
 			job := heJob(data, k, 1, 1, heBudget())
 			if all { // a given start takes the chain for all pairs
-				job.Start = job.StartCentroids()
+				job.Start = slices.Concat(job.StartCentroids()...)
 			}
 			return job, nil
 		})
@@ -285,7 +288,7 @@ func hePlane(ctx context.Context, e *Env) error {
 
 // heBudget is the budget of timed runs; the noise is drawn, its scale does not
 // matter for time.
-func heBudget() *privacy.Budget { return &privacy.Budget{Epsilon: 5, Delta: 1e-5} }
+func heBudget() privacy.Budget { return privacy.Budget{Epsilon: 5, Delta: 1e-5} }
 
 // heCell is one size, and where CKKS-V prints its bytes and its time: the instance
 // of a file, and which of its values is the time in compute's place. wide are the
@@ -501,7 +504,8 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 			var ratio []float64
 			runs := c.Env.Reps(5, 1)
 			for run := range runs {
-				job := heJob(s.Norm, x.k, heRounds, uint64(run+1), nil)
+				job := heJob(s.Norm, x.k, heRounds, uint64(run+1), privacy.Budget{})
+				job.Calibration = privacy.None
 				job.NoQuality = false
 				plain, err := plaintextLloyd(ctx, c.Env.Pool, s, job.StartCentroids())
 				if err != nil {
@@ -549,7 +553,9 @@ func (e *Env) ckksModes(ctx context.Context) error {
 				runs := c.Env.Reps(3, 1)
 				for run := range runs {
 					seed := uint64(run + 1)
-					job := &ckks.Job{Data: s.Norm, Columns: split, K: 7, Seed: &seed, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}}
+					job := &ckks.Job{Problem: protocol.Problem{Clients: s.Norm.Table(), Bounds: s.Norm.Bounds,
+						Clamped: s.Norm.Clamped, Columns: split, K: 7, Seed: &seed,
+						Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
 					x.edit(job)
 					res, wall, spent, err := heTimed(ctx, c, job)
 					if err != nil {
@@ -621,9 +627,9 @@ func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy
 	var loss, accuracy, seconds, plainLoss, plainAccuracy []float64
 	for run := 1; run <= runs; run++ {
 		seed := uint64(run)
-		job := &ckks.Job{
-			Data: s.Norm, Columns: split, K: k, Seed: &seed, Labels: s.Labels, Calibration: cal, Budget: &privacy.Budget{Epsilon: epsilon, Delta: 1e-5},
-		}
+		job := &ckks.Job{Problem: protocol.Problem{Clients: s.Norm.Table(), Bounds: s.Norm.Bounds,
+			Clamped: s.Norm.Clamped, Columns: split, K: k, Seed: &seed, Labels: s.Labels, Calibration: cal,
+			Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-5}}}
 		plain, err := plaintextLloyd(ctx, e.Pool(), s, job.StartCentroids())
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // edlerTable is a table of Thesis-B, with what shows or prints the same runs.
@@ -142,8 +142,8 @@ var edlerEpsilons = []float64{1, 0.1, 0.3, 0.5, 0.7, 0.9}
 // edlerJob is a job of balcan-edler for options that the catalogue does not have.
 func edlerJob(s *Set, k int, epsilon float64, run int) *balcan.Edler {
 	seed := uint64(run)
-	data := staged.Data{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds}
-	return &balcan.Edler{Data: data, K: k, Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}
+	return &balcan.Edler{Problem: protocol.Problem{Clients: []dataset.Part{s.whole()}, Bounds: s.Norm.Bounds, K: k,
+		Budget: privacy.Budget{Epsilon: epsilon}, Seed: &seed}}
 }
 
 // blobs is make_blobs in the bounds that the thesis declares, kept until another
@@ -264,7 +264,7 @@ func section53(j *balcan.Edler) {
 // others.
 func withoutKMeans(j *balcan.Edler) {
 	chapter4(j)
-	j.KMeans = -1
+	j.Iterations = -1
 	j.Split = balcan.Split{Candidates: 68. / 99, Swap: 17. / 198, Recover: 17. / 99, Choice: 1. / 18}
 }
 
@@ -360,7 +360,7 @@ func runEdlerSwaps(ctx context.Context, e *Env) error {
 // runEdlerIterations is Table 5.8.
 func runEdlerIterations(ctx context.Context, e *Env) error {
 	for _, n := range []int{3, 1, 20, 2, 4, 5, 6, 8, 10} {
-		edit := func(j *balcan.Edler) { j.KMeans = n }
+		edit := func(j *balcan.Edler) { j.Iterations = n }
 		if err := e.edlerCase(ctx, "", L("iterations", n), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
 			return err
 		}

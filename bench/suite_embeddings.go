@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/seeding"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -104,8 +105,10 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	var all, late []float64
 	share := 0.0
 	for range c.Env.Reps(5, 2) {
-		_, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: k, Init: lloyd.Sphere, Start: start, Iterations: 40, NoQuality: true,
-			Clients: []dataset.Part{{Points: points, FractionBits: dataset.DefaultFractionBits}}})
+		_, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k, Start: start,
+			Iterations: 40, NoQuality: true,
+			Clients: []dataset.Part{{Points: points, FractionBits: dataset.DefaultFractionBits}}},
+			Init: lloyd.Sphere})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,8 @@ func fastLloydSuites() []Suite {
 			Source: "FastLloyd, Figure 3; reruns of its released code", Needs: realSets,
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set", LogX: true, LogY: true, Level: withoutNoise}},
 			Run: func(ctx context.Context, e *Env) error {
-				return e.sweep(ctx, realSets, []protocol{fastLloydCode, fastLloyd, suLloyd, csuLloyd}, []protocol{plainCode}, nil)
+				return e.sweep(ctx, realSets, []variant{fastLloydCode, fastLloyd, suLloyd, csuLloyd},
+					[]variant{plainCode}, nil)
 			},
 		},
 		{
@@ -44,7 +45,8 @@ func fastLloydSuites() []Suite {
 			Source: "FastLloyd, Figure 4; reruns of its released code", Needs: []string{"birch2_25k"},
 			Figures: []Figure{{Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty clusters", Series: []string{"protocol"}, LogX: true, Level: withoutNoise}},
 			Run: func(ctx context.Context, e *Env) error {
-				return e.sweep(ctx, []string{"birch2_25k"}, []protocol{suLloyd, csuLloyd, fastLloydCode, fastLloyd}, []protocol{plainCode}, nil)
+				return e.sweep(ctx, []string{"birch2_25k"}, []variant{suLloyd, csuLloyd, fastLloydCode, fastLloyd},
+					[]variant{plainCode}, nil)
 			},
 		},
 		heatMap("fastlloyd-fig5", "FastLloyd Figure 5: overlapping synthetic sets", "FastLloyd, Figure 5", 0.21),
@@ -61,7 +63,7 @@ func fastLloydSuites() []Suite {
 			Source: "FastLloyd, Figure 7 and section 7.1; its released code", Needs: []string{"s1", "birch2_25k"},
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol", "distance"}, Panel: "set", LogX: true, LogY: true}},
 			Run: func(ctx context.Context, e *Env) error {
-				protocols := []protocol{fastLloydCode, csuLloydCode, fastLloyd, csuLloyd}
+				protocols := []variant{fastLloydCode, csuLloydCode, fastLloyd, csuLloyd}
 				for _, epsilon := range epsilonsOf(e) {
 					for _, set := range []string{"s1", "birch2_25k"} {
 						for _, p := range protocols {
@@ -89,7 +91,7 @@ func fastLloydSuites() []Suite {
 
 // gain is by how much the distance constraint lowers the mean NICV, of the two rows
 // just measured.
-func (e *Env) gain(ctx context.Context, set string, p protocol, epsilon string) error {
+func (e *Env) gain(ctx context.Context, set string, p variant, epsilon string) error {
 	labels := []Label{L("set", set), L("protocol", p.name()), L("epsilon", epsilon)}
 	rows := [2]*Row{e.find("", append(labels[:3:3], L("distance", "free"))), e.find("", append(labels[:3:3], L("distance", "bounded")))}
 	if rows[0] == nil || rows[1] == nil || rows[0].Failed != "" || rows[1].Failed != "" {
@@ -112,7 +114,8 @@ func epsilonsOf(e *Env) []string {
 }
 
 // sweep measures protocols on sets over epsilon, and plain ones once.
-func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []protocol, edit func(*lloyd.Job), extra ...Label) error {
+func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []variant, edit func(*lloyd.Job),
+	extra ...Label) error {
 	for _, set := range sets {
 		for _, p := range plain {
 			if err := e.nicv(ctx, withoutNoise, set, p, "0", edit, extra...); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 func floorSuites() []Suite {
@@ -174,8 +175,8 @@ func (c *Case) answers(ctx context.Context, s *Set, epsilon float64, list []answ
 		}
 		r, err := c.runs(ctx, count, func(run int) (engine.Job, error) {
 			seed := uint64(run)
-			return catalog.Methods().Job(m.method, method.Data{Records: s.Norm, Clients: []dataset.Part{s.whole()},
-				K:      m.clusters(s.K),
+			return catalog.Methods().Job(m.method, protocol.Problem{Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped,
+				Clients: []dataset.Part{s.whole()}, K: m.clusters(s.K),
 				Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}, m.settings)
 		})
 		if err != nil {

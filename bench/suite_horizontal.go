@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 func horizontalSuites() []Suite {
@@ -74,8 +75,9 @@ func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsi
 	if err != nil {
 		return nil, err
 	}
-	j := lloyd.Job{Algorithm: m, K: s.K, Clients: parts, Seed: &seed, Calibration: calibration, Init: lloyd.Sphere,
-		Noise: lloyd.ByTheServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
+	j := lloyd.Job{Method: m, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
+		Calibration: calibration, Noise: lloyd.ByTheServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}},
+		Init: lloyd.Sphere}
 	if edit != nil {
 		edit(&j)
 	}
@@ -155,8 +157,9 @@ func runProfiler(ctx context.Context, e *Env) error {
 			seed := uint64(run)
 			g.on = run%2 == 0
 			g.which = g.which[:0]
-			job := lloyd.Job{Algorithm: lloyd.SuLloyd, K: s.K, Clients: parts, Seed: &seed, NoQuality: true, Iterations: iterations,
-				Calibration: privacy.Claimed, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+			job := lloyd.Job{Method: lloyd.SuLloyd, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
+				NoQuality: true, Iterations: iterations, Calibration: privacy.Claimed,
+				Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}

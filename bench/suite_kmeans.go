@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -181,8 +182,8 @@ func (c *Case) medianRatio(a, b string) float64 {
 func plainKMeans(ctx context.Context, eng *engine.Engine, points *kernels.Panels, k int, seed uint64) (fitted, error) {
 	part := dataset.Part{Points: points, FractionBits: dataset.DefaultFractionBits}
 	start, cpu := time.Now(), processTime()
-	res, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: k, Clients: []dataset.Part{part}, Seed: &seed,
-		NoQuality: true})
+	res, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k,
+		Clients: []dataset.Part{part}, Seed: &seed, NoQuality: true}})
 	if err != nil {
 		return fitted{}, err
 	}

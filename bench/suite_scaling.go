@@ -15,6 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 func scalingSuites() []Suite {
@@ -104,8 +105,9 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 		var samples []float64
 		for run := 0; run <= c.Env.Reps(3, 1); run++ {
 			seed := uint64(run)
-			job := lloyd.Job{Algorithm: m, K: s.k, Clients: parts, Seed: &seed, NoQuality: true, Init: lloyd.Sphere, Iterations: c.Env.Reps(7, 3),
-				Calibration: claimedOf(m), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+			job := lloyd.Job{Method: m, Problem: protocol.Problem{K: s.k, Clients: parts, Seed: &seed,
+				NoQuality: true, Iterations: c.Env.Reps(7, 3), Calibration: claimedOf(m),
+				Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, Init: lloyd.Sphere}
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -82,15 +82,15 @@ var (
 func editMethod(j *sketch.Job, name string) {
 	switch name {
 	case "ind-lap":
-		j.Protocol = sketch.Independent
+		j.Method = sketch.Independent
 	case "ldp-agg":
-		j.Protocol, j.Calibration = sketch.LocalReports, privacy.Claimed
+		j.Method, j.Calibration = sketch.LocalReports, privacy.Claimed
 	case "vertical-plain":
-		j.Protocol, j.Budget = sketch.Plain, privacy.Budget{}
+		j.Method, j.Budget = sketch.Plain, privacy.Budget{}
 	case "sketch-basic":
-		j.Protocol = sketch.SketchBasic
+		j.Method = sketch.SketchBasic
 	case "sketch-basic, claimed":
-		j.Protocol, j.Calibration = sketch.SketchBasic, privacy.Claimed
+		j.Method, j.Calibration = sketch.SketchBasic, privacy.Claimed
 	case "sketch, claimed":
 		j.Calibration = privacy.Claimed
 	case "sketch, exact centres":
@@ -121,7 +121,8 @@ func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []in
 		return newSketchSample(r), nil
 	case "lsf":
 		part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
-		job = &lsf.Job{Data: staged.Data{Clients: []dataset.Part{part}, Bounds: s.Norm.Bounds, Labels: labels}, K: j.K, Budget: privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: 1 / float64(s.N)}, Seed: j.Seed}
+		job = &lsf.Job{Problem: protocol.Problem{Clients: []dataset.Part{part}, Bounds: s.Norm.Bounds, Labels: labels,
+			K: j.K, Budget: privacy.Budget{Epsilon: j.Budget.Epsilon, Delta: 1 / float64(s.N)}, Seed: j.Seed}}
 	default:
 		editMethod(j, method)
 	}
@@ -146,7 +147,8 @@ func newSketchSample(r *engine.Result) sketchSample {
 // centralKMeans is k-means on all columns without noise, the best of ten starts.
 func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, seed uint64) (*engine.Result, error) {
 	part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
-	return eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: paperK, Clients: []dataset.Part{part}, NInit: 10, Seed: &seed, Labels: labels})
+	return eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: paperK,
+		Clients: []dataset.Part{part}, Seed: &seed, Labels: labels}, NInit: 10})
 }
 
 func rowNumbers(n int) []int {
@@ -266,7 +268,8 @@ func (f sketchCurves) points(parties int, epsilon float64) []sketchPoint {
 	case f.uneven:
 		var p []sketchPoint
 		for _, first := range []int{4, 3, 2} {
-			p = append(p, sketchPoint{[]Label{L("columns", fmt.Sprintf("%d:%d", first, 8-first))}, func(j *sketch.Job) { j.Split = unevenSplit(j.Data.Points.D, first) }})
+			p = append(p, sketchPoint{[]Label{L("columns", fmt.Sprintf("%d:%d", first, 8-first))},
+				func(j *sketch.Job) { j.Columns = unevenSplit(j.Clients[0].Points.D, first) }})
 		}
 		return p
 	}
@@ -324,7 +327,7 @@ func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string,
 	}
 	samples, err := sampleRuns(ctx, c, s, method, parties, epsilon, func(j *sketch.Job) {
 		if name == "letter" && (parties == 2 || parties == 4) {
-			j.Split, _ = sketch.ParseSplit("letter", parties, s.D, nil)
+			j.Columns, _ = sketch.ParseSplit("letter", parties, s.D, nil)
 		}
 		if edit != nil {
 			edit(j)

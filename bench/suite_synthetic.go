@@ -61,7 +61,7 @@ func heatMap(name, title, source string, separation float64) Suite {
 				for _, d := range axis {
 					err := e.Case(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
 						var nicv [3][]float64
-						protocols := []protocol{suLloyd, fastLloydCode, fastLloyd}
+						protocols := []variant{suLloyd, fastLloydCode, fastLloyd}
 						for seed := 1; seed <= sets; seed++ {
 							s, err := syntheticSet(ctx, 10000, k, d, separation, 0.25, seed)
 							if err != nil {

@@ -84,7 +84,7 @@ func thesisSuites() []Suite {
 	for _, s := range thesisSets {
 		needs = append(needs, s.set)
 	}
-	ablation := func(number, title string, p protocol, rows func(e *Env) []strategy, best int) Suite {
+	ablation := func(number, title string, p variant, rows func(e *Env) []strategy, best int) Suite {
 		return Suite{
 			Name: "thesis-" + number, Group: GroupThesisH, Title: "Thesis-H Table " + number + ": " + title,
 			About: "WCSS at epsilon 4 with the thesis's bounds on cluster sizes, means of 10 runs, two clients. NMA is csulloyd, AMN is fastlloyd; " +
@@ -125,7 +125,7 @@ func thesisSuites() []Suite {
 
 // ablate measures the WCSS of strategies on all sets, one row per strategy. A
 // set that is missing leaves its column out.
-func (e *Env) ablate(ctx context.Context, p protocol, rows []strategy) error {
+func (e *Env) ablate(ctx context.Context, p variant, rows []strategy) error {
 	for _, r := range rows {
 		err := e.Case(ctx, "", []Label{L("strategy", r.name)}, func(ctx context.Context, c *Case) error {
 			return c.ablate(ctx, p, r)
@@ -137,7 +137,7 @@ func (e *Env) ablate(ctx context.Context, p protocol, rows []strategy) error {
 	return nil
 }
 
-func (c *Case) ablate(ctx context.Context, p protocol, r strategy) error {
+func (c *Case) ablate(ctx context.Context, p variant, r strategy) error {
 	var normalised, squares float64
 	var there []string
 	for _, column := range thesisSets {
@@ -207,7 +207,7 @@ func (e *Env) bestCounts(ctx context.Context, few int) error {
 }
 
 // thesisTimes is Table 8.6 or 8.7: the time of an iteration on LAN and WAN.
-func thesisTimes(number, protocolName string, p protocol) Suite {
+func thesisTimes(number, protocolName string, p variant) Suite {
 	var needs []string
 	for _, s := range thesisSets {
 		needs = append(needs, s.set)

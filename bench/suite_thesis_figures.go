@@ -18,7 +18,7 @@ import (
 // setting is a curve of Thesis-H's figures, or a level line where it has no noise.
 type setting struct {
 	name    string
-	p       protocol
+	p       variant
 	edit    func(*lloyd.Job)
 	private bool
 }
@@ -46,7 +46,8 @@ func settingsOf(aggregation string) []setting {
 	}
 	return []setting{
 		{"AMN unconstrained", plainLloyd, byCentroid, false}, {"AMN constrained", plainCLloyd, byCentroid, false},
-		{"AMN unconstrained", protocol{lloyd.SuLloyd, privacy.Published}, byFoldedMean, true}, {"AMN constrained", fastLloydCode, nil, true},
+		{"AMN unconstrained", variant{lloyd.SuLloyd, privacy.Published}, byFoldedMean, true},
+		{"AMN constrained", fastLloydCode, nil, true},
 	}
 }
 
@@ -84,7 +85,7 @@ func thesisFigures() []Suite {
 			return e.thesisCurves(ctx, settingsOf(aggregation), value)
 		}
 	}
-	ablation := func(p protocol, rows func(*Env) []strategy) func(context.Context, *Env) error {
+	ablation := func(p variant, rows func(*Env) []strategy) func(context.Context, *Env) error {
 		return func(ctx context.Context, e *Env) error {
 			var settings []setting
 			for _, r := range rows(e) {

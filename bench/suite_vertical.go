@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -28,8 +29,9 @@ func verticalSuites() []Suite {
 // sketchJob is a run of a vertical protocol on a set with the paper's delta.
 func sketchJob(data *dataset.Normalised, labels []int32, parties, k int, epsilon float64, run int) *sketch.Job {
 	seed := uint64(run)
-	return &sketch.Job{Protocol: sketch.Sketch, Data: data, Labels: labels, Split: sketch.EqualSplit(data.Points.D, parties), K: k,
-		LocalK: sketch.LocalK{N: k}, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
+	return &sketch.Job{Method: sketch.Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+		Clamped: data.Clamped, Labels: labels, Columns: sketch.EqualSplit(data.Points.D, parties), K: k,
+		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}, LocalK: sketch.LocalK{N: k}}
 }
 
 // estimators of the timing tables: the paper's under its own calibration, and

@@ -16,6 +16,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/flow"
 )
 
@@ -48,13 +49,13 @@ func peerScores() (map[peerKey]peerScore, error) {
 }
 
 // protocol is a method under a calibration.
-type protocol struct {
+type variant struct {
 	method      lloyd.Method
 	calibration privacy.Calibration
 }
 
 // name is how figures call it.
-func (p protocol) name() string {
+func (p variant) name() string {
 	if p.calibration == privacy.None {
 		return string(p.method)
 	}
@@ -62,28 +63,28 @@ func (p protocol) name() string {
 }
 
 var (
-	plainLloyd    = protocol{lloyd.Lloyd, privacy.None}
-	plainCode     = protocol{lloyd.Lloyd, privacy.Published} // sends empty clusters to the origin
-	plainCLloyd   = protocol{lloyd.CLloyd, privacy.None}
-	suLloyd       = protocol{lloyd.SuLloyd, privacy.Claimed}
-	csuLloyd      = protocol{lloyd.CSuLloyd, privacy.Claimed}
-	csuLloydCode  = protocol{lloyd.CSuLloyd, privacy.Published}
-	fastLloyd     = protocol{lloyd.FastLloyd, privacy.Claimed}
-	fastLloydCode = protocol{lloyd.FastLloyd, privacy.Published}
-	relativeLater = protocol{lloyd.Relative, privacy.Claimed}
+	plainLloyd    = variant{lloyd.Lloyd, privacy.None}
+	plainCode     = variant{lloyd.Lloyd, privacy.Published} // sends empty clusters to the origin
+	plainCLloyd   = variant{lloyd.CLloyd, privacy.None}
+	suLloyd       = variant{lloyd.SuLloyd, privacy.Claimed}
+	csuLloyd      = variant{lloyd.CSuLloyd, privacy.Claimed}
+	csuLloydCode  = variant{lloyd.CSuLloyd, privacy.Published}
+	fastLloyd     = variant{lloyd.FastLloyd, privacy.Claimed}
+	fastLloydCode = variant{lloyd.FastLloyd, privacy.Published}
+	relativeLater = variant{lloyd.Relative, privacy.Claimed}
 
 	// The central methods run on the pooled data.
-	hybridProven = protocol{"hybrid", privacy.Proven}
-	lsfProven    = protocol{"lsf", privacy.Proven}
-	balcanProven = protocol{"balcan", privacy.Proven}
+	hybridProven = variant{"hybrid", privacy.Proven}
+	lsfProven    = variant{"lsf", privacy.Proven}
+	balcanProven = variant{"balcan", privacy.Proven}
 )
 
 // byColumns are the protocols of two parties that hold different columns.
-func byColumns() []protocol {
-	var out []protocol
-	for _, m := range []sketch.Protocol{sketch.Sketch, sketch.SketchBasic, sketch.Independent, sketch.LocalReports} {
+func byColumns() []variant {
+	var out []variant
+	for _, m := range []sketch.Method{sketch.Sketch, sketch.SketchBasic, sketch.Independent, sketch.LocalReports} {
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
-			out = append(out, protocol{lloyd.Method(m), c})
+			out = append(out, variant{lloyd.Method(m), c})
 		}
 	}
 	return out
@@ -95,10 +96,11 @@ func byColumns() []protocol {
 const mostLocal = 32
 
 // columnJob builds a run of a protocol of byColumns.
-func (p protocol) columnJob(s *Set, epsilon float64, run int) *sketch.Job {
+func (p variant) columnJob(s *Set, epsilon float64, run int) *sketch.Job {
 	seed := uint64(run)
-	j := &sketch.Job{Protocol: sketch.Protocol(p.method), Data: s.Norm, Split: sketch.EqualSplit(s.D, 2), K: s.K, Calibration: p.calibration,
-		Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}
+	j := &sketch.Job{Method: sketch.Method(p.method), Problem: protocol.Problem{Clients: s.Norm.Table(),
+		Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped, Columns: sketch.EqualSplit(s.D, 2), K: s.K,
+		Calibration: p.calibration, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &seed}}
 	if s.K > mostLocal {
 		j.LocalK.N = mostLocal
 	}
@@ -109,7 +111,7 @@ func (p protocol) columnJob(s *Set, epsilon float64, run int) *sketch.Job {
 const withoutNoise = "without noise"
 
 // job builds run number run of the protocol; edit, if not nil, changes it.
-func (p protocol) job(s *Set, epsilon float64, run int, edit func(*lloyd.Job)) (engine.Job, error) {
+func (p variant) job(s *Set, epsilon float64, run int, edit func(*lloyd.Job)) (engine.Job, error) {
 	if slices.Contains(byColumns(), p) {
 		return p.columnJob(s, epsilon, run), nil
 	}
@@ -214,12 +216,12 @@ func utilitySuites() []Suite {
 			{Table: "proven noise", Title: "NICV, proven noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
 		},
 		Run: func(ctx context.Context, e *Env) error {
-			protocols := []protocol{fastLloyd, fastLloydCode, suLloyd, csuLloyd, relativeLater}
-			proven := []protocol{hybridProven, {lloyd.Relative, privacy.Proven}, {lloyd.SuLloyd, privacy.Proven},
+			protocols := []variant{fastLloyd, fastLloydCode, suLloyd, csuLloyd, relativeLater}
+			proven := []variant{hybridProven, {lloyd.Relative, privacy.Proven}, {lloyd.SuLloyd, privacy.Proven},
 				{lloyd.CSuLloyd, privacy.Proven}, {lloyd.FastLloyd, privacy.Proven}, lsfProven, balcanProven}
 			epsilons := []string{"1", "0.1", "0.25", "0.5", "0.75", "2"}
 			for _, set := range sets {
-				for _, p := range []protocol{plainLloyd, plainCLloyd} {
+				for _, p := range []variant{plainLloyd, plainCLloyd} {
 					if err := e.nicv(ctx, withoutNoise, set, p, "0", nil); err != nil {
 						return err
 					}
@@ -252,7 +254,8 @@ func utilitySuites() []Suite {
 }
 
 // nicv measures a protocol on a set at an epsilon ("0": without noise).
-func (e *Env) nicv(ctx context.Context, table, set string, p protocol, epsilon string, edit func(*lloyd.Job), extra ...Label) error {
+func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon string, edit func(*lloyd.Job),
+	extra ...Label) error {
 	labels := append([]Label{L("set", set), L("protocol", p.name()), L("epsilon", epsilon)}, extra...)
 	return e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
 		s, err := c.Env.Set(ctx, set)

@@ -16,9 +16,6 @@ const MaxWorkers = 1024
 // Job is one clustering task: a plain struct of a protocol package. A job
 // belongs to one Run at a time; it may be run again.
 type Job interface {
-	// Method is the name that the command line and results use, such as
-	// "fastlloyd".
-	Method() string
 	// Plan checks every field before any record is touched and works out what a run
 	// will do. Its error names the field, the value and the allowed range.
 	Plan() (Plan, error)

@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Two clients cluster their rows privately. The data set is a built-in one; a
@@ -41,14 +42,8 @@ func Example() {
 	}
 	defer eng.Close()
 	seed := uint64(7)
-	result, err := eng.Run(ctx, &lloyd.Job{
-		Algorithm: lloyd.Relative,
-		K:         3,
-		Clients:   clients,
-		Bounds:    bounds,
-		Budget:    privacy.Budget{Epsilon: 1, Delta: 1e-6},
-		Seed:      &seed,
-	})
+	result, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Relative, Problem: protocol.Problem{K: 3, Clients: clients,
+		Bounds: bounds, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +88,8 @@ func ExampleObserver() {
 	}
 	defer eng.Close()
 	seed := uint64(1)
-	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: clients, Init: lloyd.Sphere, Iterations: 5, Seed: &seed}); err != nil {
+	if _, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: 15, Clients: clients,
+		Iterations: 5, Seed: &seed}, Init: lloyd.Sphere}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(counter.rounds, "rounds")

@@ -14,8 +14,8 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -78,7 +78,8 @@ func (r request) run(data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := method.Data{Records: &records.Normalised, Clients: clients, K: r.k, NoQuality: true}
+	d := protocol.Problem{Bounds: &records.Normalised.Bounds, Clamped: &records.Normalised.Clamped, Clients: clients,
+		K: r.k, NoQuality: true}
 	if r.epsilon != 0 {
 		d.Budget = privacy.Budget{Epsilon: r.epsilon, Delta: -1}
 	}

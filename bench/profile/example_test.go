@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // A profiler is an observer of the engine.
@@ -40,7 +41,8 @@ func Example() {
 		return
 	}
 	defer eng.Close()
-	if _, err := eng.Run(ctx, &lloyd.Job{Algorithm: lloyd.Lloyd, K: 15, Clients: parts, Init: lloyd.Sphere, Iterations: 3}); err != nil {
+	if _, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: 15, Clients: parts,
+		Iterations: 3}, Init: lloyd.Sphere}); err != nil {
 		fmt.Println(err)
 		return
 	}

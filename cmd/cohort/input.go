@@ -16,6 +16,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -256,11 +257,12 @@ func openModel(path string) (*library.Model, error) {
 
 // job makes a job of the method on the data.
 func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
-	d := method.Data{Records: in.norm, Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Budget: o.budget(),
-		Seed: o.seedPointer(), NoQuality: !o.showsQuality(m), Start: in.start}
+	d := protocol.Problem{Clients: in.norm.Table(), Bounds: in.norm.Bounds, Clamped: in.norm.Clamped,
+		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Budget: o.budget(), Seed: o.seedPointer(),
+		NoQuality: !o.showsQuality(m), Start: in.start}
 	var err error
 	if m.Holds == method.Columns {
-		d.Parties, err = in.parties(o)
+		d.Columns, err = in.parties(o)
 	} else {
 		d.Clients, err = in.shares(o)
 	}

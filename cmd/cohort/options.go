@@ -18,6 +18,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -373,7 +374,7 @@ func (o *options) resolve() (*method.Method, error) {
 			return nil, err
 		}
 	}
-	if _, err := methods.Job(m.Name, method.Data{Budget: o.budget()}, o.settings()); err != nil {
+	if _, err := methods.Job(m.Name, protocol.Problem{Budget: o.budget()}, o.settings()); err != nil {
 		return nil, err
 	}
 	return m, o.checkLedger(m)

@@ -150,8 +150,10 @@ func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, tur
 		}
 		points := kernels.NewPanels(n, attackedColumns)
 		kernels.Pack(points, grid)
-		jobs[side] = ckks.Job{Data: &dataset.Normalised{Points: points, Bounds: box(attackedColumns), FractionBits: gridBits}, Columns: columns, K: k,
-			Rounds: 1, Budget: &b, Calibration: c, Neighbours: privacy.ReplaceOne, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
+		jobs[side] = ckks.Job{Problem: protocol.Problem{Clients: []dataset.Part{{Points: points,
+			FractionBits: gridBits}},
+			Bounds: box(attackedColumns), Columns: columns, K: k, Iterations: 1, Budget: b, Calibration: c,
+			Neighbours: privacy.ReplaceOne, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none"}
 		if _, err := jobs[side].Plan(); err != nil {
 			return jobs, 0, err
 		}
@@ -203,7 +205,7 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 				v.sumNoise[j][h], v.quotient[j][h] = at[1+h], got.Centroids[j][h]
 			}
 		}
-		return v.solve(float64(jobs[0].Data.Points.N), own), nil
+		return v.solve(float64(jobs[0].Clients[0].Points.N), own), nil
 	})
 	return one, nil
 }

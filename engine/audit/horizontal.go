@@ -276,9 +276,10 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, b
 
 // horizontalPlans begins a case of so many rounds, with the plans of both sides.
 func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting, rounds int) (*Case, [2]*lloyd.Plan, error) {
-	job := lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
-		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: rounds, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, NoQuality: true,
-		Noise: by.noise, Aggregator: by.aggregator}
+	job := lloyd.Job{Method: m, Problem: protocol.Problem{K: p.K, Start: p.Start, Calibration: c,
+		Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
+		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: rounds, NoQuality: true,
+		Noise: by.noise}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Keep, Aggregator: by.aggregator}
 	if laterCode(m, c) {
 		job.Schedule = lloyd.LaterCode
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // What the horizontal protocols enter in their ledgers is what the table of calibrations says.
@@ -25,8 +26,10 @@ func TestLedgersAgreeWithTheTable(t *testing.T) {
 		{lloyd.FastLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.FastLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
 		{lloyd.FastLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove}, {lloyd.FastLloyd, privacy.Published, lloyd.Laplace, privacy.AddRemove},
 	} {
-		job := lloyd.Job{Algorithm: c.method, K: p.K, Start: p.Start, Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Iterations: 1, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, NoQuality: true, Clients: p.parts(true, privacy.AddRemove)}
+		job := lloyd.Job{Method: c.method, Problem: protocol.Problem{K: p.K, Start: p.Start,
+			Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Iterations: 1, NoQuality: true,
+			Clients: p.parts(true, privacy.AddRemove)}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100}
 		plan, err := job.Plan()
 		if err != nil {
 			t.Fatal(err)

@@ -109,14 +109,17 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 		p := fewRecords(3, 2, 60)
 		ways = []way{{name: "one holder", weight: 2, viewer: privacy.Outsider, watched: p,
 			job: func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
-				return &balcan.Edler{Data: centralData(p, parts, nil), K: p.K, Budget: auditBudget, KMeans: 1, Seed: seed}
+				problem := central(p, parts, auditBudget, Settings{}, seed, nil)
+				problem.Iterations = 1
+				return &balcan.Edler{Problem: problem}
 			}}}
 	case "ind-lap", "ldp-agg":
 		ways = localWays(method, c)
 	case "sketch", "sketch-basic":
-		ways = sketchWays(sketch.Protocol(method), c)
+		ways = sketchWays(sketch.Method(method), c)
 	case "ckks":
-		ways = []way{{name: "two parties", weight: 2, rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
+		ways = []way{{name: "two parties", weight: 2,
+			rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
 	default:
 		return nil, fault.Request("--white-box", method+" draws no noise", "choose a private method")
 	}
@@ -150,8 +153,10 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 				w.watched.Alpha = 2 // each client's clusters have so few records that it can fill them
 			}
 			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
-				j := &lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Calibration: c, Mechanism: mechanism, Budget: auditBudget, Clients: parts, EtaMinAlpha: p.Alpha,
-					EtaMaxAlpha: 100, Post: lloyd.Fold, NoQuality: true, Noise: by.noise, Aggregator: by.aggregator, Seed: seed, Iterations: 3}
+				j := &lloyd.Job{Method: m, Problem: protocol.Problem{K: p.K, Start: p.Start, Calibration: c,
+					Mechanism: mechanism, Budget: auditBudget, Clients: parts, NoQuality: true, Noise: by.noise,
+					Seed: seed, Iterations: 3}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Fold,
+					Aggregator: by.aggregator}
 				if mechanism == lloyd.Laplace {
 					j.Budget.Delta = 0
 				}
@@ -245,17 +250,20 @@ func localWays(method string, c privacy.Calibration) []way {
 }
 
 // sketchWays are those of the sketch protocols: with joint keys and with a key for each pair of parties.
-func sketchWays(method sketch.Protocol, c privacy.Calibration) []way {
+func sketchWays(method sketch.Method, c privacy.Calibration) []way {
 	var ways []way
 	for _, parties := range []int{2, 3} {
-		w := way{name: fmt.Sprintf("%d parties", parties), weight: 2, viewer: privacy.Server, watched: fewRecords(3, 2, 60)}
+		w := way{name: fmt.Sprintf("%d parties", parties), weight: 2, viewer: privacy.Server,
+			watched: fewRecords(3, 2, 60)}
 		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
 			split := make(sketch.Split, parties)
 			for h := range p.D {
 				split[h%parties] = append(split[h%parties], h)
 			}
-			return &sketch.Job{Protocol: method, Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
-				Split: split, K: p.K, Budget: auditBudget, Calibration: c, Sketches: sketchKeys, Seed: seed, NoQuality: true}
+			return &sketch.Job{Method: method,
+				Problem: protocol.Problem{Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: gridBits}},
+					Bounds: box(p.D), Columns: split, K: p.K, Budget: auditBudget, Calibration: c, Seed: seed,
+					NoQuality: true}, Sketches: sketchKeys}
 		}
 		ways = append(ways, w)
 	}
@@ -272,8 +280,10 @@ func encryptedDraws(c privacy.Calibration) (drawing, *privacy.Ledger, error) {
 	}
 	p := fewRecords(attackedColumns, k, n-1)
 	budget := auditBudget
-	job := &ckks.Job{Data: &dataset.Normalised{Points: p.parts(true, privacy.AddRemove)[0].Points, Bounds: box(attackedColumns), FractionBits: gridBits},
-		Columns: [][]int{{0}, {1, 2}}, K: k, Rounds: 1, Budget: &budget, Calibration: c, Post: "none", NoQuality: true, Start: [][]float64{{-0.5, 0, 0}, {0.5, 0, 0}}}
+	job := &ckks.Job{Problem: protocol.Problem{Clients: []dataset.Part{{Points: p.parts(true,
+		privacy.AddRemove)[0].Points, FractionBits: gridBits}},
+		Bounds: box(attackedColumns), Columns: [][]int{{0}, {1, 2}}, K: k, Iterations: 1, Budget: budget,
+		Calibration: c, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none"}
 	plan, err := job.Plan()
 	if err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -152,22 +152,26 @@ func box(d int) dataset.Bounds {
 	return b
 }
 
-func centralData(p *Pair, parts []dataset.Part, tape *privacy.Tape) staged.Data {
-	return staged.Data{Clients: parts, Bounds: box(p.D), NoQuality: true, Tape: tape}
+// central is the problem of a run on a pair's records.
+func central(p *Pair, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64,
+	tape *privacy.Tape) protocol.Problem {
+	return protocol.Problem{Clients: parts, Bounds: box(p.D), K: p.K, Budget: b, Neighbours: s.Neighbours,
+		Mechanism: protocol.Mechanism(s.Mechanism), Seed: seed, NoQuality: true, Tape: tape}
 }
 
 // centralJob is a run of hybrid, by a branch, lsf, eugkm or balcan.
 func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
-	d, laplace := centralData(&p, parts, tape), s.Mechanism == "laplace"
+	problem := central(&p, parts, b, s, seed, tape)
 	switch method {
 	case "lsf":
-		return &lsf.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+		return &lsf.Job{Problem: problem}
 	case "eugkm":
-		return &eugkm.Job{Data: d, K: p.K, Budget: b, Gaussian: s.Mechanism == "gaussian", Neighbours: s.Neighbours, Rounds: 1, Seed: seed}
+		problem.Iterations = 1
+		return &eugkm.Job{Problem: problem}
 	case "balcan":
-		return &balcan.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Seed: seed}
+		return &balcan.Job{Problem: problem}
 	}
-	return &hybrid.Job{Data: d, K: p.K, Budget: b, Laplace: laplace, Neighbours: s.Neighbours, Branch: branch, Seed: seed}
+	return &hybrid.Job{Problem: problem, Branch: branch}
 }
 
 // localJob is a run of ind-lap or ldp-agg by two parties.
@@ -176,8 +180,10 @@ func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c p
 	for h := range p.D {
 		split[h*2/p.D] = append(split[h*2/p.D], h)
 	}
-	return &sketch.Job{Protocol: sketch.Protocol(method), Data: &dataset.Normalised{Points: parts[0].Points, Bounds: box(p.D), FractionBits: gridBits},
-		Split: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed, NoQuality: true, Tape: tape}
+	return &sketch.Job{Method: sketch.Method(method),
+		Problem: protocol.Problem{Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: gridBits}},
+			Bounds: box(p.D), Columns: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed,
+			NoQuality: true, Tape: tape}}
 }
 
 // Central are the cases of hybrid, lsf, eugkm, balcan and balcan-edler.
@@ -190,7 +196,9 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 			p = *s.Pair
 		}
 		one, err := centroids(p, s, "outsider", 16, Laplace, func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
-			return &balcan.Edler{Data: centralData(&p, parts, nil), K: p.K, Budget: b, KMeans: 1, Seed: seed}
+			problem := central(&p, parts, b, Settings{}, seed, nil)
+			problem.Iterations = 1
+			return &balcan.Edler{Problem: problem}
 		})
 		if err != nil {
 			return nil, err

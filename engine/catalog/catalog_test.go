@@ -11,11 +11,12 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // small is a set of 400 records for any method.
-func small(t *testing.T, m *method.Method) method.Data {
+func small(t *testing.T, m *method.Method) protocol.Problem {
 	t.Helper()
 	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 400, D: 4, K: 3, Seed: 1})
 	if err != nil {
@@ -30,12 +31,13 @@ func small(t *testing.T, m *method.Method) method.Data {
 		t.Fatal(err)
 	}
 	seed := uint64(3)
-	d := method.Data{Records: norm, Labels: table.Labels, K: 3, Seed: &seed}
+	d := protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Clamped: norm.Clamped, Labels: table.Labels,
+		K: 3, Seed: &seed}
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
 	}
 	if m.Holds == method.Columns {
-		d.Parties = [][]int{{0, 1}, {2, 3}}
+		d.Columns = [][]int{{0, 1}, {2, 3}}
 	} else if d.Clients, err = norm.Split(1, nil, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +94,13 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("%q is there twice, or something is not said of it", m.Name)
 		}
 		seen[m.Name] = true
-		job, options := m.Make(method.Data{})
-		if job.Method() != m.Name {
-			t.Errorf("%s makes a job of %s", m.Name, job.Method())
+		job, options := m.Make(small(t, &m))
+		plan, err := job.Plan()
+		if err != nil {
+			t.Fatalf("%s: %v", m.Name, err)
+		}
+		if name := plan.Info().Method; name != m.Name {
+			t.Errorf("%s makes a job of %s", m.Name, name)
 		}
 		if m.Private != (len(m.Calibrations()) > 0) {
 			t.Errorf("%s is private: %v, and the table of calibrations has %v", m.Name, m.Private, m.Calibrations())
@@ -121,22 +127,22 @@ func TestCatalogueIsWhole(t *testing.T) {
 
 // A request that a method does not take is refused with the name of what it does not take, without data.
 func TestRefusals(t *testing.T) {
-	paid := method.Data{Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+	paid := protocol.Problem{Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
 	for _, c := range []struct {
 		method string
-		data   method.Data
+		data   protocol.Problem
 		set    method.Settings
 		want   string
 	}{
 		{"nosuch", paid, nil, "fastlloyd"},
 		{"lloyd", paid, nil, "epsilon"},
-		{"hybrid", method.Data{}, nil, "epsilon"},
+		{"hybrid", protocol.Problem{}, nil, "epsilon"},
 		{"hybrid", paid, method.Settings{"radius": "1"}, "radius: hybrid does not take it: leave it out, or choose clloyd, csulloyd, fastlloyd"},
 		{"hybrid", paid, method.Settings{"branch": "bush"}, "auto, tree, projected, high-d"},
 		{"lsf", paid, method.Settings{"levels": "65"}, "levels"},
 		{"fastlloyd", paid, method.Settings{"eta-min-alpha": "NaN"}, "eta-min-alpha"},
 		{"fastlloyd", paid, method.Settings{"colluders": "0"}, "1"},
-		{"lsf", method.Data{Budget: paid.Budget, Start: make([]float64, 2)}, nil, "start: lsf does not take it"},
+		{"lsf", protocol.Problem{Budget: paid.Budget, Start: make([]float64, 2)}, nil, "start: lsf does not take it"},
 		{"balcan-edler", paid, method.Settings{"calibration": "proven"}, "calibration"},
 		{"balcan-edler", paid, method.Settings{"neighbours": "replace-one"}, "no proof"},
 	} {

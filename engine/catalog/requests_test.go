@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -28,13 +29,8 @@ func attempt(ctx context.Context, eng *engine.Engine, job engine.Job) (err error
 }
 
 // with replaces the records of all who hold some.
-func with(d *method.Data, points *kernels.Panels, bits int) {
-	records := *d.Records
-	records.Points, records.FractionBits = points, bits
-	d.Records = &records
-	if d.Clients != nil {
-		d.Clients = []dataset.Part{{Points: points, FractionBits: bits}}
-	}
+func with(d *protocol.Problem, points *kernels.Panels, bits int) {
+	d.Clients = []dataset.Part{{Points: points, FractionBits: bits}}
 }
 
 // spoilt returns the records with a coordinate replaced.
@@ -55,39 +51,50 @@ func TestBadJobsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer eng.Close()
-	cases := map[string]func(*method.Data){
-		"a coordinate that is no number": func(d *method.Data) { with(d, spoilt(d.Records.Points, 17, math.NaN()), d.Records.FractionBits) },
-		"an infinite coordinate":         func(d *method.Data) { with(d, spoilt(d.Records.Points, 399, math.Inf(1)), d.Records.FractionBits) },
-		"one that is infinitely low":     func(d *method.Data) { with(d, spoilt(d.Records.Points, 0, math.Inf(-1)), d.Records.FractionBits) },
-		"a coordinate beyond the box":    func(d *method.Data) { with(d, spoilt(d.Records.Points, 200, 1.001), d.Records.FractionBits) },
-		"no records":                     func(d *method.Data) { with(d, nil, d.Records.FractionBits) },
-		"a shape without records": func(d *method.Data) {
-			with(d, &kernels.Panels{N: 400, D: 4}, d.Records.FractionBits)
+	cases := map[string]func(*protocol.Problem){
+		"a coordinate that is no number": func(d *protocol.Problem) {
+			with(d, spoilt(d.Clients[0].Points, 17, math.NaN()), d.Clients[0].FractionBits)
 		},
-		"fewer coordinates than records": func(d *method.Data) {
-			p := *d.Records.Points
+		"an infinite coordinate": func(d *protocol.Problem) {
+			with(d, spoilt(d.Clients[0].Points, 399, math.Inf(1)), d.Clients[0].FractionBits)
+		},
+		"one that is infinitely low": func(d *protocol.Problem) {
+			with(d, spoilt(d.Clients[0].Points, 0, math.Inf(-1)), d.Clients[0].FractionBits)
+		},
+		"a coordinate beyond the box": func(d *protocol.Problem) {
+			with(d, spoilt(d.Clients[0].Points, 200, 1.001),
+				d.Clients[0].FractionBits)
+		},
+		"no records": func(d *protocol.Problem) { with(d, nil, d.Clients[0].FractionBits) },
+		"a shape without records": func(d *protocol.Problem) {
+			with(d, &kernels.Panels{N: 400, D: 4}, d.Clients[0].FractionBits)
+		},
+		"fewer coordinates than records": func(d *protocol.Problem) {
+			p := *d.Clients[0].Points
 			p.Data = p.Data[:len(p.Data)/2]
-			with(d, &p, d.Records.FractionBits)
+			with(d, &p, d.Clients[0].FractionBits)
 		},
-		"zero records": func(d *method.Data) { with(d, &kernels.Panels{D: 4}, d.Records.FractionBits) },
-		"zero columns": func(d *method.Data) { with(d, &kernels.Panels{N: 400}, d.Records.FractionBits) },
-		"no grid":      func(d *method.Data) { with(d, d.Records.Points, 0) },
-		"too fine a grid": func(d *method.Data) {
-			with(d, d.Records.Points, dataset.MaxFractionBits+1)
+		"zero records": func(d *protocol.Problem) { with(d, &kernels.Panels{D: 4}, d.Clients[0].FractionBits) },
+		"zero columns": func(d *protocol.Problem) { with(d, &kernels.Panels{N: 400}, d.Clients[0].FractionBits) },
+		"no grid":      func(d *protocol.Problem) { with(d, d.Clients[0].Points, 0) },
+		"too fine a grid": func(d *protocol.Problem) {
+			with(d, d.Clients[0].Points, dataset.MaxFractionBits+1)
 		},
-		"nobody":              func(d *method.Data) { d.Records, d.Clients, d.Parties = nil, nil, nil },
-		"no clusters":         func(d *method.Data) { d.K = 0 },
-		"negative clusters":   func(d *method.Data) { d.K = -1 },
-		"more than records":   func(d *method.Data) { d.K = 401 },
-		"most clusters":       func(d *method.Data) { d.K = math.MaxInt },
-		"too few labels":      func(d *method.Data) { d.Labels = d.Labels[:10] },
-		"epsilon no number":   func(d *method.Data) { d.Budget.Epsilon = math.NaN() },
-		"negative epsilon":    func(d *method.Data) { d.Budget.Epsilon = -1 },
-		"infinite epsilon":    func(d *method.Data) { d.Budget.Epsilon = math.Inf(1) },
-		"delta no number":     func(d *method.Data) { d.Budget.Delta = math.NaN() },
-		"delta of one":        func(d *method.Data) { d.Budget.Delta = 1 },
-		"no bounds":           func(d *method.Data) { r := *d.Records; r.Bounds.Lo = r.Bounds.Lo[:1]; d.Records = &r },
-		"bounds that are NaN": func(d *method.Data) { r := *d.Records; r.Bounds.Hi = []float64{1, math.NaN(), 1, 1}; d.Records = &r },
+		"nobody":            func(d *protocol.Problem) { d.Clients, d.Columns = nil, nil },
+		"no clusters":       func(d *protocol.Problem) { d.K = 0 },
+		"negative clusters": func(d *protocol.Problem) { d.K = -1 },
+		"more than records": func(d *protocol.Problem) { d.K = 401 },
+		"most clusters":     func(d *protocol.Problem) { d.K = math.MaxInt },
+		"too few labels":    func(d *protocol.Problem) { d.Labels = d.Labels[:10] },
+		"epsilon no number": func(d *protocol.Problem) { d.Budget.Epsilon = math.NaN() },
+		"negative epsilon":  func(d *protocol.Problem) { d.Budget.Epsilon = -1 },
+		"infinite epsilon":  func(d *protocol.Problem) { d.Budget.Epsilon = math.Inf(1) },
+		"delta no number":   func(d *protocol.Problem) { d.Budget.Delta = math.NaN() },
+		"delta of one":      func(d *protocol.Problem) { d.Budget.Delta = 1 },
+		"no bounds":         func(d *protocol.Problem) { d.Bounds.Lo = d.Bounds.Lo[:1] },
+		"bounds that are NaN": func(d *protocol.Problem) {
+			d.Bounds.Hi = []float64{1, math.NaN(), 1, 1}
+		},
 	}
 	for i := range Methods() {
 		m := &Methods()[i]
@@ -135,8 +142,8 @@ func TestPublicNumberOfRecords(t *testing.T) {
 		for _, n := range []int{400, 399, 37, 2} {
 			d := small(t, m)
 			d.NoQuality, d.Labels = true, nil
-			p := d.Records.Points.Slice(0, n)
-			with(&d, &p, d.Records.FractionBits)
+			p := d.Clients[0].Points.Slice(0, n)
+			with(&d, &p, d.Clients[0].FractionBits)
 			for _, public := range []string{"400", ""} {
 				set := method.Settings{}
 				if public != "" {

@@ -273,7 +273,7 @@ func TestColumnSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := n.Columns([]int{2, 0})
+	p := n.Table()[0].Columns([]int{2, 0})
 	for i := range 17 {
 		whole := n.Points.Point(i, nil)
 		if got := p.Point(i, nil); !slices.Equal(got, []float32{whole[2], whole[0]}) {

@@ -26,6 +26,11 @@ type Normalised struct {
 	Weights []float64
 }
 
+// Table is all records as those of one holder.
+func (n *Normalised) Table() []Part {
+	return []Part{{Points: n.Points, FractionBits: n.FractionBits, Weights: n.Weights}}
+}
+
 // Truncate rounds x in [-1, 1] toward zero onto the grid 2^-f, f <= 22. A
 // record truncated so never grows in any norm, hence no sensitivity does
 // (THEOREMS.md T6).
@@ -57,16 +62,16 @@ func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
 
 // Columns returns new panels with some of the columns, in that order: what one
 // party of a vertical protocol holds.
-func (n *Normalised) Columns(columns []int) *kernels.Panels {
-	dst := kernels.NewPanels(n.Points.N, len(columns))
-	n.CopyColumns(dst, columns, 0, n.Points.N)
+func (p *Part) Columns(columns []int) *kernels.Panels {
+	dst := kernels.NewPanels(p.Points.N, len(columns))
+	p.CopyColumns(dst, columns, 0, p.Points.N)
 	return dst
 }
 
 // CopyColumns is Columns into panels of as many points, for the points from lo, the first
 // of a panel, to hi.
-func (n *Normalised) CopyColumns(dst *kernels.Panels, columns []int, lo, hi int) {
-	src := n.Points
+func (p *Part) CopyColumns(dst *kernels.Panels, columns []int, lo, hi int) {
+	src := p.Points
 	const lanes = kernels.Lanes
 	for block := lo / lanes; block < (hi+lanes-1)/lanes; block++ {
 		from := src.Data[block*lanes*src.D:]

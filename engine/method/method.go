@@ -13,7 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -47,63 +47,18 @@ type Method struct {
 	Cost string `json:"cost"`
 	// Quiet says that a private method also runs without noise, by calibration none.
 	Quiet bool `json:"quiet,omitempty"`
-	// Starts says that the method takes given first centroids (Data.Start).
+	// Starts says that the method takes given first centroids (Problem.Start).
 	Starts bool `json:"starts"`
-	// Weighs says that the method takes records with weights (Normalised.Weights).
+	// Weighs says that the method takes records with weights (Part.Weights).
 	Weighs bool `json:"weighs"`
-	// Make returns a job on the data and the options that write to it, in the order in which
-	// they are set. With the zero Data the job is good for nothing but its options.
-	Make func(Data) (engine.Job, []Option) `json:"-"`
-}
-
-// Data is what a job works on, and what every method is asked with.
-type Data struct {
-	// Records has all records and columns on the grid.
-	Records *dataset.Normalised
-	// Clients has each client's records, of a method over Rows or one Table.
-	Clients []dataset.Part
-	// Parties has the columns of each party, by index, of a method over Columns.
-	Parties [][]int
-	// IDs has the id of each record where parties matched theirs; nil for row numbers.
-	IDs []string
-	// Labels has the true label of each record, or nil.
-	Labels []int32
-	// K is the number of clusters.
-	K int
-	// Budget is what a private method may spend; a negative Delta means the method's default.
-	Budget privacy.Budget
-	// Start has K rows of first centroids in the normalised box, or nil.
-	Start []float64
-	// Seed makes the run a reproducible simulation.
-	Seed *uint64
-	// NoQuality leaves out what is computed from the records and no budget covers.
-	NoQuality bool
-}
-
-// Bounds are the bounds of the records.
-func (d *Data) Bounds() dataset.Bounds {
-	if d.Records == nil {
-		return dataset.Bounds{}
-	}
-	return d.Records.Bounds
-}
-
-// Clamped is the number of coordinates that were outside the bounds.
-func (d *Data) Clamped() int {
-	if d.Records == nil {
-		return 0
-	}
-	return d.Records.Clamped
-}
-
-// Staged is the data of a method that works in stages.
-func (d *Data) Staged() staged.Data {
-	return staged.Data{Clients: d.Clients, Bounds: d.Bounds(), Labels: d.Labels, Clamped: d.Clamped(), NoQuality: d.NoQuality}
+	// Make returns a job on the problem and the options that write to it, in the order in which
+	// they are set. With the zero Problem the job is good for nothing but its options.
+	Make func(protocol.Problem) (engine.Job, Options) `json:"-"`
 }
 
 // Options lists the method's options.
-func (m *Method) Options() []Option {
-	_, options := m.Make(Data{})
+func (m *Method) Options() Options {
+	_, options := m.Make(protocol.Problem{})
 	return options
 }
 
@@ -176,17 +131,17 @@ func (l List) Takers(takes func(*Method) bool) []string {
 
 // Job makes the named method's job. It refuses options and data that the method does not take,
 // and says which methods take them; what it cannot see without records is left to the job's
-// Validate, so that with the zero Records it checks a request before any data are read.
-func (l List) Job(name string, d Data, set Settings) (engine.Job, error) {
+// Plan, so that without Clients it checks a request before any data are read.
+func (l List) Job(name string, p protocol.Problem, set Settings) (engine.Job, error) {
 	m, err := l.Find(name)
 	if err != nil {
 		return nil, err
 	}
 	m = m.With(set)
-	if err := l.check(m, &d, set); err != nil {
+	if err := l.check(m, &p, set); err != nil {
 		return nil, err
 	}
-	job, options := m.Make(d)
+	job, options := m.Make(p)
 	for _, o := range options {
 		text, given := set[o.Name]
 		if !given {
@@ -199,32 +154,30 @@ func (l List) Job(name string, d Data, set Settings) (engine.Job, error) {
 	return job, nil
 }
 
-func (l List) check(m *Method, d *Data, set Settings) error {
+func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 	for option := range set {
 		if !m.Takes(option) {
 			return l.Foreign(m, option, func(m *Method) bool { return m.Takes(option) })
 		}
 	}
 	switch {
-	case d.Start != nil && !m.Starts:
+	case p.Start != nil && !m.Starts:
 		return l.Foreign(m, "start", func(m *Method) bool { return m.Starts })
-	case d.Records != nil && d.Records.Weights != nil && !m.Weighs:
+	case !m.Weighs && slices.ContainsFunc(p.Clients, func(c dataset.Part) bool { return c.Weights != nil }):
 		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") + ", or leave the weights out"
 		if m.Private {
 			return fault.Request("weights", "are given and "+m.Name+" is private: a record of weight w would change what is released by w times what the noise hides", takes)
 		}
 		return fault.Request("weights", m.Name+" does not take them", takes)
-	case d.Start != nil && set["init"] != "":
+	case p.Start != nil && set["init"] != "":
 		return fault.Request("init", "is given together with start", "give one of them")
-	case d.Start != nil && d.Records != nil && len(d.Start) != d.K*d.Records.Points.D:
-		return fault.Request("start", fmt.Sprintf("has %d numbers", len(d.Start)), fmt.Sprintf("give %d rows of %d", d.K, d.Records.Points.D))
-	case m.Quiet && !m.Private && d.Budget.Epsilon != 0:
+	case m.Quiet && !m.Private && p.Budget.Epsilon != 0:
 		return fault.Request("epsilon", "is given with calibration none, which adds no noise", "leave one of them out")
-	case !m.Private && d.Budget.Epsilon != 0:
+	case !m.Private && p.Budget.Epsilon != 0:
 		return fault.Request("epsilon", m.Name+" is not private and spends none", "choose a private method, or leave --epsilon out")
-	case m.Private && d.Budget.Epsilon == 0:
+	case m.Private && p.Budget.Epsilon == 0:
 		return fault.Request("epsilon", "is not given", m.Name+" is private and needs a budget, such as --epsilon 1")
-	case set["mechanism"] == "gaussian" && d.Budget.Delta == 0:
+	case set["mechanism"] == "gaussian" && p.Budget.Delta == 0:
 		return fault.Request("mechanism", "gaussian noise needs a positive --delta", "give a delta, or --mechanism laplace")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -57,13 +59,6 @@ type value struct {
 func (v value) Set(text string) error { return v.set(text) }
 func (v value) Values() []string      { return v.values }
 func (v value) Type() string          { return v.kind }
-
-// PublicRecords is the option of the public number of records.
-func PublicRecords(field *int) Option {
-	return Option{Name: "public-n", Default: "0 (from the data)",
-		About: "public number of records, which every parameter follows: rounds, sizes, noise, the default delta",
-		Value: Int(field, 1, math.MaxInt32)}
-}
 
 // Choice is one of the allowed values.
 func Choice[T ~string](field *T, allowed ...T) Value {
@@ -151,8 +146,8 @@ func Items(add func(string) error) Value {
 
 // The options that several methods have, worded alike.
 
-// Iterations is the number of rounds, 0 standing for the method's rule.
-func Iterations(field *int) Option {
+// iterations is the number of rounds, 0 standing for the method's rule.
+func iterations(field *int) Option {
 	number := Int(field, 1, 1_000_000)
 	return Option{"iterations", "auto", "rounds: auto (the method's rule) or a number", Text(func(text string) error {
 		if text == "auto" {
@@ -166,69 +161,92 @@ func Iterations(field *int) Option {
 	})}
 }
 
-// Calibration is what noise is calibrated by: those that the table of calibrations has for the method.
-func Calibration(name string, field *privacy.Calibration) Option {
-	able := privacy.Calibrations(name)
-	o := Option{"calibration", string(able[0]), "proven, claimed (the paper's theorem) or published (its released code)", nil}
-	o.Value = value{"text", words(able), func(text string) error {
-		c, err := privacy.ParseCalibration(text)
-		if err != nil {
-			return errors.New(strings.Join(words(able), ", "))
+// Options are those of a method.
+type Options []Option
+
+// Reword says of an option what holds if it is left out and what it is for, where that is the
+// method's own; an empty text keeps what is there.
+func (o Options) Reword(name, byDefault, about string) {
+	for i := range o {
+		if o[i].Name == name {
+			o[i].Default, o[i].About = cmp.Or(byDefault, o[i].Default), cmp.Or(about, o[i].About)
 		}
-		if !slices.Contains(able, c) {
-			why := "no released code"
-			for _, r := range privacy.Rules(name, c) {
-				why = r.None
+	}
+}
+
+// Shared are the options of a problem that the method takes.
+func Shared(name string, p *protocol.Problem, takes protocol.Takes) Options {
+	var o Options
+	if takes.Private {
+		o = append(o, calibration(name, &p.Calibration, takes.Quiet), neighbours(name, &p.Neighbours))
+		if takes.Mechanisms != nil {
+			byDefault := string(takes.Mechanisms[0])
+			if takes.Mechanisms[0] == protocol.Gaussian && len(takes.Mechanisms) > 1 {
+				byDefault = "gaussian; laplace with --delta 0"
 			}
-			return fault.Request(o.Name, "is "+text+", and "+name+" has "+why, "use "+strings.Join(words(able), " or "))
+			o = append(o, Option{"mechanism", byDefault, "kind of noise: laplace or gaussian",
+				Choice(&p.Mechanism, takes.Mechanisms...)})
 		}
-		*field = c
-		return nil
-	}}
+		if !takes.Counted {
+			o = append(o, publicRecords(&p.Records))
+		}
+	}
+	if takes.Iterations {
+		o = append(o, iterations(&p.Iterations))
+	}
+	if takes.Private && takes.Several {
+		o = append(o, Option{"noise", "split with several clients",
+			"who adds the noise of several clients' sums: server, local or split",
+			Choice(&p.Noise, protocol.ByServer, protocol.ByEach, protocol.InShares)})
+	}
+	if takes.Private && takes.Several || takes.Colluders {
+		o = append(o, Option{"colluders", "1",
+			"clients that may read along with a viewer under --noise split, itself included: " +
+				"all shares but so many make up the noise", Int(&p.Colluders, 1, math.MaxInt32)})
+	}
 	return o
 }
 
-// OrNone is the option of the calibration of a method that also runs without noise: for "none",
-// off is called.
-func (o Option) OrNone(off func()) Option {
-	noisy := o.Value
-	o.About += ", or none: without noise and budget"
-	o.Value = value{"text", append(slices.Clone(noisy.Values()), string(privacy.None)), func(text string) error {
-		if text == string(privacy.None) {
-			off()
-			return nil
-		}
-		return noisy.Set(text)
-	}}
-	return o
+// publicRecords is the public number of records.
+func publicRecords(field *int) Option {
+	return Option{"public-n", "0 (from the data)",
+		"public number of records, which every parameter follows: rounds, sizes, noise, the default delta",
+		Int(field, 1, math.MaxInt32)}
 }
 
-// Neighbours is the relation between data sets that epsilon speaks of: those for which the method
+// calibration is what noise is calibrated by: those that the table of calibrations has for the method.
+func calibration(name string, field *privacy.Calibration, quiet bool) Option {
+	able, about := privacy.Calibrations(name), "proven, claimed (the paper's theorem) or published (its released code)"
+	if quiet {
+		able, about = append(able, privacy.None), about+", or none: without noise and budget"
+	}
+	return Option{"calibration", string(able[0]), about,
+		value{"text", words(able), func(text string) error {
+			if slices.Contains(words(able), text) {
+				*field = privacy.Calibration(text)
+				return nil
+			}
+			c, err := privacy.ParseCalibration(text)
+			if err != nil {
+				return errors.New(strings.Join(words(able), ", "))
+			}
+			return privacy.CheckCalibration(name, c)
+		}}}
+}
+
+// neighbours is the relation between data sets that epsilon speaks of: those for which the method
 // has a proof.
-func Neighbours(name string, field *privacy.Neighbours) Option {
-	var able []privacy.Neighbours
-	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
-		if slices.Contains(privacy.Provers(n), name) {
-			able = append(able, n)
-		}
-	}
-	if able == nil { // a claim of a paper alone
-		able = append(able, privacy.AddRemove)
-	}
-	o := Option{"neighbours", string(able[0]), "neighbour relation: add-remove or replace-one", nil}
-	o.Value = value{"text", words(able), func(text string) error {
-		n, err := privacy.ParseNeighbours(text)
-		if err != nil {
-			return errors.New("add-remove or replace-one")
-		}
-		if !slices.Contains(able, n) {
-			return fault.Request(o.Name, "is "+text+", for which "+name+" has no proof",
-				"use "+string(able[0])+", or a method that has one: "+strings.Join(privacy.Provers(n), ", "))
-		}
-		*field = n
-		return nil
-	}}
-	return o
+func neighbours(name string, field *privacy.Neighbours) Option {
+	able := privacy.Provable(name)
+	return Option{"neighbours", string(able[0]), "neighbour relation: add-remove or replace-one",
+		value{"text", words(able), func(text string) error {
+			n, err := privacy.ParseNeighbours(text)
+			if err != nil {
+				return errors.New("add-remove or replace-one")
+			}
+			*field = n
+			return privacy.CheckNeighbours(name, n)
+		}}}
 }
 
 func words[T ~string](list []T) []string {
@@ -237,11 +255,6 @@ func words[T ~string](list []T) []string {
 		out[i] = string(x)
 	}
 	return out
-}
-
-// Mechanism is the kind of noise; the first one allowed is the default.
-func Mechanism[T ~string](field *T, byDefault string, allowed ...T) Option {
-	return Option{"mechanism", byDefault, "kind of noise: laplace or gaussian", Choice(field, allowed...)}
 }
 
 // Init is the choice of the first centroids; the first one allowed is the default.
@@ -256,13 +269,3 @@ func Post[T ~string](field *T, allowed ...T) Option {
 
 // Outsiders are those whom a method on one table is private against.
 const Outsiders = "whoever sees the result; the holder of the table runs the method"
-
-// Proven are the options that methods share which have nothing but proven calibrations.
-func Proven(name string, laplace *bool, neighbours *privacy.Neighbours) []Option {
-	return []Option{Calibration(name, new(privacy.Calibration)), Neighbours(name, neighbours),
-		{Name: "mechanism", Default: "gaussian; laplace with --delta 0", About: "kind of noise: laplace or gaussian",
-			Value: Text(func(text string) error {
-				*laplace = text == "laplace"
-				return nil
-			}, "laplace", "gaussian")}}
-}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Shape is what sensitivities depend on, all of it public.
@@ -364,6 +366,54 @@ func Calibrations(method string) []Calibration {
 		}
 	}
 	return out
+}
+
+// CheckCalibration refuses a calibration that the private method does not have, and says why.
+func CheckCalibration(method string, c Calibration) error {
+	able := Calibrations(method)
+	if slices.Contains(able, c) {
+		return nil
+	}
+	why := "no released code"
+	for _, r := range Rules(method, c) {
+		why = r.None
+	}
+	return fault.Request("calibration", fmt.Sprintf("is %s, and %s has %s", c, method, why), "use "+join(able, " or "))
+}
+
+// CheckNeighbours refuses a relation for which the method has no proof.
+func CheckNeighbours(method string, n Neighbours) error {
+	if _, err := ParseNeighbours(string(n)); err != nil {
+		return fault.Request("neighbours", fmt.Sprintf("%q is unknown", n), "use add-remove or replace-one")
+	}
+	if slices.Contains(Provable(method), n) {
+		return nil
+	}
+	return fault.Request("neighbours", fmt.Sprintf("is %s, for which %s has no proof", n, method),
+		"use "+join(Provable(method), " or ")+", or a method that has one: "+strings.Join(Provers(n), ", "))
+}
+
+// Provable are the relations for which the method has a proof, or for a claim of a paper
+// alone what it speaks of, the default first.
+func Provable(method string) []Neighbours {
+	var able []Neighbours
+	for _, n := range []Neighbours{AddRemove, ReplaceOne} {
+		if slices.Contains(Provers(n), method) {
+			able = append(able, n)
+		}
+	}
+	if able == nil {
+		able = append(able, AddRemove)
+	}
+	return able
+}
+
+func join[T ~string](list []T, between string) string {
+	words := make([]string, len(list))
+	for i, x := range list {
+		words[i] = string(x)
+	}
+	return strings.Join(words, between)
 }
 
 // AllRules returns the whole table.

@@ -26,7 +26,7 @@ func (j rooted) Plan() (engine.Plan, error) {
 	}
 	runner, ok := plan.(Runner)
 	if !ok {
-		return nil, fmt.Errorf("protocol: %s does not take its randomness from a root", j.Method())
+		return nil, fmt.Errorf("protocol: %s does not take its randomness from a root", plan.Info().Method)
 	}
 	runner.Core().PublicSeed = PublicSeed(j.root.Derive("public").Key())
 	return rootedPlan{runner, j.root}, nil

@@ -2,9 +2,7 @@ package step
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -16,61 +14,6 @@ import (
 
 // checkCoordinates is the number of coordinates that are checked at a time.
 const checkCoordinates = 1 << 18
-
-// CheckParts refuses the absence of parties, and what they hold where it is nothing or
-// of different columns or grids. who is what a party is called.
-func CheckParts(parts []dataset.Part, who string) error {
-	if len(parts) == 0 {
-		return fault.Range(who+"s", 0, "at least 1")
-	}
-	for i, p := range parts {
-		name := fmt.Sprintf("%s %d", who, i+1)
-		switch {
-		case p.Points == nil || p.Points.N < 1:
-			return fault.Request(name, "holds no records", "give each "+who+" at least one record")
-		case p.Points.D < 1:
-			return fault.Request(name, "has no columns", "give at least one column")
-		case p.FractionBits < 1 || p.FractionBits > dataset.MaxFractionBits:
-			return fault.Range("fraction bits", p.FractionBits, fmt.Sprintf("1 to %d", dataset.MaxFractionBits))
-		case p.Points.D != parts[0].Points.D || p.FractionBits != parts[0].FractionBits:
-			return fault.Request(name, fmt.Sprintf("has %d columns on the grid 2^-%d, %s 1 has %d on 2^-%d", p.Points.D, p.FractionBits,
-				who, parts[0].Points.D, parts[0].FractionBits), "normalise all "+who+"s' records together")
-		}
-	}
-	return nil
-}
-
-// CheckLabels refuses labels, if there are any, that do not reach all rows of the parts.
-func CheckLabels(parts []dataset.Part, labels []int32) error {
-	if labels == nil {
-		return nil
-	}
-	for i, p := range parts {
-		reach := p.Points.N <= len(labels)
-		if p.Rows != nil {
-			reach = len(p.Rows) >= p.Points.N &&
-				!slices.ContainsFunc(p.Rows[:p.Points.N], func(r int) bool { return r < 0 || r >= len(labels) })
-		}
-		if !reach {
-			return fault.Request("labels", fmt.Sprintf("%d do not reach all rows of part %d", len(labels), i+1), "give one label per record")
-		}
-	}
-	return nil
-}
-
-// CheckBounds refuses bounds that are not one pair of finite numbers, in order, for
-// each of d columns.
-func CheckBounds(b dataset.Bounds, d int) error {
-	if len(b.Lo) != d || len(b.Hi) != d {
-		return fault.Request("bounds", fmt.Sprintf("%d lower and %d upper ones for %d columns", len(b.Lo), len(b.Hi), d), "give one pair per column")
-	}
-	for h := range d {
-		if lo, hi := b.Lo[h], b.Hi[h]; !(lo <= hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
-			return fault.Request("bounds", fmt.Sprintf("of column %d are %g and %g", h+1, lo, hi), "give finite numbers, the lower one first")
-		}
-	}
-	return nil
-}
 
 // CheckRecords refuses a shape without records, and records with a coordinate that is
 // no number of [-1, 1]: what one record can change follows from that. who holds them.

@@ -2,6 +2,15 @@ package step
 
 import "math"
 
+// Init is the choice of the first centroids.
+type Init string
+
+// The initialisations that look at no data.
+const (
+	Sphere Init = "sphere"
+	Random Init = "random"
+)
+
 // Source yields uniform numbers of [0, 1), multiples of 2^-53; privacy streams are
 // sources.
 type Source interface{ Float64() float64 }

@@ -211,7 +211,8 @@ func (s *Study) job(ids []string) (engine.Job, error) {
 		return nil, err
 	}
 	norm := dataset.Shape(s.Records, s.bounds(), s.FractionBits)
-	d := method.Data{Records: norm, K: s.K, Seed: s.Seed, NoQuality: !s.Quality, IDs: ids}
+	d := protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Clamped: norm.Clamped, K: s.K, Seed: s.Seed,
+		NoQuality: !s.Quality, IDs: ids}
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	} else if s.Epsilon != 0 {
@@ -234,7 +235,7 @@ func (s *Study) job(ids []string) (engine.Job, error) {
 			for c := from; c < to; c++ {
 				columns = append(columns, c)
 			}
-			d.Parties = append(d.Parties, columns)
+			d.Columns = append(d.Columns, columns)
 		}
 	} else if d.Clients, err = norm.Split(len(s.Parties), nil, 0); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // folder is one for journals: in memory where there is such a place, since tests sync
@@ -80,7 +81,8 @@ func newFixture(t testing.TB, name string, parties, n int, set method.Settings) 
 		s.Parties = append(s.Parties, Holder{Name: string(rune('A' + p))})
 		if m.Holds == method.Columns {
 			s.Parties[p].Columns = 4 / parties
-			f.parts = append(f.parts, dataset.Part{Points: norm.Columns([]int{4 / parties * p, 4/parties*p + 1}[:4/parties]), FractionBits: norm.FractionBits})
+			f.parts = append(f.parts, dataset.Part{Points: norm.Table()[0].Columns([]int{4 / parties * p,
+				4/parties*p + 1}[:4/parties]), FractionBits: norm.FractionBits})
 		}
 	}
 	if m.Holds == method.Rows {
@@ -102,7 +104,7 @@ func (f *fixture) alone(t testing.TB) *engine.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := method.Data{Records: f.norm, K: s.K, Seed: s.Seed, NoQuality: true}
+	d := protocol.Problem{Clients: f.norm.Table(), Bounds: f.norm.Bounds, K: s.K, Seed: s.Seed, NoQuality: true}
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	}
@@ -115,7 +117,7 @@ func (f *fixture) alone(t testing.TB) *engine.Result {
 			for c := from; c < to; c++ {
 				columns = append(columns, c)
 			}
-			d.Parties = append(d.Parties, columns)
+			d.Columns = append(d.Columns, columns)
 		}
 	}
 	job, err := catalog.Methods().Job(s.Method, d, s.Options)

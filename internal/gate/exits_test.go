@@ -30,7 +30,7 @@ var exits = map[string]map[string]string{
 		"client.run":     "centroids and sizes from Party.Sum",
 		"Party.Outcome":  "post-processing of Party.Sum",
 		"edlerRun.run":   "post-processing of Party.OwnReals and Choose",
-		"Job.Plan":       "pca: exact centroids that Party.OwnReals released: plain k-means",
+		"Job.plan":       "pca: exact centroids that Party.OwnReals released: plain k-means",
 		"Find":           "bounds chosen from noisy counts of magnitudes, by Party.Sum",
 		"server.outcome": "what the server makes of messages",
 		"peer.outcome":   "centroids made of what Party.Open released",

@@ -3,6 +3,7 @@ package request
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -165,11 +166,7 @@ func (o *Options) Prepare(ctx context.Context, d *Data, workers int) (*Prepared,
 // Fit reads the records and clusters them, by one of the methods.
 func (o *Options) Fit(ctx context.Context, d *Data, methods method.List, eng *engine.Engine, watch engine.Observer) (*cohort.Model, error) {
 	if o.Holders == "" {
-		name := o.Method
-		if name == "" {
-			name = standard.Default(o.Epsilon != 0)
-		}
-		m, err := methods.Find(name)
+		m, err := o.method(methods)
 		if err != nil {
 			return nil, err
 		}
@@ -193,10 +190,18 @@ func (o *Options) FitPrepared(ctx context.Context, p *Prepared, methods method.L
 	return o.fit(ctx, p, methods, eng, watch)
 }
 
+// method is the method that is asked for.
+func (o *Options) method(methods method.List) (*method.Method, error) {
+	return methods.Find(cmp.Or(o.Method, standard.Default(o.Epsilon != 0)))
+}
+
 func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine, watch engine.Observer) (*cohort.Model, error) {
 	parties := o.Parties
 	if parties == nil {
-		parties = slices.Clone(p.parties)
+		// A method over rows takes the joined columns as one table.
+		if m, err := o.method(methods); err == nil && m.Holds == method.Columns {
+			parties = slices.Clone(p.parties)
+		}
 	} else if p.parties != nil {
 		return nil, fault.Request("parties", "are given and each holder of columns is one", "leave them out")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // Job is the pipeline of Balcan et al. with accounting that holds
@@ -26,40 +27,20 @@ import (
 // counts do not. The start of the swaps is the free search on the counts, so the
 // swaps mend it where it is wrong.
 type Job struct {
-	staged.Data
-	K int
-	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
-	Budget privacy.Budget
-	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
-	Laplace    bool
-	Neighbours privacy.Neighbours // default add-remove
-	Projection staged.Projection  // default Dense
+	// Problem's Iterations are the refinement rounds.
+	protocol.Problem
+	Projection staged.Projection // default Dense
 	// Swaps is the number of private swaps, default 2; negative means none.
 	Swaps int
 	// Exponential chooses by the exponential mechanism, else by permute-and-flip.
 	Exponential bool
-	// Rounds is the number of refinement rounds, 0 for a rule.
-	Rounds int
-	// Seed makes the run a simulation; nil takes noise from the system.
-	Seed *uint64
 }
 
-// Method is "balcan".
-func (j *Job) Method() string { return "balcan" }
+// name is what results call the method.
+const name = "balcan"
 
-// check checks the fields.
-func (j *Job) check() error {
-	if err := j.Validate(j.K); err != nil {
-		return err
-	}
-	if err := j.OneClient(j.Method()); err != nil {
-		return err
-	}
-	if err := j.Projection.Validate(); err != nil {
-		return err
-	}
-	return staged.CheckBudget(j.Budget, j.PublicRecords())
-}
+var takes = protocol.Takes{Private: true, Iterations: true, Tape: true,
+	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // The shares of the stages other than cubes, recovery and refinement.
 const (
@@ -85,24 +66,20 @@ type plan struct {
 }
 
 // Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) {
-	if j == nil {
-		return nil, staged.ErrNil
-	}
-	if err := j.check(); err != nil {
-		return nil, err
-	}
-	b, err := j.plan()
-	if err != nil {
-		return nil, err
-	}
-	return b.Finish(&j.Data, 1, b.run)
-}
+func (j *Job) Plan() (engine.Plan, error) { return staged.Make(j, (*Job).plan) }
 
 func (j *Job) plan() (*plan, error) {
-	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
-	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
-		64+(max(j.Rounds, staged.MostRounds)+2)*(j.Clients[0].Points.D+1), j.Seed)
+	if err := j.Check(name, takes); err != nil {
+		return nil, err
+	}
+	if err := j.Projection.Validate(); err != nil {
+		return nil, err
+	}
+	if j.Iterations < 0 {
+		return nil, fault.Range("iterations", j.Iterations, "0 (the rule) or more")
+	}
+	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Gaussian),
+		64+(max(j.Iterations, staged.MostRounds)+2)*(j.D()+1))
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +103,14 @@ func (j *Job) plan() (*plan, error) {
 	}
 	b.recover = f.AddRound("recover", l.Part(cubeShare/2))
 	b.within = f.AddCounts("distances", "histogram of distances", l.Part(distanceShare))
-	rounds := j.Rounds
+	rounds := j.Iterations
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
 	left := 1 - meanShare - 2*distanceShare - swapShare - 1.5*cubeShare
 	b.rounds = f.AddEqualRounds(l.Part(left), rounds)
 	f.Rounds = len(b.rounds)
+	f.Does(1, b.run)
 	return b, nil
 }
 

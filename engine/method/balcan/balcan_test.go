@@ -8,7 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // TestBalcanLedger checks that the total fits the budget and that little is
@@ -24,8 +24,8 @@ func TestBalcanLedger(t *testing.T) {
 		{privacy.Budget{Epsilon: 3, Delta: 0}, false, 0}} {
 		seed := uint64(2)
 		eng, _ := engine.New()
-		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 6,
-			Budget: c.budget, Exponential: c.exponential, Swaps: c.swaps, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
+			K: 6, Budget: c.budget, Seed: &seed}, Exponential: c.exponential, Swaps: c.swaps})
 		eng.Close()
 		if err != nil {
 			t.Fatal(err)

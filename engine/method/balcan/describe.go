@@ -8,7 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 )
@@ -45,12 +45,9 @@ func choosing(projection *staged.Projection, exponential *bool) []method.Option 
 	}
 }
 
-func describeBalcan(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
-	return j, append(append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
-		choosing(&j.Projection, &j.Exponential)...),
-		method.Iterations(&j.Rounds),
-		method.PublicRecords(&j.Records),
+func describeBalcan(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Problem: p}
+	return j, append(append(method.Shared(name, &j.Problem, takes), choosing(&j.Projection, &j.Exponential)...),
 		method.Option{Name: "swaps", Default: "2", About: "number of local swaps",
 			Value: method.Text(func(text string) error {
 				if text == "0" {
@@ -61,14 +58,10 @@ func describeBalcan(d method.Data) (engine.Job, []method.Option) {
 			})})
 }
 
-func describeEdler(d method.Data) (engine.Job, []method.Option) {
-	j := &Edler{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
-	return j, append(choosing(&j.Projection, &j.Exponential),
-		method.Calibration(j.Method(), new(privacy.Calibration)),
-		method.Neighbours(j.Method(), new(privacy.Neighbours)),
-		method.Mechanism(new(string), "laplace", "laplace"),
-		method.Iterations(&j.KMeans),
-		method.PublicRecords(&j.Records),
+func describeEdler(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Edler{Problem: p}
+	return j, append(append(method.Shared(edlerName, &j.Problem, edlerTakes),
+		choosing(&j.Projection, &j.Exponential)...),
 		method.Post(&j.Post, step.Keep, step.Truncate),
 		method.Option{Name: "scaling", Default: "columns", About: "columns of unlike widths: columns (stretched to one) or " +
 			"none (one range, the widest, for all)",

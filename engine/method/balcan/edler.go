@@ -40,18 +40,15 @@ var (
 // calls does; its listings omit the one and have the sign of the other wrong. A
 // cluster without records keeps the middle of the box for its mean.
 type Edler struct {
-	staged.Data
-	K int
-	// Budget is what the run claims; a negative Delta means 1/(n ln n), and the
-	// method uses no delta.
-	Budget privacy.Budget
+	// Problem's Budget is what the run claims; the method uses no delta. Its Iterations are
+	// those of private k-means, 3 by default; negative means none.
+	protocol.Problem
 	// Options of the thesis; zero fields mean its Algorithms 8 to 13.
 	GammaFactor float64 // gamma = factor/epsilon' ln(n/failure probability): 20, 2 or 1 (default)
 	Failure     float64 // failure probability, default 0.1 (the thesis's delta)
 	Rounds      int     // T of Algorithm 8, default 1
 	Partitions  int     // T of Algorithm 9, default 3
 	Swaps       int     // T of Algorithm 11, default min(k, 20)
-	KMeans      int     // iterations of private k-means, default 3; negative: none
 	Exponential bool    // the exponential mechanism in place of permute-and-flip
 	AllCubes    bool    // no reduction of the candidates (Listing 5.3)
 	Split       Split   // default EdlerSplit
@@ -63,20 +60,20 @@ type Edler struct {
 	// Post is what happens to coordinates outside the bounds: step.Keep, as in the
 	// thesis (also if empty), or step.Truncate. Either is post-processing.
 	Post step.Post
-	// Seed makes the run a simulation; nil takes noise from the system.
-	Seed *uint64
 }
 
-// Method is "balcan-edler".
-func (j *Edler) Method() string { return "balcan-edler" }
+// edlerName is what results call the method.
+const edlerName = "balcan-edler"
+
+var edlerTakes = protocol.Takes{Private: true, Iterations: true, Mechanisms: []protocol.Mechanism{protocol.Laplace}}
 
 // check checks the fields.
 func (j *Edler) check() error {
-	if err := j.Validate(j.K); err != nil {
+	if err := j.Check(edlerName, edlerTakes); err != nil {
 		return err
 	}
-	if err := j.OneClient(j.Method()); err != nil {
-		return err
+	if len(j.Bounds.Lo) == 0 {
+		return fault.Request("bounds", "are not given", "give one pair per column: the noise follows from their width")
 	}
 	switch {
 	case j.GammaFactor < 0 || math.IsInf(j.GammaFactor, 1) || math.IsNaN(j.GammaFactor):
@@ -94,10 +91,7 @@ func (j *Edler) check() error {
 	if j.Post != "" && j.Post != step.Keep && j.Post != step.Truncate {
 		return fault.Range("post", string(j.Post), "none or truncate")
 	}
-	if err := j.Projection.Validate(); err != nil {
-		return err
-	}
-	return staged.CheckBudget(j.Budget, j.PublicRecords())
+	return j.Projection.Validate()
 }
 
 func (j *Edler) split() Split {
@@ -139,25 +133,13 @@ type edlerStage struct {
 const farOutside = 1 << 16
 
 // Plan implements engine.Job.
-func (j *Edler) Plan() (engine.Plan, error) {
-	if j == nil {
-		return nil, staged.ErrNil
-	}
+func (j *Edler) Plan() (engine.Plan, error) { return staged.Make(j, (*Edler).plan) }
+
+func (j *Edler) plan() (*edlerPlan, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	e, err := j.plan()
-	if err != nil {
-		return nil, err
-	}
-	return e.Finish(&j.Data, farOutside, func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
-		return (&edlerRun{p, e}).run(ctx)
-	})
-}
-
-func (j *Edler) plan() (*edlerPlan, error) {
-	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
-	f, err := staged.New(j.Method(), &j.Data, j.K, budget, true, privacy.AddRemove, 1, j.Seed)
+	f, err := staged.New(edlerName, &j.Problem, protocol.Laplace, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +147,7 @@ func (j *Edler) plan() (*edlerPlan, error) {
 	f.Notes = append([]string{
 		"the thesis's failure probability (0.1) is no privacy parameter: the claim is pure epsilon"}, f.Notes...)
 	e := &edlerPlan{Plan: f, job: j, width: make([]float64, f.D), failure: j.Failure, factor: j.GammaFactor,
-		rounds: cmp.Or(j.Rounds, 1), kmeans: max(cmp.Or(j.KMeans, 3), 0)}
+		rounds: cmp.Or(j.Rounds, 1), kmeans: max(cmp.Or(j.Iterations, 3), 0)}
 	if e.failure == 0 {
 		e.failure = 0.1
 	}
@@ -181,7 +163,7 @@ func (j *Edler) plan() (*edlerPlan, error) {
 			e.width[h] = e.r
 		}
 	}
-	split, epsilon := j.split(), budget.Epsilon/float64(e.rounds)
+	split, epsilon := j.split(), f.Budget.Epsilon/float64(e.rounds)
 	for t := range e.rounds {
 		var o edlerStages
 		times := cmp.Or(j.Partitions, 3)
@@ -202,6 +184,9 @@ func (j *Edler) plan() (*edlerPlan, error) {
 		e.choice = e.add(entry, epsilon*split.Choice)
 	}
 	f.Rounds = e.rounds * e.kmeans
+	f.Does(farOutside, func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
+		return (&edlerRun{p, e}).run(ctx)
+	})
 	return e, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
@@ -24,10 +25,10 @@ func TestEdlerLedger(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 4000, D: 40, K: 5, Separation: 8, Seed: 3})
 	parts, _ := norm.Split(1, nil, 1)
 	seed := uint64(7)
-	for _, job := range []*Edler{{}, {GammaFactor: 20, Exponential: true, AllCubes: true, Split: MatlabSplit, Rounds: 2,
-		Partitions: 2, Swaps: 3, KMeans: 1, Projection: staged.Sparse}} {
-		job.Data, job.K, job.Budget, job.Seed = staged.Data{Clients: parts, Bounds: norm.Bounds}, 5,
-			privacy.Budget{Epsilon: 1, Delta: 0}, &seed
+	for _, job := range []*Edler{{}, {Problem: protocol.Problem{Iterations: 1}, GammaFactor: 20, Exponential: true,
+		AllCubes: true, Split: MatlabSplit, Rounds: 2, Partitions: 2, Swaps: 3, Projection: staged.Sparse}} {
+		job.Clients, job.Bounds, job.K, job.Seed = parts, norm.Bounds, 5, &seed
+		job.Budget = privacy.Budget{Epsilon: 1, Delta: 0}
 		eng, _ := engine.New()
 		res, err := eng.Run(context.Background(), job)
 		eng.Close()
@@ -135,8 +136,8 @@ func TestEdlerWidths(t *testing.T) {
 	run := func(widths []float64, job Edler) *engine.Result {
 		bounds := dataset.Bounds{Lo: make([]float64, 4), Hi: widths}
 		seed := uint64(5)
-		job.Data, job.K, job.Budget, job.Seed = staged.Data{Clients: parts, Bounds: bounds}, 3,
-			privacy.Budget{Epsilon: 0.5}, &seed
+		job.Clients, job.Bounds, job.K, job.Seed = parts, bounds, 3, &seed
+		job.Budget = privacy.Budget{Epsilon: 0.5}
 		res, err := eng.Run(context.Background(), &job)
 		if err != nil {
 			t.Fatal(err)
@@ -214,8 +215,8 @@ func TestEdlerOnMNIST(t *testing.T) {
 	const runs = 20
 	mean := 0.0
 	for run := range uint64(runs) {
-		res, err := eng.Run(context.Background(), &Edler{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: 10,
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &run})
+		res, err := eng.Run(context.Background(), &Edler{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
+			K: 10, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &run}})
 		if err != nil {
 			t.Fatal(err)
 		}

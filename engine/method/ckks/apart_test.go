@@ -9,6 +9,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
 )
 
@@ -22,16 +23,19 @@ func TestRolesApart(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"two-party", Job{Columns: [][]int{{0, 3}, {1, 2}}}},
-		{"two-party, claimed", Job{Columns: [][]int{{0, 3}, {1, 2}}, Calibration: privacy.Claimed}},
-		{"server-aided", Job{Columns: [][]int{{0}, {1}, {2, 3}}}},
-		{"multiparty", Job{Columns: [][]int{{0}, {1, 2}, {3}}, Mode: Multiparty}},
-		{"threshold", Job{Columns: [][]int{{0}, {1}, {2}, {3}}, Mode: Multiparty, Threshold: 2}},
-		{"threshold, others online", Job{Columns: [][]int{{0}, {1}, {2}, {3}}, Mode: Multiparty, Threshold: 2, Online: []int{3, 1}}},
+		{"two-party", Job{Problem: protocol.Problem{Columns: [][]int{{0, 3}, {1, 2}}}}},
+		{"two-party, claimed", Job{Problem: protocol.Problem{Columns: [][]int{{0, 3}, {1, 2}},
+			Calibration: privacy.Claimed}}},
+		{"server-aided", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2, 3}}}}},
+		{"multiparty", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1, 2}, {3}}}, Mode: Multiparty}},
+		{"threshold", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {3}}}, Mode: Multiparty,
+			Threshold: 2}},
+		{"threshold, others online", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {3}}},
+			Mode: Multiparty, Threshold: 2, Online: []int{3, 1}}},
 	} {
 		j := c.job
-		j.Data, j.K, j.Rounds, j.Seed, j.NoQuality, j.chain = data, 2, 2, seed(3), true, &smallChain
-		j.Budget = &privacy.Budget{Epsilon: 20, Delta: 1e-5}
+		j.Clients, j.Bounds, j.K, j.Iterations, j.Seed, j.NoQuality = data.Table(), data.Bounds, 2, 2, seed(3), true
+		j.chain, j.Budget = &smallChain, privacy.Budget{Epsilon: 20, Delta: 1e-5}
 		pl, err := j.plan()
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)

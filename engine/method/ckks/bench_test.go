@@ -10,6 +10,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 func cpuTime() time.Duration {
@@ -32,7 +33,9 @@ func BenchmarkTenRounds(b *testing.B) {
 			b.ResetTimer()
 			for b.Loop() {
 				cpu := cpuTime()
-				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: c.k, Rounds: 10, Budget: &privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true}
+				j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+					Columns: [][]int{{0}, {1}}, K: c.k, Iterations: 10,
+					Budget: privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true}}
 				res, err := e.Run(context.Background(), j)
 				if err != nil {
 					b.Fatal(err)
@@ -57,7 +60,9 @@ func BenchmarkLargeRound(b *testing.B) {
 			for b.Loop() {
 				var r Round
 				cpu := cpuTime()
-				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: k, Rounds: 1, Budget: &privacy.Budget{Epsilon: 5, Delta: 1e-5}, Seed: seed(1), NoQuality: true, OnRound: func(x Round) { r = x }}
+				j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+					Columns: [][]int{{0}, {1}}, K: k, Iterations: 1, Budget: privacy.Budget{Epsilon: 5, Delta: 1e-5},
+					Seed: seed(1), NoQuality: true}, OnRound: func(x Round) { r = x }}
 				res, err := e.Run(context.Background(), j)
 				if err != nil {
 					b.Fatal(err)
@@ -83,7 +88,9 @@ func BenchmarkWorkers(b *testing.B) {
 			}
 			defer e.Close()
 			for b.Loop() {
-				j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 5, Rounds: 2, Seed: seed(1), NoQuality: true}
+				j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+					Columns: [][]int{{0}, {1}}, K: 5, Iterations: 2, Calibration: privacy.None, Seed: seed(1),
+					NoQuality: true}}
 				res, err := e.Run(context.Background(), j)
 				if err != nil {
 					b.Fatal(err)

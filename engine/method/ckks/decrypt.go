@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -186,7 +187,7 @@ func inRecords(values []int64, units []float64) []float64 {
 // divide turns noisy counts and sums into centroids. A cluster whose count is
 // lost in the noise keeps its centroid. Coordinates outside the box are folded
 // back, truncated, or (post "none") clamped as the next comparison needs.
-func divide(totals []float64, old [][]float64, noise noisePlan, post string) [][]float64 {
+func divide(totals []float64, old [][]float64, noise noisePlan, post step.Post) [][]float64 {
 	d := len(old[0])
 	floor := 1.0
 	if noise.active() {
@@ -201,7 +202,7 @@ func divide(totals []float64, old [][]float64, noise noisePlan, post string) [][
 		}
 		for h := range d {
 			x := t[1+h] / t[0]
-			if post == "fold" {
+			if post == step.Fold {
 				x = fold(x)
 			}
 			next[j][h] = min(max(x, -1), 1)

@@ -3,11 +3,12 @@ package ckks
 import (
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // Describe describes the method of this package.
@@ -21,18 +22,14 @@ func Describe() method.List {
 	}}
 }
 
-func describe(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Data: d.Records, Columns: d.Parties, K: d.K, Budget: &d.Budget, Seed: d.Seed, NoQuality: d.NoQuality, Labels: d.Labels}
-	if d.Start != nil {
-		j.Start = slices.Collect(slices.Chunk(d.Start, len(d.Start)/d.K))
-	}
-	return j, []method.Option{
-		method.Calibration(j.Method(), &j.Calibration).OrNone(func() { j.Budget = nil }),
-		method.Neighbours(j.Method(), &j.Neighbours),
-		method.Mechanism(new(string), "gaussian", "gaussian"),
-		method.Iterations(&j.Rounds),
-		method.Init(&j.Init, "sphere", "random"),
-		method.Post(&j.Post, "fold", "truncate", "none"),
+func describe(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Problem: p}
+	options := method.Shared(name, &j.Problem, takes)
+	options.Reword("colluders", "",
+		"parties that may pool the noise they drew: that of all the others makes up the whole")
+	return j, append(options, method.Options{
+		method.Init(&j.Init, step.Sphere, step.Random),
+		method.Post(&j.Post, step.Fold, step.Truncate, step.Keep),
 		{Name: "mode", Default: "two-party for two parties, else server-aided", About: "two-party, server-aided or multiparty", Value: method.Choice(&j.Mode, TwoParty, ServerAided, Multiparty)},
 		{Name: "threshold", Default: "all", About: "multiparty: key holders that a decryption needs", Value: method.Int(&j.Threshold, 1, math.MaxInt)},
 		{Name: "online", Default: "the first ones", About: "multiparty: key holders that decrypt, such as 1,3", Value: method.Items(func(item string) error {
@@ -43,7 +40,6 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 			j.Online = append(j.Online, x)
 			return nil
 		})},
-		{Name: "colluders", Default: "1", About: "parties that may pool the noise they drew: that of all the others makes up the whole", Value: method.Int(&j.Colluders, 1, math.MaxInt)},
 		{Name: "argmin", Default: string(Pairs), About: "pairs, or rank (the paper's way: k^2 comparisons, rank and indicator)", Value: method.Choice(&j.Argmin, Pairs, Rank)},
 		{Name: "keep-pairs", Default: "false", About: "compare all pairs of clusters, also those that cannot meet", Value: method.Bool(&j.KeepPairs)},
 		{Name: "he-network", Default: "all ten presets", About: "network whose transfer time is modelled", Value: method.Text(func(text string) error {
@@ -51,5 +47,5 @@ func describe(d method.Data) (engine.Job, []method.Option) {
 			j.Networks = []Network{n}
 			return err
 		})},
-	}
+	}...)
 }

@@ -1,6 +1,7 @@
 package ckks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -43,24 +44,13 @@ const (
 // Job is one clustering under homomorphic encryption (CKKS-V). Its zero fields
 // mean the documented defaults.
 type Job struct {
-	// Data are the records, normalised to [-1, 1]. Required.
-	Data *dataset.Normalised
-	// Columns has the columns of each party, at least two parties. Party 0
-	// computes. Required.
-	Columns [][]int
-	// K is the number of clusters, 2 to MaxClusters. Required.
-	K int
-	// Rounds is the number of rounds; 0 means 10 without noise and 4 with, but 3
-	// below epsilon 0.75 and 6 from epsilon 3 on.
-	Rounds int
-	// Budget is what the whole run may spend, a negative Delta standing for
-	// privacy.DefaultDelta; nil runs without noise, and without privacy for the
-	// centroids.
-	Budget *privacy.Budget
-	// Calibration is Proven (default) or Claimed.
-	Calibration privacy.Calibration
-	// Neighbours is AddRemove (default) or ReplaceOne.
-	Neighbours privacy.Neighbours
+	// Problem's Clients is one part with the columns of all parties; party 0 of Columns
+	// computes. Its K is 2 to MaxClusters. Its Iterations default to 10 without noise and 4
+	// with, but 3 below epsilon 0.75 and 6 from epsilon 3 on. Its Calibration is Proven,
+	// Claimed or None: without noise, and without privacy for the centroids. Its Start lies
+	// in [-1, 1]. Its Colluders are of the parties that draw noise: the shares of all the
+	// others make it up.
+	protocol.Problem
 	// Mode defaults to TwoParty for two parties and ServerAided for more.
 	Mode Mode
 	// Threshold, in Multiparty mode, is the number of key holders that a
@@ -68,28 +58,16 @@ type Job struct {
 	// that take part in decryptions; nil means the first Threshold ones.
 	Threshold int
 	Online    []int
-	// Colluders is the number of the parties that draw noise whose shares a reader may
-	// know: those of all the others make up the noise. 0 means 1.
-	Colluders int
 	// Argmin is Pairs (default) or Rank.
 	Argmin Argmin
 	// KeepPairs compares every pair of clusters, also those whose soft cells do
 	// not meet.
 	KeepPairs bool
-	// Init is "sphere" (default) or "random"; Start, if set, has the starting
-	// centroids in [-1, 1]^D instead.
-	Init  string
-	Start [][]float64
-	// Post is what happens to centroids outside the box: "fold" (default),
-	// "truncate" or "none" (clamped, since comparisons need them inside).
-	Post string
-	// Seed makes a run reproducible and not private; nil draws keys and noise
-	// from the system's generator.
-	Seed *uint64
-	// NoQuality leaves out what is measured on the private data. Labels has the
-	// true class of each record, for label scores; nil if unknown.
-	NoQuality bool
-	Labels    []int32
+	// Init is step.Sphere (default) or step.Random.
+	Init step.Init
+	// Post is what happens to centroids outside the box: step.Fold (default), Truncate or
+	// Keep (clamped, since comparisons need them inside).
+	Post step.Post
 	// Networks are the links for which transfer times are modelled; nil means
 	// all of Networks().
 	Networks []Network
@@ -111,8 +89,8 @@ type Round struct {
 	Centroids  [][]float64 `json:"-"`
 }
 
-// Method returns "ckks".
-func (j *Job) Method() string { return "ckks" }
+// name is what results call the method.
+const name = "ckks"
 
 func (j *Job) mode() Mode {
 	switch {
@@ -133,9 +111,9 @@ func (j *Job) argmin() Argmin {
 
 func (j *Job) rounds() int {
 	switch {
-	case j.Rounds > 0:
-		return j.Rounds
-	case j.Budget == nil:
+	case j.Iterations > 0:
+		return j.Iterations
+	case !j.private():
 		return 10
 	case j.Budget.Epsilon >= 3:
 		return 6
@@ -145,38 +123,14 @@ func (j *Job) rounds() int {
 	return 4
 }
 
-func (j *Job) post() string {
-	if j.Post == "" {
-		return "fold"
-	}
-	return j.Post
-}
+func (j *Job) post() step.Post { return cmp.Or(j.Post, step.Fold) }
 
-func (j *Job) calibration() privacy.Calibration {
-	switch {
-	case j.Budget == nil:
-		return privacy.None
-	case j.Calibration == "":
-		return privacy.Proven
-	}
-	return j.Calibration
-}
+func (j *Job) calibration() privacy.Calibration { return cmp.Or(j.Calibration, privacy.Proven) }
 
-// budget is the budget with its default delta filled in.
-func (j *Job) budget() privacy.Budget {
-	b := *j.Budget
-	if b.Delta < 0 {
-		b.Delta = privacy.DefaultDelta(j.Data.Points.N)
-	}
-	return b
-}
+// private tells whether the run adds noise.
+func (j *Job) private() bool { return j.Calibration != privacy.None }
 
-func (j *Job) neighbours() privacy.Neighbours {
-	if j.Neighbours == "" {
-		return privacy.AddRemove
-	}
-	return j.Neighbours
-}
+func (j *Job) neighbours() privacy.Neighbours { return cmp.Or(j.Neighbours, privacy.AddRemove) }
 
 // threshold is the number of key holders that a decryption needs.
 func (j *Job) threshold() int {
@@ -189,25 +143,17 @@ func (j *Job) threshold() int {
 	return j.Threshold
 }
 
+// takes says what the method takes of a problem.
+var takes = protocol.Takes{Private: true, Columns: true, Iterations: true, Start: true, Colluders: true, Counted: true,
+	Quiet:      true,
+	Mechanisms: []protocol.Mechanism{protocol.Gaussian}}
+
 // check checks every field.
 func (j *Job) check() error {
-	if j == nil {
-		return fault.Request("job", "is nil", "give one")
-	}
-	if j.Data == nil {
-		return fault.Request("ckks Data", "is nil", "give records")
-	}
-	table := []dataset.Part{{Points: j.Data.Points, FractionBits: j.Data.FractionBits}}
-	if err := step.CheckParts(table, "table"); err != nil {
+	if err := j.Check(name, takes); err != nil {
 		return err
 	}
-	if err := step.CheckLabels(table, j.Labels); err != nil {
-		return err
-	}
-	if err := step.CheckBounds(j.Data.Bounds, j.Data.Points.D); err != nil {
-		return err
-	}
-	n, d := j.Data.Points.N, j.Data.Points.D
+	d := j.D()
 	seen := make([]bool, d)
 	for p, cs := range j.Columns {
 		if p > 0 && len(cs) == 0 && j.mode() != Multiparty {
@@ -227,10 +173,8 @@ func (j *Job) check() error {
 		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1), "give every column to one party")
 	case j.K < 2 || j.K > MaxClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
-	case j.K > n:
-		return fault.Request("K", fmt.Sprintf("is %d and there are only %d records", j.K, n), "ask for fewer clusters")
-	case j.Rounds < 0 || j.Rounds > 1000:
-		return fault.Range("Rounds", j.Rounds, "0 (the default) to 1000")
+	case j.Iterations < 0 || j.Iterations > 1000:
+		return fault.Range("Rounds", j.Iterations, "0 (the default) to 1000")
 	case !slices.Contains([]Mode{"", TwoParty, ServerAided, Multiparty}, j.Mode):
 		return fault.Range("Mode", j.Mode, "two-party, server-aided or multiparty")
 	case j.Mode == TwoParty && len(j.Columns) != 2:
@@ -241,44 +185,23 @@ func (j *Job) check() error {
 		return fault.Request("Argmin", "is rank in multiparty mode", "use pairs")
 	case j.Argmin == Rank && j.K > maxRankClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, what the slots and the depth allow", maxRankClusters))
-	case !slices.Contains([]string{"", "sphere", "random"}, j.Init):
+	case !slices.Contains([]step.Init{"", step.Sphere, step.Random}, j.Init):
 		return fault.Range("Init", j.Init, "sphere or random")
-	case !slices.Contains([]string{"", "fold", "truncate", "none"}, j.Post):
+	case !slices.Contains([]step.Post{"", step.Fold, step.Truncate, step.Keep}, j.Post):
 		return fault.Range("Post", j.Post, "fold, truncate or none")
 	}
-	if err := j.validateStart(d); err != nil {
-		return err
+	for i, x := range j.Start {
+		if !(x >= -1 && x <= 1) {
+			return fault.Request("start", fmt.Sprintf("centroid %d has the coordinate %g, outside [-1, 1]", i/d+1, x),
+				"comparisons would leave their domain: give centroids inside the bounds")
+		}
 	}
 	if err := j.validateHolders(); err != nil {
 		return err
 	}
-	if j.Budget != nil {
-		if err := j.budget().Validate(); err != nil {
-			return fault.Request("ckks budget", err.Error(), "give a positive epsilon and a delta below 1")
-		}
-		if j.Budget.Delta == 0 {
-			return fault.Request("delta", "is 0 and ckks adds Gaussian noise, which has no pure guarantee", "give a --delta such as 1e-5, or use a method with Laplace noise (sulloyd)")
-		}
-	}
-	return nil
-}
-
-func (j *Job) validateStart(d int) error {
-	if j.Start == nil {
-		return nil
-	}
-	if len(j.Start) != j.K {
-		return fault.Range("Start", fmt.Sprintf("%d centroids", len(j.Start)), fmt.Sprintf("K = %d", j.K))
-	}
-	for i, c := range j.Start {
-		if len(c) != d {
-			return fault.Range("Start", fmt.Sprintf("centroid %d with %d coordinates", i, len(c)), fmt.Sprintf("%d coordinates", d))
-		}
-		for _, x := range c {
-			if !(x >= -1 && x <= 1) {
-				return fault.Request("Start", fmt.Sprintf("centroid %d has the coordinate %g, outside [-1, 1]", i, x), "comparisons would leave their domain: give centroids inside the bounds")
-			}
-		}
+	if j.private() && j.Budget.Delta == 0 {
+		return fault.Request("delta", "is 0 and ckks adds Gaussian noise, which has no pure guarantee",
+			"give a --delta such as 1e-5, or use a method with Laplace noise (sulloyd)")
 	}
 	return nil
 }
@@ -321,6 +244,9 @@ type jobPlan struct {
 
 // Plan implements engine.Job: it chooses the primes and calibrates the noise.
 func (j *Job) Plan() (engine.Plan, error) {
+	if j == nil {
+		return nil, protocol.ErrNoJob
+	}
 	pl, err := j.plan()
 	if err != nil {
 		return nil, err
@@ -332,9 +258,10 @@ func (j *Job) plan() (*jobPlan, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	n, d := j.Data.Points.N, j.Data.Points.D
-	pl := &jobPlan{job: j, Plan: &protocol.Plan{Method: j.Method(), Calibration: j.calibration(), Private: j.Budget != nil,
-		K: j.K, D: d, N: n, Parties: len(j.Columns), FractionBits: j.Data.FractionBits, Rounds: j.rounds(), Seed: j.Seed,
+	n, d := j.Clients[0].Points.N, j.Clients[0].Points.D
+	pl := &jobPlan{job: j, Plan: &protocol.Plan{Method: name, Calibration: j.calibration(), Private: j.private(),
+		K: j.K, D: d, N: n, Parties: len(j.Columns), FractionBits: j.Clients[0].FractionBits, Rounds: j.rounds(),
+		Seed:       j.Seed,
 		PublicSeed: protocol.NewPublicSeed(j.Seed)}}
 	var chain Chain
 	var err error
@@ -356,9 +283,9 @@ func (j *Job) plan() (*jobPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Budget != nil {
-		pl.Budget = j.budget()
-		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), j.budget(), j.rounds(), n, j.K, d); err != nil {
+	if j.private() {
+		pl.Budget = j.Spends()
+		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), pl.Budget, j.rounds(), n, j.K, d); err != nil {
 			return nil, err
 		}
 	}
@@ -396,7 +323,7 @@ const planarClusters, planarDepth = 50, 4
 // that every party has before the public seed.
 func (j *Job) pairsDepth() int {
 	depth := treeDepth(j.K - 1)
-	if j.Data.Points.D == 2 && j.K <= planarClusters && !j.KeepPairs && j.Init != "random" && j.Start == nil {
+	if j.D() == 2 && j.K <= planarClusters && !j.KeepPairs && j.Init != step.Random && j.Start == nil {
 		return min(depth, planarDepth)
 	}
 	return depth
@@ -409,9 +336,9 @@ func (j *Job) StartCentroids() [][]float64 { return j.startFrom(protocol.NewPubl
 // startFrom draws the first centroids, unless they are given.
 func (j *Job) startFrom(public protocol.PublicSeed) [][]float64 {
 	if j.Start != nil {
-		return j.Start
+		return slices.Collect(slices.Chunk(j.Start, j.D()))
 	}
-	return startCentroids(public.Streams().Stream(0, 0, "start"), j.Init, j.K, j.Data.Points.D)
+	return startCentroids(public.Streams().Stream(0, 0, "start"), j.Init, j.K, j.Clients[0].Points.D)
 }
 
 // parties are the roles of a run: each holds its own records and randomness.
@@ -448,7 +375,8 @@ func (pl *jobPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result,
 
 // Connect implements protocol.Runner.
 func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: pl.job.Data.Points}), "ckks Data"); err != nil {
+	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: pl.job.Clients[0].Points}),
+		"ckks Data"); err != nil {
 		return nil, err
 	}
 	s, err := newRun(pl)

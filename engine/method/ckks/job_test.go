@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,21 +131,28 @@ func TestModesFollowLloyd(t *testing.T) {
 		tolerance float64
 		job       Job
 	}{
-		{"full ring", 1.03, Job{Columns: [][]int{{0, 2}, {1}}}},
-		{"two-party", 1.03, Job{Columns: [][]int{{0, 2}, {1}}, chain: small}},
-		{"all pairs", 1.03, Job{Columns: [][]int{{0, 2}, {1}}, chain: small, KeepPairs: true}},
-		{"server-aided", 1.03, Job{Columns: [][]int{{0}, {1}, {2}}, chain: small}},
-		{"server-aided without own columns", 1.03, Job{Columns: [][]int{{}, {1}, {0, 2}}, Mode: ServerAided, chain: small}},
-		{"multiparty", 1.03, Job{Columns: [][]int{{0}, {1}, {2}}, Mode: Multiparty, chain: small}},
-		{"threshold", 1.03, Job{Columns: [][]int{{0}, {1}, {2}, {}}, Mode: Multiparty, Threshold: 2, Online: []int{1, 3}, chain: small}},
+		{"full ring", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{0, 2}, {1}}}}},
+		{"two-party", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{0, 2}, {1}}}, chain: small}},
+		{"all pairs", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{0, 2}, {1}}}, chain: small,
+			KeepPairs: true}},
+		{"server-aided", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, chain: small}},
+		{"server-aided without own columns", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{}, {1}, {0, 2}}},
+			Mode: ServerAided, chain: small}},
+		{"multiparty", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Mode: Multiparty,
+			chain: small}},
+		{"threshold", 1.03, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {}}}, Mode: Multiparty,
+			Threshold: 2, Online: []int{1, 3}, chain: small}},
 		// One scale for all pairs makes the comparison by rank softer.
-		{"rank", 1.10, Job{Columns: [][]int{{0, 2}, {1}}, Argmin: Rank, chain: &rank}},
-		{"rank, server-aided", 1.10, Job{Columns: [][]int{{0}, {1}, {2}}, Argmin: Rank, chain: &rank}},
+		{"rank", 1.10, Job{Problem: protocol.Problem{Columns: [][]int{{0, 2}, {1}}}, Argmin: Rank, chain: &rank}},
+		{"rank, server-aided", 1.10, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Argmin: Rank,
+			chain: &rank}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := c.job
 			var last Round
-			j.Data, j.K, j.Rounds, j.Start, j.Seed, j.OnRound = data, 3, 2, start, seed(1), func(r Round) { last = r }
+			j.Clients, j.Bounds, j.Calibration, j.Start = data.Table(), data.Bounds, privacy.None,
+				slices.Concat(start...)
+			j.K, j.Iterations, j.Seed, j.OnRound = 3, 2, seed(1), func(r Round) { last = r }
 			res := runJob(t, &j, 2)
 			got := loss(data, last.Centroids)
 			t.Logf("%d bytes, loss %g, plaintext %g, %+v", res.Details["bytes_total"], got, want, last)
@@ -161,10 +169,10 @@ func TestSeededRunsAreEqual(t *testing.T) {
 	for _, mode := range []Mode{TwoParty, Multiparty} {
 		var first []byte
 		for _, workers := range []int{1, 2, 3} {
-			j := &Job{
-				Data: data, Columns: [][]int{{0, 2}, {1}}, K: 3, Rounds: 2, Mode: mode, Seed: seed(9), Budget: &privacy.Budget{Epsilon: 3, Delta: 1e-5},
-				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}},
-			}
+			j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+				Columns: [][]int{{0, 2}, {1}}, K: 3, Iterations: 2, Seed: seed(9),
+				Budget: privacy.Budget{Epsilon: 3, Delta: 1e-5}}, Mode: mode,
+				chain: &Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}}
 			res := runJob(t, j, workers)
 			res.Timings = nil
 			b, err := json.Marshal(res)
@@ -184,7 +192,9 @@ func TestSeededRunsAreEqual(t *testing.T) {
 // of that centroid exceeds the stated width.
 func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 	data := sample(t, "blobs", 2000, 2, 6, 4)
-	j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 6, Seed: seed(2), chain: &Chain{LogN: 11, Levels: signDepth + 3, LogLevel: 29, LogP: []int{30, 30, 30}}}
+	j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}}, K: 6,
+		Calibration: privacy.None, Seed: seed(2)}, chain: &Chain{LogN: 11, Levels: signDepth + 3, LogLevel: 29,
+		LogP: []int{30, 30, 30}}}
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	ctx := context.Background()
@@ -240,29 +250,36 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 
 func TestBadInputIsRefused(t *testing.T) {
 	data := sample(t, "blobs", 300, 3, 2, 3)
-	good := func() *Job { return &Job{Data: data, Columns: [][]int{{0}, {1, 2}}, K: 2} }
+	good := func() *Job {
+		return &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: [][]int{{0}, {1, 2}}, K: 2, Calibration: privacy.None}}
+	}
+	private := func(j *Job, c privacy.Calibration, b privacy.Budget) { j.Calibration, j.Budget = c, b }
 	if err := good().check(); err != nil {
 		t.Fatal(err)
 	}
 	for text, change := range map[string]func(*Job){
 		"depth":                func(j *Job) { j.K = MaxClusters + 1 },
-		"only 100 records":     func(j *Job) { j.K, j.Data = 101, sample(t, "blobs", 100, 3, 2, 3) },
+		"for 100 records":      func(j *Job) { j.K, j.Clients = 101, sample(t, "blobs", 100, 3, 2, 3).Table() },
 		"at most 32 with rank": func(j *Job) { j.K, j.Argmin = 33, Rank },
-		"outside [-1, 1]":      func(j *Job) { j.Start = [][]float64{{0, 0, 0}, {0, 0, 1.5}} },
-		"coordinates":          func(j *Job) { j.Start = [][]float64{{0, 0, 0}, {0, 0}} },
+		"outside [-1, 1]":      func(j *Job) { j.Start = []float64{0, 0, 0, 0, 0, 1.5} },
+		"2 rows of 3":          func(j *Job) { j.Start = []float64{0, 0, 0, 0, 0} },
 		"decryption needs 2": func(j *Job) {
 			j.Columns, j.Mode, j.Threshold, j.Online = [][]int{{0}, {1}, {2}, {}}, Multiparty, 2, []int{3}
 		},
-		"key holders":            func(j *Job) { j.Mode, j.Threshold = Multiparty, 2 },
-		"where one party holds":  func(j *Job) { j.Threshold = 1 },
-		"column 3 has no party":  func(j *Job) { j.Columns = [][]int{{0}, {1}} },
-		"out of range or taken":  func(j *Job) { j.Columns = [][]int{{0, 1}, {1, 2}} },
-		"party 2 has none":       func(j *Job) { j.Columns = [][]int{{0, 1, 2}, {}} },
-		"parties: is 1":          func(j *Job) { j.Columns = [][]int{{0, 1, 2}} },
-		"no pure guarantee":      func(j *Job) { j.Budget = &privacy.Budget{Epsilon: 1} },
-		"epsilon is -1":          func(j *Job) { j.Budget = &privacy.Budget{Epsilon: -1, Delta: 1e-5} },
-		"not public":             func(j *Job) { j.Budget, j.Calibration = &privacy.Budget{Epsilon: 1, Delta: 1e-5}, privacy.Published },
-		"overflow":               func(j *Job) { j.Budget = &privacy.Budget{Epsilon: 1e-9, Delta: 1e-9} },
+		"key holders":           func(j *Job) { j.Mode, j.Threshold = Multiparty, 2 },
+		"where one party holds": func(j *Job) { j.Threshold = 1 },
+		"column 3 has no party": func(j *Job) { j.Columns = [][]int{{0}, {1}} },
+		"out of range or taken": func(j *Job) { j.Columns = [][]int{{0, 1}, {1, 2}} },
+		"party 2 has none":      func(j *Job) { j.Columns = [][]int{{0, 1, 2}, {}} },
+		"parties: is 1":         func(j *Job) { j.Columns = [][]int{{0, 1, 2}} },
+		"no pure guarantee":     func(j *Job) { private(j, "", privacy.Budget{Epsilon: 1}) },
+		"epsilon: is -1":        func(j *Job) { private(j, "", privacy.Budget{Epsilon: -1, Delta: 1e-5}) },
+		"no released code": func(j *Job) {
+			private(j, privacy.Published,
+				privacy.Budget{Epsilon: 1, Delta: 1e-5})
+		},
+		"overflow":               func(j *Job) { private(j, "", privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}) },
 		"rank in multiparty":     func(j *Job) { j.Mode, j.Argmin = Multiparty, Rank },
 		"two-party for 3":        func(j *Job) { j.Columns, j.Mode = [][]int{{0}, {1}, {2}}, TwoParty },
 		"fold, truncate or none": func(j *Job) { j.Post = "bend" },

@@ -12,6 +12,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -253,14 +254,17 @@ func TestTranscripts(t *testing.T) {
 		job  Job
 		want map[traffic]bool
 	}{
-		{"two-party", Job{Columns: [][]int{{0}, {1, 2}}}, two},
-		{"multiparty", Job{Columns: [][]int{{0}, {1}, {2}}, Mode: Multiparty}, full},
-		{"server-aided", Job{Columns: [][]int{{0}, {1}, {2}}}, aided},
-		{"threshold", Job{Columns: [][]int{{0}, {1}, {2}, {}}, Mode: Multiparty, Threshold: 2}, shared},
+		{"two-party", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1, 2}}}}, two},
+		{"multiparty", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Mode: Multiparty}, full},
+		{"server-aided", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}}, aided},
+		{"threshold", Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {}}}, Mode: Multiparty,
+			Threshold: 2}, shared},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := c.job
-			j.Data, j.K, j.Rounds, j.Seed, j.chain = sample(t, "blobs", 300, 3, 2, 3), 2, 2, seed(3), &smallChain
+			data := sample(t, "blobs", 300, 3, 2, 3)
+			j.Clients, j.Bounds, j.Calibration = data.Table(), data.Bounds, privacy.None
+			j.K, j.Iterations, j.Seed, j.chain = 2, 2, seed(3), &smallChain
 			got := make(map[traffic]bool)
 			var all [][]byte
 			j.Tap = func(e Envelope, b []byte) {
@@ -357,7 +361,9 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 			}
 		},
 	} {
-		j := &Job{Data: sample(t, "blobs", 300, 2, 2, 3), Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(3), chain: &smallChain}
+		data := sample(t, "blobs", 300, 2, 2, 3)
+		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
+			K: 2, Iterations: 1, Calibration: privacy.None, Seed: seed(3)}, chain: &smallChain}
 		pool := engine.NewPool(1)
 		s, roles := setUp(t, j, pool)
 		round := func() error {
@@ -387,7 +393,8 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 func TestTermsMustAgree(t *testing.T) {
 	data := sample(t, "blobs", 300, 2, 2, 3)
 	session := func(change func(*Job)) *run {
-		j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 2, Rounds: 2, Seed: seed(3), chain: &smallChain}
+		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
+			K: 2, Iterations: 2, Calibration: privacy.None, Seed: seed(3)}, chain: &smallChain}
 		change(j)
 		pl, err := j.plan()
 		if err != nil {
@@ -401,14 +408,14 @@ func TestTermsMustAgree(t *testing.T) {
 	}
 	mine := session(func(*Job) {})
 	for field, change := range map[string]func(*Job){
-		"rounds 3": func(j *Job) { j.Rounds = 3 },
+		"rounds 3": func(j *Job) { j.Iterations = 3 },
 		"columns":  func(j *Job) { j.Columns = [][]int{{1}, {0}} },
 		"primes": func(j *Job) {
 			c := smallChain
 			c.Levels++
 			j.chain = &c
 		},
-		"n 200": func(j *Job) { j.Data = sample(t, "blobs", 200, 2, 2, 3) },
+		"n 200": func(j *Job) { j.Clients = sample(t, "blobs", 200, 2, 2, 3).Table() },
 	} {
 		b, err := session(change).terms.marshal()
 		if err != nil {

@@ -72,10 +72,12 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 	data := sample(t, "blobs", 400, 2, 2, 3)
 	// first is the first round without Bob's noise and with: what is in the aggregates, both
 	// sides' noise, and the centroids.
-	first := func(budget *privacy.Budget) (s *run, values, alice, bob []int64, units []float64, final [][]float64) {
+	first := func(c privacy.Calibration, budget privacy.Budget) (s *run, values, alice, bob []int64, units []float64,
+		final [][]float64) {
 		pool := engine.NewPool(1)
 		defer pool.Close()
-		j := &Job{Data: data, Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(3), Budget: budget, Post: "none", chain: &smallChain}
+		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: [][]int{{0}, {1}},
+			K: 2, Iterations: 1, Calibration: c, Seed: seed(3), Budget: budget}, Post: "none", chain: &smallChain}
 		s, roles := setUp(t, j, pool)
 		plays := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 			roles.alice.Party = p
@@ -125,8 +127,8 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 		play(t, s.jobPlan, pool, plays, answers)
 		return s, values, alice, bob, units, final
 	}
-	_, plain, _, _, _, _ := first(nil)
-	s, noisy, alice, bob, units, final := first(&privacy.Budget{Epsilon: 20, Delta: 1e-5})
+	_, plain, _, _, _, _ := first(privacy.None, privacy.Budget{})
+	s, noisy, alice, bob, units, final := first(privacy.Proven, privacy.Budget{Epsilon: 20, Delta: 1e-5})
 	n := s.noise
 	for i := range plain {
 		if plain[i]+alice[i] != noisy[i] {
@@ -285,8 +287,9 @@ func TestCheckTotalTellsNoValue(t *testing.T) {
 func TestTotalsAreOpenedOnce(t *testing.T) {
 	pool := engine.NewPool(1)
 	defer pool.Close()
-	j := &Job{Data: sample(t, "blobs", 300, 2, 2, 3), Columns: [][]int{{0}, {1}}, K: 2, Rounds: 1, Seed: seed(5),
-		Budget: &privacy.Budget{Epsilon: 0.01, Delta: 1e-5}, chain: &smallChain}
+	j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 300, 2, 2, 3).Table(),
+		Columns: [][]int{{0}, {1}}, K: 2, Iterations: 1,
+		Seed: seed(5), Budget: privacy.Budget{Epsilon: 0.01, Delta: 1e-5}}, chain: &smallChain}
 	s, roles := setUp(t, j, pool)
 	again := false
 	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
@@ -314,8 +317,9 @@ func TestTotalsAreOpenedOnce(t *testing.T) {
 func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 	data := sample(t, "blobs", 300, 5, 2, 3)
 	for _, c := range []struct{ holders, colluders, shares, needed int }{{2, 1, 3, 2}, {4, 1, 5, 4}, {4, 2, 5, 3}} {
-		j := &Job{Data: data, Columns: make([][]int, c.holders+1), K: 2, Rounds: 1, Mode: Multiparty, Colluders: c.colluders, Seed: seed(1),
-			Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, chain: &smallChain}
+		j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: make([][]int, c.holders+1), K: 2, Iterations: 1, Colluders: c.colluders, Seed: seed(1),
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, Mode: Multiparty, chain: &smallChain}
 		for h := range 5 {
 			j.Columns[h%len(j.Columns)] = append(j.Columns[h%len(j.Columns)], h)
 		}
@@ -336,7 +340,9 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 			t.Errorf("%d holders, %d colluders: %d shares of deviation %g make up %g, the plan has %g", c.holders, c.colluders, c.needed, own, whole, pl.noise.count*(1<<30))
 		}
 	}
-	j := &Job{Data: data, Columns: [][]int{{0, 1, 2}, {3, 4}}, K: 2, Colluders: 2, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, chain: &smallChain}
+	j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+		Columns: [][]int{{0, 1, 2}, {3, 4}}, K: 2, Colluders: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}},
+		chain: &smallChain}
 	if _, err := j.plan(); err == nil {
 		t.Error("two parties that may both collude were accepted")
 	}
@@ -356,7 +362,9 @@ func TestSchemeErrorIsStated(t *testing.T) {
 		t.Errorf("without noise: %v, want 1", got)
 	}
 	for c, want := range map[privacy.Calibration]string{privacy.Proven: "within total variation", privacy.Claimed: "no bound on what it tells of keys"} {
-		job := &Job{Data: sample(t, "blobs", 200, 2, 2, 1), Columns: [][]int{{0}, {1}}, K: 2, Budget: &privacy.Budget{Epsilon: 1, Delta: 1e-5}, Calibration: c, NoQuality: true}
+		job := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 2, 1).Table(),
+			Columns: [][]int{{0}, {1}}, K: 2,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Calibration: c, NoQuality: true}}
 		pl, err := job.plan()
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.mode() != TwoParty || j.Budget == nil {
+	if j.mode() != TwoParty || !j.private() {
 		return nil, fault.Request("ckks round", "is opened for two parties with a budget only", "give two parties and a budget")
 	}
 	s, err := newRun(pl)

@@ -2,9 +2,12 @@ package ckks
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // wheel is a cluster in the middle of five others, which all border on it.
@@ -32,7 +35,8 @@ func TestCentroidsStayWithinTheChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := [][]float64{{0.05, 0}, {0.9, 0.05}, {0.45, 0.1}, {-0.45, 0.05}, {-0.9, -0.05}, {-0.2, -0.1}}
-	job := &Job{Data: norm, Columns: [][]int{{0}, {1}}, K: 6, Rounds: 3, Seed: seed(1), Start: line, chain: chain}
+	job := &Job{Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Columns: [][]int{{0}, {1}}, K: 6,
+		Iterations: 3, Calibration: privacy.None, Seed: seed(1), Start: slices.Concat(line...)}, chain: chain}
 	pl, err := job.plan()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +74,8 @@ func TestChainOfThePlane(t *testing.T) {
 		{2, 18, nil, 14}, {2, 50, nil, 14}, {2, 51, nil, 15}, {3, 18, nil, 15}, {2, 17, nil, 14},
 		{2, 18, func(j *Job) { j.KeepPairs = true }, 15}, {2, 18, func(j *Job) { j.Init = "random" }, 15},
 	} {
-		j := &Job{Data: sample(t, "blobs", 200, c.d, 4, 1), Columns: [][]int{{0}, {1}}, K: c.k, Seed: seed(1)}
+		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, c.d, 4, 1).Table(),
+			Columns: [][]int{{0}, {1}}, K: c.k, Calibration: privacy.None, Seed: seed(1)}}
 		if c.d == 3 {
 			j.Columns[1] = []int{1, 2}
 		}
@@ -90,7 +95,8 @@ func TestChainOfThePlane(t *testing.T) {
 // Sphere packings of the plane, from which runs start, fit the chain.
 func TestPlanarStartsFitTheChain(t *testing.T) {
 	for _, k := range []int{18, 33, planarClusters} {
-		j := &Job{Data: sample(t, "blobs", 200, 2, 4, 1), Columns: [][]int{{0}, {1}}, K: k, Seed: seed(uint64(k))}
+		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 4, 1).Table(),
+			Columns: [][]int{{0}, {1}}, K: k, Calibration: privacy.None, Seed: seed(uint64(k))}}
 		pl, err := j.plan()
 		if err != nil {
 			t.Fatal(err)

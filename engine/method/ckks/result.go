@@ -23,7 +23,7 @@ type NetworkTime struct {
 // result measures the final centroids and says what the run was.
 func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.Session, rounds []Round) (*engine.Result, error) {
 	j := s.job
-	res, err := session.Result(j.Data.Bounds)
+	res, err := session.Result(j.Bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,11 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 	if j.NoQuality || s.seat != nil {
 		return res, nil
 	}
-	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
+	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
 	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
 	defer rt.End(span)
-	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped}, session.Centroids(), j.K)
+	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
+		Clamped: j.Clamped}, session.Centroids(), j.K)
 	return res, err
 }
 
@@ -66,7 +67,7 @@ func (pl *jobPlan) addReleases() {
 		"ciphertexts: "+pl.params.Security.String()+"; the conjugate-invariant ring is taken at its own dimension, as its library's authors do",
 		"the number of records n and their ids are known to every party; n is used to check the totals of every round")
 	makers := protocol.EachShare
-	if j.Budget == nil {
+	if !j.private() {
 		makers = protocol.Nobody
 		pl.Notes = append(pl.Notes, "no noise: "+pl.openers()[0]+" sees exact counts and sums of every round, all parties "+
 			"the exact centroids")
@@ -78,7 +79,7 @@ func (pl *jobPlan) addReleases() {
 		pl.Notes = append(pl.Notes, fmt.Sprintf("what is decrypted carries the encryption scheme's own error under the noise: all rounds are within total variation %.2g "+
 			"of those of a scheme without error, not 2^-40; epsilon counts the error, the hardness of the keys beside it (IND-CPA-D) is assumed", d))
 	}
-	if j.Data.Bounds.FromData {
+	if j.Bounds.FromData {
 		pl.Notes = append(pl.Notes, "bounds come from the data")
 	}
 	if !j.NoQuality {
@@ -93,7 +94,7 @@ func (pl *jobPlan) addReleases() {
 // entries are the ledger's lines: all that is decrypted.
 func (pl *jobPlan) entries() []privacy.Entry {
 	j, n := pl.job, pl.noise
-	if j.Budget == nil {
+	if !j.private() {
 		var all []string
 		for p := range j.Columns {
 			all = append(all, partyName(p))

@@ -80,7 +80,7 @@ type peer struct {
 // newPeer hands a party its columns.
 func (s *run) newPeer(party int) peer {
 	m := make(map[int][]float64)
-	points, at := s.job.Data.Points, func(column int) int { return column }
+	points, at := s.job.Clients[0].Points, func(column int) int { return column }
 	if s.seat != nil { // its own columns alone, in increasing order
 		own := slices.Sorted(slices.Values(s.job.Columns[party]))
 		points, at = s.seat.Part.Points, func(column int) int { return slices.Index(own, column) }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 )
 
 // startCentroids picks k public starting centroids in [-1, 1]^d: "random" draws
@@ -12,8 +13,8 @@ import (
 // box, at least a from its border and 2a from each other; then ten rounds of
 // Lloyd's algorithm on uniform points of the box spread them evenly. No record
 // is looked at.
-func startCentroids(st *privacy.Stream, kind string, k, d int) [][]float64 {
-	if kind == "random" {
+func startCentroids(st *privacy.Stream, kind step.Init, k, d int) [][]float64 {
+	if kind == step.Random {
 		out := make([][]float64, k)
 		for j := range out {
 			out[j] = make([]float64, d)

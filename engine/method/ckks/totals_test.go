@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // softTotals evaluates the round's formula in floating point: counts and sums
@@ -15,7 +17,7 @@ import (
 // so it is no error of the release (THEOREMS.md T4). With exact columns instead
 // the result is what a plaintext run computes.
 func softTotals(t *testing.T, s *run, roles *parties, r *roundPlan, exact bool) []float64 {
-	p := s.job.Data.Points
+	p := s.job.Clients[0].Points
 	k := len(r.factors)
 	out := make([]float64, k*(1+p.D))
 	seen := make(map[int][][]float64)
@@ -108,7 +110,8 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 		{17000, 3, 2, [][]int{{0}, {1}}},
 		{900, 12, 4, [][]int{{0, 1}, {2, 3}}},
 	} {
-		j := &Job{Data: sample(t, "blobs", c.n, c.d, c.k, 5), Columns: c.cols, K: c.k, Seed: seed(2)}
+		j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", c.n, c.d, c.k, 5).Table(),
+			Columns: c.cols, K: c.k, Calibration: privacy.None, Seed: seed(2)}}
 		got, r, s, roles := oneRound(t, j)
 		distance := func(exact bool) float64 {
 			want := softTotals(t, s, roles, r, exact)

@@ -3,7 +3,7 @@ package eugkm
 import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Describe lists the method of this package.
@@ -17,19 +17,10 @@ func Describe() method.List {
 	}}
 }
 
-func describe(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
-	rounds := method.Iterations(&j.Rounds)
-	rounds.About = "noisy rounds of Lloyd's algorithm after the grid, on half of the budget; auto is none"
-	return j, []method.Option{
-		method.Calibration(j.Method(), new(privacy.Calibration)),
-		method.Neighbours(j.Method(), &j.Neighbours),
-		method.PublicRecords(&j.Records),
-		rounds,
-		{Name: "mechanism", Default: "laplace", About: "kind of noise: laplace or gaussian",
-			Value: method.Text(func(text string) error {
-				j.Gaussian = text == "gaussian"
-				return nil
-			}, "laplace", "gaussian")},
-	}
+func describe(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Problem: p}
+	options := method.Shared(name, &j.Problem, takes)
+	options.Reword("iterations", "", "noisy rounds of Lloyd's algorithm after the grid, on half of the budget; auto "+
+		"is none")
+	return j, options
 }

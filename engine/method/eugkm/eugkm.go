@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -17,39 +16,19 @@ import (
 // Job is one run of EUGkM. Its counts are those of a public grid (THEOREMS.md T5), its
 // rounds sums of offsets cut at the half diagonal of the box, and counts (T2).
 type Job struct {
-	staged.Data
-	K int
-	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
-	Budget privacy.Budget
-	// Gaussian asks for Gaussian noise; the paper has Laplace noise.
-	Gaussian   bool
-	Neighbours privacy.Neighbours // default add-remove
-	// Rounds is the number of noisy rounds after the grid, which share half of the
-	// budget; 0 means none.
-	Rounds int
-	// Seed makes the run a simulation; nil takes noise from the system.
-	Seed *uint64
+	// Problem's Iterations are noisy rounds after the grid, which share half of the budget;
+	// 0 means none. Its Mechanism is Laplace by default, as in the paper.
+	protocol.Problem
 }
 
-// Method is "eugkm".
-func (j *Job) Method() string { return "eugkm" }
+// name is what results call the method.
+const name = "eugkm"
 
-// mostRounds bounds Rounds.
+// mostRounds bounds Iterations.
 const mostRounds = 100
 
-// check checks the fields.
-func (j *Job) check() error {
-	if err := j.Validate(j.K); err != nil {
-		return err
-	}
-	if err := j.OneClient(j.Method()); err != nil {
-		return err
-	}
-	if j.Rounds < 0 || j.Rounds > mostRounds {
-		return fault.Range("iterations", j.Rounds, fmt.Sprintf("0 to %d", mostRounds))
-	}
-	return staged.CheckBudget(j.Budget, j.PublicRecords())
-}
+var takes = protocol.Takes{Private: true, Iterations: true, Tape: true,
+	Mechanisms: []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}}
 
 // plan is what a run releases.
 type plan struct {
@@ -60,35 +39,28 @@ type plan struct {
 }
 
 // Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) {
-	if j == nil {
-		return nil, staged.ErrNil
-	}
-	if err := j.check(); err != nil {
-		return nil, err
-	}
-	o, err := j.plan()
-	if err != nil {
-		return nil, err
-	}
-	return o.Finish(&j.Data, 1, o.run)
-}
+func (j *Job) Plan() (engine.Plan, error) { return staged.Make(j, (*Job).plan) }
 
 func (j *Job) plan() (*plan, error) {
-	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
-	f, err := staged.New(j.Method(), &j.Data, j.K, budget, !j.Gaussian || budget.Delta == 0, j.Neighbours,
-		1+j.Rounds*(j.Clients[0].Points.D+1), j.Seed)
+	if err := j.Check(name, takes); err != nil {
+		return nil, err
+	}
+	if j.Iterations < 0 || j.Iterations > mostRounds {
+		return nil, fault.Range("iterations", j.Iterations, fmt.Sprintf("0 to %d", mostRounds))
+	}
+	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Laplace), 1+j.Iterations*(j.D()+1))
 	if err != nil {
 		return nil, err
 	}
-	o, l := &plan{Plan: f, grid: gridFor(f.N, f.D, budget.Epsilon)}, f.Share
-	f.Rounds = 1 + j.Rounds
-	if j.Rounds > 0 {
+	o, l := &plan{Plan: f, grid: gridFor(f.N, f.D, f.Budget.Epsilon)}, f.Share
+	f.Does(1, o.run)
+	f.Rounds = 1 + j.Iterations
+	if j.Iterations > 0 {
 		l = l.Part(0.5)
 	}
 	o.counts = f.AddCounts("grid", "grid counts", l)
-	for r := range j.Rounds {
-		o.rounds = append(o.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part(1/float64(j.Rounds))))
+	for r := range j.Iterations {
+		o.rounds = append(o.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part(1/float64(j.Iterations))))
 	}
 	return o, nil
 }

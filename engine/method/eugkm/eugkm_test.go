@@ -9,7 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 )
 
@@ -55,16 +55,18 @@ func TestFindsClusters(t *testing.T) {
 	defer eng.Close()
 	seed, last := uint64(2), math.Inf(1)
 	for rounds := range 2 {
-		for _, gaussian := range []bool{true, false} {
-			res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: 5,
-				Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Rounds: rounds, Gaussian: gaussian, Seed: &seed})
+		for _, mechanism := range []protocol.Mechanism{protocol.Gaussian, protocol.Laplace} {
+			res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts,
+				Bounds: norm.Bounds, Labels: table.Labels, K: 5, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6},
+				Iterations: rounds, Mechanism: mechanism, Seed: &seed}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if *res.ARI < 0.99 || *res.NICV > last*1.01 {
 				t.Errorf("%d rounds: adjusted Rand index %g, NICV %g after %g", rounds, *res.ARI, *res.NICV, last)
 			}
-			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > 2*(1+1e-6) || gaussian && total < 1.95 {
+			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > 2*(1+1e-6) ||
+				mechanism == protocol.Gaussian && total < 1.95 {
 				t.Errorf("%d rounds: the ledger says %g of 2", rounds, total)
 			}
 			last = *res.NICV

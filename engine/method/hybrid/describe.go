@@ -19,18 +19,9 @@ func Describe() method.List {
 	}}
 }
 
-func describe(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
-	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
-		method.Iterations(&j.Rounds),
-		method.PublicRecords(&j.Records),
-		method.Option{Name: "noise", Default: "split with several clients",
-			About: "who adds the noise of several clients' sums: server, local or split",
-			Value: method.Choice(&j.Noise, protocol.ByServer, protocol.ByEach, protocol.InShares)},
-		method.Option{Name: "colluders", Default: "1",
-			About: "clients that may read along with a viewer under --noise split, itself included: " +
-				"all shares but so many make up the noise",
-			Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
+func describe(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Problem: p}
+	return j, append(method.Shared(name, &j.Problem, takes),
 		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
 			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d", "mean")},
 		method.Option{Name: "k-least", Default: "k",

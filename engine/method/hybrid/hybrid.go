@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/internal/elementary"
@@ -28,13 +27,8 @@ import (
 // released quantity is an additive integer, so several clients need one secure
 // sum per tree level and per round.
 type Job struct {
-	staged.Data
-	K int
-	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
-	Budget privacy.Budget
-	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
-	Laplace    bool
-	Neighbours privacy.Neighbours // default add-remove
+	// Problem's Iterations are the refinement rounds; 0 is the rule, negative means none.
+	protocol.Problem
 	// Branch forces "tree", "projected", "high-d" or "mean"; empty or "auto" is the rule.
 	Branch string
 	// Balance, if at least 1, asks for clusters of n/(Balance k) to Balance n/k
@@ -50,21 +44,17 @@ type Job struct {
 	// post-processing. The plan is that of a number between the two.
 	KLeast int
 	Elbow  bool
-	// Rounds fixes the number of refinement rounds; 0 is the rule, negative none.
-	Rounds int
-	// Seed makes the run a simulation; nil takes noise from the system.
-	Seed *uint64
 }
 
-// Method is "hybrid".
-func (j *Job) Method() string { return "hybrid" }
+// name is what results call the method.
+const name = "hybrid"
+
+var takes = protocol.Takes{Private: true, Several: true, Iterations: true, Tape: true,
+	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // check checks the fields.
 func (j *Job) check() error {
-	if err := j.Validate(j.K); err != nil {
-		return err
-	}
-	if err := staged.CheckBudget(j.Budget, j.PublicRecords()); err != nil {
+	if err := j.Check(name, takes); err != nil {
 		return err
 	}
 	if j.Balance != 0 && !(j.Balance >= 1 && j.Balance <= float64(j.K)*1e6) {
@@ -110,26 +100,16 @@ type plan struct {
 }
 
 // Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) {
-	if j == nil {
-		return nil, staged.ErrNil
-	}
+func (j *Job) Plan() (engine.Plan, error) { return staged.Make(j, (*Job).plan) }
+
+func (j *Job) plan() (*plan, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	h, err := j.plan()
-	if err != nil {
-		return nil, err
-	}
-	return h.Finish(&j.Data, 1, h.run)
-}
-
-func (j *Job) plan() (*plan, error) {
-	budget := staged.BudgetFor(j.Budget, j.PublicRecords())
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
-	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
-		62+(max(j.Rounds, staged.MostRounds)+2)*(j.Clients[0].Points.D+1), j.Seed)
+	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Gaussian),
+		62+(max(j.Iterations, staged.MostRounds)+2)*(j.D()+1))
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +118,7 @@ func (j *Job) plan() (*plan, error) {
 		f.K = int(math.Ceil(math.Sqrt(float64(h.least * j.K))))
 		defer func() { f.K = j.K }()
 	}
+	f.Does(1, h.run)
 	if h.branch == "" || h.branch == "auto" {
 		h.branch = h.chooseBranch()
 		switch {
@@ -156,13 +137,13 @@ func (j *Job) plan() (*plan, error) {
 		h.addTreeBranch(j)
 		f.Rounds = len(h.rounds)
 	case "projected":
-		h.projected = h.addProjected(j.Rounds)
+		h.projected = h.addProjected(j.Iterations)
 		f.Rounds = len(h.projected.rounds)
 	case "mean":
 		h.mean = h.addMean()
 		f.Rounds = 1
 	default:
-		h.high = h.addHigh(j.Rounds)
+		h.high = h.addHigh(j.Iterations)
 		f.Rounds = len(h.high.rounds)
 	}
 	return h, nil

@@ -29,23 +29,23 @@ func TestHybridLedger(t *testing.T) {
 	for _, branch := range []string{"tree", "projected", "high-d", "mean"} {
 		for _, c := range []struct {
 			budget     privacy.Budget
-			laplace    bool
+			mechanism  protocol.Mechanism
 			neighbours privacy.Neighbours
 			clients    int
 		}{
-			{privacy.Budget{Epsilon: 1, Delta: -1}, false, "", 1},
-			{privacy.Budget{Epsilon: 0.1, Delta: 1e-5}, false, "", 3},
-			{privacy.Budget{Epsilon: 2, Delta: 0}, false, "", 1},
-			{privacy.Budget{Epsilon: 1, Delta: 1e-5}, true, "", 1},
-			{privacy.Budget{Epsilon: 1, Delta: 1e-5}, false, privacy.ReplaceOne, 1},
+			{privacy.Budget{Epsilon: 1, Delta: -1}, "", "", 1},
+			{privacy.Budget{Epsilon: 0.1, Delta: 1e-5}, "", "", 3},
+			{privacy.Budget{Epsilon: 2, Delta: 0}, "", "", 1},
+			{privacy.Budget{Epsilon: 1, Delta: 1e-5}, protocol.Laplace, "", 1},
+			{privacy.Budget{Epsilon: 1, Delta: 1e-5}, "", privacy.ReplaceOne, 1},
 		} {
 			parts, err := norm.Split(c.clients, nil, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
 			seed := uint64(4)
-			job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: 4, Budget: c.budget,
-				Laplace: c.laplace, Neighbours: c.neighbours, Branch: branch, Seed: &seed}
+			job := &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels, K: 4,
+				Budget: c.budget, Mechanism: c.mechanism, Neighbours: c.neighbours, Seed: &seed}, Branch: branch}
 			res, err := eng.Run(context.Background(), job)
 			if err != nil {
 				t.Fatalf("%s %+v: %v", branch, c, err)
@@ -56,7 +56,7 @@ func TestHybridLedger(t *testing.T) {
 				t.Errorf("%s %+v: total is %v, budget %v", branch, c, *total.Epsilon, limit)
 			}
 			// With a delta, Laplace noise costs less than the sum of its epsilons.
-			if !c.laplace && *total.Epsilon < 0.98*limit {
+			if c.mechanism != protocol.Laplace && *total.Epsilon < 0.98*limit {
 				t.Errorf("%s %+v: total is %v, budget %v: budget is wasted", branch, c, *total.Epsilon, limit)
 			}
 			if res.Ledger.Delta != *res.Delta || len(res.Centroids) != 4 || len(res.Centroids[0]) != 12 {
@@ -81,8 +81,8 @@ func TestHybridFindsClusters(t *testing.T) {
 		parts, _ := norm.Split(1, nil, 1)
 		eng, _ := engine.New()
 		seed := uint64(9)
-		res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds,
-			Labels: table.Labels}, K: c.g.K, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds,
+			Labels: table.Labels, K: c.g.K, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed}})
 		eng.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -104,8 +104,8 @@ func TestClientsReleaseTheSame(t *testing.T) {
 	var first [][]float64
 	for _, clients := range []int{1, 2, 5} {
 		parts, _ := norm.Split(clients, nil, 1)
-		plan, err := (&Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Noise: protocol.ByServer}, K: 4,
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed}).Plan()
+		plan, err := (&Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Noise: protocol.ByServer,
+			K: 4, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed}}).Plan()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +153,9 @@ func TestWhoAddsTheNoise(t *testing.T) {
 		{"", 4, 2, false, protocol.EachShare, 2}, {protocol.ByServer, 3, 0, true, protocol.ServerAlone, 1}, {protocol.ByEach, 3, 0, false, protocol.EachWhole, 3},
 	} {
 		parts, _ := norm.Split(c.clients, nil, 1)
-		job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Noise: c.noise, Colluders: c.colluders, NoQuality: true}, K: 3, Laplace: c.laplace,
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Branch: "tree", Seed: &seed}
+		job := &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Noise: c.noise,
+			Colluders: c.colluders, NoQuality: true, K: 3,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed}, Branch: "tree"}
 		if c.laplace {
 			job.Budget.Delta = 0
 		}
@@ -205,8 +206,9 @@ func TestWhoAddsTheNoise(t *testing.T) {
 		}
 	}
 	parts, _ := norm.Split(2, nil, 1)
-	if _, err := (&Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Colluders: 2, Noise: protocol.InShares}, K: 3,
-		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}).Plan(); !fault.IsRequest(err) {
+	if _, err := (&Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Colluders: 2,
+		Noise: protocol.InShares, K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}).Plan(); !fault.IsRequest(
+		err) {
 		t.Errorf("two clients of whom two may collude: %v", err)
 	}
 }
@@ -232,8 +234,8 @@ func TestHybridQuality(t *testing.T) {
 				runs = 60 // its goal is within a standard error of 20
 			}
 			for run := range uint64(runs) {
-				res, err := eng.Run(context.Background(), &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds}, K: c.k,
-					Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &run})
+				res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts,
+					Bounds: norm.Bounds, K: c.k, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}, Seed: &run}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -268,12 +270,12 @@ func TestHybridBalance(t *testing.T) {
 	eng, _ := engine.New()
 	defer eng.Close()
 	run := func(balance, delta float64, clients ...*kernels.Panels) float64 {
-		data := staged.Data{Bounds: datasettest.UnitBounds(2)}
+		problem := protocol.Problem{Bounds: datasettest.UnitBounds(2), K: k, Seed: &seed,
+			Budget: privacy.Budget{Epsilon: 2, Delta: delta}}
 		for _, c := range clients {
-			data.Clients = append(data.Clients, datasettest.Part(c))
+			problem.Clients = append(problem.Clients, datasettest.Part(c))
 		}
-		res, err := eng.Run(context.Background(), &Job{Data: data, K: k, Budget: privacy.Budget{Epsilon: 2, Delta: delta},
-			Balance: balance, Seed: &seed})
+		res, err := eng.Run(context.Background(), &Job{Problem: problem, Balance: balance})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
 )
@@ -26,7 +27,8 @@ func TestBranch(t *testing.T) {
 		{10000, 20, 10, 0.1, "high-d"}, {1000, 16, 5, 0.3, "high-d"}, {1000, 12, 10, 0.3, "tree"},
 	} {
 		shape := dataset.Part{Points: dataset.Shape(c.n, *box(c.d), datasettest.Bits).Points, FractionBits: datasettest.Bits}
-		job := &Job{Data: staged.Data{Clients: []dataset.Part{shape}, Bounds: *box(c.d)}, K: c.k, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}
+		job := &Job{Problem: protocol.Problem{Clients: []dataset.Part{shape}, Bounds: *box(c.d), K: c.k,
+			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}}
 		h, err := job.plan()
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // TestChoosesK: a range of numbers gives the number of far clusters, on the tree and on
@@ -32,8 +32,9 @@ func TestChoosesK(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job := &Job{Data: staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}, K: 12, KLeast: 2,
-			Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Branch: c.branch, Elbow: c.elbow, Seed: &seed}
+		job := &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels, K: 12,
+			Budget: privacy.Budget{Epsilon: 2, Delta: 1e-6}, Seed: &seed}, KLeast: 2, Branch: c.branch,
+			Elbow: c.elbow}
 		res, err := eng.Run(context.Background(), job)
 		if err != nil {
 			t.Fatal(err)
@@ -58,11 +59,12 @@ func TestChoosesK(t *testing.T) {
 			t.Error("a run with k stated has a curve")
 		}
 	}
-	for _, bad := range []*Job{{K: 4, KLeast: 5}, {K: 4, KLeast: -1}, {K: 4, KLeast: 2, Balance: 2},
-		{K: 4, KLeast: 2, Branch: "mean"}, {K: 4, Elbow: true}, {K: 4, KLeast: 2, Elbow: true, Branch: "projected"}} {
+	for _, bad := range []*Job{{KLeast: 5}, {KLeast: -1}, {KLeast: 2, Balance: 2}, {KLeast: 2, Branch: "mean"},
+		{Elbow: true}, {KLeast: 2, Elbow: true, Branch: "projected"}} {
 		norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 200, D: 2, K: 2, Seed: 4})
 		parts, _ := norm.Split(1, nil, 1)
-		bad.Data, bad.Budget = staged.Data{Clients: parts, Bounds: norm.Bounds}, privacy.Budget{Epsilon: 1, Delta: 1e-5}
+		bad.Clients, bad.Bounds, bad.K = parts, norm.Bounds, 4
+		bad.Budget = privacy.Budget{Epsilon: 1, Delta: 1e-5}
 		if _, err := bad.Plan(); err == nil {
 			t.Errorf("k %d from %d, branch %q, balance %v, elbow %t is taken", bad.K, bad.KLeast, bad.Branch, bad.Balance,
 				bad.Elbow)

@@ -56,8 +56,8 @@ func significant(boxes []synopsis.Box, noise, cluster float64) []synopsis.Box {
 func (h *plan) addTreeBranch(j *Job) {
 	f, l := h.Plan, h.Share
 	rounds, c := refinement(f.SNR(), h.halvings(), f.D)
-	if j.Rounds != 0 {
-		rounds = max(j.Rounds, 0)
+	if j.Iterations != 0 {
+		rounds = max(j.Iterations, 0)
 	}
 	if j.Balance != 0 {
 		rounds = 0

@@ -15,6 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // reference holds the figures of the authors' own code, measured over 20 seeds
@@ -64,22 +65,23 @@ func readReference(tb testing.TB) []cell {
 
 // counterpart is the job that a reference row was measured with.
 func (c cell) counterpart() (job Job, ok bool) {
-	job = Job{K: c.k, Calibration: privacy.Claimed, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}, Post: Fold}
+	job = Job{Problem: protocol.Problem{K: c.k, Calibration: privacy.Claimed,
+		Budget: privacy.Budget{Epsilon: c.epsilon, Delta: -1}}, Post: Fold}
 	switch c.code + " " + c.method {
 	case "fastlloyd-paper-code Lloyd":
-		job.Algorithm, job.Post = Lloyd, Keep
+		job.Method, job.Post = Lloyd, Keep
 	case "fastlloyd-paper-code CLloyd":
-		job.Algorithm, job.Release = CLloyd, Centroid
+		job.Method, job.Release = CLloyd, Centroid
 	case "fastlloyd-paper-code SuLloyd":
-		job.Algorithm, job.Post = SuLloyd, Keep
+		job.Method, job.Post = SuLloyd, Keep
 	case "fastlloyd-paper-code CSuLloyd":
-		job.Algorithm = CSuLloyd
+		job.Method = CSuLloyd
 	case "fastlloyd-paper-code FastLloyd_x_d":
-		job.Algorithm = FastLloyd
+		job.Method = FastLloyd
 	case "fastlloyd-paper-code FastLloyd":
-		job.Algorithm, job.Calibration = FastLloyd, privacy.Published
+		job.Method, job.Calibration = FastLloyd, privacy.Published
 	case "fastlloyd-later-code FastLloyd":
-		job.Algorithm, job.Schedule = Relative, LaterCode
+		job.Method, job.Schedule = Relative, LaterCode
 	default:
 		return Job{}, false
 	}
@@ -127,7 +129,7 @@ func TestAgreementWithPublishedFigures(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %v", c, err)
 			}
-			if res.Iterations != c.iterations && job.Algorithm.Private() {
+			if res.Iterations != c.iterations && job.Method.Private() {
 				t.Errorf("%s %s eps %g: %d iterations, the code ran %d", c.method, c.set, c.epsilon, res.Iterations, c.iterations)
 			}
 			nicv = append(nicv, *res.NICV)

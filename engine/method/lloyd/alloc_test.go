@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Steady-state rounds allocate nothing, whatever the method, the aggregator and
@@ -16,27 +17,29 @@ func TestRoundsAllocateNothing(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"lloyd", Job{Algorithm: Lloyd, Init: Sphere}},
-		{"sulloyd", Job{Algorithm: SuLloyd}},
-		{"sulloyd claimed", Job{Algorithm: SuLloyd, Calibration: privacy.Claimed}},
-		{"sulloyd Gaussian", Job{Algorithm: SuLloyd, Mechanism: Gaussian}},
-		{"relative", Job{Algorithm: Relative, Schedule: Sqrt}},
-		{"relative, excluding", Job{Algorithm: Relative, Schedule: LaterCode}},
-		{"ring", Job{Algorithm: SuLloyd, Aggregator: ByRing}},
-		{"split", Job{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split}},
-		{"split laplace", Job{Algorithm: SuLloyd, Noise: Split}},
-		{"nonexclusive", Job{Algorithm: FastLloyd, NonExclusive: true}},
-		{"fastlloyd", Job{Algorithm: FastLloyd}},
-		{"csulloyd", Job{Algorithm: CSuLloyd}},
-		{"clloyd", Job{Algorithm: CLloyd}},
-		{"means of lloyd", Job{Algorithm: Lloyd, Release: Centroid}},
+		{"lloyd", Job{Method: Lloyd, Init: Sphere}},
+		{"sulloyd", Job{Method: SuLloyd}},
+		{"sulloyd claimed", Job{Method: SuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}}},
+		{"sulloyd Gaussian", Job{Method: SuLloyd, Problem: protocol.Problem{Mechanism: Gaussian}}},
+		{"relative", Job{Method: Relative, Schedule: Sqrt}},
+		{"relative, excluding", Job{Method: Relative, Schedule: LaterCode}},
+		{"ring", Job{Method: SuLloyd, Aggregator: ByRing}},
+		{"split", Job{Method: SuLloyd, Problem: protocol.Problem{Mechanism: Gaussian, Noise: Split}}},
+		{"split laplace", Job{Method: SuLloyd, Problem: protocol.Problem{Noise: Split}}},
+		{"nonexclusive", Job{Method: FastLloyd, NonExclusive: true}},
+		{"fastlloyd", Job{Method: FastLloyd}},
+		{"csulloyd", Job{Method: CSuLloyd}},
+		{"clloyd", Job{Method: CLloyd}},
+		{"means of lloyd", Job{Method: Lloyd, Release: Centroid}},
 	} {
 		for _, parts := range [][]dataset.Part{small, large} {
 			for _, workers := range []int{1, 2} {
 				job := c.job
 				job.K, job.Clients, job.Seed, job.Iterations = 8, parts, &seed, 400
-				job.Budget = privacy.Budget{Epsilon: 1000, Delta: 1e-6}
-				if job.Algorithm.Constrained() && !job.NonExclusive {
+				if job.Method.Private() {
+					job.Budget = privacy.Budget{Epsilon: 1000, Delta: 1e-6}
+				}
+				if job.Method.Private() && job.Method.Constrained() && !job.NonExclusive {
 					// Little noise, so that rounds resemble each other: the flow
 					// solver's memory grows with the hardest round so far.
 					// Shares of it would be too small.

@@ -21,16 +21,26 @@ func TestRolesApart(t *testing.T) {
 		labels[i] = int32(i % 4)
 	}
 	for _, job := range []Job{
-		{Algorithm: Lloyd, Init: Sphere}, {Algorithm: Lloyd}, {Algorithm: Lloyd, Aggregator: ByRing, NInit: 3}, {Algorithm: Lloyd, Init: SomeRecords}, {Algorithm: CLloyd, Aggregator: Naive, Init: SomeRecords},
-		{Algorithm: Lloyd, Aggregator: Naive}, {Algorithm: Lloyd, Aggregator: ByRing},
-		{Algorithm: CLloyd, Aggregator: Naive, Init: KMeansPlusPlus}, {Algorithm: CLloyd, Release: Centroid}, {Algorithm: CLloyd, NonExclusive: true},
-		{Algorithm: Lloyd, Aggregator: Naive, Drops: []Drop{{0, 0}, {2, 1}}}, {Algorithm: Lloyd, Drops: []Drop{{0, 1}}, Init: KMeansPlusPlus, Aggregator: ByRing},
-		{Algorithm: SuLloyd}, {Algorithm: SuLloyd, RingBits: 32, Budget: privacy.Budget{Epsilon: 20}}, {Algorithm: SuLloyd, Noise: Split, Mechanism: Gaussian, Drops: []Drop{{1, 1}}},
-		{Algorithm: CSuLloyd, Noise: Local}, {Algorithm: FastLloyd}, {Algorithm: FastLloyd, Radius: 0.8}, {Algorithm: FastLloyd, Calibration: privacy.Claimed},
-		{Algorithm: Relative}, {Algorithm: Relative, Aggregator: ByRing, Noise: Split}, {Algorithm: Relative, Schedule: LaterCode, Calibration: privacy.Published},
+		{Method: Lloyd, Init: Sphere}, {Method: Lloyd}, {Method: Lloyd, Aggregator: ByRing, NInit: 3}, {Method: Lloyd,
+			Init: SomeRecords}, {Method: CLloyd,
+			Aggregator: Naive, Init: SomeRecords},
+		{Method: Lloyd, Aggregator: Naive}, {Method: Lloyd, Aggregator: ByRing},
+		{Method: CLloyd, Aggregator: Naive, Init: KMeansPlusPlus}, {Method: CLloyd, Release: Centroid}, {Method: CLloyd,
+			NonExclusive: true},
+		{Method: Lloyd, Aggregator: Naive, Drops: []Drop{{0, 0}, {2, 1}}}, {Method: Lloyd, Drops: []Drop{{0, 1}},
+			Init: KMeansPlusPlus, Aggregator: ByRing},
+		{Method: SuLloyd}, {Method: SuLloyd, Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 20}},
+			RingBits: 32}, {Method: SuLloyd,
+			Problem: protocol.Problem{Noise: Split, Mechanism: Gaussian}, Drops: []Drop{{1, 1}}},
+		{Method: CSuLloyd, Problem: protocol.Problem{Noise: Local}}, {Method: FastLloyd},
+		{Method: FastLloyd, Radius: 0.8}, {Method: FastLloyd,
+			Problem: protocol.Problem{Calibration: privacy.Claimed}},
+		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Noise: Split}, Aggregator: ByRing},
+		{Method: Relative,
+			Problem: protocol.Problem{Calibration: privacy.Published}, Schedule: LaterCode},
 	} {
 		job.K, job.Clients, job.Seed, job.Labels = 4, blobs(t, 900, 3, 4, 3, 5), &seed, labels
-		if job.Budget.Epsilon == 0 {
+		if job.Method.Private() && job.Budget.Epsilon == 0 {
 			job.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
 		}
 		p, err := job.check()
@@ -68,7 +78,8 @@ func TestRolesApart(t *testing.T) {
 			results[apart] = string(b)
 		}
 		if results[0] != results[1] {
-			t.Errorf("%s %s %s: in one process %s\napart %s", job.Algorithm, job.Aggregator, job.Init, results[0], results[1])
+			t.Errorf("%s %s %s: in one process %s\napart %s", job.Method, job.Aggregator, job.Init, results[0],
+				results[1])
 		}
 	}
 }

@@ -62,19 +62,19 @@ func newNearest(c *client) *nearest {
 	a := &nearest{c: c, near: float32(math.Inf(1)), base: c.acc}
 	n, workers := c.points.N, c.party.Pool().Workers()
 	a.per = c.k * c.d // products of a point
-	if c.job.Algorithm == Relative {
+	if c.job.Method == Relative {
 		a.per += relativeWork
 		c.labels = step.NewLabels(n)
 		a.base = kernels.NewAccumulator(c.k, c.d, c.fraction)
 	}
-	if c.job.Algorithm == Relative && c.d >= step.ChainDims {
+	if c.job.Method == Relative && c.d >= step.ChainDims {
 		a.dist = make([]float32, n)
 	}
 	a.inline = inlineWork
 	if kernels.ISA() == "generic" {
 		a.inline /= 16 // about the factor between plain Go and vectors
 	}
-	shape := step.DeltaShape{Records: c.n, Rounds: c.rounds, Radius: c.job.Algorithm == Relative, Workers: workers}
+	shape := step.DeltaShape{Records: c.n, Rounds: c.rounds, Radius: c.job.Method == Relative, Workers: workers}
 	if a.deltas = step.NewDeltas(c.points, c.centres, c.grid, c.labels, shape); a.deltas != nil {
 		c.labels = a.deltas.Labels()
 	}
@@ -92,7 +92,7 @@ func newNearest(c *client) *nearest {
 			a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
 		}
 	}
-	if c.job.Algorithm == Relative {
+	if c.job.Method == Relative {
 		for range helpers {
 			a.far = append(a.far, newFarPoints(c.Plan))
 		}
@@ -131,7 +131,7 @@ func (a *nearest) prepareFilter() {
 
 func (a *nearest) assign(ctx context.Context, t int) error {
 	a.round = t
-	if a.c.job.Algorithm == Relative {
+	if a.c.job.Method == Relative {
 		a.setRadius(t)
 	}
 	left := min(a.deltas.Begin(t, a.near), a.bounds.Begin())
@@ -242,7 +242,7 @@ func (a *nearest) anew(worker int, lo, hi int, acc *kernels.Accumulator) {
 	c := a.c
 	p := c.points.Slice(lo, hi)
 	switch {
-	case a.c.job.Algorithm != Relative:
+	case a.c.job.Method != Relative:
 		var labels []uint16
 		if a.deltas != nil || a.bounds != nil {
 			labels = c.labels[lo:hi]
@@ -285,7 +285,7 @@ func total(counts []int64) int {
 // to the centroids.
 func (a *nearest) center(far []farPoints) {
 	c := a.c
-	if c.job.Algorithm != Relative {
+	if c.job.Method != Relative {
 		return
 	}
 	copy(c.acc.Sums, a.base.Sums)

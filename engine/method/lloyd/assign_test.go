@@ -74,9 +74,10 @@ func (m *model) offset(c *client, i, j int) (v []int64, length int64) {
 func TestRelativeSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.SampledFrom([]int{1, 2, 3, 6, 17, 33}).Draw(t, "d")
-		job := Job{Algorithm: Relative, K: rapid.IntRange(1, 7).Draw(t, "k"), Clients: gridParts(t, 200, d, 2), Init: Random,
-			Beyond: rapid.SampledFrom([]Beyond{Clip, Exclude}).Draw(t, "beyond"), Schedule: rapid.SampledFrom([]Schedule{Geometric, Sqrt, LaterCode}).Draw(t, "schedule"),
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}
+		job := Job{Method: Relative, Problem: protocol.Problem{K: rapid.IntRange(1, 7).Draw(t, "k"),
+			Clients: gridParts(t, 200, d, 2), Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}, Init: Random,
+			Beyond:   rapid.SampledFrom([]Beyond{Clip, Exclude}).Draw(t, "beyond"),
+			Schedule: rapid.SampledFrom([]Schedule{Geometric, Sqrt, LaterCode}).Draw(t, "schedule")}
 		s := firstRound(t, job)
 		first := s.atStart()
 		limit := int64(math.Floor(s.radius[0] * s.scale * s.radius[0] * s.scale))
@@ -124,8 +125,9 @@ func TestRelativeSums(t *testing.T) {
 func TestNonExclusiveTakesTheNearest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 4).Draw(t, "d")
-		s := firstRound(t, Job{Algorithm: CLloyd, NonExclusive: true, K: rapid.IntRange(1, 5).Draw(t, "k"), Init: Random,
-			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2), EtaMinAlpha: rapid.Float64Range(1, 4).Draw(t, "alpha")})
+		s := firstRound(t, Job{Method: CLloyd, Problem: protocol.Problem{K: rapid.IntRange(1, 5).Draw(t, "k"),
+			Clients: gridParts(t, 2*rapid.IntRange(5, 60).Draw(t, "n/2"), d, 2)}, NonExclusive: true, Init: Random,
+			EtaMinAlpha: rapid.Float64Range(1, 4).Draw(t, "alpha")})
 		first := s.atStart()
 		var st privacy.Stream
 		for _, c := range s.clients {
@@ -186,7 +188,8 @@ func TestSelectSmallest(t *testing.T) {
 func TestExclusivityFillsMinima(t *testing.T) {
 	parts := blobs(t, 100, 2, 4, 2, 3)
 	seed := uint64(1)
-	job := Job{Algorithm: CLloyd, K: 4, Clients: parts, Seed: &seed, EtaMinAlpha: 1, EtaMaxAlpha: 2, Exclusivity: 2}
+	job := Job{Method: CLloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed}, EtaMinAlpha: 1,
+		EtaMaxAlpha: 2, Exclusivity: 2}
 	s, seen := transcribed(t, job)
 	for _, e := range seen {
 		if e.What != s.release.Name || e.Viewer != e.Of {
@@ -212,7 +215,8 @@ func TestKMeansPlusPlusSpreads(t *testing.T) {
 	parts := blobs(t, 1200, 2, 6, 3, 4)
 	repeats := 0
 	for seed := range uint64(40) {
-		s := begin(t, 1, Job{Algorithm: Lloyd, K: 6, Clients: parts, Init: KMeansPlusPlus, Seed: &seed, NoQuality: true})
+		s := begin(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 6, Clients: parts, Seed: &seed,
+			NoQuality: true}, Init: KMeansPlusPlus})
 		s.step(t)
 		grid := make([]float32, 12) // before the first round
 		for i, x := range s.clients[0].previous {
@@ -249,9 +253,10 @@ func TestTrial(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	for _, job := range []Job{
-		{Algorithm: Relative}, {Algorithm: FastLloyd}, {Algorithm: CSuLloyd, NonExclusive: true, Drops: []Drop{{1, 1}}},
-		{Algorithm: SuLloyd, Mechanism: Gaussian, Noise: Split, Clients: three, Drops: []Drop{{0, 1}}},
-		{Algorithm: SuLloyd, Noise: Split, Clients: three},
+		{Method: Relative}, {Method: FastLloyd}, {Method: CSuLloyd, NonExclusive: true, Drops: []Drop{{1, 1}}},
+		{Method: SuLloyd, Problem: protocol.Problem{Mechanism: Gaussian, Noise: Split, Clients: three},
+			Drops: []Drop{{0, 1}}},
+		{Method: SuLloyd, Problem: protocol.Problem{Noise: Split, Clients: three}},
 	} {
 		job.K, job.Seed, job.Budget, job.NoQuality = 3, &a, privacy.Budget{Epsilon: 1, Delta: 1e-6}, true
 		if job.Clients == nil {
@@ -267,7 +272,7 @@ func TestTrial(t *testing.T) {
 		}
 		job.Seed = &b
 		if _, fresh := transcribed(t, job); !reflect.DeepEqual(fresh, again.Seen) {
-			t.Errorf("%s: a trial shows other values than a run of its own", job.Algorithm)
+			t.Errorf("%s: a trial shows other values than a run of its own", job.Method)
 		}
 	}
 }

@@ -26,8 +26,8 @@ func BenchmarkIteration(b *testing.B) {
 				seed := uint64(1)
 				pool := engine.NewPool(benchWorkers)
 				defer pool.Close()
-				job := Job{Algorithm: m, K: set.k, Clients: parts, Seed: &seed, Calibration: privacy.Claimed, NoQuality: true,
-					Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+				job := Job{Method: m, Problem: protocol.Problem{K: set.k, Clients: parts, Seed: &seed,
+					Calibration: privacy.Claimed, NoQuality: true, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
 				p, err := job.check()
 				if err != nil {
 					b.Fatal(err)

@@ -55,7 +55,7 @@ func (p *Plan) lookUp() error {
 	j := p.job
 	for i := range p.parts {
 		part := &p.parts[i]
-		rule, err := privacy.Lookup(j.Method(), j.Calibration, part.name, j.Neighbours)
+		rule, err := privacy.Lookup(string(j.Method), j.Calibration, part.name, j.Neighbours)
 		if err != nil {
 			return fault.Request("calibration", err.Error(), "choose another calibration")
 		}
@@ -90,7 +90,7 @@ func (p *Plan) change(part *part, t int) sensitivity {
 // radius rule: the code assigns within the first round's radius in every round,
 // and calibrates round t to 2 eta^2 in place of the 2 eta of its Theorem 7.1.
 func (p *Plan) squaredRadius() bool {
-	return p.job.Calibration == privacy.Published && p.job.Algorithm.Constrained() && p.job.Schedule != ""
+	return p.job.Calibration == privacy.Published && p.job.Method.Constrained() && p.job.Schedule != ""
 }
 
 // laplaceOnSums divides each round's epsilon between sums and counts, d shares
@@ -99,7 +99,7 @@ func (p *Plan) squaredRadius() bool {
 func (p *Plan) laplaceOnSums() {
 	j := p.job
 	share := float64(p.d) / (float64(p.d) + countShare(p.d))
-	if j.Algorithm == Relative && j.Calibration == privacy.Proven {
+	if j.Method == Relative && j.Calibration == privacy.Proven {
 		share = 0.8
 	}
 	round := j.Budget.Epsilon / float64(p.rounds)
@@ -158,18 +158,18 @@ func (p *Plan) gaussianOnSums(mu2 float64) {
 	for t := range p.rounds {
 		sums, counts := p.change(&p.parts[0], t), p.change(&p.parts[1], t)
 		move := 2 * suRho * side * boxBound
-		if j.Algorithm == Relative {
+		if j.Method == Relative {
 			move = p.radius[t] / 4
 		}
 		var sigmaSum, sigmaCount float64
 		switch {
 		case j.Calibration != privacy.Proven:
-			if j.Algorithm == Relative {
+			if j.Method == Relative {
 				move = sums.value / 2
 			}
 			sigmaSum = math.Sqrt(sums.value * (sums.value*side + move) / (mu2 * side))
 			sigmaCount = math.Sqrt((sums.value*side + move) / (mu2 * move))
-		case j.Neighbours == privacy.ReplaceOne && !j.Algorithm.Constrained():
+		case j.Neighbours == privacy.ReplaceOne && !j.Method.Constrained():
 			// Within one cluster the sums move by 2r and the counts stay, between
 			// two the sums move by r each and the counts by 1: 4r^2/s^2 and
 			// 2r^2/s^2 + 2/c^2 are both mu^2 for s = 2r/mu, c = 2/mu.
@@ -238,7 +238,7 @@ func (p *Plan) shareDistance(part *part, t int) float64 {
 
 // tieDelta is what the tie-break of the flow solver adds to delta in so many rounds.
 func (p *Plan) tieDelta(rounds int) float64 {
-	if !p.job.Algorithm.Constrained() || p.job.NonExclusive {
+	if !p.job.Method.Constrained() || p.job.NonExclusive {
 		return 0
 	}
 	return flow.TieDelta(p.n, p.k, rounds)

@@ -158,7 +158,7 @@ func (c *client) begin(ctx context.Context) error {
 	switch {
 	case c.job.NonExclusive:
 		c.steps = newNonExclusive(c)
-	case c.job.Algorithm.Constrained():
+	case c.job.Method.Constrained():
 		c.steps = newConstrained(c)
 	case c.weighted:
 		c.steps = newWeighted(c)

@@ -10,6 +10,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 const (
@@ -39,11 +40,20 @@ func Describe() method.List {
 }
 
 // make returns a job of the method and its options.
-func (m Method) make(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Algorithm: m, K: d.K, Clients: d.Clients, Bounds: d.Bounds(), Budget: d.Budget, Start: d.Start,
-		Seed: d.Seed, NoQuality: d.NoQuality, Labels: d.Labels, Clamped: d.Clamped()}
-	options := []method.Option{method.Iterations(&j.Iterations)}
+func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Method: m, Problem: p}
+	options := method.Shared(string(m), &j.Problem, m.takes())
 	if m.Private() {
+		mechanism := "laplace"
+		switch {
+		case m == Relative:
+			mechanism = "gaussian; laplace with --delta 0"
+		case m.gaussian(privacy.Proven):
+			mechanism = "gaussian under proven; laplace elsewhere and with --delta 0"
+		}
+		options.Reword("mechanism", mechanism, "")
+		options.Reword("noise", "split under proven with several clients, else server; local in a ring",
+			"who adds the noise: server, local or split")
 		options = append(options, j.noiseOptions()...)
 	} else {
 		options = append(options, j.startOptions()...)
@@ -77,7 +87,7 @@ func (m Method) make(d method.Data) (engine.Job, []method.Option) {
 func (j *Job) startOptions() []method.Option {
 	tolerance := method.Option{Name: "tolerance", Default: "0", About: "end when no centroid moves further than this, in the normalised box",
 		Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)}
-	if j.Algorithm != Lloyd {
+	if j.Method != Lloyd {
 		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, SomeRecords), tolerance}
 	}
 	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
@@ -92,26 +102,13 @@ func (j *Job) startOptions() []method.Option {
 
 // noiseOptions are those of private methods.
 func (j *Job) noiseOptions() []method.Option {
-	mechanism := "laplace"
-	switch {
-	case j.Algorithm == Relative:
-		mechanism = "gaussian; laplace with --delta 0"
-	case j.Algorithm.gaussian(privacy.Proven):
-		mechanism = "gaussian under proven; laplace elsewhere and with --delta 0"
-	}
 	options := []method.Option{
-		method.Calibration(j.Method(), &j.Calibration),
-		method.Neighbours(j.Method(), &j.Neighbours),
-		method.Mechanism(&j.Mechanism, mechanism, Laplace, Gaussian),
 		method.Init(&j.Init, Sphere, Random),
 		method.Post(&j.Post, Fold, Truncate, Keep),
-		method.PublicRecords(&j.Records),
-		{Name: "noise", Default: "split under proven with several clients, else server; local in a ring", About: "who adds the noise: server, local or split", Value: method.Choice(&j.Noise, ByTheServer, Local, Split)},
-		{Name: "colluders", Default: "1", About: "clients that may read along with a viewer under --noise split, itself included: all shares but so many make up the noise", Value: method.Int(&j.Colluders, 1, math.MaxInt32)},
 		{Name: "survivors", Default: "0", About: "least number of clients in a sum under --noise split, where some may vanish: any so many shares, less those of colluders, make up the noise (0: all but those of --drop)",
 			Value: method.Int(&j.Survivors, 0, math.MaxInt32)},
 	}
-	if j.Algorithm != FastLloyd {
+	if j.Method != FastLloyd {
 		options = append(options,
 			method.Option{Name: "post-sum", Default: "none", About: "post-processing of noisy sums: fold, truncate or none", Value: method.Choice(&j.PostSum, Fold, Truncate, Keep)},
 			method.Option{Name: "post-count", Default: "none", About: "post-processing of noisy counts: fold, truncate or none", Value: method.Choice(&j.PostCount, Fold, Truncate, Keep)})
@@ -143,7 +140,7 @@ func (j *Job) sizeOptions() []method.Option {
 func (j *Job) partyOptions() []method.Option {
 	aggregators := []Aggregator{ByServer, ByRing}
 	about := "who adds up: server (masked) or ring (no server)"
-	if !j.Algorithm.Private() {
+	if !j.Method.Private() {
 		aggregators, about = append(aggregators, Naive), "who adds up: server (masked), ring (no server), or naive (unmasked)"
 	}
 	return []method.Option{

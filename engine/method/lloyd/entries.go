@@ -164,9 +164,9 @@ func (p *Plan) audience() ([]string, *privacy.Noise) {
 func (p *Plan) changed(part *part) int {
 	clusters := 1
 	switch {
-	case p.job.Algorithm.Constrained() && part.name != "counts":
+	case p.job.Method.Constrained() && part.name != "counts":
 		clusters = p.k
-	case p.job.Algorithm.Constrained():
+	case p.job.Method.Constrained():
 		clusters = max(p.job.Exclusivity, 1)
 	}
 	if p.job.Neighbours == privacy.ReplaceOne {
@@ -182,7 +182,7 @@ func (p *Plan) changed(part *part) int {
 func (p *Plan) conditions() []string {
 	j := p.job
 	list := []string{p.Capacity.String()}
-	if j.Algorithm.Constrained() {
+	if j.Method.Constrained() {
 		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi))
 		if d := p.tieDelta(p.rounds); j.total() && d > 0 {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
@@ -201,12 +201,12 @@ func (p *Plan) conditions() []string {
 // claims less, 0 where the claim holds or nothing is proved (THEOREMS.md T1).
 func (p *Plan) trueSensitivity(part *part) float64 {
 	j := p.job
-	if j.Algorithm == SuLloyd && j.Release == Centroid {
+	if j.Method == SuLloyd && j.Release == Centroid {
 		// A record that is the only one of a cluster at its client moves the mean
 		// from the old centroid.
 		return 2 * boxBound * float64(p.d) / float64(p.m)
 	}
-	if j.Calibration == privacy.Proven || !j.Algorithm.Constrained() || part.name == "counts" {
+	if j.Calibration == privacy.Proven || !j.Method.Constrained() || part.name == "counts" {
 		return 0
 	}
 	d, k, least := float64(p.d), float64(p.k), float64(p.m*p.lo)
@@ -249,7 +249,7 @@ func (p *Plan) perRecord() float64 {
 	switch {
 	case p.job.Release == Centroid:
 		return p.scale / float64(max(p.n, 1))
-	case p.job.Algorithm == Relative:
+	case p.job.Method == Relative:
 		return 2 * p.scale
 	}
 	return float64(max(p.job.Exclusivity, 1)) * p.scale

@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Two clients cluster their rows under a budget of epsilon 1.
@@ -35,10 +36,8 @@ func Example() {
 	}
 	defer eng.Close()
 	seed := uint64(1) // a simulation; leave Seed out for real noise
-	res, err := eng.Run(ctx, &lloyd.Job{
-		Algorithm: lloyd.Relative, K: 15, Clients: clients, Bounds: bounds, Seed: &seed,
-		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6},
-	})
+	res, err := eng.Run(ctx, &lloyd.Job{Method: lloyd.Relative, Problem: protocol.Problem{K: 15, Clients: clients,
+		Bounds: bounds, Seed: &seed, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}})
 	if err != nil {
 		panic(err)
 	}
@@ -52,7 +51,7 @@ func Example() {
 // A wrong request is refused before any record is looked at, with what is wrong
 // and what to do.
 func ExampleJob_Plan() {
-	_, err := (&lloyd.Job{Algorithm: "kmeans"}).Plan()
+	_, err := (&lloyd.Job{Method: "kmeans"}).Plan()
 	fmt.Println(err != nil)
 	// Output: true
 }

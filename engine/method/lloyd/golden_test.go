@@ -10,6 +10,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden results anew")
@@ -35,23 +36,31 @@ func TestGoldenResults(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"lloyd", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: Sphere}},
-		{"plain k-means", Job{Algorithm: Lloyd, K: 5, Clients: parts}},
-		{"plain k-means, one party", Job{Algorithm: Lloyd, K: 7, Clients: wide[:1]}},
-		{"records", Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: SomeRecords, NInit: 2}},
-		{"clloyd kmeans++", Job{Algorithm: CLloyd, K: 5, Clients: parts, Init: KMeansPlusPlus}},
-		{"clloyd exclusivity 2", Job{Algorithm: CLloyd, K: 5, Clients: parts, Exclusivity: 2, EtaMinAlpha: 1.1}},
-		{"clloyd nonexclusive", Job{Algorithm: CLloyd, K: 5, Clients: parts, NonExclusive: true}},
-		{"sulloyd", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample}},
-		{"sulloyd claimed", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed}},
-		{"sulloyd split", Job{Algorithm: SuLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Claimed, Noise: Split, Colluders: 2}},
-		{"csulloyd", Job{Algorithm: CSuLloyd, K: 5, Clients: parts, Budget: ample}},
-		{"fastlloyd published", Job{Algorithm: FastLloyd, K: 5, Clients: parts, Budget: ample, Calibration: privacy.Published}},
-		{"fastlloyd radius", Job{Algorithm: FastLloyd, K: 5, Clients: parts, Budget: ample, Radius: 0.8}},
-		{"relative", Job{Algorithm: Relative, K: 5, Clients: parts, Budget: ample}},
-		{"relative ring", Job{Algorithm: Relative, K: 5, Clients: parts, Budget: ample, Aggregator: ByRing, Mechanism: Laplace}},
-		{"relative wide", Job{Algorithm: Relative, K: 4, Clients: wide, Budget: ample}},
-		{"lloyd wide", Job{Algorithm: Lloyd, K: 4, Clients: wide, Init: Random}},
+		{"lloyd", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}, Init: Sphere}},
+		{"plain k-means", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}}},
+		{"plain k-means, one party", Job{Method: Lloyd, Problem: protocol.Problem{K: 7, Clients: wide[:1]}}},
+		{"records", Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts}, Init: SomeRecords, NInit: 2}},
+		{"clloyd kmeans++", Job{Method: CLloyd, Problem: protocol.Problem{K: 5, Clients: parts},
+			Init: KMeansPlusPlus}},
+		{"clloyd exclusivity 2", Job{Method: CLloyd, Problem: protocol.Problem{K: 5, Clients: parts}, Exclusivity: 2,
+			EtaMinAlpha: 1.1}},
+		{"clloyd nonexclusive", Job{Method: CLloyd, Problem: protocol.Problem{K: 5, Clients: parts},
+			NonExclusive: true}},
+		{"sulloyd", Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample}}},
+		{"sulloyd claimed", Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
+			Calibration: privacy.Claimed}}},
+		{"sulloyd split", Job{Method: SuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
+			Calibration: privacy.Claimed, Noise: Split, Colluders: 2}}},
+		{"csulloyd", Job{Method: CSuLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample}}},
+		{"fastlloyd published", Job{Method: FastLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
+			Calibration: privacy.Published}}},
+		{"fastlloyd radius", Job{Method: FastLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample},
+			Radius: 0.8}},
+		{"relative", Job{Method: Relative, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample}}},
+		{"relative ring", Job{Method: Relative, Problem: protocol.Problem{K: 5, Clients: parts, Budget: ample,
+			Mechanism: Laplace}, Aggregator: ByRing}},
+		{"relative wide", Job{Method: Relative, Problem: protocol.Problem{K: 4, Clients: wide, Budget: ample}}},
+		{"lloyd wide", Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: wide}, Init: Random}},
 	} {
 		c.job.Seed = &seed
 		res := run(t, 2, c.job)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -22,26 +23,29 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 		job     Job
 		radius  []float64 // in turns, of a round
 	}{
-		{"lloyd", 60000, 2, 5, 2, Job{Algorithm: Lloyd, Init: Sphere}, nil},
-		{"lloyd, one worker", 40000, 3, 4, 1, Job{Algorithm: Lloyd, Init: Sphere}, nil},
-		{"little noise", 60000, 3, 5, 2, Job{Algorithm: SuLloyd}, nil},
-		{"a client fails", 60000, 2, 6, 2, Job{Algorithm: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
-		{"shared clients", 50000, 5, 4, 3, Job{Algorithm: SuLloyd}, nil},
-		{"one cluster", 150000, 2, 1, 2, Job{Algorithm: SuLloyd}, nil},
-		{"many clusters", 6000, 3, 40, 2, Job{Algorithm: SuLloyd}, nil},
-		{"relative", 60000, 2, 5, 2, Job{Algorithm: Relative}, nil},
-		{"relative, shared clients", 60000, 2, 5, 3, Job{Algorithm: Relative}, []float64{0.9, 0.2, 0.12, 0.1, 0.4}},
-		{"relative, up and down", 50000, 4, 3, 2, Job{Algorithm: Relative, Beyond: Exclude}, []float64{2, 0.3, 0.11, 0.5, 0.09}},
-		{"relative, much noise", 50000, 4, 3, 2, Job{Algorithm: Relative}, []float64{1, 0.5, 0.25, 0.15, 0.1}},
+		{"lloyd", 60000, 2, 5, 2, Job{Method: Lloyd, Init: Sphere}, nil},
+		{"lloyd, one worker", 40000, 3, 4, 1, Job{Method: Lloyd, Init: Sphere}, nil},
+		{"little noise", 60000, 3, 5, 2, Job{Method: SuLloyd}, nil},
+		{"a client fails", 60000, 2, 6, 2, Job{Method: SuLloyd, Drops: []Drop{{Client: 1, Iteration: 6}}}, nil},
+		{"shared clients", 50000, 5, 4, 3, Job{Method: SuLloyd}, nil},
+		{"one cluster", 150000, 2, 1, 2, Job{Method: SuLloyd}, nil},
+		{"many clusters", 6000, 3, 40, 2, Job{Method: SuLloyd}, nil},
+		{"relative", 60000, 2, 5, 2, Job{Method: Relative}, nil},
+		{"relative, shared clients", 60000, 2, 5, 3, Job{Method: Relative}, []float64{0.9, 0.2, 0.12, 0.1, 0.4}},
+		{"relative, up and down", 50000, 4, 3, 2, Job{Method: Relative, Beyond: Exclude},
+			[]float64{2, 0.3, 0.11, 0.5, 0.09}},
+		{"relative, much noise", 50000, 4, 3, 2, Job{Method: Relative}, []float64{1, 0.5, 0.25, 0.15, 0.1}},
 		// A block that a small radius cuts must not pass for settled when it grows.
-		{"relative, cut and not measured", 60000, 2, 5, 2, Job{Algorithm: Relative}, []float64{0.5, 0.5, 0.15, 0.14, 0.5}},
-		{"relative, cut anew", 60000, 2, 5, 2, Job{Algorithm: Relative}, []float64{0.5, 0.5, 0.17, 0.5, 0.5}},
+		{"relative, cut and not measured", 60000, 2, 5, 2, Job{Method: Relative}, []float64{0.5, 0.5, 0.15, 0.14, 0.5}},
+		{"relative, cut anew", 60000, 2, 5, 2, Job{Method: Relative}, []float64{0.5, 0.5, 0.17, 0.5, 0.5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seed := uint64(i)
 			job := c.job
 			job.K, job.Clients, job.Seed, job.Iterations = c.k, blobs(t, c.n, c.d, c.k, 2, seed+1), &seed, 14
-			job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
+			if job.Method.Private() {
+				job.Budget = privacy.Budget{Epsilon: 5000, Delta: 1e-6}
+			}
 			if c.radius != nil { // from the centres of the blobs, so that few records are far
 				from := seed + 1
 				job.Start = step.HalvedPacking(c.k, c.d, privacy.NewStreams(&from).Stream(0, 0, "blobs"))
@@ -101,11 +105,15 @@ func TestTalliesFollowLabels(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"little noise", Job{Algorithm: FastLloyd, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
-		{"much noise", Job{Algorithm: CSuLloyd, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}},
-		{"no noise", Job{Algorithm: CLloyd}},
-		{"two clusters each", Job{Algorithm: FastLloyd, Exclusivity: 2, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
-		{"radius", Job{Algorithm: FastLloyd, Radius: 0.3, Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}},
+		{"little noise", Job{Method: FastLloyd,
+			Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}}},
+		{"much noise", Job{Method: CSuLloyd,
+			Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}}},
+		{"no noise", Job{Method: CLloyd}},
+		{"two clusters each", Job{Method: FastLloyd,
+			Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}, Exclusivity: 2}},
+		{"radius", Job{Method: FastLloyd,
+			Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 1e5, Delta: 1e-6}}, Radius: 0.3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seed := uint64(1)

@@ -106,7 +106,7 @@ func (p *Plan) centroidVariance() float64 {
 		return v
 	}
 	size, typical := float64(p.n)/float64(p.k), 2*suRho*boxBound
-	if p.job.Algorithm == Relative {
+	if p.job.Method == Relative {
 		typical = p.radius[p.rounds-1] / 4 / math.Sqrt(float64(p.d))
 	}
 	return (v + float64(typical*typical*variance(&p.parts[1]))) / (size * size)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -66,12 +65,12 @@ const (
 )
 
 // Init is the choice of the first centroids.
-type Init string
+type Init = step.Init
 
 // The initialisations. KMeansPlusPlus and SomeRecords look at the data.
 const (
-	Sphere         Init = "sphere"
-	Random         Init = "random"
+	Sphere              = step.Sphere
+	Random              = step.Random
 	KMeansPlusPlus Init = "kmeans++" // greedy k-means++
 	SomeRecords    Init = "records"  // records at random, as FAISS has them
 )
@@ -146,36 +145,18 @@ const maxRelative = 1000
 // the field's comment states; Algorithm, K, Clients and, for a private method,
 // Budget are required.
 type Job struct {
-	// Algorithm is the method.
-	Algorithm Method
-	// K is the number of clusters, 1 to 65534 and at most the number of records.
-	K int
-	// Records is the public number of records, which every parameter follows: sizes,
-	// rounds, noise scales, the default delta. The clients may have more or fewer. 0
-	// takes their own number, and the ledger says that no budget covers it.
-	Records int
-	// Clients holds each client's records on one grid; at least one client.
-	Clients []dataset.Part
-	// Bounds maps centroids back to the data's own units. The zero value leaves
-	// them in [-1,1].
-	Bounds dataset.Bounds
+	// Method is the method.
+	Method Method
+	// Problem's Iterations are, by default and of plain k-means, at most 300 from each
+	// start. Its Calibration may also be Published for methods without noise: an empty
+	// cluster's centroid becomes the origin then, as in the released code. Its Mechanism
+	// defaults to Gaussian at a positive delta, for Relative, and under Proven for CSuLloyd
+	// and FastLloyd, whose L2 sensitivity 2 sqrt(k d) is far below the L1 sensitivity 2 k d;
+	// else to Laplace. Its Noise defaults to Split under Proven with several clients that
+	// stay, so that no single role knows it; under the papers' calibrations to ByTheServer,
+	// or Local where there is no server.
+	protocol.Problem
 
-	// Budget is what the whole run may spend. A negative Delta means 1/(n ln n);
-	// Delta = 0 asks for a pure guarantee.
-	Budget privacy.Budget
-	// Calibration defaults to Proven. Methods without noise take Published too: an
-	// empty cluster's centroid becomes the origin then, as in the released code.
-	Calibration privacy.Calibration
-	// Neighbours defaults to AddRemove; ReplaceOne has proofs only.
-	Neighbours privacy.Neighbours
-	// Mechanism defaults to Gaussian at a positive delta, for Relative, and under Proven
-	// for CSuLloyd and FastLloyd, whose L2 sensitivity 2 sqrt(k d) is far below the L1
-	// sensitivity 2 k d; else to Laplace.
-	Mechanism Mechanism
-
-	// Iterations is the number of rounds; 0 means the method's rule: of plain k-means
-	// at most 300 from each start.
-	Iterations int
 	// Tolerance ends a run without noise when no centroid moved further than
 	// this (in the normalised box). It defaults to 0: when nothing moves, and of plain
 	// k-means when nearly nothing does: the squares of all moves together are 1e-8 of
@@ -192,9 +173,6 @@ type Job struct {
 	// falling to 1 at 10^9, where some clusters of the best one are tried elsewhere
 	// instead.
 	NInit int
-	// Start, if not nil, has the first centroids instead: K rows of d, in the
-	// normalised box. They are taken to be public.
-	Start []float64
 	// Post treats noisy centroids, PostSum and PostCount noisy sums and counts.
 	// They default to Fold, Keep and Keep.
 	Post, PostSum, PostCount Post
@@ -227,13 +205,6 @@ type Job struct {
 
 	// Aggregator defaults to ByServer.
 	Aggregator Aggregator
-	// Noise defaults to Split under Proven with several clients that stay, so that no
-	// single role knows it; under the papers' calibrations to ByTheServer, or Local
-	// where there is no server.
-	Noise Noise
-	// Colluders is how many clients may read along with a viewer under Split, a client that looks among them; 1 by
-	// default. The shares of all clients but so many make up the whole noise.
-	Colluders int
 	// Survivors is the least number of clients in a sum under Split, where some may vanish: any so many shares less
 	// those of colluders make up the whole noise, the others' are added to it. 0 counts all but Drops.
 	Survivors int
@@ -242,25 +213,8 @@ type Job struct {
 	// Drops lists clients that fail during the run.
 	Drops []Drop
 
-	// Seed makes the run a reproducible simulation; without it noise and masks
-	// come from crypto/rand.
-	Seed *uint64
-	// NoQuality leaves out what is computed from the private data.
-	NoQuality bool
-	// Labels are the true labels by row of the table (Part.Rows), or nil.
-	Labels []int32
-	// Clamped is the number of coordinates outside the bounds, for the report.
-	Clamped int
 	// Views, if not nil, records what every party sees.
 	Views *protocol.Views
-}
-
-// Method implements engine.Job.
-func (j *Job) Method() string {
-	if j == nil {
-		return ""
-	}
-	return string(j.Algorithm)
 }
 
 // withDefaults returns a copy of j with the zero fields filled in.
@@ -268,7 +222,7 @@ func (j *Job) withDefaults() *Job {
 	c := *j
 	set(&c.Calibration, privacy.Proven)
 	set(&c.Neighbours, privacy.AddRemove)
-	if c.Budget.Delta != 0 && j.Algorithm.gaussian(c.Calibration) {
+	if c.Budget.Delta != 0 && j.Method.gaussian(c.Calibration) {
 		set(&c.Mechanism, Gaussian)
 	}
 	set(&c.Mechanism, Laplace) // or a pure guarantee is asked for
@@ -280,13 +234,13 @@ func (j *Job) withDefaults() *Job {
 	set(&c.PostSum, Keep)
 	set(&c.PostCount, Keep)
 	set(&c.Release, SumCount)
-	if j.Algorithm == FastLloyd {
+	if j.Method == FastLloyd {
 		c.Release = Centroid
 	}
 	set(&c.EtaMinAlpha, DefaultAlpha)
 	set(&c.EtaMaxAlpha, DefaultAlpha)
 	c.Exclusivity = max(c.Exclusivity, 1)
-	if j.Algorithm == Relative {
+	if j.Method == Relative {
 		set(&c.Schedule, Geometric)
 	}
 	if c.Schedule == LaterCode {
@@ -299,7 +253,7 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Noise, protocol.DefaultNoise(c.Calibration, len(c.Clients), c.staying(), c.Colluders, c.Aggregator != ByRing))
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
-		c.Budget.Delta = privacy.DefaultDelta(c.publicRecords())
+		c.Budget.Delta = privacy.DefaultDelta(c.PublicRecords())
 		if c.Mechanism == Laplace {
 			c.Budget.Delta = 0
 		}
@@ -310,15 +264,16 @@ func (j *Job) withDefaults() *Job {
 // mayImprove tells whether the options leave out what only the papers' form has:
 // rounds that are all alike, from one start.
 func (j *Job) mayImprove() bool {
-	return j.Algorithm == Lloyd && j.Release != Centroid && j.Aggregator != Naive && j.Calibration != privacy.Published && len(j.Drops) == 0
+	return j.Method == Lloyd && j.Release != Centroid && j.Aggregator != Naive && j.Calibration != privacy.Published &&
+		len(j.Drops) == 0
 }
 
 // improves tells whether a job with its defaults is plain k-means: several starts,
 // each until it rests, empty clusters placed anew.
-func (j *Job) improves() bool { return j.mayImprove() && j.Init.looks() }
+func (j *Job) improves() bool { return j.mayImprove() && looks(j.Init) }
 
 // looks tells whether first centroids come from the records.
-func (i Init) looks() bool { return i == KMeansPlusPlus || i == SomeRecords }
+func looks(i Init) bool { return i == KMeansPlusPlus || i == SomeRecords }
 
 // starts is the number of starts of plain k-means.
 func (j *Job) starts() int {
@@ -328,7 +283,7 @@ func (j *Job) starts() int {
 	case j.NInit > 0:
 		return j.NInit
 	}
-	work, most := float64(j.publicRecords())*float64(j.K)*float64(j.dimension()), smallWork
+	work, most := float64(j.PublicRecords())*float64(j.K)*float64(j.D()), smallWork
 	starts := maxStarts
 	for ; starts > 1 && work >= most; starts-- {
 		most *= startStep
@@ -353,47 +308,40 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// records is the number of records of all clients.
-func (j *Job) records() int {
-	n := 0
-	for _, p := range j.Clients {
-		if p.Points != nil {
-			n += p.Points.N
-		}
-	}
-	return n
-}
-
-// publicRecords is the number of records that parameters follow.
-func (j *Job) publicRecords() int {
-	if j.Records > 0 {
-		return j.Records
-	}
-	return j.records()
-}
-
-// dimension is the number of coordinates of a record.
-func (j *Job) dimension() int { return j.Clients[0].Points.D }
-
 // sizes returns the least and greatest number of records of a cluster at one
 // client (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)).
 func (j *Job) sizes() (lo, hi int) {
 	share := float64(j.K) * float64(len(j.Clients))
-	n := float64(j.publicRecords())
+	n := float64(j.PublicRecords())
 	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
 }
 
 // Plan implements engine.Job.
 func (j *Job) Plan() (engine.Plan, error) {
 	if j == nil {
-		return nil, fault.Request("job", "is nil", "give one")
+		return nil, protocol.ErrNoJob
 	}
 	return j.check()
 }
 
+// takes says what the method takes of a problem.
+func (m Method) takes() protocol.Takes {
+	t := protocol.Takes{Private: m.Private(), Several: true, Iterations: true, Start: true}
+	if t.Private {
+		t.Mechanisms = []protocol.Mechanism{Laplace, Gaussian}
+	}
+	return t
+}
+
 // check returns the job with its defaults and its noise plan, or the first fault.
 func (j *Job) check() (*Plan, error) {
-	for _, f := range []func(*Job) error{(*Job).checkData, (*Job).checkChoices} {
+	if err := choice("method", j.Method, false, Methods()...); err != nil {
+		return nil, err
+	}
+	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
+		return nil, err
+	}
+	for _, f := range []func(*Job) error{(*Job).checkWeights, (*Job).checkChoices} {
 		if err := f(j); err != nil {
 			return nil, err
 		}
@@ -407,53 +355,10 @@ func (j *Job) check() (*Plan, error) {
 	return newPlan(c, max(j.Budget.Delta, 0))
 }
 
-func (j *Job) checkData() error {
-	if err := step.CheckParts(j.Clients, "client"); err != nil {
-		return err
-	}
-	if err := step.CheckLabels(j.Clients, j.Labels); err != nil {
-		return err
-	}
-	if len(j.Bounds.Lo) > 0 || len(j.Bounds.Hi) > 0 {
-		if err := step.CheckBounds(j.Bounds, j.dimension()); err != nil {
-			return err
-		}
-	}
-	if err := j.checkWeights(); err != nil {
-		return err
-	}
-	n := j.publicRecords()
-	switch {
-	case j.Records < 0:
-		return fault.Range("public-n", j.Records, "at least 1, or 0 for the data's own number")
-	case j.K < 1 || j.K > math.MaxUint16-1:
-		return fault.Range("k", j.K, fmt.Sprintf("1 to %d", math.MaxUint16-1))
-	case j.K > n:
-		return fault.Request("k", fmt.Sprintf("is %d for %d records", j.K, n), "ask for at most one cluster per record")
-	case j.Start != nil && len(j.Start) != j.K*j.dimension():
-		return fault.Request("start", fmt.Sprintf("has %d numbers", len(j.Start)), fmt.Sprintf("give %d rows of %d", j.K, j.dimension()))
-	case j.Labels != nil && len(j.Labels) < j.records():
-		return fault.Request("labels", fmt.Sprintf("%d for %d records", len(j.Labels), j.records()), "give one label per record")
-	}
-	for _, x := range j.Start {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fault.Range("start", x, "finite numbers")
-		}
-	}
-	return nil
-}
-
 // checkChoices refuses values outside the lists; zero values are defaults.
 func (j *Job) checkChoices() error {
-	calibrations := []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published}
-	if !j.Algorithm.Private() {
-		calibrations = append(calibrations, privacy.None)
-	}
 	for _, err := range []error{
-		choice("method", j.Algorithm, false, Methods()...),
-		choice("calibration", j.Calibration, true, calibrations...),
-		choice("neighbours", j.Neighbours, true, privacy.AddRemove, privacy.ReplaceOne),
-		choice("mechanism", j.Mechanism, true, Laplace, Gaussian),
+		choice("calibration", j.Calibration, true, privacy.Proven, privacy.Claimed, privacy.Published, privacy.None),
 		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus, SomeRecords),
 		choice("post", j.Post, true, Fold, Truncate, Keep),
 		choice("post-sum", j.PostSum, true, Fold, Truncate, Keep),
@@ -473,7 +378,7 @@ func (j *Job) checkChoices() error {
 	switch {
 	case j.Iterations < 0 || j.Iterations > 1_000_000:
 		return fault.Range("iterations", j.Iterations, "0 (the method's rule) to 1000000")
-	case j.Algorithm == Relative && j.Iterations > maxRelative:
+	case j.Method == Relative && j.Iterations > maxRelative:
 		return fault.Range("iterations", j.Iterations, fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
 	case !(j.Tolerance >= 0) || math.IsInf(j.Tolerance, 1):
 		return fault.Range("tolerance", j.Tolerance, "0 or more and finite")
@@ -489,13 +394,11 @@ func (j *Job) checkChoices() error {
 		return fault.Range("n-init", j.NInit, "0 (by size) to 10000")
 	case j.NInit > 1 && j.Start != nil:
 		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit), "leave one of them out")
-	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && !j.Init.looks()):
+	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && !looks(j.Init)):
 		return fault.Request("n-init", fmt.Sprintf("is %d for the papers' form of Lloyd, which has one start", j.NInit),
 			"use lloyd with --init kmeans++, or leave it out")
-	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || j.Init.looks())):
+	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || looks(j.Init))):
 		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest), "give a positive share for lloyd with --init kmeans++, or leave it out")
-	case j.Colluders < 0:
-		return fault.Range("colluders", j.Colluders, "at least 1")
 	case j.Survivors < 0 || j.Survivors > len(j.Clients):
 		return fault.Range("survivors", j.Survivors, "at most the number of clients")
 	}
@@ -520,20 +423,15 @@ func choice[T comparable](name string, value T, zero bool, allowed ...T) error {
 // checkBudget refuses budgets, calibrations and neighbours that the method has
 // no statement for. j has its defaults.
 func (j *Job) checkBudget() error {
-	if !j.Algorithm.Private() {
+	if !j.Method.Private() {
 		return nil
 	}
-	b := j.Budget
 	switch {
-	case !(b.Epsilon > 0) || math.IsInf(b.Epsilon, 1):
-		return fault.Range("epsilon", b.Epsilon, "positive and finite")
-	case !(b.Delta >= 0 && b.Delta < 1):
-		return fault.Range("delta", b.Delta, "in [0, 1)")
-	case j.Mechanism == Gaussian && b.Delta == 0:
+	case j.Mechanism == Gaussian && j.Budget.Delta == 0:
 		return fault.Request("delta", "is 0, which the Gaussian mechanism cannot give",
 			"use --mechanism laplace, which is pure, or a positive delta")
-	case j.Init.looks():
-		return fault.Request("init", string(j.Init)+" looks at the data, which "+j.Method()+" does not pay for",
+	case looks(j.Init):
+		return fault.Request("init", string(j.Init)+" looks at the data, which "+string(j.Method)+" does not pay for",
 			"use sphere or random, or a method without noise")
 	}
 	if j.Calibration != privacy.Proven {
@@ -541,13 +439,13 @@ func (j *Job) checkBudget() error {
 		case j.Neighbours == privacy.ReplaceOne:
 			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the papers add or remove a record",
 				"use --calibration proven")
-		case j.Mechanism == Gaussian && j.Algorithm.Constrained():
-			return fault.Request("mechanism", "the papers have no Gaussian form of "+j.Method(),
+		case j.Mechanism == Gaussian && j.Method.Constrained():
+			return fault.Request("mechanism", "the papers have no Gaussian form of "+string(j.Method),
 				"use --calibration proven, or --mechanism laplace")
-		case j.Algorithm == Relative && j.Calibration == privacy.Published && j.Schedule != LaterCode:
+		case j.Method == Relative && j.Calibration == privacy.Published && j.Schedule != LaterCode:
 			return fault.Request("calibration", "published follows the released code, which has another radius rule",
 				"use --radius-schedule later-code, or --calibration claimed")
-		case j.Algorithm.Constrained() && j.Calibration == privacy.Published && j.Schedule != "" && j.Schedule != Sqrt:
+		case j.Method.Constrained() && j.Calibration == privacy.Published && j.Schedule != "" && j.Schedule != Sqrt:
 			return fault.Request("calibration", "published follows the released code, whose radius rule is sqrt", "use --radius-schedule sqrt, or --calibration claimed")
 		}
 	}
@@ -563,22 +461,26 @@ func (j *Job) checkBudget() error {
 // filled up or left unassigned (THEOREMS.md T1).
 func (j *Job) checkConstraints() error {
 	switch {
-	case j.Release != Centroid || !j.Algorithm.Private() || j.Algorithm == FastLloyd:
-	case j.Algorithm == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == Laplace:
-	case j.Algorithm == SuLloyd:
+	case j.Release != Centroid || !j.Method.Private() || j.Method == FastLloyd:
+	case j.Method == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == Laplace:
+	case j.Method == SuLloyd:
 		return fault.Request("release", "means of unconstrained clusters are too sensitive to be of use: Thesis-H's figures have them with Laplace noise",
 			"use sums and counts, fastlloyd, or --calibration claimed or published with --mechanism laplace")
 	default:
-		return fault.Request("release", j.Method()+" releases sums and counts", "leave the option out, or use fastlloyd")
+		return fault.Request("release", string(j.Method)+" releases sums and counts",
+			"leave the option out, or use fastlloyd")
 	}
-	if !j.Algorithm.Constrained() {
+	if !j.Method.Constrained() {
 		switch {
 		case j.Radius > 0:
-			return fault.Request("radius", j.Method()+" has no such option", "use it with clloyd, csulloyd or fastlloyd; relative has radius-schedule")
-		case j.Schedule != "" && j.Algorithm != Relative:
-			return fault.Request("radius-schedule", j.Method()+" has no radius", "use it with relative, clloyd, csulloyd or fastlloyd")
+			return fault.Request("radius", string(j.Method)+" has no such option",
+				"use it with clloyd, csulloyd or fastlloyd; relative has radius-schedule")
+		case j.Schedule != "" && j.Method != Relative:
+			return fault.Request("radius-schedule", string(j.Method)+" has no radius",
+				"use it with relative, clloyd, csulloyd or fastlloyd")
 		case j.Exclusivity > 1 || j.NonExclusive:
-			return fault.Request("exclusivity", j.Method()+" assigns each record to its nearest centroid", "use it with clloyd, csulloyd or fastlloyd")
+			return fault.Request("exclusivity", string(j.Method)+" assigns each record to its nearest centroid",
+				"use it with clloyd, csulloyd or fastlloyd")
 		}
 		return nil
 	}
@@ -620,17 +522,17 @@ func impossible(who, why, do string) error {
 // total reports whether the constrained assignment has to succeed on every data
 // set: the proofs need it, the papers' calibrations do not have it.
 func (j *Job) total() bool {
-	return j.Algorithm.Private() && j.Calibration == privacy.Proven
+	return j.Method.Private() && j.Calibration == privacy.Proven
 }
 
 // checkParties refuses impossible combinations of aggregator, noise and drops.
 func (j *Job) checkParties() error {
 	switch {
-	case j.Aggregator == Naive && j.Algorithm.Private():
+	case j.Aggregator == Naive && j.Method.Private():
 		return fault.Request("aggregator", "naive shows the server every client's sums", "use it with lloyd or clloyd only")
 	case j.Aggregator == Naive && j.Release == Centroid:
 		return fault.Request("aggregator", "naive sends sums and counts", "leave --release centroid out")
-	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Algorithm.Private():
+	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Method.Private():
 		return fault.Request("noise", "a ring has no server that could add it", "use --noise local or --noise split")
 	}
 	for _, d := range j.Drops {
@@ -643,7 +545,7 @@ func (j *Job) checkParties() error {
 	if left == 0 {
 		return fault.Request("drop", "leaves no client", "let at least one client stay")
 	}
-	if j.Algorithm.Private() {
+	if j.Method.Private() {
 		return j.Noise.Check(left, j.Colluders)
 	}
 	return nil

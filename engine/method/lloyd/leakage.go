@@ -51,25 +51,25 @@ func leakageRows() (rows []LeakageRow, jobs []Job) {
 		job            Job
 		server, client Leakage
 	}{
-		{"5.1 naive", Job{Algorithm: Lloyd, Aggregator: Naive},
+		{"5.1 naive", Job{Method: Lloyd, Aggregator: Naive},
 			Leakage{exact, exact, exact, exact, exact}, Leakage{own, own, nothing, nothing, exact}},
-		{"5.2 masked sums and counts", Job{Algorithm: Lloyd, Init: Sphere},
+		{"5.2 masked sums and counts", Job{Method: Lloyd, Init: Sphere},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, exact, exact, exact}},
-		{"plain k-means", Job{Algorithm: Lloyd},
+		{"plain k-means", Job{Method: Lloyd},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, exact, exact, exact}},
-		{"5.2 constrained", Job{Algorithm: CLloyd},
+		{"5.2 constrained", Job{Method: CLloyd},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, exact, exact, exact}},
-		{"5.3 masked centroids", Job{Algorithm: CLloyd, Release: Centroid},
+		{"5.3 masked centroids", Job{Method: CLloyd, Release: Centroid},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, nothing, nothing, exact}},
-		{"7.2 MNA", Job{Algorithm: SuLloyd},
+		{"7.2 MNA", Job{Method: SuLloyd},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.2 MNA, relative", Job{Algorithm: Relative},
+		{"7.2 MNA, relative", Job{Method: Relative},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.2 MNA, noise of the clients", Job{Algorithm: CSuLloyd, Noise: Local},
+		{"7.2 MNA, noise of the clients", Job{Method: CSuLloyd, Problem: protocol.Problem{Noise: Local}},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
-		{"7.3 AMN", Job{Algorithm: FastLloyd},
+		{"7.3 AMN", Job{Method: FastLloyd},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, nothing, nothing, noisy}},
-		{"ring", Job{Algorithm: SuLloyd, Aggregator: ByRing},
+		{"ring", Job{Method: SuLloyd, Aggregator: ByRing},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
 	} {
 		rows = append(rows, LeakageRow{Table: c.table, ThesisServer: c.server, ThesisClient: c.client})
@@ -109,7 +109,10 @@ func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Par
 
 // onClients is a row's job on the clients' records.
 func onClients(job Job, clients []dataset.Part, k int, seed uint64) Job {
-	job.K, job.Seed, job.Budget, job.Clients = k, &seed, privacy.Budget{Epsilon: 1, Delta: -1}, clients
+	job.K, job.Seed, job.Clients = k, &seed, clients
+	if job.Method.Private() {
+		job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
+	}
 	return job
 }
 

@@ -31,7 +31,7 @@ func newModel(p *Plan) *model {
 // limit bounds the coordinates that enter a distance: beyond 2^(24-f) a float32
 // leaves the grid; constrained assignment works inside the box.
 func (p *Plan) limit() float64 {
-	if p.job.Algorithm.Constrained() {
+	if p.job.Method.Constrained() {
 		return boxBound
 	}
 	return math.Ldexp(1, 24-p.fraction)
@@ -61,7 +61,7 @@ func (m *model) setGrid() {
 		if x == 0 {
 			x = 0 // not -0
 		}
-		if !m.plan.job.Algorithm.Constrained() {
+		if !m.plan.job.Method.Constrained() {
 			m.centroids[i] = x
 		}
 		m.grid[i] = float32(x)
@@ -96,11 +96,11 @@ func (m *model) divide(t int, words []int64) {
 		most, least = float64(p.hi), float64(p.lo)
 	}
 	reach := boxBound
-	switch j.Algorithm {
+	switch j.Method {
 	case Lloyd, SuLloyd, Relative:
 		most, least = float64(p.n), 0
 	}
-	if j.Algorithm == Relative {
+	if j.Method == Relative {
 		reach = min(p.radius[t], 2*boxBound)
 	}
 	for i := range kd {
@@ -111,7 +111,7 @@ func (m *model) divide(t int, words []int64) {
 	}
 	for a := range p.k {
 		row, sums := m.centroids[a*d:(a+1)*d], m.sums[a*d:(a+1)*d]
-		if j.Algorithm == Relative {
+		if j.Method == Relative {
 			p.move(row, sums, m.counts[a], p.radius[t])
 		} else {
 			p.mean(row, sums, m.counts[a])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -18,7 +19,7 @@ func TestPlainKMeansEndsAtMeans(t *testing.T) {
 	seed := uint64(3)
 	for _, m := range []int{1, 3} {
 		parts := blobs(t, 3000, 3, 5, m, 8)
-		res := run(t, 2, Job{Algorithm: Lloyd, K: 8, Clients: parts, Seed: &seed})
+		res := run(t, 2, Job{Method: Lloyd, Problem: protocol.Problem{K: 8, Clients: parts, Seed: &seed}})
 		if res.Iterations >= 10*plainIterations {
 			t.Fatalf("%d clients: %d rounds", m, res.Iterations)
 		}
@@ -74,8 +75,9 @@ func TestBestOfSeveralStarts(t *testing.T) {
 	most := 2 * 2 * 0.05 * 0.05 // twice the variance of the blobs
 	missed := 0
 	for seed := range uint64(12) {
-		one := run(t, 1, Job{Algorithm: Lloyd, K: 25, Clients: parts, Seed: &seed, NInit: 1})
-		many := run(t, 1, Job{Algorithm: Lloyd, K: 25, Clients: parts, Seed: &seed, NInit: 20})
+		one := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 25, Clients: parts, Seed: &seed}, NInit: 1})
+		many := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 25, Clients: parts, Seed: &seed},
+			NInit: 20})
 		if *one.NICV > *many.NICV*(1+1e-4) {
 			missed++
 		}
@@ -96,8 +98,8 @@ func TestStartsThatStayBehindAreGivenUp(t *testing.T) {
 	rounds, alone, best := 0, 0, math.Inf(1)
 	var losses []float64
 	for seed := range uint64(10) {
-		one := run(t, 1, Job{Algorithm: Lloyd, K: 12, Clients: parts, Seed: &seed, NInit: 1})
-		many := run(t, 1, Job{Algorithm: Lloyd, K: 12, Clients: parts, Seed: &seed, NInit: 10})
+		one := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 12, Clients: parts, Seed: &seed}, NInit: 1})
+		many := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 12, Clients: parts, Seed: &seed}, NInit: 10})
 		rounds, alone, best = rounds+many.Iterations, alone+10*one.Iterations, min(best, *one.NICV)
 		losses = append(losses, *many.NICV)
 	}
@@ -115,9 +117,9 @@ func TestStartsThatStayBehindAreGivenUp(t *testing.T) {
 func TestEmptyClustersBeginAgain(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 600, 2, 3, 2, 3)
-	free := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed})
+	free := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed}})
 	start := slices.Concat(free.Centroids[0], []float64{1, 1, 1, 1})
-	res := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Start: start})
+	res := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed, Start: start}})
 	if *res.NICV > *free.NICV*(1+1e-6) {
 		t.Errorf("NICV is %g from centroids of empty clusters, %g from k-means++", *res.NICV, *free.NICV)
 	}
@@ -132,7 +134,8 @@ func TestFewerRecordsThanClusters(t *testing.T) {
 	}
 	var res *engine.Result
 	for _, start := range [][]float64{nil, make([]float64, 10)} {
-		res = run(t, 1, Job{Algorithm: Lloyd, K: 5, Clients: []dataset.Part{{Points: points, FractionBits: 16}}, Seed: &seed, Start: start})
+		res = run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 5,
+			Clients: []dataset.Part{{Points: points, FractionBits: 16}}, Seed: &seed, Start: start}})
 		if *res.NICV != 0 {
 			t.Errorf("NICV is %g", *res.NICV)
 		}
@@ -150,7 +153,8 @@ func TestExchangesMendAStart(t *testing.T) {
 	for seed := range uint64(12) {
 		loss := [2]float64{}
 		for i, exchanges := range []int{0, maxExchanges} {
-			p, err := (&Job{Algorithm: Lloyd, K: 25, Clients: parts, Seed: &seed, NInit: 1}).check()
+			p, err := (&Job{Method: Lloyd, Problem: protocol.Problem{K: 25, Clients: parts, Seed: &seed},
+				NInit: 1}).check()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +198,8 @@ func TestStartsBySize(t *testing.T) {
 		{100, 5, 2, 10, 0}, {99999, 10, 10, 10, 0}, {100000, 10, 10, 9, maxExchanges}, {1000000, 10, 10, 5, maxExchanges},
 		{10000000, 10, 10, 1, maxExchanges}, {10000000, 3, 100, 1, 0}, {1000000, 4000, 2, 1, 0},
 	} {
-		j := &Job{Algorithm: Lloyd, Init: KMeansPlusPlus, K: c.k, Records: c.n, Clients: []dataset.Part{{Points: kernels.NewPanels(1, c.d)}}}
+		j := &Job{Method: Lloyd, Problem: protocol.Problem{K: c.k, Records: c.n,
+			Clients: []dataset.Part{{Points: kernels.NewPanels(1, c.d)}}}, Init: KMeansPlusPlus}
 		if starts, exchanges := j.starts(), j.exchanges(); starts != c.starts || exchanges != c.exchanges {
 			t.Errorf("%+v: %d starts and %d exchanges", c, starts, exchanges)
 		}
@@ -207,7 +212,8 @@ func TestRandomRecordsDiffer(t *testing.T) {
 	parts := blobs(t, 60, 2, 3, 2, 4)
 	first := map[float64]bool{}
 	for seed := range uint64(40) {
-		res := run(t, 1, Job{Algorithm: Lloyd, K: 60, Clients: parts, Seed: &seed, Init: SomeRecords, NInit: 1, Iterations: 1})
+		res := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 60, Clients: parts, Seed: &seed,
+			Iterations: 1}, Init: SomeRecords, NInit: 1})
 		if *res.NICV != 0 {
 			t.Fatalf("seed %d: 60 records leave %g", seed, *res.NICV)
 		}

@@ -61,14 +61,15 @@ type sensitivity struct {
 // newPlan works out the rounds, the noise and the releases of a checked job with
 // defaults. givenDelta is the caller's.
 func newPlan(j *Job, givenDelta float64) (*Plan, error) {
-	p := &Plan{job: j, n: j.publicRecords(), d: j.dimension(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits, givenDelta: givenDelta}
+	p := &Plan{job: j, n: j.PublicRecords(), d: j.D(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits,
+		givenDelta: givenDelta}
 	p.scale = math.Ldexp(1, p.fraction)
 	p.lo, p.hi = j.sizes()
 	p.exclusivity = j.Exclusivity
 	if j.NonExclusive && j.Calibration != privacy.Proven {
 		p.exclusivity = j.K
 	}
-	p.Plan = &protocol.Plan{Method: string(j.Algorithm), Calibration: privacy.None, Private: j.Algorithm.Private(),
+	p.Plan = &protocol.Plan{Method: string(j.Method), Calibration: privacy.None, Private: j.Method.Private(),
 		K: p.k, D: p.d, N: p.n, Parties: p.m, FractionBits: p.fraction, Ring: j.Aggregator == ByRing, Leaves: p.leaves(),
 		Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	p.plain, p.starts = j.improves(), j.starts()
@@ -81,7 +82,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	p.Rounds = p.rounds
 	p.setRadius()
 	p.cutParts()
-	if j.Algorithm.Constrained() {
+	if j.Method.Constrained() {
 		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
 	}
 	p.Coordinated = !p.Ring && (p.m > 1 || j.Aggregator == Naive || p.Private && !p.alone())
@@ -141,10 +142,10 @@ func (p *Plan) cutParts() {
 		p.parts = []part{{name: "centroids", length: kd, unit: 1 / p.scale}}
 	} else {
 		p.parts = []part{{name: "sums", length: kd, unit: 1 / p.scale}, {name: "counts", offset: kd, length: p.k, unit: 1}}
-		if j.Algorithm == Relative {
+		if j.Method == Relative {
 			p.parts[0].name, p.parts[1].name = "relative sums", "relative counts"
 		}
-		if j.Algorithm.Private() && j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+		if j.Method.Private() && j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
 			// Counts on the fine grid make the slack of discretisation vanish.
 			p.parts[1].unit = 1 / p.scale
 		}
@@ -189,7 +190,7 @@ func (p *Plan) present(t int) int {
 // fails are drawn after the failure is known: a sum that lacks shares is never
 // unmasked.
 func (p *Plan) shares(t int) int {
-	if !p.job.Algorithm.Private() {
+	if !p.job.Method.Private() {
 		return 0
 	}
 	return p.job.Noise.Shares(p.least(t), p.job.Colluders)
@@ -206,7 +207,7 @@ func (p *Plan) least(t int) int {
 // addReleases adds to the plan what leaves a party.
 func (p *Plan) addReleases() error {
 	j := p.job
-	if j.Init.looks() && (p.plain || j.Start == nil) {
+	if looks(j.Init) && (p.plain || j.Start == nil) {
 		p.seeds = p.Add(&protocol.Release{Name: "first centroids", Times: p.seedSums(), Before: true})
 	}
 	makers, name := protocol.Nobody, p.parts[0].name
@@ -232,7 +233,7 @@ func (p *Plan) addReleases() error {
 	p.note()
 	if !j.NoQuality {
 		limit := p.limit()
-		if !j.Algorithm.Private() || j.Post != Keep {
+		if !j.Method.Private() || j.Post != Keep {
 			limit = boxBound
 		}
 		var err error
@@ -309,21 +310,21 @@ func (p *Plan) countRounds() error {
 	case p.rounds > 0:
 	case p.plain:
 		p.rounds = plainIterations
-	case !j.Algorithm.Private():
+	case !j.Method.Private():
 		p.rounds = maxIterations
-	case j.Algorithm == Relative && j.Schedule == LaterCode && j.Mechanism == Gaussian:
+	case j.Method == Relative && j.Schedule == LaterCode && j.Mechanism == Gaussian:
 		mu, err := privacy.MuOf(j.Budget, 0)
 		if err != nil {
 			return unpayable(err)
 		}
 		p.rounds = iterationsLater(1/mu, p.n, p.d, p.k)
-	case j.Algorithm == Relative && j.Schedule == LaterCode:
+	case j.Method == Relative && j.Schedule == LaterCode:
 		p.rounds = iterationsSumCount(j.Budget.Epsilon, p.n, p.d, p.k, 1)
-	case j.Algorithm == Relative:
+	case j.Method == Relative:
 		p.rounds = maxIterations
-	case j.Algorithm.Constrained() && j.Calibration == privacy.Proven:
+	case j.Method.Constrained() && j.Calibration == privacy.Proven:
 		return p.roundsFromNoise()
-	case j.Release == Centroid && j.Algorithm == SuLloyd:
+	case j.Release == Centroid && j.Method == SuLloyd:
 		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, 1, 1) // a cluster may be one record
 	case j.Release == Centroid:
 		p.rounds = iterationsCentroid(j.Budget.Epsilon, p.d, p.k, p.exclusivity, p.m*p.lo)

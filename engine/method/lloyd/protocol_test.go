@@ -23,8 +23,10 @@ func TestDropOutLeavesTheSurvivors(t *testing.T) {
 	seed := uint64(2)
 	parts := blobs(t, 900, 2, 4, 3, 7)
 	for _, agg := range []Aggregator{ByServer, ByRing} {
-		with := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: parts, Seed: &seed, Aggregator: agg, Drops: []Drop{{1, 0}}, NoQuality: true})
-		without := run(t, 2, Job{Algorithm: Lloyd, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true, Init: Sphere})
+		with := run(t, 2, Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed,
+			NoQuality: true}, Aggregator: agg, Drops: []Drop{{1, 0}}})
+		without := run(t, 2, Job{Method: Lloyd, Problem: protocol.Problem{K: 4,
+			Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, NoQuality: true}, Init: Sphere})
 		if diff := cmp.Diff(without.Centroids, with.Centroids); diff != "" {
 			t.Errorf("%s: the survivors' centroids differ:\n%s", agg, diff)
 		}
@@ -42,8 +44,10 @@ func TestDropOutLeavesTheSurvivors(t *testing.T) {
 func TestDropOutRescalesMeans(t *testing.T) {
 	seed := uint64(2)
 	parts := blobs(t, 900, 2, 4, 3, 7)
-	with := run(t, 1, Job{Algorithm: Lloyd, Release: Centroid, K: 4, Clients: parts, Seed: &seed, Iterations: 1, Drops: []Drop{{1, 0}}})
-	without := run(t, 1, Job{Algorithm: Lloyd, Release: Centroid, K: 4, Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, Iterations: 1})
+	with := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed, Iterations: 1},
+		Release: Centroid, Drops: []Drop{{1, 0}}})
+	without := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 4,
+		Clients: []dataset.Part{parts[0], parts[2]}, Seed: &seed, Iterations: 1}, Release: Centroid})
 	for j := range with.Centroids {
 		for h := range with.Centroids[j] {
 			if d := math.Abs(with.Centroids[j][h] - without.Centroids[j][h]); d > 4.0/65536 {
@@ -82,8 +86,9 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 		{Split, Laplace, privacy.Proven, ByRing, 2, 2},
 		{Split, Laplace, privacy.Proven, ByServer, 3, 4},
 	} {
-		job := Job{Algorithm: SuLloyd, K: 4, Clients: parts, Seed: &seed, Noise: c.noise, Mechanism: c.mechanism, Calibration: c.cal,
-			Aggregator: c.agg, Colluders: c.colluders, Iterations: 2000, Budget: privacy.Budget{Epsilon: 100, Delta: -1}}
+		job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed, Noise: c.noise,
+			Mechanism: c.mechanism, Calibration: c.cal, Colluders: c.colluders, Iterations: 2000,
+			Budget: privacy.Budget{Epsilon: 100, Delta: -1}}, Aggregator: c.agg}
 		s, tr := transcribed(t, job)
 		v := truthOf(s, tr)
 		sum, n := 0.0, 0.0
@@ -112,7 +117,8 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 func TestCalibrationsOfFastLloyd(t *testing.T) {
 	parts := blobs(t, 6000, 3, 5, 2, 1)
 	scale := func(c privacy.Calibration) float64 {
-		p, err := (&Job{Algorithm: FastLloyd, K: 5, Clients: parts, Calibration: c, Iterations: 3, Budget: privacy.Budget{Epsilon: 1}}).check()
+		p, err := (&Job{Method: FastLloyd, Problem: protocol.Problem{K: 5, Clients: parts, Calibration: c,
+			Iterations: 3, Budget: privacy.Budget{Epsilon: 1}}}).check()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,8 +149,9 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 			for _, mech := range []Mechanism{Laplace, Gaussian} {
 				for _, rel := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
 					for _, noise := range []Noise{ByTheServer, Local, Split} {
-						job := Job{Algorithm: m, K: 4, Clients: parts, Seed: &seed, Calibration: c, Mechanism: mech, Neighbours: rel, Noise: noise,
-							Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}
+						job := Job{Method: m, Problem: protocol.Problem{K: 4, Clients: parts, Seed: &seed,
+							Calibration: c, Mechanism: mech, Neighbours: rel, Noise: noise,
+							Budget: privacy.Budget{Epsilon: 0.7, Delta: 1e-6}, NoQuality: true}}
 						if m == Relative {
 							job.Schedule = LaterCode
 						}
@@ -178,16 +185,19 @@ func TestWhoAddsTheNoiseByDefault(t *testing.T) {
 		noise  Noise
 		makers protocol.Makers
 	}{
-		{Job{Algorithm: SuLloyd}, 1, ByTheServer, protocol.Holder},
-		{Job{Algorithm: SuLloyd}, 2, Split, protocol.EachShare},
-		{Job{Algorithm: FastLloyd}, 3, Split, protocol.EachShare},
-		{Job{Algorithm: Relative, Aggregator: ByRing}, 3, Split, protocol.EachShare},
-		{Job{Algorithm: Relative, Colluders: 2}, 3, Split, protocol.EachShare},
-		{Job{Algorithm: Relative, Drops: []Drop{{1, 1}}}, 2, Local, protocol.EachWhole}, // no share would be left
-		{Job{Algorithm: CSuLloyd, Noise: ByTheServer}, 2, ByTheServer, protocol.ServerAlone},
-		{Job{Algorithm: CSuLloyd, Calibration: privacy.Claimed}, 2, ByTheServer, protocol.ServerAlone},
-		{Job{Algorithm: SuLloyd, Calibration: privacy.Claimed, Aggregator: ByRing}, 2, Local, protocol.EachWhole},
-		{Job{Algorithm: FastLloyd, Calibration: privacy.Published}, 1, ByTheServer, protocol.ServerAlone},
+		{Job{Method: SuLloyd}, 1, ByTheServer, protocol.Holder},
+		{Job{Method: SuLloyd}, 2, Split, protocol.EachShare},
+		{Job{Method: FastLloyd}, 3, Split, protocol.EachShare},
+		{Job{Method: Relative, Aggregator: ByRing}, 3, Split, protocol.EachShare},
+		{Job{Method: Relative, Problem: protocol.Problem{Colluders: 2}}, 3, Split, protocol.EachShare},
+		{Job{Method: Relative, Drops: []Drop{{1, 1}}}, 2, Local, protocol.EachWhole}, // no share would be left
+		{Job{Method: CSuLloyd, Problem: protocol.Problem{Noise: ByTheServer}}, 2, ByTheServer, protocol.ServerAlone},
+		{Job{Method: CSuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}}, 2, ByTheServer,
+			protocol.ServerAlone},
+		{Job{Method: SuLloyd, Problem: protocol.Problem{Calibration: privacy.Claimed}, Aggregator: ByRing}, 2, Local,
+			protocol.EachWhole},
+		{Job{Method: FastLloyd, Problem: protocol.Problem{Calibration: privacy.Published}}, 1, ByTheServer,
+			protocol.ServerAlone},
 	} {
 		job := c.job
 		job.K, job.Clients, job.Budget = 3, blobs(t, 120, 2, 3, c.m, 1), privacy.Budget{Epsilon: 1, Delta: -1}
@@ -196,7 +206,8 @@ func TestWhoAddsTheNoiseByDefault(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.job.Noise != c.noise || p.release.Makers != c.makers {
-			t.Errorf("%s %s, %d clients: noise by %q, makers %d, want %q and %d", c.job.Algorithm, c.job.Calibration, c.m, p.job.Noise, p.release.Makers, c.noise, c.makers)
+			t.Errorf("%s %s, %d clients: noise by %q, makers %d, want %q and %d", c.job.Method, c.job.Calibration, c.m,
+				p.job.Noise, p.release.Makers, c.noise, c.makers)
 		}
 		ledger, err := p.Ledger(nil)
 		if err != nil {
@@ -204,7 +215,7 @@ func TestWhoAddsTheNoiseByDefault(t *testing.T) {
 		}
 		known := c.makers == protocol.ServerAlone
 		if total := ledger.TotalFor(privacy.Server); c.makers != protocol.Holder && total.Unbounded != known {
-			t.Errorf("%s %s, %d clients: the server's total is %+v", c.job.Algorithm, c.job.Calibration, c.m, total)
+			t.Errorf("%s %s, %d clients: the server's total is %+v", c.job.Method, c.job.Calibration, c.m, total)
 		}
 	}
 }
@@ -213,8 +224,8 @@ func TestWhoAddsTheNoiseByDefault(t *testing.T) {
 // (THEOREMS.md T1): 2d((k-1) + lo/(lo+1)) per coordinate of the claim.
 func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
 	seed := uint64(1)
-	res := run(t, 1, Job{Algorithm: FastLloyd, K: 4, Clients: blobs(t, 2000, 2, 4, 2, 2), Seed: &seed, Calibration: privacy.Claimed,
-		Budget: privacy.Budget{Epsilon: 1}})
+	res := run(t, 1, Job{Method: FastLloyd, Problem: protocol.Problem{K: 4, Clients: blobs(t, 2000, 2, 4, 2, 2),
+		Seed: &seed, Calibration: privacy.Claimed, Budget: privacy.Budget{Epsilon: 1}}})
 	e := res.Ledger.TotalFor("clients")
 	if e.TrueEpsilon == nil || *e.TrueEpsilon < 7.9 || *e.TrueEpsilon > 8 {
 		t.Errorf("true epsilon %v, want just below 2k = 8", e.TrueEpsilon)
@@ -224,8 +235,8 @@ func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
 	}
 	// The released code truncates its noise toward zero: ln 2 more for each of the d sums and the
 	// count that a record changes, in every round (T6 vii).
-	res = run(t, 1, Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 300, 2, 3, 2, 2), Seed: &seed, Calibration: privacy.Published, Iterations: 4,
-		Budget: privacy.Budget{Epsilon: 1}})
+	res = run(t, 1, Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 300, 2, 3, 2, 2),
+		Seed: &seed, Calibration: privacy.Published, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}})
 	e = res.Ledger.TotalFor("clients")
 	if want := 1 + 4*3*math.Ln2; e.TrueEpsilon == nil || math.Abs(*e.TrueEpsilon/want-1) > 1e-6 || math.Abs(*e.Epsilon-1) > 1e-6 {
 		t.Errorf("truncated noise: epsilon %v, true epsilon %v, want %v", e.Epsilon, e.TrueEpsilon, want)
@@ -249,7 +260,8 @@ func TestCommunicationOfTable3(t *testing.T) {
 		k, d  int
 		bytes int64 // of both clients, both ways, per iteration
 	}{{2, 2, 128}, {2, 5, 320}, {5, 2, 320}, {5, 5, 800}, {3, 2, 192}, {15, 2, 960}} {
-		res := run(t, 1, Job{Algorithm: FastLloyd, K: c.k, Clients: blobs(t, 400, c.d, c.k, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}})
+		res := run(t, 1, Job{Method: FastLloyd, Problem: protocol.Problem{K: c.k,
+			Clients: blobs(t, 400, c.d, c.k, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}}})
 		sum := int64(0)
 		for i := range 2 {
 			sum += res.Comm.BytesSent[i] + res.Comm.BytesReceived[i]
@@ -287,8 +299,9 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 		{Truncate, Keep, Keep, 300, 200, 125.0 / (200 + 1e-6), privacy.Published},
 		{Keep, Fold, Keep, 100, 140, 100.0 / (110 + 1e-6), privacy.Published}, // 250 - 140 = 110
 	} {
-		p, err := (&Job{Algorithm: CSuLloyd, K: 2, Clients: parts, Seed: &seed, Budget: privacy.Budget{Epsilon: 1},
-			Post: c.centroid, PostSum: c.sum, PostCount: c.count, Calibration: c.calibration}).check()
+		p, err := (&Job{Method: CSuLloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed,
+			Budget: privacy.Budget{Epsilon: 1}, Calibration: c.calibration}, Post: c.centroid, PostSum: c.sum,
+			PostCount: c.count}).check()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,8 +324,8 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 	seed := uint64(7)
 	parts := blobs(t, 400, 2, 2, 1, 3)
-	job := Job{Algorithm: CLloyd, K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Iterations: 1, Radius: 0.4,
-		Start: []float64{-0.6, -0.6, 0.6, 0.6}}
+	job := Job{Method: CLloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed, Iterations: 1,
+		Start: []float64{-0.6, -0.6, 0.6, 0.6}}, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Radius: 0.4}
 	s, tr := transcribed(t, job)
 	start := s.atStart()
 	one := &client{Plan: s, points: *parts[0].Points}
@@ -340,10 +353,11 @@ func TestRadiusLeavesRecordsUnassigned(t *testing.T) {
 func TestRadiusByRound(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 400, 2, 5, 1, 3)
-	loose := Job{K: 2, Clients: parts, Seed: &seed, EtaMinAlpha: 1000, EtaMaxAlpha: 2, Release: Centroid, NoQuality: true}
+	loose := Job{Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed, NoQuality: true}, EtaMinAlpha: 1000,
+		EtaMaxAlpha: 2, Release: Centroid}
 	plain := func(rounds int, radius float64, schedule Schedule, start []float64) []float64 {
 		job := loose
-		job.Algorithm, job.Iterations, job.Radius, job.Schedule, job.Start = CLloyd, rounds, radius, schedule, start
+		job.Method, job.Iterations, job.Radius, job.Schedule, job.Start = CLloyd, rounds, radius, schedule, start
 		return slices.Concat(run(t, 1, job).Centroids...)
 	}
 	first := plain(1, math.Sqrt2/2, "", nil)
@@ -355,7 +369,8 @@ func TestRadiusByRound(t *testing.T) {
 	}
 	// The released code stays with the first radius: without much noise it is seen.
 	code := loose
-	code.Algorithm, code.Release, code.Iterations, code.Schedule, code.Calibration, code.Budget = FastLloyd, "", 2, Sqrt, privacy.Published, privacy.Budget{Epsilon: 1e9}
+	code.Method, code.Release, code.Iterations, code.Schedule, code.Calibration, code.Budget = FastLloyd, "", 2, Sqrt,
+		privacy.Published, privacy.Budget{Epsilon: 1e9}
 	code.Start = []float64{-0.5, -0.25, 0.5, 0.25}
 	if got, want := slices.Concat(run(t, 1, code).Centroids...), plain(2, math.Sqrt2/2, "", code.Start); !slices.Equal(got, want) {
 		t.Errorf("the released code gives %v, want %v", got, want)
@@ -373,7 +388,8 @@ func TestRadiusByRound(t *testing.T) {
 		{CSuLloyd, privacy.Claimed, [4]float64{2, 2, 2, 2}},
 		{CSuLloyd, privacy.Published, [4]float64{2, 1, 2. / 3, 1. / 2}},
 	} {
-		job := Job{Algorithm: c.method, Calibration: c.calibration, K: 2, Clients: parts, Seed: &seed, Schedule: Sqrt, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}
+		job := Job{Method: c.method, Problem: protocol.Problem{Calibration: c.calibration, K: 2, Clients: parts,
+			Seed: &seed, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}, Schedule: Sqrt}
 		p, err := job.check()
 		if err != nil {
 			t.Fatal(err)
@@ -395,14 +411,15 @@ func TestRadiusByRound(t *testing.T) {
 func TestEmptyClusters(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 300, 2, 1, 2, 3)
-	all := run(t, 1, Job{Algorithm: Lloyd, K: 1, Clients: parts, Seed: &seed, Iterations: 1})
+	all := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 1, Clients: parts, Seed: &seed, Iterations: 1}})
 	far := []float64{-all.Centroids[0][0], -all.Centroids[0][1]}
 	start := slices.Concat(all.Centroids[0], []float64{math.Copysign(1, far[0]), math.Copysign(1, far[1])})
 	for _, c := range []struct {
 		calibration privacy.Calibration
 		want        []float64
 	}{{"", start[2:]}, {privacy.Published, []float64{0, 0}}} {
-		res := run(t, 1, Job{Algorithm: Lloyd, K: 2, Clients: parts, Seed: &seed, Iterations: 1, Init: Sphere, Start: start, Calibration: c.calibration})
+		res := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 2, Clients: parts, Seed: &seed,
+			Iterations: 1, Start: start, Calibration: c.calibration}, Init: Sphere})
 		if got := res.Centroids[1]; !slices.Equal(got, c.want) {
 			t.Errorf("calibration %q: the empty cluster is at %v, want %v", c.calibration, got, c.want)
 		}
@@ -412,7 +429,8 @@ func TestEmptyClusters(t *testing.T) {
 // A small ring gives the same result in half the bytes.
 func TestRing32(t *testing.T) {
 	seed := uint64(1)
-	job := Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 600, 2, 3, 2, 3), Seed: &seed, Budget: privacy.Budget{Epsilon: 5}}
+	job := Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 600, 2, 3, 2, 3), Seed: &seed,
+		Budget: privacy.Budget{Epsilon: 5}}}
 	wide := run(t, 1, job)
 	job.RingBits = 32
 	narrow := run(t, 1, job)
@@ -428,11 +446,13 @@ func TestRing32(t *testing.T) {
 func TestStopsWhenNothingMoves(t *testing.T) {
 	seed := uint64(1)
 	parts := blobs(t, 600, 2, 3, 2, 3)
-	res := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Init: Sphere, Iterations: 500})
+	res := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed,
+		Iterations: 500}, Init: Sphere})
 	if res.Iterations >= 500 {
 		t.Fatalf("%d iterations", res.Iterations)
 	}
-	coarse := run(t, 1, Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, Init: Sphere, Iterations: 500, Tolerance: 10})
+	coarse := run(t, 1, Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Seed: &seed,
+		Iterations: 500}, Init: Sphere, Tolerance: 10})
 	if coarse.Iterations != 1 {
 		t.Errorf("tolerance 10 runs %d iterations", coarse.Iterations)
 	}
@@ -447,49 +467,90 @@ func TestRefusals(t *testing.T) {
 		job  Job
 		want []string
 	}{
-		{"unknown method", Job{Algorithm: "loyd", K: 3, Clients: parts}, []string{"method", "loyd", "fastlloyd"}},
-		{"no clients", Job{Algorithm: Lloyd, K: 3}, []string{"clients"}},
-		{"k is 0", Job{Algorithm: Lloyd, K: 0, Clients: parts}, []string{"k", "0"}},
-		{"k above n", Job{Algorithm: Lloyd, K: 61, Clients: parts}, []string{"61", "60 records"}},
-		{"epsilon is 0", Job{Algorithm: SuLloyd, K: 3, Clients: parts}, []string{"epsilon"}},
-		{"epsilon is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.NaN()}}, []string{"epsilon"}},
-		{"epsilon is infinite", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: math.Inf(1)}}, []string{"epsilon"}},
-		{"delta is 1", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: 1}}, []string{"delta"}},
-		{"delta is NaN", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}, []string{"delta"}},
-		{"pure Gaussian", Job{Algorithm: Relative, K: 3, Clients: parts, Mechanism: Gaussian, Budget: privacy.Budget{Epsilon: 1}}, []string{"delta", "laplace"}},
-		{"kmeans++ under privacy", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
-		{"published without code", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published}, []string{"published", "later-code"}},
-		{"claimed Gaussian of a constrained method", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}, []string{"mechanism"}},
-		{"claimed replace-one", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proven"}},
-		{"replace-one and exclusivity", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Exclusivity: 2, Neighbours: privacy.ReplaceOne}, []string{"replace-one", "proof"}},
-		{"too few records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100}, []string{"client 2", "10 records", "need 24"}},
-		{"too many records at a client", Job{Algorithm: CLloyd, K: 3, Clients: uneven, EtaMinAlpha: 100}, []string{"client 1", "50 records", "hold 36"}},
-		{"too few under claimed", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Claimed}, []string{"client 2"}},
-		{"too few under published", Job{Algorithm: FastLloyd, K: 3, Clients: uneven, EtaMaxAlpha: 100, Budget: ok, Calibration: privacy.Published}, []string{"client 2"}},
-		{"minimum above maximum", Job{Algorithm: CLloyd, K: 60, Clients: blobs(t, 61, 1, 3, 1, 1), EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
-		{"alpha below 1", Job{Algorithm: CLloyd, K: 3, Clients: parts, EtaMinAlpha: 0.5}, []string{"eta-min-alpha", "0.5"}},
-		{"exclusivity above k", Job{Algorithm: CLloyd, K: 3, Clients: parts, Exclusivity: 4}, []string{"exclusivity", "k = 3"}},
-		{"starts of sphere", Job{Algorithm: Lloyd, K: 3, Clients: parts, Init: Sphere, NInit: 2}, []string{"n-init", "kmeans++"}},
-		{"starts from given centroids", Job{Algorithm: Lloyd, K: 1, Clients: parts, Start: []float64{0, 0}, NInit: 2}, []string{"n-init", "given"}},
-		{"starts of clloyd", Job{Algorithm: CLloyd, K: 3, Clients: parts, NInit: 2}, []string{"n-init"}},
-		{"exclusivity without constraints", Job{Algorithm: Lloyd, K: 3, Clients: parts, Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
-		{"radius without constraints", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Radius: 1}, []string{"radius"}},
-		{"radius is negative", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: -1}, []string{"radius"}},
-		{"two radius rules", Job{Algorithm: CLloyd, K: 3, Clients: parts, Radius: 1, Schedule: Sqrt}, []string{"radius"}},
-		{"a schedule without a radius", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Schedule: Sqrt}, []string{"radius-schedule"}},
-		{"a schedule without code", Job{Algorithm: FastLloyd, K: 3, Clients: parts, Budget: ok, Calibration: privacy.Published, Schedule: Geometric}, []string{"sqrt"}},
-		{"means of unconstrained clusters", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release", "fastlloyd"}},
-		{"nonexclusive with a radius", Job{Algorithm: CLloyd, K: 3, Clients: parts, NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
-		{"naive with noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: Naive}, []string{"naive"}},
-		{"ring with a server's noise", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: ok, Aggregator: ByRing, Noise: ByTheServer}, []string{"ring", "local"}},
-		{"no share left", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 4}, []string{"colluders", "no share"}},
-		{"no share left after a failure", Job{Algorithm: SuLloyd, K: 3, Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 3, Drops: []Drop{{1, 0}}}, []string{"colluders", "no share"}},
-		{"a ring that is too small", Job{Algorithm: SuLloyd, K: 3, Clients: parts, Budget: privacy.Budget{Epsilon: 1e-3}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
-		{"a drop of nobody", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{7, 0}}}, []string{"client 8"}},
-		{"nobody left", Job{Algorithm: Lloyd, K: 3, Clients: parts, Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
-		{"too many radii", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Iterations: 1001}, []string{"iterations", "1001", "at most 1000"}},
-		{"a radius below the grid", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Iterations: 300}, []string{"noise", "fewer iterations"}},
-		{"centroids of relative", Job{Algorithm: Relative, K: 3, Clients: parts, Budget: ok, Release: Centroid}, []string{"release"}},
+		{"unknown method", Job{Method: "loyd", Problem: protocol.Problem{K: 3, Clients: parts}},
+			[]string{"method", "loyd", "fastlloyd"}},
+		{"no clients", Job{Method: Lloyd, Problem: protocol.Problem{K: 3}}, []string{"clients"}},
+		{"k is 0", Job{Method: Lloyd, Problem: protocol.Problem{K: 0, Clients: parts}}, []string{"k", "0"}},
+		{"k above n", Job{Method: Lloyd, Problem: protocol.Problem{K: 61, Clients: parts}},
+			[]string{"61", "60 records"}},
+		{"epsilon is 0", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts}}, []string{"epsilon"}},
+		{"epsilon is NaN", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: math.NaN()}}}, []string{"epsilon"}},
+		{"epsilon is infinite", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: math.Inf(1)}}}, []string{"epsilon"}},
+		{"delta is 1", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: 1, Delta: 1}}}, []string{"delta"}},
+		{"delta is NaN", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: 1, Delta: math.NaN()}}}, []string{"delta"}},
+		{"pure Gaussian", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Mechanism: Gaussian,
+			Budget: privacy.Budget{Epsilon: 1}}}, []string{"delta", "laplace"}},
+		{"kmeans++ under privacy", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok},
+			Init: KMeansPlusPlus}, []string{"kmeans++", "relative"}},
+		{"published without code", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
+			Calibration: privacy.Published}}, []string{"published", "later-code"}},
+		{"claimed Gaussian of a constrained method", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3,
+			Clients: parts, Budget: ok, Calibration: privacy.Claimed, Mechanism: Gaussian}}, []string{"mechanism"}},
+		{"claimed replace-one", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
+			Calibration: privacy.Claimed, Neighbours: privacy.ReplaceOne}}, []string{"replace-one", "proven"}},
+		{"replace-one and exclusivity", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: ok, Neighbours: privacy.ReplaceOne}, Exclusivity: 2}, []string{"replace-one", "proof"}},
+		{"too few records at a client", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: uneven},
+			EtaMaxAlpha: 100}, []string{"client 2", "10 records", "need 24"}},
+		{"too many records at a client", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: uneven},
+			EtaMinAlpha: 100}, []string{"client 1", "50 records", "hold 36"}},
+		{"too few under claimed", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: uneven, Budget: ok,
+			Calibration: privacy.Claimed}, EtaMaxAlpha: 100}, []string{"client 2"}},
+		{"too few under published", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: uneven,
+			Budget: ok, Calibration: privacy.Published}, EtaMaxAlpha: 100}, []string{"client 2"}},
+		{"minimum above maximum", Job{Method: CLloyd, Problem: protocol.Problem{K: 60,
+			Clients: blobs(t, 61, 1, 3, 1, 1)}, EtaMinAlpha: 1, EtaMaxAlpha: 1}, []string{"client 1"}},
+		{"alpha below 1", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, EtaMinAlpha: 0.5},
+			[]string{"eta-min-alpha", "0.5"}},
+		{"exclusivity above k", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Exclusivity: 4},
+			[]string{"exclusivity", "k = 3"}},
+		{"starts of sphere", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Init: Sphere,
+			NInit: 2}, []string{"n-init", "kmeans++"}},
+		{"starts from given centroids", Job{Method: Lloyd, Problem: protocol.Problem{K: 1, Clients: parts,
+			Start: []float64{0, 0}}, NInit: 2}, []string{"n-init", "given"}},
+		{"starts of clloyd", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, NInit: 2},
+			[]string{"n-init"}},
+		{"exclusivity without constraints", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			Exclusivity: 2}, []string{"exclusivity", "clloyd"}},
+		{"radius without constraints", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: ok}, Radius: 1}, []string{"radius"}},
+		{"radius is negative", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Radius: -1},
+			[]string{"radius"}},
+		{"two radius rules", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts}, Radius: 1,
+			Schedule: Sqrt}, []string{"radius"}},
+		{"a schedule without a radius", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: ok}, Schedule: Sqrt}, []string{"radius-schedule"}},
+		{"a schedule without code", Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: ok, Calibration: privacy.Published}, Schedule: Geometric}, []string{"sqrt"}},
+		{"means of unconstrained clusters", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: ok}, Release: Centroid}, []string{"release", "fastlloyd"}},
+		{"nonexclusive with a radius", Job{Method: CLloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			NonExclusive: true, Radius: 1}, []string{"nonexclusive"}},
+		{"naive with noise", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok},
+			Aggregator: Naive}, []string{"naive"}},
+		{"ring with a server's noise", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: ok, Noise: ByTheServer}, Aggregator: ByRing}, []string{"ring", "local"}},
+		{"no share left", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 60, 2, 3, 4, 1),
+			Budget: ok, Noise: Split, Colluders: 4}}, []string{"colluders", "no share"}},
+		{"no share left after a failure", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3,
+			Clients: blobs(t, 60, 2, 3, 4, 1), Budget: ok, Noise: Split, Colluders: 3}, Drops: []Drop{{1, 0}}},
+			[]string{"colluders", "no share"}},
+		{"a ring that is too small", Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Budget: privacy.Budget{Epsilon: 1e-3}}, RingBits: 32}, []string{"Z_2^32", "64-bit"}},
+		{"a drop of nobody", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			Drops: []Drop{{7, 0}}}, []string{"client 8"}},
+		{"nobody left", Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts},
+			Drops: []Drop{{0, 0}, {1, 2}}}, []string{"no client"}},
+		{"too many radii", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
+			Iterations: 1001}}, []string{"iterations", "1001", "at most 1000"}},
+		{"a radius below the grid", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok,
+			Iterations: 300}}, []string{"noise", "fewer iterations"}},
+		{"centroids of relative", Job{Method: Relative, Problem: protocol.Problem{K: 3, Clients: parts, Budget: ok},
+			Release: Centroid}, []string{"release"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.job.Plan()
@@ -514,8 +575,9 @@ func TestProvenIsTotal(t *testing.T) {
 	seed := uint64(1)
 	uneven := []dataset.Part{blobs(t, 50, 2, 3, 1, 1)[0], blobs(t, 10, 2, 3, 1, 1)[0]}
 	for _, job := range []Job{
-		{Algorithm: FastLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: CSuLloyd, Radius: 0.01},
-		{Algorithm: FastLloyd, Exclusivity: 2},
+		{Method: FastLloyd}, {Method: CSuLloyd}, {Method: FastLloyd, NonExclusive: true}, {Method: CSuLloyd,
+			Radius: 0.01},
+		{Method: FastLloyd, Exclusivity: 2},
 	} {
 		job.K, job.Clients, job.Seed, job.Budget = 3, uneven, &seed, privacy.Budget{Epsilon: 1}
 		s := begin(t, 1, job)
@@ -524,7 +586,8 @@ func TestProvenIsTotal(t *testing.T) {
 			for _, c := range s.clients {
 				for j, n := range c.acc.Counts {
 					if n < int64(s.lo) {
-						t.Errorf("%s: cluster %d of %v has %d members with fillers, want at least %d", job.Algorithm, j, c.party.Role, n, s.lo)
+						t.Errorf("%s: cluster %d of %v has %d members with fillers, want at least %d", job.Method, j,
+							c.party.Role, n, s.lo)
 					}
 				}
 			}
@@ -540,7 +603,8 @@ func TestCancelStopsARun(t *testing.T) {
 	defer eng.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := eng.Run(ctx, &Job{Algorithm: Lloyd, K: 3, Clients: blobs(t, 60, 2, 3, 2, 1)}); !errors.Is(err, context.Canceled) {
+	if _, err := eng.Run(ctx, &Job{Method: Lloyd,
+		Problem: protocol.Problem{K: 3, Clients: blobs(t, 60, 2, 3, 2, 1)}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -550,8 +614,9 @@ func TestCancelStopsARun(t *testing.T) {
 func TestPublicRecords(t *testing.T) {
 	seed := uint64(1)
 	few, many := blobs(t, 300, 2, 3, 2, 1), blobs(t, 1500, 2, 3, 2, 1)
-	for _, job := range []Job{{Algorithm: SuLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd}, {Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: Relative},
-		{Algorithm: Relative, Mechanism: Gaussian, Schedule: LaterCode}} {
+	for _, job := range []Job{{Method: SuLloyd}, {Method: CSuLloyd}, {Method: FastLloyd}, {Method: FastLloyd,
+		NonExclusive: true}, {Method: Relative},
+		{Method: Relative, Problem: protocol.Problem{Mechanism: Gaussian}, Schedule: LaterCode}} {
 		job.K, job.Records, job.Seed, job.Budget = 3, 600, &seed, privacy.Budget{Epsilon: 3, Delta: -1}
 		var plans [2]*Plan
 		for i, clients := range [][]dataset.Part{few, many} {
@@ -562,23 +627,23 @@ func TestPublicRecords(t *testing.T) {
 			}
 			plans[i] = p
 			if res := run(t, 2, job); res.N != 600 {
-				t.Errorf("%s: the result says %d records", job.Algorithm, res.N)
+				t.Errorf("%s: the result says %d records", job.Method, res.N)
 			} else if strings.Contains(ledgerText(t, res), "number of records comes") {
-				t.Errorf("%s: the ledger says that n is from the data", job.Algorithm)
+				t.Errorf("%s: the ledger says that n is from the data", job.Method)
 			}
 		}
 		a, b := plans[0], plans[1]
 		if a.rounds != b.rounds || a.lo != b.lo || a.hi != b.hi || a.Budget != b.Budget || !slices.Equal(a.radius, b.radius) || a.Capacity != b.Capacity {
-			t.Errorf("%s: the plans differ: %+v and %+v", job.Algorithm, a.Plan, b.Plan)
+			t.Errorf("%s: the plans differ: %+v and %+v", job.Method, a.Plan, b.Plan)
 		}
 		for i := range a.parts {
 			if !slices.Equal(a.parts[i].scales, b.parts[i].scales) {
-				t.Errorf("%s: noise of %s follows from the data", job.Algorithm, a.parts[i].name)
+				t.Errorf("%s: noise of %s follows from the data", job.Method, a.parts[i].name)
 			}
 		}
 		job.Records = 0
 		if res := run(t, 1, job); !strings.Contains(ledgerText(t, res), "number of records comes from the data") {
-			t.Errorf("%s: the ledger does not say that n is from the data", job.Algorithm)
+			t.Errorf("%s: the ledger does not say that n is from the data", job.Method)
 		}
 	}
 }
@@ -592,18 +657,23 @@ func TestBadInput(t *testing.T) {
 	short[0].Points = &kernels.Panels{N: 60, D: 2, Data: short[0].Points.Data[:40]}
 	flat := []dataset.Part{{Points: &kernels.Panels{N: 3}, FractionBits: 16}}
 	for name, job := range map[string]*Job{
-		"no job":             nil,
-		"no points":          {Algorithm: Lloyd, K: 3, Clients: make([]dataset.Part, 1)},
-		"short points":       {Algorithm: Lloyd, K: 3, Clients: short},
-		"no columns":         {Algorithm: Lloyd, K: 3, Clients: flat},
-		"NaN":                {Algorithm: Lloyd, K: 3, Clients: outside},
-		"labels are short":   {Algorithm: Lloyd, K: 3, Clients: parts, Labels: make([]int32, 10)},
-		"no rows for labels": {Algorithm: Lloyd, K: 3, Clients: []dataset.Part{{Points: parts[0].Points, Rows: []int{1, 2}, FractionBits: 16}}, Labels: make([]int32, 60)},
-		"start is NaN":       {Algorithm: Lloyd, K: 1, Clients: parts, Start: []float64{0, math.NaN()}},
-		"start is short":     {Algorithm: Lloyd, K: 3, Clients: parts, Start: []float64{0}},
-		"half of the bounds": {Algorithm: Lloyd, K: 3, Clients: parts, Bounds: dataset.Bounds{Lo: []float64{0, 0}}},
-		"public n":           {Algorithm: Lloyd, K: 3, Clients: parts, Records: -1},
-		"k above public n":   {Algorithm: Lloyd, K: 3, Clients: parts, Records: 2},
+		"no job":       nil,
+		"no points":    {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: make([]dataset.Part, 1)}},
+		"short points": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: short}},
+		"no columns":   {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: flat}},
+		"NaN":          {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: outside}},
+		"labels are short": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Labels: make([]int32, 10)}},
+		"no rows for labels": {Method: Lloyd, Problem: protocol.Problem{K: 3,
+			Clients: []dataset.Part{{Points: parts[0].Points, Rows: []int{1, 2}, FractionBits: 16}},
+			Labels:  make([]int32, 60)}},
+		"start is NaN": {Method: Lloyd, Problem: protocol.Problem{K: 1, Clients: parts,
+			Start: []float64{0, math.NaN()}}},
+		"start is short": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Start: []float64{0}}},
+		"half of the bounds": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Bounds: dataset.Bounds{Lo: []float64{0, 0}}}},
+		"public n":         {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Records: -1}},
+		"k above public n": {Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts, Records: 2}},
 	} {
 		eng, err := engine.New()
 		if err != nil {

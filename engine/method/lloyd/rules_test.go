@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // The table holds the iterations of the published code, read from the reference
@@ -96,7 +97,8 @@ func TestRadiusSchedules(t *testing.T) {
 // The least size at a client is rounded up and the greatest down: 2B/(M lo) is then within the bound for lo
 // of all clients (THEOREMS.md T1, condition 4).
 func TestSizesAreRoundedInwards(t *testing.T) {
-	j := Job{K: 3, Clients: blobs(t, 1000, 2, 3, 2, 1), EtaMinAlpha: DefaultAlpha, EtaMaxAlpha: DefaultAlpha}
+	j := Job{Problem: protocol.Problem{K: 3, Clients: blobs(t, 1000, 2, 3, 2, 1)}, EtaMinAlpha: DefaultAlpha,
+		EtaMaxAlpha: DefaultAlpha}
 	if lo, hi := j.sizes(); lo != 134 || hi != 208 { // 1000/(1.25 6) = 133.3, 1.25 1000/6 = 208.3
 		t.Errorf("sizes %d to %d at each client, want 134 to 208", lo, hi)
 	}
@@ -108,7 +110,8 @@ func TestSizesAreRoundedInwards(t *testing.T) {
 func TestRoundsFollowFromNoise(t *testing.T) {
 	plan := func(epsilon float64, change func(*Job)) *Plan {
 		t.Helper()
-		job := Job{Algorithm: FastLloyd, K: 3, Clients: blobs(t, 900, 2, 3, 1, 3), Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}
+		job := Job{Method: FastLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 900, 2, 3, 1, 3),
+			Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}}
 		change(&job)
 		p, err := job.check()
 		if err != nil {
@@ -119,7 +122,7 @@ func TestRoundsFollowFromNoise(t *testing.T) {
 	for _, method := range []Method{FastLloyd, CSuLloyd} {
 		last := 1
 		for _, epsilon := range []float64{0.01, 0.5, 1, 2, 5, 100} {
-			p := plan(epsilon, func(j *Job) { j.Algorithm = method })
+			p := plan(epsilon, func(j *Job) { j.Method = method })
 			if p.job.Mechanism != Gaussian || p.rounds < last || epsilon == 0.01 && p.rounds != 1 || epsilon == 100 && p.rounds != 7 {
 				t.Errorf("%s, epsilon %g: %d rounds of %s noise after %d", method, epsilon, p.rounds, p.job.Mechanism, last)
 			}

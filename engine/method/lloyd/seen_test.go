@@ -8,6 +8,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // watcher keeps what observers see.
@@ -41,7 +42,8 @@ func watch(t *testing.T, job Job) (*watcher, *engine.Result) {
 func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 	parts := blobs(t, 1500, 3, 5, 1, 11)
 	seed := uint64(4)
-	w, res := watch(t, Job{Algorithm: Lloyd, K: 5, Clients: parts, Init: Sphere, Iterations: 6, Seed: &seed})
+	w, res := watch(t, Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts, Iterations: 6,
+		Seed: &seed}, Init: Sphere})
 	if w.Job.Method != "lloyd" || w.Job.N != 1500 || w.Job.D != 3 || w.Job.K != 5 || w.Job.Rounds != 6 || w.Job.ID != 1 || w.Job.Parties != 1 {
 		t.Errorf("job %+v", w.Job)
 	}
@@ -59,7 +61,8 @@ func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 			t.Errorf("iteration %d: loss %v, measured %v", i+1, w.losses[i], *q.WCSS)
 		}
 	}
-	private, _ := watch(t, Job{Algorithm: FastLloyd, K: 5, Clients: blobs(t, 1500, 3, 5, 3, 11), Budget: privacy.Budget{Epsilon: 1, Delta: -1}, Seed: &seed})
+	private, _ := watch(t, Job{Method: FastLloyd, Problem: protocol.Problem{K: 5,
+		Clients: blobs(t, 1500, 3, 5, 3, 11), Budget: privacy.Budget{Epsilon: 1, Delta: -1}, Seed: &seed}})
 	for i, loss := range private.losses {
 		if !math.IsNaN(loss) || private.centroids[i] == nil {
 			t.Errorf("iteration %d of a private run shows loss %v, centroids %v", i+1, loss, private.centroids[i])

@@ -132,10 +132,13 @@ func TestEveryMethodFindsClearClusters(t *testing.T) {
 	for _, m := range Methods() {
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
 			for _, mech := range []Mechanism{Laplace, Gaussian} {
-				job := Job{Algorithm: m, K: 5, Clients: parts, Calibration: c, Mechanism: mech, Seed: &seed,
-					Budget: privacy.Budget{Epsilon: 500, Delta: 1e-6}}
+				job := Job{Method: m, Problem: protocol.Problem{K: 5, Clients: parts, Calibration: c,
+					Mechanism: mech, Seed: &seed, Budget: privacy.Budget{Epsilon: 500, Delta: 1e-6}}}
 				if m == Relative {
 					job.Schedule = LaterCode
+				}
+				if !m.Private() {
+					job.Budget, job.Mechanism = privacy.Budget{}, ""
 				}
 				if !m.Private() && (c != privacy.Proven || mech != Laplace) || m.Constrained() && mech == Gaussian && c != privacy.Proven {
 					continue
@@ -155,18 +158,22 @@ func TestDeterminismAcrossWorkers(t *testing.T) {
 	seed := uint64(9)
 	small, large := blobs(t, 600, 3, 4, 3, 2), blobs(t, 20000, 4, 16, 2, 2)
 	for _, job := range []Job{
-		{Algorithm: Lloyd}, {Algorithm: CLloyd}, {Algorithm: SuLloyd}, {Algorithm: CSuLloyd}, {Algorithm: FastLloyd},
-		{Algorithm: Relative}, {Algorithm: Relative, Mechanism: Laplace, Noise: Local, Aggregator: ByRing},
-		{Algorithm: FastLloyd, NonExclusive: true}, {Algorithm: CLloyd, Exclusivity: 2, EtaMinAlpha: 1},
-		{Algorithm: CSuLloyd, Radius: 0.5}, {Algorithm: SuLloyd, Noise: Split, Mechanism: Gaussian},
-		{Algorithm: Lloyd, Init: KMeansPlusPlus}, {Algorithm: Lloyd, Init: Random},
+		{Method: Lloyd}, {Method: CLloyd}, {Method: SuLloyd}, {Method: CSuLloyd}, {Method: FastLloyd},
+		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Mechanism: Laplace, Noise: Local},
+			Aggregator: ByRing},
+		{Method: FastLloyd, NonExclusive: true}, {Method: CLloyd, Exclusivity: 2, EtaMinAlpha: 1},
+		{Method: CSuLloyd, Radius: 0.5}, {Method: SuLloyd, Problem: protocol.Problem{Noise: Split,
+			Mechanism: Gaussian}},
+		{Method: Lloyd, Init: KMeansPlusPlus}, {Method: Lloyd, Init: Random},
 	} {
 		for _, parts := range [][]dataset.Part{small, large} {
 			job.K, job.Clients, job.Seed = 4, parts, &seed
 			if parts[0].Points.N > 5000 {
 				job.K = 16
 			}
-			job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
+			if job.Method.Private() {
+				job.Budget = privacy.Budget{Epsilon: 1, Delta: -1}
+			}
 			var first []byte
 			for _, workers := range []int{1, 2, 5} {
 				res := run(t, workers, job)
@@ -179,7 +186,7 @@ func TestDeterminismAcrossWorkers(t *testing.T) {
 					first = b
 				}
 				if !bytes.Equal(first, b) {
-					t.Errorf("%+v: %d workers give another result than 1", job.Algorithm, workers)
+					t.Errorf("%+v: %d workers give another result than 1", job.Method, workers)
 				}
 			}
 		}

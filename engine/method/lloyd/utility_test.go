@@ -7,6 +7,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Relative with the server's noise, which its recipe has, reaches the NICV that its recipe promises under
@@ -48,8 +49,8 @@ func relativeMean(t *testing.T, eng *engine.Engine, norm *dataset.Normalised, k 
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := eng.Run(context.Background(), &Job{Algorithm: Relative, K: k, Clients: parts, Seed: &seed, Noise: ByTheServer,
-			Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}})
+		res, err := eng.Run(context.Background(), &Job{Method: Relative, Problem: protocol.Problem{K: k,
+			Clients: parts, Seed: &seed, Noise: ByTheServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}}})
 		if err != nil {
 			t.Fatal(err)
 		}

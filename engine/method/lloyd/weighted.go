@@ -13,7 +13,7 @@ import (
 // checkWeights refuses weights of a method that takes none, and those that are none.
 func (j *Job) checkWeights() error {
 	weighted := j.weighted()
-	if weighted && (j.Algorithm != Lloyd || j.Release == Centroid || j.Aggregator == Naive || !j.NoQuality) {
+	if weighted && (j.Method != Lloyd || j.Release == Centroid || j.Aggregator == Naive || !j.NoQuality) {
 		return fault.Request("weights", "are for lloyd, which adds up sums and counts, without quality", "leave the weights out, or the other options")
 	}
 	for i, p := range j.Clients {

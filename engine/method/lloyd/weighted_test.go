@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -58,7 +59,9 @@ func TestWeightsAreRepetitions(t *testing.T) {
 		for _, ring := range []int{32, 64} {
 			var want [][]float64
 			for _, repeat := range []bool{true, false} {
-				job := &Job{Algorithm: Lloyd, K: 4, Clients: weightedParts(t, clients, repeat), Start: start, Seed: &seed, NoQuality: true, RingBits: ring, Iterations: 5}
+				job := &Job{Method: Lloyd, Problem: protocol.Problem{K: 4,
+					Clients: weightedParts(t, clients, repeat), Start: start, Seed: &seed, NoQuality: true,
+					Iterations: 5}, RingBits: ring}
 				res, err := eng.Run(context.Background(), job)
 				switch {
 				case ring == 32 && !repeat: // the ring is too small for weights
@@ -93,7 +96,8 @@ func TestStartsAreWeighted(t *testing.T) {
 				}
 			}
 		}
-		res, err := eng.Run(context.Background(), &Job{Algorithm: Lloyd, K: 3, Clients: parts, Seed: &seed, NoQuality: true, NInit: 1})
+		res, err := eng.Run(context.Background(), &Job{Method: Lloyd, Problem: protocol.Problem{K: 3, Clients: parts,
+			Seed: &seed, NoQuality: true}, NInit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,15 +111,16 @@ func TestStartsAreWeighted(t *testing.T) {
 
 func TestWeightsRefused(t *testing.T) {
 	for name, change := range map[string]func(*Job){
-		"a private method":   func(j *Job) { j.Algorithm, j.Budget = SuLloyd, privacy.Budget{Epsilon: 1} },
-		"constrained sizes":  func(j *Job) { j.Algorithm = CLloyd },
+		"a private method":   func(j *Job) { j.Method, j.Budget = SuLloyd, privacy.Budget{Epsilon: 1} },
+		"constrained sizes":  func(j *Job) { j.Method = CLloyd },
 		"means":              func(j *Job) { j.Release = Centroid },
 		"quality":            func(j *Job) { j.NoQuality = false },
 		"a negative weight":  func(j *Job) { j.Clients[0].Weights[3] = -1 },
 		"no weight":          func(j *Job) { clear(j.Clients[0].Weights); clear(j.Clients[1].Weights) },
 		"one client's alone": func(j *Job) { j.Clients[1].Weights = nil },
 	} {
-		job := &Job{Algorithm: Lloyd, K: 4, Clients: weightedParts(t, 2, false), NoQuality: true}
+		job := &Job{Method: Lloyd, Problem: protocol.Problem{K: 4, Clients: weightedParts(t, 2, false),
+			NoQuality: true}}
 		if _, err := job.Plan(); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package lsf
 import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Describe lists the method of this package.
@@ -16,9 +17,8 @@ func Describe() method.List {
 	}}
 }
 
-func describe(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Data: d.Staged(), K: d.K, Budget: d.Budget, Seed: d.Seed}
-	return j, append(method.Proven(j.Method(), &j.Laplace, &j.Neighbours),
-		method.PublicRecords(&j.Records),
+func describe(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Problem: p}
+	return j, append(method.Shared(name, &j.Problem, takes),
 		method.Option{Name: "levels", Default: "12", About: "number of hyperplanes", Value: method.Int(&j.Levels, 1, 64)})
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
-	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
@@ -20,35 +19,16 @@ import (
 // leaf means. Half of the budget goes to the counts, half to the sums. Unlike the
 // paper's, the counts are made consistent with the public number of records.
 type Job struct {
-	staged.Data
-	K int
-	// Budget is what the run may spend; a negative Delta means 1/(n ln n).
-	Budget privacy.Budget
-	// Laplace asks for pure epsilon; it is also chosen when Budget.Delta is 0.
-	Laplace    bool
-	Neighbours privacy.Neighbours // default add-remove
+	protocol.Problem
 	// Levels is the number of hyperplanes, at most 64; 0 means 12.
 	Levels int
-	// Seed makes the run a simulation; nil takes noise from the system.
-	Seed *uint64
 }
 
-// Method is "lsf".
-func (j *Job) Method() string { return "lsf" }
+// name is what results call the method.
+const name = "lsf"
 
-// check checks the fields.
-func (j *Job) check() error {
-	if err := j.Validate(j.K); err != nil {
-		return err
-	}
-	if err := j.OneClient(j.Method()); err != nil {
-		return err
-	}
-	if j.Levels < 0 || j.Levels > 64 {
-		return fault.Range("levels", j.Levels, "1 to 64")
-	}
-	return staged.CheckBudget(j.Budget, j.PublicRecords())
-}
+var takes = protocol.Takes{Private: true, Tape: true,
+	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // plan is what a run releases.
 type plan struct {
@@ -58,28 +38,22 @@ type plan struct {
 }
 
 // Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) {
-	if j == nil {
-		return nil, staged.ErrNil
-	}
-	if err := j.check(); err != nil {
-		return nil, err
-	}
-	o, err := j.plan()
-	if err != nil {
-		return nil, err
-	}
-	return o.Finish(&j.Data, 1, o.run)
-}
+func (j *Job) Plan() (engine.Plan, error) { return staged.Make(j, (*Job).plan) }
 
 func (j *Job) plan() (*plan, error) {
-	budget, levels := staged.BudgetFor(j.Budget, j.PublicRecords()), cmp.Or(j.Levels, 12)
-	f, err := staged.New(j.Method(), &j.Data, j.K, budget, j.Laplace || budget.Delta == 0, j.Neighbours,
-		levels+j.Clients[0].Points.D, j.Seed)
+	if err := j.Check(name, takes); err != nil {
+		return nil, err
+	}
+	if j.Levels < 0 || j.Levels > 64 {
+		return nil, fault.Range("levels", j.Levels, "1 to 64")
+	}
+	levels := cmp.Or(j.Levels, 12)
+	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Gaussian), levels+j.D())
 	if err != nil {
 		return nil, err
 	}
 	o := &plan{Plan: f}
+	f.Does(1, o.run)
 	f.Rounds = 1
 	for level := range levels {
 		o.counts = append(o.counts, f.AddCounts(fmt.Sprintf("forest level %d", level+1), "counts per level",

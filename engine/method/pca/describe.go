@@ -5,6 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Describe lists the method of this package.
@@ -18,8 +19,8 @@ func Describe() method.List {
 	}}
 }
 
-func describe(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Data: d.Staged(), K: d.K, Seed: d.Seed}
-	return j, []method.Option{{Name: "components", Default: "ln(n)/2", About: "number of principal components",
+func describe(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Problem: p}
+	return j, method.Options{{Name: "components", Default: "ln(n)/2", About: "number of principal components",
 		Value: method.Int(&j.Components, 1, math.MaxInt)}}
 }

@@ -17,44 +17,29 @@ import (
 // for what a projection that looks at the data would give. No private method
 // offers it, as the components are a release of their own.
 type Job struct {
-	staged.Data
-	K int
+	protocol.Problem
 	// Components is their number, at most D; 0 means ln(n)/2, as for balcan.
 	Components int
-	// Seed makes the run reproducible.
-	Seed *uint64
-}
-
-// Method is "pca".
-func (j *Job) Method() string { return "pca" }
-
-// check checks the fields.
-func (j *Job) check() error {
-	if err := j.Validate(j.K); err != nil {
-		return err
-	}
-	if err := j.OneClient(j.Method()); err != nil {
-		return err
-	}
-	if d := j.Clients[0].Points.D; j.Components < 0 || j.Components > d {
-		return fault.Range("components", j.Components, "1 to the number of columns")
-	}
-	return nil
 }
 
 // Plan implements engine.Job.
-func (j *Job) Plan() (engine.Plan, error) {
-	if j == nil {
-		return nil, staged.ErrNil
-	}
-	if err := j.check(); err != nil {
+func (j *Job) Plan() (engine.Plan, error) { return staged.Make(j, (*Job).plan) }
+
+func (j *Job) plan() (*staged.Plan, error) {
+	if err := j.Check("pca", protocol.Takes{}); err != nil {
 		return nil, err
 	}
-	f := staged.NewPlain(j.Method(), &j.Data, j.K, j.Seed)
+	if j.Components < 0 || j.Components > j.D() {
+		return nil, fault.Range("components", j.Components, "1 to the number of columns")
+	}
+	f, err := staged.NewPlain("pca", &j.Problem)
+	if err != nil {
+		return nil, err
+	}
 	centroids := f.Add(&protocol.Release{Name: "exact centroids", Entries: []privacy.Entry{
 		{What: "exact centroids", Viewers: f.Audience, Mechanism: "none", Calibration: privacy.None}}})
 	components := j.Components
-	return f.Finish(&j.Data, 1, func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
+	f.Does(1, func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
 		found, err := onAxes(ctx, p, components)
 		if err != nil {
 			return nil, err
@@ -62,6 +47,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 		public, err := p.OwnReals(centroids, 0, "", 0, protocol.NewPrivateReals(found))
 		return &protocol.Outcome{Centroids: public, Iterations: 1}, err
 	})
+	return f, nil
 }
 
 // onAxes is k-means on the first q principal components (0 for the rule), with the

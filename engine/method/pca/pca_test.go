@@ -9,6 +9,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
 	"gonum.org/v1/gonum/mat"
@@ -53,8 +54,8 @@ func TestPCAFindsClusters(t *testing.T) {
 	eng, _ := engine.New()
 	defer eng.Close()
 	res, err := eng.Run(context.Background(),
-		&Job{Data: staged.Data{Clients: []dataset.Part{datasettest.Part(norm.Points)}, Bounds: norm.Bounds,
-			Labels: table.Labels}, K: 4})
+		&Job{Problem: protocol.Problem{Clients: []dataset.Part{datasettest.Part(norm.Points)}, Bounds: norm.Bounds,
+			Labels: table.Labels, K: 4}})
 	if err != nil {
 		t.Fatal(err)
 	}

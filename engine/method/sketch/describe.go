@@ -5,8 +5,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Describe lists the methods of this package.
@@ -31,42 +30,33 @@ func Describe() method.List {
 }
 
 // make returns a job of the protocol and its options.
-func (p Protocol) make(d method.Data) (engine.Job, []method.Option) {
-	j := &Job{Protocol: p, Data: d.Records, Split: d.Parties, K: d.K, Budget: d.Budget, Seed: d.Seed, NoQuality: d.NoQuality, Labels: d.Labels}
-	if d.IDs != nil {
-		j.ID = func(row int, dst []byte) []byte { return append(dst, d.IDs[row]...) }
+func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
+	j := &Job{Method: m, Problem: p}
+	options := append(method.Shared(string(m), &j.Problem, m.takes()), method.Option{Name: "local-k", Default: "auto",
+		About: "local clusters of each party: auto, paper or a number",
+		Value: method.Text(func(text string) (err error) {
+			j.LocalK, err = ParseLocalK(text)
+			return err
+		})})
+	if m.Private() {
+		byDefault := string(j.mechanism())
+		if m.sketches() {
+			byDefault = "gaussian, laplace under claimed"
+		}
+		options.Reword("mechanism", byDefault, "kind of noise of what is not a sketch; it follows from the calibration")
+		options = append(options, method.Option{Name: "local-start", Default: "auto",
+			About: "start of the local centres: auto, grid or lsf",
+			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartForest)})
 	}
-	options := []method.Option{{Name: "local-k", Default: "auto", About: "local clusters of each party: auto, paper or a number", Value: method.Text(func(text string) (err error) {
-		j.LocalK, err = ParseLocalK(text)
-		return err
-	})}}
-	if p.Private() {
-		options = append(options, method.PublicRecords(&j.Records), method.Calibration(string(p), &j.Calibration), method.Neighbours(string(p), &j.Neighbours), j.mechanism(),
-			method.Option{Name: "local-start", Default: "auto", About: "start of the local centres: auto, grid or lsf", Value: method.Choice(&j.Start, StartAuto, StartGrid, StartForest)})
-	}
-	if p == Sketch {
+	if m == Sketch {
 		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed", About: "how the grid is estimated: em, pair-mle or paper",
 			Value: method.Choice(&j.Estimator, EstimatorEM, EstimatorPair, EstimatorPaper)})
 	}
-	if p.sketches() {
+	if m.sketches() {
 		options = append(options,
 			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators", DefaultSketches, mostPlanned, DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches", Value: method.Real(&j.Gamma, method.Positive, 16)},
 			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches", Value: method.Real(&j.Share, method.Positive, 1)})
 	}
 	return j, options
-}
-
-// mechanism is the option whose one value is what the protocol is calibrated with.
-func (j *Job) mechanism() method.Option {
-	own := "laplace"
-	if j.Protocol.sketches() {
-		own = "gaussian, laplace under claimed"
-	}
-	return method.Option{Name: "mechanism", Default: own, About: "kind of noise of what is not a sketch; it follows from the calibration", Value: method.Text(func(text string) error {
-		if (text == "gaussian") != (j.Protocol.sketches() && j.Calibration != privacy.Claimed) {
-			return fault.Request("mechanism", text+" is not what "+string(j.Protocol)+" is calibrated with", "leave it out")
-		}
-		return nil
-	}, "laplace", "gaussian")}
 }

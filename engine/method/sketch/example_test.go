@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // Two parties hold four columns each of the same records.
@@ -33,10 +34,9 @@ func ExampleJob() {
 		return
 	}
 	defer e.Close()
-	result, err := e.Run(ctx, &sketch.Job{
-		Protocol: sketch.Sketch, Data: data, Split: sketch.EqualSplit(8, 2), K: 4, Sketches: 1024,
-		Budget: privacy.Budget{Epsilon: 1, Delta: -1},
-	})
+	result, err := e.Run(ctx, &sketch.Job{Method: sketch.Sketch, Problem: protocol.Problem{Clients: data.Table(),
+		Bounds: data.Bounds, Columns: sketch.EqualSplit(8, 2), K: 4, Budget: privacy.Budget{Epsilon: 1, Delta: -1}},
+		Sketches: 1024})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -7,43 +7,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/step"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
 // Protocol is a method of the vertical family.
-type Protocol string
+type Method string
 
 // The protocols.
 const (
 	// Plain sends exact local centres and memberships (Ding et al. 2016;
 	// Sketch-V, section 3.2).
-	Plain Protocol = "vertical-plain"
+	Plain Method = "vertical-plain"
 	// Independent sends noisy sizes of the local clusters and takes the parties'
 	// columns for independent (IND-LAP; Sketch-V, section 4.1, baseline 1).
-	Independent Protocol = "ind-lap"
+	Independent Method = "ind-lap"
 	// LocalReports sends every record's membership under local privacy (LDP-AGG;
 	// Sketch-V, section 4.1, baseline 2 and appendix B.2).
-	LocalReports Protocol = "ldp-agg"
+	LocalReports Method = "ldp-agg"
 	// SketchBasic sends sketches and estimates each cell on its own
 	// (DPFMPS-BasicEst; Sketch-V, Algorithms 3 and 4).
-	SketchBasic Protocol = "sketch-basic"
+	SketchBasic Method = "sketch-basic"
 	// Sketch sends sketches and estimates the grid by Job.Estimator.
-	Sketch Protocol = "sketch"
+	Sketch Method = "sketch"
 )
 
 // Protocols lists the protocols.
-func Protocols() []Protocol {
-	return []Protocol{Plain, Independent, LocalReports, SketchBasic, Sketch}
+func Methods() []Method {
+	return []Method{Plain, Independent, LocalReports, SketchBasic, Sketch}
 }
 
 // Private reports whether the protocol adds noise.
-func (p Protocol) Private() bool { return p != Plain }
+func (p Method) Private() bool { return p != Plain }
 
-func (p Protocol) sketches() bool { return p == Sketch || p == SketchBasic }
+func (p Method) sketches() bool { return p == Sketch || p == SketchBasic }
 
 // Estimator turns what the server got into the weights of the grid.
 type Estimator string
@@ -100,29 +99,14 @@ const (
 // the field's comment states; Protocol, Data, Split, K and, for a private
 // protocol, Budget are required.
 type Job struct {
-	// Protocol is the method.
-	Protocol Protocol
-	// Data are the records with the columns of all parties.
-	Data *dataset.Normalised
-	// Split says which columns each party holds. Neither its order nor the order
-	// of columns within a party changes the result.
-	Split Split
-	// ID appends the id of a row to dst. Nil means that the row number is the id.
-	ID func(row int, dst []byte) []byte
-	// K is the number of clusters.
-	K int
-	// Records is the public number of records, which every parameter follows: local
-	// clusters, sketches, thresholds, the default delta. The data may have more or
-	// fewer. 0 takes their own number, and the ledger says that no budget covers it.
-	Records int
-
-	// Budget is what the whole run may spend. A negative Delta means 1/n.
-	Budget privacy.Budget
-	// Calibration defaults to Proven. There is no published one.
-	Calibration privacy.Calibration
-	// Neighbours defaults to AddRemove, for which the sketches have proofs.
-	// LocalReports always means ReplaceOne: the number of reports is public.
-	Neighbours privacy.Neighbours
+	// Method is the method.
+	Method Method
+	// Problem's Clients is one part with the columns of all parties. Neither the order of
+	// its Columns nor that of columns within a party changes the result. Its Calibration
+	// is Proven or Claimed; there is no published one. Its Neighbours are AddRemove by
+	// default, for which the sketches have proofs; LocalReports always means ReplaceOne:
+	// the number of reports is public. Its Tape does not hold sketches, see WorstCase.
+	protocol.Problem
 
 	// LocalK is the number of local clusters; RuleAuto by default.
 	LocalK LocalK
@@ -138,45 +122,44 @@ type Job struct {
 	Share float64
 	// Estimator defaults to EstimatorEM under proven, EstimatorPaper under claimed.
 	Estimator Estimator
-	// Start defaults to StartAuto.
-	Start LocalStart
+	// LocalStart defaults to StartAuto.
+	LocalStart LocalStart
 
 	// ExactCenters and ExactWeights replace the private local centres, or the
 	// estimated weights of the grid, by exact ones, to tell their errors apart
 	// (Sketch-V, figure 8). Such a run is not private, and its ledger says so.
 	ExactCenters, ExactWeights bool
-
-	// Seed makes the run a reproducible simulation.
-	Seed *uint64
-	// NoQuality leaves out what is computed from the private data.
-	NoQuality bool
-	// Tape makes the run one of two on neighbouring data sets, for an audit: it
-	// ends after the last release, with an empty result. Sketches do not enter
-	// it, see WorstCase. nil for a run of its own.
-	Tape *privacy.Tape
-	// Labels are the true labels by row, or nil.
-	Labels []int32
 }
 
-// Method implements engine.Job.
-func (j *Job) Method() string { return string(j.Protocol) }
-
-func (j *Job) records() int { return j.Data.Points.N }
-
-// publicRecords is the number of records that may decide parameters.
-func (j *Job) publicRecords() int {
-	switch {
-	case j.Records > 0:
-		return j.Records
-	case j.Tape != nil && j.Tape.Records > 0:
-		return j.Tape.Records
+// id appends the id of a row to what it is given, by which parties matched it; nil for row
+// numbers.
+func (j *Job) id() func(row int, dst []byte) []byte {
+	if j.IDs == nil {
+		return nil
 	}
-	return j.records()
+	return func(row int, dst []byte) []byte { return append(dst, j.IDs[row]...) }
+}
+
+// mechanism is the kind of noise of what is not a sketch; it follows from the calibration.
+func (j *Job) mechanism() protocol.Mechanism {
+	if j.Method.sketches() && j.Calibration != privacy.Claimed {
+		return protocol.Gaussian
+	}
+	return protocol.Laplace
+}
+
+// takes says what the method takes of a problem.
+func (m Method) takes() protocol.Takes {
+	t := protocol.Takes{Private: m.Private(), Columns: true, Tape: true}
+	if t.Private {
+		t.Mechanisms = []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}
+	}
+	return t
 }
 
 // relation is what the protocol's guarantee speaks of.
 func (j *Job) relation() privacy.Neighbours {
-	if j.Protocol == LocalReports {
+	if j.Method == LocalReports {
 		return privacy.ReplaceOne
 	}
 	return j.Neighbours
@@ -191,19 +174,17 @@ func (j *Job) withDefaults() *Job {
 	if c.Neighbours == "" {
 		c.Neighbours = privacy.AddRemove
 	}
-	if c.Budget.Delta < 0 {
-		c.Budget.Delta = 1 / float64(c.publicRecords())
-	}
+	c.Budget = c.Spends()
 	if c.LocalK == (LocalK{}) {
 		c.LocalK.Rule = RuleAuto
 	}
 	if c.Estimator == "" {
 		c.Estimator = EstimatorPaper
-		if c.Calibration == privacy.Proven && c.Protocol == Sketch {
+		if c.Calibration == privacy.Proven && c.Method == Sketch {
 			c.Estimator = EstimatorEM
 		}
 	}
-	if c.Protocol == SketchBasic {
+	if c.Method == SketchBasic {
 		c.Estimator = estimatorBasic
 	}
 	if c.Gamma == 0 {
@@ -218,10 +199,10 @@ func (j *Job) withDefaults() *Job {
 	if c.Share == 0 {
 		c.Share = DefaultShare
 	}
-	if c.Start == "" {
-		c.Start = StartAuto
+	if c.LocalStart == "" {
+		c.LocalStart = StartAuto
 	}
-	c.Split = c.Split.canonical()
+	c.Columns = Split(c.Columns).canonical()
 	return &c
 }
 
@@ -233,47 +214,39 @@ func (j *Job) likelihood() bool {
 // check checks the fields.
 func (j *Job) check() error {
 	if j == nil {
-		return fault.Request("job", "is nil", "give one")
+		return protocol.ErrNoJob
 	}
-	if !slices.Contains(Protocols(), j.Protocol) {
-		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Protocol), "")
+	if !slices.Contains(Methods(), j.Method) {
+		return fault.Request("method", fmt.Sprintf("%q is not a vertical protocol", j.Method), "")
 	}
-	if j.Data == nil {
-		return fault.Request("data", "is nil", "give records")
-	}
-	if err := step.CheckParts([]dataset.Part{{Points: j.Data.Points, FractionBits: j.Data.FractionBits}}, "table"); err != nil {
+	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
 		return err
 	}
-	if err := step.CheckBounds(j.Data.Bounds, j.Data.Points.D); err != nil {
+	if j.Mechanism != "" && j.Mechanism != j.mechanism() {
+		return fault.Request("mechanism", string(j.Mechanism)+" is not what "+string(j.Method)+" is calibrated with",
+			"leave it out")
+	}
+	if err := Split(j.Columns).Check(j.D()); err != nil {
 		return err
 	}
-	if j.Records < 0 {
-		return fault.Range("public-n", j.Records, "at least 1, or 0 for the data's own number")
+	if len(j.Columns) > MaxParties {
+		return fault.Range("parties", len(j.Columns), fmt.Sprintf("at most %d", MaxParties))
 	}
-	if err := j.Split.Check(j.Data.Points.D); err != nil {
-		return err
-	}
-	if len(j.Split) > MaxParties {
-		return fault.Range("parties", len(j.Split), fmt.Sprintf("at most %d", MaxParties))
+	if j.IDs != nil && len(j.IDs) < j.Own() {
+		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(j.IDs), j.Own()), "give one per record")
 	}
 	c := j.withDefaults()
-	if c.K < 1 || c.K > c.publicRecords() {
-		return fault.Range("k", c.K, fmt.Sprintf("from 1 to the number of records, %d", c.publicRecords()))
-	}
-	if c.Labels != nil && len(c.Labels) != c.records() {
-		return fault.Request("labels", fmt.Sprintf("are %d for %d records", len(c.Labels), c.records()), "give one per record")
-	}
 	switch c.Calibration {
 	case privacy.Proven, privacy.Claimed:
 	default:
 		return fault.Request("calibration", fmt.Sprintf("is %s: the authors released no code", c.Calibration), "use proven or claimed")
 	}
-	if c.Protocol.Private() {
+	if c.Method.Private() {
 		if err := c.validateBudget(); err != nil {
 			return err
 		}
 	}
-	if c.Protocol.sketches() {
+	if c.Method.sketches() {
 		if err := c.validateSketches(); err != nil {
 			return err
 		}
@@ -282,29 +255,26 @@ func (j *Job) check() error {
 }
 
 func (j *Job) validateBudget() error {
-	if err := j.Budget.Validate(); err != nil {
-		return fault.Request("budget", err.Error(), "")
-	}
-	if j.Protocol.sketches() && j.Budget.Delta == 0 {
+	if j.Method.sketches() && j.Budget.Delta == 0 {
 		return fault.Request("delta", "is 0, but sketches have no pure guarantee", "give a positive delta, or use ind-lap or ldp-agg, which have one")
 	}
-	if able := privacy.Provers(privacy.ReplaceOne); j.relation() == privacy.ReplaceOne && j.Protocol != LocalReports {
+	if able := privacy.Provers(privacy.ReplaceOne); j.relation() == privacy.ReplaceOne && j.Method != LocalReports {
 		switch {
-		case !slices.Contains(able, string(j.Protocol)):
-			return fault.Request("neighbours", "is replace-one, for which "+string(j.Protocol)+" has no proof",
+		case !slices.Contains(able, string(j.Method)):
+			return fault.Request("neighbours", "is replace-one, for which "+string(j.Method)+" has no proof",
 				"use add-remove, and half the epsilon for the same effect, or a method that has one: "+strings.Join(able, ", "))
 		case j.Calibration != privacy.Proven:
 			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the paper adds or removes a record", "use --calibration proven")
 		}
 	}
-	switch j.Start {
+	switch j.LocalStart {
 	case StartAuto, StartForest:
 	case StartGrid:
-		if !j.Protocol.sketches() || j.Calibration != privacy.Proven {
+		if !j.Method.sketches() || j.Calibration != privacy.Proven {
 			return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration", "use lsf or auto")
 		}
 	default:
-		return fault.Request("local-start", fmt.Sprintf("is %q", j.Start), "use auto, grid or lsf")
+		return fault.Request("local-start", fmt.Sprintf("is %q", j.LocalStart), "use auto, grid or lsf")
 	}
 	return nil
 }
@@ -363,13 +333,13 @@ type plan struct {
 const recordsShare = 0.02
 
 func newPlan(j *Job) (*plan, error) {
-	s := len(j.Split)
+	s := len(j.Columns)
 	p := &plan{parties: s, sketches: j.Sketches}
 	perParty := j.Budget.Epsilon / float64(2*s)
 	switch {
-	case j.Protocol == LocalReports:
+	case j.Method == LocalReports:
 		p.eps1, p.eps2 = perParty, perParty
-	case j.Protocol.Private():
+	case j.Method.Private():
 		p.eps0 = recordsShare * j.Budget.Epsilon
 		p.eps1, p.eps2 = (1-recordsShare)*perParty, (1-recordsShare)*perParty
 	}
@@ -377,7 +347,7 @@ func newPlan(j *Job) (*plan, error) {
 	if err := p.chooseClusters(j); err != nil {
 		return nil, err
 	}
-	if !j.Protocol.sketches() {
+	if !j.Method.sketches() {
 		return p, nil
 	}
 	_, dense := product(p.clusters, s, maxDense)
@@ -401,11 +371,11 @@ func newPlan(j *Job) (*plan, error) {
 }
 
 func (p *plan) chooseClusters(j *Job) error {
-	n, s := j.publicRecords(), p.parties
+	n, s := j.PublicRecords(), p.parties
 	switch {
 	case j.LocalK.N != 0:
 		p.clusters = j.LocalK.N
-	case j.LocalK.Rule == RulePaper && j.Protocol.Private():
+	case j.LocalK.Rule == RulePaper && j.Method.Private():
 		delta := p.delta2
 		if delta == 0 {
 			delta = 1 / float64(n)
@@ -422,7 +392,7 @@ func (p *plan) chooseClusters(j *Job) error {
 	if p.clusters < 2 || p.clusters > MaxLocalK || p.clusters > n {
 		return fault.Range("local-k", p.clusters, fmt.Sprintf("from 2 to %d and at most the number of records, %d", MaxLocalK, n))
 	}
-	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Protocol == Independent || j.Protocol == LocalReports) {
+	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Method == Independent || j.Method == LocalReports) {
 		return gridTooLarge(s, p.clusters, maxDense)
 	}
 	return nil
@@ -448,7 +418,7 @@ func (p *plan) calibrateClaimed(j *Job) error {
 // whole within the budget by the distribution of its losses.
 func (p *plan) calibrateProven(j *Job) error {
 	values := p.parties // that one record changes, over all Gaussian releases
-	for _, columns := range j.Split {
+	for _, columns := range j.Columns {
 		values += forestLevels + len(columns) + refineRounds*(len(columns)+1)
 	}
 	slack := privacy.GaussianSlack(minScale*(1<<releaseBits), values)
@@ -458,7 +428,7 @@ func (p *plan) calibrateProven(j *Job) error {
 	}
 	p.localMu = mu * math.Sqrt((1-j.Share)/float64(p.parties))
 	if p.sketches == 0 {
-		p.sketches = p.enoughSketches(float64(j.publicRecords()), mu*math.Sqrt(j.Share))
+		p.sketches = p.enoughSketches(float64(j.PublicRecords()), mu*math.Sqrt(j.Share))
 	}
 	spec := p.sketchSpec(j)
 	n, err := privacy.FMPhantomsPLD(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: spec.Parties, Cells: spec.Cells}, spec.Rounds,

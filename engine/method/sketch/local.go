@@ -57,10 +57,11 @@ func (p *party) span(phase engine.Phase, round int) engine.Span { return p.Begin
 // bound is the line of the table of calibrations for a release of a party with d
 // columns.
 func (r *run) bound(d int, release string, radius float64) privacy.Bound {
-	return tableBound(r.job.Protocol, r.job.Calibration, release, privacy.Shape{D: d, K: r.plan.clusters, Bound: 1, Radius: radius, Neighbours: r.job.relation()})
+	return tableBound(r.job.Method, r.job.Calibration, release,
+		privacy.Shape{D: d, K: r.plan.clusters, Bound: 1, Radius: radius, Neighbours: r.job.relation()})
 }
 
-func tableBound(protocol Protocol, c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
+func tableBound(protocol Method, c privacy.Calibration, release string, s privacy.Shape) privacy.Bound {
 	b, err := privacy.At(string(protocol), c, release, s)
 	if err != nil {
 		panic("vertical: " + err.Error()) // the table lacks what the protocol does
@@ -172,7 +173,8 @@ func (p *party) startForest(ctx context.Context) error {
 		p.End(span)
 		return err
 	}
-	theta := min(10*r.sums.deviation()*math.Sqrt(float64(p.d())), math.Floor(float64(p.job.publicRecords())/float64(2*p.plan.clusters)))
+	theta := min(10*r.sums.deviation()*math.Sqrt(float64(p.d())),
+		math.Floor(float64(p.job.PublicRecords())/float64(2*p.plan.clusters)))
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {

@@ -34,7 +34,9 @@ func TestGoldenForest(t *testing.T) {
 		{"gaussian, weak", func(r *run) *forestRelease { return r.gaussianForest(0, data.Points.D, forestLevels, 0.01) }, 5},
 		{"laplace", func(r *run) *forestRelease { return r.laplaceForest(0, data.Points.D, paperLevels, 2) }, 4},
 	} {
-		r := &run{Plan: &protocol.Plan{Parties: 2, Seed: seed(9)}, job: &Job{Protocol: Sketch, Calibration: privacy.Proven, Neighbours: privacy.AddRemove, Data: data},
+		r := &run{Plan: &protocol.Plan{Parties: 2, Seed: seed(9)}, job: &Job{Method: Sketch,
+			Problem: protocol.Problem{Calibration: privacy.Proven, Neighbours: privacy.AddRemove,
+				Clients: data.Table(), Bounds: data.Bounds}},
 			plan: &plan{clusters: c.clusters}, bits: data.FractionBits}
 		p := &party{run: r, points: data.Points, releases: partyReleases{forest: c.noise(r)}}
 		onParty(t, p, p.startForest)

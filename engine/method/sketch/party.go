@@ -172,7 +172,7 @@ func (p *party) makeSketches(ctx context.Context) ([]*Sketches, error) {
 	sk, err := protocol.Once(p.Party, "digests", 0, func() (*sketcher, error) {
 		span := p.span(engine.PhaseSketch, 0)
 		defer p.End(span)
-		return newSketcher(ctx, p.Pool(), NewSecret(p.Group), p.points.N, p.job.ID)
+		return newSketcher(ctx, p.Pool(), NewSecret(p.Group), p.points.N, p.job.id())
 	})
 	if err != nil {
 		return nil, err

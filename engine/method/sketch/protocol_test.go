@@ -76,7 +76,7 @@ func seed(x uint64) *uint64 { return &x }
 func TestProtocols(t *testing.T) {
 	data := mixture(t, 3000, 6)
 	type setting struct {
-		protocol    Protocol
+		protocol    Method
 		calibration privacy.Calibration
 		estimator   Estimator
 		parties     int
@@ -85,7 +85,7 @@ func TestProtocols(t *testing.T) {
 	for _, parties := range []int{2, 3} {
 		settings = append(settings, setting{protocol: Plain, parties: parties})
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
-			for _, p := range []Protocol{Independent, LocalReports, SketchBasic} {
+			for _, p := range []Method{Independent, LocalReports, SketchBasic} {
 				settings = append(settings, setting{p, c, "", parties})
 			}
 			for _, e := range []Estimator{"", EstimatorPaper, EstimatorPair} {
@@ -95,8 +95,9 @@ func TestProtocols(t *testing.T) {
 	}
 	for _, s := range settings {
 		t.Run(fmt.Sprintf("%s/%s/%s/S=%d", s.protocol, s.calibration, s.estimator, s.parties), func(t *testing.T) {
-			j := &Job{Protocol: s.protocol, Calibration: s.calibration, Estimator: s.estimator, Data: data, Split: EqualSplit(6, s.parties), K: 3,
-				LocalK: LocalK{N: 3}, Sketches: 201, Seed: seed(1)}
+			j := &Job{Method: s.protocol, Problem: protocol.Problem{Calibration: s.calibration,
+				Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, s.parties), K: 3, Seed: seed(1)},
+				Estimator: s.estimator, LocalK: LocalK{N: 3}, Sketches: 201}
 			if s.protocol.Private() {
 				j.Budget = privacy.Budget{Epsilon: 2, Delta: -1}
 			}
@@ -139,8 +140,9 @@ func TestBytesOnTheWire(t *testing.T) {
 		{EstimatorEM, 3, 2 * 100 * 4},
 		{EstimatorPair, 3, 2 * 2 * 100 * 4}, // keys of its own with each of two others
 	} {
-		j := &Job{Protocol: Sketch, Estimator: c.estimator, Data: data, Split: EqualSplit(6, c.parties), K: 3, LocalK: LocalK{N: 4}, Sketches: 100,
-			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-4}, Seed: seed(2), NoQuality: true}
+		j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: EqualSplit(6, c.parties), K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-4}, Seed: seed(2),
+			NoQuality: true}, Estimator: c.estimator, LocalK: LocalK{N: 4}, Sketches: 100}
 		r := runJob(t, 2, j)
 		columns := 6 / c.parties
 		for l, sent := range r.Comm.BytesSent {
@@ -157,17 +159,19 @@ func TestBytesOnTheWire(t *testing.T) {
 // At a generous budget the sketches lose next to nothing against exact counts.
 func TestSketchIsCloseToPlain(t *testing.T) {
 	data := mixture(t, 6000, 6)
-	plain := runJob(t, 2, &Job{Protocol: Plain, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Seed: seed(3)})
-	r := runJob(t, 2, &Job{Protocol: Sketch, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 1024, Seed: seed(3),
-		Budget: privacy.Budget{Epsilon: 2, Delta: -1}})
+	plain := runJob(t, 2, &Job{Method: Plain, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+		Columns: EqualSplit(6, 2), K: 3, Seed: seed(3)}, LocalK: LocalK{N: 3}})
+	r := runJob(t, 2, &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+		Columns: EqualSplit(6, 2), K: 3, Seed: seed(3), Budget: privacy.Budget{Epsilon: 2, Delta: -1}},
+		LocalK: LocalK{N: 3}, Sketches: 1024})
 	if *r.NICV > 1.05**plain.NICV {
 		t.Errorf("NICV %v, without noise %v", *r.NICV, *plain.NICV)
 	}
 	if e := r.Details["relative_intersection_error"].(float64); e > 0.05 {
 		t.Errorf("relative intersection error %v", e)
 	}
-	if *r.Delta != 1.0/6000 {
-		t.Errorf("default delta %v, want 1/n", *r.Delta)
+	if *r.Delta != privacy.DefaultDelta(6000) {
+		t.Errorf("default delta %v, want 1/(n ln n)", *r.Delta)
 	}
 }
 
@@ -175,7 +179,8 @@ func TestOrderOfPartiesAndColumns(t *testing.T) {
 	data := mixture(t, 2000, 6)
 	var want string
 	for _, split := range []Split{{{0, 3, 5}, {1, 2, 4}}, {{1, 2, 4}, {0, 3, 5}}, {{5, 0, 3}, {4, 2, 1}}} {
-		r := runJob(t, 2, &Job{Protocol: Sketch, Data: data, Split: split, K: 3, Sketches: 100, Seed: seed(4), Budget: privacy.Budget{Epsilon: 1, Delta: -1}})
+		r := runJob(t, 2, &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: split, K: 3, Seed: seed(4), Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, Sketches: 100})
 		got := resultJSON(t, r)
 		if want == "" {
 			want = got
@@ -189,7 +194,9 @@ func TestOrderOfPartiesAndColumns(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	data := mixture(t, 1000, 6)
 	good := func() *Job {
-		return &Job{Protocol: Sketch, Data: data, Split: EqualSplit(6, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 64, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+		return &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: EqualSplit(6, 2), K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}, LocalK: LocalK{N: 3},
+			Sketches: 64}
 	}
 	if err := good().check(); err != nil {
 		t.Fatal(err)
@@ -198,9 +205,9 @@ func TestBadRequests(t *testing.T) {
 		change func(*Job)
 		says   string
 	}{
-		"one party":                {func(j *Job) { j.Split = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
-		"column twice":             {func(j *Job) { j.Split = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
-		"column missing":           {func(j *Job) { j.Split = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
+		"one party":                {func(j *Job) { j.Columns = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
+		"column twice":             {func(j *Job) { j.Columns = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
+		"column missing":           {func(j *Job) { j.Columns = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
 		"local k of 1":             {func(j *Job) { j.LocalK.N = 1 }, "from 2"},
 		"local k beyond a byte":    {func(j *Job) { j.LocalK.N = 300 }, "255"},
 		"k beyond n":               {func(j *Job) { j.K = 1001 }, "1000"},
@@ -215,8 +222,8 @@ func TestBadRequests(t *testing.T) {
 		"sketch share":             {func(j *Job) { j.Share = 1 }, "between 0 and 1"},
 		"sketches":                 {func(j *Job) { j.Sketches = -1 }, "from 1"},
 		"replace-one":              {func(j *Job) { j.Neighbours = privacy.ReplaceOne }, "add-remove"},
-		"grid start for baselines": {func(j *Job) { j.Protocol, j.Start = Independent, StartGrid }, "lsf"},
-		"large grid": {func(j *Job) { j.Protocol, j.Split, j.LocalK.N = SketchBasic, EqualSplit(6, 6), 30 },
+		"grid start for baselines": {func(j *Job) { j.Method, j.LocalStart = Independent, StartGrid }, "lsf"},
+		"large grid": {func(j *Job) { j.Method, j.Columns, j.LocalK.N = SketchBasic, EqualSplit(6, 6), 30 },
 			"use local-k 10, the largest that fits 6 parties"},
 	} {
 		j := good()
@@ -230,8 +237,9 @@ func TestBadRequests(t *testing.T) {
 
 // More phantoms than records is worth a warning, with the numbers.
 func TestWarnsOfTooManyPhantoms(t *testing.T) {
-	r := runJob(t, 2, &Job{Protocol: Sketch, Data: mixture(t, 300, 4), Split: EqualSplit(4, 2), K: 3, LocalK: LocalK{N: 3}, Sketches: 256, Seed: seed(5),
-		Budget: privacy.Budget{Epsilon: 0.1, Delta: 1e-4}})
+	r := runJob(t, 2, &Job{Method: Sketch, Problem: protocol.Problem{Clients: mixture(t, 300, 4).Table(),
+		Bounds: mixture(t, 300, 4).Bounds, Columns: EqualSplit(4, 2), K: 3, Seed: seed(5),
+		Budget: privacy.Budget{Epsilon: 0.1, Delta: 1e-4}}, LocalK: LocalK{N: 3}, Sketches: 256})
 	phantoms := fmt.Sprintf("%.0f phantoms", r.Details["phantoms"])
 	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, phantoms) }) {
 		t.Errorf("notes %q do not mention %s", r.Notes, phantoms)
@@ -246,7 +254,9 @@ func TestCancellation(t *testing.T) {
 	defer e.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	j := &Job{Protocol: Sketch, Data: mixture(t, 1000, 4), Split: EqualSplit(4, 2), K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: -1}}
+	j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: mixture(t, 1000, 4).Table(),
+		Bounds: mixture(t, 1000, 4).Bounds, Columns: EqualSplit(4, 2), K: 3,
+		Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
 	if _, err := e.Run(ctx, j); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
@@ -554,18 +564,22 @@ func TestRolesApart(t *testing.T) {
 		name string
 		job  Job
 	}{
-		{"plain", Job{Protocol: Plain, Split: EqualSplit(6, 3)}},
-		{"ind-lap", Job{Protocol: Independent, Split: EqualSplit(6, 2)}},
-		{"ldp-agg", Job{Protocol: LocalReports, Split: EqualSplit(6, 2)}},
-		{"sketch", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256}},
-		{"sketch of six, pair keys", Job{Protocol: Sketch, Split: EqualSplit(6, 6), Sketches: 256, Estimator: EstimatorPair}},
-		{"sketch, claimed", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256, Calibration: privacy.Claimed}},
-		{"sketch-basic", Job{Protocol: SketchBasic, Split: EqualSplit(6, 2), Sketches: 256}},
-		{"exact centres and weights", Job{Protocol: Sketch, Split: EqualSplit(6, 2), Sketches: 256, ExactCenters: true, ExactWeights: true}},
+		{"plain", Job{Method: Plain, Problem: protocol.Problem{Columns: EqualSplit(6, 3)}}},
+		{"ind-lap", Job{Method: Independent, Problem: protocol.Problem{Columns: EqualSplit(6, 2)}}},
+		{"ldp-agg", Job{Method: LocalReports, Problem: protocol.Problem{Columns: EqualSplit(6, 2)}}},
+		{"sketch", Job{Method: Sketch, Problem: protocol.Problem{Columns: EqualSplit(6, 2)}, Sketches: 256}},
+		{"sketch of six, pair keys", Job{Method: Sketch, Problem: protocol.Problem{Columns: EqualSplit(6, 6)},
+			Sketches: 256, Estimator: EstimatorPair}},
+		{"sketch, claimed", Job{Method: Sketch, Problem: protocol.Problem{Columns: EqualSplit(6, 2),
+			Calibration: privacy.Claimed}, Sketches: 256}},
+		{"sketch-basic", Job{Method: SketchBasic, Problem: protocol.Problem{Columns: EqualSplit(6, 2)},
+			Sketches: 256}},
+		{"exact centres and weights", Job{Method: Sketch, Problem: protocol.Problem{Columns: EqualSplit(6, 2)},
+			Sketches: 256, ExactCenters: true, ExactWeights: true}},
 	} {
 		j := c.job
-		j.Data, j.K, j.Seed, j.NoQuality = data, 3, seed(4), true
-		if j.Protocol.Private() {
+		j.Clients, j.Bounds, j.K, j.Seed, j.NoQuality = data.Table(), data.Bounds, 3, seed(4), true
+		if j.Method.Private() {
 			j.Budget = privacy.Budget{Epsilon: 2, Delta: 1e-4}
 		}
 		r, err := j.prepare()
@@ -789,8 +803,9 @@ func TestJoinTables(t *testing.T) {
 			t.Fatalf("record %d was put together from several", row)
 		}
 	}
-	j := &Job{Protocol: Sketch, Data: norm, Split: split, K: 3, LocalK: LocalK{N: 3}, Sketches: 256, Seed: seed(6),
-		ID: func(row int, dst []byte) []byte { return append(dst, joined.IDs[row]...) }, Budget: privacy.Budget{Epsilon: 4, Delta: 1e-4}}
+	j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Columns: split,
+		IDs: joined.IDs, K: 3, Seed: seed(6), Budget: privacy.Budget{Epsilon: 4, Delta: 1e-4}}, LocalK: LocalK{N: 3},
+		Sketches: 256}
 	if r := runJob(t, 2, j); *r.NICV > 0.06 || !strings.Contains(report.String(), "unmatched") {
 		t.Errorf("NICV %v, report %q", *r.NICV, report.String())
 	}
@@ -804,8 +819,9 @@ func TestPlannedSketches(t *testing.T) {
 		epsilon          float64
 		parties, k, want int
 	}{{1, 2, 5, mostPlanned}, {1, 2, 15, 8192}, {0.05, 2, 5, DefaultSketches}, {1, 4, 5, DefaultSketches}} {
-		p, err := newPlan((&Job{Protocol: Sketch, Data: data, Split: EqualSplit(8, c.parties), K: c.k, LocalK: LocalK{N: c.k},
-			Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}}).withDefaults())
+		p, err := newPlan((&Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: EqualSplit(8, c.parties), K: c.k, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}},
+			LocalK: LocalK{N: c.k}}).withDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}

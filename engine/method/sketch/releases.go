@@ -75,7 +75,7 @@ func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, u
 	if rounds > 1 {
 		e.Cost.Rounds = rounds
 	}
-	if r.job.Protocol == LocalReports && r.job.Calibration == privacy.Claimed {
+	if r.job.Method == LocalReports && r.job.Calibration == privacy.Claimed {
 		truth := e.Cost // to data sets of one size; the claim is for adding or removing a record
 		truth.Scale /= 2
 		e.True = &truth
@@ -106,20 +106,20 @@ func (r *run) addExact(what string) *protocol.Release {
 
 // planParty plans what party l releases.
 func (r *run) planParty(l int) partyReleases {
-	j, d := r.job, len(r.job.Split[l])
+	j, d := r.job, len(r.job.Columns[l])
 	var out partyReleases
 	switch {
-	case j.Protocol == Plain:
+	case j.Method == Plain:
 		out.exact = r.addExact(partyName(l) + ": exact local centres and memberships")
 		return out
 	case j.ExactCenters:
 		out.exact = r.addExact(partyName(l) + ": exact local centres")
-	case j.Calibration == privacy.Proven && j.Protocol.sketches():
+	case j.Calibration == privacy.Proven && j.Method.sketches():
 		r.planCenters(l, d, &out)
 	default:
 		out.forest = r.laplaceForest(l, d, paperLevels, r.plan.eps1)
 	}
-	switch j.Protocol {
+	switch j.Method {
 	case Independent:
 		b := r.bound(d, "sizes of the local clusters", 0)
 		sizes := r.add(l, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps2), "records", 1, 1)
@@ -142,7 +142,7 @@ func (r *run) planParty(l int) partyReleases {
 func (r *run) planCenters(l, d int, out *partyReleases) {
 	j, mu := r.job, r.plan.localMu
 	rounds, radius := 1, gridRadius
-	if j.Start == StartForest || j.Start == StartAuto && d > gridColumns {
+	if j.LocalStart == StartForest || j.LocalStart == StartAuto && d > gridColumns {
 		out.forest, radius = r.gaussianForest(l, d, forestLevels, mu*math.Sqrt(startShare)), forestRadius
 		if d > gridColumns {
 			rounds = 2
@@ -154,7 +154,7 @@ func (r *run) planCenters(l, d int, out *partyReleases) {
 		mu := mu * math.Sqrt(startShare)
 		b := r.bound(d, "local histogram", 0)
 		out.histogram = &histogramRelease{r.add(l, protocol.Gaussian, b, gaussianScale(b.L2(), mu), "records", 1, 1),
-			synopsis.NewGrid(d, float64(j.publicRecords())*mu/2, 3, 32)}
+			synopsis.NewGrid(d, float64(j.PublicRecords())*mu/2, 3, 32)}
 	}
 	mu *= math.Sqrt(refineShare / float64(rounds))
 	radius *= math.Sqrt(float64(d))
@@ -187,7 +187,7 @@ func (r *run) laplaceForest(l, d, levels int, epsilon float64) *forestRelease {
 // planRecords plans the published estimate of n: one party's count with Laplace
 // noise under eps_0.
 func (r *run) planRecords() *release {
-	b := r.bound(len(r.job.Split[0]), "number of records", 0)
+	b := r.bound(len(r.job.Columns[0]), "number of records", 0)
 	n := r.add(0, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps0), "records", 1, 1)
 	return &n
 }

@@ -5,7 +5,7 @@ import "context"
 // aggregateReports estimates the grid from reports: for two parties by the
 // inverse of the joint transition, for more from all pairs by the additive fit.
 func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][]uint8) (*Grid, error) {
-	k, parties, n := v.plan.clusters, v.plan.parties, float64(v.job.records())
+	k, parties, n := v.plan.clusters, v.plan.parties, float64(v.job.Own())
 	r := &Release{Parties: parties, Clusters: k, Records: n}
 	sizes := make([][]float64, parties)
 	for l := range sizes {
@@ -42,7 +42,7 @@ func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][
 // supportCounts counts, for each cell of the given parties, the records all of
 // whose reports support it.
 func (v *server) supportCounts(ctx context.Context, f *Frequency, reports [][]uint8, parties []int) ([]float64, error) {
-	k, n := v.plan.clusters, v.job.records()
+	k, n := v.plan.clusters, v.job.Own()
 	size := powInt(k, len(parties))
 	const block = 1 << 14
 	partial := make([][]float64, v.Pool().Workers())

@@ -50,17 +50,19 @@ func (j *Job) prepare() (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Protocol.sketches() && p.law == nil {
+	if c.Method.sketches() && p.law == nil {
 		if p.law, err = NewGeometric(c.Gamma); err != nil {
 			return nil, err
 		}
 	}
-	r := &run{job: c, plan: p, bits: c.Data.FractionBits, Plan: &protocol.Plan{Method: j.Method(), Calibration: privacy.None, Private: c.Protocol.Private(), Budget: c.Budget,
-		K: c.K, D: c.Data.Points.D, N: c.publicRecords(), Parties: p.parties, FractionBits: c.Data.FractionBits, Rounds: 1, Seed: c.Seed, PublicSeed: protocol.NewPublicSeed(c.Seed)}}
+	r := &run{job: c, plan: p, bits: c.Clients[0].FractionBits, Plan: &protocol.Plan{Method: string(j.Method),
+		Calibration: privacy.None, Private: c.Method.Private(), Budget: c.Budget,
+		K: c.K, D: c.Clients[0].Points.D, N: c.PublicRecords(), Parties: p.parties,
+		FractionBits: c.Clients[0].FractionBits, Rounds: 1, Seed: c.Seed, PublicSeed: protocol.NewPublicSeed(c.Seed)}}
 	if r.Private {
 		r.Calibration = c.Calibration
 	}
-	if c.Protocol == LocalReports {
+	if c.Method == LocalReports {
 		if r.frequency, err = NewFrequency(p.clusters, p.eps2); err != nil {
 			return nil, err
 		}
@@ -74,9 +76,9 @@ func (j *Job) prepare() (*run, error) {
 func (r *run) planReleases() {
 	j := r.job
 	proven := j.Calibration == privacy.Proven
-	r.hasRecords = j.Protocol == Independent || j.Protocol.sketches() && !proven
+	r.hasRecords = j.Method == Independent || j.Method.sketches() && !proven
 	var records *release
-	if j.Protocol == Independent {
+	if j.Method == Independent {
 		records = r.planRecords()
 	}
 	for l := range r.plan.parties {
@@ -86,14 +88,14 @@ func (r *run) planReleases() {
 		records = r.planRecords()
 	}
 	r.parties[0].records = records
-	if j.Protocol.sketches() {
+	if j.Method.sketches() {
 		r.planSketches()
 	}
 	r.message = r.Add(&protocol.Release{Name: "local centres and what is released beside them"})
 	switch {
 	case j.ExactWeights && r.Private:
 		r.memberships = r.addExact("exact weights of the grid")
-	case j.Protocol == Plain:
+	case j.Method == Plain:
 		r.memberships = r.Add(&protocol.Release{Name: "exact memberships"})
 	}
 }
@@ -103,7 +105,7 @@ func (r *run) planSketches() {
 	j, plan := r.job, r.plan
 	condition := []string{"the keys and the ids stay among the parties: who holds the keys can test a sketch for any id",
 		"the keyed arrivals are AES-128, so the guarantee is computational"}
-	bound := tableBound(j.Protocol, j.Calibration, "sketches", privacy.Shape{D: r.D, K: plan.clusters, Bound: 1})
+	bound := tableBound(j.Method, j.Calibration, "sketches", privacy.Shape{D: r.D, K: plan.clusters, Bound: 1})
 	if j.Calibration == privacy.Proven {
 		e := bound.Entry("sketches of all parties, jointly", "fm", "L1")
 		e.Viewers, e.Scale, e.Unit, e.Cost = []string{privacy.Server}, plan.phantoms, "phantoms per cell", plan.sketchSpec(j)
@@ -135,7 +137,7 @@ func (r *run) trueEpsilon() float64 {
 // planNotes says what the ledger does not cover.
 func (r *run) planNotes() {
 	j := r.job
-	if j.Data.Bounds.FromData {
+	if j.Bounds.FromData {
 		r.Notes = append(r.Notes, "bounds come from the data")
 	}
 	if j.Seed != nil && r.Private {
@@ -152,11 +154,11 @@ func (r *run) planNotes() {
 // roles makes the parties, each with its own columns, and the server.
 func (r *run) roles(ctx context.Context, pool *engine.Pool, o *protocol.Options) ([]*party, *server, error) {
 	var parties []*party
-	for l, columns := range r.job.Split {
+	for l, columns := range r.job.Columns {
 		p := &party{run: r, index: l, releases: r.parties[l]}
 		switch {
 		case o.Seat == nil:
-			data := r.job.Data
+			data := &r.job.Clients[0]
 			p.points = kernels.NewPanels(data.Points.N, len(columns))
 			shards := p.shards()
 			err := pool.Run(ctx, len(shards), func(_, i int) { data.CopyColumns(p.points, columns, shards[i].Lo, shards[i].Hi) })
@@ -187,7 +189,8 @@ func (r *run) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, erro
 
 // Connect implements protocol.Runner.
 func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: r.job.Data.Points}), "data"); err != nil {
+	if err := step.CheckRecords(ctx, rt.Pool(), options.Records(dataset.Part{Points: r.job.Clients[0].Points}),
+		"data"); err != nil {
 		return nil, err
 	}
 	parties, v, err := r.roles(ctx, rt.Pool(), &options)
@@ -198,7 +201,7 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 	if err := s.Run(ctx); err != nil || options.Replay != nil {
 		return &engine.Result{}, err
 	}
-	res, err := s.Result(r.job.Data.Bounds)
+	res, err := s.Result(r.job.Bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -213,9 +216,11 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 		labels[l] = p.labels
 	}
 	j := r.job
-	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exactGrid(labels, r.plan.clusters), r.job.records())
-	part := dataset.Part{Points: j.Data.Points, FractionBits: j.Data.FractionBits}
-	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels, Clamped: j.Data.Clamped}, s.Centroids(), j.K)
+	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exactGrid(labels, r.plan.clusters),
+		r.job.Own())
+	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
+	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
+		Clamped: j.Clamped}, s.Centroids(), j.K)
 	return res, err
 }
 
@@ -232,8 +237,8 @@ func (j *Job) Exchange(ctx context.Context, rt *engine.Runtime) (*Server, error)
 	if err != nil {
 		return nil, err
 	}
-	if !j.Protocol.sketches() {
-		return nil, fault.Request("method", string(j.Protocol)+" sends no sketches", "use sketch or sketch-basic")
+	if !j.Method.sketches() {
+		return nil, fault.Request("method", string(j.Method)+" sends no sketches", "use sketch or sketch-basic")
 	}
 	parties, v, err := r.roles(ctx, rt.Pool(), &protocol.Options{})
 	if err != nil {

@@ -41,7 +41,7 @@ func (v *server) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome
 		return nil, err
 	}
 	v.grid.round()
-	if v.job.ExactWeights && v.job.Protocol.Private() {
+	if v.job.ExactWeights && v.job.Method.Private() {
 		v.grid = exactGrid(v.labels, v.plan.clusters)
 	}
 	if v.solution, err = v.cluster(ctx, v.grid); err != nil {
@@ -68,7 +68,7 @@ func (v *server) gather(ctx context.Context) error {
 			centers[i] = float32(float64(c) / unit)
 		}
 		v.centers = append(v.centers, centers)
-		if v.job.Protocol == LocalReports {
+		if v.job.Method == LocalReports {
 			if v.reports, err = v.bytesOf(ctx, v.reports, l, 256); err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func (v *server) bytesOf(ctx context.Context, all [][]uint8, l, below int) ([][]
 	if err != nil {
 		return nil, err
 	}
-	if len(b) != v.job.records() || slices.ContainsFunc(b, func(x byte) bool { return int(x) >= below }) {
+	if len(b) != v.job.Own() || slices.ContainsFunc(b, func(x byte) bool { return int(x) >= below }) {
 		return nil, fault.Failed("message", "of "+partyName(l)+" has no value for each record", "restart the run", nil)
 	}
 	return append(all, b), nil
@@ -113,7 +113,7 @@ func (v *server) bytesOf(ctx context.Context, all [][]uint8, l, below int) ([][]
 
 // weights estimates the grid from what was gathered.
 func (v *server) weights(ctx context.Context) (*Grid, error) {
-	switch v.job.Protocol {
+	switch v.job.Method {
 	case Plain:
 		span := v.Begin(engine.PhaseWeights, 0)
 		defer v.End(span)
@@ -175,7 +175,7 @@ func (v *server) estimate(ctx context.Context, r *Release) (*Grid, error) {
 func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, error) {
 	span := v.Begin(engine.PhaseSearch, 0)
 	defer v.End(span)
-	w := gridPoints(grid, v.centers, v.D, v.job.Split)
+	w := gridPoints(grid, v.centers, v.D, v.job.Columns)
 	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: 20}, v.Public.Stream(int(protocol.Server), 0, "final search"))
 }
 
@@ -183,10 +183,10 @@ func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, e
 func (v *server) outcome() *protocol.Outcome {
 	j := v.job
 	o := &protocol.Outcome{Iterations: 1, Details: map[string]any{"local_k": v.plan.clusters, "grid_cells": v.grid.Len(), "weights": v.solution.Weights}}
-	if j.Protocol.Private() {
+	if j.Method.Private() {
 		o.Sizes = v.solution.Weights
 	}
-	if j.Protocol.sketches() {
+	if j.Method.sketches() {
 		o.Details["sketches"], o.Details["gamma"] = v.plan.sketches, j.Gamma
 		o.Details["phantoms"], o.Details["estimator"] = v.plan.phantoms, string(j.Estimator)
 	}

@@ -40,7 +40,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		return nil, err
 	}
 	s := float64(c.Parties)
-	j := &Job{Protocol: Sketch, Calibration: c.Calibration, Sketches: c.Sketches, Gamma: c.Gamma}
+	j := &Job{Method: Sketch, Problem: protocol.Problem{Calibration: c.Calibration}, Sketches: c.Sketches,
+		Gamma: c.Gamma}
 	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
 	if c.Calibration == privacy.Claimed {
 		err = p.calibrateClaimed(j)
@@ -56,7 +57,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		return nil, err
 	}
 	c.labels = [2][]uint16{{}, {0}}
-	c.run = &run{job: j, plan: p, Plan: &protocol.Plan{Method: j.Method(), Calibration: c.Calibration, Private: true, Budget: c.Budget,
+	c.run = &run{job: j, plan: p, Plan: &protocol.Plan{Method: string(j.Method), Calibration: c.Calibration,
+		Private: true, Budget: c.Budget,
 		K: c.Clusters, D: 1, N: 1, Parties: c.Parties, Rounds: 1}}
 	for range c.Parties {
 		c.run.parties = append(c.run.parties, partyReleases{sketches: c.run.Add(&protocol.Release{Name: "sketches", Makers: protocol.Holder})})

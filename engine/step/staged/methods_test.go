@@ -21,12 +21,25 @@ import (
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/pca"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/protocol/protocoltest"
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/google/go-cmp/cmp"
 )
+
+// asked is the problem with what is asked of it.
+func asked(p protocol.Problem, k int, b privacy.Budget, seed *uint64) protocol.Problem {
+	p.K, p.Budget, p.Seed = k, b, seed
+	return p
+}
+
+// rounds is the problem with a number of them.
+func rounds(n int, p protocol.Problem) protocol.Problem {
+	p.Iterations = n
+	return p
+}
 
 // TestRolesApart runs every method with each role in a goroutine of its own, which
 // shares nothing but bytes with the others, and gets the bits of the roles that
@@ -37,27 +50,27 @@ func TestRolesApart(t *testing.T) {
 	budget, pure := privacy.Budget{Epsilon: 2, Delta: 1e-5}, privacy.Budget{Epsilon: 2, Delta: 0}
 	pool := engine.NewPool(2)
 	defer pool.Close()
-	split := func(m int) staged.Data {
+	split := func(m int) protocol.Problem {
 		parts, err := norm.Split(m, nil, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return staged.Data{Clients: parts, Bounds: norm.Bounds}
+		return protocol.Problem{Clients: parts, Bounds: norm.Bounds}
 	}
 	for _, c := range []struct {
 		name string
 		job  engine.Job
 	}{
-		{"tree of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "tree", Seed: &seed}},
-		{"balanced tree of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Balance: 1.5, Seed: &seed}},
-		{"projected of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "projected", Seed: &seed}},
-		{"mean of three", &hybrid.Job{Data: split(3), K: 4, Budget: budget, Branch: "mean", Seed: &seed}},
-		{"high-d of two", &hybrid.Job{Data: split(2), K: 4, Budget: pure, Branch: "high-d", Seed: &seed}},
-		{"lsf", &lsf.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
-		{"eugkm", &eugkm.Job{Data: split(1), K: 4, Budget: budget, Rounds: 2, Seed: &seed}},
-		{"balcan", &balcan.Job{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
-		{"balcan-edler", &balcan.Edler{Data: split(1), K: 4, Budget: budget, Seed: &seed}},
-		{"pca", &pca.Job{Data: split(1), K: 4, Seed: &seed}},
+		{"tree of three", &hybrid.Job{Problem: asked(split(3), 4, budget, &seed), Branch: "tree"}},
+		{"balanced tree of two", &hybrid.Job{Problem: asked(split(2), 4, pure, &seed), Balance: 1.5}},
+		{"projected of three", &hybrid.Job{Problem: asked(split(3), 4, budget, &seed), Branch: "projected"}},
+		{"mean of three", &hybrid.Job{Problem: asked(split(3), 4, budget, &seed), Branch: "mean"}},
+		{"high-d of two", &hybrid.Job{Problem: asked(split(2), 4, pure, &seed), Branch: "high-d"}},
+		{"lsf", &lsf.Job{Problem: asked(split(1), 4, budget, &seed)}},
+		{"eugkm", &eugkm.Job{Problem: rounds(2, asked(split(1), 4, budget, &seed))}},
+		{"balcan", &balcan.Job{Problem: asked(split(1), 4, budget, &seed)}},
+		{"balcan-edler", &balcan.Edler{Problem: asked(split(1), 4, budget, &seed)}},
+		{"pca", &pca.Job{Problem: asked(split(1), 4, privacy.Budget{}, &seed)}},
 	} {
 		plan, err := c.job.Plan()
 		if err != nil {
@@ -96,8 +109,8 @@ func TestGoldenResults(t *testing.T) {
 	three, _ := norm.Split(3, nil, 1)
 	one, _ := norm.Split(1, nil, 1)
 	two, _ := flat.Split(1, nil, 1)
-	data, clients, plane := staged.Data{Clients: one, Bounds: norm.Bounds},
-		staged.Data{Clients: three, Bounds: norm.Bounds}, staged.Data{Clients: two, Bounds: flat.Bounds}
+	data, clients, plane := protocol.Problem{Clients: one, Bounds: norm.Bounds},
+		protocol.Problem{Clients: three, Bounds: norm.Bounds}, protocol.Problem{Clients: two, Bounds: flat.Bounds}
 	budget, pure := privacy.Budget{Epsilon: 1, Delta: 1e-5}, privacy.Budget{Epsilon: 1, Delta: 0}
 	type golden struct {
 		Name      string
@@ -115,15 +128,15 @@ func TestGoldenResults(t *testing.T) {
 		name string
 		job  engine.Job
 	}{
-		{"lsf", &lsf.Job{Data: data, K: 5, Budget: budget, Seed: &seed}},
-		{"lsf laplace", &lsf.Job{Data: data, K: 5, Budget: pure, Levels: 9, Seed: &seed}},
-		{"hybrid tree", &hybrid.Job{Data: data, K: 5, Budget: budget, Branch: "tree", Seed: &seed}},
-		{"hybrid plane", &hybrid.Job{Data: plane, K: 5, Budget: budget, Seed: &seed}},
-		{"hybrid balance", &hybrid.Job{Data: plane, K: 5, Budget: pure, Balance: 1.2, Seed: &seed}},
-		{"hybrid projected", &hybrid.Job{Data: clients, K: 5, Budget: budget, Branch: "projected", Seed: &seed}},
-		{"hybrid high-d", &hybrid.Job{Data: data, K: 5, Budget: budget, Branch: "high-d", Seed: &seed}},
-		{"balcan", &balcan.Job{Data: data, K: 5, Budget: budget, Seed: &seed}},
-		{"balcan-edler", &balcan.Edler{Data: data, K: 5, Budget: budget, Rounds: 2, Seed: &seed}},
+		{"lsf", &lsf.Job{Problem: asked(data, 5, budget, &seed)}},
+		{"lsf laplace", &lsf.Job{Problem: asked(data, 5, pure, &seed), Levels: 9}},
+		{"hybrid tree", &hybrid.Job{Problem: asked(data, 5, budget, &seed), Branch: "tree"}},
+		{"hybrid plane", &hybrid.Job{Problem: asked(plane, 5, budget, &seed)}},
+		{"hybrid balance", &hybrid.Job{Problem: asked(plane, 5, pure, &seed), Balance: 1.2}},
+		{"hybrid projected", &hybrid.Job{Problem: asked(clients, 5, budget, &seed), Branch: "projected"}},
+		{"hybrid high-d", &hybrid.Job{Problem: asked(data, 5, budget, &seed), Branch: "high-d"}},
+		{"balcan", &balcan.Job{Problem: asked(data, 5, budget, &seed)}},
+		{"balcan-edler", &balcan.Edler{Problem: asked(data, 5, budget, &seed), Rounds: 2}},
 	} {
 		res, err := eng.Run(context.Background(), c.job)
 		if err != nil {
@@ -164,16 +177,16 @@ func TestLedgerChargesWhatStops(t *testing.T) {
 	defer eng.Close()
 	budget := privacy.Budget{Epsilon: 0.5, Delta: 1e-5}
 	for seed := range uint64(6) {
-		data := staged.Data{Clients: parts, Bounds: norm.Bounds}
-		for _, job := range []engine.Job{&lsf.Job{Data: data, K: 2, Budget: budget, Seed: &seed},
-			&balcan.Job{Data: data, K: 2, Budget: budget, Seed: &seed},
-			&hybrid.Job{Data: data, K: 2, Budget: budget, Branch: "tree", Seed: &seed}} {
+		data := protocol.Problem{Clients: parts, Bounds: norm.Bounds}
+		for _, job := range []engine.Job{&lsf.Job{Problem: asked(data, 2, budget, &seed)},
+			&balcan.Job{Problem: asked(data, 2, budget, &seed)},
+			&hybrid.Job{Problem: asked(data, 2, budget, &seed), Branch: "tree"}} {
 			res, err := eng.Run(context.Background(), job)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > budget.Epsilon*(1+1e-6) || total < 0.9*budget.Epsilon {
-				t.Errorf("%s, seed %d: the ledger says %v of %v", job.Method(), seed, total, budget.Epsilon)
+				t.Errorf("%T, seed %d: the ledger says %v of %v", job, seed, total, budget.Epsilon)
 			}
 		}
 	}
@@ -185,17 +198,17 @@ func TestSameBits(t *testing.T) {
 	seed := uint64(11)
 	for _, clients := range []int{1, 3} {
 		parts, _ := norm.Split(clients, nil, 1)
-		data := staged.Data{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}
+		data := protocol.Problem{Clients: parts, Bounds: norm.Bounds, Labels: table.Labels}
 		budget := privacy.Budget{Epsilon: 1, Delta: 1e-5}
 		jobs := []engine.Job{
-			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "tree"},
-			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "projected"},
-			&hybrid.Job{Data: data, K: 5, Budget: budget, Seed: &seed, Branch: "high-d"},
+			&hybrid.Job{Problem: asked(data, 5, budget, &seed), Branch: "tree"},
+			&hybrid.Job{Problem: asked(data, 5, budget, &seed), Branch: "projected"},
+			&hybrid.Job{Problem: asked(data, 5, budget, &seed), Branch: "high-d"},
 		}
 		if clients == 1 {
-			jobs = append(jobs, &lsf.Job{Data: data, K: 5, Budget: budget, Seed: &seed},
-				&balcan.Job{Data: data, K: 5, Budget: budget, Seed: &seed},
-				&balcan.Edler{Data: data, K: 5, Budget: budget, Seed: &seed, Rounds: 2})
+			jobs = append(jobs, &lsf.Job{Problem: asked(data, 5, budget, &seed)},
+				&balcan.Job{Problem: asked(data, 5, budget, &seed)},
+				&balcan.Edler{Problem: asked(data, 5, budget, &seed), Rounds: 2})
 		}
 		for _, job := range jobs {
 			var first []byte
@@ -207,7 +220,7 @@ func TestSameBits(t *testing.T) {
 				res, err := eng.Run(context.Background(), job)
 				eng.Close()
 				if err != nil {
-					t.Fatalf("%s: %v", job.Method(), err)
+					t.Fatalf("%T: %v", job, err)
 				}
 				res.Timings = nil
 				text, err := json.Marshal(res)
@@ -217,7 +230,7 @@ func TestSameBits(t *testing.T) {
 				if first == nil {
 					first = text
 				} else if !bytes.Equal(first, text) {
-					t.Errorf("%s: the result depends on the number of workers", job.Method())
+					t.Errorf("%T: the result depends on the number of workers", job)
 				}
 			}
 		}
@@ -228,25 +241,30 @@ func TestBadRequests(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 50, D: 2, K: 2, Seed: 1})
 	parts, _ := norm.Split(1, nil, 1)
 	two, _ := norm.Split(2, nil, 1)
-	data, several := staged.Data{Clients: parts, Bounds: norm.Bounds}, staged.Data{Clients: two, Bounds: norm.Bounds}
+	data, several := protocol.Problem{Clients: parts, Bounds: norm.Bounds}, protocol.Problem{Clients: two,
+		Bounds: norm.Bounds}
 	good := privacy.Budget{Epsilon: 1, Delta: -1}
 	for name, job := range map[string]engine.Job{
-		"no clients":     &hybrid.Job{K: 2, Budget: good},
-		"k = 0":          &hybrid.Job{Data: data, Budget: good},
-		"k > n":          &hybrid.Job{Data: data, K: 51, Budget: good},
-		"no epsilon":     &hybrid.Job{Data: data, K: 2},
-		"delta 1":        &hybrid.Job{Data: data, K: 2, Budget: privacy.Budget{Epsilon: 1, Delta: 1}},
-		"branch":         &hybrid.Job{Data: data, K: 2, Budget: good, Branch: "bush"},
-		"lsf clients":    &lsf.Job{Data: several, K: 2, Budget: good},
-		"lsf levels":     &lsf.Job{Data: data, K: 2, Budget: good, Levels: 65},
-		"balcan clients": &balcan.Job{Data: several, K: 2, Budget: good},
-		"edler clients":  &balcan.Edler{Data: several, K: 2, Budget: good},
-		"edler gamma":    &balcan.Edler{Data: data, K: 2, Budget: good, GammaFactor: -1},
-		"edler failure":  &balcan.Edler{Data: data, K: 2, Budget: good, Failure: 1},
-		"edler split": &balcan.Edler{Data: data, K: 2, Budget: good,
+		"no clients":     &hybrid.Job{Problem: protocol.Problem{K: 2, Budget: good}},
+		"k = 0":          &hybrid.Job{Problem: asked(data, 0, good, nil)},
+		"k > n":          &hybrid.Job{Problem: asked(data, 51, good, nil)},
+		"no epsilon":     &hybrid.Job{Problem: asked(data, 2, privacy.Budget{}, nil)},
+		"delta 1":        &hybrid.Job{Problem: asked(data, 2, privacy.Budget{Epsilon: 1, Delta: 1}, nil)},
+		"branch":         &hybrid.Job{Problem: asked(data, 2, good, nil), Branch: "bush"},
+		"lsf clients":    &lsf.Job{Problem: asked(several, 2, good, nil)},
+		"lsf levels":     &lsf.Job{Problem: asked(data, 2, good, nil), Levels: 65},
+		"balcan clients": &balcan.Job{Problem: asked(several, 2, good, nil)},
+		"edler clients":  &balcan.Edler{Problem: asked(several, 2, good, nil)},
+		"edler gamma":    &balcan.Edler{Problem: asked(data, 2, good, nil), GammaFactor: -1},
+		"edler failure":  &balcan.Edler{Problem: asked(data, 2, good, nil), Failure: 1},
+		"edler split": &balcan.Edler{Problem: asked(data, 2, good, nil),
 			Split: balcan.Split{Candidates: 0.9, Swap: 0.9, Recover: 0.1}},
-		"edler project":  &balcan.Edler{Data: data, K: 2, Budget: good, Projection: "pca"},
-		"bounds missing": &hybrid.Job{Data: staged.Data{Clients: parts}, K: 2, Budget: good},
+		"edler project": &balcan.Edler{Problem: asked(data, 2, good, nil), Projection: "pca"},
+		"bounds of one": &hybrid.Job{Problem: protocol.Problem{Clients: parts, K: 2, Budget: good,
+			Bounds: dataset.Bounds{Lo: norm.Bounds.Lo[:1], Hi: norm.Bounds.Hi[:1]}}},
+		"edler unbound":    &balcan.Edler{Problem: protocol.Problem{Clients: parts, K: 2, Budget: good}},
+		"not lsf's rounds": &lsf.Job{Problem: rounds(3, asked(data, 2, good, nil))},
+		"a paid pca":       &pca.Job{Problem: asked(data, 2, good, nil)},
 	} {
 		eng, _ := engine.New()
 		_, err := eng.Run(context.Background(), job)
@@ -263,28 +281,28 @@ func TestBadRequests(t *testing.T) {
 func TestTinyData(t *testing.T) {
 	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 12, D: 3, K: 3, Seed: 1})
 	parts, _ := norm.Split(1, nil, 1)
-	data := staged.Data{Clients: parts, Bounds: norm.Bounds}
+	data := protocol.Problem{Clients: parts, Bounds: norm.Bounds}
 	budget, seed := privacy.Budget{Epsilon: 0.01, Delta: 1e-3}, uint64(3)
 	for _, job := range []engine.Job{
-		&balcan.Job{Data: data, K: 10, Budget: budget, Seed: &seed},
-		&balcan.Edler{Data: data, K: 10, Budget: budget, Seed: &seed},
-		&lsf.Job{Data: data, K: 10, Budget: budget, Seed: &seed},
-		&hybrid.Job{Data: data, K: 10, Budget: budget, Seed: &seed, Branch: "tree"},
-		&hybrid.Job{Data: data, K: 10, Budget: budget, Seed: &seed, Branch: "projected"},
+		&balcan.Job{Problem: asked(data, 10, budget, &seed)},
+		&balcan.Edler{Problem: asked(data, 10, budget, &seed)},
+		&lsf.Job{Problem: asked(data, 10, budget, &seed)},
+		&hybrid.Job{Problem: asked(data, 10, budget, &seed), Branch: "tree"},
+		&hybrid.Job{Problem: asked(data, 10, budget, &seed), Branch: "projected"},
 	} {
 		eng, _ := engine.New()
 		res, err := eng.Run(context.Background(), job)
 		eng.Close()
 		if err != nil {
-			t.Fatalf("%s: %v", job.Method(), err)
+			t.Fatalf("%T: %v", job, err)
 		}
-		if job.Method() != "hybrid" && !strings.Contains(strings.Join(res.Notes, "\n"), "data-independent") {
-			t.Errorf("%s: notes are %q, want a word on data-independent centres", job.Method(), res.Notes)
+		if res.Method != "hybrid" && !strings.Contains(strings.Join(res.Notes, "\n"), "data-independent") {
+			t.Errorf("%T: notes are %q, want a word on data-independent centres", job, res.Notes)
 		}
 		for _, row := range res.Centroids {
 			for _, x := range row {
 				if math.IsNaN(x) || math.IsInf(x, 0) {
-					t.Errorf("%s: centroid %v", job.Method(), row)
+					t.Errorf("%T: centroid %v", job, row)
 				}
 			}
 		}
@@ -302,11 +320,12 @@ func TestExtremes(t *testing.T) {
 		{200, 3, 2, privacy.Budget{Epsilon: 500, Delta: 1e-6}}, {200, 3, 2, privacy.Budget{Epsilon: 1, Delta: 1e-300}},
 	} {
 		p := datasettest.GridPanels(rand.New(rand.NewPCG(1, 9)), c.n, c.d)
-		data := staged.Data{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(c.d)}
-		for _, job := range []engine.Job{&hybrid.Job{Data: data, K: c.k, Budget: c.budget},
-			&lsf.Job{Data: data, K: c.k, Budget: c.budget},
-			&balcan.Job{Data: data, K: c.k, Budget: c.budget}, &balcan.Edler{Data: data, K: c.k, Budget: c.budget},
-			&pca.Job{Data: data, K: c.k}} {
+		data := protocol.Problem{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(c.d)}
+		for _, job := range []engine.Job{&hybrid.Job{Problem: asked(data, c.k, c.budget, nil)},
+			&lsf.Job{Problem: asked(data, c.k, c.budget, nil)},
+			&balcan.Job{Problem: asked(data, c.k, c.budget, nil)},
+			&balcan.Edler{Problem: asked(data, c.k, c.budget, nil)},
+			&pca.Job{Problem: asked(data, c.k, privacy.Budget{}, nil)}} {
 			eng, _ := engine.New()
 			res, err := eng.Run(context.Background(), job)
 			eng.Close()
@@ -314,12 +333,12 @@ func TestExtremes(t *testing.T) {
 				continue // a budget that no noise can keep
 			}
 			if err != nil {
-				t.Errorf("%s, n=%d d=%d, %+v: %v", job.Method(), c.n, c.d, c.budget, err)
+				t.Errorf("%T, n=%d d=%d, %+v: %v", job, c.n, c.d, c.budget, err)
 				continue
 			}
-			if total := res.Ledger.TotalFor("outsider").Epsilon; job.Method() != "pca" &&
+			if total := res.Ledger.TotalFor("outsider").Epsilon; res.Method != "pca" &&
 				(total == nil || *total > c.budget.Epsilon*(1+1e-6)) {
-				t.Errorf("%s, n=%d d=%d, %+v: the ledger's total does not fit", job.Method(), c.n, c.d, c.budget)
+				t.Errorf("%T, n=%d d=%d, %+v: the ledger's total does not fit", job, c.n, c.d, c.budget)
 			}
 		}
 	}

@@ -36,32 +36,31 @@ func (f *Plan) Program(own step.Records, run Run) protocol.Program {
 type Run func(ctx context.Context, p *Party) (*protocol.Outcome, error)
 
 // Planned is a plan in which every party runs the same program on its own records.
-type Planned struct {
-	*Plan
-	data *Data
-	run  Run
-}
+type Planned struct{ *Plan }
 
-// Finish plans what the result is measured by, of centroids whose coordinates stay
-// within [-limit, limit], and returns the plan of a run on x.
-func (f *Plan) Finish(x *Data, limit float64, run Run) (engine.Plan, error) {
-	if !x.NoQuality {
+// Does says what every party does, and that the coordinates of its centroids stay within
+// [-limit, limit].
+func (f *Plan) Does(limit float64, run Run) { f.limit, f.run = limit, run }
+
+// finish plans what the result is measured by.
+func (f *Plan) finish() (engine.Plan, error) {
+	if !f.problem.NoQuality {
 		var err error
-		if f.quality, err = step.PlanQuality(f.Plan, limit, x.Labels); err != nil {
+		if f.quality, err = step.PlanQuality(f.Plan, f.limit, f.problem.Labels); err != nil {
 			return nil, err
 		}
 	}
-	return Planned{f, x, run}, nil
+	return Planned{f}, nil
 }
 
 // Run implements engine.Plan.
 func (o Planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return o.Connect(ctx, rt, protocol.Options{Replay: o.data.Tape})
+	return o.Connect(ctx, rt, protocol.Options{Replay: o.problem.Tape})
 }
 
 // Connect implements protocol.Runner.
 func (o Planned) Connect(ctx context.Context, rt *engine.Runtime, options protocol.Options) (*engine.Result, error) {
-	x := o.data
+	x := o.problem
 	programs := make([]protocol.Program, len(x.Clients))
 	for i, c := range x.Clients {
 		if !options.Plays(protocol.Role(i)) {

@@ -4,17 +4,22 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/internal/secagg"
 )
 
 // Plan is the plan of a run in stages: public values alone.
 type Plan struct {
 	*protocol.Plan
-	Share Share
+	problem *protocol.Problem
+	run     Run
+	limit   float64
+	Share   Share
 	// makers draw the noise, which noise says to the ledger; audience sees releases.
 	makers   protocol.Makers
 	Audience []string
@@ -28,29 +33,55 @@ type Plan struct {
 	Searching synopsis.SearchOptions
 }
 
-// NewPlain begins the plan of a run without privacy.
-func NewPlain(method string, x *Data, k int, seed *uint64) *Plan {
-	first := x.Clients[0]
-	f := &Plan{makers: protocol.Holder, Audience: []string{privacy.Outsider}}
-	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: k, D: first.Points.D, N: x.PublicRecords(),
-		Parties: len(x.Clients), Rounds: 1,
-		FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1, Capacity: x.capacity(x.PublicRecords()), Seed: seed,
-		PublicSeed: protocol.NewPublicSeed(seed)}
+// Make is the Plan method of a job: plan checks it and says what a run does.
+func Make[J any, P interface{ finish() (engine.Plan, error) }](j *J, plan func(*J) (P, error)) (engine.Plan, error) {
+	if j == nil {
+		return nil, protocol.ErrNoJob
+	}
+	p, err := plan(j)
+	if err != nil {
+		return nil, err
+	}
+	return p.finish()
+}
+
+// NewPlain begins the plan of a run without privacy, of a problem that has been checked.
+func NewPlain(method string, x *protocol.Problem) (*Plan, error) {
+	first, n := x.Clients[0], x.PublicRecords()
+	f := &Plan{problem: x, makers: protocol.Holder, Audience: []string{privacy.Outsider}}
+	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: x.K, D: first.Points.D, N: n,
+		Parties: len(x.Clients), Rounds: 1, FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1,
+		Capacity: capacity(n), Seed: x.Seed, PublicSeed: protocol.NewPublicSeed(x.Seed)}
 	if x.Bounds.FromData {
 		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
 	}
-	return f
+	return f, f.Capacity.Check()
 }
 
-// New begins the plan of a private run. coordinates bounds the number of noise
-// values that one record can influence.
-func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbours privacy.Neighbours, coordinates int,
-	seed *uint64) (*Plan, error) {
-	f := NewPlain(method, x, k, seed)
-	f.Calibration, f.Private, f.Budget = privacy.Proven, true, b
+// capacity is the check of the largest sum: every record at length 2 sqrt d from
+// its centroid, in one cluster, on the release grid.
+func capacity(n int) secagg.Capacity {
+	return secagg.Capacity{Ring: secagg.Ring64, Records: n, PerRecord: math.Ldexp(2, releaseBits),
+		Noise: math.Ldexp(1, 61)}
+}
+
+// New begins the plan of a private run of a problem that has been checked, with a kind of
+// noise. coordinates bounds the number of noise values that one record can influence.
+func New(method string, x *protocol.Problem, mechanism protocol.Mechanism, coordinates int) (*Plan, error) {
+	f, err := NewPlain(method, x)
+	if err != nil {
+		return nil, err
+	}
+	f.Calibration, f.Private, f.Budget = privacy.Proven, true, x.Spends()
 	excess, shares := 1.0, 0
 	if f.Coordinated {
-		by, m, colluders := x.noise(), f.Parties, max(x.Colluders, 1)
+		by, m, colluders := x.Noise, f.Parties, max(x.Colluders, 1)
+		if by == "" {
+			by = protocol.DefaultNoise(privacy.Proven, m, m, x.Colluders, true)
+		}
+		if err := by.Check(m, colluders); err != nil {
+			return nil, err
+		}
 		f.makers, f.Audience, f.noise = by.Makers(), []string{privacy.Clients, privacy.Outsider}, by.Known(m, colluders)
 		excess, shares = by.Excess(m, colluders), by.Shares(m, colluders)
 		if c := by.Condition(m, m, colluders); c != "" {
@@ -63,8 +94,8 @@ func New(method string, x *Data, k int, b privacy.Budget, laplace bool, neighbou
 	if x.Records == 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("the number of records, %d, is treated as public", f.N))
 	}
-	var err error
-	if f.Share, err = newShare(b, laplace, neighbours, coordinates, shares, excess); err != nil {
+	f.Share, err = newShare(f.Budget, mechanism == protocol.Laplace, x.Neighbours, coordinates, shares, excess)
+	if err != nil {
 		return nil, fault.Request(method, err.Error(), "raise --delta, or give --delta 0 for Laplace noise")
 	}
 	return f, nil

@@ -22,8 +22,10 @@ import (
 func Plan(t testing.TB, p *kernels.Panels, k int) *staged.Plan {
 	t.Helper()
 	seed := uint64(1)
-	data := &staged.Data{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(p.D)}
-	f, err := staged.New("hybrid", data, k, privacy.Budget{Epsilon: 1, Delta: 1e-6}, false, "", 1, &seed)
+	problem := &protocol.Problem{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(p.D),
+		K:      k,
+		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}
+	f, err := staged.New("hybrid", problem, protocol.Gaussian, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
