@@ -11,6 +11,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/study"
+	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -18,6 +19,8 @@ import (
 // serveFlags are the flags of cohort serve.
 type serveFlags struct {
 	listen, reach, state, page, out, format, tokens string
+	nats, natsCA, natsUsers                         string
+	certificate, key                                string
 	workers                                         int
 }
 
@@ -37,6 +40,13 @@ alone. Whoever is interrupted goes on by the same command.`,
 	fs := cmd.Flags()
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:4222", "HOST:PORT where parties connect")
 	fs.StringVar(&o.reach, "reach", "", "HOST:PORT by which parties reach this machine (default that of --listen)")
+	fs.StringVar(&o.certificate, "certificate", "",
+		"PEM file of the server's certificate with its authority's behind it (default: an authority of the study's own)")
+	fs.StringVar(&o.key, "certificate-key", "", "PEM file of the certificate's key")
+	fs.StringVar(&o.nats, "nats", "",
+		"URL of a NATS cluster that carries the messages, in place of --listen, such as tls://nats.example.org:4222")
+	fs.StringVar(&o.natsCA, "nats-ca", "", "PEM file of the cluster's authority (default: the machine's authorities)")
+	fs.StringVar(&o.natsUsers, "nats-users", "nats-users.conf", "file to write the users that the cluster must let in to")
 	fs.StringVar(&o.state, "state", "coordinator", "folder of the journal and the certificate, which must outlive this process")
 	fs.StringVar(&o.tokens, "tokens", "", "folder for the invitations, one file for each party, instead of printing them")
 	fs.StringVar(&o.page, "page", "127.0.0.1:0", "address of the operator's page, on this machine alone; none for none")
@@ -54,13 +64,28 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 	if err := checkFormat(o.format, "text", "json"); err != nil {
 		return err
 	}
+	if (o.certificate == "") != (o.key == "") {
+		return fault.Request("--certificate", "and --certificate-key belong together", "give both or neither")
+	}
 	eng, err := newStudyEngine(o.workers)
 	if err != nil {
 		return err
 	}
 	defer eng.Close()
 	watch := study.NewWatch(s)
-	c, err := study.NewCoordinator(study.Serve{Study: s, State: o.state, Listen: o.listen, Reach: o.reach, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Watch: watch})
+	with := study.Serve{Study: s, State: o.state, Listen: o.listen, Reach: o.reach, NATS: o.nats, Users: o.writeUsers,
+		Certificate: o.certificate, Key: o.key,
+		Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Watch: watch}
+	if o.natsCA != "" {
+		text, err := os.ReadFile(o.natsCA)
+		if err != nil {
+			return fault.Failed("--nats-ca", err.Error(), "name the PEM file of the cluster's authority", err)
+		}
+		if with.Authority, err = bus.Authority(text); err != nil {
+			return err
+		}
+	}
+	c, err := study.NewCoordinator(with)
 	if err != nil {
 		return err
 	}
@@ -85,6 +110,14 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 		return err
 	}
 	return deliverStudy(s, res, o.format, o.out, out)
+}
+
+// writeUsers writes what the cluster's configuration must have.
+func (o *serveFlags) writeUsers(text string) error {
+	if err := os.WriteFile(o.natsUsers, []byte(text), 0o644); err != nil {
+		return unwritable("--nats-users", o.natsUsers, err)
+	}
+	return nil
 }
 
 // invite hands out the invitations.

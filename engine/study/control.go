@@ -21,8 +21,10 @@ type request struct {
 	Version int    `json:"version"`
 	Ask     string `json:"ask"`
 	// Part is which part of a long answer is wanted.
-	Part      int    `json:"part,omitempty"`
-	Entry     *Entry `json:"entry,omitempty"`
+	Part  int    `json:"part,omitempty"`
+	Entry *Entry `json:"entry,omitempty"`
+	// Proof shows that the owner of the entry's key has the party's invitation.
+	Proof     string `json:"proof,omitempty"`
 	Signature []byte `json:"signature,omitempty"`
 }
 

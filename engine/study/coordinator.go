@@ -33,6 +33,7 @@ const (
 	recordConsent  byte = 'y' // a party's signature of the roster: party u32, signature
 	recordCharge   byte = 'c' // "charging", then the run's number in the ledger file
 	recordDone     byte = 'z' // the role has ended
+	recordUsers    byte = 'u' // seeds of the roles' keys for a cluster
 )
 
 // JournalName is the journal's file within a state folder.
@@ -44,8 +45,18 @@ type Serve struct {
 	// State is the folder of its journal and certificate, Listen where parties
 	// connect, and Reach the HOST:PORT that invitations have, empty for the same.
 	State, Listen, Reach string
-	Log                  *slog.Logger
-	Engine               *engine.Engine
+	// Certificate and Key, if not empty, are PEM files of the server's certificate, with
+	// those up to its authority's behind it, and of its key: else the study has its own.
+	Certificate, Key string
+	// NATS, if not empty, is the URL of a cluster that carries the messages in place of a
+	// server of the coordinator's own at Listen; Authority is the certificate that its
+	// servers' lead to (nil: one of this machine's authorities). Users is told what the
+	// cluster's configuration must have, before it is connected to.
+	NATS      string
+	Authority []byte
+	Users     func(text string) error
+	Log       *slog.Logger
+	Engine    *engine.Engine
 	// Watch, if not nil, hears what happens.
 	Watch *Watch
 	// Crash is for tests: see journal.File.
@@ -60,7 +71,8 @@ type Coordinator struct {
 	keys    *keys
 	own     Entry
 	secrets [][16]byte
-	server  *bus.Server
+	users   [][]byte    // seeds for a cluster, the coordinator's first
+	server  *bus.Server // nil with a cluster
 	conn    *bus.Conn
 	pin     [32]byte
 
@@ -91,15 +103,10 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 		o.journal.Close()
 		return nil, err
 	}
-	certificate, err := o.certificate()
-	if err == nil {
-		o.pin, err = bus.Pin(certificate)
-	}
-	if err == nil {
-		o.server, err = bus.Listen(c.Listen, c.Study.ID, certificate, o.own.Signing, o.admit, c.Log)
-	}
-	if err == nil {
-		o.conn, err = bus.Dial(context.Background(), bus.Dialer{Self: protocol.Server, Study: c.Study.ID, Server: o.server, Key: o.keys.signing, Frames: o.frames})
+	if c.NATS != "" {
+		err = o.enlist()
+	} else {
+		err = o.listen()
 	}
 	if err == nil {
 		err = o.conn.Answer(o.answer)
@@ -109,6 +116,59 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 		return nil, err
 	}
 	return o, nil
+}
+
+// listen starts a server of the coordinator's own.
+func (o *Coordinator) listen() error {
+	certificate, err := o.certificate()
+	if err == nil {
+		o.pin, err = bus.Pin(certificate)
+	}
+	if err == nil {
+		o.server, err = bus.Listen(o.Listen, o.Study.ID, certificate, o.own.Signing, o.admit, o.Log)
+	}
+	if err != nil {
+		return err
+	}
+	d := bus.Dialer{Self: protocol.Server, Study: o.Study.ID, Server: o.server, Key: o.keys.signing, Frames: o.frames}
+	o.conn, err = bus.Dial(context.Background(), d)
+	return err
+}
+
+// enlist connects to a cluster, whose users the roles are.
+func (o *Coordinator) enlist() error {
+	if o.users == nil {
+		for range len(o.Study.Parties) + 1 {
+			seed, err := bus.NewUser()
+			if err != nil {
+				return err
+			}
+			o.users = append(o.users, seed)
+		}
+		if err := o.note(recordUsers, encode(o.users)); err != nil {
+			return err
+		}
+	}
+	text, err := bus.Users(o.Study.ID, o.users)
+	if err == nil && o.Users != nil {
+		err = o.Users(text)
+	}
+	if err != nil {
+		return err
+	}
+	d := bus.Dialer{Self: protocol.Server, Study: o.Study.ID, URL: o.NATS, Key: o.keys.signing, Frames: o.frames,
+		Cluster: &bus.Cluster{User: o.users[0], Authority: o.Authority},
+		Away:    func(err error) { o.Log.Warn("the cluster is away", "why", fmt.Sprint(err)) },
+		Back: func(error) {
+			o.Log.Info("the cluster is back")
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if o.end != nil {
+				o.end.Again()
+			}
+		}}
+	o.conn, err = bus.Dial(context.Background(), d)
+	return err
 }
 
 // recall reads the journal, or begins it.
@@ -128,6 +188,8 @@ func (o *Coordinator) recall() error {
 			had = b
 		case recordSecrets:
 			err = json.Unmarshal(b, &o.secrets)
+		case recordUsers:
+			err = json.Unmarshal(b, &o.users)
 		case recordEntry:
 			var e Entry
 			if err = json.Unmarshal(b, &e); err == nil && e.Party >= 0 && e.Party < len(o.entries) {
@@ -196,10 +258,12 @@ func (o *Coordinator) take(id *identity) (err error) {
 	return err
 }
 
-// certificate reads the certificate of the state folder, or makes it.
+// certificate reads the certificate that was given, or that of the state folder, or makes one.
 func (o *Coordinator) certificate() (tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(o.State, "certificate.pem"), filepath.Join(o.State, "certificate.key")
-	if _, err := os.Stat(certFile); errors.Is(err, os.ErrNotExist) {
+	if o.Certificate != "" {
+		certFile, keyFile = o.Certificate, o.Key
+	} else if _, err := os.Stat(certFile); errors.Is(err, os.ErrNotExist) {
 		chain, key, err := bus.NewCertificate(time.Now())
 		if err == nil {
 			err = os.WriteFile(keyFile, key, 0o600)
@@ -223,19 +287,32 @@ func (o *Coordinator) certificate() (tls.Certificate, error) {
 
 // Invitations are those of all parties.
 func (o *Coordinator) Invitations() []Invitation {
-	reach := o.Reach
-	if reach == "" {
-		reach = o.server.Address()
+	url := o.NATS
+	switch {
+	case url != "":
+	case o.Reach != "":
+		url = "tls://" + o.Reach
+	default:
+		url = "tls://" + o.server.Address()
 	}
 	var all []Invitation
 	for p := range o.Study.Parties {
-		all = append(all, Invitation{URL: "tls://" + reach, Pin: o.pin, Study: o.hash, ID: o.Study.ID, Party: p, Secret: o.secrets[p]})
+		v := Invitation{URL: url, Pin: o.pin, Study: o.hash, ID: o.Study.ID, Party: p, Secret: o.secrets[p]}
+		if o.NATS != "" {
+			v.User, v.Authority = o.users[p+1], o.Authority
+		}
+		all = append(all, v)
 	}
 	return all
 }
 
-// Address is where the coordinator listens.
-func (o *Coordinator) Address() string { return o.server.Address() }
+// Address is where the coordinator listens, empty with a cluster.
+func (o *Coordinator) Address() string {
+	if o.server == nil {
+		return ""
+	}
+	return o.server.Address()
+}
 
 // admit decides who may connect: who has a party's key, or its invitation while no
 // key has been taken for it.
@@ -251,10 +328,15 @@ func (o *Coordinator) admit(l bus.Login) error {
 		return nil
 	case key != "":
 		return fmt.Errorf("the invitation of %v was used with another key", l.Party)
-	case !hmac.Equal([]byte(proof(o.secrets[p], o.hash, l.Key)), []byte(l.Proof)):
+	case !o.invited(p, l.Key, l.Proof):
 		return fmt.Errorf("the invitation of %v is another", l.Party)
 	}
 	return nil
+}
+
+// invited reports whether the owner of a key has shown that it has a party's invitation.
+func (o *Coordinator) invited(p int, key, shown string) bool {
+	return hmac.Equal([]byte(proof(o.secrets[p], o.hash, key)), []byte(shown))
 }
 
 // answer answers a party's request.
@@ -284,7 +366,7 @@ func (o *Coordinator) handle(from int, r *request) (answer, error) {
 		text, err := o.Study.Encode()
 		return cut(text, r.Part), err
 	case askEnrol:
-		return answer{}, o.enrol(from, r.Entry)
+		return answer{}, o.enrol(from, r.Entry, r.Proof)
 	case askRoster:
 		if o.enrolled < parties {
 			return answer{Wait: true, Here: o.enrolled, Parties: parties}, nil
@@ -305,7 +387,7 @@ func (o *Coordinator) handle(from int, r *request) (answer, error) {
 func (o *Coordinator) all() []Entry { return append([]Entry{o.own}, o.entries...) }
 
 // enrol takes a party's entry, once.
-func (o *Coordinator) enrol(from int, e *Entry) error {
+func (o *Coordinator) enrol(from int, e *Entry, shown string) error {
 	if e == nil || e.Party != from {
 		return errors.New("it has no entry of this party")
 	}
@@ -317,6 +399,9 @@ func (o *Coordinator) enrol(from int, e *Entry) error {
 			return nil
 		}
 		return errors.New("this party has other keys")
+	}
+	if !o.invited(from, e.Signing, shown) {
+		return errors.New("this is not its invitation")
 	}
 	if err := o.note(recordEntry, encode(e)); err != nil {
 		return err
@@ -441,6 +526,9 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 // seeOff waits until all parties have gone: the last words of each to the others, that it
 // has all, come by this server.
 func (o *Coordinator) seeOff(ctx context.Context) {
+	if o.server == nil {
+		return // a cluster goes on without this role
+	}
 	for end := time.Now().Add(settleTime); o.server.Clients() > 1 && time.Now().Before(end); {
 		if pause(ctx, 10*time.Millisecond) != nil {
 			return

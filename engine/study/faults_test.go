@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -496,7 +497,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if v, err := ParseToken(string(b)); err == nil {
-			if w, err := ParseToken(v.Token()); err != nil || *w != *v {
+			if w, err := ParseToken(v.Token()); err != nil || !reflect.DeepEqual(w, v) {
 				t.Fatal("a token is not what it was")
 			}
 		}

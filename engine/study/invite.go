@@ -26,6 +26,10 @@ type Invitation struct {
 	// Party counts from 0.
 	Party  int
 	Secret [16]byte
+	// User, if not nil, is the seed of the party's key at a cluster that is at URL, in
+	// place of the coordinator, and Authority what its certificates lead to (nil: one of
+	// the party's machine's own authorities); there is no Pin then.
+	User, Authority []byte
 }
 
 const tokenPrefix = "cohort1-"
@@ -38,15 +42,26 @@ type wireInvitation struct {
 	ID     string `json:"i"`
 	Party  int    `json:"n"`
 	Secret []byte `json:"k"`
+	User   []byte `json:"b,omitempty"`
+	CA     []byte `json:"c,omitempty"`
 }
 
 // Token is the invitation in one word.
 func (v *Invitation) Token() string {
-	b, err := json.Marshal(wireInvitation{v.URL, v.Pin[:], v.Study[:], v.ID, v.Party + 1, v.Secret[:]})
+	w := wireInvitation{v.URL, v.Pin[:], v.Study[:], v.ID, v.Party + 1, v.Secret[:], v.User, v.Authority}
+	b, err := json.Marshal(w)
 	if err != nil {
 		panic("study: " + err.Error()) // strings and bytes can be encoded
 	}
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// cluster is the party's place at a cluster, nil where the coordinator has its own server.
+func (v *Invitation) cluster() *bus.Cluster {
+	if v.User == nil {
+		return nil
+	}
+	return &bus.Cluster{User: v.User, Authority: v.Authority}
 }
 
 // String hides the secret.
@@ -59,7 +74,7 @@ func (v Invitation) GoString() string { return v.String() }
 func ParseToken(token string) (*Invitation, error) {
 	wrong := fault.Request("--invite", "is no invitation", "give the whole token that cohort serve printed for this party")
 	text, ok := strings.CutPrefix(strings.TrimSpace(token), tokenPrefix)
-	if !ok || len(text) > 4096 {
+	if !ok || len(text) > 1<<14 {
 		return nil, wrong
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
@@ -73,7 +88,7 @@ func ParseToken(token string) (*Invitation, error) {
 	if id, err := hex.DecodeString(w.ID); err != nil || len(id) != 8 {
 		return nil, wrong
 	}
-	return &Invitation{w.URL, [32]byte(w.Pin), [32]byte(w.Study), w.ID, w.Party - 1, [16]byte(w.Secret)}, nil
+	return &Invitation{w.URL, [32]byte(w.Pin), [32]byte(w.Study), w.ID, w.Party - 1, [16]byte(w.Secret), w.User, w.CA}, nil
 }
 
 // proof shows that the owner of a key knows an invitation's secret, and cannot be used

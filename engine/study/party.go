@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -62,6 +63,7 @@ type Party struct {
 	agreed  []byte // hash of the roster that it agreed to
 	charged bool   // or may have
 	conn    *bus.Conn
+	heard   atomic.Int64 // when a frame came last
 
 	mu  sync.Mutex
 	end *link.End
@@ -154,8 +156,8 @@ func (p *Party) connect(ctx context.Context) error {
 		return err
 	}
 	d := bus.Dialer{Self: protocol.Role(v.Party), Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing, Proof: proof(v.Secret, v.Study, public),
-		Frames: p.frames,
-		Away:   func(err error) { p.Log.Warn("the coordinator is away", "why", fmt.Sprint(err)) },
+		Frames: p.frames, Cluster: v.cluster(),
+		Away: func(err error) { p.Log.Warn("the coordinator is away", "why", fmt.Sprint(err)) },
 		Back: func(error) {
 			p.Log.Info("the coordinator is back")
 			p.mu.Lock()
@@ -169,6 +171,7 @@ func (p *Party) connect(ctx context.Context) error {
 }
 
 func (p *Party) frames(from protocol.Role, b []byte) {
+	p.heard.Store(time.Now().UnixNano())
 	p.mu.Lock()
 	end := p.end
 	p.mu.Unlock()
@@ -252,7 +255,8 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.ask(ctx, request{Ask: askEnrol, Entry: &own}); err != nil {
+	enrol := request{Ask: askEnrol, Entry: &own, Proof: proof(v.Secret, v.Study, own.Signing)}
+	if _, err := p.ask(ctx, enrol); err != nil {
 		return err
 	}
 	text, err := p.ask(ctx, request{Ask: askRoster})
@@ -356,21 +360,23 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	return res, nil
 }
 
-// alone returns what says that all others have ended: the other parties have said so, and
-// the coordinator has been away for a while.
+// alone returns what says that all others have ended: the other parties have said so, the
+// coordinator has all but this party's last word, and nobody has been heard for a while.
 func (p *Party) alone(box *postbox) func() bool {
 	others := len(p.study.Parties) - 1
 	if others >= mostMail {
 		others = 0 // they do not tell each other
 	}
-	seen := time.Now()
+	begun := time.Now()
 	return func() bool {
-		if p.conn.Connected() || len(box.left) < others {
-			seen = time.Now()
-		}
-		return time.Since(seen) > settleTime
+		heard := time.Unix(0, p.heard.Load())
+		return len(box.left) >= others && box.end.Waiting(protocol.Server) <= 1 &&
+			time.Since(heard) > silence && time.Since(begun) > silence
 	}
 }
+
+// silence is how long a role that is there is not heard at most.
+const silence = 20 * time.Second
 
 // play agrees on the group's secret, matches records, and runs the method.
 func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids []string) (*engine.Result, error) {

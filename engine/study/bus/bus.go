@@ -11,6 +11,7 @@ package bus
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -33,8 +34,11 @@ import (
 // MostParties is the largest number of parties of a study.
 const MostParties = 10000
 
+// FrameBytes is the longest message on the bus.
+const FrameBytes = link.FrameBytes
+
 // mostRequest is the longest request or answer.
-const mostRequest = link.FrameBytes
+const mostRequest = FrameBytes
 
 // Login is what somebody who connects shows.
 type Login struct {
@@ -140,7 +144,9 @@ func (b *Server) Check(c server.ClientAuthentication) bool {
 		b.log.Warn("a connection was refused", "address", address, "why", err.Error())
 		return false
 	}
-	c.RegisterUser(&server.User{Username: name(role), Permissions: b.permissions(role)})
+	publish, subscribe := subjects(b.study, role)
+	c.RegisterUser(&server.User{Username: name(role), Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe}}})
 	return true
 }
 
@@ -172,19 +178,13 @@ func (b *Server) check(key, signature, token, address string, nonce []byte) (pro
 	return l.Party, b.admit(l)
 }
 
-// permissions are what a role may publish and receive.
-func (b *Server) permissions(r protocol.Role) *server.Permissions {
-	at := "c." + b.study + "."
+// subjects are those that a role may publish to and receive from.
+func subjects(study string, r protocol.Role) (publish, subscribe []string) {
+	at := "c." + study + "."
 	if r == protocol.Server {
-		return &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: []string{at + "s.>", at + "in.>"}},
-			Subscribe: &server.SubjectPermission{Allow: []string{at + "*.s", at + "*.ctl"}},
-		}
+		return []string{at + "s.>", at + "in.>"}, []string{at + "*.s", at + "*.ctl"}
 	}
-	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{at + name(r) + ".>"}},
-		Subscribe: &server.SubjectPermission{Allow: []string{at + "*." + name(r), at + "in." + name(r) + ".>"}},
-	}
+	return []string{at + name(r) + ".>"}, []string{at + "*." + name(r), at + "in." + name(r) + ".>"}
 }
 
 // Dialer is what a role connects with.
@@ -197,6 +197,8 @@ type Dialer struct {
 	URL    string
 	Pin    [32]byte
 	Server *Server
+	// Cluster, if not nil, says that at URL is a cluster of somebody else.
+	Cluster *Cluster
 	// Key signs for the role; Proof is for a first connection.
 	Key   nkeys.KeyPair
 	Proof string
@@ -225,8 +227,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		return nil, err
 	}
 	options := []nats.Option{
-		nats.Name(name(d.Self)), nats.Nkey(public, func(nonce []byte) ([]byte, error) { return d.Key.Sign(nonce) }),
-		nats.Token(base64.RawURLEncoding.EncodeToString(token)), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
+		nats.Name(name(d.Self)), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 250*time.Millisecond), nats.ReconnectBufSize(-1), nats.IgnoreDiscoveredServers(),
 		nats.Timeout(10 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.CustomInboxPrefix("c." + d.Study + ".in." + name(d.Self)), nats.IgnoreAuthErrorAbort(),
@@ -242,15 +243,33 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		}),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // what is lost is sent again
 	}
-	if d.Server != nil {
+	if d.Cluster == nil {
+		options = append(options, nats.Nkey(public, func(nonce []byte) ([]byte, error) { return d.Key.Sign(nonce) }),
+			nats.Token(base64.RawURLEncoding.EncodeToString(token)))
+	}
+	switch {
+	case d.Cluster != nil:
+		more, err := d.Cluster.options()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, more...)
+	case d.Server != nil:
 		options = append(options, nats.InProcessServer(d.Server.server))
 		d.URL = "" // a name would ask for TLS
-	} else {
+	default:
 		options = append(options, nats.Secure(pinned(d.Pin)), nats.TLSHandshakeFirst())
 	}
 	nc, err := connect(ctx, d.URL, options)
-	if err != nil {
+	switch {
+	case err != nil && d.Cluster != nil:
+		return nil, d.Cluster.refused(d.URL, err)
+	case err != nil:
 		return nil, refused(d.URL, err)
+	case nc.MaxPayload() < FrameBytes:
+		nc.Close()
+		return nil, fault.Failed("connection to "+d.URL, fmt.Sprintf("takes messages of at most %d bytes", nc.MaxPayload()),
+			fmt.Sprintf("set max_payload of the cluster to %d or more", FrameBytes), nil)
 	}
 	c := &Conn{nc: nc, self: d.Self, study: d.Study, to: make(map[protocol.Role]string)}
 	if d.Frames == nil {
@@ -286,8 +305,8 @@ func connect(ctx context.Context, url string, options []nats.Option) (*nats.Conn
 	until := time.Now().Add(dialFor)
 	for {
 		nc, err := nats.Connect(url, options...)
-		final := errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, errPin)
-		if err == nil || final || time.Now().After(until) {
+		var authority x509.UnknownAuthorityError
+		if err == nil || final(err) || errors.As(err, &authority) || time.Now().After(until) {
 			return nc, err
 		}
 		select {
@@ -296,6 +315,12 @@ func connect(ctx context.Context, url string, options []nats.Option) (*nats.Conn
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
+}
+
+// final reports whether a server will not let this key in, however often it asks.
+func final(err error) bool {
+	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
+		errors.Is(err, nats.ErrNkeysNotSupported) || errors.Is(err, errPin)
 }
 
 // refused says why there is no connection.
@@ -347,9 +372,6 @@ func (c *Conn) Answer(answer func(from protocol.Role, body []byte) []byte) error
 
 // Round is how long a message to the server and back takes.
 func (c *Conn) Round() (time.Duration, error) { return c.nc.RTT() }
-
-// Connected reports whether the connection is there now.
-func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 
 // Close ends the connection after what was published has left.
 func (c *Conn) Close() {

@@ -522,6 +522,16 @@ func (e *End) tell(p *peer, f *frame) {
 	_ = e.Bus.Publish(p.role, e.frame)
 }
 
+// Waiting is how many messages to a role have not been acknowledged.
+func (e *End) Waiting(r protocol.Role) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.peers[r]; p != nil && p.next > p.base {
+		return int(p.next - p.base)
+	}
+	return 0
+}
+
 // Settled reports whether every role has all that was sent to it, but for those that
 // gone says to need nothing more, and this one's journal has all that came.
 func (e *End) Settled(gone func(protocol.Role) bool) bool {
