@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -58,6 +59,7 @@ type Paid struct {
 	// Job is to be run in place of the one that was paid for: its randomness waits beside the ledger file until the
 	// result has been delivered.
 	Job     engine.Job
+	cost    privacy.Budget
 	run     int
 	pending *pending
 }
@@ -66,39 +68,104 @@ type Paid struct {
 type Charged struct {
 	Method   *method.Method
 	Settings method.Settings
-	K        int
-	// Cost is what each run may cost.
-	Cost privacy.Budget
+	// What names the run in the file, "METHOD, k = K" by default.
+	What string
+	K    int
+	// Cost is what each run may cost. Whole, unless zero, is what this run and those that follow it may cost together:
+	// what a new file has by default.
+	Cost, Whole privacy.Budget
 	// Request has all else that the result depends on besides the records, in any form that is always the same.
 	Request string
-	// Records are those of the run; Digests and Salt what they were prepared with.
+	// Records are those of the run; Digests and Salt what they were prepared with. A run before they are prepared has
+	// their number, N, instead, and depends on no more of them than Digests do.
 	Records *dataset.Normalised
+	N       int
 	Digests []string
 	Salt    string
 }
 
 // NewPayment prepares to pay from the file for runs.
 func (a *Account) NewPayment(c Charged) (*Payment, error) {
-	m, cost := c.Method, c.Cost
-	if c.Records.Bounds.FromData {
-		return nil, fault.Request("--ledger", "the bounds are read from the data, which no budget covers", "give public ones with --bounds or --bounds-file")
-	}
-	if cost.Delta < 0 {
-		cost.Delta = privacy.DefaultDelta(c.Records.Points.N)
-	}
-	p := &Payment{file: a.File, budget: cost, request: c.Request, records: c.Records, key: a.File.DigestKey(c.Salt),
-		run: privacy.PlannedRun{What: fmt.Sprintf("%s, k = %d", m.Name, c.K), Columns: c.Digests, Salt: c.Salt}}
+	p := &Payment{file: a.File, key: a.File.DigestKey(c.Salt)}
 	p.terms.Composition = a.Composition
+	if err := p.Next(c); err != nil {
+		return nil, err
+	}
 	state, err := p.file.State()
 	if err != nil {
 		return nil, err
 	}
+	whole := c.Whole
+	if whole.Epsilon == 0 {
+		whole = c.Cost
+	}
+	if whole.Delta < 0 {
+		whole.Delta = privacy.DefaultDelta(c.records())
+	}
 	if p.made = state == nil; p.made {
-		p.terms = a.Terms(cost, m.Neighbours(c.Settings))
+		p.terms = a.Terms(whole, c.Method.Neighbours(c.Settings))
 	} else if a.Budget.Epsilon != 0 {
-		p.terms.Budget = a.Terms(cost, "").Budget
+		p.terms.Budget = a.Terms(whole, "").Budget
 	}
 	return p, nil
+}
+
+// records is the number of records.
+func (c *Charged) records() int {
+	if c.Records == nil {
+		return c.N
+	}
+	return c.Records.Points.N
+}
+
+// Next prepares to pay for further runs on the same records, under the same salt.
+func (p *Payment) Next(c Charged) error {
+	if c.Records != nil && c.Records.Bounds.FromData {
+		return fault.Request("--ledger", "the bounds are read from the data, which no budget covers",
+			"give public ones with --bounds or --bounds-file, or --private-bounds 0.1")
+	}
+	if c.What == "" {
+		c.What = fmt.Sprintf("%s, k = %d", c.Method.Name, c.K)
+	}
+	if p.budget = c.Cost; p.budget.Delta < 0 {
+		p.budget.Delta = privacy.DefaultDelta(c.records())
+	}
+	p.request, p.records, p.data = c.Request, c.Records, ""
+	if p.records == nil {
+		p.data = strings.Join(c.Digests, " ")
+	}
+	p.run = privacy.PlannedRun{What: c.What, Columns: c.Digests, Salt: c.Salt}
+	return nil
+}
+
+// Afford refuses what the file cannot pay for: a run of the job and then one of each further ledger. A job that was
+// paid for before can be afforded.
+func (p *Payment) Afford(job engine.Job, further ...*privacy.Ledger) error {
+	outline, err := outlineOf(job)
+	if err != nil {
+		return err
+	}
+	plan, err := planDigest(p.key, p.numbered(), outline)
+	if err != nil || waits(p.file.Path, plan) {
+		return err
+	}
+	runs := []privacy.PlannedRun{p.run}
+	runs[0].Ledger = outline.Ledger
+	for _, l := range further {
+		runs = append(runs, privacy.PlannedRun{What: "a later run", Columns: p.run.Columns, Salt: p.run.Salt, Ledger: l})
+	}
+	return p.file.Afford(p.terms, runs...)
+}
+
+// numbered is the request with the number of the run among those of this payment.
+func (p *Payment) numbered() string { return fmt.Sprintf("%d of %s", len(p.open)+1, p.request) }
+
+func outlineOf(job engine.Job) (*engine.Outline, error) {
+	plan, err := job.Plan()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Outline()
 }
 
 // Start pays for one run of the job, unless it was paid for before and interrupted. What the job's plan refuses is
@@ -107,15 +174,14 @@ func (p *Payment) Start(job engine.Job) (*Paid, error) {
 	if p == nil {
 		return &Paid{Job: job}, nil
 	}
-	plan, err := job.Plan()
-	if err != nil {
-		return nil, err
-	}
-	outline, err := plan.Outline()
+	outline, err := outlineOf(job)
 	if err != nil {
 		return nil, err
 	}
 	paid, err := p.wait(job, outline)
+	if paid != nil {
+		paid.cost = p.budget
+	}
 	if err != nil || paid.run > 0 {
 		return paid, err
 	}
@@ -143,7 +209,7 @@ func (p *Payment) wait(job engine.Job, outline *engine.Outline) (*Paid, error) {
 	if p.data == "" {
 		p.data = hex.EncodeToString(p.records.Digest(p.key[:]))
 	}
-	plan, err := planDigest(p.key, fmt.Sprintf("%d of %s", len(p.open)+1, p.request), outline)
+	plan, err := planDigest(p.key, p.numbered(), outline)
 	if err != nil {
 		return nil, err
 	}
@@ -198,24 +264,39 @@ func (p *Payment) Close() {
 	p.open = nil
 }
 
+// LostRun is what the error of Lost is about.
+const LostRun = "run"
+
 // Lost is the error of a run that ended after it was paid for.
 func (p *Payment) Lost(paid *Paid, err error) error {
 	if p == nil {
 		return err
 	}
-	return fault.Failed("run", fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, p.budget.Epsilon, p.file.Path),
+	return fault.Failed(LostRun, fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, paid.cost.Epsilon, p.file.Path),
 		"the same request on the same records finishes the same release without another charge: its randomness waits in "+paid.pending.file.Name()+", whose holder knows the noise", err)
 }
 
-// End enters that the run has ended and says in the result what is left.
+// Ended enters that the run has ended, and what it has released.
+func (p *Payment) Ended(paid *Paid, released *privacy.Ledger) error {
+	if p == nil {
+		return nil
+	}
+	return p.file.End(paid.run, released)
+}
+
+// End is Ended for the run whose result is delivered, and says in it what is left.
 func (p *Payment) End(paid *Paid, res *engine.Result) error {
 	if p == nil {
 		return nil
 	}
-	if err := p.file.End(paid.run, res.Ledger); err != nil {
+	if err := p.Ended(paid, res.Ledger); err != nil {
 		return err
 	}
-	res.Ledger.Note("until this result was delivered, the randomness of its noise was in " + paid.pending.file.Name() + ": who has read that file knows the noise")
+	var waited []string
+	for _, open := range p.open {
+		waited = append(waited, open.file.Name())
+	}
+	res.Ledger.Note("until this result was delivered, the randomness of its noise was in " + strings.Join(waited, " and ") + ": who has read that file knows the noise")
 	if paid.pending.found {
 		res.Notes = append(res.Notes, fmt.Sprintf("run %d was paid for before and did not come to its end then: this is the same release", paid.run))
 	}

@@ -65,7 +65,7 @@ func (p *pending) mark() string {
 // openPending finds the file of a plan on such records beside the ledger file, or makes it with a fresh root. The
 // file stays locked against other processes.
 func openPending(ledger, plan, data string) (p *pending, err error) {
-	path := ledger + "." + plan[:16] + ".pending"
+	path := pendingPath(ledger, plan)
 	what := "state file " + path
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -109,6 +109,15 @@ func openPending(ledger, plan, data string) (p *pending, err error) {
 	}
 	p.found = true
 	return p, nil
+}
+
+// pendingPath is where the root of a plan waits.
+func pendingPath(ledger, plan string) string { return ledger + "." + plan[:16] + ".pending" }
+
+// waits tells whether the root of a plan does.
+func waits(ledger, plan string) bool {
+	_, err := os.Stat(pendingPath(ledger, plan))
+	return err == nil
 }
 
 // write puts the state on the disk.

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -61,13 +65,120 @@ func TestPrivateBounds(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--epsilon 1 --private-bounds 1": "between 0 and 1", "--private-bounds 0.1": "not private", "--epsilon 1 --private-bounds 0.1 --bounds 0:1": "given together",
-		"--epsilon 1 --private-bounds 0.1 --method sketch": "hold columns", "--epsilon 1 --private-bounds 0.1 --ledger x": "ledger file",
-		"--epsilon 1 --private-bounds 0.1 --data - --k 2": "read once", "--epsilon 1 --private-bounds 0.1 --method fastlloyd --calibration claimed": "calibration",
+		"--epsilon 1 --private-bounds 0.1 --method fastlloyd --calibration claimed": "calibration",
 	} {
 		if status, out, errOut := cohort(t, append([]string{"run"}, strings.Fields(args)...)...); status != exitWrong ||
 			out != "" ||
 			!strings.Contains(errOut, want) {
 			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
 		}
+	}
+}
+
+// A ledger file pays for the bounds and for the run on them, each in its own line, and only if it can pay for both. A run
+// that is interrupted once the bounds are paid for is finished on the same bounds, whatever else is asked of it.
+func TestPrivateBoundsOnALedgerFile(t *testing.T) {
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	rows := writeFile(t, "a.csv", csvOf(4000, 0))
+	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--private-bounds", "0.25", "--ledger", ledger, "--format", "json"}
+	refused := append([]string{"run", "--ledger-budget", "0.9"}, flags...)
+	if status, out, errOut := cohort(t, refused...); status != exitWrong || out != "" || !strings.Contains(errOut, "is missing") {
+		t.Errorf("too small a budget: status %d, %.80q, %q", status, out, errOut)
+	}
+	foreign := writeFile(t, "notes", "keep")
+	if status, _, errOut := cohort(t, append([]string{"run", "--out", foreign}, flags...)...); status == exitDone || !strings.Contains(errOut, "--out") {
+		t.Errorf("a bad folder: status %d, %q", status, errOut)
+	}
+	if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("something was paid for: %v", err)
+	}
+	if err := interrupt(t, flags...); err == nil {
+		t.Fatal("the run was not interrupted")
+	}
+	if pending, _ := filepath.Glob(ledger + ".*.pending"); len(pending) != 2 {
+		t.Fatalf("state files %v", pending)
+	}
+	before := readText(t, ledger)
+	first := object(t, append([]string{"run"}, flags...)...)
+	if text := readText(t, ledger); strings.Count(text, `"run":`) != 2 || strings.Count(text, `"end":`) != 2 || !strings.HasPrefix(text, before) ||
+		strings.Contains(text, `"ended":`) {
+		t.Errorf("the ledger file is\n%s", text)
+	}
+	if pending, _ := filepath.Glob(ledger + ".*.pending"); pending != nil {
+		t.Errorf("%v is left", pending)
+	}
+	total := 0.0
+	for _, line := range first["ledger"].([]any) {
+		if e := line.(map[string]any); e["kind"] == "total" {
+			total = e["epsilon"].(float64)
+		}
+	}
+	if total < 0.9 || total > 1+1e-9 || first["epsilon"].(float64) != 1 {
+		t.Errorf("epsilon %v, the total is %v", first["epsilon"], total)
+	}
+	if status, out, errOut := cohort(t, append([]string{"run"}, flags...)...); status != exitWrong || out != "" || !strings.Contains(errOut, "is spent") {
+		t.Errorf("a second run: status %d, %.80q, %q", status, out, errOut)
+	}
+}
+
+// Where the run on the bounds is refused they stay paid for and wait: another run on them pays for itself alone.
+func TestPrivateBoundsWaitForTheirRun(t *testing.T) {
+	dir := t.TempDir()
+	ledger := filepath.Join(dir, "ledger")
+	rows := writeFile(t, "a.csv", csvOf(4000, 0))
+	args := []string{"run", "--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--private-bounds", "0.25", "--ledger", ledger}
+	status, out, errOut := cohort(t, append(args, "--start", filepath.Join(dir, "none.csv"), "--method", "sulloyd")...)
+	if status != exitFailed || out != "" || !strings.Contains(errOut, "after epsilon 0.25 was charged") || !strings.Contains(errOut, "none.csv") {
+		t.Fatalf("status %d, %.80q, %q", status, out, errOut)
+	}
+	if status, _, errOut := cohort(t, args...); status != exitDone {
+		t.Errorf("status %d, %q", status, errOut)
+	}
+	if text := readText(t, ledger); strings.Count(text, `"run":`) != 2 {
+		t.Errorf("the ledger file is\n%s", text)
+	}
+}
+
+// Parties with columns of one file, or with files of their own, each pay for the bounds of their columns.
+func TestPrivateBoundsOfColumns(t *testing.T) {
+	var a, b strings.Builder
+	a.WriteString("id,x,y\n")
+	b.WriteString("id,z\n")
+	for i := range 2000 {
+		fmt.Fprintf(&a, "%d,%d,%d\n", i, i%50+100, -i%7)
+		fmt.Fprintf(&b, "%d,%d\n", 1999-i, i%900)
+	}
+	files := writeFile(t, "a.csv", a.String()) + "," + writeFile(t, "b.csv", b.String())
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	for _, args := range [][]string{
+		{"--data", files, "--id", "id", "--ledger", ledger},
+		{"--data", strings.Split(files, ",")[0], "--columns", "2,3", "--split", "1;2"},
+	} {
+		m := object(t, append([]string{"run", "--k", "2", "--epsilon", "4", "--delta", "1e-4", "--method", "sketch", "--private-bounds", "0.5", "--format", "json"}, args...)...)
+		found := 0
+		for _, line := range m["ledger"].([]any) {
+			if what, _ := line.(map[string]any)["what"].(string); strings.Contains(what, ": magnitudes of its columns") {
+				found++
+			}
+		}
+		if notes := fmt.Sprint(m["notes"]); found != 2 || !strings.Contains(notes, "x 90.51 to 181") {
+			t.Errorf("%v: %d releases of magnitudes, %s", args, found, notes)
+		}
+	}
+}
+
+// What comes from standard input is read once and kept until its bounds are found.
+func TestPrivateBoundsOfStandardInput(t *testing.T) {
+	f, err := os.Open(writeFile(t, "a.csv", "x;y\n"+strings.Repeat("1,5;-30\n;-31\n1,7;-29\n", 800)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	stdin := os.Stdin
+	os.Stdin = f
+	defer func() { os.Stdin = stdin }()
+	m := object(t, "run", "--data", "-", "--decimal-comma", "--missing", "drop-row", "--k", "2", "--epsilon", "4", "--private-bounds", "0.5", "--format", "json")
+	if notes := fmt.Sprint(m["notes"]); m["n"].(float64) != 1600 || !strings.Contains(notes, "x 1.414 to 2, y -32 to -22.6") {
+		t.Errorf("%v records, %s", m["n"], notes)
 	}
 }

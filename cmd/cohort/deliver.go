@@ -76,7 +76,7 @@ func unwritable(flag, path string, err error) error {
 
 // close removes what a run that failed has left.
 func (d *delivery) close() {
-	if d.folder != nil {
+	if d != nil && d.folder != nil {
 		d.folder.discard()
 	}
 }

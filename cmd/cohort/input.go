@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	library "github.com/cohort-engine/cohort"
@@ -36,14 +38,23 @@ type input struct {
 	ids    []string
 	// trace keeps the iterations of a run for its page and its folder.
 	trace engine.Trace
-	// found has bounds that were paid for, nil without.
-	found *bounds.Found
+	// found has the result of the run that found bounds, nil without; it was paid for by pay as boundsPaid, if there
+	// is a ledger file.
+	found      *engine.Result
+	pay        *library.Payment
+	boundsPaid *library.Paid
 	// start has the first centroids of --start in the normalised box, nil without.
 	start []float64
 }
 
 // load reads the data that the options name, straight onto the grid.
 func load(ctx context.Context, o *options, m *method.Method, p *progress) (*input, error) {
+	return loadAfter(ctx, o, m, p, func(*input) error { return nil })
+}
+
+// loadAfter is load that calls probe before anything is released or paid for: the input has its shape then, as far as
+// it is known.
+func loadAfter(ctx context.Context, o *options, m *method.Method, p *progress, probe func(*input) error) (*input, error) {
 	read, err := o.read(o.workers)
 	if err != nil {
 		return nil, err
@@ -61,33 +72,64 @@ func load(ctx context.Context, o *options, m *method.Method, p *progress) (*inpu
 	if err != nil {
 		return nil, err
 	}
-	prepare := dataset.PrepareOptions{Read: read, Cache: o.cache, FractionBits: o.fractionBits, NoLabels: o.given("k") && !o.showsQuality(m)}
+	prepare, err := in.preparation(ctx, o, m, source.Schema().D)
+	if err != nil {
+		return nil, err
+	}
+	prepare.Read = read
+	if o.given("private-bounds") {
+		if source, err = dataset.Again(ctx, source, read); err != nil {
+			return nil, err
+		}
+		if err := in.findBounds(ctx, o, m, source, &prepare, probe); err != nil {
+			return nil, err
+		}
+		probe = func(*input) error { return nil }
+	}
+	err = in.prepare(ctx, o, m, source, prepare)
+	if err == nil {
+		err = probe(in)
+	}
+	if err != nil {
+		in.pay.Close()
+	}
+	return in, in.lost(err)
+}
+
+// lost says in the error of a run that was not paid for that its bounds were.
+func (in *input) lost(err error) error {
+	if f := (*fault.Error)(nil); err == nil || in.boundsPaid == nil || errors.As(err, &f) && f.What == library.LostRun {
+		return err
+	}
+	return in.pay.Lost(in.boundsPaid, err)
+}
+
+// preparation says how records of d columns are put on the grid.
+func (in *input) preparation(ctx context.Context, o *options, m *method.Method, d int) (p dataset.PrepareOptions, err error) {
+	p = dataset.PrepareOptions{Cache: o.cache, FractionBits: o.fractionBits, NoLabels: o.given("k") && !o.showsQuality(m)}
 	if o.ledger != "" {
 		f, err := o.ledgerFile()
 		if err != nil {
-			return nil, err
+			return p, err
 		}
 		if in.salt, err = f.Salt(); err != nil {
-			return nil, err
+			return p, err
 		}
 		key := f.DigestKey(in.salt)
-		prepare.DigestKey = &key
+		p.DigestKey = &key
 	}
-	if prepare.Bounds, err = o.publicBounds(ctx, source.Schema().D); err != nil {
-		return nil, err
+	if p.Bounds, err = o.publicBounds(ctx, d); err != nil {
+		return p, err
 	}
-	if o.given("private-bounds") {
-		if err := in.findBounds(ctx, o, m, read); err != nil {
-			return nil, err
-		}
-		prepare.Bounds = &in.found.Bounds
-	}
-	if prepare.MaxMemory, err = o.memory(); err != nil {
-		return nil, err
-	}
-	got, err := dataset.Prepare(ctx, source, prepare)
+	p.MaxMemory, err = o.memory()
+	return p, err
+}
+
+// prepare puts the records on the grid.
+func (in *input) prepare(ctx context.Context, o *options, m *method.Method, source dataset.Source, p dataset.PrepareOptions) error {
+	got, err := dataset.Prepare(ctx, source, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	in.norm, in.digests = &got.Normalised, got.Digests
 	if in.table = got.Table; in.ids != nil {
@@ -98,12 +140,12 @@ func load(ctx context.Context, o *options, m *method.Method, p *progress) (*inpu
 		in.k = classes(in.table.Labels)
 	}
 	if in.k > in.table.N {
-		return nil, fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N), "ask for fewer clusters")
+		return fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N), "ask for fewer clusters")
 	}
 	if err := in.fileClients(o, m); err != nil {
-		return nil, err
+		return err
 	}
-	return in, in.readStart(ctx, o.start)
+	return in.readStart(ctx, o.start)
 }
 
 // open opens the source of the data.
@@ -155,24 +197,125 @@ func (o *options) publicBounds(ctx context.Context, d int) (*dataset.Bounds, err
 	return &b, err
 }
 
-// findBounds pays for the bounds of the columns. Each file is a party's own.
-func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, read dataset.ReadOptions) error {
-	pool := engine.NewPool(1)
-	defer pool.Close()
-	var sources []dataset.Source
-	for _, path := range strings.Split(o.data, ",") {
-		one := *o
-		one.data = strings.TrimSpace(path)
-		s, err := one.open(ctx, read)
+// shape sets what is known of the records of a source before they are prepared, in bounds of no meaning; n is their
+// number, or what is known of it.
+func (in *input) shape(o *options, m *method.Method, s dataset.Schema, n int) error {
+	b := dataset.Bounds{Lo: slices.Repeat([]float64{-1}, s.D), Hi: slices.Repeat([]float64{1}, s.D)}
+	in.table = &dataset.Table{Name: s.Name, N: n, D: s.D, Columns: s.Columns}
+	if s.Files > 1 {
+		in.table.Files = make([]int, s.Files)
+	}
+	for _, set := range dataset.Builtins() {
+		if "builtin:"+set.Name == o.data {
+			in.k = set.Default.K
+		}
+	}
+	if o.given("k") {
+		in.k = o.k
+	}
+	in.norm = dataset.Shape(n, b, o.fractionBits)
+	return in.fileClients(o, m)
+}
+
+// findBounds finds the bounds of the columns for a share of epsilon, and pays for them if there is a ledger file that
+// can pay for the run as well. Each file of rows is a party's own, and so are the columns of parties that hold such.
+func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, source dataset.Source, p *dataset.PrepareOptions, probe func(*input) error) error {
+	err := in.shape(o, m, source.Schema(), max(source.Schema().N, 1))
+	if err != nil {
+		return err
+	}
+	if err := probe(in); err != nil {
+		return err
+	}
+	job := &bounds.Job{Parties: []dataset.Source{source}, Read: p.Read, Epsilon: o.epsilon * o.boundsShare,
+		Neighbours: m.Neighbours(method.Settings{"neighbours": o.setting("neighbours")}), Seed: o.seedPointer()}
+	if m.Holds == method.Columns {
+		split, err := in.parties(o)
 		if err != nil {
 			return err
 		}
-		sources = append(sources, s)
+		job.Split = split
+	} else {
+		job.Parties = dataset.ByFile(source)
+		job.Noise = protocol.NoiseBy(o.setting("noise"))
+		job.Colluders, _ = strconv.Atoi(o.setting("colluders"))
 	}
-	var err error
-	in.found, err = bounds.Find(ctx, pool, sources, read, bounds.Options{Epsilon: o.epsilon * o.boundsShare,
-		Neighbours: m.Neighbours(method.Settings{"neighbours": o.setting("neighbours")}), Seed: o.seedPointer()})
-	return err
+	var run engine.Job = job
+	if o.ledger != "" {
+		if in.boundsPaid, err = in.payForBounds(ctx, o, m, source, job, *p.DigestKey); err != nil {
+			in.pay.Close()
+			return err
+		}
+		run = in.boundsPaid.Job
+	}
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	if in.found, err = eng.Run(ctx, run); err == nil {
+		found := bounds.Of(in.found)
+		p.Bounds = &found
+		err = in.pay.Ended(in.boundsPaid, in.found.Ledger)
+	}
+	if err != nil {
+		in.pay.Close()
+	}
+	return in.lost(err)
+}
+
+// payForBounds pays for the bounds from the ledger file, if it has enough for the run on them, too.
+func (in *input) payForBounds(ctx context.Context, o *options, m *method.Method, source dataset.Source, job *bounds.Job,
+	key [16]byte) (*library.Paid, error) {
+	account, err := o.account()
+	if err != nil {
+		return nil, err
+	}
+	schema := source.Schema()
+	digests, n, err := dataset.Digests(ctx, source, job.Read, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.shape(o, m, schema, n); err != nil {
+		return nil, err
+	}
+	whole := o.budget()
+	whole.Epsilon = o.epsilon
+	request := fmt.Sprintf("bounds, neighbours=%s noise=%s colluders=%d split=%v columns=%q files=%d missing=%s",
+		job.Neighbours, job.Noise, job.Colluders, job.Split, schema.Columns, len(job.Parties), o.missing)
+	in.pay, err = account.NewPayment(library.Charged{Method: m, Settings: method.Settings{"neighbours": o.setting("neighbours")},
+		What: fmt.Sprintf("bounds of %s", count(schema.D, "column", "columns")), Request: request, N: n, Digests: digests, Salt: in.salt,
+		Cost: privacy.Budget{Epsilon: job.Epsilon}, Whole: whole})
+	if err != nil {
+		return nil, err
+	}
+	later, err := in.foresee(o, m, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.pay.Afford(job, later); err != nil {
+		return nil, err
+	}
+	return in.pay.Start(job)
+}
+
+// foresee is the ledger of a run on the data, planned from its shape alone.
+func (in *input) foresee(o *options, m *method.Method, n int) (*privacy.Ledger, error) {
+	shape := *in
+	shape.table = &dataset.Table{Name: in.table.Name, N: n, D: in.table.D, Columns: in.table.Columns}
+	job, err := shape.job(o, m)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := job.Plan()
+	if err != nil {
+		return nil, err
+	}
+	outline, err := plan.Outline()
+	if err != nil {
+		return nil, err
+	}
+	return outline.Ledger, nil
 }
 
 // addBounds puts what the bounds have cost into the ledger of a run on them.
@@ -187,7 +330,7 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 		}
 	}
 	r.Ledger, r.Epsilon = whole, &o.epsilon
-	b, said := in.found.Bounds, []string(nil)
+	b, said := bounds.Of(in.found), []string(nil)
 	for h := range b.Lo[:min(len(b.Lo), textColumns)] {
 		said = append(said, fmt.Sprintf("%s %.4g to %.4g", columnName(in.table.Columns, h), b.Lo[h], b.Hi[h]))
 	}

@@ -98,17 +98,28 @@ func newPayment(o *options, in *input, m *method.Method) (*library.Payment, erro
 	if o.ledger == "" {
 		return nil, nil
 	}
+	account, err := o.account()
+	if err != nil {
+		return nil, err
+	}
+	neighbours := method.Settings{"neighbours": o.setting("neighbours")}
+	charged := library.Charged{Method: m, Settings: neighbours, K: in.k, Cost: o.budget(), Request: o.request(in),
+		Records: in.norm, Digests: in.digests, Salt: in.salt}
+	if in.pay != nil { // for bounds, before
+		return in.pay, in.pay.Next(charged)
+	}
+	return account.NewPayment(charged)
+}
+
+// account is the ledger file with the terms of a new one.
+func (o *options) account() (*library.Account, error) {
 	account := &library.Account{Composition: privacy.Composition(o.ledgerComposition)}
 	var err error
 	if account.File, err = o.ledgerFile(); err != nil {
 		return nil, err
 	}
-	if account.Budget, err = o.parseLedgerBudget(); err != nil {
-		return nil, err
-	}
-	neighbours := method.Settings{"neighbours": o.setting("neighbours")}
-	return account.NewPayment(library.Charged{Method: m, Settings: neighbours, K: in.k, Cost: o.budget(), Request: o.request(in),
-		Records: in.norm, Digests: in.digests, Salt: in.salt})
+	account.Budget, err = o.parseLedgerBudget()
+	return account, err
 }
 
 // request has every flag that the result of a run depends on, the first centroids and the ids.

@@ -176,7 +176,8 @@ func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, 
 	if !state.Keyed {
 		b.WriteString("            the chain has no key: whoever can write the file can write another whole one\n")
 	}
-	b.WriteString("The file knows people by the columns of their tables: another table of the same people\nmust be charged to the same file.\n")
-	_, err := io.WriteString(out, b.String())
-	return err
+	b.WriteString("The file knows people by the columns of their tables: another table of the same people must be charged to the same file.\n")
+	w := &lines{w: out}
+	w.printf("%s", b.String())
+	return w.err
 }

@@ -399,16 +399,10 @@ func (o *options) checkBoundsShare(m *method.Method) error {
 		return fault.Range("--private-bounds", o.boundsShare, "between 0 and 1, such as 0.1")
 	case !m.Private:
 		return refuse(m.Name+" is not private and spends nothing", "leave it out, or choose a private method")
-	case m.Holds == method.Columns:
-		return refuse("parties of "+m.Name+" hold columns, and each knows its own", "state bounds with --bounds-file")
 	case o.given("bounds") || o.given("bounds-file"):
 		return refuse("is given together with bounds", "give one of them")
 	case o.calibration(m) != privacy.Proven:
 		return refuse("is proven, and the calibration is "+string(o.calibration(m)), "state bounds with --bounds")
-	case o.ledger != "":
-		return refuse("cannot be charged to a ledger file", "state bounds with --bounds")
-	case o.data == "-":
-		return refuse("reads the data twice, and standard input can be read once", "give a file")
 	}
 	return nil
 }

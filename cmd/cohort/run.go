@@ -43,13 +43,19 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 		return err
 	}
 	p := newProgress(errOut, o.method)
-	in, err := load(ctx, o, m, p)
+	var d *delivery
+	in, err := loadAfter(ctx, o, m, p, func(in *input) (err error) {
+		d, err = prepareDelivery(o, in, out)
+		return err
+	})
 	if p != nil {
 		p.JobEnd(nil, nil)
 	}
+	defer d.close()
 	if err != nil {
 		return err
 	}
+	defer in.pay.Close()
 	for _, w := range in.warnings() {
 		fmt.Fprintln(errOut, "cohort: warning: "+w)
 	}
@@ -68,19 +74,14 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 		return err
 	}
 	defer eng.Close()
-	d, err := prepareDelivery(o, in, out)
-	if err != nil {
-		return err
-	}
-	defer d.close()
 	pay, err := newPayment(o, in, m)
 	if err != nil {
-		return err
+		return in.lost(err)
 	}
 	defer pay.Close()
 	res, err := repeat(ctx, eng, m, o, in, pay)
 	if res == nil {
-		return err
+		return in.lost(err)
 	}
 	undelivered := d.deliver(ctx, eng, res)
 	if undelivered == nil {
@@ -146,9 +147,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		return nil, pay.Lost(paid, err)
 	}
 	res.Convergence = in.trace.Steps
-	if err := in.addBounds(o, res); err != nil {
-		return nil, err
-	}
+	err = errors.Join(pay.End(paid, res), in.addBounds(o, res))
 	if o.quality == "full" {
 		if err := in.separate(ctx, eng, res); err != nil { // the result is paid for
 			res.Notes = append(res.Notes, "the separation of the clusters is left out: "+err.Error())
@@ -168,7 +167,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 	if res.Timings != nil && o.private(m) {
 		res.Ledger.Note("the times depend on the records")
 	}
-	return res, pay.End(paid, res)
+	return res, err
 }
 
 // separate adds to a result how its clusters stand to each other, all records together.

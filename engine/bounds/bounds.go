@@ -7,13 +7,16 @@ package bounds
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/internal/elementary"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/internal/secagg"
 )
@@ -34,121 +37,278 @@ const (
 // occupied one.
 const Failure = 1e-3
 
-// Options say what bounds may cost.
-type Options struct {
+// Job is a run that finds bounds. Its result has no centroids, but bounds: Of.
+type Job struct {
+	// Parties read the records of each: its own rows of the same columns or, with Split, all rows.
+	Parties []dataset.Source
+	// Split, unless nil, has the columns that each party holds, by index; then all of them read Parties[0], and each
+	// looks at its own columns alone.
+	Split [][]int
+	Read  dataset.ReadOptions
 	// Epsilon is what all columns together cost, by Laplace noise.
 	Epsilon    float64
 	Neighbours privacy.Neighbours
+	// Noise is who adds the noise of several parties that hold rows, protocol.DefaultNoise by default, and Colluders
+	// how many of them may pool their shares, 1 by default. Parties that hold columns release theirs alone.
+	Noise     protocol.NoiseBy
+	Colluders int
 	// Seed makes the run a simulation; nil takes noise from the system.
 	Seed *uint64
 }
 
-// Found are bounds with what they cost.
-type Found struct {
-	Bounds dataset.Bounds
-	Ledger *privacy.Ledger
-}
+// Method implements engine.Job.
+func (j *Job) Method() string { return "bounds" }
 
-// Find finds bounds of the columns of the parties' records, which all have the same
-// columns; each party reads its own source. The server draws the noise if there are several.
-// It refuses columns none of whose cells has surely more records than noise.
-func Find(
-	ctx context.Context,
-	pool *engine.Pool,
-	sources []dataset.Source,
-	read dataset.ReadOptions,
-	o Options,
-) (*Found, error) {
-	schema := sources[0].Schema()
-	plan, err := newPlan(len(sources), schema.D, o)
-	if err != nil {
-		return nil, err
-	}
-	var programs []protocol.Program
-	for _, s := range sources {
-		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-			own := protocol.NewPrivate(cells * schema.D)
-			err := own.Fill(func(words []int64) error {
-				return dataset.Visit(ctx, s, read, func(rows []float64) { count(words, rows, schema.D) })
-			})
-			if err != nil {
-				return nil, err
-			}
-			noisy, err := p.Sum(ctx, plan.release, 0, plan.layout, own)
-			if err != nil {
-				return nil, err
-			}
-			b, err := choose(noisy, schema, threshold(plan.scale, schema.D))
-			return &protocol.Outcome{Details: map[string]any{"bounds": b}}, err
-		})
-	}
-	var server protocol.Program
-	if plan.Coordinated {
-		server = protocol.Serve
-	}
-	s := protocol.Start(engine.NewRuntime(pool), plan.Plan, programs, server, protocol.Options{})
-	defer s.Close()
-	if err := s.Run(ctx); err != nil {
-		return nil, err
-	}
-	r, err := s.Result(dataset.Bounds{})
-	if err != nil {
-		return nil, err
-	}
-	return &Found{Bounds: r.Details["bounds"].(dataset.Bounds), Ledger: r.Ledger}, nil
-}
+// Of are the bounds that a run has found.
+func Of(r *engine.Result) dataset.Bounds { return r.Details["bounds"].(dataset.Bounds) }
 
-// plan is that of a run with one release.
+// plan is that of a run with one release, or one of each party.
 type plan struct {
 	*protocol.Plan
-	release *protocol.Release
-	layout  []protocol.Group
-	scale   float64 // of the noise, in records
+	job    *Job
+	schema dataset.Schema
+	scale  float64 // of the noise, in records
+	excess float64 // of the variance of all noise that is added to a count, in units of that of the scale
+	ways   []way
 }
 
-func newPlan(parties, d int, o Options) (*plan, error) {
-	if !(o.Epsilon > 0) || math.IsInf(o.Epsilon, 0) {
-		return nil, fault.Range("epsilon of the bounds", o.Epsilon, "a positive number")
+// way is the release of the magnitudes of some columns.
+type way struct {
+	*protocol.Release
+	columns []int
+	layout  []protocol.Group
+}
+
+// Plan implements engine.Job.
+func (j *Job) Plan() (engine.Plan, error) { return j.plan() }
+
+func (j *Job) plan() (*plan, error) {
+	if len(j.Parties) == 0 {
+		return nil, fault.Request("bounds", "there are no records", "give a source")
 	}
-	bound, err := privacy.At("bounds", privacy.Proven, "magnitudes", privacy.Shape{D: d, Neighbours: o.Neighbours})
+	if !(j.Epsilon > 0) || math.IsInf(j.Epsilon, 0) {
+		return nil, fault.Range("epsilon of the bounds", j.Epsilon, "a positive number")
+	}
+	pl := &plan{job: j, schema: j.Parties[0].Schema(), excess: 1}
+	m, d := len(j.Parties), pl.schema.D
+	if j.Split != nil {
+		m = len(j.Split)
+	}
+	bound, err := pl.bound(d)
 	if err != nil {
 		return nil, err
 	}
-	pl := &plan{scale: bound.L1() / o.Epsilon}
-	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Laplace, Scale: pl.scale}, nil)
-	if err != nil {
-		return nil, err
-	}
-	pl.layout = []protocol.Group{{Stream: "bounds", Values: cells * d, Noise: noise}}
+	pl.scale = bound.L1() / j.Epsilon
 	pl.Plan = &protocol.Plan{Method: "bounds", Calibration: privacy.Proven, Private: true,
-		Budget: privacy.Budget{Epsilon: o.Epsilon}, K: 1, D: d, Parties: parties, Rounds: 1, Coordinated: parties > 1,
-		Seed: o.Seed, PublicSeed: protocol.NewPublicSeed(o.Seed),
-		ServerNoise: func(int) []protocol.Group { return pl.layout },
+		Budget: privacy.Budget{Epsilon: j.Epsilon}, K: 1, D: d, Parties: m, Rounds: 1,
+		Coordinated: m > 1 && j.Split == nil, Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed),
 		Capacity: secagg.Capacity{
 			Ring:      secagg.Ring64,
 			Records:   math.MaxInt32,
 			PerRecord: 1,
 			Noise:     math.Ldexp(1, 61),
 		}}
-	e := bound.Entry("magnitudes of each column, for its bounds", "discrete-laplace", "L1")
-	e.Viewers, e.Scale, e.Unit = []string{privacy.Outsider}, pl.scale, "records"
-	e.Cost = privacy.Spec{Family: "discrete-laplace", Scale: pl.scale / bound.L1()}
-	e.Conditions = bound.Rule.Conditions
-	makers := protocol.Holder
-	if parties > 1 {
-		makers = protocol.ServerAlone
-		e.Viewers, e.Noise = []string{privacy.Clients, privacy.Outsider}, privacy.DrawnBy(privacy.Server)
+	if j.Split == nil {
+		return pl, pl.addShared(d)
 	}
-	pl.release = pl.Add(&protocol.Release{Name: "magnitudes of each column", Makers: makers,
-		Entries: []privacy.Entry{e}, Words: cells * d})
+	for l, columns := range j.Split {
+		if err := pl.addOwn(l, columns); err != nil {
+			return nil, err
+		}
+	}
 	return pl, nil
 }
 
-// count adds rows of d columns to the cells of each column. A missing value is in none.
-func count(words []int64, rows []float64, d int) {
-	for i, x := range rows {
-		if !math.IsNaN(x) {
-			words[i%d*cells+cell(x)]++
+// bound is the line of the table of calibrations for so many columns.
+func (pl *plan) bound(d int) (privacy.Bound, error) {
+	return privacy.At("bounds", privacy.Proven, "magnitudes", privacy.Shape{D: d, Neighbours: pl.job.Neighbours})
+}
+
+// entry is the ledger's line for the magnitudes of d columns.
+func (pl *plan) entry(what string, d int) (privacy.Entry, error) {
+	bound, err := pl.bound(d)
+	if err != nil {
+		return privacy.Entry{}, err
+	}
+	e := bound.Entry(what, "discrete-laplace", "L1")
+	e.Viewers, e.Scale, e.Unit = []string{privacy.Outsider}, pl.scale, "records"
+	e.Cost = privacy.Spec{Family: "discrete-laplace", Scale: pl.scale / bound.L1()}
+	e.Conditions = slices.Clone(bound.Rule.Conditions)
+	return e, nil
+}
+
+// addShared plans the one release of all parties' rows.
+func (pl *plan) addShared(d int) error {
+	j, m, colluders := pl.job, pl.Parties, max(pl.job.Colluders, 1)
+	const what = "magnitudes of each column"
+	e, err := pl.entry(what+", for its bounds", d)
+	if err != nil {
+		return err
+	}
+	makers, shares := protocol.Holder, 0
+	if pl.Coordinated {
+		by := j.Noise
+		if by == "" {
+			by = protocol.DefaultNoise(privacy.Proven, m, m, colluders, true)
+		}
+		if err := by.Check(m, colluders); err != nil {
+			return err
+		}
+		makers, shares, pl.excess = by.Makers(), by.Shares(m, colluders), by.Excess(m, colluders)
+		e.Viewers, e.Noise = []string{privacy.Clients, privacy.Outsider}, by.Known(m, colluders)
+		if c := by.Condition(m, m, colluders); c != "" {
+			e.Conditions = append(e.Conditions, c)
+		}
+	}
+	noise, err := protocol.NewDistribution(
+		protocol.Noise{Mechanism: protocol.Laplace, Scale: pl.scale, Shares: shares}, nil)
+	if err != nil {
+		return err
+	}
+	layout := []protocol.Group{{Stream: "bounds", Values: cells * d, Noise: noise}}
+	if makers == protocol.ServerAlone {
+		pl.ServerNoise = func(int) []protocol.Group { return layout }
+	}
+	pl.ways = []way{{columns: all(d), layout: layout, Release: pl.Add(&protocol.Release{Name: what, Makers: makers,
+		Entries: []privacy.Entry{e}, Words: cells * d})}}
+	return nil
+}
+
+// addOwn plans the release of the columns of party l.
+func (pl *plan) addOwn(l int, columns []int) error {
+	what := protocol.Role(l).String() + ": magnitudes of its columns"
+	e, err := pl.entry(what+", for their bounds", len(columns))
+	if err != nil {
+		return err
+	}
+	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Laplace, Scale: pl.scale}, nil)
+	if err != nil {
+		return err
+	}
+	pl.ways = append(pl.ways, way{columns: columns,
+		layout: []protocol.Group{{Stream: "bounds", Values: cells * len(columns), Noise: noise}},
+		Release: pl.Add(&protocol.Release{Name: what, Makers: protocol.Holder, Entries: []privacy.Entry{e},
+			Words: cells * len(columns)})})
+	return nil
+}
+
+// all are the columns 0 to d-1.
+func all(d int) []int {
+	columns := make([]int, d)
+	for h := range columns {
+		columns[h] = h
+	}
+	return columns
+}
+
+// Run implements engine.Plan.
+func (pl *plan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
+	return pl.Connect(ctx, rt, protocol.Options{})
+}
+
+// Connect implements protocol.Runner.
+func (pl *plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Options) (*engine.Result, error) {
+	var programs []protocol.Program
+	var server protocol.Program
+	switch {
+	case pl.job.Split != nil:
+		for l := range pl.ways {
+			programs = append(programs, pl.ofColumns(l))
+		}
+		server = pl.gather
+	default:
+		for _, s := range pl.job.Parties {
+			programs = append(programs, pl.ofRows(s))
+		}
+		if pl.Coordinated {
+			server = protocol.Serve
+		}
+	}
+	s := protocol.Start(rt, pl.Plan, programs, server, o)
+	defer s.Close()
+	if err := s.Run(ctx); err != nil {
+		return nil, err
+	}
+	return s.Result(dataset.Bounds{})
+}
+
+// magnitudes is the private vector of a release: the records of a source in the cells of its columns.
+func (pl *plan) magnitudes(ctx context.Context, s dataset.Source, columns []int) (*protocol.Private, error) {
+	own := protocol.NewPrivate(cells * len(columns))
+	return own, own.Fill(func(words []int64) error {
+		return dataset.Visit(ctx, s, pl.job.Read, func(rows []float64) { count(words, rows, pl.D, columns) })
+	})
+}
+
+// ofRows is the program of a party with rows.
+func (pl *plan) ofRows(s dataset.Source) protocol.Program {
+	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		w := &pl.ways[0]
+		own, err := pl.magnitudes(ctx, s, w.columns)
+		if err != nil {
+			return nil, err
+		}
+		noisy, err := p.Sum(ctx, w.Release, 0, w.layout, own)
+		if err != nil {
+			return nil, err
+		}
+		b, err := pl.choose(noisy, w.columns)
+		return &protocol.Outcome{Details: map[string]any{"bounds": b}}, err
+	}
+}
+
+// ofColumns is the program of party l of those with columns: its bounds go to the server.
+func (pl *plan) ofColumns(l int) protocol.Program {
+	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+		w := &pl.ways[l]
+		own, err := pl.magnitudes(ctx, pl.job.Parties[0], w.columns)
+		if err != nil {
+			return nil, err
+		}
+		noisy, err := p.Own(w.Release, 0, w.layout, own)
+		if err != nil {
+			return nil, err
+		}
+		b, err := pl.choose(noisy, w.columns)
+		if err != nil {
+			return nil, err
+		}
+		var message []byte
+		for h := range w.columns {
+			message = binary.LittleEndian.AppendUint64(message, math.Float64bits(b.Lo[h]))
+			message = binary.LittleEndian.AppendUint64(message, math.Float64bits(b.Hi[h]))
+		}
+		return nil, p.Send(ctx, w.Release, protocol.Server, message)
+	}
+}
+
+// gather is the server's program where parties hold columns: it puts their bounds together.
+func (pl *plan) gather(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	b := dataset.Bounds{Lo: make([]float64, pl.D), Hi: make([]float64, pl.D)}
+	for l := range pl.ways {
+		message, err := p.Receive(ctx, protocol.Role(l))
+		if err != nil {
+			return nil, err
+		}
+		columns := pl.ways[l].columns
+		if len(message) != 16*len(columns) {
+			return nil, fmt.Errorf("bounds: %d bytes for %d columns", len(message), len(columns))
+		}
+		for i, h := range columns {
+			b.Lo[h] = math.Float64frombits(binary.LittleEndian.Uint64(message[16*i:]))
+			b.Hi[h] = math.Float64frombits(binary.LittleEndian.Uint64(message[16*i+8:]))
+		}
+	}
+	return &protocol.Outcome{Details: map[string]any{"bounds": b}}, b.Validate("bounds")
+}
+
+// count adds some columns of rows of d columns to the cells of each. A missing value is in none.
+func count(words []int64, rows []float64, d int, columns []int) {
+	for at := 0; at < len(rows); at += d {
+		for i, h := range columns {
+			if x := rows[at+h]; !math.IsNaN(x) {
+				words[i*cells+cell(x)]++
+			}
 		}
 	}
 }
@@ -193,17 +353,31 @@ func limits(c int) (lo, hi float64) {
 }
 
 // threshold is what noise of such a scale exceeds in no cell of d columns, but with
-// probability Failure: b ln(cells d / Failure).
-func threshold(scale float64, d int) int64 {
-	return int64(math.Ceil(scale * math.Log(float64(cells*d)/Failure)))
+// probability Failure: b ln(cells d / Failure). If the parties add excess times its variance, it is
+// the least that Chernoff's bound gives (THEOREMS.md T12 ii).
+func threshold(scale, excess float64, d int) int64 {
+	rare := elementary.Log(float64(cells*d) / Failure)
+	if excess == 1 {
+		return int64(math.Ceil(scale * rare))
+	}
+	const steps = 100
+	q, least := elementary.Exp(-1/scale), math.Inf(1)
+	for i := 1; i < steps; i++ {
+		s := float64(i) / (steps * scale)
+		up := elementary.Exp(s)
+		moment := 2*elementary.Log(1-q) - elementary.Log(1-float64(q*up)) - elementary.Log(1-q/up)
+		least = min(least, (float64(excess*moment)+rare)/s)
+	}
+	return int64(math.Ceil(least))
 }
 
 // choose makes bounds of noisy counts: from the first to the last cell above the threshold. A range that
 // ends nearer to zero than half of its far end begins at zero: cells there are narrow, and
 // few records fall into each.
-func choose(noisy []int64, schema dataset.Schema, above int64) (dataset.Bounds, error) {
-	b := dataset.Bounds{Lo: make([]float64, schema.D), Hi: make([]float64, schema.D)}
-	for h := range schema.D {
+func (pl *plan) choose(noisy []int64, columns []int) (dataset.Bounds, error) {
+	b := dataset.Bounds{Lo: make([]float64, len(columns)), Hi: make([]float64, len(columns))}
+	above := threshold(pl.scale, pl.excess, pl.D)
+	for h := range columns {
 		first, last := -1, -1
 		for c, x := range noisy[h*cells : (h+1)*cells] {
 			if x > above {
@@ -217,7 +391,7 @@ func choose(noisy []int64, schema dataset.Schema, above int64) (dataset.Bounds, 
 				"--private-bounds",
 				fmt.Sprintf(
 					"no magnitude of column %s has more than %d records, what noise could be",
-					columnName(schema, h),
+					columnName(pl.schema, columns[h]),
 					above,
 				),
 				"spend a larger share on them, or state --bounds",

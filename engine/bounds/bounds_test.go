@@ -24,15 +24,27 @@ func source(t *testing.T, rows []float64, d int) dataset.Source {
 	return s
 }
 
-func find(t *testing.T, o Options, d int, parties ...[]float64) (*Found, error) {
+// found is what a run gives.
+type found struct {
+	Bounds dataset.Bounds
+	*engine.Result
+}
+
+func find(t *testing.T, j Job, d int, parties ...[]float64) (found, error) {
 	t.Helper()
-	pool := engine.NewPool(1)
-	defer pool.Close()
-	var sources []dataset.Source
 	for _, rows := range parties {
-		sources = append(sources, source(t, rows, d))
+		j.Parties = append(j.Parties, source(t, rows, d))
 	}
-	return Find(context.Background(), pool, sources, dataset.ReadOptions{}, o)
+	eng, err := engine.New(engine.WithWorkers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	r, err := eng.Run(context.Background(), &j)
+	if err != nil {
+		return found{}, err
+	}
+	return found{Of(r), r}, nil
 }
 
 // Every value lies within the limits of its cell, and cells follow each other.
@@ -81,8 +93,8 @@ func TestOneRecordChangesOneCellOfEachColumn(t *testing.T) {
 	for _, record := range [][]float64{{1, -2, 0}, {math.NaN(), 5, 1e300}, {7, 7, 7}} {
 		with, without := make([]int64, cells*d), make([]int64, cells*d)
 		rows := []float64{7, 7, 7, 0, 1, 2}
-		count(without, rows, d)
-		count(with, append(rows, record...), d)
+		count(without, rows, d, all(d))
+		count(with, append(rows, record...), d, all(d))
 		l1 := int64(0)
 		for i := range with {
 			l1 += max(with[i]-without[i], without[i]-with[i])
@@ -103,7 +115,8 @@ func TestNoiseOfMagnitudes(t *testing.T) {
 			want *= 2
 		}
 		seed := uint64(3)
-		pl, err := newPlan(1, d, Options{Epsilon: epsilon, Neighbours: n, Seed: &seed})
+		pl, err := (&Job{Parties: []dataset.Source{source(t, make([]float64, d), d)},
+			Epsilon: epsilon, Neighbours: n, Seed: &seed}).plan()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +129,7 @@ func TestNoiseOfMagnitudes(t *testing.T) {
 			engine.NewRuntime(pool),
 			pl.Plan,
 			[]protocol.Program{func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-				_, err := p.Sum(ctx, pl.release, 0, pl.layout, protocol.NewPrivate(cells*d))
+				_, err := p.Sum(ctx, pl.ways[0].Release, 0, pl.ways[0].layout, protocol.NewPrivate(cells*d))
 				return &protocol.Outcome{}, err
 			}},
 			nil,
@@ -147,7 +160,7 @@ func TestNoiseOfMagnitudes(t *testing.T) {
 func TestThresholdIsRarelyExceeded(t *testing.T) {
 	for _, b := range []float64{1, 20, 1000} {
 		for _, d := range []int{1, 4, 784} {
-			above := threshold(b, d)
+			above := threshold(b, 1, d)
 			tail := math.Exp(-float64(above+1)/b) / (1 + math.Exp(-1/b))
 			if p := tail * float64(cells*d); p > Failure || p < Failure/4*math.Exp(-2/b) {
 				t.Errorf("scale %v, %d columns: some empty cell exceeds %d with probability %v", b, d, above, p)
@@ -166,7 +179,7 @@ func TestFoundBounds(t *testing.T) {
 	}
 	seed := uint64(9)
 	for _, parties := range [][][]float64{{rows}, {rows[:5000], rows[5000:]}} {
-		found, err := find(t, Options{Epsilon: 2, Seed: &seed}, 5, parties...)
+		found, err := find(t, Job{Epsilon: 2, Seed: &seed}, 5, parties...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,20 +196,101 @@ func TestFoundBounds(t *testing.T) {
 		if total.Epsilon == nil || math.Abs(*total.Epsilon-2) > 1e-9 || len(found.Ledger.Entries) != 1 {
 			t.Errorf("the ledger has %+v", found.Ledger.Entries)
 		}
-		if several := len(parties) > 1; several != slices.Contains(found.Ledger.Viewers(), privacy.Server) {
-			t.Errorf("%d parties: the viewers are %v", len(parties), found.Ledger.Viewers())
+		of := found.Ledger.Entries[0].Noise
+		if (of != nil) != (len(parties) > 1) || of != nil && (of.Shares != 2 || of.Needed != 1) {
+			t.Errorf("%d parties: the noise is %+v", len(parties), of)
 		}
+	}
+}
+
+// Parties that hold columns release theirs alone: the same bounds as of one table, each for its columns' share of
+// epsilon, and a party's noise follows from its own root.
+func TestBoundsOfPartiesWithColumns(t *testing.T) {
+	const n, d = 20000, 3
+	r := rand.New(rand.NewPCG(3, 4))
+	var rows []float64
+	for range n {
+		rows = append(rows, 1000*r.Float64(), -3*r.Float64(), r.NormFloat64())
+	}
+	seed := uint64(9)
+	whole, err := find(t, Job{Epsilon: 2, Seed: &seed}, d, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart, err := find(t, Job{Epsilon: 2, Seed: &seed, Split: [][]int{{1}, {2, 0}}}, d, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := apart.Bounds
+	if !slices.Equal(b.Lo, whole.Bounds.Lo) || !slices.Equal(b.Hi, whole.Bounds.Hi) || apart.Parties != 2 {
+		t.Errorf("%d parties find %+v, one %+v", apart.Parties, b, whole.Bounds)
+	}
+	entries := apart.Ledger.Entries
+	if len(entries) != 2 || math.Abs(*entries[0].Epsilon-2./3) > 1e-9 || math.Abs(*entries[1].Epsilon-4./3) > 1e-9 ||
+		entries[0].Scale != entries[1].Scale || entries[0].Scale != 1.5 {
+		t.Errorf("the ledger has %+v", entries)
+	}
+	if total := apart.Ledger.TotalFor(privacy.Outsider); math.Abs(*total.Epsilon-2) > 1e-9 {
+		t.Errorf("the total is %v", *total.Epsilon)
+	}
+	pl, err := (&Job{Parties: []dataset.Source{source(t, rows[:30], d)}, Epsilon: 2, Seed: &seed,
+		Split: [][]int{{1}, {2, 0}}}).plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	draws := new(protocol.Draws)
+	_, err = pl.Connect(context.Background(), engine.NewRuntime(pool), protocol.Options{Draws: draws})
+	if err == nil {
+		t.Error("ten records are enough")
+	}
+	sum, drawn := 0.0, 0
+	for _, x := range draws.Seen {
+		for _, v := range x.Values {
+			sum += math.Abs(float64(v))
+			drawn++
+		}
+	}
+	// Six standard errors, as in TestNoiseOfMagnitudes.
+	q := math.Exp(-1 / 1.5)
+	mean := 2 * q / (1 - q*q)
+	if off := sum/float64(drawn) - mean; drawn == 0 || math.Abs(off) > 6*1.5*math.Sqrt2/math.Sqrt(float64(drawn)) {
+		t.Errorf("the noise of %d values has mean magnitude %v, want %v", drawn, sum/float64(drawn), mean)
 	}
 }
 
 func TestFindRefuses(t *testing.T) {
 	rows := []float64{1, 2, 3, 4}
 	for _, epsilon := range []float64{0, -1, math.Inf(1), math.NaN()} {
-		if _, err := find(t, Options{Epsilon: epsilon}, 2, rows); !fault.IsRequest(err) {
+		if _, err := find(t, Job{Epsilon: epsilon}, 2, rows); !fault.IsRequest(err) {
 			t.Errorf("epsilon %v: %v", epsilon, err)
 		}
 	}
-	if _, err := find(t, Options{Epsilon: 0.1}, 2, rows); err == nil || !errors.As(err, new(*fault.Error)) {
+	if _, err := find(t, Job{Epsilon: 0.1}, 2, rows); err == nil || !errors.As(err, new(*fault.Error)) {
 		t.Errorf("two records are enough: %v", err)
+	}
+}
+
+// With noise of several parties the threshold holds as well: the tail of two draws, by exact convolution, and it is
+// no further out than it must be by a quarter.
+func TestThresholdOfSeveralDraws(t *testing.T) {
+	const b, d, reach = 3.0, 4, 400
+	q := math.Exp(-1 / b)
+	one := func(z int) float64 { return (1 - q) / (1 + q) * math.Pow(q, math.Abs(float64(z))) }
+	tail := make([]float64, reach+1) // of the sum of two draws
+	for z := reach - 1; z >= 0; z-- {
+		p := 0.0
+		for a := -reach; a <= reach; a++ {
+			p += one(a) * one(z-a)
+		}
+		tail[z] = tail[z+1] + p
+	}
+	above := threshold(b, 2, d)
+	if p := tail[above+1] * cells * d; p > Failure {
+		t.Errorf("some empty cell exceeds %d with probability %v", above, p)
+	}
+	if p := tail[above*4/5] * cells * d; p < Failure {
+		t.Errorf("%d would do in place of %d", above*4/5, above)
 	}
 }

@@ -221,3 +221,56 @@ func Visit(ctx context.Context, s Source, read ReadOptions, visit func(rows []fl
 		return nil
 	})
 }
+
+// Again is a source of the same records that can be read any number of times: s itself if it can, else one that
+// holds what it reads now.
+func Again(ctx context.Context, s Source, read ReadOptions) (Source, error) {
+	schema := s.Schema()
+	if !schema.Once {
+		return s, nil
+	}
+	held := &heldSource{of: s, schema: schema}
+	err := inOrder(ctx, s, &schema, read.Missing, read.Workers, (*Block).settle, func(b *Block) error {
+		held.add(b)
+		return nil
+	})
+	held.schema.Once = false
+	return held, err
+}
+
+// ByFile are sources of the records of each file of a source of several, or the source.
+func ByFile(s Source) []Source {
+	switch s := s.(type) {
+	case *files:
+		if s.schema.Files > 1 {
+			return s.parts
+		}
+	case *heldSource:
+		if s.schema.Files < 2 {
+			break
+		}
+		parts := make([]Source, s.schema.Files)
+		for i := range parts {
+			part := &heldSource{of: s.of, schema: s.schema}
+			part.schema.Files = 1
+			for _, b := range s.blocks {
+				if b.File == i {
+					part.blocks = append(part.blocks, b)
+				}
+			}
+			parts[i] = part
+		}
+		return parts
+	}
+	return []Source{s}
+}
+
+// Digests are those of Prepared.Digests, found in a pass over the source alone, and the number of its records.
+func Digests(ctx context.Context, s Source, read ReadOptions, key [16]byte) (columns []string, n int, err error) {
+	digest := newColumnDigests(key, s.Schema().D)
+	err = Visit(ctx, s, read, func(rows []float64) {
+		digest.add(rows)
+		n += len(rows) / len(digest.sums)
+	})
+	return digest.text(n), n, err
+}

@@ -11,7 +11,7 @@ import (
 	"math/bits"
 )
 
-// columnDigests are keyed digests of the columns of a table, whatever the order of its rows: sums, modulo 2^128, of the AES of each value.
+// columnDigests are keyed digests of the columns of a table, whatever the order of its rows and the bounds: sums, modulo 2^128, of the AES of each value.
 // Whoever has the key can test guesses of a whole column.
 type columnDigests struct {
 	block cipher.Block
@@ -31,8 +31,11 @@ func (c *columnDigests) add(rows []float64) {
 	var b [16]byte
 	for i := range rows {
 		x := rows[i]
-		if x == 0 {
+		switch {
+		case x == 0:
 			x = 0 // not -0
+		case math.IsNaN(x):
+			x = math.NaN() // a missing value, whatever bits it came with
 		}
 		binary.LittleEndian.PutUint64(b[:], math.Float64bits(x))
 		binary.LittleEndian.PutUint64(b[8:], 1)
@@ -41,6 +44,20 @@ func (c *columnDigests) add(rows []float64) {
 		var carry uint64
 		s[0], carry = bits.Add64(s[0], binary.LittleEndian.Uint64(b[:]), 0)
 		s[1], _ = bits.Add64(s[1], binary.LittleEndian.Uint64(b[8:]), carry)
+	}
+}
+
+// empty are digests of no rows under the same key.
+func (c *columnDigests) empty() *columnDigests {
+	return &columnDigests{c.block, make([][2]uint64, len(c.sums))}
+}
+
+// merge adds the rows of others.
+func (c *columnDigests) merge(o *columnDigests) {
+	for i, x := range o.sums {
+		var carry uint64
+		c.sums[i][0], carry = bits.Add64(c.sums[i][0], x[0], 0)
+		c.sums[i][1], _ = bits.Add64(c.sums[i][1], x[1], carry)
 	}
 }
 

@@ -185,7 +185,7 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOptions, to sink, digest *columnDigests) error {
 	units, d := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits), c.schema.D
 	work := func(blk *Block) error {
-		if err := blk.quantise(units, &b); err != nil {
+		if err := blk.quantise(units, &b, digest); err != nil {
 			return err
 		}
 		blk.look(false)
@@ -194,8 +194,8 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 	}
 	file, _ := to.(*cache)
 	return inOrder(ctx, s, &c.schema, opts.Read.Missing, opts.Read.Workers, work, func(blk *Block) error {
-		if digest != nil {
-			digest.add(blk.Rows)
+		if blk.digest != nil {
+			digest.merge(blk.digest)
 		}
 		if blk.packed {
 			to.skip(blk.N)
@@ -212,7 +212,8 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 // quantise puts the rows of the block on the grid and refuses what is not finite:
 // NaN and infinity lie outside any bounds, so only a block with values outside is
 // looked at again.
-func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds) error {
+// The digest, unless nil, is of what the records have, before missing values are filled in.
+func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds, digest *columnDigests) error {
 	if cap(b.grid) < len(b.Rows) {
 		b.grid = make([]float32, len(b.Rows))
 	}
@@ -220,6 +221,12 @@ func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds) error {
 		if err := b.settle(); err != nil {
 			return err
 		}
+	}
+	if b.digest = nil; digest != nil {
+		b.digest = digest.empty()
+		b.digest.add(b.Rows)
+	}
+	if b.Missing != RefuseMissing {
 		b.fill(bounds)
 	}
 	b.stats.clamped = kernels.Quantise(b.grid[:len(b.Rows)], b.Rows, units)

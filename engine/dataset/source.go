@@ -95,6 +95,7 @@ type Block struct {
 	stats  blockStats
 	grid   []float32 // the rows on the grid
 	packed bool      // they are in their panels
+	digest *columnDigests
 }
 
 // reset empties the block and keeps its memory.

@@ -391,43 +391,67 @@ func WholeRun(what string, b Budget, n Neighbours) (*Ledger, error) {
 // gets the terms; for an old one they must agree with its own where they are set.
 func (f LedgerFile) Start(terms Terms, p PlannedRun) (int, error) {
 	run := 0
-	err := f.update(func(s *ledgerState) ([]byte, error) {
-		var out []byte
-		if s.empty {
-			if err := terms.Validate(); err != nil {
-				return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
-			}
-			s.header = fileHeader{fileVersion, p.Salt, len(f.Key) > 0, terms}
-			b, err := s.line(s.header)
-			if err != nil {
-				return nil, err
-			}
-			out = b
-		}
-		if err := f.agree(s, terms, p); err != nil {
-			return nil, err
-		}
-		prices, err := s.header.Terms.Prices(p.Ledger)
-		if err != nil {
-			return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
-		}
-		fresh, ok := s.knows(p.Columns)
-		if !ok {
-			return nil, fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for other people", f.Path, ErrDataset)
-		}
-		before := s.state()
-		run = len(s.starts) + 1
-		start := fileStart{run, p.What, fresh, prices, p.NotCovered, p.Mark}
-		s.starts = append(s.starts, start)
-		for v, c := range s.spent() {
-			if !c.within(before.Limit) {
-				return nil, f.shortfall(before, v, s.charge(run, v))
-			}
-		}
-		b, err := s.line(start)
-		return append(out, b...), err
+	err := f.update(func(s *ledgerState) (out []byte, err error) {
+		out, err = f.enter(s, terms, p)
+		run = len(s.starts)
+		return out, err
 	})
 	return run, err
+}
+
+// Afford is what Start would say to one run after the other. It writes nothing.
+func (f LedgerFile) Afford(terms Terms, runs ...PlannedRun) error {
+	s, err := f.look()
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		s = &ledgerState{file: f, empty: true, ends: map[int]fileEnd{}}
+	}
+	for _, p := range runs {
+		if _, err := f.enter(s, terms, p); err != nil {
+			return err
+		}
+		terms, s.empty = Terms{}, false
+	}
+	return nil
+}
+
+// enter adds a run to the state of the file and returns the lines that do it.
+func (f LedgerFile) enter(s *ledgerState, terms Terms, p PlannedRun) ([]byte, error) {
+	var out []byte
+	if s.empty {
+		if err := terms.Validate(); err != nil {
+			return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
+		}
+		s.header = fileHeader{fileVersion, p.Salt, len(f.Key) > 0, terms}
+		b, err := s.line(s.header)
+		if err != nil {
+			return nil, err
+		}
+		out = b
+	}
+	if err := f.agree(s, terms, p); err != nil {
+		return nil, err
+	}
+	prices, err := s.header.Terms.Prices(p.Ledger)
+	if err != nil {
+		return nil, fmt.Errorf("ledger file %s: %w", f.Path, err)
+	}
+	fresh, ok := s.knows(p.Columns)
+	if !ok {
+		return nil, fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for other people", f.Path, ErrDataset)
+	}
+	before := s.state()
+	start := fileStart{len(s.starts) + 1, p.What, fresh, prices, p.NotCovered, p.Mark}
+	s.starts = append(s.starts, start)
+	for v, c := range s.spent() {
+		if !c.within(before.Limit) {
+			return nil, f.shortfall(before, v, s.charge(start.Run, v))
+		}
+	}
+	b, err := s.line(start)
+	return append(out, b...), err
 }
 
 // agree refuses terms, or digests, that are not those of the file.
@@ -476,6 +500,9 @@ func (f LedgerFile) End(run int, l *Ledger) error {
 			if !c.within(s.charge(run, v)) {
 				end.Charges = prices
 			}
+		}
+		if _, known := s.ends[run]; known && end.Charges == nil {
+			return nil, nil // it was done again from its root
 		}
 		return s.line(end)
 	})

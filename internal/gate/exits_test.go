@@ -18,6 +18,7 @@ var exits = map[string]map[string]string{
 		"party.play":        "the noisy number of records; plain k-means: memberships, an exact release that the view names",
 		"party.sendMessage": "centres and sizes from releases, and sketches from Party.Apply",
 		"party.sendReports": "reports from Party.Apply",
+		"plan.ofColumns":    "bounds chosen from noisy counts of magnitudes, by Party.Own",
 		"peer.send":         "ciphertexts, keys, public terms, and centroids made of what Party.Open released",
 	},
 	// Mechanisms of a method's own.
@@ -31,7 +32,8 @@ var exits = map[string]map[string]string{
 		"Party.Outcome":  "post-processing of Party.Sum",
 		"edlerRun.run":   "post-processing of Party.OwnReals and Choose",
 		"Job.plan":       "pca: exact centroids that Party.OwnReals released: plain k-means",
-		"Find":           "bounds chosen from noisy counts of magnitudes, by Party.Sum",
+		"plan.ofRows":    "bounds chosen from noisy counts of magnitudes, by Party.Sum",
+		"plan.gather":    "bounds that parties chose from noisy counts of magnitudes",
 		"server.outcome": "what the server makes of messages",
 		"peer.outcome":   "centroids made of what Party.Open released",
 	},
