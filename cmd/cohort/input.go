@@ -470,7 +470,11 @@ func (in *input) join(ctx context.Context, o *options, read dataset.ReadOptions)
 		}
 		tables = append(tables, t)
 	}
-	secret := sketch.NewSecret(privacy.NewStreams(o.seedPointer()))
+	streams := privacy.NewStreams(nil)
+	if seed := o.seedPointer(); seed != nil { // the order of a study's records
+		streams = privacy.StreamsOf(protocol.SimulatedSecrets(*seed, 0).Group)
+	}
+	secret := sketch.NewSecret(streams)
 	table, split, report, err := sketch.JoinTables(secret, tables, o.join == "inner")
 	if err != nil {
 		return nil, err

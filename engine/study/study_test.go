@@ -54,6 +54,7 @@ type fixture struct {
 	study *Study
 	norm  *dataset.Normalised
 	parts []dataset.Part
+	ids   []string // of the records of norm, if they have any
 }
 
 // newFixture makes a study of a method among parties.
@@ -104,7 +105,7 @@ func (f *fixture) alone(t testing.TB) *engine.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := protocol.Problem{Clients: f.norm.Table(), Bounds: f.norm.Bounds, K: s.K, Seed: s.Seed, NoQuality: true}
+	d := protocol.Problem{Clients: f.norm.Table(), Bounds: f.norm.Bounds, K: s.K, Seed: s.Seed, NoQuality: true, IDs: f.ids}
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	}
