@@ -235,3 +235,44 @@ func (c *cluster) strangers(ctx context.Context, t *testing.T, n *network, all [
 		t.Error("party 1's key was answered as party 2")
 	}
 }
+
+// A coordinator that moves to another address in the middle of a study goes on there: its
+// parties are given new invitations, which have the same secrets and the new address.
+func TestCoordinatorMoves(t *testing.T) {
+	f := newFixture(t, "sulloyd", 3, 240, method.Settings{"noise": "split", "mechanism": "gaussian", "iterations": "6"})
+	n := newNetwork(t, rounded(t, f))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	results, errs := make([]*engine.Result, 4), make([]error, 4)
+	var before string
+	for life := range 2 {
+		n.address = "127.0.0.1:" + freePort(t)
+		if n.address == before {
+			t.Fatal("the same address")
+		}
+		before = n.address
+		living, leave := context.WithCancel(ctx)
+		c := n.coordinator(t)
+		var roles sync.WaitGroup
+		for p, v := range c.Invitations() {
+			j := n.join(t, v)
+			j.Step = func(round int, _ string) {
+				if life == 0 && round == 3 {
+					leave() // all roles stop
+				}
+			}
+			roles.Go(func() { results[p], errs[p] = Take(living, j) })
+		}
+		results[3], errs[3] = c.Run(living)
+		roles.Wait()
+		c.Close()
+		leave()
+		if life == 0 && errs[0] == nil {
+			t.Fatal("nobody was interrupted")
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	sameCentroids(t, "after a move", f.alone(t), results)
+}

@@ -147,6 +147,7 @@ type stage struct {
 	*fixture
 	place   string
 	address string
+	wrap    func(role string) []string // what a role's process is started by; may be nil
 }
 
 // newStage writes what the processes need.
@@ -204,7 +205,11 @@ func freePort(t *testing.T) string {
 // whose crash next names, empty for none.
 func (s *stage) live(ctx context.Context, role string, next func(life int) string) error {
 	for life := range 400 {
-		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+		args := []string{os.Args[0], "-test.run=^$"}
+		if s.wrap != nil {
+			args = append(s.wrap(role), args...)
+		}
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		var log bytes.Buffer
 		cmd.Stderr = &log
 		cmd.Env = append(os.Environ(), roleVar+"="+role, placeVar+"="+s.place, "COHORT_TEST_ADDRESS="+s.address, crashVar+"="+next(life))

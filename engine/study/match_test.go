@@ -52,7 +52,8 @@ func TestMatching(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  method.Settings
-	}{{"vertical-plain", nil}, {"sketch", method.Settings{"sketches": "256"}}, {"ckks", method.Settings{"iterations": "1"}}} {
+	}{{"vertical-plain", nil}, {"sketch", method.Settings{"sketches": "256"}}, {"ckks",
+		method.Settings{"iterations": "1"}}} {
 		if c.name == "ckks" && testing.Short() {
 			continue // a luxury: seconds of encryption
 		}
@@ -98,4 +99,3 @@ func TestMatching(t *testing.T) {
 		sameCentroids(t, c.name+" by id", f.alone(t), results)
 	}
 }
-
