@@ -242,7 +242,7 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 		}
 	}
 	a.step = a.firstRoundStep()
-	return nil
+	return a.spreadColumns(ctx)
 }
 
 // firstRoundStep is the step in which the first round of the multiparty mode begins.

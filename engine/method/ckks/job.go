@@ -181,8 +181,6 @@ func (j *Job) check() error {
 		return fault.Request("Mode", fmt.Sprintf("is two-party for %d parties", len(j.Columns)), "use server-aided or multiparty")
 	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
 		return fault.Range("Argmin", j.Argmin, "pairs or rank")
-	case j.Argmin == Rank && j.mode() == Multiparty:
-		return fault.Request("Argmin", "is rank in multiparty mode", "use pairs")
 	case j.Argmin == Rank && j.K > maxRankClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, what the slots and the depth allow", maxRankClusters))
 	case !slices.Contains([]step.Init{"", step.Sphere, step.Random}, j.Init):

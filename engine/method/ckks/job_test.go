@@ -144,6 +144,10 @@ func TestModesFollowLloyd(t *testing.T) {
 			Threshold: 2, Online: []int{1, 3}, chain: small}},
 		// One scale for all pairs makes the comparison by rank softer.
 		{"rank", 1.10, Job{Problem: protocol.Problem{Columns: [][]int{{0, 2}, {1}}}, Argmin: Rank, chain: &rank}},
+		{"rank, multiparty", 1.10, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Mode: Multiparty,
+			Argmin: Rank, chain: &rank}},
+		{"rank, threshold", 1.10, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}, {}}}, Mode: Multiparty,
+			Threshold: 2, Online: []int{1, 3}, Argmin: Rank, chain: &rank}},
 		{"rank, server-aided", 1.10, Job{Problem: protocol.Problem{Columns: [][]int{{0}, {1}, {2}}}, Argmin: Rank,
 			chain: &rank}},
 	} {
@@ -280,7 +284,6 @@ func TestBadInputIsRefused(t *testing.T) {
 				privacy.Budget{Epsilon: 1, Delta: 1e-5})
 		},
 		"overflow":               func(j *Job) { private(j, "", privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}) },
-		"rank in multiparty":     func(j *Job) { j.Mode, j.Argmin = Multiparty, Rank },
 		"two-party for 3":        func(j *Job) { j.Columns, j.Mode = [][]int{{0}, {1}, {2}}, TwoParty },
 		"fold, truncate or none": func(j *Job) { j.Post = "bend" },
 	} {

@@ -104,10 +104,15 @@ func (a *alice) prepareHolder(ctx context.Context) error {
 		return err
 	}
 	a.step++
-	if a.job.argmin() == Rank {
-		return a.spread(ctx, a.Pool())
+	return a.spreadColumns(ctx)
+}
+
+// spreadColumns unpacks the encrypted columns where the nearest centroid is found by rank.
+func (a *alice) spreadColumns(ctx context.Context) error {
+	if a.job.argmin() != Rank {
+		return nil
 	}
-	return nil
+	return a.spread(ctx, a.Pool())
 }
 
 // receiveColumns takes a party's columns.
