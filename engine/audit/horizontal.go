@@ -249,6 +249,7 @@ func settings() []setting {
 		{"three clients, split noise, seen by an outsider", 3, lloyd.Split, "", privacy.Outsider},
 		{"three clients, local noise, seen by a client", 3, lloyd.Local, "", privacy.Clients},
 		{"three clients in a ring, split noise, seen by a client", 3, lloyd.Split, lloyd.ByRing, privacy.Clients},
+		{"three clients, shares among two servers, seen by a client", 3, lloyd.Servers, lloyd.ByShares, privacy.Clients},
 	}
 }
 

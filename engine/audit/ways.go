@@ -146,6 +146,7 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 		}{
 			{"one client", 1, "", ""}, {"three clients, the server's noise", 3, lloyd.ByTheServer, ""}, {"three clients, local noise", 3, lloyd.Local, ""},
 			{"three clients, split noise", 3, lloyd.Split, ""}, {"three clients in a ring", 3, lloyd.Split, lloyd.ByRing},
+			{"three clients, shares among two servers", 3, lloyd.Servers, lloyd.ByShares},
 		} {
 			w := way{name: by.name + ", " + string(mechanism), clients: by.clients, viewer: privacy.Outsider, neighbours: privacy.AddRemove, watched: corner(3, -0.25)}
 			if m.Constrained() {
@@ -168,7 +169,7 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 				}
 				return j
 			}
-			if by.aggregator == "" { // where nobody adds up for all, the exact sum is nobody's
+			if by.aggregator != lloyd.ByRing { // where nobody adds up for all, the exact sum is nobody's
 				w.pairs = lloydPairs(m, by.clients)
 			}
 			ways = append(ways, w)

@@ -195,9 +195,12 @@ func Shared(name string, p *protocol.Problem, takes protocol.Takes) Options {
 		o = append(o, iterations(&p.Iterations))
 	}
 	if takes.Private && takes.Several {
+		by := []protocol.NoiseBy{protocol.ByServer, protocol.ByEach, protocol.InShares}
+		if takes.Servers {
+			by = append(by, protocol.AmongServers)
+		}
 		o = append(o, Option{"noise", "split with several clients",
-			"who adds the noise of several clients' sums: server, local or split",
-			Choice(&p.Noise, protocol.ByServer, protocol.ByEach, protocol.InShares)})
+			"who adds the noise of several clients' sums: server, local or split", Choice(&p.Noise, by...)})
 	}
 	if takes.Private && takes.Several || takes.Colluders {
 		o = append(o, Option{"colluders", "1",

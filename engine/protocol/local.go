@@ -69,12 +69,12 @@ func newLocal(rt *engine.Runtime, views *Views) *local {
 	return l
 }
 
-// add gives a role a seat, parties in their order and the server last.
+// add gives a role a seat, parties in their order and servers last.
 func (l *local) add(r Role) *seat {
 	s := &seat{local: l, role: r, mail: make(map[Role][][]byte)}
 	l.seats[r] = s
 	l.order = append(l.order, s)
-	if r != Server {
+	if !r.Serves() {
 		l.parties++
 	}
 	return s
@@ -318,7 +318,7 @@ func (s *seat) Leave() {
 	}
 	s.left = true
 	s.events++
-	if s.role != Server {
+	if !s.role.Serves() {
 		s.parties--
 	}
 }

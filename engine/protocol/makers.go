@@ -19,6 +19,9 @@ const (
 	// InShares lets each party add a share; the shares of all parties but those that
 	// may collude make up the whole noise (Thesis-H §7.3.3; THEOREMS.md T10).
 	InShares NoiseBy = "split"
+	// AmongServers lets each of several servers add a share; the shares of all servers but
+	// those that may collude make up the whole noise (Thesis-H §7.3.2; THEOREMS.md T10).
+	AmongServers NoiseBy = "servers"
 )
 
 // DefaultNoise is who adds the noise where nothing else is asked for: under Proven no
@@ -42,14 +45,20 @@ func (n NoiseBy) Makers() Makers {
 		return EachWhole
 	case InShares:
 		return EachShare
+	case AmongServers:
+		return ServerShares
 	}
 	return ServerAlone
 }
 
+// shared tells whether the noise is drawn in shares: by the parties, or by the servers,
+// which are then counted in place of the parties in the functions below.
+func (n NoiseBy) shared() bool { return n == InShares || n == AmongServers }
+
 // Shares is how many of the parties' draws make up the whole noise where they draw
 // shares, 0 where a draw is the whole.
 func (n NoiseBy) Shares(parties, colluders int) int {
-	if n == InShares {
+	if n.shared() {
 		return parties - colluders
 	}
 	return 0
@@ -61,7 +70,7 @@ func (n NoiseBy) Excess(parties, colluders int) float64 {
 	switch n {
 	case ByEach:
 		return float64(parties)
-	case InShares:
+	case InShares, AmongServers:
 		return float64(parties) / float64(parties-colluders)
 	}
 	return 1
@@ -72,7 +81,7 @@ func (n NoiseBy) Known(parties, colluders int) *privacy.Noise {
 	switch n {
 	case ByEach:
 		return privacy.Shared(parties, 1, 1, privacy.Clients)
-	case InShares:
+	case InShares, AmongServers:
 		return privacy.Shared(parties, parties-colluders, colluders, privacy.Clients, privacy.Server, privacy.Outsider)
 	}
 	return privacy.DrawnBy(privacy.Server)
@@ -87,6 +96,10 @@ func (n NoiseBy) Condition(parties, stay, colluders int) string {
 	case InShares:
 		return fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; "+
 			"so many of the clients other than the viewer keep theirs secret", stay-colluders)
+	case AmongServers:
+		return fmt.Sprintf("every one of %d servers adds a share of the noise, of which any %d make up the whole; at most "+
+			"%d of "+
+			"them pool what they draw with a viewer", parties, stay-colluders, colluders)
 	}
 	return ""
 }
@@ -94,6 +107,11 @@ func (n NoiseBy) Condition(parties, stay, colluders int) string {
 // Check refuses shares of which none is left: stay is the number of parties that take
 // part to the end.
 func (n NoiseBy) Check(stay, colluders int) error {
+	if n == AmongServers && stay <= colluders {
+		return fault.Request("colluders", fmt.Sprintf("%d of %d servers may collude: no share of the noise is left",
+			colluders, stay),
+			"assume fewer, or take more servers")
+	}
 	if n == InShares && stay <= colluders {
 		return fault.Request("colluders",
 			fmt.Sprintf("%d of %d clients that stay may collude: no share of the noise is left", colluders, stay),

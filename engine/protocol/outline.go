@@ -116,6 +116,9 @@ func (pl *Plan) addTraffic(c *engine.Comm, round int, bytes, sums int64) {
 			} else {
 				c.BytesReceived[q] += bytes
 			}
+		case pl.Servers > 0: // a share to each, and one of the sum from each
+			c.BytesSent[q] += int64(pl.Servers) * bytes
+			c.BytesReceived[q] += int64(pl.Servers) * bytes
 		case pl.Coordinated:
 			c.BytesSent[q] += bytes
 			c.BytesReceived[q] += bytes

@@ -42,6 +42,7 @@ type Party struct {
 	masks    *secagg.Client
 	masked   *secagg.Masked
 	passed   [2][]byte  // a ring's messages: the partial sum and the sum
+	split    [][]byte   // shares of the values, by server
 	plain    [2][]int64 // unmasked sums of this round and the last
 	unmask   func() (any, error)
 	unmasked int // round of unmask
@@ -71,7 +72,7 @@ func (p *Party) Begin(phase engine.Phase, round int) engine.Span {
 	if p.measures {
 		return engine.Span{}
 	}
-	return p.rt.Begin(phase, round, int(p.Role))
+	return p.rt.Begin(phase, round, max(int(p.Role), engine.Server))
 }
 
 // Abreast runs work of this role's own on one worker, at the same time as the
@@ -258,6 +259,9 @@ func (p *Party) add(ctx context.Context, round int, words []int64) ([]int64, err
 		*plain = make([]int64, len(words))
 	}
 	p.rounds++
+	if p.Plan.Servers > 0 {
+		return *plain, p.amongServers(ctx, round, number, words, *plain)
+	}
 	if p.Plan.Ring {
 		return *plain, p.around(ctx, round, number, words, *plain)
 	}

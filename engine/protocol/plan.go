@@ -24,6 +24,8 @@ const (
 	// EachShare: every party adds a share; a planned number of shares make up the
 	// whole noise.
 	EachShare
+	// ServerShares: every one of several servers adds a share to its share of the sum.
+	ServerShares
 )
 
 // Release is one planned way out of private values: a vector of integers, made at
@@ -81,6 +83,9 @@ type Plan struct {
 	// Ring says that parties add up among themselves: a masked partial sum goes from
 	// each to the next. It excludes Coordinated.
 	Ring bool
+	// Servers, if positive, is the number of servers among which parties add up under
+	// additive secret sharing. It excludes Coordinated and Ring.
+	Servers int
 	// Leaves has, by party, the round from which a simulated failure keeps it away,
 	// negative for never; nil if none fails.
 	Leaves []int

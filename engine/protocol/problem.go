@@ -77,6 +77,8 @@ type Takes struct {
 	Columns bool
 	// Several clients may hold records, and share the noise of their sums.
 	Several bool
+	// Servers may be several, which share sums and their noise.
+	Servers bool
 	// Rounds can be counted, and the first centroids given.
 	Iterations, Start bool
 	// Colluders are assumed of methods that share noise otherwise than over sums of
@@ -141,6 +143,9 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 		if f.given && !f.taken {
 			return fault.Request(f.name, method+" does not take it", "leave it out")
 		}
+	}
+	if p.Noise == AmongServers && !takes.Servers {
+		return fault.Request("noise", "is servers, and "+method+" has one server", "leave it out")
 	}
 	if p.Mechanism != "" && !slices.Contains(takes.Mechanisms, p.Mechanism) {
 		return fault.Request("mechanism", fmt.Sprintf("%s is not what %s is calibrated with", p.Mechanism, method),

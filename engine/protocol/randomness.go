@@ -55,7 +55,7 @@ func NewSecrets(group secret.Root) Secrets { return Secrets{Own: secret.New(), G
 // SimulatedSecrets are the secrets of a role in the simulation of a seed.
 func SimulatedSecrets(seed uint64, r Role) Secrets {
 	s := Secrets{Own: secret.Simulated(seed, r.String())}
-	if r != Server {
+	if !r.Serves() {
 		s.Group = secret.Simulated(seed, "group")
 	}
 	return s
@@ -72,7 +72,7 @@ func secretsOf(plan *Plan, alone bool) func(Role) Secrets {
 	}
 	group := secret.New()
 	return func(r Role) Secrets {
-		if r == Server {
+		if r.Serves() {
 			return NewSecrets(secret.Root{})
 		}
 		return NewSecrets(group)
@@ -84,13 +84,13 @@ func (p *Party) take(s Secrets) error {
 	switch none := (secret.Root{}); {
 	case s.Own == none:
 		return fmt.Errorf("protocol: %v has no root of its own", p.Role)
-	case s.Group == none && p.Role != Server && p.Plan.Parties > 1:
+	case s.Group == none && !p.Role.Serves() && p.Plan.Parties > 1:
 		return fmt.Errorf("protocol: %v lacks the root that the parties share", p.Role)
 	case p.single && p.Plan.PublicSeed == (PublicSeed{}):
 		return fmt.Errorf("protocol: the plan of %v states no public seed", p.Role)
 	}
 	p.Public, p.own, p.Streams = p.Plan.PublicSeed.Streams(), s.Own, privacy.StreamsOf(s.Own.Derive("streams"))
-	if p.Role == Server {
+	if p.Role.Serves() {
 		return nil
 	}
 	p.Group, p.maskRoot = privacy.StreamsOf(s.Group.Derive("streams")), s.Group.Derive("masks")

@@ -41,7 +41,7 @@ type rootedPlan struct {
 func (p rootedPlan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
 	return p.Connect(ctx, rt, Options{Secrets: func(r Role) Secrets {
 		s := Secrets{Own: p.root.Derive("own " + r.String())}
-		if r != Server {
+		if !r.Serves() {
 			s.Group = p.root.Derive("group")
 		}
 		return s

@@ -107,7 +107,7 @@ type Runner interface {
 func (pl *Plan) Core() *Plan { return pl }
 
 // Start makes the roles of a run: programs has one for each party; server is nil
-// where there is none.
+// where there is none, and otherwise the program of each.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
 	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views), apart: o.Connect != nil, seated: o.Seat != nil, exact: new(exactSum)}
 	if o.Secrets == nil {
@@ -117,7 +117,9 @@ func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o
 		s.join(Role(i), program, o)
 	}
 	if server != nil {
-		s.join(Server, server, o)
+		for i := range max(plan.Servers, 1) {
+			s.join(ServerAt(i), server, o)
+		}
 	}
 	return s
 }
@@ -167,7 +169,7 @@ func (s *Session) Step(ctx context.Context) (bool, error) {
 	s.local.goal = s.round
 	err := s.local.run(ctx, func() bool {
 		for _, p := range s.parties {
-			if p.Role != Server && p.ended < s.round && !s.local.seats[p.Role].left {
+			if !p.Role.Serves() && p.ended < s.round && !s.local.seats[p.Role].left {
 				return false
 			}
 		}
@@ -221,7 +223,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 				r.Notes = append(r.Notes, n)
 			}
 		}
-		if p.Role == Server {
+		if p.Role.Serves() {
 			continue
 		}
 		sent, received := p.transport.Traffic()

@@ -257,6 +257,10 @@ func (s *Study) runner(ids []string) (protocol.Runner, error) {
 	if !ok {
 		return nil, fault.Request("--method", s.Method+" has no roles that could be apart", "run it with cohort run")
 	}
+	if r.Core().Servers > 0 {
+		return nil, fault.Request("--aggregator", "is shares, and a study has one coordinator",
+			"use server or ring, or cohort run")
+	}
 	r.Core().PublicSeed = s.PublicSeed
 	return r, nil
 }

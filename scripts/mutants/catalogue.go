@@ -55,7 +55,7 @@ func randomness() []mutant {
 		{"the system's randomness is replaced by the clock", inSecret, []edit{{"\trand.Read(r.key[:]) // never", "\trand.Read(r.key[:0])\n\tbinary.LittleEndian.PutUint64(r.key[:], uint64(time.Now().UnixNano())) // never"}, {"\t\"fmt\"\n", "\t\"fmt\"\n\t\"time\"\n"}}, inPrivacy, "TestRoots", "root"},
 		one("all roles of a simulation have one root", inProtocol, "Own: secret.Simulated(seed, r.String())", "Own: secret.Simulated(seed, \"role\")", inHorizontal, "TestRolesApart", "one stream"),
 		one("a role draws from the public seed", inProtocol, "privacy.StreamsOf(s.Own.Derive(\"streams\"))", "p.Plan.PublicSeed.Streams()", inProtocol, "TestRolesHaveRoots", "public seed|one stream"),
-		one("the server has what the parties share", inProtocol, "\tif p.Role == Server {\n\t\treturn nil\n\t}\n\tp.Group", "\tif false {\n\t\treturn nil\n\t}\n\tp.Group", inProtocol, "TestRolesHaveRoots", "server"),
+		one("the server has what the parties share", inProtocol, "\tif p.Role.Serves() {\n\t\treturn nil\n\t}\n\tp.Group", "\tif false {\n\t\treturn nil\n\t}\n\tp.Group", inProtocol, "TestRolesHaveRoots", "server"),
 	}
 }
 
@@ -111,6 +111,12 @@ func ledgers() []mutant {
 func gate() []mutant {
 	return []mutant{
 		one("one holder leaves the noise off", inProtocol, "\tfor i, x := range noise {\n\t\twords[i] += x\n\t}", "", inAudit, "TestWhiteBox$", "not in what was released"),
+		one("a server of several leaves its share of the noise off", inProtocol,
+			"p.addNoise(p.sums, layout, total)", "_ = layout",
+			inProtocol, "TestSharesAmongServers", "drew"),
+		one("shares of values are not uniform", inProtocol, "int64(uniform.Uint64())",
+			"int64(uniform.Uint64() >> 8)",
+			inProtocol, "TestSharesAmongServers", "bits are ones"),
 		one("the server leaves the noise off", inProtocol, "if err := total.Add(p.noise[:total.Len()]); err != nil {", "if err := error(nil); err != nil {", inAudit, "TestWhiteBox$", "not in what was released"),
 		one("Gaussian noise at half the scale that the plan has", inProtocol, "replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))", "replay.DiscreteGaussian(n.Scale / 2 / math.Sqrt(float64(shares)))", inAudit, "TestWhiteBox$", "law"),
 		one("Laplace noise at half the scale that the plan has", inProtocol, "replay.DiscreteLaplace(n.Scale)", "replay.DiscreteLaplace(n.Scale / 2)", inAudit, "TestWhiteBox$", "law"),

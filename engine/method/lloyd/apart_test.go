@@ -35,6 +35,10 @@ func TestRolesApart(t *testing.T) {
 		{Method: CSuLloyd, Problem: protocol.Problem{Noise: Local}}, {Method: FastLloyd},
 		{Method: FastLloyd, Radius: 0.8}, {Method: FastLloyd,
 			Problem: protocol.Problem{Calibration: privacy.Claimed}},
+		{Method: CSuLloyd, Aggregator: ByShares},
+		{Method: FastLloyd, Problem: protocol.Problem{Mechanism: Laplace}, Aggregator: ByShares, Servers: 3},
+		{Method: Lloyd, Aggregator: ByShares}, {Method: SuLloyd, Aggregator: ByShares, RingBits: 32,
+			Problem: protocol.Problem{Noise: Split, Budget: privacy.Budget{Epsilon: 20}}},
 		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Noise: Split}, Aggregator: ByRing},
 		{Method: Relative,
 			Problem: protocol.Problem{Calibration: privacy.Published}, Schedule: LaterCode},
@@ -66,6 +70,7 @@ func TestRolesApart(t *testing.T) {
 			if p.Coordinated {
 				want++
 			}
+			want += p.Servers
 			roles.Check(t, want)
 			res, err := s.Result(job.Bounds)
 			if err != nil {

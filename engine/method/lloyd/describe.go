@@ -52,8 +52,10 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 			mechanism = "gaussian under proven; laplace elsewhere and with --delta 0"
 		}
 		options.Reword("mechanism", mechanism, "")
-		options.Reword("noise", "split under proven with several clients, else server; local in a ring",
-			"who adds the noise: server, local or split")
+		options.Reword("noise", "split under proven with several clients, else server; local in a ring; servers with shares",
+			"who adds the noise: server, local, split, or the servers of --aggregator shares")
+		options.Reword("colluders", "", "clients, or servers, that may read along with a viewer under --noise split or "+
+			"servers, itself included: all shares but so many make up the noise")
 		options = append(options, j.noiseOptions()...)
 	} else {
 		options = append(options, j.startOptions()...)
@@ -138,13 +140,16 @@ func (j *Job) sizeOptions() []method.Option {
 
 // partyOptions are those of how the clients add up.
 func (j *Job) partyOptions() []method.Option {
-	aggregators := []Aggregator{ByServer, ByRing}
-	about := "who adds up: server (masked) or ring (no server)"
+	aggregators := []Aggregator{ByServer, ByRing, ByShares}
+	about := "who adds up: server (masked), ring (no server), or shares (several servers, secret sharing)"
 	if !j.Method.Private() {
-		aggregators, about = append(aggregators, Naive), "who adds up: server (masked), ring (no server), or naive (unmasked)"
+		aggregators, about = append(aggregators, Naive), "who adds up: server (masked), ring (no server), shares (several "+
+			"servers, secret sharing), or naive (unmasked)"
 	}
 	return []method.Option{
 		{Name: "aggregator", Default: string(ByServer), About: about, Value: method.Choice(&j.Aggregator, aggregators...)},
+		{Name: "servers", Default: "2 with --aggregator shares", About: "servers that values are shared among: 2 or 3",
+			Value: method.Int(&j.Servers, 2, 3)},
 		{Name: "ring", Default: "64", About: "bits of the ring that sums are taken in: 32 or 64", Value: method.Text(func(text string) (err error) {
 			j.RingBits, err = strconv.Atoi(text)
 			return err

@@ -83,6 +83,13 @@ func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 			Mechanism: "mask", Calibration: p.job.Calibration,
 			Conditions: []string{"the server does not have the clients' mask seed and colludes with no client"}})
 	}
+	if p.Servers > 0 {
+		list = append(list, privacy.Entry{What: fmt.Sprintf("additive shares of every client's values, one for each of %d "+
+			"servers, %d rounds", p.Servers, rounds),
+			Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: p.job.Calibration,
+			Conditions: []string{"parties follow the protocol, and not all servers pool their shares: those of all but one " +
+				"are uniform"}})
+	}
 	first := len(list)
 	for i := range p.parts {
 		part := &p.parts[i]
@@ -155,7 +162,7 @@ func (p *Plan) audience() ([]string, *privacy.Noise) {
 	if p.alone() {
 		return []string{privacy.Outsider}, nil
 	}
-	return []string{privacy.Clients, privacy.Outsider}, p.job.Noise.Known(p.least(p.rounds-1), p.job.Colluders)
+	return []string{privacy.Clients, privacy.Outsider}, p.job.Noise.Known(p.drawers(p.rounds-1), p.job.Colluders)
 }
 
 // changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more
@@ -188,7 +195,11 @@ func (p *Plan) conditions() []string {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
 		}
 	}
-	if c := j.Noise.Condition(p.m, p.present(p.rounds-1), j.Colluders); c != "" && !p.alone() {
+	all, stay := p.m, p.present(p.rounds-1)
+	if j.Noise == Servers {
+		all, stay = p.Servers, p.Servers
+	}
+	if c := j.Noise.Condition(all, stay, j.Colluders); c != "" && !p.alone() {
 		list = append(list, c)
 	}
 	if j.Noise == Split && j.Aggregator == ByRing {
@@ -269,7 +280,7 @@ func (p *Plan) noiseReach() float64 {
 		reach = 12
 	}
 	if p.job.Noise != ByTheServer {
-		reach *= math.Sqrt(float64(p.m)) * 2
+		reach *= math.Sqrt(float64(max(p.m, p.Servers))) * 2
 	}
 	return reach * most
 }

@@ -99,7 +99,11 @@ func (p *Plan) centroidVariance() float64 {
 		if p.alone() {
 			return v
 		}
-		return float64(v * p.job.Noise.Excess(p.present(p.rounds-1), p.job.Colluders))
+		all := p.present(p.rounds - 1)
+		if p.job.Noise == Servers {
+			all = p.Servers
+		}
+		return float64(v * p.job.Noise.Excess(all, p.job.Colluders))
 	}
 	v := variance(&p.parts[0])
 	if len(p.parts) == 1 {

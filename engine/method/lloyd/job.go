@@ -107,6 +107,9 @@ const (
 	// Naive sends plain sums and counts to a server that computes the centroids
 	// (Thesis-H §5.2): the protocol that the others improve on.
 	Naive Aggregator = "naive"
+	// ByShares splits values among two or three servers under additive secret sharing
+	// (Thesis-H §7.3.2, FastLloyd §7.2).
+	ByShares Aggregator = "shares"
 )
 
 // Noise is who adds the noise.
@@ -117,6 +120,7 @@ const (
 	ByTheServer = protocol.ByServer
 	Local       = protocol.ByEach
 	Split       = protocol.InShares
+	Servers     = protocol.AmongServers
 )
 
 // Solver is the solver of size-constrained assignment.
@@ -205,6 +209,8 @@ type Job struct {
 
 	// Aggregator defaults to ByServer.
 	Aggregator Aggregator
+	// Servers is the number of servers of ByShares: 2 (default) or 3.
+	Servers int
 	// Survivors is the least number of clients in a sum under Split, where some may vanish: any so many shares less
 	// those of colluders make up the whole noise, the others' are added to it. 0 counts all but Drops.
 	Survivors int
@@ -250,6 +256,10 @@ func (j *Job) withDefaults() *Job {
 	set(&c.Flow, Fast)
 	set(&c.Aggregator, ByServer)
 	set(&c.Colluders, 1)
+	if c.Aggregator == ByShares {
+		set(&c.Servers, 2)
+		set(&c.Noise, Servers)
+	}
 	set(&c.Noise, protocol.DefaultNoise(c.Calibration, len(c.Clients), c.staying(), c.Colluders, c.Aggregator != ByRing))
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
@@ -326,7 +336,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 
 // takes says what the method takes of a problem.
 func (m Method) takes() protocol.Takes {
-	t := protocol.Takes{Private: m.Private(), Several: true, Iterations: true, Start: true}
+	t := protocol.Takes{Private: m.Private(), Several: true, Servers: true, Iterations: true, Start: true}
 	if t.Private {
 		t.Mechanisms = []protocol.Mechanism{Laplace, Gaussian}
 	}
@@ -367,8 +377,8 @@ func (j *Job) checkChoices() error {
 		choice("radius-schedule", j.Schedule, true, Geometric, Sqrt, LaterCode),
 		choice("beyond", j.Beyond, true, Clip, Exclude),
 		choice("flow", j.Flow, true, Fast, Reference, Verified),
-		choice("aggregator", j.Aggregator, true, ByServer, ByRing, Naive),
-		choice("noise", j.Noise, true, ByTheServer, Local, Split),
+		choice("aggregator", j.Aggregator, true, ByServer, ByRing, Naive, ByShares),
+		choice("noise", j.Noise, true, ByTheServer, Local, Split, Servers),
 		choice("ring", j.RingBits, true, 32, 64),
 	} {
 		if err != nil {
@@ -535,6 +545,9 @@ func (j *Job) checkParties() error {
 	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Method.Private():
 		return fault.Request("noise", "a ring has no server that could add it", "use --noise local or --noise split")
 	}
+	if err := j.checkServers(); err != nil {
+		return err
+	}
 	for _, d := range j.Drops {
 		if d.Client < 0 || d.Client >= len(j.Clients) || d.Iteration < 0 {
 			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client), d.Iteration+1),
@@ -545,8 +558,34 @@ func (j *Job) checkParties() error {
 	if left == 0 {
 		return fault.Request("drop", "leaves no client", "let at least one client stay")
 	}
+	if j.Noise == Servers {
+		left = j.Servers
+	}
 	if j.Method.Private() {
 		return j.Noise.Check(left, j.Colluders)
+	}
+	return nil
+}
+
+// checkServers refuses impossible combinations of several servers.
+func (j *Job) checkServers() error {
+	switch {
+	case j.Aggregator != ByShares && j.Noise == Servers && j.Method.Private():
+		return fault.Request("noise", "servers needs several of them", "use --aggregator shares")
+	case j.Aggregator != ByShares && j.Servers != 0:
+		return fault.Request("servers", fmt.Sprintf("are %d and the aggregator is %s", j.Servers, j.Aggregator),
+			"use --aggregator shares")
+	case j.Aggregator != ByShares:
+		return nil
+	case j.Servers < 2 || j.Servers > 3:
+		return fault.Range("servers", j.Servers, "2 or 3")
+	case len(j.Clients) < 2:
+		return fault.Request("aggregator", "shares is given for one client, which has nobody's values but its own to add",
+			"take more clients")
+	case j.Noise == ByTheServer && j.Method.Private():
+		return fault.Request("noise", "server would let one of several servers know all of it", "use --noise servers")
+	case len(j.Drops) > 0:
+		return fault.Request("drop", "lets clients fail, whose shares only some servers may have", "use --aggregator server")
 	}
 	return nil
 }

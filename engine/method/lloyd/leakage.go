@@ -71,6 +71,8 @@ func leakageRows() (rows []LeakageRow, jobs []Job) {
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, nothing, nothing, noisy}},
 		{"ring", Job{Method: SuLloyd, Aggregator: ByRing},
 			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
+		{"7.3.2 shares among servers", Job{Method: SuLloyd, Aggregator: ByShares, Servers: 3},
+			Leakage{nothing, nothing, nothing, nothing, nothing}, Leakage{own, own, noisy, noisy, noisy}},
 	} {
 		rows = append(rows, LeakageRow{Table: c.table, ThesisServer: c.server, ThesisClient: c.client})
 		jobs = append(jobs, c.job)
@@ -89,13 +91,15 @@ func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Par
 			return nil, err
 		}
 		truth := truthOf(plan, seen)
-		for viewer := protocol.Server; viewer < protocol.Role(plan.m); viewer++ {
+		for viewer := protocol.ServerAt(max(plan.Servers, 1) - 1); viewer < protocol.Role(plan.m); viewer++ {
 			held, err := holds(plan, seen, truth, viewer)
 			if err != nil {
 				return nil, err
 			}
 			switch {
-			case viewer == protocol.Server:
+			case viewer.Serves() && held != r.Server && r.Server != (Leakage{}):
+				return nil, fmt.Errorf("lloyd: %s: %v holds %+v and another server %+v", r.Table, viewer, held, r.Server)
+			case viewer.Serves():
 				r.Server = held
 			case viewer > 0 && held != r.Client:
 				return nil, fmt.Errorf("lloyd: %s: %v holds %+v and %v %+v", r.Table, viewer, held, viewer-1, r.Client)
@@ -176,7 +180,7 @@ func holds(s *Plan, seen []protocol.View, v truth, viewer protocol.Role) (Leakag
 	for _, e := range seen {
 		switch {
 		case e.Viewer != viewer:
-		case e.What == protocol.MaskedLocal || e.What == protocol.MaskedGlobal:
+		case e.What == protocol.MaskedLocal || e.What == protocol.MaskedGlobal || e.What == protocol.ShareLocal || e.What == protocol.ShareGlobal:
 			if e.Values != nil {
 				odd = fmt.Errorf("lloyd: " + "a masked message carries plain values")
 			}

@@ -70,8 +70,9 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		p.exclusivity = j.K
 	}
 	p.Plan = &protocol.Plan{Method: string(j.Method), Calibration: privacy.None, Private: j.Method.Private(),
-		K: p.k, D: p.d, N: p.n, Parties: p.m, FractionBits: p.fraction, Ring: j.Aggregator == ByRing, Leaves: p.leaves(),
-		Seed: j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
+		K: p.k, D: p.d, N: p.n, Parties: p.m, FractionBits: p.fraction, Ring: j.Aggregator == ByRing, Servers: j.Servers,
+		Leaves: p.leaves(),
+		Seed:   j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	p.plain, p.starts = j.improves(), j.starts()
 	if err := p.countRounds(); err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	if j.Method.Constrained() {
 		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
 	}
-	p.Coordinated = !p.Ring && (p.m > 1 || j.Aggregator == Naive || p.Private && !p.alone())
+	p.Coordinated = !p.Ring && p.Servers == 0 && (p.m > 1 || j.Aggregator == Naive || p.Private && !p.alone())
 	if p.Private {
 		if err := p.addNoise(); err != nil {
 			return nil, err
@@ -193,7 +194,16 @@ func (p *Plan) shares(t int) int {
 	if !p.job.Method.Private() {
 		return 0
 	}
-	return p.job.Noise.Shares(p.least(t), p.job.Colluders)
+	return p.job.Noise.Shares(p.drawers(t), p.job.Colluders)
+}
+
+// drawers is the least number of those who draw the noise of a round: clients, or
+// the servers.
+func (p *Plan) drawers(t int) int {
+	if p.job.Noise == Servers {
+		return p.Servers
+	}
+	return p.least(t)
 }
 
 // least is the least number of clients in the sum of a round.
@@ -249,7 +259,7 @@ func (p *Plan) addReleases() error {
 
 // serverNoise is what the server draws for its t-th sum.
 func (p *Plan) serverNoise(t int) []protocol.Group {
-	if p.release.Makers != protocol.ServerAlone || t >= p.rounds {
+	if p.release.Makers != protocol.ServerAlone && p.release.Makers != protocol.ServerShares || t >= p.rounds {
 		return nil
 	}
 	return p.groups[t]
@@ -378,6 +388,8 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 	switch {
 	case p.job.Aggregator == Naive:
 		server = newNaiveServer(p).run
+	case p.Servers > 0:
+		server = protocol.ServeShares
 	case p.Coordinated:
 		server = protocol.Serve
 	}

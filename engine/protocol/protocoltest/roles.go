@@ -42,7 +42,7 @@ func (r Roles) Check(t testing.TB, want int) {
 		if first(p.Public) != public {
 			t.Errorf("%v has other public randomness than %v", p.Role, r[0].Role)
 		}
-		if (p.Group == nil) != (p.Role == protocol.Server) {
+		if (p.Group == nil) != p.Role.Serves() {
 			t.Errorf("%v: what the parties share is given to them and not to the server", p.Role)
 		}
 	}
