@@ -26,6 +26,7 @@ func Suites() []Suite {
 		utilitySuites(),
 		centralSuites(),
 		floorSuites(),
+		looseSuites(),
 		scalingSuites(),
 		networkSuites(),
 		embeddingSuites(),

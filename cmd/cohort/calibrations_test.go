@@ -121,7 +121,7 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 		"relative":  {"--radius-schedule=later-code"},
 		"csulloyd":  {"--radius=1"},
 		"fastlloyd": {"--radius=1"},
-		"hybrid":    {"--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2"},
+		"hybrid":    {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2"},
 		"eugkm":     {"--iterations=1"},
 		"sketch":    {"--local-start=lsf"}, "sketch-basic": {"--local-start=lsf"},
 		"balcan":       {"--selection=exponential"},

@@ -171,6 +171,9 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 	case "balcan":
 		return &balcan.Job{Problem: problem}
 	}
+	if branch == framed {
+		return &hybrid.Job{Problem: problem, Branch: "tree", Frame: "on"}
+	}
 	return &hybrid.Job{Problem: problem, Branch: branch}
 }
 

@@ -237,6 +237,8 @@ var rules = slices.Concat([]Rule{
 
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims), L2: func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
+			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},
 		{Method: "eugkm", Calibration: Proven, Release: "grid counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 		{Method: "eugkm", Calibration: Claimed, None: "no claim of its own: Su et al. add or remove a record, as the proven line does"},

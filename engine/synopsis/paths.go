@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -30,19 +31,32 @@ func (p *Paths) Digit(i, l int) int {
 // cuts. A coordinate at a midpoint goes to the upper half. It panics unless
 // bits*levels is in 1..64 and no axis is cut more than fractionBits+1 times.
 func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits, levels int) (*Paths, error) {
-	cuts := bits * levels
-	if bits < 1 || cuts > 64 || (cuts+p.D-1)/p.D > fractionBits+1 {
-		panic(fmt.Sprintf("synopsis: MidpointPaths: %d levels of %d cuts in %d dimensions at %d fraction bits", levels, bits, p.D, fractionBits))
+	return PathsAlong(ctx, r, p, fractionBits, bits, InTurn(p.D, bits*levels))
+}
+
+// PathsAlong is MidpointPaths with the axes to cut, in their order: whole levels of `bits`.
+func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits int, order []int) (*Paths, error) {
+	cuts := len(order)
+	shifts, times := make([]int, cuts), make([]int, p.D)
+	for t, h := range order {
+		shifts[t] = fractionBits - times[h]
+		times[h]++
 	}
+	if bits < 1 || cuts > 64 || cuts%bits != 0 || slices.Max(times) > fractionBits+1 {
+		panic(fmt.Sprintf("synopsis: %d cuts, %d a level, %v times an axis at %d fraction bits", cuts, bits, times, fractionBits))
+	}
+	levels := cuts / bits
 	paths := &Paths{Bits: bits, Levels: levels, codes: make([]uint64, p.N)}
 	scale := float32(int64(1) << fractionBits)
 	top := uint32(1)<<(fractionBits+1) - 1
-	used := min(p.D, cuts)
 	err := eachShard(ctx, r, p.N, p.D, func(lo, hi int) {
-		axes := make([][kernels.Lanes]uint32, used)
+		axes := make([][kernels.Lanes]uint32, p.D)
 		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
 			panel := p.Data[b*p.D*kernels.Lanes:]
 			for h := range axes {
+				if times[h] == 0 {
+					continue
+				}
 				row := panel[h*kernels.Lanes : (h+1)*kernels.Lanes]
 				for i, x := range row {
 					axes[h][i] = min(uint32(int32(x*scale)+1<<fractionBits), top)
@@ -50,7 +64,7 @@ func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBit
 			}
 			var codes [kernels.Lanes]uint64
 			for t := range cuts {
-				axis, shift := &axes[t%p.D], fractionBits-t/p.D
+				axis, shift := &axes[order[t]], shifts[t]
 				for i := range codes {
 					codes[i] = codes[i]<<1 | uint64(axis[i]>>shift&1)
 				}

@@ -204,7 +204,10 @@ type Box struct {
 
 // Boxes returns the leaves of positive weight as boxes of [-1,1]^d, for a trie
 // over [MidpointPaths], in the order of their numbers within each level.
-func (t *Trie) Boxes(d int) []Box {
+func (t *Trie) Boxes(d int) []Box { return t.BoxesAlong(d, InTurn(d, t.Bits*len(t.levels))) }
+
+// BoxesAlong is Boxes for a trie over [PathsAlong]; order has at least the cuts of its levels.
+func (t *Trie) BoxesAlong(d int, order []int) []Box {
 	counts := t.LeafCounts()
 	positive := 0
 	for _, w := range counts {
@@ -220,22 +223,23 @@ func (t *Trie) Boxes(d int) []Box {
 	for h := range lower[0] {
 		lower[0][h] = -1
 	}
-	cuts := 0
+	cuts, times := 0, make([]int, d) // of each axis, above the level
 	for l := range t.levels {
 		level := &t.levels[l]
 		next := make([][]float64, 0, t.openAfter(l))
-		at := make([]float64, d)
+		at, now := make([]float64, d), make([]int, d)
 		for c, to := range level.next {
 			node := lower[c>>t.Bits]
 			if to < 0 && counts[^to] <= 0 {
 				continue
 			}
 			copy(at, node)
-			for b := range t.Bits {
-				cut := cuts + b
+			copy(now, times)
+			for b, h := range order[cuts : cuts+t.Bits] {
 				if c>>(t.Bits-1-b)&1 == 1 {
-					at[cut%d] += math.Ldexp(1, -(cut / d))
+					at[h] += math.Ldexp(1, -now[h])
 				}
+				now[h]++
 			}
 			if to >= 0 {
 				next = append(next, append([]float64(nil), at...))
@@ -245,11 +249,14 @@ func (t *Trie) Boxes(d int) []Box {
 			lo, hi := corners[2*d*i:2*d*i+d:2*d*i+d], corners[2*d*i+d:2*d*(i+1):2*d*(i+1)]
 			copy(lo, at)
 			for h := range hi {
-				hi[h] = lo[h] + math.Ldexp(1, 1-cutsOf(h, cuts+t.Bits, d))
+				hi[h] = lo[h] + math.Ldexp(1, 1-now[h])
 			}
 			boxes = append(boxes, Box{Lo: lo, Hi: hi, Weight: counts[^to]})
 		}
 		lower = next
+		for _, h := range order[cuts : cuts+t.Bits] {
+			times[h]++
+		}
 		cuts += t.Bits
 	}
 	return boxes
@@ -261,6 +268,3 @@ func (t *Trie) openAfter(l int) int {
 	}
 	return 0
 }
-
-// cutsOf returns how many of the first `cuts` cuts are along axis h.
-func cutsOf(h, cuts, d int) int { return (cuts - h + d - 1) / d }

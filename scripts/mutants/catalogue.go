@@ -137,6 +137,7 @@ func scales() []mutant {
 	return []mutant{
 		one("a horizontal round has half the noise that it is charged for", inHorizontal, "Scale: part.scales[t].scale / part.unit,", "Scale: part.scales[t].scale / 2 / part.unit,", inAudit, "TestWhiteBox$", "distance"),
 		one("a central release has half the noise that it is charged for", inStaged, "Scale: g.Scale * (1 << releaseBits),", "Scale: g.Scale * (1 << (releaseBits - 1)),", inAudit, "TestWhiteBox$", "distance"),
+		one("counts of columns are charged as those of one column", inPrivacy, "L1: twice(dims), L2: func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },\n\t\t\tMechanisms: exact", "L1: one(1, 2), L2: one(1, math.Sqrt2),\n\t\t\tMechanisms: exact", inAudit, "TestWhiteBox$", "distance"),
 		one("a local release has half the noise that it is charged for", inSketch, "Scale: math.Ldexp(r.scale, unit)}", "Scale: math.Ldexp(r.scale, unit-1)}", inAudit, "TestWhiteBox$", "distance"),
 		one("sketches have half of the planned phantoms", inSketch, "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms}", "phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms / 2}", inAudit, "TestWhiteBox$", "heights 1 Check:law"),
 		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/4:", inAudit, "TestWhiteBox$", "reports 1 Check:law"),

@@ -33,6 +33,9 @@ func describe(p protocol.Problem) (engine.Job, method.Options) {
 				j.Elbow = text == "elbow"
 				return nil
 			}, "silhouette", "elbow")},
+		method.Option{Name: "frame", Default: "auto",
+			About: "counts of each column's cells find where the records are before the tree: on, off, or auto (by the signal)",
+			Value: method.Choice(&j.Frame, "auto", "on", "off")},
 		method.Option{Name: "balance", Default: "any size",
 			About: "clusters of n/(B k) to B n/k records, on the private synopsis: " +
 				"the records nearest to a centroid can be more or fewer",

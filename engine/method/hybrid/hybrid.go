@@ -31,6 +31,9 @@ type Job struct {
 	protocol.Problem
 	// Branch forces "tree", "projected", "high-d" or "mean"; empty or "auto" is the rule.
 	Branch string
+	// Frame says whether the tree branch first finds where the records are, by counts of the cells of
+	// each column: "on", "off", or empty or "auto" for the rule (staged.Plan.MarginalShare).
+	Frame string
 	// Balance, if at least 1, asks for clusters of n/(Balance k) to Balance n/k
 	// records: the search on the synopsis is constrained by an exact flow, which
 	// costs no budget, and all of the budget goes to the synopsis (tree branch), as
@@ -63,6 +66,11 @@ func (j *Job) check() error {
 	if j.Balance != 0 && (j.Branch != "" && j.Branch != "auto" && j.Branch != "tree" || j.K > 4096) {
 		return fault.Request("balance", "needs the tree branch and at most 4096 clusters", "leave the branch out")
 	}
+	switch j.Frame {
+	case "", "auto", "on", "off":
+	default:
+		return fault.Range("frame", j.Frame, "auto, on or off")
+	}
 	switch {
 	case j.KLeast < 0 || j.KLeast > j.K:
 		return fault.Range("k-least", j.KLeast, fmt.Sprintf("1 to k, which is %d", j.K))
@@ -85,7 +93,8 @@ func (j *Job) check() error {
 type plan struct {
 	*staged.Plan
 	branch string
-	// The tree branch.
+	// The tree branch; columns is nil where their counts would be lost in noise.
+	columns *staged.Marginals
 	tree    *staged.Tree
 	rounds  []*staged.Release
 	reach   float64 // of a round, in root mean square distances
@@ -109,7 +118,7 @@ func (j *Job) plan() (*plan, error) {
 	// A record influences one cell of each of at most 62 levels, or the sum of
 	// all records and one bin, and d+1 values a round.
 	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Gaussian),
-		62+(max(j.Iterations, staged.MostRounds)+2)*(j.D()+1))
+		62+(max(j.Iterations, staged.MostRounds)+4)*(j.D()+1))
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,17 @@ func significant(boxes []synopsis.Box, noise, cluster float64) []synopsis.Box {
 
 func (h *plan) addTreeBranch(j *Job) {
 	f, l := h.Plan, h.Share
+	share := f.MarginalShare()
+	switch {
+	case j.Frame == "off":
+		share = 0
+	case j.Frame == "on" && share == 0:
+		share = staged.MarginalMost
+	}
+	if share > 0 {
+		h.columns = f.AddMarginals(l.Part(share))
+		l = l.Part(1 - share)
+	}
 	rounds, c := refinement(f.SNR(), h.halvings(), f.D)
 	if j.Iterations != 0 {
 		rounds = max(j.Iterations, 0)
@@ -72,6 +83,37 @@ func (h *plan) addTreeBranch(j *Job) {
 	}
 }
 
+// ground is the tree of a run, with what it stands on: the order of its cuts, and the frame
+// that it divides, nil for the whole box. All of it is public.
+type ground struct {
+	trie  *synopsis.Trie
+	order []int
+	frame *staged.Frame
+}
+
+// releaseTree releases the tree: of the box, cut in turn, or of the frame that holds the
+// records, of which the widest side is cut.
+func (h *plan) releaseTree(ctx context.Context, p *staged.Party) (*ground, error) {
+	g := &ground{order: synopsis.InTurn(p.D, h.tree.Cuts())}
+	records := p.Records
+	var err error
+	if h.columns != nil {
+		if g.frame, err = p.ReleaseFrame(ctx, h.columns); err != nil {
+			return nil, err
+		}
+	}
+	if g.frame.Whole() {
+		g.frame = nil
+	} else {
+		g.order = synopsis.Widest(g.frame.Widths(), h.tree.Cuts(), p.FractionBits)
+		if records, err = p.FillBox(ctx, g.frame); err != nil {
+			return nil, err
+		}
+	}
+	g.trie, err = p.ReleaseTreeAlong(ctx, h.tree, records, g.order)
+	return g, err
+}
+
 // leafSearch is what the search on a tree's leaves found.
 type leafSearch struct {
 	boxes []synopsis.Box
@@ -79,10 +121,14 @@ type leafSearch struct {
 	*synopsis.Solution
 }
 
-func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, trie *synopsis.Trie) (*leafSearch, error) {
+func (h *plan) searchLeaves(ctx context.Context, p *staged.Party, ground *ground) (*leafSearch, error) {
 	span := p.Begin(engine.PhaseSearch, p.Released)
 	defer p.End(span)
-	found := &leafSearch{boxes: trie.Boxes(p.D)}
+	trie := ground.trie
+	found := &leafSearch{boxes: trie.BoxesAlong(p.D, ground.order)}
+	if ground.frame != nil {
+		ground.frame.Place(found.boxes)
+	}
 	if h.balance == 0 && coarseTree(h.halvings(), p.D) {
 		found.boxes = significant(found.boxes, trie.LeafNoise(), float64(p.N)/float64(p.K))
 	}
@@ -116,12 +162,12 @@ type treeFound struct {
 }
 
 func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, error) {
-	trie, err := p.ReleaseTree(ctx, h.tree, p.Records)
+	ground, err := h.releaseTree(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	var sizes []float64
-	found, err := protocol.Once(p.Party, "search", 0, func() (*leafSearch, error) { return h.searchLeaves(ctx, p, trie) })
+	found, err := protocol.Once(p.Party, "search", 0, func() (*leafSearch, error) { return h.searchLeaves(ctx, p, ground) })
 	if err != nil {
 		return nil, err
 	}

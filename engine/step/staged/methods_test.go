@@ -62,6 +62,7 @@ func TestRolesApart(t *testing.T) {
 		job  engine.Job
 	}{
 		{"tree of three", &hybrid.Job{Problem: asked(split(3), 4, budget, &seed), Branch: "tree"}},
+		{"framed tree of two", &hybrid.Job{Problem: asked(split(2), 4, budget, &seed), Branch: "tree", Frame: "on"}},
 		{"balanced tree of two", &hybrid.Job{Problem: asked(split(2), 4, pure, &seed), Balance: 1.5}},
 		{"projected of three", &hybrid.Job{Problem: asked(split(3), 4, budget, &seed), Branch: "projected"}},
 		{"mean of three", &hybrid.Job{Problem: asked(split(3), 4, budget, &seed), Branch: "mean"}},

@@ -1,0 +1,219 @@
+package staged
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+const (
+	// marginalCells is the number of cells of a column, marginalZooms that of releases: the
+	// second one counts inside the range that the first has found.
+	marginalCells, marginalZooms = 32, 2
+	// marginalNoise is the noise of a count, as a part of all records, that the share is chosen
+	// for, between marginalLeast and MarginalMost of the budget; none is spent where it is
+	// above marginalWeak.
+	marginalNoise, marginalWeak = 0.004, 0.012
+	marginalLeast               = 0.004
+	// marginalSure is by how many standard deviations of its noise the number of records
+	// beyond a cell stands above zero before they are believed. What looks empty is cut off only
+	// where at most marginalKept of a column stays: otherwise little is gained, and few records
+	// may be there after all. Where more than marginalFew stays, what is cut off must look empty
+	// as a whole, too, within marginalEmpty deviations.
+	marginalSure, marginalEmpty = 2.8, 1.5
+	marginalKept, marginalFew   = 0.64, 0.3
+)
+
+// MarginalMost is the greatest share of the budget that the counts get.
+const MarginalMost = 0.04
+
+// Marginals are the planned releases of the counts of each column's cells.
+type Marginals struct{ counts []*Release }
+
+// MarginalShare is the share of the budget that counts of the columns' cells are worth,
+// from public numbers only: 0 where they would be lost in noise.
+func (f *Plan) MarginalShare() float64 {
+	most := f.Share.Part(MarginalMost / marginalZooms)
+	noise := math.Sqrt(most.Variance(most.scale(f.Bound("marginal counts", 0)))) / float64(f.N)
+	if noise > marginalWeak {
+		return 0
+	}
+	excess := noise / marginalNoise
+	if f.Share.Gaussian {
+		excess *= excess
+	}
+	return min(max(MarginalMost*excess, marginalLeast), MarginalMost)
+}
+
+// AddMarginals plans releases of the counts of the cells of each column with the whole of l.
+// A record is in one cell of each column (THEOREMS.md T5).
+func (f *Plan) AddMarginals(l Share) *Marginals {
+	both := 2.0
+	if l.Gaussian {
+		both = math.Sqrt2
+	}
+	m := new(Marginals)
+	for z := range marginalZooms {
+		what := fmt.Sprintf("columns %d: counts of the cells of each column", z+1)
+		m.counts = append(m.counts, f.addRelease("columns", what, "marginal counts",
+			l.Part(1./marginalZooms), f.D, both))
+	}
+	return m
+}
+
+// Frame is the part of [-1,1]^d that released counts say holds the records.
+type Frame struct{ Lo, Hi []float64 }
+
+// Whole tells whether that is all of it; nil is.
+func (f *Frame) Whole() bool {
+	if f == nil {
+		return true
+	}
+	for h := range f.Lo {
+		if f.Lo[h] > -1 || f.Hi[h] < 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// ReleaseFrame releases the counts of the cells of each column, twice, and returns where the
+// records are.
+func (p *Party) ReleaseFrame(ctx context.Context, m *Marginals) (*Frame, error) {
+	frame := &Frame{make([]float64, p.D), make([]float64, p.D)}
+	for h := range p.D {
+		frame.Lo[h], frame.Hi[h] = -1, 1
+	}
+	for z, s := range m.counts {
+		counts, err := p.ReleaseCounts(ctx, s, p.D*marginalCells, func(words []int64) error {
+			return p.countMarginals(ctx, frame, words)
+		})
+		if err != nil {
+			return nil, err
+		}
+		frame, err = protocol.Once(p.Party, "columns", z, func() (*Frame, error) {
+			return frame.within(counts, math.Sqrt(s.Share.Variance(s.Scale))), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return frame, nil
+}
+
+// within is the part of the frame from the first to the last of the cells of each column that
+// surely have records, and one more on either side.
+func (f *Frame) within(counts []float64, noise float64) *Frame {
+	d := len(f.Lo)
+	m, next := len(counts)/d, &Frame{make([]float64, d), make([]float64, d)}
+	for h := range d {
+		column := counts[h*m : (h+1)*m]
+		first := outermost(m, func(i int) float64 { return column[i] }, noise)
+		last := m - 1 - outermost(m, func(i int) float64 { return column[m-1-i] }, noise)
+		first, last = max(first-1, 0), min(last+1, m-1)
+		kept := float64(last-first+1) / float64(m)
+		if kept <= 0 || kept > marginalKept || kept > marginalFew && !empty(column, first, last, noise) {
+			first, last = 0, m-1
+		}
+		cell := (f.Hi[h] - f.Lo[h]) / float64(m)
+		next.Lo[h], next.Hi[h] = f.Lo[h]+float64(float64(first)*cell), f.Lo[h]+float64(float64(last+1)*cell)
+	}
+	return next
+}
+
+// outermost is the first of m cells such that it and all before it surely have records
+// together; m where none is.
+func outermost(m int, count func(i int) float64, noise float64) int {
+	sum := 0.0
+	for i := range m {
+		if sum += count(i); sum > float64(marginalSure*noise)*math.Sqrt(float64(i+1)) {
+			return i
+		}
+	}
+	return m
+}
+
+// empty tells whether the cells outside of [first, last] have no more records together than
+// noise may have.
+func empty(column []float64, first, last int, noise float64) bool {
+	sum, cells := 0.0, 0
+	for i, n := range column {
+		if i < first || i > last {
+			sum += n
+			cells++
+		}
+	}
+	return sum <= float64(marginalEmpty*noise)*math.Sqrt(float64(cells))
+}
+
+// countMarginals counts the party's records in the cells of each column of a frame, in the
+// outermost of which are those beyond it.
+func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) error {
+	pool := p.Pool()
+	shards := engine.Shards([]int{p.Records.N}, p.D)
+	parts := make([][]int64, pool.Workers())
+	err := pool.Run(ctx, len(shards), func(worker, i int) {
+		if parts[worker] == nil {
+			parts[worker] = make([]int64, len(words))
+		}
+		row := make([]float32, p.D)
+		for r := shards[i].Lo; r < shards[i].Hi; r++ {
+			for h, x := range p.Records.Point(r, row) {
+				c := int((float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h]) * marginalCells)
+				parts[worker][h*marginalCells+min(max(c, 0), marginalCells-1)]++
+			}
+		}
+	})
+	for _, part := range parts {
+		for i, n := range part {
+			words[i] += n
+		}
+	}
+	return err
+}
+
+// Widths are those of the columns.
+func (f *Frame) Widths() []float64 {
+	w := make([]float64, len(f.Lo))
+	for h := range w {
+		w[h] = f.Hi[h] - f.Lo[h]
+	}
+	return w
+}
+
+// FillBox maps a party's records from the frame onto [-1,1]^d, column by column, and clamps those
+// beyond it; the image of a record is on the grid and a function of that record.
+func (p *Party) FillBox(ctx context.Context, f *Frame) (*kernels.Panels, error) {
+	span := p.Begin(engine.PhaseEncode, p.Released)
+	defer p.End(span)
+	out, grid := kernels.NewPanels(p.Records.N, p.D), math.Ldexp(1, p.FractionBits)
+	shards := engine.Shards([]int{p.Records.N}, p.D)
+	err := p.Pool().Run(ctx, len(shards), func(_, i int) {
+		row := make([]float32, p.D)
+		for r := shards[i].Lo; r < shards[i].Hi; r++ {
+			row = p.Records.Point(r, row)
+			for h, x := range row {
+				part := (float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h])
+				row[h] = float32(math.Trunc(min(max(float64(2*part)-1, -1), 1)*grid) / grid)
+			}
+			out.Set(r, row)
+		}
+	})
+	return out, err
+}
+
+// Place takes boxes of [-1,1]^d to where FillBox has them from, in place.
+func (f *Frame) Place(boxes []synopsis.Box) {
+	for _, b := range boxes {
+		for h := range b.Lo {
+			half := (f.Hi[h] - f.Lo[h]) / 2
+			b.Lo[h] = f.Lo[h] + float64((b.Lo[h]+1)*half)
+			b.Hi[h] = f.Lo[h] + float64((b.Hi[h]+1)*half)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package staged_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
+	"github.com/cohort-engine/cohort/engine/step/staged"
+	"github.com/cohort-engine/cohort/engine/step/staged/stagedtest"
+	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// TestFrame: the frame holds the records of a column that fills a part of the box, little wider than
+// they are, leaves a column alone that fills the box, and the images of records lie where the
+// boxes of the frame are.
+func TestFrame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const n, d = 20000, 3
+	p := datasettest.GridPanels(rng, n, d)
+	row := make([]float32, d)
+	for i := range n {
+		row = p.Point(i, row)
+		row[0] = staged.OnGrid(0.6+float64(row[0])/100, 16)
+		row[1] = staged.OnGrid(-0.5+float64(row[1])/4, 16)
+		p.Set(i, row)
+	}
+	f := stagedtest.Plan(t, p, 2)
+	m := f.AddMarginals(staged.Share{Gaussian: true, Total: 0.01})
+	stagedtest.OnParty(t, f, p, func(ctx context.Context, p *staged.Party) error {
+		frame, err := p.ReleaseFrame(ctx, m)
+		if err != nil {
+			return err
+		}
+		if frame.Whole() || frame.Lo[2] != -1 || frame.Hi[2] != 1 {
+			t.Errorf("%v", frame)
+		}
+		for h, want := range [][2]float64{{0.59, 0.61}, {-0.75, -0.25}} {
+			wide := want[1] - want[0]
+			if frame.Lo[h] > want[0]+0.1*wide || frame.Hi[h] < want[1]-0.1*wide || frame.Hi[h]-frame.Lo[h] > 1.9*wide {
+				t.Errorf("column %d is framed by %v to %v, its records lie in %v", h, frame.Lo[h], frame.Hi[h], want)
+			}
+		}
+		image, err := p.FillBox(ctx, frame)
+		if err != nil {
+			return err
+		}
+		checkImage(t, p.Records, image, frame)
+		return nil
+	})
+}
+
+// checkImage compares the images of records with the boxes that they lie in.
+func checkImage(t *testing.T, p, image *kernels.Panels, f *staged.Frame) {
+	t.Helper()
+	const step = 1. / 64
+	for i := range p.N {
+		x, y := p.Point(i, nil), image.Point(i, nil)
+		box := synopsis.Box{}
+		for _, v := range y {
+			if math.Abs(float64(v)) > 1 {
+				t.Fatalf("the image of record %d is %v", i, y)
+			}
+			box.Lo, box.Hi = append(box.Lo, float64(v)-step), append(box.Hi, float64(v)+step)
+		}
+		f.Place([]synopsis.Box{box})
+		for h, v := range x {
+			inside := min(max(float64(v), f.Lo[h]), f.Hi[h]) // what is beyond is clamped
+			if inside < box.Lo[h] || inside > box.Hi[h] {
+				t.Fatalf("record %d: %v lies outside the box %v around its image", i, x, box)
+			}
+		}
+	}
+}
+
+// TestMarginalShare: a stronger signal needs a smaller share, and a weak one gets none.
+func TestMarginalShare(t *testing.T) {
+	p := datasettest.GridPanels(rand.New(rand.NewPCG(1, 1)), 1000, 4)
+	f := stagedtest.Plan(t, p, 2)
+	for _, gaussian := range []bool{true, false} {
+		last := math.Inf(1)
+		for _, total := range []float64{0.1, 1, 10, 100, 1000} {
+			f.Share = staged.Share{Gaussian: gaussian, Total: total}
+			share := f.MarginalShare()
+			noise := math.Sqrt(2*4/(total*share)) / 1000 // of a count, in parts of all records
+			if !gaussian {
+				noise = math.Sqrt2 * 2 * 4 / (total * share) / 1000
+			}
+			if total < 1 && share != 0 || total > 50 && share == 0 || share > staged.MarginalMost || share > last ||
+				share > 0 && noise > 0.012*(1+1e-9) {
+				t.Errorf("Gaussian %t, %v in all: share %v, noise %v", gaussian, total, share, noise)
+			}
+			if share > 0 {
+				last = share
+			}
+		}
+	}
+}
