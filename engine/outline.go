@@ -24,9 +24,10 @@ type Outline struct {
 	UnassignedAtLeast int     `json:"unassigned_at_least"`
 	// Doubts say why the result will be of little use, as that of a Result.
 	Doubts []string `json:"doubts,omitempty"`
-	// Bytes is what a run of all rounds sends and receives, nil where the sizes of
-	// messages follow from other releases.
-	Bytes *Comm `json:"bytes"`
+	// Bytes is what a run of all rounds sends and receives; at most, with BytesAtMost, where
+	// the sizes of messages follow from what is released. It is nil where no bound is known.
+	Bytes       *Comm `json:"bytes"`
+	BytesAtMost bool  `json:"bytes_at_most,omitempty"`
 	// PublicSeed is what public randomness follows from, in hexadecimal. A plan
 	// without a simulation seed draws its own.
 	PublicSeed string `json:"public_seed"`

@@ -164,8 +164,12 @@ func printOutline(w io.Writer, p *engine.Outline, bounds dataset.Bounds) error {
 			sent += p.Bytes.BytesSent[i]
 			received += p.Bytes.BytesReceived[i]
 		}
-		say(2, "at most rounds %d, bytes sent %d, bytes received %d, parties %d",
-			p.Bytes.Rounds, sent, received, p.Parties)
+		most := "bytes"
+		if p.BytesAtMost {
+			most = "at most bytes" // messages are as long as what was released before them
+		}
+		say(2, "at most rounds %d, %s sent %d, bytes received %d, parties %d", p.Bytes.Rounds, most, sent, received,
+			p.Parties)
 	}
 	b.WriteString("\nPrivacy ledger\n")
 	if err := p.Ledger.Text(&b); err != nil {

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 
@@ -21,8 +22,8 @@ func (pl *Plan) Outline() (*engine.Outline, error) {
 	}
 	o := &engine.Outline{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Calibration: string(pl.Calibration),
 		Rounds: pl.Rounds, Releases: []engine.PlannedRelease{}, ClusterSizes: pl.ClusterSizes, UnassignedAtLeast: pl.Unassigned,
-		Doubts: pl.Doubts,
-		Bytes:  pl.traffic(), PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
+		Doubts: pl.Doubts, PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
+	o.Bytes, o.BytesAtMost = pl.traffic()
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta
 		o.Epsilon, o.Delta = &epsilon, &delta
@@ -68,17 +69,26 @@ func (pl *Plan) outline(e privacy.Entry) engine.PlannedRelease {
 	return r
 }
 
-// traffic counts the messages of all rounds by party, nil where their sizes follow
-// from other releases.
-func (pl *Plan) traffic() *engine.Comm {
-	c := &engine.Comm{BytesSent: make([]int64, pl.Parties), BytesReceived: make([]int64, pl.Parties)}
+// NoMessages are none of a number of parties.
+func NoMessages(parties int) *engine.Comm {
+	return &engine.Comm{BytesSent: make([]int64, parties), BytesReceived: make([]int64, parties)}
+}
+
+// traffic counts the messages of all rounds by party, nil where no bound of their sizes is
+// known. atMost says that sizes follow from what is released, and this is a bound.
+func (pl *Plan) traffic() (c *engine.Comm, atMost bool) {
+	c = NoMessages(pl.Parties)
 	for _, r := range pl.Releases {
 		if r.Uncovered {
 			continue
 		}
 		if r.Words == 0 {
-			return nil
+			if pl.Messages == nil {
+				return nil, false
+			}
+			continue
 		}
+		atMost = atMost || r.AtMost
 		times, at := max(r.Times, 1), 1
 		if pl.Leaves == nil {
 			at = times // who takes part is the same in every round
@@ -90,9 +100,26 @@ func (pl *Plan) traffic() *engine.Comm {
 			}
 			pl.addTraffic(c, round, int64(at)*int64(r.Words*pl.Capacity.Ring.Bytes()), int64(at))
 		}
+		if pl.tellsNoise && r.Makers == ServerAlone {
+			c.BytesSent[0] += int64(times) * int64(layoutBytes(r))
+			atMost = true
+		}
 		c.Rounds += times
 	}
-	return c
+	if m := pl.Messages; m != nil {
+		for q := range m.BytesSent {
+			c.BytesSent[q] += m.BytesSent[q]
+			c.BytesReceived[q] += m.BytesReceived[q]
+		}
+		c.Rounds += m.Rounds
+	}
+	return c, atMost
+}
+
+// layoutBytes bounds the message that tells the server which noise to draw.
+func layoutBytes(r *Release) int {
+	const head, group = 2 * binary.MaxVarintLen32, 2*binary.MaxVarintLen32 + 2 + 8
+	return head + len(r.Name) + max(r.Groups, 1)*group
 }
 
 // addTraffic counts a number of sums of a round, whose vectors have so many bytes

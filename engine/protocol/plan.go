@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/secagg"
 )
@@ -39,9 +40,13 @@ type Release struct {
 	Entries []privacy.Entry
 	// Times is how often it is made at most; 0 means once.
 	Times int
-	// Words is the length of its vector, 0 where that follows from other releases or
-	// where it leaves in messages of the method's own.
-	Words int
+	// Words is the length of its vector, 0 where no bound is known or where it leaves in
+	// Plan.Messages; AtMost says that it is a bound, as the length follows from other
+	// releases.
+	Words  int
+	AtMost bool
+	// Groups is how many noise distributions the vector has at most, 0 meaning 1.
+	Groups int
 	// Before says that it is made before the first round, and numbered by itself.
 	Before bool
 	// Uncovered marks figures that no budget covers: the quality of a result. Their
@@ -94,6 +99,9 @@ type Plan struct {
 	// within them.
 	ClusterSizes *[2]int
 	Unassigned   int
+	// Messages are what the parties send in messages of the method's own, which the releases
+	// without Words leave in; nil if none do, or their sizes are not known.
+	Messages *engine.Comm
 	// Capacity is the check that sums stay inside their ring.
 	Capacity secagg.Capacity
 	// Releases are all ways out of private values, in order.

@@ -89,26 +89,25 @@ func (j *Job) plan() (*plan, error) {
 	if b.projection == "" {
 		b.projection = staged.Dense
 	}
-	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddCounts("distances", "histogram of distances",
-		l.Part(distanceShare))
+	b.mean, b.reach = f.AddMean(l.Part(meanShare)), f.AddDistances(l.Part(distanceShare))
 	cubes, q := l.Part(cubeShare), b.dimensions
 	levels := max(int(math.Ceil(elementary.Log2(float64(f.N)*cubes.Mu())/float64(q))), 1) + 2
 	levels = min(levels, 62/q, f.FractionBits)
 	for level := range levels {
-		b.cubes = append(b.cubes, f.AddCounts(fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level",
-			cubes.Part(1/float64(levels))))
+		b.cubes = append(b.cubes, f.AddLevel(fmt.Sprintf("cubes of depth %d", level+1), "cube counts per level",
+			cubes.Part(1/float64(levels)), q, level))
 	}
 	if b.swaps > 0 {
 		b.swap = b.addSwaps(l.Part(swapShare), b.swaps, j.Exponential)
 	}
-	b.recover = f.AddRound("recover", l.Part(cubeShare/2))
-	b.within = f.AddCounts("distances", "histogram of distances", l.Part(distanceShare))
+	b.recover = f.AddRound("recover", l.Part(cubeShare/2), f.K)
+	b.within = f.AddDistances(l.Part(distanceShare))
 	rounds := j.Iterations
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
 	left := 1 - meanShare - 2*distanceShare - swapShare - 1.5*cubeShare
-	b.rounds = f.AddEqualRounds(l.Part(left), rounds)
+	b.rounds = f.AddEqualRounds(l.Part(left), rounds, f.K)
 	f.Rounds = len(b.rounds)
 	f.Does(1, b.run)
 	return b, nil

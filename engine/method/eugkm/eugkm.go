@@ -58,9 +58,9 @@ func (j *Job) plan() (*plan, error) {
 	if j.Iterations > 0 {
 		l = l.Part(0.5)
 	}
-	o.counts = f.AddCounts("grid", "grid counts", l)
+	o.counts = f.AddCounts("grid", "grid counts", l, o.grid.Cells())
 	for r := range j.Iterations {
-		o.rounds = append(o.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part(1/float64(j.Iterations))))
+		o.rounds = append(o.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part(1/float64(j.Iterations)), j.K))
 	}
 	return o, nil
 }

@@ -14,14 +14,13 @@ type highPlan struct {
 	rounds          []*staged.Release
 }
 
-func (h *plan) addHigh(rounds int) *highPlan {
+func (h *plan) addHigh(rounds, k int) *highPlan {
 	f, l := h.Plan, h.Share
-	o := &highPlan{mean: f.AddMean(l.Part(0.03)), distances: f.AddCounts("distances", "histogram of distances",
-		l.Part(0.01))}
+	o := &highPlan{mean: f.AddMean(l.Part(0.03)), distances: f.AddDistances(l.Part(0.01))}
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
-	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds)
+	o.rounds = f.AddEqualRounds(l.Part(0.96), rounds, k)
 	return o
 }
 

@@ -146,14 +146,17 @@ func (j *Job) plan() (*plan, error) {
 		h.addTreeBranch(j)
 		f.Rounds = len(h.rounds)
 	case "projected":
-		h.projected = h.addProjected(j.Iterations)
+		h.projected = h.addProjected(j.Iterations, j.K)
 		f.Rounds = len(h.projected.rounds)
 	case "mean":
 		h.mean = h.addMean()
 		f.Rounds = 1
 	default:
-		h.high = h.addHigh(j.Iterations)
+		h.high = h.addHigh(j.Iterations, j.K)
 		f.Rounds = len(h.high.rounds)
+	}
+	for _, r := range f.Releases { // fewer clusters than K make shorter rounds
+		r.AtMost = r.AtMost || j.KLeast > 0
 	}
 	return h, nil
 }

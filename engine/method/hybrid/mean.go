@@ -35,7 +35,7 @@ func (h *plan) tooWeak() bool {
 func (h *plan) addMean() *meanPlan {
 	o, l := new(meanPlan), h.Share
 	if counts := l.Part(histogramShare); h.Signal(counts) > 12 {
-		o.distances = h.AddCounts("distances", "histogram of distances", counts)
+		o.distances = h.AddDistances(counts)
 		l = l.Part(1 - histogramShare)
 	}
 	o.mean = h.Plan.AddMean(l)

@@ -19,19 +19,19 @@ type projectedPlan struct {
 	rounds              []*staged.Release
 }
 
-func (h *plan) addProjected(rounds int) *projectedPlan {
+func (h *plan) addProjected(rounds, k int) *projectedPlan {
 	f, l := h.Plan, h.Share
 	share := staged.TreeShare(f.D)
 	o := &projectedPlan{mean: f.AddMean(l.Part(0.03)),
-		reach: f.AddCounts("distances", "histogram of distances", l.Part(0.01))}
+		reach: f.AddDistances(l.Part(0.01))}
 	tree := l.Part(share)
 	o.tree = f.AddTree(tree, min(max(int(elementary.Log2(float64(f.N)*tree.Mu())/2.5), 2), 6, f.D))
-	o.recover = f.AddRound("recover", l.Part(share/2))
-	o.within = f.AddCounts("distances", "histogram of distances", l.Part(0.01))
+	o.recover = f.AddRound("recover", l.Part(share/2), h.overseeds(k))
+	o.within = f.AddDistances(l.Part(0.01))
 	if rounds == 0 {
 		rounds = f.ManyRounds()
 	}
-	o.rounds = f.AddEqualRounds(l.Part(0.95-1.5*share), rounds)
+	o.rounds = f.AddEqualRounds(l.Part(0.95-1.5*share), rounds, k)
 	return o
 }
 
@@ -68,6 +68,11 @@ func (h *plan) runProjected(ctx context.Context, p *staged.Party) (centroids []f
 // projections, where clusters lie in front of each other.
 const overseed = 1.5
 
+// overseeds is how many clusters are looked for on the projections where k are asked for.
+func (h *plan) overseeds(k int) int {
+	return min(int(math.Ceil(overseed*float64(k))), h.N, math.MaxUint16-1)
+}
+
 // overseeded finds more clusters than k in the tree on projections, releases
 // their means and counts in all dimensions, and merges them to k by weighted
 // k-means. That costs little noise, and a wrong start that the rounds could not
@@ -76,7 +81,7 @@ func (h *plan) overseeded(ctx context.Context, p *staged.Party, mean []float64,
 	reach float64) ([]float32, []engine.KFit, error) {
 	o, number := h.projected, &numbered{k: p.K}
 	origin := staged.GridRow(mean, p.FractionBits)
-	k := min(int(math.Ceil(overseed*float64(p.K))), p.N, math.MaxUint16-1)
+	k := h.overseeds(p.K)
 	low, err := p.ProjectedStart(ctx, o.tree, k, origin, reach)
 	if err != nil {
 		return nil, nil, err

@@ -79,7 +79,8 @@ func (h *plan) addTreeBranch(j *Job) {
 	}
 	h.reach, h.tree = c, f.AddTree(l.Part(synopsisShare), f.D)
 	for r := range rounds {
-		h.rounds = append(h.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part((1-synopsisShare)/float64(rounds))))
+		h.rounds = append(h.rounds, f.AddRound(fmt.Sprintf("round %d", r+1), l.Part((1-synopsisShare)/float64(rounds)),
+			j.K))
 	}
 }
 

@@ -56,10 +56,12 @@ func (j *Job) plan() (*plan, error) {
 	f.Does(1, o.run)
 	f.Rounds = 1
 	for level := range levels {
-		o.counts = append(o.counts, f.AddCounts(fmt.Sprintf("forest level %d", level+1), "counts per level",
-			f.Share.Part(0.5/float64(levels))))
+		o.counts = append(o.counts, f.AddLevel(fmt.Sprintf("forest level %d", level+1), "counts per level",
+			f.Share.Part(0.5/float64(levels)), 1, level))
 	}
-	o.sums = f.AddRelease("leaf sums", "sums of the records of each leaf", "leaf sums", f.Share.Part(0.5), f.D)
+	o.sums = f.AddRelease("leaf sums", "sums of the records of each leaf", "leaf sums", f.Share.Part(0.5), f.D,
+		staged.Cells(1, levels-1)*f.D)
+	o.sums.AtMost = true
 	return o, nil
 }
 

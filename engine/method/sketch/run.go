@@ -69,7 +69,37 @@ func (j *Job) prepare() (*run, error) {
 	}
 	r.planReleases()
 	r.planNotes()
+	r.planMessages()
 	return r, nil
+}
+
+// planMessages counts what each party sends to the server.
+func (r *run) planMessages() {
+	r.Messages = protocol.NoMessages(r.plan.parties)
+	r.Messages.Rounds = 1
+	for l, columns := range r.job.Columns {
+		bytes := messageHeader + 4*r.plan.clusters*len(columns)
+		if r.parties[l].sizes != nil {
+			bytes += 8 * r.plan.clusters
+		}
+		if r.parties[l].sketches != nil {
+			sets := 1
+			if r.plan.pairKeys {
+				sets = r.plan.parties - 1
+			}
+			bytes += sets * r.plan.sketches * r.plan.clusters * r.plan.law.Bytes()
+		}
+		if r.parties[l].reports != nil {
+			bytes += r.N
+		}
+		if r.parties[l].records != nil {
+			bytes += 8
+		}
+		if r.memberships != nil {
+			bytes += r.N
+		}
+		r.Messages.BytesSent[l] = int64(bytes)
+	}
 }
 
 // planReleases plans what each party releases, in the order of the ledger.

@@ -13,7 +13,7 @@ import (
 // AddMean plans the release of the sum of all records, whose length is at most
 // sqrt d.
 func (f *Plan) AddMean(l Share) *Release {
-	return f.AddRelease("mean", "sum of all records", "sum of all records", l, f.D)
+	return f.AddRelease("mean", "sum of all records", "sum of all records", l, f.D, f.D)
 }
 
 // PrivateMean releases the sum of all records and divides it by the public n.
@@ -37,12 +37,20 @@ func (p *Party) PrivateMean(ctx context.Context, s *Release) ([]float64, error) 
 	return mean, nil
 }
 
+// distanceBins is the number of bins of a histogram of distances.
+const distanceBins = 64
+
+// AddDistances plans a histogram of distances.
+func (f *Plan) AddDistances(l Share) *Release {
+	return f.AddCounts("distances", "histogram of distances", l, distanceBins)
+}
+
 // DistanceQuantile releases the histogram of the distances of records to the
-// nearest of some public points (row-major, on the grid) in 64 bins of [0, top]
+// nearest of some public points (row-major, on the grid) in bins of [0, top]
 // and returns the upper edge of the bin where the quantile q of its projection
 // on the simplex lies.
 func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float32, top, q float64) (float64, error) {
-	const bins = 64
+	const bins = distanceBins
 	width := top / bins
 	center := kernels.NewCentroids(len(points)/p.D, p.D)
 	center.Set(points)

@@ -51,7 +51,8 @@ func NewPlain(method string, x *protocol.Problem) (*Plan, error) {
 	f := &Plan{problem: x, makers: protocol.Holder, Audience: []string{privacy.Outsider}}
 	f.Plan = &protocol.Plan{Method: method, Calibration: privacy.None, K: x.K, D: first.Points.D, N: n,
 		Parties: len(x.Clients), Rounds: 1, FractionBits: first.FractionBits, Coordinated: len(x.Clients) > 1,
-		Capacity: capacity(n), Seed: x.Seed, PublicSeed: protocol.NewPublicSeed(x.Seed)}
+		Capacity: capacity(n), Messages: protocol.NoMessages(len(x.Clients)), Seed: x.Seed,
+		PublicSeed: protocol.NewPublicSeed(x.Seed)}
 	if x.Bounds.FromData {
 		f.Notes = append(f.Notes, "the bounds are the data's own minimum and maximum")
 	}
@@ -129,19 +130,35 @@ type Release struct {
 	Scale   float64 // of releases with one scale, in data units
 }
 
-// AddRelease plans a release of one noise scale.
-func (f *Plan) AddRelease(purpose, what, line string, l Share, coordinates int) *Release {
-	return f.addRelease(purpose, what, line, l, coordinates, 2)
+// AddRelease plans a release of one noise scale: a vector of words, of which one record
+// changes so many coordinates.
+func (f *Plan) AddRelease(purpose, what, line string, l Share, coordinates, words int) *Release {
+	s := f.addRelease(purpose, what, line, l, coordinates, 2)
+	s.Words = words
+	return s
 }
 
+// AddLevel plans the counts of a level of a trie, from 0, whose cells have 2^bits children.
+// How many of them open follows from the levels above.
+func (f *Plan) AddLevel(purpose, line string, l Share, bits, level int) *Release {
+	s := f.AddCounts(purpose, line, l, Cells(bits, level))
+	s.AtMost = level > 0
+	return s
+}
+
+// Cells is the most cells of a level of a trie. No machine holds more than 2^40 of them.
+func Cells(bits, level int) int { return 1 << min(bits*(level+1), 40) }
+
 // AddCounts plans a release of counts of disjoint sets of records. Two records change
-// two of them by 1, or none.
-func (f *Plan) AddCounts(purpose, line string, l Share) *Release {
+// two of them by 1, or none. cells is their number.
+func (f *Plan) AddCounts(purpose, line string, l Share, cells int) *Release {
 	both := 2.0
 	if l.Gaussian {
 		both = math.Sqrt2
 	}
-	return f.addRelease(purpose, purpose+": counts of all cells", line, l, 1, both)
+	s := f.addRelease(purpose, purpose+": counts of all cells", line, l, 1, both)
+	s.Words = cells
+	return s
 }
 
 // addRelease plans a release that two records which change together move by `both`

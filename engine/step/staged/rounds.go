@@ -52,9 +52,9 @@ func splitGaussian(mu2, radius, size float64, d int) Scales {
 	return Scales{max(sums, minScale), max(counts, minScale)}
 }
 
-// AddRound plans a round of relative sums and counts, whose radii and scales
+// AddRound plans a round of relative sums and counts of k clusters, whose radii and scales
 // follow from what was released before within the share of the budget.
-func (f *Plan) AddRound(purpose string, l Share) *Release {
+func (f *Plan) AddRound(purpose string, l Share, k int) *Release {
 	s := &Release{Purpose: purpose, Share: l}
 	widest := 2 * math.Sqrt(float64(f.D))
 	e := f.roundEntry(s, widest, l.scale(f.Bound("relative sums", widest)))
@@ -65,7 +65,8 @@ func (f *Plan) AddRound(purpose string, l Share) *Release {
 		e.Cost.Slack = privacy.GaussianSlack(minScale*(1<<releaseBits), f.D+1)
 		e.Cost.Distance = l.distance(minScale, f.D+1)
 	}
-	s.Release = f.Add(&protocol.Release{Name: purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)}})
+	s.Release = f.Add(&protocol.Release{Name: purpose, Makers: f.makers, Entries: []privacy.Entry{f.Charge(l, e)},
+		Words: k * (f.D + 1), Groups: 2 * k})
 	return s
 }
 
@@ -192,16 +193,16 @@ func (f *Plan) ManyRounds() int {
 	return min(max(int(math.Round(1.6*elementary.Pow(f.SNR(), 0.6))), 2), MostRounds)
 }
 
-// AddEqualRounds plans relative rounds with one radius for all clusters. The last
+// AddEqualRounds plans relative rounds of k clusters with one radius for all. The last
 // round gets three times the budget of each other one; negative rounds are none.
-func (f *Plan) AddEqualRounds(l Share, rounds int) []*Release {
+func (f *Plan) AddEqualRounds(l Share, rounds, k int) []*Release {
 	var stages []*Release
 	for r := range rounds {
 		own := l.Part(1 / float64(rounds+2))
 		if r == rounds-1 {
 			own = l.Part(3 / float64(rounds+2))
 		}
-		stages = append(stages, f.AddRound(fmt.Sprintf("round %d", r+1), own))
+		stages = append(stages, f.AddRound(fmt.Sprintf("round %d", r+1), own, k))
 	}
 	return stages
 }

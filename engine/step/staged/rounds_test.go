@@ -39,7 +39,8 @@ func TestReleasedSensitivities(t *testing.T) {
 		var means, levels, sums, counts [2][]float64
 		for i, records := range []*kernels.Panels{&without, p} {
 			f := stagedtest.Plan(t, &without, k) // n is public and the same
-			mean, level, round := f.AddMean(l), f.AddCounts("level", "tree counts per level", l), f.AddRound("round 1", l)
+			mean, level, round := f.AddMean(l), f.AddCounts("level", "tree counts per level", l, 8),
+				f.AddRound("round 1", l, 3)
 			for j := range scales {
 				scales[j] = f.RelativeScales(l, radius[j], n/k)
 			}
@@ -93,7 +94,7 @@ func TestEqualRound(t *testing.T) {
 	const n, k, d = 3000, 5, 7
 	p := datasettest.GridPanels(rng, n, d)
 	f := stagedtest.Plan(t, p, k)
-	round := f.AddRound("round 1", staged.Share{Gaussian: true, Total: 1e6})
+	round := f.AddRound("round 1", staged.Share{Gaussian: true, Total: 1e6}, 3)
 	centroids := make([]float32, k*d)
 	for i := range centroids {
 		centroids[i] = staged.OnGrid(rng.Float64()-0.5, datasettest.Bits)

@@ -39,8 +39,8 @@ func (f *Plan) AddTree(l Share, d int) *Tree {
 		total += l.growth(level)
 	}
 	for level := range t.levels {
-		t.counts = append(t.counts, f.AddCounts(fmt.Sprintf("tree level %d", level+1), "tree counts per level",
-			l.Part(l.growth(level)/total)))
+		t.counts = append(t.counts, f.AddLevel(fmt.Sprintf("tree level %d", level+1), "tree counts per level",
+			l.Part(l.growth(level)/total), t.bits, level))
 	}
 	return t
 }
