@@ -5,7 +5,7 @@ BASE ?= HEAD~1
 # Version of the linter that .ci/run installs.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test-memory libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network
+.PHONY: test-memory libcohort libcohort-full test-c test-python wheel peers build demo test test-race test-isa test-arm64 lint generate fuzz prototypes bench bench-compare mutants mca demo-network test-network test-page
 
 build:
 	$(GO) build -o bin/cohort ./cmd/cohort
@@ -55,6 +55,10 @@ demo-network: build
 # Studies under faults: processes that are killed, parties that vanish, harmful networks.
 test-network: demo-network
 	COHORT_NETWORK=1 $(GO) test -timeout 10m -count=1 ./engine/study/...
+
+# The pages of a live study in headless Chromium, where there is one.
+test-page: build
+	./scripts/test-page.sh
 
 test:
 	$(GO) test -timeout 20m ./...

@@ -18,17 +18,19 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/study"
+	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
 // joinFlags are the flags of cohort join.
 type joinFlags struct {
 	options
-	invite, state string
-	yes           bool
-	errOut        io.Writer
-	records       *study.Records
-	salt          string
+	invite, state, page string
+	yes                 bool
+	watch               *study.Watch
+	errOut              io.Writer
+	records             *study.Records
+	salt                string
 }
 
 func newJoinCommand() *cobra.Command {
@@ -48,6 +50,7 @@ records leaves before. Whoever is interrupted goes on by the same command.`,
 	fs := cmd.Flags()
 	fs.StringVar(&o.invite, "invite", "", "the invitation, or @FILE that has it")
 	fs.StringVar(&o.state, "state", "party", "folder of the journal, which must outlive this process and stay on this machine")
+	fs.StringVar(&o.page, "page", "none", "address of a page with this party's side, on this machine alone, such as 127.0.0.1:0")
 	fs.BoolVar(&o.yes, "yes", false, "agree without being asked, and without comparing fingerprints")
 	o.bindSome(fs, func(flag string) bool {
 		switch flag {
@@ -85,8 +88,20 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	}
 	defer eng.Close()
 	o.errOut = errOut
+	if o.page != "none" {
+		o.watch = study.NewPartyWatch()
+		if err := os.MkdirAll(o.state, 0o700); err != nil {
+			return fault.Failed("--state", err.Error(), "name a folder that can be made", err)
+		}
+		p, err := page.Listen(o.page, o.state, o.watch, nil)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		fmt.Fprintf(errOut, "page: %s\n", p.URL())
+	}
 	var loaded *study.Study
-	j := study.Join{Invitation: invitation, State: o.state, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Charge: o.charge,
+	j := study.Join{Invitation: invitation, State: o.state, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Charge: o.charge, Watch: o.watch,
 		Agree: func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
 		Load: func(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {
 			loaded = s
@@ -175,7 +190,8 @@ func (o *joinFlags) charge(t *study.Terms, again bool) error {
 	if again && state != nil {
 		for _, r := range state.Runs {
 			if r.What == what {
-				return nil // paid for before an interruption
+				o.watch.Pay("charged to " + o.ledger + " before an interruption")
+				return nil
 			}
 		}
 	}
@@ -203,7 +219,9 @@ func (o *joinFlags) charge(t *study.Terms, again bool) error {
 	}
 	number, err := file.Start(terms, run)
 	if err == nil {
-		fmt.Fprintf(o.errOut, "charged to %s as its run %d\n", o.ledger, number)
+		said := fmt.Sprintf("charged to %s as its run %d", o.ledger, number)
+		o.watch.Pay(said)
+		fmt.Fprintln(o.errOut, said)
 	}
 	return err
 }

@@ -47,6 +47,8 @@ type Join struct {
 	// Charge pays for the study from the party's own ledger, once. It is called before the
 	// first message of the run: again is true if an earlier life may have paid. Nil pays nothing.
 	Charge func(t *Terms, again bool) error
+	// Watch, if not nil, is NewPartyWatch's and hears what happens.
+	Watch *Watch
 	// Step, if not nil, hears of the run's progress.
 	Step func(round int, step string)
 	// Crash is for tests: see journal.File.
@@ -89,6 +91,7 @@ func Take(ctx context.Context, j Join) (*engine.Result, error) {
 	if p.study, err = p.fetchStudy(ctx); err != nil {
 		return nil, err
 	}
+	p.Watch.side(p.study, j.Invitation.Party)
 	part, ids, err := p.Load(ctx, p.study, j.Invitation.Party)
 	if err != nil {
 		return nil, err
@@ -96,7 +99,14 @@ func Take(ctx context.Context, j Join) (*engine.Result, error) {
 	if err := p.enrol(ctx, part.Points.N); err != nil {
 		return nil, err
 	}
-	return p.run(ctx, part, ids)
+	res, err := p.run(ctx, part, ids)
+	switch {
+	case err == nil:
+		p.Watch.ended("done")
+	case ctx.Err() == nil:
+		p.Watch.ended(err.Error())
+	}
+	return res, err
 }
 
 // recall reads the journal, or begins it.
@@ -337,10 +347,12 @@ func (p *Party) consent(ctx context.Context) error {
 // run plays the party's role.
 func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engine.Result, error) {
 	self := protocol.Role(p.Invitation.Party)
+	p.Watch.began(p.roster)
 	end, err := link.New(link.Config{Self: self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn, Most: mostMessage,
 		Refused: func(from protocol.Role, err error) {
 			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
-		}})
+			p.Watch.refused()
+		}, Moved: p.Watch.moved})
 	if err != nil {
 		return nil, err
 	}
@@ -407,7 +419,7 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 		return nil, err
 	}
 	t := &partyTransport{Transport: protocol.OverMail(mail{box}, self, core.Parties, core.Capacity.Ring), box: box, parties: core.Parties, member: member,
-		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step}
+		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step, watch: p.Watch}
 	res, err := p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: self, Part: part},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return s.secrets(r, p.keys, group) }}})

@@ -25,7 +25,8 @@ type partyTransport struct {
 	rounds             int
 	wire               []byte // the vector of the last sum
 	begun              time.Time
-	step               func(round int, step string) // for those who watch; may be nil
+	step               func(round int, step string) // may be nil
+	watch              *Watch
 }
 
 // Sum implements protocol.Transport.
@@ -40,6 +41,7 @@ func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked)
 	if err != nil {
 		return err
 	}
+	t.watch.begun(number)
 	if t.step != nil {
 		t.step(round, "sum")
 	}
@@ -67,6 +69,7 @@ func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked)
 		if result != nil {
 			t.received += int64(len(result.Vector))
 			t.rounds++
+			t.watch.summed(number + 1)
 			return own.ReadSum(wireSum(result.Set, result.Vector), number)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/sum"
 )
@@ -22,6 +23,21 @@ type Status struct {
 	Sums        int           `json:"sums"` // that are done
 	Refused     int           `json:"refused"`
 	Parties     []PartyStatus `json:"parties"`
+	// Party is whose side this is, empty for the coordinator's; Paid what it has paid.
+	Party string `json:"party,omitempty"`
+	Paid  string `json:"paid,omitempty"`
+	// Releases are what leaves the parties, as the plan has it, and Budget what it costs
+	// each viewer.
+	Releases []Release `json:"releases"`
+	Budget   []Release `json:"budget"`
+}
+
+// Release is something that is seen, by whom, and its cost by the plan; nil costs nothing.
+type Release struct {
+	What    string   `json:"what"`
+	Viewers []string `json:"viewers"`
+	Epsilon *float64 `json:"epsilon,omitempty"`
+	Delta   *float64 `json:"delta,omitempty"`
 }
 
 // PartyStatus is one party's.
@@ -46,16 +62,56 @@ type Watch struct {
 	status  Status
 	changed chan struct{} // closed and renewed at each change
 	heard   []func(party int, step string, took time.Duration)
+	own     protocol.Role // whose side it is
 }
 
 // NewWatch follows a study.
 func NewWatch(s *Study) *Watch {
-	w := &Watch{status: Status{ID: s.ID, Title: s.Title, Method: s.Method, State: "gathering"}, changed: make(chan struct{})}
-	for _, p := range s.Parties {
-		w.status.Parties = append(w.status.Parties, PartyStatus{Name: p.Name, Steps: make(map[string]float64)})
-	}
+	w := NewPartyWatch()
+	w.know(s)
 	return w
 }
+
+// NewPartyWatch follows a study from a party's side, which has yet to learn what it is.
+func NewPartyWatch() *Watch {
+	return &Watch{status: Status{State: "gathering"}, changed: make(chan struct{}), own: protocol.Server}
+}
+
+// know takes in what is public of the study.
+func (w *Watch) know(s *Study) {
+	if w == nil {
+		return
+	}
+	outline, err := s.Outline()
+	w.change(func(t *Status) {
+		t.ID, t.Title, t.Method = s.ID, s.Title, s.Method
+		for _, p := range s.Parties {
+			t.Parties = append(t.Parties, PartyStatus{Name: p.Name, Steps: make(map[string]float64)})
+		}
+		if err != nil {
+			return // the study is refused elsewhere
+		}
+		seen := func(e *privacy.Entry) Release { return Release{e.What, e.Viewers, e.Epsilon, e.Delta} }
+		for i := range outline.Releases {
+			t.Releases = append(t.Releases, seen(&outline.Releases[i].Entry))
+		}
+		for _, e := range outline.Ledger.Totals() {
+			t.Budget = append(t.Budget, seen(&e))
+		}
+	})
+}
+
+// side makes this a party's side of the study.
+func (w *Watch) side(s *Study, party int) {
+	if w == nil {
+		return
+	}
+	w.know(s)
+	w.change(func(t *Status) { w.own, t.Party = protocol.Role(party), s.Parties[party].Name })
+}
+
+// Pay says what the party has paid, in words.
+func (w *Watch) Pay(what string) { w.change(func(t *Status) { t.Paid = what }) }
 
 // Listen has f called with how long a party took to answer a step.
 func (w *Watch) Listen(f func(party int, step string, took time.Duration)) {
@@ -136,14 +192,21 @@ func (w *Watch) refused() { w.change(func(s *Status) { s.Refused++ }) }
 
 func (w *Watch) summed(sums int) { w.change(func(s *Status) { s.Sums = sums }) }
 
+// begun says that a sum has begun, as a party knows it.
+func (w *Watch) begun(sum int) { w.change(func(s *Status) { s.Sum, s.Step = sum+1, "sum" }) }
+
+// moved counts the bytes of a message as those of the party that it is from or to; on a
+// party's side they are all its own.
 func (w *Watch) moved(peer protocol.Role, sent bool, bytes int) {
-	if w == nil || peer < 0 || int(peer) >= len(w.status.Parties) {
-		return
-	}
 	w.change(func(s *Status) {
-		if sent {
+		if w.own != protocol.Server {
+			peer, sent = w.own, !sent
+		}
+		switch {
+		case peer < 0 || int(peer) >= len(s.Parties):
+		case sent:
 			s.Parties[peer].Received += int64(bytes)
-		} else {
+		default:
 			s.Parties[peer].Sent += int64(bytes)
 		}
 	})

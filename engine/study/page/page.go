@@ -5,6 +5,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -49,7 +50,7 @@ type Server struct {
 }
 
 // Listen starts a page at an address of this machine; state is the folder that its
-// control file goes to. end ends the study.
+// control file goes to. end ends the study; nil is for a party's side, which cannot.
 func Listen(address, state string, watch *study.Watch, end func(why string) error) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -93,7 +94,13 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'")
-		_, _ = w.Write(html)
+		status, _ := s.watch.Status()
+		state, err := json.Marshal(status) // which no text of it can leave: <, > and & are escaped
+		if err != nil {
+			http.Error(w, "no state", http.StatusInternalServerError)
+			return
+		}
+		_, _ = w.Write(bytes.Replace(html, []byte("{{STATE}}"), state, 1))
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		status, _ := s.watch.Status()
@@ -101,7 +108,9 @@ func (s *Server) handler() http.Handler {
 		_ = json.NewEncoder(w).Encode(status)
 	})
 	mux.HandleFunc("GET /events", s.events)
-	mux.HandleFunc("POST /abort", s.abort)
+	if s.end != nil {
+		mux.HandleFunc("POST /abort", s.abort)
+	}
 	mux.Handle("GET /metrics", metrics(s.watch))
 	return s.local(mux)
 }

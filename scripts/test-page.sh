@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# The pages of a live study, the operator's and a party's, in headless Chromium, where
+# there is one; then the operator ends the study, and everybody is told.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+    echo "SKIPPED: the test of the study's pages needs Chromium"
+    exit 0
+fi
+cohort=$PWD/bin/cohort
+work=$(mktemp -d)
+pids=()
+clean() {
+    for p in "${pids[@]:-}"; do kill "$p" 2>/dev/null || true; done
+    rm -rf "$work"
+}
+trap clean EXIT
+cd "$work"
+
+"$cohort" data write blobs --n 300 --d 2 --k 3 --out all.csv >/dev/null
+"$cohort" study new --names North,South --title "A live study" --d 2 --method fastlloyd --k 3 --epsilon 2 --delta 1e-5 \
+    --public-n 600 --bounds=-10:10 --iterations 200 --pad-rounds 500ms >/dev/null
+"$cohort" serve study.json --listen 127.0.0.1:0 --tokens tokens 2>serve.log &
+pids+=($!)
+serve=$!
+for _ in $(seq 100); do [ -f tokens/party2.token ] && break; sleep 0.1; done
+"$cohort" join --invite @tokens/party1.token --data all.csv --state party1 --yes --ledger north.ledger --page 127.0.0.1:0 \
+    >/dev/null 2>party1.log &
+pids+=($!)
+joins=($!)
+"$cohort" join --invite @tokens/party2.token --data all.csv --state party2 --yes >/dev/null 2>party2.log &
+pids+=($!)
+joins+=($!)
+for _ in $(seq 200); do "$cohort" study status --format json | grep -q '"sums":[1-9]' && break; sleep 0.1; done
+
+# events URL: how many states of the study its page was sent in three seconds.
+events() {
+    local at=${1#http://}
+    at=${at%%/*}
+    exec 3<>"/dev/tcp/${at%:*}/${at#*:}"
+    printf 'GET /events HTTP/1.1\r\nHost: %s\r\n\r\n' "$at" >&3
+    timeout 3 cat <&3 | grep -o '"sums":[0-9]*' | sort -u | wc -l
+    exec 3>&-
+}
+
+# look PAGE FILE WANTED...: the page as a browser shows it after some events.
+look() {
+    local url=$1 file=$2
+    shift 2
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+        --dump-dom "$url" >"$file" 2>/dev/null || true
+    for want in "$@"; do
+        grep -q "$want" "$file" || { echo "the page at $file lacks: $want"; cat "$file"; exit 1; }
+    done
+}
+look "$(sed -n 's/^page: //p' serve.log)" operator.html "A live study" "North" "South" "agreed" "fastlloyd, running: sum" \
+    "noisy centroids" "everything that the server sees" 'id="abort">End'
+look "$(sed -n 's/^page: //p' party1.log)" party.html "A live study: North" "fastlloyd, running: sum" "noisy centroids" \
+    "North has paid: charged to north.ledger as its run 1" 'id="abort" hidden'
+if grep -q '>not complete<' operator.html; then
+    echo "the operator's page has no fingerprint"
+    exit 1
+fi
+[ "$(events "$(sed -n 's/^page: //p' serve.log)")" -ge 3 ] || { echo "the operator's page is not told of sums"; exit 1; }
+"$cohort" study abort
+for p in "${joins[@]}" "$serve"; do
+    if wait "$p"; then
+        echo "a role of a study that was ended has a result"
+        exit 1
+    fi
+done
+pids=()
+grep -q "its operator ended it" party1.log && grep -q "its operator ended it" party2.log ||
+    { echo "the parties were not told"; tail -n 3 ./*.log; exit 1; }
+echo "The operator's page and a party's show a live study in $("$browser" --version | head -1); ended by its operator, all are told."
