@@ -50,6 +50,28 @@ func runVertical(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	for _, parties := range []int{4, 2} {
+		err := e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)}, func(ctx context.Context, c *Case) error {
+			return timeSmall(ctx, c, parties)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range []int{1_000_000, 10_000_000} {
+		if e.Quick && n > 1_000_000 {
+			continue
+		}
+		err := e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
+			return timeLarge(ctx, c, n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches); err != nil {
+		return err
+	}
 	counts := []int{4096, 2048}
 	if e.Quick {
 		counts = counts[:1]
@@ -75,28 +97,6 @@ func runVertical(ctx context.Context, e *Env) error {
 					}
 				}
 			}
-		}
-	}
-	if err := e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches); err != nil {
-		return err
-	}
-	for _, parties := range []int{4, 2} {
-		err := e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)}, func(ctx context.Context, c *Case) error {
-			return timeSmall(ctx, c, parties)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, n := range []int{1_000_000, 10_000_000} {
-		if e.Quick && n > 1_000_000 {
-			continue
-		}
-		err := e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
-			return timeLarge(ctx, c, n)
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return nil

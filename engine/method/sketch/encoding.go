@@ -23,7 +23,8 @@ type encoding struct {
 // openCluster is a cluster some register of which may be without arrival.
 type openCluster struct {
 	kernels.Reach
-	open bool
+	records int
+	open    bool
 	// begins says that its records have yet to be looked at, and horizon up to when it
 	// is known then where they stand. The whole of a large cluster would be as much
 	// memory again, for what is needed with probability e^-16 at most (kernels.KeptReach):
@@ -52,7 +53,7 @@ func (s *sketcher) newEncoding(set, sketches int, labels []uint16, clusters int,
 	for a, n := range counts {
 		if rate := float64(n) + float64(e.cells)*phantoms.perCell; rate > 0 {
 			r := kernels.NewReach(rate, sketches)
-			e.clusters[a] = openCluster{Reach: r, open: true, begins: true, horizon: r.Limit + kernels.KeptReach/rate}
+			e.clusters[a] = openCluster{Reach: r, records: n, open: true, begins: true, horizon: r.Limit + kernels.KeptReach/rate}
 		}
 	}
 	return e
@@ -150,7 +151,7 @@ func (e *encoding) resume(ctx context.Context) error {
 				continue
 			}
 			for kind, rate := range []float64{1, e.phantoms.perCell} {
-				for part := range slices.Chunk(w.states[kind][a], recordsPerTask) {
+				for _, part := range w.states[kind][a] {
 					pieces = append(pieces, piece{a, rate, e.keys[kind], part})
 				}
 			}
@@ -173,7 +174,7 @@ type encodingWorker struct {
 	offsets          []int
 	// states say, for the records and for the phantoms, where those of each cluster
 	// stand that this worker has looked at.
-	states [2][][]kernels.ArrivalState
+	states [2][][][]kernels.ArrivalState
 }
 
 func (e *encoding) newWorker() *encodingWorker {
@@ -181,7 +182,7 @@ func (e *encoding) newWorker() *encodingWorker {
 	w := &encodingWorker{encoder: newEncoder(e.secret, e.keys, len(e.total.registers[0]), k), digests: make([]Digest, room),
 		grouped: make([]Digest, room), offsets: make([]int, k+1)}
 	for kind := range w.states {
-		w.states[kind] = make([][]kernels.ArrivalState, k)
+		w.states[kind] = make([][][]kernels.ArrivalState, k)
 	}
 	return w
 }
@@ -211,13 +212,22 @@ func (w *encodingWorker) addPhantoms(e *encoding, a, lo, hi int) {
 	}
 }
 
+// stateChunk is the number of states in a piece of memory.
+const stateChunk = 1 << 14
+
 // add gives records (kind 0) or phantoms (1) of a cluster their arrivals, and keeps where
 // they stand then.
 func (w *encodingWorker) add(e *encoding, kind, a int, digests []Digest, rate float64) {
-	c, states := &e.clusters[a], slices.Grow(w.states[kind][a], len(digests))
-	n := kernels.ArrivalsKept(e.keys[kind], digests, rate, c.Limit, c.horizon, w.encoder.registers[a],
-		states[len(states):len(states)+len(digests)], &w.encoder.scratch)
-	w.states[kind][a] = states[:len(states)+n]
+	c, chunks := &e.clusters[a], w.states[kind][a]
+	if last := len(chunks) - 1; last < 0 || cap(chunks[last])-len(chunks[last]) < len(digests) {
+		room := max(min(stateChunk, [2]int{c.records, e.cells}[kind]), len(digests))
+		chunks = append(chunks, make([]kernels.ArrivalState, 0, room))
+		w.states[kind][a] = chunks
+	}
+	chunk := &chunks[len(chunks)-1]
+	n, full := len(*chunk), (*chunk)[:len(*chunk)+len(digests)]
+	n += kernels.ArrivalsKept(e.keys[kind], digests, rate, c.Limit, c.horizon, w.encoder.registers[a], full[n:], &w.encoder.scratch)
+	*chunk = full[:n]
 }
 
 // group sorts digests by label. offsets has one entry per cluster and one more.

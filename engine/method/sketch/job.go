@@ -81,10 +81,11 @@ const (
 	MaxParties  = 20
 	MaxLocalK   = 255
 	MaxSketches = kernels.MaxRegisters
-	// DefaultSketches is M in Sketch-V, section 6, and mostPlanned the largest that is
-	// planned.
+	// DefaultSketches is M in Sketch-V, section 6; leastPlanned and mostPlanned bound
+	// what is planned.
 	DefaultSketches = 4096
-	mostPlanned     = 1 << 14
+	leastPlanned    = 1 << 9
+	mostPlanned     = 1 << 16
 	// DefaultGamma is the parameter of the heights of the likelihood estimators;
 	// the paper's estimators have 1.
 	DefaultGamma = 1.0 / 1024
@@ -445,7 +446,7 @@ func (p *plan) calibrateProven(j *Job) error {
 // together mu^2. Of each key the cell's sketches tell it from the U records and u n_c phantoms
 // of its clusters, which hold the part u = U k'^S/n of all cells, so the weight of an empty
 // cell has the variance n_c (U + u n_c)/M = a U/sqrt(M) + a^2 u. More keys lower the first
-// term only: M doubles from DefaultSketches until it is three fifths of the second, up to
+// term only: M doubles from leastPlanned until it is three fifths of the second, up to
 // mostPlanned. The time of the joint likelihood grows with M.
 func (p *plan) enoughSketches(records, mu float64) int {
 	s, sets := p.parties, 1
@@ -457,7 +458,7 @@ func (p *plan) enoughSketches(records, mu float64) int {
 		harmonic += 1 / float64(i+1)
 	}
 	a := math.Sqrt(float64(sets)*harmonic/(math.Pow(k, float64(s-1))-1)) / mu
-	m := DefaultSketches
+	m := leastPlanned
 	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*math.Pow(k, float64(s)) {
 		m *= 2
 	}

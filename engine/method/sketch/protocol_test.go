@@ -818,7 +818,7 @@ func TestPlannedSketches(t *testing.T) {
 	for _, c := range []struct {
 		epsilon          float64
 		parties, k, want int
-	}{{1, 2, 5, mostPlanned}, {1, 2, 15, 8192}, {0.05, 2, 5, DefaultSketches}, {1, 4, 5, DefaultSketches}} {
+	}{{1, 2, 5, mostPlanned}, {1, 2, 15, 8192}, {0.05, 2, 5, leastPlanned}, {1, 4, 5, 4096}} {
 		p, err := newPlan((&Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 			Columns: EqualSplit(8, c.parties), K: c.k, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}},
 			LocalK: LocalK{N: c.k}}).withDefaults())
