@@ -19,7 +19,8 @@ type Place struct {
 	Name   string // "Table 3", "Figure 8.1"
 	Shows  string
 	// Command is what prints it here, without "cohort" before it; empty where there is nothing
-	// to run. Table is the one of the suite's tables that is meant, empty for all.
+	// to run. Table is the one of the suite's tables that is meant, empty for all, "." for the
+	// one without a name.
 	Command, Table string
 	// Deviation is in what ours differs from the paper's, empty if nothing is known.
 	Deviation string
@@ -48,6 +49,11 @@ func (p *Place) Suites() []string {
 	return strings.Fields(names)
 }
 
+// has tells whether rows of a suite's table belong to the place.
+func (p *Place) has(table string) bool {
+	return p.Table == "" || p.Table == table || p.Table == "." && table == ""
+}
+
 // Agreement says how the stored results of the place's suites stand to the printed figures.
 func (p *Place) Agreement() (string, error) {
 	names := p.Suites()
@@ -67,7 +73,7 @@ func (p *Place) Agreement() (string, error) {
 	for _, s := range suites {
 		for name := range printed {
 			suite, table, _ := strings.Cut(name, "_")
-			figures = figures || suite == s.Name && (p.Table == "" || p.Table == table)
+			figures = figures || suite == s.Name && p.has(table)
 		}
 		section, err := storedSuite(s)
 		if err != nil {
@@ -78,7 +84,7 @@ func (p *Place) Agreement() (string, error) {
 		}
 		stored++
 		for i := range section.Rows {
-			if row := &section.Rows[i]; p.Table == "" || row.Table == p.Table {
+			if row := &section.Rows[i]; p.has(row.Table) {
 				sum.rows++
 				sum.count(row)
 			}

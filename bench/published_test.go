@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cohort-engine/cohort/bench/chart"
 )
 
 // TestPublishedFiles: every file belongs to a suite, its headings are understood and
@@ -165,11 +167,13 @@ func TestStoredResults(t *testing.T) {
 // TestClaimsHoldInStoredResults: what the texts of suites say in numbers is so in the
 // results that are kept.
 func TestClaimsHoldInStoredResults(t *testing.T) {
-	r, err := Stored([]string{"fastlloyd-fig4", "thesis-8.2"})
+	r, err := Stored([]string{"fastlloyd-fig4", "thesis-8.2", "thesis-adult", "edler-table5.7", "edler-table8"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	figure4, table82 := r.Sections[0], r.Sections[1]
+	adultClaims(t, &r.Sections[2])
+	edlerClaims(t, &r.Sections[3], &r.Sections[4])
 	left := func(row *Row) float64 { return float64(row.Value("empty clusters").Mean) }
 	for i := range figure4.Rows {
 		row := &figure4.Rows[i]
@@ -178,6 +182,9 @@ func TestClaimsHoldInStoredResults(t *testing.T) {
 			t.Errorf("lloyd leaves %g empty, about 15%% in the paper", left(row))
 		case protocol == "sulloyd, claimed" && row.Label("epsilon") == "0.01" && left(row) <= 0.4:
 			t.Errorf("sulloyd leaves %g empty at epsilon 0.01, more than 40%% in the paper", left(row))
+		case strings.HasPrefix(protocol, "fastlloyd") && chart.ParseNumber(row.Label("epsilon")) >= 0.75 &&
+			(left(row) < 0.005 || left(row) > 0.021):
+			t.Errorf("%s leaves %g empty at epsilon %s, About has 0.5 to 2.1%%", protocol, left(row), row.Label("epsilon"))
 		case strings.HasPrefix(protocol, "fastlloyd") && left(row) <= 0:
 			t.Errorf("%s leaves no cluster empty at epsilon %s, which About denies", protocol, row.Label("epsilon"))
 		}
@@ -190,5 +197,53 @@ func TestClaimsHoldInStoredResults(t *testing.T) {
 	}
 	if strategies != 27 {
 		t.Errorf("Table 8.2 has %d strategies of 27", strategies)
+	}
+}
+
+// adultClaims: what About and docs/PAPERS.md say of adult's two optima.
+func adultClaims(t *testing.T, s *Section) {
+	t.Helper()
+	for i := range s.Rows {
+		row := &s.Rows[i]
+		chance, second := float64(row.Value("chance of a mean of ten as high").Mean),
+			float64(row.Value("share at the second optimum").Mean)
+		least, most := 0.05, 0.15 // once in ten times
+		if row.Label("rows of") == "thesis-8.3" {
+			least, most = 0.01, 0.03 // once in fifty
+		}
+		if chance < least || chance > most || second < 0.05 || second > 0.2 {
+			t.Errorf("%v: a mean as high has the chance %g, the second optimum %g", row.Labels, chance, second)
+		}
+	}
+	if len(s.Rows) != 5 {
+		t.Errorf("%d rows of adult", len(s.Rows))
+	}
+}
+
+// edlerClaims: what About says of Tables 5.7 and 8.
+func edlerClaims(t *testing.T, table57, table8 *Section) {
+	t.Helper()
+	for i := range table57.Rows {
+		row := &table57.Rows[i]
+		if share := row.Value("good share"); row.Label("epsilon") == "2" && math.Abs(float64(share.Mean)-0.8) > 0.01 {
+			t.Errorf("the better choice has %g at epsilon 2, About says 80%%", share.Mean)
+		}
+		if all := row.Value("good share, all columns"); math.Abs(float64(all.Mean)-0.5) > 0.005 {
+			t.Errorf("with the range of all columns the choice is not even: %g", all.Mean)
+		}
+	}
+	same := 0
+	for i := range table8.Rows {
+		a := &table8.Rows[i]
+		for j := range table8.Rows {
+			b := &table8.Rows[j]
+			if a.Table == edlerFirst && b.Table == "" && a.Label("split") == b.Label("split") &&
+				a.Value("inertia").References[0].Value == b.Value("inertia").References[0].Value {
+				same++
+			}
+		}
+	}
+	if same > 0 {
+		t.Errorf("Table 5.1 and Table 8 print the same figures for %d splits, which About denies", same)
 	}
 }

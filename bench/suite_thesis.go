@@ -108,6 +108,7 @@ func thesisSuites() []Suite {
 		ablation("8.3", "post-processing under AMN", fastLloydCode, centroids, 1),
 		ablation("8.4", "initialisation under NMA", csuLloydCode, starts, 1),
 		ablation("8.5", "initialisation under AMN", fastLloydCode, starts, 1),
+		adultSuite(),
 		thesisTimes("8.6", "NMA", csuLloyd),
 		thesisTimes("8.7", "AMN", fastLloydCode),
 		{

@@ -182,7 +182,8 @@ func (j *Job) check() error {
 	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
 		return fault.Range("Argmin", j.Argmin, "pairs or rank")
 	case j.Argmin == Rank && j.K > maxRankClusters:
-		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, what the slots and the depth allow", maxRankClusters))
+		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, whose indicator loses its precision above",
+			maxRankClusters))
 	case !slices.Contains([]step.Init{"", step.Sphere, step.Random}, j.Init):
 		return fault.Range("Init", j.Init, "sphere or random")
 	case !slices.Contains([]step.Post{"", step.Fold, step.Truncate, step.Keep}, j.Post):
