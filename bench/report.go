@@ -20,8 +20,10 @@ type htmlFigure struct {
 	SVG    template.HTML
 	Legend []chart.Key
 	CSV    template.URL
-	File   string
-	Note   string
+	// Drawing is the figure as a file, File the name of both files without an ending.
+	Drawing template.URL
+	File    string
+	Note    string
 }
 
 type htmlTable struct {
@@ -86,7 +88,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		part.CSV = chart.Link("text/csv", []byte(lines.String()))
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
-				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), File: fmt.Sprintf("%s-%d.csv", slug(s.Suite.Name+"-"+f.Title), n+1)}
+				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), Drawing: chart.Link("image/svg+xml", p.File()),
+					File: fmt.Sprintf("%s-%d", slug(s.Suite.Name+"-"+f.Title), n+1)}
 				h.Legend, h.Note = p.Legend(), p.Caption()
 				part.Figures = append(part.Figures, h)
 			}

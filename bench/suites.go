@@ -31,6 +31,7 @@ func Suites() []Suite {
 		networkSuites(),
 		embeddingSuites(),
 		kmeansSuites(),
+		pictureSuites(),
 		embedSuites(),
 		privacySuites(),
 		tableSuites(),

@@ -80,7 +80,8 @@ func (r *Run) mapped(m *chart.Map, note string) figure {
 	for _, k := range m.Marks {
 		fmt.Fprintf(&b, "%s,%v,%v\n", k.Name, k.X, k.Y)
 	}
-	return figure{Title: m.Title, Note: note, SVG: template.HTML(m.SVG()), CSV: chart.Link("text/csv", []byte(b.String())), File: "clusters.csv"}
+	return figure{Title: m.Title, Note: note, SVG: template.HTML(m.SVG()), CSV: chart.Link("text/csv", []byte(b.String())),
+		Drawing: chart.Link("image/svg+xml", chart.Standalone(m.Title, m.SVG(), nil, false)), File: "clusters"}
 }
 
 // plane draws a set of two columns as it is.
@@ -270,7 +271,9 @@ func (r *Run) strands(b [][2]float64) figure {
 	if res.Sizes != nil {
 		note += ", the wider the larger its cluster"
 	}
-	return figure{Title: s.Title, Note: note, SVG: template.HTML(s.SVG())}
+	drawn := s.SVG()
+	return figure{Title: s.Title, Note: note, SVG: template.HTML(drawn), File: "centroids-by-column",
+		Drawing: chart.Link("image/svg+xml", chart.Standalone(s.Title, drawn, nil, false))}
 }
 
 // mostSizes is the number of clusters whose sizes are drawn.

@@ -45,6 +45,7 @@ type figure struct {
 	SVG         template.HTML
 	Legend      []chart.Key
 	CSV         template.URL
+	Drawing     template.URL // the figure as a file
 	File        string
 }
 
@@ -169,7 +170,8 @@ func (r *Run) table() [][]string {
 
 // plotted makes a figure of a drawing.
 func plotted(p *chart.Plot, note string) figure {
-	return figure{Title: p.Title, Note: note, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), File: strings.ReplaceAll(strings.ToLower(p.Title), " ", "-") + ".csv"}
+	return figure{Title: p.Title, Note: note, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()),
+		Drawing: chart.Link("image/svg+xml", p.File()), File: strings.ReplaceAll(strings.ToLower(p.Title), " ", "-")}
 }
 
 // numbers draws how well each number of clusters fits what was released, where the run chose.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,7 @@ const benchExample = `  cohort bench --list
 
 func newBenchCommand() *cobra.Command {
 	var o bench.Options
+	var results string
 	var list, summary, stored bool
 	var format string
 	var simulated bench.Simulated
@@ -80,6 +82,9 @@ func newBenchCommand() *cobra.Command {
 			}
 			if stored {
 				r, err := storedReport(args, &o)
+				if err == nil {
+					err = writeResults(r, results, errOut)
+				}
 				if err != nil {
 					return err
 				}
@@ -96,6 +101,9 @@ func newBenchCommand() *cobra.Command {
 				if err := writeFolder(r, o.Out); err != nil {
 					return err
 				}
+			}
+			if err := writeResults(r, results, errOut); err != nil {
+				return err
 			}
 			if missing := r.MissingText(); missing != "" && format != "text" { // the text says it itself
 				fmt.Fprintln(errOut, "cohort: bench: "+missing)
@@ -117,6 +125,7 @@ func newBenchCommand() *cobra.Command {
 	fs.BoolVar(&stored, "stored", false, "show stored results of the full forms instead of measuring")
 	fs.StringVar(&format, "format", "text", "text, json (one line per row) or csv")
 	fs.StringVar(&o.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
+	fs.StringVar(&results, "results", "", "folder for RESULTS.md, a page of the results, and a picture of each figure")
 	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&simulated.Parties, "simulate", 0,
@@ -172,6 +181,18 @@ func storedReport(args []string, o *bench.Options) (*bench.Report, error) {
 		return nil, fault.Request("--stored", "measures nothing", "leave --out and --quick out")
 	}
 	return bench.Stored(args)
+}
+
+// writeResults writes the page of results, if one is asked for, and says so.
+func writeResults(r *bench.Report, dir string, errOut io.Writer) error {
+	if dir == "" {
+		return nil
+	}
+	names, err := r.WriteResults(dir)
+	if err == nil {
+		fmt.Fprintf(errOut, "cohort: bench: %s are in %s\n", strings.Join(names, ", "), dir)
+	}
+	return err
 }
 
 // writeReport writes a report in a format; text says how as text.
