@@ -19,7 +19,8 @@ const resultsWidth = 100
 // the names of the files.
 func (r *Report) WriteResults(dir string) ([]string, error) {
 	var page strings.Builder
-	page.WriteString("# Results\n\nThis page and its pictures are written by `cohort bench ... --results docs`, from results as they were measured.\n")
+	page.WriteString("# Results\n\nThis page and its pictures are written by `cohort bench ... --results docs`, " +
+		"from results as they were measured.\n")
 	pictures := make(map[string][]byte)
 	names := []string{ResultsPage}
 	for i := range r.Sections {
@@ -29,7 +30,8 @@ func (r *Report) WriteResults(dir string) ([]string, error) {
 		case s.Stored != "":
 			fmt.Fprintf(&page, "\nMeasured: %s.\n", s.Stored)
 		case m != nil:
-			fmt.Fprintf(&page, "\nMeasured: cohort %s, %s, %d cores, %d workers, kernels %s, %s.\n", m.Version, m.CPU, m.Cores, m.Workers, m.ISA, m.Time)
+			fmt.Fprintf(&page, "\nMeasured: cohort %s, %s, %d cores, %d workers, kernels %s, %s.\n",
+				m.Version, m.CPU, m.Cores, m.Workers, m.ISA, m.Time)
 		}
 		for j := range s.Suite.Figures {
 			f := &s.Suite.Figures[j]

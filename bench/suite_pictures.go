@@ -23,14 +23,14 @@ const lossSeries = "method"
 func pictureSuites() []Suite {
 	return []Suite{{
 		Name: "pictures", Group: GroupPerformance, Title: "The pictures of the README",
-		About: "CPU time of one Lloyd iteration on one thread that looks at every record, beside scikit-learn's and FAISS's on " +
-			"the same points in turn, where a Python has them. And the mean squared distance to the nearest centroid (NICV) on a " +
-			"built-in set of 5,000 points and 15 clusters by epsilon, proven, delta = 1/(n ln n), 20 runs each, public bounds; " +
-			"plain k-means is the level that no privacy reaches.",
+		About: "CPU time of one Lloyd iteration on one thread that looks at every record, beside scikit-learn's and " +
+			"FAISS's on the same points in turn, where a Python has them. And the mean squared distance to the nearest " +
+			"centroid (NICV) on a built-in set of 5,000 points and 15 clusters by epsilon, proven, delta = 1/(n ln n), " +
+			"20 runs each, public bounds; plain k-means is the level that no privacy reaches.",
 		Figures: []Figure{
 			{Table: timeTable, Title: "CPU time of an iteration", X: "shape", Y: "iteration", Bars: true, LogY: true},
-			{Table: lossTable, Title: "Loss against epsilon", X: "epsilon", Y: "NICV", Series: []string{lossSeries}, LogX: true, LogY: true,
-				Level: withoutNoise},
+			{Table: lossTable, Title: "Loss against epsilon", X: "epsilon", Y: "NICV", Series: []string{lossSeries},
+				LogX: true, LogY: true, Level: withoutNoise},
 		},
 		Run: runPictures,
 	}}
@@ -93,7 +93,8 @@ func (e *Env) lossPicture(ctx context.Context) error {
 	}
 	for _, epsilon := range []float64{1, 0.1, 0.3, 3, 0.03, 10} {
 		for _, m := range []string{"hybrid", "relative", "fastlloyd", "sulloyd", "lsf"} {
-			if err := one(lossTable, []Label{L("epsilon", epsilon)}, m, privacy.Budget{Epsilon: epsilon, Delta: -1}); err != nil {
+			b := privacy.Budget{Epsilon: epsilon, Delta: -1}
+			if err := one(lossTable, []Label{L("epsilon", epsilon)}, m, b); err != nil {
 				return err
 			}
 		}
@@ -108,7 +109,8 @@ func builtinSet(ctx context.Context) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	norm, err := dataset.Normalise(t, dataset.Bounds{Lo: []float64{0, 0}, Hi: []float64{width, width}}, dataset.DefaultFractionBits)
+	b := dataset.Bounds{Lo: []float64{0, 0}, Hi: []float64{width, width}}
+	norm, err := dataset.Normalise(t, b, dataset.DefaultFractionBits)
 	if err != nil {
 		return nil, err
 	}

@@ -50,11 +50,14 @@ func Standalone(title, inner string, keys []Key, bars bool) []byte {
 	}
 	var out strings.Builder
 	whole, tall := width+2*fileMargin, y+height+fileMargin
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" role="img" aria-label="%s">`,
-		whole, tall, whole, html.EscapeString(title))
+	name := html.EscapeString(title)
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" role="img" `+
+		`aria-label="%s">`, whole, tall, whole, name)
 	fmt.Fprintf(&out, `<style>%s</style><rect width="100%%" height="100%%" rx="8" style="fill: var(--card)"/>`, svgStyle())
-	fmt.Fprintf(&out, `<text x="%.0f" y="%.0f" style="font-weight: 600">%s</text>%s`, fileMargin, fileMargin+14, html.EscapeString(title), b.String())
-	nested := fmt.Sprintf(`<svg x="%.0f" y="%.1f" width="%s" height="%s" viewBox="0 0 %s %s"`, fileMargin, y, size[1], size[2], size[1], size[2])
+	fmt.Fprintf(&out, `<text x="%.0f" y="%.0f" style="font-weight: 600">%s</text>`, fileMargin, fileMargin+14, name)
+	out.WriteString(b.String())
+	nested := fmt.Sprintf(`<svg x="%.0f" y="%.1f" width="%s" height="%s" viewBox="0 0 %s %s"`,
+		fileMargin, y, size[1], size[2], size[1], size[2])
 	out.WriteString(nested + inner[len(size[0]):] + "</svg>\n")
 	return []byte(out.String())
 }
