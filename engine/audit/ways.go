@@ -118,7 +118,7 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 	case "sketch", "sketch-basic":
 		ways = sketchWays(sketch.Method(method), c)
 	case "ckks":
-		ways = []way{{name: "two parties", weight: 2,
+		ways = []way{{name: "two parties",
 			rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
 	default:
 		return nil, fault.Request("--white-box", method+" draws no noise", "choose a private method")
