@@ -33,6 +33,8 @@ type auditOptions struct {
 	timing     bool
 	whiteBox   bool
 	leakage    bool
+	canaries   bool
+	runs       int
 }
 
 func newAuditCommand() *cobra.Command {
@@ -49,6 +51,11 @@ which is no proof.
 --list names them, --case keeps some. --data with --pair audits a pair of your own:
 two files that differ in one record.
 
+--canaries proves lower bounds and prints them beside the claims, of --method or of
+every method: from whole runs with thousands of records, each put in or left out by
+a coin, which are guessed from all that the run releases; and from many runs on the
+worst pairs where a run releases little.
+
 --timing compares instead the time of the functions that handle secrets in encrypted
 k-means, on a fixed secret and on random ones, by Welch's t over --trials calls.
 
@@ -57,6 +64,7 @@ judged by the values in the transcript, beside the tables.`,
 		Example: `  cohort audit --method fastlloyd --calibration claimed
   cohort audit --method fastlloyd --calibration claimed --case "doubled mean" --trials 1000000
   cohort audit --method relative --data a.csv --pair b.csv --k 3 --bounds 0:1
+  cohort audit --canaries --method sulloyd
   cohort audit --timing
   cohort audit --leakage`,
 		Args: noArguments,
@@ -76,10 +84,13 @@ judged by the values in the transcript, beside the tables.`,
 	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")
 	fs.BoolVar(&a.list, "list", false, "list the methods, calibrations and cases that can be audited")
 	fs.BoolVar(&a.whiteBox, "white-box", false, "test the noise that runs drew instead: its distribution, scale and independence against the plan, over --trials runs (default 400)")
+	fs.BoolVar(&a.canaries, "canaries", false,
+		"prove lower bounds beside the claims, from whole runs with many records put in by coins")
+	fs.IntVar(&a.runs, "runs", 0, "whole runs with canaries (default as many as have 10,000 canaries together)")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
 	fs.BoolVar(&a.timing, "timing", false, "compare the time of functions on fixed and on random secrets")
 	fs.BoolVar(&a.leakage, "leakage", false, "print who sees what in each protocol of Thesis-H's leakage tables, beside them")
-	o.explain(cmd, "leakage", "trials", "confidence", "case", "list", "pair", "timing", "white-box")
+	o.explain(cmd, "canaries", "runs", "leakage", "trials", "confidence", "case", "list", "pair", "timing", "white-box")
 	return cmd
 }
 
@@ -89,6 +100,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	}
 	if a.list {
 		return listCases(out, o.method)
+	}
+	if a.canaries {
+		return runCanaries(ctx, o, a, out)
 	}
 	if a.leakage {
 		return runLeakage(ctx, o, out)

@@ -62,6 +62,10 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
+	totals, err := plainTotals(c, b)
+	if err != nil {
+		return nil, err
+	}
 	encrypted, err := encryptedRound(c, b)
 	if err != nil {
 		return nil, err
@@ -70,7 +74,7 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Case{*plain, *encrypted, *holder}, nil
+	return []Case{*plain, *totals, *encrypted, *holder}, nil
 }
 
 // attacked is a case without its trials.
@@ -121,6 +125,41 @@ func plainRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 			}
 		}
 		return v.solve(n, sum[0][0]+sum[1][0]), nil
+	}
+	return one, nil
+}
+
+// plainTotals are the counts and sums of one round with the noise of the other party alone, in the clear, many times: a
+// record leaves one cluster and another enters the other, which moves them farthest (THEOREMS.md T4).
+func plainTotals(c privacy.Calibration, b privacy.Budget) (*Case, error) {
+	const n, k, d = 8, attackedClusters, attackedColumns
+	sigmaCount, sigmaSum, _, err := ckks.Scales(c, privacy.ReplaceOne, b, 1, n, k, d)
+	if err != nil {
+		return nil, err
+	}
+	one := attacked(c, b)
+	one.Name, one.Law = "totals", Gaussian
+	one.About = "a record in one corner is replaced by one in the other, in the other cluster; a party looks at the totals"
+	one.Watched = "the counts and sums of one round, less the party's own noise, in the clear"
+	if c == privacy.Proven {
+		if one.Mu, err = privacy.MuOf(b, 0); err != nil {
+			return nil, err
+		}
+	}
+	one.Draw = func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		side := float64(sideOf(present))
+		var out []float64
+		for j := range k {
+			here := side // in the cluster of the record
+			if j == 1 {
+				here = side - 1
+			}
+			out = append(out, here+sigmaCount*st.Normal())
+			for range d {
+				out = append(out, math.Abs(here)*(1-2*float64(j))+sigmaSum*st.Normal())
+			}
+		}
+		return out, nil
 	}
 	return one, nil
 }

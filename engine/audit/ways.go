@@ -230,6 +230,9 @@ func centralWays(method string) []way {
 				w.watched = fewRecords(6, 2, 60)
 			}
 			w.pairs = []Pair{w.watched}
+			if method == "lsf" {
+				w.pairs = append(w.pairs, crowded(2, 2, 2000))
+			}
 			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
 				b := privacy.Budget{Epsilon: auditBudget.Epsilon, Delta: by.delta}
 				return centralJob(method, *p, branch, parts, b, Settings{Mechanism: by.mechanism, Neighbours: by.neighbours}, seed, tape)

@@ -126,13 +126,14 @@ func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, ru
 		if err != nil {
 			return nil, 0, err
 		}
-		if tape != nil && tape.Releases() > 0 && tape.Noise() != together(drawn) {
+		if tape != nil && !noised(tape, drawn) {
 			missing++
 		}
 	}
 	checks = append(g.checks(), g.planned(ledger)...)
 	if tape != nil {
-		checks = append(checks, NoiseCheck{w.name, "noise drawn that is not in what was released", runs, float64(missing), 1, missing > 0})
+		checks = append(checks, NoiseCheck{Release: w.name, Check: "noise that is not in what was released",
+			Numbers: runs, Statistic: float64(missing), Limit: 1, Violated: missing > 0})
 	}
 	for _, p := range w.pairs {
 		part, err := w.distance(ctx, rt, p, g.st)
@@ -146,15 +147,19 @@ func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, ru
 	return checks, distance, nil
 }
 
-// together adds up all integers of noise, modulo 2^64.
-func together(drawn []protocol.Draw) int64 {
-	var sum int64
+// noised tells whether all noise that was drawn, and some for each number, is in what was released.
+func noised(tape *privacy.Tape, drawn []protocol.Draw) bool {
+	if tape.Releases() == 0 {
+		return true // by mechanisms that keep no tape
+	}
+	sum, numbers := tape.Noise()
 	for _, d := range drawn {
+		numbers -= len(d.Values)
 		for _, z := range d.Values {
-			sum += z
+			sum -= z
 		}
 	}
-	return sum
+	return sum == 0 && numbers <= 0
 }
 
 // distance is how far the record of a pair moves what a run releases, as a part of the ledger's epsilon: the most of

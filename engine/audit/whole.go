@@ -144,6 +144,34 @@ func fewRecords(d, k, n int) Pair {
 	return p
 }
 
+// crowded adds one more record where all n are: as many cells on its path are open as a forest may have.
+func crowded(d, k, n int) Pair {
+	p := fewRecords(d, k, n)
+	p.Name = "one of a crowd"
+	p.About = fmt.Sprintf("%d records in one corner of the box of %d dimensions, one more in the same", n, d)
+	copy(p.Extra, p.Records)
+	for h := range p.Other {
+		p.Other[h] = 1
+	}
+	return p
+}
+
+// crowds has half of n records in either of two corners and adds one in the second: every cell on its path is open, and
+// the one centroid is far from it.
+func crowds(d, n int) Pair {
+	p := crowded(d, 1, n)
+	p.Name = "one of two crowds"
+	p.About = fmt.Sprintf("%d records in either of two corners of the box of %d dimensions, one more in the second, "+
+		"one cluster", n/2, d)
+	for i := range p.Records[:n/2*d] {
+		p.Records[i] = 1
+	}
+	for h := range p.Extra {
+		p.Extra[h], p.Other[h] = -1, 1
+	}
+	return p
+}
+
 func box(d int) dataset.Bounds {
 	b := dataset.Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
 	for i := range d {
@@ -220,13 +248,17 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	switch method {
 	case "hybrid":
 		wide := fewRecords(6, 2, 60)
-		variants = []variant{{one, "tree", 5, 1}, {two, "tree", 10, 1}, {wide, "high-d", 4, 1}, {wide, "projected", 6, 1},
-			{wide, "mean", 2, 1}, {two, "tree", 20, 3}}
-		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean", "far record, three clients"} {
+		variants = []variant{{one, "tree", 5, 1}, {crowds(2, 2000), "tree", 8, 1},
+			{wide, "high-d", 4, 1}, {wide, "projected", 6, 1},
+			{wide, "mean", 2, 1}, {crowds(2, 2000), "tree", 20, 3}}
+		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean",
+			"one of two crowds, three clients"} {
 			variants[2+i].p.Name = name
 		}
+	case "lsf":
+		variants = append(variants, variant{crowded(2, 2, 2000), "", 1, 1})
 	case "balcan":
-		variants = []variant{{one, "", 5, 1}, {two, "", 5, 1}}
+		variants = []variant{{one, "", 5, 1}, {crowds(2, 2000), "", 8, 1}}
 	}
 	if s.Pair != nil {
 		variants = []variant{{*s.Pair, "", 8, 1}}

@@ -32,15 +32,16 @@ type Tape struct {
 	laplaces  map[float64]*DiscreteLaplace
 }
 
-// track is one release: the integers that came out, what they were without noise, and how likely each was.
+// track is one release: the integers that came out, what they were without noise in the first run and in the second,
+// and how likely each was.
 type track struct {
-	released, exact []int64
-	logs            []float64
-	additive        bool
+	released, exact, second []int64
+	logs                    []float64
+	law                     Likelihood
 }
 
-// Likelihood is a distribution of noise by the log of the probability of a released integer, given the exact one, up to a
-// constant.
+// Likelihood is a distribution of noise by the log of the probability of a released integer, given the exact one, up
+// to a constant.
 type Likelihood struct {
 	family string // "laplace", "gaussian", or empty for a choice
 	scale  float64
@@ -64,8 +65,8 @@ func GaussianLikelihood(sigma float64) Likelihood {
 func OtherLikelihood(log func(exact, released int64) float64) Likelihood { return Likelihood{log: log} }
 
 // Distance is how far the record of the pair moved the releases of both runs, in units of their noise: the sum of
-// |change|/b over releases with Laplace noise and of (change/sigma)^2 over those with Gaussian noise. What the second run
-// would have released without noise is compared with the first, value by value.
+// |change|/b over releases with Laplace noise and of (change/sigma)^2 over those with Gaussian noise. What the second
+// run would have released without noise is compared with the first, value by value.
 func (t *Tape) Distance() (laplace, gaussian float64) { return t.distance[0], t.distance[1] }
 
 // Record begins a first run.
@@ -90,18 +91,40 @@ func (t *Tape) Loss() (float64, error) {
 // Releases is the number of releases on the tape.
 func (t *Tape) Releases() int { return len(t.tracks) }
 
-// Noise is by how much what the first run released exceeds the exact values behind it: over all releases with additive
-// noise together, modulo 2^64.
-func (t *Tape) Noise() int64 {
-	var sum int64
+// Noise is by how much what the first run released exceeds the exact values behind it, over all releases with additive
+// noise together, modulo 2^64, and how many numbers these are.
+func (t *Tape) Noise() (sum int64, numbers int) {
 	for _, k := range t.tracks {
+		if k.law.family == "" {
+			continue
+		}
+		numbers += len(k.exact)
 		for i, x := range k.exact {
-			if k.additive {
-				sum += k.released[i] - x
+			sum += k.released[i] - x
+		}
+	}
+	return sum, numbers
+}
+
+// Number is one number of a release with additive noise, without noise in the first run and in the second, and as the
+// first run released it.
+type Number struct {
+	First, Second, Released int64
+	// Scale is that of its noise: Laplace's b, or the deviation if Gaussian.
+	Scale    float64
+	Gaussian bool
+}
+
+// Numbers calls f with every number that both runs have released with additive noise, in their order.
+func (t *Tape) Numbers(f func(Number)) {
+	for i := range t.tracks {
+		k := &t.tracks[i]
+		for j, x := range k.second {
+			if k.law.family != "" {
+				f(Number{k.exact[j], x, k.released[j], k.law.scale, k.law.family == "gaussian"})
 			}
 		}
 	}
-	return sum
 }
 
 // next returns the track of a release of n integers.
@@ -112,7 +135,7 @@ func (t *Tape) next(n int) (*track, error) {
 		}
 		t.tracks = t.tracks[:t.at+1]
 		k := &t.tracks[t.at]
-		k.released, k.logs, k.exact = k.released[:0], k.logs[:0], k.exact[:0]
+		k.released, k.logs, k.exact, k.second = k.released[:0], k.logs[:0], k.exact[:0], k.second[:0]
 		t.at++
 		return k, nil
 	}
@@ -133,7 +156,10 @@ func (t *Tape) Release(exact, released []int64, law Likelihood) error {
 	if err != nil {
 		return err
 	}
-	k.additive = law.family != ""
+	k.law = law
+	if t.replay {
+		k.second = append(k.second[:0], exact...)
+	}
 	for i, x := range exact {
 		if !t.replay {
 			k.released = append(k.released, released[i])

@@ -164,8 +164,15 @@ func steps() []mutant {
 		one("clients leave their noise off", inProtocol, "r.Makers == EachWhole || r.Makers == EachShare {", "false {", inHorizontal, "TestNoiseHasTheVarianceItShould", "local"),
 		one("ties of all rounds are broken by one key", inHorizontal, "p.Streams.Reset(st, int(p.Role), round, \"ties\")", "p.Streams.Reset(st, int(p.Role), 0, \"ties\")", inHorizontal, "TestNonExclusiveTakesTheNearest", "key"),
 		one("ties depend on the order of the records", inFlow, "return digest(sum[:16])", "sum[0] ^= byte(i)\n\treturn digest(sum[:16])", inFlow, "TestOrderDoesNotMatter|TestTies", "order|[Ll]abels|ties"),
-		one("local releases have no noise", inProtocol, "\tif r.Makers == Holder {\n\t\tp.addNoise(round, groups, words)", "\tif false {\n\t\tp.addNoise(round, groups, words)", inAudit, "TestWhiteBox$", "not in what was released"),
+		one("local releases have no noise", inProtocol, "\tif r.Makers == Holder {\n\t\tp.addNoise(round, groups, words)", "\tif false {\n\t\tp.addNoise(round, groups, words)",
+			inAudit, "TestWhiteBox$", "not in what was released"),
 		one("all roles of a protocol draw from one stream", inProtocol, "privacy.StreamsOf(s.Own.Derive(\"streams\"))", "privacy.StreamsOf(s.Group.Derive(\"streams\"))", inAudit, "TestWhiteBox$", "independence"),
+		one("an audit by canaries refutes what is possible", inAudit,
+			"if right+need > all*(1+1e-12) {", "if right+need > all*0.98 {",
+			inAudit, "TestGuesses", "called impossible"),
+		one("an audit by canaries forgets what it does not know", inAudit,
+			"residual[at] -= float64(z)", "residual[at] -= 2 * float64(z)",
+			inAudit, "TestCanaries", "not refuted"),
 	}
 }
 

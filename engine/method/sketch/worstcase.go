@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -23,6 +24,8 @@ type WorstCase struct {
 	Budget                      privacy.Budget
 	Parties, Clusters, Sketches int
 	Gamma                       float64
+	// PairKeys gives each pair of parties keys of its own, under the proven calibration.
+	PairKeys bool
 
 	run    *run
 	labels [2][]uint16 // without the record and with it
@@ -49,8 +52,12 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		if _, ok := product(c.Clusters, c.Parties, maxDense); !ok {
 			return nil, gridTooLarge(c.Parties, c.Clusters, maxDense)
 		}
+		keys, of := c.Sketches, c.Parties
+		if p.pairKeys = c.PairKeys; c.PairKeys { // a record is in one value of every pair and key
+			keys, of = keys*c.Parties*(c.Parties-1)/2, 2
+		}
 		var n int
-		n, err = privacy.FMPhantomsPLD(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: c.Parties, Cells: c.Clusters}, c.Sketches)
+		n, err = privacy.FMPhantomsPLD(c.Budget, privacy.FM{Gamma: c.Gamma, Parties: of, Cells: c.Clusters}, keys)
 		p.phantoms = float64(n)
 	}
 	if err != nil {
@@ -76,15 +83,26 @@ func (c *WorstCase) Phantoms() (count float64, floor uint16) {
 // or with it. All randomness, the keys too, comes from the next seed of st; draws one
 // after the other are independent.
 func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]*Sketches, error) {
-	c.run.Plan = c.run.Plan.Again(st.Uint64())
 	labels := c.labels[0]
 	if present {
 		labels = c.labels[1]
 	}
-	points := kernels.NewPanels(len(labels), 1)
+	views, err := c.Put(ctx, rt, st, slices.Repeat([][]uint16{labels}, c.Parties))
+	if err != nil {
+		return nil, err
+	}
+	return views[0].Sketches, nil
+}
+
+// Put is Draw for records of which labels has the clusters, by party. It returns what the server reads under each set
+// of keys: one set for all parties, or one for each pair in the order of Release.Pairs.
+func (c *WorstCase) Put(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, labels [][]uint16) (
+	[]*View, error) {
+	c.run.Plan = c.run.Plan.Again(st.Uint64())
 	var programs []protocol.Program
 	for l := range c.Parties {
-		p := &party{run: c.run, index: l, releases: c.run.parties[l], points: points, centers: make([]float32, c.Clusters), labels: labels}
+		p := &party{run: c.run, index: l, releases: c.run.parties[l], points: kernels.NewPanels(len(labels[l]), 1),
+			centers: make([]float32, c.Clusters), labels: labels[l]}
 		programs = append(programs, func(ctx context.Context, q *protocol.Party) (*protocol.Outcome, error) {
 			p.Party = q
 			var m Message
@@ -102,11 +120,11 @@ func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.St
 	if err := protocol.Start(rt, c.run.Plan, programs, gather, protocol.Options{}).Run(ctx); err != nil {
 		return nil, err
 	}
-	all := make([]*Sketches, c.Parties)
-	for l, m := range v.messages {
-		all[l] = m.Sets[0]
+	r := v.receive(v.messages)
+	if r.Joint == nil {
+		return r.Pairs, nil
 	}
-	return all, nil
+	return []*View{r.Joint}, nil
 }
 
 // EqualHeight is the statistic that tells the pair apart when parties share

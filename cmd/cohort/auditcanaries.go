@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/audit"
+	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/internal/fault"
+)
+
+// runCanaries proves lower bounds of a method, or of all, and prints them beside the claims.
+func runCanaries(ctx context.Context, o *options, a *auditOptions, out io.Writer) error {
+	if a.runs < 0 {
+		return fault.Range("--runs", a.runs, "at least 1")
+	}
+	if o.given("calibration") && o.setting("calibration") != string(privacy.Proven) {
+		return fault.Request("--canaries", "prove bounds of the proven calibration", "leave --calibration out")
+	}
+	var methods []string
+	for _, x := range audit.Audits() {
+		if x.Calibration == privacy.Proven && (o.method == "" || o.method == x.Method) {
+			methods = append(methods, x.Method)
+		}
+	}
+	if o.method != "" && len(methods) == 0 {
+		if _, err := catalog.Methods().Find(o.method); err != nil {
+			return err
+		}
+	}
+	if err := selectKernels(); err != nil {
+		return err
+	}
+	var engineOptions []engine.Option
+	if o.workers > 0 {
+		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
+	}
+	eng, err := engine.New(engineOptions...)
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	how := audit.Options{Seed: o.seedPointer()}
+	if o.given("trials") {
+		how.Trials = a.trials
+	}
+	if o.given("confidence") {
+		how.Confidence = a.confidence
+	}
+	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.setting("mechanism")}
+	reached, err := audit.Canaries(ctx, eng.Pool(), methods, settings, a.runs, how)
+	if err != nil {
+		return err
+	}
+	if o.format == "json" {
+		err = json.NewEncoder(out).Encode(reached)
+	} else {
+		err = printReached(out, reached)
+	}
+	for _, r := range reached {
+		if err == nil && r.Violated {
+			return &statusError{exitFailed}
+		}
+	}
+	return err
+}
+
+func printReached(out io.Writer, reached []audit.Reached) error {
+	w := &lines{w: out}
+	w.printf("%-12s %8s %9s %9s %8s %8s %6s  %s\n",
+		"method", "runs", "canaries", "numbers", "claimed", "proved", "share", "case")
+	for _, r := range reached {
+		count := func(n int) string {
+			if n == 0 {
+				return "-"
+			}
+			return fmt.Sprint(n)
+		}
+		mark := ""
+		if r.Violated {
+			mark = "  VIOLATED"
+		}
+		w.printf("%-12s %8d %9s %9s %8.3f %8.3f %6.2f  %s%s\n",
+			r.Method, r.Runs, count(r.Canaries), count(r.Numbers), r.Epsilon, r.Lower, r.Lower/r.Epsilon, r.Case, mark)
+	}
+	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair.\n")
+	return w.err
+}
