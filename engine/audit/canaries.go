@@ -392,11 +392,12 @@ func fields(method string, s Settings) ([]*field, error) {
 	}
 	if c.job == nil {
 		c.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
-			d := centralData(p, parts, tape)
+			problem := central(p, parts, budget, Settings{Mechanism: "gaussian"}, seed, tape)
 			if method == "eugkm" {
-				return &eugkm.Job{Data: d, K: p.K, Budget: budget, Gaussian: true, Seed: seed}
+				return &eugkm.Job{Problem: problem}
 			}
-			return &hybrid.Job{Data: d, K: p.K, Budget: budget, Branch: "tree", Rounds: -1, Seed: seed}
+			problem.Iterations = -1 // none: all of the budget goes to the tree
+			return &hybrid.Job{Problem: problem, Branch: "tree"}
 		}
 	}
 	f, err := c.begin(name, about)
@@ -414,8 +415,9 @@ func lloydCrowd(m lloyd.Method, d int, budget privacy.Budget) (c *crowd, name, a
 	c = &crowd{pair: Pair{D: d, K: k, Records: around(starts, records), Start: around(starts, 1)},
 		canaries: corners(d, k, 1), clients: 3}
 	c.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
-		return &lloyd.Job{Algorithm: m, K: p.K, Start: p.Start, Mechanism: lloyd.Gaussian, Budget: budget,
-			Clients: parts, Records: tape.Records, Iterations: 2, Post: lloyd.Fold, NoQuality: true, Noise: lloyd.Split, Seed: seed}
+		return &lloyd.Job{Method: m, Post: lloyd.Fold, Problem: protocol.Problem{K: p.K, Start: p.Start,
+			Mechanism: lloyd.Gaussian, Budget: budget, Clients: parts, Records: tape.Records, Iterations: 2,
+			NoQuality: true, Noise: lloyd.Split, Seed: seed}}
 	}
 	return c, "a canary in each cluster", fmt.Sprintf("%d clusters of %d records in %d dimensions, "+
 		"a canary in the corner of the box beyond each; two rounds, three clients, split noise", k, records, d)

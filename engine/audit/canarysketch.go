@@ -27,7 +27,8 @@ func sketchFields(s Settings) ([]*field, error) {
 		pairs             bool
 	}{{2, 64, false}, {3, 64, true}} {
 		w, err := sketch.NewWorstCase(sketch.WorstCase{Calibration: privacy.Proven, Budget: budget,
-			Parties: x.parties, Clusters: x.clusters, Sketches: sketch.DefaultSketches, Gamma: sketch.DefaultGamma, PairKeys: x.pairs})
+			Parties: x.parties, Clusters: x.clusters, Sketches: sketch.DefaultSketches,
+			Gamma: sketch.DefaultGamma, PairKeys: x.pairs})
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,8 @@ func sketchFields(s Settings) ([]*field, error) {
 			x.parties, x.clusters, w.Sketches)
 		if x.pairs {
 			f.Name = "pair keys"
-			f.About = fmt.Sprintf("%d parties of %d clusters, each pair with %d keys of its own; a canary in each cell of each pair",
+			f.About = fmt.Sprintf("%d parties of %d clusters, each pair with %d keys of its own; "+
+				"a canary in each cell of each pair",
 				x.parties, x.clusters, w.Sketches)
 		}
 		f.Watched = "the sketches in all messages, as the server reads them; Gaussian but for what many keys leave"
