@@ -138,3 +138,18 @@ func TestAuditRefusesBadRequests(t *testing.T) {
 		}
 	}
 }
+
+// Bounds by canaries stand beside the claim, and what has no proven calibration is refused.
+func TestAuditByCanaries(t *testing.T) {
+	status, out, errOut := cohort(t, "audit", "--canaries", "--method", "eugkm", "--seed", "3")
+	if status != exitDone || !strings.Contains(out, "a grid of canaries") || !strings.Contains(out, "claimed") {
+		t.Errorf("status %d: %s%s", status, out, errOut)
+	}
+	for _, args := range [][]string{{"--method", "balcan-edler"}, {"--method", "nothing"}, {"--runs", "-1"},
+		{"--confidence", "1"}, {"--method", "sulloyd", "--calibration", "claimed"}} {
+		status, out, errOut := cohort(t, append([]string{"audit", "--canaries"}, args...)...)
+		if status != exitWrong || out != "" {
+			t.Errorf("%v: status %d, %q%q", args, status, out, errOut)
+		}
+	}
+}
