@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine/study"
@@ -39,12 +40,13 @@ var networkCases = []networkCase{
 }
 
 func runNetwork(ctx context.Context, e *Env) error {
-	transport, err := measureTransport(ctx)
-	if err != nil {
-		return err
-	}
+	transport := sync.OnceValues(func() (virtual.Transport, error) { return measureTransport(ctx) })
 	if e.Simulated != nil {
-		return e.simulate(ctx, transport)
+		t, err := transport()
+		if err != nil {
+			return err
+		}
+		return e.simulate(ctx, t)
 	}
 	for _, n := range networkCases {
 		if e.Quick && !n.quick {
@@ -73,13 +75,16 @@ func (n networkCase) took(ctx context.Context) ([]time.Duration, error) {
 	}
 	defer os.RemoveAll(dir)
 	took, err := (&study.Sums{Parties: n.parties, Words: n.words, Rounds: n.rounds, Plain: n.plain, Dir: dir}).Measure(ctx)
-	if len(took) > 4 {
-		return took[2:], err
+	switch {
+	case err != nil:
+		return nil, err
+	case len(took) > 4:
+		return took[2:], nil
 	}
-	return took[min(1, len(took)-1):], err
+	return took[min(1, len(took)-1):], nil
 }
 
-func (n networkCase) measure(ctx context.Context, c *Case, t virtual.Transport) error {
+func (n networkCase) measure(ctx context.Context, c *Case, transport func() (virtual.Transport, error)) error {
 	watched := resetPeak()
 	took, err := n.took(ctx)
 	if err != nil {
@@ -97,6 +102,10 @@ func (n networkCase) measure(ctx context.Context, c *Case, t virtual.Transport) 
 	}
 	if n.parties < 100 {
 		return nil // of few parties a round waits for wake-ups more than for work
+	}
+	t, err := transport()
+	if err != nil {
+		return err
 	}
 	r, err := n.simulation(t).Run()
 	if err != nil {
