@@ -247,16 +247,23 @@ func heSizes(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	// The paper's own argmin, two rounds of it.
-	return heSize(ctx, e, heCell{name: "n=1000 k=5 by rank, 2 rounds"}, func(ctx context.Context) (*ckks.Job, error) {
-		data, err := timeSet(ctx, 1000, 2, 5)
+	// The paper's own argmin.
+	for _, x := range []struct{ k, rounds int }{{5, 2}, {10, 1}, {16, 1}} {
+		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
+		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, 1000, 2, x.k)
+			if err != nil {
+				return nil, err
+			}
+			job := heJob(data, x.k, x.rounds, 1, heBudget())
+			job.Argmin = ckks.Rank
+			return job, nil
+		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		job := heJob(data, 5, 2, 1, heBudget())
-		job.Argmin = ckks.Rank
-		return job, nil
-	})
+	}
+	return nil
 }
 
 // hePlane is a round of many clusters in the plane, with the chain for the pairs that pruning leaves

@@ -35,7 +35,7 @@ func newConstrained(c *client) *constrained {
 		lo[j], hi[j] = c.lo, c.hi
 	}
 	a.problem = flow.Problem{Points: c.points, Centroids: c.grid, FractionBits: c.fraction, Lo: lo, Hi: hi,
-		Exclusivity: c.job.Exclusivity, Total: c.job.total()}
+		Exclusivity: c.job.exclusivityAt(int(c.party.Role)), Total: c.job.total()}
 	a.solver.Began = a.began
 	a.tally = tally{acc: kernels.NewAccumulator(c.k, c.d, c.fraction), labels: step.NewLabels(c.points.N)}
 	workers := c.party.Pool().Workers()

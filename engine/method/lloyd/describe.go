@@ -124,18 +124,30 @@ func (j *Job) sizeOptions() []method.Option {
 	return []method.Option{
 		{Name: "eta-min-alpha", Default: alpha, About: "clusters have at least n/(alpha k) records", Value: method.Real(&j.EtaMinAlpha, 1, 1e9)},
 		{Name: "eta-max-alpha", Default: alpha, About: "clusters have at most alpha n/k records", Value: method.Real(&j.EtaMaxAlpha, 1, 1e9)},
-		{Name: "exclusivity", Default: "1", About: "clusters that a record may join where a minimum demands it, or nonexclusive", Value: method.Text(func(text string) (err error) {
-			if j.NonExclusive = text == "nonexclusive"; j.NonExclusive {
-				return nil
-			}
-			if j.Exclusivity, err = strconv.Atoi(text); err != nil || j.Exclusivity < 1 {
-				return errors.New(`a number of at least 1, or "nonexclusive"`)
-			}
-			return nil
-		})},
+		{Name: "exclusivity", Default: "1", About: "clusters that a record may join where a minimum demands it: a number, " +
+			"one for each client such as 1,2,1, or nonexclusive", Value: method.Text(j.setExclusivity)},
 		{Name: "radius", Default: "0 (none)", About: "largest distance of a record from its centroid, in the normalised box", Value: method.Real(&j.Radius, 0, math.MaxFloat64)},
 		{Name: "flow", Default: string(Fast), About: "solver: fast, reference, or verified (fast, each certificate checked)", Value: method.Choice(&j.Flow, Fast, Reference, Verified)},
 	}
+}
+
+// setExclusivity reads a number for all clients, or one for each, or "nonexclusive".
+func (j *Job) setExclusivity(text string) error {
+	if j.NonExclusive = text == "nonexclusive"; j.NonExclusive {
+		return nil
+	}
+	var each []int
+	for _, item := range strings.Split(text, ",") {
+		e, err := strconv.Atoi(item)
+		if err != nil || e < 1 {
+			return errors.New(`a number of at least 1, one for each client, or "nonexclusive"`)
+		}
+		each = append(each, e)
+	}
+	if j.Exclusivity = each[0]; len(each) > 1 {
+		j.ExclusivityOf = each
+	}
+	return nil
 }
 
 // partyOptions are those of how the clients add up.

@@ -3,6 +3,7 @@ package lloyd
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -192,6 +193,9 @@ type Job struct {
 	// Exclusivity E lets a record belong to up to E clusters where a minimum
 	// size demands it (Thesis-H §4.1.4); 0 and 1 mean one cluster.
 	Exclusivity int
+	// ExclusivityOf, if not nil, has a number of its own for each client; the noise is for the
+	// largest of them.
+	ExclusivityOf []int
 	// NonExclusive assigns to each cluster its nearest records, as many as the
 	// minimum size, whatever other clusters take (Thesis-H §4.1.2).
 	NonExclusive bool
@@ -246,6 +250,9 @@ func (j *Job) withDefaults() *Job {
 	set(&c.EtaMinAlpha, DefaultAlpha)
 	set(&c.EtaMaxAlpha, DefaultAlpha)
 	c.Exclusivity = max(c.Exclusivity, 1)
+	for _, e := range c.ExclusivityOf {
+		c.Exclusivity = max(c.Exclusivity, e)
+	}
 	if j.Method == Relative {
 		set(&c.Schedule, Geometric)
 	}
@@ -396,8 +403,13 @@ func (j *Job) checkChoices() error {
 		return fault.Range("eta-min-alpha", j.EtaMinAlpha, "1 to 1e9")
 	case j.EtaMaxAlpha != 0 && !(j.EtaMaxAlpha >= 1 && j.EtaMaxAlpha <= 1e9):
 		return fault.Range("eta-max-alpha", j.EtaMaxAlpha, "1 to 1e9")
-	case j.Exclusivity < 0 || j.Exclusivity > max(j.K, 1):
-		return fault.Range("exclusivity", j.Exclusivity, fmt.Sprintf("1 to k = %d", j.K))
+	case j.ExclusivityOf != nil && (len(j.ExclusivityOf) != len(j.Clients) || slices.Min(j.ExclusivityOf) < 1):
+		return fault.Request("exclusivity", fmt.Sprintf("has %d numbers for %d clients", len(j.ExclusivityOf),
+			len(j.Clients)),
+			"give one of at least 1 for all, or one for each")
+	case j.Exclusivity < 0 || j.Exclusivity > max(j.K, 1) || j.ExclusivityOf != nil && slices.Max(j.ExclusivityOf) > j.K:
+		return fault.Range("exclusivity", slices.Max(append(slices.Clone(j.ExclusivityOf), j.Exclusivity)),
+			fmt.Sprintf("1 to k = %d", j.K))
 	case !(j.Radius >= 0) || math.IsInf(j.Radius, 1):
 		return fault.Range("radius", j.Radius, "positive and finite, or 0 for none")
 	case j.NInit < 0 || j.NInit > 10000:
@@ -511,7 +523,7 @@ func (j *Job) checkConstraints() error {
 		case lo > n:
 			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo), "raise --eta-min-alpha")
 		case j.NonExclusive:
-		case j.K*lo > n*j.Exclusivity:
+		case j.K*lo > n*j.exclusivityAt(i):
 			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo, j.K*lo),
 				"raise --eta-min-alpha")
 		case lo > hi:
@@ -522,6 +534,14 @@ func (j *Job) checkConstraints() error {
 		}
 	}
 	return nil
+}
+
+// exclusivityAt is the number of clusters that a record of a client may join.
+func (j *Job) exclusivityAt(client int) int {
+	if j.ExclusivityOf != nil {
+		return j.ExclusivityOf[client]
+	}
+	return j.Exclusivity
 }
 
 // impossible is the refusal of sizes that no assignment has.
