@@ -63,6 +63,10 @@ if grep -q '>not complete<' operator.html; then
     exit 1
 fi
 [ "$(events "$(sed -n 's/^page: //p' serve.log)")" -ge 3 ] || { echo "the operator's page is not told of sums"; exit 1; }
+"$cohort" profile --study coordinator | tee profile.txt
+for want in "masked vectors" "unmasking" "a sum " "wan "; do
+    grep -q "$want" profile.txt || { echo "the profile of the study lacks: $want"; cat profile.txt; exit 1; }
+done
 "$cohort" study abort
 for p in "${joins[@]}" "$serve"; do
     if wait "$p"; then

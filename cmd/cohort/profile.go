@@ -28,6 +28,7 @@ import (
 // profileOptions are the flags that profile has besides those of run.
 type profileOptions struct {
 	cpuProfile, memProfile, trace, timeline, network string
+	study                                            string
 	perf                                             bool
 }
 
@@ -47,11 +48,17 @@ func newProfileCommand() *cobra.Command {
 		Long: `Run a job several times and show where the time of its iterations goes: each
 phase with percentiles, its share, rates against the limits of this machine,
 allocations, and a timeline of one iteration across workers. The flags are those
-of run; without --runs the job is repeated for about a second.`,
+of run; without --runs the job is repeated for about a second.
+
+With --study DIR nothing is run: the coordinator whose folder that is tells how long its
+parties took to answer each step of a sum, beside what each network model says.`,
 		Example: `  cohort profile --data my.csv --k 8 --method fastlloyd --epsilon 1
   cohort profile --method lloyd --cpuprofile cpu.pprof --timeline iteration.json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.study != "" {
+				return profileStudy(cmd.Context(), p.study, o.format, cmd.OutOrStdout())
+			}
 			return profileJob(cmd.Context(), o, p, cmd.OutOrStdout())
 		},
 	}
@@ -65,7 +72,9 @@ of run; without --runs the job is repeated for about a second.`,
 	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
 	fs.BoolVar(&p.perf, "perf", false, "count page faults, context switches and, where the machine has counters, cycles, instructions and cache misses in each phase (Linux)")
 	fs.StringVar(&p.network, "network-model", "", "add the cost of a network model, such as lan, wan or fastlloyd")
-	o.explain(cmd, "cpuprofile", "memprofile", "trace", "timeline", "perf", "network-model")
+	fs.StringVar(&p.study, "study", "",
+		"folder of a running coordinator: the time of each step of its study's sums beside each network model")
+	o.explain(cmd, "study", "cpuprofile", "memprofile", "trace", "timeline", "perf", "network-model")
 	return cmd
 }
 

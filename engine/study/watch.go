@@ -23,6 +23,8 @@ type Status struct {
 	Sums        int           `json:"sums"` // that are done
 	Refused     int           `json:"refused"`
 	Parties     []PartyStatus `json:"parties"`
+	// Steps are the steps of sums, in their order, with all answers so far.
+	Steps []StepStatus `json:"steps"`
 	// Party is whose side this is, empty for the coordinator's; Paid what it has paid.
 	Party string `json:"party,omitempty"`
 	Paid  string `json:"paid,omitempty"`
@@ -30,6 +32,15 @@ type Status struct {
 	// each viewer.
 	Releases []Release `json:"releases"`
 	Budget   []Release `json:"budget"`
+}
+
+// StepStatus is how long parties took to answer a step, in milliseconds from its
+// beginning: the network there and back, and their own work.
+type StepStatus struct {
+	Step    string  `json:"step"`
+	Answers int     `json:"answers"`
+	Mean    float64 `json:"mean_ms"`
+	Most    float64 `json:"most_ms"`
 }
 
 // Release is something that is seen, by whom, and its cost by the plan; nil costs nothing.
@@ -63,6 +74,7 @@ type Watch struct {
 	changed chan struct{} // closed and renewed at each change
 	heard   []func(party int, step string, took time.Duration)
 	own     protocol.Role // whose side it is
+	steps   [sum.Done]StepStatus
 }
 
 // NewWatch follows a study.
@@ -134,6 +146,12 @@ func (w *Watch) Status() (Status, <-chan struct{}) {
 		p.Steps = steps
 		s.Parties[i] = p
 	}
+	s.Steps = nil
+	for _, step := range w.steps {
+		if step.Answers > 0 {
+			s.Steps = append(s.Steps, step)
+		}
+	}
 	return s, w.changed
 }
 
@@ -174,7 +192,12 @@ func (w *Watch) answered(party int, step sum.Phase, took time.Duration) {
 	w.change(func(s *Status) {
 		p := &s.Parties[party]
 		p.Late = false
-		p.Steps[step.String()] = float64(took.Microseconds()) / 1000
+		ms := float64(took.Microseconds()) / 1000
+		p.Steps[step.String()] = ms
+		all := &w.steps[step]
+		all.Step, all.Most = step.String(), max(all.Most, ms)
+		all.Mean = (all.Mean*float64(all.Answers) + ms) / float64(all.Answers+1)
+		all.Answers++
 		for _, f := range w.heard {
 			f(party, step.String(), took)
 		}
