@@ -77,6 +77,7 @@ var rivals = []answer{
 	{"hybrid", "hybrid", nil, wholeK},
 	{"eugkm", "eugkm", nil, wholeK},
 	{"eugkm and a round", "eugkm", method.Settings{"iterations": "1"}, wholeK},
+	{"evolve", "evolve", nil, wholeK},
 	{"lsf", "lsf", nil, wholeK},
 	{"relative", "relative", nil, wholeK},
 	{"sulloyd", "sulloyd", nil, wholeK},

@@ -42,6 +42,7 @@ var expectations = []struct {
 	{Audit{"hybrid", privacy.Proven}, Consistent, 2000},
 	{Audit{"lsf", privacy.Proven}, Consistent, 2000},
 	{Audit{"eugkm", privacy.Proven}, Consistent, 2000},
+	{Audit{"evolve", privacy.Proven}, Consistent, 1000},
 	{Audit{"balcan", privacy.Proven}, Consistent, 2000},
 	{Audit{"balcan-edler", privacy.Claimed}, Violated, 9600},
 	{Audit{"ind-lap", privacy.Proven}, Consistent, 2000}, {Audit{"ind-lap", privacy.Claimed}, Consistent, 2000},

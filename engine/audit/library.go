@@ -33,7 +33,7 @@ func library() []audited {
 	}
 	return []audited{
 		{"sulloyd", Horizontal}, {"csulloyd", Horizontal}, {"fastlloyd", Horizontal}, {"relative", Horizontal},
-		{"hybrid", Central}, {"lsf", Central}, {"eugkm", Central}, {"balcan", Central}, {"balcan-edler", Central},
+		{"hybrid", Central}, {"lsf", Central}, {"eugkm", Central}, {"evolve", Central}, {"balcan", Central}, {"balcan-edler", Central},
 		{"ind-lap", Local}, {"ldp-agg", Local}, {"sketch-basic", sketches}, {"sketch", sketches},
 		{"ckks", equations},
 	}

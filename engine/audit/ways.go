@@ -103,7 +103,7 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 	switch method {
 	case "sulloyd", "csulloyd", "fastlloyd", "relative":
 		ways = lloydWays(lloyd.Method(method), c)
-	case "hybrid", "lsf", "eugkm", "balcan":
+	case "hybrid", "lsf", "eugkm", "evolve", "balcan":
 		ways = centralWays(method)
 	case "balcan-edler":
 		p := fewRecords(3, 2, 60)

@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/method/eugkm"
+	"github.com/cohort-engine/cohort/engine/method/evolve"
 	"github.com/cohort-engine/cohort/engine/method/hybrid"
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
@@ -187,7 +188,7 @@ func central(p *Pair, parts []dataset.Part, b privacy.Budget, s Settings, seed *
 		Mechanism: protocol.Mechanism(s.Mechanism), Seed: seed, NoQuality: true, Tape: tape}
 }
 
-// centralJob is a run of hybrid, by a branch, lsf, eugkm or balcan.
+// centralJob is a run of hybrid, by a branch, lsf, eugkm, evolve or balcan.
 func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
 	problem := central(&p, parts, b, s, seed, tape)
 	switch method {
@@ -196,6 +197,8 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 	case "eugkm":
 		problem.Iterations = 1
 		return &eugkm.Job{Problem: problem}
+	case "evolve":
+		return &evolve.Job{Problem: problem}
 	case "balcan":
 		return &balcan.Job{Problem: problem}
 	}
@@ -217,7 +220,7 @@ func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c p
 			NoQuality: true, Tape: tape}}
 }
 
-// Central are the cases of hybrid, lsf, eugkm, balcan and balcan-edler.
+// Central are the cases of hybrid, lsf, eugkm, evolve, balcan and balcan-edler.
 func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	if method == "balcan-edler" {
 		// one coordinate's noise under all d coordinates of a small cluster's mean (T5)

@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/method/eugkm"
+	"github.com/cohort-engine/cohort/engine/method/evolve"
 	"github.com/cohort-engine/cohort/engine/method/hybrid"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/method/lsf"
@@ -25,5 +26,6 @@ func Default(private bool) string {
 
 // Methods lists the methods.
 func Methods() method.List {
-	return slices.Concat(lloyd.Describe(), hybrid.Describe(), balcan.Describe(), lsf.Describe(), eugkm.Describe(), pca.Describe(), sketch.Describe())
+	return slices.Concat(lloyd.Describe(), hybrid.Describe(), balcan.Describe(), lsf.Describe(), eugkm.Describe(),
+		evolve.Describe(), pca.Describe(), sketch.Describe())
 }

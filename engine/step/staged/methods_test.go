@@ -17,6 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset/datasettest"
 	"github.com/cohort-engine/cohort/engine/method/balcan"
 	"github.com/cohort-engine/cohort/engine/method/eugkm"
+	"github.com/cohort-engine/cohort/engine/method/evolve"
 	"github.com/cohort-engine/cohort/engine/method/hybrid"
 	"github.com/cohort-engine/cohort/engine/method/lsf"
 	"github.com/cohort-engine/cohort/engine/method/pca"
@@ -69,6 +70,7 @@ func TestRolesApart(t *testing.T) {
 		{"high-d of two", &hybrid.Job{Problem: asked(split(2), 4, pure, &seed), Branch: "high-d"}},
 		{"lsf", &lsf.Job{Problem: asked(split(1), 4, budget, &seed)}},
 		{"eugkm", &eugkm.Job{Problem: rounds(2, asked(split(1), 4, budget, &seed))}},
+		{"evolve", &evolve.Job{Problem: asked(split(1), 4, budget, &seed)}},
 		{"balcan", &balcan.Job{Problem: asked(split(1), 4, budget, &seed)}},
 		{"balcan-edler", &balcan.Edler{Problem: asked(split(1), 4, budget, &seed)}},
 		{"pca", &pca.Job{Problem: asked(split(1), 4, privacy.Budget{}, &seed)}},
