@@ -79,11 +79,14 @@ func (j *Job) plan() (*plan, error) {
 		if t == f.Rounds-1 {
 			share = f.Share.Part(lastShare / parts)
 		}
-		o.generations = append(o.generations, f.AddCounts(fmt.Sprintf("generation %d", t+1), "candidate counts", share))
+		o.generations = append(o.generations, f.AddCounts(fmt.Sprintf("generation %d", t+1), "candidate counts", share, 0))
 	}
 	first := o.generations[0]
 	noise := math.Sqrt(first.Share.Variance(first.Scale))
 	o.candidates = max(min(int(float64(f.N)/(perNoise*noise)), mostCandidates), 2*f.K, 8)
+	for _, s := range o.generations {
+		s.Words = o.candidates
+	}
 	return o, nil
 }
 

@@ -60,8 +60,9 @@ func (f *Plan) AddMarginals(l Share) *Marginals {
 	m := new(Marginals)
 	for z := range marginalZooms {
 		what := fmt.Sprintf("columns %d: counts of the cells of each column", z+1)
-		m.counts = append(m.counts, f.addRelease("columns", what, "marginal counts",
-			l.Part(1./marginalZooms), f.D, both))
+		s := f.addRelease("columns", what, "marginal counts", l.Part(1./marginalZooms), f.D, both)
+		s.Words = f.D * marginalCells
+		m.counts = append(m.counts, s)
 	}
 	return m
 }
