@@ -214,6 +214,13 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 			t.Errorf("bounds for half of epsilon 20 cost %v, the run with them %v", *e.Epsilon, *total.Epsilon)
 		}
 	}
+	ledger, err := ledgerOf(t, eng, "--data=builtin:blobs", "--n=300", "--d=4", "--k=3", "--epsilon=20", "--seed=7",
+		"--quality=off", "--private-n=0.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkEntry(t, ledger.Entries[0], "count", privacy.Proven, privacy.AddRemove, d, k, false)
+	met[id(ledger.Entries[0].Bound.Rule)] = true
 	for _, r := range privacy.AllRules() {
 		if r.None == "" && !met[id(r)] {
 			t.Errorf("no run has released %s", id(r))

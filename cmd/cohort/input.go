@@ -43,6 +43,8 @@ type input struct {
 	found      *engine.Result
 	pay        *library.Payment
 	boundsPaid *library.Paid
+	// countedBy is the run that found a number of records, nil without.
+	countedBy *engine.Result
 	// start has the first centroids of --start in the normalised box, nil without.
 	start []float64
 }
@@ -323,11 +325,9 @@ func (in *input) addBounds(o *options, r *engine.Result) error {
 	if in.found == nil {
 		return nil
 	}
-	whole := &privacy.Ledger{Delta: r.Ledger.Delta}
-	for _, e := range append(slices.Clone(in.found.Ledger.Entries), r.Ledger.Entries...) {
-		if err := whole.Add(e); err != nil {
-			return err
-		}
+	whole, err := joined(in.found.Ledger, r.Ledger)
+	if err != nil {
+		return err
 	}
 	r.Ledger, r.Epsilon = whole, &o.epsilon
 	b, said := bounds.Of(in.found), []string(nil)
@@ -401,7 +401,7 @@ func openModel(path string) (*library.Model, error) {
 // job makes a job of the method on the data.
 func (in *input) job(o *options, m *method.Method) (engine.Job, error) {
 	d := protocol.Problem{Clients: in.norm.Table(), Bounds: in.norm.Bounds, Clamped: in.norm.Clamped,
-		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Budget: o.budget(), Seed: o.seedPointer(),
+		Labels: in.table.Labels, IDs: in.table.IDs, K: in.k, Records: in.counted(), Budget: o.budget(), Seed: o.seedPointer(),
 		NoQuality: !o.showsQuality(m), Start: in.start}
 	var err error
 	if m.Holds == method.Columns {

@@ -42,7 +42,7 @@ type options struct {
 	clients, parties                           int
 	proportions, split                         string
 	seed                                       uint64
-	boundsShare                                float64
+	boundsShare, countShare                    float64
 	workers, runs                              int
 	format, out                                string
 	outFormat                                  string
@@ -73,6 +73,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.bounds, "bounds", "", "public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
 	fs.StringVar(&o.boundsFile, "bounds-file", "", "file of public bounds, one lo,hi line per column")
 	fs.Float64Var(&o.boundsShare, "private-bounds", 0, "share of epsilon, such as 0.1, that finds the bounds of the columns")
+	fs.Float64Var(&o.countShare, "private-n", 0,
+		"share of epsilon, such as 0.02, for a noisy number of records, which every parameter follows")
 	fs.IntVar(&o.fractionBits, "fraction-bits", 16, "bits after the point of the fixed-point grid, 4 to 22")
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
@@ -302,7 +304,7 @@ func (o *options) budget() privacy.Budget {
 	if !o.given("epsilon") {
 		return privacy.Budget{}
 	}
-	b := privacy.Budget{Epsilon: o.epsilon * (1 - o.boundsShare), Delta: -1}
+	b := privacy.Budget{Epsilon: o.epsilon * (1 - o.boundsShare - o.countShare), Delta: -1}
 	if o.given("delta") {
 		b.Delta = o.delta
 	}
@@ -368,7 +370,8 @@ func (o *options) resolve() (*method.Method, error) {
 	_, memory := o.memory()
 	for _, err := range []error{
 		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"), oneOf("quality", o.quality, "", "on", "off", "full"), oneOf("join", o.join, "strict", "inner"),
-		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), o.checkBoundsShare(m), checkOut(o.out), selectKernels(),
+		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), o.checkBoundsShare(m),
+		o.checkCountShare(m), checkOut(o.out), selectKernels(),
 	} {
 		if err != nil {
 			return nil, err
@@ -403,6 +406,32 @@ func (o *options) checkBoundsShare(m *method.Method) error {
 		return refuse("is given together with bounds", "give one of them")
 	case o.calibration(m) != privacy.Proven:
 		return refuse("is proven, and the calibration is "+string(o.calibration(m)), "state bounds with --bounds")
+	}
+	return nil
+}
+
+// checkCountShare refuses a share of epsilon for the number of records that cannot be spent.
+func (o *options) checkCountShare(m *method.Method) error {
+	refuse := func(why, do string) error { return fault.Request("--private-n", why, do) }
+	switch {
+	case !o.given("private-n"):
+		return nil
+	case !(o.countShare > 0 && o.countShare+o.boundsShare < 1):
+		return fault.Range("--private-n", o.countShare,
+			"between 0 and 1, such as 0.02, together with --private-bounds below 1")
+	case !m.Private:
+		return refuse(m.Name+" is not private and spends nothing", "leave it out, or choose a private method")
+	case !m.Takes("public-n"):
+		return refuse("is of no use: all parties of "+m.Name+" know the number of records", "leave it out")
+	case o.given("public-n"):
+		return refuse("is given together with --public-n", "give one of them")
+	case m.Neighbours(method.Settings{"neighbours": o.setting("neighbours")}) == privacy.ReplaceOne:
+		return refuse("hides nothing: neighbours that differ in one record have as many",
+			"leave it out, or use --neighbours add-remove")
+	case o.calibration(m) != privacy.Proven:
+		return refuse("is proven, and the calibration is "+string(o.calibration(m)), "state a number with --public-n")
+	case o.ledger != "":
+		return refuse("is not charged to a ledger file", "state a number with --public-n")
 	}
 	return nil
 }

@@ -85,6 +85,9 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := in.planCount(o, m, outline); err != nil {
+		return err
+	}
 	if o.format == "json" {
 		return json.NewEncoder(out).Encode(outline)
 	}

@@ -64,7 +64,7 @@ parties took to answer each step of a sum, beside what each network model says.`
 	}
 	fs := cmd.Flags()
 	o.bindSome(fs, func(flag string) bool {
-		return flag != "labels-out" && flag != "report" && flag != "private-bounds" && flag != "timings" && !strings.HasPrefix(flag, "ledger")
+		return flag != "labels-out" && flag != "report" && flag != "private-bounds" && flag != "private-n" && flag != "timings" && !strings.HasPrefix(flag, "ledger")
 	})
 	fs.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile with labels phase, client and iteration, for go tool pprof")
 	fs.StringVar(&p.memProfile, "memprofile", "", "write a profile of heap allocations, for go tool pprof")

@@ -134,6 +134,10 @@ func (o *options) keepsTrace() bool { return o.report != "" || o.out != "" }
 
 // once pays for one run and does it. A result that comes with an error is paid for.
 func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *library.Payment) (*engine.Result, error) {
+	in, err := in.count(ctx, eng, o, m)
+	if err != nil {
+		return nil, err
+	}
 	job, err := in.job(o, m)
 	if err != nil {
 		return nil, err
@@ -147,7 +151,7 @@ func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options,
 		return nil, pay.Lost(paid, err)
 	}
 	res.Convergence = in.trace.Steps
-	err = errors.Join(pay.End(paid, res), in.addBounds(o, res))
+	err = errors.Join(pay.End(paid, res), in.addCount(o, res), in.addBounds(o, res))
 	if o.quality == "full" {
 		if err := in.separate(ctx, eng, res); err != nil { // the result is paid for
 			res.Notes = append(res.Notes, "the separation of the clusters is left out: "+err.Error())

@@ -235,6 +235,11 @@ var rules = slices.Concat([]Rule{
 			Mechanisms: []string{"discrete-laplace"}, Neighbours: both, Theorem: "T12, T6", Conditions: []string{"cells and columns do not depend on the data"}},
 		{Method: "bounds", Calibration: Claimed, None: "no published claim for these cells"},
 
+		// the number of records
+		{Method: "count", Calibration: Proven, Release: "number of records", L1: one(1, 0), L2: one(1, 0),
+			Mechanisms: []string{"discrete-laplace"}, Neighbours: []Neighbours{AddRemove}, Theorem: "T14, T6"},
+		{Method: "count", Calibration: Claimed, None: "no published claim: the papers take the number for public"},
+
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
 		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims), L2: func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },

@@ -32,6 +32,7 @@ var exits = map[string]map[string]string{
 		"Party.Outcome":  "post-processing of Party.Sum",
 		"edlerRun.run":   "post-processing of Party.OwnReals and Choose",
 		"Job.plan":       "pca: exact centroids that Party.OwnReals released: plain k-means",
+		"plan.client":    "a noisy number of records, by Party.Sum",
 		"plan.ofRows":    "bounds chosen from noisy counts of magnitudes, by Party.Sum",
 		"plan.gather":    "bounds that parties chose from noisy counts of magnitudes",
 		"server.outcome": "what the server makes of messages",

@@ -22,6 +22,7 @@ const (
 	inFlow       = "flow"
 	inCommand    = "cmd/cohort"
 	inBounds     = "engine/bounds"
+	inCensus     = "engine/census"
 	inAudit      = "engine/audit"
 	inGate       = "internal/gate"
 )
@@ -95,8 +96,18 @@ func ledgers() []mutant {
 		one("the bounds are not charged to the ledger file", inCommand, "if o.ledger != \"\" {\n\t\tif in.boundsPaid", "if o.ledger == \"-\" {\n\t\tif in.boundsPaid",
 			inCommand, "TestPrivateBoundsOnALedgerFile", "too small a budget"),
 		one("a record counts twice among magnitudes", inBounds, "words[i*cells+cell(x)]++", "words[i*cells+cell(x)] += 2", inBounds, "TestOneRecordChangesOneCellOfEachColumn", "L1"),
-		one("the bounds are not charged", inCommand, "append(slices.Clone(in.found.Ledger.Entries), r.Ledger.Entries...)", "r.Ledger.Entries", inCommand, "TestPrivateBounds", "magnitudes"),
-		one("the bounds are paid on top of epsilon", inCommand, "Epsilon: o.epsilon * (1 - o.boundsShare), Delta: -1", "Epsilon: o.epsilon, Delta: -1", inCommand, "TestPrivateBounds", "total"),
+		one("the bounds are not charged", inCommand, "whole, err := joined(in.found.Ledger, r.Ledger)",
+			"whole, err := r.Ledger, error(nil)", inCommand, "TestPrivateBounds", "magnitudes"),
+		one("what is found first is paid on top of epsilon", inCommand,
+			"Epsilon: o.epsilon * (1 - o.boundsShare - o.countShare), Delta: -1",
+			"Epsilon: o.epsilon, Delta: -1", inCommand, "TestPrivateBounds|TestPrivateN", "total"),
+		one("the number of records is not charged", inCommand, "whole, err := joined(in.countedBy.Ledger, r.Ledger)",
+			"whole, err := r.Ledger, error(nil)",
+			inCommand, "TestPrivateN", "number of records"),
+		one("the number of records has half its noise", inCensus, "Scale: scale, Shares: shares}", "Scale: scale / 2, Shares: shares}",
+			inCensus, "TestCountHasItsNoise", "noise"),
+		one("a paid number of records is not followed", inCommand, "Records: in.counted(), ", "", inCommand,
+			"TestPrivateN", "follow"),
 		one("the root of an interrupted run serves other records", inCohort, "case p.state.Data != data:", "case false:", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "other records"),
 		one("an interrupted run is done again with fresh noise", inCohort, "Job: protocol.Rooted(job, root),", "Job: job,", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "another one"),
 		one("a ledger file lets every run start", inPrivacy, "\t\t\tif !c.within(before.Limit) {", "\t\t\tif c.Amount < 0 {", inPrivacy, "TestLedgerFileSpends", "fifth run"),
@@ -155,8 +166,10 @@ func steps() []mutant {
 		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = step.NearSquared(r, d)", "limit[j] = 16 * step.NearSquared(r, d)", inStaged, "TestOffset", "offset|radius|sum"),
 		one("far records are cut to a length with the rounding error on the wrong side", inStep, "slack := 1 + float64(d+4)*0x1p-24", "slack := 1 - 1e5*float64(d+4)*0x1p-24", inStaged, "TestOffset", "offset|radius|sum"),
 		one("a level's counts are not in the ledger", inStaged, "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}})", "s.Release = f.Add(&protocol.Release{Name: what, Makers: f.makers, Entries: []privacy.Entry{e}[:0]})", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "released|release"),
-		one("every level of a tree spends the whole budget", inStaged, "l.Part(l.growth(level)/total)))", "l.Part(total/total)))", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
-		one("two records move a level's counts as one does", inStaged, "both = math.Sqrt2\n\t}\n\treturn f.addRelease", "both = 1\n\t}\n\treturn f.addRelease", inAudit, "TestWhiteBox$", "distance"),
+		one("every level of a tree spends the whole budget", inStaged, "l.Part(l.growth(level)/total), t.bits",
+			"l.Part(total/total), t.bits", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
+		one("two records move a level's counts as one does", inStaged, "both = math.Sqrt2\n\t}\n\ts := f.addRelease",
+			"both = 1\n\t}\n\ts := f.addRelease", inAudit, "TestWhiteBox$", "distance"),
 		one("two records move a cluster's sum as one does", inStaged, "return splitPair(4*l.Total, sum.L2(), size, f.D)", "return splitGaussian(2*l.Total, sum.L2(), size, f.D)", inStaged, "TestPairs", "pair|dearer"),
 		one("replacing a record spends the budget of adding one", inStaged, "\t\t\ts.Total /= 4\n", "\t\t\ts.Total /= 1\n", inCommand, "TestLedgersOfAllMethodsAgreeWithTheTable", "budget"),
 		one("records are rounded to nearest", inDataset, "return float32(float64(int64(x*scale)) / scale)", "return float32(float64(int64(x*scale*1.00001+0.5)) / scale)", inDataset, "TestTruncate", "Truncate"),

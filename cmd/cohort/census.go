@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/census"
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// counted is the noisy number of records that parameters follow, 0 if none was found.
+func (in *input) counted() int {
+	if in.countedBy == nil {
+		return 0
+	}
+	return max(census.Of(in.countedBy), in.k)
+}
+
+// count is the input of one run, with the number of records found for a share of epsilon where
+// that is asked for.
+func (in *input) count(ctx context.Context, eng *engine.Engine, o *options, m *method.Method) (*input, error) {
+	if !o.given("private-n") {
+		return in, nil
+	}
+	job, err := in.countJob(o, m)
+	if err != nil {
+		return nil, err
+	}
+	mine := *in
+	mine.countedBy, err = eng.Run(ctx, job)
+	return &mine, err
+}
+
+// addCount puts what the number of records has cost into the ledger of a run that follows it.
+func (in *input) addCount(o *options, r *engine.Result) error {
+	if in.countedBy == nil {
+		return nil
+	}
+	whole, err := joined(in.countedBy.Ledger, r.Ledger)
+	if err != nil {
+		return err
+	}
+	r.Ledger, r.Epsilon = whole, &o.epsilon
+	r.Notes = append(r.Notes, fmt.Sprintf("%d records by a noisy count, for %g of epsilon; every parameter follows it",
+		in.counted(), o.countShare))
+	return nil
+}
+
+// countJob counts the records of all clients, or of the first party where all hold the same.
+func (in *input) countJob(o *options, m *method.Method) (*census.Job, error) {
+	job := &census.Job{Clients: in.norm.Table(), Epsilon: o.epsilon * o.countShare, Seed: o.seedPointer(),
+		Columns: m.Holds == method.Columns}
+	if m.Holds == method.Rows {
+		shares, err := in.shares(o)
+		if err != nil {
+			return nil, err
+		}
+		job.Clients, job.Noise = shares, protocol.NoiseBy(o.setting("noise"))
+		job.Colluders, _ = strconv.Atoi(o.setting("colluders"))
+	}
+	return job, nil
+}
+
+// planCount puts a planned count of records before what is planned: for a number of records as the data
+// have, or as is stated, while the run follows the noisy one.
+func (in *input) planCount(o *options, m *method.Method, outline *engine.Outline) error {
+	if !o.given("private-n") {
+		return nil
+	}
+	job, err := in.countJob(o, m)
+	if err != nil {
+		return err
+	}
+	plan, err := job.Plan()
+	if err != nil {
+		return err
+	}
+	before, err := plan.Outline()
+	if err != nil {
+		return err
+	}
+	outline.Releases = append(before.Releases, outline.Releases...)
+	if c := outline.Bytes; c != nil {
+		c.Rounds += before.Bytes.Rounds
+		for i := range before.Bytes.BytesSent {
+			c.BytesSent[i] += before.Bytes.BytesSent[i]
+			c.BytesReceived[i] += before.Bytes.BytesReceived[i]
+		}
+	}
+	outline.Epsilon = &o.epsilon
+	outline.Ledger, err = joined(before.Ledger, outline.Ledger)
+	return err
+}
+
+// joined is the ledger of what is done before a run, and of the run.
+func joined(before, run *privacy.Ledger) (*privacy.Ledger, error) {
+	whole := &privacy.Ledger{Delta: run.Delta}
+	for _, e := range append(slices.Clone(before.Entries), run.Entries...) {
+		if err := whole.Add(e); err != nil {
+			return nil, err
+		}
+	}
+	return whole, nil
+}

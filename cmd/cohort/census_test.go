@@ -1,0 +1,65 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+// A share of epsilon finds the number of records: the ledger has what it costs, all together stays within
+// epsilon, every parameter follows the number that came out, and the headline says of no number that it is uncovered.
+func TestPrivateN(t *testing.T) {
+	base := "--data builtin:blobs --n 4000 --d 4 --k 3 --epsilon 2 --bounds=-60:60 --private-n 0.1 --seed 5"
+	followed := 0
+	for _, args := range []string{
+		"--method hybrid", "--method hybrid --clients 3", "--method fastlloyd --clients 2",
+		"--method sulloyd --delta 0",
+		"--method balcan", "--method lsf", "--method eugkm", "--method sketch", "--method ind-lap",
+	} {
+		all := strings.Fields(base + " " + args)
+		r := resultOf(t, all...)
+		e := r.Ledger.Entries[0]
+		if !strings.HasPrefix(e.What, "number of records") || !strings.Contains(e.Theorem, "T14") ||
+			math.Abs(*e.Epsilon-0.2) > 1e-2 || *r.Epsilon != 2 {
+			t.Errorf("%s: the ledger begins with %q at epsilon %v, and lacks the number of records", args, e.What,
+				*e.Epsilon)
+		}
+		viewer := "outsider"
+		if strings.Contains(args, "sketch") || strings.Contains(args, "ind-lap") {
+			viewer = "server"
+		}
+		if total := *r.Ledger.TotalFor(viewer).Epsilon; !(total <= 2*(1+1e-9)) || total < 1 {
+			t.Errorf("%s: the total is %v, the budget 2", args, total)
+		}
+		if r.N != 4000 {
+			followed++
+		}
+		if r.N < 3900 || r.N > 4100 {
+			t.Errorf("%s: parameters follow %d records, of 4000", args, r.N)
+		}
+		if p := outlineOf(t, all...); p.Releases[0].Theorem != e.Theorem || *p.Epsilon != 2 ||
+			math.Abs(*p.Ledger.Entries[0].Epsilon-*e.Epsilon) > 1e-3 {
+			t.Errorf("%s: the plan begins with %+v", args, p.Releases[0])
+		}
+		if _, out, _ := cohort(t, append([]string{"run"}, all...)...); strings.Contains(out,
+			"does not cover the number") {
+			t.Errorf("%s: a number that was paid for is said to be uncovered", args)
+		}
+	}
+	if followed < 5 {
+		t.Errorf("parameters follow the noisy number in %d runs of 9", followed)
+	}
+	for args, want := range map[string]string{
+		"--epsilon 1 --private-n 1": "between 0 and 1", "--private-n 0.1": "not private",
+		"--epsilon 1 --private-n 0.1 --public-n 400":                           "given together",
+		"--epsilon 1 --private-n 0.1 --method hybrid --neighbours replace-one": "hides nothing",
+		"--epsilon 1 --private-n 0.1 --method ckks":                            "know the number",
+		"--epsilon 1 --private-n 0.5 --private-bounds 0.5":                     "below 1",
+		"--epsilon 1 --private-n 0.1 --method fastlloyd --calibration claimed": "calibration",
+	} {
+		status, out, errOut := cohort(t, append([]string{"run"}, strings.Fields(args)...)...)
+		if status != exitWrong || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
+		}
+	}
+}
