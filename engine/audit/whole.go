@@ -259,7 +259,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 			variants[2+i].p.Name = name
 		}
 	case "lsf":
-		variants = append(variants, variant{crowded(2, 2, 2000), "", 1, 1})
+		variants = append(variants, variant{crowded(2, 2, 2000), "", 10, 1})
 	case "balcan":
 		variants = []variant{{one, "", 5, 1}, {crowds(2, 2000), "", 8, 1}}
 	}
