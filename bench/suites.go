@@ -27,6 +27,7 @@ func Suites() []Suite {
 		centralSuites(),
 		floorSuites(),
 		looseSuites(),
+		clientSuites(),
 		scalingSuites(),
 		networkSuites(),
 		embeddingSuites(),
