@@ -62,7 +62,8 @@ func decodeGroups(b []byte) (round int, groups []Group, err error) {
 		if err != nil || len(b) < 10 {
 			return 0, nil, errGroups
 		}
-		n := Noise{Mechanism: Laplace, Rounding: Rounding(b[1]), Scale: math.Float64frombits(binary.LittleEndian.Uint64(b[2:]))}
+		n := Noise{Mechanism: Laplace, Rounding: Rounding(b[1]),
+			Scale: math.Float64frombits(binary.LittleEndian.Uint64(b[2:]))}
 		if b[0] == 1 {
 			n.Mechanism = Gaussian
 		}

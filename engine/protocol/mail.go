@@ -86,7 +86,8 @@ func (m *byMail) Collect(ctx context.Context, round int) (*secagg.Masked, error)
 		}
 		m.received += int64(len(b))
 		if length := len(b) / m.ring.Bytes(); first && (m.total == nil || m.total.Len() != length) {
-			m.total, m.message = secagg.NewMasked(m.ring, len(m.gone), length), secagg.NewMasked(m.ring, len(m.gone), length)
+			m.total, m.message = secagg.NewMasked(m.ring, len(m.gone), length),
+				secagg.NewMasked(m.ring, len(m.gone), length)
 		}
 		if first {
 			m.total.Reset(round)

@@ -97,7 +97,8 @@ func (n NoiseBy) Condition(parties, stay, colluders int) string {
 		return fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; "+
 			"so many of the clients other than the viewer keep theirs secret", stay-colluders)
 	case AmongServers:
-		return fmt.Sprintf("every one of %d servers adds a share of the noise, of which any %d make up the whole; at most "+
+		return fmt.Sprintf("every one of %d servers adds a share of the noise, of which any %d make up the whole; "+
+			"at most "+
 			"%d of "+
 			"them pool what they draw with a viewer", parties, stay-colluders, colluders)
 	}

@@ -69,7 +69,8 @@ func NewDistribution(n Noise, replay *privacy.Tape) (*Distribution, error) {
 		d.sampler, err = replay.DiscreteLaplace(n.Scale)
 	}
 	if err != nil {
-		return nil, fault.Request("noise", err.Error(), "choose another epsilon, fewer iterations or another number of fraction bits")
+		return nil, fault.Request("noise", err.Error(),
+			"choose another epsilon, fewer iterations or another number of fraction bits")
 	}
 	return d, nil
 }

@@ -20,9 +20,11 @@ func (pl *Plan) Outline() (*engine.Outline, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &engine.Outline{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Calibration: string(pl.Calibration),
-		Rounds: pl.Rounds, Releases: []engine.PlannedRelease{}, ClusterSizes: pl.ClusterSizes, UnassignedAtLeast: pl.Unassigned,
-		Doubts: pl.Doubts, PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
+	o := &engine.Outline{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties,
+		Calibration: string(pl.Calibration),
+		Rounds:      pl.Rounds, Releases: []engine.PlannedRelease{}, ClusterSizes: pl.ClusterSizes,
+		UnassignedAtLeast: pl.Unassigned,
+		Doubts:            pl.Doubts, PublicSeed: pl.PublicSeed.String(), Ledger: ledger}
 	o.Bytes, o.BytesAtMost = pl.traffic()
 	if pl.Private {
 		epsilon, delta := pl.Budget.Epsilon, pl.Budget.Delta

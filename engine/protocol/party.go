@@ -175,7 +175,8 @@ func (p *Party) draw(round int, groups []Group, noise []int64) {
 	for _, g := range groups {
 		p.resume(round, g.Stream)
 		g.Noise.sampler.Fill(&p.stream, noise[at:at+g.Values])
-		p.draws.record(Draw{Role: p.Role, Round: round, Stream: g.Stream, Noise: g.Noise.Noise, Values: noise[at : at+g.Values]})
+		p.draws.record(Draw{Role: p.Role, Round: round, Stream: g.Stream, Noise: g.Noise.Noise,
+			Values: noise[at : at+g.Values]})
 		at += g.Values
 	}
 	p.End(span)

@@ -8,7 +8,8 @@ import (
 
 // What a release came to may cost less than was planned, but not more.
 func TestBookRefusesWhatIsDearer(t *testing.T) {
-	planned := []privacy.Entry{{What: "sums", Cost: privacy.Spec{Family: "gaussian", Scale: 2, Rounds: 3}}, {What: "choices", Cost: privacy.Spec{Family: "pure", Epsilon: 0.1}}}
+	planned := []privacy.Entry{{What: "sums", Cost: privacy.Spec{Family: "gaussian", Scale: 2, Rounds: 3}},
+		{What: "choices", Cost: privacy.Spec{Family: "pure", Epsilon: 0.1}}}
 	for _, c := range []struct {
 		name   string
 		spoil  func(e []privacy.Entry) []privacy.Entry
@@ -19,7 +20,8 @@ func TestBookRefusesWhatIsDearer(t *testing.T) {
 		{"less noise", func(e []privacy.Entry) []privacy.Entry { e[0].Cost.Scale = 1.9; return e }, false},
 		{"more rounds", func(e []privacy.Entry) []privacy.Entry { e[0].Cost.Rounds = 4; return e }, false},
 		{"a larger epsilon", func(e []privacy.Entry) []privacy.Entry { e[1].Cost.Epsilon = 0.2; return e }, false},
-		{"another mechanism", func(e []privacy.Entry) []privacy.Entry { e[0].Cost.Family = "laplace"; return e }, false},
+		{"another mechanism", func(e []privacy.Entry) []privacy.Entry { e[0].Cost.Family = "laplace"; return e },
+			false},
 		{"an entry less", func(e []privacy.Entry) []privacy.Entry { return e[:1] }, false},
 	} {
 		if err := dearer(planned, c.spoil(append([]privacy.Entry(nil), planned...))); (err == nil) != c.booked {

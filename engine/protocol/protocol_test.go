@@ -23,9 +23,11 @@ const ring protocol.Makers = 99
 
 // summing is a plan of rounds of sums over parties with the given makers, and the
 // program of a party that holds one number.
-func summing(t *testing.T, parties, rounds int, makers protocol.Makers, seed *uint64) (*protocol.Plan, *protocol.Release, []protocol.Group) {
+func summing(t *testing.T, parties, rounds int, makers protocol.Makers, seed *uint64) (*protocol.Plan,
+	*protocol.Release, []protocol.Group) {
 	t.Helper()
-	plan := &protocol.Plan{Method: "test", K: 1, D: 1, Parties: parties, Rounds: rounds, Coordinated: parties > 1, Seed: seed}
+	plan := &protocol.Plan{Method: "test", K: 1, D: 1, Parties: parties, Rounds: rounds, Coordinated: parties > 1,
+		Seed: seed}
 	if makers == ring {
 		plan.Ring, plan.Coordinated, makers = true, false, protocol.EachWhole
 	}
@@ -42,7 +44,8 @@ func summing(t *testing.T, parties, rounds int, makers protocol.Makers, seed *ui
 	return plan, plan.Add(&protocol.Release{Name: "numbers", Makers: makers, Times: rounds}), groups
 }
 
-func party(r *protocol.Release, groups []protocol.Group, rounds int, leave int) func(id int, got *[][]int64) protocol.Program {
+func party(r *protocol.Release, groups []protocol.Group, rounds int, leave int) func(id int,
+	got *[][]int64) protocol.Program {
 	return func(id int, got *[][]int64) protocol.Program {
 		return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 			own := protocol.NewPrivate(3)
@@ -106,7 +109,8 @@ func TestTransportsAgree(t *testing.T) {
 			}
 			for id := range parties {
 				if !slices.EqualFunc(sums[0][id], sums[1][id], slices.Equal) {
-					t.Errorf("makers %d: party %d got %v in one process, %v by mail", makers, id, sums[0][id], sums[1][id])
+					t.Errorf("makers %d: party %d got %v in one process, %v by mail", makers, id, sums[0][id],
+						sums[1][id])
 				}
 				if id != 1 && !slices.EqualFunc(sums[0][0], sums[0][id], slices.Equal) {
 					t.Errorf("makers %d: parties 1 and %d differ", makers, id+1)
@@ -128,16 +132,19 @@ func TestReleaseOncePerRound(t *testing.T) {
 			r      *protocol.Release
 			round  int
 			groups []protocol.Group
-		}{{r, 1, groups}, {r, 1, groups}, {r, 0, groups}, {&protocol.Release{Name: "foreign"}, 2, groups}, {r, 2, groups[:1]}, {r, 3, []protocol.Group{{Values: 3}}}} {
+		}{{r, 1, groups}, {r, 1, groups}, {r, 0, groups}, {&protocol.Release{Name: "foreign"}, 2, groups},
+			{r, 2, groups[:1]}, {r, 3, []protocol.Group{{Values: 3}}}} {
 			_, err := p.Sum(ctx, c.r, c.round, c.groups, protocol.NewPrivate(3))
 			errs = append(errs, err)
 		}
 		return nil, nil
 	}
-	if err := protocol.Start(runtime(t), plan, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+	if err := protocol.Start(runtime(t), plan, []protocol.Program{program}, nil,
+		protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"", "released before", "released before", "not in the plan", "3 values for 2", "noise"} {
+	for i, want := range []string{"", "released before", "released before", "not in the plan", "3 values for 2",
+		"noise"} {
 		if (errs[i] == nil) != (want == "") || errs[i] != nil && !strings.Contains(errs[i].Error(), want) {
 			t.Errorf("case %d: %v, want %q", i, errs[i], want)
 		}
@@ -176,7 +183,8 @@ func TestDeadlockIsFound(t *testing.T) {
 			return nil, err
 		}
 	}
-	err := protocol.Start(runtime(t), plan, []protocol.Program{wait(1), wait(0)}, nil, protocol.Options{}).Run(context.Background())
+	err := protocol.Start(runtime(t), plan, []protocol.Program{wait(1), wait(0)}, nil,
+		protocol.Options{}).Run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "waits") {
 		t.Errorf("two roles that wait for each other end with %v", err)
 	}
@@ -247,7 +255,8 @@ func TestRingShowsOnlyTheSum(t *testing.T) {
 	for id := range parties {
 		programs = append(programs, party(r, groups, rounds, -1)(id, &sums[id]))
 	}
-	if err := protocol.Start(runtime(t), plan, programs, nil, protocol.Options{Views: views}).Run(context.Background()); err != nil {
+	if err := protocol.Start(runtime(t), plan, programs, nil,
+		protocol.Options{Views: views}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	messages, own, global := map[int]int{}, 0, 0
@@ -257,7 +266,8 @@ func TestRingShowsOnlyTheSum(t *testing.T) {
 			messages[v.Round]++
 			inClear := int64(binary.LittleEndian.Uint64(v.Message)) == sums[0][v.Round][0]
 			if around := messages[v.Round] <= parties; inClear == around {
-				t.Errorf("round %d, message %d from %v to %v: in the clear is %v", v.Round, messages[v.Round], v.Of, v.Viewer, inClear)
+				t.Errorf("round %d, message %d from %v to %v: in the clear is %v", v.Round, messages[v.Round], v.Of,
+					v.Viewer, inClear)
 			}
 		case v.Of == protocol.Server:
 			global++

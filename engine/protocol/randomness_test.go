@@ -79,14 +79,16 @@ func TestOneRoleAlone(t *testing.T) {
 		connect := protocoltest.Apart(plan).Connect
 		var running sync.WaitGroup
 		for _, role := range roles {
-			own, r, groups := summing(t, parties, rounds, makers, nil) // a process of its own has a plan of its own, and no seed
+			// a process of its own has a plan of its own, and no seed
+			own, r, groups := summing(t, parties, rounds, makers, nil)
 			own.PublicSeed = protocol.NewPublicSeed(&seed)
 			programs := make([]protocol.Program, parties)
 			if role != protocol.Server {
 				programs[role] = party(r, groups, rounds, -1)(int(role), &alone[role])
 			}
-			s := protocol.Start(runtime(t), own, programs, server, protocol.Options{Seat: &protocol.Seat{Role: role}, Connect: connect,
-				Secrets: func(r protocol.Role) protocol.Secrets { return protocol.SimulatedSecrets(seed, r) }})
+			s := protocol.Start(runtime(t), own, programs, server,
+				protocol.Options{Seat: &protocol.Seat{Role: role}, Connect: connect,
+					Secrets: func(r protocol.Role) protocol.Secrets { return protocol.SimulatedSecrets(seed, r) }})
 			running.Go(func() {
 				if err := s.Run(context.Background()); err != nil {
 					t.Errorf("makers %d, %v: %v", makers, role, err)
@@ -97,8 +99,10 @@ func TestOneRoleAlone(t *testing.T) {
 				res, err := s.Result(dataset.Bounds{})
 				if err != nil {
 					t.Error(err)
-				} else if res.Comm.BytesSent[0] != all.Comm.BytesSent[role] || res.Comm.BytesReceived[0] != all.Comm.BytesReceived[role] {
-					t.Errorf("makers %d, %v alone sent %d and received %d bytes, beside the others %v and %v", makers, role,
+				} else if res.Comm.BytesSent[0] != all.Comm.BytesSent[role] ||
+					res.Comm.BytesReceived[0] != all.Comm.BytesReceived[role] {
+					t.Errorf("makers %d, %v alone sent %d and received %d bytes, beside the others %v and %v", makers,
+						role,
 						res.Comm.BytesSent[0], res.Comm.BytesReceived[0], all.Comm.BytesSent, all.Comm.BytesReceived)
 				}
 			})
@@ -106,7 +110,8 @@ func TestOneRoleAlone(t *testing.T) {
 		running.Wait()
 		for id := range parties {
 			if !slices.EqualFunc(together[id], alone[id], slices.Equal) {
-				t.Errorf("makers %d: party %d got %v beside the others, %v alone", makers, id+1, together[id], alone[id])
+				t.Errorf("makers %d: party %d got %v beside the others, %v alone", makers, id+1, together[id],
+					alone[id])
 			}
 		}
 	}
@@ -116,15 +121,19 @@ func TestOneRoleAlone(t *testing.T) {
 func TestRoleAloneNeedsSecrets(t *testing.T) {
 	group := protocol.SimulatedSecrets(1, 0).Group
 	for why, secrets := range map[string]func(protocol.Role) protocol.Secrets{
-		"no root of its own":                    nil,
-		"lacks the root that the parties share": func(protocol.Role) protocol.Secrets { return protocol.NewSecrets(secret.Root{}) },
-		"states no public seed":                 func(protocol.Role) protocol.Secrets { return protocol.NewSecrets(group) },
+		"no root of its own": nil,
+		"lacks the root that the parties share": func(protocol.Role) protocol.Secrets {
+			return protocol.NewSecrets(
+				secret.Root{})
+		},
+		"states no public seed": func(protocol.Role) protocol.Secrets { return protocol.NewSecrets(group) },
 	} {
 		plan, r, groups := summing(t, 2, 1, protocol.ServerAlone, nil)
 		programs := []protocol.Program{party(r, groups, 1, -1)(0, new([][]int64)), nil}
 		o := protocoltest.Apart(plan)
 		o.Seat, o.Secrets = &protocol.Seat{Role: 0}, secrets
-		if err := protocol.Start(runtime(t), plan, programs, protocol.Serve, o).Run(context.Background()); err == nil || !strings.Contains(err.Error(), why) {
+		if err := protocol.Start(runtime(t), plan, programs, protocol.Serve,
+			o).Run(context.Background()); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
@@ -134,7 +143,8 @@ func TestRoleAloneNeedsSecrets(t *testing.T) {
 func TestPublicSeedText(t *testing.T) {
 	s := protocol.NewPublicSeed(nil)
 	var back protocol.PublicSeed
-	if text, err := s.MarshalText(); err != nil || back.UnmarshalText(text) != nil || back != s || string(text) != s.String() {
+	if text, err := s.MarshalText(); err != nil || back.UnmarshalText(text) != nil || back != s ||
+		string(text) != s.String() {
 		t.Errorf("%v becomes %v", s, back)
 	}
 	for _, bad := range []string{"", "00", s.String() + "0", s.String() + "00", "g" + s.String()[1:]} {
@@ -160,13 +170,15 @@ func TestMethodsDrawFromRoots(t *testing.T) {
 				return err
 			}
 			for _, i := range f.Imports {
-				if name := strings.Trim(i.Path.Value, `"`); name == "crypto/rand" || strings.HasPrefix(name, "math/rand") {
+				if name := strings.Trim(i.Path.Value, `"`); name == "crypto/rand" ||
+					strings.HasPrefix(name, "math/rand") {
 					t.Errorf("%s imports %s: randomness comes from a role's root or the public seed", path, name)
 				}
 			}
 			ast.Inspect(f, func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "NewStreams" {
-					t.Errorf("%v makes streams of its own: randomness comes from a role's root or the public seed", set.Position(n.Pos()))
+					t.Errorf("%v makes streams of its own: randomness comes from a role's root or the public seed",
+						set.Position(n.Pos()))
 				}
 				return true
 			})

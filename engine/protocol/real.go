@@ -20,7 +20,8 @@ func (p *Party) OwnReals(r *Release, round int, stream string, scale float64, ow
 		span := p.Begin(engine.PhaseNoise, round)
 		p.resume(round, stream)
 		p.stream.FillLaplace(scale, out)
-		p.draws.record(Draw{Role: p.Role, Round: round, Stream: stream, Noise: Noise{Mechanism: Laplace, Scale: scale}, Reals: out})
+		p.draws.record(Draw{Role: p.Role, Round: round, Stream: stream, Noise: Noise{Mechanism: Laplace, Scale: scale},
+			Reals: out})
 		p.End(span)
 	}
 	for i, x := range own.values {
@@ -31,7 +32,8 @@ func (p *Party) OwnReals(r *Release, round int, stream string, scale float64, ow
 
 // Choose makes a private choice among this party's scores: permute-and-flip, or
 // the exponential mechanism. stream is that of OwnReals.
-func (p *Party) Choose(r *Release, round int, stream string, s privacy.Selection, exponential bool, scores *PrivateReals) (int, error) {
+func (p *Party) Choose(r *Release, round int, stream string, s privacy.Selection, exponential bool,
+	scores *PrivateReals) (int, error) {
 	if err := p.admitOwn(r, round); err != nil {
 		return 0, err
 	}

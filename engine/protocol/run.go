@@ -109,7 +109,8 @@ func (pl *Plan) Core() *Plan { return pl }
 // Start makes the roles of a run: programs has one for each party; server is nil
 // where there is none, and otherwise the program of each.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
-	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views), apart: o.Connect != nil, seated: o.Seat != nil, exact: new(exactSum)}
+	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views), apart: o.Connect != nil, seated: o.Seat != nil,
+		exact: new(exactSum)}
 	if o.Secrets == nil {
 		o.Secrets = secretsOf(plan, o.Seat != nil)
 	}
@@ -129,7 +130,8 @@ func (s *Session) join(role Role, program Program, o Options) {
 	if !o.Plays(role) {
 		return
 	}
-	p := &Party{Role: role, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws, made: make([]int, len(s.plan.Releases)),
+	p := &Party{Role: role, Plan: s.plan, Replay: o.Replay, rt: s.rt, views: o.Views, draws: o.Draws,
+		made:  make([]int, len(s.plan.Releases)),
 		exact: s.exact, seen: engine.Seen{Loss: math.NaN()}, single: s.seated}
 	err := p.take(o.Secrets(role))
 	seat := s.local.add(role)
@@ -203,7 +205,8 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 		return nil, errors.New("protocol: the run ended without a result")
 	}
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
-		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes), LossEstimate: first.LossEstimate, KCurve: first.KCurve,
+		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes),
+		LossEstimate: first.LossEstimate, KCurve: first.KCurve,
 		Details: first.Details,
 		Doubts:  slices.Clone(pl.Doubts)}
 	if rows := len(first.Centroids) / pl.D; rows > 0 {
@@ -227,7 +230,8 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 			continue
 		}
 		sent, received := p.transport.Traffic()
-		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent+p.published-p.uncounted[0]), append(r.Comm.BytesReceived, received-p.uncounted[1])
+		r.Comm.BytesSent, r.Comm.BytesReceived = append(r.Comm.BytesSent, sent+p.published-p.uncounted[0]),
+			append(r.Comm.BytesReceived, received-p.uncounted[1])
 		r.Comm.Rounds = max(r.Comm.Rounds, p.rounds)
 	}
 	var err error
@@ -236,7 +240,8 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	}
 	for _, c := range first.Synopsis {
 		if len(bounds.Lo) == pl.D {
-			r.Synopsis = append(r.Synopsis, engine.Cell{Lo: bounds.Denormalise(nil, c.Lo), Hi: bounds.Denormalise(nil, c.Hi), Weight: c.Weight})
+			r.Synopsis = append(r.Synopsis, engine.Cell{Lo: bounds.Denormalise(nil, c.Lo),
+				Hi: bounds.Denormalise(nil, c.Hi), Weight: c.Weight})
 		}
 	}
 	for j := range len(first.Centroids) / pl.D {

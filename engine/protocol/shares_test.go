@@ -16,12 +16,14 @@ import (
 
 // sharing is a plan of sums of so many words among servers, each of which adds a share of
 // the noise, and the program of a party that holds small numbers.
-func sharing(t *testing.T, servers, words, rounds int, ring secagg.Ring) (*protocol.Plan, func(id int, got *[][]int64) protocol.Program) {
+func sharing(t *testing.T, servers, words, rounds int, ring secagg.Ring) (*protocol.Plan,
+	func(id int, got *[][]int64) protocol.Program) {
 	t.Helper()
 	seed := uint64(3)
 	plan := &protocol.Plan{Method: "test", K: 1, D: 1, Parties: 3, Rounds: rounds, Servers: servers, Seed: &seed,
 		PublicSeed: protocol.NewPublicSeed(&seed), Capacity: secagg.Capacity{Ring: ring}}
-	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: 50, Shares: servers - 1}, nil)
+	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: 50,
+		Shares: servers - 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func TestSharesAmongServers(t *testing.T) {
 				for id := range plan.Parties {
 					programs = append(programs, party(id, &sums[apart][id]))
 				}
-				if err := protocol.Start(runtime(t), plan, programs, protocol.ServeShares, options).Run(context.Background()); err != nil {
+				if err := protocol.Start(runtime(t), plan, programs, protocol.ServeShares,
+					options).Run(context.Background()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -113,7 +116,8 @@ func TestSharesAmongServers(t *testing.T) {
 					want[d.Round][i] += z
 				}
 			}
-			if len(drawn) != servers || drawn[protocol.ServerAt(servers-1)] != rounds || fmt.Sprint(sums[0][0]) != fmt.Sprint(want) ||
+			if len(drawn) != servers || drawn[protocol.ServerAt(servers-1)] != rounds ||
+				fmt.Sprint(sums[0][0]) != fmt.Sprint(want) ||
 				fmt.Sprint(sums[0][2]) != fmt.Sprint(want) {
 				t.Errorf("%d servers drew %v, and the sums are not the values with their noise", servers, drawn)
 			}
@@ -164,7 +168,8 @@ func checkShares(t *testing.T, views *protocol.Views, servers, words int, ring s
 		}
 		for i := range words {
 			if (all[round][i]-values[round][i])<<(64-ring.Bits()) != 0 {
-				t.Fatalf("round %d: the shares of %d servers add up to %d, not %d", round, servers, all[round][i], values[round][i])
+				t.Fatalf("round %d: the shares of %d servers add up to %d, not %d", round, servers, all[round][i],
+					values[round][i])
 			}
 		}
 	}

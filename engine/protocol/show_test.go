@@ -12,8 +12,10 @@ import (
 func TestShowWithholdsWhatOutsidersDoNotSee(t *testing.T) {
 	pool := engine.NewPool(1)
 	defer pool.Close()
-	open := &Release{Entries: []privacy.Entry{{Viewers: []string{privacy.Clients, privacy.Outsider}}, {Viewers: []string{privacy.Server}, Mechanism: "mask"}}}
-	closed := &Release{Entries: []privacy.Entry{open.Entries[0], {Viewers: []string{privacy.Clients}, Mechanism: "none"}}}
+	open := &Release{Entries: []privacy.Entry{{Viewers: []string{privacy.Clients, privacy.Outsider}},
+		{Viewers: []string{privacy.Server}, Mechanism: "mask"}}}
+	closed := &Release{Entries: []privacy.Entry{open.Entries[0],
+		{Viewers: []string{privacy.Clients}, Mechanism: "none"}}}
 	for _, c := range []struct {
 		private          bool
 		release          *Release

@@ -90,12 +90,14 @@ type DeltaShape struct {
 // rounds, few records, or distances that have no bounds. grid has the centroids of
 // the round, centres the same for the kernels; labels are kept here, nil for new
 // ones.
-func NewDeltas(points kernels.Panels, centres *kernels.Centroids, grid []float32, labels []uint16, s DeltaShape) *Deltas {
+func NewDeltas(points kernels.Panels, centres *kernels.Centroids, grid []float32, labels []uint16,
+	s DeltaShape) *Deltas {
 	if s.Rounds < 3 || points.D >= ChainDims || s.Records*centres.K*points.D < leastTracked {
 		return nil
 	}
 	blocks := (points.N + kernels.BoundPoints - 1) / kernels.BoundPoints
-	h := &Deltas{points: points, centres: centres, grid: grid, labels: labels, rounds: s.Rounds, last: make([]float32, len(grid)), until: make([]float64, blocks),
+	h := &Deltas{points: points, centres: centres, grid: grid, labels: labels, rounds: s.Rounds,
+		last: make([]float32, len(grid)), until: make([]float64, blocks),
 		workers: make([]workerDeltas, s.Workers), sample: make([]uint16, kernels.BoundPoints), share: -1, next: 1}
 	if s.Radius {
 		h.reach = make([]float64, blocks)

@@ -269,7 +269,8 @@ func (b *PointBounds) left() int {
 func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int {
 	w := &b.batches[worker]
 	if !b.bound {
-		w.moved += kernels.Reassign(b.points.Slice(lo, hi), b.centres, float32(math.Inf(1)), b.labels[lo:hi], acc, nil).Moved
+		w.moved += kernels.Reassign(b.points.Slice(lo, hi), b.centres, float32(math.Inf(1)), b.labels[lo:hi], acc,
+			nil).Moved
 		return hi - lo
 	}
 	w.which = w.which[:0]

@@ -11,7 +11,8 @@ import (
 
 // rounds goes through rounds of a history and beside it assigns all records anew:
 // labels and sums have to be the same in every round. next sets the centroids of round t.
-func rounds(t *testing.T, points *kernels.Panels, bits, k, count int, next func(t int, grid []float32, acc *kernels.Accumulator)) (carried, left int) {
+func rounds(t *testing.T, points *kernels.Panels, bits, k, count int,
+	next func(t int, grid []float32, acc *kernels.Accumulator)) (carried, left int) {
 	t.Helper()
 	d := points.D
 	grid, centres := make([]float32, k*d), kernels.NewCentroids(k, d)

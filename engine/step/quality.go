@@ -65,7 +65,8 @@ func PlanQuality(plan *protocol.Plan, limit float64, labels []int32) (*Quality, 
 	}
 	q.groups = []protocol.Group{{Values: q.words()}}
 	q.release = plan.Add(&protocol.Release{Name: "quality", Words: q.words(), Uncovered: true})
-	plan.Notes = append(plan.Notes, "the quality figures (NICV, WCSS, empty clusters, clamped count, label scores) are computed from the records")
+	plan.Notes = append(plan.Notes, "the quality figures (NICV, WCSS, empty clusters, clamped count, label scores) "+
+		"are computed from the records")
 	return q, nil
 }
 
@@ -90,7 +91,8 @@ type shardQuality struct {
 
 // Measure releases the quality of centroids (at most k rows of d, in the normalised box)
 // on the records of all parties, after round.
-func (q *Quality) Measure(ctx context.Context, p *protocol.Party, round int, own Records, centroids []float64) (engine.Quality, error) {
+func (q *Quality) Measure(ctx context.Context, p *protocol.Party, round int, own Records,
+	centroids []float64) (engine.Quality, error) {
 	private := protocol.NewPrivate(q.words())
 	if err := private.Fill(func(words []int64) error { return q.local(ctx, p, own, centroids, words) }); err != nil {
 		return engine.Quality{}, err

@@ -13,10 +13,12 @@ import (
 )
 
 // measure is the quality that so many parties find together.
-func measure(t *testing.T, parts []dataset.Part, ring secagg.Ring, workers int, centroids []float64, labels []int32) engine.Quality {
+func measure(t *testing.T, parts []dataset.Part, ring secagg.Ring, workers int, centroids []float64,
+	labels []int32) engine.Quality {
 	t.Helper()
 	k, d := len(centroids)/parts[0].Points.D, parts[0].Points.D
-	plan := &protocol.Plan{K: k, D: d, Parties: len(parts), Coordinated: len(parts) > 1, Capacity: secagg.Capacity{Ring: ring}}
+	plan := &protocol.Plan{K: k, D: d, Parties: len(parts), Coordinated: len(parts) > 1,
+		Capacity: secagg.Capacity{Ring: ring}}
 	q, err := PlanQuality(plan, 8, labels)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,8 @@ func TestQualityIsThatOfAllRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := engine.Measure(context.Background(), pool, engine.Evaluation{Parts: one, Labels: table.Labels}, centroids, 6)
+	whole, err := engine.Measure(context.Background(), pool, engine.Evaluation{Parts: one, Labels: table.Labels},
+		centroids, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +100,16 @@ func TestQualityIsThatOfAllRecords(t *testing.T) {
 			if first == 0 {
 				first = *q.WCSS
 			}
-			if *q.WCSS != first || math.Abs(*q.WCSS-want) > 1e-12*want || math.Abs(*q.NICV-want/20000) > 1e-12*want/20000 {
-				t.Errorf("%d parties, %v: WCSS %v and NICV %v, want %v, the first had %v", c.parties, ring, *q.WCSS, *q.NICV, want, first)
+			if *q.WCSS != first || math.Abs(*q.WCSS-want) > 1e-12*want ||
+				math.Abs(*q.NICV-want/20000) > 1e-12*want/20000 {
+				t.Errorf("%d parties, %v: WCSS %v and NICV %v, want %v, the first had %v", c.parties, ring, *q.WCSS,
+					*q.NICV, want, first)
 			}
 			if *q.EmptyClusters != 1 || *q.Clamped != 2*c.parties*(c.parties-1) {
 				t.Errorf("%d parties: %d empty clusters, %d clamped", c.parties, *q.EmptyClusters, *q.Clamped)
 			}
-			for name, v := range map[string][2]*float64{"ARI": {q.ARI, whole.ARI}, "NMI": {q.NMI, whole.NMI}, "FMI": {q.FMI, whole.FMI},
+			for name, v := range map[string][2]*float64{"ARI": {q.ARI, whole.ARI}, "NMI": {q.NMI, whole.NMI},
+				"FMI":       {q.FMI, whole.FMI},
 				"V-measure": {q.VMeasure, whole.VMeasure}, "accuracy": {q.Accuracy, whole.Accuracy}} {
 				if math.Abs(*v[0]-*v[1]) > 1e-12 {
 					t.Errorf("%d parties: %s is %v, want %v", c.parties, name, *v[0], *v[1])
@@ -128,7 +134,8 @@ func TestQualityRefusesIdentifiers(t *testing.T) {
 func TestCheckRecords(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
-	norm, err := dataset.Normalise(&dataset.Table{N: 3, D: 2, Rows: []float64{0, 1, 2, 3, 4, 5}}, dataset.Bounds{Lo: []float64{0, 0}, Hi: []float64{5, 5}}, 16)
+	norm, err := dataset.Normalise(&dataset.Table{N: 3, D: 2, Rows: []float64{0, 1, 2, 3, 4, 5}},
+		dataset.Bounds{Lo: []float64{0, 0}, Hi: []float64{5, 5}}, 16)
 	if err != nil {
 		t.Fatal(err)
 	}

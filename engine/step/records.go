@@ -24,7 +24,8 @@ func CheckRecords(ctx context.Context, pool *engine.Pool, part dataset.Part, who
 	}
 	data, coordinates := part.Points.Data, (part.Points.N+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*part.Points.D
 	if len(data) < coordinates {
-		return fault.Request(who, "has fewer coordinates than records and columns", "make its points by kernels.NewPanels; a shape can be planned only")
+		return fault.Request(who, "has fewer coordinates than records and columns",
+			"make its points by kernels.NewPanels; a shape can be planned only")
 	}
 	data = data[:coordinates]
 	if len(data) <= checkCoordinates {

@@ -23,8 +23,10 @@ func TestInBox(t *testing.T) {
 	for i := range room {
 		room[i] = float32(i%5-2) / 2
 	}
-	values := []float32{0, float32(math.Copysign(0, -1)), 1, -1, above, -above, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32,
-		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(1<<32 - 1), math.Float32frombits(0x7f800001)}
+	values := []float32{0, float32(math.Copysign(0, -1)), 1, -1, above, -above, math.MaxFloat32, -math.MaxFloat32,
+		math.SmallestNonzeroFloat32,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.Float32frombits(1<<32 - 1),
+		math.Float32frombits(0x7f800001)}
 	for from := range 3 {
 		for to := from; to < 40; to++ {
 			for at := from; at < to; at++ {

@@ -32,7 +32,8 @@ func TestSpherePackingKeepsApart(t *testing.T) {
 		a := min(margin, apart/2)
 		_, halved := halve(c.k, c.d, rand.New(rand.NewPCG(1, uint64(c.k))))
 		if a < halved*(1-1e-12) {
-			t.Errorf("k=%d d=%d: margin %g, distance %g: less than the radius %g that halving finds", c.k, c.d, margin, apart, halved)
+			t.Errorf("k=%d d=%d: margin %g, distance %g: less than the radius %g that halving finds", c.k, c.d, margin,
+				apart, halved)
 		}
 		// Random packing jams at .547 of the plane; spheres whose centres stay a from
 		// the faces fill a little less of the box, and 100 failures in a row end the

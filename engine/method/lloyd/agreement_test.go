@@ -58,7 +58,8 @@ func readReference(tb testing.TB) []cell {
 			return x
 		}
 		cells = append(cells, cell{row[column["code"]], row[column["method"]], row[column["dataset"]], int(number("k")),
-			number("eps"), int(number("iterations")), number("nicv_mean"), number("nicv_ci95_half"), number("nicv_median")})
+			number("eps"), int(number("iterations")), number("nicv_mean"), number("nicv_ci95_half"),
+			number("nicv_median")})
 	}
 	return cells
 }
@@ -130,12 +131,14 @@ func TestAgreementWithPublishedFigures(t *testing.T) {
 				t.Fatalf("%v: %v", c, err)
 			}
 			if res.Iterations != c.iterations && job.Method.Private() {
-				t.Errorf("%s %s eps %g: %d iterations, the code ran %d", c.method, c.set, c.epsilon, res.Iterations, c.iterations)
+				t.Errorf("%s %s eps %g: %d iterations, the code ran %d", c.method, c.set, c.epsilon, res.Iterations,
+					c.iterations)
 			}
 			nicv = append(nicv, *res.NICV)
 		}
 		mean, sd := stat.MeanStdDev(nicv, nil)
-		half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: agreementSeeds - 1}.Quantile(0.975) * sd / math.Sqrt(agreementSeeds)
+		half := distuv.StudentsT{Mu: 0, Sigma: 1,
+			Nu: agreementSeeds - 1}.Quantile(0.975) * sd / math.Sqrt(agreementSeeds)
 		ours, theirs := mean, c.mean
 		if c.set == "iris" && c.epsilon == 0.1 {
 			slices.Sort(nicv)
@@ -149,7 +152,8 @@ func TestAgreementWithPublishedFigures(t *testing.T) {
 		} else {
 			mark = "*"
 		}
-		t.Logf("%s %-22s %-14s %-7s eps %-4g  ours %.5g ± %.2g  theirs %.5g ± %.2g  %.2f", mark, c.code, c.method, c.set, c.epsilon, ours, half, theirs, c.half, z)
+		t.Logf("%s %-22s %-14s %-7s eps %-4g  ours %.5g ± %.2g  theirs %.5g ± %.2g  %.2f", mark, c.code, c.method,
+			c.set, c.epsilon, ours, half, theirs, c.half, z)
 	}
 	t.Logf("%d of %d cells agree", agree, total)
 	if 100*agree < 95*total {

@@ -90,8 +90,10 @@ func TestRelativeSums(t *testing.T) {
 				if s.job.Beyond == Exclude {
 					// On the rim of the radius the kernel's rounding may leave a record out.
 					out := int(c.labels[i]) == s.k
-					if rim := float64(length) > float64(limit)*(1-float64(d+2)*0x1p-22); out != (length > limit) && !(out && rim) {
-						t.Fatalf("record %d of client %d at squared distance %d, limit %d: left out is %t", i, c.party.Role, length, limit, out)
+					if rim := float64(length) > float64(limit)*(1-float64(d+2)*0x1p-22); out != (length > limit) &&
+						!(out && rim) {
+						t.Fatalf("record %d of client %d at squared distance %d, limit %d: left out is %t", i,
+							c.party.Role, length, limit, out)
 					}
 					if out {
 						continue
@@ -114,7 +116,8 @@ func TestRelativeSums(t *testing.T) {
 				}
 			}
 			if !slices.Equal(sums, c.acc.Sums) || !slices.Equal(counts, c.acc.Counts) {
-				t.Fatalf("client %d: sums %v counts %v, want %v and %v", c.party.Role, c.acc.Sums, c.acc.Counts, sums, counts)
+				t.Fatalf("client %d: sums %v counts %v, want %v and %v", c.party.Role, c.acc.Sums, c.acc.Counts, sums,
+					counts)
 			}
 		}
 	})
@@ -267,7 +270,8 @@ func TestTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := new(protocol.Views)
-		if err := p.Trial(context.Background(), engine.NewRuntime(pool), b, protocol.Options{Views: again}); err != nil {
+		if err := p.Trial(context.Background(), engine.NewRuntime(pool), b,
+			protocol.Options{Views: again}); err != nil {
 			t.Fatal(err)
 		}
 		job.Seed = &b

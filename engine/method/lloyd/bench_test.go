@@ -19,7 +19,8 @@ func BenchmarkIteration(b *testing.B) {
 	for _, set := range []struct {
 		name string
 		k    int
-	}{{"s1", 15}, {"adult", 3}, {"birch2_25k", 100}, {"timesynth_k5_d2_n100000.csv.gz", 5}, {"timesynth_k2_d2_n100000.csv.gz", 2}} {
+	}{{"s1", 15}, {"adult", 3}, {"birch2_25k", 100}, {"timesynth_k5_d2_n100000.csv.gz", 5},
+		{"timesynth_k2_d2_n100000.csv.gz", 2}} {
 		for _, m := range []Method{Lloyd, SuLloyd, Relative, FastLloyd} {
 			b.Run(fmt.Sprintf("set=%s/method=%s", set.name, m), func(b *testing.B) {
 				_, parts := load(b, set.name, 2, 1)

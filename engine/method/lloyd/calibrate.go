@@ -67,7 +67,8 @@ func (p *Plan) lookUp() error {
 // bound is the line of a part at the parameters of round t.
 func (p *Plan) bound(part *part, t int) privacy.Bound {
 	j := p.job
-	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Exclusivity: p.exclusivity, Unit: 1 / p.scale, Neighbours: j.Neighbours}
+	s := privacy.Shape{D: p.d, K: p.k, Bound: boxBound, Lo: p.m * p.lo, Exclusivity: p.exclusivity, Unit: 1 / p.scale,
+		Neighbours: j.Neighbours}
 	if p.radius != nil {
 		s.Radius = p.radius[t]
 	}
@@ -219,7 +220,8 @@ func (p *Plan) gaussianMu() (float64, error) {
 		}
 	}
 	if b = b.Less(0, distance); b.Delta < 0 {
-		return 0, fault.Request("noise", "shares this small do not add up to discrete Gaussian noise", "use more fraction bits, a smaller epsilon or --noise local")
+		return 0, fault.Request("noise", "shares this small do not add up to discrete Gaussian noise",
+			"use more fraction bits, a smaller epsilon or --noise local")
 	}
 	mu, err = privacy.DiscreteMu(b, slack)
 	return mu, unpayable(err)

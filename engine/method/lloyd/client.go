@@ -32,7 +32,8 @@ type client struct {
 }
 
 func newClient(p *Plan, own step.Records) *client {
-	c := &client{Plan: p, own: own, points: *own.Part.Points, acc: kernels.NewAccumulator(p.k, p.d, p.fraction), private: protocol.NewPrivate(p.length)}
+	c := &client{Plan: p, own: own, points: *own.Part.Points, acc: kernels.NewAccumulator(p.k, p.d, p.fraction),
+		private: protocol.NewPrivate(p.length)}
 	c.encode = func(words []int64) error {
 		c.write(words)
 		return nil
@@ -80,7 +81,8 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 // update, which its sums and counts give: |x|^2 - 2 c.x + |c|^2 over each cluster. It is
 // NaN where nobody watches, where a client does not know all records, and under privacy.
 func (c *client) loss() float64 {
-	if c.Private || c.weighted || c.m > 1 || c.job.Release == Centroid || c.job.NonExclusive || c.job.Aggregator == Naive || !c.party.Observed() {
+	if c.Private || c.weighted || c.m > 1 || c.job.Release == Centroid || c.job.NonExclusive ||
+		c.job.Aggregator == Naive || !c.party.Observed() {
 		return math.NaN()
 	}
 	if c.squares == 0 {
@@ -104,7 +106,8 @@ const left = -1
 // iterate makes the rounds from t on until the centroids rest, at most up to round
 // end, and returns the next one, or left. After each round further, if not nil, may
 // change the centroids and tell that they do or do not rest.
-func (c *client) iterate(ctx context.Context, t, end int, further func(ctx context.Context) (rest bool, err error)) (int, error) {
+func (c *client) iterate(ctx context.Context, t, end int,
+	further func(ctx context.Context) (rest bool, err error)) (int, error) {
 	for rest := false; t < end && !rest; t++ {
 		if !c.Present(c.party.Role, t) {
 			return left, nil
@@ -230,7 +233,8 @@ func (c *client) writeMeans(words []int64) {
 func (c *client) noteFailures(t int) {
 	for q, from := range c.Leaves {
 		if from == t {
-			c.party.Note("Client %d failed in round %d of %d; the survivors unmasked with the masks of those present and the run went on.", q+1, t+1, c.rounds)
+			c.party.Note("Client %d failed in round %d of %d; the survivors unmasked with the masks of those "+
+				"present and the run went on.", q+1, t+1, c.rounds)
 		}
 	}
 }

@@ -23,19 +23,30 @@ const (
 // Describe lists the methods of this package.
 func Describe() method.List {
 	return method.List{
-		{Name: string(Lloyd), About: "plain k-means over masked sums, without noise: the best of several starts", Holds: method.Rows,
-			Against: "no one: clients see exact sums and the records that centroids start at, all see exact centroids; the server sees masked values only",
-			When:    "no privacy is needed, or as what a private run is compared with", Cost: onePass + ", for each start", Starts: true, Weighs: true, Make: Lloyd.make},
-		{Name: string(CLloyd), About: "the papers' Lloyd with bounds on the sizes of clusters, without noise", Holds: method.Rows, Against: exactSums,
-			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true, Make: CLloyd.make},
-		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)", Holds: method.Rows, Private: true, Against: masked,
+		{Name: string(Lloyd), About: "plain k-means over masked sums, without noise: the best of several starts",
+			Holds: method.Rows,
+			Against: "no one: clients see exact sums and the records that centroids start at, all see exact " +
+				"centroids; the server sees masked values only",
+			When: "no privacy is needed, or as what a private run is compared with",
+			Cost: onePass + ", for each start", Starts: true, Weighs: true, Make: Lloyd.make},
+		{Name: string(CLloyd), About: "the papers' Lloyd with bounds on the sizes of clusters, without noise",
+			Holds: method.Rows, Against: exactSums,
+			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true,
+			Make: CLloyd.make},
+		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)",
+			Holds: method.Rows, Private: true, Against: masked,
 			When: "a plain baseline is wanted, or a pure epsilon", Cost: onePass, Starts: true, Make: SuLloyd.make},
-		{Name: string(CSuLloyd), About: "sulloyd with bounds on the sizes of clusters", Holds: method.Rows, Private: true, Against: masked,
+		{Name: string(CSuLloyd), About: "sulloyd with bounds on the sizes of clusters", Holds: method.Rows,
+			Private: true, Against: masked,
 			When: "to reproduce FastLloyd's ablation", Cost: oneFlow, Starts: true, Make: CSuLloyd.make},
-		{Name: string(FastLloyd), About: "noisy centroids with bounds on the sizes of clusters (FastLloyd)", Holds: method.Rows, Private: true, Against: masked,
-			When: "clusters have about equal sizes and there are few columns; to reproduce FastLloyd", Cost: oneFlow, Starts: true, Make: FastLloyd.make},
-		{Name: string(Relative), About: "noisy moves of the centroids, from the records within a radius", Holds: method.Rows, Private: true, Against: masked,
-			When: "few rounds of plain k-means are wanted with little noise", Cost: onePass, Starts: true, Make: Relative.make},
+		{Name: string(FastLloyd), About: "noisy centroids with bounds on the sizes of clusters (FastLloyd)",
+			Holds: method.Rows, Private: true, Against: masked,
+			When: "clusters have about equal sizes and there are few columns; to reproduce FastLloyd", Cost: oneFlow,
+			Starts: true, Make: FastLloyd.make},
+		{Name: string(Relative), About: "noisy moves of the centroids, from the records within a radius",
+			Holds: method.Rows, Private: true, Against: masked,
+			When: "few rounds of plain k-means are wanted with little noise", Cost: onePass, Starts: true,
+			Make: Relative.make},
 	}
 }
 
@@ -52,19 +63,23 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 			mechanism = "gaussian under proven; laplace elsewhere and with --delta 0"
 		}
 		options.Reword("mechanism", mechanism, "")
-		options.Reword("noise", "split under proven with several clients, else server; local in a ring; servers with shares",
+		options.Reword("noise", "split under proven with several clients, else server; local in a ring; servers "+
+			"with shares",
 			"who adds the noise: server, local, split, or the servers of --aggregator shares")
-		options.Reword("colluders", "", "clients, or servers, that may read along with a viewer under --noise split or "+
-			"servers, itself included: all shares but so many make up the noise")
+		options.Reword("colluders", "",
+			"clients, or servers, that may read along with a viewer under --noise split or "+
+				"servers, itself included: all shares but so many make up the noise")
 		options = append(options, j.noiseOptions()...)
 	} else {
 		options = append(options, j.startOptions()...)
 		options = append(options,
-			method.Option{Name: "calibration", Default: "none", About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",
+			method.Option{Name: "calibration", Default: "none",
+				About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",
 				Value: method.Choice(&j.Calibration, privacy.None, privacy.Published)})
 	}
 	if m == Lloyd || m == CLloyd || m == SuLloyd {
-		options = append(options, method.Option{Name: "release", Default: string(SumCount), About: "what is added up: sumcount, or centroid (sulloyd: outside proven only)",
+		options = append(options, method.Option{Name: "release", Default: string(SumCount),
+			About: "what is added up: sumcount, or centroid (sulloyd: outside proven only)",
 			Value: method.Choice(&j.Release, SumCount, Centroid)})
 	}
 	if m.Constrained() {
@@ -75,11 +90,13 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 		if m == Relative {
 			byDefault = string(Geometric)
 		}
-		options = append(options, method.Option{Name: "radius-schedule", Default: byDefault, About: "a radius for each round: geometric, sqrt or later-code",
+		options = append(options, method.Option{Name: "radius-schedule", Default: byDefault,
+			About: "a radius for each round: geometric, sqrt or later-code",
 			Value: method.Choice(&j.Schedule, Geometric, Sqrt, LaterCode)})
 	}
 	if m == Relative {
-		options = append(options, method.Option{Name: "beyond", Default: "clip; exclude under later-code", About: "clip the offset of a record beyond the radius, or exclude it",
+		options = append(options, method.Option{Name: "beyond", Default: "clip; exclude under later-code",
+			About: "clip the offset of a record beyond the radius, or exclude it",
 			Value: method.Choice(&j.Beyond, Clip, Exclude)})
 	}
 	return j, append(options, j.partyOptions()...)
@@ -87,7 +104,8 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 
 // startOptions are those of where runs without noise start and end.
 func (j *Job) startOptions() []method.Option {
-	tolerance := method.Option{Name: "tolerance", Default: "0", About: "end when no centroid moves further than this, in the normalised box",
+	tolerance := method.Option{Name: "tolerance", Default: "0",
+		About: "end when no centroid moves further than this, in the normalised box",
 		Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)}
 	if j.Method != Lloyd {
 		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, SomeRecords), tolerance}
@@ -95,9 +113,12 @@ func (j *Job) startOptions() []method.Option {
 	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
 	return []method.Option{
 		method.Init(&j.Init, KMeansPlusPlus, SomeRecords, Sphere, Random),
-		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9", About: "starts of kmeans++ or records, of which the best is returned", Value: method.Int(&j.NInit, 1, 10000)},
+		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9",
+			About: "starts of kmeans++ or records, of which the best is returned",
+			Value: method.Int(&j.NInit, 1, 10000)},
 		tolerance,
-		{Name: "rest", Default: "0", About: "kmeans++: a start ends when the squared moves of all centroids together are at most this share of the variance of a column (scikit-learn's tol)",
+		{Name: "rest", Default: "0", About: "kmeans++: a start ends when the squared moves of all centroids " +
+			"together are at most this share of the variance of a column (scikit-learn's tol)",
 			Value: method.Real(&j.Rest, 0, math.MaxFloat64)},
 	}
 }
@@ -107,13 +128,18 @@ func (j *Job) noiseOptions() []method.Option {
 	options := []method.Option{
 		method.Init(&j.Init, Sphere, Random),
 		method.Post(&j.Post, Fold, Truncate, Keep),
-		{Name: "survivors", Default: "0", About: "least number of clients in a sum under --noise split, where some may vanish: any so many shares, less those of colluders, make up the noise (0: all but those of --drop)",
+		{Name: "survivors", Default: "0", About: "least number of clients in a sum under --noise split, where some " +
+			"may vanish: any so many shares, less those of colluders, make up the noise (0: all but those of --drop)",
 			Value: method.Int(&j.Survivors, 0, math.MaxInt32)},
 	}
 	if j.Method != FastLloyd {
 		options = append(options,
-			method.Option{Name: "post-sum", Default: "none", About: "post-processing of noisy sums: fold, truncate or none", Value: method.Choice(&j.PostSum, Fold, Truncate, Keep)},
-			method.Option{Name: "post-count", Default: "none", About: "post-processing of noisy counts: fold, truncate or none", Value: method.Choice(&j.PostCount, Fold, Truncate, Keep)})
+			method.Option{Name: "post-sum", Default: "none",
+				About: "post-processing of noisy sums: fold, truncate or none",
+				Value: method.Choice(&j.PostSum, Fold, Truncate, Keep)},
+			method.Option{Name: "post-count", Default: "none",
+				About: "post-processing of noisy counts: fold, truncate or none",
+				Value: method.Choice(&j.PostCount, Fold, Truncate, Keep)})
 	}
 	return options
 }
@@ -122,12 +148,19 @@ func (j *Job) noiseOptions() []method.Option {
 func (j *Job) sizeOptions() []method.Option {
 	alpha := fmt.Sprint(DefaultAlpha)
 	return []method.Option{
-		{Name: "eta-min-alpha", Default: alpha, About: "clusters have at least n/(alpha k) records", Value: method.Real(&j.EtaMinAlpha, 1, 1e9)},
-		{Name: "eta-max-alpha", Default: alpha, About: "clusters have at most alpha n/k records", Value: method.Real(&j.EtaMaxAlpha, 1, 1e9)},
-		{Name: "exclusivity", Default: "1", About: "clusters that a record may join where a minimum demands it: a number, " +
-			"one for each client such as 1,2,1, or nonexclusive", Value: method.Text(j.setExclusivity)},
-		{Name: "radius", Default: "0 (none)", About: "largest distance of a record from its centroid, in the normalised box", Value: method.Real(&j.Radius, 0, math.MaxFloat64)},
-		{Name: "flow", Default: string(Fast), About: "solver: fast, reference, or verified (fast, each certificate checked)", Value: method.Choice(&j.Flow, Fast, Reference, Verified)},
+		{Name: "eta-min-alpha", Default: alpha, About: "clusters have at least n/(alpha k) records",
+			Value: method.Real(&j.EtaMinAlpha, 1, 1e9)},
+		{Name: "eta-max-alpha", Default: alpha, About: "clusters have at most alpha n/k records",
+			Value: method.Real(&j.EtaMaxAlpha, 1, 1e9)},
+		{Name: "exclusivity", Default: "1",
+			About: "clusters that a record may join where a minimum demands it: a number, " +
+				"one for each client such as 1,2,1, or nonexclusive", Value: method.Text(j.setExclusivity)},
+		{Name: "radius", Default: "0 (none)",
+			About: "largest distance of a record from its centroid, in the normalised box",
+			Value: method.Real(&j.Radius, 0, math.MaxFloat64)},
+		{Name: "flow", Default: string(Fast),
+			About: "solver: fast, reference, or verified (fast, each certificate checked)",
+			Value: method.Choice(&j.Flow, Fast, Reference, Verified)},
 	}
 }
 
@@ -155,26 +188,30 @@ func (j *Job) partyOptions() []method.Option {
 	aggregators := []Aggregator{ByServer, ByRing, ByShares}
 	about := "who adds up: server (masked), ring (no server), or shares (several servers, secret sharing)"
 	if !j.Method.Private() {
-		aggregators, about = append(aggregators, Naive), "who adds up: server (masked), ring (no server), shares (several "+
-			"servers, secret sharing), or naive (unmasked)"
+		aggregators, about = append(aggregators, Naive),
+			"who adds up: server (masked), ring (no server), shares (several "+
+				"servers, secret sharing), or naive (unmasked)"
 	}
 	return []method.Option{
-		{Name: "aggregator", Default: string(ByServer), About: about, Value: method.Choice(&j.Aggregator, aggregators...)},
+		{Name: "aggregator", Default: string(ByServer), About: about,
+			Value: method.Choice(&j.Aggregator, aggregators...)},
 		{Name: "servers", Default: "2 with --aggregator shares", About: "servers that values are shared among: 2 or 3",
 			Value: method.Int(&j.Servers, 2, 3)},
-		{Name: "ring", Default: "64", About: "bits of the ring that sums are taken in: 32 or 64", Value: method.Text(func(text string) (err error) {
-			j.RingBits, err = strconv.Atoi(text)
-			return err
-		}, "32", "64")},
-		{Name: "drop", Default: "none", About: "clients that fail, as client@round counted from 1, such as 2@3,3@5", Value: method.Items(func(item string) error {
-			client, round, ok := strings.Cut(item, "@")
-			c, errC := strconv.Atoi(client)
-			r, errR := strconv.Atoi(round)
-			if !ok || errC != nil || errR != nil {
-				return errors.New("client@round, such as 2@3")
-			}
-			j.Drops = append(j.Drops, Drop{Client: c - 1, Iteration: r - 1})
-			return nil
-		})},
+		{Name: "ring", Default: "64", About: "bits of the ring that sums are taken in: 32 or 64",
+			Value: method.Text(func(text string) (err error) {
+				j.RingBits, err = strconv.Atoi(text)
+				return err
+			}, "32", "64")},
+		{Name: "drop", Default: "none", About: "clients that fail, as client@round counted from 1, such as 2@3,3@5",
+			Value: method.Items(func(item string) error {
+				client, round, ok := strings.Cut(item, "@")
+				c, errC := strconv.Atoi(client)
+				r, errR := strconv.Atoi(round)
+				if !ok || errC != nil || errR != nil {
+					return errors.New("client@round, such as 2@3")
+				}
+				j.Drops = append(j.Drops, Drop{Client: c - 1, Iteration: r - 1})
+				return nil
+			})},
 	}
 }

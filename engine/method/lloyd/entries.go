@@ -43,7 +43,8 @@ func (p *Plan) note() {
 	}
 	for _, d := range j.Drops {
 		if d.Iteration < p.rounds {
-			say("%s failed in round %d; the rounds from there on sum the others' records", clientName(d.Client), d.Iteration+1)
+			say("%s failed in round %d; the rounds from there on sum the others' records", clientName(d.Client),
+				d.Iteration+1)
 		}
 	}
 }
@@ -61,7 +62,8 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
 	viewers := []string{privacy.Clients, privacy.Outsider}
 	for _, part := range p.parts {
-		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %d rounds", part.name, rounds), Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
+		e := privacy.Entry{What: fmt.Sprintf("exact %s of each cluster, %d rounds", part.name, rounds),
+			Viewers: viewers, Mechanism: "none", Calibration: privacy.None}
 		if p.job.Aggregator != Naive {
 			e.Conditions = []string{p.Capacity.String()}
 		}
@@ -69,7 +71,8 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 		viewers = viewers[:1]
 	}
 	if p.job.Aggregator == Naive {
-		list = append(list, privacy.Entry{What: "exact sums and counts of every client", Viewers: []string{privacy.Server}, Mechanism: "none", Calibration: privacy.None})
+		list = append(list, privacy.Entry{What: "exact sums and counts of every client",
+			Viewers: []string{privacy.Server}, Mechanism: "none", Calibration: privacy.None})
 	}
 	return list
 }
@@ -79,16 +82,19 @@ func (p *Plan) plainEntries(rounds int) []privacy.Entry {
 func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 	var list []privacy.Entry
 	if p.Coordinated {
-		list = append(list, privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", rounds), Viewers: []string{privacy.Server},
+		list = append(list, privacy.Entry{What: fmt.Sprintf("masked values of every client, %d rounds", rounds),
+			Viewers:   []string{privacy.Server},
 			Mechanism: "mask", Calibration: p.job.Calibration,
 			Conditions: []string{"the server does not have the clients' mask seed and colludes with no client"}})
 	}
 	if p.Servers > 0 {
-		list = append(list, privacy.Entry{What: fmt.Sprintf("additive shares of every client's values, one for each of %d "+
-			"servers, %d rounds", p.Servers, rounds),
-			Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: p.job.Calibration,
-			Conditions: []string{"parties follow the protocol, and not all servers pool their shares: those of all but one " +
-				"are uniform"}})
+		list = append(list,
+			privacy.Entry{What: fmt.Sprintf("additive shares of every client's values, one for each of %d "+
+				"servers, %d rounds", p.Servers, rounds),
+				Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: p.job.Calibration,
+				Conditions: []string{"parties follow the protocol, and not all servers pool their shares: those of " +
+					"all but one " +
+					"are uniform"}})
 	}
 	first := len(list)
 	for i := range p.parts {
@@ -129,7 +135,8 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 		e.Unit = "records"
 	}
 	if c.joint {
-		e.Remark = "the entry of the sums covers the counts: within one cluster only the sums change, between two both change by less"
+		e.Remark = "the entry of the sums covers the counts: within one cluster only the sums change, between two " +
+			"both change by less"
 		return e
 	}
 	e.Cost = privacy.Spec{Family: family, Scale: c.scale / c.value, Rounds: end - t}
@@ -146,7 +153,8 @@ func (p *Plan) entry(part *part, t, end int) privacy.Entry {
 	}
 	switch {
 	case j.Calibration == privacy.Published && j.Mechanism == Laplace && j.Noise != Split:
-		e.True = &privacy.Spec{Family: "pure", Epsilon: real/c.scale + float64(p.changed(part))*math.Ln2, Rounds: end - t}
+		e.True = &privacy.Spec{Family: "pure", Epsilon: real/c.scale + float64(p.changed(part))*math.Ln2,
+			Rounds: end - t}
 	case real != c.value:
 		e.True = &privacy.Spec{Family: family, Scale: c.scale / real, Rounds: end - t}
 	}
@@ -203,7 +211,8 @@ func (p *Plan) conditions() []string {
 		list = append(list, c)
 	}
 	if j.Noise == Split && j.Aggregator == ByRing {
-		list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its share alone")
+		list = append(list, "the two neighbours of a client in the ring do not pool what they see, which has its "+
+			"share alone")
 	}
 	return list
 }
@@ -248,10 +257,13 @@ func (p *Plan) remark(e *privacy.Entry) {
 	case privacy.Claimed:
 		say("claimed: the noise that the paper's theorem asks for, drawn in floating point and rounded to nearest")
 	case privacy.Published:
-		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward zero, which doubles the probability of no noise and costs ln 2 for each coordinate that changes (T6); it serves to reproduce their figures")
+		say("published: the noise scale of the authors' released code, drawn in floating point and truncated toward " +
+			"zero, which doubles the probability of no noise and costs ln 2 for each coordinate that changes (T6); " +
+			"it serves to reproduce their figures")
 	}
 	if p.squaredRadius() {
-		say("a round's noise is set to twice the square of its radius, and records are assigned within the radius of the first, as in the released code: neither is Theorem 7.1")
+		say("a round's noise is set to twice the square of its radius, and records are assigned within the radius " +
+			"of the first, as in the released code: neither is Theorem 7.1")
 	}
 }
 

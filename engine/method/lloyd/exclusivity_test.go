@@ -33,7 +33,8 @@ func TestExclusivityOfEachClient(t *testing.T) {
 		t.Errorf("1,1,2 has noise for %d", plan.exclusivity)
 	}
 	for _, each := range [][]int{{1, 2}, {1, 0, 1}, {1, 5, 1}} {
-		job := Job{Method: CLloyd, Problem: protocol.Problem{K: 4, Clients: []dataset.Part{parts[0], parts[1], parts[2]}},
+		job := Job{Method: CLloyd, Problem: protocol.Problem{K: 4,
+			Clients: []dataset.Part{parts[0], parts[1], parts[2]}},
 			ExclusivityOf: each}
 		if _, err := job.check(); !fault.IsRequest(err) {
 			t.Errorf("%v: %v", each, err)

@@ -81,8 +81,10 @@ func TestRoundsGoOnFromTheRoundBefore(t *testing.T) {
 						settled++
 					}
 					other.steps.(*nearest).deltas = nil
-					if !slices.Equal(client.acc.Sums, other.acc.Sums) || !slices.Equal(client.acc.Counts, other.acc.Counts) {
-						t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.steps, q+1, h.Mode(), client.acc.Counts, other.acc.Counts)
+					if !slices.Equal(client.acc.Sums, other.acc.Sums) ||
+						!slices.Equal(client.acc.Counts, other.acc.Counts) {
+						t.Fatalf("round %d, client %d, mode %d: counts %v, anew %v", s.steps, q+1, h.Mode(),
+							client.acc.Counts, other.acc.Counts)
 					}
 					if !slices.Equal(client.centroids, other.centroids) {
 						t.Fatalf("round %d: centroids %v, anew %v", s.steps, client.centroids, other.centroids)
@@ -153,7 +155,8 @@ func TestTalliesFollowLabels(t *testing.T) {
 						add(j, int64(n), grid[j*s.d:])
 					}
 					if !slices.Equal(client.acc.Sums, want.Sums) || !slices.Equal(client.acc.Counts, want.Counts) {
-						t.Fatalf("round %d, client %d: counts %v, want %v", s.steps, q+1, client.acc.Counts, want.Counts)
+						t.Fatalf("round %d, client %d: counts %v, want %v", s.steps, q+1, client.acc.Counts,
+							want.Counts)
 					}
 				}
 				copy(grid, s.clients[0].grid)

@@ -126,6 +126,7 @@ func (p *Plan) doubt() {
 	}
 	if p.Unassigned > 0 {
 		say("%d of %d records (%.0f%%) find no place within the sizes of clusters and count for nothing: "+
-			"raise --eta-max-alpha, or choose a method without sizes", p.Unassigned, p.n, 100*float64(p.Unassigned)/float64(p.n))
+			"raise --eta-max-alpha, or choose a method without sizes", p.Unassigned, p.n,
+			100*float64(p.Unassigned)/float64(p.n))
 	}
 }

@@ -167,7 +167,8 @@ type Job struct {
 	// k-means when nearly nothing does: the squares of all moves together are 1e-8 of
 	// the variance of a column.
 	Tolerance float64
-	// Rest, if positive, ends each start of plain k-means when the squares of all moves together are at most this share of
+	// Rest, if positive, ends each start of plain k-means when the squares of all moves together are at most this share
+	// of
 	// the variance of a column.
 	Rest float64
 	// Init defaults to KMeansPlusPlus for Lloyd, which is then plain k-means, and to
@@ -267,7 +268,8 @@ func (j *Job) withDefaults() *Job {
 		set(&c.Servers, 2)
 		set(&c.Noise, Servers)
 	}
-	set(&c.Noise, protocol.DefaultNoise(c.Calibration, len(c.Clients), c.staying(), c.Colluders, c.Aggregator != ByRing))
+	set(&c.Noise, protocol.DefaultNoise(c.Calibration, len(c.Clients), c.staying(), c.Colluders,
+		c.Aggregator != ByRing))
 	set(&c.RingBits, 64)
 	if c.Budget.Delta < 0 {
 		c.Budget.Delta = privacy.DefaultDelta(c.PublicRecords())
@@ -396,7 +398,8 @@ func (j *Job) checkChoices() error {
 	case j.Iterations < 0 || j.Iterations > 1_000_000:
 		return fault.Range("iterations", j.Iterations, "0 (the method's rule) to 1000000")
 	case j.Method == Relative && j.Iterations > maxRelative:
-		return fault.Range("iterations", j.Iterations, fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
+		return fault.Range("iterations", j.Iterations,
+			fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
 	case !(j.Tolerance >= 0) || math.IsInf(j.Tolerance, 1):
 		return fault.Range("tolerance", j.Tolerance, "0 or more and finite")
 	case j.EtaMinAlpha != 0 && !(j.EtaMinAlpha >= 1 && j.EtaMinAlpha <= 1e9):
@@ -407,7 +410,8 @@ func (j *Job) checkChoices() error {
 		return fault.Request("exclusivity", fmt.Sprintf("has %d numbers for %d clients", len(j.ExclusivityOf),
 			len(j.Clients)),
 			"give one of at least 1 for all, or one for each")
-	case j.Exclusivity < 0 || j.Exclusivity > max(j.K, 1) || j.ExclusivityOf != nil && slices.Max(j.ExclusivityOf) > j.K:
+	case j.Exclusivity < 0 || j.Exclusivity > max(j.K, 1) || j.ExclusivityOf != nil &&
+		slices.Max(j.ExclusivityOf) > j.K:
 		return fault.Range("exclusivity", slices.Max(append(slices.Clone(j.ExclusivityOf), j.Exclusivity)),
 			fmt.Sprintf("1 to k = %d", j.K))
 	case !(j.Radius >= 0) || math.IsInf(j.Radius, 1):
@@ -415,12 +419,14 @@ func (j *Job) checkChoices() error {
 	case j.NInit < 0 || j.NInit > 10000:
 		return fault.Range("n-init", j.NInit, "0 (by size) to 10000")
 	case j.NInit > 1 && j.Start != nil:
-		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit), "leave one of them out")
+		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit),
+			"leave one of them out")
 	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && !looks(j.Init)):
 		return fault.Request("n-init", fmt.Sprintf("is %d for the papers' form of Lloyd, which has one start", j.NInit),
 			"use lloyd with --init kmeans++, or leave it out")
 	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || looks(j.Init))):
-		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest), "give a positive share for lloyd with --init kmeans++, or leave it out")
+		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest),
+			"give a positive share for lloyd with --init kmeans++, or leave it out")
 	case j.Survivors < 0 || j.Survivors > len(j.Clients):
 		return fault.Range("survivors", j.Survivors, "at most the number of clients")
 	}
@@ -439,7 +445,8 @@ func choice[T comparable](name string, value T, zero bool, allowed ...T) error {
 		}
 		list = append(list, fmt.Sprint(a))
 	}
-	return fault.Request(name, fmt.Sprintf("%q is unknown", fmt.Sprint(value)), "choose one of "+strings.Join(list, ", "))
+	return fault.Request(name, fmt.Sprintf("%q is unknown", fmt.Sprint(value)),
+		"choose one of "+strings.Join(list, ", "))
 }
 
 // checkBudget refuses budgets, calibrations and neighbours that the method has
@@ -459,7 +466,8 @@ func (j *Job) checkBudget() error {
 	if j.Calibration != privacy.Proven {
 		switch {
 		case j.Neighbours == privacy.ReplaceOne:
-			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the papers add or remove a record",
+			return fault.Request("neighbours",
+				"replace-one has no "+string(j.Calibration)+" statement: the papers add or remove a record",
 				"use --calibration proven")
 		case j.Mechanism == Gaussian && j.Method.Constrained():
 			return fault.Request("mechanism", "the papers have no Gaussian form of "+string(j.Method),
@@ -468,12 +476,14 @@ func (j *Job) checkBudget() error {
 			return fault.Request("calibration", "published follows the released code, which has another radius rule",
 				"use --radius-schedule later-code, or --calibration claimed")
 		case j.Method.Constrained() && j.Calibration == privacy.Published && j.Schedule != "" && j.Schedule != Sqrt:
-			return fault.Request("calibration", "published follows the released code, whose radius rule is sqrt", "use --radius-schedule sqrt, or --calibration claimed")
+			return fault.Request("calibration", "published follows the released code, whose radius rule is sqrt",
+				"use --radius-schedule sqrt, or --calibration claimed")
 		}
 	}
 	if j.Neighbours == privacy.ReplaceOne && j.Exclusivity > 1 {
 		return fault.Request("neighbours", "replace-one has no proof for exclusivity above 1",
-			"use --neighbours add-remove; lloyd-type, size-constrained and nonexclusive assignment have one for replace-one")
+			"use --neighbours add-remove; lloyd-type, size-constrained and nonexclusive assignment have one for "+
+				"replace-one")
 	}
 	return nil
 }
@@ -486,7 +496,8 @@ func (j *Job) checkConstraints() error {
 	case j.Release != Centroid || !j.Method.Private() || j.Method == FastLloyd:
 	case j.Method == SuLloyd && j.Calibration != privacy.Proven && j.Mechanism == Laplace:
 	case j.Method == SuLloyd:
-		return fault.Request("release", "means of unconstrained clusters are too sensitive to be of use: Thesis-H's figures have them with Laplace noise",
+		return fault.Request("release", "means of unconstrained clusters are too sensitive to be of use: Thesis-H's "+
+			"figures have them with Laplace noise",
 			"use sums and counts, fastlloyd, or --calibration claimed or published with --mechanism laplace")
 	default:
 		return fault.Request("release", string(j.Method)+" releases sums and counts",
@@ -507,10 +518,12 @@ func (j *Job) checkConstraints() error {
 		return nil
 	}
 	if j.Radius > 0 && j.Schedule != "" {
-		return fault.Request("radius", "a constant radius and a schedule exclude each other", "leave --radius or --radius-schedule out")
+		return fault.Request("radius", "a constant radius and a schedule exclude each other",
+			"leave --radius or --radius-schedule out")
 	}
 	if j.NonExclusive && (j.Exclusivity > 1 || j.Radius > 0 || j.Schedule != "") {
-		return fault.Request("exclusivity", "nonexclusive takes neither an exclusivity number nor a radius", "leave one of them out")
+		return fault.Request("exclusivity", "nonexclusive takes neither an exclusivity number nor a radius",
+			"leave one of them out")
 	}
 	if j.total() {
 		return nil
@@ -521,15 +534,19 @@ func (j *Job) checkConstraints() error {
 		who := clientName(i)
 		switch {
 		case lo > n:
-			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo), "raise --eta-min-alpha")
+			return impossible(who, fmt.Sprintf("has %d records and each cluster needs at least %d of them", n, lo),
+				"raise --eta-min-alpha")
 		case j.NonExclusive:
 		case j.K*lo > n*j.exclusivityAt(i):
-			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo, j.K*lo),
+			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at least %d need %d", n, j.K, lo,
+				j.K*lo),
 				"raise --eta-min-alpha")
 		case lo > hi:
-			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi), "raise --eta-min-alpha or --eta-max-alpha")
+			return impossible(who, fmt.Sprintf("a cluster needs at least %d and at most %d records", lo, hi),
+				"raise --eta-min-alpha or --eta-max-alpha")
 		case j.Radius == 0 && j.Schedule == "" && j.K*hi < n:
-			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi, j.K*hi),
+			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi,
+				j.K*hi),
 				"raise --eta-max-alpha")
 		}
 	}
@@ -559,7 +576,8 @@ func (j *Job) total() bool {
 func (j *Job) checkParties() error {
 	switch {
 	case j.Aggregator == Naive && j.Method.Private():
-		return fault.Request("aggregator", "naive shows the server every client's sums", "use it with lloyd or clloyd only")
+		return fault.Request("aggregator", "naive shows the server every client's sums",
+			"use it with lloyd or clloyd only")
 	case j.Aggregator == Naive && j.Release == Centroid:
 		return fault.Request("aggregator", "naive sends sums and counts", "leave --release centroid out")
 	case j.Aggregator == ByRing && j.Noise == ByTheServer && j.Method.Private():
@@ -570,7 +588,8 @@ func (j *Job) checkParties() error {
 	}
 	for _, d := range j.Drops {
 		if d.Client < 0 || d.Client >= len(j.Clients) || d.Iteration < 0 {
-			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client), d.Iteration+1),
+			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client),
+				d.Iteration+1),
 				fmt.Sprintf("name a client from 1 to %d and a round from 1", len(j.Clients)))
 		}
 	}
@@ -600,12 +619,14 @@ func (j *Job) checkServers() error {
 	case j.Servers < 2 || j.Servers > 3:
 		return fault.Range("servers", j.Servers, "2 or 3")
 	case len(j.Clients) < 2:
-		return fault.Request("aggregator", "shares is given for one client, which has nobody's values but its own to add",
+		return fault.Request("aggregator",
+			"shares is given for one client, which has nobody's values but its own to add",
 			"take more clients")
 	case j.Noise == ByTheServer && j.Method.Private():
 		return fault.Request("noise", "server would let one of several servers know all of it", "use --noise servers")
 	case len(j.Drops) > 0:
-		return fault.Request("drop", "lets clients fail, whose shares only some servers may have", "use --aggregator server")
+		return fault.Request("drop", "lets clients fail, whose shares only some servers may have",
+			"use --aggregator server")
 	}
 	return nil
 }

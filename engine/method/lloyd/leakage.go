@@ -82,7 +82,8 @@ func leakageRows() (rows []LeakageRow, jobs []Job) {
 
 // LeakageTables runs every protocol of the thesis's leakage tables on the clients'
 // records and judges by values what each role has seen.
-func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Part, k int, seed uint64) ([]LeakageRow, error) {
+func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Part, k int, seed uint64) ([]LeakageRow,
+	error) {
 	rows, jobs := leakageRows()
 	for i := range rows {
 		r := &rows[i]
@@ -98,7 +99,8 @@ func LeakageTables(ctx context.Context, pool *engine.Pool, clients []dataset.Par
 			}
 			switch {
 			case viewer.Serves() && held != r.Server && r.Server != (Leakage{}):
-				return nil, fmt.Errorf("lloyd: %s: %v holds %+v and another server %+v", r.Table, viewer, held, r.Server)
+				return nil, fmt.Errorf("lloyd: %s: %v holds %+v and another server %+v", r.Table, viewer, held,
+					r.Server)
 			case viewer.Serves():
 				r.Server = held
 			case viewer > 0 && held != r.Client:
@@ -180,11 +182,13 @@ func holds(s *Plan, seen []protocol.View, v truth, viewer protocol.Role) (Leakag
 	for _, e := range seen {
 		switch {
 		case e.Viewer != viewer:
-		case e.What == protocol.MaskedLocal || e.What == protocol.MaskedGlobal || e.What == protocol.ShareLocal || e.What == protocol.ShareGlobal:
+		case e.What == protocol.MaskedLocal || e.What == protocol.MaskedGlobal || e.What == protocol.ShareLocal ||
+			e.What == protocol.ShareGlobal:
 			if e.Values != nil {
 				odd = fmt.Errorf("lloyd: " + "a masked message carries plain values")
 			}
-		case s.plain && e.What == s.seeds.Name && viewer != protocol.Server && (e.Of == viewer || e.Of == protocol.Server):
+		case s.plain && e.What == s.seeds.Name && viewer != protocol.Server &&
+			(e.Of == viewer || e.Of == protocol.Server):
 			// The records that centroids start at: no table has them.
 		case e.What != s.release.Name:
 			odd = fmt.Errorf("lloyd: "+"%v sees %q, which no table knows", viewer, e.What)

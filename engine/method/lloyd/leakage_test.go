@@ -25,7 +25,8 @@ func TestLeakageTables(t *testing.T) {
 	for i := range rows {
 		r := &rows[i]
 		if !r.Agrees() {
-			t.Errorf("%s: the server holds %+v and may hold %+v, a client holds %+v and may hold %+v", r.Table, r.Server, r.ThesisServer, r.Client, r.ThesisClient)
+			t.Errorf("%s: the server holds %+v and may hold %+v, a client holds %+v and may hold %+v", r.Table,
+				r.Server, r.ThesisServer, r.Client, r.ThesisClient)
 		}
 		_, seen := transcribed(t, onClients(jobs[i], clients, 4, 4))
 		checkMasked(t, seen)

@@ -25,7 +25,8 @@ type model struct {
 func newModel(p *Plan) *model {
 	kd := p.k * p.d
 	return &model{plan: p, centroids: make([]float64, kd), previous: make([]float64, kd), grid: make([]float32, kd),
-		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), sums: make([]float64, kd), counts: make([]float64, p.k)}
+		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), sums: make([]float64, kd),
+		counts: make([]float64, p.k)}
 }
 
 // limit bounds the coordinates that enter a distance: beyond 2^(24-f) a float32

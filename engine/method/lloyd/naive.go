@@ -123,7 +123,8 @@ func (s *naiveServer) collect(ctx context.Context, party *protocol.Party, t int)
 			return err
 		}
 		if len(message) != 8*len(s.words) {
-			return fmt.Errorf("lloyd: %d bytes of sums from %s, want %d", len(message), clientName(int(q)), 8*len(s.words))
+			return fmt.Errorf("lloyd: %d bytes of sums from %s, want %d", len(message), clientName(int(q)),
+				8*len(s.words))
 		}
 		for i := range s.words {
 			s.words[i] += int64(binary.LittleEndian.Uint64(message[8*i:]))

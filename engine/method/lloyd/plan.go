@@ -70,9 +70,10 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		p.exclusivity = j.K
 	}
 	p.Plan = &protocol.Plan{Method: string(j.Method), Calibration: privacy.None, Private: j.Method.Private(),
-		K: p.k, D: p.d, N: p.n, Parties: p.m, FractionBits: p.fraction, Ring: j.Aggregator == ByRing, Servers: j.Servers,
-		Leaves: p.leaves(),
-		Seed:   j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
+		K: p.k, D: p.d, N: p.n, Parties: p.m, FractionBits: p.fraction, Ring: j.Aggregator == ByRing,
+		Servers: j.Servers,
+		Leaves:  p.leaves(),
+		Seed:    j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	p.plain, p.starts = j.improves(), j.starts()
 	if err := p.countRounds(); err != nil {
 		return nil, err
@@ -142,7 +143,8 @@ func (p *Plan) cutParts() {
 	if j.Release == Centroid {
 		p.parts = []part{{name: "centroids", length: kd, unit: 1 / p.scale}}
 	} else {
-		p.parts = []part{{name: "sums", length: kd, unit: 1 / p.scale}, {name: "counts", offset: kd, length: p.k, unit: 1}}
+		p.parts = []part{{name: "sums", length: kd, unit: 1 / p.scale},
+			{name: "counts", offset: kd, length: p.k, unit: 1}}
 		if j.Method == Relative {
 			p.parts[0].name, p.parts[1].name = "relative sums", "relative counts"
 		}
@@ -252,7 +254,8 @@ func (p *Plan) addReleases() error {
 		}
 	}
 	if j.Seed != nil && p.Private {
-		p.Notes = append(p.Notes, "the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
+		p.Notes = append(p.Notes,
+			"the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
 	}
 	return nil
 }
@@ -281,7 +284,8 @@ func (p *Plan) layOut() error {
 			if !p.Private {
 				continue
 			}
-			noise := protocol.Noise{Mechanism: j.Mechanism, Scale: part.scales[t].scale / part.unit, Shares: p.shares(t), Rounding: rounding(j.Calibration)}
+			noise := protocol.Noise{Mechanism: j.Mechanism, Scale: part.scales[t].scale / part.unit,
+				Shares: p.shares(t), Rounding: rounding(j.Calibration)}
 			if last[i] == nil || last[i].Noise != noise {
 				var err error
 				if last[i], err = protocol.NewDistribution(noise, nil); err != nil {

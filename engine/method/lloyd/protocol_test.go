@@ -162,11 +162,13 @@ func TestLedgerChargesTheBudget(t *testing.T) {
 						for _, viewer := range []string{"clients", "outsider"} {
 							e := res.Ledger.TotalFor(viewer)
 							if e.Epsilon == nil || *e.Epsilon > 0.7*(1+1e-9) || *e.Epsilon < 0.7*0.99 {
-								t.Errorf("%s %s %s %s %s: %s see epsilon %v, want 0.7", m, c, mech, rel, noise, viewer, e.Epsilon)
+								t.Errorf("%s %s %s %s %s: %s see epsilon %v, want 0.7", m, c, mech, rel, noise, viewer,
+									e.Epsilon)
 							}
 						}
 						// the result is public: a server that drew the noise has the exact values
-						if server := res.Ledger.TotalFor("server"); server.Unbounded != (noise == ByTheServer || res.Ledger.TotalFor("clients").Unbounded) {
+						if server := res.Ledger.TotalFor("server"); server.Unbounded != (noise == ByTheServer ||
+							res.Ledger.TotalFor("clients").Unbounded) {
 							t.Errorf("%s %s %s: the server's total is %+v", m, c, noise, server)
 						}
 					}
@@ -238,7 +240,8 @@ func TestLedgerShowsTheTrueEpsilonOfAClaim(t *testing.T) {
 	res = run(t, 1, Job{Method: SuLloyd, Problem: protocol.Problem{K: 3, Clients: blobs(t, 300, 2, 3, 2, 2),
 		Seed: &seed, Calibration: privacy.Published, Iterations: 4, Budget: privacy.Budget{Epsilon: 1}}})
 	e = res.Ledger.TotalFor("clients")
-	if want := 1 + 4*3*math.Ln2; e.TrueEpsilon == nil || math.Abs(*e.TrueEpsilon/want-1) > 1e-6 || math.Abs(*e.Epsilon-1) > 1e-6 {
+	if want := 1 + 4*3*math.Ln2; e.TrueEpsilon == nil || math.Abs(*e.TrueEpsilon/want-1) > 1e-6 ||
+		math.Abs(*e.Epsilon-1) > 1e-6 {
 		t.Errorf("truncated noise: epsilon %v, true epsilon %v, want %v", e.Epsilon, e.TrueEpsilon, want)
 	}
 }
@@ -315,7 +318,8 @@ func TestPostProcessingOfEachLevel(t *testing.T) {
 		}
 		s.update(0, words)
 		if got := s.centroids[0]; math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("sum %s, count %s, centroid %s: %g / %g gives %g, want %g", c.sum, c.count, c.centroid, c.sumIn, c.countIn, got, c.want)
+			t.Errorf("sum %s, count %s, centroid %s: %g / %g gives %g, want %g", c.sum, c.count, c.centroid, c.sumIn,
+				c.countIn, got, c.want)
 		}
 	}
 }
@@ -372,7 +376,8 @@ func TestRadiusByRound(t *testing.T) {
 	code.Method, code.Release, code.Iterations, code.Schedule, code.Calibration, code.Budget = FastLloyd, "", 2, Sqrt,
 		privacy.Published, privacy.Budget{Epsilon: 1e9}
 	code.Start = []float64{-0.5, -0.25, 0.5, 0.25}
-	if got, want := slices.Concat(run(t, 1, code).Centroids...), plain(2, math.Sqrt2/2, "", code.Start); !slices.Equal(got, want) {
+	if got, want := slices.Concat(run(t, 1, code).Centroids...),
+		plain(2, math.Sqrt2/2, "", code.Start); !slices.Equal(got, want) {
 		t.Errorf("the released code gives %v, want %v", got, want)
 	}
 	if remark := run(t, 1, code).Ledger.Entries[1].Remark; !strings.Contains(remark, "neither is Theorem 7.1") {
@@ -400,7 +405,8 @@ func TestRadiusByRound(t *testing.T) {
 		}
 		for i, s := range p.parts[0].scales {
 			if math.Abs(s.value*unit-c.want[i]) > 1e-9 {
-				t.Errorf("%s, %s, round %d: sensitivity %g, want %g", c.method, c.calibration, i+1, s.value*unit, c.want[i])
+				t.Errorf("%s, %s, round %d: sensitivity %g, want %g", c.method, c.calibration, i+1, s.value*unit,
+					c.want[i])
 			}
 		}
 	}
@@ -438,7 +444,8 @@ func TestRing32(t *testing.T) {
 		t.Errorf("results differ:\n%s", diff)
 	}
 	if 2*narrow.Comm.BytesSent[0] != wide.Comm.BytesSent[0] {
-		t.Errorf("%d bytes sent in the small ring, %d in the large one", narrow.Comm.BytesSent[0], wide.Comm.BytesSent[0])
+		t.Errorf("%d bytes sent in the small ring, %d in the large one", narrow.Comm.BytesSent[0],
+			wide.Comm.BytesSent[0])
 	}
 }
 
@@ -633,7 +640,8 @@ func TestPublicRecords(t *testing.T) {
 			}
 		}
 		a, b := plans[0], plans[1]
-		if a.rounds != b.rounds || a.lo != b.lo || a.hi != b.hi || a.Budget != b.Budget || !slices.Equal(a.radius, b.radius) || a.Capacity != b.Capacity {
+		if a.rounds != b.rounds || a.lo != b.lo || a.hi != b.hi || a.Budget != b.Budget ||
+			!slices.Equal(a.radius, b.radius) || a.Capacity != b.Capacity {
 			t.Errorf("%s: the plans differ: %+v and %+v", job.Method, a.Plan, b.Plan)
 		}
 		for i := range a.parts {

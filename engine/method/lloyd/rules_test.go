@@ -35,10 +35,12 @@ func TestIterationRules(t *testing.T) {
 // Exclusivity E multiplies eps_m by E (Thesis-H §6.2.4 and §6.3.3).
 func TestIterationRulesWithExclusivity(t *testing.T) {
 	for e := 1; e <= 4; e++ {
-		if got, want := iterationsSumCount(4, 48842, 6, 3, e), iterationsSumCount(4/float64(e), 48842, 6, 3, 1); got != want {
+		if got, want := iterationsSumCount(4, 48842, 6, 3, e),
+			iterationsSumCount(4/float64(e), 48842, 6, 3, 1); got != want {
 			t.Errorf("E = %d: %d iterations for sums and counts, want %d", e, got, want)
 		}
-		if got, want := iterationsCentroid(1, 6, 3, e, 20000), iterationsCentroid(1/float64(e), 6, 3, 1, 20000); got != want {
+		if got, want := iterationsCentroid(1, 6, 3, e, 20000),
+			iterationsCentroid(1/float64(e), 6, 3, 1, 20000); got != want {
 			t.Errorf("E = %d: %d iterations for centroids, want %d", e, got, want)
 		}
 	}
@@ -51,7 +53,8 @@ func TestLaterCodeIterations(t *testing.T) {
 		epsilon float64
 		want    int
 	}{
-		{5000, 2, 15, 0.5, 2}, {5000, 2, 15, 0.75, 4}, {5000, 2, 15, 1, 7}, {1837, 3, 3, 0.75, 6}, {400, 2, 3, 2, 6}, {400, 2, 3, 1, 2},
+		{5000, 2, 15, 0.5, 2}, {5000, 2, 15, 0.75, 4}, {5000, 2, 15, 1, 7}, {1837, 3, 3, 0.75, 6}, {400, 2, 3, 2, 6},
+		{400, 2, 3, 1, 2},
 		{25000, 2, 100, 1, 3}, {48842, 6, 3, 0.1, 7}, {150, 4, 3, 2, 2},
 	} {
 		mu, err := privacy.MuOf(privacy.Budget{Epsilon: c.epsilon, Delta: privacy.DefaultDelta(c.n)}, 0)
@@ -123,11 +126,14 @@ func TestRoundsFollowFromNoise(t *testing.T) {
 		last := 1
 		for _, epsilon := range []float64{0.01, 0.5, 1, 2, 5, 100} {
 			p := plan(epsilon, func(j *Job) { j.Method = method })
-			if p.job.Mechanism != Gaussian || p.rounds < last || epsilon == 0.01 && p.rounds != 1 || epsilon == 100 && p.rounds != 7 {
-				t.Errorf("%s, epsilon %g: %d rounds of %s noise after %d", method, epsilon, p.rounds, p.job.Mechanism, last)
+			if p.job.Mechanism != Gaussian || p.rounds < last || epsilon == 0.01 && p.rounds != 1 || epsilon == 100 &&
+				p.rounds != 7 {
+				t.Errorf("%s, epsilon %g: %d rounds of %s noise after %d", method, epsilon, p.rounds, p.job.Mechanism,
+					last)
 			}
 			if wide := math.Sqrt(p.centroidVariance()) > 0.5; wide != (len(p.Doubts) > 0) || wide != (epsilon == 0.01) {
-				t.Errorf("%s, epsilon %g: noise of %g, doubts %v", method, epsilon, math.Sqrt(p.centroidVariance()), p.Doubts)
+				t.Errorf("%s, epsilon %g: noise of %g, doubts %v", method, epsilon, math.Sqrt(p.centroidVariance()),
+					p.Doubts)
 			}
 			last = p.rounds
 		}
@@ -141,7 +147,8 @@ func TestRoundsFollowFromNoise(t *testing.T) {
 	if once := plan(2, func(j *Job) { j.Clients = blobs(t, 900, 2, 3, 9, 3) }); local.rounds >= once.rounds {
 		t.Errorf("%d rounds with nine times the variance, %d without", local.rounds, once.rounds)
 	}
-	if claimed := plan(0.01, func(j *Job) { j.Calibration = privacy.Claimed }); claimed.rounds != 2 || claimed.job.Mechanism != Laplace {
+	if claimed := plan(0.01, func(j *Job) { j.Calibration = privacy.Claimed }); claimed.rounds != 2 ||
+		claimed.job.Mechanism != Laplace {
 		t.Errorf("claimed: %d rounds of %s noise, the paper has two at least", claimed.rounds, claimed.job.Mechanism)
 	}
 }

@@ -44,7 +44,8 @@ func TestObserversSeeWhatEverybodyMay(t *testing.T) {
 	seed := uint64(4)
 	w, res := watch(t, Job{Method: Lloyd, Problem: protocol.Problem{K: 5, Clients: parts, Iterations: 6,
 		Seed: &seed}, Init: Sphere})
-	if w.Job.Method != "lloyd" || w.Job.N != 1500 || w.Job.D != 3 || w.Job.K != 5 || w.Job.Rounds != 6 || w.Job.ID != 1 || w.Job.Parties != 1 {
+	if w.Job.Method != "lloyd" || w.Job.N != 1500 || w.Job.D != 3 || w.Job.K != 5 || w.Job.Rounds != 6 ||
+		w.Job.ID != 1 || w.Job.Parties != 1 {
 		t.Errorf("job %+v", w.Job)
 	}
 	if len(w.losses) != res.Iterations {

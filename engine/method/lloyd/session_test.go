@@ -140,7 +140,8 @@ func TestEveryMethodFindsClearClusters(t *testing.T) {
 				if !m.Private() {
 					job.Budget, job.Mechanism = privacy.Budget{}, ""
 				}
-				if !m.Private() && (c != privacy.Proven || mech != Laplace) || m.Constrained() && mech == Gaussian && c != privacy.Proven {
+				if !m.Private() && (c != privacy.Proven || mech != Laplace) || m.Constrained() && mech == Gaussian &&
+					c != privacy.Proven {
 					continue
 				}
 				res := run(t, 2, job)

@@ -14,15 +14,18 @@ import (
 func (j *Job) checkWeights() error {
 	weighted := j.weighted()
 	if weighted && (j.Method != Lloyd || j.Release == Centroid || j.Aggregator == Naive || !j.NoQuality) {
-		return fault.Request("weights", "are for lloyd, which adds up sums and counts, without quality", "leave the weights out, or the other options")
+		return fault.Request("weights", "are for lloyd, which adds up sums and counts, without quality",
+			"leave the weights out, or the other options")
 	}
 	for i, p := range j.Clients {
 		if weighted && len(p.Weights) != p.Points.N {
-			return fault.Request(clientName(i), fmt.Sprintf("has %d weights for %d records", len(p.Weights), p.Points.N), "give every client's records weights")
+			return fault.Request(clientName(i), fmt.Sprintf("has %d weights for %d records", len(p.Weights),
+				p.Points.N), "give every client's records weights")
 		}
 		for _, w := range p.Weights {
 			if !(w >= 0) || math.IsInf(w, 0) {
-				return fault.Request(clientName(i), fmt.Sprintf("has the weight %g", w), "give finite weights of 0 or more")
+				return fault.Request(clientName(i), fmt.Sprintf("has the weight %g", w),
+					"give finite weights of 0 or more")
 			}
 		}
 	}
@@ -55,17 +58,20 @@ func (p *Plan) weigh() (int, error) {
 		}
 	}
 	if !(total > 0) || math.IsInf(total, 0) {
-		return 0, fault.Request("weights", fmt.Sprintf("have the sum %g", total), "give weights whose sum is positive and finite")
+		return 0, fault.Request("weights", fmt.Sprintf("have the sum %g", total),
+			"give weights whose sum is positive and finite")
 	}
 	most := math.Ldexp(1, p.job.RingBits-3-p.fraction) // units of all records
 	p.weightUnit = math.Ldexp(1, int(math.Ceil(math.Log2(total/most))))
 	if most < leastUnits*float64(p.n) {
-		return 0, fault.Request("weights", fmt.Sprintf("of %d records need more than a ring of %d bits", p.n, p.job.RingBits), "take a ring of 64 bits and fewer fraction bits")
+		return 0, fault.Request("weights", fmt.Sprintf("of %d records need more than a ring of %d bits", p.n,
+			p.job.RingBits), "take a ring of 64 bits and fewer fraction bits")
 	}
 	return int(math.Ceil(total/p.weightUnit)) + p.n, nil // each may be rounded up
 }
 
-// weighted assigns each record to its nearest centroid, and adds it up as often as it weighs. Sums are integers, in units of
+// weighted assigns each record to its nearest centroid, and adds it up as often as it weighs. Sums are integers, in
+// units of
 // weight and grid. It is for runs without a budget, and goes over all records in every round.
 type weighted struct {
 	c       *client

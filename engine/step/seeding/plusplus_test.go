@@ -145,7 +145,8 @@ func TestGreedyFindsEveryBlob(t *testing.T) {
 				t.Fatalf("%d numbers, want %d", len(centres), k*d)
 			}
 			if mean := p.Potential() / n; mean > 8*float64(d)*0x1p-18 {
-				t.Errorf("d=%d seed %d: the mean squared distance is %g, that of the blobs %g", d, seed, mean, float64(d)*0x1p-18)
+				t.Errorf("d=%d seed %d: the mean squared distance is %g, that of the blobs %g", d, seed, mean,
+					float64(d)*0x1p-18)
 			}
 		}
 	}

@@ -188,7 +188,8 @@ func TestLedgerChargesWhatStops(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > budget.Epsilon*(1+1e-6) || total < 0.9*budget.Epsilon {
+			if total := *res.Ledger.TotalFor("outsider").Epsilon; total > budget.Epsilon*(1+1e-6) ||
+				total < 0.9*budget.Epsilon {
 				t.Errorf("%T, seed %d: the ledger says %v of %v", job, seed, total, budget.Epsilon)
 			}
 		}

@@ -144,7 +144,8 @@ func (p *Party) Search(ctx context.Context, points *synopsis.Weighted, k, number
 	return protocol.Once(p.Party, "search", number, func() (*synopsis.Solution, error) {
 		span := p.Begin(engine.PhaseSearch, p.Released)
 		defer p.End(span)
-		return synopsis.Search(ctx, p.Pool(), points, k, p.Searching, p.Public.Stream(int(protocol.Server), number, "search"))
+		return synopsis.Search(ctx, p.Pool(), points, k, p.Searching,
+			p.Public.Stream(int(protocol.Server), number, "search"))
 	})
 }
 
@@ -163,7 +164,8 @@ func (p *Party) NoteTopUp(found *synopsis.Solution) {
 		p.Note("no cell of the synopsis has a positive weight: all %d centroids are data-independent; "+
 			"more records or a larger budget would help", p.K)
 	case found.TopUp > 0:
-		p.Note("the synopsis has fewer weighted points than k: %d of the %d centroids are data-independent", found.TopUp, p.K)
+		p.Note("the synopsis has fewer weighted points than k: %d of the %d centroids are data-independent",
+			found.TopUp, p.K)
 	}
 }
 

@@ -62,7 +62,8 @@ func TestReleasedSensitivities(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				sums[i], counts[i], err = p.RelativeRound(ctx, staged.NewOffsets(p.Pool(), k, d, p.FractionBits), round, centroids,
+				sums[i], counts[i], err = p.RelativeRound(ctx, staged.NewOffsets(p.Pool(), k, d, p.FractionBits),
+					round, centroids,
 					radius, scales)
 				return err
 			})

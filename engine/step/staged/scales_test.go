@@ -47,7 +47,8 @@ func TestPairs(t *testing.T) {
 		sums, counts := radius*radius/(s.Sums*s.Sums), 1/(s.Counts*s.Counts)
 		cost := max(4*sums, 2*sums+2*counts)
 		if cost > 4*l.Total*(1+1e-9) {
-			t.Fatalf("d=%d radius=%v size=%v: a pair is dearer than its share: %v of %v", d, radius, size, cost, 4*l.Total)
+			t.Fatalf("d=%d radius=%v size=%v: a pair is dearer than its share: %v of %v", d, radius, size, cost,
+				4*l.Total)
 		}
 		if s.Sums <= minScale || s.Counts <= minScale {
 			continue
@@ -56,7 +57,8 @@ func TestPairs(t *testing.T) {
 			t.Fatalf("d=%d radius=%v size=%v: wastes all but %v of %v", d, radius, size, cost, 4*l.Total)
 		}
 		if one := run.RelativeScales(Share{Gaussian: true, Total: l.Total}, radius, size); s.Sums > one.Sums*(1+1e-9) {
-			t.Fatalf("d=%d radius=%v size=%v: sums have noise %v, and %v at twice the price of one record", d, radius, size, s.Sums, one.Sums)
+			t.Fatalf("d=%d radius=%v size=%v: sums have noise %v, and %v at twice the price of one record", d, radius,
+				size, s.Sums, one.Sums)
 		}
 	}
 }

@@ -85,7 +85,8 @@ func (p *Party) GrowTrie(ctx context.Context, bits int, counts []*Release, w *sy
 	g := synopsis.Growing{Bits: bits, Levels: len(counts), Threshold: threshold,
 		Count: func(level, cells int) ([]float64, float64, error) {
 			s := counts[level]
-			noisy, err := p.ReleaseCounts(ctx, s, cells, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
+			noisy, err := p.ReleaseCounts(ctx, s, cells,
+				func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
 			return noisy, s.Share.Variance(s.Scale), err
 		},
 		Once: func(level int, cut func() ([]int32, error)) ([]int32, error) {
