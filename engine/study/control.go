@@ -14,6 +14,7 @@ const (
 	askRoster = "roster" // the roster, once all have enrolled
 	askAgree  = "agree"  // takes the party's signature of the roster
 	askAgreed = "agreed" // all signatures, once all have agreed
+	askDone   = "done"   // says that the party has all that it needs
 )
 
 // request is a party's request.

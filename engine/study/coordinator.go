@@ -80,6 +80,7 @@ type Coordinator struct {
 	entries  []Entry // of parties; without Signing if not enrolled
 	enrolled int
 	consents [][]byte
+	done     map[int]bool // parties that need nothing more
 	agreed   int
 	changed  chan struct{}
 	end      *link.End
@@ -94,7 +95,7 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 	if c.Watch == nil {
 		c.Watch = NewWatch(c.Study)
 	}
-	o := &Coordinator{Serve: c, hash: hash, entries: make([]Entry, len(c.Study.Parties)), consents: make([][]byte, len(c.Study.Parties)), changed: make(chan struct{}, 1)}
+	o := &Coordinator{Serve: c, done: make(map[int]bool), hash: hash, entries: make([]Entry, len(c.Study.Parties)), consents: make([][]byte, len(c.Study.Parties)), changed: make(chan struct{}, 1)}
 	if o.journal, err = journal.Open(filepath.Join(c.State, JournalName)); err != nil {
 		return nil, err
 	}
@@ -379,6 +380,9 @@ func (o *Coordinator) handle(from int, r *request) (answer, error) {
 			return answer{Wait: true, Here: o.agreed, Parties: parties}, nil
 		}
 		return cut(encode(o.consents), r.Part), nil
+	case askDone:
+		o.done[from] = true
+		return answer{}, nil
 	}
 	return answer{}, errors.New("an unknown request")
 }
@@ -518,19 +522,20 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 		return nil, err
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
-	o.seeOff(ctx)
+	o.seeOff(ctx, len(o.Study.Parties))
 	o.Watch.ended("done")
 	return res, nil
 }
 
-// seeOff waits until all parties have gone: the last words of each to the others, that it
-// has all, come by this server.
-func (o *Coordinator) seeOff(ctx context.Context) {
-	if o.server == nil {
-		return // a cluster goes on without this role
-	}
-	for end := time.Now().Add(settleTime); o.server.Clients() > 1 && time.Now().Before(end); {
-		if pause(ctx, 10*time.Millisecond) != nil {
+// seeOff waits until so many parties have said that they need nothing more, and all have
+// gone: the last words of each to the others come by this server, and one that was killed
+// at the end comes again.
+func (o *Coordinator) seeOff(ctx context.Context, parties int) {
+	for end := time.Now().Add(settleTime); time.Now().Before(end); {
+		o.mu.Lock()
+		done := len(o.done)
+		o.mu.Unlock()
+		if done >= parties && (o.server == nil || o.server.Clients() <= 1) || pause(ctx, 10*time.Millisecond) != nil {
 			return
 		}
 	}
@@ -574,7 +579,7 @@ func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
 		}
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
-	o.seeOff(ctx)
+	o.seeOff(ctx, 0)
 }
 
 // End ends the study: all parties are told why, nothing is released any more.

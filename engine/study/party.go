@@ -369,6 +369,11 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	if !box.settle(ctx, p.alone(box), p.study.Deadlines.message()) && ctx.Err() == nil {
 		p.Log.Warn("not everybody has acknowledged everything")
 	}
+	soon, cancel := context.WithTimeout(ctx, doneTime)
+	defer cancel()
+	if _, err := p.ask(soon, request{Ask: askDone}); err != nil && ctx.Err() == nil {
+		p.Log.Info("the coordinator is gone before this party has said that it is done")
+	}
 	return res, nil
 }
 
@@ -386,6 +391,9 @@ func (p *Party) alone(box *postbox) func() bool {
 			time.Since(heard) > silence && time.Since(begun) > silence
 	}
 }
+
+// doneTime is how long a party tries to say that it needs nothing more.
+const doneTime = 5 * time.Second
 
 // silence is how long a role that is there is not heard at most.
 const silence = 20 * time.Second

@@ -209,6 +209,7 @@ func FuzzDeliver(f *testing.F) {
 	for _, x := range []frame{data, ack, hello} {
 		f.Add(x.append(nil))
 	}
+	f.Add(data.append(append(ack.append(nil), make([]byte, tagBytes)...)))
 	j, err := journal.Open(filepath.Join(f.TempDir(), "journal"))
 	if err != nil {
 		f.Fatal(err)
