@@ -144,7 +144,7 @@ func timeArrivals(ctx context.Context, c *Case, limits kernels.Limits, n, cluste
 		c.Number("times as fast", "x", old/one, refs...)
 	}
 	if n <= 1_000_000 {
-		return c.slowerPaths(one, onOne)
+		return c.slowerPaths(one, map[string]Number{"avx2": 3, "generic": 60}, onOne)
 	}
 	return nil
 }

@@ -79,6 +79,14 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
+	for _, shape := range [][3]int{{25, 7, 20}, {25, 3, 180}, {15, 8, 5}, {49, 13, 8}} {
+		cells, tails, events := shape[0], shape[1], shape[2]
+		err := e.Case(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
+			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error { return timeEvents(ctx, c, cells, tails, events) })
+		if err != nil {
+			return err
+		}
+	}
 	for _, shape := range arrivalShapes {
 		n, clusters := shape.records, shape.clusters
 		if e.Quick && n > 1_000_000 {
@@ -273,9 +281,8 @@ func projectAgainstLimits(ctx context.Context, c *Case, limits kernels.Limits, n
 }
 
 // slowerPaths adds how many times longer work takes on the lesser instruction sets,
-// each at its best of three, than the given seconds.
-func (c *Case) slowerPaths(seconds float64, work func() time.Duration) error {
-	goals := map[string]Number{"avx2": 3, "generic": 60}
+// each at its best of three, than the given seconds; goals are by path.
+func (c *Case) slowerPaths(seconds float64, goals map[string]Number, work func() time.Duration) error {
 	for _, path := range kernels.Supported() {
 		if path == kernels.ISA() {
 			continue

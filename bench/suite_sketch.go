@@ -17,9 +17,11 @@ import (
 )
 
 // figureNotes says what all figures of Sketch-V have in common here.
-const figureNotes = " k = 5, k' = 5 and M = 4096 where they do not vary, delta = 1/n, means of ten runs with 95% intervals. \"claimed\" is the paper's own " +
-	"calibration and estimator, without the word stands the proven one. The figure prints no numbers and the paper no budgets or number of runs; columns of " +
-	"mixgauss, drawn independently, are split in order."
+const figureNotes = " k = 5, k' = 5 and, with the paper's estimators, M = 4096 where they do not vary, delta = 1/n, means of ten runs with 95% intervals. " +
+	"\"claimed\" is the paper's own calibration and estimator, but that the harmonic mean has the constant that makes it unbiased, where Algorithm 4 prints " +
+	"(1+gamma)^HarmonicMean, and that 2PEst visits the pairs in turn with step 1, where Algorithm 5 draws them, with steps eta_t. Without the word stands the " +
+	"proven one. \"ldp-agg\" is the paper's LDP-AGG-2PEst, \"ldp-agg, all parties\" its LDP-AGG. The figure prints no numbers and the paper no budgets or " +
+	"number of runs; columns of mixgauss, drawn independently, are split in order."
 
 // sketchSuites are the tables and figures of Sketch-V.
 func sketchSuites() []Suite {
@@ -74,7 +76,7 @@ func sketchSuites() []Suite {
 // and estimator (DPFMPS-2PEst).
 var (
 	privateMethods  = []string{"sketch", "sketch, claimed", "ind-lap", "ldp-agg"}
-	comparedMethods = append(slices.Clone(privateMethods), "sketch-basic, claimed", "vertical-plain")
+	comparedMethods = append(slices.Clone(privateMethods), "ldp-agg, all parties", "sketch-basic, claimed", "vertical-plain")
 	ablations       = []string{"sketch", "sketch, exact centres", "sketch, exact counts", "sketch, claimed", "sketch, claimed, exact centres", "sketch, claimed, exact counts", "vertical-plain"}
 )
 
@@ -85,6 +87,8 @@ func editMethod(j *sketch.Job, name string) {
 		j.Method = sketch.Independent
 	case "ldp-agg":
 		j.Method, j.Calibration = sketch.LocalReports, privacy.Claimed
+	case "ldp-agg, all parties":
+		j.Method, j.Calibration, j.Estimator = sketch.LocalReports, privacy.Claimed, sketch.EstimatorReports
 	case "vertical-plain":
 		j.Method, j.Budget = sketch.Plain, privacy.Budget{}
 	case "sketch-basic":

@@ -52,9 +52,14 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed", About: "how the grid is estimated: em, pair-mle or paper",
 			Value: method.Choice(&j.Estimator, EstimatorEM, EstimatorPair, EstimatorPaper)})
 	}
+	if m == LocalReports {
+		options = append(options, method.Option{Name: "estimator", Default: "ldp-agg-2pest",
+			About: "how the grid is estimated: ldp-agg from the reports of all parties together, ldp-agg-2pest from those of each pair",
+			Value: method.Choice(&j.Estimator, EstimatorReports, EstimatorReportPairs)})
+	}
 	if m.sketches() {
 		options = append(options,
-			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators", DefaultSketches, mostPlanned, DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
+			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators", leastPlanned, mostPlanned, DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches", Value: method.Real(&j.Gamma, method.Positive, 16)},
 			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches", Value: method.Real(&j.Share, method.Positive, 1)})
 	}

@@ -55,9 +55,15 @@ const (
 	// EstimatorPair is maximum likelihood for each pair of parties and
 	// proportional fitting (PairEstimate).
 	EstimatorPair Estimator = "pair-mle"
-	// EstimatorPaper is DPFMPS-2PEst (TwoPartyEstimate); for LocalReports,
-	// LDP-AGG-2PEst. It is the default under the claimed calibration.
+	// EstimatorPaper is DPFMPS-2PEst (TwoPartyEstimate). It is the default under the
+	// claimed calibration.
 	EstimatorPaper Estimator = "paper"
+	// EstimatorReports is LDP-AGG (Sketch-V, appendix B.2): the inverse of the joint
+	// transition of all parties' reports; EstimatorReportPairs is LDP-AGG-2PEst, that of
+	// each pair of parties and the additive fit. The latter is the default of LocalReports,
+	// whose only estimators these are; with two parties they are one.
+	EstimatorReports     Estimator = "ldp-agg"
+	EstimatorReportPairs Estimator = "ldp-agg-2pest"
 	// estimatorBasic is DPFMPS-BasicEst on all parties at once.
 	estimatorBasic Estimator = "basic"
 )
@@ -181,7 +187,10 @@ func (j *Job) withDefaults() *Job {
 	}
 	if c.Estimator == "" {
 		c.Estimator = EstimatorPaper
-		if c.Calibration == privacy.Proven && c.Method == Sketch {
+		switch {
+		case c.Method == LocalReports:
+			c.Estimator = EstimatorReportPairs
+		case c.Calibration == privacy.Proven && c.Method == Sketch:
 			c.Estimator = EstimatorEM
 		}
 	}
@@ -246,6 +255,9 @@ func (j *Job) check() error {
 		if err := c.validateBudget(); err != nil {
 			return err
 		}
+	}
+	if c.Method == LocalReports && c.Estimator != EstimatorReports && c.Estimator != EstimatorReportPairs {
+		return fault.Request("estimator", fmt.Sprintf("is %q", c.Estimator), "use ldp-agg or ldp-agg-2pest with the method ldp-agg")
 	}
 	if c.Method.sketches() {
 		if err := c.validateSketches(); err != nil {

@@ -830,3 +830,27 @@ func TestPlannedSketches(t *testing.T) {
 		}
 	}
 }
+
+// With reports that are all true both estimators of ldp-agg find the grid; at a budget
+// of use that of all parties together is far from it, as the paper says.
+func TestReportsOfAllParties(t *testing.T) {
+	data := mixture(t, 6000, 6)
+	miss := func(e Estimator, epsilon float64) float64 {
+		r := runJob(t, 2, &Job{Method: LocalReports, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, 3), K: 3,
+			Seed: seed(3), Budget: privacy.Budget{Epsilon: epsilon}}, LocalK: LocalK{N: 3}, Estimator: e})
+		return r.Details["relative_intersection_error"].(float64)
+	}
+	for _, e := range []Estimator{EstimatorReports, EstimatorReportPairs} {
+		if x := miss(e, 100); x > 1e-3 {
+			t.Errorf("%s: intersection error %v of true reports", e, x)
+		}
+	}
+	if all, pairs := miss(EstimatorReports, 3), miss(EstimatorReportPairs, 3); all < pairs {
+		t.Errorf("intersection error %v from all parties, %v from pairs", all, pairs)
+	}
+	j := &Job{Method: LocalReports, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, 3), K: 3,
+		Budget: privacy.Budget{Epsilon: 1}}, Estimator: EstimatorEM}
+	if _, err := j.Plan(); !fault.IsRequest(err) {
+		t.Errorf("error %v, want a wrong request: em is for sketches", err)
+	}
+}

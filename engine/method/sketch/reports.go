@@ -2,10 +2,27 @@ package sketch
 
 import "context"
 
-// aggregateReports estimates the grid from reports: for two parties by the
-// inverse of the joint transition, for more from all pairs by the additive fit.
+// aggregateReports estimates the grid from reports: by the inverse of the joint
+// transition of all parties (LDP-AGG), or from those of all pairs by the additive fit
+// (LDP-AGG-2PEst).
 func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][]uint8) (*Grid, error) {
 	k, parties, n := v.plan.clusters, v.plan.parties, float64(v.job.Own())
+	if v.job.Estimator == EstimatorReports || parties == 2 {
+		all := make([]int, parties)
+		for l := range all {
+			all[l] = l
+		}
+		g, err := newDenseGrid(parties, k)
+		if err != nil {
+			return nil, err
+		}
+		if g.Weights, err = v.supportCounts(ctx, f, reports, all); err != nil {
+			return nil, err
+		}
+		f.Invert(g.Weights, parties)
+		projectSimplex(g.Weights, n)
+		return g, nil
+	}
 	r := &Release{Parties: parties, Clusters: k, Records: n}
 	sizes := make([][]float64, parties)
 	for l := range sizes {
@@ -28,13 +45,6 @@ func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][
 			projectSimplex(counts, n)
 			pairs = append(pairs, counts)
 		}
-	}
-	if parties == 2 {
-		g, err := newDenseGrid(2, k)
-		if err == nil {
-			copy(g.Weights, pairs[0])
-		}
-		return g, err
 	}
 	return additiveFit(ctx, v.Pool(), r, pairs, sizes)
 }
@@ -61,15 +71,7 @@ func (v *server) supportCounts(ctx context.Context, f *Frequency, reports [][]ui
 					}
 				}
 			}
-			for _, a := range supported[0] {
-				if len(parties) == 1 {
-					counts[a]++
-					continue
-				}
-				for _, b := range supported[1] {
-					counts[a*k+b]++
-				}
-			}
+			countProduct(counts, supported, k, 0)
 		}
 	})
 	if err != nil {
@@ -82,4 +84,16 @@ func (v *server) supportCounts(ctx context.Context, f *Frequency, reports [][]ui
 		}
 	}
 	return total, nil
+}
+
+// countProduct counts the cells of a product of sets of clusters, k to a party, those of
+// the parties before them being number cell.
+func countProduct(counts []float64, sets [][]int, k, cell int) {
+	if len(sets) == 0 {
+		counts[cell]++
+		return
+	}
+	for _, a := range sets[0] {
+		countProduct(counts, sets[1:], k, cell*k+a)
+	}
 }
