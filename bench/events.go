@@ -26,7 +26,7 @@ func timeEvents(ctx context.Context, c *Case, heads, tails, events int) error {
 		rows[i] = int32(i * length)
 	}
 	for i := range sets {
-		sets[i] = (rng.Uint64() & rng.Uint64() | 1) & (1<<heads - 1)
+		sets[i] = (rng.Uint64()&rng.Uint64() | 1) & (1<<heads - 1)
 		counts[i], backgrounds[i] = 1, rng.Float64()
 	}
 	x, y := make([]float64, keys), make([]float64, keys)

@@ -58,6 +58,9 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
+	if err := runSketchKernels(ctx, e, limits); err != nil {
+		return err
+	}
 	for _, shape := range [][3]int{{4096, 2, 15}, {4096, 8, 8}, {20000, 20, 30}} {
 		n, d, k := shape[0], shape[1], shape[2]
 		err := e.Case(ctx, "weighted points", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
@@ -74,28 +77,6 @@ func runAgainstLimits(ctx context.Context, e *Env) error {
 			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
 			return projectAgainstLimits(ctx, c, limits, shape[0], shape[1], shape[2])
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, shape := range [][3]int{{25, 7, 20}, {25, 3, 180}, {15, 8, 5}, {49, 13, 8}} {
-		cells, tails, events := shape[0], shape[1], shape[2]
-		err := e.Case(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
-			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error { return timeEvents(ctx, c, cells, tails, events) })
-		if err != nil {
-			return err
-		}
-	}
-	for _, shape := range arrivalShapes {
-		n, clusters := shape.records, shape.clusters
-		if e.Quick && n > 1_000_000 {
-			continue
-		}
-		err := e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters),
-			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			limits = limits.Best(kernels.MeasureLimits())
-			return timeArrivals(ctx, c, limits, n, clusters, shape.goal)
 		})
 		if err != nil {
 			return err
