@@ -41,7 +41,9 @@ func runSketchKernels(ctx context.Context, e *Env, limits kernels.Limits) error 
 	for _, shape := range [][3]int{{25, 7, 20}, {25, 3, 180}, {15, 8, 5}, {49, 13, 8}} {
 		cells, tails, events := shape[0], shape[1], shape[2]
 		err := e.Case(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
-			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error { return timeEvents(ctx, c, cells, tails, events) })
+			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
+			return timeEvents(ctx, c, cells, tails, events)
+		})
 		if err != nil {
 			return err
 		}

@@ -218,7 +218,8 @@ type arrivalSteps struct {
 
 // continued goes to the limit in steps, in two forms, and compares their states and
 // registers, and the last registers with those of one step.
-func continued(t *testing.T, key *ArrivalKey, digests [][16]byte, rate, limit float64, want []float64, forms ...arrivalSteps) {
+func continued(t *testing.T, key *ArrivalKey, digests [][16]byte, rate, limit float64, want []float64,
+	forms ...arrivalSteps) {
 	t.Helper()
 	n, m := len(digests), len(want)
 	for _, horizon := range []float64{limit, 2.5 * limit, math.Inf(1)} {
@@ -233,7 +234,8 @@ func continued(t *testing.T, key *ArrivalKey, digests [][16]byte, rate, limit fl
 			for i, form := range forms {
 				form.next(key, states[i][:kept[i]], rate, limit/part, reg[i])
 			}
-			if kept[0] != kept[1] || !slices.Equal(reg[0], reg[1]) || !slices.Equal(sorted(states[0][:kept[0]]), sorted(states[1][:kept[1]])) {
+			if kept[0] != kept[1] || !slices.Equal(reg[0], reg[1]) ||
+				!slices.Equal(sorted(states[0][:kept[0]]), sorted(states[1][:kept[1]])) {
 				t.Fatalf("n=%d m=%d limit %v: %d and %d states, or the registers, differ", n, m, limit/part, kept[0], kept[1])
 			}
 		}

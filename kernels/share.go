@@ -49,7 +49,8 @@ func ShareCounts(weights, shares []float64, length int, rows []int32, sets []uin
 }
 
 // shareCountsPortable is the reference form of [ShareCounts].
-func shareCountsPortable(weights, shares []float64, length int, rows []int32, sets []uint64, counts, backgrounds []float64) {
+func shareCountsPortable(weights, shares []float64, length int, rows []int32, sets []uint64,
+	counts, backgrounds []float64) {
 	var sums, given [MaxCells]float64
 	for _, r := range rows {
 		for i, w := range weights[r : int(r)+length] {

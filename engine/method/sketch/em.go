@@ -268,7 +268,8 @@ func newLikelihood(ctx context.Context, run Runner, v *View, grid *Grid) (*likel
 
 // add appends an event.
 func (m *likelihood) add(e headEvent) {
-	m.sets, m.counts, m.backgrounds = append(m.sets, e.heads), append(m.counts, e.count), append(m.backgrounds, e.background)
+	m.sets, m.counts = append(m.sets, e.heads), append(m.counts, e.count)
+	m.backgrounds = append(m.backgrounds, e.background)
 }
 
 // maxShards is the most shards that a step is cut into: each costs the sum of its shares.
@@ -353,7 +354,8 @@ func (m *likelihood) step(ctx context.Context, run Runner) error {
 		clear(shares)
 		for i := m.shards[shard]; i < m.shards[shard+1]; i++ {
 			t := &m.tailSets[i]
-			kernels.ShareCounts(m.weights, shares, m.row, t.tails, m.sets[t.first:t.end], m.counts[t.first:t.end], m.backgrounds[t.first:t.end])
+			kernels.ShareCounts(m.weights, shares, m.row, t.tails, m.sets[t.first:t.end],
+				m.counts[t.first:t.end], m.backgrounds[t.first:t.end])
 		}
 	})
 	if err != nil {

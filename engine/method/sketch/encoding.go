@@ -35,7 +35,8 @@ type openCluster struct {
 
 // encode returns the registers of all records with their labels and of the
 // phantoms.
-func (s *sketcher) encode(ctx context.Context, set, sketches int, labels []uint16, clusters int, phantoms cellPhantoms) (*Encoder, error) {
+func (s *sketcher) encode(ctx context.Context, set, sketches int, labels []uint16, clusters int,
+	phantoms cellPhantoms) (*Encoder, error) {
 	return s.newEncoding(set, sketches, labels, clusters, phantoms).encode(ctx)
 }
 
@@ -53,7 +54,8 @@ func (s *sketcher) newEncoding(set, sketches int, labels []uint16, clusters int,
 	for a, n := range counts {
 		if rate := float64(n) + float64(e.cells)*phantoms.perCell; rate > 0 {
 			r := kernels.NewReach(rate, sketches)
-			e.clusters[a] = openCluster{Reach: r, records: n, open: true, begins: true, horizon: r.Limit + kernels.KeptReach/rate}
+			e.clusters[a] = openCluster{Reach: r, records: n, open: true, begins: true,
+				horizon: r.Limit + kernels.KeptReach/rate}
 		}
 	}
 	return e
@@ -179,8 +181,8 @@ type encodingWorker struct {
 
 func (e *encoding) newWorker() *encodingWorker {
 	k, room := len(e.clusters), min(recordsPerTask, max(e.records, e.cells))
-	w := &encodingWorker{encoder: newEncoder(e.secret, e.keys, len(e.total.registers[0]), k), digests: make([]Digest, room),
-		grouped: make([]Digest, room), offsets: make([]int, k+1)}
+	w := &encodingWorker{encoder: newEncoder(e.secret, e.keys, len(e.total.registers[0]), k),
+		digests: make([]Digest, room), grouped: make([]Digest, room), offsets: make([]int, k+1)}
 	for kind := range w.states {
 		w.states[kind] = make([][][]kernels.ArrivalState, k)
 	}
@@ -226,7 +228,8 @@ func (w *encodingWorker) add(e *encoding, kind, a int, digests []Digest, rate fl
 	}
 	chunk := &chunks[len(chunks)-1]
 	n, full := len(*chunk), (*chunk)[:len(*chunk)+len(digests)]
-	n += kernels.ArrivalsKept(e.keys[kind], digests, rate, c.Limit, c.horizon, w.encoder.registers[a], full[n:], &w.encoder.scratch)
+	n += kernels.ArrivalsKept(e.keys[kind], digests, rate, c.Limit, c.horizon, w.encoder.registers[a], full[n:],
+		&w.encoder.scratch)
 	*chunk = full[:n]
 }
 
