@@ -228,9 +228,6 @@ func TestSplitByProportionsAndFiles(t *testing.T) {
 	if parts, err = norm.Split(1, nil, 5); err != nil || parts[0].Points != norm.Points || parts[0].Row(7) != 7 {
 		t.Errorf("one client does not hold the records as they are: %v", err)
 	}
-	if p, err := ParseProportions("3, 2,1"); err != nil || !slices.Equal(p, []float64{3, 2, 1}) {
-		t.Errorf("got %v, %v", p, err)
-	}
 	for _, bad := range []func() error{
 		func() error { _, err := norm.Split(0, nil, 1); return err },
 		func() error { _, err := norm.Split(101, nil, 1); return err },
@@ -238,8 +235,6 @@ func TestSplitByProportionsAndFiles(t *testing.T) {
 		func() error { _, err := norm.Split(2, []float64{1, 1e-9}, 1); return err },
 		func() error { _, err := norm.Split(2, []float64{1, math.NaN()}, 1); return err },
 		func() error { _, err := norm.SplitFiles([]int{1}); return err },
-		func() error { _, err := ParseProportions("1,0"); return err },
-		func() error { _, err := ParseProportions(""); return err },
 	} {
 		if err := bad(); !fault.IsRequest(err) {
 			t.Errorf("error is %v, want a wrong request", err)

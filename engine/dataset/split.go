@@ -90,19 +90,6 @@ func inTurn(n int) []int {
 	return order
 }
 
-// ParseProportions parses "3,2,1".
-func ParseProportions(s string) ([]float64, error) {
-	var out []float64
-	for _, item := range strings.Split(s, ",") {
-		v, err := parseFloat([]byte(strings.TrimSpace(item)))
-		if err != nil || v <= 0 {
-			return nil, fault.Request("proportions "+strconv.Quote(s), fmt.Sprintf("%q is not a positive number", item), "give one positive number per client, for example 3,2,1")
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
-
 // shares returns the number of records of each client.
 func shares(total, m int, proportions []float64) ([]int, error) {
 	sizes := make([]int, m)

@@ -110,7 +110,7 @@ func ledgers() []mutant {
 			"TestPrivateN", "follow"),
 		one("the root of an interrupted run serves other records", inCohort, "case p.state.Data != data:", "case false:", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "other records"),
 		one("an interrupted run is done again with fresh noise", inCohort, "Job: protocol.Rooted(job, root),", "Job: job,", inCommand, "TestInterruptedRunIsFinishedWithoutPayingAgain", "another one"),
-		one("a ledger file lets every run start", inPrivacy, "\t\t\tif !c.within(before.Limit) {", "\t\t\tif c.Amount < 0 {", inPrivacy, "TestLedgerFileSpends", "fifth run"),
+		one("a ledger file lets every run start", inPrivacy, "\t\tif !c.within(before.Limit) {", "\t\tif c.Amount < 0 {", inPrivacy, "TestLedgerFileSpends", "fifth run"),
 		one("a ledger file charges the outsider alone", inPrivacy, "if c, ok := charges[viewer]; ok {", "if c, ok := charges[Outsider]; ok {", inPrivacy, "TestLedgerFileChargesEveryViewer", "server"),
 		one("a ledger file does not charge for what is public", inPrivacy, "\t\treturn charges[Outsider]\n", "\t\treturn Charge{}\n", inPrivacy, "TestLedgerFileChargesEveryViewer", "server"),
 		one("a ledger file takes a guarantee for replaced records", inPrivacy, "if relation == ReplaceOne && t.Neighbours == AddRemove {", "if false {", inPrivacy, "TestLedgerFileHasOneRelation", "replacing"),

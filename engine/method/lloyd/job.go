@@ -147,7 +147,7 @@ const DefaultAlpha = 1.25
 const maxRelative = 1000
 
 // Job is one run of a horizontal method. Its zero fields mean the default that
-// the field's comment states; Algorithm, K, Clients and, for a private method,
+// the field's comment states; Method, K, Clients and, for a private method,
 // Budget are required.
 type Job struct {
 	// Method is the method.

@@ -103,7 +103,7 @@ const (
 )
 
 // Job is one run of a vertical protocol. Its zero fields mean the default that
-// the field's comment states; Protocol, Data, Split, K and, for a private
+// the field's comment states; Method, Clients, Columns, K and, for a private
 // protocol, Budget are required.
 type Job struct {
 	// Method is the method.
