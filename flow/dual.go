@@ -10,9 +10,10 @@ import (
 
 // approach brings the prices close to the optimum on subsamples, smallest first,
 // then on all points, leaves in ascent.seen what a pass over all points sees, and
-// returns the window that the completion should begin with. Where passes in single
-// precision serve, Newton's steps raise the dual; where they do not, or stop paying,
-// each subsample is completed. A problem on a line needs neither.
+// returns the window that the completion should begin with. From far prices, and for
+// every form that is not plain, Newton's steps raise the dual smoothed at falling
+// temperatures; from there plain problems go on with the dual itself. Where its steps
+// stop paying, each subsample is completed. A problem on a line needs none of these.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
 	if !s.ordered || !s.warm {
@@ -20,6 +21,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	}
 	s.ascent.together = s.ordered
 	s.ascent.radius, s.ascent.scale, s.stalled = 0, 1/s.unit, !plain
+	s.ascent.resize(k)
 	if n*k <= t.allArcs {
 		return math.Inf(1), s.evaluateExactly(ctx, run, p, &s.ascent.seen)
 	}
@@ -28,23 +30,32 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		_, err := s.ascend(ctx, run, p, math.Inf(1))
 		return 0, err
 	}
-	if s.warm && s.stalled {
+	least := min(n, max(t.firstCluster*k, t.firstSample))
+	if s.warm && !plain {
 		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil || s.near(p) {
 			return s.firstWindow(n, k), err
 		}
 	}
-	least := max(t.firstCluster*k, t.firstSample)
+	switch {
+	case plain || k < t.annealClusters:
+	case s.warm:
+		return s.annealAll(ctx, run, p, min(n, 4*least), s.hottest(p)/16)
+	default:
+		return s.annealAll(ctx, run, p, least, s.hottest(p))
+	}
 	size := n
 	for size/t.sampleRatio >= least {
 		size /= t.sampleRatio
 	}
-	if !s.warm && size < n && size > least*3/2 && k >= manyClusters {
+	cold := !s.warm && k >= t.annealClusters
+	if cold && size < n && size > least*3/2 {
 		if err := s.improve(ctx, run, p, least, true); err != nil {
 			return 0, err
 		}
+		cold = false
 	}
 	for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
-		if err := s.improve(ctx, run, p, size, !s.warm && k >= manyClusters && size <= least*3/2); err != nil {
+		if err := s.improve(ctx, run, p, size, cold && size <= least*3/2); err != nil {
 			return 0, err
 		}
 	}
@@ -71,28 +82,27 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	return window, nil
 }
 
-// improve brings the prices close to the optimum of a subsample of the given size.
+// improve brings the prices close to the optimum of a subsample of the given size. Where
+// Newton's steps stop paying before, it anneals, if it began cold, or completes it.
 func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, cold bool) error {
 	if err := s.draw(ctx, run, whole, size); err != nil {
 		return err
 	}
-	s.scale(whole)
-	if s.ordered {
-		s.order.part.set(s.sample.Points)
-	}
-	s.stats.Samples++
 	p := &s.sample
 	// The sizes of a sample are off by more than this anyway.
 	enough := s.tune().sampleRest * math.Sqrt(float64(size)*float64(p.k()))
 	if !s.stalled {
-		if s.ascent.together = s.ordered && !cold; s.ordered {
+		if s.ordered {
 			s.ascent.radius = 0
 		}
 		outside, err := s.ascend(ctx, run, p, enough)
-		if err != nil || outside <= 8*enough && (s.ordered || !cold) || outside <= 2*enough {
+		if err != nil || outside <= 8*enough && !cold || outside <= 2*enough {
 			return err
 		}
-		s.stalled = outside > 8*enough
+		if cold {
+			return s.anneal(ctx, run, whole, size, s.hottest(whole), false)
+		}
+		s.stalled = true
 	}
 	v := &s.ascent.seen
 	if err := s.evaluateExactly(ctx, run, p, v); err != nil {
@@ -101,11 +111,21 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 	if err := s.members.begin(ctx, run, s, p, v, s.firstWindow(p.Points.N, p.k())); err != nil {
 		return err
 	}
-	if cold {
-		enough = 0
-	}
 	stuck, err := s.complete(ctx, run, p, int64(enough))
 	return s.failed(stuck, err)
+}
+
+// annealAll anneals on samples from the given size on and on all points, and leaves what
+// is seen at the prices, as approach does.
+func (s *Solver) annealAll(ctx context.Context, run Runner, p *Problem, size int, temperature float64,
+) (window float64, err error) {
+	if err := s.anneal(ctx, run, p, size, temperature, true); err != nil {
+		return 0, err
+	}
+	if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil {
+		return 0, err
+	}
+	return s.firstWindow(p.Points.N, p.k()), nil
 }
 
 // near reports whether no more units are outside the bounds than a sample's prices
@@ -163,12 +183,17 @@ func (s *Solver) draw(ctx context.Context, run Runner, p *Problem, size int) err
 	if s.works.draw == nil {
 		s.works.draw = s.pick
 	}
-	count := (size + drawPoints - 1) / drawPoints
-	if count == 1 {
+	if count := (size + drawPoints - 1) / drawPoints; count == 1 {
 		s.pick(0, 0)
-		return nil
+	} else if err := run.Run(ctx, count, s.works.draw); err != nil {
+		return err
 	}
-	return run.Run(ctx, count, s.works.draw)
+	s.scale(p)
+	if s.ordered {
+		s.order.part.set(points)
+	}
+	s.stats.Samples++
+	return nil
 }
 
 // drawPoints is the number of points that one call of pick draws.
@@ -227,7 +252,3 @@ func (s *Solver) scale(p *Problem) {
 		}
 	}
 }
-
-// manyClusters is the number of clusters from which the smallest subsample is
-// completed: prices 0 are too far from the best for Newton's steps.
-const manyClusters = 64

@@ -25,9 +25,9 @@ var hasty = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, 
 // few members, and scaling one that makes it scale.
 var (
 	rash = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1, freeShare: 0.01, rounds: 8,
-		orderClusters: math.MaxInt, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+		orderClusters: math.MaxInt, annealClusters: math.MaxInt, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
 	scaling = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1, freeShare: 0.1,
-		orderClusters: math.MaxInt, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
+		orderClusters: math.MaxInt, annealClusters: math.MaxInt, firstCluster: 1 << 20, fullRest: 1 << 20, stepWindow: 0.01}
 )
 
 // orderly is hasty with the points in order.

@@ -293,6 +293,37 @@ func TestAscentLeavesFewPaths(t *testing.T) {
 	}
 }
 
+// TestAnnealingLeavesFewPaths: with a radius, two clusters a point or soft sizes the
+// prices of annealing leave a few units for each cluster to the completion; completed
+// samples leave ten times as many.
+func TestAnnealingLeavesFewPaths(t *testing.T) {
+	for name, change := range map[string]func(p *Problem){
+		"radius":      func(p *Problem) { p.Radius, p.Total = .5, true },
+		"exclusivity": func(p *Problem) { p.Exclusivity = 2 },
+		"penalty":     func(p *Problem) { p.Penalty = &Penalty{.1, .1} },
+	} {
+		p := mixture(12500, 2, 100)
+		change(p)
+		s := new(Solver)
+		var one, two Result
+		if err := s.Solve(context.Background(), nil, p, &one); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(p, &one); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if most := 6 * len(p.Lo); one.Stats.Paths > most {
+			t.Errorf("%s: %d paths, want at most %d", name, one.Stats.Paths, most)
+		}
+		if err := new(Solver).Solve(context.Background(), &crew{workers: 2}, p, &two); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(one) != fmt.Sprint(two) {
+			t.Errorf("%s: two workers differ from one", name)
+		}
+	}
+}
+
 // TestPricesOfATotalProblem starts total problems whose prices are free up to a
 // constant, with arcs nearly as long as can be, from prices beyond that of a
 // filler: those that the exact solver ends with may not prove the answer.

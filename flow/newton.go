@@ -60,7 +60,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 		}
 	}
 	worthwhile := 8 // steps that have to pay
-	if k >= manyClusters {
+	if k >= s.tune().annealClusters {
 		worthwhile = 5
 	}
 	least, before, since := outside, outside, 0

@@ -49,6 +49,7 @@ type passTask struct {
 	slack  float32
 	size   int // points of a shard
 	limit  int64
+	doubt  int64  // gaps up to which costs are exact
 	cover  *cover // of points in order, else nil
 	top    int    // level of its largest boxes
 }
@@ -164,8 +165,8 @@ func (s *Solver) beginCells(p *Problem, prices []int64, v *view) {
 	t.size = levels[t.top] * leafPoints
 }
 
-// evaluateExactly fills v with what is seen at s.prices, in integers, for every form
-// of the problem; without edges.
+// evaluateExactly fills v with what is seen at s.prices, in integers where single
+// precision leaves a doubt, for every form of the problem; without edges.
 func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, v *view) error {
 	// Beyond the slopes of its outflow a column's units stay the same.
 	for j := range s.prices {
@@ -176,10 +177,17 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, v 
 			s.prices[j] = max(s.prices[j], -p.Price())
 		}
 	}
+	doubt := int64(infinity)
+	if p.Points.N*p.k() > s.tune().allArcs {
+		if err := s.evaluate(ctx, run, p, s.prices[:p.k()], v, 0); err != nil {
+			return err
+		}
+		doubt = int64(s.firstWindow(p.Points.N, p.k()) / s.unit)
+	}
 	s.beginPass(run, p, s.prices, v)
 	v.exact, v.certain = true, math.Inf(1)
 	t := &s.pass
-	t.limit = infinity
+	t.limit, t.doubt = infinity, doubt
 	if s.columns > p.k() {
 		t.limit = p.reach()
 	}
@@ -479,33 +487,81 @@ func (s *Solver) choose(worker, index int) {
 	k := p.k()
 	first := index * t.size
 	last := min(p.Points.N, first+t.size)
-	block := max(kernels.Lanes, s.tune().blockCosts/k&^(kernels.Lanes-1))
-	rows := w.grow(block * k)
+	rows := w.grow(kernels.Lanes * k)
 	extra := s.shards[index][:0]
-	for at := first; at < last; at += block {
-		end := min(last, at+block)
-		costs := rows[:(end-at)*k]
-		kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, costs)
+	for at := first; at < last; at += kernels.Lanes {
+		end := min(last, at+kernels.Lanes)
+		known := false
 		for i := at; i < end; i++ {
-			row := costs[(i-at)*k : (i-at)*k+k]
-			label, best, second := s.topTwo(row)
 			units := p.weight(i)
-			v.labels[i] = uint16(label)
-			w.size[label] += units
-			if s.escape >= 0 {
-				threshold := s.prices[s.escape]
-				if second < threshold {
-					extra = s.several(row, int32(i), label, units, extra, w)
-					v.gap[i] = 0
+			if t.doubt < infinity {
+				label := int(v.labels[i])
+				if gap := s.apart(i, label, v.gap[i]); gap > t.doubt {
+					w.size[label] += units
+					if s.escape >= 0 {
+						w.size[s.escape] += units * int64(p.exclusivity()-1)
+					}
+					v.gap[i] = float32(float64(gap) * s.unit * (1 - 1e-6))
 					continue
 				}
-				w.size[s.escape] += units * int64(p.exclusivity()-1)
-				best = max(best, threshold)
 			}
-			v.gap[i] = float32(float64(min(second, maxPrice*2)-best) * s.unit * (1 - 1e-6))
+			if !known {
+				kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, rows[:(end-at)*k])
+				known = true
+			}
+			extra = s.chooseExactly(i, rows[(i-at)*k:(i-at)*k+k], extra, w)
 		}
 	}
 	s.shards[index] = extra
+}
+
+// apart returns a lower bound of how much dearer any other columns are for point i than
+// those that single precision says, none of them if it is not certain of these.
+func (s *Solver) apart(i, label int, gap float32) int64 {
+	apart := int64(float64(gap) / s.unit)
+	if s.columns == s.pass.p.k() {
+		return apart
+	}
+	cost := s.pass.p.cost(i, label)
+	if cost > s.pass.limit {
+		return -1
+	}
+	value := cost + s.pass.prices[label]
+	if s.outside >= 0 {
+		apart = min(apart, s.pass.p.Price()+s.pass.fixed(s.outside)-value)
+	}
+	if s.escape >= 0 {
+		apart = min(apart, value+int64(float64(gap)/s.unit)-s.pass.fixed(s.escape))
+	}
+	return apart
+}
+
+// fixed returns the price of a column that is no cluster.
+func (t *passTask) fixed(column int) int64 {
+	if column < len(t.prices) {
+		return t.prices[column]
+	}
+	return 0
+}
+
+// chooseExactly chooses the columns of point i by a row of its costs.
+func (s *Solver) chooseExactly(i int, row []int64, extra []Membership, w *scratch) []Membership {
+	p, v := s.pass.p, s.pass.into
+	label, best, second := s.topTwo(row)
+	units := p.weight(i)
+	v.labels[i] = uint16(label)
+	w.size[label] += units
+	if s.escape >= 0 {
+		threshold := s.prices[s.escape]
+		if second < threshold {
+			v.gap[i] = 0
+			return s.several(row, int32(i), label, units, extra, w)
+		}
+		w.size[s.escape] += units * int64(p.exclusivity()-1)
+		best = max(best, threshold)
+	}
+	v.gap[i] = float32(float64(min(second, maxPrice*2)-best) * s.unit * (1 - 1e-6))
+	return extra
 }
 
 // topTwo returns the cheapest column at s.prices, "escape" aside, its cost plus

@@ -46,6 +46,7 @@ type Solver struct {
 	filter          filter
 	ascent          ascent
 	line            line
+	soft            soft
 	stalled         bool // single precision or Newton's steps do not serve
 	members         members
 	ties            ties
@@ -100,11 +101,14 @@ type tuning struct {
 	orderClusters, orderPoints int
 	// Rounds for each node before the scaling begins.
 	rounds int
+	// Clusters from which it pays to anneal: prices 0 are too far from the best for Newton's
+	// steps on the dual itself, and completions slow.
+	annealClusters int
 }
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048, blockCosts: 2048,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2, nearColumns: 32,
-	orderClusters: tableColumns + 1, orderPoints: 8, rounds: 1000}
+	orderClusters: tableColumns + 1, orderPoints: 8, rounds: 1000, annealClusters: 64}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {

@@ -1,0 +1,571 @@
+package flow
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// soft raises the dual smoothed at a temperature: a point is shared among the columns
+// that are nearly the cheapest, about as exp(-value/temperature), and so is what sizes
+// ask for around the prices where that jumps. The smoothed dual has a Hessian
+// everywhere, that of a Laplacian, so Newton's steps by conjugate gradients see far
+// clusters and many ties alike. The temperature falls while the steps converge, and the
+// sample grows when fewer points feel it than the sizes of the sample are off by.
+type soft struct {
+	temperature float64 // in squared grid units
+	prices      []int64 // of the clusters
+	start       []int64 // of the step
+	shards      []shared
+	ranges      []bounds
+
+	size, gradient, slope []float64
+	step                  []float64 // in terms of the temperature
+	vector                [4][]float64
+	// Points whose columns are farther apart than wide at the prices listedAt are not
+	// listed: later passes are over the listed ones.
+	wide     int64
+	listedAt []int64
+	partly   bool
+	outside  int64   // price of "unassigned"
+	active   float64 // units that are shared
+	stride   int     // every how many groups the Hessian looks at
+	free     float64 // the longest move where nothing is shared
+	trust    float64 // root of the mean square of the moves of shared units
+}
+
+// shared is the points of a shard: groups of columns with the shares of a number of
+// units. Column k stands for those whose price is fixed.
+type shared struct {
+	sure    []int64 // units that are not shared
+	far     []int64 // those of points that are not listed
+	listed  []int32 // points
+	choices []int32 // their columns
+	last    []int32 // where these end
+	columns []int32
+	shares  []float64
+	ends    []int32
+	units   []float64
+
+	near []entry // columns of the point at hand, with their values
+}
+
+// softReach is the number of temperatures after which a column has no share.
+const softReach = 8
+
+// weigh is about exp(-t), 0 from softReach on.
+func weigh(t float64) float64 {
+	t = 1 - t/softReach
+	t *= t
+	t *= t
+	return t * t
+}
+
+// rampWidth is where ramp ends.
+const rampWidth = 4
+
+// ramp rises from 0 to 1 around 0.
+func ramp(t float64) (value, slope float64) {
+	const width = rampWidth
+	t = max(-width, min(width, t)) / width
+	if t < 0 {
+		return float64((1+t)*(1+t)) / 2, (1 + t) / width
+	}
+	return 1 - float64((1-t)*(1-t))/2, (1 - t) / width
+}
+
+// soften is the shard of a pass that shares the points.
+func (s *Solver) soften(worker, index int) {
+	t, w, a := &s.pass, &s.scratch[worker], &s.soft
+	p := t.p
+	k, e := p.k(), p.exclusivity()
+	h := &a.shards[index]
+	h.columns, h.shares, h.ends, h.units = h.columns[:0], h.shares[:0], h.ends[:0], h.units[:0]
+	h.sure = slices.Grow(h.sure[:0], k+1)[:k+1]
+	clear(h.sure)
+	if a.partly {
+		begin := int32(0)
+		for q, i := range h.listed {
+			h.near = h.near[:0]
+			for _, j := range h.choices[begin:h.last[q]] {
+				v := a.outside
+				if int(j) < k {
+					v = p.cost(int(i), int(j)) + a.prices[j]
+				}
+				h.near = append(h.near, entry{v, j, 0})
+			}
+			begin = h.last[q]
+			h.shareAll(p.weight(int(i)), a.temperature, k, e)
+		}
+	} else {
+		h.far = slices.Grow(h.far[:0], k+1)[:k+1]
+		clear(h.far)
+		h.listed, h.choices, h.last = h.listed[:0], h.choices[:0], h.last[:0]
+		first := index * t.size
+		last := min(p.Points.N, first+t.size)
+		rows := w.grow(kernels.Lanes * k)
+		for at := first; at < last; at += kernels.Lanes {
+			end := min(last, at+kernels.Lanes)
+			known := false
+			for i := at; i < end; i++ {
+				if label := int(t.into.labels[i]); s.apart(i, label, t.into.gap[i]) > a.wide {
+					h.far[label] += p.weight(i)
+					continue
+				}
+				if !known {
+					kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, rows[:(end-at)*k])
+					known = true
+				}
+				s.choices(h, i, rows[(i-at)*k:(i-at)*k+k])
+			}
+		}
+	}
+	for j, units := range h.far {
+		h.sure[j] += units
+	}
+}
+
+// choices finds the columns that are nearly the cheapest for a point, and lists it if
+// there are several.
+func (s *Solver) choices(h *shared, i int, row []int64) {
+	a, p := &s.soft, s.pass.p
+	k, e := len(row), p.exclusivity()
+	lowest := h.values(row, a.prices, s.pass.limit, a.outside)
+	limit := lowest + a.wide
+	if e > 1 {
+		limit = max(limit, a.wide)
+	}
+	h.near = h.near[:0]
+	listed := false
+	for j, v := range row {
+		if v <= limit {
+			listed = listed || e > 1 && (v > lowest && v-lowest <= a.wide || v >= -a.wide)
+			h.near = append(h.near, entry{v, int32(j), 0})
+		}
+	}
+	if a.outside <= limit {
+		h.near = append(h.near, entry{a.outside, int32(k), 0})
+	}
+	if listed || e == 1 && len(h.near) > 1 {
+		for _, e := range h.near {
+			h.choices = append(h.choices, e.column)
+		}
+		h.listed, h.last = append(h.listed, int32(i)), append(h.last, int32(len(h.choices)))
+		h.shareAll(p.weight(i), a.temperature, k, e)
+		return
+	}
+	h.sure, h.far = h.far, h.sure
+	h.shareAll(p.weight(i), a.temperature, k, e)
+	h.sure, h.far = h.far, h.sure
+}
+
+// shareAll shares the units of a point that may be in e clusters.
+func (h *shared) shareAll(units int64, temperature float64, k, e int) {
+	h.share(units, temperature)
+	if e > 1 {
+		h.shareMore(units, temperature, k, e)
+	}
+}
+
+// cost returns the squared grid distance of point i from centroid j.
+func (p *Problem) cost(i, j int) int64 {
+	d, scale := p.Points.D, float64(int(1)<<p.FractionBits)
+	from, sum := at(int32(i), d), int64(0)
+	for _, y := range p.Centroids[j*d : j*d+d] {
+		x := int64(float64(p.Points.Data[from]-y) * scale)
+		sum += x * x
+		from += kernels.Lanes
+	}
+	return sum
+}
+
+// values turns costs into values and returns the least.
+func (h *shared) values(row, prices []int64, reach, outside int64) int64 {
+	lowest := outside
+	prices = prices[:len(row)]
+	if reach == infinity {
+		for j, c := range row {
+			v := c + prices[j]
+			row[j] = v
+			lowest = min(lowest, v)
+		}
+		return lowest
+	}
+	for j, c := range row {
+		v := c + prices[j]
+		if c > reach {
+			v = infinity
+		}
+		row[j] = v
+		lowest = min(lowest, v)
+	}
+	return lowest
+}
+
+// share shares units among the columns of h.near.
+func (h *shared) share(units int64, temperature float64) {
+	near := h.near
+	if len(near) == 1 {
+		h.sure[near[0].column] += units
+		return
+	}
+	lowest := near[0].cost
+	for _, e := range near {
+		lowest = min(lowest, e.cost)
+	}
+	sum, begin := 0.0, len(h.shares)
+	for _, e := range near {
+		if x := float64(e.cost-lowest) / temperature; x < softReach {
+			x = weigh(x)
+			sum += x
+			h.columns, h.shares = append(h.columns, e.column), append(h.shares, x)
+		}
+	}
+	if len(h.shares) == begin+1 {
+		h.sure[h.columns[begin]] += units
+		h.columns, h.shares = h.columns[:begin], h.shares[:begin]
+		return
+	}
+	for i := range h.shares[begin:] {
+		h.shares[begin+i] /= sum
+	}
+	h.ends, h.units = append(h.ends, int32(len(h.shares))), append(h.units, float64(units))
+}
+
+// shareMore shares the further units of a point that may be in e clusters: the next
+// one, and what follows, against staying free.
+func (h *shared) shareMore(units int64, temperature float64, k, e int) {
+	lowest := h.near[0].cost
+	for _, e := range h.near {
+		lowest = min(lowest, e.cost)
+	}
+	limit, kept := int64(softReach*temperature)+max(0, lowest), 0
+	for _, e := range h.near {
+		if e.cost <= limit {
+			h.near[kept] = e
+			kept++
+		}
+	}
+	h.near = h.near[:kept]
+	for i := range h.near {
+		for q := i; q > 0 && h.near[q].cost < h.near[q-1].cost; q-- {
+			h.near[q], h.near[q-1] = h.near[q-1], h.near[q]
+		}
+	}
+	for rank := 1; rank < e && rank < len(h.near); rank++ {
+		h.near = h.near[1:]
+		if int(h.near[0].column) == k || float64(h.near[0].cost) > softReach*temperature {
+			break
+		}
+		h.near = append(h.near, entry{0, int32(k), 0})
+		h.share(units, temperature)
+		h.near = h.near[:len(h.near)-1]
+	}
+}
+
+// lookSoftly sets the gradient and what the Hessian needs at a.prices. It returns the units
+// that the sizes are off by.
+func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float64, error) {
+	a, k, t := &s.soft, p.k(), &s.pass
+	n := p.Points.N
+	a.outside = infinity
+	if s.outside >= 0 {
+		a.outside = p.Price()
+	}
+	reach, drift := int64(softReach*a.temperature), int64(0)
+	for j, price := range a.listedAt {
+		drift = max(drift, price-a.prices[j], a.prices[j]-price)
+	}
+	if a.partly = len(a.listedAt) == k && 2*drift+reach <= a.wide && a.wide <= 32*reach; !a.partly {
+		a.listedAt, a.wide = append(a.listedAt[:0], a.prices...), 4*reach
+	}
+	if !a.partly {
+		if err := s.evaluate(ctx, run, p, a.prices, &s.ascent.trial, float64(a.wide)*s.unit/4); err != nil {
+			return 0, err
+		}
+	}
+	*t = passTask{p: p, size: s.shardSize(n, k*p.Points.D), limit: infinity, prices: a.prices, into: &s.ascent.trial}
+	if p.Radius > 0 {
+		t.limit = p.reach()
+	}
+	for len(a.shards) < (n+t.size-1)/t.size {
+		a.shards = append(a.shards, shared{})
+	}
+	if err := s.runPass(ctx, run, s.soften); err != nil {
+		return 0, err
+	}
+	a.shards = a.shards[:(n+t.size-1)/t.size]
+	v := &a.vector
+	for _, x := range []*[]float64{&a.size, &a.gradient, &a.slope, &a.step, &v[0], &v[1], &v[2], &v[3]} {
+		*x = slices.Grow((*x)[:0], k+1)[:k+1]
+	}
+	clear(a.size)
+	a.active = 0
+	for i := range a.shards {
+		h := &a.shards[i]
+		for j, units := range h.sure {
+			a.size[j] += float64(units)
+		}
+		begin := int32(0)
+		for g, end := range h.ends {
+			units, squares := h.units[g], 0.0
+			for at := begin; at < end; at++ {
+				x := h.shares[at]
+				a.size[h.columns[at]] += float64(units * x)
+				squares += float64(x * x)
+			}
+			a.active += float64(units * (1 - squares))
+			begin = end
+		}
+	}
+	off := 0.0
+	a.ranges = append(a.ranges[:0], s.limits(p)[:k]...)
+	for j, b := range a.ranges {
+		size, slope := b.soft(float64(a.prices[j]), a.temperature)
+		a.gradient[j], a.slope[j] = a.size[j]-size, slope
+		if price, g := a.prices[j], a.gradient[j]; price >= b.over && g > 0 || price <= -b.under && g < 0 {
+			a.gradient[j], a.slope[j] = 0, 1e12
+		}
+		off += math.Abs(a.gradient[j])
+	}
+	return off, nil
+}
+
+// soft returns the smoothed outflow at a price and its derivative, times the
+// temperature.
+func (b *bounds) soft(price, temperature float64) (size, slope float64) {
+	x, dx := ramp(price / temperature)
+	size = float64(b.lo) + float64(float64(b.hi-b.lo)*x)
+	slope = float64(b.hi-b.lo) * dx
+	return size, slope
+}
+
+// begin returns where group g begins.
+func (h *shared) begin(g int) int32 {
+	if g == 0 {
+		return 0
+	}
+	return h.ends[g-1]
+}
+
+// product sets out to the product of the Hessian and v, times the temperature.
+func (a *soft) product(v, out []float64) {
+	stride := a.stride
+	for j, x := range v {
+		out[j] = float64(a.slope[j] * x)
+	}
+	v[len(v)-1] = 0
+	for i := range a.shards {
+		h := &a.shards[i]
+		for g := 0; g < len(h.ends); g += stride {
+			mean, begin, end := 0.0, h.begin(g), h.ends[g]
+			columns, shares := h.columns[begin:end], h.shares[begin:end]
+			for at, j := range columns {
+				mean += float64(shares[at] * v[j])
+			}
+			units := h.units[g] * float64(stride)
+			for at, j := range columns {
+				out[j] += float64(units * float64(shares[at]*(v[j]-mean)))
+			}
+		}
+	}
+}
+
+// newton sets a.step to Newton's, no longer than the trust allows, and returns the
+// slope of the dual along it.
+func (a *soft) newton(k int) float64 {
+	inverse, r, d, q := a.vector[0], a.vector[1], a.vector[2], a.vector[3]
+	clear(inverse)
+	shares := 0
+	for i := range a.shards {
+		shares += len(a.shards[i].shares)
+	}
+	a.stride = 1 + shares/(1000*k+100000) // some stand for all where they are many
+	for i := range a.shards {
+		h := &a.shards[i]
+		for g := 0; g < len(h.ends); g += a.stride {
+			for at := h.begin(g); at < h.ends[g]; at++ {
+				x := h.shares[at]
+				inverse[h.columns[at]] += float64(h.units[g] * float64(x*(1-x)) * float64(a.stride))
+			}
+		}
+	}
+	rz := 0.0
+	clear(a.step)
+	for j := range k {
+		shared := inverse[j]
+		a.slope[j] += float64(0.064/a.free*(1+shared)) + max(0, 2*math.Abs(a.gradient[j])/a.free-shared-a.slope[j])
+		inverse[j] = 1 / (shared + a.slope[j])
+		r[j] = a.gradient[j]
+		d[j] = float64(r[j] * inverse[j])
+		rz += float64(r[j] * d[j])
+	}
+	r[k], d[k], inverse[k] = 0, 0, 0
+	for enough, its := 1e-4*rz, 0; its < 100 && rz > enough; its++ {
+		a.product(d, q)
+		dq := 0.0
+		for j := range k {
+			dq += float64(d[j] * q[j])
+		}
+		alpha, next := rz/dq, 0.0
+		for j := range k {
+			a.step[j] += float64(alpha * d[j])
+			r[j] -= float64(alpha * q[j])
+			next += float64(r[j] * float64(r[j]*inverse[j]))
+		}
+		for j := range k {
+			d[j] = float64(r[j]*inverse[j]) + float64(next/rz*d[j])
+		}
+		rz = next
+	}
+	for j, x := range a.step[:k] {
+		// Beyond the ramp around 0 there is no slope that would tell where to stop.
+		x = max(-a.free, min(a.free, x))
+		price, b := float64(a.prices[j])/a.temperature, &a.ranges[j]
+		if math.Abs(price) > rampWidth && price*(price+x) < 0 {
+			x = -price
+		}
+		a.step[j] = max(-float64(b.under)/a.temperature-price, min(float64(b.over)/a.temperature-price, x))
+	}
+	a.step[k] = 0
+	clear(a.slope)
+	a.product(a.step, q)
+	energy, along := 0.0, 0.0
+	for j := range k {
+		energy += float64(q[j] * a.step[j])
+		along += float64(a.gradient[j] * a.step[j])
+	}
+	shrink := 1.0
+	if most := float64(a.trust*a.trust) * (a.active + 1); energy > most {
+		shrink = math.Sqrt(most / energy)
+	}
+	for j := range k {
+		a.step[j] *= shrink
+	}
+	return along * shrink
+}
+
+// stepSoftly takes a Newton step, shorter while it goes too far. It returns the units
+// that the sizes are off by then.
+func (s *Solver) stepSoftly(ctx context.Context, run Runner, p *Problem) (float64, error) {
+	a, k := &s.soft, p.k()
+	along := a.newton(k)
+	a.start = append(a.start[:0], a.prices...)
+	part := 1.0
+	before := 0.0
+	for _, g := range a.gradient[:k] {
+		before += math.Abs(g)
+	}
+	for tries := 0; ; tries++ {
+		for j := range k {
+			move := math.Round(max(-maxPrice, min(maxPrice, float64(part*a.step[j])*a.temperature)))
+			a.prices[j] = max(-maxPrice, min(maxPrice, a.start[j]+int64(move)))
+		}
+		off, err := s.lookSoftly(ctx, run, p)
+		if err != nil {
+			return 0, err
+		}
+		then := 0.0
+		for j := range k {
+			then += float64(a.gradient[j] * a.step[j])
+		}
+		if then >= -along/2 || off < 0.8*before || tries == 3 {
+			if a.free *= 8; then < along/2 || tries > 0 {
+				a.free = 64
+			}
+			a.free = min(a.free, 1e12)
+			if tries == 0 && then > along/4 {
+				a.trust = min(2*a.trust, 16)
+			} else if tries > 0 {
+				a.trust = max(a.trust/2, 1)
+			}
+			return off, nil
+		}
+		part *= max(0.1, along/(along-then))
+	}
+}
+
+// anneal brings the prices close to the best, of the smallest sample or, in full, of all
+// points, at falling temperatures.
+func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size int, temperature float64, full bool,
+) error {
+	a, k, n := &s.soft, whole.k(), whole.Points.N
+	a.prices = append(a.prices[:0], s.prices[:k]...)
+	a.temperature, a.trust, a.free = max(1, temperature), 4, 64
+	p, drawn, before, flat, raised := whole, 0, math.Inf(1), 0, 0
+	for range 60 {
+		if drawn != size {
+			drawn, raised = size, 0
+			a.listedAt = a.listedAt[:0]
+			if p = whole; size < n {
+				if err := s.draw(ctx, run, whole, size); err != nil {
+					return err
+				}
+				p = &s.sample
+			}
+		}
+		noise := math.Sqrt(float64(k) * float64(size))
+		steps, enough := 6, 0.1*noise
+		if size == n {
+			enough = float64(k)
+		}
+		off, err := s.lookSoftly(ctx, run, p)
+		for ; err == nil && steps > 0 && off > float64(0.3*a.active)+enough && (size < n || off > float64(k)); steps-- {
+			off, err = s.stepSoftly(ctx, run, p)
+		}
+		if err != nil {
+			return err
+		}
+		if off > float64(0.3*a.active)+float64(0.3*noise) && raised < 4 && size < n {
+			raised++
+			a.temperature *= 4
+			continue
+		}
+		if !full && a.active < 1.5*noise {
+			break
+		}
+		if size == n {
+			if a.active > 0.7*before {
+				flat++
+			} else {
+				flat = 0
+			}
+			if off < 4*float64(k) && a.active < 15*float64(k) || a.active < float64(k) || flat == 2 || a.temperature < 1 {
+				break
+			}
+		}
+		before = a.active
+		if size < n && a.active < 1.5*noise {
+			if size *= s.tune().sampleRatio; size > n/2 {
+				size = n
+			}
+			continue
+		}
+		a.temperature = max(a.temperature/4, 0.5)
+	}
+	copy(s.prices, a.prices)
+	return nil
+}
+
+// hottest is the temperature to begin with.
+func (s *Solver) hottest(p *Problem) float64 {
+	k, d := p.k(), p.Points.D
+	spread := 0.0
+	for c := range d {
+		mean, squares := 0.0, 0.0
+		for j := range k {
+			x := float64(p.Centroids[j*d+c])
+			mean += x
+			squares += float64(x * x)
+		}
+		mean /= float64(k)
+		spread += squares/float64(k) - float64(mean*mean)
+	}
+	hottest := max(1, 0.05*spread/s.unit)
+	if s.outside >= 0 {
+		hottest = max(hottest, float64(p.Price())/16)
+	}
+	return hottest
+}
