@@ -182,7 +182,7 @@ func (s *Solver) evaluateExactly(ctx context.Context, run Runner, p *Problem, v 
 		if err := s.evaluate(ctx, run, p, s.prices[:p.k()], v, 0); err != nil {
 			return err
 		}
-		doubt = int64(s.firstWindow(p.Points.N, p.k()) / s.unit)
+		doubt = int64(min(s.firstWindow(p.Points.N, p.k())/s.unit, infinity))
 	}
 	s.beginPass(run, p, s.prices, v)
 	v.exact, v.certain = true, math.Inf(1)
@@ -518,7 +518,8 @@ func (s *Solver) choose(worker, index int) {
 // apart returns a lower bound of how much dearer any other columns are for point i than
 // those that single precision says, none of them if it is not certain of these.
 func (s *Solver) apart(i, label int, gap float32) int64 {
-	apart := int64(float64(gap) / s.unit)
+	apart := int64(min(float64(gap)/s.unit, 4*maxPrice))
+	second := apart
 	if s.columns == s.pass.p.k() {
 		return apart
 	}
@@ -531,7 +532,7 @@ func (s *Solver) apart(i, label int, gap float32) int64 {
 		apart = min(apart, s.pass.p.Price()+s.pass.fixed(s.outside)-value)
 	}
 	if s.escape >= 0 {
-		apart = min(apart, value+int64(float64(gap)/s.unit)-s.pass.fixed(s.escape))
+		apart = min(apart, value+second-s.pass.fixed(s.escape))
 	}
 	return apart
 }

@@ -493,7 +493,7 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 ) error {
 	a, k, n := &s.soft, whole.k(), whole.Points.N
 	a.prices = append(a.prices[:0], s.prices[:k]...)
-	a.temperature, a.trust, a.free = max(1, temperature), 4, 64
+	a.temperature, a.trust, a.free = max(1, min(temperature, maxPrice/64)), 4, 64
 	p, drawn, before, flat, raised := whole, 0, math.Inf(1), 0, 0
 	for range 60 {
 		if drawn != size {
@@ -520,7 +520,7 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 		}
 		if off > float64(0.3*a.active)+float64(0.3*noise) && raised < 4 && size < n {
 			raised++
-			a.temperature *= 4
+			a.temperature = min(4*a.temperature, maxPrice/64)
 			continue
 		}
 		if !full && a.active < 1.5*noise {
