@@ -293,6 +293,20 @@ func TestAscentLeavesFewPaths(t *testing.T) {
 	}
 }
 
+// TestOneCluster: nothing is certain of a point that has one cluster to choose from, and
+// may be out of its reach.
+func TestOneCluster(t *testing.T) {
+	for _, radius := range []float64{0, .5, 2} {
+		p := &Problem{Points: panels([][]int{{2}, {-1}, {2}}, 1, 1), Centroids: grid([][]int{{-2}}, 1), FractionBits: 1,
+			Lo: []int{0}, Hi: []int{5}, Radius: radius, Total: true, Weights: []int32{1, 2, 1}}
+		for _, s := range solvers() {
+			if err := agree(p, s); err != nil {
+				t.Errorf("radius %v: %v", radius, err)
+			}
+		}
+	}
+}
+
 // TestAnnealingLeavesFewPaths: with a radius, two clusters a point or soft sizes the
 // prices of annealing leave a few units for each cluster to the completion; completed
 // samples leave ten times as many.
