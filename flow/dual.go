@@ -73,6 +73,9 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		return 0, err
 	}
 	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
+	if math.IsNaN(window) { // no step to go by
+		window = s.firstWindow(n, k)
+	}
 	if s.ordered {
 		window = min(window, s.firstWindow(n, k))
 	}

@@ -453,7 +453,7 @@ func (s *Solver) stepSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	a, k := &s.soft, p.k()
 	along := a.newton(k)
 	a.start = append(a.start[:0], a.prices...)
-	part := 1.0
+	part, most := 1.0, p.Price() // no best price is farther from 0
 	before := 0.0
 	for _, g := range a.gradient[:k] {
 		before += math.Abs(g)
@@ -461,7 +461,7 @@ func (s *Solver) stepSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	for tries := 0; ; tries++ {
 		for j := range k {
 			move := math.Round(max(-maxPrice, min(maxPrice, float64(part*a.step[j])*a.temperature)))
-			a.prices[j] = max(-maxPrice, min(maxPrice, a.start[j]+int64(move)))
+			a.prices[j] = max(-most, min(most, a.start[j]+int64(move)))
 		}
 		off, err := s.lookSoftly(ctx, run, p)
 		if err != nil {
