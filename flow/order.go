@@ -32,7 +32,7 @@ const leafPoints = 4 * kernels.Lanes
 // order first.
 func (s *Solver) worthOrdering(p *Problem) bool {
 	t := s.tune()
-	return p.k() >= t.orderClusters && p.Points.D < kernels.WithinDims && p.Points.N >= t.orderPoints*p.k()
+	return p.k() >= t.orderClusters && p.Points.D < kernels.TopTwoDims && p.Points.N >= t.orderPoints*p.k()
 }
 
 // arrange returns p with its points in order. It keeps the order of the points before

@@ -100,7 +100,7 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	s.beginPass(run, p, prices, v)
 	v.window, v.exact, v.certain = window, false, math.Inf(1)
 	t := &s.pass
-	tabled := d < kernels.WithinDims && k <= tableColumns
+	tabled := d < kernels.TopTwoDims && k <= tableColumns
 	work := s.works.near
 	switch {
 	case s.ordered:
@@ -375,7 +375,7 @@ func (f *filter) prepare(s *Solver, p *Problem, prices []int64) {
 	// terms are rounded relative to the norms, at most 3(d+2) times in all.
 	f.relative = float32(math.Ldexp(float64(d+5), -23))
 	f.absolute = 0
-	if d+1 >= kernels.WithinDims {
+	if d+1 >= kernels.TopTwoDims {
 		f.absolute = float32(math.Ldexp(float64(d+8), -21) * (largest + float64(d)))
 	}
 }

@@ -369,12 +369,6 @@ func BenchmarkAddUint64(b *testing.B) {
 	}
 }
 
-func BenchmarkWithin(b *testing.B) {
-	p, c := lloydData(benchPoints, 2, 15, 16)
-	limit, masks := make([]float32, p.N), make([]uint16, p.N/Lanes*c.K)
-	run(b, p.N, bound(p.N, p.D, c.K), 4*p.N*p.D, func() { Within(*p, c, limit, masks) })
-}
-
 func BenchmarkTopTwo(b *testing.B) {
 	for _, s := range [][2]int{{2, 15}, {2, 100}, {6, 3}} {
 		d, k := s[0], s[1]

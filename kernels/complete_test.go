@@ -37,7 +37,6 @@ var proofs = map[string]struct {
 	"Exchange":                 {[]string{"exchangePortable"}, "TestExchangeEqualsPortable", "BenchmarkExchange"},
 	"Contributions":            {[]string{"contributionsPortable"}, "TestExchangeEqualsPortable", "BenchmarkContributions"},
 	"CostRows":                 {[]string{"costRowsPortable"}, "TestCostRowsEqualPortable", "BenchmarkCostRows"},
-	"Within":                   {[]string{"withinPortable"}, "TestWithinEqualsPortable", "BenchmarkWithin"},
 	"TopTwo":                   {[]string{"topTwoPortable"}, "TestTopTwoEqualsPortable", "BenchmarkTopTwo"},
 	"LeastDot":                 {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
 	"Potentials":               {[]string{"potentialsPortable"}, "TestPotentialsEqualPortable", "BenchmarkPotentials"},

@@ -183,7 +183,3 @@ func asmTopTwoN(number int, x *float32, panels int, c *float32, k int, weight *f
 func asmWeightedCosts(weights *float64, dist *float32, blocks int, costs *float64) {
 	asm.WeightedCostsNEON(weights, dist, blocks, costs)
 }
-
-func asmWithinN(number int, x *float32, panels int, c *float32, k int, limit *float32, masks *uint16) {
-	asm.WithinNEON(x, panels, number, c, k, limit, masks)
-}

@@ -50,10 +50,6 @@ func costRows(p *Panels, lo, hi int, c *Centroids, fractionBits int, dst []int64
 	costRowsPortable(p, lo, hi, c, fractionBits, dst)
 }
 
-func within(p *Panels, c *Centroids, limit []float32, masks []uint16) {
-	withinPortable(p, c, limit, masks)
-}
-
 func distances(p *Panels, c *Centroids, labels []uint16, dist []float32) {
 	distancesPortable(p, c, labels, dist)
 }

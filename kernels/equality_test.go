@@ -646,7 +646,6 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				units, wide := NewUnitMap(make([]float64, d), ones(d), 16), make([]float64, n*d)
 				r2, costs := make([]float32, k), make([]int64, n*k)
 				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
-				limit, masks := make([]float32, panelCount(n)*Lanes), make([]uint16, panelCount(n)*k)
 				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
 				key, reg, scratch := NewArrivalKey(keys[0]), registers(100), new(ArrivalScratch)
 				states := make([]ArrivalState, len(digests))
@@ -672,13 +671,8 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"Exchange":      func() { Exchange(dist, dist, second, labels, nil, exchanges) },
 					"Contributions": func() { Contributions(dist, true, 3) },
 					"CostRows":      func() { CostRows(*p, 3, n, c, 16, costs[:(n-3)*k]) },
-					"Within": func() {
-						if d < WithinDims {
-							Within(*p, c, limit, masks)
-						}
-					},
 					"TopTwo": func() {
-						if d < WithinDims {
+						if d < TopTwoDims {
 							TopTwo(*p, c.rows, r2, 1e-6, 1, labels, u32, dist)
 						}
 					},

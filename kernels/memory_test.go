@@ -151,8 +151,7 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	CostRows(p, lo, n, c, 16, guarded[int64](t, (n-lo)*k, atEnd))
 	AssignAccumulateRadius(p, c, 0.5, labels, acc)
 	AssignAccumulateRadius(p, c, 0.5, nil, acc)
-	if d < WithinDims {
-		Within(p, c, guarded[float32](t, panelCount(n)*Lanes, atEnd), guarded[uint16](t, panelCount(n)*k, atEnd))
+	if d < TopTwoDims {
 		rows := guarded[float32](t, k*d, atEnd)
 		copy(rows, c.rows)
 		TopTwo(p, rows, guarded[float32](t, k, atEnd), 1e-6, 1, guarded[uint16](t, n, atEnd), guarded[uint32](t, n, atEnd), guarded[float32](t, n, atEnd))

@@ -82,7 +82,6 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"CostRows", []string{"7", "8"}, func() { CostRows(*p, 0, 2, c, 16, make([]int64, 7)) }},
 		{"CostRows", []string{"[2:1]", "20"}, func() { CostRows(*p, 2, 1, c, 16, nil) }},
 		{"CostRows", []string{"fractionBits=23", "22"}, func() { CostRows(*p, 0, 2, c, 23, make([]int64, 8)) }},
-		{"Within", []string{"20", "32"}, func() { Within(*p, c, dist, make([]uint16, 8)) }},
 		{"TopTwo", []string{"12", "9"}, func() { TopTwo(*p, c.rows, dist[:3], 0, 0, labels, make([]uint32, 20), dist) }},
 		{"TopTwo", []string{"19", "20"}, func() { TopTwo(*p, c.rows, dist[:4], 0, 0, labels, make([]uint32, 19), dist) }},
 		{"LeastDot", []string{"4 sums", "7 values", "stride 4"}, func() { LeastDot(make([]float64, 7), 4, 4, make([]float64, 2)) }},

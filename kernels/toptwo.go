@@ -6,6 +6,9 @@ import (
 	"math/bits"
 )
 
+// TopTwoDims is the number of dimensions from which [TopTwo] is not defined.
+const TopTwoDims = exactDims
+
 // TopTwo finds for each point the least and the second least additively weighted
 // distance (as in additively weighted Voronoi diagrams) to the K = len(weight)
 // centroids whose coordinates rows holds, row-major. The weighted distance to
@@ -20,11 +23,11 @@ import (
 // window, else K*K + label; so a table of K*K + K counters takes one addition for
 // each point. With K = 1 the gap is infinite or not a number. Weights are not
 // negative. len(rows) = K*D; labels, cells and gap have length N. It panics unless
-// D < [WithinDims].
+// D < [TopTwoDims].
 func TopTwo(p Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {
 	p.check("TopTwo")
-	if p.D >= WithinDims {
-		panic(fmt.Sprintf("kernels: TopTwo: d=%d, want d < %d", p.D, WithinDims))
+	if p.D >= TopTwoDims {
+		panic(fmt.Sprintf("kernels: TopTwo: d=%d, want d < %d", p.D, TopTwoDims))
 	}
 	if k := len(weight); k == 0 || k > maxK {
 		panic(fmt.Sprintf("kernels: TopTwo: k=%d, want 0 < k <= %d", k, maxK))

@@ -11,7 +11,7 @@ func TestTopTwoEqualsPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 7))
 		shapes(func(n, d, k int) {
-			if d >= WithinDims {
+			if d >= TopTwoDims {
 				return
 			}
 			p := packed(hardRows(rng, n, d), n, d)

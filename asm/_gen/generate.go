@@ -21,8 +21,6 @@ package main
 //go:generate go run . -kernels accumulate_avx2 -out ../accumulate_avx2_amd64.s -stubs ../accumulate_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels limits_avx512 -out ../limits_avx512_amd64.s -stubs ../limits_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels limits_avx2 -out ../limits_avx2_amd64.s -stubs ../limits_avx2_amd64.go -pkg asm
-//go:generate go run . -kernels within_avx512 -out ../within_avx512_amd64.s -stubs ../within_avx512_amd64.go -pkg asm
-//go:generate go run . -kernels within_avx2 -out ../within_avx2_amd64.s -stubs ../within_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels weighted_avx512 -out ../weighted_avx512_amd64.s -stubs ../weighted_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels weighted_avx2 -out ../weighted_avx2_amd64.s -stubs ../weighted_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels exchange_avx512 -out ../exchange_avx512_amd64.s -stubs ../exchange_avx512_amd64.go -pkg asm

@@ -29,8 +29,6 @@ var files = map[string]func(){
 	"label_avx2":        func() { labelFile(avx2) },
 	"reassign_avx512":   func() { reassignFile(avx512) },
 	"reassign_avx2":     func() { reassignFile(avx2) },
-	"within_avx512":     func() { withinFile(avx512) },
-	"within_avx2":       func() { withinFile(avx2) },
 	"leastdot_avx512":   func() { leastDotFile(avx512) },
 	"leastdot_avx2":     func() { leastDotFile(avx2) },
 	"toptwo_avx512":     func() { topTwoFile(avx512) },

@@ -224,23 +224,12 @@ func TestPLDOfOneLaplaceRelease(t *testing.T) {
 	}
 }
 
-func TestParallelAndGroup(t *testing.T) {
+func TestParallel(t *testing.T) {
 	p := Parallel(Gaussian{Scale: 5}, Gaussian{Scale: 10}, Laplace{Scale: 20})
 	near(t, "parallel rho", p.Rho(), 0.02, 1e-12)
 	near(t, "parallel RDP", p.RDP(3), 0.06, 1e-12)
 	if Parallel().Pure() != 0 {
 		t.Error("nothing in parallel costs something")
-	}
-	g, err := Group(Gaussian{Scale: 10}, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near(t, "group mu", g.Mu(), 0.3, 1e-12)
-	near(t, "group rho", g.Rho(), 0.045, 1e-12)
-	l, _ := Group(Laplace{Scale: 10}, 3)
-	near(t, "group pure", l.Pure(), 0.3, 1e-12)
-	if _, err := Group(Laplace{1}, 0); !errors.Is(err, ErrRange) {
-		t.Errorf("group of none: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package privacy
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -165,26 +164,3 @@ func (p parallel) RDP(alpha float64) float64 {
 }
 func (p parallel) Mu() float64    { return p.worst(Mechanism.Mu) }
 func (p parallel) Slack() float64 { return p.worst(Mechanism.Slack) }
-
-// group is a mechanism seen by a group of records.
-type group struct {
-	m Mechanism
-	n float64
-}
-
-// Group is the cost of a release to a group of n records that change together (T7): n epsilon,
-// n^2 rho, n mu; no RDP beyond that of the zCDP bound.
-func Group(m Mechanism, n int) (Mechanism, error) {
-	if n < 1 {
-		return nil, fmt.Errorf("group is %d: %w: must be at least 1", n, ErrRange)
-	}
-	return group{m, float64(n)}, nil
-}
-
-func (g group) Pure() float64 { return g.n * g.m.Pure() }
-func (g group) Rho() float64 {
-	return math.Min(g.n*g.n*g.m.Rho(), pureRho(g.Pure()))
-}
-func (g group) RDP(alpha float64) float64 { return math.Min(alpha*g.Rho(), g.Pure()) }
-func (g group) Mu() float64               { return g.n * g.m.Mu() }
-func (g group) Slack() float64            { return g.m.Slack() }

@@ -76,16 +76,6 @@ func (t *Transcript) record(e Envelope, b []byte) {
 	}
 }
 
-// Bytes returns what each party sent and received.
-func (t *Transcript) Bytes() (sent, received []int64) {
-	sent, received = make([]int64, t.Parties), make([]int64, t.Parties)
-	for _, m := range t.Messages {
-		sent[m.From] += int64(m.Bytes)
-		received[m.To] += int64(m.Bytes)
-	}
-	return sent, received
-}
-
 // Total is the number of bytes of all messages.
 func (t *Transcript) Total() int64 {
 	var s int64

@@ -74,11 +74,6 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	return &c, nil
 }
 
-// Phantoms is n_p per sketch or n_c per cell, and Floor is alpha_min.
-func (c *WorstCase) Phantoms() (count float64, floor uint16) {
-	return c.run.plan.phantoms, c.run.plan.floor
-}
-
 // Draw returns the sketches of every party that the server reads, without the record
 // or with it. All randomness, the keys too, comes from the next seed of st; draws one
 // after the other are independent.
