@@ -135,7 +135,6 @@ var kernelTable = []struct {
 	{"Reassign", ranked},
 	{"UpdateSums", all},
 	{"CostRows", all},
-	{"Within", all},
 	{"Project", all},
 	{"TopTwo", all},
 	{"LeastDot", all},
