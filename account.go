@@ -272,8 +272,10 @@ func (p *Payment) Lost(paid *Paid, err error) error {
 	if p == nil {
 		return err
 	}
-	return fault.Failed(LostRun, fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, paid.cost.Epsilon, p.file.Path),
-		"the same request on the same records finishes the same release without another charge: its randomness waits in "+paid.pending.file.Name()+", whose holder knows the noise", err)
+	return fault.Failed(LostRun, fmt.Sprintf("ended (%v) after epsilon %.4g was charged to %s", err, paid.cost.Epsilon,
+		p.file.Path),
+		"the same request on the same records finishes the same release without another charge: its randomness waits in "+
+			paid.pending.file.Name()+", whose holder knows the noise", err)
 }
 
 // Ended enters that the run has ended, and what it has released.
@@ -296,9 +298,11 @@ func (p *Payment) End(paid *Paid, res *engine.Result) error {
 	for _, open := range p.open {
 		waited = append(waited, open.file.Name())
 	}
-	res.Ledger.Note("until this result was delivered, the randomness of its noise was in " + strings.Join(waited, " and ") + ": who has read that file knows the noise")
+	res.Ledger.Note("until this result was delivered, the randomness of its noise was in " +
+		strings.Join(waited, " and ") + ": who has read that file knows the noise")
 	if paid.pending.found {
-		res.Notes = append(res.Notes, fmt.Sprintf("run %d was paid for before and did not come to its end then: this is the same release", paid.run))
+		res.Notes = append(res.Notes,
+			fmt.Sprintf("run %d was paid for before and did not come to its end then: this is the same release", paid.run))
 	}
 	p.file.Anchor = ""
 	state, err := p.file.State()
@@ -311,11 +315,15 @@ func (p *Payment) End(paid *Paid, res *engine.Result) error {
 			spent = c
 		}
 	}
-	res.Notes = append(res.Notes, fmt.Sprintf("run %d of the ledger file: epsilon %.4g of %v is spent, at delta %.3g, by %s composition; the file's anchor is %s",
-		paid.run, state.Epsilon(spent.Amount), state.Budget.Epsilon, state.Budget.Delta, state.Composition, state.Anchor))
+	res.Notes = append(res.Notes,
+		fmt.Sprintf("run %d of the ledger file: epsilon %.4g of %v is spent, at delta %.3g, by %s composition; the "+
+			"file's anchor is %s",
+			paid.run, state.Epsilon(spent.Amount), state.Budget.Epsilon, state.Budget.Delta, state.Composition, state.Anchor))
 	if p.made {
 		p.made = false
-		res.Notes = append(res.Notes, "the ledger file knows these people by their columns: another table of the same people must be charged to the same file")
+		res.Notes = append(res.Notes,
+			"the ledger file knows these people by their columns: another table of the same people must be charged to the "+
+				"same file")
 	}
 	return nil
 }

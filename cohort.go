@@ -1,7 +1,7 @@
 // Package cohort clusters data that several parties hold, privately if a budget
 // is given. [Fit] returns a [Model]: centroids, what they cost (the ledger), and
-// labels of old and new records. [Prepare] reads records once for many fits. Programs that want phases, several jobs on one
-// pool, or methods under homomorphic encryption use package engine.
+// labels of old and new records. [Prepare] reads records once for many fits. Programs that want phases,
+// several jobs on one pool, or methods under homomorphic encryption use package engine.
 package cohort
 
 import (

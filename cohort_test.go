@@ -18,7 +18,8 @@ import (
 
 func blobs(t *testing.T) *dataset.Table {
 	t.Helper()
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 3000, D: 3, K: 4, Separation: 30, Seed: 2})
+	table, err := dataset.Generate(context.Background(), "blobs",
+		dataset.Generator{N: 3000, D: 3, K: 4, Separation: 30, Seed: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,8 @@ func TestFitWithoutBudget(t *testing.T) {
 // A model is the same after Save and Load, its ledger with totals included, and holds no label.
 func TestSaveAndLoad(t *testing.T) {
 	data, seed := blobs(t), uint64(5)
-	for _, o := range []Options{{Method: "relative"}, {Method: "fastlloyd", Clients: 3}, {}, {Method: "sketch", Parties: [][]int{{0}, {1, 2}}}} {
+	for _, o := range []Options{{Method: "relative"}, {Method: "fastlloyd", Clients: 3}, {},
+		{Method: "sketch", Parties: [][]int{{0}, {1, 2}}}} {
 		o.K, o.Epsilon, o.Seed, o.Bounds = 4, 2, &seed, Range(-200, 200)
 		m, err := Fit(context.Background(), data, o)
 		if err != nil {
@@ -139,7 +141,8 @@ func TestBadRequests(t *testing.T) {
 		{good, Options{K: 2, Start: [][]float64{{1, 2}, {1}}}, "point 2"},
 		{good, Options{K: 2, Method: "vertical-plain"}, "part"},
 	} {
-		if _, err := Fit(context.Background(), c.data, c.o); err == nil || fault.IsRequest(err) == (c.data == Data(nan)) || !strings.Contains(err.Error(), c.want) {
+		if _, err := Fit(context.Background(), c.data, c.o); err == nil || fault.IsRequest(err) == (c.data == Data(nan)) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v lacks %q", c.o, err, c.want)
 		}
 	}
@@ -196,7 +199,8 @@ func TestModelFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []string{"version", "method", "centroids", "sizes", "lower", "upper", "bounds_from_data", "columns", "fraction_bits", "calibration", "epsilon", "delta", "ledger"} {
+	for _, f := range []string{"version", "method", "centroids", "sizes", "lower", "upper", "bounds_from_data",
+		"columns", "fraction_bits", "calibration", "epsilon", "delta", "ledger"} {
 		if !strings.Contains(string(b), `"`+f+`":`) {
 			t.Errorf("%s lacks %q", b, f)
 		}

@@ -53,8 +53,10 @@ type Model struct {
 
 // NewModel is the model of a result of package engine.
 func NewModel(r *engine.Result, bounds dataset.Bounds, columns []string, fractionBits int) *Model {
-	return &Model{Version: r.Version, Method: r.Method, Centroids: r.Centroids, Sizes: r.Sizes, Iterations: r.Iterations, Lower: bounds.Lo, Upper: bounds.Hi, FromData: bounds.FromData,
-		Columns: columns, FractionBits: fractionBits, Calibration: r.Calibration, Epsilon: r.Epsilon, Delta: r.Delta, Ledger: r.Ledger, Notes: r.Notes}
+	return &Model{Version: r.Version, Method: r.Method, Centroids: r.Centroids, Sizes: r.Sizes, Iterations: r.Iterations,
+		Lower: bounds.Lo, Upper: bounds.Hi, FromData: bounds.FromData,
+		Columns: columns, FractionBits: fractionBits, Calibration: r.Calibration, Epsilon: r.Epsilon, Delta: r.Delta,
+		Ledger: r.Ledger, Notes: r.Notes}
 }
 
 // label sets the labels of the records of the fit and, without a budget, sizes and inertia.
@@ -64,7 +66,8 @@ func (m *Model) label(ctx context.Context, pool *engine.Pool, records *dataset.N
 		return err
 	}
 	m.Labels = make([]int32, records.Points.N)
-	cost, err := engine.Label(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids), records.Weights, m.Labels)
+	cost, err := engine.Label(ctx, pool, records.Points, records.FractionBits, centroids, len(m.Centroids),
+		records.Weights, m.Labels)
 	if err != nil || private {
 		return err
 	}
@@ -135,7 +138,8 @@ func (m *Model) CountRecords(ctx context.Context, pool *engine.Pool, records *da
 }
 
 // Assign is Nearest for records that are on the model's grid already.
-func (m *Model) Assign(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) (labels []int32, distances []float64, err error) {
+func (m *Model) Assign(ctx context.Context, pool *engine.Pool, records *dataset.Normalised) (labels []int32,
+	distances []float64, err error) {
 	n := records.Points.N
 	labels, distances = make([]int32, n), make([]float64, n)
 	centroids, err := m.bounds().Normalise(m.Centroids)

@@ -33,7 +33,8 @@ func (m *Model) Score(points []float64) (float64, error) {
 func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, distances []float64, err error) {
 	d := len(m.Lower)
 	if len(points) == 0 || len(points)%d != 0 {
-		return nil, nil, fault.Request("points", fmt.Sprintf("are %d numbers for records of %d columns", len(points), d), "give whole rows")
+		return nil, nil, fault.Request("points", fmt.Sprintf("are %d numbers for records of %d columns", len(points), d),
+			"give whole rows")
 	}
 	n := len(points) / d
 	eng, end, err := engineOf(nil, 0, nil)
@@ -42,19 +43,23 @@ func (m *Model) Nearest(ctx context.Context, points []float64) (labels []int32, 
 	}
 	defer end()
 	labels, distances = make([]int32, n), make([]float64, n)
-	return labels, distances, m.PredictMatrix(ctx, eng, &dataset.Matrix[float64]{Data: points, N: n, D: d}, labels, distances)
+	return labels, distances, m.PredictMatrix(ctx, eng, &dataset.Matrix[float64]{Data: points, N: n, D: d},
+		labels, distances)
 }
 
-// PredictMatrix writes the cluster of each record to labels and the distance to its centroid to distances, either of which
-// may be nil. Where the model has one scale, distances are in the data's own units of half the bounds' width, and records
-// outside the bounds of the fit are measured where they are; else they are clamped.
-func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points dataset.Borrowed, labels []int32, distances []float64) error {
+// PredictMatrix writes the cluster of each record to labels and the distance to its centroid to distances,
+// either of which may be nil. Where the model has one scale, distances are in the data's own units of half
+// the bounds' width, and records outside the bounds of the fit are measured where they are; else they are
+// clamped.
+func (m *Model) PredictMatrix(ctx context.Context, eng *engine.Engine, points dataset.Borrowed, labels []int32,
+	distances []float64) error {
 	if err := points.Check("points"); err != nil {
 		return err
 	}
 	n, d := points.Shape()
 	if d != len(m.Lower) {
-		return fault.Request("points", fmt.Sprintf("have %d columns and the model %d", d, len(m.Lower)), "give the columns of the model")
+		return fault.Request("points", fmt.Sprintf("have %d columns and the model %d", d, len(m.Lower)),
+			"give the columns of the model")
 	}
 	p, err := newPredictor(m, points, labels, distances)
 	if err != nil {
@@ -102,7 +107,8 @@ type predictScratch struct {
 }
 
 func newPredictScratch(n, d int) *predictScratch {
-	return &predictScratch{rows: make([]float64, n*d), grid: make([]float32, n*d), panels: kernels.NewPanels(n, d), labels: make([]uint16, n), row: make([]float32, d)}
+	return &predictScratch{rows: make([]float64, n*d), grid: make([]float32, n*d), panels: kernels.NewPanels(n, d),
+		labels: make([]uint16, n), row: make([]float32, d)}
 }
 
 func newPredictor(m *Model, points dataset.Borrowed, labels []int32, distances []float64) (*predictor, error) {
@@ -130,7 +136,8 @@ func (p *predictor) block(w *predictScratch, lo, hi int) error {
 	if outside > 0 {
 		for i, x := range rows {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fault.Failed(fmt.Sprintf("points, row %d, column %d", lo+i/d+1, i%d+1), fmt.Sprintf("%g is not a finite number", x), "mend it or leave the row out", nil)
+				return fault.Failed(fmt.Sprintf("points, row %d, column %d", lo+i/d+1, i%d+1),
+					fmt.Sprintf("%g is not a finite number", x), "mend it or leave the row out", nil)
 			}
 		}
 	}

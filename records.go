@@ -22,8 +22,9 @@ type PrepareOptions struct {
 	// OneScale maps all columns by one scale, that of the widest, so that distances are those of the data's own
 	// units. Otherwise each column is scaled by its own bounds.
 	OneScale bool
-	// FractionBits f puts coordinates on the grid 2^-f of the scaled columns. dataset.MaxFractionBits is the finest, and the
-	// default on one scale, where columns may be narrow; else it is dataset.DefaultFractionBits.
+	// FractionBits f puts coordinates on the grid 2^-f of the scaled columns. dataset.MaxFractionBits is the
+	// finest, and the default on one scale, where columns may be narrow; else it is
+	// dataset.DefaultFractionBits.
 	FractionBits int
 	// Weights has a weight for each record, 0 or more, for methods without a budget that take them.
 	Weights []float64
@@ -58,7 +59,8 @@ func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error)
 	if o.FractionBits == 0 && o.OneScale {
 		o.FractionBits = dataset.MaxFractionBits
 	}
-	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}, OneScale: o.OneScale, FractionBits: o.FractionBits, Weights: o.Weights, Cache: o.Cache}
+	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}, OneScale: o.OneScale,
+		FractionBits: o.FractionBits, Weights: o.Weights, Cache: o.Cache}
 	switch lo, hi := o.Bounds.Lower, o.Bounds.Upper; {
 	case len(lo) == 1 && len(hi) == 1:
 		d := s.Schema().D
@@ -167,7 +169,8 @@ func (r *Records) share(clients int, m *method.Method) ([]dataset.Part, error) {
 	case len(files) < 2 || m.Holds == method.Table:
 		files, clients = nil, max(clients, 1)
 	case clients != 0 && clients != len(files):
-		return nil, fault.Request("clients", fmt.Sprintf("is %d for %d files", clients, len(files)), "leave it out: each file is one client")
+		return nil, fault.Request("clients", fmt.Sprintf("is %d for %d files", clients, len(files)),
+			"leave it out: each file is one client")
 	default:
 		clients = len(files)
 	}
@@ -195,23 +198,28 @@ func (r *Records) payment(m *method.Method, o *Options) (*Payment, error) {
 	case o.Account == nil:
 		return nil, nil
 	case o.Account != r.account:
-		return nil, fault.Request("account", "is not the one that the records were prepared with", "give the same one to both")
+		return nil, fault.Request("account", "is not the one that the records were prepared with",
+			"give the same one to both")
 	case !m.Private:
-		return nil, fault.Request("account", m.Name+" is not private and spends none", "choose a private method, or leave the ledger file out")
+		return nil, fault.Request("account", m.Name+" is not private and spends none",
+			"choose a private method, or leave the ledger file out")
 	case o.Seed != nil:
-		return nil, fault.Request("account", "a run with a seed is a simulation, which no budget covers", "leave the seed out, or the ledger file")
+		return nil, fault.Request("account", "a run with a seed is a simulation, which no budget covers",
+			"leave the seed out, or the ledger file")
 	}
 	calibration := m.Calibrations()[0]
 	if c := o.Settings["calibration"]; c != "" {
 		calibration = privacy.Calibration(c)
 	}
 	if calibration != privacy.Proven {
-		return nil, fault.Request("account", "a ledger file adds up proven guarantees and the calibration is "+string(calibration), "use the calibration proven")
+		return nil, fault.Request("account", "a ledger file adds up proven guarantees and the calibration is "+
+			string(calibration), "use the calibration proven")
 	}
 	request, err := json.Marshal([]any{o.Settings, o.Clients, o.Parties, o.Start, r.prepared.Table.IDs})
 	if err != nil {
 		return nil, fault.Request("start", err.Error(), "give finite numbers")
 	}
-	return o.Account.NewPayment(Charged{Method: m, Settings: o.Settings, K: o.K, Cost: o.budget(), Request: string(request),
+	return o.Account.NewPayment(Charged{Method: m, Settings: o.Settings, K: o.K, Cost: o.budget(),
+		Request: string(request),
 		Records: &r.prepared.Normalised, Digests: r.prepared.Digests, Salt: r.salt})
 }

@@ -45,7 +45,8 @@ func TestPrepareOnce(t *testing.T) {
 			}
 			o.Engine = eng
 			got, err := records.Fit(ctx, o)
-			if err != nil || !slices.EqualFunc(got.Centroids, want.Centroids, slices.Equal[[]float64]) || !slices.Equal(got.Labels, want.Labels) {
+			if err != nil || !slices.EqualFunc(got.Centroids, want.Centroids, slices.Equal[[]float64]) ||
+				!slices.Equal(got.Labels, want.Labels) {
 				t.Errorf("%+v: centroids %v, want %v, error %v", o, got, want, err)
 			}
 		})
@@ -57,7 +58,8 @@ func TestPrepareOnce(t *testing.T) {
 func TestOneScale(t *testing.T) {
 	// The first column decides, whatever the others' own ranges: scaled by columns the second would.
 	points := []float32{0, 1, 7, 10, 0, 7, 90, 1, 7, 100, 0, 7}
-	m, err := Fit(context.Background(), Rows(points, 4, 3), Options{K: 2, OneScale: true, Start: [][]float64{{0, 1, 7}, {90, 1, 7}}})
+	m, err := Fit(context.Background(), Rows(points, 4, 3),
+		Options{K: 2, OneScale: true, Start: [][]float64{{0, 1, 7}, {90, 1, 7}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,8 @@ func TestOneScale(t *testing.T) {
 // Records outside the bounds of the fit are nearest to what they are nearest to, not to what their shadow on the
 // box is; with a scale for each column they are clamped, as the model says.
 func TestPredictOutside(t *testing.T) {
-	m := &Model{Centroids: [][]float64{{-9, 9}, {9, -8}, {0, 9.5}}, Lower: []float64{-10, -10}, Upper: []float64{10, 10}, FractionBits: 16, OneScale: true}
+	m := &Model{Centroids: [][]float64{{-9, 9}, {9, -8}, {0, 9.5}}, Lower: []float64{-10, -10}, Upper: []float64{10, 10},
+		FractionBits: 16, OneScale: true}
 	points := []float64{-1000, 995, 40, -2, 3, 60, 9, -9, 0, 0, 1e300, -1e300}
 	labels, _, err := m.Nearest(context.Background(), points)
 	if err != nil {
@@ -122,7 +125,8 @@ func TestHolders(t *testing.T) {
 		t.Errorf("labels are not those of the rows in order, error %v", err)
 	}
 	o.Clients = 2
-	if _, err := Fit(context.Background(), From(below), o); !fault.IsRequest(err) || !strings.Contains(err.Error(), "clients") {
+	if _, err := Fit(context.Background(), From(below), o); !fault.IsRequest(err) ||
+		!strings.Contains(err.Error(), "clients") {
 		t.Errorf("two clients of three holders: %v", err)
 	}
 	narrow := make([]float32, 3000)
@@ -130,11 +134,13 @@ func TestHolders(t *testing.T) {
 		narrow[i] = float32(data.Rows[3*i])
 	}
 	beside, parties, err := dataset.Beside("parties", []dataset.Borrowed{
-		&dataset.Matrix[float32]{Data: narrow, N: 3000, D: 1}, &dataset.Matrix[float64]{Data: data.Rows, N: 3000, D: 2, Offset: 1, RowStride: 3, ColumnStride: 1}})
+		&dataset.Matrix[float32]{Data: narrow, N: 3000, D: 1},
+		&dataset.Matrix[float64]{Data: data.Rows, N: 3000, D: 2, Offset: 1, RowStride: 3, ColumnStride: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := Fit(context.Background(), From(beside), Options{K: 4, Method: "vertical-plain", Parties: parties, Bounds: Range(-200, 200), Seed: &seed})
+	v, err := Fit(context.Background(), From(beside),
+		Options{K: 4, Method: "vertical-plain", Parties: parties, Bounds: Range(-200, 200), Seed: &seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,20 +149,23 @@ func TestHolders(t *testing.T) {
 	for i, x := range narrow {
 		table.Rows[3*i] = float64(x)
 	}
-	want, err := Fit(context.Background(), &table, Options{K: 4, Method: "vertical-plain", Parties: [][]int{{0}, {1, 2}}, Bounds: Range(-200, 200), Seed: &seed})
+	want, err := Fit(context.Background(), &table,
+		Options{K: 4, Method: "vertical-plain", Parties: [][]int{{0}, {1, 2}}, Bounds: Range(-200, 200), Seed: &seed})
 	if err != nil || !slices.Equal(v.Labels, want.Labels) {
 		t.Errorf("the columns of two holders are clustered otherwise than those of one, error %v", err)
 	}
 }
 
 func TestHoldersFaults(t *testing.T) {
-	parts := []dataset.Borrowed{&dataset.Matrix[float64]{Data: []float64{1, 2, 3}, N: 3, D: 1}, &dataset.Matrix[float64]{Data: []float64{1, math.NaN(), 3}, N: 3, D: 1}}
+	parts := []dataset.Borrowed{&dataset.Matrix[float64]{Data: []float64{1, 2, 3}, N: 3, D: 1},
+		&dataset.Matrix[float64]{Data: []float64{1, math.NaN(), 3}, N: 3, D: 1}}
 	s, err := dataset.Below("data", parts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range []Bounds{{}, Range(0, 9)} {
-		if _, err := Fit(context.Background(), From(s), Options{K: 1, Bounds: b}); err == nil || !strings.Contains(err.Error(), "data, part 2, row 2,") {
+		if _, err := Fit(context.Background(), From(s), Options{K: 1, Bounds: b}); err == nil ||
+			!strings.Contains(err.Error(), "data, part 2, row 2,") {
 			t.Errorf("the fault of the second holder: %v", err)
 		}
 	}
@@ -182,7 +191,8 @@ func TestHoldersDisagree(t *testing.T) {
 
 // A ledger file pays for fits until it has nothing left, and refuses what it cannot cover.
 func TestAccount(t *testing.T) {
-	account := &Account{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "a.ledger")}, Budget: privacy.Budget{Epsilon: 2}}
+	account := &Account{File: privacy.LedgerFile{Path: filepath.Join(t.TempDir(), "a.ledger")},
+		Budget: privacy.Budget{Epsilon: 2}}
 	ctx, o := context.Background(), Options{K: 4, Epsilon: 1, Bounds: Range(-200, 200), Account: account}
 	records, err := Prepare(ctx, blobs(t), PrepareOptions{Bounds: o.Bounds, Account: account})
 	if err != nil {
@@ -232,7 +242,8 @@ func TestFitIsCancelled(t *testing.T) {
 // Weights move centroids and inertia, and private methods say why they take none.
 func TestWeights(t *testing.T) {
 	points := []float64{0, 0, 2, 0, 10, 0, 13, 0}
-	for _, o := range []PrepareOptions{{OneScale: true, Weights: []float64{1, 3, 1, 2}}, {Bounds: Range(0, 13), Weights: []float64{1, 3, 1, 2}}} {
+	for _, o := range []PrepareOptions{{OneScale: true, Weights: []float64{1, 3, 1, 2}},
+		{Bounds: Range(0, 13), Weights: []float64{1, 3, 1, 2}}} {
 		records, err := Prepare(context.Background(), Rows(points, 4, 2), o)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +262,8 @@ func TestWeights(t *testing.T) {
 		if want := (3 + 6) * unit * unit; math.Abs(low-1.5) > 1e-3 || math.Abs(*m.Inertia-want) > 1e-3*want {
 			t.Errorf("centroids %v, inertia %g, want %g", m.Centroids, *m.Inertia, want)
 		}
-		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1}); !fault.IsRequest(err) || !strings.Contains(err.Error(), "weight w") {
+		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1}); !fault.IsRequest(err) ||
+			!strings.Contains(err.Error(), "weight w") {
 			t.Errorf("a private method: %v", err)
 		}
 	}

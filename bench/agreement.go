@@ -128,7 +128,8 @@ func (r *Report) tallies() []tally {
 		if t.inside+t.outside+t.apart == 0 {
 			continue
 		}
-		all.rows, all.inside, all.outside, all.apart = all.rows+t.rows, all.inside+t.inside, all.outside+t.outside, all.apart+t.apart
+		all.rows, all.inside, all.outside, all.apart = all.rows+t.rows, all.inside+t.inside, all.outside+t.outside,
+			all.apart+t.apart
 		out = append(out, t)
 	}
 	return append(out, all)
@@ -160,10 +161,12 @@ func (t *tally) count(row *Row) {
 // WriteSummary writes one line per suite that has published figures: how many of them
 // lie inside our interval, how many outside, how many cannot be compared.
 func (r *Report) WriteSummary(w io.Writer, width int) error {
-	g := table.Table{Columns: []string{"suite", "rows", "inside", "outside", "apart", "furthest outside"}, Of: make([]string, 6),
+	g := table.Table{Columns: []string{"suite", "rows", "inside", "outside", "apart", "furthest outside"},
+		Of:      make([]string, 6),
 		Numeric: []bool{false, true, true, true, true, false}}
 	for _, t := range r.tallies() {
-		g.Rows = append(g.Rows, []string{t.suite, strconv.Itoa(t.rows), strconv.Itoa(t.inside), strconv.Itoa(t.outside), strconv.Itoa(t.apart), t.worst})
+		g.Rows = append(g.Rows, []string{t.suite, strconv.Itoa(t.rows), strconv.Itoa(t.inside), strconv.Itoa(t.outside),
+			strconv.Itoa(t.apart), t.worst})
 	}
 	lines := append(g.Lines(width), "")
 	for _, text := range []string{

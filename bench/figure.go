@@ -82,7 +82,8 @@ func (f *Figure) fill(p *chart.Plot, rows []Row, panel string) {
 		add(name, colours[name], "", chart.Point{X: x, Y: v.Shown(), Half: half, Runs: v.N})
 		for _, ref := range v.References {
 			if !math.IsNaN(float64(ref.Value)) {
-				add(name+" – "+ref.column(), colours[name], ref.column(), chart.Point{X: x, Y: float64(ref.Value), Half: float64(ref.Half)})
+				add(name+" – "+ref.column(), colours[name], ref.column(),
+					chart.Point{X: x, Y: float64(ref.Value), Half: float64(ref.Half)})
 			}
 		}
 	}
@@ -120,7 +121,8 @@ func (f *Figure) addLevels(p *chart.Plot, rows []Row, panel string, colour int) 
 			continue
 		}
 		half := float64(v.Half)
-		p.Curves = append(p.Curves, chart.Curve{Name: f.curveName(r), Colour: colour, Points: []chart.Point{{X: from, Y: v.Shown(), Half: half, Runs: v.N}, {X: to, Y: v.Shown(), Half: half, Runs: v.N}}})
+		p.Curves = append(p.Curves, chart.Curve{Name: f.curveName(r), Colour: colour, Points: []chart.Point{{X: from,
+			Y: v.Shown(), Half: half, Runs: v.N}, {X: to, Y: v.Shown(), Half: half, Runs: v.N}}})
 		colour++
 	}
 }
@@ -159,7 +161,8 @@ func (f *Figure) curveNames(rows []Row, panel string) []string {
 		}
 	}
 	if numbers && len(f.Series) == 1 {
-		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(chart.TrailingNumber(a), chart.TrailingNumber(b)) })
+		slices.SortStableFunc(names,
+			func(a, b string) int { return cmp.Compare(chart.TrailingNumber(a), chart.TrailingNumber(b)) })
 	}
 	return names
 }

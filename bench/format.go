@@ -29,9 +29,11 @@ func formatDetails(v *Value) string {
 	if v == nil || v.N < 2 {
 		return ""
 	}
-	s := fmt.Sprintf("mean %s ± %s (95%%) over %d", chart.Quantity(float64(v.Mean), v.Unit), chart.Quantity(float64(v.Half), v.Unit), v.N)
+	s := fmt.Sprintf("mean %s ± %s (95%%) over %d", chart.Quantity(float64(v.Mean), v.Unit),
+		chart.Quantity(float64(v.Half), v.Unit), v.N)
 	if !math.IsNaN(float64(v.Median)) {
-		s += fmt.Sprintf(", median %s, 99th percentile %s", chart.Quantity(float64(v.Median), v.Unit), chart.Quantity(float64(v.P99), v.Unit))
+		s += fmt.Sprintf(", median %s, 99th percentile %s", chart.Quantity(float64(v.Median), v.Unit),
+			chart.Quantity(float64(v.P99), v.Unit))
 	}
 	return s
 }

@@ -108,7 +108,8 @@ const (
 // it) and "one worker", and returns the last result. If there were iterations that
 // left records out, because they could not have changed, it also adds the share
 // left out and "all records", the iterations that left none out.
-func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (engine.Job, error), refs ...Reference) (*engine.Result, error) {
+func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (engine.Job, error),
+	refs ...Reference) (*engine.Result, error) {
 	counts := []int{c.Env.Pool.Workers(), 1}
 	if counts[0] == 1 {
 		counts = counts[:1]

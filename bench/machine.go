@@ -45,7 +45,8 @@ type Machine struct {
 func Describe(workers int) *Machine {
 	m := &Machine{
 		Version: engine.Version, Revision: revision(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		CPU: cmp.Or(cpuid.CPU.BrandName, "unnamed"), Cores: runtime.NumCPU(), Workers: workers, MHz: clock(), L2: max(cpuid.CPU.Cache.L2, 0),
+		CPU: cmp.Or(cpuid.CPU.BrandName, "unnamed"), Cores: runtime.NumCPU(), Workers: workers, MHz: clock(),
+		L2:  max(cpuid.CPU.Cache.L2, 0),
 		ISA: kernels.ISA(), Pinned: canPin(), Time: time.Now().UTC().Format(time.RFC3339),
 	}
 	unpin := pin()

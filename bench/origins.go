@@ -22,8 +22,9 @@ type Origin struct {
 }
 
 const (
-	sipu       = "https://cs.uef.fi/sipu/datasets/"
-	sipuFree   = "free for research with citation (Fränti and Sieranoja, K-means properties on six clustering benchmark datasets, 2018)"
+	sipu     = "https://cs.uef.fi/sipu/datasets/"
+	sipuFree = "free for research with citation (Fränti and Sieranoja, K-means properties on six clustering " +
+		"benchmark datasets, 2018)"
 	uci        = "UCI Machine Learning Repository, CC BY 4.0"
 	released   = "https://github.com/D-Diaa/privateclustering"
 	generated  = "none: it is generated"
@@ -177,7 +178,8 @@ func FindOrigin(name string) (Origin, error) {
 	for _, o := range origins {
 		names = append(names, strings.TrimSuffix(o.Prefix, "_"))
 	}
-	return Origin{}, fault.Request("data set "+name, "no suite reads one of that name", "name one of "+strings.Join(names, ", "))
+	return Origin{}, fault.Request("data set "+name, "no suite reads one of that name", "name one of "+
+		strings.Join(names, ", "))
 }
 
 // howToGet says where missing sets come from and how to make them known.
@@ -196,5 +198,6 @@ func howToGet(missing []string) string {
 	for _, f := range from {
 		parts = append(parts, shortList(names[f])+" from "+f)
 	}
-	return strings.Join(append(parts, "cohort data fetch-help NAME says more, cohort data import puts it into a folder"), "; ")
+	return strings.Join(append(parts,
+		"cohort data fetch-help NAME says more, cohort data import puts it into a folder"), "; ")
 }

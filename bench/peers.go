@@ -60,7 +60,8 @@ func startPeers(ctx context.Context, rows, centroids []float32, n, d, k, threads
 	if err := os.WriteFile(path("peers.py"), peersScript, 0o600); err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(ctx, python, path("peers.py"), path("points"), path("centroids"), strconv.Itoa(n), strconv.Itoa(d), strconv.Itoa(k), strconv.Itoa(threads))
+	p.cmd = exec.CommandContext(ctx, python, path("peers.py"), path("points"), path("centroids"), strconv.Itoa(n),
+		strconv.Itoa(d), strconv.Itoa(k), strconv.Itoa(threads))
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err

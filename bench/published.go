@@ -201,8 +201,9 @@ func (t *printedTable) references(line []string, value string) ([]Reference, err
 			}
 			continue
 		}
-		ref := Reference{Name: name, Kind: Published, Value: Number(x * column.scale), Rounding: Number(rounding * column.scale),
-			Source: t.source, Apart: t.apart, Other: column.name != ""}
+		ref := Reference{Name: name, Kind: Published, Value: Number(x * column.scale),
+			Rounding: Number(rounding * column.scale),
+			Source:   t.source, Apart: t.apart, Other: column.name != ""}
 		if at := slices.Index(t.header, "apart"); at >= 0 {
 			ref.Apart = cmp.Or(line[at], ref.Apart)
 		}
@@ -218,7 +219,8 @@ var suffixes = map[string]float64{"s": 1, "m": 60, "h": 3600, "d": 86400, "MB": 
 // rounding is half a unit of its last digit.
 func printedNumber(s string) (x, rounding float64, err error) {
 	for suffix, scale := range suffixes {
-		if number, ok := strings.CutSuffix(s, suffix); ok && number != "" && strings.ContainsAny(number[len(number)-1:], "0123456789") {
+		if number, ok := strings.CutSuffix(s, suffix); ok && number != "" &&
+			strings.ContainsAny(number[len(number)-1:], "0123456789") {
 			x, rounding, err = printedNumber(number)
 			return x * scale, rounding * scale, err
 		}

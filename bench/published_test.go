@@ -40,7 +40,8 @@ func TestPublishedFiles(t *testing.T) {
 					numbers++
 				}
 			}
-			if labels := []string{"strategy", "set", "method", "calibration", "split", "apart", "network"}; numbers < cells && !slices.Contains(labels, column.value) {
+			if labels := []string{"strategy", "set", "method", "calibration", "split", "apart", "network"}; numbers < cells &&
+				!slices.Contains(labels, column.value) {
 				t.Errorf("%s, %q: %d of %d cells are numbers", name, head, numbers, cells)
 			}
 		}
@@ -52,8 +53,10 @@ func TestPrintedNumber(t *testing.T) {
 		cell        string
 		x, rounding float64
 	}{
-		{"82.8", 82.8, 0.05}, {"12295.4", 12295.4, 0.05}, {"230", 230, 0.5}, {"2.557e8", 2.557e8, 0.0005e8}, {"1.03m", 61.8, 0.3},
-		{"1.18d", 1.18 * 86400, 0.005 * 86400}, {"2.25GB", 2250, 5}, {"93.22%", 0.9322, 0.00005}, {"0.12522", 0.12522, 0.000005},
+		{"82.8", 82.8, 0.05}, {"12295.4", 12295.4, 0.05}, {"230", 230, 0.5}, {"2.557e8", 2.557e8, 0.0005e8},
+		{"1.03m", 61.8, 0.3},
+		{"1.18d", 1.18 * 86400, 0.005 * 86400}, {"2.25GB", 2250, 5}, {"93.22%", 0.9322, 0.00005},
+		{"0.12522", 0.12522, 0.000005},
 	} {
 		x, rounding, err := printedNumber(c.cell)
 		if err != nil || math.Abs(x-c.x) > 1e-12*c.x || math.Abs(rounding-c.rounding) > 1e-9*c.rounding {
@@ -74,7 +77,8 @@ func printedRow(t *testing.T, text string, labels []Label, v Value) *Row {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Case{Env: &Env{printed: map[string]*printedTable{"s": table}}, Row: &Row{Suite: "s", Labels: labels, Values: []Value{v}}}
+	c := &Case{Env: &Env{printed: map[string]*printedTable{"s": table}},
+		Row: &Row{Suite: "s", Labels: labels, Values: []Value{v}}}
 	if err := c.attach(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +116,14 @@ func TestAgreement(t *testing.T) {
 func TestStoredSuite(t *testing.T) {
 	suite := &Suites()[0]
 	rows := []Row{
-		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=10 k=2, 3 parties"), L("M", 4096)}, Seeds: "1..3", Note: "a note", Values: []Value{
-			{Name: "loss", Mean: 1.5, Half: 0.25, Median: 1.25, P99: 2, N: 3, References: []Reference{
-				{Name: "Paper", Kind: Published, Value: 1.4, Half: 0.1, Rounding: 0.05, Source: "Table 1"},
-				{Name: "Others", Kind: Published, Value: 7, Source: "Table 1", Other: true, Apart: "another mixture"}}},
-			{Name: "run", Unit: Nanoseconds, Mean: 1e6, Median: 1e6, P99: 2e6, N: 10, Timed: true}}},
-		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=20"), L("M", 4096)}, Values: []Value{{Name: "loss", Mean: 2, Median: 2, P99: 2, N: 1}}},
+		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=10 k=2, 3 parties"), L("M", 4096)}, Seeds: "1..3",
+			Note: "a note", Values: []Value{
+				{Name: "loss", Mean: 1.5, Half: 0.25, Median: 1.25, P99: 2, N: 3, References: []Reference{
+					{Name: "Paper", Kind: Published, Value: 1.4, Half: 0.1, Rounding: 0.05, Source: "Table 1"},
+					{Name: "Others", Kind: Published, Value: 7, Source: "Table 1", Other: true, Apart: "another mixture"}}},
+				{Name: "run", Unit: Nanoseconds, Mean: 1e6, Median: 1e6, P99: 2e6, N: 10, Timed: true}}},
+		{Suite: suite.Name, Table: "t", Labels: []Label{L("size", "n=20"), L("M", 4096)},
+			Values: []Value{{Name: "loss", Mean: 2, Median: 2, P99: 2, N: 1}}},
 	}
 	r := &Report{Machine: &Machine{Version: "v", CPU: "cpu"}, Sections: []Section{{Suite: suite, Rows: rows}}}
 	var text strings.Builder

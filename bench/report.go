@@ -73,7 +73,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("bench: report template: %w", err)
 	}
-	page := htmlPage{Report: r, Style: template.CSS(chart.Style), Floor: fmt.Sprintf("%.1f%%", 100*r.Machine.NoiseFloor), Spread: fmt.Sprintf("%.0f%%", 100*r.Machine.Spread)}
+	page := htmlPage{Report: r, Style: template.CSS(chart.Style), Floor: fmt.Sprintf("%.1f%%", 100*r.Machine.NoiseFloor),
+		Spread: fmt.Sprintf("%.0f%%", 100*r.Machine.Spread)}
 	if r.Machine.MHz > 0 {
 		page.Clock = fmt.Sprintf(", %.0f MHz", r.Machine.MHz)
 	}
@@ -88,8 +89,9 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		part.CSV = chart.Link("text/csv", []byte(lines.String()))
 		for _, f := range s.Suite.Figures {
 			for n, p := range f.plots(s.Rows) {
-				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()), Drawing: chart.Link("image/svg+xml", p.File()),
-					File: fmt.Sprintf("%s-%d", slug(s.Suite.Name+"-"+f.Title), n+1)}
+				h := htmlFigure{Title: p.Title, SVG: template.HTML(p.SVG()), CSV: chart.Link("text/csv", p.CSV()),
+					Drawing: chart.Link("image/svg+xml", p.File()),
+					File:    fmt.Sprintf("%s-%d", slug(s.Suite.Name+"-"+f.Title), n+1)}
 				h.Legend, h.Note = p.Legend(), p.Caption()
 				part.Figures = append(part.Figures, h)
 			}

@@ -66,7 +66,8 @@ func Select(names []string) ([]*Suite, error) {
 		}
 		for i := range all {
 			s := &all[i]
-			if name == "all" || strings.EqualFold(s.Name, name) || strings.EqualFold(s.Group, name) || slices.Contains(s.Also, name) {
+			if name == "all" || strings.EqualFold(s.Name, name) || strings.EqualFold(s.Group, name) ||
+				slices.Contains(s.Also, name) {
 				wanted[s.Name] = true
 				found = true
 			}
@@ -203,7 +204,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer single.Close()
 	for _, s := range suites {
 		start := time.Now()
-		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single, suite: s, sets: sets, printed: printed, machine: machine, store: st,
+		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single, suite: s, sets: sets,
+			printed: printed, machine: machine, store: st,
 			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {
 			if !sets.Has(name) {
@@ -216,7 +218,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			}
 			return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 		}
-		report.Sections = append(report.Sections, Section{Suite: s, Rows: inOrder(e.rows), Missing: e.missing, Left: e.left, Seconds: time.Since(start).Seconds()})
+		report.Sections = append(report.Sections, Section{Suite: s, Rows: inOrder(e.rows), Missing: e.missing, Left: e.left,
+			Seconds: time.Since(start).Seconds()})
 	}
 	return report, nil
 }
@@ -228,7 +231,8 @@ func (r *Report) MissingText() string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("rows are left out for lack of data sets: %s lacks %s: give their folder with --data-dir: %s", r.DataDir, shortList(missing), howToGet(missing))
+	return fmt.Sprintf("rows are left out for lack of data sets: %s lacks %s: give their folder with --data-dir: %s",
+		r.DataDir, shortList(missing), howToGet(missing))
 }
 
 func (r *Report) missing() []string {
@@ -251,12 +255,14 @@ func (r *Report) Failed() error {
 		rows += len(s.Rows) + s.Left
 	}
 	if missing := r.missing(); rows == 0 && len(missing) > 0 {
-		return fault.Failed("bench", "there is nothing to measure: "+r.DataDir+" lacks "+shortList(missing), "give the folder that has them with --data-dir", nil)
+		return fault.Failed("bench", "there is nothing to measure: "+r.DataDir+" lacks "+shortList(missing),
+			"give the folder that has them with --data-dir", nil)
 	}
 	for _, s := range r.Sections {
 		for i := range s.Rows {
 			if row := &s.Rows[i]; row.Failed != "" {
-				return fault.Failed("bench "+describe(row.Suite, row.Table, row.Labels), row.Failed, "the other rows are in the report", nil)
+				return fault.Failed("bench "+describe(row.Suite, row.Table, row.Labels), row.Failed,
+					"the other rows are in the report", nil)
 			}
 		}
 	}

@@ -32,7 +32,8 @@ func env(t *testing.T, dir string, quick bool) *Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Env{Quick: quick, suite: &Suite{Name: "test"}, sets: sets, machine: m, store: st, deadline: time.Now().Add(time.Minute), progress: func(string) {}}
+	return &Env{Quick: quick, suite: &Suite{Name: "test"}, sets: sets, machine: m, store: st,
+		deadline: time.Now().Add(time.Minute), progress: func(string) {}}
 }
 
 func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
@@ -64,7 +65,8 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	}
 	e := env(t, dir, false)
 	measure(e, "1", "2", "3")
-	if ran != 3 || len(e.rows) != 3 || e.rows[0].Value("v").Mean != 2 || !math.IsNaN(float64(e.rows[0].Value("nan").Mean)) {
+	if ran != 3 || len(e.rows) != 3 || e.rows[0].Value("v").Mean != 2 ||
+		!math.IsNaN(float64(e.rows[0].Value("nan").Mean)) {
 		t.Errorf("%d cases ran, rows %+v", ran, e.rows)
 	}
 	// A quick row is not a full row.
@@ -110,17 +112,20 @@ func TestCaseTellsFailuresApart(t *testing.T) {
 	}); err != nil || !slices.Equal(e.missing, []string{"mars"}) {
 		t.Errorf("missing set: %v, %v", e.missing, err)
 	}
-	if err := one("broken", func(context.Context, *Case) error { return errors.New("no luck") }); err != nil || len(e.rows) != 1 || e.rows[0].Failed != "no luck" {
+	if err := one("broken", func(context.Context, *Case) error { return errors.New("no luck") }); err != nil ||
+		len(e.rows) != 1 || e.rows[0].Failed != "no luck" {
 		t.Errorf("failed case: rows %+v, error %v", e.rows, err)
 	}
-	if err := one("late", func(context.Context, *Case) error { return context.DeadlineExceeded }); err != nil || e.left != 1 {
+	if err := one("late", func(context.Context, *Case) error { return context.DeadlineExceeded }); err != nil ||
+		e.left != 1 {
 		t.Errorf("late case: left %d, error %v", e.left, err)
 	}
 	if err := one("empty", func(context.Context, *Case) error { return nil }); err == nil {
 		t.Error("a case that measures nothing passes")
 	}
 	e.deadline = time.Now().Add(-time.Second)
-	if err := one("no time", func(context.Context, *Case) error { t.Error("it ran"); return nil }); err != nil || e.left != 2 {
+	if err := one("no time", func(context.Context, *Case) error { t.Error("it ran"); return nil }); err != nil ||
+		e.left != 2 {
 		t.Errorf("no time left: left %d, error %v", e.left, err)
 	}
 	stopped, cancel := context.WithCancel(ctx)
@@ -153,14 +158,17 @@ func TestSuitesAreWellFormed(t *testing.T) {
 // Without data sets a suite of real data has no rows, which is an error that says
 // what is missing; one of built-in data has.
 func TestNoDataSetsNoRows(t *testing.T) {
-	r, err := Run(context.Background(), Options{Suites: []string{"thesis-8.4", "fastlloyd-table3"}, Quick: true, DataDir: t.TempDir()})
+	r, err := Run(context.Background(),
+		Options{Suites: []string{"thesis-8.4", "fastlloyd-table3"}, Quick: true, DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Failed(); err == nil || fault.IsRequest(err) || !strings.Contains(err.Error(), "lacks timesynth_k2_d2_n10000") {
+	if err := r.Failed(); err == nil || fault.IsRequest(err) ||
+		!strings.Contains(err.Error(), "lacks timesynth_k2_d2_n10000") {
 		t.Errorf("error is %v", err)
 	}
-	if text := r.MissingText(); !strings.Contains(text, "lsun from the code") || !strings.Contains(text, "cohort data import") {
+	if text := r.MissingText(); !strings.Contains(text, "lsun from the code") ||
+		!strings.Contains(text, "cohort data import") {
 		t.Errorf("the text is %q", text)
 	}
 	r.Sections = append(r.Sections, Section{Suite: &Suite{}, Rows: []Row{{}}})
@@ -178,7 +186,8 @@ func TestSelect(t *testing.T) {
 	if err != nil || len(all) != len(Suites()) {
 		t.Errorf("all gives %d of %d, %v", len(all), len(Suites()), err)
 	}
-	for name, want := range map[string]string{"kernel": "kernels", "kernles": "kernels", "ernel": "kernels", "fig7": "fastlloyd-fig7", "thesis-8.8": "thesis-fig8.8", "fastlloyd-tabel3": "fastlloyd-table3"} {
+	for name, want := range map[string]string{"kernel": "kernels", "kernles": "kernels", "ernel": "kernels",
+		"fig7": "fastlloyd-fig7", "thesis-8.8": "thesis-fig8.8", "fastlloyd-tabel3": "fastlloyd-table3"} {
 		if _, err := Select([]string{name}); !fault.IsRequest(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error is %v", name, err)
 		}
@@ -205,7 +214,8 @@ func TestCompareMeasuresRatios(t *testing.T) {
 			}
 		}
 	}
-	if err := c.Compare(context.Background(), []Timed{{Name: "one", Fn: work(20000)}, {Name: "two", Fn: work(80000)}}); err != nil {
+	if err := c.Compare(context.Background(),
+		[]Timed{{Name: "one", Fn: work(20000)}, {Name: "two", Fn: work(80000)}}); err != nil {
 		t.Fatal(err)
 	}
 	one, two := c.Row.Value("one"), c.Row.Value("two")
@@ -217,7 +227,8 @@ func TestCompareMeasuresRatios(t *testing.T) {
 func TestSummarise(t *testing.T) {
 	v := summarise("v", Plain, []float64{4, 1, 3, 2})
 	// Student's t quantile with 3 degrees of freedom is 3.18245, sd is sqrt(5/3).
-	if v.Mean != 2.5 || v.Median != 2.5 || v.P99 != 4 || v.N != 4 || math.Abs(float64(v.Half)-3.182446305*math.Sqrt(5.0/3)/2) > 1e-6 {
+	if v.Mean != 2.5 || v.Median != 2.5 || v.P99 != 4 || v.N != 4 ||
+		math.Abs(float64(v.Half)-3.182446305*math.Sqrt(5.0/3)/2) > 1e-6 {
 		t.Errorf("got %+v", v)
 	}
 }
@@ -240,7 +251,8 @@ func TestHeatMapHasACellForEachRow(t *testing.T) {
 	var rows []Row
 	for i, k := range []int{20, 2} {
 		for j, d := range []int{10, 4, 6} {
-			rows = append(rows, Row{Labels: []Label{L("k", k), L("d", d)}, Values: []Value{summarise("v", Plain, []float64{float64(i), float64(j)})}})
+			rows = append(rows, Row{Labels: []Label{L("k", k), L("d", d)},
+				Values: []Value{summarise("v", Plain, []float64{float64(i), float64(j)})}})
 		}
 	}
 	f := Figure{Title: "T", X: "d", Y: "v", Series: []string{"k"}, Heat: true}
@@ -249,14 +261,16 @@ func TestHeatMapHasACellForEachRow(t *testing.T) {
 		t.Fatalf("%d drawings", len(plots))
 	}
 	svg := plots[0].SVG()
-	if strings.Count(svg, "<rect") != 6 || strings.Index(svg, ">k 2<") > strings.Index(svg, ">k 20<") || len(plots[0].Legend()) != 0 {
+	if strings.Count(svg, "<rect") != 6 || strings.Index(svg, ">k 2<") > strings.Index(svg, ">k 20<") ||
+		len(plots[0].Legend()) != 0 {
 		t.Errorf("drawing is %s", svg)
 	}
 }
 
 func TestLevelsRunAcrossTheDrawing(t *testing.T) {
 	row := func(table, epsilon, name string, y float64) Row {
-		return Row{Table: table, Labels: []Label{L("set", "s1"), L("protocol", name), L("epsilon", epsilon)}, Values: []Value{summarise("v", Plain, []float64{y})}}
+		return Row{Table: table, Labels: []Label{L("set", "s1"), L("protocol", name), L("epsilon", epsilon)},
+			Values: []Value{summarise("v", Plain, []float64{y})}}
 	}
 	f := Figure{X: "epsilon", Y: "v", Series: []string{"protocol"}, Panel: "set", Level: withoutNoise}
 	plots := f.plots([]Row{row("", "0.1", "a", 3), row("", "2", "a", 1), row(withoutNoise, "0", "lloyd", 0.5)})
@@ -264,7 +278,8 @@ func TestLevelsRunAcrossTheDrawing(t *testing.T) {
 		t.Fatalf("drawings %+v", plots)
 	}
 	c := plots[0].Curves[1]
-	if c.Name != "lloyd" || c.Colour != 1 || len(c.Points) != 2 || c.Points[0] != (chart.Point{X: 0.1, Y: 0.5, Runs: 1}) || c.Points[1] != (chart.Point{X: 2, Y: 0.5, Runs: 1}) {
+	if c.Name != "lloyd" || c.Colour != 1 || len(c.Points) != 2 ||
+		c.Points[0] != (chart.Point{X: 0.1, Y: 0.5, Runs: 1}) || c.Points[1] != (chart.Point{X: 2, Y: 0.5, Runs: 1}) {
 		t.Errorf("the level is %+v", c)
 	}
 }
@@ -279,13 +294,15 @@ func sample() *Report {
 		for i, n := range []string{"10", "100", "1000"} {
 			rows = append(rows, Row{Suite: "demo", Table: "t", Labels: []Label{{"method", m}, {"n", n}}, Values: []Value{
 				{Name: "time", Unit: Nanoseconds, Median: Number(1000 * (i + 1)), P99: 5000, Mean: 1500, N: 9, Timed: true,
-					References: []Reference{{Name: "Paper", Kind: Published, Value: Number(50000 * (i + 1)), Half: 10, Source: "Table 3"}}},
+					References: []Reference{{Name: "Paper", Kind: Published, Value: Number(50000 * (i + 1)), Half: 10,
+						Source: "Table 3"}}},
 				{Name: "loss", Mean: Number(i), Half: 0.5, N: 4},
 			}})
 		}
 	}
 	rows = append(rows, Row{Suite: "demo", Table: "t", Labels: []Label{{"method", "bad"}, {"n", "1"}}, Failed: "broke"})
-	return &Report{Machine: &Machine{Version: "v", CPU: "cpu"}, DataDir: "d", Sections: []Section{{Suite: s, Rows: rows, Missing: []string{"mars"}, Left: 2}}}
+	return &Report{Machine: &Machine{Version: "v", CPU: "cpu"}, DataDir: "d",
+		Sections: []Section{{Suite: s, Rows: rows, Missing: []string{"mars"}, Left: 2}}}
 }
 
 func TestReportForms(t *testing.T) {
@@ -296,13 +313,17 @@ func TestReportForms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"1 µs (p99 5 µs)", "50 µs ± 10 ns (50x)", "2 ± 0.5", "FAILED: broke", "mars", "2 instances are left out by --quick", "Paper, published"} {
+	for _, want := range []string{"1 µs (p99 5 µs)", "50 µs ± 10 ns (50x)", "2 ± 0.5", "FAILED: broke", "mars",
+		"2 instances are left out by --quick", "Paper, published"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
 	}
 	h := page.String()
-	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark", "data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x the speed", "medians of 9 repetitions", "means of 4 runs, whiskers are 95% intervals", `title="mean 1.5 µs ± 0 ns (95%) over 9, median 1 µs, 99th percentile 5 µs"`} {
+	for _, want := range []string{"A &lt;demo&gt;", "Shows &amp; tells.", "<svg", "prefers-color-scheme: dark",
+		"data:text/csv;base64,", `name="viewport"`, "stroke-dasharray", "50x the speed", "medians of 9 repetitions",
+		"means of 4 runs, whiskers are 95% intervals",
+		`title="mean 1.5 µs ± 0 ns (95%) over 9, median 1 µs, 99th percentile 5 µs"`} {
 		if !strings.Contains(h, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -316,7 +337,8 @@ func TestReportForms(t *testing.T) {
 		t.Errorf("%d drawings, want 2", strings.Count(h, "<svg"))
 	}
 	var row Row
-	if err := json.Unmarshal([]byte(strings.SplitN(lines.String(), "\n", 2)[0]), &row); err != nil || row.Key() != r.Sections[0].Rows[0].Key() {
+	if err := json.Unmarshal([]byte(strings.SplitN(lines.String(), "\n", 2)[0]), &row); err != nil ||
+		row.Key() != r.Sections[0].Rows[0].Key() {
 		t.Errorf("JSON reads back as %+v, %v", row, err)
 	}
 	if got := strings.Count(table.String(), "\n"); got != 1+12 {
@@ -326,7 +348,8 @@ func TestReportForms(t *testing.T) {
 
 func TestMissingSetsSayWhereTheyComeFrom(t *testing.T) {
 	got := howToGet([]string{"s1", "synth_sep21_k2_d2", "mnist", "unheard"})
-	for _, want := range []string{"s1 from SIPU", "synth_sep21_k2_d2 from R package", "mnist from MNIST, the four IDX files", "cohort data fetch-help"} {
+	for _, want := range []string{"s1 from SIPU", "synth_sep21_k2_d2 from R package",
+		"mnist from MNIST, the four IDX files", "cohort data fetch-help"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}
@@ -345,7 +368,8 @@ func TestNumberFormats(t *testing.T) {
 		x    float64
 		unit string
 		want string
-	}{{1234, Nanoseconds, "1.23 µs"}, {0.5, Nanoseconds, "0.5 ns"}, {128, Bytes, "128 B"}, {2.557e8, Bytes, "256 MB"}, {0.0123, Plain, "0.0123"}, {math.NaN(), Plain, "–"}, {72.26, "GFLOP/s", "72.3 GFLOP/s"}, {4.2e6, "/s", "4.2 M/s"}} {
+	}{{1234, Nanoseconds, "1.23 µs"}, {0.5, Nanoseconds, "0.5 ns"}, {128, Bytes, "128 B"}, {2.557e8, Bytes, "256 MB"},
+		{0.0123, Plain, "0.0123"}, {math.NaN(), Plain, "–"}, {72.26, "GFLOP/s", "72.3 GFLOP/s"}, {4.2e6, "/s", "4.2 M/s"}} {
 		if got := chart.Quantity(c.x, c.unit); got != c.want {
 			t.Errorf("%v %q prints as %q, want %q", c.x, c.unit, got, c.want)
 		}
@@ -353,13 +377,15 @@ func TestNumberFormats(t *testing.T) {
 }
 
 func TestReportCarriesTheLedgersOfItsProtocols(t *testing.T) {
-	cost := privacy.Entry{What: "sums", Viewers: []string{"outsider"}, Mechanism: "laplace", Cost: privacy.Spec{Family: "laplace", Scale: 1}, Theorem: "T2"}
+	cost := privacy.Entry{What: "sums", Viewers: []string{"outsider"}, Mechanism: "laplace",
+		Cost: privacy.Spec{Family: "laplace", Scale: 1}, Theorem: "T2"}
 	epsilon := 1.0
 	res := &engine.Result{Epsilon: &epsilon, Ledger: new(privacy.Ledger)}
 	if err := res.Ledger.Add(cost); err != nil {
 		t.Fatal(err)
 	}
-	rows := []Row{{Labels: []Label{L("set", "s1"), L("protocol", "one")}}, {Labels: []Label{L("set", "s2"), L("protocol", "one")}}, {Labels: []Label{L("protocol", "plain")}}}
+	rows := []Row{{Labels: []Label{L("set", "s1"), L("protocol", "one")}},
+		{Labels: []Label{L("set", "s2"), L("protocol", "one")}}, {Labels: []Label{L("protocol", "plain")}}}
 	for i := range rows[:2] {
 		if err := rows[i].keepLedger(res); err != nil {
 			t.Fatal(err)
@@ -383,7 +409,8 @@ func TestReportCarriesTheLedgersOfItsProtocols(t *testing.T) {
 
 func TestRowsInOrder(t *testing.T) {
 	row := func(table, a, b string) Row { return Row{Table: table, Labels: []Label{L("set", a), L("epsilon", b)}} }
-	got := inOrder([]Row{row("t", "s1", "1"), row("t", "birch", "0.1"), row("u", "s1", "2"), row("t", "s1", "0.1"), row("t", "s1", "all"), row("t", "birch", "1"), row("t", "s1", "10")})
+	got := inOrder([]Row{row("t", "s1", "1"), row("t", "birch", "0.1"), row("u", "s1", "2"), row("t", "s1", "0.1"),
+		row("t", "s1", "all"), row("t", "birch", "1"), row("t", "s1", "10")})
 	var names []string
 	for _, r := range got {
 		names = append(names, r.Table+" "+r.Labels[0].Value+" "+r.Labels[1].Value)

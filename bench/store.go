@@ -55,7 +55,8 @@ func openStore(dir string, m *Machine) (*store, error) {
 		return s, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be made (%v)", dir, err), "name a folder that can be written", err)
+		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be made (%v)", dir, err),
+			"name a folder that can be written", err)
 	}
 	path := filepath.Join(dir, ResultsFile)
 	rows, end, err := readResults(path, headerOf(m))
@@ -76,7 +77,8 @@ func openStore(dir string, m *Machine) (*store, error) {
 	}
 	s.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be written (%v)", path, err), "name a folder that can be written", err)
+		return nil, fault.Failed("--out", fmt.Sprintf("%s cannot be written (%v)", path, err),
+			"name a folder that can be written", err)
 	}
 	// A line that an interruption cut off is dropped, and its row measured again.
 	if err := s.file.Truncate(end); err != nil {

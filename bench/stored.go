@@ -43,7 +43,8 @@ func Stored(names []string) (*Report, error) {
 		}
 	}
 	if len(r.Sections) == 0 {
-		return nil, fault.Request("--stored", "there are no stored results of "+strings.Join(names, ", "), "run the suite itself, or leave its name out")
+		return nil, fault.Request("--stored", "there are no stored results of "+strings.Join(names, ", "),
+			"run the suite itself, or leave its name out")
 	}
 	return r, nil
 }
@@ -126,8 +127,9 @@ func (s *Section) addLine(line []string) {
 	}
 	if ref := field("reference"); ref != "" {
 		v := at.Value(name)
-		v.References = append(v.References, Reference{Name: ref, Kind: field("reference_kind"), Value: number("reference_value"),
-			Half: number("reference_half"), Rounding: number("reference_rounding"), Source: field("reference_source"),
-			Apart: field("reference_apart"), Other: field("reference_other") == "true"})
+		v.References = append(v.References,
+			Reference{Name: ref, Kind: field("reference_kind"), Value: number("reference_value"),
+				Half: number("reference_half"), Rounding: number("reference_rounding"), Source: field("reference_source"),
+				Apart: field("reference_apart"), Other: field("reference_other") == "true"})
 	}
 }

@@ -82,7 +82,8 @@ type Case struct {
 // run has no time left. A data set that is missing leaves the case out; any
 // other error is noted in the row, and the suite goes on. Case fails only when
 // the whole run has to stop.
-func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ctx context.Context, c *Case) error) error {
+func (e *Env) Case(ctx context.Context, table string, labels []Label,
+	fn func(ctx context.Context, c *Case) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

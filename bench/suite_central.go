@@ -25,7 +25,8 @@ func centralSuites() []Suite {
 	return []Suite{
 		{
 			Name: "central", Group: GroupPerformance, Title: "Central methods: quality and time",
-			About: "hybrid, proven, on small sets (mean NICV of 20 runs, delta = 1/(n ln n)) and on MNIST (inertia in units of 0..255, 5 runs, " +
+			About: "hybrid, proven, on small sets (mean NICV of 20 runs, delta = 1/(n ln n)) and on MNIST (inertia in units " +
+				"of 0..255, 5 runs, " +
 				"delta = 1e-6), with the time of a whole run after the data is read.",
 			Needs: append([]string{"mnist"}, hybridSets...),
 			Run: func(ctx context.Context, e *Env) error {
@@ -37,8 +38,10 @@ func centralSuites() []Suite {
 		},
 		{
 			Name: "synth-sep", Group: GroupPerformance, Title: "Middle dimensions: hybrid, relative and lsf",
-			About: "Mean NICV on clusterGeneration's sets by separation, number of clusters and dimensions, proven, delta = 1/(n ln n). " +
-				"relative starts at a sphere packing, lsf is the LSH-forest coreset; without noise is k-means with restarts and swaps on the records.",
+			About: "Mean NICV on clusterGeneration's sets by separation, number of clusters and dimensions, proven, delta = " +
+				"1/(n ln n). " +
+				"relative starts at a sphere packing, lsf is the LSH-forest coreset; without noise is k-means with restarts " +
+				"and swaps on the records.",
 			Needs: synthSets(),
 			Run:   runSynthSep,
 		},
@@ -88,38 +91,41 @@ var hybridGoal = map[string]struct{ best, fast01, fast1, goal01, goal1 float64 }
 func (e *Env) hybridQuality(ctx context.Context, sets []string) error {
 	for _, name := range append(sets, "mnist") {
 		for _, epsilon := range []float64{0.1, 1} {
-			err := e.Case(ctx, "hybrid", []Label{L("set", name), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, name)
-				if err != nil {
-					return err
-				}
-				budget, count := privacy.Budget{Epsilon: epsilon, Delta: -1}, c.Env.Reps(20, 5)
-				if name == "mnist" {
-					budget.Delta, count = mnistDelta, c.Env.Reps(5, 1)
-				}
-				start := time.Now()
-				r, err := c.runs(ctx, count, func(run int) (engine.Job, error) { return centralJob("hybrid", s, s.K, budget, run, true) })
-				if err != nil {
-					return err
-				}
-				spent := time.Since(start)
-				goal := hybridGoal[name]
-				fast, aim := goal.fast1, goal.goal1
-				if epsilon < 1 {
-					fast, aim = goal.fast01, goal.goal01
-				}
-				refs := []Reference{{Name: "at most", Kind: Goal, Value: Number(aim)}, {Name: "best without noise", Kind: Theory, Value: Number(goal.best)}}
-				if fast > 0 {
-					refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: Peer, Value: Number(fast)})
-				}
-				if name == "mnist" {
-					c.Samples("inertia", Plain, rawInertia(r.wcss, 255), refs...)
-				} else {
-					c.Samples("NICV", Plain, r.nicv, refs...)
-				}
-				c.Durations("run", []float64{float64(spent) / float64(len(r.nicv))})
-				return nil
-			})
+			err := e.Case(ctx, "hybrid", []Label{L("set", name), L("epsilon", epsilon)},
+				func(ctx context.Context, c *Case) error {
+					s, err := c.Env.Set(ctx, name)
+					if err != nil {
+						return err
+					}
+					budget, count := privacy.Budget{Epsilon: epsilon, Delta: -1}, c.Env.Reps(20, 5)
+					if name == "mnist" {
+						budget.Delta, count = mnistDelta, c.Env.Reps(5, 1)
+					}
+					start := time.Now()
+					r, err := c.runs(ctx, count,
+						func(run int) (engine.Job, error) { return centralJob("hybrid", s, s.K, budget, run, true) })
+					if err != nil {
+						return err
+					}
+					spent := time.Since(start)
+					goal := hybridGoal[name]
+					fast, aim := goal.fast1, goal.goal1
+					if epsilon < 1 {
+						fast, aim = goal.fast01, goal.goal01
+					}
+					refs := []Reference{{Name: "at most", Kind: Goal, Value: Number(aim)},
+						{Name: "best without noise", Kind: Theory, Value: Number(goal.best)}}
+					if fast > 0 {
+						refs = append(refs, Reference{Name: "FastLloyd's code at an announced epsilon", Kind: Peer, Value: Number(fast)})
+					}
+					if name == "mnist" {
+						c.Samples("inertia", Plain, rawInertia(r.wcss, 255), refs...)
+					} else {
+						c.Samples("NICV", Plain, r.nicv, refs...)
+					}
+					c.Durations("run", []float64{float64(spent) / float64(len(r.nicv))})
+					return nil
+				})
 			if err != nil {
 				return err
 			}
@@ -144,52 +150,53 @@ func (e *Env) centralTime(ctx context.Context) error {
 		{"mnist", "balcan", 10, 0},
 	}
 	for _, t := range timed {
-		err := e.Case(ctx, "time of a run", []Label{L("set", t.set), L("method", t.method), L("k", t.k)}, func(ctx context.Context, c *Case) error {
-			var s *Set
-			var err error
-			if t.set == "million" {
-				s, err = GeneratedSet(ctx, "s1-like", dataset.Generator{N: 1000000, Seed: 1})
-			} else {
-				s, err = c.Env.Set(ctx, t.set)
-			}
-			if err != nil {
-				return err
-			}
-			eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-			if err != nil {
-				return err
-			}
-			defer eng.Close()
-			reset := resetPeakMemory()
-			var ns []float64
-			for run := range c.Env.Reps(5, 2) {
-				job, err := centralJob(t.method, s, t.k, privacy.Budget{Epsilon: 1, Delta: mnistDelta}, run+1, false)
+		err := e.Case(ctx, "time of a run", []Label{L("set", t.set), L("method", t.method), L("k", t.k)},
+			func(ctx context.Context, c *Case) error {
+				var s *Set
+				var err error
+				if t.set == "million" {
+					s, err = GeneratedSet(ctx, "s1-like", dataset.Generator{N: 1000000, Seed: 1})
+				} else {
+					s, err = c.Env.Set(ctx, t.set)
+				}
 				if err != nil {
 					return err
 				}
-				start := time.Now()
-				if _, err := eng.Run(ctx, job); err != nil {
-					return err
-				}
-				ns = append(ns, float64(time.Since(start)))
-			}
-			var refs []Reference
-			if t.limit > 0 {
-				refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(t.limit)})
-			}
-			if t.method == "balcan-edler" {
-				printed, err := c.Env.printedFor("edler-table12", []Label{L("T", 3)}, "run")
+				eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
 				if err != nil {
 					return err
 				}
-				refs = append(refs, printed...)
-			}
-			c.Durations("run", ns, refs...)
-			if peak := peakMemory(); reset && peak > 0 {
-				c.Number("peak memory of the process", Bytes, float64(peak), Reference{Name: "at most", Kind: Goal, Value: 1.5e9})
-			}
-			return nil
-		})
+				defer eng.Close()
+				reset := resetPeakMemory()
+				var ns []float64
+				for run := range c.Env.Reps(5, 2) {
+					job, err := centralJob(t.method, s, t.k, privacy.Budget{Epsilon: 1, Delta: mnistDelta}, run+1, false)
+					if err != nil {
+						return err
+					}
+					start := time.Now()
+					if _, err := eng.Run(ctx, job); err != nil {
+						return err
+					}
+					ns = append(ns, float64(time.Since(start)))
+				}
+				var refs []Reference
+				if t.limit > 0 {
+					refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(t.limit)})
+				}
+				if t.method == "balcan-edler" {
+					printed, err := c.Env.printedFor("edler-table12", []Label{L("T", 3)}, "run")
+					if err != nil {
+						return err
+					}
+					refs = append(refs, printed...)
+				}
+				c.Durations("run", ns, refs...)
+				if peak := peakMemory(); reset && peak > 0 {
+					c.Number("peak memory of the process", Bytes, float64(peak), Reference{Name: "at most", Kind: Goal, Value: 1.5e9})
+				}
+				return nil
+			})
 		if err != nil {
 			return err
 		}
@@ -197,9 +204,10 @@ func (e *Env) centralTime(ctx context.Context) error {
 	// All records of MNIST to the dimensions of balcan-edler, and as many rows as a
 	// tile has on records that fit the second-level cache.
 	for _, shape := range [][3]int{{70000, 784, 5}, {1600, 784, 12}} {
-		err := e.Case(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])}, func(ctx context.Context, c *Case) error {
-			return projectAgainstLimits(ctx, c, kernels.MeasureLimits(), shape[0], shape[1], shape[2])
-		})
+		err := e.Case(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])},
+			func(ctx context.Context, c *Case) error {
+				return projectAgainstLimits(ctx, c, kernels.MeasureLimits(), shape[0], shape[1], shape[2])
+			})
 		if err != nil {
 			return err
 		}
@@ -225,26 +233,28 @@ func runSynthSep(ctx context.Context, e *Env) error {
 			for _, sep := range []string{"21", "70"} {
 				for _, epsilon := range []float64{1, 0.1} {
 					name := fmt.Sprintf("synth_sep%s_k%d_d%d", sep, k, d)
-					err := e.Case(ctx, "", []Label{L("separation", "0."+sep), L("k", k), L("d", d), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
-						s, err := c.Env.Set(ctx, name)
-						if err != nil {
-							return err
-						}
-						budget := privacy.Budget{Epsilon: epsilon, Delta: -1}
-						for _, method := range []string{"hybrid", "relative", "lsf"} {
-							r, err := c.runs(ctx, c.Env.Reps(10, 2), func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run, true) })
+					err := e.Case(ctx, "", []Label{L("separation", "0."+sep), L("k", k), L("d", d), L("epsilon", epsilon)},
+						func(ctx context.Context, c *Case) error {
+							s, err := c.Env.Set(ctx, name)
 							if err != nil {
 								return err
 							}
-							c.Samples(method, Plain, r.nicv)
-						}
-						best, err := c.withoutNoise(ctx, s, k)
-						if err != nil {
-							return err
-						}
-						c.Number("without noise", Plain, best)
-						return nil
-					})
+							budget := privacy.Budget{Epsilon: epsilon, Delta: -1}
+							for _, method := range []string{"hybrid", "relative", "lsf"} {
+								r, err := c.runs(ctx, c.Env.Reps(10, 2),
+									func(run int) (engine.Job, error) { return centralJob(method, s, k, budget, run, true) })
+								if err != nil {
+									return err
+								}
+								c.Samples(method, Plain, r.nicv)
+							}
+							best, err := c.withoutNoise(ctx, s, k)
+							if err != nil {
+								return err
+							}
+							c.Number("without noise", Plain, best)
+							return nil
+						})
 					if err != nil {
 						return err
 					}

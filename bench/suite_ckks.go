@@ -26,7 +26,8 @@ var ckksCells = []struct{ n, k int }{
 }
 
 // ckksNetworks is the order of the rows of CKKS-V Table 3.
-var ckksNetworks = [10]string{"LAN10000", "LAN1000", "LAN500", "regWAN500", "regWAN250", "regWAN100", "crpWAN500", "ccWAN200", "ccWAN100", "ccWAN50"}
+var ckksNetworks = [10]string{"LAN10000", "LAN1000", "LAN500", "regWAN500", "regWAN250", "regWAN100", "crpWAN500",
+	"ccWAN200", "ccWAN100", "ccWAN50"}
 
 const ckksSource = "CKKS-V, Table 3 (8 Intel Xeon Platinum 8276, 224 cores)"
 
@@ -34,11 +35,16 @@ func ckksSuites() []Suite {
 	return []Suite{
 		{
 			Name: "he", Group: GroupPerformance, Title: "k-means on encrypted columns, ten rounds",
-			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, decryption and the " +
-				"serialisation of every message. Compute is measured here; transfer is modelled for each network of CKKS-V Table 1 from the " +
-				"bytes that were really sent. CKKS-V ran on 224 cores and its times include the network; ours stand for compute plus transfer. " +
-				"Operations are those of one round. The figures of 64-bit words are those of the revision before 32-bit lanes. Operations on one core are timed in " +
-				"turns with Lattigo's, whose sign is its products, relinearisations and rescalings alone. Memory is the peak of the process, data included.",
+			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, " +
+				"decryption and the " +
+				"serialisation of every message. Compute is measured here; transfer is modelled for each network of CKKS-V " +
+				"Table 1 from the " +
+				"bytes that were really sent. CKKS-V ran on 224 cores and its times include the network; ours stand for " +
+				"compute plus transfer. " +
+				"Operations are those of one round. The figures of 64-bit words are those of the revision before 32-bit lanes. " +
+				"Operations on one core are timed in " +
+				"turns with Lattigo's, whose sign is its products, relinearisations and rescalings alone. Memory is the peak " +
+				"of the process, data included.",
 			Source:  ckksSource,
 			Needs:   []string{"s1"},
 			Figures: []Figure{{Table: "compute", Title: "Ten rounds", X: "size", Y: "compute", LogY: true, Bars: true}},
@@ -46,29 +52,38 @@ func ckksSuites() []Suite {
 		},
 		{
 			Name: "ckks-table3", Group: GroupCKKS, Title: "CKKS-V Table 3: time by network",
-			About: "Ten rounds on two-dimensional sets, on the ten networks of CKKS-V Table 1: measured compute plus modelled transfer, with the " +
-				"paper's total beside it, and the bytes of all messages. One run of each size, which lasts from seconds to, at a million points, many minutes; the " +
+			About: "Ten rounds on two-dimensional sets, on the ten networks of CKKS-V Table 1: measured compute plus " +
+				"modelled transfer, with the " +
+				"paper's total beside it, and the bytes of all messages. One run of each size, which lasts from seconds to, at " +
+				"a million points, many minutes; the " +
 				"paper says that it estimated some of its times.",
 			Source: ckksSource, Run: runCKKSTable3,
 		},
 		{
 			Name: "ckks-table4", Group: GroupCKKS, Title: "CKKS-V Table 4: loss and accuracy",
-			About: "Loss in the paper's [0,1] units (ours, in [-1,1], divided by 4) and accuracy, against plaintext Lloyd from the same starts. " +
-				"claimed is the paper's one-sided noise, proven that of both sides and the joint release. The paper does not print its epsilon " +
-				"and delta, nor its number of runs; here epsilon 1, delta 1e-5, five runs. The synthetic set is our own of that shape, bank has more rows and " +
+			About: "Loss in the paper's [0,1] units (ours, in [-1,1], divided by 4) and accuracy, against plaintext Lloyd " +
+				"from the same starts. " +
+				"claimed is the paper's one-sided noise, proven that of both sides and the joint release. The paper does not " +
+				"print its epsilon " +
+				"and delta, nor its number of runs; here epsilon 1, delta 1e-5, five runs. The synthetic set is our own of " +
+				"that shape, bank has more rows and " +
 				"nyctaxi other columns than the paper's; columns are split in contiguous ranges. CKKS-V ran on 224 cores.",
-			Source: "CKKS-V, Table 4", Needs: []string{"s1", "bank", "nyctaxi", "har", "loan", "timesynth_k5_d2_n10000"}, Run: runCKKSTable4,
+			Source: "CKKS-V, Table 4", Needs: []string{"s1", "bank", "nyctaxi", "har", "loan", "timesynth_k5_d2_n10000"},
+			Run: runCKKSTable4,
 		},
 		{
 			Name: "ckks-fig4", Group: GroupCKKS, Title: "CKKS-V Figure 4: time by dimension",
-			About:  "100,000 points around five centroids, Alice with one column and Bob with all others; one round. The paper draws its times and prints none.",
+			About: "100,000 points around five centroids, Alice with one column and Bob with all others; one round. The " +
+				"paper draws its times and prints none.",
 			Source: "CKKS-V, Figure 4", Run: runCKKSFigure4,
 			Figures: []Figure{{Title: "Time of a round by dimension", X: "d", Y: "round"}},
 		},
 		{
 			Name: "ckks-fig5", Group: GroupCKKS, Title: "CKKS-V Figure 5: privacy and accuracy on s1",
-			About: "Accuracy and loss (in the paper's [0,1] units) on s1 with 15 clusters against epsilon, delta 1e-5, five runs from different starts; sketch is " +
-				"Sketch-V's protocol, ten runs with k' = 15. The figure prints no numbers; the text gives accuracy above 90% and a loss of about 0.004 as " +
+			About: "Accuracy and loss (in the paper's [0,1] units) on s1 with 15 clusters against epsilon, delta 1e-5, five " +
+				"runs from different starts; sketch is " +
+				"Sketch-V's protocol, ten runs with k' = 15. The figure prints no numbers; the text gives accuracy above 90% " +
+				"and a loss of about 0.004 as " +
 				"epsilon grows, and less than 65% for Sketch-V's protocol.",
 			Source: "CKKS-V, Figure 5", Needs: []string{"s1"}, Run: runCKKSFigure5,
 			Figures: []Figure{
@@ -129,14 +144,16 @@ func heOperations(ctx context.Context, e *Env) error {
 		return err
 	}
 	for _, op := range ops {
-		err := e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours}, {Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
-				return err
-			}
-			ours, theirs := c.Row.Values[0], c.Row.Values[1]
-			c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
-			return failure()
-		})
+		err := e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
+			func(ctx context.Context, c *Case) error {
+				if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours},
+					{Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
+					return err
+				}
+				ours, theirs := c.Row.Values[0], c.Row.Values[1]
+				c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
+				return failure()
+			})
 		if err != nil {
 			return err
 		}
@@ -237,7 +254,8 @@ func heSizes(ctx context.Context, e *Env) error {
 	if err := hePlane(ctx, e); err != nil {
 		return err
 	}
-	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)}, time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
+	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
+		time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
 		s, err := e.Set(ctx, "s1")
 		if err != nil {
 			return nil, err
@@ -365,7 +383,8 @@ func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context
 		for _, v := range []struct {
 			name string
 			n    int
-		}{{"signs", o.Signs}, {"products", o.Products}, {"relins", o.Relins}, {"rescales", o.Rescales}, {"rotations", o.Rotations},
+		}{{"signs", o.Signs}, {"products", o.Products}, {"relins", o.Relins}, {"rescales", o.Rescales},
+			{"rotations", o.Rotations},
 			{"plain products", o.Plaintexts}, {"zeros", o.Encryptions}, {"switches", o.Switches}} {
 			c.Number(v.name, Plain, float64(v.n)/float64(res.Iterations))
 		}
@@ -475,19 +494,20 @@ var ckksUtility = []struct {
 func runCKKSTable4(ctx context.Context, e *Env) error {
 	for _, row := range ckksUtility {
 		for _, cal := range []privacy.Calibration{privacy.Claimed, privacy.Proven} {
-			err := e.Case(ctx, "", []Label{L("set", row.name), L("parties", row.parties), L("calibration", cal)}, func(ctx context.Context, c *Case) error {
-				var s *Set
-				var err error
-				if row.set == "" {
-					s, err = GeneratedSet(ctx, "timesynth", dataset.Generator{N: 10000, D: 2, K: row.k, Seed: 20240227})
-				} else {
-					s, err = c.Env.Set(ctx, row.set)
-				}
-				if err != nil {
-					return err
-				}
-				return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.Reps(5, 1))
-			})
+			err := e.Case(ctx, "", []Label{L("set", row.name), L("parties", row.parties), L("calibration", cal)},
+				func(ctx context.Context, c *Case) error {
+					var s *Set
+					var err error
+					if row.set == "" {
+						s, err = GeneratedSet(ctx, "timesynth", dataset.Generator{N: 10000, D: 2, K: row.k, Seed: 20240227})
+					} else {
+						s, err = c.Env.Set(ctx, row.set)
+					}
+					if err != nil {
+						return err
+					}
+					return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.Reps(5, 1))
+				})
 			if err != nil {
 				return err
 			}
@@ -621,7 +641,8 @@ func plaintextLloyd(ctx context.Context, pool *engine.Pool, s *Set, start [][]fl
 }
 
 // heUtility records loss and accuracy over runs from different starts.
-func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy.Calibration, epsilon float64, runs int) error {
+func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy.Calibration, epsilon float64,
+	runs int) error {
 	split, err := dataset.ContiguousColumns(s.D, parties)
 	if err != nil {
 		return err
@@ -680,7 +701,8 @@ func runCKKSFigure4(ctx context.Context, e *Env) error {
 			if err != nil {
 				return err
 			}
-			round := res.Timings["compare"].TotalNS + res.Timings["sum"].TotalNS + res.Timings["decrypt"].TotalNS + res.Timings["noise"].TotalNS
+			round := res.Timings["compare"].TotalNS + res.Timings["sum"].TotalNS + res.Timings["decrypt"].TotalNS +
+				res.Timings["noise"].TotalNS
 			c.Number("round", "s", float64(round)/1e9)
 			c.Number("encryption", "s", float64(res.Timings["encrypt"].TotalNS)/1e9)
 			c.Number("sent", "MB", heMegabytes(res))
@@ -703,13 +725,14 @@ func runCKKSFigure5(ctx context.Context, e *Env) error {
 	}
 	for _, epsilon := range epsilons {
 		for _, cal := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
-			err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("protocol", "ckks, "+string(cal))}, func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, "s1")
-				if err != nil {
-					return err
-				}
-				return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.Reps(5, 1))
-			})
+			err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("protocol", "ckks, "+string(cal))},
+				func(ctx context.Context, c *Case) error {
+					s, err := c.Env.Set(ctx, "s1")
+					if err != nil {
+						return err
+					}
+					return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.Reps(5, 1))
+				})
 			if err != nil {
 				return err
 			}
@@ -721,36 +744,37 @@ func runCKKSFigure5(ctx context.Context, e *Env) error {
 // sketchOnS1 is the protocol of Sketch-V that CKKS-V's Figure 5 compares with, under
 // its own claim, with as many local clusters as clusters.
 func sketchOnS1(ctx context.Context, e *Env, epsilon float64) error {
-	return e.Case(ctx, "", []Label{L("epsilon", epsilon), L("protocol", "sketch, claimed")}, func(ctx context.Context, c *Case) error {
-		s, err := c.Env.Set(ctx, "s1")
-		if err != nil {
-			return err
-		}
-		eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-		if err != nil {
-			return err
-		}
-		defer eng.Close()
-		var loss, accuracy, seconds []float64
-		runs := c.Env.Reps(10, 3)
-		for run := 1; run <= runs; run++ {
-			job := sketchJob(s.Norm, s.Labels, 2, 15, epsilon, run)
-			job.Calibration, job.Budget.Delta = privacy.Claimed, 1e-5
-			start := time.Now()
-			res, err := eng.Run(ctx, job)
+	return e.Case(ctx, "", []Label{L("epsilon", epsilon), L("protocol", "sketch, claimed")},
+		func(ctx context.Context, c *Case) error {
+			s, err := c.Env.Set(ctx, "s1")
 			if err != nil {
 				return err
 			}
-			seconds = append(seconds, time.Since(start).Seconds())
-			loss = append(loss, *res.NICV/4)
-			if res.Accuracy != nil {
-				accuracy = append(accuracy, *res.Accuracy)
+			eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
+			if err != nil {
+				return err
 			}
-		}
-		c.Samples("loss", Plain, loss)
-		c.Samples("accuracy", Plain, accuracy)
-		c.Samples("time", "s", seconds)
-		c.Row.Seeds = fmt.Sprintf("1..%d", runs)
-		return nil
-	})
+			defer eng.Close()
+			var loss, accuracy, seconds []float64
+			runs := c.Env.Reps(10, 3)
+			for run := 1; run <= runs; run++ {
+				job := sketchJob(s.Norm, s.Labels, 2, 15, epsilon, run)
+				job.Calibration, job.Budget.Delta = privacy.Claimed, 1e-5
+				start := time.Now()
+				res, err := eng.Run(ctx, job)
+				if err != nil {
+					return err
+				}
+				seconds = append(seconds, time.Since(start).Seconds())
+				loss = append(loss, *res.NICV/4)
+				if res.Accuracy != nil {
+					accuracy = append(accuracy, *res.Accuracy)
+				}
+			}
+			c.Samples("loss", Plain, loss)
+			c.Samples("accuracy", Plain, accuracy)
+			c.Samples("time", "s", seconds)
+			c.Row.Seeds = fmt.Sprintf("1..%d", runs)
+			return nil
+		})
 }

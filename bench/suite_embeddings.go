@@ -19,10 +19,14 @@ import (
 func embeddingSuites() []Suite {
 	return []Suite{{
 		Name: "embeddings", Group: GroupPerformance, Title: "Lloyd iterations at many clusters and dimensions",
-		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and summed. The " +
-			"points are standard normal at a quarter of the range, which gives the filter the least to hold on to, and k of them are the centroids. 'multiply-adds' " +
-			"leaves the candidate filter out, 'iteration' is what a run does. scikit-learn and FAISS run on the same points in turn where a Python has them " +
-			"(make peers installs them on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or " +
+		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned " +
+			"and summed. The " +
+			"points are standard normal at a quarter of the range, which gives the filter the least to hold on to, and k of " +
+			"them are the centroids. 'multiply-adds' " +
+			"leaves the candidate filter out, 'iteration' is what a run does. scikit-learn and FAISS run on the same points " +
+			"in turn where a Python has them " +
+			"(make peers installs them on Debian); without them, and in quick runs, 'stored' stands for the better of both, " +
+			"as measured once on another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or " +
 			"products of 8- or 16-bit integers, at rates measured in the same run.",
 		Run: runEmbeddings,
 	}}
@@ -52,17 +56,18 @@ func runEmbeddings(ctx context.Context, e *Env) error {
 		if e.Quick {
 			n = max(n/10, 4*s.k)
 		}
-		err := e.Case(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			unpin := pin()
-			defer unpin()
-			limits = limits.Best(kernels.MeasureLimits())
-			it := newEmbeddingIteration(n, s.d, s.k)
-			samples, err := it.measure(ctx, c)
-			if err != nil {
-				return err
-			}
-			return it.report(c, samples, limits, s.stored*float64(n), [2]float64{s.direct, s.filtered})
-		})
+		err := e.Case(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())},
+			func(ctx context.Context, c *Case) error {
+				unpin := pin()
+				defer unpin()
+				limits = limits.Best(kernels.MeasureLimits())
+				it := newEmbeddingIteration(n, s.d, s.k)
+				samples, err := it.measure(ctx, c)
+				if err != nil {
+					return err
+				}
+				return it.report(c, samples, limits, s.stored*float64(n), [2]float64{s.direct, s.filtered})
+			})
 		if err != nil {
 			return err
 		}
@@ -81,7 +86,8 @@ var boundShapes = []struct{ n, d, k int }{{50000, 64, 256}, {20000, 128, 1000}, 
 func runBounds(ctx context.Context, e *Env) error {
 	for _, s := range boundShapes {
 		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k), L("workers", 1)}
-		err := e.Case(ctx, "rounds on blobs", labels, func(ctx context.Context, c *Case) error { return c.bounds(ctx, s.n, s.d, s.k) })
+		err := e.Case(ctx, "rounds on blobs", labels,
+			func(ctx context.Context, c *Case) error { return c.bounds(ctx, s.n, s.d, s.k) })
 		if err != nil {
 			return err
 		}
@@ -127,7 +133,8 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	c.Durations(allRecords, all)
 	c.Durations("after the tenth", late)
 	c.Number("left out after the tenth", "%", 100*share/float64(len(late)))
-	c.Number("times as fast", "x", c.Row.Value(allRecords).Shown()/c.Row.Value("after the tenth").Shown(), Reference{Name: "goal", Kind: Goal, Value: 3})
+	c.Number("times as fast", "x", c.Row.Value(allRecords).Shown()/c.Row.Value("after the tenth").Shown(),
+		Reference{Name: "goal", Kind: Goal, Value: 3})
 	return nil
 }
 
@@ -137,29 +144,31 @@ func runPlusPlus(ctx context.Context, e *Env) error {
 	if e.Quick {
 		n = 20000
 	}
-	return e.Case(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())}, func(ctx context.Context, c *Case) error {
-		it := newEmbeddingIteration(n, d, k)
-		each := func(n int, task func(i int)) {
-			// The tasks do not fail; a cancelled run is noticed after the draw.
-			_ = e.Pool.Run(context.WithoutCancel(ctx), n, func(_, i int) { task(i) })
-		}
-		trials := seeding.Trials(k)
-		var samples []float64
-		for run := range uint64(e.Reps(5, 2)) {
-			if err := ctx.Err(); err != nil {
-				return err
+	return e.Case(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())},
+		func(ctx context.Context, c *Case) error {
+			it := newEmbeddingIteration(n, d, k)
+			each := func(n int, task func(i int)) {
+				// The tasks do not fail; a cancelled run is noticed after the draw.
+				_ = e.Pool.Run(context.WithoutCancel(ctx), n, func(_, i int) { task(i) })
 			}
-			from := time.Now()
-			seeding.PlusPlus([]*seeding.Part{seeding.NewPart(it.direct, trials, each)}, k, trials, rand.New(rand.NewPCG(run, 1)).Float64)
-			samples = append(samples, float64(time.Since(from)))
-		}
-		var goal []Reference
-		if !e.Quick {
-			goal = append(goal, Reference{Name: "goal", Kind: Goal, Value: 0.8e9})
-		}
-		c.Durations("greedy k-means++", samples, goal...)
-		return nil
-	})
+			trials := seeding.Trials(k)
+			var samples []float64
+			for run := range uint64(e.Reps(5, 2)) {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				from := time.Now()
+				seeding.PlusPlus([]*seeding.Part{seeding.NewPart(it.direct, trials, each)}, k, trials,
+					rand.New(rand.NewPCG(run, 1)).Float64)
+				samples = append(samples, float64(time.Since(from)))
+			}
+			var goal []Reference
+			if !e.Quick {
+				goal = append(goal, Reference{Name: "goal", Kind: Goal, Value: 0.8e9})
+			}
+			c.Durations("greedy k-means++", samples, goal...)
+			return nil
+		})
 }
 
 // embeddingIteration is one iteration, with the filter and without.
@@ -176,7 +185,8 @@ func newEmbeddingIteration(n, d, k int) *embeddingIteration {
 	const fractionBits, grid = 16, 1 << 16
 	rng := rand.New(rand.NewPCG(1, uint64(n+d+k)))
 	it := &embeddingIteration{n: n, d: d, k: k, rows: make([]float32, n*d), labels: make([]uint16, n),
-		plain: kernels.NewCentroids(k, d), filtered: kernels.NewCentroids(k, d), acc: kernels.NewAccumulator(k, d, fractionBits)}
+		plain: kernels.NewCentroids(k, d), filtered: kernels.NewCentroids(k, d),
+		acc: kernels.NewAccumulator(k, d, fractionBits)}
 	for i := range it.rows {
 		it.rows[i] = float32(int32(min(max(rng.NormFloat64()/4, -1), 1)*grid)) / grid
 	}
@@ -238,7 +248,8 @@ func (it *embeddingIteration) measure(ctx context.Context, c *Case) (map[string]
 
 // report writes times, ratios to the better peer, and shares of limits; goals are
 // those without the filter and with it.
-func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limits kernels.Limits, stored float64, goals [2]float64) error {
+func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limits kernels.Limits, stored float64,
+	goals [2]float64) error {
 	peer, source := math.Inf(1), ""
 	for _, name := range []string{"sklearn", "faiss"} {
 		if s := samples[name]; len(s) > 0 {
@@ -255,7 +266,8 @@ func (it *embeddingIteration) report(c *Case, samples map[string][]float64, limi
 		c.Durations(name, samples[name])
 		least := slices.Min(samples[name])
 		if source != "" {
-			c.Number(name+", over "+source, "x", peer/c.Row.Value(name).Shown(), Reference{Name: "goal", Kind: Goal, Value: Number(goals[i])})
+			c.Number(name+", over "+source, "x", peer/c.Row.Value(name).Shown(),
+				Reference{Name: "goal", Kind: Goal, Value: Number(goals[i])})
 		}
 		limit, binds := limits.AssignSeconds(it.n, it.d, it.k), "multiply-adds"
 		products := it.guided.FilterProducts()

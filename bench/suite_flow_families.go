@@ -92,9 +92,10 @@ func flowFamilies(ctx context.Context, e *Env) error {
 				continue
 			}
 		}
-		err := e.Case(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)}, func(ctx context.Context, c *Case) error {
-			return c.family(ctx, f, n)
-		})
+		err := e.Case(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)},
+			func(ctx context.Context, c *Case) error {
+				return c.family(ctx, f, n)
+			})
 		if err != nil {
 			return err
 		}
@@ -132,7 +133,8 @@ func (c *Case) family(ctx context.Context, f family, n int) error {
 	}
 	var refs []Reference
 	if f.before > 0 {
-		refs = append(refs, Reference{Name: "former", Kind: Published, Value: Number(f.before * 1e9), Source: "stored: two workers of the reference machine"})
+		refs = append(refs, Reference{Name: "former", Kind: Published, Value: Number(f.before * 1e9),
+			Source: "stored: two workers of the reference machine"})
 	}
 	if f.within > 0 {
 		refs = append(refs, Reference{Name: "at most", Kind: Goal, Value: Number(f.within * 1e9)})
@@ -140,14 +142,16 @@ func (c *Case) family(ctx context.Context, f family, n int) error {
 	c.Durations("plain", times[0])
 	c.Durations("cold", times[1], refs...)
 	c.Durations("warm", times[2])
-	c.Number("cold over plain", Plain, c.Row.Value("cold").Shown()/c.Row.Value("plain").Shown(), Reference{Name: "at most", Kind: Goal, Value: 10})
+	c.Number("cold over plain", Plain, c.Row.Value("cold").Shown()/c.Row.Value("plain").Shown(),
+		Reference{Name: "at most", Kind: Goal, Value: 10})
 	c.Number("memory", Bytes, memory)
 	c.Number("paths", Plain, float64(res.Stats.Paths))
 	return flow.Verify(problems[1], &res)
 }
 
 // timeSolve solves p and returns the time it took in nanoseconds.
-func timeSolve(ctx context.Context, run flow.Runner, s *flow.Solver, p *flow.Problem, res *flow.Result) (float64, error) {
+func timeSolve(ctx context.Context, run flow.Runner, s *flow.Solver, p *flow.Problem,
+	res *flow.Result) (float64, error) {
 	from := time.Now()
 	err := s.Solve(ctx, run, p, res)
 	return float64(time.Since(from).Nanoseconds()), err

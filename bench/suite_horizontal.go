@@ -19,13 +19,18 @@ func horizontalSuites() []Suite {
 	return []Suite{{
 		Name: "horizontal", Group: GroupPerformance, Title: "One iteration of the horizontal protocols",
 		About: "Median time of one whole iteration over two clients at epsilon 1: assignment, sums, masks, aggregation, noise, " +
-			"unmasking and post-processing, network excluded. It is the median over all iterations of real runs. lloyd, sulloyd and relative " +
-			"leave out records that cannot have changed since the iteration before, with the same result: 'left out' is their share, and " +
+			"unmasking and post-processing, network excluded. It is the median over all iterations of real runs. lloyd, " +
+			"sulloyd and relative " +
+			"leave out records that cannot have changed since the iteration before, with the same result: 'left out' is " +
+			"their share, and " +
 			"'all records' the median of the iterations that left none out. The peer is the authors' own code of FastLloyd " +
-			"(for relative: of its follow-up), medians of one thread, stored: it ran once, on another machine, and is not run again here.",
-		Needs: []string{"s1", "adult", "birch2_25k", "lsun", "timesynth_k5_d2_n100000", "timesynth_k2_d2_n100000", "timesynth_k5_d5_n100000", "timesynth_k2_d5_n100000"},
+			"(for relative: of its follow-up), medians of one thread, stored: it ran once, on another machine, and is not " +
+			"run again here.",
+		Needs: []string{"s1", "adult", "birch2_25k", "lsun", "timesynth_k5_d2_n100000", "timesynth_k2_d2_n100000",
+			"timesynth_k5_d5_n100000", "timesynth_k2_d5_n100000"},
 		Figures: []Figure{
-			{Table: "", Title: "Time of one iteration", X: "set", Y: "iteration", Series: []string{"method"}, LogY: true, Bars: true},
+			{Table: "", Title: "Time of one iteration", X: "set", Y: "iteration", Series: []string{"method"},
+				LogY: true, Bars: true},
 		},
 		Run: runHorizontal,
 	}}
@@ -47,7 +52,8 @@ var peerIterations = []struct {
 	{"lsun", 0.695, 0, 0.259, 1.691},
 }
 
-const peerSource = "D-Diaa/privateclustering 2fffc83 and its follow-up D-Diaa/FastLloyd a4f65f1: stored figures, measured on another machine (a two-core x86-64 server)"
+const peerSource = "D-Diaa/privateclustering 2fffc83 and its follow-up D-Diaa/FastLloyd a4f65f1: stored figures, " +
+	"measured on another machine (a two-core x86-64 server)"
 
 // peerIteration returns the peer's reference for a set and method, if there is
 // one.
@@ -56,7 +62,8 @@ func peerIteration(set string, m lloyd.Method) []Reference {
 		if p.set != set {
 			continue
 		}
-		ms := map[lloyd.Method]float64{lloyd.FastLloyd: p.fastlloyd, lloyd.CSuLloyd: p.csulloyd, lloyd.SuLloyd: p.sulloyd, lloyd.Relative: p.followUp}[m]
+		ms := map[lloyd.Method]float64{lloyd.FastLloyd: p.fastlloyd, lloyd.CSuLloyd: p.csulloyd, lloyd.SuLloyd: p.sulloyd,
+			lloyd.Relative: p.followUp}[m]
 		if ms > 0 {
 			return []Reference{{Name: "authors' code", Kind: Peer, Value: Number(ms * 1e6), Source: peerSource}}
 		}
@@ -69,7 +76,8 @@ const clientsOf = 2
 
 // horizontalJob builds a run on a set: its seed shuffles the records and draws
 // noise, masks and start.
-func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsilon float64, run int, edit func(*lloyd.Job)) (engine.Job, error) {
+func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsilon float64, run int,
+	edit func(*lloyd.Job)) (engine.Job, error) {
 	seed := uint64(run)
 	parts, err := s.Parts(clientsOf, seed)
 	if err != nil {
@@ -133,82 +141,84 @@ func (g *gate) RegionEnd(worker int) {
 // work, and which of the two comes first changes from run to run.
 func runProfiler(ctx context.Context, e *Env) error {
 	const n, d, k, iterations = 150000, 16, 64, 52
-	return e.Case(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))}, func(ctx context.Context, c *Case) error {
-		s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
-		if err != nil {
-			return err
-		}
-		parts, err := s.Parts(clientsOf, 1)
-		if err != nil {
-			return err
-		}
-		// One engine for both, so that they share its memory and its workers.
-		var laps Laps
-		g := &gate{Profiler: profile.New(profile.Options{Workers: c.Env.Pool.Workers()})}
-		eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()), engine.WithObserver(&laps), engine.WithObserver(g))
-		if err != nil {
-			return err
-		}
-		defer eng.Close()
-		var samples [2][]float64 // without, with
-		var costs []float64      // of pairs, in percent
-		var spans []profile.Span // of one iteration
-		for run := range c.Env.Reps(80, 12) {
-			seed := uint64(run)
-			g.on = run%2 == 0
-			g.which = g.which[:0]
-			job := lloyd.Job{Method: lloyd.SuLloyd, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
-				NoQuality: true, Iterations: iterations, Calibration: privacy.Claimed,
-				Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
-			if _, err := eng.Run(ctx, &job); err != nil {
+	return e.Case(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))},
+		func(ctx context.Context, c *Case) error {
+			s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+			if err != nil {
 				return err
 			}
-			taken := laps.Take()
-			// The first iterations of a run are slower.
-			for i := 2; i+1 < len(taken) && run > 0; i += 2 {
-				var pair [2]float64
-				for q := range pair {
-					with := 0
-					if g.which[i+q] {
-						with = 1
+			parts, err := s.Parts(clientsOf, 1)
+			if err != nil {
+				return err
+			}
+			// One engine for both, so that they share its memory and its workers.
+			var laps Laps
+			g := &gate{Profiler: profile.New(profile.Options{Workers: c.Env.Pool.Workers()})}
+			eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()), engine.WithObserver(&laps), engine.WithObserver(g))
+			if err != nil {
+				return err
+			}
+			defer eng.Close()
+			var samples [2][]float64 // without, with
+			var costs []float64      // of pairs, in percent
+			var spans []profile.Span // of one iteration
+			for run := range c.Env.Reps(80, 12) {
+				seed := uint64(run)
+				g.on = run%2 == 0
+				g.which = g.which[:0]
+				job := lloyd.Job{Method: lloyd.SuLloyd, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
+					NoQuality: true, Iterations: iterations, Calibration: privacy.Claimed,
+					Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
+				if _, err := eng.Run(ctx, &job); err != nil {
+					return err
+				}
+				taken := laps.Take()
+				// The first iterations of a run are slower.
+				for i := 2; i+1 < len(taken) && run > 0; i += 2 {
+					var pair [2]float64
+					for q := range pair {
+						with := 0
+						if g.which[i+q] {
+							with = 1
+						}
+						pair[with] = taken[i+q].NS
+						samples[with] = append(samples[with], taken[i+q].NS)
 					}
-					pair[with] = taken[i+q].NS
-					samples[with] = append(samples[with], taken[i+q].NS)
+					costs = append(costs, 100*(pair[1]/pair[0]-1))
 				}
-				costs = append(costs, 100*(pair[1]/pair[0]-1))
+				last := &g.Runs()[0]
+				spans = last.Spans[:len(last.Spans)/max(len(last.Iterations), 1)]
+				g.Forget()
 			}
-			last := &g.Runs()[0]
-			spans = last.Spans[:len(last.Spans)/max(len(last.Iterations), 1)]
-			g.Forget()
-		}
-		c.Durations("plain", samples[0])
-		c.Durations("profiled", samples[1])
-		median, half := medianInterval(costs)
-		c.Add(Value{Name: "cost", Unit: "%", Mean: Number(median), Half: Number(half), Median: Number(median), N: len(costs)})
-		c.Row.Note = fmt.Sprintf("cost is the median over %d pairs of neighbouring iterations with its 95%% interval: differences below %.2g %% cannot be told apart here", len(costs), half)
-		// The calls of one iteration by themselves, which resolves less than that.
-		alone := profile.New(profile.Options{Workers: c.Env.Pool.Workers()})
-		if err := c.Time(ctx, "calls alone", func() {
-			alone.JobBegin(engine.JobInfo{})
-			for range 100 {
-				for _, s := range spans {
-					alone.PhaseBegin(s.Span)
-					alone.PhaseEnd(s.Span)
+			c.Durations("plain", samples[0])
+			c.Durations("profiled", samples[1])
+			median, half := medianInterval(costs)
+			c.Add(Value{Name: "cost", Unit: "%", Mean: Number(median), Half: Number(half), Median: Number(median), N: len(costs)})
+			c.Row.Note = fmt.Sprintf("cost is the median over %d pairs of neighbouring iterations with its 95%% interval: "+
+				"differences below %.2g %% cannot be told apart here", len(costs), half)
+			// The calls of one iteration by themselves, which resolves less than that.
+			alone := profile.New(profile.Options{Workers: c.Env.Pool.Workers()})
+			if err := c.Time(ctx, "calls alone", func() {
+				alone.JobBegin(engine.JobInfo{})
+				for range 100 {
+					for _, s := range spans {
+						alone.PhaseBegin(s.Span)
+						alone.PhaseEnd(s.Span)
+					}
+					for range c.Env.Pool.Workers() {
+						alone.RegionBegin(0)
+						alone.RegionEnd(0)
+					}
+					alone.IterationEnd(engine.Iteration{})
 				}
-				for range c.Env.Pool.Workers() {
-					alone.RegionBegin(0)
-					alone.RegionEnd(0)
-				}
-				alone.IterationEnd(engine.Iteration{})
+				alone.Forget()
+			}); err != nil {
+				return err
 			}
-			alone.Forget()
-		}); err != nil {
-			return err
-		}
-		calls := c.Row.Value("calls alone")
-		calls.Mean, calls.Half, calls.Median, calls.P99 = calls.Mean/100, calls.Half/100, calls.Median/100, calls.P99/100
-		return nil
-	})
+			calls := c.Row.Value("calls alone")
+			calls.Mean, calls.Half, calls.Median, calls.P99 = calls.Mean/100, calls.Half/100, calls.Median/100, calls.P99/100
+			return nil
+		})
 }
 
 // medianInterval is the median of samples and half the width of its 95% interval.

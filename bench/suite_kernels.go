@@ -14,10 +14,13 @@ func kernelSuites() []Suite {
 		Name: "kernels", Group: GroupPerformance, Title: "Kernels on one thread",
 		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, " +
 			"a multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the limit " +
-			"that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same run. Noise is " +
-			"the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and from one rooted in the system's randomness.",
-		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate", Series: []string{"d"}, LogX: true, LogY: true}},
-		Run:     runKernels,
+			"that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same run. " +
+			"Noise is " +
+			"the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and from one " +
+			"rooted in the system's randomness.",
+		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate",
+			Series: []string{"d"}, LogX: true, LogY: true}},
+		Run: runKernels,
 	}}
 }
 
@@ -49,36 +52,40 @@ func runKernels(ctx context.Context, e *Env) error {
 	}
 	for _, scale := range []float64{1, 100, 1e4, 0.3, 3, 10, 1e8} {
 		for _, law := range []string{"laplace", "gaussian"} {
-			err := e.Case(ctx, "noise", []Label{L("law", law), L("scale", scale)}, func(ctx context.Context, c *Case) error { return c.noise(ctx, law, scale) })
+			err := e.Case(ctx, "noise", []Label{L("law", law), L("scale", scale)},
+				func(ctx context.Context, c *Case) error { return c.noise(ctx, law, scale) })
 			if err != nil {
 				return fmt.Errorf("kernels: %w", err)
 			}
 		}
 	}
-	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26}, {4096, 784, 10}, {10000, 2, 2}, {10000, 8, 8}, {10000, 32, 32}, {10000, 128, 64}, {10000, 2, 200}} {
+	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26},
+		{4096, 784, 10}, {10000, 2, 2}, {10000, 8, 8}, {10000, 32, 32}, {10000, 128, 64}, {10000, 2, 200}} {
 		n, d, k := shape[0], shape[1], shape[2]
-		err := e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
-			norm, err := blobsOf(ctx, n, d, k)
-			if err != nil {
-				return err
-			}
-			cent := kernels.NewCentroids(k, d)
-			cent.Set(firstRows(norm.Points, k))
-			labels, dist := make([]uint16, n), make([]float32, n)
-			acc := kernels.NewAccumulator(k, d, norm.FractionBits)
-			err = c.Compare(ctx, []Timed{
-				{Name: "assign", Fn: func() { kernels.Assign(*norm.Points, cent, labels, dist) }},
-				{Name: "accumulate", Fn: func() { acc.Reset(); kernels.Accumulate(*norm.Points, labels, acc) }},
-				{Name: "assign and accumulate", Fn: func() { acc.Reset(); kernels.AssignAccumulate(*norm.Points, cent, labels, acc) }},
+		err := e.Case(ctx, "assign", []Label{L("n", n), L("d", d), L("k", k), L("isa", kernels.ISA())},
+			func(ctx context.Context, c *Case) error {
+				norm, err := blobsOf(ctx, n, d, k)
+				if err != nil {
+					return err
+				}
+				cent := kernels.NewCentroids(k, d)
+				cent.Set(firstRows(norm.Points, k))
+				labels, dist := make([]uint16, n), make([]float32, n)
+				acc := kernels.NewAccumulator(k, d, norm.FractionBits)
+				err = c.Compare(ctx, []Timed{
+					{Name: "assign", Fn: func() { kernels.Assign(*norm.Points, cent, labels, dist) }},
+					{Name: "accumulate", Fn: func() { acc.Reset(); kernels.Accumulate(*norm.Points, labels, acc) }},
+					{Name: "assign and accumulate",
+						Fn: func() { acc.Reset(); kernels.AssignAccumulate(*norm.Points, cent, labels, acc) }},
+				})
+				if err != nil {
+					return err
+				}
+				seconds := c.Row.Value("assign").Shown() / 1e9
+				c.Number("rate", "GFLOP/s", 3*float64(n)*float64(k)*float64(d)/seconds/1e9)
+				c.Number("points", "/s", float64(n)/seconds)
+				return nil
 			})
-			if err != nil {
-				return err
-			}
-			seconds := c.Row.Value("assign").Shown() / 1e9
-			c.Number("rate", "GFLOP/s", 3*float64(n)*float64(k)*float64(d)/seconds/1e9)
-			c.Number("points", "/s", float64(n)/seconds)
-			return nil
-		})
 		if err != nil {
 			return fmt.Errorf("kernels: %w", err)
 		}
@@ -106,7 +113,8 @@ func (c *Case) noise(ctx context.Context, law string, scale float64) error {
 	dst := make([]int64, 4096)
 	seed := uint64(1)
 	seeded, system := privacy.NewStreams(&seed).Stream(0, 0, "bench"), privacy.NewStreams(nil).Stream(0, 0, "bench")
-	roots := []Timed{{Name: "seeded", Fn: func() { fill(seeded, dst) }}, {Name: "system", Fn: func() { fill(system, dst) }}}
+	roots := []Timed{{Name: "seeded", Fn: func() { fill(seeded, dst) }},
+		{Name: "system", Fn: func() { fill(system, dst) }}}
 	if err := c.Compare(ctx, roots); err != nil {
 		return err
 	}

@@ -96,10 +96,12 @@ func (c *Case) reading(ctx context.Context, path, format string, n int) error {
 	one := float64(c.Row.Value("one worker").Median)
 	c.Number("all of one", "x", float64(c.Row.Value("all workers").Median)/one)
 	if format == "parquet" {
-		c.Number("time of the bare loop", "x", float64(c.Row.Value("bare loop").Median)/one, Reference{Name: "goal", Kind: Goal, Value: 1.2})
+		c.Number("time of the bare loop", "x", float64(c.Row.Value("bare loop").Median)/one,
+			Reference{Name: "goal", Kind: Goal, Value: 1.2})
 	}
 	panels := float64(4 * n * readingColumns)
-	return c.peak("memory beside the panels", panels, panels, Reference{}, func() error { return prepare(c.Env.Pool.Workers()) })
+	return c.peak("memory beside the panels", panels, panels, Reference{},
+		func() error { return prepare(c.Env.Pool.Workers()) })
 }
 
 // writeRecords writes n records of uniform numbers with four decimals.
@@ -118,7 +120,8 @@ func writeRecords(path, format string, n int) error {
 	if format == "parquet" {
 		var columns []parquet.Column
 		for j := range readingColumns {
-			columns = append(columns, parquet.Column{Name: fmt.Sprint("c", j), Floats: func(i int) float64 { return values[i*readingColumns+j] }})
+			columns = append(columns, parquet.Column{Name: fmt.Sprint("c", j),
+				Floats: func(i int) float64 { return values[i*readingColumns+j] }})
 		}
 		if err := parquet.Write(w, n, columns); err != nil {
 			return err

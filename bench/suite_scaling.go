@@ -21,13 +21,17 @@ import (
 func scalingSuites() []Suite {
 	var figures []Figure
 	for _, a := range axes {
-		figures = append(figures, Figure{Table: a.table, Title: "Time by " + a.about, X: a.label, Y: "iteration", Series: []string{"method"}, LogX: true, LogY: true})
+		figures = append(figures, Figure{Table: a.table, Title: "Time by " + a.about, X: a.label, Y: "iteration",
+			Series: []string{"method"}, LogX: true, LogY: true})
 	}
-	figures = append(figures, Figure{Table: "by n", Title: "Memory by number of points", X: "n", Y: "memory", Series: []string{"method"}, LogX: true, LogY: true})
+	figures = append(figures, Figure{Table: "by n", Title: "Memory by number of points", X: "n", Y: "memory",
+		Series: []string{"method"}, LogX: true, LogY: true})
 	return []Suite{{
 		Name: "scaling", Group: GroupPerformance, Title: "How time and memory grow",
-		About: "Median time of one iteration on generated blobs as one quantity grows and the others stay at n = 100000 (20000 where d grows), d = 2, k = 10, " +
-			"two clients, all workers. The exponent is the slope of a straight line through log time against log size: 1 is proportional. Memory is the " +
+		About: "Median time of one iteration on generated blobs as one quantity grows and the others stay at n = 100000 " +
+			"(20000 where d grows), d = 2, k = 10, " +
+			"two clients, all workers. The exponent is the slope of a straight line through log time against log size: 1 is " +
+			"proportional. Memory is the " +
 			"largest resident set of the process during the runs.",
 		Figures: figures,
 		Run:     runScaling,
@@ -48,10 +52,14 @@ type axis struct {
 var scaledMethods = []lloyd.Method{lloyd.Lloyd, lloyd.FastLloyd, lloyd.SuLloyd, lloyd.Relative}
 
 var axes = []axis{
-	{"by n", "n", "number of points", func(s *shape, v int) { s.n = v }, []int{10000, 30000, 100000, 300000, 1000000, 3000000, 10000000}, []int{10000, 100000, 1000000}},
-	{"by d", "d", "number of dimensions", func(s *shape, v int) { s.d, s.n = v, 20000 }, []int{2, 4, 8, 16, 32, 64, 128, 256, 784}, []int{2, 16, 128}},
-	{"by k", "k", "number of clusters", func(s *shape, v int) { s.k = v }, []int{2, 5, 10, 20, 50, 100, 200}, []int{2, 10, 50}},
-	{"by clients", "clients", "number of clients", func(s *shape, v int) { s.clients = v }, []int{2, 4, 8, 16, 32, 64}, []int{2, 8, 64}},
+	{"by n", "n", "number of points", func(s *shape, v int) { s.n = v },
+		[]int{10000, 30000, 100000, 300000, 1000000, 3000000, 10000000}, []int{10000, 100000, 1000000}},
+	{"by d", "d", "number of dimensions", func(s *shape, v int) { s.d, s.n = v, 20000 },
+		[]int{2, 4, 8, 16, 32, 64, 128, 256, 784}, []int{2, 16, 128}},
+	{"by k", "k", "number of clusters", func(s *shape, v int) { s.k = v }, []int{2, 5, 10, 20, 50, 100, 200},
+		[]int{2, 10, 50}},
+	{"by clients", "clients", "number of clients", func(s *shape, v int) { s.clients = v }, []int{2, 4, 8, 16, 32, 64},
+		[]int{2, 8, 64}},
 	{"by workers", "workers", "number of workers", func(s *shape, v int) { s.workers = v }, nil, nil},
 }
 
@@ -150,10 +158,11 @@ func (e *Env) fit(table, x, y, series string) {
 			continue
 		}
 		offset, slope := stat.LinearRegression(l.xs, l.ys, nil, false)
-		e.rows = append(e.rows, Row{Suite: e.suite.Name, Table: "fitted exponents", Quick: e.Quick, Labels: []Label{L("grows", x), L(series, name)}, Values: []Value{
-			{Name: "exponent", Mean: Number(slope), Median: Number(slope), N: 1},
-			{Name: "R²", Mean: Number(stat.RSquared(l.xs, l.ys, nil, offset, slope)), N: 1},
-		}})
+		e.rows = append(e.rows, Row{Suite: e.suite.Name, Table: "fitted exponents", Quick: e.Quick,
+			Labels: []Label{L("grows", x), L(series, name)}, Values: []Value{
+				{Name: "exponent", Mean: Number(slope), Median: Number(slope), N: 1},
+				{Name: "R²", Mean: Number(stat.RSquared(l.xs, l.ys, nil, offset, slope)), N: 1},
+			}})
 	}
 }
 

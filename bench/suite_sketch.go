@@ -17,64 +17,101 @@ import (
 )
 
 // figureNotes says what all figures of Sketch-V have in common here.
-const figureNotes = " k = 5, k' = 5 and, with the paper's estimators, M = 4096 where they do not vary, delta = 1/n, means of ten runs with 95% intervals. " +
-	"\"claimed\" is the paper's own calibration and estimator, but that the harmonic mean has the constant that makes it unbiased, where Algorithm 4 prints " +
-	"(1+gamma)^HarmonicMean, and that 2PEst visits the pairs in turn with step 1, where Algorithm 5 draws them, with steps eta_t. Without the word stands the " +
-	"proven one. \"ldp-agg\" is the paper's LDP-AGG-2PEst, \"ldp-agg, all parties\" its LDP-AGG. The figure prints no numbers and the paper no budgets or " +
+const figureNotes = " k = 5, k' = 5 and, with the paper's estimators, M = 4096 where they do not vary, delta = " +
+	"1/n, means of ten runs with 95% intervals. " +
+	"\"claimed\" is the paper's own calibration and estimator, but that the harmonic mean has the constant that makes " +
+	"it unbiased, where Algorithm 4 prints " +
+	"(1+gamma)^HarmonicMean, and that 2PEst visits the pairs in turn with step 1, where Algorithm 5 draws them, with " +
+	"steps eta_t. Without the word stands the " +
+	"proven one. \"ldp-agg\" is the paper's LDP-AGG-2PEst, \"ldp-agg, all parties\" its LDP-AGG. The figure prints no " +
+	"numbers and the paper no budgets or " +
 	"number of runs; columns of mixgauss, drawn independently, are split in order."
 
 // sketchSuites are the tables and figures of Sketch-V.
 func sketchSuites() []Suite {
-	figure := func(number int, title, about string, needs []string, y string, series []string, x string, run func(context.Context, *Env) error) Suite {
-		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch, Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about + figureNotes,
+	figure := func(number int, title, about string, needs []string, y string, series []string, x string,
+		run func(context.Context, *Env) error) Suite {
+		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch,
+			Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about + figureNotes,
 			Source: fmt.Sprintf("Sketch-V, figure %d", number), Needs: needs,
 			Figures: []Figure{{Title: title, X: x, Y: y, Series: series, Panel: "panel"}}, Run: run}
 	}
 	byEpsilon := func(c sketchCurves) func(context.Context, *Env) error { return c.run }
 	all := []string{"mixgauss", "nyctaxi", "letter", "loan"}
 	method := []string{"method"}
-	const sets = "The taxi set here has other columns than the paper's; its columns are split in contiguous ranges. The loan set is not public in full. "
+	const sets = "The taxi set here has other columns than the paper's; its columns are split in contiguous ranges. " +
+		"The loan set is not public in full. "
 	return []Suite{
 		{
 			Name: "sketch-table1", Group: GroupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
-			About: "Bytes that a party sends and the time of the weights of the grid, on mixgauss with the paper's estimators; and the making of the sketches beside " +
+			About: "Bytes that a party sends and the time of the weights of the grid, on mixgauss with the paper's " +
+				"estimators; and the making of the sketches beside " +
 				"the least time of AES for a hash of each record under each key on all workers, as they were made once.",
 			Source: "Sketch-V, Table 1", Needs: []string{"mixgauss"}, Run: runSketchTable1,
 		},
 		{
 			Name: "sketch-table2", Group: GroupSketch, Title: "Sketch-V Table 2: loss and V-measure on a mixture of Gaussians",
-			About: "k = k' = 5, M = 4096, delta = 1/n, ten runs. The paper drew its own mixture (20,000 records, five Gaussians, eight columns) and gives neither " +
-				"spread nor runs; compare each column with its non-private rows. lsf is the paper's DPLSF. Budgets 0.05 and 2 are ours.",
+			About: "k = k' = 5, M = 4096, delta = 1/n, ten runs. The paper drew its own mixture (20,000 records, five " +
+				"Gaussians, eight columns) and gives neither " +
+				"spread nor runs; compare each column with its non-private rows. lsf is the paper's DPLSF. Budgets 0.05 and 2 " +
+				"are ours.",
 			Source: "Sketch-V, Table 2", Needs: []string{"mixgauss"}, Run: runSketchTable2,
 		},
 		figure(3, "loss of the final centres", sets+"Methods by budget.", all, "loss", method, "epsilon",
-			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4}, methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
-		figure(4, "V-measure of the final centres", sets+"Methods by budget, against the labels of mixgauss and against central k-means elsewhere.", all, "V-measure", method, "epsilon",
-			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4}, methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
-		figure(5, "uneven numbers of columns", "Two parties, epsilon 1, with the given share of the columns in eighths, even ones too. The paper's second set is loan; letter stands beside it, with as many columns.", []string{"mixgauss", "loan", "letter"}, "loss", method, "columns",
-			byEpsilon(sketchCurves{sets: []string{"mixgauss", "loan", "letter"}, parties: []int{2}, epsilons: []float64{1}, uneven: true, methods: privateMethods})),
-		figure(6, "number of parties", "Epsilon 1 and 2. The paper's set is loan; letter stands beside it, with as many columns.", []string{"loan", "letter"}, "loss", method, "parties",
-			byEpsilon(sketchCurves{sets: []string{"loan", "letter"}, parties: []int{2, 4, 8}, epsilons: []float64{1, 2}, methods: privateMethods, byParties: true})),
-		figure(7, "relative error of intersections", "Sum of |estimate - truth| over the cells of the grid, over n; k' = 5.", []string{"mixgauss"}, "intersection error", method, "epsilon",
-			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, methods: append(slices.Clone(privateMethods), "sketch-basic, claimed")})),
-		figure(8, "which part costs what", "Exact local centres with private sketches, private local centres with exact counts, all private, and nothing private.", []string{"mixgauss"}, "loss", method, "epsilon",
+			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4},
+				methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
+		figure(4, "V-measure of the final centres",
+			sets+"Methods by budget, against the labels of mixgauss and against central k-means elsewhere.", all, "V-measure",
+			method, "epsilon",
+			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4},
+				methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
+		figure(5, "uneven numbers of columns",
+			"Two parties, epsilon 1, with the given share of the columns in eighths, even ones too. The paper's second set "+
+				"is loan; letter stands beside it, with as many columns.", []string{"mixgauss", "loan", "letter"}, "loss",
+			method, "columns",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss", "loan", "letter"}, parties: []int{2}, epsilons: []float64{1},
+				uneven: true, methods: privateMethods})),
+		figure(6, "number of parties",
+			"Epsilon 1 and 2. The paper's set is loan; letter stands beside it, with as many columns.",
+			[]string{"loan", "letter"}, "loss", method, "parties",
+			byEpsilon(sketchCurves{sets: []string{"loan", "letter"}, parties: []int{2, 4, 8}, epsilons: []float64{1, 2},
+				methods: privateMethods, byParties: true})),
+		figure(7, "relative error of intersections",
+			"Sum of |estimate - truth| over the cells of the grid, over n; k' = 5.", []string{"mixgauss"},
+			"intersection error", method, "epsilon",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4},
+				methods: append(slices.Clone(privateMethods), "sketch-basic, claimed")})),
+		figure(8, "which part costs what",
+			"Exact local centres with private sketches, private local centres with exact counts, all private, and nothing "+
+				"private.", []string{"mixgauss"}, "loss", method, "epsilon",
 			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, methods: ablations})),
-		figure(9, "number of local clusters", "Loss by k' at several budgets.", []string{"mixgauss"}, "loss", []string{"method", "epsilon"}, "k'",
-			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 2, 4}, localKs: true, methods: []string{"sketch", "sketch, claimed"}})),
-		figure(10, "relative error of intersections, real sets", sets+"As figure 7.", []string{"nyctaxi", "letter"}, "intersection error", method, "epsilon",
-			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter"}, parties: []int{2, 4}, methods: append(slices.Clone(privateMethods), "sketch-basic, claimed")})),
-		figure(11, "which part costs what, real sets", sets+"As figure 8.", []string{"nyctaxi", "letter"}, "loss", method, "epsilon",
+		figure(9, "number of local clusters", "Loss by k' at several budgets.", []string{"mixgauss"}, "loss",
+			[]string{"method", "epsilon"}, "k'",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 2, 4},
+				localKs: true, methods: []string{"sketch", "sketch, claimed"}})),
+		figure(10, "relative error of intersections, real sets", sets+"As figure 7.", []string{"nyctaxi", "letter"},
+			"intersection error", method, "epsilon",
+			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter"}, parties: []int{2, 4},
+				methods: append(slices.Clone(privateMethods), "sketch-basic, claimed")})),
+		figure(11, "which part costs what, real sets", sets+"As figure 8.", []string{"nyctaxi", "letter"}, "loss",
+			method, "epsilon",
 			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter"}, parties: []int{2, 4}, methods: ablations})),
-		figure(12, "number of local clusters, real sets", sets+"As figure 9.", []string{"nyctaxi", "letter", "loan"}, "loss", []string{"method", "epsilon"}, "k'",
-			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter", "loan"}, parties: []int{2, 4}, epsilons: []float64{1, 4}, localKs: true, methods: []string{"sketch", "sketch, claimed"}})),
-		figure(13, "number of sketches", "Relative error of the intersections by M.", []string{"mixgauss"}, "intersection error", []string{"method", "epsilon"}, "M",
-			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 4}, sketches: []int{4096, 1024, 256, 2048, 512}, methods: []string{"sketch", "sketch, claimed"}})),
+		figure(12, "number of local clusters, real sets", sets+"As figure 9.", []string{"nyctaxi", "letter", "loan"},
+			"loss", []string{"method", "epsilon"}, "k'",
+			byEpsilon(sketchCurves{sets: []string{"nyctaxi", "letter", "loan"}, parties: []int{2, 4},
+				epsilons: []float64{1, 4}, localKs: true, methods: []string{"sketch", "sketch, claimed"}})),
+		figure(13, "number of sketches", "Relative error of the intersections by M.", []string{"mixgauss"},
+			"intersection error", []string{"method", "epsilon"}, "M",
+			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 4},
+				sketches: []int{4096, 1024, 256, 2048, 512}, methods: []string{"sketch", "sketch, claimed"}})),
 		{
 			Name: "sketch-fig14", Group: GroupSketch, Title: "Sketch-V Figure 14: silhouette by number of clusters",
-			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette is exact up to 50,000 records and of a sample of " +
+			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette " +
+				"is exact up to 50,000 records and of a sample of " +
 				"them beyond. The figure prints no numbers; the loan set is not public in full.",
 			Source: "Sketch-V, figure 14", Needs: all,
-			Figures: []Figure{{Title: "Silhouette by number of clusters", X: "k", Y: "silhouette", Series: []string{"set"}}}, Run: runSketchFigure14,
+			Figures: []Figure{{Title: "Silhouette by number of clusters", X: "k", Y: "silhouette", Series: []string{"set"}}},
+			Run:     runSketchFigure14,
 		},
 	}
 }
@@ -120,8 +157,10 @@ func runSketchFigure14(ctx context.Context, e *Env) error {
 // and estimator (DPFMPS-2PEst).
 var (
 	privateMethods  = []string{"sketch", "sketch, claimed", "ind-lap", "ldp-agg"}
-	comparedMethods = append(slices.Clone(privateMethods), "ldp-agg, all parties", "sketch-basic, claimed", "vertical-plain")
-	ablations       = []string{"sketch", "sketch, exact centres", "sketch, exact counts", "sketch, claimed", "sketch, claimed, exact centres", "sketch, claimed, exact counts", "vertical-plain"}
+	comparedMethods = append(slices.Clone(privateMethods), "ldp-agg, all parties", "sketch-basic, claimed",
+		"vertical-plain")
+	ablations = []string{"sketch", "sketch, exact centres", "sketch, exact counts", "sketch, claimed",
+		"sketch, claimed, exact centres", "sketch, claimed, exact counts", "vertical-plain"}
 )
 
 // editMethod turns a job into one of the named methods.
@@ -158,7 +197,8 @@ type sketchSample struct{ loss, vMeasure, intersection float64 }
 const paperK = 5 // k and k' of the paper's experiments
 
 // sampleVertical runs a method once.
-func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, method string, j *sketch.Job) (sketchSample, error) {
+func sampleVertical(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, method string,
+	j *sketch.Job) (sketchSample, error) {
 	var job engine.Job = j
 	switch method {
 	case "central":
@@ -193,7 +233,8 @@ func newSketchSample(r *engine.Result) sketchSample {
 }
 
 // centralKMeans is k-means on all columns without noise, the best of ten starts.
-func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, k int, seed uint64) (*engine.Result, error) {
+func centralKMeans(ctx context.Context, eng *engine.Engine, s *Set, labels []int32, k int,
+	seed uint64) (*engine.Result, error) {
 	part := dataset.Part{Points: s.Norm.Points, FractionBits: s.Norm.FractionBits, Rows: rowNumbers(s.N)}
 	return eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k,
 		Clients: []dataset.Part{part}, Seed: &seed, Labels: labels}, NInit: 10})
@@ -228,7 +269,8 @@ func addSamples(c *Case, samples []sketchSample, loss, vMeasure []Reference) {
 }
 
 // sampleRuns runs a method several times with seeds 1, 2, ....
-func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int, epsilon float64, edit func(*sketch.Job)) ([]sketchSample, error) {
+func sampleRuns(ctx context.Context, c *Case, s *Set, method string, parties int, epsilon float64,
+	edit func(*sketch.Job)) ([]sketchSample, error) {
 	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
 	if err != nil {
 		return nil, err
@@ -368,7 +410,8 @@ func (f sketchCurves) run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string, parties int, epsilon float64, edit func(*sketch.Job)) error {
+func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string, parties int, epsilon float64,
+	edit func(*sketch.Job)) error {
 	s, err := c.Env.Set(ctx, name)
 	if err != nil {
 		return err
@@ -430,27 +473,28 @@ func runSketchTable2(ctx context.Context, e *Env) error {
 				if row.epsilon == 0 {
 					epsilon = "none"
 				}
-				err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)}, func(ctx context.Context, c *Case) error {
-					s, err := c.Env.Set(ctx, "mixgauss")
-					if err != nil {
-						return err
-					}
-					samples, err := sampleRuns(ctx, c, s, method, parties, row.epsilon, nil)
-					if err != nil {
-						return err
-					}
-					var loss, vMeasure []Reference
-					if method == "sketch" { // the others' stand in the file for this table
-						if loss, vMeasure, err = c.Env.publishedTable2(method, parties, row.epsilon); err != nil {
+				err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)},
+					func(ctx context.Context, c *Case) error {
+						s, err := c.Env.Set(ctx, "mixgauss")
+						if err != nil {
 							return err
 						}
-						if goal := lossGoals[[2]float64{float64(parties), row.epsilon}]; goal > 0 {
-							loss = append(loss, Reference{Name: "at most", Kind: Goal, Value: goal})
+						samples, err := sampleRuns(ctx, c, s, method, parties, row.epsilon, nil)
+						if err != nil {
+							return err
 						}
-					}
-					addSamples(c, samples, loss, vMeasure)
-					return nil
-				})
+						var loss, vMeasure []Reference
+						if method == "sketch" { // the others' stand in the file for this table
+							if loss, vMeasure, err = c.Env.publishedTable2(method, parties, row.epsilon); err != nil {
+								return err
+							}
+							if goal := lossGoals[[2]float64{float64(parties), row.epsilon}]; goal > 0 {
+								loss = append(loss, Reference{Name: "at most", Kind: Goal, Value: goal})
+							}
+						}
+						addSamples(c, samples, loss, vMeasure)
+						return nil
+					})
 				if err != nil {
 					return err
 				}

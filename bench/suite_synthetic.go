@@ -27,7 +27,8 @@ func syntheticSet(ctx context.Context, n, k, d int, separation, spread float64, 
 	for range k {
 		records += float64(n) / float64(k) * (1 + spread*(2*r.Float64()-1))
 	}
-	s, err := GeneratedSet(ctx, "synth", dataset.Generator{N: int(records), D: d, K: k, Separation: separation, Spread: spread, Seed: uint64(seed)})
+	s, err := GeneratedSet(ctx, "synth",
+		dataset.Generator{N: int(records), D: d, K: k, Separation: separation, Spread: spread, Seed: uint64(seed)})
 	if err != nil {
 		return nil, err
 	}
@@ -39,17 +40,22 @@ func syntheticSet(ctx context.Context, n, k, d int, separation, spread float64, 
 func heatMap(name, title, source string, separation float64) Suite {
 	var figures []Figure
 	for _, f := range []struct{ title, value string }{
-		{"NICV of sulloyd", suLloyd.name()}, {"NICV of fastlloyd, published", fastLloydCode.name()}, {"NICV lowered by fastlloyd, published", "lower by"},
+		{"NICV of sulloyd", suLloyd.name()}, {"NICV of fastlloyd, published", fastLloydCode.name()},
+		{"NICV lowered by fastlloyd, published", "lower by"},
 		{"NICV lowered by fastlloyd, claimed", "lower by, claimed"},
 	} {
 		figures = append(figures, Figure{Title: f.title, X: "d", Y: f.value, Series: []string{"k"}, Heat: true})
 	}
 	return Suite{
 		Name: name, Group: GroupFastLloyd, Title: title,
-		About: "NICV at epsilon 1 by number of clusters and dimensions, and by how much fastlloyd lowers it against sulloyd: three sets of each " +
-			"shape, 20 runs on each. The paper made its sets with the R package clusterGeneration and kept no seeds; these are built in " +
-			"(builtin:synth, the same construction), about 10,000 records each. The figure's numbers are not in the text, which says more than 40% less " +
-			"for many clusters in few dimensions (overlapping), and up to 89% less, 78% at the most clusters and dimensions (separated). A quick run takes one " +
+		About: "NICV at epsilon 1 by number of clusters and dimensions, and by how much fastlloyd lowers it against " +
+			"sulloyd: three sets of each " +
+			"shape, 20 runs on each. The paper made its sets with the R package clusterGeneration and kept no seeds; these " +
+			"are built in " +
+			"(builtin:synth, the same construction), about 10,000 records each. The figure's numbers are not in the text, " +
+			"which says more than 40% less " +
+			"for many clusters in few dimensions (overlapping), and up to 89% less, 78% at the most clusters and dimensions " +
+			"(separated). A quick run takes one " +
 			"set of nine shapes.",
 		Source: source, Figures: figures,
 		Run: func(ctx context.Context, e *Env) error {
@@ -107,10 +113,14 @@ var (
 func ablation(name, title, source string, epsilon float64) Suite {
 	return Suite{
 		Name: name, Group: GroupFastLloyd, Title: title,
-		About: "NICV of fastlloyd by the factor alpha of one bound, the other at 5, and by the post-processing of centroids with both at 5: clusters have " +
-			"at least n/(alpha_min k) and at most alpha_max n/k records. As in the released code, 48 synthetic sets of about 2048 records (k and d of 2, 4, 8, 16; " +
-			"separation 0.25, 0.5, 0.75), 20 runs on each with its noise (published); a curve is the mean over the 12 sets of one k, the one of all is over " +
-			"the 48, with the interval over sets. Sets that no assignment satisfies are left out. The sets are built in (builtin:synth); the figure prints no numbers.",
+		About: "NICV of fastlloyd by the factor alpha of one bound, the other at 5, and by the post-processing of " +
+			"centroids with both at 5: clusters have " +
+			"at least n/(alpha_min k) and at most alpha_max n/k records. As in the released code, 48 synthetic sets of " +
+			"about 2048 records (k and d of 2, 4, 8, 16; " +
+			"separation 0.25, 0.5, 0.75), 20 runs on each with its noise (published); a curve is the mean over the 12 sets " +
+			"of one k, the one of all is over " +
+			"the 48, with the interval over sets. Sets that no assignment satisfies are left out. The sets are built in " +
+			"(builtin:synth); the figure prints no numbers.",
 		Source: source,
 		Figures: []Figure{
 			{Table: "sizes", Title: "NICV by alpha", X: "alpha", Y: "NICV", Series: []string{"k"}, Panel: "bound"},
@@ -189,7 +199,8 @@ func (c *Case) overSets(ctx context.Context, ks []int, epsilon float64, edit fun
 				if err != nil {
 					return err
 				}
-				r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) { return fastLloydCode.job(s, epsilon, run, edit) })
+				r, err := c.runs(ctx, c.Env.Reps(20, 3),
+					func(run int) (engine.Job, error) { return fastLloydCode.job(s, epsilon, run, edit) })
 				if err != nil && !errors.Is(err, flow.ErrInfeasible) {
 					return err
 				}

@@ -17,7 +17,8 @@ import (
 )
 
 // thesisSets are the sets of Thesis-H's tables, by the names of its columns.
-var thesisSets = []struct{ column, set string }{{"s1", "s1"}, {"house", "house"}, {"iris", "iris"}, {"image", "image"}, {"adult", "adult"}, {"birch2", "birch2_25k"}}
+var thesisSets = []struct{ column, set string }{{"s1", "s1"}, {"house", "house"}, {"iris", "iris"},
+	{"image", "image"}, {"adult", "adult"}, {"birch2", "birch2_25k"}}
 
 // thesisEpsilon and the factors of thesisSizes are the defaults of Thesis-H,
 // Table 7.1.
@@ -87,12 +88,17 @@ func thesisSuites() []Suite {
 	ablation := func(number, title string, p variant, rows func(e *Env) []strategy, best int) Suite {
 		return Suite{
 			Name: "thesis-" + number, Group: GroupThesisH, Title: "Thesis-H Table " + number + ": " + title,
-			About: "WCSS at epsilon 4 with the thesis's bounds on cluster sizes, means of 10 runs, two clients. NMA is csulloyd, AMN is fastlloyd; " +
-				"both run as the released code (published), which folds and truncates the sums and counts of all clients at the sizes of one and draws " +
-				"random starts in [0, 1]^d. TNW is the mean over sets of WCSS/n, the thesis's score; BC counts the sets on which a strategy is " +
-				fmt.Sprintf("among the best %d. The thesis prints no spread, and for Table 8.2 the 13 of 27 strategies with a BC above 0.", best),
+			About: "WCSS at epsilon 4 with the thesis's bounds on cluster sizes, means of 10 runs, two clients. NMA is " +
+				"csulloyd, AMN is fastlloyd; " +
+				"both run as the released code (published), which folds and truncates the sums and counts of all clients at " +
+				"the sizes of one and draws " +
+				"random starts in [0, 1]^d. TNW is the mean over sets of WCSS/n, the thesis's score; BC counts the sets on " +
+				"which a strategy is " +
+				fmt.Sprintf("among the best %d. The thesis prints no spread, and for Table 8.2 the 13 of 27 strategies with a "+
+					"BC above 0.", best),
 			Source: "Thesis-H, Table " + number, Needs: needs,
-			Figures: []Figure{{Title: "TNW by strategy", X: "strategy", Y: "TNW", Bars: true}, {Title: "WCSS on s1 by strategy", X: "strategy", Y: "s1 WCSS", Bars: true}},
+			Figures: []Figure{{Title: "TNW by strategy", X: "strategy", Y: "TNW", Bars: true},
+				{Title: "WCSS on s1 by strategy", X: "strategy", Y: "s1 WCSS", Bars: true}},
 			Run: func(ctx context.Context, e *Env) error {
 				if err := e.ablate(ctx, p, rows(e)); err != nil {
 					return err
@@ -104,7 +110,8 @@ func thesisSuites() []Suite {
 	centroids := func(*Env) []strategy { return centroidStrategies() }
 	starts := func(*Env) []strategy { return startStrategies }
 	return []Suite{
-		ablation("8.2", "post-processing under NMA", csuLloydCode, func(e *Env) []strategy { return postStrategies(e.printed["thesis-8.2"]) }, 3),
+		ablation("8.2", "post-processing under NMA", csuLloydCode,
+			func(e *Env) []strategy { return postStrategies(e.printed["thesis-8.2"]) }, 3),
 		ablation("8.3", "post-processing under AMN", fastLloydCode, centroids, 1),
 		ablation("8.4", "initialisation under NMA", csuLloydCode, starts, 1),
 		ablation("8.5", "initialisation under AMN", fastLloydCode, starts, 1),
@@ -113,13 +120,18 @@ func thesisSuites() []Suite {
 		thesisTimes("8.7", "AMN", fastLloydCode),
 		{
 			Name: "thesis-fig8.8", Group: GroupThesisH, Title: "Thesis-H Figure 8.8: empty clusters on Birch2",
-			About: "Average number of the 100 clusters that attract no point, against epsilon, 20 runs. The figure prints no numbers; the " +
-				"thesis's text gives about 15 (NMA) and 20 (AMN) without constraint and noise, 0 with the constraint, with noise about 10 (NMA) and " +
-				"22 to 25 (AMN) without it, and about 4 (NMA) and 2 (AMN) with it at epsilon 1. The means of unconstrained clusters (AMN) take the " +
-				"noise of section 6.3.1 for a cluster of one record, as the released code draws it. All noisy centroids are folded (Table 7.1).",
+			About: "Average number of the 100 clusters that attract no point, against epsilon, 20 runs. The figure prints " +
+				"no numbers; the " +
+				"thesis's text gives about 15 (NMA) and 20 (AMN) without constraint and noise, 0 with the constraint, with " +
+				"noise about 10 (NMA) and " +
+				"22 to 25 (AMN) without it, and about 4 (NMA) and 2 (AMN) with it at epsilon 1. The means of unconstrained " +
+				"clusters (AMN) take the " +
+				"noise of section 6.3.1 for a cluster of one record, as the released code draws it. All noisy centroids are " +
+				"folded (Table 7.1).",
 			Source: "Thesis-H, Figure 8.8 and section 8.5.3", Needs: []string{"birch2_25k"},
-			Figures: []Figure{{Table: "private", Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty", Series: []string{"protocol"}, Level: withoutNoise}},
-			Run:     runEmptyClusters,
+			Figures: []Figure{{Table: "private", Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty",
+				Series: []string{"protocol"}, Level: withoutNoise}},
+			Run: runEmptyClusters,
 		},
 	}
 }
@@ -165,7 +177,8 @@ func (c *Case) ablate(ctx context.Context, p variant, r strategy) error {
 		return &MissingSetError{thesisSets[0].set, c.Env.sets.dir}
 	}
 	sets := float64(len(there))
-	c.Add(Value{Name: "TNW", Mean: Number(normalised / sets), Median: Number(normalised / sets), Half: Number(math.Sqrt(squares) / sets), N: 1})
+	c.Add(Value{Name: "TNW", Mean: Number(normalised / sets), Median: Number(normalised / sets),
+		Half: Number(math.Sqrt(squares) / sets), N: 1})
 	if len(there) < len(thesisSets) {
 		c.Apart("TNW", "over "+strings.Join(there, ", ")+" alone")
 	}
@@ -216,13 +229,16 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 	source := "Thesis-H, Table " + number
 	return Suite{
 		Name: "thesis-" + number, Group: GroupThesisH, Title: source + ": time per iteration under " + protocolName,
-		About: "One iteration at epsilon 4, two clients; the network's part is the thesis's model, one round trip of 1 ms (LAN) or 100 ms (WAN), " +
-			"added to our measured computation. The thesis ran on a Macbook Pro M2 Max, Mohassel et al. and Jiang et al. on machines and networks of " +
+		About: "One iteration at epsilon 4, two clients; the network's part is the thesis's model, one round trip of 1 " +
+			"ms (LAN) or 100 ms (WAN), " +
+			"added to our measured computation. The thesis ran on a Macbook Pro M2 Max, Mohassel et al. and Jiang et al. on " +
+			"machines and networks of " +
 			"their own (sections 8.6.1 and 8.6.2). synth is generated: 5000 points, 2 dimensions, 2 clusters.",
 		Source: source, Needs: needs,
 		Figures: []Figure{{Title: "Time of one iteration on the LAN", X: "set", Y: "LAN", LogY: true, Bars: true}},
 		Run: func(ctx context.Context, e *Env) error {
-			for _, column := range append(thesisSets[:len(thesisSets):len(thesisSets)], struct{ column, set string }{"synth", ""}) {
+			for _, column := range append(thesisSets[:len(thesisSets):len(thesisSets)],
+				struct{ column, set string }{"synth", ""}) {
 				err := e.Case(ctx, "", []Label{L("set", column.column)}, func(ctx context.Context, c *Case) error {
 					s, err := thesisSet(ctx, c.Env, column.set)
 					if err != nil {
@@ -265,25 +281,26 @@ func thesisSet(ctx context.Context, e *Env, name string) (*Set, error) {
 func runEmptyClusters(ctx context.Context, e *Env) error {
 	const set = "birch2_25k"
 	one := func(x setting, epsilon string) error {
-		return e.Case(ctx, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
-			s, err := c.Env.Set(ctx, set)
-			if err != nil {
-				return err
-			}
-			r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
-				return x.p.job(s, max(chart.ParseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
-					thesisSizes(j)
-					if x.edit != nil {
-						x.edit(j)
-					}
+		return e.Case(ctx, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)},
+			func(ctx context.Context, c *Case) error {
+				s, err := c.Env.Set(ctx, set)
+				if err != nil {
+					return err
+				}
+				r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
+					return x.p.job(s, max(chart.ParseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
+						thesisSizes(j)
+						if x.edit != nil {
+							x.edit(j)
+						}
+					})
 				})
+				if err != nil {
+					return err
+				}
+				c.Samples("empty", Plain, r.empty)
+				return nil
 			})
-			if err != nil {
-				return err
-			}
-			c.Samples("empty", Plain, r.empty)
-			return nil
-		})
 	}
 	settings := append(settingsOf("NMA"), settingsOf("AMN")...)
 	for _, x := range settings {

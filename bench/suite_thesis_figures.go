@@ -58,7 +58,8 @@ var thesisEpsilons = []string{"1", "4", "0.25", "2", "0.5", "3"}
 // appendix's.
 func thesisFigures() []Suite {
 	const loss, silhouette = "WCSS", "silhouette"
-	const about = "Epsilon from .25 to 4 with the thesis's bounds on cluster sizes, means of 20 runs with 95% intervals, " +
+	const about = "Epsilon from .25 to 4 with the thesis's bounds on cluster sizes, means of 20 runs with 95% " +
+		"intervals, " +
 		"two clients, under the paper's noise. The figure prints no numbers. "
 	var needs []string
 	for _, s := range thesisSets {
@@ -71,8 +72,9 @@ func thesisFigures() []Suite {
 		return Suite{
 			Name: "thesis-fig" + number, Also: also, Group: GroupThesisH, Title: "Thesis-H " + title, About: about + text,
 			Source: "Thesis-H, Figure " + number, Needs: needs, Run: run,
-			Figures: []Figure{{Table: "private", Title: y + " by epsilon", X: "epsilon", Y: y, Series: []string{"setting"}, Panel: "set",
-				LogX: true, Level: withoutNoise}},
+			Figures: []Figure{{Table: "private", Title: y + " by epsilon", X: "epsilon", Y: y, Series: []string{"setting"},
+				Panel: "set",
+				LogX:  true, Level: withoutNoise}},
 		}
 	}
 	quality := func(aggregation, value string) func(context.Context, *Env) error {
@@ -101,18 +103,24 @@ func thesisFigures() []Suite {
 	return []Suite{
 		suite("C.1", "Figures 8.1, 8.2 and C.1: WCSS under NMA", settings+"sulloyd, csulloyd.", loss, []string{"8.1", "8.2"},
 			quality("NMA", loss)),
-		suite("C.2", "Figures 8.3, 8.4 and C.2: WCSS under AMN", settings+"sulloyd by means, fastlloyd.", loss, []string{"8.3", "8.4"},
+		suite("C.2", "Figures 8.3, 8.4 and C.2: WCSS under AMN", settings+"sulloyd by means, fastlloyd.", loss,
+			[]string{"8.3", "8.4"},
 			quality("AMN", loss)),
 		suite("D.1", "Figures 8.5 to 8.7 and D.1: silhouette under NMA",
 			settings+"sulloyd, csulloyd; of a sample on sets of more than 50,000 records.",
 			silhouette, []string{"8.5", "8.6", "8.7"}, quality("NMA", silhouette)),
-		suite("D.2", "Figures 8.5 to 8.7 and D.2: silhouette under AMN", settings+"sulloyd by means, fastlloyd.", silhouette, nil,
+		suite("D.2", "Figures 8.5 to 8.7 and D.2: silhouette under AMN", settings+"sulloyd by means, fastlloyd.",
+			silhouette, nil,
 			quality("AMN", silhouette)),
-		suite("A.1", "Figure A.1: initialisation under NMA", "csulloyd as the released code.", loss, nil, ablation(csuLloydCode, starts)),
-		suite("A.2", "Figure A.2: initialisation under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, starts)),
-		suite("B.1", "Figure B.1: post-processing under NMA", "The first ten strategies of Table 8.2, csulloyd as the released code.", loss, nil,
+		suite("A.1", "Figure A.1: initialisation under NMA", "csulloyd as the released code.", loss, nil,
+			ablation(csuLloydCode, starts)),
+		suite("A.2", "Figure A.2: initialisation under AMN", "fastlloyd as the released code.", loss, nil,
+			ablation(fastLloydCode, starts)),
+		suite("B.1", "Figure B.1: post-processing under NMA",
+			"The first ten strategies of Table 8.2, csulloyd as the released code.", loss, nil,
 			ablation(csuLloydCode, ten)),
-		suite("B.2", "Figure B.2: post-processing under AMN", "fastlloyd as the released code.", loss, nil, ablation(fastLloydCode, centroids)),
+		suite("B.2", "Figure B.2: post-processing under AMN", "fastlloyd as the released code.", loss, nil,
+			ablation(fastLloydCode, centroids)),
 	}
 }
 
@@ -182,7 +190,8 @@ func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, 
 		return nil
 	}
 	if alone := len(r.wcss) - len(silhouettes); alone > 0 {
-		c.Row.Note = fmt.Sprintf("%d of %d runs end with all records in one cluster and have no silhouette", alone, len(r.wcss))
+		c.Row.Note = fmt.Sprintf("%d of %d runs end with all records in one cluster and have no silhouette",
+			alone, len(r.wcss))
 	}
 	c.Samples("silhouette", Plain, silhouettes)
 	return nil
@@ -190,23 +199,24 @@ func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, 
 
 // silhouetteTime times the silhouette of all pairs of 50,000 records.
 func (e *Env) silhouetteTime(ctx context.Context) error {
-	return e.Case(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)}, func(ctx context.Context, c *Case) error {
-		s, err := GeneratedSet(ctx, "timesynth", dataset.Generator{N: metrics.ExactPoints, D: 2, K: 20, Seed: 1})
-		if err != nil {
-			return err
-		}
-		centroids := make([]float64, 0, 20*s.D)
-		for i := range 20 {
-			for _, x := range s.Norm.Points.Point(i*s.N/20, nil) {
-				centroids = append(centroids, float64(x))
+	return e.Case(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)},
+		func(ctx context.Context, c *Case) error {
+			s, err := GeneratedSet(ctx, "timesynth", dataset.Generator{N: metrics.ExactPoints, D: 2, K: 20, Seed: 1})
+			if err != nil {
+				return err
 			}
-		}
-		start, cpu := time.Now(), processTime()
-		if _, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), centroids, 20); err != nil {
-			return err
-		}
-		c.Durations("all pairs", []float64{float64(time.Since(start))}, Reference{Name: "at most", Kind: Goal, Value: 3e9})
-		c.Durations("CPU", []float64{float64(processTime() - cpu)})
-		return nil
-	})
+			centroids := make([]float64, 0, 20*s.D)
+			for i := range 20 {
+				for _, x := range s.Norm.Points.Point(i*s.N/20, nil) {
+					centroids = append(centroids, float64(x))
+				}
+			}
+			start, cpu := time.Now(), processTime()
+			if _, err := engine.MeasureSeparation(ctx, c.Env.Pool, s.whole(), centroids, 20); err != nil {
+				return err
+			}
+			c.Durations("all pairs", []float64{float64(time.Since(start))}, Reference{Name: "at most", Kind: Goal, Value: 3e9})
+			c.Durations("CPU", []float64{float64(processTime() - cpu)})
+			return nil
+		})
 }

@@ -17,12 +17,15 @@ import (
 func verticalSuites() []Suite {
 	return []Suite{{
 		Name: "vertical", Group: GroupPerformance, Title: "Vertical clustering by sketches",
-		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes of Sketch-V's Table 1, " +
-			"whose time is for the weights alone. Table small: whole runs on mixgauss. Tables sketches and large: the making of sketches (digests, grouping and phantoms included) and a whole run " +
+		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes " +
+			"of Sketch-V's Table 1, " +
+			"whose time is for the weights alone. Table small: whole runs on mixgauss. Tables sketches and large: the " +
+			"making of sketches (digests, grouping and phantoms included) and a whole run " +
 			"of two parties, beside the least time of AES for a hash of each record under each key on all workers.",
-		Needs:   []string{"mixgauss"},
-		Figures: []Figure{{Table: "server", Title: "Server phase", X: "shape", Y: "server phase", Series: []string{"estimator"}, LogY: true, Bars: true}},
-		Run:     runVertical,
+		Needs: []string{"mixgauss"},
+		Figures: []Figure{{Table: "server", Title: "Server phase", X: "shape", Y: "server phase",
+			Series: []string{"estimator"}, LogY: true, Bars: true}},
+		Run: runVertical,
 	}}
 }
 
@@ -51,9 +54,10 @@ func runVertical(ctx context.Context, e *Env) error {
 		return err
 	}
 	for _, parties := range []int{4, 2} {
-		err := e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)}, func(ctx context.Context, c *Case) error {
-			return timeSmall(ctx, c, parties)
-		})
+		err := e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)},
+			func(ctx context.Context, c *Case) error {
+				return timeSmall(ctx, c, parties)
+			})
 		if err != nil {
 			return err
 		}
@@ -81,17 +85,18 @@ func runVertical(ctx context.Context, e *Env) error {
 			for _, sketches := range counts {
 				for _, estimator := range timedEstimators {
 					shape := fmt.Sprintf("S=%d k'=%d M=%d", parties, localK, sketches)
-					err := e.Case(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)}, func(ctx context.Context, c *Case) error {
-						j := sketchJob(data, nil, parties, 5, 1, 1)
-						j.LocalK.N, j.Sketches = localK, sketches
-						estimator.edit(j)
-						printed, err := c.Env.printedFor("sketch-table1",
-							[]Label{L("k'", localK), L("method", "sketch"), L("parties", parties), L("M", sketches)}, "weights")
-						if err != nil {
-							return err
-						}
-						return timeServer(ctx, c, j, printed)
-					})
+					err := e.Case(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)},
+						func(ctx context.Context, c *Case) error {
+							j := sketchJob(data, nil, parties, 5, 1, 1)
+							j.LocalK.N, j.Sketches = localK, sketches
+							estimator.edit(j)
+							printed, err := c.Env.printedFor("sketch-table1",
+								[]Label{L("k'", localK), L("method", "sketch"), L("parties", parties), L("M", sketches)}, "weights")
+							if err != nil {
+								return err
+							}
+							return timeServer(ctx, c, j, printed)
+						})
 					if err != nil {
 						return err
 					}

@@ -40,7 +40,8 @@ func (s *Section) grids() []grid {
 		var cells []func(*Row) string
 		details := make(map[int]string) // column -> value whose details it has
 		column := func(name, of string, numeric bool, cell func(*Row) string) {
-			g.Columns, g.Of, g.Numeric, cells = append(g.Columns, name), append(g.Of, of), append(g.Numeric, numeric), append(cells, cell)
+			g.Columns, g.Of, g.Numeric, cells = append(g.Columns, name), append(g.Of, of), append(g.Numeric, numeric),
+				append(cells, cell)
 		}
 		c := contentsOf(rows)
 		for _, l := range c.labels {
@@ -152,8 +153,10 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		}
 	}
 	if m := r.Machine; m != nil { // stored results name theirs
-		prose(0, 2, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s", m.Version, m.Go, m.OS, m.Arch, m.CPU, m.Cores, m.Workers, m.ISA)
-		prose(0, 2, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s", 100*m.NoiseFloor, 100*m.Spread, pinnedText(m))
+		prose(0, 2, "cohort %s, %s %s/%s, %s, %d cores, %d workers, kernels %s", m.Version, m.Go, m.OS, m.Arch, m.CPU,
+			m.Cores, m.Workers, m.ISA)
+		prose(0, 2, "noise floor %.1f%% between equal code, p99 %.0f%% over the median%s", 100*m.NoiseFloor, 100*m.Spread,
+			pinnedText(m))
 	}
 	if r.Aside != "" {
 		prose(0, 2, "an earlier results file of another version or machine was kept as %s", r.Aside)
@@ -233,7 +236,8 @@ func (s *Section) missingText(dir string) string {
 	if len(s.Missing) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with --data-dir); how to get them: %s",
+	return fmt.Sprintf("missing data sets, their rows are left out: %s (looked in %s; give their folder with "+
+		"--data-dir); how to get them: %s",
 		strings.Join(s.Missing, ", "), dir, howToGet(s.Missing))
 }
 

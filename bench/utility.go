@@ -43,7 +43,8 @@ func peerScores() (map[peerKey]peerScore, error) {
 	}
 	out := make(map[peerKey]peerScore)
 	for _, l := range lines[1:] {
-		out[peerKey{l[0], l[1], l[2], l[3]}] = peerScore{chart.ParseNumber(l[4]), chart.ParseNumber(l[5]), chart.ParseNumber(l[6]), chart.ParseNumber(l[7])}
+		out[peerKey{l[0], l[1], l[2], l[3]}] = peerScore{chart.ParseNumber(l[4]), chart.ParseNumber(l[5]),
+			chart.ParseNumber(l[6]), chart.ParseNumber(l[7])}
 	}
 	return out, nil
 }
@@ -145,7 +146,8 @@ type scores struct {
 // seconds, with three runs at least. Runs whose constraints no assignment meets
 // are left out and counted in the row's note, as the papers' code does.
 // each is called with every result.
-func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.Job, error), each ...func(*engine.Result) error) (scores, error) {
+func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.Job, error),
+	each ...func(*engine.Result) error) (scores, error) {
 	var out scores
 	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
 	if err != nil {
@@ -205,15 +207,21 @@ func utilitySuites() []Suite {
 	sets := []string{"s1", "lsun", "iris", "house", "adult", "birch2_25k"}
 	return []Suite{{
 		Name: "utility", Group: GroupPerformance, Title: "Clustering quality against the authors' code",
-		About: "Mean NICV (mean squared distance to the nearest centroid, lower is better) over seeds with two clients. The peer is the " +
-			"authors' released code over 20 seeds, under the calibration that corresponds to it. Agreement is the difference of the " +
-			"means divided by 2 sqrt(h1² + h2²), h the half widths of the 95% intervals: up to 1 the two agree. The proven rows show " +
-			"what noise that provably suffices costs, drawn by the server (--noise server) as the peer's is; hybrid, lsf and balcan run there on the pooled data. Two parties that hold " +
+		About: "Mean NICV (mean squared distance to the nearest centroid, lower is better) over seeds with two clients. " +
+			"The peer is the " +
+			"authors' released code over 20 seeds, under the calibration that corresponds to it. Agreement is the " +
+			"difference of the " +
+			"means divided by 2 sqrt(h1² + h2²), h the half widths of the 95% intervals: up to 1 the two agree. The proven " +
+			"rows show " +
+			"what noise that provably suffices costs, drawn by the server (--noise server) as the peer's is; hybrid, lsf " +
+			"and balcan run there on the pooled data. Two parties that hold " +
 			"columns follow, at two epsilons; ckks, which takes minutes a run, has suites of its own.",
 		Needs: sets,
 		Figures: []Figure{
-			{Table: "the papers' noise", Title: "NICV, papers' noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
-			{Table: "proven noise", Title: "NICV, proven noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
+			{Table: "the papers' noise", Title: "NICV, papers' noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"},
+				Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
+			{Table: "proven noise", Title: "NICV, proven noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"},
+				Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
 		},
 		Run: func(ctx context.Context, e *Env) error {
 			protocols := []variant{fastLloyd, fastLloydCode, suLloyd, csuLloyd, relativeLater}
@@ -283,9 +291,11 @@ func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon st
 			c.Number("iterations", Plain, float64(r.iterations))
 			return nil
 		}
-		c.Samples("NICV", Plain, r.nicv, Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.nicv), Half: Number(peer.half), Source: peerSource})
+		c.Samples("NICV", Plain, r.nicv, Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.nicv),
+			Half: Number(peer.half), Source: peerSource})
 		mine := c.Row.Value("NICV")
-		c.Samples("empty clusters", Plain, perCluster(r.empty, s.K), Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.empty), Source: peerSource})
+		c.Samples("empty clusters", Plain, perCluster(r.empty, s.K),
+			Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.empty), Source: peerSource})
 		c.Number("iterations", Plain, float64(r.iterations))
 		if bound := 2 * math.Hypot(float64(mine.Half), peer.half); bound > 0 {
 			c.Number("agreement", Plain, math.Abs(float64(mine.Mean)-peer.nicv)/bound)

@@ -104,8 +104,8 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Run plans job, runs it and returns its result with the timings filled in. Further observers see this job alone: not what
-// goes on within a region or a phase, which is the engine's own observers' to see.
+// Run plans job, runs it and returns its result with the timings filled in. Further observers see this job
+// alone: not what goes on within a region or a phase, which is the engine's own observers' to see.
 func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result, error) {
 	switch {
 	case e.closed.Load():

@@ -12,7 +12,8 @@ import (
 // labels, and returns the sum of the squared distances in those units, each times the point's weight where there
 // are weights. It measures with centroids on the grid, in float32 for each point. The result depends neither on
 // the number of workers nor on the instruction set.
-func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int, weights []float64, labels []int32) (float64, error) {
+func Label(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int,
+	weights []float64, labels []int32) (float64, error) {
 	prepared := onGrid(centroids, k, points.D, fractionBits)
 	shards := Shards([]int{points.N}, points.D)
 	costs := make([]float64, len(shards))

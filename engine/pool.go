@@ -62,7 +62,8 @@ func NewPool(workers int) *Pool {
 	if workers < 1 {
 		panic("engine: NewPool needs at least one worker")
 	}
-	p := &Pool{workers: workers, spin: spinRounds, wake: make([]chan struct{}, workers-1), done: make(chan struct{}, 1), shares: make([]share, workers)}
+	p := &Pool{workers: workers, spin: spinRounds, wake: make([]chan struct{}, workers-1), done: make(chan struct{}, 1),
+		shares: make([]share, workers)}
 	if workers > runtime.GOMAXPROCS(0) {
 		p.spin = 0 // someone else needs the core
 	}

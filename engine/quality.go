@@ -81,11 +81,14 @@ func Measure(ctx context.Context, pool *Pool, e Evaluation, centroids []float64,
 // row-major, normalised units) with each other, all points together: silhouette,
 // Dunn, Davies-Bouldin and BCSS. The time is quadratic in the points, up to
 // [metrics.ExactPoints] of them. No budget covers it.
-func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, centroids []float64, k int) (Separation, error) {
+func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, centroids []float64,
+	k int) (Separation, error) {
 	if len(centroids) != k*part.Points.D {
-		return Separation{}, fmt.Errorf("engine: MeasureSeparation: %d centroid coordinates for k = %d, d = %d", len(centroids), k, part.Points.D)
+		return Separation{}, fmt.Errorf("engine: MeasureSeparation: %d centroid coordinates for k = %d, d = %d",
+			len(centroids), k, part.Points.D)
 	}
-	c := metrics.Clustering{Points: part.Points, Labels: make([]uint16, part.Points.N), Centroids: centroids, K: k, FractionBits: part.FractionBits}
+	c := metrics.Clustering{Points: part.Points, Labels: make([]uint16, part.Points.N), Centroids: centroids, K: k,
+		FractionBits: part.FractionBits}
 	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, _ []float64) {
 		copy(c.Labels[s.Lo:], own)
 	})
@@ -98,7 +101,8 @@ func MeasureSeparation(ctx context.Context, pool *Pool, part dataset.Part, centr
 		return Separation{}, err
 	}
 	daviesBouldin, bcss := c.DaviesBouldin(), c.BCSS()
-	return Separation{Silhouette: finite(pairs.Silhouette), Dunn: finite(pairs.Dunn), DaviesBouldin: finite(daviesBouldin), BCSS: &bcss, Sample: pairs.Sample}, nil
+	return Separation{Silhouette: finite(pairs.Silhouette), Dunn: finite(pairs.Dunn),
+		DaviesBouldin: finite(daviesBouldin), BCSS: &bcss, Sample: pairs.Sample}, nil
 }
 
 // finite is nil for what JSON cannot say.
@@ -112,7 +116,8 @@ func finite(x float64) *float64 {
 // Nearest writes the index of the nearest centroid (k rows of D, row-major, normalised units) of each
 // point to labels, and its squared distance in those units to squared. Points must be on the grid of
 // fractionBits.
-func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int, labels []int32, squared []float64) error {
+func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int,
+	labels []int32, squared []float64) error {
 	part := dataset.Part{Points: points, FractionBits: fractionBits}
 	_, err := nearest(ctx, pool, []dataset.Part{part}, centroids, k, func(s Shard, own []uint16, distances []float64) {
 		for i, j := range own {
@@ -124,7 +129,8 @@ func Nearest(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBi
 
 // Sizes returns the number of points whose nearest centroid is each of k, without a
 // label for every point.
-func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64, k int) ([]float64, error) {
+func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits int, centroids []float64,
+	k int) ([]float64, error) {
 	part := dataset.Part{Points: points, FractionBits: fractionBits}
 	sizes := make([]float64, k)
 	var mu sync.Mutex
@@ -140,7 +146,8 @@ func Sizes(ctx context.Context, pool *Pool, points *kernels.Panels, fractionBits
 
 // nearest hands each shard's labels and squared distances to visit, from several workers at once, and
 // returns the shards' sums of distances.
-func nearest(ctx context.Context, pool *Pool, parts []dataset.Part, centroids []float64, k int, visit func(Shard, []uint16, []float64)) ([]float64, error) {
+func nearest(ctx context.Context, pool *Pool, parts []dataset.Part, centroids []float64, k int,
+	visit func(Shard, []uint16, []float64)) ([]float64, error) {
 	d := parts[0].Points.D
 	prepared := onGrid(centroids, k, d, parts[0].FractionBits)
 	sizes := make([]int, len(parts))

@@ -49,8 +49,10 @@ func TestMeasureAgainstBruteForce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(*q.WCSS-want) > 1e-9*want || math.Abs(*q.NICV-want/20000) > 1e-9*want || *q.EmptyClusters != 1 || *q.Clamped != 4 {
-				t.Errorf("workers %d, clients %d: WCSS %v (want %v), NICV %v, empty %d", workers, clients, *q.WCSS, want, *q.NICV, *q.EmptyClusters)
+			if math.Abs(*q.WCSS-want) > 1e-9*want || math.Abs(*q.NICV-want/20000) > 1e-9*want || *q.EmptyClusters != 1 ||
+				*q.Clamped != 4 {
+				t.Errorf("workers %d, clients %d: WCSS %v (want %v), NICV %v, empty %d", workers, clients, *q.WCSS, want, *q.NICV,
+					*q.EmptyClusters)
 			}
 			if clients == 1 {
 				if first.WCSS == nil {
@@ -61,13 +63,15 @@ func TestMeasureAgainstBruteForce(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Measure(context.Background(), NewPool(1), Evaluation{Parts: []dataset.Part{{Points: norm.Points}}}, centroids, 5); err == nil {
+	if _, err := Measure(context.Background(), NewPool(1), Evaluation{Parts: []dataset.Part{{Points: norm.Points}}},
+		centroids, 5); err == nil {
 		t.Error("a wrong number of centroids is accepted")
 	}
 }
 
 func TestMeasureScoresLabels(t *testing.T) {
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: 3000, D: 2, K: 3, Separation: 20, Seed: 4})
+	table, err := dataset.Generate(context.Background(), "blobs",
+		dataset.Generator{N: 3000, D: 2, K: 3, Separation: 20, Seed: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +99,8 @@ func TestMeasureScoresLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, v := range map[string]*float64{"ARI": q.ARI, "NMI": q.NMI, "FMI": q.FMI, "V-measure": q.VMeasure, "accuracy": q.Accuracy} {
+	for name, v := range map[string]*float64{"ARI": q.ARI, "NMI": q.NMI, "FMI": q.FMI, "V-measure": q.VMeasure,
+		"accuracy": q.Accuracy} {
 		if v == nil || *v < 0.999 || *v > 1+1e-12 {
 			t.Errorf("%s is %v on clusters that are far apart", name, v)
 		}

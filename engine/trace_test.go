@@ -13,7 +13,8 @@ func TestTraceKeepsWhatIsSeen(t *testing.T) {
 	trace.IterationEnd(Iteration{Seen: Seen{Loss: math.NaN()}})
 	trace.JobEnd(nil, nil)
 	s := trace.Steps
-	if len(s) != 3 || s[0].Moved != nil || *s[0].Loss != 8 || math.Abs(*s[1].Moved-math.Sqrt(5)) > 1e-15 || s[1].Loss != nil || s[2] != (Step{}) {
+	if len(s) != 3 || s[0].Moved != nil || *s[0].Loss != 8 || math.Abs(*s[1].Moved-math.Sqrt(5)) > 1e-15 ||
+		s[1].Loss != nil || s[2] != (Step{}) {
 		t.Errorf("steps %+v", s)
 	}
 	trace.JobBegin(JobInfo{Method: "b"})

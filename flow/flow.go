@@ -174,7 +174,8 @@ func (p *Problem) slopes() (under, over int64) {
 // limit returns what the size of cluster j costs, for a number of points in all.
 // Minimum sizes that fillers may fill up are soft.
 func (p *Problem) limit(j int, total int64, fillers bool) bounds {
-	b := bounds{lo: min(int64(p.Lo[j]), total), hi: min(int64(p.Hi[j]), total), top: total, under: infinity, over: infinity}
+	b := bounds{lo: min(int64(p.Lo[j]), total), hi: min(int64(p.Hi[j]), total), top: total, under: infinity,
+		over: infinity}
 	if p.Penalty != nil {
 		b.under, b.over = p.slopes()
 	} else if fillers {
@@ -355,7 +356,8 @@ func (p *Problem) check() error {
 		return malformed("the weights add up to %d, want at most %d", total, math.MaxInt32/4)
 	}
 	if limit := math.Ldexp(float64(2*k+3)*4*float64(d)+penalty, 2*p.FractionBits); limit >= maxPrice {
-		return malformed("d=%d, k=%d and %d fraction bits make prices of up to 2^%.0f, want less than 2^60: use fewer fraction bits",
+		return malformed("d=%d, k=%d and %d fraction bits make prices of up to 2^%.0f, want less than 2^60: use fewer "+
+			"fraction bits",
 			d, k, p.FractionBits, math.Ceil(math.Log2(limit)))
 	}
 	for i, c := range p.Centroids {
@@ -395,11 +397,14 @@ func (p *Problem) checkSizes() error {
 	case len(few) > 0:
 		return infeasible("%s, but there are only n=%d points: lower the minimum", list(few), n)
 	case sumLo > n*e && e == 1:
-		return infeasible("the minimum sizes of clusters 0 to %d (%s) add up to %d, but there are only n=%d points: lower the minimum", k-1, span(p.Lo), sumLo, n)
+		return infeasible("the minimum sizes of clusters 0 to %d (%s) add up to %d, but there are only n=%d points: "+
+			"lower the minimum", k-1, span(p.Lo), sumLo, n)
 	case sumLo > n*e:
-		return infeasible("the minimum sizes of clusters 0 to %d (%s) add up to %d, but n=%d points with exclusivity %d fill at most %d places: lower the minimum or raise the exclusivity", k-1, span(p.Lo), sumLo, n, e, n*e)
+		return infeasible("the minimum sizes of clusters 0 to %d (%s) add up to %d, but n=%d points with exclusivity %d "+
+			"fill at most %d places: lower the minimum or raise the exclusivity", k-1, span(p.Lo), sumLo, n, e, n*e)
 	case sumHi < n && p.Radius <= 0:
-		return infeasible("the maximum sizes of clusters 0 to %d (%s) add up to %d, but there are n=%d points: raise the maximum or give a radius", k-1, span(p.Hi), sumHi, n)
+		return infeasible("the maximum sizes of clusters 0 to %d (%s) add up to %d, but there are n=%d points: raise the "+
+			"maximum or give a radius", k-1, span(p.Hi), sumHi, n)
 	}
 	return nil
 }
@@ -434,5 +439,6 @@ func (p *Problem) outOfReach(reached []int64) error {
 			short = append(short, fmt.Sprintf("cluster %d needs %d but can have at most %d", j, p.Lo[j], s))
 		}
 	}
-	return fmt.Errorf("flow: %w: within radius %v %s (largest attainable sizes): widen the radius or lower the minimum", ErrInfeasible, p.Radius, list(short))
+	return fmt.Errorf("flow: %w: within radius %v %s (largest attainable sizes): widen the radius or lower the minimum",
+		ErrInfeasible, p.Radius, list(short))
 }

@@ -18,7 +18,8 @@ import (
 
 // hasty is a tuning that makes tiny instances go through samples, small windows,
 // several passes, shards and blocks, and the completion ask for members often.
-var hasty = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1, freeShare: 0.1, rounds: 8,
+var hasty = tuning{sampleRatio: 2, allArcs: 0, shardPoints: 16, blockCosts: 16, nearColumns: 1,
+	freeShare: 0.1, rounds: 8,
 	orderClusters: math.MaxInt, firstCluster: 1, firstSample: 2, sampleRest: 0.1, fullRest: 0, stepWindow: 0.1}
 
 // rash is a tuning that leaves nearly all work to the completion, which starts with
@@ -65,7 +66,8 @@ func drawProblem(t *rapid.T) *Problem {
 	f := rapid.SampledFrom([]int{1, 2, 3, 5, 16}).Draw(t, "fractionBits")
 	k := rapid.IntRange(1, 7).Draw(t, "k")
 	n := rapid.IntRange(0, 60).Draw(t, "n")
-	shape := rapid.SampledFrom([]string{"random", "equal points", "duplicates", "k = n", "equal centroids"}).Draw(t, "shape")
+	shape := rapid.SampledFrom([]string{"random", "equal points", "duplicates", "k = n",
+		"equal centroids"}).Draw(t, "shape")
 	if shape == "k = n" {
 		n = k
 	}
@@ -162,7 +164,8 @@ func agree(p *Problem, s *Solver) error {
 		Unassigned     int
 	}
 	of := func(r *Result) answer {
-		return answer{append([]uint16{}, r.Labels...), append([]Membership{}, r.Extra...), r.Sizes, r.Fillers, append([]int32{}, r.Units...), r.Unassigned}
+		return answer{append([]uint16{}, r.Labels...), append([]Membership{}, r.Extra...), r.Sizes, r.Fillers,
+			append([]int32{}, r.Units...), r.Unassigned}
 	}
 	if diff := cmp.Diff(of(want), of(&got)); diff != "" {
 		return fmt.Errorf("answers differ (-reference +solver):\n%s", diff)
@@ -292,7 +295,8 @@ func enumerate(p *Problem) (best weight, feasible bool) {
 func TestErrorsNameClustersAndNumbers(t *testing.T) {
 	points := panels([][]int{{0}, {1}, {2}, {3}}, 1, 4)
 	base := func() *Problem {
-		return &Problem{Points: points, Centroids: grid([][]int{{0}, {3}}, 4), FractionBits: 4, Lo: []int{1, 1}, Hi: []int{3, 3}}
+		return &Problem{Points: points, Centroids: grid([][]int{{0}, {3}}, 4), FractionBits: 4, Lo: []int{1, 1},
+			Hi: []int{3, 3}}
 	}
 	for _, c := range []struct {
 		name  string
@@ -304,11 +308,14 @@ func TestErrorsNameClustersAndNumbers(t *testing.T) {
 		{"maxima below n", func(p *Problem) { p.Hi = []int{1, 2} }, ErrInfeasible, []string{"1 to 2", "add up to 3", "n=4"}},
 		{"lo above hi", func(p *Problem) { p.Lo[1], p.Hi[1] = 3, 2 }, ErrInfeasible, []string{"cluster 1", "3", "2"}},
 		{"negative lo", func(p *Problem) { p.Lo[0] = -1 }, ErrInfeasible, []string{"cluster 0", "-1"}},
-		{"one minimum above n", func(p *Problem) { p.Lo[1], p.Hi[1], p.Exclusivity = 5, 9, 2 }, ErrInfeasible, []string{"cluster 1", "5", "n=4"}},
-		{"radius", func(p *Problem) { p.Radius, p.Lo[1], p.Lo[0] = 1.0/16, 3, 0 }, ErrInfeasible, []string{"radius 0.0625", "cluster 1 needs 3", "at most 2"}},
+		{"one minimum above n", func(p *Problem) { p.Lo[1], p.Hi[1], p.Exclusivity = 5, 9, 2 }, ErrInfeasible,
+			[]string{"cluster 1", "5", "n=4"}},
+		{"radius", func(p *Problem) { p.Radius, p.Lo[1], p.Lo[0] = 1.0/16, 3, 0 }, ErrInfeasible,
+			[]string{"radius 0.0625", "cluster 1 needs 3", "at most 2"}},
 		{"unequal lengths", func(p *Problem) { p.Hi = []int{4} }, ErrProblem, []string{"2", "1"}},
 		{"centroids", func(p *Problem) { p.Centroids = p.Centroids[:1] }, ErrProblem, []string{"want k*d = 2*1"}},
-		{"centroid NaN", func(p *Problem) { p.Centroids[1] = float32(math.NaN()) }, ErrProblem, []string{"centroid 1", "NaN"}},
+		{"centroid NaN", func(p *Problem) { p.Centroids[1] = float32(math.NaN()) }, ErrProblem,
+			[]string{"centroid 1", "NaN"}},
 		{"fraction bits", func(p *Problem) { p.FractionBits = 23 }, ErrProblem, []string{"23", "1 to 22"}},
 		{"exclusivity", func(p *Problem) { p.Exclusivity = 3 }, ErrProblem, []string{"3", "k = 2"}},
 		{"radius NaN", func(p *Problem) { p.Radius = math.NaN() }, ErrProblem, []string{"Radius", "NaN"}},
@@ -316,7 +323,8 @@ func TestErrorsNameClustersAndNumbers(t *testing.T) {
 		p := base()
 		c.spoil(p)
 		_, refErr := Reference(context.Background(), p)
-		for who, err := range map[string]error{"solver": new(Solver).Solve(context.Background(), nil, p, &Result{}), "reference": refErr} {
+		for who, err := range map[string]error{"solver": new(Solver).Solve(context.Background(), nil, p, &Result{}),
+			"reference": refErr} {
 			if !errors.Is(err, c.kind) {
 				t.Errorf("%s: %s: %v, want %v", c.name, who, err, c.kind)
 				continue

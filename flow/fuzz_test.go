@@ -32,7 +32,8 @@ func FuzzSolve(f *testing.F) {
 			return int(b)
 		}
 		d, k, bits := 1+next()%3, 1+next()%6, 1+next()%4
-		p := &Problem{FractionBits: bits, Exclusivity: next() % (k + 1), Radius: float64(next()%64) / 16, Total: next()%2 == 1}
+		p := &Problem{FractionBits: bits, Exclusivity: next() % (k + 1), Radius: float64(next()%64) / 16,
+			Total: next()%2 == 1}
 		for range k {
 			lo := next() % 8
 			p.Lo, p.Hi = append(p.Lo, lo), append(p.Hi, lo+next()%8)
@@ -70,7 +71,8 @@ func mixture(n, d, k int) *Problem {
 		return float32(math.Ldexp(math.Trunc(math.Ldexp(min(1, max(-1, x)), f)), -f))
 	}
 	centres := make([]float64, k*d)
-	p := &Problem{FractionBits: f, Lo: slices.Repeat([]int{(4*n + 5*k - 1) / (5 * k)}, k), Hi: slices.Repeat([]int{5 * n / (4 * k)}, k)}
+	p := &Problem{FractionBits: f, Lo: slices.Repeat([]int{(4*n + 5*k - 1) / (5 * k)}, k),
+		Hi: slices.Repeat([]int{5 * n / (4 * k)}, k)}
 	for i := range centres {
 		centres[i] = 1.4*rng.Float64() - 0.7
 		p.Centroids = append(p.Centroids, snap(2*rng.Float64()-1))
@@ -195,7 +197,8 @@ func TestLargeInstancesAgreeWithReference(t *testing.T) {
 	for _, c := range []struct{ n, d, k int }{{3000, 2, 20}, {2500, 5, 40}, {1500, 17, 10}, {6000, 1, 4}} {
 		p := mixture(c.n, c.d, c.k)
 		s := new(Solver)
-		for _, spoil := range []func(){func() {}, func() { p.Total = true }, func() { p.Radius = 0.7 }, func() { p.Exclusivity, p.Total, p.Radius = 2, false, 0 }} {
+		for _, spoil := range []func(){func() {}, func() { p.Total = true }, func() { p.Radius = 0.7 },
+			func() { p.Exclusivity, p.Total, p.Radius = 2, false, 0 }} {
 			spoil()
 			if err := agree(p, s); err != nil {
 				t.Errorf("%+v, total %v, radius %v, exclusivity %d: %v", c, p.Total, p.Radius, p.Exclusivity, err)
@@ -235,8 +238,9 @@ func TestSinglePrecisionIsNotTrusted(t *testing.T) {
 		points[i] = []int{rng.IntN(9) - 4, rng.IntN(2*half) - half, rng.IntN(2*half) - half}
 	}
 	for _, bounds := range [][2]int{{0, n}, {n / 2, n / 2}} {
-		p := &Problem{Points: panels(points, 3, bits), Centroids: grid([][]int{{-8, 7, 5}, {8, 7, 5}}, bits), FractionBits: bits,
-			Lo: []int{bounds[0], bounds[0]}, Hi: []int{bounds[1], bounds[1]}}
+		p := &Problem{Points: panels(points, 3, bits), Centroids: grid([][]int{{-8, 7, 5}, {8, 7, 5}}, bits),
+			FractionBits: bits,
+			Lo:           []int{bounds[0], bounds[0]}, Hi: []int{bounds[1], bounds[1]}}
 		for _, s := range solvers() {
 			if err := agree(p, s); err != nil {
 				t.Errorf("sizes %v: %v", bounds, err)

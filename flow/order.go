@@ -303,7 +303,8 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	}
 	w.cells = slices.Grow(w.cells[:0], leafPoints)[:last-first]
 	labels, gap := v.labels[first:last], v.gap[first:last]
-	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels, w.cells, gap)
+	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels,
+		w.cells, gap)
 	bound := float32(c.bound * (1 - 1e-6))
 	side := func(cell int, units int64) {
 		u, other := c.clusters[cell/k], c.clusters[cell%k]

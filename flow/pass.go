@@ -274,7 +274,8 @@ func (s *Solver) countPairs(worker, index int) {
 	for at := first; at < last; at += block {
 		end := min(at+block, last)
 		cells := w.cells[:end-at]
-		kernels.TopTwo(t.p.Points.Slice(at, end), t.p.Centroids, s.bias, t.slack, float32(v.window), v.labels[at:end], cells, v.gap[at:end])
+		kernels.TopTwo(t.p.Points.Slice(at, end), t.p.Centroids, s.bias, t.slack, float32(v.window), v.labels[at:end],
+			cells, v.gap[at:end])
 		if weights == nil {
 			for _, cell := range cells {
 				w.pairs[cell]++
@@ -475,7 +476,8 @@ func (s *Solver) sumSides(v *view, workers, k int) {
 		if i > 0 && all[i-1].cell == c.cell {
 			v.edges[len(v.edges)-1].count += float64(c.count) / sideUnit
 		} else {
-			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32), float64(c.count) / sideUnit})
+			v.edges = append(v.edges, edgeCount{int32(c.cell >> 32), int32(c.cell & math.MaxUint32),
+				float64(c.count) / sideUnit})
 		}
 	}
 }

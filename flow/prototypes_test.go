@@ -34,7 +34,8 @@ func TestPrototypes(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "flow")
-	build := exec.Command("g++", "-O3", "-march=native", "-mprefer-vector-width=512", filepath.Join(*prototypes, "flow.cc"), "-o", program, "-llemon")
+	build := exec.Command("g++", "-O3", "-march=native", "-mprefer-vector-width=512",
+		filepath.Join(*prototypes, "flow.cc"), "-o", program, "-llemon")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Skipf("flow.cc does not build (it needs g++, liblemon-dev and AVX-512): %v\n%s", err, out)
 	}
@@ -51,7 +52,8 @@ func TestPrototypes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fmt.Printf("%-16s %14s %14s %10s %10s %8s %8s\n", "instance", "NetworkSimplex", "CostScaling", "cold", "warm", "ratio", "warm")
+	fmt.Printf("%-16s %14s %14s %10s %10s %8s %8s\n", "instance", "NetworkSimplex", "CostScaling", "cold", "warm",
+		"ratio", "warm")
 	for _, set := range sets(t) {
 		for _, start := range []struct {
 			name  string
@@ -79,7 +81,8 @@ func TestPrototypes(t *testing.T) {
 			if ratio := distance / optimum; ratio < 0.998 || ratio > 1.002 {
 				t.Errorf("%s: our optimum %.0f, LEMON's %.0f", name, distance, optimum)
 			}
-			fmt.Printf("%-16s %11.3f ms %11.3f ms %7.3f ms %7.3f ms %7.1fx %7.1fx\n", name, times["NetworkSimplex"], times["CostScaling"], cold, warm, best/cold, best/warm)
+			fmt.Printf("%-16s %11.3f ms %11.3f ms %7.3f ms %7.3f ms %7.1fx %7.1fx\n", name, times["NetworkSimplex"],
+				times["CostScaling"], cold, warm, best/cold, best/warm)
 		}
 	}
 }

@@ -18,7 +18,8 @@ func Verify(p *Problem, res *Result) error {
 	wrong := func(format string, a ...any) error {
 		return fmt.Errorf("flow: verify: %s", fmt.Sprintf(format, a...))
 	}
-	if len(res.Labels) != n || len(res.Units) != len(p.Weights) || len(res.Sizes) != k || len(res.Fillers) != k || len(res.Prices) != k {
+	if len(res.Labels) != n || len(res.Units) != len(p.Weights) || len(res.Sizes) != k || len(res.Fillers) != k ||
+		len(res.Prices) != k {
 		return wrong("%d labels, %d sizes, %d fillers and %d prices for n=%d, k=%d",
 			len(res.Labels), len(res.Sizes), len(res.Fillers), len(res.Prices), n, k)
 	}
@@ -215,7 +216,8 @@ func (v *verifier) point(i int, extra []Membership) error {
 			}
 			switch gain := v.cost[a] + v.price(a) - v.cost[b] - v.price(b); {
 			case gain > 0:
-				return fmt.Errorf("in column %d at cost %d and price %d, but column %d is cheaper by %d", a, v.cost[a], v.price(a), b, gain)
+				return fmt.Errorf("in column %d at cost %d and price %d, but column %d is cheaper by %d", a, v.cost[a],
+					v.price(a), b, gain)
 			case gain == 0:
 				if !known {
 					d, known = v.hash.digest(p, i), true

@@ -189,7 +189,8 @@ func TestMatchesAreBinomial(t *testing.T) {
 		for j, key := range keys {
 			dst[j] = math.Inf(1)
 			for _, x := range digests {
-				hash, _ := encryptBlock(aesTable(), &key.schedule, binary.LittleEndian.Uint64(x[:8]), binary.LittleEndian.Uint64(x[8:]))
+				hash, _ := encryptBlock(aesTable(), &key.schedule, binary.LittleEndian.Uint64(x[:8]),
+					binary.LittleEndian.Uint64(x[8:]))
 				dst[j] = min(dst[j], -logUniform(hash))
 			}
 		}

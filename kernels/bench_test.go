@@ -229,7 +229,8 @@ func BenchmarkAccumulateRelative(b *testing.B) {
 
 // weightedShapes are the (n, d, k) of grids: the heads of vertical protocols and
 // the cells and leaves that searches run on.
-var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100}, {20000, 20, 30}, {100000, 2, 15}}
+var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100},
+	{20000, 20, 30}, {100000, 2, 15}}
 
 func BenchmarkAccumulateWeighted(b *testing.B) {
 	for _, s := range weightedShapes {

@@ -74,7 +74,8 @@ func foldWeighted(table []float64, clusters, width int) {
 	foldWeightedPortable(table, clusters, width)
 }
 
-func exchange(own, near, next []float32, labels []uint16, weights []float64, table []float64, base *[weightedChains]float64) {
+func exchange(own, near, next []float32, labels []uint16, weights []float64, table []float64,
+	base *[weightedChains]float64) {
 	exchangePortable(own, near, next, labels, weights, table, base)
 }
 

@@ -106,7 +106,8 @@ func sameBits(a, b []float32) bool {
 func TestAssignManyCentroids(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(14, 7))
-		for _, s := range [][3]int{{81, 15, 4500}, {70, 2, 33000}, {81, 16, 4200}, {65, 100, 1321}, {17, 784, 168}, {33, 784, 170}, {16, 7000, 25}} {
+		for _, s := range [][3]int{{81, 15, 4500}, {70, 2, 33000}, {81, 16, 4200}, {65, 100, 1321}, {17, 784, 168},
+			{33, 784, 170}, {16, 7000, 25}} {
 			n, d, k := s[0], s[1], s[2]
 			p := packed(hardRows(rng, n, d), n, d)
 			c := NewCentroids(k, d)
@@ -447,7 +448,8 @@ func TestLabelKernelsEqualPortable(t *testing.T) {
 	withPaths(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(8, 7))
 		const most = math.MaxFloat32
-		near := []float32{0, 0.5, math.Nextafter32(0.5, 0), math.Nextafter32(0.5, 1), math.SmallestNonzeroFloat32, most, float32(math.Inf(1))}
+		near := []float32{0, 0.5, math.Nextafter32(0.5, 0), math.Nextafter32(0.5, 1), math.SmallestNonzeroFloat32, most,
+			float32(math.Inf(1))}
 		for n := range 200 {
 			labels, dist := make([]uint16, n), make([]float32, n)
 			for i := range labels {
@@ -523,7 +525,8 @@ func sameFloats(a, b []float64) bool {
 }
 
 func sameWeighted(a, b *WeightedAccumulator) bool {
-	return sameFloats(a.Sums, b.Sums) && sameFloats(a.Weights, b.Weights) && math.Float64bits(a.Cost) == math.Float64bits(b.Cost)
+	return sameFloats(a.Sums, b.Sums) && sameFloats(a.Weights, b.Weights) &&
+		math.Float64bits(a.Cost) == math.Float64bits(b.Cost)
 }
 
 // weightedPoints joins points with weights of many magnitudes, both signs and
@@ -552,7 +555,8 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 				equal := func(what string) {
 					t.Helper()
 					if !sameWeighted(want, got) {
-						t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", what, n, d, k, want.Sums, got.Sums, want.Weights, got.Weights, want.Cost, got.Cost)
+						t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v\n%v\n%v\n%v\n%v", what, n, d, k, want.Sums, got.Sums, want.Weights,
+							got.Weights, want.Cost, got.Cost)
 					}
 				}
 				labels := make([]uint16, n)

@@ -118,7 +118,8 @@ func TestAssignFilterEqualsPortable(t *testing.T) {
 // with the chains: no difference may exceed half of the band.
 func TestFilterBoundCoversScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 8))
-	for _, s := range [][4]int{{16, 40, 22, 2}, {64, 40, 16, 2}, {301, 40, 4, 2}, {784, 33, 22, 2}, {16, 40, 22, 4}, {64, 40, 16, 4}, {301, 40, 3, 4}, {785, 33, 22, 4}} {
+	for _, s := range [][4]int{{16, 40, 22, 2}, {64, 40, 16, 2}, {301, 40, 4, 2}, {784, 33, 22, 2}, {16, 40, 22, 4},
+		{64, 40, 16, 4}, {301, 40, 3, 4}, {785, 33, 22, 4}} {
 		d, k, n, group := s[0], s[1], 64, s[3]
 		p, c := packed(gridRows(rng, n, d, s[2]), n, d), NewCentroids(k, d)
 		filtered(t, group, p, c, gridRows(rng, k, d, s[2]))

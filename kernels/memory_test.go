@@ -154,7 +154,8 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	if d < TopTwoDims {
 		rows := guarded[float32](t, k*d, atEnd)
 		copy(rows, c.rows)
-		TopTwo(p, rows, guarded[float32](t, k, atEnd), 1e-6, 1, guarded[uint16](t, n, atEnd), guarded[uint32](t, n, atEnd), guarded[float32](t, n, atEnd))
+		TopTwo(p, rows, guarded[float32](t, k, atEnd), 1e-6, 1, guarded[uint16](t, n, atEnd), guarded[uint32](t, n, atEnd),
+			guarded[float32](t, n, atEnd))
 	}
 	q := 1 + (n+d+k)%24 // tiles of every width
 	m := NewMatrix(q, d, gridRows(rng, q, d, 16))

@@ -89,7 +89,8 @@ func TestAssignNearest(t *testing.T) {
 				slices.Sort(sorted)
 				tolerance := float64(d+2) * 0x1p-23 * (2*size + sorted[0] + 1)
 				if all[labels[i]] > sorted[0]+tolerance {
-					t.Fatalf("d=%d k=%d: point %d has label %d at distance %g, the nearest is at %g", d, k, i, labels[i], all[labels[i]], sorted[0])
+					t.Fatalf("d=%d k=%d: point %d has label %d at distance %g, the nearest is at %g", d, k, i, labels[i],
+						all[labels[i]], sorted[0])
 				}
 				if math.Abs(float64(dist[i])-sorted[0]) > tolerance {
 					t.Fatalf("d=%d k=%d: point %d: distance %g, want %g", d, k, i, dist[i], sorted[0])
@@ -222,7 +223,8 @@ func TestAssignAccumulateWeighted(t *testing.T) {
 	c := NewCentroids(2, 1)
 	c.Set([]float32{0.75, -0.5})
 	AssignAccumulateWeighted(w, c, nil, nil, nil, acc)
-	if acc.Sums[0] != 29 || acc.Sums[1] != -0.5 || acc.Weights[0] != 106 || acc.Weights[1] != 0.5 || acc.Cost != 2*0.0625+4*0.0625+0.5*0.25+100*0.25 {
+	if acc.Sums[0] != 29 || acc.Sums[1] != -0.5 || acc.Weights[0] != 106 || acc.Weights[1] != 0.5 ||
+		acc.Cost != 2*0.0625+4*0.0625+0.5*0.25+100*0.25 {
 		t.Errorf("sums %v weights %v cost %v", acc.Sums, acc.Weights, acc.Cost)
 	}
 }

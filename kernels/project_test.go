@@ -58,7 +58,8 @@ func TestProject(t *testing.T) {
 // balcan-edler on all records, a tile and two tiles on records that fit the
 // second-level cache, and one shard.
 func BenchmarkProject(b *testing.B) {
-	for _, s := range []struct{ n, d, q int }{{70000, 784, 5}, {70000, 784, 15}, {1600, 784, 12}, {1600, 784, 15}, {320, 784, 5}} {
+	for _, s := range []struct{ n, d, q int }{{70000, 784, 5}, {70000, 784, 15}, {1600, 784, 12}, {1600, 784, 15},
+		{320, 784, 5}} {
 		b.Run(fmt.Sprintf("n=%d/d=%d/q=%d", s.n, s.d, s.q), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 1))
 			rows := make([]float32, s.n*s.d)

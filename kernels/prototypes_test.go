@@ -17,8 +17,9 @@ import (
 )
 
 var (
-	prototypes = flag.String("prototypes", "", "folder of kmeans_ref.c and ordered.c: build them and print our figures beside theirs")
-	peer       = flag.String("peer", "", "Python with scikit-learn: print its Lloyd iteration too")
+	prototypes = flag.String("prototypes", "",
+		"folder of kmeans_ref.c and ordered.c: build them and print our figures beside theirs")
+	peer = flag.String("peer", "", "Python with scikit-learn: print its Lloyd iteration too")
 )
 
 // TestPrototypes prints the speed of the C prototypes and ours on the same data,
@@ -30,7 +31,8 @@ func TestPrototypes(t *testing.T) {
 	}
 	folder := t.TempDir()
 	kmeans, ordered := compile(t, folder, "kmeans_ref"), compile(t, folder, "ordered", "-ffast-math", "-lmvec")
-	fmt.Printf("best times; ours on %s\n%-22s %21s %21s %9s %12s\n", ISA(), "n, d, k", "assign C / ours", "with sums C / ours", "C / ours", "pack ours")
+	fmt.Printf("best times; ours on %s\n%-22s %21s %21s %9s %12s\n", ISA(), "n, d, k", "assign C / ours",
+		"with sums C / ours", "C / ours", "pack ours")
 	for _, s := range lloydShapes {
 		compareLloyd(t, folder, kmeans, s[0], s[1], s[2])
 	}
@@ -41,7 +43,8 @@ func TestPrototypes(t *testing.T) {
 func compile(t *testing.T, folder, name string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(folder, name)
-	args := []string{"-O3", "-march=native", "-mprefer-vector-width=512", filepath.Join(*prototypes, name+".c"), "-o", out, "-lm"}
+	args := []string{"-O3", "-march=native", "-mprefer-vector-width=512", filepath.Join(*prototypes, name+".c"),
+		"-o", out, "-lm"}
 	cc := exec.Command("gcc", append(args, flags...)...)
 	if text, err := cc.CombinedOutput(); err != nil {
 		t.Skipf("skipped: the prototype %s does not build here: %v: %s", name, err, text)
@@ -186,6 +189,7 @@ func compareArrivals(t *testing.T, program string) {
 				}))
 			}
 		}
-		fmt.Printf("%-22s %8.2f / %8.2f ms, C / ours %.2f\n", fmt.Sprintf("arrivals %d, %d", n, clusters), theirs, ours, theirs/ours)
+		fmt.Printf("%-22s %8.2f / %8.2f ms, C / ours %.2f\n", fmt.Sprintf("arrivals %d, %d", n, clusters), theirs,
+			ours, theirs/ours)
 	}
 }

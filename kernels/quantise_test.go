@@ -74,7 +74,8 @@ func TestQuantiseTruncates(t *testing.T) {
 	if outside != 2 {
 		t.Errorf("%d values outside, want 2", outside)
 	}
-	if outside := Quantise(got, []float64{math.NaN(), 1, math.Inf(1), 1, 1, -math.NaN(), 1, math.Inf(-1)}, m); outside != 4 || got[0] != -1 || got[5] != -1 {
+	if outside := Quantise(got, []float64{math.NaN(), 1, math.Inf(1), 1, 1, -math.NaN(), 1, math.Inf(-1)},
+		m); outside != 4 || got[0] != -1 || got[5] != -1 {
 		t.Errorf("%d values outside, want the 4 that are not finite, at %v", outside, got)
 	}
 }

@@ -33,7 +33,8 @@ func TestReassignEqualsPortable(t *testing.T) {
 				}
 				ch0 := reassignPortable(p, c, r2, before, want)
 				ch1 := Reassign(*p, c, r2, after, got, bounds)
-				if ch0 != ch1 || !slices.Equal(before, after) || !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
+				if ch0 != ch1 || !slices.Equal(before, after) || !slices.Equal(want.Sums, got.Sums) ||
+					!slices.Equal(want.Counts, got.Counts) {
 					t.Fatalf("n=%d d=%d k=%d f=%d r2=%g: %+v %+v:\n%v\n%v", n, d, k, f, r2, ch0, ch1, want.Counts, got.Counts)
 				}
 			}
@@ -214,8 +215,10 @@ func TestUpdateSumsEqualsPortable(t *testing.T) {
 			l0, l1 := slices.Clone(before), slices.Clone(before)
 			most := max(0, changes-rng.IntN(2))
 			n0, n1 := updateSumsPortable(p, l0, now, most, want), UpdateSums(*p, l1, now, most, got)
-			if n0 != n1 || n1 >= 0 && n1 != changes || (n1 < 0) != (changes > most) || !slices.Equal(l0, l1) || !slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
-				t.Fatalf("n=%d d=%d k=%d f=%d, %d of at most %d: %d %d:\n%v\n%v", n, d, k, f, changes, most, n0, n1, want.Counts, got.Counts)
+			if n0 != n1 || n1 >= 0 && n1 != changes || (n1 < 0) != (changes > most) || !slices.Equal(l0, l1) ||
+				!slices.Equal(want.Sums, got.Sums) || !slices.Equal(want.Counts, got.Counts) {
+				t.Fatalf("n=%d d=%d k=%d f=%d, %d of at most %d: %d %d:\n%v\n%v", n, d, k, f, changes, most, n0, n1,
+					want.Counts, got.Counts)
 			}
 			if fresh := NewAccumulator(k, d, f); n1 >= 0 {
 				Accumulate(*p, now, fresh)

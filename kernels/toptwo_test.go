@@ -54,8 +54,10 @@ func TestTopTwoAreTheLeast(t *testing.T) {
 	twins := 0
 	for i := range n {
 		exact := second[i] - dist[i]
-		if gap[i] > exact || gap[i] < exact-4*slack*second[i] || gap[i] > 0 && labels[i] != want[i] || cells[i]/k != uint32(labels[i]) || cells[i]%k == uint32(labels[i]) {
-			t.Fatalf("point %d: label %d, cell %d, gap %g; want label %d and gap %g", i, labels[i], cells[i], gap[i], want[i], exact)
+		if gap[i] > exact || gap[i] < exact-4*slack*second[i] || gap[i] > 0 && labels[i] != want[i] ||
+			cells[i]/k != uint32(labels[i]) || cells[i]%k == uint32(labels[i]) {
+			t.Fatalf("point %d: label %d, cell %d, gap %g; want label %d and gap %g", i, labels[i], cells[i], gap[i],
+				want[i], exact)
 		}
 		if labels[i] == 2 {
 			twins++

@@ -27,7 +27,8 @@ func main() {
 	js.Global().Set("cohortRun", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		data := make([]byte, args[0].Length())
 		js.CopyBytesToGo(data, args[0])
-		r := request{name: args[1].String(), k: args[2].Int(), epsilon: args[3].Float(), bounds: strings.TrimSpace(args[4].String())}
+		r := request{name: args[1].String(), k: args[2].Int(), epsilon: args[3].Float(),
+			bounds: strings.TrimSpace(args[4].String())}
 		start := time.Now()
 		html, err := r.run(data)
 		return answer(map[string]any{"html": html, "seconds": time.Since(start).Seconds()}, err)
@@ -101,7 +102,8 @@ func (r request) run(data []byte) (string, error) {
 	if r.epsilon != 0 {
 		res.Timings = nil // they depend on the records
 	}
-	run := page.Run{Result: res, Data: r.name, Columns: records.Table.Columns, Bounds: records.Bounds, Headline: r.headline(res, records.Bounds)}
+	run := page.Run{Result: res, Data: r.name, Columns: records.Table.Columns, Bounds: records.Bounds,
+		Headline: r.headline(res, records.Bounds)}
 	var html strings.Builder
 	err = run.WriteHTML(&html)
 	return html.String(), err
@@ -123,7 +125,8 @@ func (r request) headline(res *engine.Result, b dataset.Bounds) []string {
 
 // sample is a set of n records of two columns as text.
 func sample(n int) (string, error) {
-	t, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: n, D: 2, K: 10, Separation: 12, Seed: 1})
+	t, err := dataset.Generate(context.Background(), "blobs",
+		dataset.Generator{N: n, D: 2, K: 10, Separation: 12, Seed: 1})
 	if err != nil {
 		return "", err
 	}

@@ -70,7 +70,8 @@ func foldRow(s isa) {
 
 // addMasked adds the vectors of a group to the sums of their clusters: for each
 // cluster, every dimension of every vector under the mask of its points.
-func addMasked(tag string, d int, a *argmin, k reg.Register, sums, counts reg.Register, xr [][]reg.VecVirtual, at func(v, j int) Mem) {
+func addMasked(tag string, d int, a *argmin, k reg.Register, sums, counts reg.Register, xr [][]reg.VecVirtual,
+	at func(v, j int) Mem) {
 	s := a.s
 	s.zero(a.number)
 	cluster, sp, n := GP64(), GP64(), GP64()
@@ -198,7 +199,8 @@ func foldLanes(s isa) {
 // scatterNarrow emits the accumulation of d <= 3 dimensions by label into rows
 // of four int32: the coordinates, zeros, and the count.
 func scatterNarrow(s isa, d int) {
-	function(fmt.Sprintf("Scatter%d%s", d, s.name), "func(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)",
+	function(fmt.Sprintf("Scatter%d%s", d, s.name),
+		"func(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)",
 		fmt.Sprintf("adds each point of panels > 0 panels of %d dimensions at x to the row of table", d),
 		"that its label names: the bits of x+bias in the first columns, 1 in the fourth,",
 		"modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane",
@@ -259,10 +261,12 @@ func scatterNarrow(s isa, d int) {
 
 // scatterWide emits the accumulation by label into rows of whole vectors.
 func scatterWide(s isa) {
-	framed("Scatter"+s.name, "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, counts *int32, ahead int)",
+	framed("Scatter"+s.name, "func(x *float32, panels, d int, labels *uint16, table *int32, width int, bias float32, "+
+		"counts *int32, ahead int)",
 		"adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0",
 		"dimensions at x to the row of table [][width]int32 that its label names, and 1 to",
-		"counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 columns of",
+		"counts[label]; width = (d+15)/16*16, and the table is below 2^31 bytes. When d is at least 16, the last 16 "+
+			"columns of",
 		"a row stand for the last 16 dimensions; columns past d of a narrower row receive",
 		"bits of bias. Data ahead bytes after what is read are fetched into the second-level",
 		"cache.")

@@ -26,7 +26,8 @@ func newDrawConstants(s isa) drawConstants {
 		whole: c("Whole", math.Float64bits(0x1p52)), exponent: c("Exponent", math.Float64bits(0x1p52+1023)),
 		two: c("Two", math.Float64bits(2)), ln2: c("Ln2", math.Float64bits(math.Ln2)),
 	}
-	for i, x := range []float64{1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01,
+	for i, x := range []float64{1.479819860511658591e-01, 1.531383769920937332e-01, 1.818357216161805012e-01,
+		2.222219843214978396e-01,
 		2.857142874366239149e-01, 3.999999999940941908e-01, 6.666666666666735130e-01} {
 		d.coefficients = append(d.coefficients, c(fmt.Sprint("Coefficient", i), math.Float64bits(x)))
 	}
@@ -36,7 +37,8 @@ func newDrawConstants(s isa) drawConstants {
 // drawFile emits the kernel of the arrivals: wide groups of blocks in flight and,
 // for the rest, groups of eight.
 func drawFile(s isa) {
-	function("Draw"+s.name, "func(schedule *[44]uint32, blocks *[2]uint64, n, registers int, scale float64, times *float64, marks *uint32)",
+	function("Draw"+s.name, "func(schedule *[44]uint32, blocks *[2]uint64, n, registers int, scale float64, times "+
+		"*float64, marks *uint32)",
 		"encrypts n blocks under the AES-128 keys of schedule, n a positive multiple of 8.",
 		"Of the halves x and y of a block, x adds scale ln((2 floor(x/2^12) + 1)/2^53) to its",
 		"time and y gives its mark floor(y registers/2^64), registers < 2^32.")

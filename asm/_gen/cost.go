@@ -12,7 +12,8 @@ import (
 func costPanel(s isa) {
 	width := s.bytes / 8 // centroids in a vector
 	function("CostPanel"+s.name,
-		"func(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum int64, dst *int64)",
+		"func(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum "+
+			"int64, dst *int64)",
 		"writes to dst [lanes][k] the squared distances, times scale, of lanes > 0 points from",
 		"lane first on of a panel part [dims][16] at x to k > 0 centroids at c, [dims][stride],",
 		"and adds to what dst holds when sum is not zero. wide is scratch for 16*dims values.",

@@ -114,7 +114,8 @@ func assignDot(s isa, w int, infinity, ones, numbers Mem) {
 		number := s.vector()
 		counter := stack.Offset(4 * 64 * 3)
 		best, index := s.vector(), s.vector()
-		a := &argmin{s: s, best: []reg.VecVirtual{best}, index: []reg.VecVirtual{index}, number: number, ones: ones, spare: value}
+		a := &argmin{s: s, best: []reg.VecVirtual{best}, index: []reg.VecVirtual{index}, number: number, ones: ones,
+			spare: value}
 		if s == avx512 {
 			a.mask = []reg.OpmaskVirtual{K()}
 		}

@@ -14,7 +14,8 @@ func exchangeFile(s isa) {
 
 // exchange emits the sums over the exchanges with one candidate.
 func exchange(s isa) {
-	function("Exchange"+s.name, "func(own, near, next *float32, labels *uint16, weights *float64, blocks int, table, base *float64)",
+	function("Exchange"+s.name, "func(own, near, next *float32, labels *uint16, weights *float64, blocks int, table, "+
+		"base *float64)",
 		"adds, for each point of blocks > 0 blocks of 8, weight*min(own, near) to chain i of",
 		"base [8] and weight*(max(min(next, own), near)-near) to chain i of the row of table",
 		"[][8] that its label names, where i is the place of the point in its block. weights",

@@ -47,10 +47,12 @@ func multiplyAdd(s isa, c, x, sum, spare reg.VecVirtual) {
 // of a word of a centroid with those of a vector of points.
 func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c, x, sum, spare reg.VecVirtual)) {
 	function(fmt.Sprintf("%s%d%s", name, np, s.name),
-		"func(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)",
+		"func(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, "+
+			"best *int32)",
 		fmt.Sprintf("writes the integer scores of %d panels [words][16] at x and tiles > 0 tiles", np),
 		"[words][8] at c, words > 0, of "+what+":",
-		"min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least [tiles][panels][16] has the least score",
+		"min(half*scale+offset, 2^31-128) rounded, plus shift and the products. scores is [tiles][8][panels][16], least "+
+			"[tiles][panels][16] has the least score",
 		"of each tile, and best [panels][16] falls to the least of all.")
 	x := Load(Param("x"), GP64())
 	stride := Load(Param("words"), GP64())
@@ -151,7 +153,8 @@ func filterScore(s isa, name, what string, np int, limit Mem, accumulate func(c,
 // filterCandidates emits the search for scores near the least.
 func filterCandidates(s isa, numbers Mem) {
 	function("FilterCandidates"+s.name,
-		"func(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, counts *int32, list *uint64, kept *int32) int",
+		"func(scores, least *int32, tiles, panels, panel, first int, best, before *int32, band, most int32, labels, "+
+			"counts *int32, list *uint64, kept *int32) int",
 		"goes through the scores of one panel of several, as FilterScore leaves them, and",
 		"lists those of at most the limit min(best, most)+band. Where the best before exceeds",
 		"the limit, the count begins at 0. For each score that is listed, the count of its",

@@ -16,7 +16,8 @@ func leastDotFile(s isa) {
 }
 
 // dots emits the chains of nv vectors at x into sum; load reads a vector.
-func dots(tag string, stride, coef, d, x reg.Register, sum []reg.VecVirtual, value reg.VecVirtual, load func(at Mem, v int)) {
+func dots(tag string, stride, coef, d, x reg.Register, sum []reg.VecVirtual, value reg.VecVirtual,
+	load func(at Mem, v int)) {
 	cp, xp, left := GP64(), GP64(), GP64()
 	MOVQ(coef, cp)
 	MOVQ(x, xp)

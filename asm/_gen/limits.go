@@ -42,36 +42,40 @@ func limitsFile(s isa) {
 	peak("PeakFMA", "fused multiply-adds of float32 vectors", chains+2, func(q int, v []reg.VecVirtual) {
 		VFMADD231PS(v[chains], v[chains+1], v[q])
 	})
-	peak("PeakSubFMA", "subtractions with a dependent fused multiply-add, of float32 vectors", chains+3, func(q int, v []reg.VecVirtual) {
-		VSUBPS(v[chains], v[chains+1], v[chains+2])
-		VFMADD231PS(v[chains+2], v[chains+2], v[q])
-	})
+	peak("PeakSubFMA", "subtractions with a dependent fused multiply-add, of float32 vectors", chains+3,
+		func(q int, v []reg.VecVirtual) {
+			VSUBPS(v[chains], v[chains+1], v[chains+2])
+			VFMADD231PS(v[chains+2], v[chains+2], v[q])
+		})
 	pairs := chains / 2 // each chain keeps a minimum and an index
 	if s == avx512 {
 		mask := []reg.OpmaskVirtual(nil)
-		peak("PeakArgmin", "steps of a minimum with its index, over float32 vectors", 2*pairs+2, func(q int, v []reg.VecVirtual) {
-			if q == 0 {
-				mask = []reg.OpmaskVirtual{K(), K(), K(), K()}
-			}
-			best, index, k := v[q%pairs], v[pairs+q%pairs], mask[q%4]
-			VCMPPS(Imm(1), best, v[2*pairs], k)
-			VMINPS(v[2*pairs], best, best)
-			VMOVDQA32(v[2*pairs+1], k, index)
-		})
+		peak("PeakArgmin", "steps of a minimum with its index, over float32 vectors", 2*pairs+2,
+			func(q int, v []reg.VecVirtual) {
+				if q == 0 {
+					mask = []reg.OpmaskVirtual{K(), K(), K(), K()}
+				}
+				best, index, k := v[q%pairs], v[pairs+q%pairs], mask[q%4]
+				VCMPPS(Imm(1), best, v[2*pairs], k)
+				VMINPS(v[2*pairs], best, best)
+				VMOVDQA32(v[2*pairs+1], k, index)
+			})
 	} else {
-		peak("PeakArgmin", "steps of a minimum with its index, over float32 vectors", 2*pairs+3, func(q int, v []reg.VecVirtual) {
-			best, index := v[q%pairs], v[pairs+q%pairs]
-			VCMPPS(Imm(1), best, v[2*pairs], v[2*pairs+2])
-			VMINPS(v[2*pairs], best, best)
-			VBLENDVPS(v[2*pairs+2], v[2*pairs+1], index, index)
-		})
+		peak("PeakArgmin", "steps of a minimum with its index, over float32 vectors", 2*pairs+3,
+			func(q int, v []reg.VecVirtual) {
+				best, index := v[q%pairs], v[pairs+q%pairs]
+				VCMPPS(Imm(1), best, v[2*pairs], v[2*pairs+2])
+				VMINPS(v[2*pairs], best, best)
+				VBLENDVPS(v[2*pairs+2], v[2*pairs+1], index, index)
+			})
 	}
 	if s == avx512 {
 		peak("PeakAES", "AES rounds of four blocks each, in vectors", chains+1, func(q int, v []reg.VecVirtual) {
 			VAESENC(v[chains], v[q], v[q])
 		})
 	} else {
-		function("PeakAES"+s.name, "func(n int)", fmt.Sprintf("runs n > 0 rounds of %d AES rounds of one block each.", chains))
+		function("PeakAES"+s.name, "func(n int)",
+			fmt.Sprintf("runs n > 0 rounds of %d AES rounds of one block each.", chains))
 		n := GP64()
 		Load(Param("n"), n)
 		x, key := make([]reg.VecVirtual, chains), XMM()

@@ -305,8 +305,10 @@ func foldCount(s isa, n reg.Register) reg.GPVirtual {
 func nttForwardFold(s isa, lazy bool) {
 	name := "NTTForwardFold" + lazyName(lazy) + s.name
 	function(name, "func(dst, src, words *uint32, n int)",
-		"takes the first layer of the conjugate-invariant ring of degree", "n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
-	dst, src, words, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("words"), GP64()), Load(Param("n"), GP64())
+		"takes the first layer of the conjugate-invariant ring of degree",
+		"n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
+	dst, src, words, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("words"), GP64()),
+		Load(Param("n"), GP64())
 	m := newModulus(s, words, lazy, !lazy)
 	i, fold := s.broadcast(Mem{Base: words, Disp: nttI}), s.broadcast(Mem{Base: words, Disp: nttFold})
 	index := s.reversal("nttReverseFold" + lazyName(lazy))
@@ -352,7 +354,8 @@ func nttForwardFold(s isa, lazy bool) {
 func nttInverseFold(s isa, full bool) {
 	name := "NTTInverseFold" + map[bool]string{false: "Lazy"}[full] + s.name
 	function(name, "func(a, words *uint32, n int, scale, turned uint32)",
-		"takes the last layer of the conjugate-invariant ring of degree", "n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
+		"takes the last layer of the conjugate-invariant ring of degree",
+		"n >= 128 at j = 16 .. n/4-1, n/2-j, n/2+j and n-j.")
 	a, words, n := Load(Param("a"), GP64()), Load(Param("words"), GP64()), Load(Param("n"), GP64())
 	m := newModulus(s, words, false, true)
 	unfold := s.broadcast(Mem{Base: words, Disp: nttUnfold})
@@ -401,7 +404,8 @@ func nttInverseFold(s isa, full bool) {
 
 // nttLayers emits the loops of one or two layers: blocks of parts stretches of t
 // words each, for which body gets the vectors at the same place of each stretch.
-func nttLayers(s isa, parts int, m func(words reg.Register) *modulus, body func(m *modulus, w []reg.VecVirtual, x []reg.VecVirtual)) {
+func nttLayers(s isa, parts int, m func(words reg.Register) *modulus,
+	body func(m *modulus, w []reg.VecVirtual, x []reg.VecVirtual)) {
 	a, w := Load(Param("a"), GP64()), Load(Param("w"), GP64())
 	var w2 reg.Register
 	if parts == 4 {
@@ -453,44 +457,48 @@ func nttLayers(s isa, parts int, m func(words reg.Register) *modulus, body func(
 func nttForward2(s isa, lazy bool) {
 	function("NTTForwardLayer"+lazyName(lazy)+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes a layer of blocks of 2t words, t a multiple of 16.")
-	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
-		m.reduce(x[0])
-		m.butterflies(butterfly{x[0], x[1], w[0], w[0]})
-	})
+	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) },
+		func(m *modulus, w, x []reg.VecVirtual) {
+			m.reduce(x[0])
+			m.butterflies(butterfly{x[0], x[1], w[0], w[0]})
+		})
 }
 
 func nttForward4(s isa, lazy bool) {
 	function("NTTForwardLayers"+lazyName(lazy)+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two layers of blocks of 4t words, t a multiple of 16.")
-	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) }, func(m *modulus, w, x []reg.VecVirtual) {
-		if !lazy {
+	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, lazy, true) },
+		func(m *modulus, w, x []reg.VecVirtual) {
+			if !lazy {
+				m.reduce(x[0])
+				m.reduce(x[1])
+			}
+			m.butterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
 			m.reduce(x[0])
-			m.reduce(x[1])
-		}
-		m.butterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
-		m.reduce(x[0])
-		m.reduce(x[2])
-		m.butterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
-	})
+			m.reduce(x[2])
+			m.butterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
+		})
 }
 
 func nttInverse2(s isa) {
 	function("NTTInverseLayer"+s.name, "func(a, w, words *uint32, blocks, t int)",
 		"takes an inverse layer of blocks of 2t words, t a multiple of 16.")
-	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
-		x[1] = m.unbutterflies(butterfly{x[0], x[1], w[0], w[0]})[0]
-	})
+	nttLayers(s, 2, func(words reg.Register) *modulus { return newModulus(s, words, false, true) },
+		func(m *modulus, w, x []reg.VecVirtual) {
+			x[1] = m.unbutterflies(butterfly{x[0], x[1], w[0], w[0]})[0]
+		})
 }
 
 func nttInverse4(s isa) {
 	function("NTTInverseLayers"+s.name, "func(a, w, w2, words *uint32, blocks, t int)",
 		"takes two inverse layers of blocks of 4t words, t a multiple of 16.")
-	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, false, true) }, func(m *modulus, w, x []reg.VecVirtual) {
-		y := m.unbutterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
-		x[1], x[3] = y[0], y[1]
-		y = m.unbutterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
-		x[2], x[3] = y[0], y[1]
-	})
+	nttLayers(s, 4, func(words reg.Register) *modulus { return newModulus(s, words, false, true) },
+		func(m *modulus, w, x []reg.VecVirtual) {
+			y := m.unbutterflies(butterfly{x[0], x[1], w[1], w[1]}, butterfly{x[2], x[3], w[2], w[2]})
+			x[1], x[3] = y[0], y[1]
+			y = m.unbutterflies(butterfly{x[0], x[2], w[0], w[0]}, butterfly{x[1], x[3], w[0], w[0]})
+			x[2], x[3] = y[0], y[1]
+		})
 }
 
 // tail holds what the layers inside a block of 32 words need: the maps from lanes
@@ -715,7 +723,8 @@ func nttForwardTail(s isa, lazy, full bool) {
 
 // nttInverseTail emits the inverse layers 1 .. 16 of blocks of 32 words.
 func nttInverseTail(s isa) {
-	function("NTTInverseTail"+s.name, "func(dst, src, untail, words *uint32, blocks int)", "takes the inverse layers inside blocks of 32 words.")
+	function("NTTInverseTail"+s.name, "func(dst, src, untail, words *uint32, blocks int)",
+		"takes the inverse layers inside blocks of 32 words.")
 	dst, src, w := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("untail"), GP64())
 	m := newModulus(s, Load(Param("words"), GP64()), false, true)
 	b := newTail(s, m, "nttUntail", true)
@@ -881,7 +890,8 @@ func nttElementwise(s isa) {
 		m.canonical(r)
 		return r
 	})
-	function("NTTAddScalar"+s.name, "func(dst, a, words *uint32, blocks int, c uint32)", "writes a + c over blocks of 16 words.")
+	function("NTTAddScalar"+s.name, "func(dst, a, words *uint32, blocks int, c uint32)",
+		"writes a + c over blocks of 16 words.")
 	ps := pointers("dst", "a")
 	m := newModulus(s, Load(Param("words"), GP64()), false, false)
 	c := s.parameter("c")
@@ -892,7 +902,8 @@ func nttElementwise(s isa) {
 		VPMINUD(t, x, x)
 		VMOVDQUx(s, x, at[0])
 	})
-	function("NTTScaleAdd"+s.name, "func(dst, a, words *uint32, blocks int, c uint32)", "adds a c / R over blocks of 16 words.")
+	function("NTTScaleAdd"+s.name, "func(dst, a, words *uint32, blocks int, c uint32)",
+		"adds a c / R over blocks of 16 words.")
 	ps = pointers("dst", "a")
 	m = newModulus(s, Load(Param("words"), GP64()), false, true)
 	c = s.parameter("c")
@@ -1021,7 +1032,8 @@ func nttConvert(s isa, terms int, whole bool) {
 
 // nttWhole emits the number of times that residues go round.
 func nttWhole(s isa, terms int) {
-	function(fmt.Sprintf("NTTWhole%d%s", terms, s.name), "func(dst *uint32, src **uint32, fractions *uint32, blocks, bits int)",
+	function(fmt.Sprintf("NTTWhole%d%s", terms, s.name),
+		"func(dst *uint32, src **uint32, fractions *uint32, blocks, bits int)",
 		"writes the rounded sum of src fractions / 2^bits over blocks of 16", "words.")
 	ps := pointers("dst")
 	table, f := Load(Param("src"), GP64()), Load(Param("fractions"), GP64())
@@ -1068,10 +1080,12 @@ func nttInner(s isa, digits int, lift bool) {
 	signature := "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)"
 	names := []string{"k0", "k1"}
 	if lift {
-		signature = "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32)"
+		signature = "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0, c1 " +
+			"*uint32, lift uint32)"
 		names = append(names, "c0", "c1")
 	}
-	function(name, signature, "writes the sums of x times the key's factors, divided by R, over", "blocks of 16 words; the key advances by stride bytes a block.")
+	function(name, signature, "writes the sums of x times the key's factors, divided by R, over",
+		"blocks of 16 words; the key advances by stride bytes a block.")
 	ps := pointers(names...)
 	table, key := Load(Param("x"), GP64()), Load(Param("key"), GP64())
 	for d := range digits {

@@ -31,7 +31,8 @@ func (s isa) addWide(v, w, high reg.VecVirtual, chains []reg.VecVirtual) {
 // potential emits them for distances that come from products.
 func potential(s isa) {
 	minusTwo := constants("potentialTwo"+s.name, 0xc0000000)
-	function("Potential"+s.name, "func(dots *float32, panels, stride int, norms, nearest *float32, square float32, sums *[16]float64)",
+	function("Potential"+s.name, "func(dots *float32, panels, stride int, norms, nearest *float32, square float32, "+
+		"sums *[16]float64)",
 		"adds min(nearest, max(0, fma(-2, dot, norm+square))) of each point of panels > 0",
 		"panels to the sum of its lane; dots are stride bytes apart from panel to panel.")
 	dots := Load(Param("dots"), GP64())

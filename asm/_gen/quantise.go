@@ -10,7 +10,8 @@ import (
 func quantise(s isa) {
 	one := wideConstant("quantiseOne"+s.name, 0x3ff0000000000000)
 	minus := wideConstant("quantiseMinus"+s.name, 0xbff0000000000000)
-	function("Quantise"+s.name, "func(dst *float32, src *float64, periods int, lo, hi, width *float64, vectors int, scale float64) int",
+	function("Quantise"+s.name, "func(dst *float32, src *float64, periods int, lo, hi, width *float64, vectors int, "+
+		"scale float64) int",
 		"maps the values of periods > 0 periods of vectors > 0 groups of 8: v to",
 		"((v-lo)-(hi-v))/width, or -1 below lo (and for NaN) and 1 above hi, times scale, truncated toward",
 		"zero, over scale. It returns the number of values below and above. scale is a power",

@@ -7,7 +7,8 @@ import (
 
 // ringFile emits the element-wise addition over whole blocks of 64 bytes.
 func ringFile(s isa) {
-	function("AddUint64"+s.name, "func(dst, a *uint64, blocks int)", "adds a to dst, modulo 2^64,", "over blocks > 0 blocks of 64 bytes.")
+	function("AddUint64"+s.name, "func(dst, a *uint64, blocks int)", "adds a to dst, modulo 2^64,",
+		"over blocks > 0 blocks of 64 bytes.")
 	dst := Load(Param("dst"), GP64())
 	a := Load(Param("a"), GP64())
 	blocks := GP64()

@@ -30,13 +30,16 @@ func share(s isa, stride int) {
 	if s == avx2 {
 		begin = framed // the sums are on the stack
 	}
-	begin(name, "func(weights, shares *float64, rows *int32, rowCount int, sets *uint64, counts, backgrounds *float64, events int)",
+	begin(name, "func(weights, shares *float64, rows *int32, rowCount int, sets *uint64, counts, backgrounds "+
+		"*float64, events int)",
 		fmt.Sprintf("adds to the shares of rows of %d cells what rowCount > 0 rows get of", stride),
 		"events > 0 events: to each member of an event's set, bit i for cell i of every row, its",
 		"count over the sum of the weights of the members and its background, or nothing where that",
 		"sum is not positive.")
-	p := sharing{rows: Load(Param("rows"), GP64()), sets: Load(Param("sets"), GP64()), counts: Load(Param("counts"), GP64()),
-		backgrounds: Load(Param("backgrounds"), GP64()), rowCount: GP64(), events: GP64(), row: GP64(), left: GP64(), next: GP64()}
+	p := sharing{rows: Load(Param("rows"), GP64()), sets: Load(Param("sets"), GP64()),
+		counts:      Load(Param("counts"), GP64()),
+		backgrounds: Load(Param("backgrounds"), GP64()), rowCount: GP64(), events: GP64(), row: GP64(), left: GP64(),
+		next: GP64()}
 	p.weights.Base = Load(Param("weights"), GP64())
 	p.shares.Base = Load(Param("shares"), GP64())
 	Load(Param("rowCount"), p.rowCount)

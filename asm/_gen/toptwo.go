@@ -22,7 +22,8 @@ func topTwoFile(s isa) {
 // so that minima carry it along.
 func topTwo(s isa, d int, infinity, ones Mem) {
 	function(fmt.Sprintf("TopTwo%d%s", d, s.name),
-		"func(x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels *uint16, cells *uint32, gap *float32)",
+		"func(x *float32, panels int, c *float32, k int, weight *float32, low uint32, slack, window float32, labels "+
+			"*uint16, cells *uint32, gap *float32)",
 		"finds the least and the second least of k > 0 values for each",
 		fmt.Sprintf("point of panels > 0 panels of %d dimensions at x: the chain s = weight, t = x-c,", d),
 		"s = fma(t, t, s), its bits low replaced by the index of the centroid. It writes the index",

@@ -39,7 +39,8 @@ func addRow(s isa, from, to Mem, bytes int) {
 // addWeightedRow emits the form for rows of a fixed width.
 func addWeightedRow(s isa, width int) {
 	row := 8 * width
-	function(fmt.Sprintf("AddWeighted%d%s", width, s.name), "func(rows *float64, blocks int, labels *uint16, table *float64)",
+	function(fmt.Sprintf("AddWeighted%d%s", width, s.name),
+		"func(rows *float64, blocks int, labels *uint16, table *float64)",
 		fmt.Sprintf("adds the rows [8][%d] of blocks > 0 blocks of 8 points to table [][8][%d]: row i of a", width, width),
 		"block to the chain i of the row that its label names.")
 	rows := Load(Param("rows"), GP64())
@@ -67,7 +68,8 @@ func addWeightedRow(s isa, width int) {
 
 // addWeighted emits the form for rows of any width.
 func addWeighted(s isa) {
-	function("AddWeighted"+s.name, "func(rows *float64, blocks, width int, labels *uint16, table *float64, stride, chain int)",
+	function("AddWeighted"+s.name,
+		"func(rows *float64, blocks, width int, labels *uint16, table *float64, stride, chain int)",
 		"adds the rows [8][width] of blocks > 0 blocks of 8 points to a table: row i of a block",
 		"at label*stride + i*chain bytes. width > 0 is a multiple of 8.")
 	rows := Load(Param("rows"), GP64())

@@ -33,11 +33,13 @@ func (p *Plot) svgBars() string {
 	}
 	sx := newScale(ys, barLeft, plotWidth-right, p.LogY, true)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height+barAxisSpace, html.EscapeString(p.Title))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height+barAxisSpace,
+		html.EscapeString(p.Title))
 	p.barAxis(&b, sx, height)
 	y := 0.0
 	for i, g := range groups {
-		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, y+18, html.EscapeString(clip(p.Categories[i], 64)))
+		fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, y+18,
+			html.EscapeString(clip(p.Categories[i], 64)))
 		y += barGroup
 		for _, r := range g {
 			p.bar(&b, sx, r, y)
@@ -82,7 +84,8 @@ func (p *Plot) bar(b *strings.Builder, sx scale, r bar, y float64) {
 		class, barLeft, y, end-barLeft, barHeight, html.EscapeString(strings.TrimSuffix(hint, ": ")))
 	if r.pt.Half > 0 {
 		low, high := max(sx.at(max(r.pt.Y-r.pt.Half, sx.lo)), barLeft), sx.at(r.pt.Y+r.pt.Half)
-		fmt.Fprintf(b, `<path class="interval" d="M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8"/>`, low, y+barHeight/2, high, low, y+barHeight/2-4, high, y+barHeight/2-4)
+		fmt.Fprintf(b, `<path class="interval" d="M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8"/>`, low, y+barHeight/2, high,
+			low, y+barHeight/2-4, high, y+barHeight/2-4)
 		text += " ± " + Quantity(r.pt.Half, p.Unit)
 		end = high
 	}

@@ -94,7 +94,8 @@ func (p *Plot) CSV() []byte {
 			if p.Categories != nil {
 				x = p.Categories[int(pt.X)]
 			}
-			lines = append(lines, []string{c.Name, x, strconv.FormatFloat(pt.Y, 'g', -1, 64), strconv.FormatFloat(pt.Half, 'g', -1, 64), strconv.Itoa(pt.Runs)})
+			lines = append(lines, []string{c.Name, x, strconv.FormatFloat(pt.Y, 'g', -1, 64),
+				strconv.FormatFloat(pt.Half, 'g', -1, 64), strconv.Itoa(pt.Runs)})
 		}
 	}
 	w.WriteAll(lines) // a bytes.Buffer does not fail

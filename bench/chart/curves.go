@@ -61,7 +61,8 @@ func (p *Plot) SVG() string {
 	sx := newScale(xs, plotLeft, plotWidth-plotRight, p.LogX, false)
 	sy := newScale(ys, plotHeight-plotBottom, plotTop, p.LogY, true)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight, html.EscapeString(p.Title))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, plotWidth, plotHeight,
+		html.EscapeString(p.Title))
 	for _, v := range sy.ticks() {
 		y := sy.at(v)
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
@@ -82,8 +83,10 @@ func (p *Plot) SVG() string {
 			xTick(sx.at(v), Compact(v))
 		}
 	}
-	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base, plotWidth-plotRight)
-	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, (plotLeft+plotWidth-plotRight)/2, plotHeight-8, html.EscapeString(p.XName))
+	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base,
+		plotWidth-plotRight)
+	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+		(plotLeft+plotWidth-plotRight)/2, plotHeight-8, html.EscapeString(p.XName))
 	for i := range p.Curves {
 		p.svgCurve(&b, &p.Curves[i], sx, sy)
 	}
@@ -123,7 +126,8 @@ func (p *Plot) svgPoint(b *strings.Builder, c *Curve, pt Point, sx, sy scale) {
 		if sy.log {
 			low = max(low, sy.lo)
 		}
-		fmt.Fprintf(b, `<path class="whisker %s" d="M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8"/>`, class, x, sy.at(low), sy.at(pt.Y+pt.Half), x-4, sy.at(low), x-4, sy.at(pt.Y+pt.Half))
+		fmt.Fprintf(b, `<path class="whisker %s" d="M%.1f %.1fV%.1fM%.1f %.1fh8M%.1f %.1fh8"/>`, class, x, sy.at(low),
+			sy.at(pt.Y+pt.Half), x-4, sy.at(low), x-4, sy.at(pt.Y+pt.Half))
 	}
 	fill := "dot"
 	if c.Reference != "" {
@@ -133,5 +137,6 @@ func (p *Plot) svgPoint(b *strings.Builder, c *Curve, pt Point, sx, sy scale) {
 	if pt.Half > 0 {
 		text += " ± " + Quantity(pt.Half, p.Unit)
 	}
-	fmt.Fprintf(b, `<circle class="%s %s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`, fill, class, x, y, html.EscapeString(text))
+	fmt.Fprintf(b, `<circle class="%s %s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`, fill, class, x, y,
+		html.EscapeString(text))
 }

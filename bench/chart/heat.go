@@ -31,15 +31,20 @@ func (p *Plot) svgHeat() string {
 	}
 	slices.Sort(xs)
 	rows := slices.Clone(p.Curves)
-	slices.SortStableFunc(rows, func(a, b Curve) int { return cmp.Compare(TrailingNumber(a.Name), TrailingNumber(b.Name)) })
+	slices.SortStableFunc(rows, func(a,
+		b Curve) int {
+		return cmp.Compare(TrailingNumber(a.Name), TrailingNumber(b.Name))
+	})
 	width := (plotWidth - heatLeft - 4) / float64(len(xs))
 	height := heatTop + heatRow*float64(len(rows)) + 34
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(p.Title))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height,
+		html.EscapeString(p.Title))
 	fmt.Fprintf(&b, `<text class="name" x="4" y="16">%s</text>`, html.EscapeString(p.yTitle()))
 	for r, c := range rows {
 		y := heatTop + heatRow*float64(r)
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, heatLeft-7, y+18, html.EscapeString(c.Name))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, heatLeft-7, y+18,
+			html.EscapeString(c.Name))
 		for _, pt := range c.Points {
 			x := heatLeft + width*float64(slices.Index(xs, pt.X))
 			shade := heatFullest
@@ -47,14 +52,17 @@ func (p *Plot) svgHeat() string {
 				shade = heatFaintest + (heatFullest-heatFaintest)*(pt.Y-lo)/(hi-lo)
 			}
 			fmt.Fprintf(&b, `<rect class="fill c0" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s, %s %s: %s</title></rect><text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
-				shade, x, y, width-1, heatRow-1, html.EscapeString(c.Name), html.EscapeString(p.XName), Compact(pt.X), html.EscapeString(cellText(pt.Y, pt.Half)), x+width/2, y+18, html.EscapeString(short(pt.Y)))
+				shade, x, y, width-1, heatRow-1, html.EscapeString(c.Name), html.EscapeString(p.XName), Compact(pt.X),
+				html.EscapeString(cellText(pt.Y, pt.Half)), x+width/2, y+18, html.EscapeString(short(pt.Y)))
 		}
 	}
 	base := heatTop + heatRow*float64(len(rows))
 	for i, x := range xs {
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, heatLeft+width*(float64(i)+0.5), base+15, Compact(x))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, heatLeft+
+			width*(float64(i)+0.5), base+15, Compact(x))
 	}
-	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text></svg>`, (heatLeft+plotWidth)/2, base+30, html.EscapeString(p.XName))
+	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text></svg>`, (heatLeft+plotWidth)/2,
+		base+30, html.EscapeString(p.XName))
 	return b.String()
 }
 

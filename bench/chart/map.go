@@ -59,7 +59,8 @@ func (m *Map) at(x, y float64) (float64, float64) {
 // SVG draws the map.
 func (m *Map) SVG() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, mapWidth, mapHeight, html.EscapeString(m.Title))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="%s">`, mapWidth, mapHeight,
+		html.EscapeString(m.Title))
 	m.axes(&b)
 	m.boxes(&b)
 	for _, c := range m.Clouds {
@@ -81,9 +82,11 @@ func (m *Map) SVG() string {
 		if len(m.Marks) > mapNamed {
 			r = mapSmallMark
 		}
-		fmt.Fprintf(&b, `<g><title>%s</title><circle class="mark" cx="%.1f" cy="%.1f" r="%g"/>`, html.EscapeString(k.Hint), x, y, r)
+		fmt.Fprintf(&b, `<g><title>%s</title><circle class="mark" cx="%.1f" cy="%.1f" r="%g"/>`,
+			html.EscapeString(k.Hint), x, y, r)
 		if r == mapMarkRadius {
-			fmt.Fprintf(&b, `<text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, x, y+4, html.EscapeString(k.Name))
+			fmt.Fprintf(&b, `<text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, x, y+4,
+				html.EscapeString(k.Name))
 		}
 		b.WriteString("</g>")
 	}
@@ -96,14 +99,18 @@ func (m *Map) axes(b *strings.Builder) {
 	sx := scale{lo: m.X[0], hi: m.X[1], from: mapLeft, to: mapLeft + mapSide}
 	sy := scale{lo: m.Y[0], hi: m.Y[1], from: mapTop + mapSide, to: mapTop}
 	for _, v := range sx.ticks() {
-		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, sx.at(v), mapTop+mapSide+15, html.EscapeString(Compact(v)))
+		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, sx.at(v), mapTop+mapSide+15,
+			html.EscapeString(Compact(v)))
 	}
 	for _, v := range sy.ticks() {
-		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, mapLeft-4, sy.at(v)+4, html.EscapeString(Compact(v)))
+		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, mapLeft-4, sy.at(v)+4,
+			html.EscapeString(Compact(v)))
 	}
 	fmt.Fprintf(b, `<rect class="region" x="%g" y="%g" width="%g" height="%g"/>`, mapLeft, mapTop, mapSide, mapSide)
-	fmt.Fprintf(b, `<text class="name" x="%g" y="%g" text-anchor="middle">%s</text>`, mapLeft+mapSide/2, mapTop+mapSide+33, html.EscapeString(m.XName))
-	fmt.Fprintf(b, `<text class="name" x="12" y="%g" text-anchor="middle" transform="rotate(-90 12 %g)">%s</text>`, mapTop+mapSide/2, mapTop+mapSide/2, html.EscapeString(m.YName))
+	fmt.Fprintf(b, `<text class="name" x="%g" y="%g" text-anchor="middle">%s</text>`, mapLeft+mapSide/2, mapTop+mapSide+
+		33, html.EscapeString(m.XName))
+	fmt.Fprintf(b, `<text class="name" x="12" y="%g" text-anchor="middle" transform="rotate(-90 12 %g)">%s</text>`,
+		mapTop+mapSide/2, mapTop+mapSide/2, html.EscapeString(m.YName))
 }
 
 // boxes shades each by its weight on an area, beside that of the fullest but for the topmost fifth.
@@ -128,7 +135,8 @@ func (m *Map) boxes(b *strings.Builder) {
 
 // region is the part of the frame that is nearest to mark i: the frame cut by the half plane of every other mark.
 func (m *Map) region(i int) string {
-	polygon := [][2]float64{{mapLeft, mapTop}, {mapLeft + mapSide, mapTop}, {mapLeft + mapSide, mapTop + mapSide}, {mapLeft, mapTop + mapSide}}
+	polygon := [][2]float64{{mapLeft, mapTop}, {mapLeft + mapSide, mapTop}, {mapLeft + mapSide, mapTop + mapSide},
+		{mapLeft, mapTop + mapSide}}
 	x, y := m.at(m.Marks[i].X, m.Marks[i].Y)
 	for j := range m.Marks {
 		u, v := m.at(m.Marks[j].X, m.Marks[j].Y)
@@ -182,7 +190,8 @@ func (s *Strands) SVG() string {
 	const left, right, top, row = 96.0, 16.0, 14.0, 30.0
 	height := top + row*float64(len(s.Axes)-1) + 26
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height, html.EscapeString(s.Title))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %.0f" role="img" aria-label="%s">`, plotWidth, height,
+		html.EscapeString(s.Title))
 	at := func(h int, x float64) float64 {
 		if s.Hi[h] == s.Lo[h] {
 			return left
@@ -204,7 +213,8 @@ func (s *Strands) SVG() string {
 			}
 			fmt.Fprintf(&path, "%s%.1f %.1f", command, at(h, x), top+row*float64(h))
 		}
-		fmt.Fprintf(&b, `<path class="strand c%d" stroke-width="%.1f" d="%s"><title>%s</title></path>`, i%Colours, 1+3*s.Widths[i], path.String(), html.EscapeString(s.Hints[i]))
+		fmt.Fprintf(&b, `<path class="strand c%d" stroke-width="%.1f" d="%s"><title>%s</title></path>`, i%Colours,
+			1+3*s.Widths[i], path.String(), html.EscapeString(s.Hints[i]))
 	}
 	b.WriteString("</svg>")
 	return b.String()

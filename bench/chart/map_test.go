@@ -16,7 +16,8 @@ func TestRegionsAreOfTheNearestMark(t *testing.T) {
 	for i := range m.Marks {
 		path := m.region(i)
 		var polygon [][2]float64
-		for _, p := range strings.FieldsFunc(strings.TrimSuffix(path, "Z"), func(r rune) bool { return r == 'M' || r == 'L' }) {
+		for _, p := range strings.FieldsFunc(strings.TrimSuffix(path, "Z"),
+			func(r rune) bool { return r == 'M' || r == 'L' }) {
 			var x, y float64
 			if _, err := fmt.Sscanf(p, "%g %g", &x, &y); err != nil {
 				t.Fatal(err)

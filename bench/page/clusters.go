@@ -89,7 +89,8 @@ func (r *Run) plane(b [][2]float64) figure {
 	m := chart.Map{Title: "Clusters", XName: r.name(0), YName: r.name(1), X: b[0], Y: b[1], Regions: true}
 	if r.Points == nil {
 		for _, c := range r.Result.Synopsis {
-			m.Boxes = append(m.Boxes, chart.MapBox{X: c.Lo[0], Y: c.Lo[1], DX: c.Hi[0] - c.Lo[0], DY: c.Hi[1] - c.Lo[1], Weight: c.Weight})
+			m.Boxes = append(m.Boxes, chart.MapBox{X: c.Lo[0], Y: c.Lo[1], DX: c.Hi[0] - c.Lo[0], DY: c.Hi[1] - c.Lo[1],
+				Weight: c.Weight})
 		}
 	}
 	m.Clouds = r.clouds(b, func(x []float64) [2]float64 {

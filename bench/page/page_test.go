@@ -15,9 +15,11 @@ import (
 func result(t *testing.T, d int) *engine.Result {
 	t.Helper()
 	epsilon, delta, moved := 1.0, 1e-6, 0.25
-	r := &engine.Result{Method: "m<b>", N: 100, D: d, K: 3, Parties: 2, Iterations: 2, Calibration: "proven", Epsilon: &epsilon, Delta: &delta,
-		Sizes: []float64{50, 30, 20}, Ledger: &privacy.Ledger{Delta: delta}, Version: "v", Convergence: []engine.Step{{}, {Moved: &moved}, {Moved: &moved}},
-		Comm: engine.Comm{Rounds: 3, BytesSent: []int64{1500, 2}, BytesReceived: []int64{7, 8}}}
+	r := &engine.Result{Method: "m<b>", N: 100, D: d, K: 3, Parties: 2, Iterations: 2, Calibration: "proven",
+		Epsilon: &epsilon, Delta: &delta,
+		Sizes: []float64{50, 30, 20}, Ledger: &privacy.Ledger{Delta: delta}, Version: "v",
+		Convergence: []engine.Step{{}, {Moved: &moved}, {Moved: &moved}},
+		Comm:        engine.Comm{Rounds: 3, BytesSent: []int64{1500, 2}, BytesReceived: []int64{7, 8}}}
 	for j := range 3 {
 		c := make([]float64, d)
 		for h := range c {
@@ -26,7 +28,8 @@ func result(t *testing.T, d int) *engine.Result {
 		r.Centroids = append(r.Centroids, c)
 	}
 	for _, e := range []privacy.Entry{
-		{What: "sums <x>", Viewers: []string{privacy.Outsider}, Mechanism: "laplace", Scale: 4, Cost: privacy.Spec{Family: "laplace", Scale: 4}, Theorem: "T2", Calibration: privacy.Proven},
+		{What: "sums <x>", Viewers: []string{privacy.Outsider}, Mechanism: "laplace", Scale: 4,
+			Cost: privacy.Spec{Family: "laplace", Scale: 4}, Theorem: "T2", Calibration: privacy.Proven},
 		{What: "masked sums", Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: privacy.Proven},
 	} {
 		if err := r.Ledger.Add(e); err != nil {
@@ -53,9 +56,12 @@ func TestPageShowsTheRun(t *testing.T) {
 		for h := range bounds.Hi {
 			bounds.Hi[h] = 10
 		}
-		page := write(t, &Run{Result: r, Data: "people.csv", Columns: []string{"age"}, Bounds: bounds, Headline: []string{"epsilon 1"}})
-		for _, want := range []string{"m&lt;b&gt;", "sums &lt;x&gt;", "by T2", "Where the budget went", "Who saw what", "outsider", "server", "the bounds are the data", "How far centroids move",
-			"1.5 kB", "Sizes of clusters", "noisy counts", `download="result.json"`, `download="ledger.txt"`, "prefers-color-scheme: dark", "age"} {
+		page := write(t, &Run{Result: r, Data: "people.csv", Columns: []string{"age"}, Bounds: bounds,
+			Headline: []string{"epsilon 1"}})
+		for _, want := range []string{"m&lt;b&gt;", "sums &lt;x&gt;", "by T2", "Where the budget went", "Who saw what",
+			"outsider", "server", "the bounds are the data", "How far centroids move",
+			"1.5 kB", "Sizes of clusters", "noisy counts", `download="result.json"`, `download="ledger.txt"`,
+			"prefers-color-scheme: dark", "age"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("d = %d: the page lacks %q", d, want)
 			}

@@ -91,7 +91,8 @@ func (r *Run) WriteHTML(w io.Writer) error {
 		return fmt.Errorf("page: template: %w", err)
 	}
 	res := r.Result
-	p := runPage{Style: template.CSS(chart.Style), Version: res.Version, Headline: r.Headline, Facts: r.facts(), Notes: res.Notes, Table: r.table(),
+	p := runPage{Style: template.CSS(chart.Style), Version: res.Version, Headline: r.Headline, Facts: r.facts(),
+		Notes: res.Notes, Table: r.table(),
 		Title: fmt.Sprintf("%d clusters of %s by %s", len(res.Centroids), r.Data, res.Method)}
 	p.Clusters = r.clusters()
 	p.Clusters = append(p.Clusters, r.numbers()...)
@@ -124,11 +125,13 @@ func (r *Run) name(h int) string {
 
 func (r *Run) facts() []fact {
 	res := r.Result
-	f := []fact{{"points", strconv.Itoa(res.N)}, {"columns", strconv.Itoa(res.D)}, {"clusters", strconv.Itoa(len(res.Centroids))}}
+	f := []fact{{"points", strconv.Itoa(res.N)}, {"columns", strconv.Itoa(res.D)},
+		{"clusters", strconv.Itoa(len(res.Centroids))}}
 	if res.Epsilon == nil {
 		f = append(f, fact{"privacy", "none"})
 	} else {
-		f = append(f, fact{"epsilon", fmt.Sprintf("%g", *res.Epsilon)}, fact{"delta", fmt.Sprintf("%.3g", *res.Delta)}, fact{"calibration", res.Calibration})
+		f = append(f, fact{"epsilon", fmt.Sprintf("%g", *res.Epsilon)}, fact{"delta", fmt.Sprintf("%.3g", *res.Delta)},
+			fact{"calibration", res.Calibration})
 	}
 	f = append(f, fact{"parties", strconv.Itoa(res.Parties)}, fact{"rounds", strconv.Itoa(res.Iterations)})
 	switch {
@@ -201,7 +204,8 @@ func (r *Run) numbers() []figure {
 // convergence draws the loss and the moves of the centroids by round, where they are public.
 func (r *Run) convergence() []figure {
 	loss := chart.Plot{Title: "Loss by round", XName: "round", YName: "sum of squared distances"}
-	moved := chart.Plot{Title: "How far centroids move", XName: "round", YName: "root mean square move, in half widths of the box"}
+	moved := chart.Plot{Title: "How far centroids move", XName: "round",
+		YName: "root mean square move, in half widths of the box"}
 	var losses, moves []chart.Point
 	for i, s := range r.Result.Convergence {
 		if s.Loss != nil {
@@ -249,7 +253,8 @@ func budget(l *privacy.Ledger) []figure {
 		}
 	}
 	p.Curves = []chart.Curve{releases, totals}
-	f := plotted(&p, fmt.Sprintf("at delta %.3g; what releases cost together is less than the sum of their bars. Point at a bar for its theorem", l.Delta))
+	f := plotted(&p, fmt.Sprintf("at delta %.3g; what releases cost together is less than the sum of their bars. "+
+		"Point at a bar for its theorem", l.Delta))
 	f.Legend = p.Legend()
 	return []figure{f}
 }
@@ -292,7 +297,8 @@ func times(res *engine.Result) []figure {
 		return nil
 	}
 	p := chart.Plot{Title: "Time by phase", YName: "total", Unit: chart.Nanoseconds, Bars: true}
-	names := slices.SortedFunc(maps.Keys(res.Timings), func(a, b string) int { return int(res.Timings[b].TotalNS - res.Timings[a].TotalNS) })
+	names := slices.SortedFunc(maps.Keys(res.Timings),
+		func(a, b string) int { return int(res.Timings[b].TotalNS - res.Timings[a].TotalNS) })
 	c := chart.Curve{}
 	for i, n := range names {
 		t := res.Timings[n]
@@ -351,6 +357,7 @@ func (r *Run) files() ([]file, error) {
 	if err := c.WriteAll(rows); err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
-	return []file{{"result.json", chart.Link("application/json", whole)}, {"centroids.csv", chart.Link("text/csv", centroids.Bytes())},
+	return []file{{"result.json", chart.Link("application/json", whole)},
+		{"centroids.csv", chart.Link("text/csv", centroids.Bytes())},
 		{"ledger.txt", chart.Link("text/plain", ledger.Bytes())}}, nil
 }

@@ -30,7 +30,8 @@ func WriteChrome(w io.Writer, r *Run) error {
 	named := func(kind string, pid, tid int, name string) chromeEvent {
 		return chromeEvent{Name: kind, Phase: "M", PID: pid, TID: tid, Args: map[string]any{"name": name}}
 	}
-	events := []chromeEvent{named("process_name", chromeParties, 0, "parties"), named("process_name", chromeWorkers, 0, "workers")}
+	events := []chromeEvent{named("process_name", chromeParties, 0, "parties"),
+		named("process_name", chromeWorkers, 0, "workers")}
 	seen := make(map[[2]int]bool)
 	thread := func(pid, tid int, name string) {
 		if key := [2]int{pid, tid}; !seen[key] {
@@ -50,12 +51,14 @@ func WriteChrome(w io.Writer, r *Run) error {
 	for _, s := range r.Spans {
 		tid := s.Party + 1 // the server is 0
 		thread(chromeParties, tid, party(s.Party))
-		events = append(events, chromeEvent{Name: s.Phase.String(), Phase: "X", TS: micro(s.Begin), Dur: micro(s.End - s.Begin),
+		events = append(events, chromeEvent{Name: s.Phase.String(), Phase: "X", TS: micro(s.Begin),
+			Dur: micro(s.End - s.Begin),
 			PID: chromeParties, TID: tid, Args: map[string]any{"iteration": s.Iteration + 1}})
 	}
 	for _, s := range r.Stays {
 		thread(chromeWorkers, s.Worker, "worker")
-		events = append(events, chromeEvent{Name: "region", Phase: "X", TS: micro(s.Begin), Dur: micro(s.End - s.Begin), PID: chromeWorkers, TID: s.Worker})
+		events = append(events, chromeEvent{Name: "region", Phase: "X", TS: micro(s.Begin), Dur: micro(s.End - s.Begin),
+			PID: chromeWorkers, TID: s.Worker})
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"traceEvents": events, "displayTimeUnit": "ns"})
 }

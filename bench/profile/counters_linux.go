@@ -32,8 +32,10 @@ type group struct {
 }
 
 // eventConfigs are the kernel's numbers of the events.
-var eventConfigs = [events]uint64{unix.PERF_COUNT_HW_CPU_CYCLES, unix.PERF_COUNT_HW_INSTRUCTIONS, unix.PERF_COUNT_HW_CACHE_MISSES,
-	unix.PERF_COUNT_SW_TASK_CLOCK, unix.PERF_COUNT_SW_PAGE_FAULTS, unix.PERF_COUNT_SW_CONTEXT_SWITCHES, unix.PERF_COUNT_SW_CPU_MIGRATIONS}
+var eventConfigs = [events]uint64{unix.PERF_COUNT_HW_CPU_CYCLES, unix.PERF_COUNT_HW_INSTRUCTIONS,
+	unix.PERF_COUNT_HW_CACHE_MISSES,
+	unix.PERF_COUNT_SW_TASK_CLOCK, unix.PERF_COUNT_SW_PAGE_FAULTS, unix.PERF_COUNT_SW_CONTEXT_SWITCHES,
+	unix.PERF_COUNT_SW_CPU_MIGRATIONS}
 
 // OpenCounters starts counting in the threads that exist now: the CPU's events in
 // user space where the machine has them, and the kernel's events, which need no
@@ -84,7 +86,8 @@ func (c *Counters) open(threads []int, kind uint32, first, count int, user bool)
 	for _, tid := range threads {
 		leader := -1
 		for e := first; e < first+count; e++ {
-			attr := unix.PerfEventAttr{Type: kind, Config: eventConfigs[e], Read_format: unix.PERF_FORMAT_GROUP, Bits: unix.PerfBitExcludeHv}
+			attr := unix.PerfEventAttr{Type: kind, Config: eventConfigs[e], Read_format: unix.PERF_FORMAT_GROUP,
+				Bits: unix.PerfBitExcludeHv}
 			if user {
 				attr.Bits |= unix.PerfBitExcludeKernel
 			}
@@ -120,7 +123,8 @@ func (c *Counters) Note() string {
 		parts = append(parts, "no cycles, instructions and cache misses: "+why)
 	}
 	if c.userOnly {
-		parts = append(parts, "without what the kernel does for the process, such as context switches: kernel.perf_event_paranoid is above 1")
+		parts = append(parts, "without what the kernel does for the process, such as context switches: "+
+			"kernel.perf_event_paranoid is above 1")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -140,8 +144,10 @@ func reason(err error) (what, why, do string) {
 		}
 		return "--perf", "the kernel forbids performance counters (perf_event_paranoid is " + level + ")",
 			"run without --perf, or lower kernel.perf_event_paranoid to 2"
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-		return "--perf", fmt.Sprintf("this machine offers no hardware counters to this process (%v), as many virtual machines do", err), "run without --perf"
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EOPNOTSUPP),
+		errors.Is(err, unix.ENOSYS):
+		return "--perf", fmt.Sprintf("this machine offers no hardware counters to this process (%v), as many virtual "+
+			"machines do", err), "run without --perf"
 	}
 	return "--perf", err.Error(), "run without --perf"
 }

@@ -19,7 +19,8 @@ func TestCounters(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	c, err := OpenCounters()
 	if err != nil {
-		if fault.IsRequest(err) || !strings.HasPrefix(err.Error(), "--perf: ") || !strings.Contains(err.Error(), "without --perf") {
+		if fault.IsRequest(err) || !strings.HasPrefix(err.Error(), "--perf: ") ||
+			!strings.Contains(err.Error(), "without --perf") {
 			t.Errorf("error is %v", err)
 		}
 		t.Skipf("no counters here: %v", err)

@@ -13,7 +13,8 @@ type Counters struct{}
 
 // OpenCounters fails: there are no counters on this system.
 func OpenCounters() (*Counters, error) {
-	return nil, fault.Request("--perf", "performance counters are read on Linux only and this is "+runtime.GOOS, "run without --perf")
+	return nil, fault.Request("--perf", "performance counters are read on Linux only and this is "+runtime.GOOS,
+		"run without --perf")
 }
 
 func (c *Counters) read(*[events]uint64) {}

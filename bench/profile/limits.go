@@ -42,7 +42,8 @@ func MeasureLimits(ctx context.Context, pool *engine.Pool) (Limits, error) {
 	each := make([]Limits, pool.Workers())
 	err := pool.Run(ctx, len(each), func(_, index int) {
 		core := kernels.MeasureLimits()
-		each[index] = Limits{Differences: differenceFLOPs * core.SubFMA, Products: productFLOPs * core.FMA, Bandwidth: kernels.MeasureRead(block, 1)}
+		each[index] = Limits{Differences: differenceFLOPs * core.SubFMA, Products: productFLOPs * core.FMA,
+			Bandwidth: kernels.MeasureRead(block, 1)}
 	})
 	var sum Limits
 	for _, l := range each {

@@ -81,7 +81,8 @@ func TestProfilerSeesEverySpanAndWorker(t *testing.T) {
 		t.Errorf("stays by worker are %v, want 6 each", stays)
 	}
 	s := Summarise(runs, nil, 2, Limits{Differences: 1e12, Bandwidth: 1e12}, nil)
-	if s.Iterations.Count != 3 || len(s.Phases) != 2 || s.Phases[0].Name != "assign" || s.Phases[0].Count != 6 || len(s.Rounds) != 3 {
+	if s.Iterations.Count != 3 || len(s.Phases) != 2 || s.Phases[0].Name != "assign" || s.Phases[0].Count != 6 ||
+		len(s.Rounds) != 3 {
 		t.Fatalf("summary %+v", s)
 	}
 	sum := s.OutsideShare
@@ -91,7 +92,8 @@ func TestProfilerSeesEverySpanAndWorker(t *testing.T) {
 	if math.Abs(sum-1) > 1e-6 {
 		t.Errorf("the shares add up to %v", sum)
 	}
-	if p := s.Phases[0]; p.PointsPerSecond <= 0 || math.Abs(p.FLOPS/p.PointsPerSecond-2*5*differenceFLOPs) > 1e-6 || math.Abs(p.Bandwidth/p.PointsPerSecond-8) > 1e-6 {
+	if p := s.Phases[0]; p.PointsPerSecond <= 0 || math.Abs(p.FLOPS/p.PointsPerSecond-2*5*differenceFLOPs) > 1e-6 ||
+		math.Abs(p.Bandwidth/p.PointsPerSecond-8) > 1e-6 {
 		t.Errorf("rates %+v", p)
 	}
 }
@@ -119,7 +121,8 @@ func TestLabelsReachTheWorkers(t *testing.T) {
 		text += b.String()
 		mu.Unlock()
 	}})
-	if !strings.Contains(text, `"phase":"assign"`) || !strings.Contains(text, `"client":"2"`) || !strings.Contains(text, `"iteration":"3"`) {
+	if !strings.Contains(text, `"phase":"assign"`) || !strings.Contains(text, `"client":"2"`) ||
+		!strings.Contains(text, `"iteration":"3"`) {
 		t.Errorf("labels are missing in\n%.2000s", text)
 	}
 }
@@ -127,12 +130,14 @@ func TestLabelsReachTheWorkers(t *testing.T) {
 // run is two iterations whose times are known: the parties overlap.
 func known() Run {
 	span := func(p engine.Phase, it, party, from, to int) Span {
-		return Span{Span: engine.Span{Phase: p, Iteration: it, Party: party, Begin: time.Duration(from), End: time.Duration(to)}}
+		return Span{Span: engine.Span{Phase: p, Iteration: it, Party: party, Begin: time.Duration(from),
+			End: time.Duration(to)}}
 	}
 	return Run{
 		Spans: []Span{
 			span(engine.PhaseAssign, 0, 0, 100, 200), span(engine.PhaseNoise, 0, engine.Server, 200, 300),
-			span(engine.PhaseAssign, 1, 1, 360, 460), span(engine.PhaseAssign, 1, 0, 320, 400), span(engine.PhaseNoise, 1, engine.Server, 480, 500),
+			span(engine.PhaseAssign, 1, 1, 360, 460), span(engine.PhaseAssign, 1, 0, 320, 400),
+			span(engine.PhaseNoise, 1, engine.Server, 480, 500),
 		},
 		Iterations: []engine.Iteration{{Index: 0, Begin: 0, End: 300}, {Index: 1, Begin: 300, End: 520}},
 		Stays:      []Stay{{Worker: 0, Begin: 320, End: 400}, {Worker: 1, Begin: 360, End: 460}},
@@ -159,7 +164,8 @@ func TestSettledRecords(t *testing.T) {
 	all := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
 	r.Spans[2].Settled, r.Spans[3].Settled = 3, 2 // of 2 iterations of 10
 	some := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
-	if all.Settled != 0 || some.Settled != 0.25 || some.PointsPerSecond != all.PointsPerSecond || some.FLOPS != 0.75*all.FLOPS || some.Bandwidth != 0.75*all.Bandwidth {
+	if all.Settled != 0 || some.Settled != 0.25 || some.PointsPerSecond != all.PointsPerSecond ||
+		some.FLOPS != 0.75*all.FLOPS || some.Bandwidth != 0.75*all.Bandwidth {
 		t.Errorf("all looked at: %+v\nsome settled: %+v", all, some)
 	}
 }
@@ -170,7 +176,8 @@ func TestRepeatedLooks(t *testing.T) {
 	once := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
 	r.Spans[2].Again, r.Spans[3].Again = 10, 20 // of 2 iterations of 10
 	often := Summarise([]Run{r}, nil, 2, Limits{}, nil).Phases[0]
-	if once.Looks != 0 || often.Looks != 2.5 || often.PointsPerSecond != once.PointsPerSecond || math.Abs(often.FLOPS/once.FLOPS-2.5) > 1e-9 || math.Abs(often.Bandwidth/once.Bandwidth-2.5) > 1e-9 {
+	if once.Looks != 0 || often.Looks != 2.5 || often.PointsPerSecond != once.PointsPerSecond ||
+		math.Abs(often.FLOPS/once.FLOPS-2.5) > 1e-9 || math.Abs(often.Bandwidth/once.Bandwidth-2.5) > 1e-9 {
 		t.Errorf("once: %+v\noften: %+v", once, often)
 	}
 }
@@ -181,13 +188,16 @@ func TestJobsWithoutIterations(t *testing.T) {
 	r := known()
 	r.Iterations = nil
 	s := Summarise([]Run{r}, nil, 2, Limits{}, nil)
-	if s.Iterations.Count != 1 || s.Iterations.TotalNS != 400 || len(s.Rounds) != 1 || s.Rounds[0].Index != restIndex || len(s.Phases) != 2 {
+	if s.Iterations.Count != 1 || s.Iterations.TotalNS != 400 || len(s.Rounds) != 1 || s.Rounds[0].Index != restIndex ||
+		len(s.Phases) != 2 {
 		t.Errorf("without iterations: %+v", s)
 	}
 	r = known()
-	r.Spans = append(r.Spans, Span{Span: engine.Span{Phase: engine.PhaseSearch, Party: engine.Server, Begin: 600, End: 700}})
+	r.Spans = append(r.Spans, Span{Span: engine.Span{Phase: engine.PhaseSearch, Party: engine.Server,
+		Begin: 600, End: 700}})
 	s = Summarise([]Run{r}, nil, 2, Limits{}, nil)
-	if s.Iterations.Count != 2 || len(s.Rounds) != 3 || s.Rounds[2].Index != restIndex || s.Rounds[2].WallNS != 100 || s.Rounds[2].Phases["search"] != 100 {
+	if s.Iterations.Count != 2 || len(s.Rounds) != 3 || s.Rounds[2].Index != restIndex || s.Rounds[2].WallNS != 100 ||
+		s.Rounds[2].Phases["search"] != 100 {
 		t.Errorf("with a rest: %+v", s)
 	}
 	var b bytes.Buffer
@@ -205,7 +215,8 @@ func TestTimeline(t *testing.T) {
 	if !strings.Contains(lines[0], "Iteration 2, 200 ns long") {
 		t.Errorf("head %q", lines[0])
 	}
-	for i, want := range map[int]string{1: "server", 2: "party 1   AAAA", 3: "party 2   ....", 4: "worker 1  AAAA", 5: "worker 2  ...."} {
+	for i, want := range map[int]string{1: "server", 2: "party 1   AAAA", 3: "party 2   ....", 4: "worker 1  AAAA",
+		5: "worker 2  ...."} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}
@@ -246,7 +257,8 @@ func TestMeasureLimits(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	l, err := MeasureLimits(context.Background(), pool)
-	if err != nil || !(l.Bandwidth > 1e8) || strings.HasPrefix(kernels.ISA(), "avx") && !(l.Differences > 1e9 && l.Products > 1e9) {
+	if err != nil || !(l.Bandwidth > 1e8) || strings.HasPrefix(kernels.ISA(), "avx") &&
+		!(l.Differences > 1e9 && l.Products > 1e9) {
 		t.Errorf("limits %+v, error %v", l, err)
 	}
 }
@@ -258,7 +270,8 @@ func TestSummaryText(t *testing.T) {
 	if err := s.WriteText(&b, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 iterations in 1 runs on 2 workers", "outside phases", "allocs", "cache misses", "Iterations, medians over the runs"} {
+	for _, want := range []string{"2 iterations in 1 runs on 2 workers", "outside phases", "allocs", "cache misses",
+		"Iterations, medians over the runs"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, b.String())
 		}

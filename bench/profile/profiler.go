@@ -119,7 +119,8 @@ func (p *Profiler) JobBegin(engine.JobInfo) {
 func (p *Profiler) PhaseBegin(s engine.Span) {
 	o := opened{span: Span{Span: s}}
 	if p.options.Labels {
-		ctx := pprof.WithLabels(context.Background(), pprof.Labels("phase", s.Phase.String(), "client", clientLabel(s.Party), "iteration", strconv.Itoa(s.Iteration+1)))
+		ctx := pprof.WithLabels(context.Background(), pprof.Labels("phase", s.Phase.String(), "client",
+			clientLabel(s.Party), "iteration", strconv.Itoa(s.Iteration+1)))
 		pprof.SetGoroutineLabels(ctx)
 		p.labels.Store(&ctx)
 	}

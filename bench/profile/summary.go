@@ -49,8 +49,8 @@ type PhaseStat struct {
 	Looks float64 `json:"looks,omitempty"`
 	// PointsPerSecond is how many records the phase gets through, settled ones
 	// included, FLOPS and Bandwidth what it achieves on the others in arithmetic and
-	// in reading points or writing messages, where that means something; FLOPSShare and BandwidthShare are the shares of the
-	// machine's measured limits.
+	// in reading points or writing messages, where that means something; FLOPSShare and BandwidthShare are the
+	// shares of the machine's measured limits.
 	PointsPerSecond float64 `json:"points_per_second"`
 	FLOPS           float64 `json:"flops,omitempty"`
 	FLOPSShare      float64 `json:"flops_share,omitempty"`
@@ -243,7 +243,8 @@ func (p *PhaseStat) rates(whole, records float64, d, k int, sent float64, limits
 	// records, whatever the number of spans that it is cut into.
 	points, seconds := records, p.Share*whole/1e9
 	switch p.Name {
-	case engine.PhaseAssign.String(), engine.PhaseFlow.String(), engine.PhaseAccumulate.String(), engine.PhaseCompare.String(),
+	case engine.PhaseAssign.String(), engine.PhaseFlow.String(), engine.PhaseAccumulate.String(),
+		engine.PhaseCompare.String(),
 		engine.PhaseSketch.String(), engine.PhaseWeights.String():
 		p.PointsPerSecond = points / seconds
 	}

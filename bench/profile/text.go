@@ -58,7 +58,8 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 	if len(s.Rounds) == 1 && s.Rounds[0].Index == restIndex {
 		what = "whole runs, without iterations,"
 	}
-	writeFolded(&b, width, fmt.Sprintf("%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s", s.Iterations.Count, what, s.Runs, s.Workers,
+	writeFolded(&b, width, fmt.Sprintf("%d %s in %d runs on %d workers: p50 %s, p90 %s, p99 %s, max %s",
+		s.Iterations.Count, what, s.Runs, s.Workers,
 		ns(s.Iterations.P50NS), ns(s.Iterations.P90NS), ns(s.Iterations.P99NS), ns(s.Iterations.MaxNS)))
 	b.WriteString("\n")
 	t := newTable("phase", "share", "count", "total", "p50", "p90", "p99", "max", "points/s", "rate", "of limit")
@@ -66,7 +67,8 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 		t.add("allocs")
 	}
 	for _, p := range s.Phases {
-		row := []string{p.Name, fmt.Sprintf("%.1f%%", 100*p.Share), fmt.Sprint(p.Count), ns(p.TotalNS), ns(p.P50NS), ns(p.P90NS), ns(p.P99NS), ns(p.MaxNS),
+		row := []string{p.Name, fmt.Sprintf("%.1f%%", 100*p.Share), fmt.Sprint(p.Count), ns(p.TotalNS), ns(p.P50NS),
+			ns(p.P90NS), ns(p.P99NS), ns(p.MaxNS),
 			per(p.PointsPerSecond), p.rate(), p.ofLimit()}
 		if s.AllocationsCounted {
 			row = append(row, allocations(p.Allocations))
@@ -74,23 +76,27 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 		t.row(row...)
 	}
 	o := s.Outside
-	t.row("outside phases", fmt.Sprintf("%.1f%%", 100*s.OutsideShare), fmt.Sprint(o.Count), ns(o.TotalNS), ns(o.P50NS), ns(o.P90NS), ns(o.P99NS), ns(o.MaxNS))
+	t.row("outside phases", fmt.Sprintf("%.1f%%", 100*s.OutsideShare), fmt.Sprint(o.Count), ns(o.TotalNS), ns(o.P50NS),
+		ns(o.P90NS), ns(o.P99NS), ns(o.MaxNS))
 	t.write(&b, width)
 	for _, p := range s.Phases {
 		if p.Settled > 0 {
 			b.WriteString("\n")
-			writeFolded(&b, width, fmt.Sprintf("%s did not touch %.1f%% of the records: nothing changed for them since the iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
+			writeFolded(&b, width, fmt.Sprintf("%s did not touch %.1f%% of the records: nothing changed for them since the "+
+				"iteration before (points/s has them, the rate has not)", p.Name, 100*p.Settled))
 		}
 	}
 	for _, p := range s.Phases {
 		if p.Looks > 0 {
 			b.WriteString("\n")
-			writeFolded(&b, width, fmt.Sprintf("%s went over the records %.1f times in an iteration (the rate has each time, points/s one)", p.Name, p.Looks))
+			writeFolded(&b, width, fmt.Sprintf("%s went over the records %.1f times in an iteration (the rate has each "+
+				"time, points/s one)", p.Name, p.Looks))
 		}
 	}
 	l := s.Limits
 	b.WriteString("\n")
-	writeFolded(&b, width, fmt.Sprintf("limits measured on this machine, all workers: %s GFLOP/s of differences (d < %d), %s of products, %.1f GB/s read from blocks of 64 MiB",
+	writeFolded(&b, width, fmt.Sprintf("limits measured on this machine, all workers: %s GFLOP/s of differences (d < "+
+		"%d), %s of products, %.1f GB/s read from blocks of 64 MiB",
 		giga(l.Differences), wideDimensions, giga(l.Products), l.Bandwidth/1e9))
 	s.writeCounters(&b, width)
 	s.writeRounds(&b, width)
@@ -109,10 +115,12 @@ func (s *Summary) writeCounters(b *strings.Builder, width int) {
 		t.add("cycles", "instructions", "per cycle", "cache misses")
 	}
 	for _, p := range s.Phases {
-		row := []string{p.Name, ns(int64(p.TaskClockNS)), fmt.Sprintf("%.2f", float64(p.TaskClockNS)/max(float64(p.TotalNS), 1)),
+		row := []string{p.Name, ns(int64(p.TaskClockNS)),
+			fmt.Sprintf("%.2f", float64(p.TaskClockNS)/max(float64(p.TotalNS), 1)),
 			count(p.PageFaults), count(p.ContextSwitches), count(p.Migrations)}
 		if s.HardwareCounted {
-			row = append(row, count(p.Cycles), count(p.Instructions), fmt.Sprintf("%.2f", float64(p.Instructions)/max(float64(p.Cycles), 1)), count(p.CacheMisses))
+			row = append(row, count(p.Cycles), count(p.Instructions),
+				fmt.Sprintf("%.2f", float64(p.Instructions)/max(float64(p.Cycles), 1)), count(p.CacheMisses))
 		}
 		t.row(row...)
 	}

@@ -14,7 +14,8 @@ func TestTablesFoldToTheWidth(t *testing.T) {
 		Of:      []string{"", "", "", "time", "", "", "", ""},
 		Numeric: []bool{false, false, true, true, true, true, false, false},
 		Rows: [][]string{
-			{"timesynth_k2_d2_n10000", "fastlloyd, published", "114 µs (p99 4.8 ms)", "3.23 ms ± 230 µs (28x)", "114 µs", "0.5", "1..4", "three of the six runs have no assignment within the constraints"},
+			{"timesynth_k2_d2_n10000", "fastlloyd, published", "114 µs (p99 4.8 ms)", "3.23 ms ± 230 µs (28x)", "114 µs",
+				"0.5", "1..4", "three of the six runs have no assignment within the constraints"},
 			{"s1", "sulloyd", "2 ms", "", "3 ms", "0.25", "1..4", ""},
 		}}
 	wide := g.Lines(0)

@@ -105,7 +105,8 @@ func scaled(name string, scale float64) (privacy.Mechanism, error) {
 	case "discrete-laplace":
 		return privacy.DiscreteLaplaceStep{B: scale, Step: 1}, nil
 	}
-	return nil, fault.Request("--mechanism", fmt.Sprintf("%q has no noise scale", name), "choose gaussian, laplace, discrete-gaussian or discrete-laplace")
+	return nil, fault.Request("--mechanism", fmt.Sprintf("%q has no noise scale", name),
+		"choose gaussian, laplace, discrete-gaussian or discrete-laplace")
 }
 
 // mechanism is what --mechanism and its parameters describe.
@@ -114,7 +115,8 @@ func (o *accountOptions) build() (privacy.Mechanism, error) {
 	case "randomized-response":
 		return privacy.Spec{Family: o.mechanism, P: o.p, Buckets: o.buckets}.Mechanism()
 	case "fm":
-		return privacy.Spec{Family: o.mechanism, Gamma: o.gamma, Phantoms: o.phantoms, Parties: o.parties, Cells: o.cells}.Mechanism()
+		return privacy.Spec{Family: o.mechanism, Gamma: o.gamma, Phantoms: o.phantoms, Parties: o.parties,
+			Cells: o.cells}.Mechanism()
 	}
 	return scaled(o.mechanism, o.scale)
 }
@@ -177,8 +179,10 @@ func (o *accountOptions) check() error {
 	case given("epsilon") && o.mechanism == "":
 		return fault.Request("--epsilon", "asks for noise and no --mechanism says which", "name one")
 	}
-	for flag, of := range map[string]string{"scale": "gaussian, laplace, discrete-gaussian or discrete-laplace", "p": "randomized-response",
-		"buckets": "randomized-response", "gamma": "fm", "phantoms": "fm", "parties": "fm", "cells": "fm", "rounds": o.mechanism} {
+	for flag, of := range map[string]string{"scale": "gaussian, laplace, discrete-gaussian or discrete-laplace",
+		"p":       "randomized-response",
+		"buckets": "randomized-response", "gamma": "fm", "phantoms": "fm", "parties": "fm", "cells": "fm",
+		"rounds": o.mechanism} {
 		if given(flag) && (o.mechanism == "" || !strings.Contains(of, o.mechanism)) {
 			return fault.Request("--"+flag, "does not belong to "+cmpOr(o.mechanism, "--release"), "leave it out")
 		}
@@ -232,7 +236,8 @@ func runAccount(o *accountOptions, out io.Writer) error {
 func (o *accountOptions) needsDelta(list []released) error {
 	for _, r := range list {
 		if o.delta == 0 && math.IsInf(r.m.Pure(), 1) {
-			return fault.Request("--delta", "is 0 and Gaussian noise and fm sketches have no pure guarantee", "give a positive one such as --delta 1e-5, or use laplace")
+			return fault.Request("--delta", "is 0 and Gaussian noise and fm sketches have no pure guarantee",
+				"give a positive one such as --delta 1e-5, or use laplace")
 		}
 	}
 	return nil
@@ -269,7 +274,8 @@ func bounded(x float64) *float64 {
 func (o *accountOptions) evaluate(names []string, list []released) ([]accounted, error) {
 	if o.mechanism != "" {
 		if slices.Contains(accountNames[:4], o.mechanism) && !o.set.Changed("scale") {
-			return nil, fault.Request("--scale", "is not given", "give the noise scale over the sensitivity, or --epsilon to ask for it")
+			return nil, fault.Request("--scale", "is not given",
+				"give the noise scale over the sensitivity, or --epsilon to ask for it")
 		}
 		m, err := o.build()
 		if err != nil {
@@ -326,7 +332,8 @@ func (o *accountOptions) calibrate(names []string, list []released) ([]accounted
 		return nil, err
 	}
 	if (strings.HasSuffix(o.mechanism, "gaussian") || o.mechanism == "fm") && o.delta == 0 {
-		return nil, fault.Request("--delta", "is 0 and "+o.mechanism+" has no pure guarantee", "give a positive one such as --delta 1e-5, or use laplace")
+		return nil, fault.Request("--delta", "is 0 and "+o.mechanism+" has no pure guarantee",
+			"give a positive one such as --delta 1e-5, or use laplace")
 	}
 	var answer []accounted
 	var last error
@@ -362,7 +369,8 @@ func (o *accountOptions) calibrate(names []string, list []released) ([]accounted
 	case len(answer) == 0 && last != nil:
 		return nil, fmt.Errorf("account: %w", last)
 	case len(answer) == 0:
-		return nil, fault.Request("--accountant", o.accountant+" has no answer at delta 0", "use pure or pld, or a positive --delta")
+		return nil, fault.Request("--accountant", o.accountant+" has no answer at delta 0",
+			"use pure or pld, or a positive --delta")
 	}
 	sortBy(answer, func(a accounted) *float64 {
 		switch {

@@ -45,23 +45,27 @@ func TestAccountPrintsEpsilonTightestFirst(t *testing.T) {
 func TestAccountInvertsItself(t *testing.T) {
 	for _, mech := range []string{"gaussian", "laplace", "discrete-gaussian", "discrete-laplace"} {
 		for _, acc := range []string{"zcdp", "rdp", "pld"} {
-			need := accountJSON(t, "--mechanism", mech, "--epsilon", "0.7", "--delta", "1e-6", "--rounds", "5", "--accountant", acc)
+			need := accountJSON(t, "--mechanism", mech, "--epsilon", "0.7", "--delta", "1e-6", "--rounds", "5",
+				"--accountant", acc)
 			got := *need[0].Epsilon
 			if got > 0.7 || got < 0.7*(1-1e-4) {
 				t.Errorf("%s by %s: scale %v gives epsilon %v, want 0.7", mech, acc, *need[0].Scale, got)
 			}
 		}
 	}
-	if n := accountJSON(t, "--mechanism", "fm", "--epsilon", "0.5", "--delta", "5e-5", "--rounds", "4096", "--accountant", "pld")[0].Phantoms; *n < 186 || *n > 190 {
+	if n := accountJSON(t, "--mechanism", "fm", "--epsilon", "0.5", "--delta", "5e-5", "--rounds", "4096",
+		"--accountant", "pld")[0].Phantoms; *n < 186 || *n > 190 {
 		t.Errorf("%d phantoms, want 190", *n)
 	}
-	if p := accountJSON(t, "--mechanism", "randomized-response", "--epsilon", "1", "--buckets", "2", "--accountant", "pure")[0].P; *p < 0.5378 || *p > 0.5379 {
+	if p := accountJSON(t, "--mechanism", "randomized-response", "--epsilon", "1", "--buckets", "2", "--accountant",
+		"pure")[0].P; *p < 0.5378 || *p > 0.5379 {
 		t.Errorf("probability %v, want 2/(1+e)", *p)
 	}
 }
 
 func TestAccountComposesReleases(t *testing.T) {
-	apart := accountJSON(t, "--release", "gaussian:30:7", "--release", "gaussian:40:2", "--delta", "1e-6", "--accountant", "gdp")
+	apart := accountJSON(t, "--release", "gaussian:30:7", "--release", "gaussian:40:2", "--delta", "1e-6",
+		"--accountant", "gdp")
 	// mu^2 = 7/900 + 2/1600
 	same := accountJSON(t, "--mechanism", "gaussian", "--scale", "10.525", "--delta", "1e-6", "--accountant", "gdp")
 	if d := *apart[0].Epsilon - *same[0].Epsilon; d < -1e-4 || d > 1e-4 {
@@ -71,13 +75,20 @@ func TestAccountComposesReleases(t *testing.T) {
 
 func TestAccountRefusesBadInput(t *testing.T) {
 	for _, args := range []string{
-		"", "--mechanism nosuch --scale 1", "--mechanism gaussian", "--mechanism gaussian --scale 0 --delta .1", "--mechanism gaussian --scale NaN --delta .1",
-		"--mechanism gaussian --scale 1", "--mechanism gaussian --scale 1 --delta 1", "--mechanism gaussian --scale 1 --delta -1",
-		"--mechanism gaussian --epsilon 1", "--mechanism gaussian --epsilon -1 --delta .1", "--mechanism gaussian --epsilon 1 --scale 2 --delta .1",
-		"--mechanism laplace --scale 1 --rounds 0", "--mechanism laplace --scale 1 --p .5", "--mechanism randomized-response", "--mechanism randomized-response --p 1.5",
-		"--mechanism randomized-response --p .5 --buckets 1", "--mechanism fm --phantoms 0 --delta .1", "--mechanism fm --phantoms 9", "--release gaussian", "--release gaussian:x:1",
-		"--release fm:1:1", "--release gaussian:1:0", "--release gaussian:1:1", "--mechanism laplace --scale 1 --accountant nosuch", "--mechanism laplace --scale 1 --format xml",
-		"--epsilon 1 --release laplace:1:1", "--mechanism laplace --epsilon 1 --accountant rdp", "--mechanism gaussian --epsilon 0.1 --delta 1e-6 --release laplace:1:1",
+		"", "--mechanism nosuch --scale 1", "--mechanism gaussian", "--mechanism gaussian --scale 0 --delta .1",
+		"--mechanism gaussian --scale NaN --delta .1",
+		"--mechanism gaussian --scale 1", "--mechanism gaussian --scale 1 --delta 1",
+		"--mechanism gaussian --scale 1 --delta -1",
+		"--mechanism gaussian --epsilon 1", "--mechanism gaussian --epsilon -1 --delta .1",
+		"--mechanism gaussian --epsilon 1 --scale 2 --delta .1",
+		"--mechanism laplace --scale 1 --rounds 0", "--mechanism laplace --scale 1 --p .5",
+		"--mechanism randomized-response", "--mechanism randomized-response --p 1.5",
+		"--mechanism randomized-response --p .5 --buckets 1", "--mechanism fm --phantoms 0 --delta .1",
+		"--mechanism fm --phantoms 9", "--release gaussian", "--release gaussian:x:1",
+		"--release fm:1:1", "--release gaussian:1:0", "--release gaussian:1:1",
+		"--mechanism laplace --scale 1 --accountant nosuch", "--mechanism laplace --scale 1 --format xml",
+		"--epsilon 1 --release laplace:1:1", "--mechanism laplace --epsilon 1 --accountant rdp",
+		"--mechanism gaussian --epsilon 0.1 --delta 1e-6 --release laplace:1:1",
 	} {
 		status, out, errOut := cohort(t, append([]string{"account"}, strings.Fields(args)...)...)
 		if status != exitWrong || out != "" || !strings.HasPrefix(errOut, "cohort: ") || strings.Count(errOut, "\n") != 1 {
@@ -94,10 +105,12 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(extra ...string) (int, string, string) {
-		args := append([]string{"run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--delta", "0", "--bounds", "-10:10", "--ledger", ledger, "--ledger-key", key}, extra...)
+		args := append([]string{"run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--delta", "0",
+			"--bounds", "-10:10", "--ledger", ledger, "--ledger-key", key}, extra...)
 		return cohort(t, args...)
 	}
-	if status, out, errOut := run("--epsilon", "0.5", "--ledger-budget", "1"); status != exitDone || !strings.Contains(words(out), "another table of the same people") || !strings.Contains(words(out), "anchor is 3:") {
+	if status, out, errOut := run("--epsilon", "0.5", "--ledger-budget", "1"); status != exitDone ||
+		!strings.Contains(words(out), "another table of the same people") || !strings.Contains(words(out), "anchor is 3:") {
 		t.Fatalf("first run: status %d: %s%s", status, errOut, out)
 	}
 	anchorOf(t, ledger, key)
@@ -119,14 +132,16 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 			t.Errorf("%s: status %d: %s", c.args, status, errOut)
 		}
 	}
-	if status, _, errOut := cohort(t, "run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--epsilon", "1", "--delta", "0", "--ledger", dir+"/other"); status != exitWrong || !strings.Contains(errOut, "bounds") {
+	if status, _, errOut := cohort(t, "run", "--data", "builtin:blobs", "--n", "400", "--method", "sulloyd", "--epsilon",
+		"1", "--delta", "0", "--ledger", dir+"/other"); status != exitWrong || !strings.Contains(errOut, "bounds") {
 		t.Errorf("bounds from the data: status %d: %s", status, errOut)
 	}
 	if again, err := os.ReadFile(ledger); err != nil || string(again) != string(whole) {
 		t.Errorf("refused runs changed the file: %v", err)
 	}
 	// other columns of the same table, in another order, with shares of noise by two clients
-	if status, _, errOut := run("--epsilon", "0.5", "--columns", "2,1", "--clients", "2", "--noise", "split"); status != exitDone {
+	if status, _, errOut := run("--epsilon", "0.5", "--columns", "2,1", "--clients", "2", "--noise",
+		"split"); status != exitDone {
 		t.Errorf("permuted columns: status %d: %s", status, errOut)
 	}
 	if status, _, errOut := run("--epsilon", "0.5"); status != exitWrong || !strings.Contains(errOut, "0.5 is missing") {
@@ -137,7 +152,8 @@ func TestRunsSpendALedgerFile(t *testing.T) {
 	if err := os.WriteFile(ledger, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, errOut := run("--epsilon", "0.1", "--ledger-anchor", anchor); status != exitFailed && status != exitWrong || !strings.Contains(errOut, "cut off") {
+	if status, _, errOut := run("--epsilon", "0.1", "--ledger-anchor", anchor); status != exitFailed &&
+		status != exitWrong || !strings.Contains(errOut, "cut off") {
 		t.Errorf("a file that was cut: status %d: %s", status, errOut)
 	}
 }

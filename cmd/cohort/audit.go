@@ -76,20 +76,24 @@ judged by the values in the transcript, beside the tables.`,
 	files := pflag.NewFlagSet("", pflag.ContinueOnError)
 	new(fileOptions).bind(files)
 	o.bindSome(fs, func(flag string) bool {
-		return files.Lookup(flag) != nil || slices.Contains([]string{"method", "calibration", "neighbours", "mechanism", "epsilon", "delta", "k", "data",
-			"bounds", "bounds-file", "fraction-bits", "seed", "workers", "format"}, flag)
+		return files.Lookup(flag) != nil ||
+			slices.Contains([]string{"method", "calibration", "neighbours", "mechanism", "epsilon", "delta", "k", "data",
+				"bounds", "bounds-file", "fraction-bits", "seed", "workers", "format"}, flag)
 	})
 	fs.IntVar(&a.trials, "trials", audit.DefaultTrials, "runs on each side of a cheap case; dear ones get a fraction")
 	fs.Float64Var(&a.confidence, "confidence", audit.DefaultConfidence, "confidence of each lower bound")
 	fs.StringArrayVar(&a.cases, "case", nil, "audit this case of the library only; may be repeated")
 	fs.BoolVar(&a.list, "list", false, "list the methods, calibrations and cases that can be audited")
-	fs.BoolVar(&a.whiteBox, "white-box", false, "test the noise that runs drew instead: its distribution, scale and independence against the plan, over --trials runs (default 400)")
+	fs.BoolVar(&a.whiteBox, "white-box", false,
+		"test the noise that runs drew instead: its distribution, scale and independence against the plan, over --trials "+
+			"runs (default 400)")
 	fs.BoolVar(&a.canaries, "canaries", false,
 		"prove lower bounds beside the claims, from whole runs with many records put in by coins")
 	fs.IntVar(&a.runs, "runs", 0, "whole runs with canaries (default as many as have 10,000 canaries together)")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
 	fs.BoolVar(&a.timing, "timing", false, "compare the time of functions on fixed and on random secrets")
-	fs.BoolVar(&a.leakage, "leakage", false, "print who sees what in each protocol of Thesis-H's leakage tables, beside them")
+	fs.BoolVar(&a.leakage, "leakage", false,
+		"print who sees what in each protocol of Thesis-H's leakage tables, beside them")
 	o.explain(cmd, "canaries", "runs", "leakage", "trials", "confidence", "case", "list", "pair", "timing", "white-box")
 	return cmd
 }
@@ -138,7 +142,8 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if a.whiteBox {
 		return runWhiteBox(ctx, o, a, o.calibration(m), out)
 	}
-	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.setting("mechanism"), Neighbours: neighbours}
+	settings := audit.Settings{Epsilon: o.epsilon, Delta: o.delta, Mechanism: o.setting("mechanism"),
+		Neighbours: neighbours}
 	if a.pair != "" {
 		if settings.Pair, err = o.loadPair(ctx, a.pair, neighbours); err != nil {
 			return err
@@ -160,7 +165,8 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 		return err
 	}
 	defer eng.Close()
-	report, err := audit.Run(ctx, eng.Pool(), o.method, o.calibration(m), cases, audit.Options{Trials: a.trials, Confidence: a.confidence, Seed: o.seedPointer()})
+	report, err := audit.Run(ctx, eng.Pool(), o.method, o.calibration(m), cases,
+		audit.Options{Trials: a.trials, Confidence: a.confidence, Seed: o.seedPointer()})
 	if err != nil {
 		return err
 	}
@@ -197,7 +203,8 @@ func runWhiteBox(ctx context.Context, o *options, a *auditOptions, c privacy.Cal
 			w.printf("  ran as %s\n", way)
 		}
 		if r.Distance > 0 {
-			w.printf("A record moves the releases by %.4g of the ledger's epsilon, in units of the noise, at most 1\n", r.Distance)
+			w.printf("A record moves the releases by %.4g of the ledger's epsilon, in units of the noise, at most 1\n",
+				r.Distance)
 		}
 		for _, x := range r.Checks {
 			w.printf("  %s: %s: %.4g, at most %.4g\n", x.Release, x.Check, x.Statistic, x.Limit)
@@ -250,7 +257,8 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 			return nil, err
 		}
 		if i == 1 && t.D != d {
-			return nil, fault.Request("--pair", fmt.Sprintf("has %d columns and --data %d", t.D, d), "give files of the same columns")
+			return nil, fault.Request("--pair", fmt.Sprintf("has %d columns and --data %d", t.D, d),
+				"give files of the same columns")
 		}
 		d = t.D
 		if o.bounds == "" && o.boundsFile == "" {
@@ -301,7 +309,8 @@ func (o *options) loadPair(ctx context.Context, second string, n privacy.Neighbo
 		want = 1
 	}
 	if len(extra) != 1 || len(other) != want {
-		return nil, fault.Request("--pair", fmt.Sprintf("one file has %d records that the other lacks, and %d the other way round", len(extra), len(other)),
+		return nil, fault.Request("--pair",
+			fmt.Sprintf("one file has %d records that the other lacks, and %d the other way round", len(extra), len(other)),
 			fmt.Sprintf("give files that are %s neighbours", n))
 	}
 	p.Extra = at[extra[0]]
@@ -332,7 +341,8 @@ func runTimings(ctx context.Context, o *options, a *auditOptions, out io.Writer)
 		return json.NewEncoder(out).Encode(timings)
 	}
 	w := &lines{w: out}
-	w.printf("Time on a fixed secret and on random ones, %d calls of each function on %s; |t| below %d shows no dependence\n\n", calls, kernels.ISA(), audit.TimingLimit)
+	w.printf("Time on a fixed secret and on random ones, %d calls of each function on %s; |t| below %d shows no "+
+		"dependence\n\n", calls, kernels.ISA(), audit.TimingLimit)
 	w.printf("%-32s %10s %10s %8s\n", "function", "fixed", "random", "t")
 	for _, t := range timings {
 		mark := ""
@@ -348,7 +358,8 @@ func printReport(out io.Writer, r *audit.Report) error {
 	w := &lines{w: out}
 	w.printf("Audit of %s, calibration %s: lower bounds at %.5g%% confidence\n", r.Method, r.Calibration, 100*r.Confidence)
 	for _, f := range r.Cases {
-		w.printf("\n%s\n  %s\n  watched: %s\n  %d runs on each side, %d of them counted\n", f.Case, f.About, f.Watched, f.Trials, f.Counted)
+		w.printf("\n%s\n  %s\n  watched: %s\n  %d runs on each side, %d of them counted\n", f.Case, f.About, f.Watched,
+			f.Trials, f.Counted)
 		w.bound(&f.Bound)
 		switch {
 		case f.True != nil:
@@ -412,7 +423,8 @@ func (l *lines) printf(format string, args ...any) {
 	for _, line := range whole[:len(whole)-1] {
 		if utf8.RuneCountInString(line) > width {
 			indent := len(line) - len(strings.TrimLeft(line, " "))
-			line = strings.Repeat(" ", indent) + strings.Join(table.Fold(line, width-indent-2), "\n"+strings.Repeat(" ", indent+2))
+			line = strings.Repeat(" ", indent) +
+				strings.Join(table.Fold(line, width-indent-2), "\n"+strings.Repeat(" ", indent+2))
 		}
 		if l.err == nil {
 			_, l.err = fmt.Fprintln(l.w, line)

@@ -53,7 +53,8 @@ func TestEveryPrivateMethodIsAudited(t *testing.T) {
 			continue
 		}
 		for _, c := range []privacy.Calibration{privacy.Proven, privacy.Claimed, privacy.Published} {
-			args := []string{"run", "--method", m.Name, "--calibration", string(c), "--data", data, "--k", "2", "--bounds", "0:100", "--epsilon", "1", "--delta", "1e-5", "--seed", "1"}
+			args := []string{"run", "--method", m.Name, "--calibration", string(c), "--data", data, "--k", "2", "--bounds",
+				"0:100", "--epsilon", "1", "--delta", "1e-5", "--seed", "1"}
 			switch {
 			case m.Name == string(lloyd.Relative) && c == privacy.Published:
 				args = append(args, "--radius-schedule", "later-code") // the only one of the released code
@@ -81,13 +82,16 @@ func TestEveryPrivateMethodIsAudited(t *testing.T) {
 // Every case of the library can be asked for by the name that --list gives it.
 func TestAuditOfOneCase(t *testing.T) {
 	status, list, _ := cohort(t, "audit", "--list")
-	for _, want := range []string{"fastlloyd, claimed", "  doubled mean: ", "  every cluster: ", "  equal heights: ", "  three parties: ", "  small cluster: ", "  linear equations: ", "  linear equations, encrypted: "} {
+	for _, want := range []string{"fastlloyd, claimed", "  doubled mean: ", "  every cluster: ", "  equal heights: ",
+		"  three parties: ", "  small cluster: ", "  linear equations: ", "  linear equations, encrypted: "} {
 		if status != exitDone || !strings.Contains(list, want) {
 			t.Errorf("status %d, no %q in the list:\n%s", status, want, list)
 		}
 	}
-	status, out, _ := cohort(t, "audit", "--method", "fastlloyd", "--calibration", "claimed", "--case", "every cluster", "--trials", "1500", "--seed", "1")
-	if status != exitFailed || !strings.Contains(out, "every cluster") || strings.Contains(out, "doubled mean") || !strings.Contains(out, "1500 runs on each side") {
+	status, out, _ := cohort(t, "audit", "--method", "fastlloyd", "--calibration", "claimed", "--case", "every cluster",
+		"--trials", "1500", "--seed", "1")
+	if status != exitFailed || !strings.Contains(out, "every cluster") || strings.Contains(out, "doubled mean") ||
+		!strings.Contains(out, "1500 runs on each side") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 	status, _, errOut := cohort(t, "audit", "--method", "fastlloyd", "--case", "nosuch")
@@ -110,14 +114,17 @@ func TestAuditOfAGivenPair(t *testing.T) {
 	large := write("b.csv", strings.Repeat("0.1,0.2\n", 30)+"1,1\n")
 	other := write("c.csv", strings.Repeat("0.1,0.2\n", 29)+"1,1\n")
 	args := func(a, b string, more ...string) []string {
-		return append([]string{"audit", "--method", "sulloyd", "--k", "2", "--bounds", "0:1", "--data", a, "--pair", b, "--trials", "500", "--seed", "1"}, more...)
+		return append([]string{"audit", "--method", "sulloyd", "--k", "2", "--bounds", "0:1", "--data", a, "--pair", b,
+			"--trials", "500", "--seed", "1"}, more...)
 	}
 	for _, c := range []struct {
 		args []string
 		want int
 	}{
-		{args(small, large), exitDone}, {args(large, small), exitDone}, {args(small, other, "--neighbours", "replace-one"), exitDone},
-		{args(small, small), exitWrong}, {args(small, other), exitWrong}, {args(small, large, "--neighbours", "replace-one"), exitWrong},
+		{args(small, large), exitDone}, {args(large, small), exitDone},
+		{args(small, other, "--neighbours", "replace-one"), exitDone},
+		{args(small, small), exitWrong}, {args(small, other), exitWrong},
+		{args(small, large, "--neighbours", "replace-one"), exitWrong},
 		{args(small, large, "--calibration", "none"), exitWrong}, {args(small, large, "--trials", "5"), exitWrong},
 	} {
 		if status, out, errOut := cohort(t, c.args...); status != c.want {
@@ -128,9 +135,12 @@ func TestAuditOfAGivenPair(t *testing.T) {
 
 func TestAuditRefusesBadRequests(t *testing.T) {
 	for _, args := range []string{
-		"", "--method nosuch", "--method lloyd", "--method fastlloyd --calibration x", "--method balcan --calibration claimed", "--method hybrid --calibration published",
-		"--method sketch --neighbours replace-one", "--method fastlloyd --epsilon NaN", "--method fastlloyd --delta 2", "--method fastlloyd --trials 1",
-		"--method fastlloyd --confidence 2", "--method fastlloyd --pair x.csv", "--method fastlloyd --mechanism x", "--method fastlloyd --workers 0",
+		"", "--method nosuch", "--method lloyd", "--method fastlloyd --calibration x",
+		"--method balcan --calibration claimed", "--method hybrid --calibration published",
+		"--method sketch --neighbours replace-one", "--method fastlloyd --epsilon NaN", "--method fastlloyd --delta 2",
+		"--method fastlloyd --trials 1",
+		"--method fastlloyd --confidence 2", "--method fastlloyd --pair x.csv", "--method fastlloyd --mechanism x",
+		"--method fastlloyd --workers 0",
 	} {
 		status, out, errOut := cohort(t, append([]string{"audit"}, strings.Fields(args)...)...)
 		if status != exitWrong || out != "" || !strings.HasPrefix(errOut, "cohort: ") || strings.Count(errOut, "\n") != 1 {

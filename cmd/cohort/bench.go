@@ -92,7 +92,8 @@ func newBenchCommand() *cobra.Command {
 			}
 			r, err := bench.Run(cmd.Context(), o)
 			if errors.Is(err, context.Canceled) && o.Out != "" {
-				return fault.Failed("bench", "was interrupted, the finished rows are in "+filepath.Join(o.Out, bench.ResultsFile), "give the same command to go on", nil)
+				return fault.Failed("bench", "was interrupted, the finished rows are in "+filepath.Join(o.Out, bench.ResultsFile),
+					"give the same command to go on", nil)
 			}
 			if err != nil {
 				return err

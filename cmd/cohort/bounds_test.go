@@ -64,7 +64,8 @@ func TestPrivateBounds(t *testing.T) {
 		t.Errorf("status %d, %s\n%s", status, errOut, out)
 	}
 	for args, want := range map[string]string{
-		"--epsilon 1 --private-bounds 1": "between 0 and 1", "--private-bounds 0.1": "not private", "--epsilon 1 --private-bounds 0.1 --bounds 0:1": "given together",
+		"--epsilon 1 --private-bounds 1": "between 0 and 1", "--private-bounds 0.1": "not private",
+		"--epsilon 1 --private-bounds 0.1 --bounds 0:1":                             "given together",
 		"--epsilon 1 --private-bounds 0.1 --method fastlloyd --calibration claimed": "calibration",
 	} {
 		if status, out, errOut := cohort(t, append([]string{"run"}, strings.Fields(args)...)...); status != exitWrong ||
@@ -75,18 +76,22 @@ func TestPrivateBounds(t *testing.T) {
 	}
 }
 
-// A ledger file pays for the bounds and for the run on them, each in its own line, and only if it can pay for both. A run
-// that is interrupted once the bounds are paid for is finished on the same bounds, whatever else is asked of it.
+// A ledger file pays for the bounds and for the run on them, each in its own line, and only if it can pay
+// for both. A run that is interrupted once the bounds are paid for is finished on the same bounds, whatever
+// else is asked of it.
 func TestPrivateBoundsOnALedgerFile(t *testing.T) {
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	rows := writeFile(t, "a.csv", csvOf(4000, 0))
-	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--private-bounds", "0.25", "--ledger", ledger, "--format", "json"}
+	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--private-bounds", "0.25",
+		"--ledger", ledger, "--format", "json"}
 	refused := append([]string{"run", "--ledger-budget", "0.9"}, flags...)
-	if status, out, errOut := cohort(t, refused...); status != exitWrong || out != "" || !strings.Contains(errOut, "is missing") {
+	if status, out, errOut := cohort(t, refused...); status != exitWrong || out != "" ||
+		!strings.Contains(errOut, "is missing") {
 		t.Errorf("too small a budget: status %d, %.80q, %q", status, out, errOut)
 	}
 	foreign := writeFile(t, "notes", "keep")
-	if status, _, errOut := cohort(t, append([]string{"run", "--out", foreign}, flags...)...); status == exitDone || !strings.Contains(errOut, "--out") {
+	if status, _, errOut := cohort(t, append([]string{"run", "--out", foreign}, flags...)...); status == exitDone ||
+		!strings.Contains(errOut, "--out") {
 		t.Errorf("a bad folder: status %d, %q", status, errOut)
 	}
 	if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
@@ -100,7 +105,8 @@ func TestPrivateBoundsOnALedgerFile(t *testing.T) {
 	}
 	before := readText(t, ledger)
 	first := object(t, append([]string{"run"}, flags...)...)
-	if text := readText(t, ledger); strings.Count(text, `"run":`) != 2 || strings.Count(text, `"end":`) != 2 || !strings.HasPrefix(text, before) ||
+	if text := readText(t, ledger); strings.Count(text, `"run":`) != 2 || strings.Count(text, `"end":`) != 2 ||
+		!strings.HasPrefix(text, before) ||
 		strings.Contains(text, `"ended":`) {
 		t.Errorf("the ledger file is\n%s", text)
 	}
@@ -116,7 +122,8 @@ func TestPrivateBoundsOnALedgerFile(t *testing.T) {
 	if total < 0.9 || total > 1+1e-9 || first["epsilon"].(float64) != 1 {
 		t.Errorf("epsilon %v, the total is %v", first["epsilon"], total)
 	}
-	if status, out, errOut := cohort(t, append([]string{"run"}, flags...)...); status != exitWrong || out != "" || !strings.Contains(errOut, "is spent") {
+	if status, out, errOut := cohort(t, append([]string{"run"}, flags...)...); status != exitWrong || out != "" ||
+		!strings.Contains(errOut, "is spent") {
 		t.Errorf("a second run: status %d, %.80q, %q", status, out, errOut)
 	}
 }
@@ -126,9 +133,11 @@ func TestPrivateBoundsWaitForTheirRun(t *testing.T) {
 	dir := t.TempDir()
 	ledger := filepath.Join(dir, "ledger")
 	rows := writeFile(t, "a.csv", csvOf(4000, 0))
-	args := []string{"run", "--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--private-bounds", "0.25", "--ledger", ledger}
+	args := []string{"run", "--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--private-bounds", "0.25",
+		"--ledger", ledger}
 	status, out, errOut := cohort(t, append(args, "--start", filepath.Join(dir, "none.csv"), "--method", "sulloyd")...)
-	if status != exitFailed || out != "" || !strings.Contains(errOut, "after epsilon 0.25 was charged") || !strings.Contains(errOut, "none.csv") {
+	if status != exitFailed || out != "" || !strings.Contains(errOut, "after epsilon 0.25 was charged") ||
+		!strings.Contains(errOut, "none.csv") {
 		t.Fatalf("status %d, %.80q, %q", status, out, errOut)
 	}
 	if status, _, errOut := cohort(t, args...); status != exitDone {
@@ -154,7 +163,8 @@ func TestPrivateBoundsOfColumns(t *testing.T) {
 		{"--data", files, "--id", "id", "--ledger", ledger},
 		{"--data", strings.Split(files, ",")[0], "--columns", "2,3", "--split", "1;2"},
 	} {
-		m := object(t, append([]string{"run", "--k", "2", "--epsilon", "4", "--delta", "1e-4", "--method", "sketch", "--private-bounds", "0.5", "--format", "json"}, args...)...)
+		m := object(t, append([]string{"run", "--k", "2", "--epsilon", "4", "--delta", "1e-4", "--method", "sketch",
+			"--private-bounds", "0.5", "--format", "json"}, args...)...)
 		found := 0
 		for _, line := range m["ledger"].([]any) {
 			if what, _ := line.(map[string]any)["what"].(string); strings.Contains(what, ": magnitudes of its columns") {
@@ -177,8 +187,10 @@ func TestPrivateBoundsOfStandardInput(t *testing.T) {
 	stdin := os.Stdin
 	os.Stdin = f
 	defer func() { os.Stdin = stdin }()
-	m := object(t, "run", "--data", "-", "--decimal-comma", "--missing", "drop-row", "--k", "2", "--epsilon", "4", "--private-bounds", "0.5", "--format", "json")
-	if notes := fmt.Sprint(m["notes"]); m["n"].(float64) != 1600 || !strings.Contains(notes, "x 1.414 to 2, y -32 to -22.6") {
+	m := object(t, "run", "--data", "-", "--decimal-comma", "--missing", "drop-row", "--k", "2", "--epsilon", "4",
+		"--private-bounds", "0.5", "--format", "json")
+	if notes := fmt.Sprint(m["notes"]); m["n"].(float64) != 1600 ||
+		!strings.Contains(notes, "x 1.414 to 2, y -32 to -22.6") {
 		t.Errorf("%v records, %s", m["n"], notes)
 	}
 }

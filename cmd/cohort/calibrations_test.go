@@ -55,7 +55,8 @@ var plainly = map[string]func(d, k float64) (l1, l2 float64){
 }
 
 // checkEntry compares an entry with its line of the table.
-func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibration, n privacy.Neighbours, d, k int, vertical bool) {
+func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibration, n privacy.Neighbours, d, k int,
+	vertical bool) {
 	t.Helper()
 	if e.Bound == nil {
 		t.Errorf("%q has no line of the table", e.What)
@@ -68,14 +69,16 @@ func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibrat
 		return
 	}
 	s := b.Shape
-	if s.D != d && !(vertical && s.D > 0 && s.D < d) || s.Neighbours != n && !(s.Neighbours == "" && n == privacy.AddRemove) {
+	if s.D != d && !(vertical && s.D > 0 && s.D < d) || s.Neighbours != n &&
+		!(s.Neighbours == "" && n == privacy.AddRemove) {
 		t.Errorf("%q: evaluated for %d columns and %q, the run has %d and %q", e.What, s.D, s.Neighbours, d, n)
 	}
 	want := privacy.Bound{Rule: rule, Shape: s}
 	if x := want.In(e.Norm); e.Sensitivity != x {
 		t.Errorf("%q: %s sensitivity %v, the table says %v", e.What, e.Norm, e.Sensitivity, x)
 	}
-	for _, key := range []string{method + " " + rule.Release + " " + string(c), method + " " + rule.Release, rule.Release} {
+	for _, key := range []string{method + " " + rule.Release + " " + string(c), method + " " + rule.Release,
+		rule.Release} {
 		if f, ok := plainly[key]; ok && n == privacy.AddRemove {
 			l1, l2 := f(float64(s.D), float64(k))
 			x := l1
@@ -88,8 +91,10 @@ func checkEntry(t *testing.T, e privacy.Entry, method string, c privacy.Calibrat
 			break
 		}
 	}
-	if e.Theorem != rule.Theorem || e.Calibration != c || e.Neighbours != n || !slices.Contains(rule.Mechanisms, e.Mechanism) {
-		t.Errorf("%q: %s, %s, %s, %s; the table says %s, %v", e.What, e.Theorem, e.Calibration, e.Neighbours, e.Mechanism, rule.Theorem, rule.Mechanisms)
+	if e.Theorem != rule.Theorem || e.Calibration != c || e.Neighbours != n ||
+		!slices.Contains(rule.Mechanisms, e.Mechanism) {
+		t.Errorf("%q: %s, %s, %s, %s; the table says %s, %v", e.What, e.Theorem, e.Calibration, e.Neighbours, e.Mechanism,
+			rule.Theorem, rule.Mechanisms)
 	}
 	if c == privacy.Proven && !rule.Holds(n) {
 		t.Errorf("%q runs under %s, for which the table has no proof", e.What, n)
@@ -140,7 +145,8 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 						if m.Name == "ckks" && (mechanism != "" || extra != "") {
 							continue // seconds each
 						}
-						args := []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(d), "--k=" + fmt.Sprint(k), "--epsilon=2", "--seed=7", "--quality=off",
+						args := []string{"--data=builtin:blobs", "--n=300", "--d=" + fmt.Sprint(d), "--k=" + fmt.Sprint(k),
+							"--epsilon=2", "--seed=7", "--quality=off",
 							"--method=" + m.Name, "--calibration=" + string(c), "--neighbours=" + string(n)}
 						if mechanism != "" {
 							args = append(args, "--mechanism="+mechanism)
@@ -202,7 +208,8 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 		}
 	}
 	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
-		ledger, err := ledgerOf(t, eng, "--data=builtin:blobs", "--n=300", "--d=4", "--k=3", "--epsilon=20", "--seed=7", "--quality=off",
+		ledger, err := ledgerOf(t, eng, "--data=builtin:blobs", "--n=300", "--d=4", "--k=3", "--epsilon=20", "--seed=7",
+			"--quality=off",
 			"--neighbours="+string(n), "--private-bounds=0.5")
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +237,8 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 
 // drawnByServer tells whether the server draws the noise of some release.
 func drawnByServer(l *privacy.Ledger) bool {
-	return slices.ContainsFunc(l.Entries, func(e privacy.Entry) bool { return e.Noise != nil && e.Noise.Known[privacy.Server] == e.Noise.Shares })
+	return slices.ContainsFunc(l.Entries,
+		func(e privacy.Entry) bool { return e.Noise != nil && e.Noise.Known[privacy.Server] == e.Noise.Shares })
 }
 
 // refusable says why a run may be refused, "" if it may not.
@@ -253,7 +261,8 @@ func refusable(rules []privacy.Rule, c privacy.Calibration, n privacy.Neighbours
 		if mechanism == "gaussian" && r.L2 == nil || mechanism == "laplace" && r.L1 == nil {
 			return "not in this norm"
 		}
-		if mechanism != "" && !slices.ContainsFunc(r.Mechanisms, func(s string) bool { return strings.HasSuffix(s, mechanism) }) {
+		if mechanism != "" && !slices.ContainsFunc(r.Mechanisms,
+			func(s string) bool { return strings.HasSuffix(s, mechanism) }) {
 			return "not with this noise"
 		}
 	}

@@ -23,7 +23,8 @@ func TestCKKSModes(t *testing.T) {
 		m := object(t, strings.Fields(args)...)
 		for _, line := range m["ledger"].([]any) {
 			e := line.(map[string]any)
-			if e["kind"] == "release" && strings.Contains(mode, "multiparty") && !strings.Contains(fmt.Sprint(e["conditions"]), "colludes with fewer than") {
+			if e["kind"] == "release" && strings.Contains(mode, "multiparty") &&
+				!strings.Contains(fmt.Sprint(e["conditions"]), "colludes with fewer than") {
 				t.Errorf("%s: the ledger does not say what may collude: %v", mode, e["conditions"])
 			}
 		}

@@ -71,8 +71,10 @@ func TestTextOfAPrivateRunFits80Columns(t *testing.T) {
 }
 
 func TestJSONContract(t *testing.T) {
-	m := object(t, "run", "--k", "15", "--method", "fastlloyd", "--clients", "2", "--epsilon", "1", "--seed", "1", "--format", "json")
-	for _, f := range []string{"method", "n", "d", "k", "parties", "iterations", "calibration", "epsilon", "delta", "centroids",
+	m := object(t, "run", "--k", "15", "--method", "fastlloyd", "--clients", "2", "--epsilon", "1", "--seed", "1",
+		"--format", "json")
+	for _, f := range []string{"method", "n", "d", "k", "parties", "iterations", "calibration", "epsilon",
+		"delta", "centroids",
 		"nicv", "wcss", "empty_clusters", "ledger", "timings", "comm", "seed", "version"} {
 		if _, ok := m[f]; !ok {
 			t.Errorf("field %q is missing", f)
@@ -113,7 +115,8 @@ func TestNonPrivateMethodsTakeNoBudget(t *testing.T) {
 	}
 	for _, flag := range []string{"epsilon", "delta"} {
 		status, out, errOut := cohort(t, "run", "--method", "lloyd", "--"+flag, "0.5")
-		if want := "choose a private method, or leave --" + flag + " out"; status != exitWrong || out != "" || !strings.Contains(errOut, want) {
+		if want := "choose a private method, or leave --" + flag + " out"; status != exitWrong || out != "" ||
+			!strings.Contains(errOut, want) {
 			t.Errorf("status %d, stdout %.80q, stderr %q", status, out, errOut)
 		}
 	}
@@ -167,7 +170,8 @@ func TestRunsAreAveraged(t *testing.T) {
 	if fmt.Sprint(first["centroids"]) != fmt.Sprint(m["centroids"]) || first["nicv"] != runs[0] {
 		t.Error("run 1 of several is not the run with the seed itself")
 	}
-	if !strings.Contains(fmt.Sprint(m["ledger"]), "full epsilon") && !strings.Contains(fmt.Sprint(m["notes"]), "full epsilon") {
+	if !strings.Contains(fmt.Sprint(m["ledger"]), "full epsilon") &&
+		!strings.Contains(fmt.Sprint(m["notes"]), "full epsilon") {
 		t.Error("nothing says that each run is a full epsilon")
 	}
 }
@@ -217,8 +221,10 @@ func TestBadInput(t *testing.T) {
 		{"Inf", exitFailed, []string{"--data", writeFile(t, "inf.csv", "1,2\n-Inf,4\n"), "--k", "2"}, "row 2"},
 		{"no such file", exitFailed, []string{"--data", "no/such/file.csv", "--k", "2"}, "no such file"},
 		{"truncated gzip", exitFailed, []string{"--data", truncatedGzip(t), "--k", "2"}, "cut.csv.gz"},
-		{"constant column, bounds from data", exitFailed, []string{"--data", writeFile(t, "const.csv", "1,2\n1,3\n"), "--k", "2"}, "constant"},
-		{"constant column, bounds given", exitDone, []string{"--data", writeFile(t, "const.csv", "1,2\n1,3\n"), "--k", "2", "--bounds", "0:5"}, ""},
+		{"constant column, bounds from data", exitFailed,
+			[]string{"--data", writeFile(t, "const.csv", "1,2\n1,3\n"), "--k", "2"}, "constant"},
+		{"constant column, bounds given", exitDone,
+			[]string{"--data", writeFile(t, "const.csv", "1,2\n1,3\n"), "--k", "2", "--bounds", "0:5"}, ""},
 		{"more clusters than points", exitWrong, []string{"--data", good, "--k", "5"}, "only 4 points"},
 		{"k is zero", exitWrong, []string{"--data", good, "--k", "0"}, "--k"},
 		{"k is missing", exitWrong, []string{"--data", good}, "--k"},
@@ -227,18 +233,23 @@ func TestBadInput(t *testing.T) {
 		{"epsilon is NaN", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "NaN"}, "--epsilon"},
 		{"epsilon is missing", exitWrong, []string{"--data", good, "--k", "2", "--method", "fastlloyd"}, "--epsilon"},
 		{"delta is one", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "1", "--delta", "1"}, "--delta"},
-		{"delta is negative", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "1", "--delta", "-0.1"}, "--delta"},
+		{"delta is negative", exitWrong,
+			[]string{"--data", good, "--k", "2", "--epsilon", "1", "--delta", "-0.1"}, "--delta"},
 		{"delta is NaN", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "1", "--delta", "NaN"}, "--delta"},
 		{"bounds reversed", exitWrong, []string{"--data", good, "--k", "2", "--bounds", "9:0"}, "9"},
-		{"bounds twice", exitWrong, []string{"--data", good, "--k", "2", "--bounds", "0:9", "--bounds-file", good}, "--bounds-file"},
+		{"bounds twice", exitWrong, []string{"--data", good, "--k", "2", "--bounds", "0:9", "--bounds-file", good},
+			"--bounds-file"},
 		{"unknown method", exitWrong, []string{"--data", good, "--k", "2", "--method", "loyd"}, "fastlloyd"},
 		{"unknown flag", exitWrong, []string{"--dta", good}, "--dta"},
-		{"kmeans++ for a private method", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "1", "--method", "relative", "--init", "kmeans++"}, "kmeans++"},
-		{"infeasible sizes", exitWrong, []string{"--data", good, "--k", "3", "--method", "clloyd", "--eta-max-alpha", "1", "--eta-min-alpha", "1"}, ""},
+		{"kmeans++ for a private method", exitWrong, []string{"--data", good, "--k", "2", "--epsilon", "1", "--method",
+			"relative", "--init", "kmeans++"}, "kmeans++"},
+		{"infeasible sizes", exitWrong,
+			[]string{"--data", good, "--k", "3", "--method", "clloyd", "--eta-max-alpha", "1", "--eta-min-alpha", "1"}, ""},
 		{"generator flag with a file", exitWrong, []string{"--data", good, "--k", "2", "--n", "9"}, "--n"},
 		{"workers is zero", exitWrong, []string{"--workers", "0"}, "--workers"},
 		{"a stray word", exitWrong, []string{"fast"}, "fast"},
-		{"published without released code", exitWrong, []string{"--epsilon", "1", "--method", "relative", "--calibration", "published"}, "published"},
+		{"published without released code", exitWrong,
+			[]string{"--epsilon", "1", "--method", "relative", "--calibration", "published"}, "published"},
 		{"out is a file", exitWrong, []string{"--data", good, "--k", "2", "--out", good}, "file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -295,7 +306,8 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errOut bytes.Buffer
-	if status := execute(ctx, []string{"run"}, &out, &errOut); status != exitFailed || out.Len() > 0 || !strings.Contains(errOut.String(), "interrupted") {
+	if status := execute(ctx, []string{"run"}, &out, &errOut); status != exitFailed || out.Len() > 0 ||
+		!strings.Contains(errOut.String(), "interrupted") {
 		t.Errorf("status %d, out %q, stderr %q", status, out.String(), errOut.String())
 	}
 }
@@ -312,7 +324,8 @@ func TestDataListAndWrite(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "blobs.csv")
 	labels := filepath.Join(t.TempDir(), "labels.csv")
-	write := []string{"data", "write", "blobs", "--n", "300", "--d", "3", "--k", "4", "--seed", "5", "--out", path, "--labels", labels}
+	write := []string{"data", "write", "blobs", "--n", "300", "--d", "3", "--k", "4", "--seed", "5", "--out", path,
+		"--labels", labels}
 	if status, _, errOut := cohort(t, write...); status != exitDone {
 		t.Fatalf("status %d: %s", status, errOut)
 	}

@@ -44,7 +44,8 @@ func newDataFetchHelpCommand() *cobra.Command {
 			if checksum == "" {
 				checksum = "not known: no copy was at hand"
 			}
-			for _, line := range [][2]string{{"from", o.From}, {"page", o.URL}, {"licence", o.Licence}, {"shape", o.Shape}, {"sha256", checksum}, {"convert", convert}} {
+			for _, line := range [][2]string{{"from", o.From}, {"page", o.URL}, {"licence", o.Licence}, {"shape", o.Shape},
+				{"sha256", checksum}, {"convert", convert}} {
 				if line[1] == "" {
 					continue
 				}
@@ -80,7 +81,8 @@ a paper's set is made of.`,
 		Example: "  cohort data import har X_train.txt X_test.txt --labels y_train.txt,y_test.txt --pca 10 --k 6 --out data",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return fault.Request("arguments", fmt.Sprintf("%d are given", len(args)), "give the set's name and the files to convert")
+				return fault.Request("arguments", fmt.Sprintf("%d are given", len(args)),
+					"give the set's name and the files to convert")
 			}
 			return nil
 		},
@@ -137,7 +139,8 @@ func (o *importOptions) run(ctx context.Context, name string, files []string, ou
 // principalAxes replaces the columns by the coordinates on the first axes.
 func principalAxes(t *dataset.Table, axes int) error {
 	if axes > min(t.D, t.N) {
-		return fault.Request("--pca", fmt.Sprintf("is %d for %d records of %d columns", axes, t.N, t.D), "give at most the lesser of both")
+		return fault.Request("--pca", fmt.Sprintf("is %d for %d records of %d columns", axes, t.N, t.D),
+			"give at most the lesser of both")
 	}
 	var pc stat.PC
 	records := mat.NewDense(t.N, t.D, t.Rows)
@@ -161,17 +164,20 @@ func (o *importOptions) write(name string, origin bench.Origin, t *dataset.Table
 	if err := dataset.Write(&text, t); err != nil {
 		return err
 	}
-	entry := map[string]any{"name": name, "file": name + ".csv", "format": "csv", "rows": t.N, "cols": t.D, "k": o.k, "labels_file": nil}
+	entry := map[string]any{"name": name, "file": name + ".csv", "format": "csv", "rows": t.N, "cols": t.D, "k": o.k,
+		"labels_file": nil}
 	sum := sha256.Sum256(text.Bytes())
 	entry["sha256"] = hex.EncodeToString(sum[:])
 	path := filepath.Join(o.out, name+".csv")
-	if err := writeWhole("--out", path, func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
+	if err := writeWhole("--out", path,
+		func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }); err != nil {
 		return err
 	}
 	if t.Labels != nil {
 		labels := name + ".labels.csv"
 		entry["labels_file"] = labels
-		if err := writeWhole("--out", filepath.Join(o.out, labels), func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) }); err != nil {
+		if err := writeWhole("--out", filepath.Join(o.out, labels),
+			func(w io.Writer) error { return dataset.WriteLabels(w, t.Labels) }); err != nil {
 			return err
 		}
 	}
@@ -180,7 +186,8 @@ func (o *importOptions) write(name string, origin bench.Origin, t *dataset.Table
 	}
 	fmt.Fprintf(out, "%s: %d records, %d columns, k = %d, sha256 %s\n", path, t.N, t.D, o.k, entry["sha256"])
 	if origin.SHA256 != "" && origin.SHA256 != entry["sha256"] {
-		fmt.Fprintf(out, "The set that the suites were measured with has sha256 %s: this is another one, or it is written differently.\n", origin.SHA256)
+		fmt.Fprintf(out, "The set that the suites were measured with has sha256 %s: this is another one, or it is "+
+			"written differently.\n", origin.SHA256)
 	}
 	return nil
 }

@@ -23,11 +23,13 @@ func TestDataImport(t *testing.T) {
 	}
 	x := []string{write("a.txt", "1 2 3\n4 5 7\n"), write("b.txt", "7 8 9\n0 1 5\n")}
 	labels := write("a.y", "1\n2\n") + "," + write("b.y", "2\n1\n")
-	code, text, _ := cohort(t, "data", "import", "har", x[0], x[1], "--labels", labels, "--pca", "2", "--k", "2", "--out", out)
+	code, text, _ := cohort(t, "data", "import", "har", x[0], x[1], "--labels", labels, "--pca", "2", "--k", "2",
+		"--out", out)
 	if code != 0 || !strings.Contains(text, "4 records, 2 columns, k = 2") {
 		t.Fatalf("exit %d: %s", code, text)
 	}
-	if code, text, _ = cohort(t, "data", "import", "s1", x[0], "--k", "2", "--rows", "2", "--out", out); code != 0 || !strings.Contains(text, "is another one") {
+	if code, text, _ = cohort(t, "data", "import", "s1", x[0], "--k", "2", "--rows", "2", "--out", out); code != 0 ||
+		!strings.Contains(text, "is another one") {
 		t.Fatalf("exit %d: %s", code, text)
 	}
 	sets, err := bench.OpenSets(out)
@@ -49,8 +51,10 @@ func TestDataImport(t *testing.T) {
 		t.Errorf("manifest %s, error %v", listed, err)
 	}
 	for _, bad := range [][]string{
-		{"data", "import", "nowhere", x[0], "--k", "2", "--out", out}, {"data", "import", "s1", x[0], "--out", out}, {"data", "import", "s1", x[0], "--k", "2"},
-		{"data", "import", "s1", x[0], "--k", "2", "--pca", "9", "--out", out}, {"data", "import", "s1"}, {"data", "fetch-help", "nowhere"}, {"data", "fetch-help"},
+		{"data", "import", "nowhere", x[0], "--k", "2", "--out", out}, {"data", "import", "s1", x[0], "--out", out},
+		{"data", "import", "s1", x[0], "--k", "2"},
+		{"data", "import", "s1", x[0], "--k", "2", "--pca", "9", "--out", out}, {"data", "import", "s1"},
+		{"data", "fetch-help", "nowhere"}, {"data", "fetch-help"},
 	} {
 		if code, _, message := cohort(t, bad...); code != 2 || !strings.HasPrefix(message, "cohort: ") {
 			t.Errorf("%v: exit %d, %q", bad, code, message)
@@ -59,7 +63,8 @@ func TestDataImport(t *testing.T) {
 }
 
 func TestDataFetchHelp(t *testing.T) {
-	for _, c := range []struct{ name, want string }{{"har", "--pca 10"}, {"loan", "kaggle.com"}, {"s1", "6e4f729d8b28"}, {"synth_sep21_k2_d2", "builtin:synth"}} {
+	for _, c := range []struct{ name, want string }{{"har", "--pca 10"}, {"loan", "kaggle.com"}, {"s1", "6e4f729d8b28"},
+		{"synth_sep21_k2_d2", "builtin:synth"}} {
 		if code, text, _ := cohort(t, "data", "fetch-help", c.name); code != 0 || !strings.Contains(text, c.want) {
 			t.Errorf("%s: exit %d, %s", c.name, code, text)
 		}

@@ -147,14 +147,16 @@ func (d *delivery) label(ctx context.Context, eng *engine.Engine, r *engine.Resu
 		model.Count(labels)
 		r.Sizes = model.Sizes
 	}
-	r.Ledger.Note("the labels that were written are computed by who holds the records, from them and the released centroids; they are no release: whoever is shown them sees more")
+	r.Ledger.Note("the labels that were written are computed by who holds the records, from them and the released " +
+		"centroids; they are no release: whoever is shown them sees more")
 	paths, from := d.in.labelPaths(d.o.labelsOut), 0
 	for i, path := range paths {
 		to := len(labels)
 		if len(paths) > 1 {
 			to = from + d.in.table.Files[i]
 		}
-		if err := writeLabels("--labels-out", path, labels[from:to], distances[from:to], rowNames{d.in.table, from}); err != nil {
+		if err := writeLabels("--labels-out", path, labels[from:to], distances[from:to],
+			rowNames{d.in.table, from}); err != nil {
 			return err
 		}
 		from = to
@@ -221,7 +223,8 @@ func writeLabelRows(w io.Writer, labels []int32, distances []float64, names rowN
 		return err
 	}
 	for i, l := range labels {
-		if err := c.Write([]string{names.of(i), strconv.Itoa(int(l) + 1), strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
+		if err := c.Write([]string{names.of(i), strconv.Itoa(int(l) + 1),
+			strconv.FormatFloat(distances[i], 'g', 6, 64)}); err != nil {
 			return err
 		}
 	}
@@ -239,7 +242,8 @@ func writeNPYLabels(w io.Writer, labels []int32, distances []float64, names rowN
 		}
 		kind = fmt.Sprintf("<U%d", longest)
 	}
-	header := fmt.Sprintf("{'descr': [('%s', '%s'), ('cluster', '<i4'), ('distance', '<f8')], 'fortran_order': False, 'shape': (%d,), }",
+	header := fmt.Sprintf("{'descr': [('%s', '%s'), ('cluster', '<i4'), ('distance', '<f8')], 'fortran_order': False, "+
+		"'shape': (%d,), }",
 		names.head(), kind, len(labels))
 	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
 	out := bufio.NewWriter(w)
@@ -362,7 +366,8 @@ func checkOut(dir string) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains(resultFiles, e.Name()) && e.Name() != centroidsParquet && e.Name() != reportFile {
-			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()), "name a new or empty folder", nil)
+			return fault.Failed("--out", fmt.Sprintf("%s holds %s, which is not a result of cohort", dir, e.Name()),
+				"name a new or empty folder", nil)
 		}
 	}
 	return nil
@@ -385,7 +390,8 @@ func writeFiles(dir string, r *engine.Result, model *library.Model, asParquet bo
 		name = centroidsParquet
 		columns := make([]parquet.Column, r.D)
 		for h := range columns {
-			columns[h] = parquet.Column{Name: columnName(model.Columns, h), Floats: func(j int) float64 { return r.Centroids[j][h] }}
+			columns[h] = parquet.Column{Name: columnName(model.Columns, h),
+				Floats: func(j int) float64 { return r.Centroids[j][h] }}
 		}
 		if err := parquet.Write(&centroids, len(r.Centroids), columns); err != nil {
 			return err
@@ -393,7 +399,8 @@ func writeFiles(dir string, r *engine.Result, model *library.Model, asParquet bo
 	} else if err := writeCentroids(&centroids, r, model.Columns); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"result.json": string(b) + "\n", "ledger.txt": ledger.String(), "model.json": saved.String(), name: centroids.String()} {
+	for name, text := range map[string]string{"result.json": string(b) + "\n", "ledger.txt": ledger.String(),
+		"model.json": saved.String(), name: centroids.String()} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}

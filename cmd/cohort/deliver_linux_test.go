@@ -30,8 +30,10 @@ func TestFullDiskIsFoundBeforeTheCharge(t *testing.T) {
 	}
 	dir := t.TempDir()
 	ledger := filepath.Join(t.TempDir(), "ledger")
-	status, out, errOut := cohort(t, "run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger, "--out", filepath.Join(dir, "result"))
-	if status != exitFailed || out != "" || !strings.Contains(errOut, "--out") || !strings.Contains(errOut, syscall.EFBIG.Error()) {
+	status, out, errOut := cohort(t, "run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger, "--out",
+		filepath.Join(dir, "result"))
+	if status != exitFailed || out != "" || !strings.Contains(errOut, "--out") ||
+		!strings.Contains(errOut, syscall.EFBIG.Error()) {
 		t.Errorf("status %d, %.80q, %q", status, out, errOut)
 	}
 	var stat unix.Stat_t

@@ -48,10 +48,12 @@ func TestPrivateRunsShowWhatIsPaidFor(t *testing.T) {
 		}
 		status, out, _ := cohort(t, args...)
 		text := strings.Join(strings.Fields(out), " ")
-		if status != exitDone || strings.Contains(out, "NICV") != c.quality || strings.Contains(out, "Time by phase") != c.times || !strings.Contains(text, c.headline) {
+		if status != exitDone || strings.Contains(out, "NICV") != c.quality ||
+			strings.Contains(out, "Time by phase") != c.times || !strings.Contains(text, c.headline) {
 			t.Errorf("%s: status %d:\n%s", c.args, status, out)
 		}
-		if c.quality && c.times && strings.Contains(c.args, "--quality") && strings.Count(text, "epsilon does not cover") != 2 {
+		if c.quality && c.times && strings.Contains(c.args, "--quality") &&
+			strings.Count(text, "epsilon does not cover") != 2 {
 			t.Errorf("%s: the headline is\n%s", c.args, out)
 		}
 	}
@@ -76,12 +78,14 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	a := writeFile(t, "a.csv", "x,y\n0,0\n0,1\n9,9\n")
 	b := writeFile(t, "b.csv", "x,y\n9,8\n1,0\n8,9\n1,1\n")
 	out, labels := filepath.Join(dir, "out"), filepath.Join(dir, "labels.csv")
-	m := object(t, "run", "--data", a+","+b, "--k", "2", "--init", "kmeans++", "--seed", "1", "--out", out, "--labels-out", labels, "--format", "json")
+	m := object(t, "run", "--data", a+","+b, "--k", "2", "--init", "kmeans++", "--seed", "1", "--out", out,
+		"--labels-out", labels, "--format", "json")
 	if s := m["sizes"].([]any); s[0].(float64)+s[1].(float64) != 7 || s[0].(float64) < 3 || s[1].(float64) < 3 {
 		t.Errorf("sizes %v", s)
 	}
 	one, two := readCSV(t, filepath.Join(dir, "labels-party1.csv")), readCSV(t, filepath.Join(dir, "labels-party2.csv"))
-	if len(one) != 4 || len(two) != 5 || one[0][1] != "cluster" || one[1][0] != "1" || one[1][1] != one[2][1] || one[1][1] == one[3][1] || two[1][1] != one[3][1] {
+	if len(one) != 4 || len(two) != 5 || one[0][1] != "cluster" || one[1][0] != "1" || one[1][1] != one[2][1] ||
+		one[1][1] == one[3][1] || two[1][1] != one[3][1] {
 		t.Errorf("labels %v and %v", one, two)
 	}
 	if !strings.Contains(readText(t, filepath.Join(out, "ledger.txt")), "labels") {
@@ -95,14 +99,16 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	}
 	holes := writeFile(t, "h.csv", "x;y\n9;8\n;\n8;9\n")
 	for missing, want := range map[string]int{"drop-row": 2, "mean-of-bounds": 3} {
-		status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", holes, "--missing", missing, "--separator", ";")
+		status, text, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", holes,
+			"--missing", missing, "--separator", ";")
 		rows := strings.Fields(text)
 		if status != exitDone || len(rows) != want+1 || !strings.HasPrefix(rows[want], "3,") {
 			t.Errorf("%s: status %d, %s\n%s", missing, status, errOut, text)
 		}
 	}
 	npy := filepath.Join(dir, "l.npy")
-	if status, _, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", b, "--labels-out", npy); status != exitDone {
+	if status, _, errOut := cohort(t, "predict", "--model", filepath.Join(out, "model.json"), "--data", b,
+		"--labels-out", npy); status != exitDone {
 		t.Fatal(errOut)
 	}
 	checkNPY(t, npy, two)
@@ -110,15 +116,19 @@ func TestLabelsModelPredictStart(t *testing.T) {
 	for _, start := range []string{"model.json", "centroids.csv"} {
 		again := object(t, "run", "--data", a+","+b, "--k", "2", "--start", filepath.Join(out, start), "--format", "json")
 		if again["iterations"].(float64) > 1 || again["nicv"] != m["nicv"] {
-			t.Errorf("%s: %v iterations to NICV %v, want that of the start, %v", start, again["iterations"], again["nicv"], m["nicv"])
+			t.Errorf("%s: %v iterations to NICV %v, want that of the start, %v", start, again["iterations"],
+				again["nicv"], m["nicv"])
 		}
 	}
 	for _, args := range []string{
-		"run --data " + a + " --k 2 --start " + a, "run --data " + a + " --k 2 --start " + b + "x", "run --data " + a + " --k 3 --start " + a + " --init random",
-		"run --data " + a + " --k 2 --epsilon 1 --method hybrid --start " + a, "predict --data " + a, "predict --model " + a + " --data " + a,
+		"run --data " + a + " --k 2 --start " + a, "run --data " + a + " --k 2 --start " + b + "x", "run --data " + a +
+			" --k 3 --start " + a + " --init random",
+		"run --data " + a + " --k 2 --epsilon 1 --method hybrid --start " + a, "predict --data " + a, "predict --model " +
+			a + " --data " + a,
 		"predict --model " + filepath.Join(out, "model.json") + " --data " + writeFile(t, "c.csv", "u,v\n1,2\n"),
 	} {
-		if status, out, errOut := cohort(t, strings.Fields(args)...); status == exitDone || out != "" || strings.Count(errOut, "\n") != 1 {
+		if status, out, errOut := cohort(t, strings.Fields(args)...); status == exitDone || out != "" ||
+			strings.Count(errOut, "\n") != 1 {
 			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
 		}
 	}
@@ -174,10 +184,13 @@ func TestOutIsProbedBeforeTheCharge(t *testing.T) {
 	}
 	ledger := filepath.Join(dir, "ledger")
 	for _, args := range [][]string{
-		{"--out", foreign}, {"--out", filepath.Join(file, "sub")}, {"--out", "/proc/none/result"}, {"--labels-out", filepath.Join(dir, "none", "l.csv")},
+		{"--out", foreign}, {"--out", filepath.Join(file, "sub")}, {"--out", "/proc/none/result"},
+		{"--labels-out", filepath.Join(dir, "none", "l.csv")},
 	} {
-		status, out, errOut := cohort(t, append([]string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger}, args...)...)
-		if status == exitDone || out != "" || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "cohort: "+args[0]) {
+		status, out, errOut := cohort(t,
+			append([]string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger}, args...)...)
+		if status == exitDone || out != "" || strings.Count(errOut, "\n") != 1 ||
+			!strings.HasPrefix(errOut, "cohort: "+args[0]) {
 			t.Errorf("%v: status %d, %.80q, %q", args, status, out, errOut)
 		}
 		if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
@@ -220,7 +233,8 @@ func TestPaidResultsAreNotLost(t *testing.T) {
 	}
 	defer eng.Close()
 	for _, format := range []string{"text", "json"} {
-		o, m, in, err := prepared(t, "--epsilon=1", "--bounds=0:1000000", "--format="+format, "--out="+filepath.Join(dir, format))
+		o, m, in, err := prepared(t, "--epsilon=1", "--bounds=0:1000000", "--format="+format, "--out="+
+			filepath.Join(dir, format))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,10 +275,12 @@ func TestPaidResultsAreNotLost(t *testing.T) {
 // Of several runs those before a refused one are returned, and the refusal is still an error.
 func TestEarlierRunsAreReturned(t *testing.T) {
 	ledger := filepath.Join(t.TempDir(), "ledger")
-	args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger, "--delta", "0", "--ledger-budget", "2.2", "--runs", "3", "--format", "json"}
+	args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger, "--delta", "0",
+		"--ledger-budget", "2.2", "--runs", "3", "--format", "json"}
 	status, out, errOut := cohort(t, args...)
 	var m map[string]any
-	if err := json.Unmarshal([]byte(out), &m); err != nil || status != exitWrong || !strings.Contains(errOut, "run 3 of 3") || !strings.Contains(errOut, "the runs before") {
+	if err := json.Unmarshal([]byte(out), &m); err != nil || status != exitWrong ||
+		!strings.Contains(errOut, "run 3 of 3") || !strings.Contains(errOut, "the runs before") {
 		t.Fatalf("status %d, %v, stderr %q", status, err, errOut)
 	}
 	if len(m["centroids"].([]any)) != 15 || !strings.Contains(out, "run 1 of 2") {
@@ -301,7 +317,8 @@ func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {
 	dir := t.TempDir()
 	ledger := filepath.Join(dir, "ledger")
 	rows := writeFile(t, "a.csv", csvOf(300, 0))
-	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--bounds", "0:10", "--ledger", ledger, "--format", "json"}
+	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "0", "--bounds", "0:10", "--ledger",
+		ledger, "--format", "json"}
 	args := append([]string{"run"}, flags...)
 	err := interrupt(t, flags...)
 	pending, _ := filepath.Glob(ledger + ".*.pending")
@@ -321,11 +338,13 @@ func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {
 
 	// One record more or less, or another plan, does not get the noise: all of the budget is spent.
 	other := writeFile(t, "b.csv", csvOf(300, 1e-3))
-	if status, out, errOut := cohort(t, append(args, "--data", other)...); status != exitWrong || out != "" || !strings.Contains(errOut, "belongs to other records") {
+	if status, out, errOut := cohort(t, append(args, "--data", other)...); status != exitWrong || out != "" ||
+		!strings.Contains(errOut, "belongs to other records") {
 		t.Errorf("other records: status %d, %.80q, %q", status, out, errOut)
 	}
 	for _, change := range []string{"--branch=high-d", "--fraction-bits=12", "--k=4"} {
-		if status, out, errOut := cohort(t, append(args, change)...); status != exitWrong || out != "" || !strings.Contains(errOut, "cannot pay") {
+		if status, out, errOut := cohort(t, append(args, change)...); status != exitWrong || out != "" ||
+			!strings.Contains(errOut, "cannot pay") {
 			t.Errorf("%s: status %d, %.80q, %q", change, status, out, errOut)
 		}
 	}
@@ -340,7 +359,8 @@ func TestInterruptedRunIsFinishedWithoutPayingAgain(t *testing.T) {
 	if left, _ := filepath.Glob(ledger + ".*.pending"); left != nil {
 		t.Errorf("%v is left", left)
 	}
-	if s := strings.Join(strings.Fields(readText(t, ledger)), " "); strings.Count(s, `"run":`) != 1 || strings.Count(s, `"end":`) != 1 {
+	if s := strings.Join(strings.Fields(readText(t, ledger)), " "); strings.Count(s, `"run":`) != 1 ||
+		strings.Count(s, `"end":`) != 1 {
 		t.Errorf("the ledger file is\n%s", s)
 	}
 	for path, text := range map[string]string{pending[0]: state, ledger: ledgerText} {

@@ -17,7 +17,8 @@ func TestCommandsOfTheGuidesRun(t *testing.T) {
 	for _, s := range bench.Suites() {
 		suites = append(suites, s.Name)
 	}
-	for name, least := range map[string]int{"TUTORIAL.md": 8, "CHOOSE.md": 4, "LEDGER.md": 5, "REPRODUCE.md": 4, "MEASURE.md": 1} {
+	for name, least := range map[string]int{"TUTORIAL.md": 8, "CHOOSE.md": 4, "LEDGER.md": 5, "REPRODUCE.md": 4,
+		"MEASURE.md": 1} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func TestCommandsOfTheGuidesRun(t *testing.T) {
 					}
 					continue
 				}
-				if status, out, errOut := cohort(t, args...); status != exitDone || out == "" && !slices.Contains(args, "--out") && !slices.Contains(args, "--labels-out") {
+				if status, out, errOut := cohort(t, args...); status != exitDone || out == "" &&
+					!slices.Contains(args, "--out") && !slices.Contains(args, "--labels-out") {
 					t.Errorf("%s: status %d, %q\n%s", command, status, errOut, out)
 				}
 			}

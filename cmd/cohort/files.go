@@ -24,16 +24,22 @@ type fileOptions struct {
 }
 
 func (f *fileOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&f.columns, "columns", "", "columns to use: names, numbers from 1 or ranges 2-5, comma-separated; -NAME leaves one out (default all)")
+	fs.StringVar(&f.columns, "columns", "",
+		"columns to use: names, numbers from 1 or ranges 2-5, comma-separated; -NAME leaves one out (default all)")
 	fs.StringVar(&f.labels, "labels", "", "file of true labels, one per row, for label scores")
-	fs.StringVar(&f.labelColumn, "label-column", "", "column of --data with true labels, numbers or text, by name or number")
-	fs.StringVar(&f.missing, "missing", "refuse", "missing values (empty, NA, NaN, null, ?): refuse, drop-row or mean-of-bounds")
+	fs.StringVar(&f.labelColumn, "label-column", "",
+		"column of --data with true labels, numbers or text, by name or number")
+	fs.StringVar(&f.missing, "missing", "refuse",
+		"missing values (empty, NA, NaN, null, ?): refuse, drop-row or mean-of-bounds")
 	fs.StringVar(&f.text.Header, "header", "auto", "yes, no, or auto: a first row without any number names the columns")
-	fs.StringVar(&f.text.Separator, "separator", "", `character between cells, or blank (default: what the first row has of , tab ; | and blanks)`)
+	fs.StringVar(&f.text.Separator, "separator", "",
+		`character between cells, or blank (default: what the first row has of , tab ; | and blanks)`)
 	fs.BoolVar(&f.text.DecimalComma, "decimal-comma", false, "numbers are written 1,5")
 	fs.StringVar(&f.text.Comment, "comment", "", "what begins lines to leave out, or none (default #)")
-	fs.StringVar(&f.cache, "cache", "", "folder for a file of the records as they are used, for sets beyond memory and for the next run on them")
-	fs.StringVar(&f.maxMemory, "max-memory", "", "most memory for the records, such as 500M or 8G (default what is available)")
+	fs.StringVar(&f.cache, "cache", "",
+		"folder for a file of the records as they are used, for sets beyond memory and for the next run on them")
+	fs.StringVar(&f.maxMemory, "max-memory", "",
+		"most memory for the records, such as 500M or 8G (default what is available)")
 }
 
 // read are the options of reading.
@@ -45,7 +51,8 @@ func (f *fileOptions) read(workers int) (dataset.ReadOptions, error) {
 	if f.labels != "" && f.labelColumn != "" {
 		return dataset.ReadOptions{}, fault.Request("--label-column", "is given together with --labels", "give one of them")
 	}
-	return dataset.ReadOptions{Columns: f.columns, Labels: f.labels, LabelColumn: f.labelColumn, Missing: missing, Text: f.text,
+	return dataset.ReadOptions{Columns: f.columns, Labels: f.labels, LabelColumn: f.labelColumn, Missing: missing,
+		Text:    f.text,
 		Workers: workers, Stdin: os.Stdin, Formats: fileFormats}, nil
 }
 

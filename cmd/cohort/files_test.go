@@ -14,7 +14,8 @@ func TestFilesOfEveryKind(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"a.csv", "a.parquet"} {
-		if status, _, errOut := cohort(t, "data", "write", "blobs", "--n", "300", "--d", "3", "--k", "3", "--out", path(name)); status != exitDone {
+		if status, _, errOut := cohort(t, "data", "write", "blobs", "--n", "300", "--d", "3", "--k", "3", "--out",
+			path(name)); status != exitDone {
 			t.Fatal(errOut)
 		}
 	}
@@ -35,20 +36,23 @@ func TestFilesOfEveryKind(t *testing.T) {
 	}
 	run := func(args ...string) map[string]any {
 		t.Helper()
-		return object(t, append([]string{"run", "--k", "3", "--seed", "1", "--format", "json", "--quality", "on"}, args...)...)
+		return object(t, append([]string{"run", "--k", "3", "--seed", "1", "--format", "json", "--quality",
+			"on"}, args...)...)
 	}
 	want := run("--data", path("a.csv"))
 	labels := path("labels.csv")
 	for _, args := range [][]string{
 		{"--data", path("a.parquet"), "--out", path("result"), "--out-format", "parquet"},
-		{"--data", path("german.csv"), "--decimal-comma", "--missing", "drop-row", "--columns", "2:z", "--label-column", "class", "--labels-out", labels},
+		{"--data", path("german.csv"), "--decimal-comma", "--missing", "drop-row", "--columns", "2:z", "--label-column",
+			"class", "--labels-out", labels},
 		{"--data", path("german.csv"), "--decimal-comma", "--missing", "drop-row", "--columns", "-key,-5"},
 	} {
 		if got := run(args...); got["nicv"] != want["nicv"] || got["n"] != want["n"] || got["d"] != 3.0 {
 			t.Errorf("%v: NICV %v of %v x %v, want %v", args, got["nicv"], got["n"], got["d"], want["nicv"])
 		}
 	}
-	if b, err := os.ReadFile(labels); err != nil || !strings.Contains(string(b), "\n7,") || strings.Contains(string(b), "\n8,") || !strings.Contains(string(b), "\n301,") {
+	if b, err := os.ReadFile(labels); err != nil || !strings.Contains(string(b), "\n7,") ||
+		strings.Contains(string(b), "\n8,") || !strings.Contains(string(b), "\n301,") {
 		t.Errorf("labels do not count the row that was left out: %v\n%s", err, b)
 	}
 	if info, err := os.Stat(path("result/centroids.parquet")); err != nil || info.Size() == 0 {
@@ -66,20 +70,23 @@ func TestRefusedFileFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"row 3, column 2: the cell is empty":                  {},
-		"missing: \"forget\" is unknown":                      {"--missing", "forget"},
-		"there is no column 3 among 2":                        {"--missing", "drop-row", "--columns", "3"},
-		"--label-column: is given together with":              {"--label-column", "a", "--labels", "x.csv"},
-		"--missing: drop-row lets one record change how many": {"--missing", "drop-row", "--method", "fastlloyd", "--epsilon", "1", "--neighbours", "replace-one"},
-		"--max-memory: is":                                    {"--max-memory", "much"},
-		"10 bytes are allowed by --max-memory":                {"--max-memory", "10"},
-		"--split: ":                                           {"--split", "1;2"},
+		"row 3, column 2: the cell is empty":     {},
+		"missing: \"forget\" is unknown":         {"--missing", "forget"},
+		"there is no column 3 among 2":           {"--missing", "drop-row", "--columns", "3"},
+		"--label-column: is given together with": {"--label-column", "a", "--labels", "x.csv"},
+		"--missing: drop-row lets one record change how many": {"--missing", "drop-row", "--method", "fastlloyd",
+			"--epsilon", "1", "--neighbours", "replace-one"},
+		"--max-memory: is":                     {"--max-memory", "much"},
+		"10 bytes are allowed by --max-memory": {"--max-memory", "10"},
+		"--split: ":                            {"--split", "1;2"},
 	} {
-		if status, _, errOut := cohort(t, append([]string{"run", "--data", path, "--k", "2"}, args...)...); status == exitDone || !strings.Contains(errOut, want) {
+		if status, _, errOut := cohort(t, append([]string{"run", "--data", path, "--k", "2"},
+			args...)...); status == exitDone || !strings.Contains(errOut, want) {
 			t.Errorf("%v: %s, want %q", args, errOut, want)
 		}
 	}
-	if status, out, errOut := cohort(t, "run", "--data", path, "--k", "2", "--missing", "mean-of-bounds"); status != exitDone || !strings.Contains(out, "1 missing values were replaced") {
+	if status, out, errOut := cohort(t, "run", "--data", path, "--k", "2", "--missing",
+		"mean-of-bounds"); status != exitDone || !strings.Contains(out, "1 missing values were replaced") {
 		t.Errorf("%s%s", out, errOut)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 // everyday are the flags that the help of a command shows where no method is named.
 func everyday() []string {
-	return []string{"data", "columns", "k", "method", "epsilon", "bounds", "clients", "parties", "seed", "format", "out", "labels-out", "report"}
+	return []string{"data", "columns", "k", "method", "epsilon", "bounds", "clients", "parties", "seed", "format", "out",
+		"labels-out", "report"}
 }
 
 // explain gives cmd, whose own flags are named, a help that fits the question: the flags that everybody
@@ -218,9 +219,10 @@ func (o *options) complete(cmd *cobra.Command) {
 		if cmd.Flags().Lookup(flag) == nil {
 			return
 		}
-		err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return values(), directive
-		})
+		err := cmd.RegisterFlagCompletionFunc(flag,
+			func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return values(), directive
+			})
 		if err != nil {
 			panic("cohort: " + err.Error()) // the flag was offered twice
 		}
@@ -247,8 +249,9 @@ func (o *options) complete(cmd *cobra.Command) {
 
 // fixedValues are those that flags take of every command that has them, or of the one that is named.
 var fixedValues = map[string][]string{
-	"format": {"text", "json"}, "format of cohort predict": {"csv", "json"}, "format of cohort bench": {"text", "json", "csv"},
-	"out-format": {"csv", "parquet"}, "quality": {"on", "off", "full"}, "join": {"strict", "inner"},
+	"format": {"text", "json"}, "format of cohort predict": {"csv", "json"},
+	"format of cohort bench": {"text", "json", "csv"},
+	"out-format":             {"csv", "parquet"}, "quality": {"on", "off", "full"}, "join": {"strict", "inner"},
 	"missing":            {dataset.RefuseMissing.String(), dataset.DropRow.String(), dataset.MeanOfBounds.String()},
 	"header":             {"auto", "yes", "no"},
 	"separator":          {",", ";", "|", "blank"},
@@ -268,7 +271,8 @@ func completeFixed(cmd *cobra.Command) {
 		if _, of := f.Value.(*setting); of || !ok {
 			return
 		}
-		if err := cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		if err := cmd.RegisterFlagCompletionFunc(f.Name,
+			cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic("cohort: " + err.Error()) // the flag was offered twice
 		}
 	})

@@ -109,7 +109,8 @@ func TestLinesAreFolded(t *testing.T) {
 func TestExamplesAreFoldedAsShellsTakeThem(t *testing.T) {
 	var b strings.Builder
 	help{&b, 30}.example(`  cohort audit --case "a long name of a case" --trials 10`)
-	if got, want := b.String(), "\nExamples:\n  cohort audit --case \\\n      \"a long name of a case\" \\\n      --trials 10\n"; got != want {
+	if got, want := b.String(), "\nExamples:\n  cohort audit --case \\\n      \"a long name of a case\" \\\n      "+
+		"--trials 10\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -126,7 +127,8 @@ func TestMethodsSideBySide(t *testing.T) {
 		t.Fatalf("%d methods, error %v", len(all), err)
 	}
 	for i, m := range catalog.Methods() {
-		if status != exitDone || !strings.Contains(out, m.Name) || all[i].Name != m.Name || len(all[i].Options) != len(m.Options()) {
+		if status != exitDone || !strings.Contains(out, m.Name) || all[i].Name != m.Name ||
+			len(all[i].Options) != len(m.Options()) {
 			t.Errorf("%s: status %d, %+v", m.Name, status, all[i])
 		}
 	}
@@ -137,12 +139,14 @@ func TestManualPages(t *testing.T) {
 	if status, _, errOut := cohort(t, "man", dir); status != exitDone {
 		t.Fatal(errOut)
 	}
-	for page, want := range map[string]string{"cohort.1": "cohort-run", "cohort-run.1": "labels-out", "cohort-data-write.1": "separation"} {
+	for page, want := range map[string]string{"cohort.1": "cohort-run", "cohort-run.1": "labels-out",
+		"cohort-data-write.1": "separation"} {
 		if text := readText(t, filepath.Join(dir, page)); !strings.Contains(strings.ReplaceAll(text, `\-`, "-"), want) {
 			t.Errorf("%s lacks %s", page, want)
 		}
 	}
-	if status, _, errOut := cohort(t, "man", writeFile(t, "f", "x")); status != exitFailed || strings.Count(errOut, "\n") != 1 {
+	if status, _, errOut := cohort(t, "man", writeFile(t, "f", "x")); status != exitFailed ||
+		strings.Count(errOut, "\n") != 1 {
 		t.Errorf("status %d, %q", status, errOut)
 	}
 }

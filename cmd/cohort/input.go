@@ -56,7 +56,8 @@ func load(ctx context.Context, o *options, m *method.Method, p *progress) (*inpu
 
 // loadAfter is load that calls probe before anything is released or paid for: the input has its shape then, as far as
 // it is known.
-func loadAfter(ctx context.Context, o *options, m *method.Method, p *progress, probe func(*input) error) (*input, error) {
+func loadAfter(ctx context.Context, o *options, m *method.Method, p *progress,
+	probe func(*input) error) (*input, error) {
 	read, err := o.read(o.workers)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func (in *input) lost(err error) error {
 }
 
 // preparation says how records of d columns are put on the grid.
-func (in *input) preparation(ctx context.Context, o *options, m *method.Method, d int) (p dataset.PrepareOptions, err error) {
+func (in *input) preparation(ctx context.Context, o *options, m *method.Method,
+	d int) (p dataset.PrepareOptions, err error) {
 	p = dataset.PrepareOptions{Cache: o.cache, FractionBits: o.fractionBits, NoLabels: o.given("k") && !o.showsQuality(m)}
 	if o.ledger != "" {
 		f, err := o.ledgerFile()
@@ -128,7 +130,8 @@ func (in *input) preparation(ctx context.Context, o *options, m *method.Method, 
 }
 
 // prepare puts the records on the grid.
-func (in *input) prepare(ctx context.Context, o *options, m *method.Method, source dataset.Source, p dataset.PrepareOptions) error {
+func (in *input) prepare(ctx context.Context, o *options, m *method.Method, source dataset.Source,
+	p dataset.PrepareOptions) error {
 	got, err := dataset.Prepare(ctx, source, p)
 	if err != nil {
 		return err
@@ -142,7 +145,8 @@ func (in *input) prepare(ctx context.Context, o *options, m *method.Method, sour
 		in.k = classes(in.table.Labels)
 	}
 	if in.k > in.table.N {
-		return fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N), "ask for fewer clusters")
+		return fault.Request("--k", fmt.Sprintf("is %d and there are only %d points", in.k, in.table.N),
+			"ask for fewer clusters")
 	}
 	if err := in.fileClients(o, m); err != nil {
 		return err
@@ -161,7 +165,8 @@ func (o *options) open(ctx context.Context, read dataset.ReadOptions) (dataset.S
 	if !strings.HasPrefix(o.data, "builtin:") {
 		for _, flag := range []string{"n", "d", "separation", "data-seed"} {
 			if o.given(flag) {
-				return nil, fault.Request("--"+flag, "belongs to the built-in generators and "+o.data+" is a file", "leave it out or use --data builtin:NAME")
+				return nil, fault.Request("--"+flag, "belongs to the built-in generators and "+o.data+" is a file",
+					"leave it out or use --data builtin:NAME")
 			}
 		}
 	}
@@ -175,7 +180,8 @@ func (in *input) fileClients(o *options, m *method.Method) error {
 		return nil
 	}
 	if o.given("clients") && o.clients != files {
-		return fault.Request("--clients", fmt.Sprintf("is %d for %d files", o.clients, files), "leave it out: each file is one client")
+		return fault.Request("--clients", fmt.Sprintf("is %d for %d files", o.clients, files),
+			"leave it out: each file is one client")
 	}
 	if o.proportions != "" {
 		return fault.Request("--proportions", "is given and each file is one client", "leave it out")
@@ -221,7 +227,8 @@ func (in *input) shape(o *options, m *method.Method, s dataset.Schema, n int) er
 
 // findBounds finds the bounds of the columns for a share of epsilon, and pays for them if there is a ledger file that
 // can pay for the run as well. Each file of rows is a party's own, and so are the columns of parties that hold such.
-func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, source dataset.Source, p *dataset.PrepareOptions, probe func(*input) error) error {
+func (in *input) findBounds(ctx context.Context, o *options, m *method.Method, source dataset.Source,
+	p *dataset.PrepareOptions, probe func(*input) error) error {
 	err := in.shape(o, m, source.Schema(), max(source.Schema().N, 1))
 	if err != nil {
 		return err
@@ -285,8 +292,10 @@ func (in *input) payForBounds(ctx context.Context, o *options, m *method.Method,
 	whole.Epsilon = o.epsilon
 	request := fmt.Sprintf("bounds, neighbours=%s noise=%s colluders=%d split=%v columns=%q files=%d missing=%s",
 		job.Neighbours, job.Noise, job.Colluders, job.Split, schema.Columns, len(job.Parties), o.missing)
-	in.pay, err = account.NewPayment(library.Charged{Method: m, Settings: method.Settings{"neighbours": o.setting("neighbours")},
-		What: fmt.Sprintf("bounds of %s", count(schema.D, "column", "columns")), Request: request, N: n, Digests: digests, Salt: in.salt,
+	in.pay, err = account.NewPayment(library.Charged{Method: m,
+		Settings: method.Settings{"neighbours": o.setting("neighbours")},
+		What:     fmt.Sprintf("bounds of %s", count(schema.D, "column", "columns")), Request: request, N: n, Digests: digests,
+		Salt: in.salt,
 		Cost: privacy.Budget{Epsilon: job.Epsilon}, Whole: whole})
 	if err != nil {
 		return nil, err
@@ -354,7 +363,8 @@ func (in *input) notes(o *options, quality bool) []string {
 func (in *input) warnings() []string {
 	var w []string
 	for _, c := range in.table.Report.IDLike {
-		w = append(w, fmt.Sprintf("column %s of %s has distinct increasing integers, as ids do: leave it out with --columns if it is one", c, in.table.Name))
+		w = append(w, fmt.Sprintf("column %s of %s has distinct increasing integers, as ids do: leave it out with "+
+			"--columns if it is one", c, in.table.Name))
 	}
 	return w
 }
@@ -381,7 +391,8 @@ func (in *input) readStart(ctx context.Context, path string) error {
 		}
 	}
 	if len(rows) != in.k {
-		return fault.Request("--start", fmt.Sprintf("%s has %d centroids for %d clusters", path, len(rows), in.k), "give one row per cluster")
+		return fault.Request("--start", fmt.Sprintf("%s has %d centroids for %d clusters", path, len(rows), in.k),
+			"give one row per cluster")
 	}
 	var err error
 	in.start, err = in.norm.Bounds.Normalise(rows)
@@ -421,7 +432,8 @@ func (in *input) parties(o *options) (sketch.Split, error) {
 	case in.split != nil:
 		return in.split, nil
 	case in.table.Files != nil:
-		return nil, fault.Request("--data", fmt.Sprintf("lists %d files, whose rows cannot be matched", len(in.table.Files)), "name the id column with --id, or give one file")
+		return nil, fault.Request("--data", fmt.Sprintf("lists %d files, whose rows cannot be matched",
+			len(in.table.Files)), "name the id column with --id, or give one file")
 	}
 	parties := o.parties
 	if o.split != "" && !o.given("parties") && !sketch.IsPreset(o.split) {
@@ -455,7 +467,8 @@ func classes(labels []int32) int {
 func (in *input) join(ctx context.Context, o *options, read dataset.ReadOptions) (dataset.Source, error) {
 	for _, flag := range []string{"labels", "label-column", "columns", "split", "parties"} {
 		if o.given(flag) {
-			return nil, fault.Request("--"+flag, "is given together with --id", "leave it out: each file has one party's columns")
+			return nil, fault.Request("--"+flag, "is given together with --id",
+				"leave it out: each file has one party's columns")
 		}
 	}
 	paths := strings.Split(o.data, ",")

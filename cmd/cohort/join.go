@@ -49,12 +49,15 @@ records leaves before. Whoever is interrupted goes on by the same command.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.invite, "invite", "", "the invitation, or @FILE that has it")
-	fs.StringVar(&o.state, "state", "party", "folder of the journal, which must outlive this process and stay on this machine")
-	fs.StringVar(&o.page, "page", "none", "address of a page with this party's side, on this machine alone, such as 127.0.0.1:0")
+	fs.StringVar(&o.state, "state", "party",
+		"folder of the journal, which must outlive this process and stay on this machine")
+	fs.StringVar(&o.page, "page", "none",
+		"address of a page with this party's side, on this machine alone, such as 127.0.0.1:0")
 	fs.BoolVar(&o.yes, "yes", false, "agree without being asked, and without comparing fingerprints")
 	o.bindSome(fs, func(flag string) bool {
 		switch flag {
-		case "data", "columns", "missing", "header", "separator", "decimal-comma", "comment", "max-memory", "workers", "out", "out-format", "format",
+		case "data", "columns", "missing", "header", "separator", "decimal-comma", "comment", "max-memory", "workers",
+			"out", "out-format", "format",
 			"ledger", "ledger-budget", "ledger-composition", "ledger-key", "ledger-anchor":
 			return true
 		}
@@ -101,7 +104,8 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		fmt.Fprintf(errOut, "page: %s\n", p.URL())
 	}
 	var loaded *study.Study
-	j := study.Join{Invitation: invitation, State: o.state, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng, Charge: o.charge, Watch: o.watch,
+	j := study.Join{Invitation: invitation, State: o.state, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng,
+		Charge: o.charge, Watch: o.watch,
 		Agree: func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
 		Load: func(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {
 			loaded = s
@@ -150,7 +154,8 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 	if o.ledger == "" && t.Study.Seed == nil && t.Study.Epsilon > 0 {
 		fmt.Fprintln(out, "No ledger file was given: nothing keeps count of what this study and others cost together.")
 	}
-	fmt.Fprintf(out, "This party: %s, with %d records\nFingerprint of all keys: %s\n", t.Study.Parties[t.Party].Name, t.Rows, t.Roster.Fingerprint())
+	fmt.Fprintf(out, "This party: %s, with %d records\nFingerprint of all keys: %s\n", t.Study.Parties[t.Party].Name,
+		t.Rows, t.Roster.Fingerprint())
 	if o.yes {
 		return nil
 	}
@@ -235,7 +240,8 @@ func deliverStudy(s *study.Study, r *engine.Result, format, folder string, out i
 	for _, p := range s.Bounds {
 		bounds.Lo, bounds.Hi = append(bounds.Lo, p[0]), append(bounds.Hi, p[1])
 	}
-	in := &input{k: s.K, table: &dataset.Table{Name: "study " + s.ID, N: s.Records, D: len(s.Bounds), Columns: s.Columns}, norm: dataset.Shape(s.Records, bounds, s.FractionBits)}
+	in := &input{k: s.K, table: &dataset.Table{Name: "study " + s.ID, N: s.Records, D: len(s.Bounds),
+		Columns: s.Columns}, norm: dataset.Shape(s.Records, bounds, s.FractionBits)}
 	d := &delivery{o: &options{format: format}, in: in, out: out}
 	if folder != "" {
 		var err error

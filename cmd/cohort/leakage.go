@@ -54,7 +54,8 @@ func runLeakage(ctx context.Context, o *options, out io.Writer) error {
 	}
 	for i := range rows {
 		if !rows[i].Agrees() {
-			return fault.Failed("leakage", "a role holds what the table of "+rows[i].Table+" does not give it", "see the cells that name the table", nil)
+			return fault.Failed("leakage", "a role holds what the table of "+rows[i].Table+" does not give it",
+				"see the cells that name the table", nil)
 		}
 	}
 	return nil
@@ -83,7 +84,8 @@ func printLeakage(out io.Writer, rows []lloyd.LeakageRow) error {
 		}
 	}
 	w := &lines{w: out}
-	w.printf("Who has seen what after a run of three clients, by the values in the transcript:\nx nothing, own its own value, exact the value itself, DP the value with noise\n\n")
+	w.printf("Who has seen what after a run of three clients, by the values in the transcript:\nx nothing, own its " +
+		"own value, exact the value itself, DP the value with noise\n\n")
 	for _, line := range g.Lines(textWidth(out)) {
 		w.printf("%s\n", line)
 	}

@@ -8,7 +8,8 @@ import (
 
 func TestAuditLeakage(t *testing.T) {
 	status, out, errOut := cohort(t, "audit", "--leakage")
-	if status != 0 || strings.Contains(out, "table:") || !strings.Contains(out, "All is as") || strings.Count(out, " client ") < 9 || !strings.Contains(out, "5.1 naive") {
+	if status != 0 || strings.Contains(out, "table:") || !strings.Contains(out, "All is as") ||
+		strings.Count(out, " client ") < 9 || !strings.Contains(out, "5.1 naive") {
 		t.Errorf("exit %d, %s\n%s", status, errOut, out)
 	}
 	for line := range strings.Lines(out) {

@@ -21,7 +21,8 @@ func (o *options) parseLedgerBudget() (privacy.Budget, error) {
 		return total, nil
 	}
 	wrong := func() (privacy.Budget, error) {
-		return privacy.Budget{}, fault.Range("--ledger-budget", strconv.Quote(o.ledgerBudget), "EPSILON or EPSILON:DELTA, such as 2:1e-5")
+		return privacy.Budget{}, fault.Range("--ledger-budget", strconv.Quote(o.ledgerBudget),
+			"EPSILON or EPSILON:DELTA, such as 2:1e-5")
 	}
 	eps, delta, two := strings.Cut(o.ledgerBudget, ":")
 	var err error
@@ -50,7 +51,8 @@ func (o *options) ledgerFile() (privacy.LedgerFile, error) {
 	case err != nil:
 		return f, fault.Failed("--ledger-key", err.Error(), "name a file that can be read", err)
 	case len(key) < 16:
-		return f, fault.Request("--ledger-key", fmt.Sprintf("%s holds %d bytes", o.ledgerKey, len(key)), "give a file of at least 16 random bytes")
+		return f, fault.Request("--ledger-key", fmt.Sprintf("%s holds %d bytes", o.ledgerKey, len(key)),
+			"give a file of at least 16 random bytes")
 	}
 	f.Key = key
 	return f, nil
@@ -60,7 +62,8 @@ func (o *options) ledgerFile() (privacy.LedgerFile, error) {
 // for which the file has nothing left.
 func (o *options) checkLedger(m *method.Method) error {
 	if o.ledger == "" {
-		for flag, value := range map[string]string{"ledger-budget": o.ledgerBudget, "ledger-composition": o.ledgerComposition, "ledger-key": o.ledgerKey, "ledger-anchor": o.ledgerAnchor} {
+		for flag, value := range map[string]string{"ledger-budget": o.ledgerBudget,
+			"ledger-composition": o.ledgerComposition, "ledger-key": o.ledgerKey, "ledger-anchor": o.ledgerAnchor} {
 			if value != "" {
 				return fault.Request("--"+flag, "is given without --ledger", "name the ledger file")
 			}
@@ -68,10 +71,12 @@ func (o *options) checkLedger(m *method.Method) error {
 		return nil
 	}
 	if c := o.calibration(m); c != privacy.Proven {
-		return fault.Request("--ledger", "a ledger file adds up proven guarantees and the calibration is "+string(c), "use --calibration proven")
+		return fault.Request("--ledger", "a ledger file adds up proven guarantees and the calibration is "+string(c),
+			"use --calibration proven")
 	}
 	if o.given("seed") {
-		return fault.Request("--ledger", "a run with --seed is a simulation, which no budget covers", "leave --seed out, or --ledger")
+		return fault.Request("--ledger", "a run with --seed is a simulation, which no budget covers",
+			"leave --seed out, or --ledger")
 	}
 	if _, err := o.parseLedgerBudget(); err != nil {
 		return err
@@ -88,7 +93,8 @@ func (o *options) checkLedger(m *method.Method) error {
 		return err
 	}
 	if left := state.Left(privacy.Outsider); left.Amount <= state.Limit.Amount*1e-9 && !library.Unfinished(o.ledger) {
-		return fault.Request("ledger file "+o.ledger, fmt.Sprintf("all of epsilon %v is spent", state.Budget.Epsilon), "end here")
+		return fault.Request("ledger file "+o.ledger,
+			fmt.Sprintf("all of epsilon %v is spent", state.Budget.Epsilon), "end here")
 	}
 	return nil
 }

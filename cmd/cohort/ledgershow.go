@@ -42,7 +42,8 @@ an anchor to keep elsewhere: given back with --anchor it shows whether lines wer
 off. With --epsilon and --delta: what a run of that budget would leave.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fault.Request("cohort ledger show", fmt.Sprintf("takes one file, %d were given", len(args)), "name the ledger file")
+				return fault.Request("cohort ledger show", fmt.Sprintf("takes one file, %d were given", len(args)),
+					"name the ledger file")
 			}
 			return nil
 		},
@@ -101,7 +102,8 @@ func (o *showOptions) show(out io.Writer, planned bool) error {
 		viewers = append(viewers, s)
 	}
 	if o.format == "json" {
-		return json.NewEncoder(out).Encode(map[string]any{"terms": state.Terms, "limit": state.Limit, "keyed": state.Keyed, "runs": state.Runs,
+		return json.NewEncoder(out).Encode(map[string]any{"terms": state.Terms, "limit": state.Limit, "keyed": state.Keyed,
+			"runs":    state.Runs,
 			"viewers": viewers, "anchor": state.Anchor, "planned": price})
 	}
 	return printState(out, state, viewers, price)
@@ -130,7 +132,8 @@ func (o *showOptions) price(state *privacy.FileState) (*privacy.Charge, error) {
 }
 
 // currencies are the words for what a composition adds up.
-var currencies = map[privacy.Composition]string{privacy.BasicComposition: "epsilon", privacy.ZCDPComposition: "rho", privacy.GDPComposition: "mu^2", privacy.RDPComposition: "divergence"}
+var currencies = map[privacy.Composition]string{privacy.BasicComposition: "epsilon", privacy.ZCDPComposition: "rho",
+	privacy.GDPComposition: "mu^2", privacy.RDPComposition: "divergence"}
 
 func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, price *privacy.Charge) error {
 	var b strings.Builder
@@ -142,7 +145,8 @@ func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, 
 		}
 		return s
 	}
-	fmt.Fprintf(&b, "Budget      epsilon %v at delta %.3g, %s neighbours\n", state.Budget.Epsilon, state.Budget.Delta, state.Neighbours)
+	fmt.Fprintf(&b, "Budget      epsilon %v at delta %.3g, %s neighbours\n", state.Budget.Epsilon, state.Budget.Delta,
+		state.Neighbours)
 	fmt.Fprintf(&b, "Composition %s: each viewer may be charged %s\n", state.Composition, charge(state.Limit))
 	b.WriteString("\nRuns\n")
 	for i, r := range state.Runs {
@@ -176,7 +180,8 @@ func printState(out io.Writer, state *privacy.FileState, viewers []viewerState, 
 	if !state.Keyed {
 		b.WriteString("            the chain has no key: whoever can write the file can write another whole one\n")
 	}
-	b.WriteString("The file knows people by the columns of their tables: another table of the same people must be charged to the same file.\n")
+	b.WriteString("The file knows people by the columns of their tables: another table of the same people must be " +
+		"charged to the same file.\n")
 	w := &lines{w: out}
 	w.printf("%s", b.String())
 	return w.err

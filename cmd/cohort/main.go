@@ -56,7 +56,8 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer) int {
 		f.What = "--" + f.What // as the person wrote it
 	}
 	fmt.Fprintln(errOut, "cohort: "+strings.NewReplacer("\n", "; ", "\r", " ").Replace(err.Error()))
-	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) || errors.Is(err, privacy.ErrBudget) || errors.Is(err, privacy.ErrDataset) {
+	if fault.IsRequest(err) || errors.Is(err, privacy.ErrRange) || errors.Is(err, privacy.ErrBudget) ||
+		errors.Is(err, privacy.ErrDataset) {
 		return exitWrong
 	}
 	return exitFailed

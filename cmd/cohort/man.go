@@ -25,7 +25,8 @@ func newManCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := os.MkdirAll(args[0], 0o755)
 			if err == nil {
-				err = doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "COHORT", Section: "1", Source: "Cohort " + engine.Version, Manual: "Cohort"}, args[0])
+				err = doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "COHORT", Section: "1", Source: "Cohort " +
+					engine.Version, Manual: "Cohort"}, args[0])
 			}
 			if err != nil {
 				return unwritable("man", args[0], err)

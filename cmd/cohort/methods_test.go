@@ -8,7 +8,8 @@ import (
 
 // Every method of the family runs from the command line with its options.
 func TestHorizontalOptions(t *testing.T) {
-	base := []string{"run", "--data", "builtin:blobs", "--n", "600", "--d", "2", "--k", "4", "--clients", "3", "--seed", "1", "--format", "json"}
+	base := []string{"run", "--data", "builtin:blobs", "--n", "600", "--d", "2", "--k", "4", "--clients", "3", "--seed",
+		"1", "--format", "json"}
 	for _, args := range []string{
 		"--method lloyd --release centroid --tolerance 0.5",
 		"--method lloyd --aggregator naive",

@@ -5,7 +5,8 @@ import "testing"
 // TestRangeOfClusters: auto:2-9 leaves the number to the run, whose result has the curve; a range that is
 // none is refused.
 func TestRangeOfClusters(t *testing.T) {
-	args := []string{"run", "--data", "builtin:blobs", "--n", "4000", "--d", "2", "--separation", "14", "--epsilon", "2", "--seed", "1",
+	args := []string{"run", "--data", "builtin:blobs", "--n", "4000", "--d", "2", "--separation", "14", "--epsilon", "2",
+		"--seed", "1",
 		"--format", "json", "--k"}
 	m := object(t, append(args, "auto:2-9")...)
 	k, _ := m["k"].(float64)

@@ -57,7 +57,8 @@ type options struct {
 func (o *options) bind(fs *pflag.FlagSet) {
 	o.set = fs
 	fs.SortFlags = false
-	fs.StringVar(&o.data, "data", "builtin:s1-like", "file, - for standard input, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
+	fs.StringVar(&o.data, "data", "builtin:s1-like",
+		"file, - for standard input, comma-separated list of one file per client, MNIST folder, or builtin:NAME")
 	o.fileOptions.bind(fs)
 	fs.Var(&clusters{&o.k, &o.kLeast}, "k", "number of clusters, or auto:2-30 for one that hybrid chooses by what it has "+
 		"released (default: what the built-in set was made with)")
@@ -68,34 +69,45 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.proportions, "proportions", "", "relative sizes of the clients' shares, such as 3,2,1 (default equal)")
 	fs.IntVar(&o.parties, "parties", 2, "number of parties that share the columns")
 	fs.StringVar(&o.split, "split", "", `columns of each party, such as "1,3,6;2,4,5" (default contiguous)`)
-	fs.StringVar(&o.id, "id", "", "id column of --data, which is then one file per party: --data a.csv,b.csv --id customer")
+	fs.StringVar(&o.id, "id", "",
+		"id column of --data, which is then one file per party: --data a.csv,b.csv --id customer")
 	fs.StringVar(&o.join, "join", "strict", "strict refuses ids that are unmatched or duplicate, inner leaves them out")
-	fs.StringVar(&o.bounds, "bounds", "", "public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
+	fs.StringVar(&o.bounds, "bounds", "",
+		"public bounds lo:hi of every column (default: from the data, which epsilon does not cover)")
 	fs.StringVar(&o.boundsFile, "bounds-file", "", "file of public bounds, one lo,hi line per column")
-	fs.Float64Var(&o.boundsShare, "private-bounds", 0, "share of epsilon, such as 0.1, that finds the bounds of the columns")
+	fs.Float64Var(&o.boundsShare, "private-bounds", 0,
+		"share of epsilon, such as 0.1, that finds the bounds of the columns")
 	fs.Float64Var(&o.countShare, "private-n", 0,
 		"share of epsilon, such as 0.02, for a noisy number of records, which every parameter follows")
 	fs.IntVar(&o.fractionBits, "fraction-bits", 16, "bits after the point of the fixed-point grid, 4 to 22")
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&o.runs, "runs", 1, "repetitions, each of which spends a full epsilon")
-	fs.StringVar(&o.quality, "quality", "", "on, off, or full with silhouette, Dunn, Davies-Bouldin and BCSS: figures computed from the private data\n(default off in a private run, that is with a budget and no --seed)")
+	fs.StringVar(&o.quality, "quality", "",
+		"on, off, or full with silhouette, Dunn, Davies-Bouldin and BCSS: figures computed from the private "+
+			"data\n(default off in a private run, that is with a budget and no --seed)")
 	fs.BoolVar(&o.timings, "timings", false, "show times in a private run too, although they depend on the records")
-	fs.StringVar(&o.start, "start", "", "file of first centroids in the data's units: CSV, or model.json of an earlier run")
+	fs.StringVar(&o.start, "start", "",
+		"file of first centroids in the data's units: CSV, or model.json of an earlier run")
 	fs.StringVar(&o.ledger, "ledger", "", "ledger file that several runs on one data set spend one budget from")
-	fs.StringVar(&o.ledgerBudget, "ledger-budget", "", "EPSILON[:DELTA] of a new ledger file in all (default: what this run asks for)")
-	fs.StringVar(&o.ledgerComposition, "ledger-composition", "", "how a new ledger file adds up runs: basic, zcdp, gdp or rdp (default basic)")
+	fs.StringVar(&o.ledgerBudget, "ledger-budget", "",
+		"EPSILON[:DELTA] of a new ledger file in all (default: what this run asks for)")
+	fs.StringVar(&o.ledgerComposition, "ledger-composition", "",
+		"how a new ledger file adds up runs: basic, zcdp, gdp or rdp (default basic)")
 	fs.StringVar(&o.ledgerKey, "ledger-key", "", "file of at least 16 random bytes that key the ledger file's chain")
-	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "", "LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
+	fs.StringVar(&o.ledgerAnchor, "ledger-anchor", "",
+		"LINE:HASH that a run or cohort ledger show printed earlier: a file that lost lines since is refused")
 	fs.StringVar(&o.format, "format", "text", "text or json")
 	fs.StringVar(&o.out, "out", "", "folder to write result.json, model.json, centroids.csv and ledger.txt to")
 	fs.StringVar(&o.report, "report", "", "file for one HTML page with the clusters, the budget and who saw what")
 	fs.StringVar(&o.outFormat, "out-format", "csv", "csv or parquet, for the centroids in --out")
-	fs.StringVar(&o.labelsOut, "labels-out", "", "file for each record's cluster, .csv, .npy or .parquet; with a file per client, one for each")
+	fs.StringVar(&o.labelsOut, "labels-out", "",
+		"file for each record's cluster, .csv, .npy or .parquet; with a file per client, one for each")
 	fs.Uint64Var(&o.dataSeed, "data-seed", 1, "seed of a built-in generator")
 	fs.IntVar(&o.genN, "n", 0, "rows of a built-in generator (default: its own)")
 	fs.IntVar(&o.genD, "d", 0, "columns of a built-in set that lets them be chosen (default: its own)")
-	fs.Float64Var(&o.genSeparation, "separation", 0, "separation of the clusters of builtin:blobs, synth and timesynth (default: their own)")
+	fs.Float64Var(&o.genSeparation, "separation", 0,
+		"separation of the clusters of builtin:blobs, synth and timesynth (default: their own)")
 	for _, option := range methodOptions() {
 		if fs.Lookup(option.name) != nil {
 			continue
@@ -258,7 +270,8 @@ func (o *options) checkScope(methods method.List, m *method.Method) (err error) 
 		switch {
 		case err != nil || takes == nil || takes(m):
 		case f.Name == "epsilon" || f.Name == "delta":
-			err = fault.Request("--"+f.Name, m.Name+" is not private and spends none", "choose a private method, or leave --"+f.Name+" out")
+			err = fault.Request("--"+f.Name, m.Name+" is not private and spends none", "choose a private method, or leave --"+
+				f.Name+" out")
 		default:
 			err = methods.Foreign(m, f.Name, takes)
 		}
@@ -369,7 +382,8 @@ func (o *options) resolve() (*method.Method, error) {
 	_, proportions := o.proportionList()
 	_, memory := o.memory()
 	for _, err := range []error{
-		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"), oneOf("quality", o.quality, "", "on", "off", "full"), oneOf("join", o.join, "strict", "inner"),
+		checkFormat(o.format, "text", "json"), oneOf("out-format", o.outFormat, "csv", "parquet"),
+		oneOf("quality", o.quality, "", "on", "off", "full"), oneOf("join", o.join, "strict", "inner"),
 		o.checkScope(methods, m), o.checkNumbers(), proportions, memory, o.checkMissing(m), o.checkBoundsShare(m),
 		o.checkCountShare(m), checkOut(o.out), selectKernels(),
 	} {
@@ -387,7 +401,9 @@ func (o *options) resolve() (*method.Method, error) {
 // missing in one record must not change how many there are.
 func (o *options) checkMissing(m *method.Method) error {
 	if o.missing == dataset.DropRow.String() && m.Private && o.setting("neighbours") == string(privacy.ReplaceOne) {
-		return fault.Request("--missing", "drop-row lets one record change how many there are, and --neighbours is replace-one", "use mean-of-bounds, or --neighbours add-remove")
+		return fault.Request("--missing",
+			"drop-row lets one record change how many there are, and --neighbours is replace-one",
+			"use mean-of-bounds, or --neighbours add-remove")
 	}
 	return nil
 }

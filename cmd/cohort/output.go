@@ -157,7 +157,8 @@ func clip(s string, n int) string {
 func printQuality(b *strings.Builder, r *engine.Result) {
 	if r.NICV == nil {
 		if r.LossEstimate != nil {
-			fmt.Fprintf(b, "Mean squared distance about %.3g in normalised units, estimated from the private\nsynopsis, whose noise and cells add to it\n\n", *r.LossEstimate)
+			fmt.Fprintf(b, "Mean squared distance about %.3g in normalised units, estimated from the private\nsynopsis, "+
+				"whose noise and cells add to it\n\n", *r.LossEstimate)
 		}
 		return
 	}
@@ -211,7 +212,8 @@ func printTimings(b *strings.Builder, r *engine.Result) {
 	fmt.Fprintln(t, "phase\tcount\ttotal\tp50\tp99\tmax\t")
 	for _, n := range names {
 		x := r.Timings[n]
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t\n", n, x.Count, duration(x.TotalNS), duration(x.P50NS), duration(x.P99NS), duration(x.MaxNS))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t\n", n, x.Count, duration(x.TotalNS), duration(x.P50NS), duration(x.P99NS),
+			duration(x.MaxNS))
 	}
 	t.Flush()
 	b.WriteString("\n")

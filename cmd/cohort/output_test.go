@@ -13,7 +13,8 @@ func TestHeadlineSaysWhatIsNotCovered(t *testing.T) {
 		"--public-n 300":                 "cover the bounds, which come from the data",
 		"--public-n 300 --bounds -10:10": "",
 	} {
-		run := append(strings.Fields("run --data builtin:blobs --n 300 --k 2 --method relative --epsilon 1"), strings.Fields(args)...)
+		run := append(strings.Fields("run --data builtin:blobs --n 300 --k 2 --method relative --epsilon 1"),
+			strings.Fields(args)...)
 		status, out, errOut := cohort(t, run...)
 		if status != exitDone {
 			t.Fatalf("%s: status %d: %s", args, status, errOut)

@@ -125,7 +125,8 @@ func (o *options) shape(ctx context.Context) (*input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &input{k: o.k, table: &dataset.Table{Name: "no data", D: o.genD}, norm: dataset.Shape(0, *bounds, o.fractionBits)}
+	in := &input{k: o.k, table: &dataset.Table{Name: "no data", D: o.genD},
+		norm: dataset.Shape(0, *bounds, o.fractionBits)}
 	return in, in.readStart(ctx, o.start)
 }
 

@@ -66,18 +66,21 @@ func TestPlanOfEveryMethod(t *testing.T) {
 			}
 			data := append([]string{"--data", "builtin:blobs", "--n", "400", "--d", "2"}, args...)
 			p := outlineOf(t, data...)
-			if p.Method != m.Name || p.N != 400 || p.D != 2 || p.K != 2 || p.Rounds < 1 || len(p.Releases) == 0 || p.Ledger == nil || (p.Epsilon != nil) != m.Private {
+			if p.Method != m.Name || p.N != 400 || p.D != 2 || p.K != 2 || p.Rounds < 1 || len(p.Releases) == 0 ||
+				p.Ledger == nil || (p.Epsilon != nil) != m.Private {
 				t.Fatalf("%+v", p)
 			}
 			blind := outlineOf(t, append([]string{"--data", "nowhere.csv", "--public-n", "400", "--d", "2"}, args...)...)
-			if !reflect.DeepEqual(blind.Releases, p.Releases) || !reflect.DeepEqual(blind.Bytes, p.Bytes) || blind.Rounds != p.Rounds {
+			if !reflect.DeepEqual(blind.Releases, p.Releases) || !reflect.DeepEqual(blind.Bytes, p.Bytes) ||
+				blind.Rounds != p.Rounds {
 				t.Errorf("without data %+v, with data %+v", blind, p)
 			}
 			r := resultOf(t, data...)
 			want, got := releasesOf(r.Ledger), releasesOf(p.Ledger)
 			if slices.Contains(adaptive, m.Name) {
 				for _, viewer := range r.Ledger.Viewers() {
-					if real, planned := r.Ledger.TotalFor(viewer), p.Ledger.TotalFor(viewer); len(want) != len(got) || *real.Epsilon > *planned.Epsilon*(1+1e-9) {
+					if real, planned := r.Ledger.TotalFor(viewer), p.Ledger.TotalFor(viewer); len(want) != len(got) ||
+						*real.Epsilon > *planned.Epsilon*(1+1e-9) {
 						t.Errorf("%s: epsilon %v, planned %v", viewer, *real.Epsilon, *planned.Epsilon)
 					}
 				}
@@ -86,7 +89,8 @@ func TestPlanOfEveryMethod(t *testing.T) {
 			}
 			crosses(t, m.Name, p, r)
 			status, text, errOut := cohort(t, append([]string{"plan"}, data...)...)
-			if status != exitDone || !strings.HasPrefix(text, m.Name+" would cluster 400 points") || !strings.Contains(text, "Privacy ledger") {
+			if status != exitDone || !strings.HasPrefix(text, m.Name+" would cluster 400 points") ||
+				!strings.Contains(text, "Privacy ledger") {
 				t.Errorf("status %d, %s %s", status, errOut, text)
 			}
 			fits(t, m.Name, text)
@@ -117,8 +121,10 @@ func crosses(t *testing.T, what string, p *engine.Outline, r *engine.Result) {
 func TestPlannedBytes(t *testing.T) {
 	base := strings.Fields("--data builtin:blobs --n 300 --d 2 --k 3 --clients 3 --seed 1 --epsilon 1")
 	for _, args := range []string{
-		"--method sulloyd", "--method sulloyd --ring 32", "--method sulloyd --aggregator ring --noise local", "--method relative --iterations 3 --drop 2@2",
-		"--method sulloyd --iterations 3 --aggregator ring --noise split --drop 1@2", "--method fastlloyd --proportions 4,1,1",
+		"--method sulloyd", "--method sulloyd --ring 32", "--method sulloyd --aggregator ring --noise local",
+		"--method relative --iterations 3 --drop 2@2",
+		"--method sulloyd --iterations 3 --aggregator ring --noise split --drop 1@2",
+		"--method fastlloyd --proportions 4,1,1",
 		"--method hybrid", "--method hybrid --branch high-d", "--method hybrid --branch high-d --noise server",
 		"--method hybrid --branch projected --noise local", "--method hybrid --branch mean --noise server",
 	} {
@@ -139,12 +145,14 @@ func TestPlannedBytes(t *testing.T) {
 		all := append(slices.Clone(base), strings.Fields(args)...)
 		p, r := outlineOf(t, all...), resultOf(t, all...)
 		crosses(t, args, p, r)
-		if unassigned := strings.Contains(args, "fastlloyd"); (p.UnassignedAtLeast > 0) != unassigned || (p.ClusterSizes != nil) != unassigned {
+		if unassigned := strings.Contains(args, "fastlloyd"); (p.UnassignedAtLeast > 0) != unassigned ||
+			(p.ClusterSizes != nil) != unassigned {
 			t.Errorf("%s: %d unassigned, sizes %v", args, p.UnassignedAtLeast, p.ClusterSizes)
 		}
 	}
 	// Clusters of 25 to 41 records: a client of 200 has 3 of at most 41.
-	if p := outlineOf(t, append(slices.Clone(base), "--method", "fastlloyd", "--proportions", "4,1,1")...); p.UnassignedAtLeast != 200-3*41 {
+	if p := outlineOf(t, append(slices.Clone(base), "--method", "fastlloyd", "--proportions",
+		"4,1,1")...); p.UnassignedAtLeast != 200-3*41 {
 		t.Errorf("%d unassigned in clusters of %v", p.UnassignedAtLeast, *p.ClusterSizes)
 	}
 }
@@ -162,14 +170,16 @@ func TestPlannedNoise(t *testing.T) {
 		{"--method fastlloyd", 1, 1},
 		{"--method fastlloyd --mechanism laplace", 1.4142135623730951, 1},
 	} {
-		p := outlineOf(t, append(strings.Fields("--public-n 1000 --d 2 --k 4 --bounds 0:1 --epsilon 1"), strings.Fields(c.args)...)...)
+		p := outlineOf(t, append(strings.Fields("--public-n 1000 --d 2 --k 4 --bounds 0:1 --epsilon 1"),
+			strings.Fields(c.args)...)...)
 		i := slices.IndexFunc(p.Releases, func(r engine.PlannedRelease) bool { return r.OfBox != nil })
 		if i < 0 {
 			t.Fatalf("%s: no noise on centroids in %+v", c.args, p.Releases)
 		}
 		r := p.Releases[i]
 		deviation := c.times * r.Scale
-		if share := deviation / c.records / 2; *r.Deviation < deviation*0.999 || *r.Deviation > deviation*1.001 || *r.OfBox < share*0.999 || *r.OfBox > share*1.001 {
+		if share := deviation / c.records / 2; *r.Deviation < deviation*0.999 || *r.Deviation > deviation*1.001 ||
+			*r.OfBox < share*0.999 || *r.OfBox > share*1.001 {
 			t.Errorf("%s: scale %v, deviation %v, of the box %v", c.args, r.Scale, *r.Deviation, *r.OfBox)
 		}
 	}

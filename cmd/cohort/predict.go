@@ -114,14 +114,16 @@ func modelColumns(m *library.Model, t *dataset.Table) ([]float64, error) {
 	d := len(m.Lower)
 	if m.Columns == nil || t.Columns == nil {
 		if t.D != d {
-			return nil, fault.Request("--data", fmt.Sprintf("has %d columns and the model %d", t.D, d), "give the columns of the model")
+			return nil, fault.Request("--data", fmt.Sprintf("has %d columns and the model %d", t.D, d),
+				"give the columns of the model")
 		}
 		return t.Rows, nil
 	}
 	at := make([]int, d)
 	for h, name := range m.Columns {
 		if at[h] = slices.Index(t.Columns, name); at[h] < 0 {
-			return nil, fault.Request("--data", fmt.Sprintf("has no column %q", name), "give the columns of the model: "+strings.Join(m.Columns, ", "))
+			return nil, fault.Request("--data", fmt.Sprintf("has no column %q", name), "give the columns of the model: "+
+				strings.Join(m.Columns, ", "))
 		}
 	}
 	rows := make([]float64, 0, t.N*d)

@@ -64,13 +64,18 @@ parties took to answer each step of a sum, beside what each network model says.`
 	}
 	fs := cmd.Flags()
 	o.bindSome(fs, func(flag string) bool {
-		return flag != "labels-out" && flag != "report" && flag != "private-bounds" && flag != "private-n" && flag != "timings" && !strings.HasPrefix(flag, "ledger")
+		return flag != "labels-out" && flag != "report" && flag != "private-bounds" && flag != "private-n" &&
+			flag != "timings" && !strings.HasPrefix(flag, "ledger")
 	})
-	fs.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile with labels phase, client and iteration, for go tool pprof")
+	fs.StringVar(&p.cpuProfile, "cpuprofile", "",
+		"write a CPU profile with labels phase, client and iteration, for go tool pprof")
 	fs.StringVar(&p.memProfile, "memprofile", "", "write a profile of heap allocations, for go tool pprof")
 	fs.StringVar(&p.trace, "trace", "", "write an execution trace with a region for each phase, for go tool trace")
-	fs.StringVar(&p.timeline, "timeline", "", "write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
-	fs.BoolVar(&p.perf, "perf", false, "count page faults, context switches and, where the machine has counters, cycles, instructions and cache misses in each phase (Linux)")
+	fs.StringVar(&p.timeline, "timeline", "",
+		"write Chrome trace events (JSON) of one run, for chrome://tracing or Perfetto")
+	fs.BoolVar(&p.perf, "perf", false,
+		"count page faults, context switches and, where the machine has counters, cycles, instructions and cache misses "+
+			"in each phase (Linux)")
 	fs.StringVar(&p.network, "network-model", "", "add the cost of a network model, such as lan, wan or fastlloyd")
 	fs.StringVar(&p.study, "study", "",
 		"folder of a running coordinator: the time of each step of its study's sums beside each network model")
@@ -108,7 +113,8 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 		}
 		network = &n
 	}
-	for flag, path := range map[string]string{"cpuprofile": p.cpuProfile, "memprofile": p.memProfile, "trace": p.trace, "timeline": p.timeline} {
+	for flag, path := range map[string]string{"cpuprofile": p.cpuProfile, "memprofile": p.memProfile, "trace": p.trace,
+		"timeline": p.timeline} {
 		if path != "" {
 			if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 				return fault.Request("--"+flag, filepath.Dir(path)+" is not a folder", "name a file in a folder that exists")
@@ -139,18 +145,21 @@ func profileJob(ctx context.Context, o *options, p *profileOptions, out io.Write
 	}
 	if p.timeline != "" {
 		run := &s.runs[len(s.runs)/2]
-		if err := writeWhole("--timeline", p.timeline, func(w io.Writer) error { return profile.WriteChrome(w, run) }); err != nil {
+		if err := writeWhole("--timeline", p.timeline,
+			func(w io.Writer) error { return profile.WriteChrome(w, run) }); err != nil {
 			return err
 		}
 	}
 	if p.memProfile != "" {
 		runtime.GC()
-		if err := writeWhole("--memprofile", p.memProfile, func(w io.Writer) error { return pprof.Lookup("allocs").WriteTo(w, 0) }); err != nil {
+		if err := writeWhole("--memprofile", p.memProfile,
+			func(w io.Writer) error { return pprof.Lookup("allocs").WriteTo(w, 0) }); err != nil {
 			return err
 		}
 	}
 	if d.folder != nil {
-		if err := d.folder.write(res, library.NewModel(res, in.norm.Bounds, in.table.Columns, in.norm.FractionBits)); err != nil {
+		if err := d.folder.write(res,
+			library.NewModel(res, in.norm.Bounds, in.table.Columns, in.norm.FractionBits)); err != nil {
 			return err
 		}
 	}
@@ -292,7 +301,8 @@ func record(flag, path string, start func(io.Writer) error, stop func()) (func(k
 
 func (s *profileSession) print(out io.Writer, res *engine.Result, cost *networkCost) error {
 	var b strings.Builder
-	title := fmt.Sprintf("%s on %s: %d points, %d dimensions, %d clusters, %d parties", res.Method, s.in.table.Name, res.N, res.D, res.K, res.Parties)
+	title := fmt.Sprintf("%s on %s: %d points, %d dimensions, %d clusters, %d parties", res.Method, s.in.table.Name,
+		res.N, res.D, res.K, res.Parties)
 	width := terminalWidth(out)
 	if width == 0 {
 		width = len(title)
@@ -310,7 +320,8 @@ func (s *profileSession) print(out io.Writer, res *engine.Result, cost *networkC
 	b.WriteString("\n")
 	printComm(&b, res)
 	if cost != nil {
-		fmt.Fprintf(&b, "Network %s (%s): adds %s to an iteration, %s in all\n", cost.Name, cost.About, duration(cost.PerIterationNS),
+		fmt.Fprintf(&b, "Network %s (%s): adds %s to an iteration, %s in all\n", cost.Name, cost.About,
+			duration(cost.PerIterationNS),
 			duration(cost.PerIterationNS+s.summary.Iterations.P50NS))
 	}
 	_, err := io.WriteString(out, b.String())

@@ -14,12 +14,14 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{"profile", "--method", "fastlloyd", "--epsilon", "1", "--clients", "2", "--seed", "1", "--runs", "3"}
-	status, out, errOut := cohort(t, append(args, "--cpuprofile", path("cpu"), "--memprofile", path("mem"), "--trace", path("trace"),
-		"--timeline", path("timeline.json"), "--network-model", "lan")...)
+	status, out, errOut := cohort(t,
+		append(args, "--cpuprofile", path("cpu"), "--memprofile", path("mem"), "--trace", path("trace"),
+			"--timeline", path("timeline.json"), "--network-model", "lan")...)
 	if status != exitDone || errOut != "" {
 		t.Fatalf("status %d, stderr %q", status, errOut)
 	}
-	for _, want := range []string{"flow", "mask", "noise", "postprocess", "outside phases", "p99", "allocs", "worker 1", "Network lan", "limits measured"} {
+	for _, want := range []string{"flow", "mask", "noise", "postprocess", "outside phases", "p99", "allocs", "worker 1",
+		"Network lan", "limits measured"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
@@ -48,7 +50,8 @@ func TestProfileShowsEveryPhase(t *testing.T) {
 		t.Errorf("%v passes at prices for %v flows", assign["count"], flow["count"])
 	}
 	p := m["profile"].(map[string]any)
-	if p["runs"] != 3.0 || len(p["rounds"].([]any)) != int(iterations) || p["limits"].(map[string]any)["bytes_per_second"].(float64) <= 0 {
+	if p["runs"] != 3.0 || len(p["rounds"].([]any)) != int(iterations) ||
+		p["limits"].(map[string]any)["bytes_per_second"].(float64) <= 0 {
 		t.Errorf("profile %v", p)
 	}
 }
@@ -78,7 +81,8 @@ func TestBenchBadInput(t *testing.T) {
 		{"unknown table", []string{"fastlloyd-table4"}, exitWrong, "fastlloyd-table3"},
 		{"unknown format", []string{"--format", "xml"}, exitWrong, "xml"},
 		{"workers", []string{"--workers", "0"}, exitWrong, "--workers"},
-		{"output that cannot be written", []string{"kernels", "--quick", "--out", filepath.Join(file, "sub")}, exitFailed, "--out"},
+		{"output that cannot be written", []string{"kernels", "--quick", "--out", filepath.Join(file, "sub")},
+			exitFailed, "--out"},
 	} {
 		status, out, errOut := cohort(t, append([]string{"bench"}, c.args...)...)
 		if status != c.status || out != "" || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, c.want) {
@@ -89,12 +93,14 @@ func TestBenchBadInput(t *testing.T) {
 
 func TestBenchListsMissingSets(t *testing.T) {
 	status, out, errOut := cohort(t, "bench", "fastlloyd-table3", "--quick", "--data-dir", t.TempDir())
-	if status != exitFailed || !strings.Contains(out, "missing data sets") || !strings.Contains(out, "lsun") || !strings.Contains(errOut, "--data-dir") {
+	if status != exitFailed || !strings.Contains(out, "missing data sets") || !strings.Contains(out, "lsun") ||
+		!strings.Contains(errOut, "--data-dir") {
 		t.Errorf("status %d, stderr %q, out:\n%s", status, errOut, out)
 	}
 	// Some rows need no files; what is missing is said beside them.
 	status, out, errOut = cohort(t, "bench", "thesis-8.7", "--quick", "--format", "csv", "--data-dir", t.TempDir())
-	if status != exitDone || !strings.Contains(out, "set=synth") || !strings.Contains(errOut, "lsun") && !strings.Contains(errOut, "s1 from") {
+	if status != exitDone || !strings.Contains(out, "set=synth") || !strings.Contains(errOut, "lsun") &&
+		!strings.Contains(errOut, "s1 from") {
 		t.Errorf("status %d, stderr %q, out:\n%s", status, errOut, out)
 	}
 	status, out, _ = cohort(t, "bench", "--list")
@@ -108,7 +114,8 @@ func TestInterruptedBenchSaysHowToGoOn(t *testing.T) {
 	cancel()
 	var out, errOut bytes.Buffer
 	status := execute(ctx, []string{"bench", "kernels", "--out", t.TempDir()}, &out, &errOut)
-	if status != exitFailed || !strings.Contains(errOut.String(), "interrupted") || !strings.Contains(errOut.String(), "go on") {
+	if status != exitFailed || !strings.Contains(errOut.String(), "interrupted") ||
+		!strings.Contains(errOut.String(), "go on") {
 		t.Errorf("status %d, stderr %q", status, errOut.String())
 	}
 }

@@ -47,7 +47,8 @@ func profileStudy(ctx context.Context, state, format string, out io.Writer) erro
 		return err
 	}
 	if s.Sums == 0 || len(s.Steps) == 0 {
-		return fault.Failed("study "+s.ID, "has no sum yet that a coordinator could tell of", "ask again when some are done", nil)
+		return fault.Failed("study "+s.ID, "has no sum yet that a coordinator could tell of",
+			"ask again when some are done", nil)
 	}
 	p := studyProfile{ID: s.ID, Sums: s.Sums, Steps: s.Steps}
 	for _, step := range s.Steps {

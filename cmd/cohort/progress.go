@@ -60,8 +60,10 @@ func (p *progress) Progress(what string, done, total int) {
 	if p.bar == nil || p.what != what {
 		p.clear()
 		p.what = what
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.label+" "+what),
-			progressbar.OptionSetWidth(20), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out),
+			progressbar.OptionSetDescription(p.label+" "+what),
+			progressbar.OptionSetWidth(20), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
+			progressbar.OptionThrottle(100*time.Millisecond))
 	}
 	_ = p.bar.Set(done) // a terminal that is gone is no reason to stop
 }

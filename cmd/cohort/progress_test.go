@@ -20,7 +20,8 @@ func TestProgressMoves(t *testing.T) {
 	}
 	defer eng.Close()
 	for _, args := range [][]string{
-		{"--epsilon=1", "--seed=1"}, {"--method=lloyd", "--init=kmeans++"}, {"--data=" + writeFile(t, "a.csv", strings.Repeat("1,2\n3,4\n5,9\n", 500)), "--k=2"},
+		{"--epsilon=1", "--seed=1"}, {"--method=lloyd", "--init=kmeans++"},
+		{"--data=" + writeFile(t, "a.csv", strings.Repeat("1,2\n3,4\n5,9\n", 500)), "--k=2"},
 	} {
 		o, m, _, err := prepared(t, args...)
 		if err != nil {
@@ -34,7 +35,8 @@ func TestProgressMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"search, starts", "search, swaps", "k-means++, centres", "rounds", "reading, rows", "/10)"} {
+	for _, want := range []string{"search, starts", "search, swaps", "k-means++, centres", "rounds",
+		"reading, rows", "/10)"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing shows %q", want)
 		}

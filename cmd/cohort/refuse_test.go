@@ -32,7 +32,8 @@ func TestFlagsOfOtherMethodsAreRefused(t *testing.T) {
 				continue // profile has no such flag
 			}
 			status, out, errOut := cohort(t, append([]string{command}, strings.Fields(c.args)...)...)
-			if status != exitWrong || out != "" || !strings.HasPrefix(errOut, "cohort: "+c.flag+": ") || !strings.Contains(errOut, c.takers) {
+			if status != exitWrong || out != "" || !strings.HasPrefix(errOut, "cohort: "+c.flag+": ") ||
+				!strings.Contains(errOut, c.takers) {
 				t.Errorf("%s %s: status %d, stdout %.80q, stderr %q", command, c.args, status, out, errOut)
 			}
 		}
@@ -42,10 +43,12 @@ func TestFlagsOfOtherMethodsAreRefused(t *testing.T) {
 // A command takes no flags of run that it would not look at.
 func TestCommandsRefuseWhatTheyDoNotUse(t *testing.T) {
 	for _, args := range []string{
-		"audit --method fastlloyd --clients 3", "audit --method fastlloyd --runs 2", "audit --method fastlloyd --out x", "audit --method hybrid --branch tree",
+		"audit --method fastlloyd --clients 3", "audit --method fastlloyd --runs 2", "audit --method fastlloyd --out x",
+		"audit --method hybrid --branch tree",
 		"profile --ledger x", "profile --labels-out x", "profile --timings",
 	} {
-		if status, out, errOut := cohort(t, strings.Fields(args)...); status != exitWrong || out != "" || !strings.Contains(errOut, "unknown flag") {
+		if status, out, errOut := cohort(t, strings.Fields(args)...); status != exitWrong || out != "" ||
+			!strings.Contains(errOut, "unknown flag") {
 			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
 		}
 	}

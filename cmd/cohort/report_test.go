@@ -62,7 +62,8 @@ func TestReportOfARun(t *testing.T) {
 func TestReportRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.json")
-	for _, content := range []string{"", "[]", "{}", `{"d":2,"centroids":[[1]],"ledger":[]}`, `{"d":1,"centroids":[[1]],"sizes":[1,2],"ledger":[]}`} {
+	for _, content := range []string{"", "[]", "{}", `{"d":2,"centroids":[[1]],"ledger":[]}`,
+		`{"d":1,"centroids":[[1]],"sizes":[1,2],"ledger":[]}`} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

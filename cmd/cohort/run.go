@@ -93,7 +93,8 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 // repeat runs the job --runs times and returns the first result, with the mean
 // NICV of all and its confidence interval. If a later run fails it returns what
 // the earlier ones gave as well as the error: they are paid for.
-func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *library.Payment) (*engine.Result, error) {
+func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input,
+	pay *library.Payment) (*engine.Result, error) {
 	var results []*engine.Result
 	var err error
 	last := 0
@@ -110,12 +111,14 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 	case o.runs == 1:
 		return results[0], err
 	case errors.Is(err, context.Canceled):
-		err = fault.Failed(fmt.Sprintf("run %d of %d", last, o.runs), "was interrupted", "the result is that of the runs before", err)
+		err = fault.Failed(fmt.Sprintf("run %d of %d", last, o.runs), "was interrupted",
+			"the result is that of the runs before", err)
 	case err != nil:
 		err = fmt.Errorf("run %d of %d: %w; the result is that of the runs before", last, o.runs, err)
 	}
 	first := results[0]
-	first.Ledger.Note(fmt.Sprintf("centroids and ledger are those of run 1 of %d; each run is a full epsilon, so publishing all of them costs %d times the budget", len(results), len(results)))
+	first.Ledger.Note(fmt.Sprintf("centroids and ledger are those of run 1 of %d; each run is a full epsilon, so "+
+		"publishing all of them costs %d times the budget", len(results), len(results)))
 	var nicv []float64
 	for _, res := range results {
 		if res.NICV != nil {
@@ -133,7 +136,8 @@ func repeat(ctx context.Context, eng *engine.Engine, m *method.Method, o *option
 func (o *options) keepsTrace() bool { return o.report != "" || o.out != "" }
 
 // once pays for one run and does it. A result that comes with an error is paid for.
-func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input, pay *library.Payment) (*engine.Result, error) {
+func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input,
+	pay *library.Payment) (*engine.Result, error) {
 	in, err := in.count(ctx, eng, o, m)
 	if err != nil {
 		return nil, err

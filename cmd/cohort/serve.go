@@ -47,7 +47,8 @@ alone. Whoever is interrupted goes on by the same command.`,
 		"URL of a NATS cluster that carries the messages, in place of --listen, such as tls://nats.example.org:4222")
 	fs.StringVar(&o.natsCA, "nats-ca", "", "PEM file of the cluster's authority (default: the machine's authorities)")
 	fs.StringVar(&o.natsUsers, "nats-users", "nats-users.conf", "file to write the users that the cluster must let in to")
-	fs.StringVar(&o.state, "state", "coordinator", "folder of the journal and the certificate, which must outlive this process")
+	fs.StringVar(&o.state, "state", "coordinator",
+		"folder of the journal and the certificate, which must outlive this process")
 	fs.StringVar(&o.tokens, "tokens", "", "folder for the invitations, one file for each party, instead of printing them")
 	fs.StringVar(&o.page, "page", "127.0.0.1:0", "address of the operator's page, on this machine alone; none for none")
 	fs.StringVar(&o.out, "out", "", "folder to write the result to, where the coordinator learns it")

@@ -23,7 +23,8 @@ import (
 )
 
 // studyFlags are the flags of run that a study has.
-var studyFlags = []string{"k", "method", "epsilon", "delta", "bounds", "bounds-file", "fraction-bits", "columns", "seed", "quality", "id", "d", "public-n"}
+var studyFlags = []string{"k", "method", "epsilon", "delta", "bounds", "bounds-file", "fraction-bits", "columns",
+	"seed", "quality", "id", "d", "public-n"}
 
 // newStudy are the flags of cohort study new.
 type newStudy struct {
@@ -74,9 +75,13 @@ each sees and what it costs. Everything follows from public values; no data is o
 	fs.StringVar(&o.title, "title", "", "what the study is about, for people")
 	fs.IntVar(&o.threshold, "at-least", 0, "least number of parties in a sum (default all)")
 	fs.DurationVar(&o.step, "step-deadline", 2*time.Minute, "how long a step of a sum waits for a party")
-	fs.DurationVar(&o.wait, "message-deadline", time.Hour, "how long other messages, and parties that are away at the end, are waited for")
-	fs.DurationVar(&o.padRounds, "pad-rounds", 0, "least time between two sums of a party, so that its time of computing is not seen")
-	fs.BoolVar(&o.plain, "plain-sums", false, "leave out the masks between pairs of parties: then one party and the coordinator together could open every party's vectors")
+	fs.DurationVar(&o.wait, "message-deadline", time.Hour,
+		"how long other messages, and parties that are away at the end, are waited for")
+	fs.DurationVar(&o.padRounds, "pad-rounds", 0,
+		"least time between two sums of a party, so that its time of computing is not seen")
+	fs.BoolVar(&o.plain, "plain-sums", false,
+		"leave out the masks between pairs of parties: then one party and the coordinator together could open every "+
+			"party's vectors")
 	fs.BoolVar(&o.force, "force", false, "replace the file")
 	takes := func(flag string) bool {
 		return slices.Contains(studyFlags, flag) || isMethodOption(flag)
@@ -124,7 +129,8 @@ func (o *newStudy) study(ctx context.Context) (*study.Study, error) {
 	case err != nil:
 		return nil, err
 	case records == 0:
-		return nil, fault.Request("--public-n", "is not given", "say how many records all parties have about: it is public, and every parameter follows from it")
+		return nil, fault.Request("--public-n", "is not given",
+			"say how many records all parties have about: it is public, and every parameter follows from it")
 	case !o.given("k"):
 		return nil, fault.Request("--k", "is not given", "say how many clusters to look for, such as --k 8")
 	case len(o.names) < 2:
@@ -135,8 +141,10 @@ func (o *newStudy) study(ctx context.Context) (*study.Study, error) {
 	if err := errors.Join(o.checkNumbers(), oneOf("quality", o.quality, "", "on", "off")); err != nil {
 		return nil, err
 	}
-	s := &study.Study{Title: o.title, Method: m.Name, Options: o.settings(), K: o.k, Epsilon: o.epsilon, Records: records, FractionBits: o.fractionBits,
-		IDColumn: o.id, Threshold: o.threshold, PlainSums: o.plain, Quality: o.quality == "on", PadRounds: int(o.padRounds.Milliseconds()), Seed: o.seedPointer(),
+	s := &study.Study{Title: o.title, Method: m.Name, Options: o.settings(), K: o.k, Epsilon: o.epsilon,
+		Records: records, FractionBits: o.fractionBits,
+		IDColumn: o.id, Threshold: o.threshold, PlainSums: o.plain, Quality: o.quality == "on",
+		PadRounds: int(o.padRounds.Milliseconds()), Seed: o.seedPointer(),
 		Deadlines: study.Deadlines{Step: int(o.step.Seconds()), Message: int(o.wait.Seconds())}}
 	if m.Private {
 		s.Delta = o.budget().Delta
@@ -157,7 +165,8 @@ func (o *newStudy) study(ctx context.Context) (*study.Study, error) {
 		d = len(s.Columns)
 	}
 	if d < 1 {
-		return nil, fault.Request("--columns", "are not given", "name the columns that every party's file has, or say how many with --d")
+		return nil, fault.Request("--columns", "are not given",
+			"name the columns that every party's file has, or say how many with --d")
 	}
 	bounds, err := o.publicBounds(ctx, d)
 	switch {
@@ -200,7 +209,8 @@ func printStudy(w io.Writer, s *study.Study) error {
 		fmt.Fprintln(w, "Sums are plain: one party and the coordinator together could open every party's vectors.")
 	}
 	if s.IDColumn != "" && s.ByColumns() {
-		fmt.Fprintln(w, "Matching by id shows every party which of its ids all others have, and the coordinator how many ids there are and are common; it sees no id.")
+		fmt.Fprintln(w, "Matching by id shows every party which of its ids all others have, and the coordinator how many "+
+			"ids there are and are common; it sees no id.")
 	}
 	return nil
 }
@@ -260,7 +270,8 @@ func printStatus(w io.Writer, s *study.Status) error {
 		case p.Enrolled:
 			how = "enrolled"
 		}
-		fmt.Fprintf(&b, "  %-20s %-9s sent %d bytes, received %d, deadlines missed %d\n", p.Name, how, p.Sent, p.Received, p.LateSteps)
+		fmt.Fprintf(&b, "  %-20s %-9s sent %d bytes, received %d, deadlines missed %d\n", p.Name, how, p.Sent,
+			p.Received, p.LateSteps)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -269,7 +280,8 @@ func printStatus(w io.Writer, s *study.Status) error {
 func newStudyAbortCommand() *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
-		Use: "abort", Short: "End the study of a running coordinator: all parties are told, nothing more is released", Args: noArguments,
+		Use: "abort", Short: "End the study of a running coordinator: all parties are told, nothing more is released",
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := page.Find(state)
 			if err != nil {

@@ -42,7 +42,8 @@ func find[T any](what string, h C.uintptr_t) (T, error) {
 	v, _ := handles.Load(uintptr(h))
 	x, ok := v.(T)
 	if !ok {
-		return x, &fault.Error{What: what, Why: "is no handle, or was freed", Do: "give what the library has handed over, until it is freed", Wrong: true, Err: errHandle}
+		return x, &fault.Error{What: what, Why: "is no handle, or was freed",
+			Do: "give what the library has handed over, until it is freed", Wrong: true, Err: errHandle}
 	}
 	return x, nil
 }

@@ -55,7 +55,8 @@ func read(holders *C.cohort_data, count C.int32_t, weights *C.double) (data *req
 		}
 	}
 	if data.File != "" && count > 1 {
-		return data, release, fault.Request("data", "are a file and other holders'", "give one file, or several with commas between their names")
+		return data, release, fault.Request("data", "are a file and other holders'",
+			"give one file, or several with commas between their names")
 	}
 	if weights != nil {
 		if data.File != "" {
@@ -89,7 +90,8 @@ func describe(name string, d *C.cohort_data, streams *[]*stream, data *request.D
 
 // matrix describes numbers in memory: the slice begins at the lowest address.
 func matrix[T float32 | float64](name string, d *C.cohort_data) (dataset.Borrowed, error) {
-	m := &dataset.Matrix[T]{N: int(d.rows), D: int(d.columns), RowStride: int(d.row_stride), ColumnStride: int(d.column_stride)}
+	m := &dataset.Matrix[T]{N: int(d.rows), D: int(d.columns), RowStride: int(d.row_stride),
+		ColumnStride: int(d.column_stride)}
 	if m.N < 1 || m.D < 1 {
 		return m, m.Check(name)
 	}
@@ -101,7 +103,8 @@ func matrix[T float32 | float64](name string, d *C.cohort_data) (dataset.Borrowe
 		lo, hi = lo+min(step, 0), hi+max(step, 0)
 	}
 	if hi-lo >= mostNumbers {
-		return nil, fault.Request(name, fmt.Sprintf("%d x %d numbers with strides of %d and %d are more than fit in memory", m.N, m.D, m.RowStride, m.ColumnStride), "make shape and strides agree with the data")
+		return nil, fault.Request(name, fmt.Sprintf("%d x %d numbers with strides of %d and %d are more than fit in memory",
+			m.N, m.D, m.RowStride, m.ColumnStride), "make shape and strides agree with the data")
 	}
 	if uintptr(d.data)%unsafe.Alignof(*new(T)) != 0 {
 		return nil, fault.Request(name, "its address is no multiple of the size of a number", "give aligned memory")
@@ -124,7 +127,8 @@ type stream struct {
 	arrays []*C.struct_ArrowArray
 }
 
-// records reads the batches, which stay the producer's until they are released. What the producer writes into is memory of C.
+// records reads the batches, which stay the producer's until they are released. What the producer writes
+// into is memory of C.
 func (s *stream) records(name string) (dataset.Borrowed, error) {
 	if s.from.release == nil {
 		return nil, fault.Request(name, "its stream was released already", "hand over a stream once")
@@ -143,7 +147,8 @@ func (s *stream) records(name string) (dataset.Borrowed, error) {
 		if a.release == nil { // the end
 			break
 		}
-		b, err := arrow.Import(fmt.Sprintf("%s, batch %d", name, len(batches)+1), (*arrow.Schema)(unsafe.Pointer(s.schema)), (*arrow.Array)(unsafe.Pointer(a)))
+		b, err := arrow.Import(fmt.Sprintf("%s, batch %d", name, len(batches)+1), (*arrow.Schema)(unsafe.Pointer(s.schema)),
+			(*arrow.Array)(unsafe.Pointer(a)))
 		if err != nil {
 			return nil, err
 		}

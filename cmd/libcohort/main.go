@@ -24,8 +24,8 @@ import (
 
 func main() {}
 
-// The library shares the memory of its host: garbage is collected when it is a quarter of what is in use. The hot loops make
-// none.
+// The library shares the memory of its host: garbage is collected when it is a quarter of what is in use.
+// The hot loops make none.
 func init() { debug.SetGCPercent(25) }
 
 //export goMethods
@@ -94,7 +94,8 @@ func goFree(h C.uintptr_t) {
 }
 
 //export goPrepare
-func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
+func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char,
+	c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 	return run(c, func(k *call) error {
 		data, release, err := read(holders, count, weights)
 		defer release()
@@ -151,7 +152,8 @@ func goFitRecords(e, r C.uintptr_t, options *C.char, c *C.cohort_call, out *C.ui
 }
 
 //export goFit
-func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
+func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char,
+	c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 	data, release, wrong := read(holders, count, weights)
 	defer release()
 	return fit(c, e, options, out, func(k *call, o *request.Options, eng *engine.Engine) (*cohort.Model, error) {
@@ -163,7 +165,8 @@ func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.do
 }
 
 // fit makes a model of what the options ask for.
-func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t, how func(*call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
+func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
+	how func(*call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
 	return run(c, func(k *call) error {
 		if out == nil {
 			return null("model")
@@ -268,7 +271,8 @@ func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 }
 
 //export goPredict
-func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances *C.double, c *C.cohort_call) C.int32_t {
+func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances *C.double,
+	c *C.cohort_call) C.int32_t {
 	return run(c, func(k *call) error {
 		data, release, err := read(in, 1, nil)
 		defer release()

@@ -141,7 +141,8 @@ type Report struct {
 }
 
 // Run audits the cases on the pool: the trials of a case are spread over its workers.
-func Run(ctx context.Context, pool *engine.Pool, method string, calibration privacy.Calibration, cases []Case, o Options) (*Report, error) {
+func Run(ctx context.Context, pool *engine.Pool, method string, calibration privacy.Calibration, cases []Case,
+	o Options) (*Report, error) {
 	if o.Trials == 0 {
 		o.Trials = DefaultTrials
 	}
@@ -154,7 +155,8 @@ func Run(ctx context.Context, pool *engine.Pool, method string, calibration priv
 	case !(o.Confidence > 0 && o.Confidence < 1):
 		return nil, fault.Range("confidence", o.Confidence, "in (0, 1)")
 	case len(cases) == 0:
-		return nil, fault.Request("audit", method+" has no worst case under "+string(calibration), "choose another method or calibration")
+		return nil, fault.Request("audit", method+" has no worst case under "+string(calibration),
+			"choose another method or calibration")
 	}
 	start := time.Now()
 	r := &Report{Method: method, Calibration: calibration, Confidence: o.Confidence, Verdict: Consistent}
@@ -182,7 +184,8 @@ func Run(ctx context.Context, pool *engine.Pool, method string, calibration priv
 
 // examine audits one case: a fifth of the trials teaches the score, unless the outcome is one, a fifth
 // chooses the event, the rest counts it.
-func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime, streams *privacy.Streams, c *Case, o Options) (*Finding, error) {
+func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime, streams *privacy.Streams, c *Case,
+	o Options) (*Finding, error) {
 	n := max(o.Trials/max(1, c.Weight), minTrials)
 	training := n / 5
 	pilot := training
@@ -228,7 +231,8 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 		slices.Sort(train[side])
 		slices.Sort(counted[side])
 	}
-	f := &Finding{Case: c.Name, About: c.About, Watched: c.Watched, True: c.TrueEpsilon, Unbounded: c.Unbounded, Trials: n, Counted: len(counted[0])}
+	f := &Finding{Case: c.Name, About: c.About, Watched: c.Watched, True: c.TrueEpsilon, Unbounded: c.Unbounded,
+		Trials: n, Counted: len(counted[0])}
 	f.bounds(c, train, counted, 1-o.Confidence)
 	return f, nil
 }

@@ -35,10 +35,14 @@ var expectations = []struct {
 	verdict Verdict
 	trials  int
 }{
-	{Audit{"sulloyd", privacy.Proven}, Consistent, 2000}, {Audit{"sulloyd", privacy.Claimed}, Consistent, 2000}, {Audit{"sulloyd", privacy.Published}, Violated, 80000},
-	{Audit{"csulloyd", privacy.Proven}, Consistent, 2000}, {Audit{"csulloyd", privacy.Claimed}, Violated, 1500}, {Audit{"csulloyd", privacy.Published}, Violated, 1500},
-	{Audit{"fastlloyd", privacy.Proven}, Consistent, 2000}, {Audit{"fastlloyd", privacy.Claimed}, Violated, 1500}, {Audit{"fastlloyd", privacy.Published}, Violated, 1500},
-	{Audit{"relative", privacy.Proven}, Consistent, 2000}, {Audit{"relative", privacy.Claimed}, Consistent, 2000}, {Audit{"relative", privacy.Published}, Consistent, 2000},
+	{Audit{"sulloyd", privacy.Proven}, Consistent, 2000}, {Audit{"sulloyd", privacy.Claimed}, Consistent, 2000},
+	{Audit{"sulloyd", privacy.Published}, Violated, 80000},
+	{Audit{"csulloyd", privacy.Proven}, Consistent, 2000}, {Audit{"csulloyd", privacy.Claimed}, Violated, 1500},
+	{Audit{"csulloyd", privacy.Published}, Violated, 1500},
+	{Audit{"fastlloyd", privacy.Proven}, Consistent, 2000}, {Audit{"fastlloyd", privacy.Claimed}, Violated, 1500},
+	{Audit{"fastlloyd", privacy.Published}, Violated, 1500},
+	{Audit{"relative", privacy.Proven}, Consistent, 2000}, {Audit{"relative", privacy.Claimed}, Consistent, 2000},
+	{Audit{"relative", privacy.Published}, Consistent, 2000},
 	{Audit{"hybrid", privacy.Proven}, Consistent, 2000},
 	{Audit{"lsf", privacy.Proven}, Consistent, 2000},
 	{Audit{"eugkm", privacy.Proven}, Consistent, 2000},
@@ -76,7 +80,8 @@ func TestEveryMethodQuickly(t *testing.T) {
 		if x.audit.Method == "sketch-basic" {
 			// its parties make and send the sketches of sketch: one audit speaks for both
 			same, err := Cases("sketch", x.audit.Calibration, Settings{})
-			if err != nil || !slices.EqualFunc(cases, same, func(a, b Case) bool { return a.About == b.About && a.Watched == b.Watched }) {
+			if err != nil || !slices.EqualFunc(cases, same,
+				func(a, b Case) bool { return a.About == b.About && a.Watched == b.Watched }) {
 				t.Errorf("%v: not the cases of sketch: %v", x.audit, err)
 			}
 			continue
@@ -92,7 +97,8 @@ func TestEveryMethodQuickly(t *testing.T) {
 		}
 		for _, f := range r.Cases {
 			if f.Trials < minTrials || f.Counted < f.Trials/2 || f.Watched == "" || f.Event == "" {
-				t.Errorf("%v: %s: %d trials, %d counted, watched %q, event %q", x.audit, f.Case, f.Trials, f.Counted, f.Watched, f.Event)
+				t.Errorf("%v: %s: %d trials, %d counted, watched %q, event %q", x.audit, f.Case, f.Trials, f.Counted,
+					f.Watched, f.Event)
 			}
 			if f.True != nil && f.Lower > *f.True {
 				t.Errorf("%v: %s: epsilon at least %v, and the ledger's true one is %v", x.audit, f.Case, f.Lower, *f.True)
@@ -139,7 +145,8 @@ func TestCounterexamplesMoveAsProved(t *testing.T) {
 		p    Pair
 		want []float64
 	}{{doubled(), []float64{1, 0}}, {everyCluster(), []float64{0.98, 1, -0.98, -0.96, 0.63, 0.64}}} {
-		one, err := horizontalCase("fastlloyd", privacy.Claimed, Settings{Epsilon: 1e6}, c.p, setting{clients: 1, viewer: privacy.Outsider})
+		one, err := horizontalCase("fastlloyd", privacy.Claimed, Settings{Epsilon: 1e6}, c.p,
+			setting{clients: 1, viewer: privacy.Outsider})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +172,8 @@ func TestReplaceOneIsAuditedOnReplacedRecords(t *testing.T) {
 			t.Errorf("%s: %v", m, err)
 			continue
 		}
-		if r := audit(t, m, privacy.Proven, cases, Options{Trials: 1000, Confidence: sure, Seed: &seed}); r.Verdict != Consistent {
+		if r := audit(t, m, privacy.Proven, cases,
+			Options{Trials: 1000, Confidence: sure, Seed: &seed}); r.Verdict != Consistent {
 			t.Errorf("%s: %+v", m, r)
 		}
 	}
@@ -199,7 +207,8 @@ func TestAuditorErrorRate(t *testing.T) {
 	for _, c := range []Case{known(1, 0, Laplace, laplace, 1), gaussian} {
 		accused := 0
 		for i := range uint64(300) {
-			if r := audit(t, "known", privacy.Proven, []Case{c}, Options{Trials: 500, Confidence: 0.9, Seed: &i}); r.Verdict == Violated {
+			if r := audit(t, "known", privacy.Proven, []Case{c},
+				Options{Trials: 500, Confidence: 0.9, Seed: &i}); r.Verdict == Violated {
 				accused++
 			}
 		}
@@ -244,9 +253,11 @@ func TestAuditorPower(t *testing.T) {
 	}
 	// Noise that is 10% too small is caught at a larger delta too, where the profile says less.
 	g := known(10, 1e-5, Gaussian, normal, 1.1) // epsilon 10 hides nothing at 1e-5
-	mu1 := []Point{{1e-3, privacy.EpsilonOfMu(1, 1e-3, 0)}, {0.05, privacy.EpsilonOfMu(1, 0.05, 0)}, {0.3, privacy.EpsilonOfMu(1, 0.3, 0)}}
+	mu1 := []Point{{1e-3, privacy.EpsilonOfMu(1, 1e-3, 0)}, {0.05, privacy.EpsilonOfMu(1, 0.05, 0)},
+		{0.3, privacy.EpsilonOfMu(1, 0.3, 0)}}
 	g.Profile = mu1
-	if r := audit(t, "profile", privacy.Proven, []Case{g}, Options{Trials: 200000, Confidence: 0.999, Seed: &seed}); r.Verdict != Violated || r.Cases[0].Profile == nil {
+	if r := audit(t, "profile", privacy.Proven, []Case{g},
+		Options{Trials: 200000, Confidence: 0.999, Seed: &seed}); r.Verdict != Violated || r.Cases[0].Profile == nil {
 		t.Errorf("a profile of mu = 1 and noise of mu = 1.1: %+v", r.Cases[0])
 	}
 }

@@ -79,8 +79,10 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 
 // attacked is a case without its trials.
 func attacked(c privacy.Calibration, b privacy.Budget) *Case {
-	return &Case{Name: "linear equations", About: "Bob's features of one record turn from one corner to the other; Alice solves for his sums",
-		Watched: "what Alice solves from one round of the protocol's arithmetic, in the clear", Epsilon: b.Epsilon, Delta: b.Delta,
+	return &Case{Name: "linear equations",
+		About:   "Bob's features of one record turn from one corner to the other; Alice solves for his sums",
+		Watched: "what Alice solves from one round of the protocol's arithmetic, in the clear", Epsilon: b.Epsilon,
+		Delta:     b.Delta,
 		Unbounded: c == privacy.Claimed, Law: Learned, Weight: 1}
 }
 
@@ -167,7 +169,8 @@ func plainTotals(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 // encryptedPair is a pair for one round of the protocol itself, at full security: the first column tells the
 // clusters apart, the others follow it, and a record of cluster 0 turns the columns given. Column by column the
 // parties hold what columns has. own is the sum of the first column.
-func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, turned []int) (jobs [2]ckks.Job, own float64, err error) {
+func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, turned []int) (jobs [2]ckks.Job,
+	own float64, err error) {
 	const n, k = 400, attackedClusters
 	for side := range jobs {
 		grid := make([]float32, 0, n*attackedColumns)
@@ -202,7 +205,8 @@ func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, tur
 
 // closing closes rounds of a pair that each worker opens once for either side: keys, encrypted columns, comparisons,
 // totals; then, with new noise in every trial, Alice's noise, decryption, Bob's noise, division.
-func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.Views) ([]float64, error)) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
+func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.Views) ([]float64,
+	error)) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
 	type state struct{ sides [2]*ckks.Opened }
 	workers := newPerWorker(func() (*state, error) { return new(state), nil })
 	return func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
@@ -258,7 +262,8 @@ func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	}
 	one := attacked(c, b)
 	one.Name, one.Weight = "decrypted totals", 25
-	one.About = "a feature of the computing party's turns from one corner to the other; the key holder looks at the totals that he decrypts"
+	one.About = "a feature of the computing party's turns from one corner to the other; the key holder looks at the " +
+		"totals that he decrypts"
 	one.Watched = "the decrypted counts and sums of one round, before the key holder's own noise"
 	one.Draw = closing(&jobs, func(_ *ckks.AliceView, views *protocol.Views) ([]float64, error) {
 		var out []float64

@@ -71,23 +71,29 @@ func (p *Pair) parts(present bool, n privacy.Neighbours) []dataset.Part {
 // doubled is the one-dimensional counterexample to FastLloyd's Theorem 5.1: one added record changes
 // both clusters of two, one of them by 2B/lo (T1).
 func doubled() Pair {
-	return Pair{Name: "doubled mean", About: "one dimension, two records in each of two clusters at 1; a record at -1 moves one mean by 2B/lo",
-		D: 1, K: 2, Records: []float64{1, 1, 1, 1}, Extra: []float64{-1}, Other: []float64{1}, Start: []float64{-1, -0.5}, Alpha: 1.25}
+	return Pair{Name: "doubled mean",
+		About: "one dimension, two records in each of two clusters at 1; a record at -1 moves one mean by 2B/lo",
+		D:     1, K: 2, Records: []float64{1, 1, 1, 1}, Extra: []float64{-1}, Other: []float64{1},
+		Start: []float64{-1, -0.5}, Alpha: 1.25}
 }
 
 // everyCluster is the two-dimensional counterexample to FastLloyd's Theorem 5.1: one added record
 // changes all three clusters of two, by 5.19 in L1 where the theorem has 1 (T1).
 func everyCluster() Pair {
-	return Pair{Name: "every cluster", About: "two dimensions, two records in each of three clusters; a record pushes one out of every cluster into the next",
-		D: 2, K: 3, Records: []float64{1, 0.98, -0.96, -1, 1, 0.94, 1, 0.92, -0.90, -1, -0.88, -1}, Extra: []float64{1, 1}, Other: []float64{-1, -1},
+	return Pair{Name: "every cluster",
+		About: "two dimensions, two records in each of three clusters; a record pushes one out of every cluster into the next",
+		D:     2, K: 3, Records: []float64{1, 0.98, -0.96, -1, 1, 0.94, 1, 0.92, -0.90, -1, -0.88, -1}, Extra: []float64{1, 1},
+		Other: []float64{-1, -1},
 		Start: []float64{-0.3, 0.3, -0.2, 0.2, -0.1, 0.1}, Alpha: 1.2}
 }
 
 // chain is the family of T1 in which one record moves a record out of every cluster: k clusters of lo
 // records, in two opposite corners, ordered by a small rank; everybody wants the last cluster.
 func chain(k, lo int) Pair {
-	p := Pair{Name: fmt.Sprintf("chain of %d clusters", k), D: 2, K: k, Extra: []float64{1, 1}, Other: []float64{-1, -1}, Alpha: 1.2,
-		About: fmt.Sprintf("%d records in each of %d clusters, in two corners; a record of the lowest rank pushes one out of every cluster", lo, k)}
+	p := Pair{Name: fmt.Sprintf("chain of %d clusters", k), D: 2, K: k, Extra: []float64{1, 1},
+		Other: []float64{-1, -1}, Alpha: 1.2,
+		About: fmt.Sprintf("%d records in each of %d clusters, in two corners; a record of the lowest rank pushes one "+
+			"out of every cluster", lo, k)}
 	if lo > 5 {
 		p.Alpha = 1 + 1/float64(2*lo)
 	}
@@ -111,7 +117,8 @@ func chain(k, lo int) Pair {
 // corner adds a record in the far corner to a cluster that has none, whose centroid has these coordinates.
 func corner(d int, from float64) Pair {
 	const n = 200
-	p := Pair{Name: fmt.Sprintf("lonely corner in %d dimensions", d), About: fmt.Sprintf("%d records in one corner, one in the other, alone in its cluster", n), D: d, K: 2, Alpha: 1.25}
+	p := Pair{Name: fmt.Sprintf("lonely corner in %d dimensions", d),
+		About: fmt.Sprintf("%d records in one corner, one in the other, alone in its cluster", n), D: d, K: 2, Alpha: 1.25}
 	for range n {
 		for range d {
 			p.Records = append(p.Records, -1)
@@ -206,8 +213,8 @@ func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error
 	return append(cases, *one), err
 }
 
-// horizontalRun is a run of a horizontal method from end to end, of several rounds by three clients who share the noise,
-// judged by the likelihood ratio of everything that it releases.
+// horizontalRun is a run of a horizontal method from end to end, of several rounds by three clients who
+// share the noise, judged by the likelihood ratio of everything that it releases.
 func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*Case, error) {
 	by := setting{clients: 3, noise: lloyd.Split, viewer: privacy.Outsider}
 	one, plans, err := horizontalPlans(m, c, s, p, by, 3)
@@ -263,7 +270,8 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, b
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		var views protocol.Views
 		var draws protocol.Draws
-		if err := plans[sideOf(present)].Trial(ctx, rt, st.Uint64(), protocol.Options{Views: &views, Draws: &draws}); err != nil {
+		if err := plans[sideOf(present)].Trial(ctx, rt, st.Uint64(),
+			protocol.Options{Views: &views, Draws: &draws}); err != nil {
 			return nil, err
 		}
 		out := by.seen(&views, &draws)
@@ -276,7 +284,8 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, b
 }
 
 // horizontalPlans begins a case of so many rounds, with the plans of both sides.
-func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting, rounds int) (*Case, [2]*lloyd.Plan, error) {
+func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, by setting, rounds int) (*Case,
+	[2]*lloyd.Plan, error) {
 	job := lloyd.Job{Method: m, Problem: protocol.Problem{K: p.K, Start: p.Start, Calibration: c,
 		Neighbours: s.Neighbours, Mechanism: lloyd.Mechanism(s.Mechanism),
 		Budget: privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}, Iterations: rounds, NoQuality: true,
@@ -288,7 +297,8 @@ func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, 
 	if job.Budget.Delta == 0 && gaussian {
 		job.Budget.Delta = 1e-5
 	}
-	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round", Law: Laplace, Weight: 1}
+	one := &Case{Name: p.Name, About: p.About, Watched: "the noisy sums and counts, or centroids, of one round",
+		Law: Laplace, Weight: 1}
 	if by.viewer == privacy.Clients {
 		one.Watched += ", less the client's own noise"
 	}

@@ -33,7 +33,8 @@ func library() []audited {
 	}
 	return []audited{
 		{"sulloyd", Horizontal}, {"csulloyd", Horizontal}, {"fastlloyd", Horizontal}, {"relative", Horizontal},
-		{"hybrid", Central}, {"lsf", Central}, {"eugkm", Central}, {"evolve", Central}, {"balcan", Central}, {"balcan-edler", Central},
+		{"hybrid", Central}, {"lsf", Central}, {"eugkm", Central}, {"evolve", Central}, {"balcan", Central},
+		{"balcan-edler", Central},
 		{"ind-lap", Local}, {"ldp-agg", Local}, {"sketch-basic", sketches}, {"sketch", sketches},
 		{"ckks", equations},
 	}
@@ -67,7 +68,8 @@ func Choose(cases []Case, names []string) ([]Case, error) {
 	}
 	for _, n := range names {
 		if !slices.Contains(known, n) {
-			return nil, fault.Request("--case", fmt.Sprintf("%q is no case of this audit", n), "choose among "+strings.Join(known, "; "))
+			return nil, fault.Request("--case", fmt.Sprintf("%q is no case of this audit", n), "choose among "+
+				strings.Join(known, "; "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !slices.Contains(names, c.Name) }), nil
@@ -82,14 +84,17 @@ func Cases(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 			continue
 		}
 		if !slices.Contains(a.calibrations(), c) {
-			return nil, fault.Request("calibration", fmt.Sprintf("%s has no %s one to audit", method, c), fmt.Sprintf("choose among %v", a.calibrations()))
+			return nil, fault.Request("calibration", fmt.Sprintf("%s has no %s one to audit", method, c),
+				fmt.Sprintf("choose among %v", a.calibrations()))
 		}
 		if s.Neighbours == privacy.ReplaceOne && c == privacy.Proven {
 			if able := privacy.Provers(privacy.ReplaceOne); !slices.Contains(able, method) {
-				return nil, fault.Request("--neighbours", "replace-one has no proof for "+method, "these have one: "+strings.Join(able, ", "))
+				return nil, fault.Request("--neighbours", "replace-one has no proof for "+method, "these have one: "+
+					strings.Join(able, ", "))
 			}
 		}
 		return a.cases(method, c, s)
 	}
-	return nil, fault.Request("method", fmt.Sprintf("%q releases nothing that epsilon covers", method), "choose one of "+strings.Join(names, ", "))
+	return nil, fault.Request("method", fmt.Sprintf("%q releases nothing that epsilon covers", method), "choose one of "+
+		strings.Join(names, ", "))
 }

@@ -31,20 +31,25 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 	}{
 		{"equal heights", "an empty cell in which a record appears; the greatest height on which two parties' sketches agree", 0.05, 2,
 			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
-		{"sum of heights", "an empty cell in which a record appears; the sum over the keys of the least height of its clusters", 1, 2, heightSum},
+		{"sum of heights", "an empty cell in which a record appears; the sum over the keys of the least height of its " +
+			"clusters", 1, 2, heightSum},
 		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which all agree", 0.05, 3,
 			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 	} {
-		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the messages of all parties", Epsilon: b.Epsilon, Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
-			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys, Gamma: k.gamma}, k.value)})
+		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the messages of all parties", Epsilon: b.Epsilon,
+			Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,
+			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys,
+				Gamma: k.gamma}, k.value)})
 	}
 	// fail now rather than in the trials if the budget has no phantoms
-	_, err := sketch.NewWorstCase(sketch.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2, Sketches: sketchKeys, Gamma: 1})
+	_, err := sketch.NewWorstCase(sketch.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2,
+		Sketches: sketchKeys, Gamma: 1})
 	return cases, err
 }
 
 // sketchDraw draws from a worst case of its own for each worker.
-func sketchDraw(w sketch.WorstCase, value func([]*sketch.Sketches) float64) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
+func sketchDraw(w sketch.WorstCase, value func([]*sketch.Sketches) float64) func(context.Context, *engine.Runtime,
+	*privacy.Stream, bool) ([]float64, error) {
 	workers := newPerWorker(func() (*sketch.WorstCase, error) { return sketch.NewWorstCase(w) })
 	return func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		c, err := workers.of(rt)

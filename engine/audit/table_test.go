@@ -19,12 +19,17 @@ func TestLedgersAgreeWithTheTable(t *testing.T) {
 		mechanism   lloyd.Mechanism
 		neighbours  privacy.Neighbours
 	}{
-		{lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.ReplaceOne},
-		{lloyd.SuLloyd, privacy.Proven, lloyd.Gaussian, privacy.AddRemove}, {lloyd.SuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.CSuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.CSuLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
+		{lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.SuLloyd, privacy.Proven, lloyd.Laplace, privacy.ReplaceOne},
+		{lloyd.SuLloyd, privacy.Proven, lloyd.Gaussian, privacy.AddRemove},
+		{lloyd.SuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.CSuLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.CSuLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
 		{lloyd.CSuLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
-		{lloyd.FastLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove}, {lloyd.FastLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
-		{lloyd.FastLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove}, {lloyd.FastLloyd, privacy.Published, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Proven, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Proven, lloyd.Gaussian, privacy.ReplaceOne},
+		{lloyd.FastLloyd, privacy.Claimed, lloyd.Laplace, privacy.AddRemove},
+		{lloyd.FastLloyd, privacy.Published, lloyd.Laplace, privacy.AddRemove},
 	} {
 		job := lloyd.Job{Method: c.method, Problem: protocol.Problem{K: p.K, Start: p.Start,
 			Calibration: c.calibration, Neighbours: c.neighbours, Mechanism: c.mechanism,
@@ -45,13 +50,15 @@ func TestLedgersAgreeWithTheTable(t *testing.T) {
 					continue
 				}
 				found++
-				s := privacy.Shape{D: p.D, K: p.K, Bound: 1, Lo: 2, Exclusivity: 1, Unit: math.Ldexp(1, -gridBits), Neighbours: c.neighbours}
+				s := privacy.Shape{D: p.D, K: p.K, Bound: 1, Lo: 2, Exclusivity: 1, Unit: math.Ldexp(1, -gridBits),
+					Neighbours: c.neighbours}
 				want := r.L1
 				if e.Norm == "L2" {
 					want = r.L2
 				}
 				if v := want(s); math.Abs(v-e.Sensitivity) > 1e-12*v {
-					t.Errorf("%s %s %s: the ledger says %s = %v, the table %v", c.method, c.calibration, e.What, e.Norm, e.Sensitivity, v)
+					t.Errorf("%s %s %s: the ledger says %s = %v, the table %v", c.method, c.calibration, e.What, e.Norm,
+						e.Sensitivity, v)
 				}
 				if e.Theorem != r.Theorem {
 					t.Errorf("%s %s %s: the ledger cites %s, the table %s", c.method, c.calibration, e.What, e.Theorem, r.Theorem)

@@ -65,7 +65,8 @@ func Timings(ctx context.Context, calls int, seed uint64) ([]Timing, error) {
 // timeOperation measures one function. The longest tenth of the calls, as found by
 // a first thousand of both kinds together, does not count: interruptions say
 // nothing of secrets.
-func timeOperation(ctx context.Context, op ckks.SecretOperation, secrets *[2][timingPool][]uint32, calls int, rng *rand.Rand) (Timing, error) {
+func timeOperation(ctx context.Context, op ckks.SecretOperation, secrets *[2][timingPool][]uint32, calls int,
+	rng *rand.Rand) (Timing, error) {
 	call := func(kind int) float64 {
 		op.Load(secrets[kind][rng.IntN(timingPool)])
 		start := time.Now()

@@ -22,8 +22,9 @@ type GaussianBound struct {
 	Violated bool `json:"violated"`
 }
 
-// claimedMu is the mu of a Gaussian mechanism that spends epsilon at delta, if all that a viewer sees is Gaussian noise; else
-// 0. The ledger composes such releases as one (T8), so it claims their whole trade-off.
+// claimedMu is the mu of a Gaussian mechanism that spends epsilon at delta, if all that a viewer sees is
+// Gaussian noise; else 0. The ledger composes such releases as one (T8), so it claims their whole
+// trade-off.
 func claimedMu(l *privacy.Ledger, viewer string, epsilon, delta float64) float64 {
 	for _, e := range l.Entries {
 		if e.Mechanism == "mask" {

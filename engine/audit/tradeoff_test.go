@@ -20,11 +20,13 @@ func TestTradeoffOfAGaussianMechanism(t *testing.T) {
 		claimed  float64
 		violated bool
 	}{{mu, false}, {mu / 1.5, true}} {
-		one := Case{Name: "a number", Watched: "it", Law: Direct, Weight: 1, Delta: delta, Epsilon: privacy.EpsilonOfMu(c.claimed, delta, 0), Mu: c.claimed,
+		one := Case{Name: "a number", Watched: "it", Law: Direct, Weight: 1, Delta: delta,
+			Epsilon: privacy.EpsilonOfMu(c.claimed, delta, 0), Mu: c.claimed,
 			Draw: func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 				return []float64{st.Normal() + mu*float64(sideOf(present))}, nil
 			}}
-		r, err := Run(context.Background(), pool, "number", privacy.Proven, []Case{one}, Options{Trials: 20000, Confidence: sure, Seed: &seed})
+		r, err := Run(context.Background(), pool, "number", privacy.Proven, []Case{one},
+			Options{Trials: 20000, Confidence: sure, Seed: &seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,12 +43,14 @@ func TestTradeoffOfAGaussianMechanism(t *testing.T) {
 // The claim of a ledger of Gaussian releases is that of one, and others claim no trade-off.
 func TestClaimedMu(t *testing.T) {
 	entry := func(family string, c privacy.Calibration, scale float64) privacy.Entry {
-		return privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: c, Cost: privacy.Spec{Family: family, Scale: scale}}
+		return privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: c,
+			Cost: privacy.Spec{Family: family, Scale: scale}}
 	}
 	two := []privacy.Entry{entry("discrete-gaussian", privacy.Proven, 5), entry("gaussian", privacy.Proven, 5)}
 	const delta = 1e-5
 	want := math.Sqrt2 / 5
-	if got := claimedMu(&privacy.Ledger{Entries: two}, privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0), delta); math.Abs(got-want) > 1e-9 {
+	if got := claimedMu(&privacy.Ledger{Entries: two}, privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0),
+		delta); math.Abs(got-want) > 1e-9 {
 		t.Errorf("mu %v, want %v", got, want)
 	}
 	for _, e := range []privacy.Entry{entry("laplace", privacy.Proven, 5), entry("gaussian", privacy.Claimed, 5)} {

@@ -63,7 +63,8 @@ func (w *way) prepare() (drawing, *privacy.Ledger, error) {
 }
 
 // connect runs a job's roles on a tape.
-func connect(ctx context.Context, rt *engine.Runtime, job engine.Job, draws *protocol.Draws, tape *privacy.Tape) (*protocol.Plan, error) {
+func connect(ctx context.Context, rt *engine.Runtime, job engine.Job, draws *protocol.Draws,
+	tape *privacy.Tape) (*protocol.Plan, error) {
 	plan, err := job.Plan()
 	if err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (w *way) deal(parts []dataset.Part) []dataset.Part {
 	}
 	out := make([]dataset.Part, m)
 	for q := range out {
-		out[q] = dataset.Part{Points: kernels.NewPanels(len(indices[q]), d), FractionBits: whole.FractionBits, Rows: indices[q]}
+		out[q] = dataset.Part{Points: kernels.NewPanels(len(indices[q]), d), FractionBits: whole.FractionBits,
+			Rows: indices[q]}
 		kernels.Pack(out[q].Points, rows[q])
 	}
 	return out
@@ -135,7 +137,8 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 	var ways []way
 	for _, mechanism := range []lloyd.Mechanism{lloyd.Laplace, lloyd.Gaussian} {
-		if m == lloyd.Relative && mechanism == lloyd.Laplace || m.Constrained() && mechanism == lloyd.Gaussian && c != privacy.Proven {
+		if m == lloyd.Relative && mechanism == lloyd.Laplace || m.Constrained() && mechanism == lloyd.Gaussian &&
+			c != privacy.Proven {
 			continue // no such form
 		}
 		for _, by := range []struct {
@@ -144,11 +147,13 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 			noise      lloyd.Noise
 			aggregator lloyd.Aggregator
 		}{
-			{"one client", 1, "", ""}, {"three clients, the server's noise", 3, lloyd.ByTheServer, ""}, {"three clients, local noise", 3, lloyd.Local, ""},
+			{"one client", 1, "", ""}, {"three clients, the server's noise", 3, lloyd.ByTheServer, ""},
+			{"three clients, local noise", 3, lloyd.Local, ""},
 			{"three clients, split noise", 3, lloyd.Split, ""}, {"three clients in a ring", 3, lloyd.Split, lloyd.ByRing},
 			{"three clients, shares among two servers", 3, lloyd.Servers, lloyd.ByShares},
 		} {
-			w := way{name: by.name + ", " + string(mechanism), clients: by.clients, viewer: privacy.Outsider, neighbours: privacy.AddRemove, watched: corner(3, -0.25)}
+			w := way{name: by.name + ", " + string(mechanism), clients: by.clients, viewer: privacy.Outsider,
+				neighbours: privacy.AddRemove, watched: corner(3, -0.25)}
 			if m.Constrained() {
 				w.watched = chain(3, 8)
 				w.watched.Alpha = 2 // each client's clusters have so few records that it can fill them
@@ -210,7 +215,8 @@ func centralWays(method string) []way {
 			neighbours      privacy.Neighbours
 		}{
 			{"one client", "gaussian", 1, 1e-5, privacy.AddRemove}, {"one client", "laplace", 1, 0, privacy.AddRemove},
-			{"three clients, split noise", "gaussian", 3, 1e-5, privacy.AddRemove}, {"three clients, split noise", "laplace", 3, 0, privacy.AddRemove},
+			{"three clients, split noise", "gaussian", 3, 1e-5, privacy.AddRemove},
+			{"three clients, split noise", "laplace", 3, 0, privacy.AddRemove},
 			{"one client, a record replaced", "gaussian", 1, 1e-5, privacy.ReplaceOne},
 			{"one client, a record replaced", "laplace", 1, 0, privacy.ReplaceOne},
 		} {
@@ -235,7 +241,8 @@ func centralWays(method string) []way {
 			}
 			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
 				b := privacy.Budget{Epsilon: auditBudget.Epsilon, Delta: by.delta}
-				return centralJob(method, *p, branch, parts, b, Settings{Mechanism: by.mechanism, Neighbours: by.neighbours}, seed, tape)
+				return centralJob(method, *p, branch, parts, b,
+					Settings{Mechanism: by.mechanism, Neighbours: by.neighbours}, seed, tape)
 			}
 			ways = append(ways, w)
 		}

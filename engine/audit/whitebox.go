@@ -53,10 +53,12 @@ const noiseFailure = 1e-6
 
 // WhiteBox runs a method in several ways, by one party and by several, and tests the noise that its roles drew: the
 // distribution of each, by chi-square in bins of equal probability and by the number in its tails; the scales
-// against those of the plan's ledger; whether all that was drawn is in what was released; and the correlations between coordinates, between draws of one run (of
-// other parties and rounds) and between runs. Under the proven calibration it also compares, without chance, how far a
-// record moves the releases with what the ledger charges.
-func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.Calibration, runs int, seed *uint64) (*NoiseReport, error) {
+// against those of the plan's ledger; whether all that was drawn is in what was released; and the
+// correlations between coordinates, between draws of one run (of other parties and rounds) and between
+// runs. Under the proven calibration it also compares, without chance, how far a record moves the releases
+// with what the ledger charges.
+func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.Calibration, runs int,
+	seed *uint64) (*NoiseReport, error) {
 	if runs < 50 {
 		return nil, fault.Range("trials", runs, "at least 50 for --white-box")
 	}
@@ -107,7 +109,8 @@ func WhiteBox(ctx context.Context, pool *engine.Pool, method string, c privacy.C
 }
 
 // watch runs a method in one way and returns all checks, with the part of the claim that a record moves releases by.
-func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, runs int) (checks []NoiseCheck, distance float64, err error) {
+func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, runs int) (checks []NoiseCheck,
+	distance float64, err error) {
 	draw, ledger, err := w.prepare()
 	if err != nil {
 		return nil, 0, err

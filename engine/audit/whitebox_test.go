@@ -24,7 +24,8 @@ func TestWhiteBox(t *testing.T) {
 			t.Errorf("%s, %s: %v", a.Method, a.Calibration, err)
 			continue
 		}
-		t.Logf("%s, %s: %d ways, %d releases, %d numbers, distance %.4f, %.1f s, %+v", a.Method, a.Calibration, len(r.Ways), r.Releases, r.Numbers, r.Distance, r.Seconds, r.Checks[0])
+		t.Logf("%s, %s: %d ways, %d releases, %d numbers, distance %.4f, %.1f s, %+v", a.Method, a.Calibration, len(r.Ways),
+			r.Releases, r.Numbers, r.Distance, r.Seconds, r.Checks[0])
 		if r.Verdict != Consistent || r.Numbers < 300 {
 			t.Errorf("%s, %s: %d numbers, %+v", a.Method, a.Calibration, r.Numbers, r.Checks)
 		}
@@ -34,7 +35,8 @@ func TestWhiteBox(t *testing.T) {
 	}
 }
 
-// What is wrong with noise is found: its scale, its sign, a stream that is shared between coordinates, releases or runs.
+// What is wrong with noise is found: its scale, its sign, a stream that is shared between coordinates,
+// releases or runs.
 func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 	seed := uint64(8)
 	st := privacy.NewStreams(&seed).Stream(0, 0, "noise")
@@ -90,11 +92,13 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 	}
 	// a plan that states another scale
 	g := &noiseSamples{st: st, failure: noiseFailure}
-	if err := g.add([]protocol.Draw{{Noise: protocol.Noise{Mechanism: protocol.Gaussian, Scale: 1 << 20}, Values: []int64{1}}}); err != nil {
+	if err := g.add([]protocol.Draw{{Noise: protocol.Noise{Mechanism: protocol.Gaussian, Scale: 1 << 20},
+		Values: []int64{1}}}); err != nil {
 		t.Fatal(err)
 	}
 	for scale, wrong := range map[float64]bool{1: false, 0.25: false, 0.3: true} {
-		checks := g.planned(&privacy.Ledger{Entries: []privacy.Entry{{Kind: privacy.Release, What: "sums", Scale: scale, Cost: privacy.Spec{Family: "gaussian", Scale: 1}}}})
+		checks := g.planned(&privacy.Ledger{Entries: []privacy.Entry{{Kind: privacy.Release, What: "sums", Scale: scale,
+			Cost: privacy.Spec{Family: "gaussian", Scale: 1}}}})
 		if len(checks) != 1 || checks[0].Violated != wrong {
 			t.Errorf("planned scale %v: %+v", scale, checks)
 		}

@@ -24,13 +24,15 @@ import (
 type maker func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job
 
 // wholeRun starts a case that runs a method from end to end: its ledger, and how to run a side of it.
-func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) (*engine.Result, error), error) {
+func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx context.Context, rt *engine.Runtime,
+	seed uint64, side int, tape *privacy.Tape) (*engine.Result, error), error) {
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	b := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
 	if b.Delta == 0 {
 		b.Delta = 1e-5
 	}
-	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) (*engine.Result, error) {
+	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
+		tape *privacy.Tape) (*engine.Result, error) {
 		plan, err := job(sides[side], b, &seed, tape).Plan()
 		if err != nil {
 			return nil, err
@@ -72,8 +74,8 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 	return one, nil
 }
 
-// ratio runs a side, and the other on what the first released, and returns the log of how much likelier the releases are
-// with the record than without.
+// ratio runs a side, and the other on what the first released, and returns the log of how much likelier the
+// releases are with the record than without.
 func ratio(tape *privacy.Tape, side int, name string, run func(side int) error) ([]float64, error) {
 	tape.Record()
 	if err := run(side); err != nil {
@@ -135,7 +137,8 @@ func centroids(p Pair, s Settings, viewer string, weight int, law Law, job maker
 
 // fewRecords puts n records in one corner of d dimensions and adds one in the other.
 func fewRecords(d, k, n int) Pair {
-	p := Pair{Name: "far record", D: d, K: k, About: fmt.Sprintf("%d records in one corner of the box of %d dimensions, one more in the other", n, d)}
+	p := Pair{Name: "far record", D: d, K: k,
+		About: fmt.Sprintf("%d records in one corner of the box of %d dimensions, one more in the other", n, d)}
 	for range n * d {
 		p.Records = append(p.Records, -1)
 	}
@@ -189,7 +192,8 @@ func central(p *Pair, parts []dataset.Part, b privacy.Budget, s Settings, seed *
 }
 
 // centralJob is a run of hybrid, by a branch, lsf, eugkm, evolve or balcan.
-func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
+func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings,
+	seed *uint64, tape *privacy.Tape) engine.Job {
 	problem := central(&p, parts, b, s, seed, tape)
 	switch method {
 	case "lsf":
@@ -209,7 +213,8 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 }
 
 // localJob is a run of ind-lap or ldp-agg by two parties.
-func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c privacy.Calibration, s Settings, seed *uint64, tape *privacy.Tape) engine.Job {
+func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c privacy.Calibration, s Settings,
+	seed *uint64, tape *privacy.Tape) engine.Job {
 	split := make(sketch.Split, 2)
 	for h := range p.D {
 		split[h*2/p.D] = append(split[h*2/p.D], h)
@@ -225,15 +230,17 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	if method == "balcan-edler" {
 		// one coordinate's noise under all d coordinates of a small cluster's mean (T5)
 		p := fewRecords(784, 1, 12)
-		p.Name, p.About = "small cluster", "one cluster of twelve records in 784 dimensions, a record in the far corner joins it"
+		p.Name, p.About = "small cluster",
+			"one cluster of twelve records in 784 dimensions, a record in the far corner joins it"
 		if s.Pair != nil {
 			p = *s.Pair
 		}
-		one, err := centroids(p, s, "outsider", 16, Laplace, func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
-			problem := central(&p, parts, b, Settings{}, seed, nil)
-			problem.Iterations = 1
-			return &balcan.Edler{Problem: problem}
-		})
+		one, err := centroids(p, s, "outsider", 16, Laplace,
+			func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
+				problem := central(&p, parts, b, Settings{}, seed, nil)
+				problem.Iterations = 1
+				return &balcan.Edler{Problem: problem}
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -268,10 +275,11 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	}
 	var cases []Case
 	for _, v := range variants {
-		one, err := releases(v.p, s, "outsider", v.weight, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-			parts = (&way{clients: v.clients}).deal(parts)
-			return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
-		})
+		one, err := releases(v.p, s, "outsider", v.weight,
+			func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
+				parts = (&way{clients: v.clients}).deal(parts)
+				return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -288,13 +296,15 @@ func Local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	}
 	if method == string(sketch.LocalReports) {
 		if s.Pair != nil && s.Neighbours != privacy.ReplaceOne {
-			return nil, fault.Request("--pair", "adds a record, and the number of ldp-agg's reports is public", "use --neighbours replace-one")
+			return nil, fault.Request("--pair", "adds a record, and the number of ldp-agg's reports is public",
+				"use --neighbours replace-one")
 		}
 		s.Neighbours = privacy.ReplaceOne
 	}
-	one, err := releases(p, s, "server", 2, func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-		return localJob(method, p, parts, b, c, s, seed, tape)
-	})
+	one, err := releases(p, s, "server", 2,
+		func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
+			return localJob(method, p, parts, b, c, s, seed, tape)
+		})
 	if err != nil {
 		return nil, err
 	}

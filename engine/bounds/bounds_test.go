@@ -187,7 +187,8 @@ func TestFoundBounds(t *testing.T) {
 		if b.FromData || b.Validate("bounds") != nil {
 			t.Errorf("bounds %+v", b)
 		}
-		for h, want := range [][2]float64{{0, 1024}, {1024 * math.Sqrt2, 2048}, {-2 * math.Sqrt2 * math.Sqrt2, 0}, {-4, 4}, {0, 1}} {
+		for h, want := range [][2]float64{{0, 1024}, {1024 * math.Sqrt2, 2048}, {-2 * math.Sqrt2 * math.Sqrt2, 0},
+			{-4, 4}, {0, 1}} {
 			if lo, hi := b.Lo[h], b.Hi[h]; lo < want[0]*1.0001-1e-9 && lo < want[0] || hi > want[1] || hi < want[1]/2 {
 				t.Errorf("column %d: %v to %v, want about %v", h+1, lo, hi, want)
 			}

@@ -114,7 +114,8 @@ func TestBadJobsAreRefused(t *testing.T) {
 		if err := attempt(none, eng, job); !fault.IsRequest(err) {
 			t.Errorf("%s, nil context: %v", m.Name, err)
 		}
-		if err := attempt(context.Background(), eng, reflect.Zero(reflect.TypeOf(job)).Interface().(engine.Job)); !fault.IsRequest(err) {
+		if err := attempt(context.Background(), eng,
+			reflect.Zero(reflect.TypeOf(job)).Interface().(engine.Job)); !fault.IsRequest(err) {
 			t.Errorf("%s, nil job: %v", m.Name, err)
 		}
 	}

@@ -37,13 +37,16 @@ const mostColumns = 1 << 20
 // file.
 func newArray(f *file, opts *ReadOptions, a array) (Source, error) {
 	if text, flag := opts.TextColumn(); text != "" {
-		return nil, fault.Request("--"+flag, f.name+" is an array of numbers", "give the labels or ids in a file of text, or in Parquet")
+		return nil, fault.Request("--"+flag, f.name+" is an array of numbers",
+			"give the labels or ids in a file of text, or in Parquet")
 	}
 	s := &arraySource{array: a, file: f, seeks: f.path != "" && !f.gzip && !f.once}
-	s.schema = Schema{Name: f.name, N: -1, D: a.d, Once: f.once, Size: f.size, RowBytes: int64(a.d * a.kind.size), Bytes: a.kind == idxKinds[0x08]}
+	s.schema = Schema{Name: f.name, N: -1, D: a.d, Once: f.once, Size: f.size, RowBytes: int64(a.d * a.kind.size),
+		Bytes: a.kind == idxKinds[0x08]}
 	if opts.Columns != "" {
 		if a.d > mostColumns {
-			return nil, fault.Failed(f.name, fmt.Sprintf("%d columns are too many to choose from", a.d), "write fewer, or use all", nil)
+			return nil, fault.Failed(f.name, fmt.Sprintf("%d columns are too many to choose from", a.d),
+				"write fewer, or use all", nil)
 		}
 		var err error
 		if s.columns, err = ChooseColumns(opts.Columns, nil, a.d); err != nil {
@@ -76,7 +79,8 @@ func (a *array) bytes() float64 { return float64(a.n) * float64(a.d) * float64(a
 func (s *arraySource) Schema() Schema { return s.schema }
 
 func (s *arraySource) moreData() error {
-	return fault.Failed(s.file.name, fmt.Sprintf("more data than the %d x %d values its header declares", s.n, s.d), "write the file again", nil)
+	return fault.Failed(s.file.name, fmt.Sprintf("more data than the %d x %d values its header declares", s.n, s.d),
+		"write the file again", nil)
 }
 
 // arrayChunkValues is about how many numbers a worker decodes at a time.
@@ -152,7 +156,8 @@ func (s *arraySource) atEnd(r io.Reader) error {
 
 // columnsAt reads runs of records of an array in Fortran order: the same rows of
 // each column. What cannot be read at any place is held in memory first.
-func (s *arraySource) columnsAt(buffer func() []byte, send func(first, count int, data []byte, stride int) error) error {
+func (s *arraySource) columnsAt(buffer func() []byte,
+	send func(first, count int, data []byte, stride int) error) error {
 	if !s.seeks {
 		data, err := s.readAll()
 		if err != nil {

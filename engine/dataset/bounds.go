@@ -24,7 +24,8 @@ func ParseBounds(s string, d int) (Bounds, error) {
 	what := "bounds " + strconv.Quote(s)
 	pairs := strings.Split(s, ",")
 	if len(pairs) != 1 && len(pairs) != d {
-		return Bounds{}, fault.Request(what, fmt.Sprintf("%d pairs for %d columns", len(pairs), d), "give one lo:hi, or one for each column")
+		return Bounds{}, fault.Request(what, fmt.Sprintf("%d pairs for %d columns", len(pairs), d),
+			"give one lo:hi, or one for each column")
 	}
 	for j := range d {
 		if j >= len(pairs) {
@@ -53,10 +54,12 @@ func OpenBounds(ctx context.Context, path string, d int) (Bounds, error) {
 		return Bounds{}, err
 	}
 	if t.D != 2 {
-		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d cells in a row where bounds have two", t.D), "write one lo,hi row per column", nil)
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d cells in a row where bounds have two", t.D),
+			"write one lo,hi row per column", nil)
 	}
 	if t.N != d {
-		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d rows for %d columns", t.N, d), "write one lo,hi row per column", nil)
+		return Bounds{}, fault.Failed(path, fmt.Sprintf("%d rows for %d columns", t.N, d),
+			"write one lo,hi row per column", nil)
 	}
 	b := Bounds{Lo: make([]float64, d), Hi: make([]float64, d)}
 	for j := range d {
@@ -108,7 +111,8 @@ func (c *collector) bounds(ctx context.Context, s Source, oneScale bool, put fun
 			if lo > hi {
 				why = fmt.Sprintf("column %s has no values, so the data gives it no bounds", c.schema.column(j))
 			}
-			return Bounds{}, fault.Failed(c.schema.Name, why, "state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
+			return Bounds{}, fault.Failed(c.schema.Name, why,
+				"state the bounds with --bounds or --bounds-file, or leave the column out with --columns", nil)
 		}
 	}
 	if oneScale {
@@ -149,15 +153,18 @@ func byteBounds(d int) Bounds {
 // is not a float64. The name stands in the error.
 func (b Bounds) Validate(name string) error {
 	if len(b.Lo) != len(b.Hi) {
-		return fault.Request(name, fmt.Sprintf("%d lower and %d upper bounds", len(b.Lo), len(b.Hi)), "give one pair per column")
+		return fault.Request(name, fmt.Sprintf("%d lower and %d upper bounds", len(b.Lo), len(b.Hi)),
+			"give one pair per column")
 	}
 	for j := range b.Lo {
 		lo, hi := b.Lo[j], b.Hi[j]
 		switch {
 		case math.IsNaN(lo) || math.IsNaN(hi) || math.IsInf(hi-lo, 0):
-			return fault.Request(name, fmt.Sprintf("%g:%g of column %d has no finite width", lo, hi, j+1), "give finite, narrower bounds")
+			return fault.Request(name, fmt.Sprintf("%g:%g of column %d has no finite width", lo, hi, j+1),
+				"give finite, narrower bounds")
 		case lo >= hi:
-			return fault.Request(name, fmt.Sprintf("the lower bound %g of column %d is not below the upper bound %g", lo, j+1, hi), "give lo:hi with lo < hi")
+			return fault.Request(name, fmt.Sprintf("the lower bound %g of column %d is not below the upper bound %g", lo, j+1,
+				hi), "give lo:hi with lo < hi")
 		}
 	}
 	return nil
@@ -191,7 +198,8 @@ func (b Bounds) Normalise(points [][]float64) ([]float64, error) {
 	out := make([]float64, 0, len(points)*len(b.Lo))
 	for i, row := range points {
 		if len(row) != len(b.Lo) {
-			return nil, fault.Request(fmt.Sprintf("point %d", i+1), fmt.Sprintf("has %d numbers for %d columns", len(row), len(b.Lo)), "give one number per column")
+			return nil, fault.Request(fmt.Sprintf("point %d", i+1),
+				fmt.Sprintf("has %d numbers for %d columns", len(row), len(b.Lo)), "give one number per column")
 		}
 		for h, y := range b.Relative(row) {
 			if math.IsNaN(y) {

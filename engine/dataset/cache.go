@@ -58,7 +58,8 @@ const noteBytes = 256 << 20
 func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	switch {
 	case s.Identity == "":
-		return nil, fault.Request("cache "+dir, s.Name+" has no name under which it could be found again", "give files or a built-in set")
+		return nil, fault.Request("cache "+dir, s.Name+" has no name under which it could be found again",
+			"give files or a built-in set")
 	case opts.Read.id != "":
 		return nil, fault.Request("cache "+dir, "ids are held in memory", "leave it out")
 	}
@@ -77,7 +78,8 @@ func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	if opts.DigestKey != nil {
 		digests = string(opts.DigestKey[:])
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s\n%d\n%s\n%x\n%t", cacheVersion, s.Identity, bounds, opts.FractionBits, opts.Read.Missing, digests, opts.NoLabels))
+	key := sha256.Sum256(fmt.Appendf(nil, "%d\n%s\n%s\n%d\n%s\n%x\n%t", cacheVersion, s.Identity, bounds,
+		opts.FractionBits, opts.Read.Missing, digests, opts.NoLabels))
 	base := filepath.Join(dir, fmt.Sprintf("%x", key[:12]))
 	c := &cache{stateFile: base + ".json", d: s.D, each: pointsPerPiece(s.D), noteBytes: noteBytes}
 	if opts.noteBytes > 0 {

@@ -75,7 +75,8 @@ func TestCacheResumes(t *testing.T) {
 			if at == nil {
 				at = func(int) error { return nil }
 			}
-			p, err := Prepare(ctx, watched{s, at, &decoded}, PrepareOptions{Read: read, Bounds: bounds, Cache: dir, DigestKey: &key, noteBytes: 2000})
+			p, err := Prepare(ctx, watched{s, at, &decoded},
+				PrepareOptions{Read: read, Bounds: bounds, Cache: dir, DigestKey: &key, noteBytes: 2000})
 			return p, decoded, err
 		}
 		want, all, err := prepare("", nil)
@@ -92,11 +93,13 @@ func TestCacheResumes(t *testing.T) {
 			if decoded > most {
 				t.Errorf("%s: decoded %d chunks, want at most %d", what, decoded, most)
 			}
-			if !slices.Equal(p.Points.Data, want.Points.Data) || p.Points.N != 3000 || !slices.Equal(p.Digests, want.Digests) || p.Clamped != want.Clamped || p.Bounds.FromData != (bounds == nil) {
+			if !slices.Equal(p.Points.Data, want.Points.Data) || p.Points.N != 3000 ||
+				!slices.Equal(p.Digests, want.Digests) || p.Clamped != want.Clamped || p.Bounds.FromData != (bounds == nil) {
 				t.Errorf("%s: the points differ", what)
 			}
 			a, b := p.Table, want.Table
-			if !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Report.Dropped, b.Report.Dropped) || a.Report.Comments != b.Report.Comments || !slices.Equal(a.Report.IDLike, b.Report.IDLike) {
+			if !slices.Equal(a.Labels, b.Labels) || !slices.Equal(a.Report.Dropped, b.Report.Dropped) ||
+				a.Report.Comments != b.Report.Comments || !slices.Equal(a.Report.IDLike, b.Report.IDLike) {
 				t.Errorf("%s: the table is %v and %+v, want %+v", what, a.N, a.Report, b.Report)
 			}
 		}
@@ -153,7 +156,8 @@ func TestCacheFaults(t *testing.T) {
 		s   Source
 		dir string
 	}{"has no name": {m, t.TempDir()}, "check the folder": {s, filepath.Join(file, "sub")}} {
-		if _, err := Prepare(context.Background(), c.s, PrepareOptions{Cache: c.dir}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Prepare(context.Background(), c.s, PrepareOptions{Cache: c.dir}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q", err, want)
 		}
 	}

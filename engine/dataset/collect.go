@@ -121,7 +121,8 @@ func (c *collector) finish(ctx context.Context, t *Table) error {
 	}
 	if c.labels != nil && !c.noLabels {
 		if len(c.labels) != c.seen {
-			return fault.Failed(s.Name, fmt.Sprintf("%d labels for %d records", len(c.labels), c.seen), "give one label per record", nil)
+			return fault.Failed(s.Name, fmt.Sprintf("%d labels for %d records", len(c.labels), c.seen),
+				"give one label per record", nil)
 		}
 		t.Labels = kept(c.labels, t.Report.Dropped)
 	}
@@ -138,7 +139,8 @@ func (c *collector) some() error {
 	case c.n > 0:
 		return nil
 	case len(c.table.Report.Dropped) > 0:
-		return fault.Failed(c.schema.Name, "every record has a missing value", "leave columns out with --columns, or use --missing mean-of-bounds", nil)
+		return fault.Failed(c.schema.Name, "every record has a missing value",
+			"leave columns out with --columns, or use --missing mean-of-bounds", nil)
 	}
 	return fault.Failed(c.schema.Name, "there are no records", "give at least one record", nil)
 }
@@ -192,7 +194,8 @@ func (t *Table) withLabels(ctx context.Context, spec string, seen int) error {
 		labels = append(labels, l...)
 	}
 	if len(labels) != seen {
-		return fault.Failed(spec, fmt.Sprintf("%d labels for %d records", len(labels), seen), "give one label per record", nil)
+		return fault.Failed(spec, fmt.Sprintf("%d labels for %d records", len(labels), seen),
+			"give one label per record", nil)
 	}
 	t.Labels = kept(labels, t.Report.Dropped)
 	return nil
@@ -219,7 +222,8 @@ func (f *files) add(s Source) error {
 		return nil
 	}
 	if part.D != whole.D {
-		return fault.Failed(part.Name, fmt.Sprintf("%d columns where %s has %d", part.D, f.parts[0].Schema().Name, whole.D), "give files with the same columns", nil)
+		return fault.Failed(part.Name, fmt.Sprintf("%d columns where %s has %d", part.D, f.parts[0].Schema().Name, whole.D),
+			"give files with the same columns", nil)
 	}
 	if part.N < 0 || whole.N < 0 {
 		whole.N = -1

@@ -11,8 +11,8 @@ import (
 	"math/bits"
 )
 
-// columnDigests are keyed digests of the columns of a table, whatever the order of its rows and the bounds: sums, modulo 2^128, of the AES of each value.
-// Whoever has the key can test guesses of a whole column.
+// columnDigests are keyed digests of the columns of a table, whatever the order of its rows and the bounds:
+// sums, modulo 2^128, of the AES of each value. Whoever has the key can test guesses of a whole column.
 type columnDigests struct {
 	block cipher.Block
 	sums  [][2]uint64

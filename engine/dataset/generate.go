@@ -35,12 +35,17 @@ const maxCells = 1 << 30
 // Builtins returns the built-in sets in the order of their names.
 func Builtins() []Builtin {
 	return []Builtin{
-		{"birch2", "100 Gaussians along a sine wave (BIRCH DS2: Zhang, Ramakrishnan, Livny 1997)", Generator{N: 100000}, makeBirch2},
-		{"blobs", "k round Gaussians in d dimensions; separation is the smallest distance of two centres in standard deviations", Generator{N: 10000, D: 2, K: 10, Separation: 8}, makeBlobs},
-		{"box-blobs", "k round Gaussians of standard deviation 1 with centres uniform in [0, 100]^d (scikit-learn's make_blobs)", Generator{N: 100000, D: 100, K: 64}, makeBoxBlobs},
+		{"birch2", "100 Gaussians along a sine wave (BIRCH DS2: Zhang, Ramakrishnan, Livny 1997)",
+			Generator{N: 100000}, makeBirch2},
+		{"blobs", "k round Gaussians in d dimensions; separation is the smallest distance of two centres in standard " +
+			"deviations", Generator{N: 10000, D: 2, K: 10, Separation: 8}, makeBlobs},
+		{"box-blobs", "k round Gaussians of standard deviation 1 with centres uniform in [0, 100]^d (scikit-learn's " +
+			"make_blobs)", Generator{N: 100000, D: 100, K: 64}, makeBoxBlobs},
 		{"s1-like", "15 overlapping Gaussians in the plane, with the means and covariances of S1 (Fränti and Virmajoki 2006)", Generator{N: 5000}, makeS1Like},
-		{"synth", "k elliptical clusters whose nearest neighbours have separation index J (Qiu and Joe 2006), 0.21 or 0.7 in FastLloyd's quality sets", Generator{N: 10000, D: 2, K: 10, Separation: 0.7, Spread: 0.25}, makeSynth},
-		{"timesynth", "k equal elliptical clusters; separation is their index J (Qiu and Joe 2006), 0.7 as in FastLloyd's timing sets", Generator{N: 10000, D: 2, K: 2, Separation: 0.7}, makeTimesynth},
+		{"synth", "k elliptical clusters whose nearest neighbours have separation index J (Qiu and Joe 2006), 0.21 or " +
+			"0.7 in FastLloyd's quality sets", Generator{N: 10000, D: 2, K: 10, Separation: 0.7, Spread: 0.25}, makeSynth},
+		{"timesynth", "k equal elliptical clusters; separation is their index J (Qiu and Joe 2006), 0.7 as in " +
+			"FastLloyd's timing sets", Generator{N: 10000, D: 2, K: 2, Separation: 0.7}, makeTimesynth},
 	}
 }
 
@@ -64,7 +69,8 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 		for i, b := range sets {
 			names[i] = b.Name
 		}
-		return nil, fault.Request(builtinPrefix+name, "there is no such built-in set", "choose one of "+strings.Join(names, ", "))
+		return nil, fault.Request(builtinPrefix+name, "there is no such built-in set", "choose one of "+
+			strings.Join(names, ", "))
 	}
 	b := sets[i]
 	var err error
@@ -97,7 +103,8 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 		return nil, err
 	}
 	if d := max(g.D, 2); g.N > maxCells/d {
-		return nil, fault.Request(builtinPrefix+name, fmt.Sprintf("%d records of %d coordinates are too many", g.N, d), fmt.Sprintf("stay at or below %d coordinates", maxCells))
+		return nil, fault.Request(builtinPrefix+name, fmt.Sprintf("%d records of %d coordinates are too many", g.N, d),
+			fmt.Sprintf("stay at or below %d coordinates", maxCells))
 	}
 	if g.K > 1<<16 {
 		return nil, fault.Range("k", g.K, "at most 65536")
@@ -114,7 +121,8 @@ func newGenerated(ctx context.Context, name string, opts ReadOptions) (Source, e
 	if s.columns, err = ChooseColumns(opts.Columns, nil, d); err != nil {
 		return nil, err
 	}
-	s.schema = Schema{Name: builtinPrefix + name, N: g.N, D: len(s.columns), Identity: fmt.Sprintf("%s %+v %v", name, g, s.columns)}
+	s.schema = Schema{Name: builtinPrefix + name, N: g.N, D: len(s.columns),
+		Identity: fmt.Sprintf("%s %+v %v", name, g, s.columns)}
 	for _, c := range s.columns {
 		s.schema.Numbers = append(s.schema.Numbers, c+1)
 	}
@@ -324,7 +332,8 @@ func makeTimesynth(ctx context.Context, g Generator) (drawer, error) {
 	const z, widest = quantile, 10
 	d := g.D
 	if g.K > maxCells/8/d/d {
-		return nil, fault.Request(builtinPrefix+"timesynth", fmt.Sprintf("%d covariances of %d x %d are too many", g.K, d, d), "lower k or d")
+		return nil, fault.Request(builtinPrefix+"timesynth",
+			fmt.Sprintf("%d covariances of %d x %d are too many", g.K, d, d), "lower k or d")
 	}
 	r := newSource(g.Seed, "timesynth")
 	spacing := float64(2*z*math.Sqrt(widest)) * (1 + g.Separation) / (1 - g.Separation)

@@ -21,7 +21,8 @@ func TestTruncateGoesTowardZero(t *testing.T) {
 		x    float64
 		f    int
 		want float32
-	}{{0.999, 1, 0.5}, {-0.999, 1, -0.5}, {1, 16, 1}, {-1, 22, -1}, {0x1p-17, 16, 0}, {-0x1p-17, 16, 0}, {0x1.8p-16, 16, 0x1p-16}, {-0x1.8p-16, 16, -0x1p-16}} {
+	}{{0.999, 1, 0.5}, {-0.999, 1, -0.5}, {1, 16, 1}, {-1, 22, -1}, {0x1p-17, 16, 0}, {-0x1p-17, 16, 0},
+		{0x1.8p-16, 16, 0x1p-16}, {-0x1.8p-16, 16, -0x1p-16}} {
 		if got := Truncate(c.x, c.f); got != c.want || math.Signbit(float64(got)) != math.Signbit(float64(c.want)) {
 			t.Errorf("Truncate(%v, %d) = %v, want %v", c.x, c.f, got, c.want)
 		}
@@ -104,10 +105,12 @@ func TestNormaliseEveryRecord(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	if b, err := ParseBounds("-2:3", 3); err != nil || !slices.Equal(b.Lo, []float64{-2, -2, -2}) || !slices.Equal(b.Hi, []float64{3, 3, 3}) {
+	if b, err := ParseBounds("-2:3", 3); err != nil || !slices.Equal(b.Lo, []float64{-2, -2, -2}) ||
+		!slices.Equal(b.Hi, []float64{3, 3, 3}) {
 		t.Errorf("got %v, %v", b, err)
 	}
-	for s, want := range map[string]string{"3:1": "is not below", "1:1": "is not below", "1": "no colon", "a:b": "not a number", "1:nan": "NaN", "0:1,0:1": "2 pairs for 3 columns", "-1e308:1e308": "no finite width"} {
+	for s, want := range map[string]string{"3:1": "is not below", "1:1": "is not below", "1": "no colon",
+		"a:b": "not a number", "1:nan": "NaN", "0:1,0:1": "2 pairs for 3 columns", "-1e308:1e308": "no finite width"} {
 		if _, err := ParseBounds(s, 3); !fault.IsRequest(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error is %v, want a wrong request: %q", s, err, want)
 		}
@@ -116,25 +119,29 @@ func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		text, want string
 		request    bool
-	}{{"0,1\n", "1 rows for 2 columns", false}, {"0,1,2\n3,4,5\n", "3 cells in a row", false}, {"0,x\n1,2\n", "row 1, column 2", false}, {"0,1\n3,2\n", "is not below", true}} {
+	}{{"0,1\n", "1 rows for 2 columns", false}, {"0,1,2\n3,4,5\n", "3 cells in a row", false},
+		{"0,x\n1,2\n", "row 1, column 2", false}, {"0,1\n3,2\n", "is not below", true}} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenBounds(context.Background(), path, 2); err == nil || !strings.Contains(err.Error(), c.want) || fault.IsRequest(err) != c.request {
+		if _, err := OpenBounds(context.Background(), path, 2); err == nil || !strings.Contains(err.Error(), c.want) ||
+			fault.IsRequest(err) != c.request {
 			t.Errorf("%q: error is %v", c.text, err)
 		}
 	}
 	if err := os.WriteFile(path, []byte("0,1\n-3,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := OpenBounds(context.Background(), path, 2); err != nil || !slices.Equal(b.Lo, []float64{0, -3}) || b.FromData {
+	if b, err := OpenBounds(context.Background(), path, 2); err != nil ||
+		!slices.Equal(b.Lo, []float64{0, -3}) || b.FromData {
 		t.Errorf("got %+v, %v", b, err)
 	}
 	b, err := BoundsFromData(table(2, 1, 5, -2, 7))
 	if err != nil || !slices.Equal(b.Lo, []float64{-2, 5}) || !slices.Equal(b.Hi, []float64{1, 7}) || !b.FromData {
 		t.Errorf("got %+v, %v", b, err)
 	}
-	if _, err := BoundsFromData(table(2, 1, 5, 2, 5)); err == nil || fault.IsRequest(err) || !strings.Contains(err.Error(), "column 2 is constant (5)") {
+	if _, err := BoundsFromData(table(2, 1, 5, 2, 5)); err == nil || fault.IsRequest(err) ||
+		!strings.Contains(err.Error(), "column 2 is constant (5)") {
 		t.Errorf("constant column: error is %v", err)
 	}
 	bytes := table(2, 1, 5, 2, 5)
@@ -162,7 +169,8 @@ func TestSplitDealsEveryRecordOnce(t *testing.T) {
 		for i := range rows {
 			rows[i] = float64(i)
 		}
-		norm, err := Normalise(table(d, rows...), Bounds{Lo: make([]float64, d), Hi: slices.Repeat([]float64{float64(n*d) + 1}, d)}, 22)
+		norm, err := Normalise(table(d, rows...),
+			Bounds{Lo: make([]float64, d), Hi: slices.Repeat([]float64{float64(n*d) + 1}, d)}, 22)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +226,8 @@ func TestSplitByProportionsAndFiles(t *testing.T) {
 		t.Errorf("two seeds split alike, error %v", err)
 	}
 	shape, err := Shape(100, norm.Bounds, norm.FractionBits).Split(3, []float64{3, 2, 1}, 1)
-	if err != nil || !slices.Equal(sizes(shape), sizes(parts)) || shape[0].Points.D != norm.Points.D || shape[0].Points.Data != nil {
+	if err != nil || !slices.Equal(sizes(shape), sizes(parts)) || shape[0].Points.D != norm.Points.D ||
+		shape[0].Points.Data != nil {
 		t.Errorf("a shape gives %v, %v", sizes(shape), err)
 	}
 	parts, err = norm.SplitFiles([]int{99, 1})
@@ -243,14 +252,16 @@ func TestSplitByProportionsAndFiles(t *testing.T) {
 }
 
 func TestColumnSplits(t *testing.T) {
-	if got, err := ContiguousColumns(5, 2); err != nil || !slices.EqualFunc(got, [][]int{{0, 1, 2}, {3, 4}}, slices.Equal) {
+	if got, err := ContiguousColumns(5, 2); err != nil ||
+		!slices.EqualFunc(got, [][]int{{0, 1, 2}, {3, 4}}, slices.Equal) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	got, err := ParseColumnSplit("1,3,a;2,4-5", 6, []string{"x", "y", "z", "v", "w", "a"})
 	if err != nil || !slices.EqualFunc(got, [][]int{{0, 2, 5}, {1, 3, 4}}, slices.Equal) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	for s, want := range map[string]string{"1,2;2,3": "column 2 belongs to parties 1 and 2", "1;3": "column 2 belongs to no party", "1,2,3;": "party 2 has no columns", "1;4": "no column 4"} {
+	for s, want := range map[string]string{"1,2;2,3": "column 2 belongs to parties 1 and 2",
+		"1;3": "column 2 belongs to no party", "1,2,3;": "party 2 has no columns", "1;4": "no column 4"} {
 		if _, err := ParseColumnSplit(s, 3, nil); !fault.IsRequest(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error is %v", s, err)
 		}
@@ -297,7 +308,8 @@ func fingerprint(t *testing.T, tab *Table) uint64 {
 // TestGeneratorsGiveTheSameBytes pins the bytes of every built-in set: they are
 // the same on every architecture.
 func TestGeneratorsGiveTheSameBytes(t *testing.T) {
-	want := map[string]uint64{"birch2": 0x78d214895298332b, "blobs": 0x2f59ffc2e67eca06, "box-blobs": 0x98ef943bbb220da9, "s1-like": 0x7095eb27dc165f3b, "synth": 0x477104fc32041ec7, "timesynth": 0x5b145e71bc83dcb2}
+	want := map[string]uint64{"birch2": 0x78d214895298332b, "blobs": 0x2f59ffc2e67eca06, "box-blobs": 0x98ef943bbb220da9,
+		"s1-like": 0x7095eb27dc165f3b, "synth": 0x477104fc32041ec7, "timesynth": 0x5b145e71bc83dcb2}
 	for _, b := range Builtins() {
 		g := Generator{Seed: 7, N: 500}
 		tab, err := Generate(context.Background(), b.Name, g)
@@ -421,7 +433,8 @@ func TestGenerateRefuses(t *testing.T) {
 }
 
 func TestWriteReadsBack(t *testing.T) {
-	tab, err := Open(context.Background(), "builtin:blobs", ReadOptions{Columns: "2,1", Generator: Generator{N: 50, D: 3, K: 2}})
+	tab, err := Open(context.Background(), "builtin:blobs",
+		ReadOptions{Columns: "2,1", Generator: Generator{N: 50, D: 3, K: 2}})
 	if err != nil || tab.D != 2 {
 		t.Fatalf("%+v, %v", tab, err)
 	}

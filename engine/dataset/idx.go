@@ -55,7 +55,8 @@ func newIDX(f *file, opts *ReadOptions) (Source, error) {
 			continue
 		}
 		if size == 0 || int64(d)*size > math.MaxInt32 {
-			return nil, fault.Failed(f.name, fmt.Sprintf("the IDX header declares a dimension of %d", size), "check the file", nil)
+			return nil, fault.Failed(f.name, fmt.Sprintf("the IDX header declares a dimension of %d", size),
+				"check the file", nil)
 		}
 		d *= int(size)
 	}

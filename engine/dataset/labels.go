@@ -31,12 +31,14 @@ func ReadLabels(ctx context.Context, name string, r io.Reader) ([]int32, error) 
 // integers returns the records of a table of labels.
 func (t *Table) integers() ([]int32, error) {
 	if t.D != 1 {
-		return nil, fault.Failed(t.Name, fmt.Sprintf("%d columns where labels have one", t.D), "give one integer per row", nil)
+		return nil, fault.Failed(t.Name, fmt.Sprintf("%d columns where labels have one", t.D),
+			"give one integer per row", nil)
 	}
 	labels := make([]int32, t.N)
 	for i, v := range t.Rows {
 		if v != math.Trunc(v) || math.Abs(v) > math.MaxInt32 {
-			return nil, fault.Failed(t.schema().place(i, 0), fmt.Sprintf("%g is not an integer label", v), "give one integer per row", nil)
+			return nil, fault.Failed(t.schema().place(i, 0), fmt.Sprintf("%g is not an integer label", v),
+				"give one integer per row", nil)
 		}
 		labels[i] = int32(v)
 	}

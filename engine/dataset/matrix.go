@@ -59,9 +59,11 @@ func FromMatrix[T float32 | float64](name string, m Matrix[T]) (Source, error) {
 
 // FromBatches makes a source of batches with d columns, each of which is borrowed
 // until the next is asked for. A source of once batches can be read once.
-func FromBatches[T float32 | float64](name string, d int, columns []string, once bool, batches iter.Seq2[Matrix[T], error]) (Source, error) {
+func FromBatches[T float32 | float64](name string, d int, columns []string, once bool,
+	batches iter.Seq2[Matrix[T], error]) (Source, error) {
 	if d < 1 || (columns != nil && len(columns) != d) || batches == nil {
-		return nil, fault.Request(name, fmt.Sprintf("%d columns with %d names", d, len(columns)), "give the number of columns, a name for each or none, and the batches")
+		return nil, fault.Request(name, fmt.Sprintf("%d columns with %d names", d, len(columns)),
+			"give the number of columns, a name for each or none, and the batches")
 	}
 	return &batchSource[T]{schema: Schema{Name: name, N: -1, D: d, Columns: columns, Once: once}, batches: batches}, nil
 }
@@ -174,7 +176,8 @@ func (s *batchSource[T]) Chunks(ctx context.Context, yield func(Chunk) error) er
 		}
 		name := fmt.Sprintf("%s, batch %d", s.schema.Name, count)
 		if m.D != s.schema.D {
-			return fault.Request(name, fmt.Sprintf("%d columns where the source has %d", m.D, s.schema.D), "give batches with the same columns")
+			return fault.Request(name, fmt.Sprintf("%d columns where the source has %d", m.D, s.schema.D),
+				"give batches with the same columns")
 		}
 		if err := m.Check(name); err != nil {
 			return err
@@ -192,7 +195,8 @@ func (s *batchSource[T]) Chunks(ctx context.Context, yield func(Chunk) error) er
 
 // schema describes the table.
 func (t *Table) schema() Schema {
-	return Schema{Name: t.Name, N: t.N, D: t.D, Columns: t.Columns, Numbers: t.numbers, Header: t.header, Bytes: t.Bytes, Cheap: true}
+	return Schema{Name: t.Name, N: t.N, D: t.D, Columns: t.Columns, Numbers: t.numbers, Header: t.header,
+		Bytes: t.Bytes, Cheap: true}
 }
 
 // Source makes a source of the records of a table.

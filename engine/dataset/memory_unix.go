@@ -16,7 +16,8 @@ import (
 func mapMemory(bytes int) ([]byte, error) {
 	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, fault.Failed("memory", fmt.Sprintf("%d bytes: %v", bytes, err), "close other programs, or use fewer records or columns", err)
+		return nil, fault.Failed("memory", fmt.Sprintf("%d bytes: %v", bytes, err),
+			"close other programs, or use fewer records or columns", err)
 	}
 	return memory, nil
 }

@@ -126,7 +126,8 @@ func (b *Block) notFiniteFault(i, j int) error {
 	if b.Record >= 0 {
 		record += b.Record - b.before
 	}
-	return fault.Failed(b.schema.place(record, j), errNotFinite.Error(), "correct the cell, or leave the column out with --columns", errNotFinite)
+	return fault.Failed(b.schema.place(record, j), errNotFinite.Error(),
+		"correct the cell, or leave the column out with --columns", errNotFinite)
 }
 
 // leastForIDs is the number of records from which a column of increasing integers

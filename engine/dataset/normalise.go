@@ -48,12 +48,14 @@ func Normalise(t *Table, b Bounds, fractionBits int) (*Normalised, error) {
 		return nil, err
 	}
 	if len(b.Lo) != t.D || len(b.Hi) != t.D {
-		return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), t.D), "give one pair per column")
+		return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), t.D),
+			"give one pair per column")
 	}
 	if fractionBits == 0 {
 		fractionBits = -1 // which is no default here
 	}
-	p, err := Prepare(context.Background(), s, PrepareOptions{Read: ReadOptions{Missing: t.Missing}, Bounds: &b, FractionBits: fractionBits})
+	p, err := Prepare(context.Background(), s,
+		PrepareOptions{Read: ReadOptions{Missing: t.Missing}, Bounds: &b, FractionBits: fractionBits})
 	if err != nil {
 		return nil, err
 	}

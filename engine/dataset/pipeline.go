@@ -22,7 +22,8 @@ var errStop = errors.New("stopped")
 // each block by the worker that decoded it, put for each in the order of the
 // source, one at a time. The first error in that order ends the pass. A block is
 // used again when put has returned.
-func inOrder(ctx context.Context, s Source, schema *Schema, missing Missing, workers int, work, put func(*Block) error) error {
+func inOrder(ctx context.Context, s Source, schema *Schema, missing Missing, workers int, work,
+	put func(*Block) error) error {
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}

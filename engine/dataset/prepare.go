@@ -37,8 +37,8 @@ type PrepareOptions struct {
 type Prepared struct {
 	Normalised
 	Table *Table // names, labels, ids, counts of files and the report; without Rows
-	// Digests identify the columns, in their own units and whatever the order of the rows. They are keyed, and hashes of private data
-	// to whoever has the key.
+	// Digests identify the columns, in their own units and whatever the order of the rows. They are keyed, and
+	// hashes of private data to whoever has the key.
 	Digests []string
 
 	mapped bool // the panels are a file
@@ -59,7 +59,8 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 		opts.FractionBits = DefaultFractionBits
 	}
 	if opts.FractionBits < 1 || opts.FractionBits > MaxFractionBits {
-		return nil, fault.Request(fmt.Sprintf("fraction bits %d", opts.FractionBits), "outside 1 to 22", "choose a number of fraction bits from 1 to 22, 16 by default")
+		return nil, fault.Request(fmt.Sprintf("fraction bits %d", opts.FractionBits), "outside 1 to 22",
+			"choose a number of fraction bits from 1 to 22, 16 by default")
 	}
 	if opts.Cache == "" {
 		if err := checkFit(&schema, opts.MaxMemory); err != nil {
@@ -71,7 +72,8 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 	if opts.Bounds != nil {
 		b = *opts.Bounds
 		if len(b.Lo) != schema.D || len(b.Hi) != schema.D {
-			return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), schema.D), "give one pair per column")
+			return nil, fault.Request("bounds", fmt.Sprintf("%d pairs for %d columns", len(b.Lo), schema.D),
+				"give one pair per column")
 		}
 		if err := b.Validate("bounds"); err != nil {
 			return nil, err
@@ -170,7 +172,8 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 	if err != nil {
 		return nil, err
 	}
-	p.Normalised, p.mapped = Normalised{Points: points, Bounds: b, FractionBits: opts.FractionBits, Clamped: c.clamped}, file != nil
+	p.Normalised, p.mapped = Normalised{Points: points, Bounds: b, FractionBits: opts.FractionBits,
+		Clamped: c.clamped}, file != nil
 	if p.Weights, err = p.Table.weights(opts.Weights, c.seen); err != nil {
 		p.Close()
 		return nil, err
@@ -182,7 +185,8 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 }
 
 // pack puts the records of a source on the grid and into the sink.
-func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOptions, to sink, digest *columnDigests) error {
+func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOptions, to sink,
+	digest *columnDigests) error {
 	units, d := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits), c.schema.D
 	work := func(blk *Block) error {
 		if err := blk.quantise(units, &b, digest); err != nil {
@@ -264,7 +268,8 @@ func (t *Table) weights(w []float64, seen int) ([]float64, error) {
 		sum += v
 	}
 	if !(sum > 0) || math.IsInf(sum, 0) {
-		return nil, fault.Request("weights", fmt.Sprintf("their sum is %g", sum), "give weights whose sum is positive and finite")
+		return nil, fault.Request("weights", fmt.Sprintf("their sum is %g", sum),
+			"give weights whose sum is positive and finite")
 	}
 	return kept(w, t.Report.Dropped), nil
 }

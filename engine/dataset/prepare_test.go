@@ -138,7 +138,10 @@ func TestPrepareEveryKindOfSource(t *testing.T) {
 			"csv in pieces":  func() Source { return open(csv, ReadOptions{chunkBytes: 100}) },
 			"csv.gz":         func() Source { return open(file("a.csv.gz", gz(t, text.Bytes())), ReadOptions{}) },
 			"standard input": func() Source { return open("-", ReadOptions{Stdin: bytes.NewReader(text.Bytes())}) },
-			"npy":            func() Source { return open(file("a.npy", npy("<f8", false, shapeText, want.Rows)), ReadOptions{}) },
+			"npy": func() Source {
+				return open(file("a.npy", npy("<f8", false, shapeText, want.Rows)),
+					ReadOptions{})
+			},
 			"npy by columns": func() Source { return open(file("f.npy", npy(">f8", true, shapeText, columns)), ReadOptions{}) },
 			"npy.gz": func() Source {
 				return open(file("a.npy.gz", gz(t, npy("<f8", false, shapeText, want.Rows))), ReadOptions{})
@@ -149,7 +152,8 @@ func TestPrepareEveryKindOfSource(t *testing.T) {
 			"table":        func() Source { return must(want.Source()) },
 			"column-major": func() Source { return must(FromMatrix("m", ColumnMajor(columns, n, d))) },
 			"negative strides": func() Source {
-				return must(FromMatrix("m", Matrix[float64]{Data: gaps, N: n, D: d, RowStride: -d - 3, ColumnStride: -1, Offset: len(gaps) - 1}))
+				return must(FromMatrix("m",
+					Matrix[float64]{Data: gaps, N: n, D: d, RowStride: -d - 3, ColumnStride: -1, Offset: len(gaps) - 1}))
 			},
 			"batches": func() Source {
 				return must(FromBatches("b", d, nil, false, func(yield func(Matrix[float64], error) bool) {
@@ -211,16 +215,20 @@ func TestPrepareEveryKindOfSource(t *testing.T) {
 func TestMatrixShapes(t *testing.T) {
 	data := make([]float64, 6)
 	for name, m := range map[string]Matrix[float64]{
-		"no columns": {Data: data, N: 2}, "no records": {Data: data, D: 2}, "nil": {N: 2, D: 3}, "short": {Data: data[:5], N: 2, D: 3},
-		"stride": {Data: data, N: 2, D: 3, RowStride: 4, ColumnStride: 1}, "before": {Data: data, N: 2, D: 3, RowStride: -3, ColumnStride: 1},
-		"wraps": {Data: data, N: math.MaxInt, D: math.MaxInt, RowStride: math.MaxInt, ColumnStride: math.MaxInt}, "negative": {Data: data, N: -1, D: -6},
-		"names": {Data: data, N: 2, D: 3, Columns: []string{"a"}},
+		"no columns": {Data: data, N: 2}, "no records": {Data: data, D: 2}, "nil": {N: 2, D: 3},
+		"short":    {Data: data[:5], N: 2, D: 3},
+		"stride":   {Data: data, N: 2, D: 3, RowStride: 4, ColumnStride: 1},
+		"before":   {Data: data, N: 2, D: 3, RowStride: -3, ColumnStride: 1},
+		"wraps":    {Data: data, N: math.MaxInt, D: math.MaxInt, RowStride: math.MaxInt, ColumnStride: math.MaxInt},
+		"negative": {Data: data, N: -1, D: -6},
+		"names":    {Data: data, N: 2, D: 3, Columns: []string{"a"}},
 	} {
 		if _, err := FromMatrix("matrix", m); !fault.IsRequest(err) || !strings.HasPrefix(err.Error(), "matrix: ") {
 			t.Errorf("%s: error is %v", name, err)
 		}
 	}
-	for name, tab := range map[string]*Table{"empty": {}, "no rows": {N: 2, D: 3}, "zero d": {N: 2, Rows: data}, "short": {N: 3, D: 3, Rows: data}} {
+	for name, tab := range map[string]*Table{"empty": {}, "no rows": {N: 2, D: 3}, "zero d": {N: 2, Rows: data},
+		"short": {N: 3, D: 3, Rows: data}} {
 		b := Bounds{Lo: make([]float64, tab.D), Hi: slices.Repeat([]float64{1}, tab.D)}
 		if _, err := Normalise(tab, b, 16); !fault.IsRequest(err) {
 			t.Errorf("table, %s: error is %v", name, err)
@@ -239,7 +247,8 @@ func TestMatrixShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadTable(context.Background(), s, ReadOptions{}); err == nil || (name == "error" && !errors.Is(err, wrong)) {
+		if _, err := ReadTable(context.Background(), s, ReadOptions{}); err == nil ||
+			(name == "error" && !errors.Is(err, wrong)) {
 			t.Errorf("batches, %s: error is %v", name, err)
 		}
 	}
@@ -268,13 +277,16 @@ func TestNotFiniteIsRefused(t *testing.T) {
 func TestMissingValues(t *testing.T) {
 	const text = "a,b,class\n1,2,x\n,3,y\n5,NA,x\n7,8,y\nnull,?,z\n-1,0,x\n"
 	read := func(m Missing, spec string) (*Table, error) {
-		return Read(context.Background(), "f", strings.NewReader(text), ReadOptions{Missing: m, LabelColumn: spec, chunkBytes: 20})
+		return Read(context.Background(), "f", strings.NewReader(text),
+			ReadOptions{Missing: m, LabelColumn: spec, chunkBytes: 20})
 	}
-	if _, err := read(RefuseMissing, "class"); err == nil || !strings.Contains(err.Error(), "f, row 3, column 1: the cell is empty") {
+	if _, err := read(RefuseMissing, "class"); err == nil ||
+		!strings.Contains(err.Error(), "f, row 3, column 1: the cell is empty") {
 		t.Errorf("refuse: error is %v", err)
 	}
 	tab, err := read(DropRow, "3")
-	if err != nil || !slices.Equal(tab.Rows, []float64{1, 2, 7, 8, -1, 0}) || !slices.Equal(tab.Report.Dropped, []int{1, 2, 4}) || !slices.Equal(tab.Labels, []int32{0, 1, 0}) {
+	if err != nil || !slices.Equal(tab.Rows, []float64{1, 2, 7, 8, -1, 0}) ||
+		!slices.Equal(tab.Report.Dropped, []int{1, 2, 4}) || !slices.Equal(tab.Labels, []int32{0, 1, 0}) {
 		t.Errorf("drop-row: %+v, %v", tab, err)
 	}
 	if tab, err = read(MeanOfBounds, "class"); err != nil {
@@ -302,11 +314,13 @@ func TestMissingValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Bounds.Lo[0] != -1 || p.Bounds.Hi[0] != 7 || p.Bounds.Hi[1] != 8 || p.Table.Report.Filled != 4 || p.Points.N != 6 || p.Clamped != 0 {
+		if p.Bounds.Lo[0] != -1 || p.Bounds.Hi[0] != 7 || p.Bounds.Hi[1] != 8 || p.Table.Report.Filled != 4 ||
+			p.Points.N != 6 || p.Clamped != 0 {
 			t.Errorf("bounds %v, report %+v", p.Bounds, p.Table.Report)
 		}
 	}
-	p := mustPrepare(t, mustText(t, text, ReadOptions{Columns: "a,b"}), PrepareOptions{Read: ReadOptions{Missing: DropRow}, Weights: []float64{1, 2, 3, 4, 5, 6}})
+	p := mustPrepare(t, mustText(t, text, ReadOptions{Columns: "a,b"}),
+		PrepareOptions{Read: ReadOptions{Missing: DropRow}, Weights: []float64{1, 2, 3, 4, 5, 6}})
 	if !slices.Equal(p.Weights, []float64{1, 4, 6}) || len(p.Table.Report.Notes()) != 1 {
 		t.Errorf("weights %v, notes %q", p.Weights, p.Table.Report.Notes())
 	}
@@ -314,7 +328,8 @@ func TestMissingValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadTable(context.Background(), s, ReadOptions{Missing: DropRow}); err == nil || !strings.Contains(err.Error(), "every record has a missing value") {
+	if _, err := ReadTable(context.Background(), s, ReadOptions{Missing: DropRow}); err == nil ||
+		!strings.Contains(err.Error(), "every record has a missing value") {
 		t.Errorf("error is %v", err)
 	}
 	if m, err := ParseMissing("drop-row"); err != nil || m != DropRow {
@@ -335,7 +350,8 @@ func mustText(t *testing.T, text string, opts ReadOptions) Source {
 }
 
 func TestWeightsAreChecked(t *testing.T) {
-	for _, w := range [][]float64{{1}, {1, -1}, {1, math.NaN()}, {0, 0}, {1, math.Inf(1)}, {math.MaxFloat64, math.MaxFloat64}} {
+	for _, w := range [][]float64{{1}, {1, -1}, {1, math.NaN()}, {0, 0}, {1, math.Inf(1)},
+		{math.MaxFloat64, math.MaxFloat64}} {
 		s, err := table(1, 1, 2).Source()
 		if err != nil {
 			t.Fatal(err)
@@ -366,22 +382,34 @@ func TestTextForms(t *testing.T) {
 	}{
 		{name: "bars", in: "a|b\n1|2\n3|4\n", rows: four, names: []string{"a", "b"}},
 		{name: "another separator", in: "1:2\n3:4\n", opts: ReadOptions{Text: TextFormat{Separator: ":"}}, rows: four},
-		{name: "blanks that are asked for", in: "1, 2\n3, 4\n", opts: ReadOptions{Text: TextFormat{Separator: ","}}, rows: four},
-		{name: "decimal comma", in: "x;y\n1,5;-2,25e1\n\"3\";4\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}}, rows: []float64{1.5, -22.5, 3, 4}, names: []string{"x", "y"}},
-		{name: "decimal comma in one column", in: "1,5\n2,25\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}}, rows: []float64{1.5, 2.25}},
-		{name: "numeric header", in: "2020,2021\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Header: "yes"}}, rows: four, names: []string{"2020", "2021"}},
-		{name: "numeric header by name", in: "2020,2\n1,2\n3,4\n", opts: ReadOptions{Columns: "2", Text: TextFormat{Header: "yes"}}, rows: []float64{2, 4}, names: []string{"2"}},
+		{name: "blanks that are asked for", in: "1, 2\n3, 4\n",
+			opts: ReadOptions{Text: TextFormat{Separator: ","}}, rows: four},
+		{name: "decimal comma", in: "x;y\n1,5;-2,25e1\n\"3\";4\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}},
+			rows: []float64{1.5, -22.5, 3, 4}, names: []string{"x", "y"}},
+		{name: "decimal comma in one column", in: "1,5\n2,25\n", opts: ReadOptions{Text: TextFormat{DecimalComma: true}},
+			rows: []float64{1.5, 2.25}},
+		{name: "numeric header", in: "2020,2021\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Header: "yes"}},
+			rows: four, names: []string{"2020", "2021"}},
+		{name: "numeric header by name", in: "2020,2\n1,2\n3,4\n",
+			opts: ReadOptions{Columns: "2", Text: TextFormat{Header: "yes"}}, rows: []float64{2, 4}, names: []string{"2"}},
 		{name: "comments", in: "# made by\na,b\n1,2\n  # half\n3,4\n#\n", rows: four, names: []string{"a", "b"}, comments: 3},
 		{name: "comments before records", in: "#1\n#2\n1,2\n3,4\n", rows: four, comments: 2},
-		{name: "other comments", in: "// a\n1,2\n// b\n3,4\n", opts: ReadOptions{Text: TextFormat{Comment: "//"}}, rows: four, comments: 2},
-		{name: "comments where the first column is left out", in: "k,a,b\n#k,1,2\nz,1,2\nz,3,4\n", opts: ReadOptions{Columns: "-k"}, rows: four, names: []string{"a", "b"}, comments: 1},
-		{name: "no comments", in: "#a,b\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Comment: "none"}}, rows: four, names: []string{"#a", "b"}},
+		{name: "other comments", in: "// a\n1,2\n// b\n3,4\n", opts: ReadOptions{Text: TextFormat{Comment: "//"}},
+			rows: four, comments: 2},
+		{name: "comments where the first column is left out", in: "k,a,b\n#k,1,2\nz,1,2\nz,3,4\n",
+			opts: ReadOptions{Columns: "-k"}, rows: four, names: []string{"a", "b"}, comments: 1},
+		{name: "no comments", in: "#a,b\n1,2\n3,4\n", opts: ReadOptions{Text: TextFormat{Comment: "none"}}, rows: four,
+			names: []string{"#a", "b"}},
 		{name: "UTF-16", in: string(utf16), rows: four, names: []string{"höhe", "x"}},
 		{name: "UTF-16, little endian", in: string(little), rows: four},
-		{name: "exclusions", in: "id,a,b,label\n1,1,2,x\n2,3,4,y\n", opts: ReadOptions{Columns: "-id,-label"}, rows: four, names: []string{"a", "b"}},
-		{name: "a range without one", in: "a,b,c\n1,9,2\n3,9,4\n", opts: ReadOptions{Columns: "1:c,-b"}, rows: four, names: []string{"a", "c"}},
-		{name: "text labels", in: "a,b,c\n1,2,\"no, never\"\n3,4, yes \n", opts: ReadOptions{LabelColumn: "c"}, rows: four, names: []string{"a", "b"}, labels: []int32{0, 1}},
-		{name: "numbers as labels", in: "1,7,2\n3,-8,4\n", opts: ReadOptions{LabelColumn: "2"}, rows: four, labels: []int32{7, -8}},
+		{name: "exclusions", in: "id,a,b,label\n1,1,2,x\n2,3,4,y\n", opts: ReadOptions{Columns: "-id,-label"}, rows: four,
+			names: []string{"a", "b"}},
+		{name: "a range without one", in: "a,b,c\n1,9,2\n3,9,4\n", opts: ReadOptions{Columns: "1:c,-b"}, rows: four,
+			names: []string{"a", "c"}},
+		{name: "text labels", in: "a,b,c\n1,2,\"no, never\"\n3,4, yes \n", opts: ReadOptions{LabelColumn: "c"}, rows: four,
+			names: []string{"a", "b"}, labels: []int32{0, 1}},
+		{name: "numbers as labels", in: "1,7,2\n3,-8,4\n", opts: ReadOptions{LabelColumn: "2"}, rows: four,
+			labels: []int32{7, -8}},
 	} {
 		for _, chunk := range []int{0, 1} {
 			for _, workers := range []int{1, 2} {
@@ -391,7 +419,8 @@ func TestTextForms(t *testing.T) {
 					t.Errorf("%s: %v", c.name, err)
 					continue
 				}
-				if !slices.Equal(got.Rows, c.rows) || !slices.Equal(got.Columns, c.names) || !slices.Equal(got.Labels, c.labels) || got.Report.Comments != c.comments {
+				if !slices.Equal(got.Rows, c.rows) || !slices.Equal(got.Columns, c.names) ||
+					!slices.Equal(got.Labels, c.labels) || got.Report.Comments != c.comments {
 					t.Errorf("%s: %v %q %v, %d comments", c.name, got.Rows, got.Columns, got.Labels, got.Report.Comments)
 				}
 			}
@@ -413,10 +442,13 @@ func TestTextForms(t *testing.T) {
 		{"label column alone", "1\n2\n", ReadOptions{LabelColumn: "1"}, "no column but the label-column"},
 		{"label column", "1,2\n", ReadOptions{LabelColumn: "1-2"}, "is not one column"},
 		{"empty label", "a,b\n1,\n", ReadOptions{LabelColumn: "b"}, "f, row 2, column 2: the cell is empty"},
-		{"labels of an array", string(npy("<f8", false, "(2, 1)", []float64{1, 2})), ReadOptions{LabelColumn: "1"}, "is an array of numbers"},
-		{"point under a decimal comma", "1.5;2\n", ReadOptions{Text: TextFormat{DecimalComma: true, Header: "no"}}, `"1.5" is not a number`},
+		{"labels of an array", string(npy("<f8", false, "(2, 1)", []float64{1, 2})), ReadOptions{LabelColumn: "1"},
+			"is an array of numbers"},
+		{"point under a decimal comma", "1.5;2\n", ReadOptions{Text: TextFormat{DecimalComma: true, Header: "no"}},
+			`"1.5" is not a number`},
 	} {
-		if _, err := Read(context.Background(), "f", strings.NewReader(c.in), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Read(context.Background(), "f", strings.NewReader(c.in), c.opts); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error is %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -451,7 +483,8 @@ func TestIDLikeColumns(t *testing.T) {
 		fmt.Fprintf(&text, "%d,%d,%d\n", 1000+3*i, i*i%17, 2000+i/100)
 	}
 	for _, chunk := range []int{0, 50} {
-		tab, err := Read(context.Background(), "f", strings.NewReader(text.String()), ReadOptions{chunkBytes: chunk, Columns: "x,key,year"})
+		tab, err := Read(context.Background(), "f", strings.NewReader(text.String()),
+			ReadOptions{chunkBytes: chunk, Columns: "x,key,year"})
 		if err != nil || !slices.Equal(tab.Report.IDLike, []string{"1 (key)"}) {
 			t.Errorf("%v, %v", tab.Report.IDLike, err)
 		}
@@ -463,16 +496,19 @@ func TestSetsThatCannotFit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("1.25,2.5\n", 10000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for spec, want := range map[string]string{path: "about 1e+04 records of 2 columns take 80.0 kB and 10.0 kB are allowed by --max-memory",
+	for spec, want := range map[string]string{path: "about 1e+04 records of 2 columns take 80.0 kB and 10.0 kB are " +
+		"allowed by --max-memory",
 		"builtin:s1-like": "5e+03 records of 2 columns take 40.0 kB"} {
 		s, err := OpenSource(context.Background(), spec, ReadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Prepare(context.Background(), s, PrepareOptions{MaxMemory: 10e3}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--cache DIR") {
+		if _, err := Prepare(context.Background(), s, PrepareOptions{MaxMemory: 10e3}); err == nil ||
+			!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--cache DIR") {
 			t.Errorf("%s: error is %v", spec, err)
 		}
-		if _, err := Prepare(context.Background(), s, PrepareOptions{MaxMemory: 90e3}); spec == path && (err == nil || !strings.Contains(err.Error(), "constant")) {
+		if _, err := Prepare(context.Background(), s, PrepareOptions{MaxMemory: 90e3}); spec == path &&
+			(err == nil || !strings.Contains(err.Error(), "constant")) {
 			t.Errorf("%s: error is %v", spec, err)
 		}
 	}
@@ -490,7 +526,8 @@ func fileExists(path string) bool {
 // beside it; other values, other counts of them and other keys have another.
 func TestDigests(t *testing.T) {
 	digests := func(text string, chunk int, key byte) []string {
-		return mustPrepare(t, mustText(t, text, ReadOptions{chunkBytes: chunk}), PrepareOptions{DigestKey: &[16]byte{key}}).Digests
+		return mustPrepare(t, mustText(t, text, ReadOptions{chunkBytes: chunk}),
+			PrepareOptions{DigestKey: &[16]byte{key}}).Digests
 	}
 	a := digests("1,2\n3,4\n5,6\n", 0, 1)
 	for _, same := range []string{"x,y\n1.0,2\n3,4\n5,6\n", "5,6\n1,2\n3,4\n"} {
@@ -573,7 +610,8 @@ func TestRowNumbers(t *testing.T) {
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)
-	tab, err := Open(context.Background(), strings.Join(paths, ","), ReadOptions{Missing: DropRow, Text: TextFormat{Header: "no"}})
+	tab, err := Open(context.Background(), strings.Join(paths, ","),
+		ReadOptions{Missing: DropRow, Text: TextFormat{Header: "no"}})
 	if err != nil || !slices.Equal(tab.Files, []int{2, 2}) {
 		t.Fatal(tab, err)
 	}

@@ -66,20 +66,25 @@ func TestRead(t *testing.T) {
 	}{
 		{name: "csv", in: []byte("1,2\n3,-4.5e1\n"), d: 2, rows: []float64{1, 2, 3, -45}},
 		{name: "no last newline", in: []byte("1,2\n3,4"), d: 2, rows: []float64{1, 2, 3, 4}},
-		{name: "CRLF, byte order mark, empty rows at the end", in: []byte("\xef\xbb\xbf1,2\r\n3,4\r\n\r\n\n"), d: 2, rows: []float64{1, 2, 3, 4}},
+		{name: "CRLF, byte order mark, empty rows at the end", in: []byte("\xef\xbb\xbf1,2\r\n3,4\r\n\r\n\n"), d: 2,
+			rows: []float64{1, 2, 3, 4}},
 		{name: "tsv", in: []byte("1\t2\n3\t4\n"), d: 2, rows: []float64{1, 2, 3, 4}},
 		{name: "semicolons", in: []byte("1;2\n3; 4\n"), d: 2, rows: []float64{1, 2, 3, 4}},
 		{name: "blanks", in: []byte("  1   2\n3 \t 4  \n"), d: 2, rows: []float64{1, 2, 3, 4}},
 		{name: "one column", in: []byte("1\n2\n"), d: 1, rows: []float64{1, 2}},
-		{name: "quotes", in: []byte("\"a,b\",\"c\"\n\"1\", \"2\"\n"), d: 2, rows: []float64{1, 2}, names: []string{"a,b", "c"}},
+		{name: "quotes", in: []byte("\"a,b\",\"c\"\n\"1\", \"2\"\n"), d: 2, rows: []float64{1, 2},
+			names: []string{"a,b", "c"}},
 		{name: "header", in: []byte("x,y\n1,2\n"), d: 2, rows: []float64{1, 2}, names: []string{"x", "y"}},
-		{name: "columns by name", columns: "z,x", in: []byte("x,y,z\n1,no,3\n4,5,6\n"), d: 2, rows: []float64{3, 1, 6, 4}, names: []string{"z", "x"}},
+		{name: "columns by name", columns: "z,x", in: []byte("x,y,z\n1,no,3\n4,5,6\n"), d: 2, rows: []float64{3, 1, 6, 4},
+			names: []string{"z", "x"}},
 		{name: "columns by index", columns: "3,1-2", in: []byte("1,2,3\n4,5,6\n"), d: 3, rows: []float64{3, 1, 2, 6, 4, 5}},
 		{name: "gz", in: gz(t, []byte("1,2\n3,4\n")), d: 2, rows: []float64{1, 2, 3, 4}},
 		{name: "npy", in: npy("<f8", false, "(2, 2)", []float64{1, 2, 3, 4}), d: 2, rows: []float64{1, 2, 3, 4}},
-		{name: "npy fortran big-endian", in: npy(">i2", true, "(2, 3)", []int16{1, 4, 2, 5, 3, -6}), d: 3, rows: []float64{1, 2, 3, 4, 5, -6}},
+		{name: "npy fortran big-endian", in: npy(">i2", true, "(2, 3)", []int16{1, 4, 2, 5, 3, -6}), d: 3,
+			rows: []float64{1, 2, 3, 4, 5, -6}},
 		{name: "npy vector gz", in: gz(t, npy("<f4", false, "(3,)", []float32{1, 2, 0.5})), d: 1, rows: []float64{1, 2, 0.5}},
-		{name: "npy columns", columns: "2", in: npy("|u1", false, "(2, 2)", []uint8{1, 2, 3, 255}), d: 1, rows: []float64{2, 255}},
+		{name: "npy columns", columns: "2", in: npy("|u1", false, "(2, 2)", []uint8{1, 2, 3, 255}), d: 1,
+			rows: []float64{2, 255}},
 		{name: "idx images", in: idx(8, []uint32{2, 1, 2}, []uint8{1, 2, 3, 255}), d: 2, rows: []float64{1, 2, 3, 255}},
 		{name: "idx floats", in: idx(0x0d, []uint32{1, 2}, []float32{-1, 2}), d: 2, rows: []float64{-1, 2}},
 	} {
@@ -88,7 +93,8 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.D != c.d || got.N != len(c.rows)/c.d || !slices.Equal(got.Rows, c.rows) || !slices.Equal(got.Columns, c.names) {
+			if got.D != c.d || got.N != len(c.rows)/c.d || !slices.Equal(got.Rows, c.rows) ||
+				!slices.Equal(got.Columns, c.names) {
 				t.Errorf("got %d x %d %v %q", got.N, got.D, got.Rows, got.Columns)
 			}
 		})
@@ -121,15 +127,19 @@ func TestReadFaults(t *testing.T) {
 		{name: "truncated gz", in: whole[:len(whole)/2], want: "the file ends too early (truncated)"},
 		{name: "gz magic alone", in: whole[:5], want: "the file ends too early (truncated)"},
 		{name: "damaged gz", in: append(slices.Clone(whole[:len(whole)-6]), 1, 2, 3, 4, 5, 6), want: "checksum"},
-		{name: "truncated npy", in: npy("<f8", false, "(2, 2)", []float64{1, 2, 3}), want: "f: the file ends too early (truncated)"},
+		{name: "truncated npy", in: npy("<f8", false, "(2, 2)", []float64{1, 2, 3}),
+			want: "f: the file ends too early (truncated)"},
 		{name: "long npy", in: npy("<f8", false, "(1, 2)", []float64{1, 2, 3}), want: "f: more data than the 1 x 2 values"},
-		{name: "npy NaN", in: npy("<f8", true, "(2, 2)", []float64{1, 2, math.NaN(), 3}), want: "f, row 1, column 2: NaN and Inf"},
+		{name: "npy NaN", in: npy("<f8", true, "(2, 2)", []float64{1, 2, math.NaN(), 3}),
+			want: "f, row 1, column 2: NaN and Inf"},
 		{name: "npy objects", in: npy("|O", false, "(2, 2)", []float64{1}), want: "f: .npy header: descr"},
 		{name: "npy three dimensions", in: npy("<f8", false, "(1, 1, 1)", []float64{1}), want: "has 3 dimensions"},
-		{name: "npy huge shape", in: npy("<f8", false, "(2147483647, 2147483647)", []float64{1}), want: "f: the file ends too early"},
+		{name: "npy huge shape", in: npy("<f8", false, "(2147483647, 2147483647)", []float64{1}),
+			want: "f: the file ends too early"},
 		{name: "truncated idx", in: idx(8, []uint32{2, 2}, []uint8{1}), want: "f: the file ends too early (truncated)"},
 		{name: "empty idx", in: idx(8, []uint32{0, 2}, []uint8{}), want: "f: the file has no records"},
-		{name: "no such column", columns: "3", in: []byte("1,2\n"), want: `columns "3": there is no column 3 among 2`, request: true},
+		{name: "no such column", columns: "3", in: []byte("1,2\n"), want: `columns "3": there is no column 3 among 2`,
+			request: true},
 		{name: "no such name", columns: "c", in: []byte("a,b\n1,2\n"), want: `columns "c": "c" is neither`, request: true},
 		{name: "column twice", columns: "a,1", in: []byte("a,b\n1,2\n"), want: `column 1 is named twice`, request: true},
 	} {
@@ -151,7 +161,8 @@ func TestReadFaults(t *testing.T) {
 func TestReadStopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Read(ctx, "f", strings.NewReader(strings.Repeat("1,2\n", 10000)), ReadOptions{}); err != context.Canceled {
+	if _, err := Read(ctx, "f", strings.NewReader(strings.Repeat("1,2\n", 10000)),
+		ReadOptions{}); err != context.Canceled {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -171,7 +182,8 @@ func TestOpenSeveralFilesAndLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.N != 3 || !slices.Equal(got.Rows, []float64{1, 2, 3, 4, 5, 6}) || !slices.Equal(got.Files, []int{2, 1}) || !slices.Equal(got.Labels, []int32{7, 8, -1}) {
+	if got.N != 3 || !slices.Equal(got.Rows, []float64{1, 2, 3, 4, 5, 6}) || !slices.Equal(got.Files, []int{2, 1}) ||
+		!slices.Equal(got.Labels, []int32{7, 8, -1}) {
 		t.Errorf("got %+v", got)
 	}
 	got, err = Open(ctx, a+","+b, ReadOptions{Labels: write("la.csv", "1\n2\n") + "," + write("lb.csv", "3\n")})
@@ -186,7 +198,8 @@ func TestOpenSeveralFilesAndLabels(t *testing.T) {
 		{filepath.Join(dir, "none.csv"), "", "none.csv: no such file or directory"},
 		{dir, "", "a folder without train-images-idx3-ubyte(.gz)"},
 	} {
-		if _, err := Open(ctx, c.spec, ReadOptions{Labels: c.labels}); err == nil || !strings.Contains(err.Error(), c.want) || fault.IsRequest(err) {
+		if _, err := Open(ctx, c.spec, ReadOptions{Labels: c.labels}); err == nil ||
+			!strings.Contains(err.Error(), c.want) || fault.IsRequest(err) {
 			t.Errorf("%s, labels %s: error is %v, want %q", c.spec, c.labels, err, c.want)
 		}
 	}
@@ -208,7 +221,8 @@ func TestOpenMNISTFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.N != 3 || got.D != 2 || !slices.Equal(got.Rows, []float64{1, 2, 3, 4, 7, 8}) || !slices.Equal(got.Labels, []int32{5, 6, 9}) {
+	if got.N != 3 || got.D != 2 || !slices.Equal(got.Rows, []float64{1, 2, 3, 4, 7, 8}) ||
+		!slices.Equal(got.Labels, []int32{5, 6, 9}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -238,8 +252,10 @@ func TestReferenceSets(t *testing.T) {
 }
 
 func TestParseFloatMatchesStrconv(t *testing.T) {
-	for _, s := range []string{"0", "-0", "+1", "1.", ".5", "1e5", "1E-5", "9007199254740993", "123456789012345678901234567890",
-		"0.000000000000000000000000000000123", "1e22", "1e23", "4.9e-324", "1e-400", "1.7976931348623157e308", "0.1", "179769.31348623157e-3",
+	for _, s := range []string{"0", "-0", "+1", "1.", ".5", "1e5", "1E-5", "9007199254740993",
+		"123456789012345678901234567890",
+		"0.000000000000000000000000000000123", "1e22", "1e23", "4.9e-324", "1e-400", "1.7976931348623157e308", "0.1",
+		"179769.31348623157e-3",
 		"00000000000000000000001.5", "9007199254740991e22", "3.0000000000000000000001"} {
 		want, err := strconv.ParseFloat(s, 64)
 		if err != nil {
@@ -250,7 +266,8 @@ func TestParseFloatMatchesStrconv(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", "-", ".", "e5", "1e", "1e+", "1_000", "0x1p-2", "1 2", "--1", "abc", "1,5", "nan", "+Inf", "infinity", "-NAN", "1e400"} {
+	for _, s := range []string{"", "-", ".", "e5", "1e", "1e+", "1_000", "0x1p-2", "1 2", "--1", "abc", "1,5", "nan",
+		"+Inf", "infinity", "-NAN", "1e400"} {
 		if got, err := parseFloat([]byte(s)); err == nil {
 			t.Errorf("%q: got %v, want an error", s, got)
 		}
@@ -321,11 +338,13 @@ func TestOpenIDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(tab.IDs, []string{"u 7", "u,8"}) || !slices.Equal(tab.Columns, []string{"x", "y"}) || !slices.Equal(tab.Rows, []float64{1, 2, 3, 4}) {
+		if !slices.Equal(tab.IDs, []string{"u 7", "u,8"}) || !slices.Equal(tab.Columns, []string{"x", "y"}) ||
+			!slices.Equal(tab.Rows, []float64{1, 2, 3, 4}) {
 			t.Errorf("id %q: %+v", id, tab)
 		}
 	}
-	for id, text := range map[string]string{"nobody": "x,who\n1,a\n", "1-2": "x,who\n1,a\n", "who": "x,who\n1,\n", "1": "a\nb\n"} {
+	for id, text := range map[string]string{"nobody": "x,who\n1,a\n", "1-2": "x,who\n1,a\n", "who": "x,who\n1,\n",
+		"1": "a\nb\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

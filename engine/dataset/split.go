@@ -37,7 +37,8 @@ func (n *Normalised) Split(m int, proportions []float64, seed uint64) ([]Part, e
 		return nil, fault.Request(fmt.Sprintf("clients %d", m), "there must be at least one", "give 1 or more clients")
 	}
 	if m > total {
-		return nil, fault.Request(fmt.Sprintf("clients %d", m), fmt.Sprintf("there are only %d records", total), "give at most one client per record")
+		return nil, fault.Request(fmt.Sprintf("clients %d", m), fmt.Sprintf("there are only %d records", total),
+			"give at most one client per record")
 	}
 	sizes, err := shares(total, m, proportions)
 	if err != nil {
@@ -76,7 +77,8 @@ func (n *Normalised) SplitFiles(counts []int) ([]Part, error) {
 		sum += c
 	}
 	if sum != n.Points.N {
-		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %d records and the data %d", sum, n.Points.N), "give the counts of the files that were read")
+		return nil, fault.Request("one client per file", fmt.Sprintf("the files hold %d records and the data %d", sum,
+			n.Points.N), "give the counts of the files that were read")
 	}
 	return n.deal(inTurn(n.Points.N), counts), nil
 }
@@ -103,12 +105,14 @@ func shares(total, m int, proportions []float64) ([]int, error) {
 		return sizes, nil
 	}
 	if len(proportions) != m {
-		return nil, fault.Request("proportions", fmt.Sprintf("%d numbers for %d clients", len(proportions), m), "give one number per client")
+		return nil, fault.Request("proportions", fmt.Sprintf("%d numbers for %d clients", len(proportions), m),
+			"give one number per client")
 	}
 	sum := 0.0
 	for _, p := range proportions {
 		if !(p > 0) || math.IsInf(p, 0) {
-			return nil, fault.Request("proportions", fmt.Sprintf("%g is not a positive number", p), "give one positive number per client")
+			return nil, fault.Request("proportions", fmt.Sprintf("%g is not a positive number", p),
+				"give one positive number per client")
 		}
 		sum += p
 	}
@@ -132,7 +136,8 @@ func shares(total, m int, proportions []float64) ([]int, error) {
 	}
 	for i, s := range sizes {
 		if s == 0 {
-			return nil, fault.Request("proportions", fmt.Sprintf("client %d gets none of the %d records", i+1, total), "give that client a larger share")
+			return nil, fault.Request("proportions", fmt.Sprintf("client %d gets none of the %d records", i+1, total),
+				"give that client a larger share")
 		}
 	}
 	return sizes, nil
@@ -178,7 +183,8 @@ func gather(src *kernels.Panels, rows []int) *kernels.Panels {
 // equal as possible.
 func ContiguousColumns(d, parties int) ([][]int, error) {
 	if parties < 1 || parties > d {
-		return nil, fault.Request(fmt.Sprintf("parties %d", parties), fmt.Sprintf("%d columns cannot be split among them", d), "give at least one party and at most one per column")
+		return nil, fault.Request(fmt.Sprintf("parties %d", parties),
+			fmt.Sprintf("%d columns cannot be split among them", d), "give at least one party and at most one per column")
 	}
 	out := make([][]int, parties)
 	next := 0
@@ -212,7 +218,8 @@ func ParseColumnSplit(s string, d int, names []string) ([][]int, error) {
 		}
 		for _, c := range columns {
 			if owner[c] != 0 {
-				return nil, fault.Request(what, fmt.Sprintf("column %d belongs to parties %d and %d", c+1, owner[c], p+1), "give each column to one party")
+				return nil, fault.Request(what, fmt.Sprintf("column %d belongs to parties %d and %d", c+1, owner[c], p+1),
+					"give each column to one party")
 			}
 			owner[c] = p + 1
 		}
@@ -220,7 +227,8 @@ func ParseColumnSplit(s string, d int, names []string) ([][]int, error) {
 	}
 	for c, p := range owner {
 		if p == 0 {
-			return nil, fault.Request(what, fmt.Sprintf("column %d belongs to no party", c+1), "give each column to one party, or leave it out with --columns")
+			return nil, fault.Request(what, fmt.Sprintf("column %d belongs to no party", c+1),
+				"give each column to one party, or leave it out with --columns")
 		}
 	}
 	return out, nil

@@ -40,7 +40,8 @@ func makeSynth(ctx context.Context, g Generator) (drawer, error) {
 		return nil, fault.Range("d", d, "at least 2")
 	}
 	if k > most/d/d || k*k > most/d {
-		return nil, fault.Request(builtinPrefix+"synth", fmt.Sprintf("%d clusters in %d dimensions are too many to separate", k, d), "lower k or d, or use timesynth")
+		return nil, fault.Request(builtinPrefix+"synth",
+			fmt.Sprintf("%d clusters in %d dimensions are too many to separate", k, d), "lower k or d, or use timesynth")
 	}
 	r := newSource(g.Seed, "synth")
 	clusters := make([]shapedCluster, k)

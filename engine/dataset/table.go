@@ -276,7 +276,8 @@ func openMNIST(ctx context.Context, dir string, opts ReadOptions) (Source, error
 			return nil, err
 		}
 		if n := s.Schema().N; n >= 0 && n != len(labels) {
-			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(labels), n), "give the files of one set", nil)
+			return nil, fault.Failed(path, fmt.Sprintf("%d labels for %d images", len(labels), n),
+				"give the files of one set", nil)
 		}
 		if err := all.add(s); err != nil {
 			return nil, err
@@ -294,5 +295,6 @@ func findIDX(dir, name string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fault.Failed(dir, "a folder without "+name+"(.gz)", "give a file, or a folder with the four MNIST IDX files", nil)
+	return "", fault.Failed(dir, "a folder without "+name+"(.gz)",
+		"give a file, or a folder with the four MNIST IDX files", nil)
 }

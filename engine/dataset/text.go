@@ -44,10 +44,12 @@ func (f TextFormat) check() error {
 		return fault.Range("header", strconv.Quote(f.Header), "yes, no or auto")
 	}
 	switch sep := f.separatorByte(); {
-	case f.Separator != "" && f.Separator != "blank" && (len(f.Separator) != 1 || strings.ContainsAny(f.Separator, "\"\r\n+-.0123456789eE")):
+	case f.Separator != "" && f.Separator != "blank" &&
+		(len(f.Separator) != 1 || strings.ContainsAny(f.Separator, "\"\r\n+-.0123456789eE")):
 		return fault.Range("separator", strconv.Quote(f.Separator), `one character such as "," or "|", or blank`)
 	case f.DecimalComma && sep == ',':
-		return fault.Request("separator", "the comma is the decimal sign as well", `give another one, such as --separator ";"`)
+		return fault.Request("separator", "the comma is the decimal sign as well",
+			`give another one, such as --separator ";"`)
 	}
 	return nil
 }
@@ -280,7 +282,8 @@ func (s *textSource) firstLine(l *headLines) ([]byte, error) {
 // choose settles which cells are coordinates.
 func (s *textSource) choose(names []string, rowBytes int64) error {
 	o := s.opts
-	s.schema = Schema{Name: s.file.name, N: -1, Header: names != nil, Once: s.file.once, Size: s.file.size, RowBytes: rowBytes + 1}
+	s.schema = Schema{Name: s.file.name, N: -1, Header: names != nil, Once: s.file.once, Size: s.file.size,
+		RowBytes: rowBytes + 1}
 	chosen, err := ChooseColumns(o.Columns, names, s.width)
 	if err != nil {
 		return err

@@ -164,9 +164,11 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 	case p.Start != nil && !m.Starts:
 		return l.Foreign(m, "start", func(m *Method) bool { return m.Starts })
 	case !m.Weighs && slices.ContainsFunc(p.Clients, func(c dataset.Part) bool { return c.Weights != nil }):
-		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") + ", or leave the weights out"
+		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") +
+			", or leave the weights out"
 		if m.Private {
-			return fault.Request("weights", "are given and "+m.Name+" is private: a record of weight w would change what is released by w times what the noise hides", takes)
+			return fault.Request("weights", "are given and "+m.Name+
+				" is private: a record of weight w would change what is released by w times what the noise hides", takes)
 		}
 		return fault.Request("weights", m.Name+" does not take them", takes)
 	case p.Start != nil && set["init"] != "":
@@ -174,7 +176,8 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 	case m.Quiet && !m.Private && p.Budget.Epsilon != 0:
 		return fault.Request("epsilon", "is given with calibration none, which adds no noise", "leave one of them out")
 	case !m.Private && p.Budget.Epsilon != 0:
-		return fault.Request("epsilon", m.Name+" is not private and spends none", "choose a private method, or leave --epsilon out")
+		return fault.Request("epsilon", m.Name+" is not private and spends none",
+			"choose a private method, or leave --epsilon out")
 	case m.Private && p.Budget.Epsilon == 0:
 		return fault.Request("epsilon", "is not given", m.Name+" is private and needs a budget, such as --epsilon 1")
 	case set["mechanism"] == "gaussian" && p.Budget.Delta == 0:
@@ -185,5 +188,6 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 
 // Foreign is the refusal of an option that the method does not take, with the methods that do.
 func (l List) Foreign(m *Method, option string, takes func(*Method) bool) error {
-	return fault.Request(option, m.Name+" does not take it", "leave it out, or choose "+strings.Join(l.Takers(takes), ", "))
+	return fault.Request(option, m.Name+" does not take it", "leave it out, or choose "+
+		strings.Join(l.Takers(takes), ", "))
 }

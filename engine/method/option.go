@@ -28,7 +28,8 @@ type Option struct {
 
 // MarshalJSON writes what a program that offers the option needs to know.
 func (o Option) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"name": o.Name, "default": o.Default, "about": o.About, "type": o.Type(), "values": o.Values()})
+	return json.Marshal(map[string]any{"name": o.Name, "default": o.Default, "about": o.About, "type": o.Type(),
+		"values": o.Values()})
 }
 
 // refuse is the error of a value that Set did not take.
@@ -262,12 +263,14 @@ func words[T ~string](list []T) []string {
 
 // Init is the choice of the first centroids; the first one allowed is the default.
 func Init[T ~string](field *T, allowed ...T) Option {
-	return Option{"init", string(allowed[0]), "first centroids: " + strings.Join(words(allowed), ", "), Choice(field, allowed...)}
+	return Option{"init", string(allowed[0]), "first centroids: " + strings.Join(words(allowed), ", "),
+		Choice(field, allowed...)}
 }
 
 // Post is what happens to noisy centroids outside the box; the first one allowed is the default.
 func Post[T ~string](field *T, allowed ...T) Option {
-	return Option{"post", string(allowed[0]), "noisy centroids outside the bounds: " + strings.Join(words(allowed), ", "), Choice(field, allowed...)}
+	return Option{"post", string(allowed[0]), "noisy centroids outside the bounds: " +
+		strings.Join(words(allowed), ", "), Choice(field, allowed...)}
 }
 
 // Outsiders are those whom a method on one table is private against.

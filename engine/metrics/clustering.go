@@ -23,7 +23,8 @@ type Clustering struct {
 // Validate checks that the lengths fit and that no label exceeds K.
 func (c *Clustering) Validate() error {
 	if len(c.Labels) != c.Points.N || len(c.Centroids) != c.K*c.Points.D {
-		return fmt.Errorf("metrics: %d labels and %d centroid coordinates for n = %d, d = %d, k = %d", len(c.Labels), len(c.Centroids), c.Points.N, c.Points.D, c.K)
+		return fmt.Errorf("metrics: %d labels and %d centroid coordinates for n = %d, d = %d, k = %d", len(c.Labels),
+			len(c.Centroids), c.Points.N, c.Points.D, c.K)
 	}
 	for i, l := range c.Labels {
 		if int(l) > c.K {

@@ -44,7 +44,8 @@ func near(t *testing.T, what string, got, want float64) {
 // two clusters on a line, {0, 1} and {4, 6}, one point unassigned, one cluster
 // empty.
 func TestByHand(t *testing.T) {
-	c := &Clustering{Points: panels(1, 0, 1, 4, 6, 100), Labels: []uint16{0, 0, 2, 2, 3}, Centroids: []float64{0.5, 50, 5}, K: 3}
+	c := &Clustering{Points: panels(1, 0, 1, 4, 6, 100), Labels: []uint16{0, 0, 2, 2, 3},
+		Centroids: []float64{0.5, 50, 5}, K: 3}
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func TestSampleIsCloseToExact(t *testing.T) {
 		rows[i] = float32(i%2) + float32(i/2%100)/512
 	}
 	big := &Clustering{Points: panels(1, rows...), Labels: labels, Centroids: []float64{0, 1}, K: 2, FractionBits: 9}
-	small := &Clustering{Points: panels(1, rows[:4000]...), Labels: labels[:4000], Centroids: []float64{0, 1}, K: 2, FractionBits: 9}
+	small := &Clustering{Points: panels(1, rows[:4000]...), Labels: labels[:4000], Centroids: []float64{0, 1}, K: 2,
+		FractionBits: 9}
 	a, err := big.Pairwise(context.Background(), serial{}, 9, most)
 	if err != nil {
 		t.Fatal(err)
@@ -170,8 +172,10 @@ func TestAgreementDoesNotDependOnNames(t *testing.T) {
 		}
 		again, _ := Compare(a, renamed)
 		back, _ := Compare(b, a)
-		for _, pair := range [][2]float64{{got.ARI, again.ARI}, {got.NMI, again.NMI}, {got.FMI, again.FMI}, {got.VMeasure, again.VMeasure}, {got.Accuracy, again.Accuracy},
-			{got.ARI, back.ARI}, {got.NMI, back.NMI}, {got.FMI, back.FMI}, {got.VMeasure, back.VMeasure}, {got.Accuracy, back.Accuracy}} {
+		for _, pair := range [][2]float64{{got.ARI, again.ARI}, {got.NMI, again.NMI}, {got.FMI, again.FMI},
+			{got.VMeasure, again.VMeasure}, {got.Accuracy, again.Accuracy},
+			{got.ARI, back.ARI}, {got.NMI, back.NMI}, {got.FMI, back.FMI}, {got.VMeasure, back.VMeasure},
+			{got.Accuracy, back.Accuracy}} {
 			if math.Abs(pair[0]-pair[1]) > 1e-12 {
 				t.Fatalf("%+v, renamed %+v, swapped %+v", got, again, back)
 			}
@@ -237,7 +241,8 @@ func BenchmarkPairwise(b *testing.B) {
 // every distance by itself, on sets that span several tiles.
 func TestPairwiseAgainstDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, d, k := rapid.SampledFrom([]int{2, 3, 63, 511, 513, 700}).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "d"), rapid.IntRange(2, 7).Draw(t, "k")
+		n, d, k := rapid.SampledFrom([]int{2, 3, 63, 511, 513, 700}).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "d"),
+			rapid.IntRange(2, 7).Draw(t, "k")
 		g := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		rows, labels := make([]float32, n*d), make([]uint16, n)
 		for i := range labels {

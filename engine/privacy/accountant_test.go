@@ -38,7 +38,8 @@ func TestPureAndZCDPClosedForms(t *testing.T) {
 
 func TestGaussianProfile(t *testing.T) {
 	// published values of the analytic Gaussian mechanism: sigma for (epsilon, delta)
-	for _, c := range []struct{ eps, delta, mu float64 }{{.5, 5e-5, .160}, {1, 5e-5, .298}, {2, 5e-5, .551}, {4, 5e-5, 1.003}} {
+	for _, c := range []struct{ eps, delta, mu float64 }{{.5, 5e-5, .160}, {1, 5e-5, .298}, {2, 5e-5, .551},
+		{4, 5e-5, 1.003}} {
 		mu, err := MuOf(Budget{c.eps, c.delta}, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +125,8 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 		}
 	}
 	// 5e-4 for two shares of deviation 1, 7e-17 of deviation 2
-	if a, b := SplitDistance(1, 2), SplitDistance(2, 2); math.Abs(a/5.2e-4-1) > 0.01 || math.Abs(b/7.2e-17-1) > 0.01 || SplitDistance(1, 1) != 0 {
+	if a, b := SplitDistance(1, 2), SplitDistance(2, 2); math.Abs(a/5.2e-4-1) > 0.01 || math.Abs(b/7.2e-17-1) > 0.01 ||
+		SplitDistance(1, 1) != 0 {
 		t.Errorf("slack of two shares: %v at deviation 1, %v at 2", a, b)
 	}
 }
@@ -132,9 +134,11 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 func mechanisms() map[string]Mechanism {
 	return map[string]Mechanism{
 		"gaussian": Gaussian{Scale: 7}, "laplace": Laplace{Scale: 9}, "pure": PureDP{0.1}, "bounded": Bounded{0.2},
-		"randomized response": RandomizedResponse{P: 0.9, Buckets: 4}, "discrete gaussian": DiscreteGaussianStep{Sigma: 8, Step: 1},
-		"discrete laplace": DiscreteLaplaceStep{B: 9, Step: 1}, "discrete laplace, long": DiscreteLaplaceStep{B: 90, Step: 10},
-		"fm": FM{Gamma: 1, Phantoms: 40, Parties: 2, Cells: 3},
+		"randomized response":    RandomizedResponse{P: 0.9, Buckets: 4},
+		"discrete gaussian":      DiscreteGaussianStep{Sigma: 8, Step: 1},
+		"discrete laplace":       DiscreteLaplaceStep{B: 9, Step: 1},
+		"discrete laplace, long": DiscreteLaplaceStep{B: 90, Step: 10},
+		"fm":                     FM{Gamma: 1, Phantoms: 40, Parties: 2, Cells: 3},
 	}
 }
 
@@ -262,13 +266,16 @@ func TestCalibrateInvertsTheAccountant(t *testing.T) {
 			t.Errorf("%+v: %v", b, err)
 		}
 	}
-	if _, err := Calibrate("zcdp", Budget{1, 0}, 1, func(s float64) Mechanism { return Gaussian{Scale: s} }); !errors.Is(err, ErrBudget) {
+	if _, err := Calibrate("zcdp", Budget{1, 0}, 1,
+		func(s float64) Mechanism { return Gaussian{Scale: s} }); !errors.Is(err, ErrBudget) {
 		t.Errorf("Gaussian noise at delta 0: %v", err)
 	}
-	if _, err := Calibrate("nosuch", Budget{1, 0}, 1, func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+	if _, err := Calibrate("nosuch", Budget{1, 0}, 1,
+		func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
 		t.Errorf("unknown accountant: %v", err)
 	}
-	if _, err := Calibrate("pure", Budget{1, 0}, 0, func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
+	if _, err := Calibrate("pure", Budget{1, 0}, 0,
+		func(s float64) Mechanism { return Laplace{s} }); !errors.Is(err, ErrRange) {
 		t.Errorf("no rounds: %v", err)
 	}
 }

@@ -13,7 +13,8 @@ func Calibrate(accountant string, b Budget, rounds int, family func(scale float6
 }
 
 // CalibrateWith is Calibrate beside other releases, which others composes into an empty accountant.
-func CalibrateWith(accountant string, b Budget, rounds int, family func(scale float64) Mechanism, others func(Accountant)) (float64, error) {
+func CalibrateWith(accountant string, b Budget, rounds int, family func(scale float64) Mechanism,
+	others func(Accountant)) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, err
 	}
@@ -36,7 +37,8 @@ func CalibrateWith(accountant string, b Budget, rounds int, family func(scale fl
 	for !fits(hi) {
 		lo = hi
 		if hi *= 2; hi > 1e15 {
-			return 0, fmt.Errorf("calibration by %s: %w: no scale gives epsilon %v at delta %v: choose another accountant, a positive delta or a larger epsilon", accountant, ErrBudget, b.Epsilon, b.Delta)
+			return 0, fmt.Errorf("calibration by %s: %w: no scale gives epsilon %v at delta %v: choose another accountant, "+
+				"a positive delta or a larger epsilon", accountant, ErrBudget, b.Epsilon, b.Delta)
 		}
 	}
 	for lo == hi || fits(lo) {

@@ -176,63 +176,91 @@ var (
 // everything, in either norm.
 var rules = slices.Concat([]Rule{
 	// nearest assignment, sums and counts
-	{Method: "sulloyd", Calibration: Proven, Release: "sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed}},
-	{Method: "sulloyd", Calibration: Proven, Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed}},
-	{Method: "relative", Calibration: Proven, Release: "relative sums", L1: twice(func(s Shape) float64 { return math.Min(s.Radius*math.Sqrt(dims(s)), 2*s.Bound*dims(s)) }),
+	{Method: "sulloyd", Calibration: Proven, Release: "sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both,
+		Theorem: "T2", Conditions: []string{boxed}},
+	{Method: "sulloyd", Calibration: Proven, Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact,
+		Neighbours: both, Theorem: "T2", Conditions: []string{boxed}},
+	{Method: "relative", Calibration: Proven, Release: "relative sums",
+		L1: twice(func(s Shape) float64 { return math.Min(s.Radius*math.Sqrt(dims(s)), 2*s.Bound*dims(s)) }),
 		L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
-	{Method: "relative", Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
+	{Method: "relative", Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
+		Mechanisms: exact, Neighbours: both, Theorem: "T2", Conditions: []string{boxed, within}},
 },
 	// the released code of these two takes the scale of the theorem
 	claimedAndPublished([]Rule{
-		{Method: "sulloyd", Release: "sums", L1: func(s Shape) float64 { return dims(s) * s.Bound }, L2: func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound },
+		{Method: "sulloyd", Release: "sums", L1: func(s Shape) float64 { return dims(s) * s.Bound },
+			L2:         func(s Shape) float64 { return math.Sqrt(dims(s)) * s.Bound },
 			Mechanisms: inFloats, Neighbours: addRemove, Theorem: "Thesis-H §6.2.1", Conditions: []string{boxed},
 			Worth: "the sensitivities hold; the noise is continuous, in floating point, which no theorem covers"},
-		{Method: "sulloyd", Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: inFloats, Neighbours: addRemove, Theorem: "Thesis-H §6.2.1", Conditions: []string{boxed}},
-		{Method: "relative", Release: "relative sums", L1: func(s Shape) float64 { return dims(s) * math.Min(2*s.Bound, s.Radius) },
-			L2: func(s Shape) float64 { return s.Radius }, Mechanisms: inFloats, Neighbours: addRemove, Theorem: "FastLloyd §7.1", Conditions: []string{boxed},
+		{Method: "sulloyd", Release: "counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: inFloats,
+			Neighbours: addRemove, Theorem: "Thesis-H §6.2.1", Conditions: []string{boxed}},
+		{Method: "relative", Release: "relative sums",
+			L1: func(s Shape) float64 { return dims(s) * math.Min(2*s.Bound, s.Radius) },
+			L2: func(s Shape) float64 { return s.Radius }, Mechanisms: inFloats, Neighbours: addRemove,
+			Theorem: "FastLloyd §7.1", Conditions: []string{boxed},
 			Worth: "the sensitivities hold (the L1 one is up to sqrt(d) too large); the noise is continuous, in floating point"},
-		{Method: "relative", Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: inFloats, Neighbours: addRemove, Theorem: "FastLloyd §7.1", Conditions: []string{boxed}},
+		{Method: "relative", Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: inFloats,
+			Neighbours: addRemove, Theorem: "FastLloyd §7.1", Conditions: []string{boxed}},
 	}), []Rule{
-		{Method: "sulloyd", Calibration: Claimed, Release: "centroids", L1: func(s Shape) float64 { return dims(s) * s.Bound }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
-			Worth: "a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M; the noise is continuous, in floating point"},
-		{Method: "sulloyd", Calibration: Published, Release: "centroids", L1: func(s Shape) float64 { return s.Bound }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
-			Worth: "a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one client and 2B/M at M, and the released code leaves out the factor d"},
+		{Method: "sulloyd", Calibration: Claimed, Release: "centroids",
+			L1: func(s Shape) float64 { return dims(s) * s.Bound }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1",
+			Conditions: []string{boxed},
+			Worth: "a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one " +
+				"client and 2B/M at M; the noise is continuous, in floating point"},
+		{Method: "sulloyd", Calibration: Published, Release: "centroids", L1: func(s Shape) float64 { return s.Bound },
+			Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
+			Worth: "a record alone in its cluster moves the centroid from the old one, by up to 2B per coordinate at one " +
+				"client and 2B/M at M, and the released code leaves out the factor d"},
 
 		// size-constrained assignment
-		{Method: "csulloyd", Calibration: Proven, Release: "sums", L1: func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * clusters(s) * dims(s) },
-			L2: func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * math.Sqrt(clusters(s)*dims(s)) }, Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
-		{Method: "csulloyd", Calibration: Proven, Release: "counts", L1: func(s Shape) float64 { return one(1, 2)(s) * exclusive(s) },
-			L2: func(s Shape) float64 { return math.Max(exclusive(s), one(1, math.Sqrt2)(s)) }, Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
-		{Method: "csulloyd", Calibration: Claimed, Release: "sums", L1: func(s Shape) float64 { return dims(s) * s.Bound * exclusive(s) }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
+		{Method: "csulloyd", Calibration: Proven, Release: "sums",
+			L1:         func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * clusters(s) * dims(s) },
+			L2:         func(s Shape) float64 { return 2 * s.Bound * exclusive(s) * math.Sqrt(clusters(s)*dims(s)) },
+			Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
+		{Method: "csulloyd", Calibration: Proven, Release: "counts",
+			L1: func(s Shape) float64 { return one(1, 2)(s) * exclusive(s) },
+			L2: func(s Shape) float64 { return math.Max(exclusive(s), one(1, math.Sqrt2)(s)) }, Mechanisms: exact,
+			Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
+		{Method: "csulloyd", Calibration: Claimed, Release: "sums",
+			L1: func(s Shape) float64 { return dims(s) * s.Bound * exclusive(s) }, Mechanisms: inFloats,
+			Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
 			Worth: "one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1) (T1)"},
-		{Method: "csulloyd", Calibration: Claimed, Release: "counts", L1: func(s Shape) float64 { return exclusive(s) }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed}},
+		{Method: "csulloyd", Calibration: Claimed, Release: "counts", L1: func(s Shape) float64 { return exclusive(s) },
+			Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed}},
 		{Method: "csulloyd", Calibration: Published, Release: "sums", L1: func(s Shape) float64 {
 			if s.Radius > 0 {
 				return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s)
 			}
 			return dims(s) * s.Bound * exclusive(s)
 		}, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed},
-			Worth: "one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1), whatever the radius (T1)"},
-		{Method: "csulloyd", Calibration: Published, Release: "counts", L1: func(s Shape) float64 { return exclusive(s) }, Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed}},
-		{Method: "fastlloyd", Calibration: Proven, Release: "centroids", L1: centroidsL1, L2: centroidsL2, Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
+			Worth: "one record moves others between clusters along a chain: the true L1 change is up to B d (2k-1), " +
+				"whatever the radius (T1)"},
+		{Method: "csulloyd", Calibration: Published, Release: "counts", L1: func(s Shape) float64 { return exclusive(s) },
+			Mechanisms: inFloats, Theorem: "Thesis-H §6.3.1", Conditions: []string{boxed}},
+		{Method: "fastlloyd", Calibration: Proven, Release: "centroids", L1: centroidsL1, L2: centroidsL2,
+			Mechanisms: exact, Neighbours: both, Theorem: "T1", Conditions: []string{boxed, sized, tied, total}},
 		{Method: "fastlloyd", Calibration: Claimed, Release: "centroids", L1: func(s Shape) float64 {
 			if s.Radius > 0 {
 				return dims(s) * math.Min(s.Bound, 2*s.Radius) * exclusive(s) / float64(s.Lo)
 			}
 			return dims(s) * s.Bound * exclusive(s) / float64(s.Lo)
 		}, Mechanisms: inFloats, Theorem: "FastLloyd Theorem 5.1", Conditions: []string{boxed},
-			Worth: "up to k clusters change, each by 2B/lo per coordinate: the true epsilon is up to 2k times the claimed one (T1)"},
+			Worth: "up to k clusters change, each by 2B/lo per coordinate: the true epsilon is up to 2k times the claimed " +
+				"one (T1)"},
 		{Method: "fastlloyd", Calibration: Published, Release: "centroids", L1: func(s Shape) float64 {
 			if s.Radius > 0 {
 				return math.Min(s.Bound, 2*s.Radius) * exclusive(s) / float64(s.Lo)
 			}
 			return s.Bound * exclusive(s) / float64(s.Lo)
 		}, Mechanisms: inFloats, Theorem: "FastLloyd Theorem 5.1", Conditions: []string{boxed},
-			Worth: "the released code leaves out the factor d of its own theorem: the true epsilon is up to 2kd times the announced one (T1)"},
+			Worth: "the released code leaves out the factor d of its own theorem: the true epsilon is up to 2kd times the " +
+				"announced one (T1)"},
 
 		// bounds of columns
-		{Method: "bounds", Calibration: Proven, Release: "magnitudes", L1: twice(dims), L2: func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
-			Mechanisms: []string{"discrete-laplace"}, Neighbours: both, Theorem: "T12, T6", Conditions: []string{"cells and columns do not depend on the data"}},
+		{Method: "bounds", Calibration: Proven, Release: "magnitudes", L1: twice(dims),
+			L2:         func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
+			Mechanisms: []string{"discrete-laplace"}, Neighbours: both, Theorem: "T12, T6",
+			Conditions: []string{"cells and columns do not depend on the data"}},
 		{Method: "bounds", Calibration: Claimed, None: "no published claim for these cells"},
 
 		// the number of records
@@ -241,50 +269,84 @@ var rules = slices.Concat([]Rule{
 		{Method: "count", Calibration: Claimed, None: "no published claim: the papers take the number for public"},
 
 		// synopses and refinement
-		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
-		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims), L2: func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
+		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims),
+			L2:         func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 		{Method: "hybrid", Calibration: Claimed, None: "no published claim, as the method is Cohort's own"},
-		{Method: "eugkm", Calibration: Proven, Release: "grid counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
-		{Method: "evolve", Calibration: Proven, Release: "candidate counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact,
+		{Method: "eugkm", Calibration: Proven, Release: "grid counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		{Method: "evolve", Calibration: Proven, Release: "candidate counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact,
 			Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
-		{Method: "evolve", Calibration: Claimed, None: "no claim of its own: what stands here is the idea of PE-means with other constants"},
-		{Method: "eugkm", Calibration: Claimed, None: "no claim of its own: Su et al. add or remove a record, as the proven line does"},
-		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
-		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
-		{Method: "lsf", Calibration: Claimed, None: "no published claim, as Sketch-V takes the central form from a library and claims only that of the parties of sketch, ind-lap and ldp-agg"},
+		{Method: "evolve", Calibration: Claimed,
+			None: "no claim of its own: what stands here is the idea of PE-means with other constants"},
+		{Method: "eugkm", Calibration: Claimed,
+			None: "no claim of its own: Su et al. add or remove a record, as the proven line does"},
+		{Method: "lsf", Calibration: Proven, Release: "counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, planes}},
+		{Method: "lsf", Calibration: Proven, Release: "leaf sums", L1: boxL1, L2: boxL2, Mechanisms: exact,
+			Neighbours: both, Theorem: "T2, T5, T6", Conditions: []string{boxed, planes}},
+		{Method: "lsf", Calibration: Claimed,
+			None: "no published claim, as Sketch-V takes the central form from a library and claims only that of the " +
+				"parties of sketch, ind-lap and ldp-agg"},
 
 		// Balcan and Edler
-		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
-		{Method: "balcan", Calibration: Proven, Release: "scores of swaps", L1: twice(func(s Shape) float64 { return s.Bound }), Mechanisms: selection, Neighbours: both, Theorem: "T5, T8",
+		{Method: "balcan", Calibration: Proven, Release: "cube counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "balcan", Calibration: Proven, Release: "scores of swaps",
+			L1: twice(func(s Shape) float64 { return s.Bound }), Mechanisms: selection, Neighbours: both, Theorem: "T5, T8",
 			Conditions: []string{boxed, directed, "a record's part in a score is cut at the bound"}},
 		{Method: "balcan", Calibration: Claimed, None: "no published claim but that of balcan-edler"},
-		{Method: "balcan-edler", Calibration: Claimed, Release: "cubes that pass", L1: one(1, 1), Mechanisms: inFloats, Theorem: "Balcan et al., Theorem 2; T5",
-			Worth: "a level more is examined than released, and half of the budget is left: the true epsilon is about half of the claimed one under add-remove"},
-		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of swaps", L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection, Theorem: "Balcan et al.; T5",
-			Worth: "projected records are not clipped, so the bound is none; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
-		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of runs", L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection, Theorem: "Balcan et al.; T5",
-			Worth: "the bound holds; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
-		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster counts", L1: one(1, 1), Mechanisms: inFloats, Theorem: "Thesis-B, Algorithms 12 and 13; T5"},
-		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster means", L1: func(s Shape) float64 { return s.Bound / float64(max(1, s.Lo)) }, Mechanisms: inFloats, Theorem: "Thesis-B, Algorithms 12 and 13; T5",
-			Worth: "each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon is about (d+1)/2 times the claimed one, unbounded for clusters of a few records (T5)"},
-		{Method: "balcan-edler", Calibration: Proven, None: "the thesis's method has its own claim only; balcan is the pipeline with a proof"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "cubes that pass", L1: one(1, 1), Mechanisms: inFloats,
+			Theorem: "Balcan et al., Theorem 2; T5",
+			Worth: "a level more is examined than released, and half of the budget is left: the true epsilon is about half " +
+				"of the claimed one under add-remove"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of swaps",
+			L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection,
+			Theorem: "Balcan et al.; T5",
+			Worth: "projected records are not clipped, so the bound is none; permute-and-flip as printed does not subtract " +
+				"the maximum, which is not private at all (T5)"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of runs",
+			L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection,
+			Theorem: "Balcan et al.; T5",
+			Worth:   "the bound holds; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster counts", L1: one(1, 1), Mechanisms: inFloats,
+			Theorem: "Thesis-B, Algorithms 12 and 13; T5"},
+		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster means",
+			L1: func(s Shape) float64 { return s.Bound / float64(max(1, s.Lo)) }, Mechanisms: inFloats,
+			Theorem: "Thesis-B, Algorithms 12 and 13; T5",
+			Worth: "each of the d coordinates moves by up to r/(n+1) and shares one coordinate's budget: the true epsilon " +
+				"is about (d+1)/2 times the claimed one, unbounded for clusters of a few records (T5)"},
+		{Method: "balcan-edler", Calibration: Proven,
+			None: "the thesis's method has its own claim only; balcan is the pipeline with a proof"},
 
 		// vertical
-		{Method: "ind-lap", Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: both, Theorem: "T6", Conditions: []string{boxed}},
-		{Method: "ind-lap", Calibration: Claimed, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact, Neighbours: addRemove, Theorem: "Sketch-V, section 4.1", Conditions: []string{boxed}},
-		{Method: "ldp-agg", Calibration: Proven, Release: "memberships under local privacy", L1: one(1, 1), Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "T7"},
-		{Method: "ldp-agg", Calibration: Claimed, Release: "memberships under local privacy", L1: one(1, 1), Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "Sketch-V, appendix B.2"},
-		{Method: "ckks", Calibration: Proven, Release: "decrypted counts and sums", L2: jointL2, Mechanisms: []string{"discrete-gaussian"}, Neighbours: both, Theorem: "T4", Conditions: []string{boxed, twoSided}},
-		{Method: "ckks", Calibration: Claimed, Release: "decrypted counts and sums", L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"}, Theorem: "CKKS-V, section 3", Conditions: []string{boxed},
+		{Method: "ind-lap", Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact,
+			Neighbours: both, Theorem: "T6", Conditions: []string{boxed}},
+		{Method: "ind-lap", Calibration: Claimed, Release: "sizes of the local clusters", L1: one(1, 2), Mechanisms: exact,
+			Neighbours: addRemove, Theorem: "Sketch-V, section 4.1", Conditions: []string{boxed}},
+		{Method: "ldp-agg", Calibration: Proven, Release: "memberships under local privacy", L1: one(1, 1),
+			Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "T7"},
+		{Method: "ldp-agg", Calibration: Claimed, Release: "memberships under local privacy", L1: one(1, 1),
+			Mechanisms: []string{"randomized-response"}, Neighbours: replaceOne, Theorem: "Sketch-V, appendix B.2"},
+		{Method: "ckks", Calibration: Proven, Release: "decrypted counts and sums", L2: jointL2,
+			Mechanisms: []string{"discrete-gaussian"}, Neighbours: both, Theorem: "T4", Conditions: []string{boxed, twoSided}},
+		{Method: "ckks", Calibration: Claimed, Release: "decrypted counts and sums",
+			L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"},
+			Theorem: "CKKS-V, section 3", Conditions: []string{boxed},
 			Worth: "each count and each coordinate is calibrated alone: the joint release costs more (T4)"},
-		{Method: "ckks", Calibration: Claimed, Release: "centroids, to who drew the noise", L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"}, Theorem: "none; THEOREMS.md T4 has the attack", Conditions: []string{boxed},
+		{Method: "ckks", Calibration: Claimed, Release: "centroids, to who drew the noise",
+			L2: func(s Shape) float64 { return s.Bound }, Mechanisms: []string{"discrete-gaussian"},
+			Theorem: "none; THEOREMS.md T4 has the attack", Conditions: []string{boxed},
 			Worth: "the party that draws the noise can solve for the other's exact sums (T4)"},
 	},
 	meanAndRounds("hybrid"), meanAndRounds("balcan"), relativeRounds("eugkm"),
 	localForest("ind-lap", Proven, both, "T6"), localForest("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
 	localForest("ldp-agg", Proven, replaceOne, "T6"), localForest("ldp-agg", Claimed, nil, "Sketch-V, appendix B.2"),
-	numberOfRecords("ind-lap", Proven, both, "T6"), numberOfRecords("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
+	numberOfRecords("ind-lap", Proven, both, "T6"),
+	numberOfRecords("ind-lap", Claimed, addRemove, "Sketch-V, section 4.1"),
 	sketchRules("sketch"), sketchRules("sketch-basic"),
 )
 
@@ -304,16 +366,20 @@ func claimedAndPublished(lines []Rule) []Rule {
 // rounds of relative sums and counts.
 func meanAndRounds(method string) []Rule {
 	return append([]Rule{
-		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
-		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
+		{Method: method, Calibration: Proven, Release: "sum of all records", L1: boxL1, L2: boxL2, Mechanisms: exact,
+			Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed}},
+		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 	}, relativeRounds(method)...)
 }
 
 // relativeRounds are rounds of relative sums and counts.
 func relativeRounds(method string) []Rule {
 	return []Rule{
-		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
-		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+		{Method: method, Calibration: Proven, Release: "relative sums", L1: ballL1, L2: ballL2, Mechanisms: exact,
+			Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
+		{Method: method, Calibration: Proven, Release: "relative counts", L1: one(1, 2), L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: both, Theorem: "T2, T6", Conditions: []string{boxed, within}},
 	}
 }
 
@@ -327,15 +393,18 @@ func localForest(method string, c Calibration, n []Neighbours, theorem string) [
 		worth = "the reports compare data sets of one size, to which the forest costs twice"
 	}
 	return []Rule{
-		{Method: method, Calibration: c, Release: "counts of the forest", L1: countsL1, L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: n, Theorem: theorem, Conditions: []string{boxed, planes}, Worth: worth},
-		{Method: method, Calibration: c, Release: "sums of the forest's leaves", L1: sumsL1, L2: boxL2, Mechanisms: exact, Neighbours: n, Theorem: theorem, Conditions: []string{boxed, planes}, Worth: worth},
+		{Method: method, Calibration: c, Release: "counts of the forest", L1: countsL1, L2: one(1, math.Sqrt2),
+			Mechanisms: exact, Neighbours: n, Theorem: theorem, Conditions: []string{boxed, planes}, Worth: worth},
+		{Method: method, Calibration: c, Release: "sums of the forest's leaves", L1: sumsL1, L2: boxL2, Mechanisms: exact,
+			Neighbours: n, Theorem: theorem, Conditions: []string{boxed, planes}, Worth: worth},
 	}
 }
 
 // numberOfRecords is the paper's release of n for an estimate of the grid's total. Replacing a record
 // does not change it; the noise stays.
 func numberOfRecords(method string, c Calibration, n []Neighbours, theorem string) []Rule {
-	return []Rule{{Method: method, Calibration: c, Release: "number of records", L1: one(1, 1), Mechanisms: exact, Neighbours: n, Theorem: theorem}}
+	return []Rule{{Method: method, Calibration: c, Release: "number of records", L1: one(1, 1), Mechanisms: exact,
+		Neighbours: n, Theorem: theorem}}
 }
 
 // sketchRules are the lines of the sketch protocols: local centres, sizes, sketches.
@@ -343,16 +412,23 @@ func sketchRules(method string) []Rule {
 	return slices.Concat(
 		localForest(method, Proven, addRemove, "T6"),
 		[]Rule{
-			{Method: method, Calibration: Proven, Release: "local histogram", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
-			{Method: method, Calibration: Proven, Release: "sums of the refinement", L1: ballL1, L2: ballL2, Mechanisms: exact, Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
-			{Method: method, Calibration: Proven, Release: "counts of the refinement", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
-			{Method: method, Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2), L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
-			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"}, Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},
+			{Method: method, Calibration: Proven, Release: "local histogram", L1: one(1, 2), L2: one(1, math.Sqrt2),
+				Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+			{Method: method, Calibration: Proven, Release: "sums of the refinement", L1: ballL1, L2: ballL2, Mechanisms: exact,
+				Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
+			{Method: method, Calibration: Proven, Release: "counts of the refinement", L1: one(1, 2), L2: one(1, math.Sqrt2),
+				Mechanisms: exact, Neighbours: addRemove, Theorem: "T2", Conditions: []string{boxed, within}},
+			{Method: method, Calibration: Proven, Release: "sizes of the local clusters", L1: one(1, 2),
+				L2: one(1, math.Sqrt2), Mechanisms: exact, Neighbours: addRemove, Theorem: "T6", Conditions: []string{boxed}},
+			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"},
+				Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},
 		},
 		localForest(method, Claimed, addRemove, "Sketch-V, section 3.5"),
 		numberOfRecords(method, Claimed, addRemove, "Sketch-V, Algorithm 1"),
-		[]Rule{{Method: method, Calibration: Claimed, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"}, Theorem: "Sketch-V, Theorems 2 and 4", Conditions: []string{keyed},
-			Worth: "the parties share the keys, so their sketches are not independent: no pure epsilon, no Renyi bound, delta up to hundreds of times the claimed one (T3)"}})
+		[]Rule{{Method: method, Calibration: Claimed, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"},
+			Theorem: "Sketch-V, Theorems 2 and 4", Conditions: []string{keyed},
+			Worth: "the parties share the keys, so their sketches are not independent: no pure epsilon, no Renyi bound, " +
+				"delta up to hundreds of times the claimed one (T3)"}})
 }
 
 // Rules returns the lines of a method under a calibration, in order of release; none if the method
@@ -444,7 +520,8 @@ func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, e
 			continue
 		}
 		if c == Proven && !r.Holds(n) {
-			return Rule{}, fmt.Errorf("neighbours is %s: %w: %s has a proof for %s only; use it, or one of %s", n, ErrRange, method, r.Neighbours[0], strings.Join(Provers(n), ", "))
+			return Rule{}, fmt.Errorf("neighbours is %s: %w: %s has a proof for %s only; use it, or one of %s", n, ErrRange,
+				method, r.Neighbours[0], strings.Join(Provers(n), ", "))
 		}
 		return *r, nil
 	}

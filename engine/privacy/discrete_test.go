@@ -181,7 +181,8 @@ func bracketed(t *testing.T, what string, c *cellTable, law [][]term) {
 			if f >= k.cut {
 				want = k.other
 			}
-			if item, edge := c.draw(uint64(b)*capacity + min(f, capacity-1)); f < capacity && (item != want || edge != (f < guard)) {
+			if item, edge := c.draw(uint64(b)*capacity + min(f, capacity-1)); f < capacity &&
+				(item != want || edge != (f < guard)) {
 				t.Fatalf("%s: place %d of bucket %d is item %d, guard %v", what, f, b, item, edge)
 			}
 		}
@@ -254,7 +255,8 @@ func TestRareDrawsHaveTheLaw(t *testing.T) {
 			}
 			p := left(&g.t, item, g.t.at(1, new(big.Int).SetUint64(y<<g.t.shift)))
 			decide(fmt.Sprint("edge of gaussian ", s), p, func() bool { return g.edge(st, item, y<<g.t.shift) })
-			p = left(&l.t, item, l.t.at(1, new(big.Int).SetUint64(k<<l.t.shift)), l.t.at(-1, new(big.Int).SetUint64((k+1)<<l.t.shift)))
+			p = left(&l.t, item, l.t.at(1, new(big.Int).SetUint64(k<<l.t.shift)),
+				l.t.at(-1, new(big.Int).SetUint64((k+1)<<l.t.shift)))
 			decide(fmt.Sprint("edge of laplace ", s), p, func() bool { return l.edge(st, item, k, false) })
 		}
 		if l.t.shift != 0 {

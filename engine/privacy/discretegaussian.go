@@ -180,7 +180,8 @@ func (g *DiscreteGaussian) rare(st *Stream, item uint64, edge bool) (uint64, boo
 // edge decides a draw that landed in the guard units of an item of magnitude y.
 func (g *DiscreteGaussian) edge(st *Stream, item, y uint64) bool {
 	u := lazy{new(big.Int), 0}
-	return u.below(st, new(big.Int).SetUint64(g.t.weight[item]), big.NewInt(guard), g.t.scale, g.t.at(1, new(big.Int).SetUint64(y)))
+	return u.below(st, new(big.Int).SetUint64(g.t.weight[item]), big.NewInt(guard), g.t.scale,
+		g.t.at(1, new(big.Int).SetUint64(y)))
 }
 
 // tail proposes a cell beyond the table, or a magnitude that has that many sides, and decides it.

@@ -133,15 +133,17 @@ func (t Terms) Epsilon(amount float64) float64 {
 	return amount
 }
 
-// Prices are what a run costs each of its viewers in the file's currency. What is public costs an Outsider, and with it every viewer that
-// the run does not have. It refuses what the file cannot add up: releases without a bound, or guarantees for another relation.
+// Prices are what a run costs each of its viewers in the file's currency. What is public costs an Outsider,
+// and with it every viewer that the run does not have. It refuses what the file cannot add up: releases
+// without a bound, or guarantees for another relation.
 func (t Terms) Prices(l *Ledger) (map[string]Charge, error) {
 	relation, err := l.relation()
 	if err != nil {
 		return nil, err
 	}
 	if relation == ReplaceOne && t.Neighbours == AddRemove {
-		return nil, fmt.Errorf("neighbours is %s: %w: the file adds up guarantees for adding or removing a record, of which one for replacing a record says nothing: use --neighbours add-remove, or a file made with replace-one",
+		return nil, fmt.Errorf("neighbours is %s: %w: the file adds up guarantees for adding or removing a record, of "+
+			"which one for replacing a record says nothing: use --neighbours add-remove, or a file made with replace-one",
 			relation, ErrRange)
 	}
 	prices := map[string]Charge{}
@@ -152,7 +154,8 @@ func (t Terms) Prices(l *Ledger) (map[string]Charge, error) {
 		}
 		if relation == AddRemove && t.Neighbours == ReplaceOne {
 			if c = t.twoSteps(c); math.IsInf(c.Amount, 1) {
-				return nil, fmt.Errorf("neighbours is %s: %w: an rdp file made with replace-one takes no other: use --neighbours replace-one", relation, ErrRange)
+				return nil, fmt.Errorf("neighbours is %s: %w: an rdp file made with replace-one takes no other: use "+
+					"--neighbours replace-one", relation, ErrRange)
 			}
 		}
 		if c = (Charge{roundUp(c.Amount), roundUp(c.Delta)}); c != (Charge{}) {
@@ -171,7 +174,8 @@ func (l *Ledger) relation() (Neighbours, error) {
 		case relation == "":
 			relation = e.Neighbours
 		case relation != e.Neighbours:
-			return "", fmt.Errorf("the run has guarantees for %s and for %s: %w: a ledger file takes one relation", relation, e.Neighbours, ErrRange)
+			return "", fmt.Errorf("the run has guarantees for %s and for %s: %w: a ledger file takes one relation", relation,
+				e.Neighbours, ErrRange)
 		}
 	}
 	if relation == "" {
@@ -213,7 +217,8 @@ func (t Terms) price(l *Ledger, viewer string) (Charge, error) {
 
 func (t Terms) known(c Charge, viewer string) error {
 	if math.IsInf(c.Amount, 1) || math.IsNaN(c.Amount) {
-		return fmt.Errorf("what the %s would see has no price in %s composition: %w: use another file, made with another --ledger-composition", viewer, t.Composition, ErrBudget)
+		return fmt.Errorf("what the %s would see has no price in %s composition: %w: use another file, made with another "+
+			"--ledger-composition", viewer, t.Composition, ErrBudget)
 	}
 	return nil
 }

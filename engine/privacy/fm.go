@@ -119,7 +119,8 @@ func FMPhantoms(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 	hi := 1
 	for !fits(hi) {
 		if hi *= 2; hi > maxPhantoms {
-			return 0, fmt.Errorf("fm: epsilon %v at delta %v: %w: the other releases of the run leave nothing for the sketches", b.Epsilon, b.Delta, ErrRange)
+			return 0, fmt.Errorf("fm: epsilon %v at delta %v: %w: the other releases of the run leave nothing for the "+
+				"sketches", b.Epsilon, b.Delta, ErrRange)
 		}
 	}
 	lo := hi / 2 // does not fit, or is 0

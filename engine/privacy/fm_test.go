@@ -8,7 +8,8 @@ import (
 // The closed forms of FM.RDP against sums over the exact law of the dominating pair at gamma = 1, 1/20:
 // rounding to heights can only lower a divergence, and at small gamma it costs next to nothing.
 func TestFMDivergenceAgainstExactLaw(t *testing.T) {
-	for _, f := range []FM{{Phantoms: 3, Parties: 2, Cells: 2}, {Phantoms: 20, Parties: 2, Cells: 5}, {Phantoms: 5, Parties: 4, Cells: 3}} {
+	for _, f := range []FM{{Phantoms: 3, Parties: 2, Cells: 2}, {Phantoms: 20, Parties: 2, Cells: 5},
+		{Phantoms: 5, Parties: 4, Cells: 3}} {
 		for _, gamma := range []float64{1, 0.05} {
 			for _, alpha := range []float64{1.5, 2, 3.5} {
 				exact := exactFM(f, gamma, alpha)
@@ -69,12 +70,14 @@ func TestFMPhantoms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := FMPhantoms(b, FM{Gamma: 1.0 / 1024, Parties: c.parties, Cells: c.cells}, 4096, Gaussian{Scale: scale / math.Sqrt(1-c.share)})
+		n, err := FMPhantoms(b, FM{Gamma: 1.0 / 1024, Parties: c.parties, Cells: c.cells}, 4096,
+			Gaussian{Scale: scale / math.Sqrt(1-c.share)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n < c.loss || n > c.max {
-			t.Errorf("epsilon %v share %v S=%d k'=%d: %d phantoms, want %d to %d", c.epsilon, c.share, c.parties, c.cells, n, c.loss, c.max)
+			t.Errorf("epsilon %v share %v S=%d k'=%d: %d phantoms, want %d to %d", c.epsilon, c.share, c.parties, c.cells, n,
+				c.loss, c.max)
 		}
 	}
 }

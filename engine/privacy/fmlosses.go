@@ -143,9 +143,9 @@ func (f FM) heightLosses() []*Losses {
 	return []*Losses{fewer, more}
 }
 
-// FMPhantomsPLD is FMPhantoms by the PLD accountant, which needs some 10% fewer phantoms and knows Gamma. keys counts all
-// keys of the run, those of every pair of parties where pairs have their own: a record is in one cell
-// of each. It takes some 20 ms.
+// FMPhantomsPLD is FMPhantoms by the PLD accountant, which needs some 10% fewer phantoms and knows Gamma.
+// keys counts all keys of the run, those of every pair of parties where pairs have their own: a record is
+// in one cell of each. It takes some 20 ms.
 func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 	f.Phantoms = 1
 	if err := f.validate(); err != nil {
@@ -178,7 +178,8 @@ func FMPhantomsPLD(b Budget, f FM, keys int, others ...Mechanism) (int, error) {
 		// a step of Newton's in log n, not far beyond what is known, rounded to the side that fits
 		next := math.Ceil(float64(n) * math.Exp(min(max(-log/slope, -3), 3)))
 		if next > maxPhantoms {
-			return 0, fmt.Errorf("fm: epsilon %v at delta %v: %w: the other releases of the run leave nothing for the sketches", b.Epsilon, b.Delta, ErrRange)
+			return 0, fmt.Errorf("fm: epsilon %v at delta %v: %w: the other releases of the run leave nothing for the "+
+				"sketches", b.Epsilon, b.Delta, ErrRange)
 		}
 		n = max(int(next), lo+1)
 		if hi != 0 {

@@ -20,7 +20,8 @@ func TestFMPhantomsPLDBesideGaussianReleases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := FMPhantomsPLD(b, FM{Gamma: 1. / 1024, Parties: c.parties, Cells: c.cells}, 4096, Gaussian{Scale: 1 / (mu * math.Sqrt(1-c.f))})
+		n, err := FMPhantomsPLD(b, FM{Gamma: 1. / 1024, Parties: c.parties, Cells: c.cells}, 4096,
+			Gaussian{Scale: 1 / (mu * math.Sqrt(1-c.f))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,14 +63,17 @@ func TestFMPhantomsPLDIsTheTable(t *testing.T) {
 	if n, err := FMPhantomsPLD(b, FM{Parties: 2, Cells: 5}, 4096, Gaussian{Scale: 0.5}); !errors.Is(err, ErrRange) {
 		t.Errorf("beside a release that takes the whole budget: %d phantoms, %v", n, err)
 	}
-	if n, err := FMPhantomsPLD(b, FM{Parties: 2, Cells: 5}, 4096, Gaussian{Scale: 100, Discretised: 1}); !errors.Is(err, ErrRange) {
+	if n, err := FMPhantomsPLD(b, FM{Parties: 2, Cells: 5}, 4096,
+		Gaussian{Scale: 100, Discretised: 1}); !errors.Is(err, ErrRange) {
 		t.Errorf("beside a release without a loss distribution: %d phantoms, %v", n, err)
 	}
 }
 
-// Continuous hashes dominate heights of every Gamma, which are a rounding of them, and heights of a small one come near.
+// Continuous hashes dominate heights of every Gamma, which are a rounding of them, and heights of a small
+// one come near.
 func TestContinuousHashesDominateHeights(t *testing.T) {
-	for _, f := range []FM{{Phantoms: 20, Parties: 2, Cells: 5}, {Phantoms: 4, Parties: 4, Cells: 3}, {Phantoms: 7, Parties: 9, Cells: 2}} {
+	for _, f := range []FM{{Phantoms: 20, Parties: 2, Cells: 5}, {Phantoms: 4, Parties: 4, Cells: 3},
+		{Phantoms: 7, Parties: 9, Cells: 2}} {
 		fine := f.continuousLosses()
 		epsilons := []float64{0, 0.3, 1, 3}
 		var most [2][4]float64
@@ -88,10 +92,12 @@ func TestContinuousHashesDominateHeights(t *testing.T) {
 					low.ComposeLosses(4, coarse)
 					least, most := low.Delta(eps*fine[order].sd), most[order][i]
 					if least > most {
-						t.Errorf("%+v order %d at %v: heights have delta %v at least, continuous hashes %v at most", f, order, eps, least, most)
+						t.Errorf("%+v order %d at %v: heights have delta %v at least, continuous hashes %v at most", f, order,
+							eps, least, most)
 					}
 					if gamma < 0.01 && most > 1.02*least+1e-6 {
-						t.Errorf("%+v order %d at %v: fine heights have delta %v at least, continuous hashes %v", f, order, eps, least, most)
+						t.Errorf("%+v order %d at %v: fine heights have delta %v at least, continuous hashes %v", f, order,
+							eps, least, most)
 					}
 				}
 			}

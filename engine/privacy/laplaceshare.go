@@ -11,11 +11,12 @@ import (
 // DiscreteLaplace of the same scale b (T6 viii). A share is the difference of two negative binomials NB(1/t, p),
 // p = exp(-1/b), that is a compound Poisson variable: jumps of k and -k, k >= 1, come at the rate p^k/(t k) each.
 //
-// The jumps are thinned from a process of larger, rational rates. Magnitudes are split into cells, four an octave, and a
-// cell has the rate of its first point throughout, rounded up to a multiple of 2^-48. The number of proposed jumps is then Poisson
-// of a rational rate, drawn from an alias table as the discrete samplers do; a jump's cell is drawn by
-// integers, its place uniformly, and it is kept with the ratio of the rates, a rational number times exp of one, decided in 63 bits
-// or, where those do not suffice, in as many as it takes.
+// The jumps are thinned from a process of larger, rational rates. Magnitudes are split into cells, four an
+// octave, and a cell has the rate of its first point throughout, rounded up to a multiple of 2^-48. The
+// number of proposed jumps is then Poisson of a rational rate, drawn from an alias table as the discrete
+// samplers do; a jump's cell is drawn by integers, its place uniformly, and it is kept with the ratio of
+// the rates, a rational number times exp of one, decided in 63 bits or, where those do not suffice, in as
+// many as it takes.
 type LaplaceShare struct {
 	b      float64
 	shares int
@@ -71,8 +72,8 @@ func NewLaplaceShare(b float64, t int) (*LaplaceShare, error) {
 	return l, nil
 }
 
-// proposed returns what a point of magnitude k has of the rate 2 p^k/(t k), as mul/div times the term, when 2^shift times it is to
-// be compared with units of 2^-rateBits.
+// proposed returns what a point of magnitude k has of the rate 2 p^k/(t k), as mul/div times the term, when
+// 2^shift times it is to be compared with units of 2^-rateBits.
 func (l *LaplaceShare) proposed(k uint64, shift uint) (mul, div *big.Int, x term) {
 	mul = new(big.Int).Lsh(big.NewInt(2), rateBits+shift)
 	div = new(big.Int).SetUint64(k)
@@ -97,8 +98,8 @@ func (l *LaplaceShare) cell(first uint64, shift uint) jumpCell {
 	return c
 }
 
-// ratio is the rate of k over what is proposed for it, in units of 2^-63, with an error below half a guard: the first point's, times
-// first/k, times exp of the difference.
+// ratio is the rate of k over what is proposed for it, in units of 2^-63, with an error below half a guard:
+// the first point's, times first/k, times exp of the difference.
 func (l *LaplaceShare) ratio(c *jumpCell, k uint64) uint64 {
 	over, _ := bits.Div64(c.first>>1, c.first<<63, k)
 	hi, lo := bits.Mul64(c.exact, over)
@@ -107,7 +108,8 @@ func (l *LaplaceShare) ratio(c *jumpCell, k uint64) uint64 {
 	return hi<<1 | lo>>63
 }
 
-// numberTable sets up the law of the number of proposals, Poisson of the rate: item n is n, the last one all numbers beyond.
+// numberTable sets up the law of the number of proposals, Poisson of the rate: item n is n, the last one
+// all numbers beyond.
 func (l *LaplaceShare) numberTable() {
 	const prec = 160
 	t := &l.t
@@ -184,8 +186,8 @@ func (l *LaplaceShare) jump(st *Stream, c *jumpCell, place uint64) uint64 {
 	return 0
 }
 
-// tail returns a magnitude beyond the cells, or 0 if it is not kept: intervals of at least b points, the i-th proposed with
-// probability 2^-(i+1), which falls more slowly than the rates.
+// tail returns a magnitude beyond the cells, or 0 if it is not kept: intervals of at least b points, the
+// i-th proposed with probability 2^-(i+1), which falls more slowly than the rates.
 func (l *LaplaceShare) tail(st *Stream, place uint64) uint64 {
 	shift, i := l.tailShift(), uint64(0)
 	for st.Uint64()>>63 != 0 {

@@ -16,8 +16,8 @@ func newShare(t *testing.T, b float64, shares int) *LaplaceShare {
 	return l
 }
 
-// Any t shares of t add up to discrete Laplace noise, and one more than needed is more spread. Each chi-square fails with
-// probability below 1e-8 (see chiSquare), that of the variances with less than 1e-9.
+// Any t shares of t add up to discrete Laplace noise, and one more than needed is more spread. Each
+// chi-square fails with probability below 1e-8 (see chiSquare), that of the variances with less than 1e-9.
 func TestLaplaceSharesAddUpToTheWhole(t *testing.T) {
 	for _, c := range []struct {
 		b float64
@@ -30,10 +30,11 @@ func TestLaplaceSharesAddUpToTheWhole(t *testing.T) {
 			}
 			return z
 		}
-		binned(t, fmt.Sprintf("%d shares of %v", c.t, c.b), sum, func(z float64) float64 { return -math.Abs(z) / c.b }, c.b, 200000)
+		binned(t, fmt.Sprintf("%d shares of %v", c.t, c.b), sum,
+			func(z float64) float64 { return -math.Abs(z) / c.b }, c.b, 200000)
 	}
-	// Large scales: the mean of |z| of the whole is b but for 1/b, the deviation of the mean of n draws b/sqrt(n), and six and a
-	// half of them have probability below 1e-9.
+	// Large scales: the mean of |z| of the whole is b but for 1/b, the deviation of the mean of n draws
+	// b/sqrt(n), and six and a half of them have probability below 1e-9.
 	const n = 20000
 	for _, b := range []float64{1e6, 1 << 30, MaxScale} {
 		l := newShare(t, b, 3)
@@ -82,9 +83,9 @@ func TestLaplaceShareIsANegativeBinomialDifference(t *testing.T) {
 	}
 }
 
-// The tables behind a share are exact: every magnitude's true rate is at most what is proposed and within the guard of the ratio
-// that decides; the numbers of proposals are bracketed as those of the other samplers are; what lies beyond the
-// tables has room there.
+// The tables behind a share are exact: every magnitude's true rate is at most what is proposed and within
+// the guard of the ratio that decides; the numbers of proposals are bracketed as those of the other
+// samplers are; what lies beyond the tables has room there.
 func TestLaplaceShareTablesBracketTheLaw(t *testing.T) {
 	const prec = 200
 	one := new(big.Int).Lsh(big.NewInt(1), 63)
@@ -116,7 +117,8 @@ func TestLaplaceShareTablesBracketTheLaw(t *testing.T) {
 					}
 					// the rate itself, from the definition
 					want := 2 * math.Exp(-float64(k)/b) / (float64(shares) * float64(k))
-					if rate := float64(c.rate) / math.Ldexp(1, rateBits+int(c.shift)) * float64(l.ratio(c, k)) / one63; math.Abs(rate-want) > 1e-9*want+0x1p-100 {
+					if rate := float64(c.rate) / math.Ldexp(1, rateBits+
+						int(c.shift)) * float64(l.ratio(c, k)) / one63; math.Abs(rate-want) > 1e-9*want+0x1p-100 {
 						t.Fatalf("b %v, %d shares: rate of %d is %v, want %v", b, shares, k, rate, want)
 					}
 				}
@@ -139,7 +141,8 @@ func TestLaplaceShareTablesBracketTheLaw(t *testing.T) {
 				}
 				base := new(big.Int).SetUint64(certain)
 				if lo.Add(lo, big.NewInt(1)).Cmp(base) < 0 || hi.Cmp(base.Add(base, big.NewInt(guard))) >= 0 {
-					t.Fatalf("b %v, %d shares: %d proposals weigh %v to %v, the table has %d and the guard", b, shares, n, lo, hi, certain)
+					t.Fatalf("b %v, %d shares: %d proposals weigh %v to %v, the table has %d and the guard", b, shares, n,
+						lo, hi, certain)
 				}
 			}
 		}
@@ -157,7 +160,8 @@ func TestLaplaceShareRareDecisions(t *testing.T) {
 		mul, div, x := l.chance(item)
 		_, weight := x.bounds(200)
 		weight.Mul(weight, mul).Div(weight, div).Rsh(weight, 200-20)
-		want := (float64(new(big.Int).Sub(weight, new(big.Int).Lsh(new(big.Int).SetUint64(l.t.weight[item]), 20)).Int64()) / (1 << 20)) / guard
+		want := (float64(new(big.Int).Sub(weight,
+			new(big.Int).Lsh(new(big.Int).SetUint64(l.t.weight[item]), 20)).Int64()) / (1 << 20)) / guard
 		kept := 0.0
 		for range n {
 			if l.numberEdge(st, item) {

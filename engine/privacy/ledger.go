@@ -89,7 +89,8 @@ func (l *Ledger) Viewers() []string {
 // accountants can prove at l.Delta, by Cost and, where some entry has a True or is Unbounded, by that.
 func (l *Ledger) TotalFor(viewer string) Entry {
 	claimed, differs, a := l.compose(viewer, false)
-	t := Entry{Kind: Total, What: "everything that the " + viewer + " sees", Viewers: []string{viewer}, Calibration: claimed, Delta: finite(l.Delta)}
+	t := Entry{Kind: Total, What: "everything that the " + viewer + " sees", Viewers: []string{viewer},
+		Calibration: claimed, Delta: finite(l.Delta)}
 	state := func(a *accounts) (*float64, string) {
 		if a == nil {
 			return nil, ""

@@ -13,11 +13,15 @@ func sample(t *testing.T) *Ledger {
 	t.Helper()
 	l := &Ledger{Delta: 1e-6}
 	for _, e := range []Entry{
-		{What: "sums, 7 rounds", Viewers: []string{"clients", "outsider"}, Mechanism: "gaussian", Sensitivity: 1, Norm: "L2", Scale: 30,
-			Cost: Spec{Family: "gaussian", Scale: 30, Rounds: 7}, Theorem: "T2", Conditions: []string{"the bounds are public"}, Calibration: Proven},
+		{What: "sums, 7 rounds", Viewers: []string{"clients", "outsider"}, Mechanism: "gaussian", Sensitivity: 1,
+			Norm: "L2", Scale: 30,
+			Cost: Spec{Family: "gaussian", Scale: 30, Rounds: 7}, Theorem: "T2", Conditions: []string{"the bounds are public"},
+			Calibration: Proven},
 		{What: "masked values", Viewers: []string{"server"}, Mechanism: "mask"},
-		{What: "left half", Viewers: []string{"clients"}, Cost: Spec{Family: "laplace", Scale: 10, Group: "halves"}, Theorem: "T6"},
-		{What: "right half", Viewers: []string{"clients"}, Cost: Spec{Family: "laplace", Scale: 20, Group: "halves"}, Theorem: "T6"},
+		{What: "left half", Viewers: []string{"clients"}, Cost: Spec{Family: "laplace", Scale: 10, Group: "halves"},
+			Theorem: "T6"},
+		{What: "right half", Viewers: []string{"clients"}, Cost: Spec{Family: "laplace", Scale: 20, Group: "halves"},
+			Theorem: "T6"},
 	} {
 		if err := l.Add(e); err != nil {
 			t.Fatal(err)
@@ -61,13 +65,17 @@ func TestLedgerTotalsByLossDistribution(t *testing.T) {
 	}{
 		{[]Spec{{Family: "gaussian", Scale: 30, Rounds: 7}, {Family: "discrete-gaussian", Scale: 20, Slack: 1e-12}}, "gdp"},
 		{[]Spec{{Family: "laplace", Scale: 40, Rounds: 40}}, "pld"},
-		{[]Spec{{Family: "gaussian", Scale: 9, Rounds: 3}, {Family: "gaussian", Scale: 7}, {Family: "laplace", Scale: 10}, {Family: "pure", Epsilon: .05, Rounds: 4}}, "pld"},
+		{[]Spec{{Family: "gaussian", Scale: 9, Rounds: 3}, {Family: "gaussian", Scale: 7}, {Family: "laplace", Scale: 10},
+			{Family: "pure", Epsilon: .05, Rounds: 4}}, "pld"},
 		{append([]Spec{{Family: "laplace", Scale: 20, Rounds: 3}}, halves...), "pld"},
-		{[]Spec{{Family: "fm", Gamma: 1, Phantoms: 190, Parties: 2, Cells: 5, Rounds: 4096}, {Family: "gaussian", Scale: 20}}, "pld"},
+		{[]Spec{{Family: "fm", Gamma: 1, Phantoms: 190, Parties: 2, Cells: 5, Rounds: 4096},
+			{Family: "gaussian", Scale: 20}}, "pld"},
 		// a discrete Gaussian whose distance to the continuous one is not known
 		{[]Spec{{Family: "discrete-gaussian", Scale: 5}, {Family: "laplace", Scale: 10}}, "rdp"},
 		{[]Spec{{Family: "discrete-gaussian", Scale: 5, Slack: 1e-9}, {Family: "laplace", Scale: 10}}, "pld"},
-		{[]Spec{{Family: "laplace", Scale: 2e6, Rounds: 1e6}, {Family: "fm", Gamma: 1, Phantoms: 1 << 20, Parties: 2, Cells: 5, Rounds: 1e6}}, "rdp"}, // not quick
+		// not quick
+		{[]Spec{{Family: "laplace", Scale: 2e6, Rounds: 1e6},
+			{Family: "fm", Gamma: 1, Phantoms: 1 << 20, Parties: 2, Cells: 5, Rounds: 1e6}}, "rdp"},
 	} {
 		l := &Ledger{Delta: 1e-5}
 		add(l, c.specs...)
@@ -104,7 +112,8 @@ func TestLedgerTotalsByLossDistribution(t *testing.T) {
 // name an accountant.
 func TestLedgerTotalsAreThoseOfEachViewer(t *testing.T) {
 	l := sample(t)
-	if err := l.Add(Entry{What: "the same for two", Viewers: []string{"client 1", "client 2"}, Cost: Spec{Family: "laplace", Scale: 3}}); err != nil {
+	if err := l.Add(Entry{What: "the same for two", Viewers: []string{"client 1", "client 2"},
+		Cost: Spec{Family: "laplace", Scale: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	totals := l.Totals()
@@ -137,7 +146,8 @@ func TestLedgerJSONIsAnArrayWithTotals(t *testing.T) {
 	if kinds["release"] != 4 || kinds["note"] != 1 || kinds["total"] != 3 {
 		t.Errorf("kinds %v", kinds)
 	}
-	for _, field := range []string{"what", "viewers", "mechanism", "sensitivity", "norm", "scale", "epsilon", "delta", "rho", "mu", "theorem", "conditions", "calibration", "cost"} {
+	for _, field := range []string{"what", "viewers", "mechanism", "sensitivity", "norm", "scale", "epsilon", "delta",
+		"rho", "mu", "theorem", "conditions", "calibration", "cost"} {
 		if _, ok := list[0][field]; !ok {
 			t.Errorf("the first entry lacks %s: %v", field, list[0])
 		}
@@ -150,10 +160,13 @@ func TestLedgerJSONIsAnArrayWithTotals(t *testing.T) {
 
 func TestLedgerSaysWhatAClaimIsWorth(t *testing.T) {
 	l := &Ledger{}
-	if err := l.Add(Entry{What: "centroids", Viewers: []string{"outsider"}, Mechanism: "laplace", Cost: Spec{Family: "laplace", Scale: 1}, True: &Spec{Family: "laplace", Scale: 0.1}, Calibration: Claimed}); err != nil {
+	if err := l.Add(Entry{What: "centroids", Viewers: []string{"outsider"}, Mechanism: "laplace",
+		Cost: Spec{Family: "laplace", Scale: 1}, True: &Spec{Family: "laplace", Scale: 0.1},
+		Calibration: Claimed}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Add(Entry{What: "sketches", Viewers: []string{"server"}, Mechanism: "fm", Cost: Spec{Family: "pure", Epsilon: 1}, Unbounded: true, Calibration: Claimed}); err != nil {
+	if err := l.Add(Entry{What: "sketches", Viewers: []string{"server"}, Mechanism: "fm",
+		Cost: Spec{Family: "pure", Epsilon: 1}, Unbounded: true, Calibration: Claimed}); err != nil {
 		t.Fatal(err)
 	}
 	o, s := l.TotalFor("outsider"), l.TotalFor("server")
@@ -176,8 +189,10 @@ func TestLedgerSaysWhatAClaimIsWorth(t *testing.T) {
 
 func TestLedgerRefusesBadCosts(t *testing.T) {
 	l := &Ledger{}
-	for _, s := range []Spec{{Family: "gaussian"}, {Family: "laplace", Scale: -1}, {Family: "laplace", Scale: math.NaN()}, {Family: "pure"}, {Family: "x", Scale: 1},
-		{Family: "randomized-response", P: 0, Buckets: 2}, {Family: "randomized-response", P: .5, Buckets: 1}, {Family: "fm"}, {Family: "laplace", Scale: 1, Rounds: -1}} {
+	for _, s := range []Spec{{Family: "gaussian"}, {Family: "laplace", Scale: -1},
+		{Family: "laplace", Scale: math.NaN()}, {Family: "pure"}, {Family: "x", Scale: 1},
+		{Family: "randomized-response", P: 0, Buckets: 2}, {Family: "randomized-response", P: .5, Buckets: 1},
+		{Family: "fm"}, {Family: "laplace", Scale: 1, Rounds: -1}} {
 		if err := l.Add(Entry{What: "x", Cost: s}); err == nil {
 			t.Errorf("%+v is accepted", s)
 		}
@@ -196,8 +211,10 @@ func TestCalibrationsTable(t *testing.T) {
 		l1, l2      float64
 	}{
 		{"sulloyd", Proven, "sums", 3, math.Sqrt(3)}, {"csulloyd", Proven, "sums", 24, 2 * math.Sqrt(12)},
-		{"fastlloyd", Proven, "centroids", 2.4, 2 * math.Sqrt(12) / 10}, {"fastlloyd", Claimed, "centroids", 0.3, -1}, {"fastlloyd", Published, "centroids", 0.1, -1},
-		{"sulloyd", Claimed, "centroids", 3, -1}, {"sulloyd", Published, "centroids", 1, -1}, {"csulloyd", Published, "sums", 3, -1}, {"csulloyd", Published, "counts", 1, -1},
+		{"fastlloyd", Proven, "centroids", 2.4, 2 * math.Sqrt(12) / 10}, {"fastlloyd", Claimed, "centroids", 0.3, -1},
+		{"fastlloyd", Published, "centroids", 0.1, -1},
+		{"sulloyd", Claimed, "centroids", 3, -1}, {"sulloyd", Published, "centroids", 1, -1},
+		{"csulloyd", Published, "sums", 3, -1}, {"csulloyd", Published, "counts", 1, -1},
 	} {
 		r, err := Lookup(c.method, c.calibration, c.release, AddRemove)
 		if err != nil {
@@ -216,8 +233,10 @@ func TestCalibrationsTable(t *testing.T) {
 		s               Shape
 		l1, l2          float64
 	}{
-		{"sulloyd", "sums", replaced, 6, 2 * math.Sqrt(3)}, {"sulloyd", "counts", replaced, 2, math.Sqrt2}, {"csulloyd", "sums", replaced, 24, 2 * math.Sqrt(12)},
-		{"fastlloyd", "centroids", replaced, 2.4, 2 * math.Sqrt(12) / 10}, {"fastlloyd", "centroids", rounded, 12 * 0.25, math.Sqrt(12) * 0.25},
+		{"sulloyd", "sums", replaced, 6, 2 * math.Sqrt(3)}, {"sulloyd", "counts", replaced, 2, math.Sqrt2},
+		{"csulloyd", "sums", replaced, 24, 2 * math.Sqrt(12)},
+		{"fastlloyd", "centroids", replaced, 2.4, 2 * math.Sqrt(12) / 10},
+		{"fastlloyd", "centroids", rounded, 12 * 0.25, math.Sqrt(12) * 0.25},
 	} {
 		r, err := Lookup(c.method, Proven, c.release, c.s.Neighbours)
 		if err != nil {
@@ -232,10 +251,12 @@ func TestCalibrationsTable(t *testing.T) {
 			if r.Release != "" || r.Theorem != "" || len(Rules(r.Method, r.Calibration)) != 1 {
 				t.Errorf("%s %s: a calibration that there is not has lines", r.Method, r.Calibration)
 			}
-			if _, err := Lookup(r.Method, r.Calibration, "sums", AddRemove); !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), r.None) {
+			if _, err := Lookup(r.Method, r.Calibration, "sums", AddRemove); !errors.Is(err, ErrRange) ||
+				!strings.Contains(err.Error(), r.None) {
 				t.Errorf("%s %s: %v", r.Method, r.Calibration, err)
 			}
-		case r.Theorem == "" || r.Release == "" || r.L1 == nil && r.L2 == nil || len(r.Mechanisms) == 0 || r.Calibration == Proven && (len(r.Neighbours) == 0 || r.Worth != ""):
+		case r.Theorem == "" || r.Release == "" || r.L1 == nil && r.L2 == nil || len(r.Mechanisms) == 0 ||
+			r.Calibration == Proven && (len(r.Neighbours) == 0 || r.Worth != ""):
 			t.Errorf("incomplete rule: %s %s %s", r.Method, r.Calibration, r.Release)
 		}
 		same := 0
@@ -254,7 +275,8 @@ func TestCalibrationsTable(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Lookup("sketch", Proven, "sketches", ReplaceOne); err == nil || !strings.Contains(err.Error(), "sulloyd, relative, csulloyd") {
+	if _, err := Lookup("sketch", Proven, "sketches", ReplaceOne); err == nil ||
+		!strings.Contains(err.Error(), "sulloyd, relative, csulloyd") {
 		t.Errorf("replace-one without a proof: %v", err)
 	}
 	if _, err := Lookup("ckks", Published, "decrypted counts and sums", AddRemove); err == nil {
@@ -267,7 +289,8 @@ func BenchmarkLedgerTotal(b *testing.B) {
 	for name, specs := range map[string][]Spec{
 		"gaussian and selection": {{Family: "gaussian", Scale: 5}, {Family: "pure", Epsilon: .05, Rounds: 2}},
 		"laplace":                {{Family: "laplace", Scale: 14, Rounds: 7}, {Family: "laplace", Scale: 20, Rounds: 7}},
-		"sketches":               {{Family: "fm", Gamma: 1. / 1024, Phantoms: 166, Parties: 2, Cells: 5, Rounds: 4096}, {Family: "gaussian", Scale: 5}},
+		"sketches": {{Family: "fm", Gamma: 1. / 1024, Phantoms: 166, Parties: 2, Cells: 5, Rounds: 4096},
+			{Family: "gaussian", Scale: 5}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			l := &Ledger{Delta: 1e-5}
@@ -294,17 +317,23 @@ func TestLedgerTotalsCountUnknownNoiseOnly(t *testing.T) {
 		noise   *Noise
 		bounded map[string]bool
 	}{
-		{"the server draws it and the result is public", public, DrawnBy(Server), map[string]bool{Server: false, Clients: true, Outsider: true}},
+		{"the server draws it and the result is public", public, DrawnBy(Server),
+			map[string]bool{Server: false, Clients: true, Outsider: true}},
 		{"the server draws it and sees nothing", []string{Clients}, DrawnBy(Server), map[string]bool{Clients: true}},
 		{"the holder of the data draws it", []string{Outsider}, nil, map[string]bool{Outsider: true}},
-		{"shares, one colluder", public, Shared(5, 4, 1, Clients, Server), map[string]bool{Server: true, Clients: true, Outsider: true}},
-		{"shares, two colluders for four needed", public, Shared(5, 4, 2, Clients, Server), map[string]bool{Server: false, Clients: false, Outsider: true}},
-		{"two sides", []string{"party 1", "party 2", Outsider}, Shared(2, 1, 1, "party 1", "party 2"), map[string]bool{"party 1": true, "party 2": true, Outsider: true}},
-		{"one side", []string{"party 1", "party 2", Outsider}, DrawnBy("party 1"), map[string]bool{"party 1": false, "party 2": true, Outsider: true}},
+		{"shares, one colluder", public, Shared(5, 4, 1, Clients, Server),
+			map[string]bool{Server: true, Clients: true, Outsider: true}},
+		{"shares, two colluders for four needed", public, Shared(5, 4, 2, Clients, Server),
+			map[string]bool{Server: false, Clients: false, Outsider: true}},
+		{"two sides", []string{"party 1", "party 2", Outsider}, Shared(2, 1, 1, "party 1", "party 2"),
+			map[string]bool{"party 1": true, "party 2": true, Outsider: true}},
+		{"one side", []string{"party 1", "party 2", Outsider}, DrawnBy("party 1"),
+			map[string]bool{"party 1": false, "party 2": true, Outsider: true}},
 	} {
 		for _, calibration := range []Calibration{Proven, Claimed} {
 			l := &Ledger{Delta: 1e-6}
-			e := Entry{What: "sums", Viewers: c.viewers, Noise: c.noise, Cost: Spec{Family: "discrete-laplace", Scale: 2}, Calibration: calibration}
+			e := Entry{What: "sums", Viewers: c.viewers, Noise: c.noise, Cost: Spec{Family: "discrete-laplace", Scale: 2},
+				Calibration: calibration}
 			if err := l.Add(e); err != nil {
 				t.Fatal(err)
 			}
@@ -369,18 +398,22 @@ func TestLedgerTotalsHaveAdditiveDeltas(t *testing.T) {
 	if e := total(1e-5, Spec{Family: "gaussian", Scale: 3, Distance: 6e-6}); e != nil {
 		t.Errorf("a distance that takes all of delta costs %v, want no bound", *e)
 	}
-	if err := new(Ledger).Add(Entry{What: "x", Cost: Spec{Family: "gaussian", Scale: 1, Failure: -1}}); !errors.Is(err, ErrRange) {
+	if err := new(Ledger).Add(Entry{What: "x",
+		Cost: Spec{Family: "gaussian", Scale: 1, Failure: -1}}); !errors.Is(err, ErrRange) {
 		t.Errorf("a negative failure: %v", err)
 	}
 }
 
 // What pure and Gaussian releases cost together is never more than the sum of what they cost apart.
 func TestPureAndGaussianReleasesAddUp(t *testing.T) {
-	for _, c := range []struct{ pure, sigma, delta float64 }{{10, 0.6, 1e-5}, {18, 3, 1e-4}, {0.1, 4, 1e-6}, {1, 1, 1e-9}} {
+	for _, c := range []struct{ pure, sigma, delta float64 }{{10, 0.6, 1e-5}, {18, 3, 1e-4}, {0.1, 4, 1e-6},
+		{1, 1, 1e-9}} {
 		gaussian := &Ledger{Delta: c.delta}
 		both := &Ledger{Delta: c.delta}
-		g := Entry{What: "g", Viewers: []string{Outsider}, Calibration: Proven, Cost: Spec{Family: "gaussian", Scale: c.sigma}}
-		p := Entry{What: "p", Viewers: []string{Outsider}, Calibration: Proven, Cost: Spec{Family: "laplace", Scale: 1 / c.pure}}
+		g := Entry{What: "g", Viewers: []string{Outsider}, Calibration: Proven,
+			Cost: Spec{Family: "gaussian", Scale: c.sigma}}
+		p := Entry{What: "p", Viewers: []string{Outsider}, Calibration: Proven,
+			Cost: Spec{Family: "laplace", Scale: 1 / c.pure}}
 		for _, err := range []error{gaussian.Add(g), both.Add(p), both.Add(g)} {
 			if err != nil {
 				t.Fatal(err)

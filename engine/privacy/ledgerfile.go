@@ -39,7 +39,8 @@ var (
 // leaves a torn last line, which later runs refuse with how to mend it.
 //
 // The data are known by a keyed digest of each column that depends on no order of rows or columns: a table that shares
-// a column with an earlier one is of the same people. Another table of the same people that shares none cannot be told from other people's.
+// a column with an earlier one is of the same people. Another table of the same people that shares none
+// cannot be told from other people's.
 type LedgerFile struct {
 	Path string
 	// Key, if not empty, keys the chain and the digests; without it whoever can write the file can write a
@@ -137,22 +138,28 @@ func (f LedgerFile) read(file *os.File) (*ledgerState, error) {
 		}
 		switch err := s.parse(line); {
 		case n == 1 && !beginsAsOne(line):
-			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one", f.Path, ErrCorrupt)
+			return nil, fmt.Errorf("ledger file %s: it does not begin as one: %w: name another file, or a new one",
+				f.Path, ErrCorrupt)
 		case end < 0:
-			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate -s %d %s; a run that it begins never began, one that it ends stays paid for",
+			return nil, fmt.Errorf("ledger file %s: line %d is torn, a write was cut short: %w: cut it off with: truncate "+
+				"-s %d %s; a run that it begins never began, one that it ends stays paid for",
 				f.Path, n, ErrCorrupt, offset, f.Path)
 		case err != nil && n == 1 && bytes.Contains(line, []byte(`"keyed":true`)):
-			return nil, fmt.Errorf("ledger file %s: its chain has a key, and not this one: %w: give the key that it was made with", f.Path, ErrCorrupt)
+			return nil, fmt.Errorf("ledger file %s: its chain has a key, and not this one: %w: give the key that it was "+
+				"made with", f.Path, ErrCorrupt)
 		case err != nil:
-			return nil, fmt.Errorf("ledger file %s: line %d was altered, or is of another version: %w: restore the file from a copy", f.Path, n, ErrCorrupt)
+			return nil, fmt.Errorf("ledger file %s: line %d was altered, or is of another version: %w: restore the file "+
+				"from a copy", f.Path, n, ErrCorrupt)
 		}
 		offset += end + 1
 		if s.lines = n; n == anchorLine && s.chain != anchorHash {
-			return nil, fmt.Errorf("ledger file %s: line %d is not the one of the anchor: %w: restore the file from a copy", f.Path, n, ErrCorrupt)
+			return nil, fmt.Errorf("ledger file %s: line %d is not the one of the anchor: %w: restore the file from a copy",
+				f.Path, n, ErrCorrupt)
 		}
 	}
 	if s.lines < anchorLine {
-		return nil, fmt.Errorf("ledger file %s: it has %d lines and the anchor %d, lines were cut off: %w: restore the file from a copy", f.Path, s.lines, anchorLine, ErrCorrupt)
+		return nil, fmt.Errorf("ledger file %s: it has %d lines and the anchor %d, lines were cut off: %w: restore the "+
+			"file from a copy", f.Path, s.lines, anchorLine, ErrCorrupt)
 	}
 	return s, nil
 }
@@ -164,7 +171,8 @@ func (f LedgerFile) anchor() (line int, hash string, err error) {
 	}
 	number, hash, _ := strings.Cut(f.Anchor, ":")
 	if line, err = strconv.Atoi(number); err != nil || line < 1 || len(hash) != 24 {
-		return 0, "", fmt.Errorf("anchor is %q: %w: must be the number of a line and its hash, as cohort ledger show prints it", f.Anchor, ErrRange)
+		return 0, "", fmt.Errorf("anchor is %q: %w: must be the number of a line and its hash, as cohort ledger show "+
+			"prints it", f.Anchor, ErrRange)
 	}
 	return line, hash, nil
 }
@@ -221,8 +229,8 @@ func (s *ledgerState) line(v any) ([]byte, error) {
 	return append([]byte(s.chain+" "), append(body, '\n')...), nil
 }
 
-// charge is what a run costs a viewer: what it paid or, if that turned out to be more, what it ended with. What the run does
-// not charge a viewer for by name, it charges as an outsider.
+// charge is what a run costs a viewer: what it paid or, if that turned out to be more, what it ended with.
+// What the run does not charge a viewer for by name, it charges as an outsider.
 func (s *ledgerState) charge(run int, viewer string) Charge {
 	of := func(charges map[string]Charge) Charge {
 		if c, ok := charges[viewer]; ok {
@@ -305,7 +313,8 @@ func (s *FileState) Viewers() []string { return slices.Sorted(maps.Keys(s.Spent)
 
 // state is what is said of a file to those who do not write it.
 func (s *ledgerState) state() *FileState {
-	out := &FileState{Terms: s.header.Terms, Keyed: s.header.Keyed, Limit: s.header.Terms.Limit(), Spent: s.spent(), Anchor: fmt.Sprintf("%d:%s", s.lines, s.chain)}
+	out := &FileState{Terms: s.header.Terms, Keyed: s.header.Keyed, Limit: s.header.Terms.Limit(), Spent: s.spent(),
+		Anchor: fmt.Sprintf("%d:%s", s.lines, s.chain)}
 	for i, r := range s.starts {
 		_, ended := s.ends[i+1]
 		out.Runs = append(out.Runs, FileRun{r.What, r.Charges, r.NotCovered, r.Mark, ended})
@@ -327,7 +336,8 @@ func (f LedgerFile) look() (*ledgerState, error) {
 	file, err := os.Open(f.Path)
 	if errors.Is(err, os.ErrNotExist) {
 		if f.Anchor != "" {
-			return nil, fmt.Errorf("ledger file %s: there is none, and an anchor for it: %w: restore the file from a copy", f.Path, ErrCorrupt)
+			return nil, fmt.Errorf("ledger file %s: there is none, and an anchor for it: %w: restore the file from a copy",
+				f.Path, ErrCorrupt)
 		}
 		return nil, nil
 	}
@@ -380,11 +390,12 @@ type PlannedRun struct {
 	Mark string
 }
 
-// WholeRun is the ledger of a run of which nothing is known but that it is (epsilon, delta)-differentially private: like a pure
-// mechanism that fails with probability delta (T7 v).
+// WholeRun is the ledger of a run of which nothing is known but that it is (epsilon, delta)-differentially
+// private: like a pure mechanism that fails with probability delta (T7 v).
 func WholeRun(what string, b Budget, n Neighbours) (*Ledger, error) {
 	l := &Ledger{Delta: b.Delta}
-	return l, l.Add(Entry{What: what, Viewers: []string{Outsider}, Calibration: Proven, Neighbours: n, Cost: Spec{Family: "pure", Epsilon: b.Epsilon, Failure: b.Delta}})
+	return l, l.Add(Entry{What: what, Viewers: []string{Outsider}, Calibration: Proven, Neighbours: n,
+		Cost: Spec{Family: "pure", Epsilon: b.Epsilon, Failure: b.Delta}})
 }
 
 // Start pays for a run before it begins: it returns the run's number or refuses, saying what is missing. A new file
@@ -440,7 +451,8 @@ func (f LedgerFile) enter(s *ledgerState, terms Terms, p PlannedRun) ([]byte, er
 	}
 	fresh, ok := s.knows(p.Columns)
 	if !ok {
-		return nil, fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for other people", f.Path, ErrDataset)
+		return nil, fmt.Errorf("ledger file %s: %w: it shares no column with the tables before; use another file for "+
+			"other people", f.Path, ErrDataset)
 	}
 	before := s.state()
 	start := fileStart{len(s.starts) + 1, p.What, fresh, prices, p.NotCovered, p.Mark}
@@ -458,7 +470,8 @@ func (f LedgerFile) enter(s *ledgerState, terms Terms, p PlannedRun) ([]byte, er
 func (f LedgerFile) agree(s *ledgerState, terms Terms, p PlannedRun) error {
 	has := s.header.Terms
 	differs := func(what string, own, asked any) error {
-		return fmt.Errorf("ledger file %s: its %s of %v was fixed when it was made, %v is %w: leave it out", f.Path, what, own, asked, ErrRange)
+		return fmt.Errorf("ledger file %s: its %s of %v was fixed when it was made, %v is %w: leave it out", f.Path, what,
+			own, asked, ErrRange)
 	}
 	switch {
 	case s.header.Salt != p.Salt:
@@ -475,17 +488,21 @@ func (f LedgerFile) agree(s *ledgerState, terms Terms, p PlannedRun) error {
 func (f LedgerFile) shortfall(s *FileState, viewer string, c Charge) error {
 	left := s.Left(viewer)
 	if c.Amount <= left.Amount {
-		return fmt.Errorf("ledger file %s: the run takes %.3g of delta from the %s and %.3g of %.3g is left: %w: ask for a smaller delta", f.Path, c.Delta, viewer, left.Delta, s.Limit.Delta, ErrBudget)
+		return fmt.Errorf("ledger file %s: the run takes %.3g of delta from the %s and %.3g of %.3g is left: %w: ask for "+
+			"a smaller delta", f.Path, c.Delta, viewer, left.Delta, s.Limit.Delta, ErrBudget)
 	}
-	unit := map[Composition]string{ZCDPComposition: "rho", GDPComposition: "mu^2", RDPComposition: "divergence"}[s.Composition]
+	unit := map[Composition]string{ZCDPComposition: "rho", GDPComposition: "mu^2",
+		RDPComposition: "divergence"}[s.Composition]
 	if unit == "" {
 		unit = "epsilon"
 	}
-	return fmt.Errorf("ledger file %s: the run takes %s %.6g from the %s, %.6g of %.6g is left, %.4g is missing: %w: ask for less or end here",
+	return fmt.Errorf("ledger file %s: the run takes %s %.6g from the %s, %.6g of %.6g is left, %.4g is missing: %w: "+
+		"ask for less or end here",
 		f.Path, unit, c.Amount, viewer, left.Amount, s.Limit.Amount, c.Amount-left.Amount, ErrBudget)
 }
 
-// End records that a run has ended and, should it have released more than was planned, what it cost. Without it the run stays paid for.
+// End records that a run has ended and, should it have released more than was planned, what it cost.
+// Without it the run stays paid for.
 func (f LedgerFile) End(run int, l *Ledger) error {
 	return f.update(func(s *ledgerState) ([]byte, error) {
 		if run < 1 || run > len(s.starts) {

@@ -18,7 +18,8 @@ func planned(t *testing.T, s Spec, delta float64, viewers ...string) PlannedRun 
 		viewers = []string{Outsider}
 	}
 	l := &Ledger{Delta: delta}
-	if err := l.Add(Entry{What: "sums", Viewers: viewers, Cost: s, Calibration: Proven, Neighbours: AddRemove}); err != nil {
+	if err := l.Add(Entry{What: "sums", Viewers: viewers, Cost: s, Calibration: Proven,
+		Neighbours: AddRemove}); err != nil {
 		t.Fatal(err)
 	}
 	return PlannedRun{What: "run", Columns: []string{"a", "b"}, Salt: "salt", Ledger: l}
@@ -44,7 +45,8 @@ func TestLedgerFileSpendsOneBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.Start(Terms{}, pureRun(t, 0.25)); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "0.25 is missing") {
+	if _, err := f.Start(Terms{}, pureRun(t, 0.25)); !errors.Is(err, ErrBudget) ||
+		!strings.Contains(err.Error(), "0.25 is missing") {
 		t.Errorf("fifth run: error %v, want a shortfall of 0.25", err)
 	}
 	if _, err := f.Start(Terms{Budget: Budget{2, 1e-5}}, pureRun(t, 0.01)); !errors.Is(err, ErrRange) {
@@ -54,7 +56,8 @@ func TestLedgerFileSpendsOneBudget(t *testing.T) {
 		t.Errorf("another composition: error %v", err)
 	}
 	state, err := f.State()
-	if err != nil || len(state.Runs) != 4 || !state.Runs[3].Ended || state.Spent[Outsider] != (Charge{Amount: 1}) || state.Left("anybody") != (Charge{Delta: 1e-5}) {
+	if err != nil || len(state.Runs) != 4 || !state.Runs[3].Ended || state.Spent[Outsider] != (Charge{Amount: 1}) ||
+		state.Left("anybody") != (Charge{Delta: 1e-5}) {
 		t.Errorf("state %+v, %v", state, err)
 	}
 	// what a run released beyond its plan is charged
@@ -74,7 +77,8 @@ func TestLedgerFileSpendsOneBudget(t *testing.T) {
 func TestLedgerFileChargesEveryViewer(t *testing.T) {
 	f := newFile(t)
 	terms := Terms{Budget{2, 0}, BasicComposition, AddRemove}
-	toServer, public := planned(t, Spec{Family: "pure", Epsilon: 0.5}, 0, Server), planned(t, Spec{Family: "pure", Epsilon: 0.5}, 0, Clients, Outsider)
+	toServer, public := planned(t, Spec{Family: "pure", Epsilon: 0.5}, 0, Server),
+		planned(t, Spec{Family: "pure", Epsilon: 0.5}, 0, Clients, Outsider)
 	runs := 0
 	for _, p := range []PlannedRun{toServer, public, toServer, public, toServer, public, toServer} {
 		if _, err := f.Start(terms, p); err != nil {
@@ -87,7 +91,8 @@ func TestLedgerFileChargesEveryViewer(t *testing.T) {
 	}
 	// the server sees all four runs of 0.5; that others saw only two does not help it
 	state, err := f.State()
-	if err != nil || runs != 4 || state.Spent[Server].Amount != 2 || state.Spent[Outsider].Amount != 1 || state.Left("party 1").Amount != 1 {
+	if err != nil || runs != 4 || state.Spent[Server].Amount != 2 || state.Spent[Outsider].Amount != 1 ||
+		state.Left("party 1").Amount != 1 {
 		t.Errorf("%d runs, %+v, %v", runs, state, err)
 	}
 	// who draws the noise of what is public, or sees something exact, has no bound
@@ -96,18 +101,21 @@ func TestLedgerFileChargesEveryViewer(t *testing.T) {
 	if _, err := f.Start(terms, drawn); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "--noise split") {
 		t.Errorf("a server that knows the noise: %v", err)
 	}
-	exact := PlannedRun{What: "exact", Columns: []string{"a"}, Salt: "salt", Ledger: &Ledger{Entries: []Entry{{Kind: Release, What: "exact sums", Viewers: []string{Server}, Mechanism: "none", Unbounded: true}}}}
+	exact := PlannedRun{What: "exact", Columns: []string{"a"}, Salt: "salt",
+		Ledger: &Ledger{Entries: []Entry{{Kind: Release, What: "exact sums", Viewers: []string{Server}, Mechanism: "none",
+			Unbounded: true}}}}
 	if _, err := f.Start(terms, exact); !errors.Is(err, ErrBudget) {
 		t.Errorf("an exact release: %v", err)
 	}
 }
 
-// One relation: a guarantee for adding or removing a record is charged as two of them where records are replaced, one for
-// replacing says nothing where they are added or removed.
+// One relation: a guarantee for adding or removing a record is charged as two of them where records are
+// replaced, one for replacing says nothing where they are added or removed.
 func TestLedgerFileHasOneRelation(t *testing.T) {
 	replacing := pureRun(t, 0.1)
 	replacing.Ledger.Entries[0].Neighbours = ReplaceOne
-	if _, err := newFile(t).Start(pureTerms, replacing); !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), "says nothing") {
+	if _, err := newFile(t).Start(pureTerms, replacing); !errors.Is(err, ErrRange) ||
+		!strings.Contains(err.Error(), "says nothing") {
 		t.Errorf("a guarantee for replacing: %v", err)
 	}
 	const delta = 1e-6
@@ -140,7 +148,8 @@ func TestLedgerFileHasOneRelation(t *testing.T) {
 	}
 }
 
-// Each composition adds up its own currency and ends where the budget does: as many Gaussian releases fit as its accountant says.
+// Each composition adds up its own currency and ends where the budget does: as many Gaussian releases fit
+// as its accountant says.
 func TestLedgerFileFilters(t *testing.T) {
 	for _, c := range []struct {
 		composition Composition
@@ -187,15 +196,18 @@ func TestLedgerFileFilters(t *testing.T) {
 	terms := Terms{Budget{1, 1e-5}, GDPComposition, AddRemove}
 	failing := planned(t, Spec{Family: "gaussian", Scale: 1e6, Failure: 1e-5 / 32}, 1e-6)
 	for i := range 3 {
-		if _, err := f.Start(terms, failing); (err == nil) != (i < 2) || err != nil && (!errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "delta")) {
+		if _, err := f.Start(terms, failing); (err == nil) != (i < 2) || err != nil &&
+			(!errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "delta")) {
 			t.Errorf("failing run %d: %v", i+1, err)
 		}
 	}
 	// what the currency cannot price is refused, and so is a composition without a delta
-	if _, err := newFile(t).Start(terms, planned(t, Spec{Family: "fm", Gamma: 1, Phantoms: 400, Parties: 2, Cells: 5}, 1e-6)); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "no price") {
+	if _, err := newFile(t).Start(terms, planned(t, Spec{Family: "fm", Gamma: 1, Phantoms: 400, Parties: 2, Cells: 5},
+		1e-6)); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "no price") {
 		t.Errorf("sketches in a gdp file: %v", err)
 	}
-	if _, err := newFile(t).Start(Terms{Budget{1, 0}, GDPComposition, AddRemove}, pureRun(t, 0.1)); !errors.Is(err, ErrRange) {
+	if _, err := newFile(t).Start(Terms{Budget{1, 0}, GDPComposition, AddRemove},
+		pureRun(t, 0.1)); !errors.Is(err, ErrRange) {
 		t.Errorf("gdp without a delta: %v", err)
 	}
 }
@@ -211,8 +223,10 @@ func TestLedgerFileKnowsItsPeople(t *testing.T) {
 	for _, c := range []struct {
 		columns []string
 		ok      bool
-	}{{[]string{"a", "b"}, true}, {[]string{"b", "a"}, true}, {[]string{"c"}, false}, {[]string{"b", "c"}, true}, {[]string{"c"}, true}, {[]string{"d", "e"}, false}} {
-		if _, err := f.Start(pureTerms, with(c.columns...)); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrDataset) {
+	}{{[]string{"a", "b"}, true}, {[]string{"b", "a"}, true}, {[]string{"c"}, false}, {[]string{"b", "c"}, true},
+		{[]string{"c"}, true}, {[]string{"d", "e"}, false}} {
+		if _, err := f.Start(pureTerms, with(c.columns...)); (err == nil) != c.ok || err != nil &&
+			!errors.Is(err, ErrDataset) {
 			t.Errorf("columns %v: %v", c.columns, err)
 		}
 	}
@@ -224,7 +238,8 @@ func TestLedgerFileKnowsItsPeople(t *testing.T) {
 	keyed := f
 	keyed.Key = []byte("a key")
 	fresh, err := newFile(t).Salt()
-	if err != nil || len(fresh) != 32 || f.DigestKey(salt) == f.DigestKey(fresh) || f.DigestKey(salt) == keyed.DigestKey(salt) {
+	if err != nil || len(fresh) != 32 || f.DigestKey(salt) == f.DigestKey(fresh) ||
+		f.DigestKey(salt) == keyed.DigestKey(salt) {
 		t.Errorf("salt %q, %v", fresh, err)
 	}
 }
@@ -244,7 +259,8 @@ func TestLedgerFileKeyAndAnchor(t *testing.T) {
 		}
 		anchors = append(anchors, state.Anchor)
 	}
-	for name, other := range map[string]LedgerFile{"no key": {Path: f.Path}, "another key": {Path: f.Path, Key: []byte("another key")}} {
+	for name, other := range map[string]LedgerFile{"no key": {Path: f.Path},
+		"another key": {Path: f.Path, Key: []byte("another key")}} {
 		if _, err := other.State(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "key") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -296,7 +312,8 @@ func TestWholeRunCostsItsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	prices, err := pureTerms.Prices(l)
-	if err != nil || len(prices) != 1 || math.Abs(prices[Outsider].Amount-0.7) > 1e-9 || prices[Outsider].Delta < 1e-6 || prices[Outsider].Delta > 1e-6*(1+1e-9) {
+	if err != nil || len(prices) != 1 || math.Abs(prices[Outsider].Amount-0.7) > 1e-9 || prices[Outsider].Delta < 1e-6 ||
+		prices[Outsider].Delta > 1e-6*(1+1e-9) {
 		t.Errorf("prices %v, %v", prices, err)
 	}
 	prices, err = Terms{Budget{1, 1e-4}, GDPComposition, AddRemove}.Prices(l)
@@ -336,7 +353,8 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 		if err := os.WriteFile(f.Path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Start(pureTerms, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "truncate -s 0 ") {
+		if _, err := f.Start(pureTerms, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) ||
+			!strings.Contains(err.Error(), "truncate -s 0 ") {
 			t.Fatalf("first line cut at %d: error %v", cut, err)
 		}
 	}
@@ -352,12 +370,16 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 	// a changed byte, or a line taken out, in the middle
 	altered := strings.Replace(string(whole), `"run":1`, `"run":2`, 1)
 	lines := strings.SplitAfter(string(whole), "\n")
-	for name, text := range map[string]string{"altered": altered, "removed": lines[0] + lines[2] + lines[3], "removed, and the next is the last": lines[0] + lines[2],
-		"charge altered": strings.Replace(string(whole), `"amount":1`, `"amount":0`, 1), "altered at the end": strings.Replace(string(whole), `"run":3`, `"run":2`, 1), "another text": "x,y\n1,2\n", "another text in one line": "x,y", "other bytes": "\x1f\x8b\x00\n\x01"} {
+	for name, text := range map[string]string{"altered": altered, "removed": lines[0] + lines[2] + lines[3],
+		"removed, and the next is the last": lines[0] + lines[2],
+		"charge altered":                    strings.Replace(string(whole), `"amount":1`, `"amount":0`, 1),
+		"altered at the end":                strings.Replace(string(whole), `"run":3`, `"run":2`, 1), "another text": "x,y\n1,2\n",
+		"another text in one line": "x,y", "other bytes": "\x1f\x8b\x00\n\x01"} {
 		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Start(Terms{}, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) || strings.Contains(err.Error(), "truncate") {
+		if _, err := f.Start(Terms{}, pureRun(t, 1)); !errors.Is(err, ErrCorrupt) ||
+			strings.Contains(err.Error(), "truncate") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -378,7 +400,8 @@ func TestLedgerFileProcessesCannotOverspend(t *testing.T) {
 	if path := os.Getenv("COHORT_TEST_LEDGER"); path != "" {
 		won := 0
 		for range 6 {
-			if _, err := (LedgerFile{Path: path}).Start(Terms{Budget{1, 0}, BasicComposition, AddRemove}, pureRun(t, 0.1)); err == nil {
+			if _, err := (LedgerFile{Path: path}).Start(Terms{Budget{1, 0}, BasicComposition, AddRemove},
+				pureRun(t, 0.1)); err == nil {
 				won++
 			} else if !errors.Is(err, ErrBudget) {
 				t.Fatal(err)

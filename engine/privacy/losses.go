@@ -32,7 +32,8 @@ func NewLosses(p, q []float64) (*Losses, error) {
 	l := &Losses{}
 	for i := range p {
 		if !(p[i] >= 0) || !(q[i] >= 0) {
-			return nil, fmt.Errorf("losses: outcome %d has probabilities %v and %v: %w: must not be negative", i, p[i], q[i], ErrRange)
+			return nil, fmt.Errorf("losses: outcome %d has probabilities %v and %v: %w: must not be negative", i, p[i],
+				q[i], ErrRange)
 		}
 		sp += p[i]
 		sq += q[i]

@@ -25,7 +25,8 @@ func TestPLDGaussianAgainstAnalytic(t *testing.T) {
 		o := &PLDAccountant{Optimistic: true}
 		o.Compose(Gaussian{Scale: c.scale}, c.n)
 		low := o.Epsilon(c.delta)
-		t.Logf("scale %v n %v delta %v: pld %.8g analytic %.8g (%+.4f%%), optimistic %.8g, %v", c.scale, c.n, c.delta, got, want, 100*(got/want-1), low, time.Since(t0))
+		t.Logf("scale %v n %v delta %v: pld %.8g analytic %.8g (%+.4f%%), optimistic %.8g, %v", c.scale, c.n, c.delta, got,
+			want, 100*(got/want-1), low, time.Since(t0))
 		if !(got >= want && got <= want*1.005) {
 			t.Errorf("scale %v n %v delta %v: epsilon %v, want %v to 0.5%% above", c.scale, c.n, c.delta, got, want)
 		}

@@ -27,8 +27,10 @@ func TestSelectionRefusesBadInput(t *testing.T) {
 		s      Selection
 		scores []float64
 	}{
-		{Selection{Epsilon: 1, Sensitivity: 1}, nil}, {Selection{Epsilon: 0, Sensitivity: 1}, []float64{1}}, {Selection{Epsilon: 1}, []float64{1}},
-		{Selection{Epsilon: math.NaN(), Sensitivity: 1}, []float64{1}}, {Selection{Epsilon: 1, Sensitivity: 1}, []float64{1, math.NaN()}}, {Selection{Epsilon: 1, Sensitivity: 1}, []float64{math.Inf(1)}},
+		{Selection{Epsilon: 1, Sensitivity: 1}, nil}, {Selection{Epsilon: 0, Sensitivity: 1}, []float64{1}},
+		{Selection{Epsilon: 1}, []float64{1}},
+		{Selection{Epsilon: math.NaN(), Sensitivity: 1}, []float64{1}}, {Selection{Epsilon: 1, Sensitivity: 1},
+			[]float64{1, math.NaN()}}, {Selection{Epsilon: 1, Sensitivity: 1}, []float64{math.Inf(1)}},
 	} {
 		if _, err := c.s.ExponentialMechanism(st, c.scores); !errors.Is(err, ErrRange) {
 			t.Errorf("%+v %v: %v", c.s, c.scores, err)

@@ -53,7 +53,8 @@ func TestSelectionLaws(t *testing.T) {
 	}{
 		{Selection{Epsilon: 1, Sensitivity: 2, Monotone: true}, []float64{-3, -1, -1.5, -8}, 0.5},
 		{Selection{Epsilon: 1, Sensitivity: 2}, []float64{5, 9, 7}, 0.25},
-		{Selection{Epsilon: 0.3, Sensitivity: 1, Monotone: true, Neighbours: ReplaceOne}, []float64{0, -2, -2, -4, -20}, 0.15},
+		{Selection{Epsilon: 0.3, Sensitivity: 1, Monotone: true, Neighbours: ReplaceOne},
+			[]float64{0, -2, -2, -4, -20}, 0.15},
 		{Selection{Epsilon: 1, Sensitivity: 1, Monotone: true}, []float64{0, -60}, 1},
 		{Selection{Epsilon: 1, Sensitivity: 1}, []float64{4}, 0.5},
 	} {
@@ -70,7 +71,8 @@ func TestSelectionLaws(t *testing.T) {
 		for j, p := range coins {
 			exponential[j] = p / sum
 		}
-		for name, law := range map[string][]float64{"permute-and-flip": permuteAndFlipLaw(coins), "exponential": exponential} {
+		for name, law := range map[string][]float64{"permute-and-flip": permuteAndFlipLaw(coins),
+			"exponential": exponential} {
 			stream := NewStreams(&seed).Stream(i, 0, name)
 			counts := make([]float64, len(law))
 			for range n {

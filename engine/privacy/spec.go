@@ -52,7 +52,8 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		return nil
 	}
 	if !(s.Failure >= 0 && s.Distance >= 0) {
-		return nil, fmt.Errorf("%s: failure is %v and distance %v: %w: must not be negative", s.Family, s.Failure, s.Distance, ErrRange)
+		return nil, fmt.Errorf("%s: failure is %v and distance %v: %w: must not be negative", s.Family, s.Failure,
+			s.Distance, ErrRange)
 	}
 	if s.Rounds < 0 {
 		return nil, fmt.Errorf("%s: rounds is %d: %w: must be at least 1", s.Family, s.Rounds, ErrRange)
@@ -85,5 +86,6 @@ func (s Spec) Mechanism() (Mechanism, error) {
 		m := FM{Gamma: s.Gamma, Phantoms: s.Phantoms, Parties: s.Parties, Cells: s.Cells}
 		return m, m.validate()
 	}
-	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, randomized-response, fm, exponential or pure", s.Family, ErrRange)
+	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, "+
+		"randomized-response, fm, exponential or pure", s.Family, ErrRange)
 }

@@ -25,8 +25,10 @@ func TestStreamsAreNamed(t *testing.T) {
 	if base != first(NewStreams(&seed), 1, 2, "sums") {
 		t.Error("the same name gives another stream")
 	}
-	for name, x := range map[string]uint64{"party": first(a, 2, 2, "sums"), "iteration": first(a, 1, 3, "sums"), "purpose": first(a, 1, 2, "sum"),
-		"seed": first(NewStreams(&other), 1, 2, "sums"), "run": first(a.Run(1), 1, 2, "sums"), "swapped": first(a, 2, 1, "sums"), "unseeded": first(NewStreams(nil), 1, 2, "sums")} {
+	for name, x := range map[string]uint64{"party": first(a, 2, 2, "sums"), "iteration": first(a, 1, 3, "sums"),
+		"purpose": first(a, 1, 2, "sum"),
+		"seed":    first(NewStreams(&other), 1, 2, "sums"), "run": first(a.Run(1), 1, 2, "sums"),
+		"swapped": first(a, 2, 1, "sums"), "unseeded": first(NewStreams(nil), 1, 2, "sums")} {
 		if x == base {
 			t.Errorf("another %s gives the same stream", name)
 		}
@@ -39,8 +41,8 @@ func TestStreamsAreNamed(t *testing.T) {
 	}
 }
 
-// A root without a seed is 256 bits of the system's randomness: over 64 roots every byte takes more than 20 values (expected 57; fewer has
-// probability below 1e-20 a byte) and every bit both.
+// A root without a seed is 256 bits of the system's randomness: over 64 roots every byte takes more than 20
+// values (expected 57; fewer has probability below 1e-20 a byte) and every bit both.
 func TestRootsAreTheSystems(t *testing.T) {
 	var values [32]map[byte]bool
 	var or, nor [32]byte
@@ -87,7 +89,8 @@ func TestPortableLogAndExp(t *testing.T) {
 	st := NewStreams(&seed).Stream(0, 0, "log")
 	for range 20000 {
 		x := math.Ldexp(1+st.Float64(), int(st.Uint64n(200))-100)
-		if got, want := elementary.Log(x), math.Log(x); math.Abs(got-want) > 3e-16*math.Abs(want)+1e-300 && math.Abs(x-1) > 1e-3 {
+		if got, want := elementary.Log(x), math.Log(x); math.Abs(got-want) > 3e-16*math.Abs(want)+1e-300 &&
+			math.Abs(x-1) > 1e-3 {
 			t.Fatalf("elementary.Log(%v) = %v, want %v", x, got, want)
 		}
 		y := 1400*st.Float64() - 700
@@ -95,7 +98,8 @@ func TestPortableLogAndExp(t *testing.T) {
 			t.Fatalf("elementary.Exp(%v) = %v, want %v", y, got, want)
 		}
 	}
-	if !math.IsInf(elementary.Log(0), -1) || !math.IsNaN(elementary.Log(-1)) || elementary.Log(1) != 0 || elementary.Exp(0) != 1 || elementary.Exp(-1e4) != 0 || !math.IsInf(elementary.Exp(1e4), 1) {
+	if !math.IsInf(elementary.Log(0), -1) || !math.IsNaN(elementary.Log(-1)) || elementary.Log(1) != 0 ||
+		elementary.Exp(0) != 1 || elementary.Exp(-1e4) != 0 || !math.IsInf(elementary.Exp(1e4), 1) {
 		t.Error("special values are wrong")
 	}
 }

@@ -185,7 +185,8 @@ func TestFMPhantomsPLDOfTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n != c.least || c.table < n || float64(c.table) > 1.02*float64(n) {
-			t.Errorf("S=%d k'=%d gamma=%v: %d phantoms, want %d, in the table %d", c.parties, c.cells, c.gamma, n, c.least, c.table)
+			t.Errorf("S=%d k'=%d gamma=%v: %d phantoms, want %d, in the table %d", c.parties, c.cells, c.gamma, n,
+				c.least, c.table)
 		}
 		low := &PLDAccountant{Optimistic: true}
 		f.Phantoms = n - 1

@@ -29,15 +29,18 @@ func TestTapeReplaysAndMeasures(t *testing.T) {
 	}
 	for range 2 { // a tape is used again
 		tape.Record()
-		if i, got := run([]int64{5, 0}, []int64{7, -1}, 1, []float64{-1, 0, -3}); i != 1 || !slices.Equal(got, []int64{7, -1, 7}) {
+		if i, got := run([]int64{5, 0}, []int64{7, -1}, 1, []float64{-1, 0, -3}); i != 1 ||
+			!slices.Equal(got, []int64{7, -1, 7}) {
 			t.Fatalf("recording changes the run: %v, %v", i, got)
 		}
 		tape.Replay()
-		if i, got := run([]int64{6, 3}, []int64{100, 200}, 2, []float64{-1, -2, -3}); i != 1 || !slices.Equal(got, []int64{7, -1, 7}) {
+		if i, got := run([]int64{6, 3}, []int64{100, 200}, 2, []float64{-1, -2, -3}); i != 1 ||
+			!slices.Equal(got, []int64{7, -1, 7}) {
 			t.Fatalf("the second run has releases of its own: %v, %v", i, got)
 		}
 		got, err := tape.Loss()
-		want := (1+4)/2. - (2+1)/2. - 4/18. + 1/18. - math.Log(math.Exp(-0.5)+1+math.Exp(-1.5)) + math.Log(math.Exp(0.5)+1+math.Exp(-0.5))
+		want := (1+4)/2. - (2+1)/2. - 4/18. + 1/18. - math.Log(math.Exp(-0.5)+1+math.Exp(-1.5)) +
+			math.Log(math.Exp(0.5)+1+math.Exp(-0.5))
 		if err != nil || math.Abs(got-want) > 1e-12 || tape.Releases() != 3 {
 			t.Fatalf("loss %v, want %v, %v", got, want, err)
 		}

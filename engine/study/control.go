@@ -81,7 +81,8 @@ func parseRequest(b []byte) (*request, error) {
 func parseAnswer(b []byte) (*answer, error) {
 	a := new(answer)
 	if err := strict(b, a); err != nil || a.Version != Version {
-		return nil, fault.Failed("coordinator", "gave an answer that is none of this version", "use the same version everywhere", err)
+		return nil, fault.Failed("coordinator", "gave an answer that is none of this version",
+			"use the same version everywhere", err)
 	}
 	if a.Refused != "" {
 		return nil, fault.Failed("coordinator", "refused: "+a.Refused[:min(len(a.Refused), 300)], "ask who runs it", nil)

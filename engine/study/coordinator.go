@@ -95,7 +95,8 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 	if c.Watch == nil {
 		c.Watch = NewWatch(c.Study)
 	}
-	o := &Coordinator{Serve: c, done: make(map[int]bool), hash: hash, entries: make([]Entry, len(c.Study.Parties)), consents: make([][]byte, len(c.Study.Parties)), changed: make(chan struct{}, 1)}
+	o := &Coordinator{Serve: c, done: make(map[int]bool), hash: hash, entries: make([]Entry, len(c.Study.Parties)),
+		consents: make([][]byte, len(c.Study.Parties)), changed: make(chan struct{}, 1)}
 	if o.journal, err = journal.Open(filepath.Join(c.State, JournalName)); err != nil {
 		return nil, err
 	}
@@ -502,7 +503,8 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	}
 	o.Watch.began(roster)
 	o.Log.Info("the study begins", "fingerprint", roster.Fingerprint())
-	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(roster), Journal: o.journal, Bus: o.conn, Most: mostMessage,
+	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(roster), Journal: o.journal, Bus: o.conn,
+		Most: mostMessage,
 		Refused: func(from protocol.Role, err error) {
 			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
 			o.Watch.refused()
@@ -548,16 +550,20 @@ const settleTime = 10 * time.Second
 const mostMessage = 1 << 30
 
 // play is the coordinator's part of the run.
-func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *Roster, box *postbox) (*engine.Result, error) {
+func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *Roster,
+	box *postbox) (*engine.Result, error) {
 	if o.Study.IDColumn != "" && o.Study.ByColumns() {
 		if err := o.match(ctx, box); err != nil {
 			return nil, err
 		}
 	}
 	core := runner.Core()
-	config := sum.Config{Study: roster.Hash(), Parties: core.Parties, Threshold: o.Study.Threshold, Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
-	h := newHub(protocol.OverMail(mail{box}, protocol.Server, core.Parties, core.Capacity.Ring), box, config, o.Study.Deadlines.step(), o.Log, o.Watch)
-	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server}, Connect: func(protocol.Role) protocol.Transport { return h },
+	config := sum.Config{Study: roster.Hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
+		Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
+	h := newHub(protocol.OverMail(mail{box}, protocol.Server, core.Parties, core.Capacity.Ring), box, config,
+		o.Study.Deadlines.step(), o.Log, o.Watch)
+	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server},
+		Connect: func(protocol.Role) protocol.Transport { return h },
 		Secrets: func(r protocol.Role) protocol.Secrets { return o.Study.secrets(r, o.keys, secret.Root{}) }}
 	res, err := o.Engine.Run(ctx, &seated{runner, options})
 	if err != nil {

@@ -86,7 +86,8 @@ func playRole(role, place string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	var res *engine.Result
 	if role == "serve" {
-		c, err := NewCoordinator(Serve{Study: s, State: filepath.Join(place, "serve"), Listen: os.Getenv("COHORT_TEST_ADDRESS"), Log: log, Engine: eng, Crash: crashing()})
+		c, err := NewCoordinator(Serve{Study: s, State: filepath.Join(place, "serve"),
+			Listen: os.Getenv("COHORT_TEST_ADDRESS"), Log: log, Engine: eng, Crash: crashing()})
 		if err != nil {
 			return err
 		}
@@ -212,7 +213,8 @@ func (s *stage) live(ctx context.Context, role string, next func(life int) strin
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		var log bytes.Buffer
 		cmd.Stderr = &log
-		cmd.Env = append(os.Environ(), roleVar+"="+role, placeVar+"="+s.place, "COHORT_TEST_ADDRESS="+s.address, crashVar+"="+next(life))
+		cmd.Env = append(os.Environ(), roleVar+"="+role, placeVar+"="+s.place, "COHORT_TEST_ADDRESS="+s.address, crashVar+
+			"="+next(life))
 		err := cmd.Run()
 		var exit *exec.ExitError
 		switch {
@@ -296,7 +298,8 @@ func TestRandomKills(t *testing.T) {
 		t.Skip("run make test-network: it kills processes for minutes")
 	}
 	t.Parallel()
-	s := newStage(t, rounded(t, newFixture(t, "sulloyd", 3, 120, method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"})))
+	s := newStage(t, rounded(t, newFixture(t, "sulloyd", 3, 120,
+		method.Settings{"noise": "split", "iterations": "100", "mechanism": "gaussian"})))
 	var mu sync.Mutex
 	rng, kills := rand.New(rand.NewPCG(3, 4)), 0
 	s.run(t, func(string, int) string {
@@ -466,7 +469,8 @@ func TestStrangers(t *testing.T) {
 		other.Close()
 		t.Error("party 1's key connected as party 2")
 	}
-	own, err := bus.Dial(ctx, bus.Dialer{Self: 0, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing, Frames: func(from protocol.Role, _ []byte) { heard <- from }})
+	own, err := bus.Dial(ctx, bus.Dialer{Self: 0, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing,
+		Frames: func(from protocol.Role, _ []byte) { heard <- from }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +481,8 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	for _, bad := range []*identity{id} {
-		for _, text := range []string{fmt.Sprint(bad), fmt.Sprintf("%+v %#v", *bad, *bad), fmt.Sprintf("%v %+v %#v", v, v, v)} {
+		for _, text := range []string{fmt.Sprint(bad), fmt.Sprintf("%+v %#v", *bad, *bad),
+			fmt.Sprintf("%v %+v %#v", v, v, v)} {
 			if !strings.Contains(text, "redacted") || strings.Contains(text, string(id.Signing)) {
 				t.Errorf("a secret prints as %s", text)
 			}
@@ -524,8 +529,10 @@ func TestStudyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
-		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":1`, `"cohort_study":2`}, {`"k":3`, `"k":4`}, {`"threshold":3`, `"threshold":1`},
-		{`"records":90`, `"records":91`}, {`"method":"sulloyd"`, `"method":"nosuch"`}, {`"step":20`, `"step":0`}, {`{`, `{"more":1,`},
+		{`"epsilon":4`, `"epsilon":5`}, {`"cohort_study":1`, `"cohort_study":2`}, {`"k":3`, `"k":4`},
+		{`"threshold":3`, `"threshold":1`},
+		{`"records":90`, `"records":91`}, {`"method":"sulloyd"`, `"method":"nosuch"`}, {`"step":20`, `"step":0`},
+		{`{`, `{"more":1,`},
 	} {
 		if !bytes.Contains(text, []byte(change[0])) {
 			continue

@@ -100,7 +100,8 @@ func (s *Study) Complete() error {
 	if s.Options == nil {
 		s.Options = method.Settings{}
 	}
-	if m, err := s.describe(); err == nil && m.Takes("survivors") && s.Threshold < len(s.Parties) && s.Options["survivors"] == "" {
+	if m, err := s.describe(); err == nil && m.Takes("survivors") && s.Threshold < len(s.Parties) &&
+		s.Options["survivors"] == "" {
 		s.Options["survivors"] = strconv.Itoa(s.Threshold)
 	}
 	if err := s.check(); err != nil {
@@ -125,7 +126,8 @@ func (s *Study) Validate() error {
 		return err
 	}
 	if !bytes.Equal(outline, s.Plan) {
-		return fault.Request("study", "its plan is not what its method and options come to", "get the file again from the coordinator, and the same version of cohort")
+		return fault.Request("study", "its plan is not what its method and options come to",
+			"get the file again from the coordinator, and the same version of cohort")
 	}
 	return nil
 }
@@ -135,9 +137,11 @@ func (s *Study) check() error {
 	id, err := hex.DecodeString(s.ID)
 	switch {
 	case s.Version != Version:
-		return fault.Request("study", fmt.Sprintf("is of version %d, and this program knows version %d", s.Version, Version), "use the program that made it")
+		return fault.Request("study", fmt.Sprintf("is of version %d, and this program knows version %d", s.Version,
+			Version), "use the program that made it")
 	case s.Engine != engine.Version:
-		return fault.Request("study", fmt.Sprintf("is of cohort %s, and this is %s: results may differ in their bits", s.Engine, engine.Version), "use the same version everywhere")
+		return fault.Request("study", fmt.Sprintf("is of cohort %s, and this is %s: results may differ in their bits",
+			s.Engine, engine.Version), "use the same version everywhere")
 	case err != nil || len(id) != 8:
 		return fault.Request("study", "has no id", "get the file again from the coordinator")
 	case len(s.Parties) < 2 || len(s.Parties) > bus.MostParties:
@@ -145,13 +149,16 @@ func (s *Study) check() error {
 	case s.Threshold < 2 || s.Threshold > len(s.Parties):
 		return fault.Range("--at-least", s.Threshold, fmt.Sprintf("2 to the number of parties, %d", len(s.Parties)))
 	case 2*s.Threshold <= len(s.Parties):
-		return fault.Range("--at-least", s.Threshold, fmt.Sprintf("more than half of the %d parties: else two sets of them could be shown two sums of a round", len(s.Parties)))
+		return fault.Range("--at-least", s.Threshold,
+			fmt.Sprintf("more than half of the %d parties: else two sets of them could be shown two sums of a round",
+				len(s.Parties)))
 	case s.Records < len(s.Parties) || s.Records > math.MaxInt32:
 		return fault.Range("--public-n", s.Records, "at least one record for each party")
 	case len(s.Bounds) < 1 || len(s.Bounds) > mostColumns:
 		return fault.Range("--bounds", len(s.Bounds), fmt.Sprintf("one pair for each of 1 to %d columns", mostColumns))
 	case s.Columns != nil && len(s.Columns) != len(s.Bounds):
-		return fault.Request("--columns", fmt.Sprintf("are %d for %d bounds", len(s.Columns), len(s.Bounds)), "give one pair of bounds for each column")
+		return fault.Request("--columns", fmt.Sprintf("are %d for %d bounds", len(s.Columns), len(s.Bounds)),
+			"give one pair of bounds for each column")
 	case s.FractionBits < 4 || s.FractionBits > dataset.MaxFractionBits:
 		return fault.Range("--fraction-bits", s.FractionBits, fmt.Sprintf("4 to %d", dataset.MaxFractionBits))
 	case s.Deadlines.Step < 1 || s.Deadlines.Message < 1 || max(s.Deadlines.Step, s.Deadlines.Message) > 1<<22:
@@ -216,7 +223,8 @@ func (s *Study) job(ids []string) (engine.Job, error) {
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	} else if s.Epsilon != 0 {
-		return nil, fault.Request("--epsilon", m.Name+" is not private and spends none", "choose a private method, or leave --epsilon out")
+		return nil, fault.Request("--epsilon", m.Name+" is not private and spends none",
+			"choose a private method, or leave --epsilon out")
 	}
 	if m.Holds == method.Columns {
 		total := 0
@@ -227,7 +235,8 @@ func (s *Study) job(ids []string) (engine.Job, error) {
 			total += s.Parties[p].Columns
 		}
 		if total != len(s.Bounds) {
-			return nil, fault.Request("parties", fmt.Sprintf("hold %d columns in all, and there are %d bounds", total, len(s.Bounds)), "say how many columns each holds with --party-columns")
+			return nil, fault.Request("parties", fmt.Sprintf("hold %d columns in all, and there are %d bounds", total,
+				len(s.Bounds)), "say how many columns each holds with --party-columns")
 		}
 		for p := range s.Parties {
 			from, to := s.span(p)
@@ -290,7 +299,8 @@ func (s *Study) checkShares(core *protocol.Plan) error {
 		}
 		for _, e := range r.Entries {
 			if e.Noise != nil && e.Noise.Shares > s.Threshold {
-				return fault.Request("--at-least", fmt.Sprintf("is %d, and the noise of %s needs the shares of more parties", s.Threshold, r.Name),
+				return fault.Request("--at-least",
+					fmt.Sprintf("is %d, and the noise of %s needs the shares of more parties", s.Threshold, r.Name),
 					fmt.Sprintf("raise it to %d, or give --survivors %d with a method that has it", len(s.Parties), s.Threshold))
 			}
 		}
@@ -325,7 +335,8 @@ func Parse(b []byte) (*Study, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(s); err != nil {
-		return nil, fault.Failed("study", "is no study file of this version: "+err.Error(), "get the file again from the coordinator", err)
+		return nil, fault.Failed("study", "is no study file of this version: "+err.Error(),
+			"get the file again from the coordinator", err)
 	}
 	if d.More() {
 		return nil, fault.Failed("study", "something follows it", "get the file again from the coordinator", nil)

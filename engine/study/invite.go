@@ -82,7 +82,8 @@ func ParseToken(token string) (*Invitation, error) {
 		return nil, wrong
 	}
 	var w wireInvitation
-	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 || w.Party < 1 || w.Party > bus.MostParties {
+	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 || w.Party < 1 ||
+		w.Party > bus.MostParties {
 		return nil, wrong
 	}
 	if id, err := hex.DecodeString(w.ID); err != nil || len(id) != 8 {

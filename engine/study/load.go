@@ -18,7 +18,8 @@ type Records struct {
 
 // Load reads a party's file: the columns that the study names, in the study's order,
 // within its bounds. digest keys the digests of columns; nil asks for none.
-func (s *Study) Load(ctx context.Context, party int, path string, read dataset.ReadOptions, digest *[16]byte) (*Records, error) {
+func (s *Study) Load(ctx context.Context, party int, path string, read dataset.ReadOptions,
+	digest *[16]byte) (*Records, error) {
 	from, to := s.span(party)
 	if s.Columns != nil && read.Columns == "" {
 		read.Columns = strings.Join(s.Columns[from:to], ",")
@@ -47,11 +48,13 @@ func (s *Study) Load(ctx context.Context, party int, path string, read dataset.R
 	if want := s.Columns; want != nil && schema.Columns != nil {
 		for i, name := range schema.Columns {
 			if name != want[from+i] {
-				return nil, fault.Request("--data", "has column "+name+" where the study has "+want[from+i], "choose the columns in the study's order with --columns")
+				return nil, fault.Request("--data", "has column "+name+" where the study has "+want[from+i],
+					"choose the columns in the study's order with --columns")
 			}
 		}
 	}
-	got, err := dataset.Prepare(ctx, source, dataset.PrepareOptions{Read: read, Bounds: &bounds, FractionBits: s.FractionBits, NoLabels: true, DigestKey: digest})
+	got, err := dataset.Prepare(ctx, source, dataset.PrepareOptions{Read: read, Bounds: &bounds,
+		FractionBits: s.FractionBits, NoLabels: true, DigestKey: digest})
 	if err != nil {
 		return nil, err
 	}

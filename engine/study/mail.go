@@ -110,7 +110,8 @@ func (b *postbox) receive(ctx context.Context, from protocol.Role, kind byte) ([
 			return nil, err
 		}
 		if mark == late {
-			return nil, fault.Failed("study", fmt.Sprintf("%v has sent nothing for %v", from, b.wait), "find out what happened there, and begin a new study with those who can stay", nil)
+			return nil, fault.Failed("study", fmt.Sprintf("%v has sent nothing for %v", from, b.wait),
+				"find out what happened there, and begin a new study with those who can stay", nil)
 		}
 	}
 	first := b.boxes[at][0]

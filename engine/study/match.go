@@ -33,7 +33,8 @@ func (o *Coordinator) match(ctx context.Context, box *postbox) error {
 			return err
 		}
 		if len(b)%digestBytes != 0 {
-			return fault.Failed("matching", fmt.Sprintf("%v sent %d bytes", protocol.Role(p), len(b)), "use the same version everywhere", nil)
+			return fault.Failed("matching", fmt.Sprintf("%v sent %d bytes", protocol.Role(p), len(b)),
+				"use the same version everywhere", nil)
 		}
 		for ; len(b) > 0; b = b[digestBytes:] {
 			digests[p] = append(digests[p], sketch.Digest(b))
@@ -57,9 +58,11 @@ func (o *Coordinator) match(ctx context.Context, box *postbox) error {
 
 // match is a party's part: it returns the records that all parties have, in the
 // common order.
-func (p *Party) match(ctx context.Context, box *postbox, group secret.Root, part dataset.Part, ids []string) (dataset.Part, []string, error) {
+func (p *Party) match(ctx context.Context, box *postbox, group secret.Root, part dataset.Part,
+	ids []string) (dataset.Part, []string, error) {
 	if len(ids) != part.Points.N {
-		return part, nil, fault.Request("ids", fmt.Sprintf("are %d for %d records", len(ids), part.Points.N), "name the id column")
+		return part, nil, fault.Request("ids", fmt.Sprintf("are %d for %d records", len(ids), part.Points.N),
+			"name the id column")
 	}
 	var b []byte
 	for _, d := range sketch.JoinDigests(sketch.NewSecret(privacy.StreamsOf(group)), ids) {
@@ -78,7 +81,8 @@ func (p *Party) match(ctx context.Context, box *postbox, group secret.Root, part
 	for i := range points.N {
 		r := int(binary.LittleEndian.Uint32(b[4*i:]))
 		if r >= part.Points.N || seen[r] {
-			return part, nil, fault.Failed("matching", "the coordinator named a row that is not there, or one twice", "ask who runs it", nil)
+			return part, nil, fault.Failed("matching", "the coordinator named a row that is not there, or one twice",
+				"ask who runs it", nil)
 		}
 		seen[r] = true
 		points.Set(i, part.Points.Point(r, row))

@@ -73,7 +73,8 @@ func (m *Sums) Measure(ctx context.Context) (rounds []time.Duration, err error) 
 	if err != nil {
 		return nil, err
 	}
-	server, err := bus.Listen("127.0.0.1:0", "0011223344556677", certificate, entries[0].Signing, func(bus.Login) error { return nil }, slog.New(slog.DiscardHandler))
+	server, err := bus.Listen("127.0.0.1:0", "0011223344556677", certificate, entries[0].Signing,
+		func(bus.Login) error { return nil }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,8 @@ func (m *Sums) Measure(ctx context.Context) (rounds []time.Duration, err error) 
 		}
 		defer ends[i].close()
 	}
-	config := sum.Config{Study: roster.Hash(), Parties: m.Parties, Threshold: m.Parties, Ring: secagg.Ring64, Plain: m.Plain}
+	config := sum.Config{Study: roster.Hash(), Parties: m.Parties, Threshold: m.Parties, Ring: secagg.Ring64,
+		Plain: m.Plain}
 	for p := range m.Parties {
 		go func() {
 			if err := m.party(ctx, ends[p+1], all[p+1], roster, config); err != nil && ctx.Err() == nil {
@@ -128,7 +130,8 @@ func (m *Sums) open(ctx context.Context, d bus.Dialer, k *keys, roster *Roster) 
 		e.end.Deliver(from, b)
 	}
 	if e.conn, err = bus.Dial(ctx, d); err == nil {
-		e.end, err = link.New(link.Config{Self: k.party, Keys: k.links(roster), Journal: e.file, Bus: e.conn, Most: mostMessage})
+		e.end, err = link.New(link.Config{Self: k.party, Keys: k.links(roster), Journal: e.file, Bus: e.conn,
+			Most: mostMessage})
 	}
 	if err != nil {
 		e.file.Close()
@@ -148,8 +151,12 @@ func (e *sumsEnd) close() {
 
 // party takes part in all rounds.
 func (m *Sums) party(ctx context.Context, e *sumsEnd, k *keys, roster *Roster, config sum.Config) error {
-	member := &sum.Member{Config: config, Index: int(k.party), Root: k.root, Pair: func(q int) ([32]byte, error) { return k.pair(roster, protocol.Role(q)) },
-		Sign: k.signing.Sign, Verify: func(q int, b, signature []byte) bool { return roster.verify(protocol.Role(q), b, signature) }}
+	member := &sum.Member{Config: config, Index: int(k.party), Root: k.root,
+		Pair: func(q int) ([32]byte, error) { return k.pair(roster, protocol.Role(q)) },
+		Sign: k.signing.Sign, Verify: func(q int, b,
+			signature []byte) bool {
+			return roster.verify(protocol.Role(q), b, signature)
+		}}
 	t := &partyTransport{box: e.box, parties: m.Parties, member: member}
 	own := secagg.NewMasked(secagg.Ring64, m.Parties, m.Words)
 	for round := range m.Rounds {

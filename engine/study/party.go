@@ -127,13 +127,15 @@ func (p *Party) recall() error {
 			p.charged = true
 		}
 		if err != nil {
-			return fault.Failed(p.State, "holds another journal", "name the folder that this party began with, or a new one", err)
+			return fault.Failed(p.State, "holds another journal",
+				"name the folder that this party began with, or a new one", err)
 		}
 	}
 	v := p.Invitation
 	if id == nil {
 		if len(p.journal.Records()) > 0 {
-			return fault.Failed(p.State, "holds a journal without keys", "name a new folder and ask for a new invitation", journal.ErrDamaged)
+			return fault.Failed(p.State, "holds a journal without keys", "name a new folder and ask for a new invitation",
+				journal.ErrDamaged)
 		}
 		var err error
 		if id, err = newIdentity(v.Study, protocol.Role(v.Party)); err != nil {
@@ -165,7 +167,8 @@ func (p *Party) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := bus.Dialer{Self: protocol.Role(v.Party), Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing, Proof: proof(v.Secret, v.Study, public),
+	d := bus.Dialer{Self: protocol.Role(v.Party), Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing,
+		Proof:  proof(v.Secret, v.Study, public),
 		Frames: p.frames, Cluster: v.cluster(),
 		Away: func(err error) { p.Log.Warn("the coordinator is away", "why", fmt.Sprint(err)) },
 		Back: func(error) {
@@ -253,7 +256,8 @@ func (p *Party) fetchStudy(ctx context.Context) (*Study, error) {
 	}
 	hash, err := s.Hash()
 	if err == nil && (hash != p.Invitation.Study || p.Invitation.Party >= len(s.Parties) || s.ID != p.Invitation.ID) {
-		err = fault.Failed("study", "is not the one of the invitation", "do not go on: ask the coordinator for a new invitation", nil)
+		err = fault.Failed("study", "is not the one of the invitation",
+			"do not go on: ask the coordinator for a new invitation", nil)
 	}
 	return s, err
 }
@@ -281,11 +285,13 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 		return err
 	}
 	if e := p.roster.Entries[v.Party+1]; e.Signing != own.Signing || string(e.Sealing) != string(own.Sealing) {
-		return fault.Failed("roster", "has other keys for this party", "do not go on: somebody used the invitation, ask for a new one", nil)
+		return fault.Failed("roster", "has other keys for this party",
+			"do not go on: somebody used the invitation, ask for a new one", nil)
 	}
 	hash := p.roster.Hash()
 	if p.agreed != nil && string(p.agreed) != string(hash[:]) {
-		return fault.Failed("roster", "is not the one that this party agreed to", "do not go on: ask the coordinator what happened", nil)
+		return fault.Failed("roster", "is not the one that this party agreed to",
+			"do not go on: ask the coordinator what happened", nil)
 	}
 	t := &Terms{Study: p.study, Party: v.Party, Hash: v.Study, Roster: p.roster, Rows: rows}
 	if p.agreed == nil {
@@ -338,7 +344,8 @@ func (p *Party) consent(ctx context.Context) error {
 	}
 	for q, s := range all {
 		if !p.roster.verify(protocol.Role(q), p.roster.consent(), s) {
-			return fault.Failed("roster", fmt.Sprintf("%v has not signed the one that this party has", protocol.Role(q)), "do not go on: ask the others for their fingerprint", nil)
+			return fault.Failed("roster", fmt.Sprintf("%v has not signed the one that this party has", protocol.Role(q)),
+				"do not go on: ask the others for their fingerprint", nil)
 		}
 	}
 	return nil
@@ -348,7 +355,8 @@ func (p *Party) consent(ctx context.Context) error {
 func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engine.Result, error) {
 	self := protocol.Role(p.Invitation.Party)
 	p.Watch.began(p.roster)
-	end, err := link.New(link.Config{Self: self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn, Most: mostMessage,
+	end, err := link.New(link.Config{Self: self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
+		Most: mostMessage,
 		Refused: func(from protocol.Role, err error) {
 			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
 			p.Watch.refused()
@@ -412,7 +420,8 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 			}
 		}
 		if part.Points.N != s.Records {
-			return nil, fault.Failed("records", fmt.Sprintf("are %d, and the study is of %d", part.Points.N, s.Records), "check the file, or ask for a study of as many", nil)
+			return nil, fault.Failed("records", fmt.Sprintf("are %d, and the study is of %d", part.Points.N, s.Records),
+				"check the file, or ask for a study of as many", nil)
 		}
 	}
 	runner, err := s.runner(ids)
@@ -420,13 +429,16 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 		return nil, err
 	}
 	core := runner.Core()
-	member := &sum.Member{Config: sum.Config{Study: p.roster.Hash(), Parties: core.Parties, Threshold: s.Threshold, Ring: core.Capacity.Ring, Plain: s.PlainSums},
-		Index: int(self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) }, Sign: p.keys.signing.Sign,
+	member := &sum.Member{Config: sum.Config{Study: p.roster.Hash(), Parties: core.Parties, Threshold: s.Threshold,
+		Ring: core.Capacity.Ring, Plain: s.PlainSums},
+		Index: int(self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) },
+		Sign:   p.keys.signing.Sign,
 		Verify: func(q int, b, signature []byte) bool { return p.roster.verify(protocol.Role(q), b, signature) }}
 	if member.Root, err = derived(p.keys.root[:], p.roster.Hash(), "sums"); err != nil {
 		return nil, err
 	}
-	t := &partyTransport{Transport: protocol.OverMail(mail{box}, self, core.Parties, core.Capacity.Ring), box: box, parties: core.Parties, member: member,
+	t := &partyTransport{Transport: protocol.OverMail(mail{box}, self, core.Parties, core.Capacity.Ring), box: box,
+		parties: core.Parties, member: member,
 		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step, watch: p.Watch}
 	res, err := p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: self, Part: part},
 		Connect: func(protocol.Role) protocol.Transport { return t },

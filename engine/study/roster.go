@@ -105,10 +105,12 @@ func (k *keys) entry(study [32]byte) (Entry, error) {
 func (e *Entry) check(study [32]byte) error {
 	public, err := nkeys.FromPublicKey(e.Signing)
 	if err != nil || !nkeys.IsValidPublicUserKey(e.Signing) || public.Verify(e.statement(study), e.Signature) != nil {
-		return fault.Failed("roster", fmt.Sprintf("the entry of %v is not signed by its key", protocol.Role(e.Party)), "ask the coordinator what happened: do not go on", nil)
+		return fault.Failed("roster", fmt.Sprintf("the entry of %v is not signed by its key", protocol.Role(e.Party)),
+			"ask the coordinator what happened: do not go on", nil)
 	}
 	if _, err := ecdh.X25519().NewPublicKey(e.Sealing); err != nil {
-		return fault.Failed("roster", fmt.Sprintf("the entry of %v has no key", protocol.Role(e.Party)), "ask the coordinator what happened: do not go on", err)
+		return fault.Failed("roster", fmt.Sprintf("the entry of %v has no key", protocol.Role(e.Party)),
+			"ask the coordinator what happened: do not go on", err)
 	}
 	return nil
 }
@@ -126,7 +128,8 @@ type Roster struct {
 // newRoster checks the entries of a study of so many parties.
 func newRoster(study [32]byte, parties int, entries []Entry) (*Roster, error) {
 	if len(entries) != parties+1 {
-		return nil, fault.Failed("roster", fmt.Sprintf("has %d entries for %d parties", len(entries), parties), "ask the coordinator what happened", nil)
+		return nil, fault.Failed("roster", fmt.Sprintf("has %d entries for %d parties", len(entries), parties),
+			"ask the coordinator what happened", nil)
 	}
 	r := &Roster{Entries: entries, study: study}
 	h := sha256.New()

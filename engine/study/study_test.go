@@ -33,7 +33,8 @@ func folder(t testing.TB) string {
 // blobs are records of four columns in three clusters.
 func blobs(t testing.TB, n int) *dataset.Normalised {
 	t.Helper()
-	table, err := dataset.Generate(context.Background(), "blobs", dataset.Generator{N: n, D: 4, K: 3, Separation: 6, Seed: 5})
+	table, err := dataset.Generate(context.Background(), "blobs",
+		dataset.Generator{N: n, D: 4, K: 3, Separation: 6, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,8 @@ func (f *fixture) alone(t testing.TB) *engine.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := protocol.Problem{Clients: f.norm.Table(), Bounds: f.norm.Bounds, K: s.K, Seed: s.Seed, NoQuality: true, IDs: f.ids}
+	d := protocol.Problem{Clients: f.norm.Table(), Bounds: f.norm.Bounds, K: s.K, Seed: s.Seed,
+		NoQuality: true, IDs: f.ids}
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	}
@@ -165,7 +167,8 @@ func newNetwork(t testing.TB, f *fixture) *network {
 // coordinator starts a coordinator.
 func (n *network) coordinator(t testing.TB) *Coordinator {
 	t.Helper()
-	c, err := NewCoordinator(Serve{Study: n.study, State: n.dirs[len(n.parts)], Listen: n.address, Log: n.log, Engine: newEngine(t)})
+	c, err := NewCoordinator(Serve{Study: n.study, State: n.dirs[len(n.parts)], Listen: n.address, Log: n.log,
+		Engine: newEngine(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,10 +232,12 @@ func TestEveryMethod(t *testing.T) {
 		parties int
 		set     method.Settings
 	}{
-		{"lloyd", 3, method.Settings{"init": "sphere"}}, {"clloyd", 3, nil}, {"sulloyd", 3, nil}, {"csulloyd", 3, nil}, {"fastlloyd", 3, nil},
+		{"lloyd", 3, method.Settings{"init": "sphere"}}, {"clloyd", 3, nil}, {"sulloyd", 3, nil}, {"csulloyd", 3, nil},
+		{"fastlloyd", 3, nil},
 		{"relative", 3, nil}, {"relative", 3, method.Settings{"aggregator": "ring", "noise": "split"}},
 		{"lloyd", 2, method.Settings{"init": "kmeans++", "aggregator": "naive"}}, {"hybrid", 3, nil},
-		{"vertical-plain", 2, nil}, {"ind-lap", 2, nil}, {"ldp-agg", 2, nil}, {"sketch-basic", 2, method.Settings{"sketches": "256"}}, {"sketch", 2, method.Settings{"sketches": "256"}},
+		{"vertical-plain", 2, nil}, {"ind-lap", 2, nil}, {"ldp-agg", 2, nil},
+		{"sketch-basic", 2, method.Settings{"sketches": "256"}}, {"sketch", 2, method.Settings{"sketches": "256"}},
 		{"ckks", 2, method.Settings{"iterations": "1"}},
 		{"ckks", 2, method.Settings{"iterations": "1", "mode": "server-aided"}},
 		{"ckks", 2, method.Settings{"iterations": "1", "mode": "multiparty"}},

@@ -157,7 +157,8 @@ type hub struct {
 }
 
 func newHub(t protocol.Transport, box *postbox, c sum.Config, step time.Duration, log *slog.Logger, w *Watch) *hub {
-	h := &hub{Transport: t, box: box, config: c, step: step, log: log, watch: w, absent: make([]bool, c.Parties), joined: make([]bool, c.Parties), early: make([][]byte, c.Parties)}
+	h := &hub{Transport: t, box: box, config: c, step: step, log: log, watch: w, absent: make([]bool, c.Parties),
+		joined: make([]bool, c.Parties), early: make([][]byte, c.Parties)}
 	box.sums = h.take
 	return h
 }

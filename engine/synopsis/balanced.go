@@ -20,9 +20,11 @@ const balancedUnits = 8192
 // exact minimum-cost flow assigns; the centres are the means of their units. It
 // starts from an unconstrained search and from k-means++, and needs
 // k least <= 1 <= k most.
-func SearchBalanced(ctx context.Context, r Runner, w *Weighted, k int, least, most float64, o SearchOptions, src Source) (*Solution, error) {
+func SearchBalanced(ctx context.Context, r Runner, w *Weighted, k int, least, most float64, o SearchOptions,
+	src Source) (*Solution, error) {
 	if k < 1 || k > balancedUnits/2 || !(least >= 0 && least*float64(k) <= 1 && most*float64(k) >= 1) {
-		return nil, fmt.Errorf("synopsis: shares %v to %v for %d clusters: %d times the least must be at most 1, %d times the most at least 1", least, most, k, k, k)
+		return nil, fmt.Errorf("synopsis: shares %v to %v for %d clusters: %d times the least must be at most 1, %d "+
+			"times the most at least 1", least, most, k, k, k)
 	}
 	start, err := Search(ctx, r, w, k, o, src)
 	if err != nil || start.TopUp > 0 {
@@ -30,7 +32,8 @@ func SearchBalanced(ctx context.Context, r Runner, w *Weighted, k int, least, mo
 	}
 	units, owner := unitPoints(w)
 	n := len(owner)
-	b := &balanced{panels: units, solver: flow.NewSolver(), problem: flow.Problem{Points: *units, FractionBits: balancedBits, Lo: make([]int, k), Hi: make([]int, k)}}
+	b := &balanced{panels: units, solver: flow.NewSolver(),
+		problem: flow.Problem{Points: *units, FractionBits: balancedBits, Lo: make([]int, k), Hi: make([]int, k)}}
 	for j := range k {
 		b.problem.Lo[j] = int(math.Floor(least * float64(n)))
 		b.problem.Hi[j] = min(int(math.Ceil(most*float64(n))), n)
@@ -61,7 +64,8 @@ func SearchBalanced(ctx context.Context, r Runner, w *Weighted, k int, least, mo
 			best, bestLoss, labels = centers, loss, found
 		}
 	}
-	out := &Solution{D: w.D, Centers: make([]float64, len(best)), Labels: make([]uint16, w.Len()), Weights: make([]float64, k), Loss: bestLoss * w.positiveTotal() / float64(n)}
+	out := &Solution{D: w.D, Centers: make([]float64, len(best)), Labels: make([]uint16, w.Len()),
+		Weights: make([]float64, k), Loss: bestLoss * w.positiveTotal() / float64(n)}
 	for i, x := range best {
 		out.Centers[i] = float64(x)
 	}

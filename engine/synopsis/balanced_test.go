@@ -70,7 +70,8 @@ func TestSearchBalancedIsOptimal(t *testing.T) {
 	}
 	units, owner := unitPoints(w)
 	n := len(owner)
-	p := flow.Problem{Points: *units, FractionBits: balancedBits, Centroids: make([]float32, k*w.D), Lo: make([]int, k), Hi: make([]int, k)}
+	p := flow.Problem{Points: *units, FractionBits: balancedBits, Centroids: make([]float32, k*w.D), Lo: make([]int, k),
+		Hi: make([]int, k)}
 	for i, x := range s.Centers {
 		p.Centroids[i] = float32(x)
 	}

@@ -43,7 +43,8 @@ func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, 
 		times[h]++
 	}
 	if bits < 1 || cuts > 64 || cuts%bits != 0 || slices.Max(times) > fractionBits+1 {
-		panic(fmt.Sprintf("synopsis: %d cuts, %d a level, %v times an axis at %d fraction bits", cuts, bits, times, fractionBits))
+		panic(fmt.Sprintf("synopsis: %d cuts, %d a level, %v times an axis at %d fraction bits", cuts, bits, times,
+			fractionBits))
 	}
 	levels := cuts / bits
 	paths := &Paths{Bits: bits, Levels: levels, codes: make([]uint64, p.N)}
@@ -78,7 +79,8 @@ func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, 
 // CubePaths cuts the cube of the given side with its lowest corner at lo by
 // halving all axes at every level (2^D children). A record outside the cube is
 // counted nowhere. It panics unless D*levels is in 1..64.
-func CubePaths(ctx context.Context, r Runner, p *kernels.Panels, lo []float64, side float64, levels int) (*Paths, error) {
+func CubePaths(ctx context.Context, r Runner, p *kernels.Panels, lo []float64, side float64,
+	levels int) (*Paths, error) {
 	if levels < 1 || p.D*levels > 64 || len(lo) != p.D {
 		panic(fmt.Sprintf("synopsis: CubePaths: %d levels in %d dimensions", levels, p.D))
 	}

@@ -55,7 +55,8 @@ func TestForest(t *testing.T) {
 	for _, d := range []int{1, 4, 9} {
 		const n, levels, threshold = 3000, 7, 100
 		rows := gridRows(rng, n, d)
-		paths, err := HyperplanePaths(context.Background(), nil, packed(rows, d), NewHyperplanes(d, levels, rand.New(rand.NewPCG(5, 5))))
+		paths, err := HyperplanePaths(context.Background(), nil, packed(rows, d),
+			NewHyperplanes(d, levels, rand.New(rand.NewPCG(5, 5))))
 		if err != nil {
 			t.Fatal(err)
 		}

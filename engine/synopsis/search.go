@@ -148,7 +148,8 @@ func positiveWeights(w *Weighted) int {
 // fewPoints makes every point of positive weight a centre and tops up with
 // data-independent ones.
 func fewPoints(w *Weighted, k int) *Solution {
-	s := &Solution{D: w.D, Centers: make([]float64, 0, k*w.D), Labels: make([]uint16, w.Len()), Weights: make([]float64, k)}
+	s := &Solution{D: w.D, Centers: make([]float64, 0, k*w.D), Labels: make([]uint16, w.Len()),
+		Weights: make([]float64, k)}
 	found := 0
 	for i, x := range w.Weights {
 		if x > 0 {
@@ -406,7 +407,8 @@ func (s *descent) swap(trial *descent, steps int, src Source) bool {
 }
 
 func (s *descent) solution() *Solution {
-	out := &Solution{D: s.d, Centers: make([]float64, len(s.centers)), Labels: s.labels, Weights: make([]float64, s.k), Loss: s.loss}
+	out := &Solution{D: s.d, Centers: make([]float64, len(s.centers)), Labels: s.labels, Weights: make([]float64, s.k),
+		Loss: s.loss}
 	for i, x := range s.centers {
 		out.Centers[i] = float64(x)
 	}

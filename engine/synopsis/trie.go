@@ -52,7 +52,8 @@ func (t *Trie) Add(noisy []float64, variance, threshold float64) []int32 {
 	if len(noisy) != open<<t.Bits {
 		panic(fmt.Sprintf("synopsis: Trie.Add: %d counts for %d cells", len(noisy), open<<t.Bits))
 	}
-	l := trieLevel{variance: variance, parent: make([]int32, 0, open), count: make([]float64, len(noisy)), next: make([]int32, len(noisy))}
+	l := trieLevel{variance: variance, parent: make([]int32, 0, open), count: make([]float64, len(noisy)),
+		next: make([]int32, len(noisy))}
 	if len(t.levels) == 0 {
 		l.parent = append(l.parent, -1)
 	} else {

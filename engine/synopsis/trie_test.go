@@ -70,7 +70,8 @@ func TestMidpointPaths(t *testing.T) {
 
 // grow walks points down a midpoint trie with noise-free counts perturbed by
 // jitter and returns the trie and the walker.
-func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter func(c int) int64) (*Trie, *Walker, [][]int64) {
+func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter func(c int) int64) (*Trie,
+	*Walker, [][]int64) {
 	t.Helper()
 	ctx := context.Background()
 	paths, err := MidpointPaths(ctx, r, p, testBits, bits, levels)
@@ -79,18 +80,19 @@ func grow(t *testing.T, r Runner, p *kernels.Panels, bits, levels int, jitter fu
 	}
 	walker := NewWalker(paths)
 	var exact [][]int64
-	trie, err := Growing{Bits: bits, Levels: levels, Threshold: func(float64) float64 { return 0 }, Count: func(_, cells int) ([]float64, float64, error) {
-		counts := make([]int64, cells)
-		if err := walker.Count(ctx, r, counts); err != nil {
-			return nil, 0, err
-		}
-		exact = append(exact, counts)
-		noisy := make([]float64, cells)
-		for c := range counts {
-			noisy[c] = float64(counts[c] + jitter(c))
-		}
-		return noisy, 4, nil
-	}}.Grow(nil, walker)
+	trie, err := Growing{Bits: bits, Levels: levels, Threshold: func(float64) float64 { return 0 },
+		Count: func(_, cells int) ([]float64, float64, error) {
+			counts := make([]int64, cells)
+			if err := walker.Count(ctx, r, counts); err != nil {
+				return nil, 0, err
+			}
+			exact = append(exact, counts)
+			noisy := make([]float64, cells)
+			for c := range counts {
+				noisy[c] = float64(counts[c] + jitter(c))
+			}
+			return noisy, 4, nil
+		}}.Grow(nil, walker)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +314,8 @@ func TestHyperplanePaths(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	boxes := []Box{{Lo: []float64{-1, 0}, Hi: []float64{-0.5, 1}, Weight: 3}, {Lo: []float64{0, 0}, Hi: []float64{1, 1}, Weight: 5}}
+	boxes := []Box{{Lo: []float64{-1, 0}, Hi: []float64{-0.5, 1}, Weight: 3},
+		{Lo: []float64{0, 0}, Hi: []float64{1, 1}, Weight: 5}}
 	w := Spread(boxes, 2, 3000)
 	if w.Len() != 64 || math.Abs(w.Total()-8) > 1e-9 {
 		t.Fatalf("%d points of weight %v, want 64 of 8", w.Len(), w.Total())

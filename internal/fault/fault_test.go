@@ -35,7 +35,8 @@ func TestNamed(t *testing.T) {
 	if got, err := Named("network", "wan", all, self); err != nil || got != "WAN" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := Named("network", "man", all, self); !IsRequest(err) || err.Error() != `network: "man" is unknown: choose one of lan, WAN` {
+	if _, err := Named("network", "man", all, self); !IsRequest(err) ||
+		err.Error() != `network: "man" is unknown: choose one of lan, WAN` {
 		t.Errorf("error is %v", err)
 	}
 }

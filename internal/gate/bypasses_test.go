@@ -52,7 +52,8 @@ type State struct{ Sums []*protocol.Private }`},
 func Sums() *protocol.Private { return protocol.NewPrivate(1) }`},
 	{"records kept in the package", "surface", "engine/dataset", `
 var last dataset.Part`},
-	{"records encoded as JSON by their tag", "surface", "engine/dataset", "type Out struct{ Rows []dataset.Part `json:\"rows\"` }"},
+	{"records encoded as JSON by their tag", "surface", "engine/dataset",
+		"type Out struct{ Rows []dataset.Part `json:\"rows\"` }"},
 	{"a message beside the party", "transport", "context engine/protocol", `
 func f(ctx context.Context, t protocol.Transport, b []byte) error { return t.Send(ctx, protocol.Server, b) }`},
 	{"a masked vector taken off the gate", "transport", "internal/secagg", `

@@ -56,8 +56,11 @@ func (w *walk) exits(n *ast.CallExpr, fun ast.Expr) {
 		return
 	}
 	switch name := f.Name(); {
-	case transports[receiver] && !strings.HasPrefix(w.name, "engine/protocol") && w.name != "internal/secagg" && w.name != "engine/study": // which is a transport
-		w.report("transport", n.Pos(), "%s calls %s.%s: parties meet in Party.Sum, Send and Receive", w.within, receiver, name)
+	// which is a transport
+	case transports[receiver] && !strings.HasPrefix(w.name, "engine/protocol") && w.name != "internal/secagg" &&
+		w.name != "engine/study":
+		w.report("transport", n.Pos(), "%s calls %s.%s: parties meet in Party.Sum, Send and Receive", w.within,
+			receiver, name)
 	case receiver == "engine/protocol.Party" && exits[name] != nil:
 		w.exit(name, n.Pos())
 	case receiver == "engine/protocol.Private" && name == "Fill":
@@ -89,7 +92,8 @@ func (w *walk) exit(kind string, pos token.Pos) {
 	}
 	key := kind + " " + w.within
 	if exits[kind][w.within] == "" {
-		w.report("exits", pos, "%s lets numbers out by %s and is not listed in exits (%s): say there why they are released", w.within, kind, key)
+		w.report("exits", pos, "%s lets numbers out by %s and is not listed in exits (%s): say there why they are released",
+			w.within, kind, key)
 	}
 	w.exitsHit[key] = true
 }

@@ -145,7 +145,8 @@ func (p *Party) Own(r *Release, round int, own *Private) ([]int64, error) {
 }`
 	for ask, want := range map[string]int{"if err := p.admit(r, round); err != nil { return nil, err }": 0, "": 1,
 		"defer p.admit(r, round); ": 0, "keep(own.words); p.admit(r, round)": 1} {
-		f, err := parser.ParseFile(token.NewFileSet(), "own.go", strings.Replace(release, "%", ask, 1), parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), "own.go", strings.Replace(release, "%", ask, 1),
+			parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,8 @@ type listed struct {
 // come from the compiler's export data; the bypasses of the tests want two that the
 // module itself need not have.
 func load() (*program, error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles,Standard,Module", "./...", "encoding/gob", "log")
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles,Standard,Module", "./...",
+		"encoding/gob", "log")
 	cmd.Dir = filepath.Join("..", "..")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -61,13 +62,15 @@ func load() (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w: %s", err, stderr.String())
 	}
-	p := &program{fset: token.NewFileSet(), bodies: map[*types.Func]*ast.FuncDecl{}, owner: map[*ast.FuncDecl]*source{}, held: map[types.Type]string{}}
+	p := &program{fset: token.NewFileSet(), bodies: map[*types.Func]*ast.FuncDecl{}, owner: map[*ast.FuncDecl]*source{},
+		held: map[types.Type]string{}}
 	replaced, err := overlay()
 	if err != nil {
 		return nil, err
 	}
 	exports, own := map[string]string{}, map[string]*types.Package{}
-	others := importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	others := importer.ForCompiler(p.fset, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	p.importer = importerFunc(func(path string) (*types.Package, error) {
 		if pkg := own[path]; pkg != nil {
 			return pkg, nil
@@ -134,7 +137,8 @@ func (p *program) check(path string, files []*ast.File) (*source, error) {
 		Selections: map[*ast.SelectorExpr]*types.Selection{}, Instances: map[*ast.Ident]types.Instance{},
 	}}
 	var err error
-	s.types, err = (&types.Config{Importer: p.importer, Sizes: types.SizesFor("gc", "amd64")}).Check(path, p.fset, files, s.info)
+	s.types, err = (&types.Config{Importer: p.importer, Sizes: types.SizesFor("gc", "amd64")}).Check(path, p.fset,
+		files, s.info)
 	return s, err
 }
 

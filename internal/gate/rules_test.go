@@ -29,7 +29,8 @@ type walk struct {
 
 // inspect finds all ways around the gate in a package.
 func (p *program) inspect(s *source) *walk {
-	w := &walk{program: p, source: s, name: strings.TrimPrefix(strings.TrimPrefix(s.path, module), "/"), exitsHit: map[string]bool{}}
+	w := &walk{program: p, source: s, name: strings.TrimPrefix(strings.TrimPrefix(s.path, module), "/"),
+		exitsHit: map[string]bool{}}
 	w.surface()
 	for _, f := range s.files {
 		for _, i := range f.Imports {
@@ -245,7 +246,8 @@ func (w *walk) instance(n *ast.Ident) {
 	}
 	for t := range of.TypeArgs.Types() {
 		if held := w.holds(t); held != "" && !ofGroup[held] {
-			w.report("sealed", n.Pos(), "protocol.%s hands a %s, which holds a %s, to other roles", n.Name, types.TypeString(t, types.RelativeTo(w.types)), held)
+			w.report("sealed", n.Pos(), "protocol.%s hands a %s, which holds a %s, to other roles", n.Name,
+				types.TypeString(t, types.RelativeTo(w.types)), held)
 		}
 	}
 }
@@ -286,10 +288,12 @@ func (w *walk) imports(i *ast.ImportSpec) {
 	if networks[w.name] {
 		return
 	}
-	below := strings.HasPrefix(w.name, "engine") || strings.HasPrefix(w.name, "internal") || strings.HasPrefix(w.name, "flow") || strings.HasPrefix(w.name, "kernels")
+	below := strings.HasPrefix(w.name, "engine") || strings.HasPrefix(w.name, "internal") ||
+		strings.HasPrefix(w.name, "flow") || strings.HasPrefix(w.name, "kernels")
 	switch {
 	case !below:
-	case path == "net" || strings.HasPrefix(path, "net/"), path == "log", path == "log/slog", path == "encoding/gob", path == "encoding/xml", path == "expvar", path == "plugin":
+	case path == "net" || strings.HasPrefix(path, "net/"), path == "log", path == "log/slog", path == "encoding/gob",
+		path == "encoding/xml", path == "expvar", path == "plugin":
 		w.report("imports", i.Pos(), "imports %s: what a party computes leaves by protocol.Transport only", path)
 	}
 }

@@ -101,12 +101,14 @@ func (p *program) within(n *types.Named) []types.Type {
 	if !ok {
 		return []types.Type{n.Underlying()}
 	}
-	if n.Obj().Pkg() == nil || !strings.HasPrefix(n.Obj().Pkg().Path(), module) || i.NumMethods() == 0 || n.TypeParams().Len() > 0 {
+	if n.Obj().Pkg() == nil || !strings.HasPrefix(n.Obj().Pkg().Path(), module) || i.NumMethods() == 0 ||
+		n.TypeParams().Len() > 0 {
 		return nil
 	}
 	var all []types.Type
 	for _, t := range p.named {
-		if t.TypeParams().Len() == 0 && !types.IsInterface(t) && (types.Implements(t, i) || types.Implements(types.NewPointer(t), i)) {
+		if t.TypeParams().Len() == 0 && !types.IsInterface(t) &&
+			(types.Implements(t, i) || types.Implements(types.NewPointer(t), i)) {
 			all = append(all, t)
 		}
 	}
@@ -125,7 +127,8 @@ func opens(t types.Type) bool {
 	}
 	for m := range i.Methods() {
 		switch m.Name() {
-		case "String", "GoString", "Format", "Error", "MarshalJSON", "MarshalText", "MarshalBinary", "GobEncode", "AppendText", "AppendBinary":
+		case "String", "GoString", "Format", "Error", "MarshalJSON", "MarshalText", "MarshalBinary", "GobEncode",
+			"AppendText", "AppendBinary":
 			return i.NumMethods() == 1
 		}
 	}

@@ -23,12 +23,14 @@ type Client struct {
 // elements.
 func NewClient(root secret.Root, ring Ring, index, clients, length int) (*Client, error) {
 	if clients < 1 || index < 0 || index >= clients {
-		return nil, fault.Request("secure aggregation", fmt.Sprintf("there is no client %d among %d", index+1, clients), "give at least one client")
+		return nil, fault.Request("secure aggregation", fmt.Sprintf("there is no client %d among %d", index+1, clients),
+			"give at least one client")
 	}
 	if length < 1 || int64(length) > math.MaxUint32 {
 		return nil, fault.Range("vector length", length, "1 to 2^32-1")
 	}
-	return &Client{ring: ring, index: index, clients: clients, masks: newMasks(root, ring, clients, length), scratch: make([]uint64, length), ownRound: -1}, nil
+	return &Client{ring: ring, index: index, clients: clients, masks: newMasks(root, ring, clients, length),
+		scratch: make([]uint64, length), ownRound: -1}, nil
 }
 
 // Mask sets dst to values under this client's mask of a round. Two different

@@ -87,7 +87,8 @@ func (m *Masked) reduce() {
 
 func (m *Masked) alike(ring Ring, clients, length int) error {
 	if ring != m.ring || clients != m.clients || length != len(m.words) {
-		return fmt.Errorf("secagg: %d elements of %v from %d clients meet %d of %v from %d", length, ring, clients, len(m.words), m.ring, m.clients)
+		return fmt.Errorf("secagg: %d elements of %v from %d clients meet %d of %v from %d", length, ring, clients,
+			len(m.words), m.ring, m.clients)
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func newMasks(root secret.Root, ring Ring, clients, length int) *masks {
 	if err != nil {
 		panic("secagg: " + err.Error()) // the key has 32 bytes
 	}
-	return &masks{block: block, blocks: uint64(blocks), streams: make([]stream, clients), pad: make([]byte, blocks*aes.BlockSize)}
+	return &masks{block: block, blocks: uint64(blocks), streams: make([]stream, clients),
+		pad: make([]byte, blocks*aes.BlockSize)}
 }
 
 // of returns the mask of a client and round, valid until the next call. Only a

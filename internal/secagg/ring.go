@@ -80,5 +80,6 @@ func (c Capacity) Check() error {
 func (c Capacity) String() string { return "ring " + c.Ring.String() + ": " + c.text("is below") }
 
 func (c Capacity) text(relation string) string {
-	return fmt.Sprintf("|sum| <= %d x %.6g + noise %.6g = %.6g %s 2^%d", c.Records, c.PerRecord, c.Noise, c.Total(), relation, c.Ring.Bits()-1)
+	return fmt.Sprintf("|sum| <= %d x %.6g + noise %.6g = %.6g %s 2^%d", c.Records, c.PerRecord, c.Noise, c.Total(),
+		relation, c.Ring.Bits()-1)
 }

@@ -20,7 +20,8 @@ import (
 
 // round runs one masked aggregation over the wire and returns what each client
 // that is present unmasks, and the messages.
-func round(t testing.TB, ring Ring, number int, values [][]int64, noise []int64, present []bool) (sums [][]int64, wires [][]byte) {
+func round(t testing.TB, ring Ring, number int, values [][]int64, noise []int64, present []bool) (sums [][]int64,
+	wires [][]byte) {
 	t.Helper()
 	clients, length := len(values), len(noise)
 	root := secret.Simulated(1, "test")
@@ -115,7 +116,8 @@ func TestSumsWrapAsTheRing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ring := rapid.SampledFrom([]Ring{Ring64, Ring32}).Draw(rt, "ring")
 		clients, length := rapid.IntRange(1, 12).Draw(rt, "clients"), rapid.IntRange(1, 6).Draw(rt, "length")
-		value := rapid.SliceOfN(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, math.MinInt32, math.MaxInt32, -1})), length, length)
+		value := rapid.SliceOfN(rapid.OneOf(rapid.Int64(),
+			rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, math.MinInt32, math.MaxInt32, -1})), length, length)
 		values, present := make([][]int64, clients), make([]bool, clients)
 		for i := range values {
 			values[i], present[i] = value.Draw(rt, "values"), true

@@ -21,7 +21,8 @@ func TestRootsFollowTheirNames(t *testing.T) {
 	if base != Simulated(1, "a") || child != again {
 		t.Error("equal arguments give different roots")
 	}
-	for what, other := range map[string]Root{"seed": Simulated(2, "a"), "name": Simulated(1, "b"), "child": base.Derive("a"), "grandchild": base.Derive("a").Derive("a")} {
+	for what, other := range map[string]Root{"seed": Simulated(2, "a"), "name": Simulated(1, "b"),
+		"child": base.Derive("a"), "grandchild": base.Derive("a").Derive("a")} {
 		if other == base {
 			t.Errorf("another %s gives the same root", what)
 		}
@@ -38,8 +39,10 @@ func TestRootPrintsRedacted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{fmt.Sprint(s), fmt.Sprintf("%v %+v %#v %s %x %d", s, s, s, s, s, s), fmt.Sprintf("%v %+v", &s, struct{ S Root }{s}), string(js)} {
-		if strings.Contains(text, fmt.Sprintf("%x", s.key[:4])) || strings.Contains(text, fmt.Sprint(s.key[0], " ", s.key[1])) || !strings.Contains(text, "redacted") {
+	for _, text := range []string{fmt.Sprint(s), fmt.Sprintf("%v %+v %#v %s %x %d", s, s, s, s, s, s),
+		fmt.Sprintf("%v %+v", &s, struct{ S Root }{s}), string(js)} {
+		if strings.Contains(text, fmt.Sprintf("%x", s.key[:4])) ||
+			strings.Contains(text, fmt.Sprint(s.key[0], " ", s.key[1])) || !strings.Contains(text, "redacted") {
 			t.Errorf("a root prints as %s", text)
 		}
 	}

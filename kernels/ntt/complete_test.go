@@ -12,7 +12,8 @@ import (
 
 // notKernels are the exported functions and methods that do no work on vectors;
 // constructors are not kernels either.
-var notKernels = []string{"Q", "N", "Constant", "Power", "Invert", "Canonical", "Fraction", "Set", "String", "Uniform", "Paths"}
+var notKernels = []string{"Q", "N", "Constant", "Power", "Invert", "Canonical", "Fraction", "Set", "String",
+	"Uniform", "Paths"}
 
 // TestEveryKernelIsProved reads the source: each exported operation is compared on
 // every path with its portable form, run beside guard pages, and timed.
@@ -48,7 +49,8 @@ func TestEveryKernelIsProved(t *testing.T) {
 			if !strings.HasSuffix(name, "_test.go") {
 				defined[f.Name.Name] = true
 			}
-			if f.Name.IsExported() && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(f.Name.Name, "New") && !slices.Contains(notKernels, f.Name.Name) {
+			if f.Name.IsExported() && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(f.Name.Name, "New") &&
+				!slices.Contains(notKernels, f.Name.Name) {
 				kernels = append(kernels, f.Name.Name)
 			}
 		}

@@ -47,7 +47,8 @@ func TestTransformsEqualLattigo(t *testing.T) {
 				t.Helper()
 				for i := range got {
 					if uint64(got[i]) != want[i] {
-						t.Fatalf("%s of kind %d, degree 2^%d, prime %d: word %d is %d, Lattigo's %d", what, r.kind, logN, r.q, i, got[i], want[i])
+						t.Fatalf("%s of kind %d, degree 2^%d, prime %d: word %d is %d, Lattigo's %d", what, r.kind, logN, r.q, i,
+							got[i], want[i])
 					}
 				}
 			}

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-var prototypes = flag.String("prototypes", "", "folder of lattice32.c: build it and print our transforms beside its own and Lattigo's")
+var prototypes = flag.String("prototypes", "",
+	"folder of lattice32.c: build it and print our transforms beside its own and Lattigo's")
 
 // TestPrototypes prints the times of transforms of degree 2^14 here, in C and in
 // Lattigo, taking turns. It needs -prototypes and gcc, and judges nothing.
@@ -24,14 +25,16 @@ func TestPrototypes(t *testing.T) {
 	programs := map[path]string{}
 	for p, flags := range map[path][]string{avx512: {"-march=native"}, avx2: {"-mavx2", "-mfma"}} {
 		out := filepath.Join(t.TempDir(), "lattice32")
-		cc := exec.Command("gcc", append([]string{"-O3", filepath.Join(*prototypes, "lattice32.c"), "-o", out, "-lm", "-lpthread"}, flags...)...)
+		cc := exec.Command("gcc", append([]string{"-O3", filepath.Join(*prototypes, "lattice32.c"), "-o", out, "-lm",
+			"-lpthread"}, flags...)...)
 		if text, err := cc.CombinedOutput(); err != nil {
 			t.Skipf("skipped: the prototype lattice32 does not build here: %v: %s", err, text)
 		}
 		programs[p] = out
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	fmt.Printf("transforms of degree 2^14, least microseconds\n%-10s %-22s %8s %8s %8s\n", "path", "transform", "C", "ours", "Lattigo")
+	fmt.Printf("transforms of degree 2^14, least microseconds\n%-10s %-22s %8s %8s %8s\n", "path", "transform", "C",
+		"ours", "Lattigo")
 	for i, prime := range map[string]int{"q29": 1, "q30": 0} {
 		r, err := NewRing(ConjugateInvariant, 14, testPrimes[prime])
 		if err != nil {
@@ -81,7 +84,8 @@ func prototypeTime(t *testing.T, program, name string) time.Duration {
 		t.Fatalf("%s: %v", program, err)
 	}
 	var times []float64
-	for _, m := range regexp.MustCompile(`C\d+ `+regexp.QuoteMeta(name)+` +([0-9.]+) us`).FindAllStringSubmatch(string(out), -1) {
+	for _, m := range regexp.MustCompile(`C\d+ `+regexp.QuoteMeta(name)+
+		` +([0-9.]+) us`).FindAllStringSubmatch(string(out), -1) {
 		x, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
 			t.Fatal(err)

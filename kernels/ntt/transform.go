@@ -85,7 +85,8 @@ func NewRing(kind Kind, logN int, q uint32) (*Ring, error) {
 		fold := (uint64(q) - i) * up[bitReversed(2, width)] % uint64(q)
 		middle := fold * (1 + i) % uint64(q)
 		for word, x := range map[int]uint64{
-			wordI: i, wordMinusI: uint64(q) - i, wordFold: fold, wordUnfold: p.Invert(fold), wordMiddle: middle, wordUnmiddle: p.Invert(middle),
+			wordI: i, wordMinusI: uint64(q) - i, wordFold: fold, wordUnfold: p.Invert(fold), wordMiddle: middle,
+			wordUnmiddle: p.Invert(middle),
 		} {
 			p.words[word] = p.Constant(x)
 		}

@@ -253,7 +253,8 @@ func productPortable(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint32) 
 func productAddPortable(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint32) {
 	for i := range c[0] {
 		c0, c1, c2 := p.cross(a, b, i)
-		c[0][i], c[1][i], c[2][i] = p.canonical(c[0][i]+times*c0), p.canonical(c[1][i]+times*c1), p.canonical(c[2][i]+times*c2)
+		c[0][i], c[1][i], c[2][i] = p.canonical(c[0][i]+times*c0), p.canonical(c[1][i]+times*c1),
+			p.canonical(c[2][i]+times*c2)
 	}
 }
 

@@ -85,7 +85,8 @@ func run() error {
 				return err
 			}
 			count := float64(len(multiplyAdd.FindAllString(strings.Join(body, "\n"), -1)))
-			fmt.Printf("%-20s %-12s %10.2f %12.0f %7.0f%%  %s\n", l.symbol, c.name, cycles/l.dims, count, 100*count/c.pipes/cycles, c.note)
+			fmt.Printf("%-20s %-12s %10.2f %12.0f %7.0f%%  %s\n", l.symbol, c.name, cycles/l.dims, count,
+				100*count/c.pipes/cycles, c.note)
 		}
 	}
 	return nil
@@ -107,7 +108,8 @@ var (
 // innerLoop returns the instructions of the loop of a routine that has the most
 // multiply-adds and no loop inside.
 func innerLoop(binary, symbol string) ([]string, error) {
-	out, err := exec.Command(tool("llvm-objdump"), "-d", "--no-show-raw-insn", "--disassemble-symbols=github.com/cohort-engine/cohort/asm."+symbol+".abi0", binary).Output()
+	out, err := exec.Command(tool("llvm-objdump"), "-d", "--no-show-raw-insn",
+		"--disassemble-symbols=github.com/cohort-engine/cohort/asm."+symbol+".abi0", binary).Output()
 	if err != nil {
 		return nil, fmt.Errorf("llvm-objdump (Debian: llvm-19): %w", err)
 	}

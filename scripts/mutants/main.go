@@ -1,6 +1,6 @@
-// Command mutants measures how well the tests know privacy: it puts one bug after the other into the code, each in a copy
-// of the sources that it is in, and runs the tests that should notice. A mutant is caught if they fail and say
-// which release, guarantee or decision is broken; files of recorded results do not count.
+// Command mutants measures how well the tests know privacy: it puts one bug after the other into the code,
+// each in a copy of the sources that it is in, and runs the tests that should notice. A mutant is caught if
+// they fail and say which release, guarantee or decision is broken; files of recorded results do not count.
 //
 //	go run ./scripts/mutants [-only NAMES] [-sample N] [-list]
 //
@@ -130,7 +130,8 @@ func (m *mutant) try() (verdict string, err error) {
 		return wrong, err
 	}
 	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-timeout=5m", "-run="+m.run, "./"+m.test)
-	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay)) // for the test that reads sources too
+	// for the test that reads sources too
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	var exit *exec.ExitError

@@ -64,7 +64,8 @@ func write(path string) error {
 	}
 	sum := sha256.Sum256(binary)
 	b := bill{Format: "CycloneDX", Spec: "1.5", Version: 1}
-	b.Metadata.Component = component{Type: "application", Name: filepath.Base(path), Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}
+	b.Metadata.Component = component{Type: "application", Name: filepath.Base(path),
+		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}
 	for _, s := range info.Settings {
 		b.Metadata.Component.Properties = append(b.Metadata.Component.Properties, property{"go:" + s.Key, s.Value})
 	}

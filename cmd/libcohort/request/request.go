@@ -80,7 +80,8 @@ func Parse(text string) (*Options, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(o); err != nil {
-		return nil, fault.Request("options", "cannot be read ("+err.Error()+")", "give a JSON object with the fields that cohort.h lists")
+		return nil, fault.Request("options", "cannot be read ("+err.Error()+")",
+			"give a JSON object with the fields that cohort.h lists")
 	}
 	if d.More() {
 		return nil, fault.Request("options", "go on after the object", "give one JSON object")
@@ -104,7 +105,8 @@ func (o *Options) account() (*cohort.Account, error) {
 	if err != nil {
 		return nil, fault.Request("ledger", err.Error(), "choose one of basic, zcdp, gdp, rdp")
 	}
-	a := &cohort.Account{File: privacy.LedgerFile{Path: l.Path, Anchor: l.Anchor}, Budget: privacy.Budget{Epsilon: l.Epsilon, Delta: l.Delta}}
+	a := &cohort.Account{File: privacy.LedgerFile{Path: l.Path, Anchor: l.Anchor},
+		Budget: privacy.Budget{Epsilon: l.Epsilon, Delta: l.Delta}}
 	if l.Composition != "" {
 		a.Composition = composition
 	}
@@ -113,7 +115,8 @@ func (o *Options) account() (*cohort.Account, error) {
 			return nil, fault.Failed("ledger key", err.Error(), "name a file that can be read", err)
 		}
 		if len(a.File.Key) < 16 {
-			return nil, fault.Request("ledger key", fmt.Sprintf("%s holds %d bytes", l.KeyFile, len(a.File.Key)), "give a file of at least 16 random bytes")
+			return nil, fault.Request("ledger key", fmt.Sprintf("%s holds %d bytes", l.KeyFile, len(a.File.Key)),
+				"give a file of at least 16 random bytes")
 		}
 	}
 	return a, nil
@@ -158,13 +161,15 @@ func (o *Options) Prepare(ctx context.Context, d *Data, workers int) (*Prepared,
 		return nil, err
 	}
 	p := &Prepared{account: account, parties: parties}
-	p.Records, err = cohort.Prepare(ctx, source, cohort.PrepareOptions{Bounds: cohort.Bounds{Lower: o.Lower, Upper: o.Upper}, OneScale: o.OneScale,
-		FractionBits: o.FractionBits, Weights: d.Weights, Account: account, Cache: o.Cache, Workers: workers})
+	p.Records, err = cohort.Prepare(ctx, source,
+		cohort.PrepareOptions{Bounds: cohort.Bounds{Lower: o.Lower, Upper: o.Upper}, OneScale: o.OneScale,
+			FractionBits: o.FractionBits, Weights: d.Weights, Account: account, Cache: o.Cache, Workers: workers})
 	return p, err
 }
 
 // Fit reads the records and clusters them, by one of the methods.
-func (o *Options) Fit(ctx context.Context, d *Data, methods method.List, eng *engine.Engine, watch engine.Observer) (*cohort.Model, error) {
+func (o *Options) Fit(ctx context.Context, d *Data, methods method.List, eng *engine.Engine,
+	watch engine.Observer) (*cohort.Model, error) {
 	if o.Holders == "" {
 		m, err := o.method(methods)
 		if err != nil {
@@ -183,9 +188,13 @@ func (o *Options) Fit(ctx context.Context, d *Data, methods method.List, eng *en
 }
 
 // FitPrepared clusters records that were prepared; what concerns how they are read was said then.
-func (o *Options) FitPrepared(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine, watch engine.Observer) (*cohort.Model, error) {
-	if o.Lower != nil || o.Upper != nil || o.OneScale || o.FractionBits != 0 || o.Holders != "" || o.Ledger != nil || o.Cache != "" {
-		return nil, fault.Request("options", "have lower, upper, one_scale, fraction_bits, holders, ledger or cache for records that are prepared", "give those to cohort_prepare")
+func (o *Options) FitPrepared(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine,
+	watch engine.Observer) (*cohort.Model, error) {
+	if o.Lower != nil || o.Upper != nil || o.OneScale || o.FractionBits != 0 || o.Holders != "" || o.Ledger != nil ||
+		o.Cache != "" {
+		return nil, fault.Request("options",
+			"have lower, upper, one_scale, fraction_bits, holders, ledger or cache for records that are prepared",
+			"give those to cohort_prepare")
 	}
 	return o.fit(ctx, p, methods, eng, watch)
 }
@@ -195,7 +204,8 @@ func (o *Options) method(methods method.List) (*method.Method, error) {
 	return methods.Find(cmp.Or(o.Method, standard.Default(o.Epsilon != 0)))
 }
 
-func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine, watch engine.Observer) (*cohort.Model, error) {
+func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine,
+	watch engine.Observer) (*cohort.Model, error) {
 	parties := o.Parties
 	if parties == nil {
 		// A method over rows takes the joined columns as one table.
@@ -209,6 +219,8 @@ func (o *Options) fit(ctx context.Context, p *Prepared, methods method.List, eng
 	for name, v := range o.Settings {
 		settings[name] = string(v)
 	}
-	return p.Fit(ctx, cohort.Options{K: o.K, Epsilon: o.Epsilon, Delta: o.Delta, Pure: o.Pure, Method: o.Method, Settings: settings, Methods: methods,
-		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, Ordered: o.Ordered, NoLabels: o.NoLabels, Engine: eng, Observer: watch})
+	return p.Fit(ctx, cohort.Options{K: o.K, Epsilon: o.Epsilon, Delta: o.Delta, Pure: o.Pure, Method: o.Method,
+		Settings: settings, Methods: methods,
+		Clients: o.Clients, Parties: parties, Start: o.Start, Account: p.account, Seed: o.Seed, Ordered: o.Ordered,
+		NoLabels: o.NoLabels, Engine: eng, Observer: watch})
 }

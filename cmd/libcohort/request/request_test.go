@@ -17,10 +17,12 @@ import (
 
 func TestParse(t *testing.T) {
 	o, err := Parse(`{"k": 3, "epsilon": 0.5, "settings": {"iterations": 7, "init": "random", "flag": true}, "seed": 18446744073709551615, "ledger": {"path": "x"}}`)
-	if err != nil || o.K != 3 || *o.Seed != 1<<64-1 || o.Settings["iterations"] != "7" || o.Settings["init"] != "random" || o.Settings["flag"] != "true" {
+	if err != nil || o.K != 3 || *o.Seed != 1<<64-1 || o.Settings["iterations"] != "7" ||
+		o.Settings["init"] != "random" || o.Settings["flag"] != "true" {
 		t.Errorf("%+v, error %v", o, err)
 	}
-	for _, text := range []string{"[]", "{", `{"k": "3"}`, `{"K3": 1}`, `{"settings": {"a": null}}`, `{"k": 1} 2`, `{"holders": "both"}`, `{"seed": -1}`} {
+	for _, text := range []string{"[]", "{", `{"k": "3"}`, `{"K3": 1}`, `{"settings": {"a": null}}`, `{"k": 1} 2`,
+		`{"holders": "both"}`, `{"seed": -1}`} {
 		if _, err := Parse(text); !fault.IsRequest(err) {
 			t.Errorf("%s is taken, error %v", text, err)
 		}
@@ -71,7 +73,8 @@ func TestHolders(t *testing.T) {
 			t.Errorf("%s: %+v, error %v", c.text, m, err)
 		}
 	}
-	for _, text := range []string{`{"k": 2, "parties": [[0], [1, 2, 3]], "method": "vertical-plain"}`, `{"k": 2, "clients": 3}`, `{"k": 2, "ledger": {"path": "x", "key_file": "/no/such"}}`} {
+	for _, text := range []string{`{"k": 2, "parties": [[0], [1, 2, 3]], "method": "vertical-plain"}`,
+		`{"k": 2, "clients": 3}`, `{"k": 2, "ledger": {"path": "x", "key_file": "/no/such"}}`} {
 		o, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +103,8 @@ func TestFile(t *testing.T) {
 	}
 	defer p.Close()
 	m, err := fit.FitPrepared(context.Background(), p, standard.Methods(), eng, nil)
-	if err != nil || m.Labels[0] != m.Labels[1] || m.Labels[0] == m.Labels[2] || !slices.Equal(m.Upper, []float64{100, 100}) {
+	if err != nil || m.Labels[0] != m.Labels[1] || m.Labels[0] == m.Labels[2] ||
+		!slices.Equal(m.Upper, []float64{100, 100}) {
 		t.Errorf("%+v, error %v", m, err)
 	}
 	fit.OneScale = true

@@ -1,7 +1,7 @@
 // Package arrow reads record batches that another library hands over in the Arrow C data interface
 // (https://arrow.apache.org/docs/format/CDataInterface.html): two C structs, whose layout never changes, that point at
-// the columns' buffers. Nothing is copied; the batches stay their producer's, whose release function the caller calls when
-// the records were read.
+// the columns' buffers. Nothing is copied; the batches stay their producer's, whose release function the
+// caller calls when the records were read.
 package arrow
 
 import (
@@ -92,8 +92,9 @@ func half(x uint16) float32 {
 	return float32(value)
 }
 
-// Import checks a batch, whose columns are the children of a struct, or one column, and returns its records. They are read
-// where they are: schema and array must last as long. A null is NaN, a missing value.
+// Import checks a batch, whose columns are the children of a struct, or one column, and returns its
+// records. They are read where they are: schema and array must last as long. A null is NaN, a missing
+// value.
 func Import(name string, schema *Schema, array *Array) (*Batch, error) {
 	switch {
 	case schema == nil || array == nil:
@@ -108,7 +109,8 @@ func Import(name string, schema *Schema, array *Array) (*Batch, error) {
 		return b, b.add(name, schema, array, 0)
 	}
 	if schema.NChildren != array.NChildren {
-		return nil, fault.Request(name, fmt.Sprintf("has %d columns and its schema %d", array.NChildren, schema.NChildren), "hand over what belongs together")
+		return nil, fault.Request(name, fmt.Sprintf("has %d columns and its schema %d", array.NChildren, schema.NChildren),
+			"hand over what belongs together")
 	}
 	if array.NullCount != 0 && array.NBuffers > 0 && *array.Buffers != nil {
 		return nil, fault.Request(name, "has rows that are null", "leave them out")
@@ -116,7 +118,8 @@ func Import(name string, schema *Schema, array *Array) (*Batch, error) {
 	children, kinds := unsafe.Slice(array.Children, array.NChildren), unsafe.Slice(schema.Children, schema.NChildren)
 	for j, child := range children {
 		if child.Length < array.Offset+array.Length {
-			return nil, fault.Request(name, fmt.Sprintf("column %d has %d of %d rows", j+1, child.Length, array.Offset+array.Length), "hand over whole columns")
+			return nil, fault.Request(name, fmt.Sprintf("column %d has %d of %d rows", j+1, child.Length, array.Offset+
+				array.Length), "hand over whole columns")
 		}
 		if err := b.add(name, kinds[j], child, int(array.Offset)); err != nil {
 			return nil, err
@@ -135,10 +138,12 @@ func (b *Batch) add(name string, schema *Schema, array *Array, first int) error 
 	format := text(schema.Format)
 	kind, ok := numbers[format]
 	if !ok || schema.Dictionary != nil {
-		return fault.Request(what, fmt.Sprintf("has the Arrow format %q, which is no number", format), "leave it out, or make numbers of it")
+		return fault.Request(what, fmt.Sprintf("has the Arrow format %q, which is no number", format),
+			"leave it out, or make numbers of it")
 	}
 	if array.NBuffers != 2 {
-		return fault.Request(what, fmt.Sprintf("has %d buffers where numbers have two", array.NBuffers), "hand over an Arrow array")
+		return fault.Request(what, fmt.Sprintf("has %d buffers where numbers have two", array.NBuffers),
+			"hand over an Arrow array")
 	}
 	buffers := unsafe.Slice(array.Buffers, 2)
 	if buffers[1] == nil && array.Length > 0 {
@@ -210,7 +215,8 @@ func Records(name string, batches []*Batch) (dataset.Borrowed, error) {
 		if len(s.batches) > 0 {
 			first := s.batches[0]
 			if len(b.columns) != len(first.columns) || !slices.Equal(b.names, first.names) {
-				return nil, fault.Request(fmt.Sprintf("%s, batch %d", name, i+1), "has columns "+strings.Join(b.names, ", ")+" and the first "+strings.Join(first.names, ", "), "give batches with the same columns")
+				return nil, fault.Request(fmt.Sprintf("%s, batch %d", name, i+1), "has columns "+strings.Join(b.names, ", ")+
+					" and the first "+strings.Join(first.names, ", "), "give batches with the same columns")
 			}
 		}
 		if b.n > 0 {

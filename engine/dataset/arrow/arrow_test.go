@@ -20,7 +20,8 @@ func (p *producer) text(s string) *byte {
 }
 
 // columnOf makes a column of numbers, with bits of which are valid or nil.
-func columnOf[T any](p *producer, format, name string, values []T, valid []byte, offset, length, nulls int) (*Schema, *Array) {
+func columnOf[T any](p *producer, format, name string, values []T, valid []byte, offset, length,
+	nulls int) (*Schema, *Array) {
 	buffers := make([]unsafe.Pointer, 2)
 	p.pin.Pin(&values[0])
 	p.pin.Pin(&buffers[0])
@@ -30,13 +31,15 @@ func columnOf[T any](p *producer, format, name string, values []T, valid []byte,
 		buffers[0] = unsafe.Pointer(&valid[0])
 	}
 	return &Schema{Format: p.text(format), Name: p.text(name), Release: 1},
-		&Array{Length: int64(length), NullCount: int64(nulls), Offset: int64(offset), NBuffers: 2, Buffers: &buffers[0], Release: 1}
+		&Array{Length: int64(length), NullCount: int64(nulls), Offset: int64(offset), NBuffers: 2,
+			Buffers: &buffers[0], Release: 1}
 }
 
 func (p *producer) batch(offset, length int, schemas []*Schema, arrays []*Array) (*Schema, *Array) {
 	buffers := make([]unsafe.Pointer, 1)
 	return &Schema{Format: p.text("+s"), NChildren: int64(len(schemas)), Children: unsafe.SliceData(schemas), Release: 1},
-		&Array{Length: int64(length), Offset: int64(offset), NBuffers: 1, NChildren: int64(len(arrays)), Buffers: &buffers[0], Children: unsafe.SliceData(arrays), Release: 1}
+		&Array{Length: int64(length), Offset: int64(offset), NBuffers: 1, NChildren: int64(len(arrays)),
+			Buffers: &buffers[0], Children: unsafe.SliceData(arrays), Release: 1}
 }
 
 func rowsOf(b interface {
@@ -71,7 +74,8 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []float64{2, 2, 2, 2, 2, 2, 2, 2, math.NaN(), math.NaN(), -2.5, 3, 255, -3, 65535, -1 << 31, 1<<32 - 1, -1 << 40, 1 << 63, 3, math.Pi, 0x1p-24}
+	want := []float64{2, 2, 2, 2, 2, 2, 2, 2, math.NaN(), math.NaN(), -2.5, 3, 255, -3, 65535, -1 << 31, 1<<32 - 1,
+		-1 << 40, 1 << 63, 3, math.Pi, 0x1p-24}
 	got := rowsOf(b, 0, 2)
 	if !slices.EqualFunc(got, want, func(a, b float64) bool { return a == b || a != a && b != b }) {
 		t.Errorf("rows %v, want %v", got, want)

@@ -46,9 +46,12 @@ type innerGroup struct {
 const numeric = "flag,small,large,count,single,double,coded,price,cents,day,when,inner.x"
 
 func makeRow(i int) row {
-	r := row{Flag: i%3 == 0, Small: int32(-i), Large: int64(i) << 33, Count: math.MaxUint32 - uint32(i), Single: float32(i) / 3, Double: float64(i) / 7,
-		Coded: int64(i % 5), Price: int64(i)*7 - 12, Cents: int32(-i), Day: int32(19000 + i), When: time.UnixMilli(int64(1e12) + int64(i)*1500).UTC(),
-		Name: fmt.Sprint("r", i), Class: []string{"a", "b", "c"}[i%3], List: make([]float64, i%3), Inner: innerGroup{X: 1 / float64(i+1)}}
+	r := row{Flag: i%3 == 0, Small: int32(-i), Large: int64(i) << 33, Count: math.MaxUint32 - uint32(i),
+		Single: float32(i) / 3, Double: float64(i) / 7,
+		Coded: int64(i % 5), Price: int64(i)*7 - 12, Cents: int32(-i), Day: int32(19000 + i),
+		When: time.UnixMilli(int64(1e12) + int64(i)*1500).UTC(),
+		Name: fmt.Sprint("r", i), Class: []string{"a", "b", "c"}[i%3], List: make([]float64, i%3),
+		Inner: innerGroup{X: 1 / float64(i+1)}}
 	if i%4 != 1 {
 		x, y := float64(i), int32(i%7)
 		r.Maybe, r.Perhaps = &x, &y
@@ -61,7 +64,8 @@ func numbersOf(r row) []float64 {
 	if r.Flag {
 		flag = 1
 	}
-	return []float64{flag, float64(r.Small), float64(r.Large), float64(r.Count), float64(r.Single), r.Double, float64(r.Coded),
+	return []float64{flag, float64(r.Small), float64(r.Large), float64(r.Count), float64(r.Single), r.Double,
+		float64(r.Coded),
 		float64(r.Price) / 100, float64(r.Cents) / 1000, float64(r.Day), float64(r.When.UnixMilli()) / 1000, r.Inner.X}
 }
 
@@ -133,7 +137,8 @@ func TestReadsEveryKind(t *testing.T) {
 			if at != got.N || len(got.Report.Dropped) != 333-at {
 				t.Errorf("%d records and %d dropped, want %d", got.N, len(got.Report.Dropped), at)
 			}
-			if ids, err := dataset.OpenIDs(ctx, path, "name", options("double,small")); err != nil || ids.IDs[332] != "r332" || ids.D != 2 {
+			if ids, err := dataset.OpenIDs(ctx, path, "name", options("double,small")); err != nil ||
+				ids.IDs[332] != "r332" || ids.D != 2 {
 				t.Errorf("ids: %v", err)
 			}
 		}
@@ -149,7 +154,8 @@ func TestFaults(t *testing.T) {
 		"nobody": `"nobody" is neither a name of the header nor a number`,
 		"99":     "there is no column 99 among 17",
 	} {
-		if _, err := dataset.Open(context.Background(), path, options(columns)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := dataset.Open(context.Background(), path, options(columns)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("columns %q: error is %v, want %q", columns, err, want)
 		}
 	}
@@ -161,7 +167,8 @@ func TestFaults(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dataset.Open(context.Background(), path, options(numeric)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		if _, err := dataset.Open(context.Background(), path, options(numeric)); err == nil ||
+			!strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("cut at %d: error is %v", cut, err)
 		}
 	}
@@ -185,7 +192,8 @@ func TestWriteReadsBack(t *testing.T) {
 	}
 	o := options("-key")
 	o.LabelColumn = "label"
-	if keys, err := dataset.OpenIDs(context.Background(), path, "key", options("")); err != nil || keys.IDs[n-1] != "k2999" {
+	if keys, err := dataset.OpenIDs(context.Background(), path, "key", options("")); err != nil ||
+		keys.IDs[n-1] != "k2999" {
 		t.Errorf("keys: %v", err)
 	}
 	got, err := dataset.Open(context.Background(), path, o)
@@ -203,12 +211,14 @@ func TestWriteReadsBack(t *testing.T) {
 }
 
 func TestSmallNumbers(t *testing.T) {
-	for b, want := range map[[2]byte]float64{{0, 0x3c}: 1, {0, 0xc0}: -2, {0xff, 0x7b}: 65504, {1, 0}: 0x1p-24, {0, 0x7c}: math.Inf(1)} {
+	for b, want := range map[[2]byte]float64{{0, 0x3c}: 1, {0, 0xc0}: -2, {0xff, 0x7b}: 65504, {1, 0}: 0x1p-24,
+		{0, 0x7c}: math.Inf(1)} {
 		if got := half(b[:]); got != want {
 			t.Errorf("half of %x is %v, want %v", b, got, want)
 		}
 	}
-	for want, b := range map[float64][]byte{0: {}, -1: {0xff}, 255: {0, 0xff}, -256: {0xff, 0}, 1 << 40: {1, 0, 0, 0, 0, 0}} {
+	for want, b := range map[float64][]byte{0: {}, -1: {0xff}, 255: {0, 0xff}, -256: {0xff, 0},
+		1 << 40: {1, 0, 0, 0, 0, 0}} {
 		if got := bigEndian(b); got != want {
 			t.Errorf("decimal %x is %v, want %v", b, got, want)
 		}

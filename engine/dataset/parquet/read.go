@@ -95,7 +95,8 @@ func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 		}
 		s.text = one[0]
 	}
-	s.schema = dataset.Schema{Name: s.path, N: int(s.file.NumRows()), Size: info.Size(), Identity: fmt.Sprintf("%s %q %q", dataset.FileIdentity(s.path, info), opts.Columns, text)}
+	s.schema = dataset.Schema{Name: s.path, N: int(s.file.NumRows()), Size: info.Size(),
+		Identity: fmt.Sprintf("%s %q %q", dataset.FileIdentity(s.path, info), opts.Columns, text)}
 	for _, leaf := range chosen {
 		if leaf == s.text {
 			continue
@@ -390,7 +391,8 @@ func (c *column) decode(p parquet.Page, dst []float64, stride int) error {
 }
 
 // spread writes n values, NaN where their definition level is below most.
-func spread[T float64 | float32 | int32 | int64](dst []float64, stride int, src []T, levels []byte, most byte, n int, scale float64) error {
+func spread[T float64 | float32 | int32 | int64](dst []float64, stride int, src []T, levels []byte, most byte, n int,
+	scale float64) error {
 	if len(levels) == 0 {
 		if len(src) < n {
 			return io.ErrUnexpectedEOF

@@ -148,7 +148,8 @@ func prune(pairs []pair, centroids [][]float64) []pair {
 		ok := true
 		for m, q := range pairs {
 			touched := q.i == p.i || q.j == p.j || q.i == p.j || q.j == p.i
-			if !kept[m] && touched && meet(append(slices.Clone(cells[q.i]), cells[q.j]...), len(p.gain), centroids[q.i], centroids[q.j]) {
+			if !kept[m] && touched && meet(append(slices.Clone(cells[q.i]), cells[q.j]...), len(p.gain), centroids[q.i],
+				centroids[q.j]) {
 				ok = false
 				break
 			}

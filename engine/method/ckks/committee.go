@@ -441,7 +441,8 @@ func (m *member) dealThreshold(ctx context.Context) error {
 		active = append(active, point(party-1))
 	}
 	out := rlwe.NewSecretKey(small)
-	if err := multiparty.NewCombiner(small, point(own), active, t).GenAdditiveShare(active, point(own), sum, out); err != nil {
+	if err := multiparty.NewCombiner(small, point(own), active, t).GenAdditiveShare(active, point(own), sum,
+		out); err != nil {
 		return fault.Failed("ckks threshold", err.Error(), "wait for more key holders", err)
 	}
 	copy(m.share[:], out.Value.Q.Coeffs)
@@ -497,7 +498,8 @@ func (m *member) answer(ctx context.Context, round int) error {
 
 // decryptTogether sends the aggregates to the members online and adds their
 // shares.
-func (a *alice) decryptTogether(ctx context.Context, round int, msg *AggregatesMessage, current [][]float64) ([][]float64, error) {
+func (a *alice) decryptTogether(ctx context.Context, round int, msg *AggregatesMessage,
+	current [][]float64) ([][]float64, error) {
 	p := a.run.params
 	b := msg.marshal(p)
 	for _, q := range a.online {

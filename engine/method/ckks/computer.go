@@ -40,7 +40,8 @@ type computer struct {
 
 // newComputer prepares Alice's own columns. Keys and the others' columns come
 // with the setup messages.
-func newComputer(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, cols columns, own [][]float64, lowScale float64, rnd entropy) (*computer, error) {
+func newComputer(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, cols columns, own [][]float64,
+	lowScale float64, rnd entropy) (*computer, error) {
 	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
 	for range pool.Workers() {
 		c.work = append(c.work, newScratch(p))
@@ -233,7 +234,8 @@ func addMultiple(dst []float64, f float64, x []float64) {
 
 // winners multiplies each cluster's comparisons: out[cluster][batch] is the
 // soft membership at the aggregate level. h begins with batch lo.
-func (c *computer) winners(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int, out [][]*cipher) error {
+func (c *computer) winners(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int,
+	out [][]*cipher) error {
 	k := len(r.factors)
 	return c.each(ctx, pool, k*len(h), func(w *scratch, index int) error {
 		b, i := index/k, index%k

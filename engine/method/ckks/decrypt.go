@@ -68,12 +68,15 @@ func splitInteger(p *Parameters, z int64) (out [aggregateLevel + 1]uint64) {
 }
 
 // encryptColumns encrypts a party's columns: the work item is one ciphertext.
-func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, columns map[int][]float64, order []int, topScale, lowScale float64,
-	encrypt func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher, seeded bool) ([]*ColumnMessage, error) {
+func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, columns map[int][]float64,
+	order []int, topScale, lowScale float64,
+	encrypt func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher,
+	seeded bool) ([]*ColumnMessage, error) {
 	msgs := make([]*ColumnMessage, len(order))
 	per := lay.tops() + lay.lows()
 	for i, h := range order {
-		msgs[i] = &ColumnMessage{Column: h, Seeded: seeded, Tops: make([]ColumnCipher, lay.tops()), Lows: make([]ColumnCipher, lay.lows())}
+		msgs[i] = &ColumnMessage{Column: h, Seeded: seeded, Tops: make([]ColumnCipher, lay.tops()),
+			Lows: make([]ColumnCipher, lay.lows())}
 	}
 	type tool struct {
 		encoder *ckks.Encoder
@@ -124,7 +127,8 @@ func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) e
 	hi := float64(n) * (1 + float64(k)*SignError)
 	fail := func(what string) error {
 		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is none that %d records can have", what, n),
-			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the ciphertexts are wrong", nil)
+			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the ciphertexts are wrong",
+			nil)
 	}
 	var total float64
 	for j := range k {

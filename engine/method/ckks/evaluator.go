@@ -100,7 +100,8 @@ func newScratch(p *Parameters) *scratch {
 // newWideScratch makes memory for computations that use all workers of a pool,
 // prime by prime.
 func newWideScratch(ctx context.Context, p *Parameters, pool *engine.Pool) *scratch {
-	return &scratch{Workspace: p.lattice.NewWideWorkspace(ctx, pool), embed: newEmbedder(p), values: make([]float64, p.Slots())}
+	return &scratch{Workspace: p.lattice.NewWideWorkspace(ctx, pool), embed: newEmbedder(p),
+		values: make([]float64, p.Slots())}
 }
 
 // newCipher returns a ciphertext with any content.
@@ -312,7 +313,8 @@ type embedder struct {
 }
 
 func newEmbedder(p *Parameters) *embedder {
-	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice, complex: make([]complex128, p.N()), whole: make([]int64, p.N())}
+	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice,
+		complex: make([]complex128, p.N()), whole: make([]int64, p.N())}
 }
 
 // coefficients writes to dst the polynomial with the given values in its slots.

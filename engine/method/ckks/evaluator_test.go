@@ -26,7 +26,8 @@ func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 	l := c.level()
 	r := p.RingQ().AtLevel(l)
 	m := ring.Poly{Coeffs: p.lattice.ToWide(c.c[0])}
-	r.MulCoeffsMontgomeryThenAdd(ring.Poly{Coeffs: p.lattice.ToWide(c.c[1])}, ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
+	r.MulCoeffsMontgomeryThenAdd(ring.Poly{Coeffs: p.lattice.ToWide(c.c[1])},
+		ring.Poly{Coeffs: sk.Value.Q.Coeffs[:l+1]}, m)
 	return m
 }
 
@@ -84,7 +85,8 @@ func TestSignUnderEncryption(t *testing.T) {
 		for i, x := range decode(t, p, h, sk) {
 			worst = max(worst, math.Abs(x-halfSign(values[i])))
 		}
-		t.Logf("depth %d: in 2^%.2f out 2^%.2f (planned %.2f), %v, worst error 2^%.1f, ops %+v", depth, s.in, math.Log2(h.scale), s.out, d, math.Log2(worst), w.ops)
+		t.Logf("depth %d: in 2^%.2f out 2^%.2f (planned %.2f), %v, worst error 2^%.1f, ops %+v", depth, s.in,
+			math.Log2(h.scale), s.out, d, math.Log2(worst), w.ops)
 		if worst > math.Exp2(-8) {
 			t.Errorf("depth %d: error %g", depth, worst)
 		}

@@ -161,7 +161,8 @@ func (j *Job) check() error {
 		}
 		for _, c := range cs {
 			if c < 0 || c >= d || seen[c] {
-				return fault.Request("ckks Columns", fmt.Sprintf("column %d of %s is out of range or taken", c+1, partyName(p)), "give every column to one party")
+				return fault.Request("ckks Columns", fmt.Sprintf("column %d of %s is out of range or taken", c+1, partyName(p)),
+					"give every column to one party")
 			}
 			seen[c] = true
 		}
@@ -170,7 +171,8 @@ func (j *Job) check() error {
 	case len(j.Columns) < 2:
 		return fault.Range("ckks parties", len(j.Columns), "at least 2")
 	case slices.Contains(seen, false):
-		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1), "give every column to one party")
+		return fault.Request("ckks Columns", fmt.Sprintf("column %d has no party", slices.Index(seen, false)+1),
+			"give every column to one party")
 	case j.K < 2 || j.K > MaxClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
 	case j.Iterations < 0 || j.Iterations > 1000:
@@ -178,7 +180,8 @@ func (j *Job) check() error {
 	case !slices.Contains([]Mode{"", TwoParty, ServerAided, Multiparty}, j.Mode):
 		return fault.Range("Mode", j.Mode, "two-party, server-aided or multiparty")
 	case j.Mode == TwoParty && len(j.Columns) != 2:
-		return fault.Request("Mode", fmt.Sprintf("is two-party for %d parties", len(j.Columns)), "use server-aided or multiparty")
+		return fault.Request("Mode", fmt.Sprintf("is two-party for %d parties", len(j.Columns)),
+			"use server-aided or multiparty")
 	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
 		return fault.Range("Argmin", j.Argmin, "pairs or rank")
 	case j.Argmin == Rank && j.K > maxRankClusters:
@@ -208,7 +211,8 @@ func (j *Job) check() error {
 func (j *Job) validateHolders() error {
 	if j.mode() != Multiparty {
 		if j.Threshold != 0 || len(j.Online) > 0 {
-			return fault.Request("Threshold", "is given in "+string(j.mode())+" mode, where one party holds the key", "use multiparty mode")
+			return fault.Request("Threshold", "is given in "+string(j.mode())+" mode, where one party holds the key",
+				"use multiparty mode")
 		}
 		return nil
 	}
@@ -223,7 +227,8 @@ func (j *Job) validateHolders() error {
 		}
 	}
 	if len(j.Online) > 0 && len(j.Online) < t {
-		return fault.Request("Online", fmt.Sprintf("has %d key holders and decryption needs %d", len(j.Online), t), "wait for more key holders, or lower the threshold and make new keys")
+		return fault.Request("Online", fmt.Sprintf("has %d key holders and decryption needs %d", len(j.Online), t),
+			"wait for more key holders, or lower the threshold and make new keys")
 	}
 	return nil
 }
@@ -304,7 +309,8 @@ func (j *Job) plan() (*jobPlan, error) {
 	// The aggregate of all records, with room for noise, must fit the modulus.
 	worst := float64(n) + 200*math.Sqrt(pl.noise.surplus())*math.Max(pl.noise.count, pl.noise.sum)
 	if bits := math.Log2(worst) + float64(minColumnBits+chain.LogLevel-chain.LogN) + 2; bits > 2*aggregateBits-1 {
-		return nil, fault.Request("ckks budget", fmt.Sprintf("%d records with noise of deviation %.3g overflow the aggregates' modulus", n, pl.noise.count),
+		return nil, fault.Request("ckks budget",
+			fmt.Sprintf("%d records with noise of deviation %.3g overflow the aggregates' modulus", n, pl.noise.count),
 			"use fewer records or a larger budget")
 	}
 	pl.addReleases()

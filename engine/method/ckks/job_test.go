@@ -363,7 +363,8 @@ func setUp(t *testing.T, j *Job, pool *engine.Pool) (*run, *parties) {
 // play lets two parties run.
 func play(t *testing.T, pl *jobPlan, pool *engine.Pool, alice, bob protocol.Program) {
 	t.Helper()
-	if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+	if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, []protocol.Program{alice, bob}, nil,
+		protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

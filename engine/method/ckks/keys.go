@@ -151,7 +151,8 @@ func upTo(p ringqp.Poly, levelQ, levelP int) ringqp.Poly {
 // newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`: row
 // d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
 // sum of the parties' keys, row by row, is the key for the sums of their secrets.
-func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy, purpose string, index int) *SwitchKey {
+func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
+	purpose string, index int) *SwitchKey {
 	k := &SwitchKey{gadget: g, Seed: seed}
 	errs := rnd.prng(purpose+": errors", index)
 	as := newPRNG(k.Seed[:])
@@ -247,7 +248,8 @@ type SeededCipher struct {
 }
 
 // encryptSeeded encrypts an NTT plaintext at its level.
-func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string, index int) *SeededCipher {
+func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
+	index int) *SeededCipher {
 	l := m.Level()
 	c := &SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
 	a := uniform(p, newPRNG(c.Seed[:]), l, -1)

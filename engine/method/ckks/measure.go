@@ -102,7 +102,8 @@ func (m *measurement) transforms() error {
 func (m *measurement) product(level int) {
 	a, b := m.pair(level)
 	out := ckks.NewCiphertext(m.p.Parameters, 2, level)
-	m.add("product of ciphertexts, level "+strconv.Itoa(level), func() { m.ev.product(m.w, level, a, a, 1) }, func() { m.try(m.theirs.Mul(b, b, out)) })
+	m.add("product of ciphertexts, level "+strconv.Itoa(level), func() { m.ev.product(m.w, level, a, a, 1) },
+		func() { m.try(m.theirs.Mul(b, b, out)) })
 }
 
 func (m *measurement) finish(level int) {
@@ -112,10 +113,11 @@ func (m *measurement) finish(level int) {
 	out := ckks.NewCiphertext(m.p.Parameters, 1, level-1)
 	m.try(m.theirs.Mul(b, b, square))
 	m.ev.product(m.w, level, a, a, 1)
-	m.add("relinearise and rescale, level "+strconv.Itoa(level), func() { m.ev.free(m.ev.finish(m.w, level, 1<<40)) }, func() {
-		m.try(m.theirs.Relinearize(square, relinearised))
-		m.try(m.theirs.Rescale(relinearised, out))
-	})
+	m.add("relinearise and rescale, level "+strconv.Itoa(level),
+		func() { m.ev.free(m.ev.finish(m.w, level, 1<<40)) }, func() {
+			m.try(m.theirs.Relinearize(square, relinearised))
+			m.try(m.theirs.Rescale(relinearised, out))
+		})
 }
 
 // sign times one evaluation of the sign; Lattigo's side has its products,
@@ -127,7 +129,8 @@ func (m *measurement) sign(top int) {
 	var steps []step
 	for _, below := range []int{0, 1, 1, 2, 3, 4, 4, 5, 5, 6} {
 		_, b := m.pair(top - below)
-		steps = append(steps, step{b, ckks.NewCiphertext(m.p.Parameters, 1, top-below), ckks.NewCiphertext(m.p.Parameters, 1, top-below-1)})
+		steps = append(steps, step{b, ckks.NewCiphertext(m.p.Parameters, 1, top-below),
+			ckks.NewCiphertext(m.p.Parameters, 1, top-below-1)})
 	}
 	m.add("one sign, depth 2", func() { m.ev.free(m.ev.halfSign(m.w, a)) }, func() {
 		for _, x := range steps {

@@ -72,11 +72,16 @@ func (t Terms) agree(party int, theirs []byte) error {
 
 func (t Terms) fields() []string {
 	return []string{
-		fmt.Sprint("version ", t.Version), fmt.Sprint("LogN ", t.LogN), fmt.Sprint("primes ", t.Q, t.P), fmt.Sprint("n ", t.N), fmt.Sprint("d ", t.D),
-		fmt.Sprint("k ", t.K), fmt.Sprint("rounds ", t.Rounds), fmt.Sprint("columns ", t.Columns), fmt.Sprint("mode ", t.Mode), fmt.Sprint("argmin ", t.Argmin),
-		fmt.Sprint("threshold ", t.Threshold), fmt.Sprint("blocks ", t.Blocks), fmt.Sprint("sigma of counts ", t.SigmaCount), fmt.Sprint("sigma of sums ", t.SigmaSum),
-		fmt.Sprint("calibration ", t.Calibration), fmt.Sprint("neighbours ", t.Neighbours), fmt.Sprintf("common seed %x", t.CommonSeed),
-		fmt.Sprint("column scale ", t.ColumnScale), fmt.Sprint("fresh scale ", t.FreshScale), "sign polynomial " + t.SignPolynomial,
+		fmt.Sprint("version ", t.Version), fmt.Sprint("LogN ", t.LogN), fmt.Sprint("primes ", t.Q, t.P),
+		fmt.Sprint("n ", t.N), fmt.Sprint("d ", t.D),
+		fmt.Sprint("k ", t.K), fmt.Sprint("rounds ", t.Rounds), fmt.Sprint("columns ", t.Columns),
+		fmt.Sprint("mode ", t.Mode), fmt.Sprint("argmin ", t.Argmin),
+		fmt.Sprint("threshold ", t.Threshold), fmt.Sprint("blocks ", t.Blocks),
+		fmt.Sprint("sigma of counts ", t.SigmaCount), fmt.Sprint("sigma of sums ", t.SigmaSum),
+		fmt.Sprint("calibration ", t.Calibration), fmt.Sprint("neighbours ", t.Neighbours),
+		fmt.Sprintf("common seed %x", t.CommonSeed),
+		fmt.Sprint("column scale ", t.ColumnScale), fmt.Sprint("fresh scale ", t.FreshScale), "sign polynomial " +
+			t.SignPolynomial,
 	}
 }
 
@@ -170,8 +175,8 @@ func readPublicKey(p *Parameters, b []byte) (*PublicKeyMessage, error) {
 }
 
 // ColumnMessage carries one encrypted column: the ciphertexts for comparisons,
-// at the top level, and those for aggregates, at the aggregate level. C1 of a ciphertext is a seed where the sender holds
-// the secret key, a polynomial where it encrypted under a public key.
+// at the top level, and those for aggregates, at the aggregate level. C1 of a ciphertext is a seed where
+// the sender holds the secret key, a polynomial where it encrypted under a public key.
 type ColumnMessage struct {
 	Column     int
 	Seeded     bool
@@ -243,7 +248,8 @@ func (m *ColumnMessage) marshal(p *Parameters) []byte {
 // readColumn reads a column's ciphertexts; columns are those that the sender
 // may send, topScale and lowScale the scales of
 // those for comparisons and for aggregates.
-func readColumn(p *Parameters, lay layout, columns []int, topScale, lowScale float64, b []byte) (*ColumnMessage, error) {
+func readColumn(p *Parameters, lay layout, columns []int, topScale, lowScale float64,
+	b []byte) (*ColumnMessage, error) {
 	r := newReader(p, KindColumn, b)
 	m := &ColumnMessage{Column: int(r.u32())}
 	if r.err == nil && !slices.Contains(columns, m.Column) {

@@ -49,7 +49,8 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 	top, low := p.RingQ().NewPoly(), p.RingQ().AtLevel(aggregateLevel).NewPoly()
 	topCipher := ColumnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
 	lowCipher := ColumnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
-	column := &ColumnMessage{Column: 1, Seeded: true, Tops: []ColumnCipher{topCipher, topCipher}, Lows: []ColumnCipher{lowCipher}}
+	column := &ColumnMessage{Column: 1, Seeded: true, Tops: []ColumnCipher{topCipher, topCipher},
+		Lows: []ColumnCipher{lowCipher}}
 	topOpen, lowOpen := topCipher, lowCipher
 	topOpen.C1, lowOpen.C1 = &topCipher.C0, &lowCipher.C0
 	unseeded := &ColumnMessage{Column: 1, Tops: []ColumnCipher{topOpen, topOpen}, Lows: []ColumnCipher{lowOpen}}
@@ -69,13 +70,18 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 	return []wireMessage{
 		{"keys", keys.marshal(p), func(b []byte) error { _, err := readKeys(p, 1, b); return err }},
 		{"public key", full.marshal(p), func(b []byte) error { _, err := readPublicKey(p, b); return err }},
-		{"seeded column", column.marshal(p), func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
-		{"column", unseeded.marshal(p), func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
+		{"seeded column", column.marshal(p),
+			func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
+		{"column", unseeded.marshal(p),
+			func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
 		{"aggregates", totals.marshal(p), func(b []byte) error { _, err := readAggregates(p, 3, 2, b); return err }},
-		{"centroids", (&CentroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p), func(b []byte) error { _, err := readCentroids(p, 3, 2, 2, b); return err }},
-		{"shares", (&SharesMessage{Round: 3, Shares: [][aggregateLevel + 1]uint64{aggregate.C0, aggregate.C0}}).marshal(p), func(b []byte) error { _, err := readShares(p, 3, 2, b); return err }},
+		{"centroids", (&CentroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p),
+			func(b []byte) error { _, err := readCentroids(p, 3, 2, 2, b); return err }},
+		{"shares", (&SharesMessage{Round: 3, Shares: [][aggregateLevel + 1]uint64{aggregate.C0, aggregate.C0}}).marshal(p),
+			func(b []byte) error { _, err := readShares(p, 3, 2, b); return err }},
 		{"key share", first.marshal(p), func(b []byte) error { _, err := readKeyShare(p, false, 1, b); return err }},
-		{"second key share", member.secondShare(first, u).marshal(p), func(b []byte) error { _, err := readKeyShare(p, true, 0, b); return err }},
+		{"second key share", member.secondShare(first, u).marshal(p),
+			func(b []byte) error { _, err := readKeyShare(p, true, 0, b); return err }},
 		{"threshold share", threshold.marshal(p), func(b []byte) error { _, err := readThreshold(p, b); return err }},
 	}
 }
@@ -169,7 +175,8 @@ func FuzzMessages(f *testing.F) {
 func TestMessageTypesHoldNoSecret(t *testing.T) {
 	secret := map[reflect.Type]bool{
 		reflect.TypeFor[secretKey](): true, reflect.TypeFor[rlwe.SecretKey](): true, reflect.TypeFor[smallSecret](): true,
-		reflect.TypeFor[entropy](): true, reflect.TypeFor[bob](): true, reflect.TypeFor[member](): true, reflect.TypeFor[computer](): true,
+		reflect.TypeFor[entropy](): true, reflect.TypeFor[bob](): true, reflect.TypeFor[member](): true,
+		reflect.TypeFor[computer](): true,
 	}
 	var walk func(path string, x reflect.Type, seen map[reflect.Type]bool)
 	walk = func(path string, x reflect.Type, seen map[reflect.Type]bool) {
@@ -192,7 +199,8 @@ func TestMessageTypesHoldNoSecret(t *testing.T) {
 		}
 	}
 	for _, x := range []reflect.Type{
-		reflect.TypeFor[Terms](), reflect.TypeFor[KeysMessage](), reflect.TypeFor[PublicKeyMessage](), reflect.TypeFor[ColumnMessage](),
+		reflect.TypeFor[Terms](), reflect.TypeFor[KeysMessage](), reflect.TypeFor[PublicKeyMessage](),
+		reflect.TypeFor[ColumnMessage](),
 		reflect.TypeFor[AggregatesMessage](), reflect.TypeFor[CentroidsMessage](), reflect.TypeFor[SharesMessage](),
 		reflect.TypeFor[KeyShareMessage](), reflect.TypeFor[ThresholdMessage](),
 	} {
@@ -217,7 +225,8 @@ func TestTranscripts(t *testing.T) {
 		return m
 	}
 	two := setup(1)
-	for _, x := range []traffic{{1, 0, KindKeys}, {1, 0, KindColumn}, {0, 1, KindAggregates}, {1, 0, KindCentroids}, {0, 1, KindCentroids}} {
+	for _, x := range []traffic{{1, 0, KindKeys}, {1, 0, KindColumn}, {0, 1, KindAggregates}, {1, 0, KindCentroids},
+		{0, 1, KindCentroids}} {
 		two[x] = true
 	}
 	aided := setup(1, 2)
@@ -237,7 +246,8 @@ func TestTranscripts(t *testing.T) {
 			}
 		}
 	}
-	for _, x := range []traffic{{1, 0, KindColumn}, {2, 0, KindColumn}, {0, 1, KindAggregates}, {0, 2, KindAggregates}, {1, 0, KindShares}, {2, 0, KindShares}} {
+	for _, x := range []traffic{{1, 0, KindColumn}, {2, 0, KindColumn}, {0, 1, KindAggregates}, {0, 2, KindAggregates},
+		{1, 0, KindShares}, {2, 0, KindShares}} {
 		shared[x] = true
 	}
 	full := setup(1, 2)
@@ -282,7 +292,8 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			roles, programs := s.newParties()
-			if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, programs, nil, protocol.Options{}).Run(context.Background()); err != nil {
+			if err := protocol.Start(engine.NewRuntime(pool), pl.Plan, programs, nil,
+				protocol.Options{}).Run(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got, c.want) {
@@ -349,9 +360,11 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 			for i := range far {
 				far[i] = 3
 			}
-			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far}, []int{1}, s.topScale, s.lowScale,
+			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
+				[]int{1}, s.topScale, s.lowScale,
 				func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-					return ColumnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd, purpose, index)}
+					return ColumnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd,
+						purpose, index)}
 				}, true)
 			if err != nil {
 				t.Fatal(err)
@@ -376,7 +389,8 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 				roles.bob.Party = p
 				return nil, roles.bob.answer(ctx, 1)
 			}
-			return protocol.Start(engine.NewRuntime(pool), s.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(context.Background())
+			return protocol.Start(engine.NewRuntime(pool), s.Plan, []protocol.Program{alice, bob}, nil,
+				protocol.Options{}).Run(context.Background())
 		}
 		if err := round(); err != nil {
 			t.Fatalf("sound ciphertexts: %v", err)

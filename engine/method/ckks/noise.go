@@ -96,14 +96,16 @@ func (n noisePlan) schemeDistance(rounds, records, k, d int) float64 {
 // Under Claimed (CKKS-V, section 3) each count has sensitivity 1 and each sum
 // 1, a query gets an equal part of (epsilon, delta) by simple or advanced
 // composition, whichever is larger, and only Alice adds noise.
-func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (noisePlan, error) {
+func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k,
+	d int) (noisePlan, error) {
 	switch cal {
 	case privacy.Proven:
 		return provenNoise(nb, b, rounds, n, k, d)
 	case privacy.Claimed:
 		return claimedNoise(nb, b, rounds, d)
 	default:
-		return noisePlan{}, fault.Request("calibration", fmt.Sprintf("%q does not exist for ckks: the authors' code is not public", cal), "use proven or claimed")
+		return noisePlan{}, fault.Request("calibration",
+			fmt.Sprintf("%q does not exist for ckks: the authors' code is not public", cal), "use proven or claimed")
 	}
 }
 
@@ -128,7 +130,8 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (
 	} else {
 		unit = noisePlan{count: 1 / math.Sqrt(1-share), sum: math.Sqrt(f / share)}
 	}
-	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: Overlap(k), Error: evaluationError(n, k, d), Neighbours: nb}
+	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: Overlap(k),
+		Error: evaluationError(n, k, d), Neighbours: nb}
 	sensitivity := jointBound(privacy.Proven, decrypted, shape).L2()
 	scale := max(sensitivity/perRound, minDeviation/min(unit.count, unit.sum))
 	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true}
@@ -173,7 +176,8 @@ func claimedNoise(nb privacy.Neighbours, b privacy.Budget, rounds, d int) (noise
 	p := noisePlan{count: best, sum: best}
 	p.spec = privacy.Spec{Family: "gaussian", Scale: best, Rounds: rounds}
 	p.bound = jointBound(privacy.Claimed, decrypted, privacy.Shape{D: d, Bound: 1, Neighbours: nb})
-	joint := jointBound(privacy.Proven, decrypted, privacy.Shape{D: d, Bound: 1, CountScale: 1, SumScale: 1, Neighbours: nb})
+	joint := jointBound(privacy.Proven, decrypted,
+		privacy.Shape{D: d, Bound: 1, CountScale: 1, SumScale: 1, Neighbours: nb})
 	p.trueSpec = &privacy.Spec{Family: "gaussian", Scale: best / joint.L2(), Rounds: rounds}
 	return p, nil
 }

@@ -328,7 +328,8 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 			t.Fatal(err)
 		}
 		if pl.noise.shares != c.shares || pl.noise.needed != c.needed {
-			t.Errorf("%d holders, %d colluders: %d shares of which %d are needed", c.holders, c.colluders, pl.noise.shares, pl.noise.needed)
+			t.Errorf("%d holders, %d colluders: %d shares of which %d are needed", c.holders, c.colluders, pl.noise.shares,
+				pl.noise.needed)
 		}
 		q := &peer{run: &run{jobPlan: pl, cols: columns{d: 5}}}
 		groups, err := q.noiseGroups([]float64{1 << 30, 1 << 30})
@@ -337,7 +338,8 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 		}
 		own := groups[0].Noise.Deviation()
 		if whole := math.Sqrt(float64(c.needed)) * own; math.Abs(whole/(pl.noise.count*(1<<30))-1) > 1e-9 {
-			t.Errorf("%d holders, %d colluders: %d shares of deviation %g make up %g, the plan has %g", c.holders, c.colluders, c.needed, own, whole, pl.noise.count*(1<<30))
+			t.Errorf("%d holders, %d colluders: %d shares of deviation %g make up %g, the plan has %g", c.holders, c.colluders,
+				c.needed, own, whole, pl.noise.count*(1<<30))
 		}
 	}
 	j := &Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
@@ -354,14 +356,16 @@ func TestSchemeErrorIsStated(t *testing.T) {
 	n := noisePlan{count: 8, sum: 4, bob: true}
 	for _, rounds := range []int{1, 3, 10} {
 		mu := math.Sqrt(float64(rounds)) * evaluationError(1000, 3, 2) / 4
-		if got, want := n.schemeDistance(rounds, 1000, 3, 2), privacy.DeltaOfMu(mu, 0); math.Abs(got-want) > 1e-12 || !(got > 0) {
+		if got, want := n.schemeDistance(rounds, 1000, 3, 2),
+			privacy.DeltaOfMu(mu, 0); math.Abs(got-want) > 1e-12 || !(got > 0) {
 			t.Errorf("%d rounds: total variation %v, want %v", rounds, got, want)
 		}
 	}
 	if got := (noisePlan{}).schemeDistance(1, 1000, 3, 2); got != 1 {
 		t.Errorf("without noise: %v, want 1", got)
 	}
-	for c, want := range map[privacy.Calibration]string{privacy.Proven: "within total variation", privacy.Claimed: "no bound on what it tells of keys"} {
+	for c, want := range map[privacy.Calibration]string{privacy.Proven: "within total variation",
+		privacy.Claimed: "no bound on what it tells of keys"} {
 		job := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 2, 1).Table(),
 			Columns: [][]int{{0}, {1}}, K: 2,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Calibration: c, NoQuality: true}}

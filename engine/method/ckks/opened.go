@@ -27,7 +27,8 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 		return nil, err
 	}
 	if j.mode() != TwoParty || !j.private() {
-		return nil, fault.Request("ckks round", "is opened for two parties with a budget only", "give two parties and a budget")
+		return nil, fault.Request("ckks round", "is opened for two parties with a budget only",
+			"give two parties and a budget")
 	}
 	s, err := newRun(pl)
 	if err != nil {

@@ -38,9 +38,11 @@ type Security struct {
 
 // String states the check in one line.
 func (s Security) String() string {
-	t := fmt.Sprintf("128-bit security by the Homomorphic Encryption Standard (ternary secret): LogN %d, log2(QP) %.1f <= %.0f", s.LogN, s.LogQP, s.Limit)
+	t := fmt.Sprintf("128-bit security by the Homomorphic Encryption Standard (ternary secret): LogN %d, log2(QP) "+
+		"%.1f <= %.0f", s.LogN, s.LogQP, s.Limit)
 	if s.SwitchLogN > 0 {
-		t += fmt.Sprintf("; aggregates: LogN %d, log2(QP) %.1f <= %.0f", s.SwitchLogN, s.SwitchLogQP, securityTable[s.SwitchLogN])
+		t += fmt.Sprintf("; aggregates: LogN %d, log2(QP) %.1f <= %.0f", s.SwitchLogN, s.SwitchLogQP,
+			securityTable[s.SwitchLogN])
 	}
 	return t
 }
@@ -50,10 +52,12 @@ func (s Security) String() string {
 func checkSecurity(logN int, logQP float64) error {
 	limit, ok := securityTable[logN]
 	if !ok {
-		return fault.Request("ckks parameters", fmt.Sprintf("ring degree 2^%d is not in the Homomorphic Encryption Standard's table", logN), "use 2^10 to 2^15")
+		return fault.Request("ckks parameters",
+			fmt.Sprintf("ring degree 2^%d is not in the Homomorphic Encryption Standard's table", logN), "use 2^10 to 2^15")
 	}
 	if logQP > limit {
-		return fault.Request("ckks parameters", fmt.Sprintf("log2(QP) = %.1f exceeds %.0f, the 128-bit limit at ring degree 2^%d", logQP, limit, logN),
+		return fault.Request("ckks parameters",
+			fmt.Sprintf("log2(QP) = %.1f exceeds %.0f, the 128-bit limit at ring degree 2^%d", logQP, limit, logN),
 			"use fewer clusters, fewer levels or a larger ring")
 	}
 	return nil
@@ -103,7 +107,8 @@ func chooseChain(depth int) (Chain, error) {
 		return c, nil
 	}
 	if depth > maxTreeDepth {
-		return Chain{}, fault.Request("k", fmt.Sprintf("a cluster has up to %d neighbours, the product tree allows %d", 1<<depth, 1<<maxTreeDepth), "use fewer clusters")
+		return Chain{}, fault.Request("k", fmt.Sprintf("a cluster has up to %d neighbours, the product tree allows %d",
+			1<<depth, 1<<maxTreeDepth), "use fewer clusters")
 	}
 	return Chain{LogN: 15, Levels: signDepth + depth, LogLevel: 29, LogP: []int{30, 30, 30, 30}}, nil
 }
@@ -275,7 +280,8 @@ func columnScale(p *Parameters, n int, sigma float64) float64 {
 	bits := columnBits
 	// A record is worth 2^(bits + LogLevel - LogN) in the aggregate.
 	record := func() float64 { return float64(bits + p.Chain.LogLevel - p.Chain.LogN) }
-	for bits > minColumnBits && (math.Log2(float64(n)+100*sigma)+record()+2 > 2*aggregateBits-1 || math.Log2(sigma)+record()+1 > math.Log2(privacy.MaxScale)) {
+	for bits > minColumnBits && (math.Log2(float64(n)+100*sigma)+record()+2 > 2*aggregateBits-1 || math.Log2(sigma)+
+		record()+1 > math.Log2(privacy.MaxScale)) {
 		bits--
 	}
 	return math.Exp2(float64(bits))

@@ -67,7 +67,8 @@ func (a *alice) prepare(ctx context.Context) error {
 		values[c] = v
 	}
 	var err error
-	if a.computer, err = newComputer(ctx, a.Pool(), a.run.params, a.run.lay, a.run.cols, values, a.lowScale, a.peer.rnd); err != nil {
+	if a.computer, err = newComputer(ctx, a.Pool(), a.run.params, a.run.lay, a.run.cols, values, a.lowScale,
+		a.peer.rnd); err != nil {
 		return err
 	}
 	if a.job.mode() == Multiparty {
@@ -200,7 +201,8 @@ func (a *alice) compareAll(ctx context.Context, current [][]float64) ([][]*ciphe
 }
 
 // decrypt sends the aggregates and returns the centroids that come back.
-func (a *alice) decrypt(ctx context.Context, round int, msg *AggregatesMessage, current [][]float64) ([][]float64, error) {
+func (a *alice) decrypt(ctx context.Context, round int, msg *AggregatesMessage,
+	current [][]float64) ([][]float64, error) {
 	if a.job.mode() == Multiparty {
 		return a.decryptTogether(ctx, round, msg, current)
 	}
@@ -275,9 +277,10 @@ func (b *bob) prepare(ctx context.Context) error {
 	if err := b.send(ctx, b.setup, 0, KindKeys, keys.marshal(p)); err != nil {
 		return err
 	}
-	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-		return ColumnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
-	}, true)
+	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale,
+		func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+			return ColumnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
+		}, true)
 	if err != nil {
 		return err
 	}
@@ -285,7 +288,8 @@ func (b *bob) prepare(ctx context.Context) error {
 		return err
 	}
 	if len(b.job.Columns) > 2 {
-		pk := (&PublicKeyMessage{Key: newPublicKey(p, b.secret, p.MaxLevel(), 0, b.rnd.key("public key: seed", 1), b.rnd)}).marshal(p)
+		pk := (&PublicKeyMessage{Key: newPublicKey(p, b.secret, p.MaxLevel(), 0, b.rnd.key("public key: seed", 1),
+			b.rnd)}).marshal(p)
 		for q := 2; q < len(b.job.Columns); q++ {
 			if err := b.send(ctx, b.setup, q, KindPublicKey, pk); err != nil {
 				return err
@@ -416,7 +420,8 @@ func (c *computer) install(relin *rns.Key, rotations []*SwitchKey, small *Switch
 // receivePublicKey keeps the part of a public key that re-randomisation needs.
 func (c *computer) receivePublicKey(k *PublicKey) {
 	b, a := k.expand(c.params)
-	c.pk = [2]rns.Poly{c.params.lattice.FromWide(b.Q.Coeffs[:aggregateLevel+1]), c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
+	c.pk = [2]rns.Poly{c.params.lattice.FromWide(b.Q.Coeffs[:aggregateLevel+1]),
+		c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
 }
 
 // receiveColumn installs an encrypted column.

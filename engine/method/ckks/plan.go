@@ -178,7 +178,8 @@ func planRound(p *Parameters, cols columns, centroids [][]float64, prunePairs bo
 }
 
 func errTooDeep(degree int, p *Parameters) error {
-	return fault.Failed("ckks round", fmt.Sprintf("a cluster is compared with %d others, the chain of primes allows %d", degree, 1<<p.maxDepth()),
+	return fault.Failed("ckks round",
+		fmt.Sprintf("a cluster is compared with %d others, the chain of primes allows %d", degree, 1<<p.maxDepth()),
 		"keep all pairs (--keep-pairs), which takes a longer chain, or use fewer clusters", nil)
 }
 

@@ -31,7 +31,8 @@ const rankScale = 1 << 31
 // select a cluster and two pairs of primes: for squaring and, above it, for
 // selecting points, which lose a pair each.
 func rankChain(k int) Chain {
-	return Chain{LogN: 15, Levels: signDepth + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30}, LogTop: []int{24, 24, 24, 24}}
+	return Chain{LogN: 15, Levels: signDepth + treeDepth(k-1) + 1, LogLevel: 29, LogP: []int{30, 30, 30, 30},
+		LogTop: []int{24, 24, 24, 24}}
 }
 
 // pairScale is the product of the primes of level l and the one below.

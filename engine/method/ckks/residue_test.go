@@ -18,7 +18,8 @@ func TestResiduesEqualBigIntegers(t *testing.T) {
 		for i := range 100000 {
 			x, z := rng.Uint64(), int64(rng.Uint64())
 			if i < 8 {
-				x, z = []uint64{0, m.q - 1, m.q, m.q + 1, 2*m.q - 1, 1<<64 - 1, m.q * m.q, 1 << 63}[i], []int64{0, -1, -int64(m.q), int64(m.q), 1<<63 - 1, -1 << 63, 1, -int64(m.q) - 1}[i]
+				x, z = []uint64{0, m.q - 1, m.q, m.q + 1, 2*m.q - 1, 1<<64 - 1, m.q * m.q, 1 << 63}[i],
+					[]int64{0, -1, -int64(m.q), int64(m.q), 1<<63 - 1, -1 << 63, 1, -int64(m.q) - 1}[i]
 			}
 			a, b := x%m.q, uint64(z)%m.q
 			if got := m.reduce(x); got != x%m.q {
@@ -46,20 +47,25 @@ func TestResiduesEqualBigIntegers(t *testing.T) {
 
 // secretFunctions handle coefficients of keys, decrypted totals or noise.
 var secretFunctions = map[string][]string{
-	"residue.go":                        {"below", "reduce", "add", "multiply", "signed"},
-	"decrypt.go":                        {"product", "crt", "splitInteger"},
-	"../../../kernels/ntt/prime.go":     {"mont", "divide", "reduce", "canonical", "Canonical"},
-	"../../../kernels/ntt/transform.go": {"butterfly", "unbutterfly", "foldAt", "unfoldAt", "forward2Portable", "forward4Portable", "forwardTailPortable", "inverseTailPortable", "inverse2Portable", "inverse4Portable", "scaleWordsPortable"},
-	"../../../kernels/ntt/vector.go":    {"addWordsPortable", "subWordsPortable", "addScalarPortable", "scaleAddPortable", "subScalePortable", "multiplyPortable", "multiplyAddPortable", "cross", "productPortable", "productAddPortable", "convertPortable", "wholePortable", "innerPortable"},
-	"rns/division.go":                   {"divide"},
-	"rns/workspace.go":                  {"Product", "ProductAdd", "Finish", "Relinearise", "Switch", "Rescale"},
+	"residue.go":                    {"below", "reduce", "add", "multiply", "signed"},
+	"decrypt.go":                    {"product", "crt", "splitInteger"},
+	"../../../kernels/ntt/prime.go": {"mont", "divide", "reduce", "canonical", "Canonical"},
+	"../../../kernels/ntt/transform.go": {"butterfly", "unbutterfly", "foldAt", "unfoldAt", "forward2Portable",
+		"forward4Portable", "forwardTailPortable", "inverseTailPortable", "inverse2Portable", "inverse4Portable",
+		"scaleWordsPortable"},
+	"../../../kernels/ntt/vector.go": {"addWordsPortable", "subWordsPortable", "addScalarPortable",
+		"scaleAddPortable", "subScalePortable", "multiplyPortable", "multiplyAddPortable", "cross", "productPortable",
+		"productAddPortable", "convertPortable", "wholePortable", "innerPortable"},
+	"rns/division.go":  {"divide"},
+	"rns/workspace.go": {"Product", "ProductAdd", "Finish", "Relinearise", "Switch", "Rescale"},
 }
 
 // TestSecretsMeetNoDivision reads the source: functions that handle secrets have
 // no % or /, but of loop counters, and no switch; what they branch on is a public
 // flag or a number of terms.
 func TestSecretsMeetNoDivision(t *testing.T) {
-	public := map[string]bool{"lanes": true, "block": true, "t": true, "terms": true, "n": true, "d": true, "to": true, "i": true, "h": true, "len": true, "src": true, "a": true, "2": true, "4": true, "q": true}
+	public := map[string]bool{"lanes": true, "block": true, "t": true, "terms": true, "n": true, "d": true, "to": true,
+		"i": true, "h": true, "len": true, "src": true, "a": true, "2": true, "4": true, "q": true}
 	for name, functions := range secretFunctions {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {

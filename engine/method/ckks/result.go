@@ -21,7 +21,8 @@ type NetworkTime struct {
 }
 
 // result measures the final centroids and says what the run was.
-func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.Session, rounds []Round) (*engine.Result, error) {
+func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.Session,
+	rounds []Round) (*engine.Result, error) {
 	j := s.job
 	res, err := session.Result(j.Bounds)
 	if err != nil {
@@ -34,14 +35,16 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 	}
 	var times []NetworkTime
 	for _, w := range networks {
-		times = append(times, NetworkTime{Network: w.Name, Seconds: s.log.TransferTime(w).Round(time.Millisecond).Seconds(), Messages: len(s.log.Messages)})
+		times = append(times, NetworkTime{Network: w.Name, Seconds: s.log.TransferTime(w).Round(time.Millisecond).Seconds(),
+			Messages: len(s.log.Messages)})
 	}
 	var ops Operations
 	for _, r := range rounds {
 		ops.add(r.Operations)
 	}
 	res.Details = map[string]any{
-		"mode": string(j.mode()), "argmin": string(j.argmin()), "security": s.params.Security.String(), "log_qp": s.params.Security.LogQP,
+		"mode": string(j.mode()), "argmin": string(j.argmin()), "security": s.params.Security.String(),
+		"log_qp": s.params.Security.LogQP,
 		"rounds": rounds, "operations": ops, "networks": times, "blocks": s.lay.blocks, "batches": s.lay.batches,
 		"bytes_total": s.log.Total(),
 	}
@@ -64,7 +67,8 @@ func partyName(party int) string { return protocol.Role(party).String() }
 func (pl *jobPlan) addReleases() {
 	j := pl.job
 	pl.Notes = append(pl.Notes,
-		"ciphertexts: "+pl.params.Security.String()+"; the conjugate-invariant ring is taken at its own dimension, as its library's authors do",
+		"ciphertexts: "+pl.params.Security.String()+
+			"; the conjugate-invariant ring is taken at its own dimension, as its library's authors do",
 		"the number of records n and their ids are known to every party; n is used to check the totals of every round")
 	makers := protocol.EachShare
 	if !j.private() {
@@ -73,11 +77,14 @@ func (pl *jobPlan) addReleases() {
 			"the exact centroids")
 	}
 	if d := pl.noise.schemeDistance(pl.Rounds, pl.N, j.K, pl.D); d == 1 || !pl.noise.bob {
-		pl.Notes = append(pl.Notes, "what is decrypted carries the encryption scheme's own error with no noise over it that the computing party does not know: "+
+		pl.Notes = append(pl.Notes, "what is decrypted carries the encryption scheme's own error with no noise over it "+
+			"that the computing party does not know: "+
 			"there is no bound on what it tells of keys and columns (IND-CPA-D)")
 	} else {
-		pl.Notes = append(pl.Notes, fmt.Sprintf("what is decrypted carries the encryption scheme's own error under the noise: all rounds are within total variation %.2g "+
-			"of those of a scheme without error, not 2^-40; epsilon counts the error, the hardness of the keys beside it (IND-CPA-D) is assumed", d))
+		pl.Notes = append(pl.Notes, fmt.Sprintf("what is decrypted carries the encryption scheme's own error under the "+
+			"noise: all rounds are within total variation %.2g "+
+			"of those of a scheme without error, not 2^-40; epsilon counts the error, the hardness of the keys beside it "+
+			"(IND-CPA-D) is assumed", d))
 	}
 	if j.Bounds.FromData {
 		pl.Notes = append(pl.Notes, "bounds come from the data")
@@ -107,42 +114,52 @@ func (pl *jobPlan) entries() []privacy.Entry {
 			Mechanism: "none", Calibration: privacy.None, Unbounded: true}
 		return []privacy.Entry{exact, centroids}
 	}
-	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()), "discrete-gaussian", "L2")
-	entry.Scale, entry.Unit, entry.Cost, entry.True = 1, "noise units: counts over their deviation, sums over theirs", n.spec, n.trueSpec
+	entry := n.bound.Entry(fmt.Sprintf("counts and sums of %d clusters, %d rounds, jointly", j.K, j.rounds()),
+		"discrete-gaussian", "L2")
+	entry.Scale, entry.Unit, entry.Cost, entry.True = 1, "noise units: counts over their deviation, sums over theirs",
+		n.spec, n.trueSpec
 	scales := fmt.Sprintf("deviation %.4g on counts and %.4g on sums of features in [-1, 1]", n.count, n.sum)
 	if j.calibration() == privacy.Claimed {
 		entry.Scale, entry.Unit = n.count, "each query alone"
 		entry.Viewers = pl.decryptors()
-		entry.Remark = scales + "; the paper calibrates each count and sum by itself, true_epsilon is that of their joint release"
+		entry.Remark = scales + "; the paper calibrates each count and sum by itself, true_epsilon is that of their " +
+			"joint release"
 		// Whoever drew the noise knows it: against Alice nothing is hidden.
 		alice := jointBound(privacy.Claimed, "centroids, to who drew the noise", n.bound.Shape).Entry(
-			fmt.Sprintf("centroids of %d rounds, of which %s knows all the noise", j.rounds(), partyName(0)), "discrete-gaussian", "L2")
+			fmt.Sprintf("centroids of %d rounds, of which %s knows all the noise", j.rounds(), partyName(0)),
+			"discrete-gaussian", "L2")
 		alice.Scale, alice.Unit = entry.Scale, entry.Unit // the entry above has the cost that the paper claims
 		alice.Viewers, alice.Unbounded = []string{partyName(0)}, true
-		alice.Remark = "the paper lets the computing party draw the noise and sends it the quotients: it can solve for exact counts and sums"
+		alice.Remark = "the paper lets the computing party draw the noise and sends it the quotients: it can solve for " +
+			"exact counts and sums"
 		return []privacy.Entry{entry, alice}
 	}
-	entry.Remark = scales + "; every party that may see a decrypted value or the centroids is faced with noise of that size that it does not know"
+	entry.Remark = scales + "; every party that may see a decrypted value or the centroids is faced with noise of " +
+		"that size that it does not know"
 	if j.neighbours() == privacy.AddRemove {
 		// Where n and the ids are common, replacing a record is the other question
 		// a reader may ask.
 		other := n.bound
 		other.Shape.Neighbours = privacy.ReplaceOne
-		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g", privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(j.rounds())), pl.Budget.Delta, 0))
+		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g",
+			privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(j.rounds())), pl.Budget.Delta, 0))
 	}
 	collusion := "the party that computes and a party that holds the key do not collude"
 	if j.mode() == Multiparty {
-		collusion = fmt.Sprintf("%s, which computes, colludes with fewer than %d of the key holders", partyName(0), j.threshold())
+		collusion = fmt.Sprintf("%s, which computes, colludes with fewer than %d of the key holders", partyName(0),
+			j.threshold())
 	}
 	entry.Conditions = append(slices.Clone(n.bound.Rule.Conditions),
 		"parties follow the protocol and clamp their columns to the bounds",
 		collusion,
-		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm", Overlap(j.K), evaluationError(pl.N, j.K, pl.D)),
+		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm",
+			Overlap(j.K), evaluationError(pl.N, j.K, pl.D)),
 		"noise streams are computationally indistinguishable from random; ring learning with errors is hard")
 	if j.mode() == Multiparty {
 		// The shares' deviations are above 2^26 units of the aggregates, so their sum is
 		// discrete Gaussian but for exp(-2^53) (T6 iv).
-		entry.Conditions = append(entry.Conditions, fmt.Sprintf("of the %d parties that draw noise at most %d pool theirs", n.shares, n.shares-n.needed))
+		entry.Conditions = append(entry.Conditions,
+			fmt.Sprintf("of the %d parties that draw noise at most %d pool theirs", n.shares, n.shares-n.needed))
 	}
 	var roles []string
 	for p := range j.Columns {

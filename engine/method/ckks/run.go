@@ -57,7 +57,8 @@ func newRun(pl *jobPlan) (*run, error) {
 	s.terms = Terms{
 		Version: wireVersion, LogN: p.LogN(), Q: p.Q(), P: p.P(), N: n, D: d, K: j.K, Rounds: j.rounds(), Columns: j.Columns,
 		Mode: string(j.mode()), Argmin: string(j.argmin()), Threshold: j.threshold(), Blocks: s.lay.blocks,
-		SigmaCount: pl.noise.count, SigmaSum: pl.noise.sum, Calibration: string(j.calibration()), Neighbours: string(j.neighbours()),
+		SigmaCount: pl.noise.count, SigmaSum: pl.noise.sum, Calibration: string(j.calibration()),
+		Neighbours:  string(j.neighbours()),
 		ColumnScale: s.lowScale, FreshScale: s.topScale, SignPolynomial: fmt.Sprint(inner, outer),
 	}
 	if j.mode() == Multiparty {
@@ -137,9 +138,10 @@ func (q *peer) sendTerms(ctx context.Context) error {
 // computing party.
 func (q *peer) provide(ctx context.Context, key *PublicKey) error {
 	enc := newPublicEncryptor(q.params, key, q.rnd)
-	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-		return enc.encrypt(m, scale, purpose, index)
-	}, false)
+	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale,
+		func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+			return enc.encrypt(m, scale, purpose, index)
+		}, false)
 	if err != nil {
 		return err
 	}
@@ -185,7 +187,8 @@ func (q *peer) noiseGroups(units []float64) ([]protocol.Group, error) {
 		g := made[sigma]
 		if g == nil {
 			var err error
-			if g, err = protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: sigma, Shares: q.noise.needed}, nil); err != nil {
+			if g, err = protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Gaussian, Scale: sigma,
+				Shares: q.noise.needed}, nil); err != nil {
 				return nil, err
 			}
 			made[sigma] = g

@@ -5,7 +5,8 @@ import "github.com/cohort-engine/cohort/engine/privacy"
 // Scales is the noise on the totals of each of rounds rounds, in records: the standard deviation on
 // each count and each sum of features in [-1, 1], and whether the key holder adds as much again after
 // decryption (THEOREMS.md T4).
-func Scales(c privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (count, sum float64, twice bool, err error) {
+func Scales(c privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (count, sum float64,
+	twice bool, err error) {
 	p, err := planNoise(c, nb, b, rounds, n, k, d)
 	return p.count, p.sum, p.bob, err
 }

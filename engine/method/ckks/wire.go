@@ -43,7 +43,8 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "terms", "evaluation keys", "public key", "encrypted column", "encrypted aggregates", "centroids", "decryption shares", "key share", "threshold share"}
+var kindNames = [kinds]string{"", "terms", "evaluation keys", "public key", "encrypted column",
+	"encrypted aggregates", "centroids", "decryption shares", "key share", "threshold share"}
 
 // String names the kind.
 func (k Kind) String() string {
@@ -137,7 +138,8 @@ func newReader(p *Parameters, kind Kind, b []byte) *reader {
 
 func (r *reader) fail(why string) {
 	if r.err == nil {
-		r.err = fault.Failed("message of "+r.kind.String(), why, "have the parties restart with the same version and parameters", nil)
+		r.err = fault.Failed("message of "+r.kind.String(), why,
+			"have the parties restart with the same version and parameters", nil)
 	}
 }
 

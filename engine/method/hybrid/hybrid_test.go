@@ -149,8 +149,10 @@ func TestWhoAddsTheNoise(t *testing.T) {
 		makers             protocol.Makers
 		excess             float64
 	}{
-		{"", 1, 0, false, protocol.Holder, 1}, {"", 2, 0, false, protocol.EachShare, 2}, {"", 4, 0, true, protocol.EachShare, 4.0 / 3},
-		{"", 4, 2, false, protocol.EachShare, 2}, {protocol.ByServer, 3, 0, true, protocol.ServerAlone, 1}, {protocol.ByEach, 3, 0, false, protocol.EachWhole, 3},
+		{"", 1, 0, false, protocol.Holder, 1}, {"", 2, 0, false, protocol.EachShare, 2},
+		{"", 4, 0, true, protocol.EachShare, 4.0 / 3},
+		{"", 4, 2, false, protocol.EachShare, 2}, {protocol.ByServer, 3, 0, true, protocol.ServerAlone, 1},
+		{protocol.ByEach, 3, 0, false, protocol.EachWhole, 3},
 	} {
 		parts, _ := norm.Split(c.clients, nil, 1)
 		job := &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Noise: c.noise,
@@ -168,7 +170,8 @@ func TestWhoAddsTheNoise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if total := ledger.TotalFor(privacy.Server); c.makers != protocol.Holder && total.Unbounded != (c.makers == protocol.ServerAlone) {
+		if total := ledger.TotalFor(privacy.Server); c.makers != protocol.Holder &&
+			total.Unbounded != (c.makers == protocol.ServerAlone) {
 			t.Errorf("%+v: the server's total is %+v", c, total)
 		}
 		for _, r := range o.Releases {

@@ -22,8 +22,10 @@ func TestBranch(t *testing.T) {
 		epsilon float64
 		branch  string
 	}{
-		{5000, 2, 15, 0.01, "tree"}, {150, 4, 3, 1, "tree"}, {300, 2, 5, 0.001, "mean"}, {300, 8, 5, 0.1, "mean"}, {300, 8, 5, 1, "tree"},
-		{1000, 30, 10, 0.1, "mean"}, {70000, 784, 10, 1, "projected"}, {70000, 784, 10, 0.1, "high-d"}, {10000, 20, 10, 1, "projected"},
+		{5000, 2, 15, 0.01, "tree"}, {150, 4, 3, 1, "tree"}, {300, 2, 5, 0.001, "mean"}, {300, 8, 5, 0.1, "mean"},
+		{300, 8, 5, 1, "tree"},
+		{1000, 30, 10, 0.1, "mean"}, {70000, 784, 10, 1, "projected"}, {70000, 784, 10, 0.1, "high-d"},
+		{10000, 20, 10, 1, "projected"},
 		{10000, 20, 10, 0.1, "high-d"}, {1000, 16, 5, 0.3, "high-d"}, {1000, 12, 10, 0.3, "tree"},
 	} {
 		shape := dataset.Part{Points: dataset.Shape(c.n, *box(c.d), datasettest.Bits).Points, FractionBits: datasettest.Bits}

@@ -168,7 +168,8 @@ func (h *plan) searchTree(ctx context.Context, p *staged.Party) (*treeFound, err
 		return nil, err
 	}
 	var sizes []float64
-	found, err := protocol.Once(p.Party, "search", 0, func() (*leafSearch, error) { return h.searchLeaves(ctx, p, ground) })
+	found, err := protocol.Once(p.Party, "search", 0,
+		func() (*leafSearch, error) { return h.searchLeaves(ctx, p, ground) })
 	if err != nil {
 		return nil, err
 	}

@@ -16,16 +16,24 @@ func Describe() method.List {
 	)
 	return method.List{
 		{Name: string(Plain), About: "exact local centres and memberships, no privacy", Holds: method.Columns,
-			Against: "no one: the server sees exact local centres and memberships", When: "no privacy is needed, or as what a private run is compared with",
-			Cost: cost + ", and one membership a record and party on the wire", Make: Plain.make},
-		{Name: string(Independent), About: "noisy sizes of local clusters, columns taken for independent", Holds: method.Columns, Private: true, Against: others,
-			When: "a pure epsilon is wanted and columns of different parties are unrelated; a baseline", Cost: cost + "; messages of k' numbers", Make: Independent.make},
-		{Name: string(LocalReports), About: "memberships under local privacy", Holds: method.Columns, Private: true, Against: others,
-			When: "as a baseline", Cost: cost + ", and one report a record and party on the wire", Make: LocalReports.make},
-		{Name: string(SketchBasic), About: "membership sketches, each cell of the grid on its own", Holds: method.Columns, Private: true, Against: others,
-			When: "to reproduce Sketch-V's baseline", Cost: cost + "; a pass over the records for M keys", Make: SketchBasic.make},
-		{Name: string(Sketch), About: "membership sketches, the grid as a whole (recommended)", Holds: method.Columns, Private: true, Against: others,
-			When: "parties hold different columns and can name their records alike", Cost: cost + "; a pass over the records for M keys, and an estimate of the grid", Make: Sketch.make},
+			Against: "no one: the server sees exact local centres and memberships",
+			When:    "no privacy is needed, or as what a private run is compared with",
+			Cost:    cost + ", and one membership a record and party on the wire", Make: Plain.make},
+		{Name: string(Independent), About: "noisy sizes of local clusters, columns taken for independent",
+			Holds: method.Columns, Private: true, Against: others,
+			When: "a pure epsilon is wanted and columns of different parties are unrelated; a baseline", Cost: cost +
+				"; messages of k' numbers", Make: Independent.make},
+		{Name: string(LocalReports), About: "memberships under local privacy", Holds: method.Columns, Private: true,
+			Against: others,
+			When:    "as a baseline", Cost: cost + ", and one report a record and party on the wire", Make: LocalReports.make},
+		{Name: string(SketchBasic), About: "membership sketches, each cell of the grid on its own", Holds: method.Columns,
+			Private: true, Against: others,
+			When: "to reproduce Sketch-V's baseline", Cost: cost + "; a pass over the records for M keys",
+			Make: SketchBasic.make},
+		{Name: string(Sketch), About: "membership sketches, the grid as a whole (recommended)", Holds: method.Columns,
+			Private: true, Against: others,
+			When: "parties hold different columns and can name their records alike", Cost: cost +
+				"; a pass over the records for M keys, and an estimate of the grid", Make: Sketch.make},
 	}
 }
 
@@ -49,19 +57,25 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartForest)})
 	}
 	if m == Sketch {
-		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed", About: "how the grid is estimated: em, pair-mle or paper",
+		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed",
+			About: "how the grid is estimated: em, pair-mle or paper",
 			Value: method.Choice(&j.Estimator, EstimatorEM, EstimatorPair, EstimatorPaper)})
 	}
 	if m == LocalReports {
 		options = append(options, method.Option{Name: "estimator", Default: "ldp-agg-2pest",
-			About: "how the grid is estimated: ldp-agg from the reports of all parties together, ldp-agg-2pest from those of each pair",
+			About: "how the grid is estimated: ldp-agg from the reports of all parties together, ldp-agg-2pest from those " +
+				"of each pair",
 			Value: method.Choice(&j.Estimator, EstimatorReports, EstimatorReportPairs)})
 	}
 	if m.sketches() {
 		options = append(options,
-			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators", leastPlanned, mostPlanned, DefaultSketches), About: "number of sketches M", Value: method.Int(&j.Sketches, 1, MaxSketches)},
-			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches", Value: method.Real(&j.Gamma, method.Positive, 16)},
-			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches", Value: method.Real(&j.Share, method.Positive, 1)})
+			method.Option{Name: "sketches", Default: fmt.Sprintf("%d to %d by the budget; %d for the paper's estimators",
+				leastPlanned, mostPlanned, DefaultSketches), About: "number of sketches M",
+				Value: method.Int(&j.Sketches, 1, MaxSketches)},
+			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches",
+				Value: method.Real(&j.Gamma, method.Positive, 16)},
+			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches",
+				Value: method.Real(&j.Share, method.Positive, 1)})
 	}
 	return j, options
 }

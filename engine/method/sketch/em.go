@@ -469,8 +469,9 @@ func fitMargins(g *Grid, margins [][]float64, sums []float64) {
 func JointEstimate(ctx context.Context, run Runner, v *View, records float64, margins [][]float64) (*Grid, error) {
 	k := v.clusters()
 	if _, ok := product(k, v.parties(), 1<<16); k > maxMask || v.parties()*k > 128 || !ok {
-		return nil, fault.Request("local-k", fmt.Sprintf("is %d for %d parties, beyond the joint likelihood's limit of %d clusters and %d cells",
-			k, v.parties(), maxMask, 1<<16), "use a smaller local-k or --estimator pair-mle")
+		return nil, fault.Request("local-k",
+			fmt.Sprintf("is %d for %d parties, beyond the joint likelihood's limit of %d clusters and %d cells",
+				k, v.parties(), maxMask, 1<<16), "use a smaller local-k or --estimator pair-mle")
 	}
 	grid, err := newDenseGrid(v.parties(), k)
 	if err != nil {
@@ -480,8 +481,9 @@ func JointEstimate(ctx context.Context, run Runner, v *View, records float64, ma
 		grid.Weights[i] = records / float64(grid.Len())
 	}
 	if n := float64(v.keys()) * float64(v.parties()*k); n > emEvents {
-		return nil, fault.Request("sketches", fmt.Sprintf("make up to %.3g events for the joint likelihood of %d parties with %d clusters, beyond its limit of %d",
-			n, v.parties(), k, emEvents), "use fewer sketches, a smaller local-k, or --estimator pair-mle")
+		return nil, fault.Request("sketches",
+			fmt.Sprintf("make up to %.3g events for the joint likelihood of %d parties with %d clusters, beyond its limit of %d",
+				n, v.parties(), k, emEvents), "use fewer sketches, a smaller local-k, or --estimator pair-mle")
 	}
 	m, err := newLikelihood(ctx, run, v, grid)
 	if err != nil {

@@ -59,7 +59,8 @@ func newArrivalKeys(secret Secret, set int) (keys arrivalKeys) {
 
 func newEncoder(secret Secret, keys arrivalKeys, sketches, clusters int) *Encoder {
 	e := &Encoder{clusters: clusters, records: keys[0], phantoms: keys[1], hash: newHasher(secret),
-		bound: make([]float64, clusters), rate: make([]float64, clusters), measured: make([]float64, clusters), waiting: make([][]Digest, clusters)}
+		bound: make([]float64, clusters), rate: make([]float64, clusters), measured: make([]float64, clusters),
+		waiting: make([][]Digest, clusters)}
 	all := make([]float64, clusters*sketches)
 	fill(all, math.Inf(1))
 	for a := range clusters {
@@ -95,7 +96,8 @@ func (e *Encoder) Add(cluster int, id []byte) {
 func (e *Encoder) AddPhantoms(parties, at int, perCell float64) error {
 	cells, ok := product(e.clusters, parties-1, maxDense)
 	if parties < 2 || at < 0 || at >= parties || !(perCell > 0) || !ok {
-		return fault.Request("phantoms", fmt.Sprintf("of party %d of %d, %v in a cell, with %d clusters", at+1, parties, perCell, e.clusters),
+		return fault.Request("phantoms",
+			fmt.Sprintf("of party %d of %d, %v in a cell, with %d clusters", at+1, parties, perCell, e.clusters),
 			"the numbers must be positive and the grid within its limits")
 	}
 	digests := make([]Digest, min(cells, recordsPerBatch))
@@ -156,7 +158,8 @@ func latest(registers []float64) float64 {
 // usable.
 func (e *Encoder) Merge(o *Encoder) error {
 	if e.clusters != o.clusters || len(e.registers[0]) != len(o.registers[0]) {
-		return fault.Request("sketches", fmt.Sprintf("have %d x %d registers and %d x %d", e.clusters, len(e.registers[0]), o.clusters, len(o.registers[0])),
+		return fault.Request("sketches", fmt.Sprintf("have %d x %d registers and %d x %d", e.clusters, len(e.registers[0]),
+			o.clusters, len(o.registers[0])),
 			"merge encoders of one shape")
 	}
 	o.flush()

@@ -155,7 +155,8 @@ func TestCardinalityBiasAndError(t *testing.T) {
 		}{
 			{"harmonic mean", func(s *Sketches) float64 { return g.HarmonicMean(s, 0) },
 				math.Sqrt(((2+gamma)*math.Log1p(gamma)/gamma - 1) / keys)},
-			{"maximum likelihood", func(s *Sketches) float64 { return g.MaximumLikelihood(s, 0, 0) }, informationError(g, n, keys)},
+			{"maximum likelihood", func(s *Sketches) float64 { return g.MaximumLikelihood(s, 0, 0) },
+				informationError(g, n, keys)},
 		} {
 			var x []float64
 			for range trials {
@@ -172,7 +173,8 @@ func TestCardinalityBiasAndError(t *testing.T) {
 			if limit := 6*e.want/math.Sqrt(trials) + 1.5/keys; math.Abs(mean-1) > limit {
 				t.Errorf("gamma %v, %s: mean %.5f of the truth, want 1 +- %.5f", gamma, e.name, mean, limit)
 			}
-			// The standard deviation of a sample standard deviation is sd/sqrt(2 trials); tails are a little heavier than normal.
+			// The standard deviation of a sample standard deviation is sd/sqrt(2 trials); tails are a little heavier
+			// than normal.
 			if limit := 8 / math.Sqrt(2*trials); math.Abs(sd/e.want-1) > limit {
 				t.Errorf("gamma %v, %s: standard error %.5f, theory %.5f", gamma, e.name, sd, e.want)
 			}

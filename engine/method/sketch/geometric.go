@@ -119,7 +119,8 @@ func bucket(arrival float64) int {
 func (g *Geometric) Floor(eps float64) (uint16, error) {
 	a := math.Ceil(-math.Log(-math.Expm1(-eps)) / math.Log1p(g.Gamma))
 	if a >= float64(g.Max()) {
-		return 0, fault.Request("epsilon", fmt.Sprintf("the floor of the sketches would be %.0f, beyond the largest height %d", a, g.Max()),
+		return 0, fault.Request("epsilon",
+			fmt.Sprintf("the floor of the sketches would be %.0f, beyond the largest height %d", a, g.Max()),
 			"use a larger epsilon or fewer sketches")
 	}
 	return uint16(max(a, 1)), nil

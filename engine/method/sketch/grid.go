@@ -54,9 +54,11 @@ func newDenseGrid(parties, clusters int) (*Grid, error) {
 func gridTooLarge(parties, clusters, limit int) error {
 	fits := int(math.Floor(math.Pow(float64(limit), 1/float64(parties)) + 1e-9))
 	size := math.Pow(float64(clusters), float64(parties))
-	return fault.Request("local-k", fmt.Sprintf("a grid of %d^%d = %.4g cells would need %.3g GiB and exceed the limit of %d cells",
-		clusters, parties, size, size*float64(8+parties)/(1<<30), limit),
-		fmt.Sprintf("use local-k %d, the largest that fits %d parties, or --estimator em or pair-mle, which keep a sparse support", fits, parties))
+	return fault.Request("local-k",
+		fmt.Sprintf("a grid of %d^%d = %.4g cells would need %.3g GiB and exceed the limit of %d cells",
+			clusters, parties, size, size*float64(8+parties)/(1<<30), limit),
+		fmt.Sprintf("use local-k %d, the largest that fits %d parties, or --estimator em or pair-mle, which keep a "+
+			"sparse support", fits, parties))
 }
 
 // dense returns the row-major index of a cell in the full grid.

@@ -249,7 +249,8 @@ func (j *Job) check() error {
 	switch c.Calibration {
 	case privacy.Proven, privacy.Claimed:
 	default:
-		return fault.Request("calibration", fmt.Sprintf("is %s: the authors released no code", c.Calibration), "use proven or claimed")
+		return fault.Request("calibration", fmt.Sprintf("is %s: the authors released no code", c.Calibration),
+			"use proven or claimed")
 	}
 	if c.Method.Private() {
 		if err := c.validateBudget(); err != nil {
@@ -257,7 +258,8 @@ func (j *Job) check() error {
 		}
 	}
 	if c.Method == LocalReports && c.Estimator != EstimatorReports && c.Estimator != EstimatorReportPairs {
-		return fault.Request("estimator", fmt.Sprintf("is %q", c.Estimator), "use ldp-agg or ldp-agg-2pest with the method ldp-agg")
+		return fault.Request("estimator", fmt.Sprintf("is %q", c.Estimator),
+			"use ldp-agg or ldp-agg-2pest with the method ldp-agg")
 	}
 	if c.Method.sketches() {
 		if err := c.validateSketches(); err != nil {
@@ -269,7 +271,8 @@ func (j *Job) check() error {
 
 func (j *Job) validateBudget() error {
 	if j.Method.sketches() && j.Budget.Delta == 0 {
-		return fault.Request("delta", "is 0, but sketches have no pure guarantee", "give a positive delta, or use ind-lap or ldp-agg, which have one")
+		return fault.Request("delta", "is 0, but sketches have no pure guarantee",
+			"give a positive delta, or use ind-lap or ldp-agg, which have one")
 	}
 	if able := privacy.Provers(privacy.ReplaceOne); j.relation() == privacy.ReplaceOne && j.Method != LocalReports {
 		switch {
@@ -277,14 +280,16 @@ func (j *Job) validateBudget() error {
 			return fault.Request("neighbours", "is replace-one, for which "+string(j.Method)+" has no proof",
 				"use add-remove, and half the epsilon for the same effect, or a method that has one: "+strings.Join(able, ", "))
 		case j.Calibration != privacy.Proven:
-			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+" statement: the paper adds or removes a record", "use --calibration proven")
+			return fault.Request("neighbours", "replace-one has no "+string(j.Calibration)+
+				" statement: the paper adds or removes a record", "use --calibration proven")
 		}
 	}
 	switch j.LocalStart {
 	case StartAuto, StartForest:
 	case StartGrid:
 		if !j.Method.sketches() || j.Calibration != privacy.Proven {
-			return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration", "use lsf or auto")
+			return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration",
+				"use lsf or auto")
 		}
 	default:
 		return fault.Request("local-start", fmt.Sprintf("is %q", j.LocalStart), "use auto, grid or lsf")
@@ -309,14 +314,19 @@ func (j *Job) validateSketches() error {
 	}
 	if j.Calibration == privacy.Claimed {
 		if j.Gamma < 1 {
-			return fault.Request("gamma", fmt.Sprintf("is %v under the claimed calibration, whose true delta tends to .46 as gamma falls (T3)", j.Gamma), "use gamma 1, or --calibration proven")
+			return fault.Request("gamma",
+				fmt.Sprintf("is %v under the claimed calibration, whose true delta tends to .46 as gamma falls (T3)", j.Gamma),
+				"use gamma 1, or --calibration proven")
 		}
 		if j.Estimator == EstimatorEM {
-			return fault.Request("estimator", "em needs phantoms that the parties share, which the claimed calibration does not have", "use paper or pair-mle, or --calibration proven")
+			return fault.Request("estimator",
+				"em needs phantoms that the parties share, which the claimed calibration does not have",
+				"use paper or pair-mle, or --calibration proven")
 		}
 	}
 	if j.Estimator == EstimatorEM && j.Gamma > maxJointGamma {
-		return fault.Request("gamma", fmt.Sprintf("is %v, but em takes equal heights for one arrival", j.Gamma), "use at most 1/64, or another --estimator")
+		return fault.Request("gamma", fmt.Sprintf("is %v, but em takes equal heights for one arrival", j.Gamma),
+			"use at most 1/64, or another --estimator")
 	}
 	return nil
 }
@@ -403,7 +413,8 @@ func (p *plan) chooseClusters(j *Job) error {
 		p.clusters = min(p.clusters, MaxLocalK, n)
 	}
 	if p.clusters < 2 || p.clusters > MaxLocalK || p.clusters > n {
-		return fault.Range("local-k", p.clusters, fmt.Sprintf("from 2 to %d and at most the number of records, %d", MaxLocalK, n))
+		return fault.Range("local-k", p.clusters,
+			fmt.Sprintf("from 2 to %d and at most the number of records, %d", MaxLocalK, n))
 	}
 	if _, ok := product(p.clusters, s, maxDense); !ok && (j.Method == Independent || j.Method == LocalReports) {
 		return gridTooLarge(s, p.clusters, maxDense)
@@ -413,7 +424,9 @@ func (p *plan) chooseClusters(j *Job) error {
 
 func (p *plan) calibrateClaimed(j *Job) error {
 	if limit := 2 * math.Log(1/p.delta2); p.eps2 > limit {
-		return fault.Request("epsilon", fmt.Sprintf("gives each party eps_2 = %.4g for its sketches, beyond 2 ln(1/delta_2) = %.4g, where the claimed lemma ends", p.eps2, limit),
+		return fault.Request("epsilon",
+			fmt.Sprintf("gives each party eps_2 = %.4g for its sketches, beyond 2 ln(1/delta_2) = %.4g, where the claimed "+
+				"lemma ends", p.eps2, limit),
 			"use a smaller epsilon or delta, or --calibration proven")
 	}
 	var err error
@@ -444,7 +457,8 @@ func (p *plan) calibrateProven(j *Job) error {
 		p.sketches = p.enoughSketches(float64(j.PublicRecords()), mu*math.Sqrt(j.Share))
 	}
 	spec := p.sketchSpec(j)
-	n, err := privacy.FMPhantomsPLD(j.Budget, privacy.FM{Gamma: j.Gamma, Parties: spec.Parties, Cells: spec.Cells}, spec.Rounds,
+	n, err := privacy.FMPhantomsPLD(j.Budget,
+		privacy.FM{Gamma: j.Gamma, Parties: spec.Parties, Cells: spec.Cells}, spec.Rounds,
 		privacy.Gaussian{Scale: 1 / (p.localMu * math.Sqrt(float64(p.parties))), Discretised: slack})
 	if err != nil {
 		return fault.Request("budget", err.Error(), "use a larger --sketch-share")
@@ -479,7 +493,8 @@ func (p *plan) enoughSketches(records, mu float64) int {
 
 // sketchSpec describes the sketches for the ledger.
 func (p *plan) sketchSpec(j *Job) privacy.Spec {
-	s := privacy.Spec{Family: "fm", Gamma: j.Gamma, Phantoms: int(p.phantoms), Parties: p.parties, Cells: p.clusters, Rounds: p.sketches}
+	s := privacy.Spec{Family: "fm", Gamma: j.Gamma, Phantoms: int(p.phantoms), Parties: p.parties, Cells: p.clusters,
+		Rounds: p.sketches}
 	if p.pairKeys {
 		s.Parties = 2
 		s.Rounds *= p.parties * (p.parties - 1) / 2

@@ -106,7 +106,8 @@ type JoinReport struct {
 
 // String says it in a sentence for the report.
 func (r *JoinReport) String() string {
-	return fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", r.Matched, r.Unmatched, r.Duplicate)
+	return fmt.Sprintf("joined by id: %d records matched; left out per party: unmatched %v, duplicate %v", r.Matched,
+		r.Unmatched, r.Duplicate)
 }
 
 // joinRecord is a row with the keyed digest of its id.
@@ -302,8 +303,10 @@ func joinAll(digests [][joinBuckets][]joinRecord, inner bool) (rows [][]int, rep
 		}
 	}
 	if bad > 0 && !inner {
-		return nil, report, fault.Failed("join", fmt.Sprintf("unmatched ids per party %v, duplicate ids per party %v, matched %d",
-			report.Unmatched, report.Duplicate, report.Matched), "repair the files, or use --join inner to keep the ids that every party has exactly once", nil)
+		return nil, report, fault.Failed("join",
+			fmt.Sprintf("unmatched ids per party %v, duplicate ids per party %v, matched %d",
+				report.Unmatched, report.Duplicate, report.Matched),
+			"repair the files, or use --join inner to keep the ids that every party has exactly once", nil)
 	}
 	if report.Matched == 0 {
 		return nil, report, fault.Failed("join", "no id occurs at every party", "check the id columns", nil)

@@ -88,12 +88,14 @@ const (
 // noisy releases integers, multiples of 2^-bits, with noise, and returns multiples
 // of a unit with it: Gaussian noise is drawn on the grid of 2^-releaseBits, Laplace
 // noise on their own.
-func (p *party) noisy(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]int64, int, error) {
+func (p *party) noisy(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]int64,
+	int, error) {
 	unit, shift := bits, 0
 	if r.mechanism == protocol.Gaussian {
 		unit, shift = releaseBits, releaseBits-bits
 	}
-	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: r.mechanism, Scale: math.Ldexp(r.scale, unit)}, p.Replay)
+	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: r.mechanism,
+		Scale: math.Ldexp(r.scale, unit)}, p.Replay)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -101,12 +103,14 @@ func (p *party) noisy(r *release, round int, stream string, bits int, fill func(
 	if err := own.Fill(fill); err != nil {
 		return nil, 0, err
 	}
-	out, err := p.Own(r.Release, round, []protocol.Group{{Stream: stream, Values: n, Shift: uint(shift), Noise: noise}}, own)
+	out, err := p.Own(r.Release, round,
+		[]protocol.Group{{Stream: stream, Values: n, Shift: uint(shift), Noise: noise}}, own)
 	return out, unit, err
 }
 
 // noisyFloats is noisy in data units.
-func (p *party) noisyFloats(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]float64, error) {
+func (p *party) noisyFloats(r *release, round int, stream string, bits int, fill func(words []int64) error,
+	n int) ([]float64, error) {
 	x, unit, err := p.noisy(r, round, stream, bits, fill, n)
 	return floats(x, unit), err
 }
@@ -150,7 +154,8 @@ func (p *party) startGrid(ctx context.Context) error {
 	r := p.releases.histogram
 	span := p.span(engine.PhaseAccumulate, 0)
 	grid := r.grid
-	noisy, err := p.noisyFloats(&r.release, 0, "grid", 0, func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, words) }, grid.Cells())
+	noisy, err := p.noisyFloats(&r.release, 0, "grid", 0,
+		func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, words) }, grid.Cells())
 	p.End(span)
 	if err != nil {
 		return err
@@ -178,7 +183,8 @@ func (p *party) startForest(ctx context.Context) error {
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
-			noisy, err := p.noisyFloats(&r.counts, level, "forest counts", 0, func(words []int64) error { return w.Count(ctx, pool, words) }, cells)
+			noisy, err := p.noisyFloats(&r.counts, level, "forest counts", 0,
+				func(words []int64) error { return w.Count(ctx, pool, words) }, cells)
 			return noisy, r.counts.deviation() * r.counts.deviation(), err
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
@@ -317,7 +323,8 @@ func (p *party) plainCenters(ctx context.Context) error {
 		w.Append(row, 1)
 	}
 	span := p.span(engine.PhaseSearch, 0)
-	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1}, p.Streams.Stream(p.index, 0, "search"))
+	s, err := synopsis.Search(ctx, p.Pool(), w, p.plan.clusters, synopsis.SearchOptions{Starts: 10, Swaps: -1},
+		p.Streams.Stream(p.index, 0, "search"))
 	p.End(span)
 	if err != nil {
 		return err

@@ -173,7 +173,8 @@ func pairTables(ctx context.Context, run Runner, r *Release) ([][]float64, error
 	var pairs []pair
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
-			pairs = append(pairs, pair{view: r.Pair(l1, l2), sizes: [2][]float64{make([]float64, k), make([]float64, k)}, table: make([]float64, k*k)})
+			pairs = append(pairs, pair{view: r.Pair(l1, l2), sizes: [2][]float64{make([]float64, k), make([]float64, k)},
+				table: make([]float64, k*k)})
 		}
 	}
 	err := run.Run(ctx, len(pairs)*2*k, func(_, index int) {

@@ -147,7 +147,8 @@ func TestBytesOnTheWire(t *testing.T) {
 		columns := 6 / c.parties
 		for l, sent := range r.Comm.BytesSent {
 			if want := messageHeader + 4*4*columns + 8*4 + c.want; sent != int64(want) {
-				t.Errorf("%s S=%d: party %d sent %d bytes, want header, centres, sizes and sketches: %d", c.estimator, c.parties, l, sent, want)
+				t.Errorf("%s S=%d: party %d sent %d bytes, want header, centres, sizes and sketches: %d", c.estimator, c.parties,
+					l, sent, want)
 			}
 		}
 		if r.NICV != nil || r.Details["relative_intersection_error"] != nil {
@@ -205,18 +206,19 @@ func TestBadRequests(t *testing.T) {
 		change func(*Job)
 		says   string
 	}{
-		"one party":                {func(j *Job) { j.Columns = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
-		"column twice":             {func(j *Job) { j.Columns = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
-		"column missing":           {func(j *Job) { j.Columns = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
-		"local k of 1":             {func(j *Job) { j.LocalK.N = 1 }, "from 2"},
-		"local k beyond a byte":    {func(j *Job) { j.LocalK.N = 300 }, "255"},
-		"k beyond n":               {func(j *Job) { j.K = 1001 }, "1000"},
-		"no epsilon":               {func(j *Job) { j.Budget.Epsilon = 0 }, "epsilon"},
-		"pure sketches":            {func(j *Job) { j.Budget.Delta = 0 }, "ind-lap"},
-		"published":                {func(j *Job) { j.Calibration = privacy.Published }, "proven or claimed"},
-		"small gamma claimed":      {func(j *Job) { j.Calibration, j.Gamma = privacy.Claimed, 0.5 }, ".46"},
-		"em claimed":               {func(j *Job) { j.Calibration, j.Estimator = privacy.Claimed, EstimatorEM }, "share"},
-		"beyond the lemma":         {func(j *Job) { j.Calibration, j.Budget.Epsilon = privacy.Claimed, 100 }, "2 ln(1/delta_2)"},
+		"one party":             {func(j *Job) { j.Columns = Split{{0, 1, 2, 3, 4, 5}} }, "at least 2"},
+		"column twice":          {func(j *Job) { j.Columns = Split{{0, 1, 2, 3}, {3, 4, 5}} }, "column 4"},
+		"column missing":        {func(j *Job) { j.Columns = Split{{0, 1, 2}, {3, 4}} }, "column 6"},
+		"local k of 1":          {func(j *Job) { j.LocalK.N = 1 }, "from 2"},
+		"local k beyond a byte": {func(j *Job) { j.LocalK.N = 300 }, "255"},
+		"k beyond n":            {func(j *Job) { j.K = 1001 }, "1000"},
+		"no epsilon":            {func(j *Job) { j.Budget.Epsilon = 0 }, "epsilon"},
+		"pure sketches":         {func(j *Job) { j.Budget.Delta = 0 }, "ind-lap"},
+		"published":             {func(j *Job) { j.Calibration = privacy.Published }, "proven or claimed"},
+		"small gamma claimed":   {func(j *Job) { j.Calibration, j.Gamma = privacy.Claimed, 0.5 }, ".46"},
+		"em claimed":            {func(j *Job) { j.Calibration, j.Estimator = privacy.Claimed, EstimatorEM }, "share"},
+		"beyond the lemma": {func(j *Job) { j.Calibration, j.Budget.Epsilon = privacy.Claimed, 100 },
+			"2 ln(1/delta_2)"},
 		"em with gamma 1":          {func(j *Job) { j.Gamma = 1 }, "1/64"},
 		"gamma too small":          {func(j *Job) { j.Gamma = 1e-5 }, "1/1450"},
 		"sketch share":             {func(j *Job) { j.Share = 1 }, "between 0 and 1"},
@@ -450,7 +452,8 @@ func TestWorstCase(t *testing.T) {
 		calibration privacy.Calibration
 		violated    bool
 	}{{privacy.Claimed, true}, {privacy.Proven, false}} {
-		w, err := NewWorstCase(WorstCase{Calibration: c.calibration, Budget: budget, Parties: 2, Clusters: 2, Sketches: 2, Gamma: 0.05})
+		w, err := NewWorstCase(WorstCase{Calibration: c.calibration, Budget: budget, Parties: 2, Clusters: 2, Sketches: 2,
+			Gamma: 0.05})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -525,7 +528,8 @@ func TestMessageHasNothingElse(t *testing.T) {
 	var encoded [][]byte
 	for _, n := range []int{100, 777} {
 		data := mixture(t, n, 2)
-		p := &party{run: &run{plan: &plan{clusters: 2}, bits: 16}, points: data.Points, centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n)}
+		p := &party{run: &run{plan: &plan{clusters: 2}, bits: 16}, points: data.Points,
+			centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n)}
 		onParty(t, p, func(context.Context) error {
 			encoded = append(encoded, p.encode(&Message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}}))
 			return nil
@@ -549,7 +553,8 @@ func onParty(t *testing.T, p *party, run func(ctx context.Context) error) {
 		p.Party = q
 		return nil, run(ctx)
 	}
-	if err := protocol.Start(engine.NewRuntime(pool), pl, []protocol.Program{program}, nil, protocol.Options{}).Run(context.Background()); err != nil {
+	if err := protocol.Start(engine.NewRuntime(pool), pl, []protocol.Program{program}, nil,
+		protocol.Options{}).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -624,7 +629,8 @@ func TestSplits(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %v", text, s, err, want)
 		}
 	}
-	for _, text := range []string{"1,2;3,4", "1,2;2,3,4,5", "1,2,3,4,5", "1;x,2,3,4,5", "1,2,3,4,5;", "0,1;2,3,4", "1,2;3,4,9", "1-2;5-3", "1-9;2", "taxi"} {
+	for _, text := range []string{"1,2;3,4", "1,2;2,3,4,5", "1,2,3,4,5", "1;x,2,3,4,5", "1,2,3,4,5;", "0,1;2,3,4",
+		"1,2;3,4,9", "1-2;5-3", "1-9;2", "taxi"} {
 		if s, err := ParseSplit(text, 2, 5, names); !fault.IsRequest(err) {
 			t.Errorf("%q: %v, %v, want a wrong request", text, s, err)
 		}
@@ -703,7 +709,8 @@ func TestJoinAgainstMaps(t *testing.T) {
 		}
 	}
 	rows, report, err := Join(Secret{3}, ids, true)
-	if err != nil || report.Matched != want.Matched || !slices.Equal(report.Unmatched, want.Unmatched) || !slices.Equal(report.Duplicate, want.Duplicate) {
+	if err != nil || report.Matched != want.Matched || !slices.Equal(report.Unmatched, want.Unmatched) ||
+		!slices.Equal(report.Duplicate, want.Duplicate) {
 		t.Fatalf("report %+v, error %v, want %+v", report, err, want)
 	}
 	matched := make([]string, 0, report.Matched)
@@ -759,7 +766,8 @@ func TestLocalK(t *testing.T) {
 	if got := paperLocalK(100, 2, 20_000, 4096, 0.245, 2.5e-5); got != 10 {
 		t.Errorf("paper's rule for k = 100: %d, want sqrt(100)", got)
 	}
-	for text, want := range map[string]LocalK{"": {Rule: RuleAuto}, "auto": {Rule: RuleAuto}, "paper": {Rule: RulePaper}, "7": {N: 7}} {
+	for text, want := range map[string]LocalK{"": {Rule: RuleAuto}, "auto": {Rule: RuleAuto}, "paper": {Rule: RulePaper},
+		"7": {N: 7}} {
 		if got, err := ParseLocalK(text); err != nil || got != want {
 			t.Errorf("ParseLocalK(%q) = %v, %v", text, got, err)
 		}
@@ -787,7 +795,8 @@ func TestJoinTables(t *testing.T) {
 		}
 	}
 	joined, split, report, err := JoinTables(Secret{5}, tables, false)
-	if err != nil || report.Matched != 1200 || !slices.EqualFunc(split, Split{{0, 1}, {2, 3}}, slices.Equal) || len(joined.Columns) != 4 {
+	if err != nil || report.Matched != 1200 || !slices.EqualFunc(split, Split{{0, 1}, {2, 3}}, slices.Equal) ||
+		len(joined.Columns) != 4 {
 		t.Fatalf("split %v, report %+v, error %v", split, report, err)
 	}
 	norm, err := dataset.Normalise(joined, data.Bounds, dataset.DefaultFractionBits)
@@ -836,8 +845,9 @@ func TestPlannedSketches(t *testing.T) {
 func TestReportsOfAllParties(t *testing.T) {
 	data := mixture(t, 6000, 6)
 	miss := func(e Estimator, epsilon float64) float64 {
-		r := runJob(t, 2, &Job{Method: LocalReports, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, 3), K: 3,
-			Seed: seed(3), Budget: privacy.Budget{Epsilon: epsilon}}, LocalK: LocalK{N: 3}, Estimator: e})
+		r := runJob(t, 2, &Job{Method: LocalReports,
+			Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, 3), K: 3,
+				Seed: seed(3), Budget: privacy.Budget{Epsilon: epsilon}}, LocalK: LocalK{N: 3}, Estimator: e})
 		return r.Details["relative_intersection_error"].(float64)
 	}
 	for _, e := range []Estimator{EstimatorReports, EstimatorReportPairs} {
@@ -848,8 +858,9 @@ func TestReportsOfAllParties(t *testing.T) {
 	if all, pairs := miss(EstimatorReports, 3), miss(EstimatorReportPairs, 3); all < pairs {
 		t.Errorf("intersection error %v from all parties, %v from pairs", all, pairs)
 	}
-	j := &Job{Method: LocalReports, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, 3), K: 3,
-		Budget: privacy.Budget{Epsilon: 1}}, Estimator: EstimatorEM}
+	j := &Job{Method: LocalReports,
+		Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Columns: EqualSplit(6, 3), K: 3,
+			Budget: privacy.Budget{Epsilon: 1}}, Estimator: EstimatorEM}
 	if _, err := j.Plan(); !fault.IsRequest(err) {
 		t.Errorf("error %v, want a wrong request: em is for sketches", err)
 	}

@@ -62,7 +62,8 @@ const (
 
 // add plans a release of party l, made so many times. Of its values one record
 // changes so many.
-func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, unit string, values, rounds int) release {
+func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, unit string, values,
+	rounds int) release {
 	family, norm := "discrete-laplace", "L1"
 	if m == protocol.Gaussian {
 		family, norm = "discrete-gaussian", "L2"
@@ -101,7 +102,8 @@ func joinRemarks(own, rule string) string {
 
 // addExact plans a release without noise.
 func (r *run) addExact(what string) *protocol.Release {
-	return r.addEntry(privacy.Entry{What: what, Mechanism: "none", Calibration: privacy.None, Unbounded: true}, protocol.Nobody, 1)
+	return r.addEntry(privacy.Entry{What: what, Mechanism: "none", Calibration: privacy.None, Unbounded: true},
+		protocol.Nobody, 1)
 }
 
 // planParty plans what party l releases.
@@ -125,7 +127,8 @@ func (r *run) planParty(l int) partyReleases {
 		sizes := r.add(l, protocol.Laplace, b, gaussianScale(b.L1(), r.plan.eps2), "records", 1, 1)
 		out.sizes = &sizes
 	case LocalReports:
-		e := r.bound(d, "memberships under local privacy", 0).Entry(partyName(l)+": memberships under local privacy", "randomized-response", "L1")
+		e := r.bound(d, "memberships under local privacy", 0).Entry(partyName(l)+": memberships under local privacy",
+			"randomized-response", "L1")
 		e.Scale, e.Cost = r.plan.eps2, privacy.Spec{Family: "pure", Epsilon: r.plan.eps2}
 		out.reports = r.addEntry(e, protocol.Holder, 1)
 	default:
@@ -159,10 +162,12 @@ func (r *run) planCenters(l, d int, out *partyReleases) {
 	mu *= math.Sqrt(refineShare / float64(rounds))
 	radius *= math.Sqrt(float64(d))
 	// The kernel decides on float32 distances of relative error (d+1) 2^-24.
-	sums, counts := r.bound(d, "sums of the refinement", radius*(1+float64(d+2)*0x1p-24)), r.bound(d, "counts of the refinement", 0)
+	sums, counts := r.bound(d, "sums of the refinement", radius*(1+float64(d+2)*0x1p-24)),
+		r.bound(d, "counts of the refinement", 0)
 	out.refinement = &refinementRelease{rounds: rounds, radius: radius,
-		sums:   r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), mu*math.Sqrt(sumShare)), "", d, rounds),
-		counts: r.add(l, protocol.Gaussian, counts, gaussianScale(counts.L2(), mu*math.Sqrt(1-sumShare)), "records", 1, rounds)}
+		sums: r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), mu*math.Sqrt(sumShare)), "", d, rounds),
+		counts: r.add(l, protocol.Gaussian, counts, gaussianScale(counts.L2(), mu*math.Sqrt(1-sumShare)),
+			"records", 1, rounds)}
 }
 
 // gaussianForest spends half of the squared mu on counts, half on sums.
@@ -170,7 +175,8 @@ func (r *run) gaussianForest(l, d, levels int, mu float64) *forestRelease {
 	half := mu / math.Sqrt2
 	counts, sums := r.bound(d, forestCounts, 0), r.bound(d, forestSums, 0)
 	return &forestRelease{levels,
-		r.add(l, protocol.Gaussian, counts, gaussianScale(math.Sqrt(float64(levels))*counts.L2(), half), "records", 1, levels),
+		r.add(l, protocol.Gaussian, counts, gaussianScale(math.Sqrt(float64(levels))*counts.L2(), half),
+			"records", 1, levels),
 		r.add(l, protocol.Gaussian, sums, gaussianScale(sums.L2(), half), "", d, 1)}
 }
 

@@ -150,8 +150,10 @@ func (r *run) planSketches() {
 		e := bound.Entry(partyName(l)+": sketches of the local clusters", "fm", "L1")
 		e.Viewers, e.Scale, e.Unit = []string{privacy.Server}, plan.phantoms, "phantoms per sketch"
 		e.Cost, e.Unbounded, e.Conditions = privacy.Spec{Family: "pure", Epsilon: plan.eps2}, true, condition
-		e.Remark = fmt.Sprintf("the claimed total composes the parties' sketches as if their keys were independent; they share them: no Renyi bound holds for the joint release, "+
-			"and two parties' sketches alone have a true epsilon of at least about %.2g at delta %.2g (T3)", r.trueEpsilon(), j.Budget.Delta)
+		e.Remark = fmt.Sprintf("the claimed total composes the parties' sketches as if their keys were independent; they "+
+			"share them: no Renyi bound holds for the joint release, "+
+			"and two parties' sketches alone have a true epsilon of at least about %.2g at delta %.2g (T3)", r.trueEpsilon(),
+			j.Budget.Delta)
 		r.parties[l].sketches = r.Add(&protocol.Release{Name: e.What, Makers: protocol.Holder, Entries: []privacy.Entry{e}})
 	}
 }
@@ -171,10 +173,12 @@ func (r *run) planNotes() {
 		r.Notes = append(r.Notes, "bounds come from the data")
 	}
 	if j.Seed != nil && r.Private {
-		r.Notes = append(r.Notes, "the seed: whoever knows it can subtract the noise and test the sketches, so a run with one is a simulation")
+		r.Notes = append(r.Notes, "the seed: whoever knows it can subtract the noise and test the sketches, so a run "+
+			"with one is a simulation")
 	}
 	if j.Records == 0 {
-		r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of local clusters")
+		r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of "+
+			"local clusters")
 	}
 	if !j.NoQuality {
 		r.Notes = append(r.Notes, "quality, and the relative intersection error, are computed from the private data")

@@ -94,7 +94,8 @@ func (v *server) recordsOf(ctx context.Context, l int) (float64, error) {
 		return 0, err
 	}
 	if len(b) != 8 {
-		return 0, fault.Failed("message", fmt.Sprintf("of %s has %d bytes where 8 were expected", partyName(l), len(b)), "restart the run", nil)
+		return 0, fault.Failed("message", fmt.Sprintf("of %s has %d bytes where 8 were expected", partyName(l), len(b)),
+			"restart the run", nil)
 	}
 	return max(float64(int64(binary.LittleEndian.Uint64(b))), 1), nil
 }
@@ -176,13 +177,15 @@ func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, e
 	span := v.Begin(engine.PhaseSearch, 0)
 	defer v.End(span)
 	w := gridPoints(grid, v.centers, v.D, v.job.Columns)
-	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: 20}, v.Public.Stream(int(protocol.Server), 0, "final search"))
+	return synopsis.Search(ctx, v.Pool(), w, v.job.K, synopsis.SearchOptions{Starts: 20},
+		v.Public.Stream(int(protocol.Server), 0, "final search"))
 }
 
 // outcome is what the run ends with.
 func (v *server) outcome() *protocol.Outcome {
 	j := v.job
-	o := &protocol.Outcome{Iterations: 1, Details: map[string]any{"local_k": v.plan.clusters, "grid_cells": v.grid.Len(), "weights": v.solution.Weights}}
+	o := &protocol.Outcome{Iterations: 1,
+		Details: map[string]any{"local_k": v.plan.clusters, "grid_cells": v.grid.Len(), "weights": v.solution.Weights}}
 	if j.Method.Private() {
 		o.Sizes = v.solution.Weights
 	}
@@ -201,7 +204,8 @@ func (v *server) receive(messages []*Message) *Release {
 	plan := v.plan
 	r := &Release{Parties: plan.parties, Clusters: plan.clusters}
 	view := func(sketches ...*Sketches) *View {
-		return &View{Law: plan.law, Sketches: sketches, Phantoms: plan.phantoms, Shared: v.job.Calibration == privacy.Proven, Floor: plan.floor}
+		return &View{Law: plan.law, Sketches: sketches, Phantoms: plan.phantoms,
+			Shared: v.job.Calibration == privacy.Proven, Floor: plan.floor}
 	}
 	if plan.pairKeys {
 		for l1 := range plan.parties {
@@ -262,7 +266,8 @@ func (v *server) warn(r *Release) {
 		phantoms, records, where = views[0].inCell(), r.Records/float64(r.Clusters), "each cell of the grid holds"
 	}
 	if phantoms > records {
-		v.Note("%s %.0f phantoms for about %.0f records: expect weights that are mostly noise; use more records, a larger epsilon, a smaller local-k or fewer sketches", where, phantoms, records)
+		v.Note("%s %.0f phantoms for about %.0f records: expect weights that are mostly noise; use more records, a "+
+			"larger epsilon, a smaller local-k or fewer sketches", where, phantoms, records)
 	}
 	if v.plan.pairKeys {
 		v.Note("each of the %d pairs of parties has keys of its own", len(r.Pairs))

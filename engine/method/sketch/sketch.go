@@ -24,7 +24,8 @@ type sketcher struct {
 	stored  []Digest
 }
 
-func newSketcher(ctx context.Context, run Runner, secret Secret, records int, id func(row int, dst []byte) []byte) (*sketcher, error) {
+func newSketcher(ctx context.Context, run Runner, secret Secret, records int,
+	id func(row int, dst []byte) []byte) (*sketcher, error) {
 	s := &sketcher{run: run, secret: secret, records: records, id: id}
 	if records > maxStoredDigests || id == nil {
 		return s, nil

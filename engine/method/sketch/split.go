@@ -59,7 +59,8 @@ func ParseSplit(text string, parties, columns int, names []string) (Split, error
 	if byParties, ok := presets[strings.ToLower(text)]; ok {
 		s, ok := byParties[parties]
 		if !ok {
-			return nil, fault.Request("split", fmt.Sprintf("the preset %q has 2 or 4 parties, not %d", text, parties), "use --parties 2 or 4, or list the columns")
+			return nil, fault.Request("split", fmt.Sprintf("the preset %q has 2 or 4 parties, not %d", text, parties),
+				"use --parties 2 or 4, or list the columns")
 		}
 		return s, s.Check(columns)
 	}
@@ -69,7 +70,8 @@ func ParseSplit(text string, parties, columns int, names []string) (Split, error
 	}
 	s := Split(split)
 	if parties != 0 && parties != len(s) {
-		return nil, fault.Request("split", fmt.Sprintf("lists %d parties, but --parties is %d", len(s), parties), "make them agree")
+		return nil, fault.Request("split", fmt.Sprintf("lists %d parties, but --parties is %d", len(s), parties),
+			"make them agree")
 	}
 	return s, s.Check(columns)
 }
@@ -97,10 +99,12 @@ func (s Split) Check(columns int) error {
 		}
 		for _, c := range party {
 			if c < 0 || c >= columns {
-				return fault.Request("split", fmt.Sprintf("party %d lists column %d", l+1, c+1), fmt.Sprintf("use columns 1 to %d", columns))
+				return fault.Request("split", fmt.Sprintf("party %d lists column %d", l+1, c+1),
+					fmt.Sprintf("use columns 1 to %d", columns))
 			}
 			if owner[c] != 0 {
-				return fault.Request("split", fmt.Sprintf("column %d is in party %d and in party %d", c+1, owner[c], l+1), "give every column to one party")
+				return fault.Request("split", fmt.Sprintf("column %d is in party %d and in party %d", c+1, owner[c], l+1),
+					"give every column to one party")
 			}
 			owner[c] = l + 1
 		}

@@ -45,7 +45,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	s := float64(c.Parties)
 	j := &Job{Method: Sketch, Problem: protocol.Problem{Calibration: c.Calibration}, Sketches: c.Sketches,
 		Gamma: c.Gamma}
-	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s, eps2: c.Budget.Epsilon / s}
+	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s,
+		eps2: c.Budget.Epsilon / s}
 	if c.Calibration == privacy.Claimed {
 		err = p.calibrateClaimed(j)
 	} else {
@@ -68,7 +69,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		Private: true, Budget: c.Budget,
 		K: c.Clusters, D: 1, N: 1, Parties: c.Parties, Rounds: 1}}
 	for range c.Parties {
-		c.run.parties = append(c.run.parties, partyReleases{sketches: c.run.Add(&protocol.Release{Name: "sketches", Makers: protocol.Holder})})
+		c.run.parties = append(c.run.parties,
+			partyReleases{sketches: c.run.Add(&protocol.Release{Name: "sketches", Makers: protocol.Holder})})
 	}
 	c.run.message = c.run.Add(&protocol.Release{Name: "message"})
 	return &c, nil
@@ -77,7 +79,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 // Draw returns the sketches of every party that the server reads, without the record
 // or with it. All randomness, the keys too, comes from the next seed of st; draws one
 // after the other are independent.
-func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]*Sketches, error) {
+func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.Stream,
+	present bool) ([]*Sketches, error) {
 	labels := c.labels[0]
 	if present {
 		labels = c.labels[1]

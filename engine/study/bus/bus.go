@@ -89,7 +89,8 @@ type Server struct {
 
 // Listen starts a server. admit decides who may connect as which party; own is the
 // coordinator's public nkey.
-func Listen(address, study string, certificate tls.Certificate, own string, admit func(Login) error, log *slog.Logger) (*Server, error) {
+func Listen(address, study string, certificate tls.Certificate, own string, admit func(Login) error,
+	log *slog.Logger) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fault.Request("--listen", err.Error(), "give HOST:PORT, such as 0.0.0.0:4222")
@@ -103,9 +104,11 @@ func Listen(address, study string, certificate tls.Certificate, own string, admi
 	}
 	b := &Server{study: study, admit: admit, log: log, own: own}
 	b.server, err = server.NewServer(&server.Options{
-		ServerName: "cohort", Host: host, Port: number, NoSigs: true, NoLog: true, AlwaysEnableNonce: true, DisableShortFirstPing: true,
-		TLS: true, TLSHandshakeFirst: true, TLSTimeout: 20, AuthTimeout: 30,
-		TLSConfig:  &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, DynamicRecordSizingDisabled: true},
+		ServerName: "cohort", Host: host, Port: number, NoSigs: true, NoLog: true, AlwaysEnableNonce: true,
+		DisableShortFirstPing: true,
+		TLS:                   true, TLSHandshakeFirst: true, TLSTimeout: 20, AuthTimeout: 30,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13,
+			DynamicRecordSizingDisabled: true},
 		MaxPayload: link.FrameBytes + 1024, MaxPending: 256 << 20, MaxSubs: 64, WriteDeadline: 30 * time.Second,
 		PingInterval: 20 * time.Second, MaxPingsOut: 2, CustomClientAuthentication: b,
 	})
@@ -115,7 +118,8 @@ func Listen(address, study string, certificate tls.Certificate, own string, admi
 	go b.server.Start()
 	if !b.server.ReadyForConnections(20 * time.Second) {
 		b.server.Shutdown()
-		return nil, fault.Failed("--listen "+address, "cannot be listened on", "choose another address or end the program that uses it", nil)
+		return nil, fault.Failed("--listen "+address, "cannot be listened on",
+			"choose another address or end the program that uses it", nil)
 	}
 	return b, nil
 }
@@ -228,7 +232,8 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 	}
 	options := []nats.Option{
 		nats.Name(name(d.Self)), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
-		nats.ReconnectJitter(100*time.Millisecond, 250*time.Millisecond), nats.ReconnectBufSize(-1), nats.IgnoreDiscoveredServers(),
+		nats.ReconnectJitter(100*time.Millisecond, 250*time.Millisecond), nats.ReconnectBufSize(-1),
+		nats.IgnoreDiscoveredServers(),
 		nats.Timeout(10 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.CustomInboxPrefix("c." + d.Study + ".in." + name(d.Self)), nats.IgnoreAuthErrorAbort(),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -328,9 +333,11 @@ func refused(url string, err error) error {
 	do := "check the address and the network, and that the coordinator is running"
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return fault.Failed("connection to "+url, "the coordinator refused this key or invitation", "ask for a new invitation, or use the folder that this party began with", err)
+		return fault.Failed("connection to "+url, "the coordinator refused this key or invitation",
+			"ask for a new invitation, or use the folder that this party began with", err)
 	case errors.Is(err, errPin):
-		return fault.Failed("connection to "+url, "the certificate there is not the one of the invitation", "somebody may stand in between: do not go on before the coordinator has confirmed the invitation", err)
+		return fault.Failed("connection to "+url, "the certificate there is not the one of the invitation",
+			"somebody may stand in between: do not go on before the coordinator has confirmed the invitation", err)
 	}
 	return fault.Failed("connection to "+url, err.Error(), do, err)
 }

@@ -36,10 +36,13 @@ func NewCertificate(now time.Time) (chain, key []byte, err error) {
 		return new(big.Int).SetBytes(b)
 	}
 	from, to := now.Add(-24*time.Hour), now.AddDate(5, 0, 0)
-	authority := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "cohort study authority"}, NotBefore: from, NotAfter: to,
+	authority := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "cohort study authority"},
+		NotBefore: from, NotAfter: to,
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign}
-	leaf := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "cohort coordinator"}, NotBefore: from, NotAfter: to,
-		DNSNames: []string{"cohort"}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	leaf := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "cohort coordinator"},
+		NotBefore: from, NotAfter: to,
+		DNSNames: []string{"cohort"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	authorityDER, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
 	if err != nil {
 		return nil, nil, err
@@ -52,14 +55,16 @@ func NewCertificate(now time.Time) (chain, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	chain = append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authorityDER})...)
+	chain = append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authorityDER})...)
 	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
 }
 
 // Pin is what invitations have of a chain: the hash of its last certificate.
 func Pin(chain tls.Certificate) ([32]byte, error) {
 	if len(chain.Certificate) == 0 {
-		return [32]byte{}, fault.Request("certificate", "has none", "give a PEM file with the server's certificate and its authority's")
+		return [32]byte{}, fault.Request("certificate", "has none",
+			"give a PEM file with the server's certificate and its authority's")
 	}
 	return sha256.Sum256(chain.Certificate[len(chain.Certificate)-1]), nil
 }

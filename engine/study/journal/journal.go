@@ -90,7 +90,8 @@ func (j *File) load() error {
 	r := bufio.NewReaderSize(j.file, 1<<16)
 	head := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, head); err != nil || string(head) != magic {
-		return fault.Failed(j.path, "is no journal of this version", "name the folder that the study was begun with", ErrDamaged)
+		return fault.Failed(j.path, "is no journal of this version",
+			"name the folder that the study was begun with", ErrDamaged)
 	}
 	j.end = int64(len(magic))
 	for j.end < size {
@@ -205,7 +206,8 @@ func (j *File) zeros(r *bufio.Reader) error {
 }
 
 func (j *File) damaged() error {
-	return fault.Failed(j.path, fmt.Sprintf("was altered at byte %d", j.end), "restore it from a copy, or leave this study: going on could release something twice", ErrDamaged)
+	return fault.Failed(j.path, fmt.Sprintf("was altered at byte %d", j.end),
+		"restore it from a copy, or leave this study: going on could release something twice", ErrDamaged)
 }
 
 // Records lists what the journal held when it was opened and what was appended.
@@ -251,7 +253,8 @@ func (j *File) Append(kind byte, parts ...[]byte) (Record, error) {
 
 // failed remembers that a write failed: what it left behind is not appended to.
 func (j *File) failed(err error) error {
-	j.err = fault.Failed(j.path, err.Error(), "make room on the disk and start the same command again: nothing left that is not in the journal", err)
+	j.err = fault.Failed(j.path, err.Error(),
+		"make room on the disk and start the same command again: nothing left that is not in the journal", err)
 	return j.err
 }
 

@@ -64,7 +64,8 @@ func parse(b []byte, most int) (f frame, err error) {
 	f.kind = b[1]
 	switch {
 	case f.kind == frameData && len(b) > dataHead:
-		f.message, f.chunk, f.size = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint32(b[10:]), binary.LittleEndian.Uint32(b[14:])
+		f.message, f.chunk, f.size = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint32(b[10:]),
+			binary.LittleEndian.Uint32(b[14:])
 		f.bytes = b[dataHead:]
 		if int64(f.size) > int64(most) || f.size < sealBytes || f.chunk >= chunks(int(f.size)) {
 			return frame{}, errFrame
@@ -73,7 +74,8 @@ func parse(b []byte, most int) (f frame, err error) {
 			return frame{}, errFrame
 		}
 	case f.kind == frameAck && len(b) == ackBytes && b[ackBytes-tagBytes-1] <= 1:
-		f.durable, f.message, f.chunk = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint64(b[10:]), binary.LittleEndian.Uint32(b[18:])
+		f.durable, f.message, f.chunk = binary.LittleEndian.Uint64(b[2:]), binary.LittleEndian.Uint64(b[10:]),
+			binary.LittleEndian.Uint32(b[18:])
 		f.gap = b[ackBytes-tagBytes-1] == 1
 		if f.message < f.durable {
 			return frame{}, errFrame

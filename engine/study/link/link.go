@@ -154,7 +154,8 @@ func (p position) before(q position) bool {
 
 // New returns an end that goes on from its journal. Start makes it work.
 func New(c Config) (*End, error) {
-	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1),
 		room: make(chan struct{}), failed: make(chan struct{}), stop: make(chan struct{})}
 	for _, r := range c.Journal.Records() {
 		if err := e.recall(r); err != nil {
@@ -216,7 +217,8 @@ func (e *End) peer(r protocol.Role) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{role: r, to: hmac.New(sha256.New, to[:]), from: hmac.New(sha256.New, from[:]), hashes: make(map[uint64][32]byte), wait: firstWait}
+	p := &peer{role: r, to: hmac.New(sha256.New, to[:]), from: hmac.New(sha256.New, from[:]),
+		hashes: make(map[uint64][32]byte), wait: firstWait}
 	for _, x := range []struct {
 		key  [32]byte
 		aead *cipher.AEAD
@@ -328,7 +330,8 @@ func (e *End) queue(ctx context.Context, l *Letter, sum [32]byte) error {
 		e.sending = true
 		e.wrote(p)
 	} else if was != sum {
-		return e.fail(fault.Failed("message", fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, l.To),
+		return e.fail(fault.Failed("message",
+			fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, l.To),
 			"start with the data, the options and the program that the study was begun with", nil))
 	}
 	p.next++

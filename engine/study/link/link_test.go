@@ -72,9 +72,10 @@ func (w *wire) begin(t *testing.T, self protocol.Role, dir string) *End {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20, Keys: func(peer protocol.Role) (to, from [32]byte, err error) {
-		return [32]byte{byte(self), byte(peer)}, [32]byte{byte(peer), byte(self)}, nil
-	}})
+	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20,
+		Keys: func(peer protocol.Role) (to, from [32]byte, err error) {
+			return [32]byte{byte(self), byte(peer)}, [32]byte{byte(peer), byte(self)}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,8 @@ func FuzzDeliver(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	e, err := New(Config{Self: 0, Journal: j, Bus: port{&wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}, 0}, Most: 1 << 20,
+	e, err := New(Config{Self: 0, Journal: j,
+		Bus: port{&wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}, 0}, Most: 1 << 20,
 		Keys: func(protocol.Role) (to, from [32]byte, err error) { return }})
 	if err != nil {
 		f.Fatal(err)

@@ -58,11 +58,13 @@ func Listen(address, state string, watch *study.Watch, end func(why string) erro
 	}
 	if at, err := netip.ParseAddrPort(l.Addr().String()); err != nil || !at.Addr().IsLoopback() {
 		l.Close()
-		return nil, fault.Request("--page", address+" is no address of this machine alone", "give one such as 127.0.0.1:8080, and reach it from elsewhere through ssh -L")
+		return nil, fault.Request("--page", address+" is no address of this machine alone",
+			"give one such as 127.0.0.1:8080, and reach it from elsewhere through ssh -L")
 	}
 	word := make([]byte, 16)
 	rand.Read(word) // never fails since Go 1.24
-	s := &Server{watch: watch, end: end, control: Control{l.Addr().String(), hex.EncodeToString(word)}, file: filepath.Join(state, ControlName)}
+	s := &Server{watch: watch, end: end, control: Control{l.Addr().String(), hex.EncodeToString(word)},
+		file: filepath.Join(state, ControlName)}
 	b, err := json.Marshal(s.control)
 	if err == nil {
 		err = os.WriteFile(s.file, b, 0o600)
@@ -71,7 +73,8 @@ func Listen(address, state string, watch *study.Watch, end func(why string) erro
 		l.Close()
 		return nil, fault.Failed(s.file, err.Error(), "make the folder writable", err)
 	}
-	s.server = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14}
+	s.server = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 1 << 14}
 	go func() {
 		if err := s.server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			_ = os.Remove(s.file) // nobody can be told: the control file says that there is no page
@@ -93,7 +96,8 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'")
 		status, _ := s.watch.Status()
 		state, err := json.Marshal(status) // which no text of it can leave: <, > and & are escaped
 		if err != nil {
@@ -189,14 +193,18 @@ type collector struct {
 func metrics(watch *study.Watch) http.Handler {
 	registry := prometheus.NewRegistry()
 	c := &collector{watch: watch, descs: make(map[string]*prometheus.Desc)}
-	for name, help := range map[string]string{"sums_total": "Sums that are done.", "refused_total": "Messages and frames that were refused.", "ended": "1 when the study has ended."} {
+	for name, help := range map[string]string{"sums_total": "Sums that are done.",
+		"refused_total": "Messages and frames that were refused.", "ended": "1 when the study has ended."} {
 		c.descs[name] = prometheus.NewDesc("cohort_study_"+name, help, nil, nil)
 	}
-	for name, help := range map[string]string{"party_bytes_sent_total": "Bytes of messages of a party.", "party_bytes_received_total": "Bytes of messages to a party.",
-		"party_late": "1 while a party is late.", "party_late_steps_total": "Deadlines that a party missed.", "party_agreed": "1 when a party has agreed to the roster."} {
+	for name, help := range map[string]string{"party_bytes_sent_total": "Bytes of messages of a party.",
+		"party_bytes_received_total": "Bytes of messages to a party.",
+		"party_late":                 "1 while a party is late.", "party_late_steps_total": "Deadlines that a party missed.",
+		"party_agreed": "1 when a party has agreed to the roster."} {
 		c.descs[name] = prometheus.NewDesc("cohort_study_"+name, help, []string{"party"}, nil)
 	}
-	steps := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cohort_study_step_seconds", Help: "Time from the beginning of a step of a sum to a party's answer.",
+	steps := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cohort_study_step_seconds",
+		Help:    "Time from the beginning of a step of a sum to a party's answer.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18)}, []string{"step"})
 	watch.Listen(func(_ int, step string, took time.Duration) { steps.WithLabelValues(step).Observe(took.Seconds()) })
 	registry.MustRegister(c, steps)

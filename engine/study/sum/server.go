@@ -55,13 +55,15 @@ type Out struct {
 // NewServer begins a sum, in which it waits for the parties that are expected; others
 // may still come before the first step ends.
 func (c *Config) NewServer(number uint32, expected []bool) *Server {
-	s := &Server{Config: c, Number: number, expected: slices.Clone(expected), in: make([]bool, c.Parties), vectors: make([]bool, c.Parties)}
+	s := &Server{Config: c, Number: number, expected: slices.Clone(expected), in: make([]bool, c.Parties),
+		vectors: make([]bool, c.Parties)}
 	s.waiting = count(expected)
 	if c.Plain {
 		s.phase = Vectors
 		return s
 	}
-	s.graph, s.keys, s.sealed, s.shared = newGraph(c), make(map[int][]byte), make([]map[int][]byte, c.Parties), make([]bool, c.Parties)
+	s.graph, s.keys, s.sealed, s.shared = newGraph(c), make(map[int][]byte), make([]map[int][]byte, c.Parties),
+		make([]bool, c.Parties)
 	s.signatures, s.revealed = make(map[int][]byte), make(map[int]map[int][secretBytes]byte)
 	return s
 }
@@ -95,7 +97,8 @@ func (s *Server) Expect(party int, expected bool) {
 func (s *Server) Answered() int { return s.answered }
 
 // stepOf says which step a message answers.
-var stepOf = map[byte]Phase{kindKeys: Keys, kindShares: Shares, kindMasked: Vectors, kindSigned: Signatures, kindReveal: Reveals}
+var stepOf = map[byte]Phase{kindKeys: Keys, kindShares: Shares, kindMasked: Vectors, kindSigned: Signatures,
+	kindReveal: Reveals}
 
 // Take takes a message of a party. An error says why it is refused: the party is then
 // as one that said nothing. late says that the step it belongs to is over.
@@ -301,7 +304,9 @@ func (s *Server) unmask() error {
 			}
 		}
 		if len(points) < s.graph.threshold {
-			return fault.Failed("sum "+fmt.Sprint(s.Number+1), fmt.Sprintf("%d shares of a secret of party %d are left, and %d are needed", len(points), owner+1, s.graph.threshold),
+			return fault.Failed("sum "+fmt.Sprint(s.Number+1),
+				fmt.Sprintf("%d shares of a secret of party %d are left, and %d are needed", len(points), owner+1,
+					s.graph.threshold),
 				"begin a new study with those who can stay, or a lower --at-least", nil)
 		}
 		if !slices.Equal(points, cached.points) {
@@ -330,7 +335,8 @@ func (s *Server) dropPairs(owner int, secret [32]byte) error {
 		return err
 	}
 	if !bytes.Equal(key.PublicKey().Bytes(), s.keys[owner][:keyBytes]) {
-		return fault.Failed("sum "+fmt.Sprint(s.Number+1), fmt.Sprintf("the shares of party %d do not make up its key", owner+1), "find out who sent wrong shares", nil)
+		return fault.Failed("sum "+fmt.Sprint(s.Number+1),
+			fmt.Sprintf("the shares of party %d do not make up its key", owner+1), "find out who sent wrong shares", nil)
 	}
 	for _, q := range s.graph.near[owner] {
 		if !s.vectors[q] || s.sealed[q][owner] == nil {

@@ -38,7 +38,8 @@ type Chain struct {
 // auxiliary.
 func NewChain(kind ntt.Kind, logN int, q, auxiliary []uint64) (*Chain, error) {
 	if len(q) < 1 || len(auxiliary) < 1 || len(auxiliary) >= maxTerms {
-		return nil, fmt.Errorf("rns: %d primes and %d auxiliary ones, want 1 or more and 1 to %d", len(q), len(auxiliary), maxTerms-1)
+		return nil, fmt.Errorf("rns: %d primes and %d auxiliary ones, want 1 or more and 1 to %d", len(q),
+			len(auxiliary), maxTerms-1)
 	}
 	c := &Chain{n: 1 << logN, main: len(q)}
 	for _, x := range append(append([]uint64(nil), q...), auxiliary...) {

@@ -71,7 +71,8 @@ func fixtures(t *testing.T, f func(t *testing.T, x *fixture)) {
 				t.Fatal(err)
 			}
 			kgen := rlwe.NewKeyGenerator(params)
-			f(t, &fixture{Chain: chain, params: params, sk: kgen.GenSecretKeyNew(), kgen: kgen, rng: rand.New(rand.NewPCG(uint64(i), 7))})
+			f(t, &fixture{Chain: chain, params: params, sk: kgen.GenSecretKeyNew(), kgen: kgen,
+				rng: rand.New(rand.NewPCG(uint64(i), 7))})
 		})
 	}
 }

@@ -119,14 +119,16 @@ func (w *Workspace) ScaleProduct(l int, f float64) {
 // level l-1.
 func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
 	w.inner(l, key, w.C[2], w.C[0], w.C[1])
-	w.divide(key.g.levels[l].drop, 2, func(h, prime int) []uint32 { return w.k[h][prime] }, func(h int) Poly { return dst[h] })
+	w.divide(key.g.levels[l].drop, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
+		func(h int) Poly { return dst[h] })
 }
 
 // Relinearise is Finish without the division by the level's prime; dst is of level
 // l.
 func (w *Workspace) Relinearise(l int, key *Key, dst *[2]Poly) {
 	w.inner(l, key, w.C[2], w.C[0], w.C[1])
-	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] }, func(h int) Poly { return dst[h] })
+	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
+		func(h int) Poly { return dst[h] })
 }
 
 // Switch sets dst to the product of x with key, divided by P: an encryption of x
@@ -136,7 +138,8 @@ func (w *Workspace) Switch(l int, key *Key, x Poly, dst *[2]Poly) {
 		w.c.rings[j].Scale(x[j], x[j], 1)
 	}
 	w.inner(l, key, x, nil, nil)
-	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] }, func(h int) Poly { return dst[h] })
+	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
+		func(h int) Poly { return dst[h] })
 }
 
 // Rescale divides a, of level l, by the prime of its level; dst is of level l-1.
