@@ -164,39 +164,8 @@ func (v *verifier) point(i int, extra []Membership) error {
 	if v.outside >= 0 {
 		v.cost[v.outside] = p.Price()
 	}
-	units := 0
-	switch label := int(v.res.Labels[i]); {
-	case label < k:
-		units = 1
-		if p.Weights != nil {
-			units = int(v.res.Units[i])
-		}
-		v.used[label] += units
-		for _, m := range extra {
-			if int(m.Cluster) >= k || m.Units < 1 {
-				return fmt.Errorf("%d times in cluster %d, want at least once in clusters 0 to %d", m.Units, m.Cluster, k-1)
-			}
-			v.used[m.Cluster] += int(m.Units)
-			units += int(m.Units)
-		}
-	case label > k || v.outside < 0 || len(extra) > 0:
-		return fmt.Errorf("label %d with %d more, want clusters 0 to %d", label, len(extra), k-1)
-	}
-	if units > e*weight {
-		return fmt.Errorf("%d clusters, want at most %d", units, e*weight)
-	}
-	if left := weight - units; left > 0 {
-		if v.outside < 0 {
-			return fmt.Errorf("%d times in no cluster", left)
-		}
-		v.used[v.outside] += left
-		v.unassigned += left
-		units = weight
-	}
-	if v.escape >= 0 {
-		v.room[v.escape] = weight * (e - 1)
-		v.used[v.escape] = weight*e - units
-		v.escaped += weight*e - units
+	if err := v.use(i, weight, e, extra); err != nil {
+		return err
 	}
 	var d digest
 	known := false
@@ -238,6 +207,46 @@ func (v *verifier) point(i int, extra []Membership) error {
 		if nearer(v.hash, d, v.row, int32(m.Cluster), int32(label)) {
 			return fmt.Errorf("label %d is not its nearest cluster", label)
 		}
+	}
+	return nil
+}
+
+// use counts in the columns that point i uses, and checks that they are as many as its weight allows.
+func (v *verifier) use(i, weight, e int, extra []Membership) error {
+	p, k := v.p, v.p.k()
+	units := 0
+	switch label := int(v.res.Labels[i]); {
+	case label < k:
+		units = 1
+		if p.Weights != nil {
+			units = int(v.res.Units[i])
+		}
+		v.used[label] += units
+		for _, m := range extra {
+			if int(m.Cluster) >= k || m.Units < 1 {
+				return fmt.Errorf("%d times in cluster %d, want at least once in clusters 0 to %d", m.Units, m.Cluster, k-1)
+			}
+			v.used[m.Cluster] += int(m.Units)
+			units += int(m.Units)
+		}
+	case label > k || v.outside < 0 || len(extra) > 0:
+		return fmt.Errorf("label %d with %d more, want clusters 0 to %d", label, len(extra), k-1)
+	}
+	if units > e*weight {
+		return fmt.Errorf("%d clusters, want at most %d", units, e*weight)
+	}
+	if left := weight - units; left > 0 {
+		if v.outside < 0 {
+			return fmt.Errorf("%d times in no cluster", left)
+		}
+		v.used[v.outside] += left
+		v.unassigned += left
+		units = weight
+	}
+	if v.escape >= 0 {
+		v.room[v.escape] = weight * (e - 1)
+		v.used[v.escape] = weight*e - units
+		v.escaped += weight*e - units
 	}
 	return nil
 }

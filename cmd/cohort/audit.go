@@ -18,6 +18,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/audit"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
@@ -114,18 +115,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if a.timing {
 		return runTimings(ctx, o, a, out)
 	}
-	switch {
-	case o.method == "":
-		return fault.Request("--method", "is not given", "name the method to audit, such as --method fastlloyd")
-	case o.given("data") != (a.pair != ""):
-		return fault.Request("--pair", "and --data come together", "give the two files that differ in one record, or neither")
-	}
-	m, err := catalog.Methods().Find(o.method)
+	m, err := audited(o, a)
 	if err != nil {
 		return err
-	}
-	if !m.Private {
-		return fault.Request("method", m.Name+" releases nothing that epsilon covers", "choose a private method")
 	}
 	neighbours, err := privacy.ParseNeighbours(o.setting("neighbours"))
 	if err != nil {
@@ -179,6 +171,25 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 		return &statusError{exitFailed}
 	}
 	return err
+}
+
+// audited is the method that an audit is asked of.
+func audited(o *options, a *auditOptions) (m *method.Method, err error) {
+	switch {
+	case o.method == "":
+		return m, fault.Request("--method", "is not given", "name the method to audit, such as --method fastlloyd")
+	case o.given("data") != (a.pair != ""):
+		return m, fault.Request("--pair", "and --data come together",
+			"give the two files that differ in one record, or neither")
+	}
+	m, err = catalog.Methods().Find(o.method)
+	if err != nil {
+		return m, err
+	}
+	if !m.Private {
+		return m, fault.Request("method", m.Name+" releases nothing that epsilon covers", "choose a private method")
+	}
+	return m, nil
 }
 
 // runWhiteBox tests the noise that runs of a method draw.

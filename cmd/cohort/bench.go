@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/cohort-engine/cohort/bench"
@@ -90,20 +91,8 @@ func newBenchCommand() *cobra.Command {
 				}
 				return writeReport(r, format, text, out)
 			}
-			r, err := bench.Run(cmd.Context(), o)
-			if errors.Is(err, context.Canceled) && o.Out != "" {
-				return fault.Failed("bench", "was interrupted, the finished rows are in "+filepath.Join(o.Out, bench.ResultsFile),
-					"give the same command to go on", nil)
-			}
+			r, err := measure(cmd.Context(), o, results, errOut)
 			if err != nil {
-				return err
-			}
-			if o.Out != "" {
-				if err := writeFolder(r, o.Out); err != nil {
-					return err
-				}
-			}
-			if err := writeResults(r, results, errOut); err != nil {
 				return err
 			}
 			if missing := r.MissingText(); missing != "" && format != "text" { // the text says it itself
@@ -129,6 +118,33 @@ func newBenchCommand() *cobra.Command {
 	fs.StringVar(&results, "results", "", "folder for RESULTS.md, a page of the results, and a picture of each figure")
 	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
+	simulationFlags(fs, &simulated)
+	return cmd
+}
+
+// measure runs suites and writes their results where they are asked for.
+func measure(ctx context.Context, o bench.Options, results string, errOut io.Writer) (*bench.Report, error) {
+	r, err := bench.Run(ctx, o)
+	if errors.Is(err, context.Canceled) && o.Out != "" {
+		return nil, fault.Failed("bench", "was interrupted, the finished rows are in "+
+			filepath.Join(o.Out, bench.ResultsFile),
+			"give the same command to go on", nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Out != "" {
+		if err := writeFolder(r, o.Out); err != nil {
+			return nil, err
+		}
+	}
+	if err := writeResults(r, results, errOut); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func simulationFlags(fs *pflag.FlagSet, simulated *bench.Simulated) {
 	fs.IntVar(&simulated.Parties, "simulate", 0,
 		"suite network: simulate sums of so many parties, up to 1000000, instead of measuring")
 	fs.Float64Var(&simulated.DropOut, "drop-out", 0.01, "with --simulate: share of parties that vanish in a sum")
@@ -136,7 +152,6 @@ func newBenchCommand() *cobra.Command {
 		"with --simulate: share of parties that are ten times as slow")
 	fs.DurationVar(&simulated.Deadline, "step-deadline", 2*time.Second,
 		"with --simulate: how long a step waits for who has vanished")
-	return cmd
 }
 
 // checkSimulated refuses what cannot be simulated.

@@ -628,26 +628,7 @@ func (c *convolution) profile(lambda float64) *profile {
 			p.infinite += float64(g.rounds) * g.infinite
 		}
 	}
-	// the window: mean +- 10 standard deviations, widened until Chernoff's bound above it is 1e-13
-	sd := math.Sqrt(variance)
-	half := 10*sd + 20*c.step
-	var n int
-	for {
-		n = min(1<<bits.Len(uint(2*half/c.step)), 2*maxWindow)
-		if n >= support {
-			n = 1 << bits.Len(uint(support))
-			p.base = lowest
-			p.beyond, p.under = 0, 0
-			break
-		}
-		p.base = int(math.Floor((mean - half) / c.step))
-		p.beyond = c.outside(lambda, p.k, float64(p.base+n)*c.step, 1/sd)
-		p.under = c.outside(lambda, p.k, float64(p.base)*c.step, -1/sd)
-		if p.beyond+p.under <= 1e-13 || n > maxWindow {
-			break
-		}
-		half *= 1.6
-	}
+	n := p.window(mean, math.Sqrt(variance), lowest, support)
 	fft := fourier.NewFFT(n)
 	prod := make([]complex128, n/2+1)
 	for i := range prod {
@@ -689,6 +670,30 @@ func (c *convolution) profile(lambda float64) *profile {
 	}
 	p.errL2 += 0x1p-53 * (10*logn + 4*rounds) * math.Sqrt(norm)
 	return p
+}
+
+// window sets where the masses begin and what lies outside, and returns how many there are: mean +- 10 standard
+// deviations, widened until Chernoff's bound outside is 1e-13. lowest and support are the least loss and the
+// number of losses, in steps.
+func (p *profile) window(mean, sd float64, lowest, support int) (n int) {
+	c := p.c
+	half := 10*sd + 20*c.step
+	for {
+		n = min(1<<bits.Len(uint(2*half/c.step)), 2*maxWindow)
+		if n >= support {
+			n = 1 << bits.Len(uint(support))
+			p.base = lowest
+			p.beyond, p.under = 0, 0
+			return n
+		}
+		p.base = int(math.Floor((mean - half) / c.step))
+		p.beyond = c.outside(p.lambda, p.k, float64(p.base+n)*c.step, 1/sd)
+		p.under = c.outside(p.lambda, p.k, float64(p.base)*c.step, -1/sd)
+		if p.beyond+p.under <= 1e-13 || n > maxWindow {
+			return n
+		}
+		half *= 1.6
+	}
 }
 
 // power is z^n by squaring.
