@@ -148,11 +148,7 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if cases, err = audit.Choose(cases, a.cases); err != nil {
 		return err
 	}
-	var engineOptions []engine.Option
-	if o.workers > 0 {
-		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
-	}
-	eng, err := engine.New(engineOptions...)
+	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err
 	}

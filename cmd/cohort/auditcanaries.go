@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/audit"
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -32,14 +31,7 @@ func runCanaries(ctx context.Context, o *options, a *auditOptions, out io.Writer
 			return err
 		}
 	}
-	if err := selectKernels(); err != nil {
-		return err
-	}
-	var engineOptions []engine.Option
-	if o.workers > 0 {
-		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
-	}
-	eng, err := engine.New(engineOptions...)
+	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err
 	}

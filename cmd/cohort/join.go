@@ -85,7 +85,7 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	if err := checkFormat(o.format, "text", "json"); err != nil {
 		return err
 	}
-	eng, err := newStudyEngine(o.workers)
+	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err
 	}

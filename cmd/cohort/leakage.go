@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/cohort-engine/cohort/bench/table"
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -15,10 +14,7 @@ import (
 // runLeakage prints what each role holds after a run of every protocol of Thesis-H's
 // leakage tables on a built-in set of three clients. A difference is a failure.
 func runLeakage(ctx context.Context, o *options, out io.Writer) error {
-	if err := selectKernels(); err != nil {
-		return err
-	}
-	eng, err := engine.New()
+	eng, err := newEngine(0)
 	if err != nil {
 		return err
 	}

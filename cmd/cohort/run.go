@@ -59,17 +59,14 @@ func runJob(ctx context.Context, o *options, out, errOut io.Writer) error {
 	for _, w := range in.warnings() {
 		fmt.Fprintln(errOut, "cohort: warning: "+w)
 	}
-	var engineOptions []engine.Option
-	if o.workers > 0 {
-		engineOptions = append(engineOptions, engine.WithWorkers(o.workers))
-	}
+	var observers []engine.Option
 	if p != nil {
-		engineOptions = append(engineOptions, engine.WithObserver(p))
+		observers = append(observers, engine.WithObserver(p))
 	}
 	if o.keepsTrace() {
-		engineOptions = append(engineOptions, engine.WithObserver(&in.trace))
+		observers = append(observers, engine.WithObserver(&in.trace))
 	}
-	eng, err := engine.New(engineOptions...)
+	eng, err := newEngine(o.workers, observers...)
 	if err != nil {
 		return err
 	}
@@ -199,4 +196,15 @@ func meanInterval(x []float64) (mean, half float64) {
 	mean, sd := stat.MeanStdDev(x, nil)
 	n := float64(len(x))
 	return mean, distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975) * sd / math.Sqrt(n)
+}
+
+// newEngine is an engine of so many workers, all cores for 0, on the kernels that the environment asks for.
+func newEngine(workers int, with ...engine.Option) (*engine.Engine, error) {
+	if workers > 0 {
+		with = append(with, engine.WithWorkers(workers))
+	}
+	if err := selectKernels(); err != nil {
+		return nil, err
+	}
+	return engine.New(with...)
 }

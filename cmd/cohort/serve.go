@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/page"
@@ -68,7 +67,7 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 	if (o.certificate == "") != (o.key == "") {
 		return fault.Request("--certificate", "and --certificate-key belong together", "give both or neither")
 	}
-	eng, err := newStudyEngine(o.workers)
+	eng, err := newEngine(o.workers)
 	if err != nil {
 		return err
 	}
@@ -141,15 +140,4 @@ func (o *serveFlags) invite(s *study.Study, c *study.Coordinator, out io.Writer)
 		}
 	}
 	return nil
-}
-
-func newStudyEngine(workers int) (*engine.Engine, error) {
-	var with []engine.Option
-	if workers > 0 {
-		with = append(with, engine.WithWorkers(workers))
-	}
-	if err := selectKernels(); err != nil {
-		return nil, err
-	}
-	return engine.New(with...)
 }

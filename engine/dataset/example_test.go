@@ -40,6 +40,5 @@ func ExampleRead_fault() {
 	_, err := dataset.Read(context.Background(), "people.csv", strings.NewReader("30,2000\n45,n/a\n"),
 		dataset.ReadOptions{})
 	fmt.Println(err)
-	// Output: people.csv, row 2, column 2: "n/a" is not a number: correct the cell, or leave the column out
-	// with --columns, or choose what to do with --missing
+	// Output: people.csv, row 2, column 2: "n/a" is not a number: correct the cell, or leave the column out with --columns, or choose what to do with --missing
 }
