@@ -109,6 +109,9 @@ func runAudit(ctx context.Context, o *options, a *auditOptions, out io.Writer) e
 	if a.canaries {
 		return runCanaries(ctx, o, a, out)
 	}
+	if o.given("runs") {
+		return fault.Request("--runs", "counts the runs of --canaries", "give --canaries too, or --trials")
+	}
 	if a.leakage {
 		return runLeakage(ctx, o, out)
 	}

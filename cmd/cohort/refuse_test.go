@@ -42,13 +42,17 @@ func TestFlagsOfOtherMethodsAreRefused(t *testing.T) {
 
 // A command takes no flags of run that it would not look at.
 func TestCommandsRefuseWhatTheyDoNotUse(t *testing.T) {
-	for _, args := range []string{
-		"audit --method fastlloyd --clients 3", "audit --method fastlloyd --runs 2", "audit --method fastlloyd --out x",
-		"audit --method hybrid --branch tree",
-		"profile --ledger x", "profile --labels-out x", "profile --timings",
+	for args, want := range map[string]string{
+		"audit --method fastlloyd --clients 3": "unknown flag",
+		"audit --method fastlloyd --runs 2":    "--runs: counts the runs of --canaries",
+		"audit --method fastlloyd --out x":     "unknown flag",
+		"audit --method hybrid --branch tree":  "unknown flag",
+		"profile --ledger x":                   "unknown flag",
+		"profile --labels-out x":               "unknown flag",
+		"profile --timings":                    "unknown flag",
 	} {
-		if status, out, errOut := cohort(t, strings.Fields(args)...); status != exitWrong || out != "" ||
-			!strings.Contains(errOut, "unknown flag") {
+		status, out, errOut := cohort(t, strings.Fields(args)...)
+		if status != exitWrong || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
 		}
 	}
