@@ -26,8 +26,7 @@ func centralSuites() []Suite {
 		{
 			Name: "central", Group: GroupPerformance, Title: "Central methods: quality and time",
 			About: "hybrid, proven, on small sets (mean NICV of 20 runs, delta = 1/(n ln n)) and on MNIST (inertia in units " +
-				"of 0..255, 5 runs, " +
-				"delta = 1e-6), with the time of a whole run after the data is read.",
+				"of 0..255, 5 runs, delta = 1e-6), with the time of a whole run after the data is read.",
 			Needs: append([]string{"mnist"}, hybridSets...),
 			Run: func(ctx context.Context, e *Env) error {
 				if err := e.hybridQuality(ctx, hybridSets); err != nil {
@@ -39,9 +38,8 @@ func centralSuites() []Suite {
 		{
 			Name: "synth-sep", Group: GroupPerformance, Title: "Middle dimensions: hybrid, relative and lsf",
 			About: "Mean NICV on clusterGeneration's sets by separation, number of clusters and dimensions, proven, delta = " +
-				"1/(n ln n). " +
-				"relative starts at a sphere packing, lsf is the LSH-forest coreset; without noise is k-means with restarts " +
-				"and swaps on the records.",
+				"1/(n ln n). relative starts at a sphere packing, lsf is the LSH-forest coreset; without noise is k-means with " +
+				"restarts and swaps on the records.",
 			Needs: synthSets(),
 			Run:   runSynthSep,
 		},

@@ -36,15 +36,12 @@ func ckksSuites() []Suite {
 		{
 			Name: "he", Group: GroupPerformance, Title: "k-means on encrypted columns, ten rounds",
 			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, " +
-				"decryption and the " +
-				"serialisation of every message. Compute is measured here; transfer is modelled for each network of CKKS-V " +
-				"Table 1 from the " +
-				"bytes that were really sent. CKKS-V ran on 224 cores and its times include the network; ours stand for " +
-				"compute plus transfer. " +
-				"Operations are those of one round. The figures of 64-bit words are those of the revision before 32-bit lanes. " +
-				"Operations on one core are timed in " +
-				"turns with Lattigo's, whose sign is its products, relinearisations and rescalings alone. Memory is the peak " +
-				"of the process, data included.",
+				"decryption and the serialisation of every message. Compute is measured here; transfer is modelled for each " +
+				"network of CKKS-V Table 1 from the bytes that were really sent. CKKS-V ran on 224 cores and its times include " +
+				"the network; ours stand for compute plus transfer. Operations are those of one round. The figures of 64-bit " +
+				"words are those of the revision before 32-bit lanes. Operations on one core are timed in turns with Lattigo's, " +
+				"whose sign is its products, relinearisations and rescalings alone. Memory is the peak of the process, data " +
+				"included.",
 			Source:  ckksSource,
 			Needs:   []string{"s1"},
 			Figures: []Figure{{Table: "compute", Title: "Ten rounds", X: "size", Y: "compute", LogY: true, Bars: true}},
@@ -53,21 +50,18 @@ func ckksSuites() []Suite {
 		{
 			Name: "ckks-table3", Group: GroupCKKS, Title: "CKKS-V Table 3: time by network",
 			About: "Ten rounds on two-dimensional sets, on the ten networks of CKKS-V Table 1: measured compute plus " +
-				"modelled transfer, with the " +
-				"paper's total beside it, and the bytes of all messages. One run of each size, which lasts from seconds to, at " +
-				"a million points, many minutes; the " +
-				"paper says that it estimated some of its times.",
+				"modelled transfer, with the paper's total beside it, and the bytes of all messages. One run of each size, " +
+				"which lasts from seconds to, at a million points, many minutes; the paper says that it estimated some of its " +
+				"times.",
 			Source: ckksSource, Run: runCKKSTable3,
 		},
 		{
 			Name: "ckks-table4", Group: GroupCKKS, Title: "CKKS-V Table 4: loss and accuracy",
 			About: "Loss in the paper's [0,1] units (ours, in [-1,1], divided by 4) and accuracy, against plaintext Lloyd " +
-				"from the same starts. " +
-				"claimed is the paper's one-sided noise, proven that of both sides and the joint release. The paper does not " +
-				"print its epsilon " +
-				"and delta, nor its number of runs; here epsilon 1, delta 1e-5, five runs. The synthetic set is our own of " +
-				"that shape, bank has more rows and " +
-				"nyctaxi other columns than the paper's; columns are split in contiguous ranges. CKKS-V ran on 224 cores.",
+				"from the same starts. claimed is the paper's one-sided noise, proven that of both sides and the joint release. " +
+				"The paper does not print its epsilon and delta, nor its number of runs; here epsilon 1, delta 1e-5, five runs. " +
+				"The synthetic set is our own of that shape, bank has more rows and nyctaxi other columns than the paper's; " +
+				"columns are split in contiguous ranges. CKKS-V ran on 224 cores.",
 			Source: "CKKS-V, Table 4", Needs: []string{"s1", "bank", "nyctaxi", "har", "loan", "timesynth_k5_d2_n10000"},
 			Run: runCKKSTable4,
 		},
@@ -81,10 +75,9 @@ func ckksSuites() []Suite {
 		{
 			Name: "ckks-fig5", Group: GroupCKKS, Title: "CKKS-V Figure 5: privacy and accuracy on s1",
 			About: "Accuracy and loss (in the paper's [0,1] units) on s1 with 15 clusters against epsilon, delta 1e-5, five " +
-				"runs from different starts; sketch is " +
-				"Sketch-V's protocol, ten runs with k' = 15. The figure prints no numbers; the text gives accuracy above 90% " +
-				"and a loss of about 0.004 as " +
-				"epsilon grows, and less than 65% for Sketch-V's protocol.",
+				"runs from different starts; sketch is Sketch-V's protocol, ten runs with k' = 15. The figure prints no " +
+				"numbers; the text gives accuracy above 90% and a loss of about 0.004 as epsilon grows, and less than 65% for " +
+				"Sketch-V's protocol.",
 			Source: "CKKS-V, Figure 5", Needs: []string{"s1"}, Run: runCKKSFigure5,
 			Figures: []Figure{
 				{Title: "Accuracy by epsilon", X: "epsilon", Y: "accuracy", Series: []string{"protocol"}},

@@ -16,10 +16,9 @@ import (
 func clientSuites() []Suite {
 	return []Suite{{
 		Name: "clients", Group: GroupPerformance, Title: "Many and unequal clients",
-		About: "NICV of hybrid and relative (proven, epsilon 1, delta = 1/(n ln n), mean of 20 runs, 5 of 1,000 " +
-			"clients) with the noise in shares, one client assumed to read along, over that of one client whose noise is " +
-			"sqrt(M/(M-1)) times as large. " +
-			"The last case has four clients of 8:4:2:1. Goal: at most 1.05.",
+		About: "NICV of hybrid and relative (proven, epsilon 1, delta = 1/(n ln n), mean of 20 runs, 5 of 1,000 clients) " +
+			"with the noise in shares, one client assumed to read along, over that of one client whose noise is " +
+			"sqrt(M/(M-1)) times as large. The last case has four clients of 8:4:2:1. Goal: at most 1.05.",
 		Needs: []string{"s1", "adult", "birch2_25k"},
 		Run:   runClients,
 	}}

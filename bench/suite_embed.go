@@ -14,18 +14,18 @@ func embedSuites() []Suite {
 		{
 			Name: "embed", Group: GroupPerformance, Title: "As a library: fits of arrays in memory",
 			About: "Package cohort on row-major float32 points: checked, put on the grid with one scale for all columns, 20 " +
-				"rounds of plain k-means from a given start, labels and inertia. " +
-				"Prepared leaves out the first two. Private is a fit at epsilon 1 with public bounds. Times are the wall's, " +
-				"and of all threads together; memory is the peak beside the caller's points, of the points' size. " +
-				"python/bench.py has the same fits beside scikit-learn's, in turn in one process.",
+				"rounds of plain k-means from a given start, labels and inertia. Prepared leaves out the first two. Private is " +
+				"a fit at epsilon 1 with public bounds. Times are the wall's, and of all threads together; memory is the peak " +
+				"beside the caller's points, of the points' size. python/bench.py has the same fits beside scikit-learn's, in " +
+				"turn in one process.",
 			Run: runEmbed,
 		},
 		{
 			Name: "reading", Group: GroupPerformance, Title: "Reading: text and Parquet onto the grid",
 			About: "Files of 8 columns with public bounds, read, parsed, checked and packed by one worker and by all; rates " +
-				"are of the file's bytes. The bare loop is what a program does that " +
-				"only decodes: strconv.ParseFloat on each cell of text, Parquet's column pages into float64. Memory is the " +
-				"peak beside the panels, whose size is 32 bytes a record.",
+				"are of the file's bytes. The bare loop is what a program does that only decodes: strconv.ParseFloat on each " +
+				"cell of text, Parquet's column pages into float64. Memory is the peak beside the panels, whose size is 32 " +
+				"bytes a record.",
 			Run: runReading,
 		},
 	}

@@ -19,15 +19,13 @@ import (
 func embeddingSuites() []Suite {
 	return []Suite{{
 		Name: "embeddings", Group: GroupPerformance, Title: "Lloyd iterations at many clusters and dimensions",
-		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned " +
-			"and summed. The " +
-			"points are standard normal at a quarter of the range, which gives the filter the least to hold on to, and k of " +
-			"them are the centroids. 'multiply-adds' " +
-			"leaves the candidate filter out, 'iteration' is what a run does. scikit-learn and FAISS run on the same points " +
-			"in turn where a Python has them " +
-			"(make peers installs them on Debian); without them, and in quick runs, 'stored' stands for the better of both, " +
-			"as measured once on another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or " +
-			"products of 8- or 16-bit integers, at rates measured in the same run.",
+		About: "CPU time of one Lloyd iteration on one thread, every record looked at: centroids set, points assigned and " +
+			"summed. The points are standard normal at a quarter of the range, which gives the filter the least to hold on " +
+			"to, and k of them are the centroids. 'multiply-adds' leaves the candidate filter out, 'iteration' is what a run " +
+			"does. scikit-learn and FAISS run on the same points in turn where a Python has them (make peers installs them " +
+			"on Debian); without them, and in quick runs, 'stored' stands for the better of both, as measured once on " +
+			"another machine (Zen 4). Shares are of the limit that binds: float32 multiply-adds, or products of 8- or 16-bit " +
+			"integers, at rates measured in the same run.",
 		Run: runEmbeddings,
 	}}
 }

@@ -17,10 +17,9 @@ func fastLloydSuites() []Suite {
 		{
 			Name: "fastlloyd-table3", Group: GroupFastLloyd, Title: "FastLloyd Table 3: time and bytes per iteration",
 			About: "One iteration of fastlloyd with two clients. FastLloyd's figures (Macbook Pro M2 Max, mean of 20 runs) " +
-				"include a 0.5 ms " +
-				"sleep for every send, so they are compared with our computation plus the same sleeps; MohLloyd is the secure " +
-				"protocol of " +
-				"Mohassel et al. that it is compared with there. Bytes are those that all clients send and receive.",
+				"include a 0.5 ms sleep for every send, so they are compared with our computation plus the same sleeps; " +
+				"MohLloyd is the secure protocol of Mohassel et al. that it is compared with there. Bytes are those that all " +
+				"clients send and receive.",
 			Source:  "FastLloyd, Table 3",
 			Needs:   table3Sets,
 			Figures: []Figure{{Title: "Time of one iteration", X: "set", Y: "iteration", LogY: true, Bars: true}},
@@ -29,12 +28,10 @@ func fastLloydSuites() []Suite {
 		{
 			Name: "fastlloyd-fig3", Group: GroupFastLloyd, Title: "FastLloyd Figure 3: quality on real sets",
 			About: "NICV against epsilon for lloyd, sulloyd, csulloyd and fastlloyd, means of 20 runs with 95% intervals. " +
-				"fastlloyd stands there " +
-				"twice: with the noise of the paper's theorem (claimed) and with that of its released code (published), which " +
-				"is d times " +
-				"smaller and with which the figure was made; lloyd runs as in that code too, where an empty cluster goes to " +
-				"the origin. The figure " +
-				"prints no numbers; the dashed curves are the authors' code, run again.",
+				"fastlloyd stands there twice: with the noise of the paper's theorem (claimed) and with that of its released " +
+				"code (published), which is d times smaller and with which the figure was made; lloyd runs as in that code too, " +
+				"where an empty cluster goes to the origin. The figure prints no numbers; the dashed curves are the authors' " +
+				"code, run again.",
 			Source: "FastLloyd, Figure 3; reruns of its released code", Needs: realSets,
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set",
 				LogX: true, LogY: true, Level: withoutNoise}},
@@ -46,9 +43,9 @@ func fastLloydSuites() []Suite {
 		{
 			Name: "fastlloyd-fig4", Group: GroupFastLloyd, Title: "FastLloyd Figure 4: empty clusters on Birch2",
 			About: "Share of the 100 clusters that attract no point, against epsilon. The paper's text gives about 15% for " +
-				"lloyd and more than 40% for sulloyd " +
-				"at epsilon 0.01, and says that fastlloyd eliminates the problem above epsilon 0.75, which is not " +
-				"reproduced: some clusters stay empty at every budget: 0.5 to 2.1% from epsilon 0.75 on.",
+				"lloyd and more than 40% for sulloyd at epsilon 0.01, and says that fastlloyd eliminates the problem above " +
+				"epsilon 0.75, which is not reproduced: some clusters stay empty at every budget: 0.5 to 2.1% from epsilon 0.75 " +
+				"on.",
 			Source: "FastLloyd, Figure 4; reruns of its released code", Needs: []string{"birch2_25k"},
 			Figures: []Figure{{Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty clusters",
 				Series: []string{"protocol"}, LogX: true, Level: withoutNoise}},
@@ -62,17 +59,14 @@ func fastLloydSuites() []Suite {
 		{
 			Name: "fastlloyd-fig7", Group: GroupFastLloyd, Title: "FastLloyd Figure 7: the distance constraint",
 			About: "csulloyd and fastlloyd with and without a largest distance of a record from its centroid, eta = " +
-				"sqrt(B²/2t) in round t " +
-				"(equation 19), means of 20 runs. Under claimed each round assigns within its own eta and fastlloyd's noise is " +
-				"that of Theorem 7.1, " +
-				"at most 2 eta; the paper has no such theorem for csulloyd's sums. Under published both do as the released " +
-				"code, with which the " +
-				"figure was made: it assigns within the first eta in every round and sets the noise to 2 eta², of sums too. The " +
-				"figure prints no numbers; the text gives 30 to 40% less NICV at small epsilon, which fastlloyd reaches on s1 " +
-				"under published and nothing does under claimed. Table gain has ours, with " +
-				"its interval: what a bound lowers the mean NICV by, below zero where it raises it. Runs that no assignment " +
-				"satisfies are left " +
-				"out and counted; a record out of reach stays unassigned here (section 7.1), where the released code gives up.",
+				"sqrt(B²/2t) in round t (equation 19), means of 20 runs. Under claimed each round assigns within its own eta " +
+				"and fastlloyd's noise is that of Theorem 7.1, at most 2 eta; the paper has no such theorem for csulloyd's " +
+				"sums. Under published both do as the released code, with which the figure was made: it assigns within the " +
+				"first eta in every round and sets the noise to 2 eta², of sums too. The figure prints no numbers; the text " +
+				"gives 30 to 40% less NICV at small epsilon, which fastlloyd reaches on s1 under published and nothing does " +
+				"under claimed. Table gain has ours, with its interval: what a bound lowers the mean NICV by, below zero where " +
+				"it raises it. Runs that no assignment satisfies are left out and counted; a record out of reach stays " +
+				"unassigned here (section 7.1), where the released code gives up.",
 			Source: "FastLloyd, Figure 7 and section 7.1; its released code", Needs: []string{"s1", "birch2_25k"},
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol", "distance"},
 				Panel: "set", LogX: true, LogY: true}},

@@ -26,11 +26,11 @@ func floorSuites() []Suite {
 		Run:   runRivals,
 	}, {
 		Name: "floor", Group: GroupPerformance, Title: "hybrid against simpler answers",
-		About: "Mean NICV of hybrid, proven, delta = 1/(n ln n), against answers that do less: the centre of the " +
-			"box, one private mean, relative, lsf, sulloyd, and hybrid itself with half the clusters. Goals: at most 2 % " +
-			"above the best of them, and no run above 1.5 times the mean. Generated sets have clusters that are well (6) or " +
-			"hardly (3) separated; in `corner` nine of ten records are " +
-			"squeezed into an eighth of the box, in `mixed` the columns are correlated. 20 runs each, 50 for the worst run.",
+		About: "Mean NICV of hybrid, proven, delta = 1/(n ln n), against answers that do less: the centre of the box, one " +
+			"private mean, relative, lsf, sulloyd, and hybrid itself with half the clusters. Goals: at most 2 % above the " +
+			"best of them, and no run above 1.5 times the mean. Generated sets have clusters that are well (6) or hardly (3) " +
+			"separated; in `corner` nine of ten records are squeezed into an eighth of the box, in `mixed` the columns are " +
+			"correlated. 20 runs each, 50 for the worst run.",
 		Needs: floorSets,
 		Run:   runFloor,
 	}}

@@ -16,12 +16,11 @@ func flowSuites() []Suite {
 		Name: "flow", Group: GroupPerformance, Title: "Size-constrained assignment",
 		About: "One exact assignment with sizes within a factor 1.25 of the mean, costs included, on one thread. " +
 			"Centroids: random in the box (bad) or three Lloyd steps later (good). Cold: without prices; warm, second and " +
-			"sixth: that size-constrained Lloyd step with the prices of the one before. The ratio is LEMON's best " +
-			"algorithm, build and solve, given its costs, over ours: stored figures here, " +
-			"measured on this machine by make prototypes. Families: all workers; data and bounds on which assigners are " +
-			"slow, each beside " +
-			"the plain mixture of the same n and k in the same run, and beside the time of the former solver. Growth: the " +
-			"same on generated mixtures; the exponent is the slope of log time over log size.",
+			"sixth: that size-constrained Lloyd step with the prices of the one before. The ratio is LEMON's best algorithm, " +
+			"build and solve, given its costs, over ours: stored figures here, measured on this machine by make prototypes. " +
+			"Families: all workers; data and bounds on which assigners are slow, each beside the plain mixture of the same n " +
+			"and k in the same run, and beside the time of the former solver. Growth: the same on generated mixtures; the " +
+			"exponent is the slope of log time over log size.",
 		Needs: []string{"s1", "birch2_25k", "adult"},
 		Figures: []Figure{
 			{Table: "against n", Title: "Cold assignment by number of points, k=50", X: "n", Y: "one worker",

@@ -18,14 +18,12 @@ import (
 func horizontalSuites() []Suite {
 	return []Suite{{
 		Name: "horizontal", Group: GroupPerformance, Title: "One iteration of the horizontal protocols",
-		About: "Median time of one whole iteration over two clients at epsilon 1: assignment, sums, masks, aggregation, noise, " +
-			"unmasking and post-processing, network excluded. It is the median over all iterations of real runs. lloyd, " +
-			"sulloyd and relative " +
-			"leave out records that cannot have changed since the iteration before, with the same result: 'left out' is " +
-			"their share, and " +
-			"'all records' the median of the iterations that left none out. The peer is the authors' own code of FastLloyd " +
-			"(for relative: of its follow-up), medians of one thread, stored: it ran once, on another machine, and is not " +
-			"run again here.",
+		About: "Median time of one whole iteration over two clients at epsilon 1: assignment, sums, masks, aggregation, " +
+			"noise, unmasking and post-processing, network excluded. It is the median over all iterations of real runs. " +
+			"lloyd, sulloyd and relative leave out records that cannot have changed since the iteration before, with the " +
+			"same result: 'left out' is their share, and 'all records' the median of the iterations that left none out. The " +
+			"peer is the authors' own code of FastLloyd (for relative: of its follow-up), medians of one thread, stored: it " +
+			"ran once, on another machine, and is not run again here.",
 		Needs: []string{"s1", "adult", "birch2_25k", "lsun", "timesynth_k5_d2_n100000", "timesynth_k2_d2_n100000",
 			"timesynth_k5_d5_n100000", "timesynth_k2_d5_n100000"},
 		Figures: []Figure{

@@ -12,12 +12,11 @@ import (
 func kernelSuites() []Suite {
 	return []Suite{{
 		Name: "kernels", Group: GroupPerformance, Title: "Kernels on one thread",
-		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, " +
-			"a multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the limit " +
-			"that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same run. " +
-			"Noise is " +
-			"the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and from one " +
-			"rooted in the system's randomness.",
+		About: "Time of each kernel on generated points, one thread, all data in panels. GFLOP/s counts a subtraction, a " +
+			"multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the " +
+			"limit that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same " +
+			"run. Noise is the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and " +
+			"from one rooted in the system's randomness.",
 		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate",
 			Series: []string{"d"}, LogX: true, LogY: true}},
 		Run: runKernels,

@@ -18,12 +18,12 @@ func networkSuites() []Suite {
 		Title: "Sums of parties on machines of their own, over the loopback interface",
 		About: "A coordinator and its parties, each with a TLS connection, links and a journal of its own, in one process " +
 			"on this machine's cores. A round is from the coordinator's readiness to the sum on its way to every party. " +
-			"Plain sums have the group's masks alone; those by pairs are the whole protocol of Bonawitz et al. 2017 " +
-			"(keys, shares, signatures), with a hundred neighbours above 200 parties (Bell et al. 2020). " +
-			"Journals are in memory where the machine has /dev/shm, so that figures are of the network and the processor; " +
-			"a disk adds the time of its syncs. Beside a measured round stands what a simulation gives for it, " +
-			"whose cost of a message was measured with 50 parties and plain sums of two lengths; " +
-			"--simulate N prints sums of N parties under each network's model, in a tree of servers above 1,000.",
+			"Plain sums have the group's masks alone; those by pairs are the whole protocol of Bonawitz et al. 2017 (keys, " +
+			"shares, signatures), with a hundred neighbours above 200 parties (Bell et al. 2020). Journals are in memory " +
+			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
+			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
+			"with 50 parties and plain sums of two lengths; --simulate N prints sums of N parties under each network's " +
+			"model, in a tree of servers above 1,000.",
 		Run: runNetwork,
 	}}
 }

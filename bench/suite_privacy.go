@@ -11,8 +11,8 @@ func privacySuites() []Suite {
 	return []Suite{{
 		Name: "privacy", Group: GroupPerformance, Title: "What calibration costs and saves",
 		About: "Phantoms of a sketch run at epsilon 0.5, delta 5e-5 over 4096 keys, for S parties of k' clusters: by " +
-			"Renyi divergences and " +
-			"by the distribution of losses of the censored maximum, and the time that the latter takes on one thread.",
+			"Renyi divergences and by the distribution of losses of the censored maximum, and the time that the latter takes " +
+			"on one thread.",
 		Run: runPrivacy,
 	}}
 }

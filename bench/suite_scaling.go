@@ -29,10 +29,9 @@ func scalingSuites() []Suite {
 	return []Suite{{
 		Name: "scaling", Group: GroupPerformance, Title: "How time and memory grow",
 		About: "Median time of one iteration on generated blobs as one quantity grows and the others stay at n = 100000 " +
-			"(20000 where d grows), d = 2, k = 10, " +
-			"two clients, all workers. The exponent is the slope of a straight line through log time against log size: 1 is " +
-			"proportional. Memory is the " +
-			"largest resident set of the process during the runs.",
+			"(20000 where d grows), d = 2, k = 10, two clients, all workers. The exponent is the slope of a straight line " +
+			"through log time against log size: 1 is proportional. Memory is the largest resident set of the process during " +
+			"the runs.",
 		Figures: figures,
 		Run:     runScaling,
 	}}

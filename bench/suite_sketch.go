@@ -17,15 +17,13 @@ import (
 )
 
 // figureNotes says what all figures of Sketch-V have in common here.
-const figureNotes = " k = 5, k' = 5 and, with the paper's estimators, M = 4096 where they do not vary, delta = " +
-	"1/n, means of ten runs with 95% intervals. " +
-	"\"claimed\" is the paper's own calibration and estimator, but that the harmonic mean has the constant that makes " +
-	"it unbiased, where Algorithm 4 prints " +
-	"(1+gamma)^HarmonicMean, and that 2PEst visits the pairs in turn with step 1, where Algorithm 5 draws them, with " +
-	"steps eta_t. Without the word stands the " +
-	"proven one. \"ldp-agg\" is the paper's LDP-AGG-2PEst, \"ldp-agg, all parties\" its LDP-AGG. The figure prints no " +
-	"numbers and the paper no budgets or " +
-	"number of runs; columns of mixgauss, drawn independently, are split in order."
+const figureNotes = " k = 5, k' = 5 and, with the paper's estimators, M = 4096 where they do not vary, delta = 1/n, " +
+	"means of ten runs with 95% intervals. \"claimed\" is the paper's own calibration and estimator, but that the " +
+	"harmonic mean has the constant that makes it unbiased, where Algorithm 4 prints (1+gamma)^HarmonicMean, and that " +
+	"2PEst visits the pairs in turn with step 1, where Algorithm 5 draws them, with steps eta_t. Without the word " +
+	"stands the proven one. \"ldp-agg\" is the paper's LDP-AGG-2PEst, \"ldp-agg, all parties\" its LDP-AGG. The figure " +
+	"prints no numbers and the paper no budgets or number of runs; columns of mixgauss, drawn independently, are split " +
+	"in order."
 
 // sketchSuites are the tables and figures of Sketch-V.
 func sketchSuites() []Suite {
@@ -45,16 +43,15 @@ func sketchSuites() []Suite {
 		{
 			Name: "sketch-table1", Group: GroupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
 			About: "Bytes that a party sends and the time of the weights of the grid, on mixgauss with the paper's " +
-				"estimators; and the making of the sketches beside " +
-				"the least time of AES for a hash of each record under each key on all workers, as they were made once.",
+				"estimators; and the making of the sketches beside the least time of AES for a hash of each record under each " +
+				"key on all workers, as they were made once.",
 			Source: "Sketch-V, Table 1", Needs: []string{"mixgauss"}, Run: runSketchTable1,
 		},
 		{
 			Name: "sketch-table2", Group: GroupSketch, Title: "Sketch-V Table 2: loss and V-measure on a mixture of Gaussians",
 			About: "k = k' = 5, M = 4096, delta = 1/n, ten runs. The paper drew its own mixture (20,000 records, five " +
-				"Gaussians, eight columns) and gives neither " +
-				"spread nor runs; compare each column with its non-private rows. lsf is the paper's DPLSF. Budgets 0.05 and 2 " +
-				"are ours.",
+				"Gaussians, eight columns) and gives neither spread nor runs; compare each column with its non-private rows. " +
+				"lsf is the paper's DPLSF. Budgets 0.05 and 2 are ours.",
 			Source: "Sketch-V, Table 2", Needs: []string{"mixgauss"}, Run: runSketchTable2,
 		},
 		figure(3, "loss of the final centres", sets+"Methods by budget.", all, "loss", method, "epsilon",
@@ -106,9 +103,9 @@ func sketchSuites() []Suite {
 				sketches: []int{4096, 1024, 256, 2048, 512}, methods: []string{"sketch", "sketch, claimed"}})),
 		{
 			Name: "sketch-fig14", Group: GroupSketch, Title: "Sketch-V Figure 14: silhouette by number of clusters",
-			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette " +
-				"is exact up to 50,000 records and of a sample of " +
-				"them beyond. The figure prints no numbers; the loan set is not public in full.",
+			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette is " +
+				"exact up to 50,000 records and of a sample of them beyond. The figure prints no numbers; the loan set is not " +
+				"public in full.",
 			Source: "Sketch-V, figure 14", Needs: all,
 			Figures: []Figure{{Title: "Silhouette by number of clusters", X: "k", Y: "silhouette", Series: []string{"set"}}},
 			Run:     runSketchFigure14,

@@ -49,14 +49,11 @@ func heatMap(name, title, source string, separation float64) Suite {
 	return Suite{
 		Name: name, Group: GroupFastLloyd, Title: title,
 		About: "NICV at epsilon 1 by number of clusters and dimensions, and by how much fastlloyd lowers it against " +
-			"sulloyd: three sets of each " +
-			"shape, 20 runs on each. The paper made its sets with the R package clusterGeneration and kept no seeds; these " +
-			"are built in " +
-			"(builtin:synth, the same construction), about 10,000 records each. The figure's numbers are not in the text, " +
-			"which says more than 40% less " +
-			"for many clusters in few dimensions (overlapping), and up to 89% less, 78% at the most clusters and dimensions " +
-			"(separated). A quick run takes one " +
-			"set of nine shapes.",
+			"sulloyd: three sets of each shape, 20 runs on each. The paper made its sets with the R package " +
+			"clusterGeneration and kept no seeds; these are built in (builtin:synth, the same construction), about 10,000 " +
+			"records each. The figure's numbers are not in the text, which says more than 40% less for many clusters in few " +
+			"dimensions (overlapping), and up to 89% less, 78% at the most clusters and dimensions (separated). A quick run " +
+			"takes one set of nine shapes.",
 		Source: source, Figures: figures,
 		Run: func(ctx context.Context, e *Env) error {
 			axis, sets := []int{2, 20, 10, 6, 14, 4, 8, 12, 16, 18}, 3
@@ -114,11 +111,9 @@ func ablation(name, title, source string, epsilon float64) Suite {
 	return Suite{
 		Name: name, Group: GroupFastLloyd, Title: title,
 		About: "NICV of fastlloyd by the factor alpha of one bound, the other at 5, and by the post-processing of " +
-			"centroids with both at 5: clusters have " +
-			"at least n/(alpha_min k) and at most alpha_max n/k records. As in the released code, 48 synthetic sets of " +
-			"about 2048 records (k and d of 2, 4, 8, 16; " +
-			"separation 0.25, 0.5, 0.75), 20 runs on each with its noise (published); a curve is the mean over the 12 sets " +
-			"of one k, the one of all is over " +
+			"centroids with both at 5: clusters have at least n/(alpha_min k) and at most alpha_max n/k records. As in the " +
+			"released code, 48 synthetic sets of about 2048 records (k and d of 2, 4, 8, 16; separation 0.25, 0.5, 0.75), 20 " +
+			"runs on each with its noise (published); a curve is the mean over the 12 sets of one k, the one of all is over " +
 			"the 48, with the interval over sets. Sets that no assignment satisfies are left out. The sets are built in " +
 			"(builtin:synth); the figure prints no numbers.",
 		Source: source,

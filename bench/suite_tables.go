@@ -39,8 +39,8 @@ func tableSuites() []Suite {
 		{
 			Name: "ckks-table1", Group: GroupCKKS, Title: "CKKS-V Table 1: networks", Source: "CKKS-V, Table 1",
 			About: "The ten networks as cohort run --method ckks models them, and what the model adds for a round trip and " +
-				"for a megabyte. " +
-				"Burst size, quantum and r2q are settings of the paper's traffic shaper, which the model does not have.",
+				"for a megabyte. Burst size, quantum and r2q are settings of the paper's traffic shaper, which the model does " +
+				"not have.",
 			Run: runCKKSTable1,
 		},
 	}

@@ -120,14 +120,11 @@ func thesisSuites() []Suite {
 		thesisTimes("8.7", "AMN", fastLloydCode),
 		{
 			Name: "thesis-fig8.8", Group: GroupThesisH, Title: "Thesis-H Figure 8.8: empty clusters on Birch2",
-			About: "Average number of the 100 clusters that attract no point, against epsilon, 20 runs. The figure prints " +
-				"no numbers; the " +
-				"thesis's text gives about 15 (NMA) and 20 (AMN) without constraint and noise, 0 with the constraint, with " +
-				"noise about 10 (NMA) and " +
-				"22 to 25 (AMN) without it, and about 4 (NMA) and 2 (AMN) with it at epsilon 1. The means of unconstrained " +
-				"clusters (AMN) take the " +
-				"noise of section 6.3.1 for a cluster of one record, as the released code draws it. All noisy centroids are " +
-				"folded (Table 7.1).",
+			About: "Average number of the 100 clusters that attract no point, against epsilon, 20 runs. The figure prints no " +
+				"numbers; the thesis's text gives about 15 (NMA) and 20 (AMN) without constraint and noise, 0 with the " +
+				"constraint, with noise about 10 (NMA) and 22 to 25 (AMN) without it, and about 4 (NMA) and 2 (AMN) with it at " +
+				"epsilon 1. The means of unconstrained clusters (AMN) take the noise of section 6.3.1 for a cluster of one " +
+				"record, as the released code draws it. All noisy centroids are folded (Table 7.1).",
 			Source: "Thesis-H, Figure 8.8 and section 8.5.3", Needs: []string{"birch2_25k"},
 			Figures: []Figure{{Table: "private", Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty",
 				Series: []string{"protocol"}, Level: withoutNoise}},
@@ -229,11 +226,10 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 	source := "Thesis-H, Table " + number
 	return Suite{
 		Name: "thesis-" + number, Group: GroupThesisH, Title: source + ": time per iteration under " + protocolName,
-		About: "One iteration at epsilon 4, two clients; the network's part is the thesis's model, one round trip of 1 " +
-			"ms (LAN) or 100 ms (WAN), " +
-			"added to our measured computation. The thesis ran on a Macbook Pro M2 Max, Mohassel et al. and Jiang et al. on " +
-			"machines and networks of " +
-			"their own (sections 8.6.1 and 8.6.2). synth is generated: 5000 points, 2 dimensions, 2 clusters.",
+		About: "One iteration at epsilon 4, two clients; the network's part is the thesis's model, one round trip of 1 ms " +
+			"(LAN) or 100 ms (WAN), added to our measured computation. The thesis ran on a Macbook Pro M2 Max, Mohassel et " +
+			"al. and Jiang et al. on machines and networks of their own (sections 8.6.1 and 8.6.2). synth is generated: 5000 " +
+			"points, 2 dimensions, 2 clusters.",
 		Source: source, Needs: needs,
 		Figures: []Figure{{Title: "Time of one iteration on the LAN", X: "set", Y: "LAN", LogY: true, Bars: true}},
 		Run: func(ctx context.Context, e *Env) error {

@@ -13,12 +13,9 @@ func adultSuite() Suite {
 	return Suite{
 		Name: "thesis-adult", Group: GroupThesisH, Title: "Thesis-H Tables 8.2 to 8.5: why means of ten runs on adult differ",
 		About: "On adult a run ends near one of two local optima: a WCSS of about 11,870, or of about 12,900. The thesis " +
-			"prints " +
-			"means of ten runs, which count how many of ten ended at the second. Here are 200 runs of each start: the share " +
-			"that " +
-			"ends above 12,500, and how often the mean of ten of them is at least the thesis's. Rare is what happens less " +
-			"than " +
-			"once in twenty times: it is not explained by the optima alone.",
+			"prints means of ten runs, which count how many of ten ended at the second. Here are 200 runs of each start: the " +
+			"share that ends above 12,500, and how often the mean of ten of them is at least the thesis's. Rare is what " +
+			"happens less than once in twenty times: it is not explained by the optima alone.",
 		Source: "Thesis-H, Tables 8.2 to 8.5", Needs: []string{"adult"}, Run: runAdult,
 	}
 }

@@ -59,8 +59,7 @@ var thesisEpsilons = []string{"1", "4", "0.25", "2", "0.5", "3"}
 func thesisFigures() []Suite {
 	const loss, silhouette = "WCSS", "silhouette"
 	const about = "Epsilon from .25 to 4 with the thesis's bounds on cluster sizes, means of 20 runs with 95% " +
-		"intervals, " +
-		"two clients, under the paper's noise. The figure prints no numbers. "
+		"intervals, two clients, under the paper's noise. The figure prints no numbers. "
 	var needs []string
 	for _, s := range thesisSets {
 		needs = append(needs, s.set)

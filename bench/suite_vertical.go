@@ -18,10 +18,9 @@ func verticalSuites() []Suite {
 	return []Suite{{
 		Name: "vertical", Group: GroupPerformance, Title: "Vertical clustering by sketches",
 		About: "Table server: the whole server phase, weights of the grid and k-means on it, at n = 20000 on the shapes " +
-			"of Sketch-V's Table 1, " +
-			"whose time is for the weights alone. Table small: whole runs on mixgauss. Tables sketches and large: the " +
-			"making of sketches (digests, grouping and phantoms included) and a whole run " +
-			"of two parties, beside the least time of AES for a hash of each record under each key on all workers.",
+			"of Sketch-V's Table 1, whose time is for the weights alone. Table small: whole runs on mixgauss. Tables " +
+			"sketches and large: the making of sketches (digests, grouping and phantoms included) and a whole run of two " +
+			"parties, beside the least time of AES for a hash of each record under each key on all workers.",
 		Needs: []string{"mixgauss"},
 		Figures: []Figure{{Table: "server", Title: "Server phase", X: "shape", Y: "server phase",
 			Series: []string{"estimator"}, LogY: true, Bars: true}},

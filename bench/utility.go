@@ -208,14 +208,11 @@ func utilitySuites() []Suite {
 	return []Suite{{
 		Name: "utility", Group: GroupPerformance, Title: "Clustering quality against the authors' code",
 		About: "Mean NICV (mean squared distance to the nearest centroid, lower is better) over seeds with two clients. " +
-			"The peer is the " +
-			"authors' released code over 20 seeds, under the calibration that corresponds to it. Agreement is the " +
-			"difference of the " +
-			"means divided by 2 sqrt(h1² + h2²), h the half widths of the 95% intervals: up to 1 the two agree. The proven " +
-			"rows show " +
-			"what noise that provably suffices costs, drawn by the server (--noise server) as the peer's is; hybrid, lsf " +
-			"and balcan run there on the pooled data. Two parties that hold " +
-			"columns follow, at two epsilons; ckks, which takes minutes a run, has suites of its own.",
+			"The peer is the authors' released code over 20 seeds, under the calibration that corresponds to it. Agreement " +
+			"is the difference of the means divided by 2 sqrt(h1² + h2²), h the half widths of the 95% intervals: up to 1 " +
+			"the two agree. The proven rows show what noise that provably suffices costs, drawn by the server (--noise " +
+			"server) as the peer's is; hybrid, lsf and balcan run there on the pooled data. Two parties that hold columns " +
+			"follow, at two epsilons; ckks, which takes minutes a run, has suites of its own.",
 		Needs: sets,
 		Figures: []Figure{
 			{Table: "the papers' noise", Title: "NICV, papers' noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"},

@@ -67,9 +67,8 @@ func (j *Job) Plan() (engine.Plan, error) {
 	e.Viewers, e.Scale, e.Unit = []string{privacy.Outsider}, scale, "records"
 	e.Cost = privacy.Spec{Family: "discrete-laplace", Scale: scale / bound.L1()}
 	e.Conditions = slices.Clone(bound.Rule.Conditions)
-	e.Remark = "what is proved before the number is known is the sum of this epsilon and the run's; a smaller total " +
-		"is that " +
-		"of the number that came out"
+	e.Remark = "what is proved before the number is known is the sum of this epsilon and the run's; a smaller total is " +
+		"that of the number that came out"
 	if j.Columns {
 		e.Viewers = append(e.Viewers, privacy.Server)
 	}

@@ -92,8 +92,7 @@ func (p *Plan) noisyEntries(rounds int) []privacy.Entry {
 			privacy.Entry{What: fmt.Sprintf("additive shares of every client's values, one for each of %d "+
 				"servers, %d rounds", p.Servers, rounds),
 				Viewers: []string{privacy.Server}, Mechanism: "mask", Calibration: p.job.Calibration,
-				Conditions: []string{"parties follow the protocol, and not all servers pool their shares: those of " +
-					"all but one " +
+				Conditions: []string{"parties follow the protocol, and not all servers pool their shares: those of all but one " +
 					"are uniform"}})
 	}
 	first := len(list)
