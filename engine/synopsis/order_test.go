@@ -33,7 +33,7 @@ func TestPathsAlong(t *testing.T) {
 	const n, d, bits = 3000, 3, 2
 	rows := gridRows(rand.New(rand.NewPCG(7, 8)), n, d)
 	p, order := packed(rows, d), []int{1, 1, 0, 1, 2, 1}
-	paths, err := PathsAlong(context.Background(), nil, p, testBits, bits, order)
+	paths, err := PathsAlong(context.Background(), nil, p, testBits, bits, order, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,11 +31,13 @@ func (p *Paths) Digit(i, l int) int {
 // cuts. A coordinate at a midpoint goes to the upper half. It panics unless
 // bits*levels is in 1..64 and no axis is cut more than fractionBits+1 times.
 func MidpointPaths(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits, levels int) (*Paths, error) {
-	return PathsAlong(ctx, r, p, fractionBits, bits, InTurn(p.D, bits*levels))
+	return PathsAlong(ctx, r, p, fractionBits, bits, InTurn(p.D, bits*levels), nil)
 }
 
-// PathsAlong is MidpointPaths with the axes to cut, in their order: whole levels of `bits`.
-func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits int, order []int) (*Paths, error) {
+// PathsAlong is MidpointPaths with the axes to cut, in their order: whole levels of `bits`. Where
+// image is not nil, it is the image of coordinate h of a record, on the same grid, that is cut.
+func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, bits int, order []int,
+	image func(h int, x float32) float32) (*Paths, error) {
 	cuts := len(order)
 	shifts, times := make([]int, cuts), make([]int, p.D)
 	for t, h := range order {
@@ -60,6 +62,9 @@ func PathsAlong(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, 
 				}
 				row := panel[h*kernels.Lanes : (h+1)*kernels.Lanes]
 				for i, x := range row {
+					if image != nil {
+						x = image(h, x)
+					}
 					axes[h][i] = min(uint32(int32(x*scale)+1<<fractionBits), top)
 				}
 			}

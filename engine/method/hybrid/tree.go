@@ -96,7 +96,7 @@ type ground struct {
 // records, of which the widest side is cut.
 func (h *plan) releaseTree(ctx context.Context, p *staged.Party) (*ground, error) {
 	g := &ground{order: synopsis.InTurn(p.D, h.tree.Cuts())}
-	records := p.Records
+	var image func(int, float32) float32
 	var err error
 	if h.columns != nil {
 		if g.frame, err = p.ReleaseFrame(ctx, h.columns); err != nil {
@@ -107,11 +107,9 @@ func (h *plan) releaseTree(ctx context.Context, p *staged.Party) (*ground, error
 		g.frame = nil
 	} else {
 		g.order = synopsis.Widest(g.frame.Widths(), h.tree.Cuts(), p.FractionBits)
-		if records, err = p.FillBox(ctx, g.frame); err != nil {
-			return nil, err
-		}
+		image = g.frame.Image(p.FractionBits)
 	}
-	g.trie, err = p.ReleaseTreeAlong(ctx, h.tree, records, g.order)
+	g.trie, err = p.ReleaseTreeAlong(ctx, h.tree, p.Records, g.order, image)
 	return g, err
 }
 

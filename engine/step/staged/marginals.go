@@ -8,7 +8,6 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
-	"github.com/cohort-engine/cohort/kernels"
 )
 
 const (
@@ -187,28 +186,17 @@ func (f *Frame) Widths() []float64 {
 	return w
 }
 
-// FillBox maps a party's records from the frame onto [-1,1]^d, column by column, and clamps those
-// beyond it; the image of a record is on the grid and a function of that record.
-func (p *Party) FillBox(ctx context.Context, f *Frame) (*kernels.Panels, error) {
-	span := p.Begin(engine.PhaseEncode, p.Released)
-	defer p.End(span)
-	out, grid := kernels.NewPanels(p.Records.N, p.D), math.Ldexp(1, p.FractionBits)
-	shards := engine.Shards([]int{p.Records.N}, p.D)
-	err := p.Pool().Run(ctx, len(shards), func(_, i int) {
-		row := make([]float32, p.D)
-		for r := shards[i].Lo; r < shards[i].Hi; r++ {
-			row = p.Records.Point(r, row)
-			for h, x := range row {
-				part := (float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h])
-				row[h] = float32(math.Trunc(min(max(float64(2*part)-1, -1), 1)*grid) / grid)
-			}
-			out.Set(r, row)
-		}
-	})
-	return out, err
+// Image is the map of records from the frame onto [-1,1]^d, for column h: what is beyond the
+// frame is clamped. The image of a record is on the grid and a function of that record.
+func (f *Frame) Image(fractionBits int) func(h int, x float32) float32 {
+	grid := math.Ldexp(1, fractionBits)
+	return func(h int, x float32) float32 {
+		part := (float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h])
+		return float32(math.Trunc(min(max(float64(2*part)-1, -1), 1)*grid) / grid)
+	}
 }
 
-// Place takes boxes of [-1,1]^d to where FillBox has them from, in place.
+// Place takes boxes of [-1,1]^d to where Image has them from, in place.
 func (f *Frame) Place(boxes []synopsis.Box) {
 	for _, b := range boxes {
 		for h := range b.Lo {

@@ -50,18 +50,18 @@ func (f *Plan) AddTree(l Share, d int) *Tree {
 // epsilon is that of all levels, whether or not it reaches them: that it stops is
 // itself an outcome.
 func (p *Party) ReleaseTree(ctx context.Context, t *Tree, records *kernels.Panels) (*synopsis.Trie, error) {
-	return p.ReleaseTreeAlong(ctx, t, records, synopsis.InTurn(t.d, t.Cuts()))
+	return p.ReleaseTreeAlong(ctx, t, records, synopsis.InTurn(t.d, t.Cuts()), nil)
 }
 
 // Cuts is how often the tree halves a box, one axis a time.
 func (t *Tree) Cuts() int { return t.bits * t.levels }
 
-// ReleaseTreeAlong is ReleaseTree with the axes to cut, in their order, which public values
-// decide.
+// ReleaseTreeAlong is ReleaseTree with the axes to cut, in their order, and the image of each
+// coordinate, see [synopsis.PathsAlong]; public values decide both.
 func (p *Party) ReleaseTreeAlong(ctx context.Context, t *Tree, records *kernels.Panels,
-	order []int) (*synopsis.Trie, error) {
+	order []int, image func(h int, x float32) float32) (*synopsis.Trie, error) {
 	span := p.Begin(engine.PhaseEncode, 0)
-	paths, err := synopsis.PathsAlong(ctx, p.Pool(), records, p.FractionBits, t.bits, order)
+	paths, err := synopsis.PathsAlong(ctx, p.Pool(), records, p.FractionBits, t.bits, order, image)
 	p.End(span)
 	if err != nil {
 		return nil, err
