@@ -79,7 +79,7 @@ func (r request) run(data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := protocol.Problem{Bounds: &records.Normalised.Bounds, Clamped: &records.Normalised.Clamped, Clients: clients,
+	d := protocol.Problem{Bounds: records.Normalised.Bounds, Clamped: records.Normalised.Clamped, Clients: clients,
 		K: r.k, NoQuality: true}
 	if r.epsilon != 0 {
 		d.Budget = privacy.Budget{Epsilon: r.epsilon, Delta: -1}
