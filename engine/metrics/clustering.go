@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -20,20 +19,6 @@ type Clustering struct {
 	sizes []int
 }
 
-// Validate checks that the lengths fit and that no label exceeds K.
-func (c *Clustering) Validate() error {
-	if len(c.Labels) != c.Points.N || len(c.Centroids) != c.K*c.Points.D {
-		return fmt.Errorf("metrics: %d labels and %d centroid coordinates for n = %d, d = %d, k = %d", len(c.Labels),
-			len(c.Centroids), c.Points.N, c.Points.D, c.K)
-	}
-	for i, l := range c.Labels {
-		if int(l) > c.K {
-			return fmt.Errorf("metrics: label %d of point %d exceeds k = %d", l, i, c.K)
-		}
-	}
-	return nil
-}
-
 // Sizes returns the number of points of each cluster.
 func (c *Clustering) Sizes() []int {
 	if c.sizes == nil {
@@ -45,17 +30,6 @@ func (c *Clustering) Sizes() []int {
 	return c.sizes[:c.K]
 }
 
-// EmptyClusters returns the number of clusters without points.
-func (c *Clustering) EmptyClusters() int {
-	empty := 0
-	for _, s := range c.Sizes() {
-		if s == 0 {
-			empty++
-		}
-	}
-	return empty
-}
-
 // assigned returns the number of points that have a cluster.
 func (c *Clustering) assigned() int {
 	n := 0
@@ -64,22 +38,6 @@ func (c *Clustering) assigned() int {
 	}
 	return n
 }
-
-// WCSS is the within-cluster sum of squares: the squared distances of the
-// points to the centroids of their clusters (Thesis-H, equation 2.5).
-func (c *Clustering) WCSS() float64 {
-	sum := 0.0
-	for i, l := range c.Labels {
-		if int(l) < c.K {
-			sum += c.squared(i, c.Centroids[int(l)*c.Points.D:])
-		}
-	}
-	return sum
-}
-
-// NICV is the normalised intra-cluster variance: WCSS divided by the number of
-// points.
-func (c *Clustering) NICV() float64 { return c.WCSS() / float64(c.assigned()) }
 
 // squared is the squared distance of point i to a centroid.
 func (c *Clustering) squared(i int, centroid []float64) float64 {
