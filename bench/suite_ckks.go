@@ -2,11 +2,7 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"runtime"
-	"slices"
-	"time"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -33,20 +29,6 @@ const ckksSource = "CKKS-V, Table 3 (8 Intel Xeon Platinum 8276, 224 cores)"
 
 func ckksSuites() []Suite {
 	return []Suite{
-		{
-			Name: "he", Group: GroupPerformance, Title: "k-means on encrypted columns, ten rounds",
-			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, " +
-				"decryption and the serialisation of every message. Compute is measured here; transfer is modelled for each " +
-				"network of CKKS-V Table 1 from the bytes that were really sent. CKKS-V ran on 224 cores and its times include " +
-				"the network; ours stand for compute plus transfer. Operations are those of one round. The figures of 64-bit " +
-				"words are those of the revision before 32-bit lanes. Operations on one core are timed in turns with Lattigo's, " +
-				"whose sign is its products, relinearisations and rescalings alone. Memory is the peak of the process, data " +
-				"included.",
-			Source:  ckksSource,
-			Needs:   []string{"s1"},
-			Figures: []Figure{{Table: "compute", Title: "Ten rounds", X: "size", Y: "compute", LogY: true, Bars: true}},
-			Run:     runHE,
-		},
 		{
 			Name: "ckks-table3", Group: GroupCKKS, Title: "CKKS-V Table 3: time by network",
 			About: "Ten rounds on two-dimensional sets, on the ten networks of CKKS-V Table 1: measured compute plus " +
@@ -109,317 +91,6 @@ func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget privacy.
 	}
 	return &ckks.Job{Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Clamped: data.Clamped,
 		Columns: [][]int{{0}, rest}, K: k, Iterations: rounds, Seed: &seed, Budget: budget, NoQuality: true}}
-}
-
-// heTimed runs a job and returns its result with the wall and CPU seconds.
-func heTimed(ctx context.Context, c *Case, job *ckks.Job) (*engine.Result, float64, float64, error) {
-	e, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	defer e.Close()
-	runtime.GC()
-	cpu, start := processTime(), time.Now()
-	res, err := e.Run(ctx, job)
-	return res, time.Since(start).Seconds(), (processTime() - cpu).Seconds(), err
-}
-
-// wideSeconds are the seconds of the first nine of ckksCells at the revision that
-// computed with 64-bit words.
-var wideSeconds = [...]float64{2.8, 7.2, 10.8, 2.8, 16.1, 37, 7.6, 64, 166}
-
-const wideSource = "the revision before 32-bit lanes, two cores of a Xeon at 2.4 GHz"
-
-// heOperations are the operations of a round on one core beside Lattigo's.
-func heOperations(ctx context.Context, e *Env) error {
-	ops, failure, err := ckks.MeasuredOperations()
-	if err != nil {
-		return err
-	}
-	for _, op := range ops {
-		err := e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
-			func(ctx context.Context, c *Case) error {
-				if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours},
-					{Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
-					return err
-				}
-				ours, theirs := c.Row.Values[0], c.Row.Values[1]
-				c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
-				return failure()
-			})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// heParties are runs in which several key holders decrypt together.
-func heParties(ctx context.Context, e *Env) error {
-	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
-		// The computing party holds no share of the key, and a column as the others.
-		size := heCell{name: fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)}
-		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, 10000, x.parties, 5)
-			if err != nil {
-				return nil, err
-			}
-			job := heJob(data, 5, heRounds, 1, heBudget())
-			job.Mode, job.Threshold, job.Columns = ckks.Multiparty, x.threshold, nil
-			for party := range x.parties {
-				job.Columns = append(job.Columns, []int{party})
-			}
-			return job, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// heWorkers are the speed-ups of two workers.
-func heWorkers(ctx context.Context, e *Env) error {
-	for _, x := range []struct{ n, k int }{{1000, 2}, {10000, 5}} {
-		err := e.Case(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
-			data, err := timeSet(ctx, x.n, 2, x.k)
-			if err != nil {
-				return err
-			}
-			least := [2]float64{math.Inf(1), math.Inf(1)}
-			for range c.Env.Reps(3, 1) {
-				for i := range least {
-					eng, err := engine.New(engine.WithWorkers(i + 1))
-					if err != nil {
-						return err
-					}
-					start := time.Now()
-					_, err = eng.Run(ctx, heJob(data, x.k, heRounds, 1, heBudget()))
-					least[i] = min(least[i], time.Since(start).Seconds())
-					eng.Close()
-					if err != nil {
-						return err
-					}
-				}
-			}
-			c.Number("one", "s", least[0])
-			c.Number("two", "s", least[1])
-			c.Number("ratio", Plain, least[0]/least[1], Reference{Name: "at least", Kind: Goal, Value: 1.8})
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func runHE(ctx context.Context, e *Env) error {
-	if err := heOperations(ctx, e); err != nil {
-		return err
-	}
-	if err := heSizes(ctx, e); err != nil {
-		return err
-	}
-	if err := heParties(ctx, e); err != nil {
-		return err
-	}
-	return heWorkers(ctx, e)
-}
-
-// heSizes are the paper's sizes, s1, and the paper's argmin.
-func heSizes(ctx context.Context, e *Env) error {
-	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
-		paper := ckksCells[cell]
-		size := heCell{name: fmt.Sprintf("n=%d k=%d", paper.n, paper.k), wide: wideSeconds[cell],
-			file: "ckks-table3", labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
-		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, paper.n, 2, paper.k)
-			if err != nil {
-				return nil, err
-			}
-			return heJob(data, paper.k, heRounds, 1, heBudget()), nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if err := hePlane(ctx, e); err != nil {
-		return err
-	}
-	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
-		time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
-		s, err := e.Set(ctx, "s1")
-		if err != nil {
-			return nil, err
-		}
-		return heJob(s.Norm, 15, heRounds, 1, heBudget()), nil
-	})
-	if err != nil {
-		return err
-	}
-	// The paper's own argmin.
-	for _, x := range []struct{ k, rounds int }{{5, 2}, {10, 1}, {16, 1}} {
-		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
-		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, 1000, 2, x.k)
-			if err != nil {
-				return nil, err
-			}
-			job := heJob(data, x.k, x.rounds, 1, heBudget())
-			job.Argmin = ckks.Rank
-			return job, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hePlane is a round of many clusters in the plane, with the chain for the pairs that pruning leaves
-// and with that for all.
-func hePlane(ctx context.Context, e *Env) error {
-	const k = 20
-	for _, all := range []bool{false, true} {
-		name := fmt.Sprintf("n=1000 k=%d, 1 round", k)
-		if all {
-			name += ", chain for all pairs"
-		}
-		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
-			data, err := timeSet(ctx, 1000, 2, k)
-			if err != nil {
-				return nil, err
-			}
-			job := heJob(data, k, 1, 1, heBudget())
-			if all { // a given start takes the chain for all pairs
-				job.Start = slices.Concat(job.StartCentroids()...)
-			}
-			return job, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// heBudget is the budget of timed runs; the noise is drawn, its scale does not
-// matter for time.
-func heBudget() privacy.Budget { return privacy.Budget{Epsilon: 5, Delta: 1e-5} }
-
-// heCell is one size, and where CKKS-V prints its bytes and its time: the instance
-// of a file, and which of its values is the time in compute's place. wide are the
-// seconds with 64-bit words, 0 where unknown.
-type heCell struct {
-	name, file, time string
-	labels           []Label
-	wide             float64
-}
-
-// heSize measures one run and records it in three tables: compute and bytes,
-// operations of a round, and transfer and total on each network.
-func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context) (*ckks.Job, error)) error {
-	var res *engine.Result
-	var wall, cpu, memory float64
-	measure := func(ctx context.Context, c *Case) error {
-		if res != nil {
-			return nil
-		}
-		job, err := build(ctx)
-		if err != nil {
-			return err
-		}
-		known := resetPeakMemory()
-		res, wall, cpu, err = heTimed(ctx, c, job)
-		if known {
-			memory = float64(peakMemory()) / 1e6
-		}
-		return err
-	}
-	labels := []Label{L("size", cell.name)}
-	err := e.Case(ctx, "compute", labels, func(ctx context.Context, c *Case) error {
-		if err := measure(ctx, c); err != nil {
-			return err
-		}
-		refs, err := e.printedFor(cell.file, cell.labels, cell.time)
-		if err != nil {
-			return err
-		}
-		if cell.wide > 0 {
-			refs = append(refs, Reference{Name: "64-bit words", Kind: Peer, Value: Number(cell.wide), Source: wideSource})
-		}
-		byteRefs, err := e.printedFor(cell.file, cell.labels, "sent")
-		if err != nil {
-			return err
-		}
-		c.Number("compute", "s", wall, refs...)
-		c.Number("CPU", "s", cpu)
-		c.Number("sent", "MB", heMegabytes(res), byteRefs...)
-		if memory > 0 {
-			c.Number("memory", "MB", memory)
-		}
-		for _, phase := range []string{"encrypt", "compare", "sum", "decrypt"} {
-			c.Number(phase, "s", float64(res.Timings[phase].TotalNS)/1e9)
-		}
-		c.Row.Seeds, c.Row.Note = "1", fmt.Sprintf("log2(QP) %.0f", res.Details["log_qp"])
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = e.Case(ctx, "operations of a round", labels, func(ctx context.Context, c *Case) error {
-		if err := measure(ctx, c); err != nil {
-			return err
-		}
-		o := res.Details["operations"].(ckks.Operations)
-		for _, v := range []struct {
-			name string
-			n    int
-		}{{"signs", o.Signs}, {"products", o.Products}, {"relins", o.Relins}, {"rescales", o.Rescales},
-			{"rotations", o.Rotations},
-			{"plain products", o.Plaintexts}, {"zeros", o.Encryptions}, {"switches", o.Switches}} {
-			c.Number(v.name, Plain, float64(v.n)/float64(res.Iterations))
-		}
-		return nil
-	})
-	if err != nil || cell.file != "ckks-table3" {
-		return err
-	}
-	for _, name := range ckksNetworks {
-		err := e.Case(ctx, "networks", append(labels, L("network", name)), func(ctx context.Context, c *Case) error {
-			if err := measure(ctx, c); err != nil {
-				return err
-			}
-			refs, err := e.printedFor(cell.file, cell.labels, name)
-			if err != nil {
-				return err
-			}
-			transfer := heTransfer(res, name)
-			c.Number("compute", "s", wall)
-			c.Number("transfer", "s", transfer)
-			c.Number("total", "s", wall+transfer, refs...)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func heMegabytes(res *engine.Result) float64 {
-	return float64(res.Details["bytes_total"].(int64)) / 1e6
-}
-
-// heTransfer is the modelled transfer time on a network, in seconds.
-func heTransfer(res *engine.Result, network string) float64 {
-	for _, t := range res.Details["networks"].([]ckks.NetworkTime) {
-		if t.Network == network {
-			return t.Seconds
-		}
-	}
-	return 0
 }
 
 func runCKKSTable3(ctx context.Context, e *Env) error {
@@ -509,8 +180,12 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 	if err := e.ckksModes(ctx); err != nil {
 		return err
 	}
-	// Without noise the protocol follows Lloyd; single starts can end in another
-	// local optimum, better or worse.
+	return e.noiselessCKKS(ctx)
+}
+
+// noiselessCKKS compares loss without noise with Lloyd's in the clear, which the protocol
+// follows; single starts can end in another local optimum, better or worse.
+func (e *Env) noiselessCKKS(ctx context.Context) error {
 	noiseless := []struct {
 		set string
 		k   int
@@ -521,24 +196,20 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 			if err != nil {
 				return err
 			}
+			var plain plainScores
+			r, err := c.runs(ctx, c.Env.Reps(5, 1), func(run int) (engine.Job, error) {
+				job := heJob(s.Norm, x.k, heRounds, uint64(run), privacy.Budget{})
+				job.Calibration, job.NoQuality = privacy.None, false
+				return job, plain.add(ctx, c, s, job)
+			})
+			if err != nil {
+				return err
+			}
 			var ratio []float64
-			runs := c.Env.Reps(5, 1)
-			for run := range runs {
-				job := heJob(s.Norm, x.k, heRounds, uint64(run+1), privacy.Budget{})
-				job.Calibration = privacy.None
-				job.NoQuality = false
-				plain, err := plaintextLloyd(ctx, c.Env.Pool, s, job.StartCentroids())
-				if err != nil {
-					return err
-				}
-				res, _, _, err := heTimed(ctx, c, job)
-				if err != nil {
-					return err
-				}
-				ratio = append(ratio, *res.NICV / *plain.NICV)
+			for i, loss := range r.nicv {
+				ratio = append(ratio, loss/plain.nicv[i])
 			}
 			c.Samples("loss over plaintext", Plain, ratio, Reference{Name: "at most", Kind: Goal, Value: 1.03})
-			c.Row.Seeds = fmt.Sprintf("1..%d", runs)
 			return nil
 		})
 		if err != nil {
@@ -546,6 +217,14 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 		}
 	}
 	return nil
+}
+
+// ckksColumns is a job of so many parties that hold contiguous ranges of a set's columns.
+func ckksColumns(s *Set, k, parties, run int, epsilon float64) (*ckks.Job, error) {
+	split, err := dataset.ContiguousColumns(s.D, parties)
+	seed := uint64(run)
+	return &ckks.Job{Problem: protocol.Problem{Clients: s.Norm.Table(), Bounds: s.Norm.Bounds, Clamped: s.Norm.Clamped,
+		Columns: split, K: k, Seed: &seed, Labels: s.Labels, Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-5}}}, err
 }
 
 // ckksModes compares who holds the key, where four parties hold the columns of bank: one of them,
@@ -565,35 +244,54 @@ func (e *Env) ckksModes(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				split, err := dataset.ContiguousColumns(s.D, 4)
+				var sent []float64
+				r, err := c.runs(ctx, c.Env.Reps(3, 1), func(run int) (engine.Job, error) {
+					job, err := ckksColumns(s, 7, 4, run, 1)
+					x.edit(job)
+					return job, err
+				}, func(res *engine.Result) error {
+					sent = append(sent, heMegabytes(res))
+					return nil
+				})
 				if err != nil {
 					return err
 				}
-				var loss, seconds, cpu, sent []float64
-				runs := c.Env.Reps(3, 1)
-				for run := range runs {
-					seed := uint64(run + 1)
-					job := &ckks.Job{Problem: protocol.Problem{Clients: s.Norm.Table(), Bounds: s.Norm.Bounds,
-						Clamped: s.Norm.Clamped, Columns: split, K: 7, Seed: &seed,
-						Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}}
-					x.edit(job)
-					res, wall, spent, err := heTimed(ctx, c, job)
-					if err != nil {
-						return err
-					}
-					loss, seconds, cpu = append(loss, *res.NICV/4), append(seconds, wall), append(cpu, spent)
-					sent = append(sent, heMegabytes(res))
-				}
-				c.Samples("loss", Plain, loss)
-				c.Samples("time", "s", seconds)
-				c.Samples("CPU", "s", cpu)
+				c.ckksScores(r)
+				c.Samples("CPU", "s", over(r.cpu, 1e9))
 				c.Samples("sent", "MB", sent)
-				c.Row.Seeds = fmt.Sprintf("1..%d", runs)
 				return nil
 			})
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// paperUnits is what a mean of squared distances in [-1,1] is of one in the paper's [0,1].
+const paperUnits = 4
+
+// ckksScores records loss in the paper's units, accuracy where there are labels, and time.
+func (c *Case) ckksScores(r scores) {
+	c.Samples("loss", Plain, over(r.nicv, paperUnits))
+	if len(r.accuracy) > 0 {
+		c.Samples("accuracy", Plain, r.accuracy)
+	}
+	c.Samples("time", "s", over(r.wall, 1e9))
+}
+
+// plainScores are those of Lloyd's algorithm in the clear from the starts of jobs.
+type plainScores struct{ nicv, accuracy []float64 }
+
+// add runs it from the start of a job.
+func (p *plainScores) add(ctx context.Context, c *Case, s *Set, job *ckks.Job) error {
+	plain, err := plaintextLloyd(ctx, c.Env.Pool, s, job.StartCentroids())
+	if err != nil {
+		return err
+	}
+	p.nicv = append(p.nicv, *plain.NICV)
+	if plain.Accuracy != nil {
+		p.accuracy = append(p.accuracy, *plain.Accuracy)
 	}
 	return nil
 }
@@ -636,48 +334,23 @@ func plaintextLloyd(ctx context.Context, pool *engine.Pool, s *Set, start [][]fl
 // heUtility records loss and accuracy over runs from different starts.
 func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy.Calibration, epsilon float64,
 	runs int) error {
-	split, err := dataset.ContiguousColumns(s.D, parties)
+	var plain plainScores
+	r, err := c.runs(ctx, runs, func(run int) (engine.Job, error) {
+		job, err := ckksColumns(s, k, parties, run, epsilon)
+		if err != nil {
+			return nil, err
+		}
+		job.Calibration = cal
+		return job, plain.add(ctx, c, s, job)
+	})
 	if err != nil {
 		return err
 	}
-	e, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-	if err != nil {
-		return err
+	c.ckksScores(r)
+	c.Samples("plaintext loss", Plain, over(plain.nicv, paperUnits))
+	if len(plain.accuracy) > 0 {
+		c.Samples("plaintext accuracy", Plain, plain.accuracy)
 	}
-	defer e.Close()
-	var loss, accuracy, seconds, plainLoss, plainAccuracy []float64
-	for run := 1; run <= runs; run++ {
-		seed := uint64(run)
-		job := &ckks.Job{Problem: protocol.Problem{Clients: s.Norm.Table(), Bounds: s.Norm.Bounds,
-			Clamped: s.Norm.Clamped, Columns: split, K: k, Seed: &seed, Labels: s.Labels, Calibration: cal,
-			Budget: privacy.Budget{Epsilon: epsilon, Delta: 1e-5}}}
-		plain, err := plaintextLloyd(ctx, e.Pool(), s, job.StartCentroids())
-		if err != nil {
-			return err
-		}
-		plainLoss = append(plainLoss, *plain.NICV/4)
-		if plain.Accuracy != nil {
-			plainAccuracy = append(plainAccuracy, *plain.Accuracy)
-		}
-		start := time.Now()
-		res, err := e.Run(ctx, job)
-		if err != nil {
-			return err
-		}
-		seconds = append(seconds, time.Since(start).Seconds())
-		loss = append(loss, *res.NICV/4)
-		if res.Accuracy != nil {
-			accuracy = append(accuracy, *res.Accuracy)
-		}
-	}
-	c.Samples("loss", Plain, loss)
-	c.Samples("plaintext loss", Plain, plainLoss)
-	if len(accuracy) > 0 {
-		c.Samples("accuracy", Plain, accuracy)
-		c.Samples("plaintext accuracy", Plain, plainAccuracy)
-	}
-	c.Samples("time", "s", seconds)
-	c.Row.Seeds = fmt.Sprintf("1..%d", runs)
 	return nil
 }
 
@@ -743,31 +416,15 @@ func sketchOnS1(ctx context.Context, e *Env, epsilon float64) error {
 			if err != nil {
 				return err
 			}
-			eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
+			r, err := c.runs(ctx, c.Env.Reps(10, 3), func(run int) (engine.Job, error) {
+				job := sketchJob(s.Norm, s.Labels, 2, 15, epsilon, run)
+				job.Calibration, job.Budget.Delta = privacy.Claimed, 1e-5
+				return job, nil
+			})
 			if err != nil {
 				return err
 			}
-			defer eng.Close()
-			var loss, accuracy, seconds []float64
-			runs := c.Env.Reps(10, 3)
-			for run := 1; run <= runs; run++ {
-				job := sketchJob(s.Norm, s.Labels, 2, 15, epsilon, run)
-				job.Calibration, job.Budget.Delta = privacy.Claimed, 1e-5
-				start := time.Now()
-				res, err := eng.Run(ctx, job)
-				if err != nil {
-					return err
-				}
-				seconds = append(seconds, time.Since(start).Seconds())
-				loss = append(loss, *res.NICV/4)
-				if res.Accuracy != nil {
-					accuracy = append(accuracy, *res.Accuracy)
-				}
-			}
-			c.Samples("loss", Plain, loss)
-			c.Samples("accuracy", Plain, accuracy)
-			c.Samples("time", "s", seconds)
-			c.Row.Seeds = fmt.Sprintf("1..%d", runs)
+			c.ckksScores(r)
 			return nil
 		})
 }

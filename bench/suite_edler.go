@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -208,7 +207,6 @@ func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInst
 		if err != nil {
 			return err
 		}
-		start := time.Now()
 		r, err := c.runs(ctx, c.Env.Reps(x.runs, 1), func(run int) (engine.Job, error) {
 			job := edlerJob(s, x.k, x.epsilon, run)
 			for _, edit := range x.edits {
@@ -219,8 +217,7 @@ func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInst
 		if err != nil {
 			return err
 		}
-		spent := float64(time.Since(start)) / float64(len(r.wcss))
-		c.Durations("run", []float64{spent})
+		c.Durations("run", r.wall)
 		return c.againstThesis("inertia", rawInertia(r.wcss, width))
 	})
 }
@@ -317,25 +314,18 @@ func runEdlerTime(ctx context.Context, e *Env) error {
 				if err != nil {
 					return err
 				}
-				eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
-				if err != nil {
-					return err
-				}
-				defer eng.Close()
-				var ns, cpu []float64
-				for run := range c.Env.Reps(edlerRuns, 1) {
-					job := edlerJob(s, 10, 1, run+1)
+				r, err := c.runs(ctx, c.Env.Reps(edlerRuns, 1), func(run int) (engine.Job, error) {
+					job := edlerJob(s, 10, 1, run)
 					chapter4(job)
 					edits[of](job, t)
 					job.NoQuality = true
-					start, spent := time.Now(), processTime()
-					if _, err := eng.Run(ctx, job); err != nil {
-						return err
-					}
-					ns, cpu = append(ns, float64(time.Since(start))), append(cpu, float64(processTime()-spent))
+					return job, nil
+				})
+				if err != nil {
+					return err
 				}
-				c.Durations("run", ns)
-				c.Durations("CPU", cpu)
+				c.Durations("run", r.wall)
+				c.Durations("CPU", r.cpu)
 				return nil
 			})
 			if err != nil {

@@ -149,74 +149,103 @@ func runProfiler(ctx context.Context, e *Env) error {
 			if err != nil {
 				return err
 			}
-			// One engine for both, so that they share its memory and its workers.
-			var laps Laps
-			g := &gate{Profiler: profile.New(profile.Options{Workers: c.Env.Pool.Workers()})}
-			eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()), engine.WithObserver(&laps), engine.WithObserver(g))
+			x, err := c.profiled(ctx, parts, k, iterations)
 			if err != nil {
 				return err
 			}
-			defer eng.Close()
-			var samples [2][]float64 // without, with
-			var costs []float64      // of pairs, in percent
-			var spans []profile.Span // of one iteration
-			for run := range c.Env.Reps(80, 12) {
-				seed := uint64(run)
-				g.on = run%2 == 0
-				g.which = g.which[:0]
-				job := lloyd.Job{Method: lloyd.SuLloyd, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
-					NoQuality: true, Iterations: iterations, Calibration: privacy.Claimed,
-					Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
-				if _, err := eng.Run(ctx, &job); err != nil {
-					return err
-				}
-				taken := laps.Take()
-				// The first iterations of a run are slower.
-				for i := 2; i+1 < len(taken) && run > 0; i += 2 {
-					var pair [2]float64
-					for q := range pair {
-						with := 0
-						if g.which[i+q] {
-							with = 1
-						}
-						pair[with] = taken[i+q].NS
-						samples[with] = append(samples[with], taken[i+q].NS)
-					}
-					costs = append(costs, 100*(pair[1]/pair[0]-1))
-				}
-				last := &g.Runs()[0]
-				spans = last.Spans[:len(last.Spans)/max(len(last.Iterations), 1)]
-				g.Forget()
-			}
-			c.Durations("plain", samples[0])
-			c.Durations("profiled", samples[1])
-			median, half := medianInterval(costs)
-			c.Add(Value{Name: "cost", Unit: "%", Mean: Number(median), Half: Number(half), Median: Number(median), N: len(costs)})
+			c.Durations("plain", x.times[0])
+			c.Durations("profiled", x.times[1])
+			median, half := medianInterval(x.costs)
+			c.Add(Value{Name: "cost", Unit: "%", Mean: Number(median), Half: Number(half), Median: Number(median),
+				N: len(x.costs)})
 			c.Row.Note = fmt.Sprintf("cost is the median over %d pairs of neighbouring iterations with its 95%% interval: "+
-				"differences below %.2g %% cannot be told apart here", len(costs), half)
-			// The calls of one iteration by themselves, which resolves less than that.
-			alone := profile.New(profile.Options{Workers: c.Env.Pool.Workers()})
-			if err := c.Time(ctx, "calls alone", func() {
-				alone.JobBegin(engine.JobInfo{})
-				for range 100 {
-					for _, s := range spans {
-						alone.PhaseBegin(s.Span)
-						alone.PhaseEnd(s.Span)
-					}
-					for range c.Env.Pool.Workers() {
-						alone.RegionBegin(0)
-						alone.RegionEnd(0)
-					}
-					alone.IterationEnd(engine.Iteration{})
-				}
-				alone.Forget()
-			}); err != nil {
-				return err
-			}
-			calls := c.Row.Value("calls alone")
-			calls.Mean, calls.Half, calls.Median, calls.P99 = calls.Mean/100, calls.Half/100, calls.Median/100, calls.P99/100
-			return nil
+				"differences below %.2g %% cannot be told apart here", len(x.costs), half)
+			return c.profilerCalls(ctx, x.spans)
 		})
+}
+
+// profiled are iterations without and with the profiler.
+type profiled struct {
+	times [2][]float64   // nanoseconds, without and with
+	costs []float64      // of pairs of neighbours, in percent
+	spans []profile.Span // of one iteration
+}
+
+// profiled runs sulloyd with the profiler in every other iteration.
+func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations int) (profiled, error) {
+	var out profiled
+	// One engine for both, so that they share its memory and its workers.
+	var laps Laps
+	workers := c.Env.Pool.Workers()
+	g := &gate{Profiler: profile.New(profile.Options{Workers: workers})}
+	eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&laps), engine.WithObserver(g))
+	if err != nil {
+		return out, err
+	}
+	defer eng.Close()
+	for run := range c.Env.Reps(80, 12) {
+		seed := uint64(run)
+		g.on = run%2 == 0
+		g.which = g.which[:0]
+		job := lloyd.Job{Method: lloyd.SuLloyd, Problem: protocol.Problem{K: k, Clients: parts, Seed: &seed,
+			NoQuality: true, Iterations: iterations, Calibration: privacy.Claimed,
+			Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}
+		if _, err := eng.Run(ctx, &job); err != nil {
+			return out, err
+		}
+		if taken := laps.Take(); run > 0 {
+			out.add(taken, g.which)
+		}
+		last := &g.Runs()[0]
+		out.spans = last.Spans[:len(last.Spans)/max(len(last.Iterations), 1)]
+		g.Forget()
+	}
+	return out, nil
+}
+
+// add compares neighbouring iterations of a run; the first of them are slower.
+func (p *profiled) add(taken []Lap, which []bool) {
+	for i := 2; i+1 < len(taken); i += 2 {
+		var pair [2]float64
+		for q := range pair {
+			with := 0
+			if which[i+q] {
+				with = 1
+			}
+			pair[with] = taken[i+q].NS
+			p.times[with] = append(p.times[with], taken[i+q].NS)
+		}
+		p.costs = append(p.costs, 100*(pair[1]/pair[0]-1))
+	}
+}
+
+// profilerCalls times the calls of one iteration by themselves, which resolves less than whole iterations do.
+func (c *Case) profilerCalls(ctx context.Context, spans []profile.Span) error {
+	const times = 100
+	alone := profile.New(profile.Options{Workers: c.Env.Pool.Workers()})
+	err := c.Time(ctx, "calls alone", func() {
+		alone.JobBegin(engine.JobInfo{})
+		for range times {
+			for _, s := range spans {
+				alone.PhaseBegin(s.Span)
+				alone.PhaseEnd(s.Span)
+			}
+			for range c.Env.Pool.Workers() {
+				alone.RegionBegin(0)
+				alone.RegionEnd(0)
+			}
+			alone.IterationEnd(engine.Iteration{})
+		}
+		alone.Forget()
+	})
+	if err != nil {
+		return err
+	}
+	calls := c.Row.Value("calls alone")
+	for _, x := range []*Number{&calls.Mean, &calls.Half, &calls.Median, &calls.P99} {
+		*x /= times
+	}
+	return nil
 }
 
 // medianInterval is the median of samples and half the width of its 95% interval.

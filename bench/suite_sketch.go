@@ -25,20 +25,16 @@ const figureNotes = " k = 5, k' = 5 and, with the paper's estimators, M = 4096 w
 	"prints no numbers and the paper no budgets or number of runs; columns of mixgauss, drawn independently, are split " +
 	"in order."
 
+// sketchSets are the sets of Sketch-V.
+var sketchSets = []string{"mixgauss", "nyctaxi", "letter", "loan"}
+
 // sketchSuites are the tables and figures of Sketch-V.
 func sketchSuites() []Suite {
-	figure := func(number int, title, about string, needs []string, y string, series []string, x string,
-		run func(context.Context, *Env) error) Suite {
-		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch,
-			Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about + figureNotes,
-			Source: fmt.Sprintf("Sketch-V, figure %d", number), Needs: needs,
-			Figures: []Figure{{Title: title, X: x, Y: y, Series: series, Panel: "panel"}}, Run: run}
-	}
-	byEpsilon := func(c sketchCurves) func(context.Context, *Env) error { return c.run }
-	all := []string{"mixgauss", "nyctaxi", "letter", "loan"}
-	method := []string{"method"}
-	const sets = "The taxi set here has other columns than the paper's; its columns are split in contiguous ranges. " +
-		"The loan set is not public in full. "
+	return append(sketchTables(), sketchFigures()...)
+}
+
+// sketchTables are Tables 1 and 2, and Figure 14, which shows no method of the paper.
+func sketchTables() []Suite {
 	return []Suite{
 		{
 			Name: "sketch-table1", Group: GroupSketch, Title: "Sketch-V Table 1: bytes and time of the grid",
@@ -54,13 +50,39 @@ func sketchSuites() []Suite {
 				"lsf is the paper's DPLSF. Budgets 0.05 and 2 are ours.",
 			Source: "Sketch-V, Table 2", Needs: []string{"mixgauss"}, Run: runSketchTable2,
 		},
-		figure(3, "loss of the final centres", sets+"Methods by budget.", all, "loss", method, "epsilon",
-			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4},
+		{
+			Name: "sketch-fig14", Group: GroupSketch, Title: "Sketch-V Figure 14: silhouette by number of clusters",
+			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette is " +
+				"exact up to 50,000 records and of a sample of them beyond. The figure prints no numbers; the loan set is not " +
+				"public in full.",
+			Source: "Sketch-V, figure 14", Needs: sketchSets,
+			Figures: []Figure{{Title: "Silhouette by number of clusters", X: "k", Y: "silhouette", Series: []string{"set"}}},
+			Run:     runSketchFigure14,
+		},
+	}
+}
+
+// sketchFigures are those that compare methods.
+func sketchFigures() []Suite {
+	figure := func(number int, title, about string, needs []string, y string, series []string, x string,
+		run func(context.Context, *Env) error) Suite {
+		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch,
+			Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about + figureNotes,
+			Source: fmt.Sprintf("Sketch-V, figure %d", number), Needs: needs,
+			Figures: []Figure{{Title: title, X: x, Y: y, Series: series, Panel: "panel"}}, Run: run}
+	}
+	byEpsilon := func(c sketchCurves) func(context.Context, *Env) error { return c.run }
+	method := []string{"method"}
+	const sets = "The taxi set here has other columns than the paper's; its columns are split in contiguous ranges. " +
+		"The loan set is not public in full. "
+	return []Suite{
+		figure(3, "loss of the final centres", sets+"Methods by budget.", sketchSets, "loss", method, "epsilon",
+			byEpsilon(sketchCurves{sets: sketchSets, parties: []int{2, 4},
 				methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
 		figure(4, "V-measure of the final centres",
-			sets+"Methods by budget, against the labels of mixgauss and against central k-means elsewhere.", all, "V-measure",
-			method, "epsilon",
-			byEpsilon(sketchCurves{sets: all, parties: []int{2, 4},
+			sets+"Methods by budget, against the labels of mixgauss and against central k-means elsewhere.", sketchSets,
+			"V-measure", method, "epsilon",
+			byEpsilon(sketchCurves{sets: sketchSets, parties: []int{2, 4},
 				methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
 		figure(5, "uneven numbers of columns",
 			"Two parties, epsilon 1, with the given share of the columns in eighths, even ones too. The paper's second set "+
@@ -101,15 +123,6 @@ func sketchSuites() []Suite {
 			"intersection error", []string{"method", "epsilon"}, "M",
 			byEpsilon(sketchCurves{sets: []string{"mixgauss"}, parties: []int{2, 4}, epsilons: []float64{1, 4},
 				sketches: []int{4096, 1024, 256, 2048, 512}, methods: []string{"sketch", "sketch, claimed"}})),
-		{
-			Name: "sketch-fig14", Group: GroupSketch, Title: "Sketch-V Figure 14: silhouette by number of clusters",
-			About: "Central k-means without noise, the best of ten starts, by which the paper chose k = 5. The silhouette is " +
-				"exact up to 50,000 records and of a sample of them beyond. The figure prints no numbers; the loan set is not " +
-				"public in full.",
-			Source: "Sketch-V, figure 14", Needs: all,
-			Figures: []Figure{{Title: "Silhouette by number of clusters", X: "k", Y: "silhouette", Series: []string{"set"}}},
-			Run:     runSketchFigure14,
-		},
 	}
 }
 

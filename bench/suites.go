@@ -41,6 +41,7 @@ func Suites() []Suite {
 		thesisFigures(),
 		edlerSuites(),
 		sketchSuites(),
+		heSuites(),
 		ckksSuites(),
 	)
 	slices.SortStableFunc(all, func(a, b Suite) int {

@@ -136,10 +136,28 @@ func (p variant) job(s *Set, epsilon float64, run int, edit func(*lloyd.Job)) (e
 	})
 }
 
-// scores are the results of several runs.
+// scores are the results of several runs: those of quality where the jobs measure it, and the wall and
+// CPU time of each run in nanoseconds.
 type scores struct {
-	nicv, wcss, empty []float64
-	iterations        int
+	nicv, wcss, empty, accuracy []float64
+	wall, cpu                   []float64
+	iterations                  int
+}
+
+// add adds a result.
+func (s *scores) add(res *engine.Result) {
+	for _, x := range []struct {
+		to   *[]float64
+		from *float64
+	}{{&s.nicv, res.NICV}, {&s.wcss, res.WCSS}, {&s.accuracy, res.Accuracy}} {
+		if x.from != nil {
+			*x.to = append(*x.to, *x.from)
+		}
+	}
+	if res.EmptyClusters != nil {
+		s.empty = append(s.empty, float64(*res.EmptyClusters))
+	}
+	s.iterations = res.Iterations
 }
 
 // runs repeats a protocol with seeds 1, 2, ... A quick run stops after a few
@@ -164,6 +182,7 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 		if err != nil {
 			return out, err
 		}
+		cpu, begin := processTime(), time.Now()
 		res, err := eng.Run(ctx, job)
 		tried = run
 		if errors.Is(err, flow.ErrInfeasible) {
@@ -172,15 +191,14 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 		if err != nil {
 			return out, err
 		}
+		out.wall = append(out.wall, float64(time.Since(begin)))
+		out.cpu = append(out.cpu, float64(processTime()-cpu))
 		if c.Row.Ledger == "" {
 			if err := c.Row.keepLedger(res); err != nil {
 				return out, err
 			}
 		}
-		out.nicv = append(out.nicv, *res.NICV)
-		out.wcss = append(out.wcss, *res.WCSS)
-		out.empty = append(out.empty, float64(*res.EmptyClusters))
-		out.iterations = res.Iterations
+		out.add(res)
 		for _, f := range each {
 			if err := f(res); err != nil {
 				return out, err
@@ -188,17 +206,17 @@ func (c *Case) runs(ctx context.Context, count int, build func(run int) (engine.
 		}
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", tried)
-	if lost := tried - len(out.nicv); lost > 0 {
+	if lost := tried - len(out.wall); lost > 0 {
 		c.Row.Note = fmt.Sprintf("%d of %d runs have no assignment within the constraints and are left out", lost, tried)
 	}
 	return out, nil
 }
 
-// perCluster divides each value by k.
-func perCluster(empty []float64, k int) []float64 {
-	out := make([]float64, len(empty))
-	for i, e := range empty {
-		out[i] = e / float64(k)
+// over divides each value.
+func over(values []float64, by float64) []float64 {
+	out := make([]float64, len(values))
+	for i, x := range values {
+		out[i] = x / by
 	}
 	return out
 }
@@ -284,14 +302,14 @@ func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon st
 		known = known && edit == nil
 		if !known {
 			c.Samples("NICV", Plain, r.nicv)
-			c.Samples("empty clusters", Plain, perCluster(r.empty, s.K))
+			c.Samples("empty clusters", Plain, over(r.empty, float64(s.K)))
 			c.Number("iterations", Plain, float64(r.iterations))
 			return nil
 		}
 		c.Samples("NICV", Plain, r.nicv, Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.nicv),
 			Half: Number(peer.half), Source: peerSource})
 		mine := c.Row.Value("NICV")
-		c.Samples("empty clusters", Plain, perCluster(r.empty, s.K),
+		c.Samples("empty clusters", Plain, over(r.empty, float64(s.K)),
 			Reference{Name: "authors' code", Kind: Peer, Value: Number(peer.empty), Source: peerSource})
 		c.Number("iterations", Plain, float64(r.iterations))
 		if bound := 2 * math.Hypot(float64(mine.Half), peer.half); bound > 0 {

@@ -38,68 +38,22 @@ const benchExample = `  cohort bench --list
   cohort bench --stored --summary
   cohort bench network --simulate 100000`
 
+// benchCommand is what the command line asks of cohort bench.
+type benchCommand struct {
+	bench.Options
+	results, format       string
+	list, summary, stored bool
+	simulated             bench.Simulated
+}
+
 func newBenchCommand() *cobra.Command {
-	var o bench.Options
-	var results string
-	var list, summary, stored bool
-	var format string
-	var simulated bench.Simulated
+	var b benchCommand
 	cmd := &cobra.Command{
 		Use:     "bench [SUITE ...]",
 		Short:   "Measure performance, and the tables and figures of the papers",
 		Long:    benchLong,
 		Example: benchExample,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			out, errOut := cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if err := checkFormat(format, "text", "json", "csv"); err != nil {
-				return err
-			}
-			if list {
-				return listSuites(out)
-			}
-			if cmd.Flags().Changed("workers") && (o.Workers < 1 || o.Workers > engine.MaxWorkers) {
-				return fault.Range("--workers", o.Workers, fmt.Sprintf("1 to %d", engine.MaxWorkers))
-			}
-			if err := selectKernels(); err != nil {
-				return err
-			}
-			o.Suites = args
-			if err := checkSimulated(&simulated, args); err != nil {
-				return err
-			}
-			if simulated.Parties > 0 {
-				o.Simulated = &simulated
-			}
-			if width := terminalWidth(errOut); width > 0 {
-				o.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.*s", width-1, what) }
-				defer fmt.Fprint(errOut, "\r\033[K")
-			}
-			text := func(r *bench.Report, w io.Writer) error { return r.WriteText(w, terminalWidth(w)) }
-			if summary {
-				text = func(r *bench.Report, w io.Writer) error { return r.WriteSummary(w, terminalWidth(w)) }
-			}
-			if summary && format != "text" {
-				return fault.Request("--summary", "is text", "leave --format out; json and csv have the agreement of each row")
-			}
-			if stored {
-				r, err := storedReport(args, &o)
-				if err == nil {
-					err = writeResults(r, results, errOut)
-				}
-				if err != nil {
-					return err
-				}
-				return writeReport(r, format, text, out)
-			}
-			r, err := measure(cmd.Context(), o, results, errOut)
-			if err != nil {
-				return err
-			}
-			if missing := r.MissingText(); missing != "" && format != "text" { // the text says it itself
-				fmt.Fprintln(errOut, "cohort: bench: "+missing)
-			}
-			return errors.Join(writeReport(r, format, text, out), r.Failed())
-		},
+		RunE:    b.run,
 	}
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		for _, s := range bench.Suites() {
@@ -109,17 +63,79 @@ func newBenchCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&list, "list", false, "list the suites, and every table and figure of the papers")
-	fs.BoolVar(&o.Quick, "quick", false, "fewer runs and smaller sizes: at most 40 s a suite")
-	fs.BoolVar(&summary, "summary", false, "one line per suite: printed figures inside and outside our intervals")
-	fs.BoolVar(&stored, "stored", false, "show stored results of the full forms instead of measuring")
-	fs.StringVar(&format, "format", "text", "text, json (one line per row) or csv")
-	fs.StringVar(&o.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
-	fs.StringVar(&results, "results", "", "folder for RESULTS.md, a page of the results, and a picture of each figure")
-	fs.StringVar(&o.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
-	fs.IntVar(&o.Workers, "workers", 0, "worker threads (default all cores)")
-	simulationFlags(fs, &simulated)
+	fs.BoolVar(&b.list, "list", false, "list the suites, and every table and figure of the papers")
+	fs.BoolVar(&b.Quick, "quick", false, "fewer runs and smaller sizes: at most 40 s a suite")
+	fs.BoolVar(&b.summary, "summary", false, "one line per suite: printed figures inside and outside our intervals")
+	fs.BoolVar(&b.stored, "stored", false, "show stored results of the full forms instead of measuring")
+	fs.StringVar(&b.format, "format", "text", "text, json (one line per row) or csv")
+	fs.StringVar(&b.Out, "out", "", "folder for results.jsonl, results.csv and report.html")
+	fs.StringVar(&b.results, "results", "", "folder for RESULTS.md, a page of the results, and a picture of each figure")
+	fs.StringVar(&b.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
+	fs.IntVar(&b.Workers, "workers", 0, "worker threads (default all cores)")
+	simulationFlags(fs, &b.simulated)
 	return cmd
+}
+
+// run does what is asked for.
+func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
+	out, errOut := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if err := b.check(cmd, args); err != nil {
+		return err
+	}
+	if b.list {
+		return listSuites(out)
+	}
+	if err := selectKernels(); err != nil {
+		return err
+	}
+	b.Suites = args
+	if b.simulated.Parties > 0 {
+		b.Simulated = &b.simulated
+	}
+	if width := terminalWidth(errOut); width > 0 {
+		b.Progress = func(what string) { fmt.Fprintf(errOut, "\r\033[K%.*s", width-1, what) }
+		defer fmt.Fprint(errOut, "\r\033[K")
+	}
+	text := func(r *bench.Report, w io.Writer) error { return r.WriteText(w, terminalWidth(w)) }
+	if b.summary {
+		text = func(r *bench.Report, w io.Writer) error { return r.WriteSummary(w, terminalWidth(w)) }
+	}
+	if b.stored {
+		r, err := bench.Stored(args)
+		if err == nil {
+			err = writeResults(r, b.results, errOut)
+		}
+		if err != nil {
+			return err
+		}
+		return writeReport(r, b.format, text, out)
+	}
+	r, err := measure(cmd.Context(), b.Options, b.results, errOut)
+	if err != nil {
+		return err
+	}
+	if missing := r.MissingText(); missing != "" && b.format != "text" { // the text says it itself
+		fmt.Fprintln(errOut, "cohort: bench: "+missing)
+	}
+	return errors.Join(writeReport(r, b.format, text, out), r.Failed())
+}
+
+// check refuses flags that do not fit each other.
+func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
+	if err := checkFormat(b.format, "text", "json", "csv"); err != nil {
+		return err
+	}
+	switch {
+	case b.list:
+		return nil
+	case cmd.Flags().Changed("workers") && (b.Workers < 1 || b.Workers > engine.MaxWorkers):
+		return fault.Range("--workers", b.Workers, fmt.Sprintf("1 to %d", engine.MaxWorkers))
+	case b.summary && b.format != "text":
+		return fault.Request("--summary", "is text", "leave --format out; json and csv have the agreement of each row")
+	case b.stored && (b.Out != "" || b.Quick):
+		return fault.Request("--stored", "measures nothing", "leave --out and --quick out")
+	}
+	return checkSimulated(&b.simulated, args)
 }
 
 // measure runs suites and writes their results where they are asked for.
@@ -189,14 +205,6 @@ func writeFolder(r *bench.Report, dir string) error {
 		}
 	}
 	return nil
-}
-
-// storedReport is the report of the stored results, which options of a measurement do not fit.
-func storedReport(args []string, o *bench.Options) (*bench.Report, error) {
-	if o.Out != "" || o.Quick {
-		return nil, fault.Request("--stored", "measures nothing", "leave --out and --quick out")
-	}
-	return bench.Stored(args)
 }
 
 // writeResults writes the page of results, if one is asked for, and says so.

@@ -1,0 +1,362 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/method/ckks"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+func heSuites() []Suite {
+	return []Suite{
+		{
+			Name: "he", Group: GroupPerformance, Title: "k-means on encrypted columns, ten rounds",
+			About: "Two parties with one column each, ten rounds with noise: keys, encryption, comparison, sums, noise, " +
+				"decryption and the serialisation of every message. Compute is measured here; transfer is modelled for each " +
+				"network of CKKS-V Table 1 from the bytes that were really sent. CKKS-V ran on 224 cores and its times include " +
+				"the network; ours stand for compute plus transfer. Operations are those of one round. The figures of 64-bit " +
+				"words are those of the revision before 32-bit lanes. Operations on one core are timed in turns with Lattigo's, " +
+				"whose sign is its products, relinearisations and rescalings alone. Memory is the peak of the process, data " +
+				"included.",
+			Source:  ckksSource,
+			Needs:   []string{"s1"},
+			Figures: []Figure{{Table: "compute", Title: "Ten rounds", X: "size", Y: "compute", LogY: true, Bars: true}},
+			Run:     runHE,
+		},
+	}
+}
+
+// heTimed runs a job and returns its result with the wall and CPU seconds.
+func heTimed(ctx context.Context, c *Case, job *ckks.Job) (*engine.Result, float64, float64, error) {
+	e, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer e.Close()
+	runtime.GC()
+	cpu, start := processTime(), time.Now()
+	res, err := e.Run(ctx, job)
+	return res, time.Since(start).Seconds(), (processTime() - cpu).Seconds(), err
+}
+
+// wideSeconds are the seconds of the first nine of ckksCells at the revision that
+// computed with 64-bit words.
+var wideSeconds = [...]float64{2.8, 7.2, 10.8, 2.8, 16.1, 37, 7.6, 64, 166}
+
+const wideSource = "the revision before 32-bit lanes, two cores of a Xeon at 2.4 GHz"
+
+// heOperations are the operations of a round on one core beside Lattigo's.
+func heOperations(ctx context.Context, e *Env) error {
+	ops, failure, err := ckks.MeasuredOperations()
+	if err != nil {
+		return err
+	}
+	for _, op := range ops {
+		err := e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
+			func(ctx context.Context, c *Case) error {
+				if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours},
+					{Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
+					return err
+				}
+				ours, theirs := c.Row.Values[0], c.Row.Values[1]
+				c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
+				return failure()
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heParties are runs in which several key holders decrypt together.
+func heParties(ctx context.Context, e *Env) error {
+	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
+		// The computing party holds no share of the key, and a column as the others.
+		size := heCell{name: fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)}
+		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, 10000, x.parties, 5)
+			if err != nil {
+				return nil, err
+			}
+			job := heJob(data, 5, heRounds, 1, heBudget())
+			job.Mode, job.Threshold, job.Columns = ckks.Multiparty, x.threshold, nil
+			for party := range x.parties {
+				job.Columns = append(job.Columns, []int{party})
+			}
+			return job, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heWorkers are the speed-ups of two workers.
+func heWorkers(ctx context.Context, e *Env) error {
+	for _, x := range []struct{ n, k int }{{1000, 2}, {10000, 5}} {
+		err := e.Case(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
+			data, err := timeSet(ctx, x.n, 2, x.k)
+			if err != nil {
+				return err
+			}
+			least := [2]float64{math.Inf(1), math.Inf(1)}
+			for range c.Env.Reps(3, 1) {
+				for i := range least {
+					eng, err := engine.New(engine.WithWorkers(i + 1))
+					if err != nil {
+						return err
+					}
+					start := time.Now()
+					_, err = eng.Run(ctx, heJob(data, x.k, heRounds, 1, heBudget()))
+					least[i] = min(least[i], time.Since(start).Seconds())
+					eng.Close()
+					if err != nil {
+						return err
+					}
+				}
+			}
+			c.Number("one", "s", least[0])
+			c.Number("two", "s", least[1])
+			c.Number("ratio", Plain, least[0]/least[1], Reference{Name: "at least", Kind: Goal, Value: 1.8})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runHE(ctx context.Context, e *Env) error {
+	if err := heOperations(ctx, e); err != nil {
+		return err
+	}
+	if err := heSizes(ctx, e); err != nil {
+		return err
+	}
+	if err := heParties(ctx, e); err != nil {
+		return err
+	}
+	return heWorkers(ctx, e)
+}
+
+// heSizes are the paper's sizes, s1, and the paper's argmin.
+func heSizes(ctx context.Context, e *Env) error {
+	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
+		paper := ckksCells[cell]
+		size := heCell{name: fmt.Sprintf("n=%d k=%d", paper.n, paper.k), wide: wideSeconds[cell],
+			file: "ckks-table3", labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
+		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, paper.n, 2, paper.k)
+			if err != nil {
+				return nil, err
+			}
+			return heJob(data, paper.k, heRounds, 1, heBudget()), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := hePlane(ctx, e); err != nil {
+		return err
+	}
+	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
+		time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
+		s, err := e.Set(ctx, "s1")
+		if err != nil {
+			return nil, err
+		}
+		return heJob(s.Norm, 15, heRounds, 1, heBudget()), nil
+	})
+	if err != nil {
+		return err
+	}
+	// The paper's own argmin.
+	for _, x := range []struct{ k, rounds int }{{5, 2}, {10, 1}, {16, 1}} {
+		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
+		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, 1000, 2, x.k)
+			if err != nil {
+				return nil, err
+			}
+			job := heJob(data, x.k, x.rounds, 1, heBudget())
+			job.Argmin = ckks.Rank
+			return job, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hePlane is a round of many clusters in the plane, with the chain for the pairs that pruning leaves
+// and with that for all.
+func hePlane(ctx context.Context, e *Env) error {
+	const k = 20
+	for _, all := range []bool{false, true} {
+		name := fmt.Sprintf("n=1000 k=%d, 1 round", k)
+		if all {
+			name += ", chain for all pairs"
+		}
+		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
+			data, err := timeSet(ctx, 1000, 2, k)
+			if err != nil {
+				return nil, err
+			}
+			job := heJob(data, k, 1, 1, heBudget())
+			if all { // a given start takes the chain for all pairs
+				job.Start = slices.Concat(job.StartCentroids()...)
+			}
+			return job, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heBudget is the budget of timed runs; the noise is drawn, its scale does not
+// matter for time.
+func heBudget() privacy.Budget { return privacy.Budget{Epsilon: 5, Delta: 1e-5} }
+
+// heCell is one size, and where CKKS-V prints its bytes and its time: the instance
+// of a file, and which of its values is the time in compute's place. wide are the
+// seconds with 64-bit words, 0 where unknown.
+type heCell struct {
+	name, file, time string
+	labels           []Label
+	wide             float64
+}
+
+// heRun is the run of one size, which the first row that needs it makes.
+type heRun struct {
+	heCell
+	build             func(context.Context) (*ckks.Job, error)
+	res               *engine.Result
+	wall, cpu, memory float64 // seconds, seconds and MB; memory is 0 where it is not known
+}
+
+// heSize measures one run and records it in three tables: compute and bytes,
+// operations of a round, and transfer and total on each network.
+func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context) (*ckks.Job, error)) error {
+	r := &heRun{heCell: cell, build: build}
+	labels := []Label{L("size", cell.name)}
+	if err := e.Case(ctx, "compute", labels, r.compute); err != nil {
+		return err
+	}
+	err := e.Case(ctx, "operations of a round", labels, r.operations)
+	if err != nil || cell.file != "ckks-table3" {
+		return err
+	}
+	for _, name := range ckksNetworks {
+		if err := e.Case(ctx, "networks", append(labels, L("network", name)), r.network); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure makes the run.
+func (r *heRun) measure(ctx context.Context, c *Case) error {
+	if r.res != nil {
+		return nil
+	}
+	job, err := r.build(ctx)
+	if err != nil {
+		return err
+	}
+	known := resetPeakMemory()
+	r.res, r.wall, r.cpu, err = heTimed(ctx, c, job)
+	if known {
+		r.memory = float64(peakMemory()) / 1e6
+	}
+	return err
+}
+
+// compute records time, bytes and memory.
+func (r *heRun) compute(ctx context.Context, c *Case) error {
+	if err := r.measure(ctx, c); err != nil {
+		return err
+	}
+	refs, err := c.Env.printedFor(r.file, r.labels, r.time)
+	if err != nil {
+		return err
+	}
+	if r.wide > 0 {
+		refs = append(refs, Reference{Name: "64-bit words", Kind: Peer, Value: Number(r.wide), Source: wideSource})
+	}
+	byteRefs, err := c.Env.printedFor(r.file, r.labels, "sent")
+	if err != nil {
+		return err
+	}
+	c.Number("compute", "s", r.wall, refs...)
+	c.Number("CPU", "s", r.cpu)
+	c.Number("sent", "MB", heMegabytes(r.res), byteRefs...)
+	if r.memory > 0 {
+		c.Number("memory", "MB", r.memory)
+	}
+	for _, phase := range []string{"encrypt", "compare", "sum", "decrypt"} {
+		c.Number(phase, "s", float64(r.res.Timings[phase].TotalNS)/1e9)
+	}
+	c.Row.Seeds, c.Row.Note = "1", fmt.Sprintf("log2(QP) %.0f", r.res.Details["log_qp"])
+	return nil
+}
+
+// operations records what a round does.
+func (r *heRun) operations(ctx context.Context, c *Case) error {
+	if err := r.measure(ctx, c); err != nil {
+		return err
+	}
+	o := r.res.Details["operations"].(ckks.Operations)
+	for _, v := range []struct {
+		name string
+		n    int
+	}{{"signs", o.Signs}, {"products", o.Products}, {"relins", o.Relins}, {"rescales", o.Rescales},
+		{"rotations", o.Rotations}, {"plain products", o.Plaintexts}, {"zeros", o.Encryptions},
+		{"switches", o.Switches}} {
+		c.Number(v.name, Plain, float64(v.n)/float64(r.res.Iterations))
+	}
+	return nil
+}
+
+// network records the total on the network of the row.
+func (r *heRun) network(ctx context.Context, c *Case) error {
+	if err := r.measure(ctx, c); err != nil {
+		return err
+	}
+	name := c.Row.Label("network")
+	refs, err := c.Env.printedFor(r.file, r.labels, name)
+	if err != nil {
+		return err
+	}
+	transfer := heTransfer(r.res, name)
+	c.Number("compute", "s", r.wall)
+	c.Number("transfer", "s", transfer)
+	c.Number("total", "s", r.wall+transfer, refs...)
+	return nil
+}
+
+func heMegabytes(res *engine.Result) float64 {
+	return float64(res.Details["bytes_total"].(int64)) / 1e6
+}
+
+// heTransfer is the modelled transfer time on a network, in seconds.
+func heTransfer(res *engine.Result, network string) float64 {
+	for _, t := range res.Details["networks"].([]ckks.NetworkTime) {
+		if t.Network == network {
+			return t.Seconds
+		}
+	}
+	return 0
+}
