@@ -21,6 +21,9 @@ type Options struct {
 	Workers int    // 0: all
 	// Simulated, if not nil, has the suite network simulate sums instead of measuring them.
 	Simulated *Simulated
+	// Coordinator is the command line of a process that runs Coordinate, for the suite
+	// network; without it the coordinator is in this process.
+	Coordinator []string
 	// Progress is told what is being measured; nil is allowed.
 	Progress func(string)
 }
@@ -204,7 +207,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer single.Close()
 	for _, s := range suites {
 		start := time.Now()
-		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single, suite: s, sets: sets,
+		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single,
+			coordinator: o.Coordinator, suite: s, sets: sets,
 			printed: printed, machine: machine, store: st,
 			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {

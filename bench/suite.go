@@ -57,6 +57,8 @@ type Env struct {
 	// Pool has all workers, Single one.
 	Pool, Single *engine.Pool
 
+	coordinator []string // see Options
+
 	suite    *Suite
 	sets     *Sets
 	printed  map[string]*printedTable // the papers' figures

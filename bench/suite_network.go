@@ -16,13 +16,15 @@ func networkSuites() []Suite {
 	return []Suite{{
 		Name: "network", Group: GroupPerformance,
 		Title: "Sums of parties on machines of their own, over the loopback interface",
-		About: "A coordinator and its parties, each with a TLS connection, links and a journal of its own, in one process " +
-			"on this machine's cores. A round is from the coordinator's readiness to the sum on its way to every party. " +
+		About: "A coordinator in a process of its own and its parties in another, each with a TLS connection, links and a " +
+			"journal of its own, all on this machine's cores. A round is from the coordinator's readiness to the sum on its " +
+			"way to every party; beside it stand the processor time of either process in a round, and the most memory that " +
+			"the coordinator's had. " +
 			"Plain sums have the group's masks alone; those by pairs are the whole protocol of Bonawitz et al. 2017 (keys, " +
 			"shares, signatures), with a hundred neighbours above 200 parties (Bell et al. 2020). Journals are in memory " +
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
-			"with 50 parties and plain sums of two lengths; --simulate N prints sums of N parties under each network's " +
+			"with 50 and 400 parties and plain sums of two lengths; --simulate N prints sums of N parties under each network's " +
 			"model, in a tree of servers above 1,000.",
 		Run: runNetwork,
 	}}
@@ -40,7 +42,7 @@ var networkCases = []networkCase{
 }
 
 func runNetwork(ctx context.Context, e *Env) error {
-	transport := sync.OnceValues(func() (virtual.Transport, error) { return measureTransport(ctx) })
+	transport := sync.OnceValues(func() (virtual.Transport, error) { return measureTransport(ctx, e.coordinator) })
 	if e.Simulated != nil {
 		t, err := transport()
 		if err != nil {
@@ -65,8 +67,8 @@ func runNetwork(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// took measures the rounds, but for the first, which make keys and buffers.
-func (n networkCase) took(ctx context.Context) ([]time.Duration, error) {
+// measureRounds measures the rounds, but for the first, which make keys and buffers.
+func (n networkCase) measureRounds(ctx context.Context, command []string) (*sumsMeasured, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "cohort-bench")
 	if err != nil {
 		if dir, err = os.MkdirTemp("", "cohort-bench"); err != nil {
@@ -74,31 +76,48 @@ func (n networkCase) took(ctx context.Context) ([]time.Duration, error) {
 		}
 	}
 	defer os.RemoveAll(dir)
-	took, err := (&study.Sums{Parties: n.parties, Words: n.words, Rounds: n.rounds, Plain: n.plain, Dir: dir}).Measure(ctx)
-	switch {
-	case err != nil:
+	m, err := measureSums(ctx, &study.Sums{Parties: n.parties, Words: n.words, Rounds: n.rounds, Plain: n.plain, Dir: dir},
+		command)
+	if err != nil {
 		return nil, err
-	case len(took) > 4:
-		return took[2:], nil
 	}
-	return took[min(1, len(took)-1):], nil
+	first := 1
+	if len(m.rounds) > 4 {
+		first = 2
+	}
+	for _, x := range []*[]time.Duration{&m.rounds, &m.work, &m.parties} {
+		*x = (*x)[min(first, max(len(*x)-1, 0)):]
+	}
+	return m, nil
 }
 
-func (n networkCase) measure(ctx context.Context, c *Case, transport func() (virtual.Transport, error)) error {
-	watched := resetPeak()
-	took, err := n.took(ctx)
-	if err != nil {
-		return err
-	}
+// middle is the median.
+func middle(took []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[len(sorted)/2]
+}
+
+// each are durations as samples.
+func each(took []time.Duration) []float64 {
 	samples := make([]float64, len(took))
 	for i, d := range took {
 		samples[i] = float64(d)
 	}
-	c.Durations("round", samples)
-	slices.Sort(took)
-	c.Number("aggregated", "/s", float64(8*n.words*n.parties)/(took[len(took)/2].Seconds()))
-	if watched {
-		c.Number("memory of all roles", Bytes, peak())
+	return samples
+}
+
+func (n networkCase) measure(ctx context.Context, c *Case, transport func() (virtual.Transport, error)) error {
+	m, err := n.measureRounds(ctx, c.Env.coordinator)
+	if err != nil {
+		return err
+	}
+	c.Durations("round", each(m.rounds))
+	round := middle(m.rounds)
+	c.Number("aggregated", "/s", float64(8*n.words*n.parties)/round.Seconds())
+	if len(m.work) > 0 {
+		c.Number("coordinator's work", Nanoseconds, float64(middle(m.work)))
+		c.Number("parties' work", Nanoseconds, float64(middle(m.parties)))
+		c.Number("coordinator's memory", Bytes, float64(m.memory))
 	}
 	if n.parties < 100 {
 		return nil // of few parties a round waits for wake-ups more than for work
@@ -112,7 +131,7 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 		return err
 	}
 	c.Number("simulated", Nanoseconds, float64(r.Round))
-	c.Number("simulated to measured", "", float64(r.Round)/float64(took[len(took)/2]))
+	c.Number("simulated to measured", "", float64(r.Round)/float64(round))
 	return nil
 }
 
@@ -122,27 +141,32 @@ func (n networkCase) simulation(t virtual.Transport) *virtual.Simulation {
 		Transport: t, Cores: runtime.GOMAXPROCS(0), Shared: true, Slow: 1, Deadline: time.Hour, Play: n.parties, Seed: 1}
 }
 
-// measureTransport measures what an end of a message costs: rounds of plain sums of two
-// lengths, less the work of the state machines.
-func measureTransport(ctx context.Context) (t virtual.Transport, err error) {
-	var cost [2]float64 // of an end, in seconds
+// measureTransport measures what an end of a message costs, with few connections and with
+// many: rounds of plain sums of two lengths, less the work of the state machines.
+func measureTransport(ctx context.Context, command []string) (t virtual.Transport, err error) {
 	lengths := [2]int{45, 7850}
-	for i, words := range lengths {
-		n := networkCase{parties: 50, words: words, rounds: 40, plain: true}
-		took, err := n.took(ctx)
-		if err != nil {
-			return t, err
+	t.AtFew, t.AtMany = 50, 400
+	for _, x := range []struct {
+		parties float64
+		end     *virtual.End
+	}{{t.AtFew, &t.Few}, {t.AtMany, &t.Many}} {
+		var cost [2]float64 // of an end, in seconds
+		for i, words := range lengths {
+			n := networkCase{parties: int(x.parties), words: words, rounds: 20, plain: true}
+			m, err := n.measureRounds(ctx, command)
+			if err != nil {
+				return t, err
+			}
+			machines, err := n.simulation(virtual.Transport{}).Run()
+			if err != nil {
+				return t, err
+			}
+			work := (middle(m.rounds) - machines.Round).Seconds() * float64(runtime.GOMAXPROCS(0))
+			cost[i] = max(0, work) / float64(4*n.parties) // a vector and a result, two ends each
 		}
-		slices.Sort(took)
-		machines, err := n.simulation(virtual.Transport{}).Run()
-		if err != nil {
-			return t, err
-		}
-		work := (took[len(took)/2] - machines.Round).Seconds() * float64(runtime.GOMAXPROCS(0))
-		cost[i] = max(0, work) / float64(4*n.parties) // a vector and a result, two ends each
+		x.end.Byte = max(0, cost[1]-cost[0]) / float64(8*(lengths[1]-lengths[0]))
+		x.end.Message = max(0, cost[0]-x.end.Byte*float64(8*lengths[0]))
 	}
-	t.Byte = max(0, cost[1]-cost[0]) / float64(8*(lengths[1]-lengths[0]))
-	t.Message = max(0, cost[0]-t.Byte*float64(8*lengths[0]))
 	return t, nil
 }
 

@@ -3,10 +3,6 @@ package bench
 import (
 	"context"
 	"math"
-	"os"
-	"runtime/debug"
-	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -101,8 +97,7 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 		if err != nil {
 			return err
 		}
-		debug.FreeOSMemory()
-		watched := resetPeak()
+		watched := resetPeakMemory()
 		var laps Laps
 		eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(&laps))
 		if err != nil {
@@ -124,7 +119,7 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 		}
 		c.Durations("iteration", samples)
 		if watched {
-			c.Number("memory", Bytes, peak())
+			c.Number("memory", Bytes, float64(peakMemory()))
 		}
 		c.Number("points", "/s", float64(s.n)/(c.Row.Value("iteration").Shown()/1e9))
 		return nil
@@ -163,26 +158,4 @@ func (e *Env) fit(table, x, y, series string) {
 				{Name: "R²", Mean: Number(stat.RSquared(l.xs, l.ys, nil, offset, slope)), N: 1},
 			}})
 	}
-}
-
-// resetPeak makes the kernel forget the largest resident set so far; it reports
-// whether it could.
-func resetPeak() bool { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil }
-
-// peak is the largest resident set in bytes since resetPeak.
-func peak() float64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return math.NaN()
-	}
-	for _, line := range strings.Split(string(b), "\n") {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 64)
-			if err != nil {
-				return math.NaN()
-			}
-			return kb * 1024
-		}
-	}
-	return math.NaN()
 }

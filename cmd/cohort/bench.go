@@ -73,7 +73,21 @@ func newBenchCommand() *cobra.Command {
 	fs.StringVar(&b.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&b.Workers, "workers", 0, "worker threads (default all cores)")
 	simulationFlags(fs, &b.simulated)
+	cmd.AddCommand(newCoordinatorCommand())
 	return cmd
+}
+
+// coordinatorName is what cohort bench starts another process of its own as.
+const coordinatorName = "coordinator"
+
+// newCoordinatorCommand is not for people: the suite network has the coordinator in a
+// process of its own.
+func newCoordinatorCommand() *cobra.Command {
+	return &cobra.Command{Use: coordinatorName, Hidden: true, Args: noArguments,
+		Short: "Coordinate the sums that the suite network measures",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return bench.Coordinate(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		}}
 }
 
 // run does what is asked for.
@@ -89,6 +103,9 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	b.Suites = args
+	if program, err := os.Executable(); err == nil {
+		b.Coordinator = []string{program, cmd.Name(), coordinatorName}
+	}
 	if b.simulated.Parties > 0 {
 		b.Simulated = &b.simulated
 	}

@@ -15,6 +15,7 @@ package virtual
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -31,9 +32,30 @@ type Link struct {
 	Bandwidth float64       // bits per second through a server's link, 0: unlimited
 }
 
-// Transport is what one end of a message costs its processor, in seconds: sealing,
-// journal, encryption, system calls.
-type Transport struct{ Message, Byte float64 }
+// End is what one end of a message costs its processor, in seconds: sealing, journal,
+// encryption, system calls.
+type End struct{ Message, Byte float64 }
+
+// of is the cost of a message.
+func (e End) of(bytes int) float64 { return e.Message + e.Byte*float64(bytes) }
+
+// Transport is what ends of messages cost on a machine with so many connections: the more
+// there are, the less of each is in the processor's caches.
+type Transport struct {
+	Few, Many     End
+	AtFew, AtMany float64 // connections
+}
+
+// With is the cost of an end on a machine with so many connections: linear in their
+// logarithm, and never below that with few.
+func (t Transport) With(connections int) End {
+	if t.AtMany <= t.AtFew || float64(connections) <= t.AtFew {
+		return t.Few
+	}
+	at := math.Log(float64(connections)/t.AtFew) / math.Log(t.AtMany/t.AtFew)
+	return End{Message: t.Few.Message + max(0, t.Many.Message-t.Few.Message)*at,
+		Byte: t.Few.Byte + max(0, t.Many.Byte-t.Few.Byte)*at}
+}
 
 // Simulation is a sum of Parties vectors of Words elements.
 type Simulation struct {
@@ -151,18 +173,28 @@ func b2i(b bool) int {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// ends are what a message costs a server with so many members, and one of them.
+func (s *Simulation) ends(members int) (server, member End) {
+	server, member = s.Transport.With(members), s.Transport.With(1)
+	if s.Shared {
+		member = server
+	}
+	return server, member
+}
+
 // descend is how long a result takes from a server to those below it.
 func (s *Simulation) descend() float64 {
-	n, bytes := min(s.Fan, s.Parties), float64(8*s.Words)
+	n, bytes := min(s.Fan, s.Parties), 8*s.Words
+	server, member := s.ends(n)
 	t := s.Link.PerSend.Seconds() + s.Link.RoundTrip.Seconds()/2
 	if s.Link.Bandwidth > 0 {
-		t += float64(n) * bytes * 8 / s.Link.Bandwidth
+		t += float64(n*bytes) * 8 / s.Link.Bandwidth
 	}
-	ends := 1 // receivers have processors of their own
-	if s.Shared {
-		ends = 2
+	work := server.of(bytes)
+	if s.Shared { // else receivers have processors of their own
+		work += member.of(bytes)
 	}
-	return t + float64(n*ends)*(s.Transport.Message+s.Transport.Byte*bytes)/float64(s.Cores)
+	return t + float64(n)*work/float64(s.Cores)
 }
 
 // course is how the sum of a group went.
@@ -229,9 +261,10 @@ func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, cha
 		}
 	}
 	server := make(processors, s.Cores)
+	ends, their := s.ends(n)
 	begin := 0.0
 	for step := range steps {
-		on := s.speak(members, d, step, server)
+		on := s.speak(members, d, step, server, their)
 		limit := begin + s.Deadline.Seconds()
 		if ready != nil {
 			limit = slices.Max(ready) + s.Deadline.Seconds()
@@ -243,7 +276,7 @@ func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, cha
 			if wire > limit {
 				continue // it comes too late
 			}
-			work := d.take(i) + s.Transport.Message + s.Transport.Byte*float64(m.bytes)
+			work := d.take(i) + ends.of(m.bytes)
 			c.work += work
 			c.sent += float64(m.bytes)
 			end = max(end, server.run(wire, work))
@@ -262,34 +295,33 @@ func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, cha
 		wire = begin
 		for i := range members {
 			if bytes := told(i); bytes > 0 {
-				work := s.Transport.Message + s.Transport.Byte*float64(bytes)
+				work := ends.of(bytes)
 				c.work += work
 				c.received += float64(bytes)
 				wire = s.transfer(max(wire, server.run(begin, work)), bytes)
 				members[i].at = wire + s.Link.PerSend.Seconds() + s.Link.RoundTrip.Seconds()/2
 				if s.Shared {
-					members[i].at = server.run(members[i].at, work)
+					members[i].at = server.run(members[i].at, their.of(bytes))
 				}
 			}
 		}
 	}
 	c.end, c.missing = begin, d.missing()
-	result := float64(d.result()) * float64(n-c.missing)
-	c.received += result
-	c.work += s.Transport.Message*float64(n-c.missing) + s.Transport.Byte*result
+	c.received += float64(d.result() * (n - c.missing))
+	c.work += float64(n-c.missing) * ends.of(d.result())
 	return c
 }
 
 // speak has the members that are there send their messages of a step, and lists them in
-// the order in which these come.
-func (s *Simulation) speak(members []member, d driver, step int, server processors) (on []int) {
+// the order in which these come; end is what one costs its sender besides.
+func (s *Simulation) speak(members []member, d driver, step int, server processors, end End) (on []int) {
 	for i := range members {
 		m := &members[i]
 		if !d.expected(i) || m.gone <= step {
 			continue
 		}
 		bytes, work := d.say(i)
-		work = work*m.slow + s.Transport.Message + s.Transport.Byte*float64(bytes)
+		work = work*m.slow + end.of(bytes)
 		if s.Shared {
 			m.there = server.run(m.at, work)
 		} else {

@@ -97,3 +97,15 @@ func TestRecalled(t *testing.T) {
 	}
 	near(t, "missing", float64(few.Missing), float64(all.Missing), 0.5)
 }
+
+// An end costs what it did with few connections, or with many, and in between it grows
+// with their logarithm.
+func TestTransport(t *testing.T) {
+	few, many := End{Message: 1, Byte: 4}, End{Message: 3, Byte: 2}
+	x := Transport{Few: few, Many: many, AtFew: 10, AtMany: 1000}
+	for connections, want := range map[int]End{1: few, 10: few, 100: {2, 4}, 1000: {3, 4}, 100000: {5, 4}} {
+		got := x.With(connections)
+		near(t, "a message", got.Message, want.Message, 1e-9)
+		near(t, "a byte", got.Byte, want.Byte, 1e-9) // never less than with few
+	}
+}
