@@ -26,7 +26,8 @@ type PrepareOptions struct {
 	// finest, and the default on one scale, where columns may be narrow; else it is
 	// dataset.DefaultFractionBits.
 	FractionBits int
-	// Weights has a weight for each record, 0 or more, for methods without a budget that take them.
+	// Weights has a weight for each record, 0 or more, for methods that take them: plain ones, and private ones within
+	// the public cap of their setting weight-cap.
 	Weights []float64
 	// Account is the ledger file that fits of these records will be charged to.
 	Account *Account
@@ -132,7 +133,11 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 		model.order()
 	}
 	if res.LossEstimate != nil {
-		estimate := float64(res.N) * *res.LossEstimate * model.unit() * model.unit()
+		total := float64(res.N)
+		if res.Weight != nil {
+			total = *res.Weight
+		}
+		estimate := total * *res.LossEstimate * model.unit() * model.unit()
 		model.InertiaEstimate = &estimate
 	}
 	if !o.NoLabels || !m.Private {

@@ -239,7 +239,7 @@ func TestFitIsCancelled(t *testing.T) {
 	}
 }
 
-// Weights move centroids and inertia, and private methods say why they take none.
+// Weights move centroids and inertia, private methods count them up to a cap, and others refuse them.
 func TestWeights(t *testing.T) {
 	points := []float64{0, 0, 2, 0, 10, 0, 13, 0}
 	for _, o := range []PrepareOptions{{OneScale: true, Weights: []float64{1, 3, 1, 2}},
@@ -262,9 +262,15 @@ func TestWeights(t *testing.T) {
 		if want := (3 + 6) * unit * unit; math.Abs(low-1.5) > 1e-3 || math.Abs(*m.Inertia-want) > 1e-3*want {
 			t.Errorf("centroids %v, inertia %g, want %g", m.Centroids, *m.Inertia, want)
 		}
-		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1}); !fault.IsRequest(err) ||
-			!strings.Contains(err.Error(), "weight w") {
-			t.Errorf("a private method: %v", err)
+		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1, Method: "lsf"}); !fault.IsRequest(err) {
+			t.Errorf("a private method that counts no weights: %v", err)
+		}
+		private := Options{K: 2, Epsilon: 1e4, Ordered: true, Settings: map[string]string{"weight-cap": "3"}}
+		if m, err = records.Fit(context.Background(), private); err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(m.Centroids[0][0]-1.5) > 0.1 || math.Abs(m.Sizes[0]-4) > 0.2 || math.Abs(m.Sizes[1]-3) > 0.2 {
+			t.Errorf("centroids %v, sizes %v", m.Centroids, m.Sizes)
 		}
 	}
 }

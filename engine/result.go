@@ -23,6 +23,9 @@ type Result struct {
 	// Sizes are the noisy sizes of the clusters that a private method has released on its way, those of
 	// its last round; nil where it releases none, and without noise.
 	Sizes []float64 `json:"sizes,omitempty"`
+	// Weight is the noisy weight of all records of a private method whose records have weights, in which Sizes and
+	// Synopsis are, too; nil without.
+	Weight *float64 `json:"weight,omitempty"`
 	// LossEstimate is the NICV estimated from what a private method has released on its way,
 	// which costs nothing more; nil where it cannot be.
 	LossEstimate *float64 `json:"nicv_estimate,omitempty"`

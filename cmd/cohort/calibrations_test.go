@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -121,14 +123,19 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 	}
 	defer eng.Close()
 	const d, k = 4, 3
+	weights := filepath.Join(t.TempDir(), "weights.csv")
+	if err := os.WriteFile(weights, []byte(strings.Repeat("1\n0.5\n3\n", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	more := map[string][]string{ // settings in which a method releases something else
 		"sulloyd":   {"--release=centroid"},
 		"relative":  {"--radius-schedule=later-code"},
 		"csulloyd":  {"--radius=1"},
 		"fastlloyd": {"--radius=1"},
-		"hybrid":    {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2"},
-		"eugkm":     {"--iterations=1"},
-		"sketch":    {"--local-start=lsf"}, "sketch-basic": {"--local-start=lsf"},
+		"hybrid": {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2",
+			"--weights=" + weights},
+		"eugkm":  {"--iterations=1"},
+		"sketch": {"--local-start=lsf"}, "sketch-basic": {"--local-start=lsf"},
 		"balcan":       {"--selection=exponential"},
 		"balcan-edler": {"--rounds=2"},
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,5 +90,41 @@ func TestRefusedFileFlags(t *testing.T) {
 	if status, out, errOut := cohort(t, "run", "--data", path, "--k", "2", "--missing",
 		"mean-of-bounds"); status != exitDone || !strings.Contains(out, "1 missing values were replaced") {
 		t.Errorf("%s%s", out, errOut)
+	}
+}
+
+// Weights are read from a file with one number in each row; a private method's sizes are weights.
+func TestWeightsFromAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var rows, weights strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&rows, "%d,%d\n", 10+80*(i%2), i%20)
+		fmt.Fprintln(&weights, 1+2*(i%2))
+	}
+	for name, text := range map[string]string{"x.csv": rows.String(), "w.csv": weights.String(), "short.csv": "1\n2\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := "run --data x.csv --k 2 --format json --weights w.csv"
+	status, out, errOut := cohort(t, strings.Fields(run+" --epsilon 20 --bounds 0:100 --weight-cap 4")...)
+	var res struct {
+		Sizes  []float64
+		Weight float64
+	}
+	if err := json.Unmarshal([]byte(out), &res); status != exitDone || err != nil {
+		t.Fatalf("status %d, %v, %s", status, err, errOut)
+	}
+	if math.Abs(res.Weight-6000) > 100 || math.Abs(max(res.Sizes[0], res.Sizes[1])-4500) > 150 {
+		t.Errorf("weight %v, sizes %v", res.Weight, res.Sizes)
+	}
+	if status, _, errOut := cohort(t, strings.Fields(run)...); status != exitDone {
+		t.Errorf("lloyd: status %d, %s", status, errOut)
+	}
+	for _, wrong := range []string{"--method lsf --epsilon 1 --bounds 0:100", "--quality on", "--weight-cap 3",
+		"--weights short.csv", "--weights x.csv"} {
+		if status, _, errOut := cohort(t, append(strings.Fields(run), strings.Fields(wrong)...)...); status == exitDone {
+			t.Errorf("%s is taken: %s", wrong, errOut)
+		}
 	}
 }

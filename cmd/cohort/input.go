@@ -125,8 +125,35 @@ func (in *input) preparation(ctx context.Context, o *options, m *method.Method,
 	if p.Bounds, err = o.publicBounds(ctx, d); err != nil {
 		return p, err
 	}
-	p.MaxMemory, err = o.memory()
+	if p.MaxMemory, err = o.memory(); err != nil {
+		return p, err
+	}
+	p.Weights, err = o.readWeights(ctx)
 	return p, err
+}
+
+// readWeights reads what the records weigh, nil if no file says so.
+func (o *options) readWeights(ctx context.Context) ([]float64, error) {
+	if o.weights == "" {
+		return nil, nil
+	}
+	t, err := dataset.Open(ctx, o.weights, dataset.ReadOptions{Text: o.text, Workers: o.workers, Formats: fileFormats})
+	if err != nil {
+		return nil, err
+	}
+	if t.D != 1 {
+		return nil, fault.Failed(o.weights, fmt.Sprintf("has %d columns", t.D), "give one with a weight in each row", nil)
+	}
+	return t.Rows, nil
+}
+
+// shapeOf is what is known of n records without looking at them: that they have weights, too, if they do.
+func (o *options) shapeOf(n int, b dataset.Bounds) *dataset.Normalised {
+	norm := dataset.Shape(n, b, o.fractionBits)
+	if o.weights != "" {
+		norm.Weights = slices.Repeat([]float64{1}, n)
+	}
+	return norm
 }
 
 // prepare puts the records on the grid.
@@ -221,7 +248,7 @@ func (in *input) shape(o *options, m *method.Method, s dataset.Schema, n int) er
 	if o.given("k") {
 		in.k = o.k
 	}
-	in.norm = dataset.Shape(n, b, o.fractionBits)
+	in.norm = o.shapeOf(n, b)
 	return in.fileClients(o, m)
 }
 

@@ -50,7 +50,7 @@ type options struct {
 	ledgerComposition, ledgerKey, ledgerAnchor string
 	quality                                    string
 	timings                                    bool
-	labelsOut, start, report                   string
+	labelsOut, start, report, weights          string
 }
 
 // bind declares the shared flags and a flag for every option of every method.
@@ -80,6 +80,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.countShare, "private-n", 0,
 		"share of epsilon, such as 0.02, for a noisy number of records, which every parameter follows")
 	fs.IntVar(&o.fractionBits, "fraction-bits", 16, "bits after the point of the fixed-point grid, 4 to 22")
+	fs.StringVar(&o.weights, "weights", "",
+		"file of what each record weighs, one number per row, 0 or more; private methods count up to --weight-cap")
 	fs.Uint64Var(&o.seed, "seed", 0, "simulation seed: the run is reproducible and not private")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
 	fs.IntVar(&o.runs, "runs", 1, "repetitions, each of which spends a full epsilon")
@@ -257,6 +259,8 @@ func scope(flag string) func(*method.Method) bool {
 		return func(m *method.Method) bool { return m.Holds == method.Rows }
 	case "start":
 		return func(m *method.Method) bool { return m.Starts }
+	case "weights":
+		return func(m *method.Method) bool { return m.Weighs }
 	case "parties", "split", "id", "join":
 		return func(m *method.Method) bool { return m.Holds == method.Columns }
 	}
@@ -287,7 +291,7 @@ func (o *options) private(m *method.Method) bool { return m.Private && !o.given(
 
 // showsQuality reports whether figures that no budget covers are computed.
 func (o *options) showsQuality(m *method.Method) bool {
-	return o.quality == "on" || o.quality == "full" || o.quality == "" && !o.private(m)
+	return o.quality == "on" || o.quality == "full" || o.quality == "" && !o.private(m) && o.weights == ""
 }
 
 // seedPointer is the simulation seed, or nil if none was given.

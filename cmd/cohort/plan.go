@@ -69,7 +69,7 @@ func planJob(ctx context.Context, o *options, out io.Writer) error {
 		return err
 	}
 	if records > 0 { // nothing may follow from the data's own number
-		in.norm = dataset.Shape(records, in.norm.Bounds, o.fractionBits)
+		in.norm = o.shapeOf(records, in.norm.Bounds)
 		in.table = &dataset.Table{Name: in.table.Name, N: records, D: in.table.D, Columns: in.table.Columns}
 		in.ids = nil
 	}

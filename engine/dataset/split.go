@@ -66,6 +66,9 @@ func (n *Normalised) dealShape(sizes []int) []Part {
 	parts := make([]Part, len(sizes))
 	for i, size := range sizes {
 		parts[i] = Part{Points: &kernels.Panels{N: size, D: n.Points.D}, FractionBits: n.FractionBits}
+		if n.Weights != nil {
+			parts[i].Weights = n.Weights[:size]
+		}
 	}
 	return parts
 }

@@ -166,10 +166,6 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 	case !m.Weighs && slices.ContainsFunc(p.Clients, func(c dataset.Part) bool { return c.Weights != nil }):
 		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") +
 			", or leave the weights out"
-		if m.Private {
-			return fault.Request("weights", "are given and "+m.Name+
-				" is private: a record of weight w would change what is released by w times what the noise hides", takes)
-		}
 		return fault.Request("weights", m.Name+" does not take them", takes)
 	case p.Start != nil && set["init"] != "":
 		return fault.Request("init", "is given together with start", "give one of them")

@@ -191,6 +191,11 @@ func Shared(name string, p *protocol.Problem, takes protocol.Takes) Options {
 		if !takes.Counted {
 			o = append(o, publicRecords(&p.Records))
 		}
+		if takes.Weights {
+			o = append(o, Option{"weight-cap", "1", "public most that a record may weigh, where records have weights: " +
+				"heavier ones count as that, and noise hides so much", Real(&p.WeightCap, math.SmallestNonzeroFloat64,
+				math.MaxFloat64)})
+		}
 	}
 	if takes.Iterations {
 		o = append(o, iterations(&p.Iterations))

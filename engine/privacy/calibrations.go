@@ -271,6 +271,8 @@ var rules = slices.Concat([]Rule{
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
+		{Method: "hybrid", Calibration: Proven, Release: "total weight", L1: one(1, 1), L2: one(1, 1),
+			Mechanisms: exact, Neighbours: both, Theorem: "T15, T6"},
 		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims),
 			L2:         func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},

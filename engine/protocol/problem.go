@@ -64,6 +64,9 @@ type Problem struct {
 	Seed *uint64
 	// NoQuality leaves out what is computed from the private data and no budget covers.
 	NoQuality bool
+	// WeightCap is, for private methods whose records have weights (Part.Weights), the most that one may
+	// weigh, a public number, 1 by default: heavier ones count as that, and noise hides so much.
+	WeightCap float64
 	// Tape makes the run one of two on neighbouring data sets, for an audit, which may end
 	// after the last release, with an empty result. nil for a run of its own.
 	Tape *privacy.Tape
@@ -89,6 +92,8 @@ type Takes struct {
 	Counted bool
 	// Quiet private methods also run without noise and budget, under privacy.None.
 	Quiet bool
+	// Weights of records count.
+	Weights bool
 	// Tape is for methods that are audited by replay.
 	Tape bool
 	// Mechanisms are the kinds of noise, of which the first is the default.
@@ -110,6 +115,7 @@ func (p *Problem) Check(method string, takes Takes) error {
 		func() error { return checkParts(p.Clients, who) },
 		func() error { return p.checkTaken(method, takes) },
 		func() error { return checkLabels(p.Clients, p.Labels) },
+		p.checkWeights,
 		func() error { return p.checkBounds() },
 		p.checkNumbers,
 		func() error { return p.checkBudget(method, takes) },
@@ -139,6 +145,8 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 		{"neighbours", p.Neighbours != "", takes.Private},
 		{"public-n", p.Records != 0, takes.Private && !takes.Counted},
 		{"tape", p.Tape != nil, takes.Tape},
+		{"weights", p.Weighted(), takes.Weights},
+		{"weight-cap", p.WeightCap != 0, takes.Weights && takes.Private},
 	} {
 		if f.given && !f.taken {
 			return fault.Request(f.name, method+" does not take it", "leave it out")
@@ -219,6 +227,49 @@ func (p *Problem) checkBounds() error {
 		if lo, hi := b.Lo[h], b.Hi[h]; !(lo <= hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0) {
 			return fault.Request("bounds", fmt.Sprintf("of column %d are %g and %g", h+1, lo, hi),
 				"give finite numbers, the lower one first")
+		}
+	}
+	return nil
+}
+
+// Weighted says whether records have weights.
+func (p *Problem) Weighted() bool {
+	return slices.ContainsFunc(p.Clients, func(c dataset.Part) bool { return c.Weights != nil })
+}
+
+// MostWeight is the most that a record may weigh.
+func (p *Problem) MostWeight() float64 {
+	if p.WeightCap == 0 {
+		return 1
+	}
+	return p.WeightCap
+}
+
+// checkWeights refuses weights that are none, or that some clients lack.
+func (p *Problem) checkWeights() error {
+	if p.WeightCap != 0 && (!(p.WeightCap > 0) || math.IsInf(p.WeightCap, 0)) {
+		return fault.Range("weight-cap", p.WeightCap, "positive and finite")
+	}
+	if !p.Weighted() {
+		if p.WeightCap != 0 {
+			return fault.Request("weight-cap", "is given, and the records have no weights", "leave it out, or give weights")
+		}
+		return nil
+	}
+	if !p.NoQuality {
+		return fault.Request("quality", "is asked for, and counts each record once, while records have weights",
+			"leave the quality out, or the weights")
+	}
+	for i, c := range p.Clients {
+		who := fmt.Sprintf("client %d", i+1)
+		if len(c.Weights) != c.Points.N {
+			return fault.Request(who, fmt.Sprintf("has %d weights for %d records", len(c.Weights), c.Points.N),
+				"give every client's records weights")
+		}
+		for _, w := range c.Weights {
+			if !(w >= 0) || math.IsInf(w, 0) {
+				return fault.Request(who, fmt.Sprintf("has the weight %g", w), "give finite weights of 0 or more")
+			}
 		}
 	}
 	return nil

@@ -23,6 +23,8 @@ type Outcome struct {
 	Centroids []float64
 	// Sizes are the noisy sizes of the clusters, nil if they were not released.
 	Sizes []float64
+	// Weight is the noisy weight of all records, nil where they have none.
+	Weight *float64
 	// Iterations is the number of rounds done.
 	Iterations int
 	// Quality is what the roles measured together, nil fields where it is left out.
@@ -206,6 +208,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	}
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
 		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes),
+		Weight:       first.Weight,
 		LossEstimate: first.LossEstimate, KCurve: first.KCurve,
 		Details: first.Details,
 		Doubts:  slices.Clone(pl.Doubts)}

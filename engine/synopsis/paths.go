@@ -137,6 +137,8 @@ type Walker struct {
 	cell []int32
 	next []int32 // where each cell of the last level leads
 	part [][]int64
+	// units is what each record counts for, nil for one.
+	units []uint32
 }
 
 // NewWalker starts at the root, which is open.
@@ -150,11 +152,17 @@ func NewWalker(paths *Paths) *Walker {
 	return w
 }
 
+// Weigh lets each record count for so many units.
+func (w *Walker) Weigh(units []uint32) *Walker {
+	w.units = units
+	return w
+}
+
 // outsideCell marks a record that is in no cell.
 const outsideCell = math.MinInt32
 
-// Count adds to counts[node<<bits|digit] the number of the party's records with
-// that digit in that open node, at the level that the walk has reached.
+// Count adds to counts[node<<bits|digit] what the party's records with
+// that digit in that open node count for, their number without weights, at the level that the walk has reached.
 // len(counts) is the number of cells of that level.
 func (w *Walker) Count(ctx context.Context, r Runner, counts []int64) error {
 	r = runner(r)
@@ -187,7 +195,11 @@ func (w *Walker) Count(ctx context.Context, r Runner, counts []int64) error {
 			}
 			c = c<<bits | int32(codes[i]>>shift&mask)
 			w.cell[lo+i] = c
-			part[c]++
+			if w.units == nil {
+				part[c]++
+			} else {
+				part[c] += int64(w.units[lo+i])
+			}
 		}
 	})
 	if err != nil {

@@ -448,6 +448,9 @@ class PrivateKMeans(_Private):
         The budget of a new ledger file; None for that of the first fit.
     composition : {"basic", "zcdp", "gdp", "rdp"} or None, default=None
         How a new ledger file adds up fits; None for "basic".
+    weight_cap : float, default=1.0
+        The public most that a record may weigh, for fits with ``sample_weight``: a heavier one counts as that, and
+        the noise hides so much.
     random_state : int, RandomState instance or None, default=None
         Makes the fit a simulation: reproducible, hence not private. None for real noise.
     n_threads : int or None, default=None
@@ -495,6 +498,7 @@ class PrivateKMeans(_Private):
         ledger: Any = None,
         ledger_budget: Optional[tuple[float, float]] = None,
         composition: Optional[str] = None,
+        weight_cap: float = 1.0,
         random_state: Any = None,
         n_threads: Optional[int] = None,
     ) -> None:
@@ -508,10 +512,11 @@ class PrivateKMeans(_Private):
         self.ledger = ledger
         self.ledger_budget = ledger_budget
         self.composition = composition
+        self.weight_cap = weight_cap
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None) -> "PrivateKMeans":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "PrivateKMeans":
         """Cluster records within the budget.
 
         Parameters
@@ -520,6 +525,9 @@ class PrivateKMeans(_Private):
             The records, also a table that exports the Arrow C stream interface.
         y : Ignored
             Not used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the records, as private as they are, up to ``weight_cap``. Whether there are some is public; a
+            fit with weights pays for their total, so it is another one than a fit without, even where all are 1.
 
         Returns
         -------
@@ -538,7 +546,13 @@ class PrivateKMeans(_Private):
             raise ValueError(f"n_samples={len(array)} should be >= n_clusters={options['k']}.")
         if array is not None and len(array) == 1 and self.bounds is None:
             raise ValueError("bounds: cannot be taken from n_samples=1: give public ones")
-        said = self._take(_library.fit(self._engine(), [source], options), source.dtype, array is None)
+        weights = None
+        if sample_weight is not None:
+            if array is None:
+                raise ValueError("sample_weight: is given for an Arrow table: convert the table to an array first")
+            weights = _check_weights(sample_weight, len(array))
+            options["settings"]["weight-cap"] = _real("weight_cap", self.weight_cap, 0)
+        said = self._take(_library.fit(self._engine(), [source], options, weights), source.dtype, array is None)
         self._estimate(said)
         return self
 
@@ -547,6 +561,7 @@ class PrivateKMeans(_Private):
             "preserves_dtype": [np.float64, np.float32],
             "_xfail_checks": {
                 "check_clustering": "50 records at epsilon 1 are mostly noise: whether the groups survive is chance",
+                "check_sample_weights_invariance": "a fit with weights pays for their total, and has noise of its own",
             },
         }
 

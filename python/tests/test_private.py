@@ -55,6 +55,26 @@ def test_bounds_and_scales(blobs):
             PrivateKMeans(3, bounds=bad).fit(X)
 
 
+def test_weights(blobs):
+    X, labels = blobs
+    w = np.where(labels == labels[0], 3.0, 1.0)
+    m = PrivateKMeans(3, epsilon=20, bounds=(0, 100), weight_cap=4).fit(X, sample_weight=w)
+    assert adjusted_rand_score(m.labels_, labels) > 0.9
+    assert m.sizes_.sum() == pytest.approx(w.sum(), rel=0.05)  # in the units of the weights
+    assert m.sizes_[m.labels_[0]] == pytest.approx(w[labels == labels[0]].sum(), rel=0.1)
+    assert m.inertia_ == pytest.approx(-m.score(X, sample_weight=w), rel=1)
+    capped = PrivateKMeans(3, epsilon=20, bounds=(0, 100), weight_cap=1).fit(X, sample_weight=100 * w)
+    assert capped.sizes_.sum() == pytest.approx(len(X), rel=0.05)
+    for bad in (w[:-1], -1.0 * w, w * np.nan):
+        with pytest.raises(ValueError):
+            PrivateKMeans(3, bounds=(0, 100)).fit(X, sample_weight=bad)
+    for weight_cap in (0, -1, np.inf, "1"):
+        with pytest.raises(ValueError, match="weight.cap"):
+            PrivateKMeans(3, bounds=(0, 100), weight_cap=weight_cap).fit(X, sample_weight=w)
+    with pytest.raises(ValueError, match="lsf"):
+        PrivateKMeans(3, bounds=(0, 100), method="lsf").fit(X, sample_weight=w)
+
+
 def test_pure_and_other_methods(blobs):
     X, _ = blobs
     m = PrivateKMeans(3, epsilon=2, delta=0, bounds=(0, 100)).fit(X)

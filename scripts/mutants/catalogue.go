@@ -256,6 +256,10 @@ func steps() []mutant {
 	return []mutant{
 		one("the cut of offsets is four times wider at the same sensitivity", inStaged, "limit[j] = step.NearSquared(r, d)",
 			"limit[j] = 16 * step.NearSquared(r, d)", inStaged, "TestOffset", "offset|radius|sum"),
+		one("a weight above the cap counts in full", inStaged, "math.Round(min(w/most, 1) * ", "math.Round(w/most * ",
+			inStaged, "TestWeightedSensitivities", "changes by|at most"),
+		one("the sum of offsets has twice the weight", inStaged, "sums[h] += u * int64(", "sums[h] += 2 * u * int64(",
+			inStaged, "TestWeighted", "a round costs"),
 		one("far records are cut to a length with the rounding error on the wrong side", inStep,
 			"slack := 1 + float64(d+4)*0x1p-24", "slack := 1 - 1e5*float64(d+4)*0x1p-24", inStaged, "TestOffset",
 			"offset|radius|sum"),

@@ -113,6 +113,24 @@ static void layouts(void) {
     free(labels), free(again), free(distances), free(columns), free(backwards);
 }
 
+/* Weights of private records count up to the cap: those of 7 as 2, together about 2 N. */
+static void weights(void) {
+    cohort_data d = whole();
+    cohort_model *m = NULL;
+    char *json = NULL;
+    double *w = malloc(N * sizeof *w);
+    for (int i = 0; i < N; i++) w[i] = 7;
+    CHECK(cohort_fit(engine, &d, 1, w, "{\"k\": 4, \"epsilon\": 50, \"lower\": [0], \"upper\": [100], \"settings\": {\"weight-cap\": 2}}", NULL, &m) == COHORT_OK);
+    CHECK(cohort_model_json(m, &json, NULL) == COHORT_OK);
+    double sum = 0;
+    for (char *at = strstr(json, "\"sizes\":") + 8; *at != ']'; ) sum += strtod(at + 1, &at);
+    CHECK(sum > 1.98 * N && sum < 2.02 * N);
+    cohort_free(json);
+    cohort_model_free(m);
+    CHECK(cohort_fit(engine, &d, 1, w, "{\"k\": 4, \"epsilon\": 1, \"method\": \"lsf\"}", NULL, &m) == COHORT_WRONG_REQUEST);
+    free(w);
+}
+
 static void refusals(void) {
     cohort_data d = whole(), bad = whole();
     fit(NULL, 1, "{\"k\": 4}", COHORT_WRONG_REQUEST, "data");
@@ -303,6 +321,7 @@ int main(void) {
     CHECK(cohort_engine_new(-1, &engine, NULL) == COHORT_WRONG_REQUEST);
     CHECK(cohort_engine_new(2, &engine, NULL) == COHORT_OK);
     layouts();
+    weights();
     refusals();
     arrow();
     cancels();

@@ -11,7 +11,7 @@ import (
 // Describe lists the method of this package.
 func Describe() method.List {
 	return method.List{{
-		Name: "hybrid", Holds: method.Rows, Private: true, Make: describe,
+		Name: "hybrid", Holds: method.Rows, Private: true, Weighs: true, Make: describe,
 		About:   "private synopsis, free search, relative refinement; one client or many (recommended)",
 		Against: "others' records: clients and outsiders see noisy counts and sums, the server masked values",
 		When:    "first: it has the best loss at most sizes, dimensions and budgets",

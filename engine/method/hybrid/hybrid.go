@@ -52,7 +52,7 @@ type Job struct {
 // name is what results call the method.
 const name = "hybrid"
 
-var takes = protocol.Takes{Private: true, Several: true, Iterations: true, Tape: true,
+var takes = protocol.Takes{Private: true, Several: true, Iterations: true, Tape: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // check checks the fields.
@@ -88,11 +88,16 @@ func (j *Job) check() error {
 	return nil
 }
 
+// totalShare is the share of the total weight, where records have weights.
+const totalShare = 0.02
+
 // plan is the plan of a run: the branch that public numbers choose, and what
 // it releases.
 type plan struct {
 	*staged.Plan
 	branch string
+	// total is of records with weights, nil without.
+	total *staged.Release
 	// The tree branch; columns is nil where their counts would be lost in noise.
 	columns *staged.Marginals
 	tree    *staged.Tree
@@ -116,13 +121,14 @@ func (j *Job) plan() (*plan, error) {
 		return nil, err
 	}
 	// A record influences one cell of each of at most 62 levels, or the sum of
-	// all records and one bin, and d+1 values a round.
+	// all records and one bin, and d+1 values a round; four rounds more have room for what else there is.
 	f, err := staged.New(name, &j.Problem, j.NoiseOf(protocol.Gaussian),
 		62+(max(j.Iterations, staged.MostRounds)+4)*(j.D()+1))
 	if err != nil {
 		return nil, err
 	}
-	h := &plan{Plan: f, branch: j.Branch, balance: j.Balance, least: j.KLeast, elbow: j.Elbow}
+	h := &plan{Plan: f, branch: j.Branch, total: f.AddTotal(totalShare), balance: j.Balance, least: j.KLeast,
+		elbow: j.Elbow}
 	if h.least > 0 { // shares, rounds and branch are those of a number between
 		f.K = int(math.Ceil(math.Sqrt(float64(h.least * j.K))))
 		defer func() { f.K = j.K }()
@@ -167,7 +173,10 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 	o := new(protocol.Outcome)
 	var centroids []float32
 	var sizes []float64
-	var err error
+	p, err := p.WithTotal(ctx, h.total)
+	if err != nil {
+		return nil, err
+	}
 	switch h.branch {
 	case "tree":
 		var found *treeFound
@@ -192,6 +201,7 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		return nil, err
 	}
 	o.Centroids, o.Sizes, o.Iterations, o.Details = staged.Widen(centroids), sizes, h.Rounds, details
+	p.Weigh(o)
 	return o, nil
 }
 

@@ -345,7 +345,8 @@ func (j *Job) Plan() (engine.Plan, error) {
 
 // takes says what the method takes of a problem.
 func (m Method) takes() protocol.Takes {
-	t := protocol.Takes{Private: m.Private(), Several: true, Servers: true, Iterations: true, Start: true}
+	t := protocol.Takes{Private: m.Private(), Several: true, Servers: true, Iterations: true, Start: true,
+		Weights: m == Lloyd}
 	if t.Private {
 		t.Mechanisms = []protocol.Mechanism{Laplace, Gaussian}
 	}

@@ -10,35 +10,12 @@ import (
 	"github.com/cohort-engine/cohort/kernels"
 )
 
-// checkWeights refuses weights of a method that takes none, and those that are none.
+// checkWeights refuses weights beside options that do not count them.
 func (j *Job) checkWeights() error {
-	weighted := j.weighted()
-	if weighted && (j.Method != Lloyd || j.Release == Centroid || j.Aggregator == Naive || !j.NoQuality) {
-		return fault.Request("weights", "are for lloyd, which adds up sums and counts, without quality",
-			"leave the weights out, or the other options")
-	}
-	for i, p := range j.Clients {
-		if weighted && len(p.Weights) != p.Points.N {
-			return fault.Request(clientName(i), fmt.Sprintf("has %d weights for %d records", len(p.Weights),
-				p.Points.N), "give every client's records weights")
-		}
-		for _, w := range p.Weights {
-			if !(w >= 0) || math.IsInf(w, 0) {
-				return fault.Request(clientName(i), fmt.Sprintf("has the weight %g", w),
-					"give finite weights of 0 or more")
-			}
-		}
+	if j.Weighted() && (j.Release == Centroid || j.Aggregator == Naive) {
+		return fault.Request("weights", "are for sums and counts", "leave the weights out, or the other options")
 	}
 	return nil
-}
-
-func (j *Job) weighted() bool {
-	for _, p := range j.Clients {
-		if p.Weights != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // leastUnits is how many units the average weight has at least.
@@ -48,7 +25,7 @@ const leastUnits = 64
 // are exact. It returns the number of units of all records together.
 func (p *Plan) weigh() (int, error) {
 	p.weightUnit = 1
-	if p.weighted = p.job.weighted(); !p.weighted {
+	if p.weighted = p.job.Weighted(); !p.weighted {
 		return p.n, nil
 	}
 	total := 0.0

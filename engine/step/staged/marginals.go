@@ -165,7 +165,7 @@ func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) err
 		for r := shards[i].Lo; r < shards[i].Hi; r++ {
 			for h, x := range p.Records.Point(r, row) {
 				c := int((float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h]) * marginalCells)
-				parts[worker][h*marginalCells+min(max(c, 0), marginalCells-1)]++
+				parts[worker][h*marginalCells+min(max(c, 0), marginalCells-1)] += p.Weights.of(r)
 			}
 		}
 	})

@@ -16,11 +16,16 @@ func (f *Plan) AddMean(l Share) *Release {
 	return f.AddRelease("mean", "sum of all records", "sum of all records", l, f.D, f.D)
 }
 
-// PrivateMean releases the sum of all records and divides it by the public n.
+// PrivateMean releases the sum of all records and divides it by the public n, or by their total weight.
 func (p *Party) PrivateMean(ctx context.Context, s *Release) ([]float64, error) {
 	own := protocol.NewPrivate(p.D)
 	span := p.Begin(engine.PhaseAccumulate, p.Released)
 	err := own.Fill(func(words []int64) error {
+		if p.Weights != nil { // offsets from the origin, which are not cut
+			o := NewOffsets(p.Pool(), 1, p.D, p.FractionBits)
+			return o.add(ctx, p.Records, p.Weights, make([]float32, p.D), []float64{math.Inf(1)},
+				offsetSums{words, make([]int64, 1)})
+		}
 		return SumByLabel(ctx, p.Pool(), p.Records, make([]uint16, p.Records.N), 1, p.FractionBits, words, nil)
 	})
 	p.End(span)
@@ -66,8 +71,8 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 				kernels.Assign(shard, center, labels[lo:hi], nil)
 			}
 			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
-			for _, x := range dist[lo:hi] {
-				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)]++
+			for r, x := range dist[lo:hi] {
+				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)] += p.Weights.of(lo + r)
 			}
 		})
 		for _, c := range counts {

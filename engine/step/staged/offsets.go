@@ -54,8 +54,8 @@ func NewOffsets(pool *engine.Pool, k, d, fractionBits int) *Offsets {
 }
 
 // add adds p's sums and counts about the given centroids (row-major, on the
-// grid) to out. radius has one length per cluster; +Inf means no cut.
-func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float32, radius []float64,
+// grid) to out, each record for its weight. radius has one length per cluster; +Inf means no cut.
+func (o *Offsets) add(ctx context.Context, p *kernels.Panels, weights Weights, centroids []float32, radius []float64,
 	out offsetSums) error {
 	k, d := o.centroids.K, o.centroids.D
 	o.centroids.Set(centroids)
@@ -85,7 +85,11 @@ func (o *Offsets) add(ctx context.Context, p *kernels.Panels, centroids []float3
 		} else {
 			kernels.Assign(part, o.centroids, w.labels, nil)
 		}
-		w.shard(part, o.centroids, radius, limit, o.fractionBits)
+		if weights != nil {
+			w.weigh(part, weights[lo:hi], o.centroids, radius, limit, o.fractionBits)
+		} else {
+			w.shard(part, o.centroids, radius, limit, o.fractionBits)
+		}
 	})
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func TestOffsets(t *testing.T) {
 			}
 		}
 		o, got := NewOffsets(pool, k, d, datasettest.Bits), newSums(k, d)
-		if err := o.add(context.Background(), p, centroids, radius, got); err != nil {
+		if err := o.add(context.Background(), p, nil, centroids, radius, got); err != nil {
 			t.Fatal(err)
 		}
 		for j := range k {
@@ -104,10 +104,10 @@ func TestOffsetSensitivity(t *testing.T) {
 		before, after := newSums(k, d), newSums(k, d)
 		o := NewOffsets(pool, k, d, datasettest.Bits)
 		without := p.Slice(0, n)
-		if err := o.add(context.Background(), &without, centroids, radius, before); err != nil {
+		if err := o.add(context.Background(), &without, nil, centroids, radius, before); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.add(context.Background(), p, centroids, radius, after); err != nil {
+		if err := o.add(context.Background(), p, nil, centroids, radius, after); err != nil {
 			t.Fatal(err)
 		}
 		changed := 0

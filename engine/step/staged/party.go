@@ -17,6 +17,7 @@ type Party struct {
 	*protocol.Party
 	*Plan
 	Records  *kernels.Panels
+	Weights  Weights
 	Released int // releases so far
 }
 
@@ -24,7 +25,8 @@ type Party struct {
 // quality of the result.
 func (f *Plan) Program(own step.Records, run Run) protocol.Program {
 	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		o, err := run(ctx, &Party{Party: p, Plan: f, Records: own.Part.Points})
+		o, err := run(ctx, &Party{Party: p, Plan: f, Records: own.Part.Points,
+			Weights: newWeights(own.Part.Weights, f.problem.MostWeight())})
 		if err == nil && f.quality != nil {
 			o.Quality, err = f.quality.Measure(ctx, p, f.Rounds, own, o.Centroids)
 		}
@@ -125,7 +127,7 @@ func (p *Party) Release(ctx context.Context, s *Release, groups []Group, own *pr
 	return out, nil
 }
 
-// ReleaseCounts releases counts of disjoint sets of records that count fills in.
+// ReleaseCounts releases counts of disjoint sets of records that count fills in, each record for its weight.
 func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int,
 	count func(words []int64) error) ([]float64, error) {
 	own := protocol.NewPrivate(cells)
@@ -135,7 +137,7 @@ func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int,
 	if err != nil {
 		return nil, err
 	}
-	return p.Release(ctx, s, []Group{{cells, 0, s.Scale}}, own)
+	return p.Release(ctx, s, []Group{{cells, p.Weights.bits(), s.Scale}}, own)
 }
 
 // Search is the free search for k centres on released numbers, the number-th of
@@ -151,9 +153,14 @@ func (p *Party) Search(ctx context.Context, points *synopsis.Weighted, k, number
 
 // WithClusters is the party in a run for k clusters, at most those planned.
 func (p *Party) WithClusters(k int) *Party {
-	q, f, inner := *p, *p.Plan, *p.Plan.Plan
-	inner.K = k
-	f.Plan, q.Plan = &inner, &f
+	return p.with(func(core *protocol.Plan) { core.K = k })
+}
+
+// with is the party under a plan that differs in what `change` sets.
+func (p *Party) with(change func(core *protocol.Plan)) *Party {
+	q, f, core := *p, *p.Plan, *p.Plan.Plan
+	change(&core)
+	f.Plan, q.Plan = &core, &f
 	return &q
 }
 

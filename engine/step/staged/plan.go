@@ -182,7 +182,7 @@ func (f *Plan) Charge(l Share, e privacy.Entry) privacy.Entry { return f.chargeB
 // chargeBoth is Charge for a release that two records move by `both` times what one
 // does (THEOREMS.md T2).
 func (f *Plan) chargeBoth(l Share, e privacy.Entry, both float64) privacy.Entry {
-	e.Conditions = append(e.Conditions, e.Bound.Rule.Conditions...)
+	e.Conditions = append(append(e.Conditions, e.Bound.Rule.Conditions...), f.conditions...)
 	e.Noise = f.noise
 	if l.pair {
 		e.Neighbours = privacy.ReplaceOne

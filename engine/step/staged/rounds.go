@@ -89,7 +89,7 @@ func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centr
 	own := protocol.NewPrivate(k*d + k)
 	span := p.Begin(engine.PhaseAccumulate, p.Released)
 	err = own.Fill(func(words []int64) error {
-		return o.add(ctx, p.Records, centroids, radius, offsetSums{words[:k*d], words[k*d:]})
+		return o.add(ctx, p.Records, p.Weights, centroids, radius, offsetSums{words[:k*d], words[k*d:]})
 	})
 	p.End(span)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centr
 		groups = append(groups, Group{d, p.FractionBits, scales[j].Sums})
 	}
 	for j := range k {
-		groups = append(groups, Group{1, 0, scales[j].Counts})
+		groups = append(groups, Group{1, p.Weights.bits(), scales[j].Counts})
 	}
 	released, err := p.Release(ctx, s, groups, own)
 	if err != nil {

@@ -66,7 +66,8 @@ func (p *Party) ReleaseTreeAlong(ctx context.Context, t *Tree, records *kernels.
 	if err != nil {
 		return nil, err
 	}
-	trie, err := p.GrowTrie(ctx, t.bits, t.counts, synopsis.NewWalker(paths), func(float64) float64 { return 0 })
+	w := synopsis.NewWalker(paths).Weigh(p.Weights)
+	trie, err := p.GrowTrie(ctx, t.bits, t.counts, w, func(float64) float64 { return 0 })
 	if err != nil {
 		return nil, err
 	}

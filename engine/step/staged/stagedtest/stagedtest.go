@@ -21,10 +21,15 @@ import (
 // bounds.
 func Plan(t testing.TB, p *kernels.Panels, k int) *staged.Plan {
 	t.Helper()
+	return PlanOf(t, datasettest.Part(p), k)
+}
+
+// PlanOf is Plan for a client.
+func PlanOf(t testing.TB, part dataset.Part, k int) *staged.Plan {
+	t.Helper()
 	seed := uint64(1)
-	problem := &protocol.Problem{Clients: []dataset.Part{datasettest.Part(p)}, Bounds: datasettest.UnitBounds(p.D),
-		K:      k,
-		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}
+	problem := &protocol.Problem{Clients: []dataset.Part{part}, Bounds: datasettest.UnitBounds(part.Points.D),
+		K: k, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}
 	f, err := staged.New("hybrid", problem, protocol.Gaussian, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +40,15 @@ func Plan(t testing.TB, p *kernels.Panels, k int) *staged.Plan {
 // OnParty lets the party of f that holds the records of p run.
 func OnParty(t testing.TB, f *staged.Plan, p *kernels.Panels, run func(ctx context.Context, p *staged.Party) error) {
 	t.Helper()
+	OnClient(t, f, datasettest.Part(p), run)
+}
+
+// OnClient is OnParty for a client.
+func OnClient(t testing.TB, f *staged.Plan, part dataset.Part, run func(ctx context.Context, p *staged.Party) error) {
+	t.Helper()
 	pool := engine.NewPool(2)
 	defer pool.Close()
-	program := f.Program(step.Records{Part: datasettest.Part(p)},
+	program := f.Program(step.Records{Part: part},
 		func(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) { return nil, run(ctx, p) })
 	if err := protocol.Start(engine.NewRuntime(pool), f.Plan, []protocol.Program{program}, nil,
 		protocol.Options{}).Run(context.Background()); err != nil {
