@@ -4,6 +4,136 @@
 
 #include "textflag.h"
 
+DATA shareMembers<>+0(SB)/4, $0x00000000
+DATA shareMembers<>+4(SB)/4, $0x00000000
+DATA shareMembers<>+8(SB)/4, $0x00000000
+DATA shareMembers<>+12(SB)/4, $0x00000000
+DATA shareMembers<>+16(SB)/4, $0x00000000
+DATA shareMembers<>+20(SB)/4, $0x00000000
+DATA shareMembers<>+24(SB)/4, $0x00000000
+DATA shareMembers<>+28(SB)/4, $0x00000000
+DATA shareMembers<>+32(SB)/4, $0xffffffff
+DATA shareMembers<>+36(SB)/4, $0xffffffff
+DATA shareMembers<>+40(SB)/4, $0x00000000
+DATA shareMembers<>+44(SB)/4, $0x00000000
+DATA shareMembers<>+48(SB)/4, $0x00000000
+DATA shareMembers<>+52(SB)/4, $0x00000000
+DATA shareMembers<>+56(SB)/4, $0x00000000
+DATA shareMembers<>+60(SB)/4, $0x00000000
+DATA shareMembers<>+64(SB)/4, $0x00000000
+DATA shareMembers<>+68(SB)/4, $0x00000000
+DATA shareMembers<>+72(SB)/4, $0xffffffff
+DATA shareMembers<>+76(SB)/4, $0xffffffff
+DATA shareMembers<>+80(SB)/4, $0x00000000
+DATA shareMembers<>+84(SB)/4, $0x00000000
+DATA shareMembers<>+88(SB)/4, $0x00000000
+DATA shareMembers<>+92(SB)/4, $0x00000000
+DATA shareMembers<>+96(SB)/4, $0xffffffff
+DATA shareMembers<>+100(SB)/4, $0xffffffff
+DATA shareMembers<>+104(SB)/4, $0xffffffff
+DATA shareMembers<>+108(SB)/4, $0xffffffff
+DATA shareMembers<>+112(SB)/4, $0x00000000
+DATA shareMembers<>+116(SB)/4, $0x00000000
+DATA shareMembers<>+120(SB)/4, $0x00000000
+DATA shareMembers<>+124(SB)/4, $0x00000000
+DATA shareMembers<>+128(SB)/4, $0x00000000
+DATA shareMembers<>+132(SB)/4, $0x00000000
+DATA shareMembers<>+136(SB)/4, $0x00000000
+DATA shareMembers<>+140(SB)/4, $0x00000000
+DATA shareMembers<>+144(SB)/4, $0xffffffff
+DATA shareMembers<>+148(SB)/4, $0xffffffff
+DATA shareMembers<>+152(SB)/4, $0x00000000
+DATA shareMembers<>+156(SB)/4, $0x00000000
+DATA shareMembers<>+160(SB)/4, $0xffffffff
+DATA shareMembers<>+164(SB)/4, $0xffffffff
+DATA shareMembers<>+168(SB)/4, $0x00000000
+DATA shareMembers<>+172(SB)/4, $0x00000000
+DATA shareMembers<>+176(SB)/4, $0xffffffff
+DATA shareMembers<>+180(SB)/4, $0xffffffff
+DATA shareMembers<>+184(SB)/4, $0x00000000
+DATA shareMembers<>+188(SB)/4, $0x00000000
+DATA shareMembers<>+192(SB)/4, $0x00000000
+DATA shareMembers<>+196(SB)/4, $0x00000000
+DATA shareMembers<>+200(SB)/4, $0xffffffff
+DATA shareMembers<>+204(SB)/4, $0xffffffff
+DATA shareMembers<>+208(SB)/4, $0xffffffff
+DATA shareMembers<>+212(SB)/4, $0xffffffff
+DATA shareMembers<>+216(SB)/4, $0x00000000
+DATA shareMembers<>+220(SB)/4, $0x00000000
+DATA shareMembers<>+224(SB)/4, $0xffffffff
+DATA shareMembers<>+228(SB)/4, $0xffffffff
+DATA shareMembers<>+232(SB)/4, $0xffffffff
+DATA shareMembers<>+236(SB)/4, $0xffffffff
+DATA shareMembers<>+240(SB)/4, $0xffffffff
+DATA shareMembers<>+244(SB)/4, $0xffffffff
+DATA shareMembers<>+248(SB)/4, $0x00000000
+DATA shareMembers<>+252(SB)/4, $0x00000000
+DATA shareMembers<>+256(SB)/4, $0x00000000
+DATA shareMembers<>+260(SB)/4, $0x00000000
+DATA shareMembers<>+264(SB)/4, $0x00000000
+DATA shareMembers<>+268(SB)/4, $0x00000000
+DATA shareMembers<>+272(SB)/4, $0x00000000
+DATA shareMembers<>+276(SB)/4, $0x00000000
+DATA shareMembers<>+280(SB)/4, $0xffffffff
+DATA shareMembers<>+284(SB)/4, $0xffffffff
+DATA shareMembers<>+288(SB)/4, $0xffffffff
+DATA shareMembers<>+292(SB)/4, $0xffffffff
+DATA shareMembers<>+296(SB)/4, $0x00000000
+DATA shareMembers<>+300(SB)/4, $0x00000000
+DATA shareMembers<>+304(SB)/4, $0x00000000
+DATA shareMembers<>+308(SB)/4, $0x00000000
+DATA shareMembers<>+312(SB)/4, $0xffffffff
+DATA shareMembers<>+316(SB)/4, $0xffffffff
+DATA shareMembers<>+320(SB)/4, $0x00000000
+DATA shareMembers<>+324(SB)/4, $0x00000000
+DATA shareMembers<>+328(SB)/4, $0xffffffff
+DATA shareMembers<>+332(SB)/4, $0xffffffff
+DATA shareMembers<>+336(SB)/4, $0x00000000
+DATA shareMembers<>+340(SB)/4, $0x00000000
+DATA shareMembers<>+344(SB)/4, $0xffffffff
+DATA shareMembers<>+348(SB)/4, $0xffffffff
+DATA shareMembers<>+352(SB)/4, $0xffffffff
+DATA shareMembers<>+356(SB)/4, $0xffffffff
+DATA shareMembers<>+360(SB)/4, $0xffffffff
+DATA shareMembers<>+364(SB)/4, $0xffffffff
+DATA shareMembers<>+368(SB)/4, $0x00000000
+DATA shareMembers<>+372(SB)/4, $0x00000000
+DATA shareMembers<>+376(SB)/4, $0xffffffff
+DATA shareMembers<>+380(SB)/4, $0xffffffff
+DATA shareMembers<>+384(SB)/4, $0x00000000
+DATA shareMembers<>+388(SB)/4, $0x00000000
+DATA shareMembers<>+392(SB)/4, $0x00000000
+DATA shareMembers<>+396(SB)/4, $0x00000000
+DATA shareMembers<>+400(SB)/4, $0xffffffff
+DATA shareMembers<>+404(SB)/4, $0xffffffff
+DATA shareMembers<>+408(SB)/4, $0xffffffff
+DATA shareMembers<>+412(SB)/4, $0xffffffff
+DATA shareMembers<>+416(SB)/4, $0xffffffff
+DATA shareMembers<>+420(SB)/4, $0xffffffff
+DATA shareMembers<>+424(SB)/4, $0x00000000
+DATA shareMembers<>+428(SB)/4, $0x00000000
+DATA shareMembers<>+432(SB)/4, $0xffffffff
+DATA shareMembers<>+436(SB)/4, $0xffffffff
+DATA shareMembers<>+440(SB)/4, $0xffffffff
+DATA shareMembers<>+444(SB)/4, $0xffffffff
+DATA shareMembers<>+448(SB)/4, $0x00000000
+DATA shareMembers<>+452(SB)/4, $0x00000000
+DATA shareMembers<>+456(SB)/4, $0xffffffff
+DATA shareMembers<>+460(SB)/4, $0xffffffff
+DATA shareMembers<>+464(SB)/4, $0xffffffff
+DATA shareMembers<>+468(SB)/4, $0xffffffff
+DATA shareMembers<>+472(SB)/4, $0xffffffff
+DATA shareMembers<>+476(SB)/4, $0xffffffff
+DATA shareMembers<>+480(SB)/4, $0xffffffff
+DATA shareMembers<>+484(SB)/4, $0xffffffff
+DATA shareMembers<>+488(SB)/4, $0xffffffff
+DATA shareMembers<>+492(SB)/4, $0xffffffff
+DATA shareMembers<>+496(SB)/4, $0xffffffff
+DATA shareMembers<>+500(SB)/4, $0xffffffff
+DATA shareMembers<>+504(SB)/4, $0xffffffff
+DATA shareMembers<>+508(SB)/4, $0xffffffff
+GLOBL shareMembers<>(SB), RODATA|NOPTR, $512
+
 // func Share8AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
 TEXT ·Share8AVX2(SB), $128-64
@@ -16,37 +146,36 @@ TEXT ·Share8AVX2(SB), $128-64
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
 	VPXOR   Y0, Y0, Y0
-	VMOVUPD Y0, (SP)
+	VPXOR   Y3, Y3, Y3
 	VMOVUPD Y0, 64(SP)
-	VMOVUPD Y0, 32(SP)
+	VPXOR   Y4, Y4, Y4
 	VMOVUPD Y0, 96(SP)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
-sums:
+sums0:
 	MOVLQSX (R10), R8
-	VMOVUPD (R11)(R8*8), Y1
-	VADDPD  (SP), Y1, Y1
-	VMOVUPD Y1, (SP)
-	VMOVUPD 32(R11)(R8*8), Y1
-	VADDPD  32(SP), Y1, Y1
-	VMOVUPD Y1, 32(SP)
+	VADDPD  (R11)(R8*8), Y3, Y3
+	VADDPD  32(R11)(R8*8), Y4, Y4
 	ADDQ    $0x04, R10
 	DECQ    R9
-	JNZ     sums
+	JNZ     sums0
+	VMOVUPD Y3, (SP)
+	VMOVUPD Y4, 32(SP)
+	LEAQ    shareMembers<>+0(SB), R8
 
 events:
-	VPBROADCASTQ (CX), Y3
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPAND        shareMembers8<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers8<>+0(SB), Y4, Y4
-	VANDPD       (SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers8<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers8<>+32(SB), Y4, Y4
-	VANDPD       32(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
+	MOVQ         (CX), R9
+	MOVQ         R9, R10
+	SHLQ         $0x05, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y3
+	VANDPD       (SP), Y3, Y1
+	MOVQ         R9, R10
+	SHLQ         $0x01, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       32(SP), Y4, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPD       X2, X1, X1
@@ -55,19 +184,15 @@ events:
 	VADDSD       (BX), X1, X1
 	VMOVSD       (DX), X2
 	VDIVSD       X1, X2, X2
-	VCMPSD       $0x1e, X0, X1, X4
-	VANDPD       X4, X2, X2
+	VCMPSD       $0x1e, X0, X1, X1
+	VANDPD       X1, X2, X2
 	VBROADCASTSD X2, Y2
-	VPAND        shareMembers8<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers8<>+0(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       64(SP), Y4, Y4
-	VMOVUPD      Y4, 64(SP)
-	VPAND        shareMembers8<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers8<>+32(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       96(SP), Y4, Y4
-	VMOVUPD      Y4, 96(SP)
+	VANDPD       Y2, Y3, Y1
+	VADDPD       64(SP), Y1, Y1
+	VMOVUPD      Y1, 64(SP)
+	VANDPD       Y2, Y4, Y1
+	VADDPD       96(SP), Y1, Y1
+	VMOVUPD      Y1, 96(SP)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -90,24 +215,6 @@ shares:
 	VZEROUPPER
 	RET
 
-DATA shareMembers8<>+0(SB)/4, $0x00000001
-DATA shareMembers8<>+4(SB)/4, $0x00000000
-DATA shareMembers8<>+8(SB)/4, $0x00000002
-DATA shareMembers8<>+12(SB)/4, $0x00000000
-DATA shareMembers8<>+16(SB)/4, $0x00000004
-DATA shareMembers8<>+20(SB)/4, $0x00000000
-DATA shareMembers8<>+24(SB)/4, $0x00000008
-DATA shareMembers8<>+28(SB)/4, $0x00000000
-DATA shareMembers8<>+32(SB)/4, $0x00000010
-DATA shareMembers8<>+36(SB)/4, $0x00000000
-DATA shareMembers8<>+40(SB)/4, $0x00000020
-DATA shareMembers8<>+44(SB)/4, $0x00000000
-DATA shareMembers8<>+48(SB)/4, $0x00000040
-DATA shareMembers8<>+52(SB)/4, $0x00000000
-DATA shareMembers8<>+56(SB)/4, $0x00000080
-DATA shareMembers8<>+60(SB)/4, $0x00000000
-GLOBL shareMembers8<>(SB), RODATA|NOPTR, $64
-
 // func Share16AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
 TEXT ·Share16AVX2(SB), $256-64
@@ -120,55 +227,56 @@ TEXT ·Share16AVX2(SB), $256-64
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
 	VPXOR   Y0, Y0, Y0
-	VMOVUPD Y0, (SP)
+	VPXOR   Y4, Y4, Y4
 	VMOVUPD Y0, 128(SP)
-	VMOVUPD Y0, 32(SP)
+	VPXOR   Y5, Y5, Y5
 	VMOVUPD Y0, 160(SP)
-	VMOVUPD Y0, 64(SP)
+	VPXOR   Y6, Y6, Y6
 	VMOVUPD Y0, 192(SP)
-	VMOVUPD Y0, 96(SP)
+	VPXOR   Y7, Y7, Y7
 	VMOVUPD Y0, 224(SP)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
-sums:
+sums0:
 	MOVLQSX (R10), R8
-	VMOVUPD (R11)(R8*8), Y1
-	VADDPD  (SP), Y1, Y1
-	VMOVUPD Y1, (SP)
-	VMOVUPD 32(R11)(R8*8), Y1
-	VADDPD  32(SP), Y1, Y1
-	VMOVUPD Y1, 32(SP)
-	VMOVUPD 64(R11)(R8*8), Y1
-	VADDPD  64(SP), Y1, Y1
-	VMOVUPD Y1, 64(SP)
-	VMOVUPD 96(R11)(R8*8), Y1
-	VADDPD  96(SP), Y1, Y1
-	VMOVUPD Y1, 96(SP)
+	VADDPD  (R11)(R8*8), Y4, Y4
+	VADDPD  32(R11)(R8*8), Y5, Y5
+	VADDPD  64(R11)(R8*8), Y6, Y6
+	VADDPD  96(R11)(R8*8), Y7, Y7
 	ADDQ    $0x04, R10
 	DECQ    R9
-	JNZ     sums
+	JNZ     sums0
+	VMOVUPD Y4, (SP)
+	VMOVUPD Y5, 32(SP)
+	VMOVUPD Y6, 64(SP)
+	VMOVUPD Y7, 96(SP)
+	LEAQ    shareMembers<>+0(SB), R8
 
 events:
-	VPBROADCASTQ (CX), Y3
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPAND        shareMembers16<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+0(SB), Y4, Y4
-	VANDPD       (SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers16<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+32(SB), Y4, Y4
-	VANDPD       32(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers16<>+64(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+64(SB), Y4, Y4
-	VANDPD       64(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers16<>+96(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+96(SB), Y4, Y4
-	VANDPD       96(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
+	MOVQ         (CX), R9
+	MOVQ         R9, R10
+	SHLQ         $0x05, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       (SP), Y4, Y1
+	MOVQ         R9, R10
+	SHLQ         $0x01, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y5
+	VANDPD       32(SP), Y5, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x03, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y6
+	VANDPD       64(SP), Y6, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x07, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y7
+	VANDPD       96(SP), Y7, Y3
+	VADDPD       Y3, Y2, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPD       X2, X1, X1
@@ -177,29 +285,21 @@ events:
 	VADDSD       (BX), X1, X1
 	VMOVSD       (DX), X2
 	VDIVSD       X1, X2, X2
-	VCMPSD       $0x1e, X0, X1, X4
-	VANDPD       X4, X2, X2
+	VCMPSD       $0x1e, X0, X1, X3
+	VANDPD       X3, X2, X2
 	VBROADCASTSD X2, Y2
-	VPAND        shareMembers16<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+0(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       128(SP), Y4, Y4
-	VMOVUPD      Y4, 128(SP)
-	VPAND        shareMembers16<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+32(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       160(SP), Y4, Y4
-	VMOVUPD      Y4, 160(SP)
-	VPAND        shareMembers16<>+64(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+64(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       192(SP), Y4, Y4
-	VMOVUPD      Y4, 192(SP)
-	VPAND        shareMembers16<>+96(SB), Y3, Y4
-	VPCMPEQQ     shareMembers16<>+96(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       224(SP), Y4, Y4
-	VMOVUPD      Y4, 224(SP)
+	VANDPD       Y2, Y4, Y3
+	VADDPD       128(SP), Y3, Y3
+	VMOVUPD      Y3, 128(SP)
+	VANDPD       Y2, Y5, Y3
+	VADDPD       160(SP), Y3, Y3
+	VMOVUPD      Y3, 160(SP)
+	VANDPD       Y2, Y6, Y3
+	VADDPD       192(SP), Y3, Y3
+	VMOVUPD      Y3, 192(SP)
+	VANDPD       Y2, Y7, Y3
+	VADDPD       224(SP), Y3, Y3
+	VMOVUPD      Y3, 224(SP)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -210,57 +310,23 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 128(SP), Y1
-	VADDPD  (R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, (R12)(R8*8)
-	VMOVUPD 160(SP), Y1
-	VADDPD  32(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 32(R12)(R8*8)
-	VMOVUPD 192(SP), Y1
-	VADDPD  64(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 64(R12)(R8*8)
-	VMOVUPD 224(SP), Y1
-	VADDPD  96(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 96(R12)(R8*8)
+	VMOVUPD 128(SP), Y3
+	VADDPD  (R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, (R12)(R8*8)
+	VMOVUPD 160(SP), Y3
+	VADDPD  32(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 32(R12)(R8*8)
+	VMOVUPD 192(SP), Y3
+	VADDPD  64(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 64(R12)(R8*8)
+	VMOVUPD 224(SP), Y3
+	VADDPD  96(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 96(R12)(R8*8)
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     shares
 	VZEROUPPER
 	RET
-
-DATA shareMembers16<>+0(SB)/4, $0x00000001
-DATA shareMembers16<>+4(SB)/4, $0x00000000
-DATA shareMembers16<>+8(SB)/4, $0x00000002
-DATA shareMembers16<>+12(SB)/4, $0x00000000
-DATA shareMembers16<>+16(SB)/4, $0x00000004
-DATA shareMembers16<>+20(SB)/4, $0x00000000
-DATA shareMembers16<>+24(SB)/4, $0x00000008
-DATA shareMembers16<>+28(SB)/4, $0x00000000
-DATA shareMembers16<>+32(SB)/4, $0x00000010
-DATA shareMembers16<>+36(SB)/4, $0x00000000
-DATA shareMembers16<>+40(SB)/4, $0x00000020
-DATA shareMembers16<>+44(SB)/4, $0x00000000
-DATA shareMembers16<>+48(SB)/4, $0x00000040
-DATA shareMembers16<>+52(SB)/4, $0x00000000
-DATA shareMembers16<>+56(SB)/4, $0x00000080
-DATA shareMembers16<>+60(SB)/4, $0x00000000
-DATA shareMembers16<>+64(SB)/4, $0x00000100
-DATA shareMembers16<>+68(SB)/4, $0x00000000
-DATA shareMembers16<>+72(SB)/4, $0x00000200
-DATA shareMembers16<>+76(SB)/4, $0x00000000
-DATA shareMembers16<>+80(SB)/4, $0x00000400
-DATA shareMembers16<>+84(SB)/4, $0x00000000
-DATA shareMembers16<>+88(SB)/4, $0x00000800
-DATA shareMembers16<>+92(SB)/4, $0x00000000
-DATA shareMembers16<>+96(SB)/4, $0x00001000
-DATA shareMembers16<>+100(SB)/4, $0x00000000
-DATA shareMembers16<>+104(SB)/4, $0x00002000
-DATA shareMembers16<>+108(SB)/4, $0x00000000
-DATA shareMembers16<>+112(SB)/4, $0x00004000
-DATA shareMembers16<>+116(SB)/4, $0x00000000
-DATA shareMembers16<>+120(SB)/4, $0x00008000
-DATA shareMembers16<>+124(SB)/4, $0x00000000
-GLOBL shareMembers16<>(SB), RODATA|NOPTR, $128
 
 // func Share32AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
@@ -274,91 +340,96 @@ TEXT ·Share32AVX2(SB), $512-64
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
 	VPXOR   Y0, Y0, Y0
-	VMOVUPD Y0, (SP)
+	VPXOR   Y4, Y4, Y4
 	VMOVUPD Y0, 256(SP)
-	VMOVUPD Y0, 32(SP)
+	VPXOR   Y5, Y5, Y5
 	VMOVUPD Y0, 288(SP)
-	VMOVUPD Y0, 64(SP)
+	VPXOR   Y6, Y6, Y6
 	VMOVUPD Y0, 320(SP)
-	VMOVUPD Y0, 96(SP)
+	VPXOR   Y7, Y7, Y7
 	VMOVUPD Y0, 352(SP)
-	VMOVUPD Y0, 128(SP)
+	VPXOR   Y8, Y8, Y8
 	VMOVUPD Y0, 384(SP)
-	VMOVUPD Y0, 160(SP)
+	VPXOR   Y9, Y9, Y9
 	VMOVUPD Y0, 416(SP)
-	VMOVUPD Y0, 192(SP)
+	VPXOR   Y10, Y10, Y10
 	VMOVUPD Y0, 448(SP)
-	VMOVUPD Y0, 224(SP)
+	VPXOR   Y11, Y11, Y11
 	VMOVUPD Y0, 480(SP)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
-sums:
+sums0:
 	MOVLQSX (R10), R8
-	VMOVUPD (R11)(R8*8), Y1
-	VADDPD  (SP), Y1, Y1
-	VMOVUPD Y1, (SP)
-	VMOVUPD 32(R11)(R8*8), Y1
-	VADDPD  32(SP), Y1, Y1
-	VMOVUPD Y1, 32(SP)
-	VMOVUPD 64(R11)(R8*8), Y1
-	VADDPD  64(SP), Y1, Y1
-	VMOVUPD Y1, 64(SP)
-	VMOVUPD 96(R11)(R8*8), Y1
-	VADDPD  96(SP), Y1, Y1
-	VMOVUPD Y1, 96(SP)
-	VMOVUPD 128(R11)(R8*8), Y1
-	VADDPD  128(SP), Y1, Y1
-	VMOVUPD Y1, 128(SP)
-	VMOVUPD 160(R11)(R8*8), Y1
-	VADDPD  160(SP), Y1, Y1
-	VMOVUPD Y1, 160(SP)
-	VMOVUPD 192(R11)(R8*8), Y1
-	VADDPD  192(SP), Y1, Y1
-	VMOVUPD Y1, 192(SP)
-	VMOVUPD 224(R11)(R8*8), Y1
-	VADDPD  224(SP), Y1, Y1
-	VMOVUPD Y1, 224(SP)
+	VADDPD  (R11)(R8*8), Y4, Y4
+	VADDPD  32(R11)(R8*8), Y5, Y5
+	VADDPD  64(R11)(R8*8), Y6, Y6
+	VADDPD  96(R11)(R8*8), Y7, Y7
+	VADDPD  128(R11)(R8*8), Y8, Y8
+	VADDPD  160(R11)(R8*8), Y9, Y9
+	VADDPD  192(R11)(R8*8), Y10, Y10
+	VADDPD  224(R11)(R8*8), Y11, Y11
 	ADDQ    $0x04, R10
 	DECQ    R9
-	JNZ     sums
+	JNZ     sums0
+	VMOVUPD Y4, (SP)
+	VMOVUPD Y5, 32(SP)
+	VMOVUPD Y6, 64(SP)
+	VMOVUPD Y7, 96(SP)
+	VMOVUPD Y8, 128(SP)
+	VMOVUPD Y9, 160(SP)
+	VMOVUPD Y10, 192(SP)
+	VMOVUPD Y11, 224(SP)
+	LEAQ    shareMembers<>+0(SB), R8
 
 events:
-	VPBROADCASTQ (CX), Y3
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPAND        shareMembers32<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+0(SB), Y4, Y4
-	VANDPD       (SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers32<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+32(SB), Y4, Y4
-	VANDPD       32(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers32<>+64(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+64(SB), Y4, Y4
-	VANDPD       64(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers32<>+96(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+96(SB), Y4, Y4
-	VANDPD       96(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers32<>+128(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+128(SB), Y4, Y4
-	VANDPD       128(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers32<>+160(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+160(SB), Y4, Y4
-	VANDPD       160(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers32<>+192(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+192(SB), Y4, Y4
-	VANDPD       192(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers32<>+224(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+224(SB), Y4, Y4
-	VANDPD       224(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
+	MOVQ         (CX), R9
+	MOVQ         R9, R10
+	SHLQ         $0x05, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       (SP), Y4, Y1
+	MOVQ         R9, R10
+	SHLQ         $0x01, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y5
+	VANDPD       32(SP), Y5, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x03, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y6
+	VANDPD       64(SP), Y6, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x07, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y7
+	VANDPD       96(SP), Y7, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x0b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y8
+	VANDPD       128(SP), Y8, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x0f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y9
+	VANDPD       160(SP), Y9, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x13, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y10
+	VANDPD       192(SP), Y10, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x17, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y11
+	VANDPD       224(SP), Y11, Y3
+	VADDPD       Y3, Y2, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPD       X2, X1, X1
@@ -367,49 +438,33 @@ events:
 	VADDSD       (BX), X1, X1
 	VMOVSD       (DX), X2
 	VDIVSD       X1, X2, X2
-	VCMPSD       $0x1e, X0, X1, X4
-	VANDPD       X4, X2, X2
+	VCMPSD       $0x1e, X0, X1, X3
+	VANDPD       X3, X2, X2
 	VBROADCASTSD X2, Y2
-	VPAND        shareMembers32<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+0(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       256(SP), Y4, Y4
-	VMOVUPD      Y4, 256(SP)
-	VPAND        shareMembers32<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+32(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       288(SP), Y4, Y4
-	VMOVUPD      Y4, 288(SP)
-	VPAND        shareMembers32<>+64(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+64(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       320(SP), Y4, Y4
-	VMOVUPD      Y4, 320(SP)
-	VPAND        shareMembers32<>+96(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+96(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       352(SP), Y4, Y4
-	VMOVUPD      Y4, 352(SP)
-	VPAND        shareMembers32<>+128(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+128(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       384(SP), Y4, Y4
-	VMOVUPD      Y4, 384(SP)
-	VPAND        shareMembers32<>+160(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+160(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       416(SP), Y4, Y4
-	VMOVUPD      Y4, 416(SP)
-	VPAND        shareMembers32<>+192(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+192(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       448(SP), Y4, Y4
-	VMOVUPD      Y4, 448(SP)
-	VPAND        shareMembers32<>+224(SB), Y3, Y4
-	VPCMPEQQ     shareMembers32<>+224(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       480(SP), Y4, Y4
-	VMOVUPD      Y4, 480(SP)
+	VANDPD       Y2, Y4, Y3
+	VADDPD       256(SP), Y3, Y3
+	VMOVUPD      Y3, 256(SP)
+	VANDPD       Y2, Y5, Y3
+	VADDPD       288(SP), Y3, Y3
+	VMOVUPD      Y3, 288(SP)
+	VANDPD       Y2, Y6, Y3
+	VADDPD       320(SP), Y3, Y3
+	VMOVUPD      Y3, 320(SP)
+	VANDPD       Y2, Y7, Y3
+	VADDPD       352(SP), Y3, Y3
+	VMOVUPD      Y3, 352(SP)
+	VANDPD       Y2, Y8, Y3
+	VADDPD       384(SP), Y3, Y3
+	VMOVUPD      Y3, 384(SP)
+	VANDPD       Y2, Y9, Y3
+	VADDPD       416(SP), Y3, Y3
+	VMOVUPD      Y3, 416(SP)
+	VANDPD       Y2, Y10, Y3
+	VADDPD       448(SP), Y3, Y3
+	VMOVUPD      Y3, 448(SP)
+	VANDPD       Y2, Y11, Y3
+	VADDPD       480(SP), Y3, Y3
+	VMOVUPD      Y3, 480(SP)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -420,101 +475,35 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 256(SP), Y1
-	VADDPD  (R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, (R12)(R8*8)
-	VMOVUPD 288(SP), Y1
-	VADDPD  32(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 32(R12)(R8*8)
-	VMOVUPD 320(SP), Y1
-	VADDPD  64(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 64(R12)(R8*8)
-	VMOVUPD 352(SP), Y1
-	VADDPD  96(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 96(R12)(R8*8)
-	VMOVUPD 384(SP), Y1
-	VADDPD  128(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 128(R12)(R8*8)
-	VMOVUPD 416(SP), Y1
-	VADDPD  160(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 160(R12)(R8*8)
-	VMOVUPD 448(SP), Y1
-	VADDPD  192(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 192(R12)(R8*8)
-	VMOVUPD 480(SP), Y1
-	VADDPD  224(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 224(R12)(R8*8)
+	VMOVUPD 256(SP), Y3
+	VADDPD  (R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, (R12)(R8*8)
+	VMOVUPD 288(SP), Y3
+	VADDPD  32(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 32(R12)(R8*8)
+	VMOVUPD 320(SP), Y3
+	VADDPD  64(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 64(R12)(R8*8)
+	VMOVUPD 352(SP), Y3
+	VADDPD  96(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 96(R12)(R8*8)
+	VMOVUPD 384(SP), Y3
+	VADDPD  128(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 128(R12)(R8*8)
+	VMOVUPD 416(SP), Y3
+	VADDPD  160(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 160(R12)(R8*8)
+	VMOVUPD 448(SP), Y3
+	VADDPD  192(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 192(R12)(R8*8)
+	VMOVUPD 480(SP), Y3
+	VADDPD  224(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 224(R12)(R8*8)
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     shares
 	VZEROUPPER
 	RET
-
-DATA shareMembers32<>+0(SB)/4, $0x00000001
-DATA shareMembers32<>+4(SB)/4, $0x00000000
-DATA shareMembers32<>+8(SB)/4, $0x00000002
-DATA shareMembers32<>+12(SB)/4, $0x00000000
-DATA shareMembers32<>+16(SB)/4, $0x00000004
-DATA shareMembers32<>+20(SB)/4, $0x00000000
-DATA shareMembers32<>+24(SB)/4, $0x00000008
-DATA shareMembers32<>+28(SB)/4, $0x00000000
-DATA shareMembers32<>+32(SB)/4, $0x00000010
-DATA shareMembers32<>+36(SB)/4, $0x00000000
-DATA shareMembers32<>+40(SB)/4, $0x00000020
-DATA shareMembers32<>+44(SB)/4, $0x00000000
-DATA shareMembers32<>+48(SB)/4, $0x00000040
-DATA shareMembers32<>+52(SB)/4, $0x00000000
-DATA shareMembers32<>+56(SB)/4, $0x00000080
-DATA shareMembers32<>+60(SB)/4, $0x00000000
-DATA shareMembers32<>+64(SB)/4, $0x00000100
-DATA shareMembers32<>+68(SB)/4, $0x00000000
-DATA shareMembers32<>+72(SB)/4, $0x00000200
-DATA shareMembers32<>+76(SB)/4, $0x00000000
-DATA shareMembers32<>+80(SB)/4, $0x00000400
-DATA shareMembers32<>+84(SB)/4, $0x00000000
-DATA shareMembers32<>+88(SB)/4, $0x00000800
-DATA shareMembers32<>+92(SB)/4, $0x00000000
-DATA shareMembers32<>+96(SB)/4, $0x00001000
-DATA shareMembers32<>+100(SB)/4, $0x00000000
-DATA shareMembers32<>+104(SB)/4, $0x00002000
-DATA shareMembers32<>+108(SB)/4, $0x00000000
-DATA shareMembers32<>+112(SB)/4, $0x00004000
-DATA shareMembers32<>+116(SB)/4, $0x00000000
-DATA shareMembers32<>+120(SB)/4, $0x00008000
-DATA shareMembers32<>+124(SB)/4, $0x00000000
-DATA shareMembers32<>+128(SB)/4, $0x00010000
-DATA shareMembers32<>+132(SB)/4, $0x00000000
-DATA shareMembers32<>+136(SB)/4, $0x00020000
-DATA shareMembers32<>+140(SB)/4, $0x00000000
-DATA shareMembers32<>+144(SB)/4, $0x00040000
-DATA shareMembers32<>+148(SB)/4, $0x00000000
-DATA shareMembers32<>+152(SB)/4, $0x00080000
-DATA shareMembers32<>+156(SB)/4, $0x00000000
-DATA shareMembers32<>+160(SB)/4, $0x00100000
-DATA shareMembers32<>+164(SB)/4, $0x00000000
-DATA shareMembers32<>+168(SB)/4, $0x00200000
-DATA shareMembers32<>+172(SB)/4, $0x00000000
-DATA shareMembers32<>+176(SB)/4, $0x00400000
-DATA shareMembers32<>+180(SB)/4, $0x00000000
-DATA shareMembers32<>+184(SB)/4, $0x00800000
-DATA shareMembers32<>+188(SB)/4, $0x00000000
-DATA shareMembers32<>+192(SB)/4, $0x01000000
-DATA shareMembers32<>+196(SB)/4, $0x00000000
-DATA shareMembers32<>+200(SB)/4, $0x02000000
-DATA shareMembers32<>+204(SB)/4, $0x00000000
-DATA shareMembers32<>+208(SB)/4, $0x04000000
-DATA shareMembers32<>+212(SB)/4, $0x00000000
-DATA shareMembers32<>+216(SB)/4, $0x08000000
-DATA shareMembers32<>+220(SB)/4, $0x00000000
-DATA shareMembers32<>+224(SB)/4, $0x10000000
-DATA shareMembers32<>+228(SB)/4, $0x00000000
-DATA shareMembers32<>+232(SB)/4, $0x20000000
-DATA shareMembers32<>+236(SB)/4, $0x00000000
-DATA shareMembers32<>+240(SB)/4, $0x40000000
-DATA shareMembers32<>+244(SB)/4, $0x00000000
-DATA shareMembers32<>+248(SB)/4, $0x80000000
-DATA shareMembers32<>+252(SB)/4, $0x00000000
-GLOBL shareMembers32<>(SB), RODATA|NOPTR, $256
 
 // func Share64AVX2(weights *float64, shares *float64, rows *int32, rowCount int, sets *uint64, counts *float64, backgrounds *float64, events int)
 // Requires: AVX, AVX2
@@ -528,163 +517,184 @@ TEXT ·Share64AVX2(SB), $1024-64
 	MOVQ    rowCount+24(FP), SI
 	MOVQ    events+56(FP), DI
 	VPXOR   Y0, Y0, Y0
-	VMOVUPD Y0, (SP)
+	VPXOR   Y3, Y3, Y3
 	VMOVUPD Y0, 512(SP)
-	VMOVUPD Y0, 32(SP)
+	VPXOR   Y4, Y4, Y4
 	VMOVUPD Y0, 544(SP)
-	VMOVUPD Y0, 64(SP)
+	VPXOR   Y5, Y5, Y5
 	VMOVUPD Y0, 576(SP)
-	VMOVUPD Y0, 96(SP)
+	VPXOR   Y6, Y6, Y6
 	VMOVUPD Y0, 608(SP)
-	VMOVUPD Y0, 128(SP)
+	VPXOR   Y7, Y7, Y7
 	VMOVUPD Y0, 640(SP)
-	VMOVUPD Y0, 160(SP)
+	VPXOR   Y8, Y8, Y8
 	VMOVUPD Y0, 672(SP)
-	VMOVUPD Y0, 192(SP)
+	VPXOR   Y9, Y9, Y9
 	VMOVUPD Y0, 704(SP)
-	VMOVUPD Y0, 224(SP)
+	VPXOR   Y10, Y10, Y10
 	VMOVUPD Y0, 736(SP)
-	VMOVUPD Y0, 256(SP)
+	MOVQ    AX, R10
+	MOVQ    SI, R9
+
+sums0:
+	MOVLQSX (R10), R8
+	VADDPD  (R11)(R8*8), Y3, Y3
+	VADDPD  32(R11)(R8*8), Y4, Y4
+	VADDPD  64(R11)(R8*8), Y5, Y5
+	VADDPD  96(R11)(R8*8), Y6, Y6
+	VADDPD  128(R11)(R8*8), Y7, Y7
+	VADDPD  160(R11)(R8*8), Y8, Y8
+	VADDPD  192(R11)(R8*8), Y9, Y9
+	VADDPD  224(R11)(R8*8), Y10, Y10
+	ADDQ    $0x04, R10
+	DECQ    R9
+	JNZ     sums0
+	VMOVUPD Y3, (SP)
+	VMOVUPD Y4, 32(SP)
+	VMOVUPD Y5, 64(SP)
+	VMOVUPD Y6, 96(SP)
+	VMOVUPD Y7, 128(SP)
+	VMOVUPD Y8, 160(SP)
+	VMOVUPD Y9, 192(SP)
+	VMOVUPD Y10, 224(SP)
+	VPXOR   Y3, Y3, Y3
 	VMOVUPD Y0, 768(SP)
-	VMOVUPD Y0, 288(SP)
+	VPXOR   Y4, Y4, Y4
 	VMOVUPD Y0, 800(SP)
-	VMOVUPD Y0, 320(SP)
+	VPXOR   Y5, Y5, Y5
 	VMOVUPD Y0, 832(SP)
-	VMOVUPD Y0, 352(SP)
+	VPXOR   Y6, Y6, Y6
 	VMOVUPD Y0, 864(SP)
-	VMOVUPD Y0, 384(SP)
+	VPXOR   Y7, Y7, Y7
 	VMOVUPD Y0, 896(SP)
-	VMOVUPD Y0, 416(SP)
+	VPXOR   Y8, Y8, Y8
 	VMOVUPD Y0, 928(SP)
-	VMOVUPD Y0, 448(SP)
+	VPXOR   Y9, Y9, Y9
 	VMOVUPD Y0, 960(SP)
-	VMOVUPD Y0, 480(SP)
+	VPXOR   Y10, Y10, Y10
 	VMOVUPD Y0, 992(SP)
 	MOVQ    AX, R10
 	MOVQ    SI, R9
 
-sums:
+sums8:
 	MOVLQSX (R10), R8
-	VMOVUPD (R11)(R8*8), Y1
-	VADDPD  (SP), Y1, Y1
-	VMOVUPD Y1, (SP)
-	VMOVUPD 32(R11)(R8*8), Y1
-	VADDPD  32(SP), Y1, Y1
-	VMOVUPD Y1, 32(SP)
-	VMOVUPD 64(R11)(R8*8), Y1
-	VADDPD  64(SP), Y1, Y1
-	VMOVUPD Y1, 64(SP)
-	VMOVUPD 96(R11)(R8*8), Y1
-	VADDPD  96(SP), Y1, Y1
-	VMOVUPD Y1, 96(SP)
-	VMOVUPD 128(R11)(R8*8), Y1
-	VADDPD  128(SP), Y1, Y1
-	VMOVUPD Y1, 128(SP)
-	VMOVUPD 160(R11)(R8*8), Y1
-	VADDPD  160(SP), Y1, Y1
-	VMOVUPD Y1, 160(SP)
-	VMOVUPD 192(R11)(R8*8), Y1
-	VADDPD  192(SP), Y1, Y1
-	VMOVUPD Y1, 192(SP)
-	VMOVUPD 224(R11)(R8*8), Y1
-	VADDPD  224(SP), Y1, Y1
-	VMOVUPD Y1, 224(SP)
-	VMOVUPD 256(R11)(R8*8), Y1
-	VADDPD  256(SP), Y1, Y1
-	VMOVUPD Y1, 256(SP)
-	VMOVUPD 288(R11)(R8*8), Y1
-	VADDPD  288(SP), Y1, Y1
-	VMOVUPD Y1, 288(SP)
-	VMOVUPD 320(R11)(R8*8), Y1
-	VADDPD  320(SP), Y1, Y1
-	VMOVUPD Y1, 320(SP)
-	VMOVUPD 352(R11)(R8*8), Y1
-	VADDPD  352(SP), Y1, Y1
-	VMOVUPD Y1, 352(SP)
-	VMOVUPD 384(R11)(R8*8), Y1
-	VADDPD  384(SP), Y1, Y1
-	VMOVUPD Y1, 384(SP)
-	VMOVUPD 416(R11)(R8*8), Y1
-	VADDPD  416(SP), Y1, Y1
-	VMOVUPD Y1, 416(SP)
-	VMOVUPD 448(R11)(R8*8), Y1
-	VADDPD  448(SP), Y1, Y1
-	VMOVUPD Y1, 448(SP)
-	VMOVUPD 480(R11)(R8*8), Y1
-	VADDPD  480(SP), Y1, Y1
-	VMOVUPD Y1, 480(SP)
+	VADDPD  256(R11)(R8*8), Y3, Y3
+	VADDPD  288(R11)(R8*8), Y4, Y4
+	VADDPD  320(R11)(R8*8), Y5, Y5
+	VADDPD  352(R11)(R8*8), Y6, Y6
+	VADDPD  384(R11)(R8*8), Y7, Y7
+	VADDPD  416(R11)(R8*8), Y8, Y8
+	VADDPD  448(R11)(R8*8), Y9, Y9
+	VADDPD  480(R11)(R8*8), Y10, Y10
 	ADDQ    $0x04, R10
 	DECQ    R9
-	JNZ     sums
+	JNZ     sums8
+	VMOVUPD Y3, 256(SP)
+	VMOVUPD Y4, 288(SP)
+	VMOVUPD Y5, 320(SP)
+	VMOVUPD Y6, 352(SP)
+	VMOVUPD Y7, 384(SP)
+	VMOVUPD Y8, 416(SP)
+	VMOVUPD Y9, 448(SP)
+	VMOVUPD Y10, 480(SP)
+	LEAQ    shareMembers<>+0(SB), R8
 
 events:
-	VPBROADCASTQ (CX), Y3
-	VPXOR        Y1, Y1, Y1
-	VPXOR        Y2, Y2, Y2
-	VPAND        shareMembers64<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+0(SB), Y4, Y4
-	VANDPD       (SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+32(SB), Y4, Y4
-	VANDPD       32(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+64(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+64(SB), Y4, Y4
-	VANDPD       64(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+96(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+96(SB), Y4, Y4
-	VANDPD       96(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+128(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+128(SB), Y4, Y4
-	VANDPD       128(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+160(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+160(SB), Y4, Y4
-	VANDPD       160(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+192(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+192(SB), Y4, Y4
-	VANDPD       192(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+224(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+224(SB), Y4, Y4
-	VANDPD       224(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+256(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+256(SB), Y4, Y4
-	VANDPD       256(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+288(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+288(SB), Y4, Y4
-	VANDPD       288(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+320(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+320(SB), Y4, Y4
-	VANDPD       320(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+352(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+352(SB), Y4, Y4
-	VANDPD       352(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+384(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+384(SB), Y4, Y4
-	VANDPD       384(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+416(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+416(SB), Y4, Y4
-	VANDPD       416(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
-	VPAND        shareMembers64<>+448(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+448(SB), Y4, Y4
-	VANDPD       448(SP), Y4, Y4
-	VADDPD       Y4, Y1, Y1
-	VPAND        shareMembers64<>+480(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+480(SB), Y4, Y4
-	VANDPD       480(SP), Y4, Y4
-	VADDPD       Y4, Y2, Y2
+	MOVQ         (CX), R9
+	MOVQ         R9, R10
+	SHLQ         $0x05, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y3
+	VANDPD       (SP), Y3, Y1
+	MOVQ         R9, R10
+	SHLQ         $0x01, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       32(SP), Y4, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x03, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y5
+	VANDPD       64(SP), Y5, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x07, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y6
+	VANDPD       96(SP), Y6, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x0b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y7
+	VANDPD       128(SP), Y7, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x0f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y8
+	VANDPD       160(SP), Y8, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x13, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y9
+	VANDPD       192(SP), Y9, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x17, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y10
+	VANDPD       224(SP), Y10, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x1b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y3
+	VANDPD       256(SP), Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x1f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       288(SP), Y4, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x23, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y5
+	VANDPD       320(SP), Y5, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x27, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y6
+	VANDPD       352(SP), Y6, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x2b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y7
+	VANDPD       384(SP), Y7, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x2f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y8
+	VANDPD       416(SP), Y8, Y3
+	VADDPD       Y3, Y2, Y2
+	MOVQ         R9, R10
+	SHRQ         $0x33, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y9
+	VANDPD       448(SP), Y9, Y3
+	VADDPD       Y3, Y1, Y1
+	MOVQ         R9, R10
+	SHRQ         $0x37, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y10
+	VANDPD       480(SP), Y10, Y3
+	VADDPD       Y3, Y2, Y2
 	VADDPD       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPD       X2, X1, X1
@@ -693,89 +703,121 @@ events:
 	VADDSD       (BX), X1, X1
 	VMOVSD       (DX), X2
 	VDIVSD       X1, X2, X2
-	VCMPSD       $0x1e, X0, X1, X4
-	VANDPD       X4, X2, X2
+	VCMPSD       $0x1e, X0, X1, X3
+	VANDPD       X3, X2, X2
 	VBROADCASTSD X2, Y2
-	VPAND        shareMembers64<>+0(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+0(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       512(SP), Y4, Y4
-	VMOVUPD      Y4, 512(SP)
-	VPAND        shareMembers64<>+32(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+32(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       544(SP), Y4, Y4
-	VMOVUPD      Y4, 544(SP)
-	VPAND        shareMembers64<>+64(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+64(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       576(SP), Y4, Y4
-	VMOVUPD      Y4, 576(SP)
-	VPAND        shareMembers64<>+96(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+96(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       608(SP), Y4, Y4
-	VMOVUPD      Y4, 608(SP)
-	VPAND        shareMembers64<>+128(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+128(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       640(SP), Y4, Y4
-	VMOVUPD      Y4, 640(SP)
-	VPAND        shareMembers64<>+160(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+160(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       672(SP), Y4, Y4
-	VMOVUPD      Y4, 672(SP)
-	VPAND        shareMembers64<>+192(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+192(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       704(SP), Y4, Y4
-	VMOVUPD      Y4, 704(SP)
-	VPAND        shareMembers64<>+224(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+224(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       736(SP), Y4, Y4
-	VMOVUPD      Y4, 736(SP)
-	VPAND        shareMembers64<>+256(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+256(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       768(SP), Y4, Y4
-	VMOVUPD      Y4, 768(SP)
-	VPAND        shareMembers64<>+288(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+288(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       800(SP), Y4, Y4
-	VMOVUPD      Y4, 800(SP)
-	VPAND        shareMembers64<>+320(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+320(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       832(SP), Y4, Y4
-	VMOVUPD      Y4, 832(SP)
-	VPAND        shareMembers64<>+352(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+352(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       864(SP), Y4, Y4
-	VMOVUPD      Y4, 864(SP)
-	VPAND        shareMembers64<>+384(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+384(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       896(SP), Y4, Y4
-	VMOVUPD      Y4, 896(SP)
-	VPAND        shareMembers64<>+416(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+416(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       928(SP), Y4, Y4
-	VMOVUPD      Y4, 928(SP)
-	VPAND        shareMembers64<>+448(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+448(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       960(SP), Y4, Y4
-	VMOVUPD      Y4, 960(SP)
-	VPAND        shareMembers64<>+480(SB), Y3, Y4
-	VPCMPEQQ     shareMembers64<>+480(SB), Y4, Y4
-	VANDPD       Y2, Y4, Y4
-	VADDPD       992(SP), Y4, Y4
-	VMOVUPD      Y4, 992(SP)
+	MOVQ         R9, R10
+	SHLQ         $0x05, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y3
+	VANDPD       Y2, Y3, Y3
+	VADDPD       512(SP), Y3, Y3
+	VMOVUPD      Y3, 512(SP)
+	MOVQ         R9, R10
+	SHLQ         $0x01, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       Y2, Y4, Y3
+	VADDPD       544(SP), Y3, Y3
+	VMOVUPD      Y3, 544(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x03, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y5
+	VANDPD       Y2, Y5, Y3
+	VADDPD       576(SP), Y3, Y3
+	VMOVUPD      Y3, 576(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x07, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y6
+	VANDPD       Y2, Y6, Y3
+	VADDPD       608(SP), Y3, Y3
+	VMOVUPD      Y3, 608(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x0b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y7
+	VANDPD       Y2, Y7, Y3
+	VADDPD       640(SP), Y3, Y3
+	VMOVUPD      Y3, 640(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x0f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y8
+	VANDPD       Y2, Y8, Y3
+	VADDPD       672(SP), Y3, Y3
+	VMOVUPD      Y3, 672(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x13, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y9
+	VANDPD       Y2, Y9, Y3
+	VADDPD       704(SP), Y3, Y3
+	VMOVUPD      Y3, 704(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x17, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y10
+	VANDPD       Y2, Y10, Y3
+	VADDPD       736(SP), Y3, Y3
+	VMOVUPD      Y3, 736(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x1b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y3
+	VANDPD       Y2, Y3, Y3
+	VADDPD       768(SP), Y3, Y3
+	VMOVUPD      Y3, 768(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x1f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y4
+	VANDPD       Y2, Y4, Y3
+	VADDPD       800(SP), Y3, Y3
+	VMOVUPD      Y3, 800(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x23, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y5
+	VANDPD       Y2, Y5, Y3
+	VADDPD       832(SP), Y3, Y3
+	VMOVUPD      Y3, 832(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x27, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y6
+	VANDPD       Y2, Y6, Y3
+	VADDPD       864(SP), Y3, Y3
+	VMOVUPD      Y3, 864(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x2b, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y7
+	VANDPD       Y2, Y7, Y3
+	VADDPD       896(SP), Y3, Y3
+	VMOVUPD      Y3, 896(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x2f, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y8
+	VANDPD       Y2, Y8, Y3
+	VADDPD       928(SP), Y3, Y3
+	VMOVUPD      Y3, 928(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x33, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y9
+	VANDPD       Y2, Y9, Y3
+	VADDPD       960(SP), Y3, Y3
+	VMOVUPD      Y3, 960(SP)
+	MOVQ         R9, R10
+	SHRQ         $0x37, R10
+	ANDL         $0x000001e0, R10
+	VMOVUPD      (R8)(R10*1), Y10
+	VANDPD       Y2, Y10, Y3
+	VADDPD       992(SP), Y3, Y3
+	VMOVUPD      Y3, 992(SP)
 	ADDQ         $0x08, CX
 	ADDQ         $0x08, DX
 	ADDQ         $0x08, BX
@@ -786,189 +828,59 @@ events:
 
 shares:
 	MOVLQSX (R10), R8
-	VMOVUPD 512(SP), Y1
-	VADDPD  (R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, (R12)(R8*8)
-	VMOVUPD 544(SP), Y1
-	VADDPD  32(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 32(R12)(R8*8)
-	VMOVUPD 576(SP), Y1
-	VADDPD  64(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 64(R12)(R8*8)
-	VMOVUPD 608(SP), Y1
-	VADDPD  96(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 96(R12)(R8*8)
-	VMOVUPD 640(SP), Y1
-	VADDPD  128(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 128(R12)(R8*8)
-	VMOVUPD 672(SP), Y1
-	VADDPD  160(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 160(R12)(R8*8)
-	VMOVUPD 704(SP), Y1
-	VADDPD  192(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 192(R12)(R8*8)
-	VMOVUPD 736(SP), Y1
-	VADDPD  224(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 224(R12)(R8*8)
-	VMOVUPD 768(SP), Y1
-	VADDPD  256(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 256(R12)(R8*8)
-	VMOVUPD 800(SP), Y1
-	VADDPD  288(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 288(R12)(R8*8)
-	VMOVUPD 832(SP), Y1
-	VADDPD  320(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 320(R12)(R8*8)
-	VMOVUPD 864(SP), Y1
-	VADDPD  352(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 352(R12)(R8*8)
-	VMOVUPD 896(SP), Y1
-	VADDPD  384(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 384(R12)(R8*8)
-	VMOVUPD 928(SP), Y1
-	VADDPD  416(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 416(R12)(R8*8)
-	VMOVUPD 960(SP), Y1
-	VADDPD  448(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 448(R12)(R8*8)
-	VMOVUPD 992(SP), Y1
-	VADDPD  480(R12)(R8*8), Y1, Y1
-	VMOVUPD Y1, 480(R12)(R8*8)
+	VMOVUPD 512(SP), Y3
+	VADDPD  (R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, (R12)(R8*8)
+	VMOVUPD 544(SP), Y3
+	VADDPD  32(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 32(R12)(R8*8)
+	VMOVUPD 576(SP), Y3
+	VADDPD  64(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 64(R12)(R8*8)
+	VMOVUPD 608(SP), Y3
+	VADDPD  96(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 96(R12)(R8*8)
+	VMOVUPD 640(SP), Y3
+	VADDPD  128(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 128(R12)(R8*8)
+	VMOVUPD 672(SP), Y3
+	VADDPD  160(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 160(R12)(R8*8)
+	VMOVUPD 704(SP), Y3
+	VADDPD  192(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 192(R12)(R8*8)
+	VMOVUPD 736(SP), Y3
+	VADDPD  224(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 224(R12)(R8*8)
+	VMOVUPD 768(SP), Y3
+	VADDPD  256(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 256(R12)(R8*8)
+	VMOVUPD 800(SP), Y3
+	VADDPD  288(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 288(R12)(R8*8)
+	VMOVUPD 832(SP), Y3
+	VADDPD  320(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 320(R12)(R8*8)
+	VMOVUPD 864(SP), Y3
+	VADDPD  352(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 352(R12)(R8*8)
+	VMOVUPD 896(SP), Y3
+	VADDPD  384(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 384(R12)(R8*8)
+	VMOVUPD 928(SP), Y3
+	VADDPD  416(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 416(R12)(R8*8)
+	VMOVUPD 960(SP), Y3
+	VADDPD  448(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 448(R12)(R8*8)
+	VMOVUPD 992(SP), Y3
+	VADDPD  480(R12)(R8*8), Y3, Y3
+	VMOVUPD Y3, 480(R12)(R8*8)
 	ADDQ    $0x04, R10
 	DECQ    R9
 	JNZ     shares
 	VZEROUPPER
 	RET
-
-DATA shareMembers64<>+0(SB)/4, $0x00000001
-DATA shareMembers64<>+4(SB)/4, $0x00000000
-DATA shareMembers64<>+8(SB)/4, $0x00000002
-DATA shareMembers64<>+12(SB)/4, $0x00000000
-DATA shareMembers64<>+16(SB)/4, $0x00000004
-DATA shareMembers64<>+20(SB)/4, $0x00000000
-DATA shareMembers64<>+24(SB)/4, $0x00000008
-DATA shareMembers64<>+28(SB)/4, $0x00000000
-DATA shareMembers64<>+32(SB)/4, $0x00000010
-DATA shareMembers64<>+36(SB)/4, $0x00000000
-DATA shareMembers64<>+40(SB)/4, $0x00000020
-DATA shareMembers64<>+44(SB)/4, $0x00000000
-DATA shareMembers64<>+48(SB)/4, $0x00000040
-DATA shareMembers64<>+52(SB)/4, $0x00000000
-DATA shareMembers64<>+56(SB)/4, $0x00000080
-DATA shareMembers64<>+60(SB)/4, $0x00000000
-DATA shareMembers64<>+64(SB)/4, $0x00000100
-DATA shareMembers64<>+68(SB)/4, $0x00000000
-DATA shareMembers64<>+72(SB)/4, $0x00000200
-DATA shareMembers64<>+76(SB)/4, $0x00000000
-DATA shareMembers64<>+80(SB)/4, $0x00000400
-DATA shareMembers64<>+84(SB)/4, $0x00000000
-DATA shareMembers64<>+88(SB)/4, $0x00000800
-DATA shareMembers64<>+92(SB)/4, $0x00000000
-DATA shareMembers64<>+96(SB)/4, $0x00001000
-DATA shareMembers64<>+100(SB)/4, $0x00000000
-DATA shareMembers64<>+104(SB)/4, $0x00002000
-DATA shareMembers64<>+108(SB)/4, $0x00000000
-DATA shareMembers64<>+112(SB)/4, $0x00004000
-DATA shareMembers64<>+116(SB)/4, $0x00000000
-DATA shareMembers64<>+120(SB)/4, $0x00008000
-DATA shareMembers64<>+124(SB)/4, $0x00000000
-DATA shareMembers64<>+128(SB)/4, $0x00010000
-DATA shareMembers64<>+132(SB)/4, $0x00000000
-DATA shareMembers64<>+136(SB)/4, $0x00020000
-DATA shareMembers64<>+140(SB)/4, $0x00000000
-DATA shareMembers64<>+144(SB)/4, $0x00040000
-DATA shareMembers64<>+148(SB)/4, $0x00000000
-DATA shareMembers64<>+152(SB)/4, $0x00080000
-DATA shareMembers64<>+156(SB)/4, $0x00000000
-DATA shareMembers64<>+160(SB)/4, $0x00100000
-DATA shareMembers64<>+164(SB)/4, $0x00000000
-DATA shareMembers64<>+168(SB)/4, $0x00200000
-DATA shareMembers64<>+172(SB)/4, $0x00000000
-DATA shareMembers64<>+176(SB)/4, $0x00400000
-DATA shareMembers64<>+180(SB)/4, $0x00000000
-DATA shareMembers64<>+184(SB)/4, $0x00800000
-DATA shareMembers64<>+188(SB)/4, $0x00000000
-DATA shareMembers64<>+192(SB)/4, $0x01000000
-DATA shareMembers64<>+196(SB)/4, $0x00000000
-DATA shareMembers64<>+200(SB)/4, $0x02000000
-DATA shareMembers64<>+204(SB)/4, $0x00000000
-DATA shareMembers64<>+208(SB)/4, $0x04000000
-DATA shareMembers64<>+212(SB)/4, $0x00000000
-DATA shareMembers64<>+216(SB)/4, $0x08000000
-DATA shareMembers64<>+220(SB)/4, $0x00000000
-DATA shareMembers64<>+224(SB)/4, $0x10000000
-DATA shareMembers64<>+228(SB)/4, $0x00000000
-DATA shareMembers64<>+232(SB)/4, $0x20000000
-DATA shareMembers64<>+236(SB)/4, $0x00000000
-DATA shareMembers64<>+240(SB)/4, $0x40000000
-DATA shareMembers64<>+244(SB)/4, $0x00000000
-DATA shareMembers64<>+248(SB)/4, $0x80000000
-DATA shareMembers64<>+252(SB)/4, $0x00000000
-DATA shareMembers64<>+256(SB)/4, $0x00000000
-DATA shareMembers64<>+260(SB)/4, $0x00000001
-DATA shareMembers64<>+264(SB)/4, $0x00000000
-DATA shareMembers64<>+268(SB)/4, $0x00000002
-DATA shareMembers64<>+272(SB)/4, $0x00000000
-DATA shareMembers64<>+276(SB)/4, $0x00000004
-DATA shareMembers64<>+280(SB)/4, $0x00000000
-DATA shareMembers64<>+284(SB)/4, $0x00000008
-DATA shareMembers64<>+288(SB)/4, $0x00000000
-DATA shareMembers64<>+292(SB)/4, $0x00000010
-DATA shareMembers64<>+296(SB)/4, $0x00000000
-DATA shareMembers64<>+300(SB)/4, $0x00000020
-DATA shareMembers64<>+304(SB)/4, $0x00000000
-DATA shareMembers64<>+308(SB)/4, $0x00000040
-DATA shareMembers64<>+312(SB)/4, $0x00000000
-DATA shareMembers64<>+316(SB)/4, $0x00000080
-DATA shareMembers64<>+320(SB)/4, $0x00000000
-DATA shareMembers64<>+324(SB)/4, $0x00000100
-DATA shareMembers64<>+328(SB)/4, $0x00000000
-DATA shareMembers64<>+332(SB)/4, $0x00000200
-DATA shareMembers64<>+336(SB)/4, $0x00000000
-DATA shareMembers64<>+340(SB)/4, $0x00000400
-DATA shareMembers64<>+344(SB)/4, $0x00000000
-DATA shareMembers64<>+348(SB)/4, $0x00000800
-DATA shareMembers64<>+352(SB)/4, $0x00000000
-DATA shareMembers64<>+356(SB)/4, $0x00001000
-DATA shareMembers64<>+360(SB)/4, $0x00000000
-DATA shareMembers64<>+364(SB)/4, $0x00002000
-DATA shareMembers64<>+368(SB)/4, $0x00000000
-DATA shareMembers64<>+372(SB)/4, $0x00004000
-DATA shareMembers64<>+376(SB)/4, $0x00000000
-DATA shareMembers64<>+380(SB)/4, $0x00008000
-DATA shareMembers64<>+384(SB)/4, $0x00000000
-DATA shareMembers64<>+388(SB)/4, $0x00010000
-DATA shareMembers64<>+392(SB)/4, $0x00000000
-DATA shareMembers64<>+396(SB)/4, $0x00020000
-DATA shareMembers64<>+400(SB)/4, $0x00000000
-DATA shareMembers64<>+404(SB)/4, $0x00040000
-DATA shareMembers64<>+408(SB)/4, $0x00000000
-DATA shareMembers64<>+412(SB)/4, $0x00080000
-DATA shareMembers64<>+416(SB)/4, $0x00000000
-DATA shareMembers64<>+420(SB)/4, $0x00100000
-DATA shareMembers64<>+424(SB)/4, $0x00000000
-DATA shareMembers64<>+428(SB)/4, $0x00200000
-DATA shareMembers64<>+432(SB)/4, $0x00000000
-DATA shareMembers64<>+436(SB)/4, $0x00400000
-DATA shareMembers64<>+440(SB)/4, $0x00000000
-DATA shareMembers64<>+444(SB)/4, $0x00800000
-DATA shareMembers64<>+448(SB)/4, $0x00000000
-DATA shareMembers64<>+452(SB)/4, $0x01000000
-DATA shareMembers64<>+456(SB)/4, $0x00000000
-DATA shareMembers64<>+460(SB)/4, $0x02000000
-DATA shareMembers64<>+464(SB)/4, $0x00000000
-DATA shareMembers64<>+468(SB)/4, $0x04000000
-DATA shareMembers64<>+472(SB)/4, $0x00000000
-DATA shareMembers64<>+476(SB)/4, $0x08000000
-DATA shareMembers64<>+480(SB)/4, $0x00000000
-DATA shareMembers64<>+484(SB)/4, $0x10000000
-DATA shareMembers64<>+488(SB)/4, $0x00000000
-DATA shareMembers64<>+492(SB)/4, $0x20000000
-DATA shareMembers64<>+496(SB)/4, $0x00000000
-DATA shareMembers64<>+500(SB)/4, $0x40000000
-DATA shareMembers64<>+504(SB)/4, $0x00000000
-DATA shareMembers64<>+508(SB)/4, $0x80000000
-GLOBL shareMembers64<>(SB), RODATA|NOPTR, $512
 
 // func SumMaximaAVX2(x *float64, y *float64, blocks int, sums *[32]float64)
 // Requires: AVX

@@ -10,10 +10,27 @@ import (
 
 // shareFile emits the kernels of the expectation maximisation over a grid.
 func shareFile(s isa) {
+	var members Mem
+	if s == avx2 {
+		members = fourMembers()
+	}
 	for _, stride := range []int{8, 16, 32, 64} {
-		share(s, stride)
+		share(s, stride, members)
 	}
 	sumMaxima(s)
+}
+
+// fourMembers emits, for each set of four, a vector whose lanes are all ones for its
+// members.
+func fourMembers() Mem {
+	var words []uint32
+	for set := range 16 {
+		for lane := range 4 {
+			all := -uint32(set >> lane & 1)
+			words = append(words, all, all)
+		}
+	}
+	return constants("shareMembers", words...)
 }
 
 // sharing are the operands of a share routine.
@@ -24,7 +41,7 @@ type sharing struct {
 }
 
 // share emits the routine of rows of stride cells.
-func share(s isa, stride int) {
+func share(s isa, stride int, members Mem) {
 	name := fmt.Sprintf("Share%d%s", stride, s.name)
 	begin := function
 	if s == avx2 {
@@ -47,7 +64,7 @@ func share(s isa, stride int) {
 	if s == avx512 {
 		p.avx512(stride / 8)
 	} else {
-		p.avx2(stride / 4)
+		p.avx2(stride/4, members)
 	}
 	VZEROUPPER()
 	RET()
@@ -141,53 +158,69 @@ func (p *sharing) avx512(parts int) {
 	})
 }
 
-func (p *sharing) avx2(parts int) {
-	var bits []uint32
-	for i := range 4 * parts {
-		bits = append(bits, uint32(uint64(1)<<i), uint32(uint64(1)<<i>>32))
-	}
-	members := constants(fmt.Sprintf("shareMembers%d", 4*parts), bits...)
+// avx2 takes the lanes of a set from a table, four at a time. The masks of a set stay in
+// registers where there are as many.
+func (p *sharing) avx2(parts int, members Mem) {
+	const most = 8
 	sums, shares := AllocLocal(32*parts), AllocLocal(32*parts)
-	none, a, b, v := YMM(), YMM(), YMM(), YMM()
+	none, a, b, each, v := YMM(), YMM(), YMM(), YMM(), YMM()
 	VPXOR(none, none, none)
-	for i := range parts {
-		VMOVUPD(none, sums.Offset(32*i))
-		VMOVUPD(none, shares.Offset(32*i))
-	}
-	p.overRows("sums", p.weights, func(place Mem) {
-		for i := range parts {
-			VMOVUPD(place.Offset(32*i), v)
-			VADDPD(sums.Offset(32*i), v, v)
-			VMOVUPD(v, sums.Offset(32*i))
+	masks := avx2.vectors(min(parts, most))
+	for lo := 0; lo < parts; lo += most {
+		for i := range masks {
+			VPXOR(masks[i], masks[i], masks[i])
+			VMOVUPD(none, shares.Offset(32*(lo+i)))
 		}
-	})
-	set, mask, each := YMM(), YMM(), YMM()
-	member := func(i int) { // a lane is all ones where its cell is in the set
-		VPAND(members.Offset(32*i), set, mask)
-		VPCMPEQQ(members.Offset(32*i), mask, mask)
+		p.overRows(fmt.Sprintf("sums%d", lo), p.weights, func(place Mem) {
+			for i, sum := range masks {
+				VADDPD(place.Offset(32*(lo+i)), sum, sum)
+			}
+		})
+		for i, sum := range masks {
+			VMOVUPD(sum, sums.Offset(32*(lo+i)))
+		}
+	}
+	table, set, four := GP64(), GP64(), GP64()
+	LEAQ(members, table)
+	mask := func(i int) reg.VecVirtual {
+		MOVQ(set, four)
+		if i < 2 {
+			SHLQ(U8(5-4*i), four)
+		} else {
+			SHRQ(U8(4*i-5), four)
+		}
+		ANDL(U32(15<<5), four.As32())
+		m := masks[i%len(masks)]
+		VMOVUPD(Mem{Base: table, Index: four, Scale: 1}, m)
+		return m
 	}
 	p.overEvents(func() {
-		VPBROADCASTQ(Mem{Base: p.sets}, set)
-		VPXOR(a, a, a)
-		VPXOR(b, b, b)
+		MOVQ(Mem{Base: p.sets}, set)
 		for i := range parts {
-			acc := []reg.VecVirtual{a, b}[i%2]
-			member(i)
-			VANDPD(sums.Offset(32*i), mask, mask)
-			VADDPD(mask, acc, acc)
+			acc, w := []reg.VecVirtual{a, b}[i%2], v
+			if i < 2 {
+				w = acc
+			}
+			VANDPD(sums.Offset(32*i), mask(i), w)
+			if i >= 2 {
+				VADDPD(w, acc, acc)
+			}
 		}
 		VADDPD(b, a, a)
 		total := p.total(avx2, a)
 		VMOVSD(Mem{Base: p.counts}, each.AsX())
 		VDIVSD(total.AsX(), each.AsX(), each.AsX())
-		VCMPSD(Imm(0x1e), none.AsX(), total.AsX(), mask.AsX())
-		VANDPD(mask.AsX(), each.AsX(), each.AsX())
+		VCMPSD(Imm(0x1e), none.AsX(), total.AsX(), v.AsX())
+		VANDPD(v.AsX(), each.AsX(), each.AsX())
 		VBROADCASTSD(each.AsX(), each)
 		for i := range parts {
-			member(i)
-			VANDPD(each, mask, mask)
-			VADDPD(shares.Offset(32*i), mask, mask)
-			VMOVUPD(mask, shares.Offset(32*i))
+			m := masks[i%len(masks)]
+			if parts > len(masks) {
+				m = mask(i)
+			}
+			VANDPD(each, m, v)
+			VADDPD(shares.Offset(32*i), v, v)
+			VMOVUPD(v, shares.Offset(32*i))
 		}
 	})
 	p.overRows("shares", p.shares, func(place Mem) {
