@@ -55,6 +55,8 @@ var proofs = map[string]struct {
 	"Continue":     {[]string{"advancePortable"}, "TestArrivalsEqualPortable", "BenchmarkContinue"},
 	"ShareCounts":  {[]string{"shareCountsPortable"}, "TestShareCountsEqualsPortable", "BenchmarkShareCounts"},
 	"SumMaxima":    {[]string{"sumMaximaPortable"}, "TestSumMaximaEqualsPortable", "BenchmarkSumMaxima"},
+	"CountCells":   {[]string{"labelCellsPortable"}, "TestCellsEqualPortable", "BenchmarkCountCells"},
+	"CountGrid":    {[]string{"gridCellsPortable"}, "TestGridCellsEqualPortable", "BenchmarkCountGrid"},
 	"AddUint64":    {[]string{"addUint64Portable"}, "TestAddUint64EqualsPortable", "BenchmarkAddUint64"},
 }
 

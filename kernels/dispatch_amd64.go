@@ -442,6 +442,22 @@ func asmFoldWeighted(table *float64, clusters, width int) {
 	asm.FoldWeightedAVX2(table, clusters, width)
 }
 
+func asmGridCells(cells *uint32, x *float32, panels, d int, half float64, side, last uint32) {
+	if current >= avx512 {
+		asm.GridCellsAVX512(cells, x, panels, d, half, side, last)
+		return
+	}
+	asm.GridCellsAVX2(cells, x, panels, d, half, side, last)
+}
+
+func asmLabelCells(cells *uint32, labels *uint16, blocks int, times uint32) {
+	if current >= avx512 {
+		asm.LabelCellsAVX512(cells, labels, blocks, times)
+		return
+	}
+	asm.LabelCellsAVX2(cells, labels, blocks, times)
+}
+
 func asmLabelDistances(x *float32, panels, d int, c *float32, k int, labels *uint16, dist *float32) {
 	if current >= avx512 {
 		asm.LabelDistancesAVX512(x, panels, d, c, k, labels, dist)

@@ -653,6 +653,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
 				key, reg, scratch := NewArrivalKey(keys[0]), registers(100), new(ArrivalScratch)
 				states := make([]ArrivalState, len(digests))
+				columns, cells := columnsOf(rng, n, 2, k), make([]int64, k*k)
 				u64, v64, u32, f64 := make([]uint64, n), make([]uint64, n), make([]uint32, n), make([]float64, n)
 				centres := gridRows(rng, k, d, 16)
 				for name, fn := range map[string]func(){
@@ -684,6 +685,12 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"Project":   func() { Project(*p, m, *out) },
 					"Arrivals":  func() { Arrivals(key, digests, 1, 1, reg, scratch) },
 					"AddUint64": func() { AddUint64(u64, v64) },
+					"ShareCounts": func() {
+						ShareCounts(f64[:32], f64[32:64], 16, []int32{0, 16}, u64[:9], f64[64:73], f64[73:82])
+					},
+					"SumMaxima":  func() { f64[0] = SumMaxima(f64, f64) },
+					"CountCells": func() { CountCells(columns, k, cells) },
+					"CountGrid":  func() { CountGrid(*p, 1, cells[:1]) },
 				} {
 					if got := testing.AllocsPerRun(5, fn); got != 0 {
 						t.Errorf("%s allocates %g times at n=%d d=%d k=%d", name, got, n, d, k)

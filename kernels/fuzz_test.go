@@ -264,3 +264,26 @@ func FuzzShareCounts(f *testing.F) {
 		}
 	})
 }
+
+func FuzzCells(f *testing.F) {
+	f.Add(uint64(1), uint16(3), uint8(20), uint8(2))
+	f.Add(uint64(2), uint16(1100), uint8(1), uint8(9))
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16, d, side uint8) {
+		rng, dims := rand.New(rand.NewPCG(seed, 1)), 1+int(d%4)
+		k := 1 + int(side)%32
+		columns, counts := columnsOf(rng, int(n), dims, k), make([]int64, 2*power(k, dims))
+		p := packed(gridRows(rng, int(n), dims, 22), int(n), dims)
+		for i, path := range supportedPaths() {
+			restore, got := forcePath(path), make([]int64, len(counts))
+			CountCells(columns, k, got[:len(got)/2])
+			CountGrid(*p, k, got[len(got)/2:])
+			restore()
+			if i == 0 { // the portable forms
+				counts = got
+			}
+			if !slices.Equal(counts, got) {
+				t.Fatalf("%s n=%d d=%d k=%d:\n%v\n%v", path, n, dims, k, counts, got)
+			}
+		}
+	})
+}

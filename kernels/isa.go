@@ -146,5 +146,7 @@ var kernelTable = []struct {
 	{"Continue", all},
 	{"ShareCounts", []path{avx2, avx512}},
 	{"SumMaxima", []path{avx2, avx512}},
+	{"CountCells", []path{avx2, avx512}},
+	{"CountGrid", []path{avx2, avx512}},
 	{"AddUint64", all},
 }

@@ -86,6 +86,8 @@ func runGuarded(t *testing.T, atEnd bool) {
 		Arrivals(key, digests, 1, 3, registers, &scratch[0])
 		states := guarded[ArrivalState](t, n, atEnd)
 		guardedShares(t, n, atEnd)
+		labelCells(guarded[uint32](t, n, atEnd), guarded[uint16](t, n, atEnd), 3)
+		CountCells([][]uint16{guarded[uint16](t, n, atEnd), guarded[uint16](t, n, atEnd)}, 3, guarded[int64](t, 9, atEnd))
 		kept := ArrivalsKept(key, digests, 1, 3, 9, registers, states, &scratch[0])
 		Continue(key, states[:kept], 1, 5, registers, &scratch[0])
 	}
@@ -147,6 +149,10 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 		r2[i] = float32(math.Inf(1))
 	}
 	AccumulateRelative(p, c, r2, labels, acc)
+	gridCells(guarded[uint32](t, panelCount(n)*Lanes, atEnd), p.Data, d, 3)
+	if d < 8 {
+		CountGrid(p, 3, guarded[int64](t, power(3, d), atEnd))
+	}
 	lo := n / 3
 	CostRows(p, lo, n, c, 16, guarded[int64](t, (n-lo)*k, atEnd))
 	AssignAccumulateRadius(p, c, 0.5, labels, acc)

@@ -105,6 +105,12 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"Continue", []string{"rate=-1"}, func() { Continue(nil, nil, -1, 1, make([]float64, 1), nil) }},
 		{"Arrivals", []string{"limit=NaN"}, func() { Arrivals(nil, nil, 1, math.NaN(), make([]float64, 1), nil) }},
 		{"Arrivals", []string{"limit=1e+09", "2^31"}, func() { Arrivals(nil, nil, 1, 1e9, make([]float64, 3), nil) }},
+		{"CountCells", []string{"len(column)=1", "want 2"}, func() {
+			CountCells([][]uint16{{0, 0}, {0}}, 2, make([]int64, 4))
+		}},
+		{"CountCells", []string{"len(counts)=5", "side=2 in 2"}, func() { CountCells(make([][]uint16, 2), 2, make([]int64, 5)) }},
+		{"CountGrid", []string{"len(counts)=0", "side=0"}, func() { CountGrid(*p, 0, nil) }},
+		{"CountGrid", []string{"2^31"}, func() { CountGrid(*NewPanels(1, 40), 3, nil) }},
 		{"AddUint64", []string{"2", "3"}, func() { AddUint64(make([]uint64, 3), make([]uint64, 2)) }},
 	} {
 		got := func() (message string) {

@@ -42,6 +42,8 @@ package main
 //go:generate go run . -kernels potential_avx2 -out ../potential_avx2_amd64.s -stubs ../potential_avx2_amd64.go -pkg asm
 //go:generate go run . -kernels share_avx512 -out ../share_avx512_amd64.s -stubs ../share_avx512_amd64.go -pkg asm
 //go:generate go run . -kernels share_avx2 -out ../share_avx2_amd64.s -stubs ../share_avx2_amd64.go -pkg asm
+//go:generate go run . -kernels cells_avx512 -out ../cells_avx512_amd64.s -stubs ../cells_avx512_amd64.go -pkg asm
+//go:generate go run . -kernels cells_avx2 -out ../cells_avx2_amd64.s -stubs ../cells_avx2_amd64.go -pkg asm
 //go:generate go run . -dispatch amd64 -to ../../kernels/dispatch_amd64.go
 //go:generate go run . -dispatch arm64 -to ../../kernels/dispatch_arm64.go
 //go:generate go run . -dispatch amd64 -to ../../kernels/ntt/dispatch_amd64.go

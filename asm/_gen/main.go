@@ -48,6 +48,8 @@ var files = map[string]func(){
 	"exchange_avx2":     func() { exchangeFile(avx2) },
 	"share_avx512":      func() { shareFile(avx512) },
 	"share_avx2":        func() { shareFile(avx2) },
+	"cells_avx512":      func() { cellsFile(avx512) },
+	"cells_avx2":        func() { cellsFile(avx2) },
 	"quantise_avx512":   func() { quantise(avx512) },
 	"quantise_avx2":     func() { quantise(avx2) },
 	"ntt_avx512":        func() { nttFile(avx512) },

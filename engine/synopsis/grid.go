@@ -53,19 +53,7 @@ func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, counts []i
 		if parts[worker] == nil {
 			parts[worker] = make([]int64, len(counts))
 		}
-		part := parts[worker]
-		lo, hi := s*step, min((s+1)*step, p.N)
-		for b := lo / kernels.Lanes; b*kernels.Lanes < hi; b++ {
-			panel := p.Data[b*g.D*kernels.Lanes:]
-			for lane := range min(kernels.Lanes, hi-b*kernels.Lanes) {
-				cell := 0
-				for h := range g.D {
-					x := float64(panel[h*kernels.Lanes+lane])
-					cell = cell*g.Side + min(int(float64((x+1)/2)*float64(g.Side)), g.Side-1)
-				}
-				part[cell]++
-			}
-		}
+		kernels.CountGrid(p.Slice(s*step, min((s+1)*step, p.N)), g.Side, parts[worker])
 	})
 	if err != nil {
 		return err

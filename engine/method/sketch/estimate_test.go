@@ -522,6 +522,33 @@ func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 	}
 }
 
+// Exact counts are those of every tuple by itself, on any number of workers.
+func TestExactGrid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	for _, shape := range [][3]int{{1, 2, 3}, {1000, 2, 15}, {200_000, 3, 7}, {5000, 4, 30}, {300, 20, 2}} {
+		n, parties, k := shape[0], shape[1], shape[2]
+		labels := make([][]uint16, parties)
+		for l := range labels {
+			labels[l] = make([]uint16, n)
+			for i := range labels[l] {
+				labels[l][i] = uint16(rng.IntN(1 + rng.IntN(k)))
+			}
+		}
+		want := exactSparse(labels, k)
+		pool := engine.NewPool(3)
+		for _, run := range []Runner{inline{}, pool} {
+			g, err := exactGrid(context.Background(), run, labels, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(g.Cells, want.Cells) || !slices.Equal(g.Weights, want.Weights) {
+				t.Errorf("%d records of %d parties with %d clusters: %d cells, want %d", n, parties, k, g.Len(), want.Len())
+			}
+		}
+		pool.Close()
+	}
+}
+
 // A grid of 6^9 = 1e7 cells is never built: its support is what the pair tables
 // leave, here two cells and their mixtures that no pair excludes.
 func TestSupportOfALargeGrid(t *testing.T) {

@@ -501,3 +501,11 @@ func (p *plan) sketchSpec(j *Job) privacy.Spec {
 	}
 	return s
 }
+
+// keySets is the number of key sets under which a party makes sketches.
+func (p *plan) keySets() int {
+	if p.pairKeys {
+		return p.parties - 1
+	}
+	return 1
+}

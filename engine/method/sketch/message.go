@@ -111,3 +111,30 @@ func DecodeMessage(b []byte) (*Message, error) {
 	}
 	return m, nil
 }
+
+// fits reports whether a message is what party l sends by the plan: the server reads no
+// further into one that is not.
+func (r *run) fits(m *Message, l int) bool {
+	sizes, sets := 0, 0
+	if r.parties[l].sizes != nil {
+		sizes = r.plan.clusters
+	}
+	if r.parties[l].sketches != nil {
+		sets = r.plan.keySets()
+	}
+	if m.Party != l || m.Clusters != r.plan.clusters || m.Columns != len(r.job.Columns[l]) ||
+		m.FractionBits != r.bits || len(m.Sizes) != sizes || len(m.Sets) != sets {
+		return false
+	}
+	for _, s := range m.Sets {
+		if s.Keys != r.plan.sketches {
+			return false
+		}
+		for _, h := range s.Heights {
+			if h < 1 || int(h) > r.plan.law.Max() {
+				return false
+			}
+		}
+	}
+	return true
+}

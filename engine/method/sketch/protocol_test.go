@@ -521,6 +521,52 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+// The server takes of a party what the plan says that it sends, in every field, and
+// reads no heights that no sketch has.
+func TestServerReadsThePlanOnly(t *testing.T) {
+	data := mixture(t, 500, 6)
+	for _, parties := range []int{2, 3} {
+		j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
+			Columns: EqualSplit(6, parties), K: 3, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-4}},
+			Estimator: EstimatorPair, LocalK: LocalK{N: 4}, Sketches: 10}
+		r, err := j.prepare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := func() *Message {
+			m := &Message{Party: 1, Clusters: 4, Columns: 6 / parties, FractionBits: r.bits, Sizes: make([]int64, 4)}
+			for range parties - 1 {
+				s := NewSketches(10, 4)
+				for i := range s.Heights {
+					s.Heights[i] = uint16(1 + i*(r.plan.law.Max()-1)/(len(s.Heights)-1))
+				}
+				m.Sets = append(m.Sets, s)
+			}
+			return m
+		}
+		if !r.fits(good(), 1) {
+			t.Fatalf("%d parties: a message by the plan is refused", parties)
+		}
+		for name, spoil := range map[string]func(*Message){
+			"party":     func(m *Message) { m.Party = 0 },
+			"clusters":  func(m *Message) { m.Clusters = 5 },
+			"columns":   func(m *Message) { m.Columns++ },
+			"grid":      func(m *Message) { m.FractionBits-- },
+			"sizes":     func(m *Message) { m.Sizes = nil },
+			"sets":      func(m *Message) { m.Sets = m.Sets[1:] },
+			"more":      func(m *Message) { m.Sets = append(m.Sets, m.Sets[0]) },
+			"keys":      func(m *Message) { m.Sets[0].Keys = 9 },
+			"no height": func(m *Message) { m.Sets[0].Heights[7] = 0 },
+			"too high":  func(m *Message) { m.Sets[0].Heights[7] = uint16(r.plan.law.Max() + 1) },
+		} {
+			m := good()
+			if spoil(m); r.fits(m, 1) {
+				t.Errorf("%d parties: %s: read all the same", parties, name)
+			}
+		}
+	}
+}
+
 // A party's message is a function of what the ledger lists: the same releases
 // of other records give the same bytes.
 func TestMessageHasNothingElse(t *testing.T) {

@@ -83,11 +83,7 @@ func (r *run) planMessages() {
 			bytes += 8 * r.plan.clusters
 		}
 		if r.parties[l].sketches != nil {
-			sets := 1
-			if r.plan.pairKeys {
-				sets = r.plan.parties - 1
-			}
-			bytes += sets * r.plan.sketches * r.plan.clusters * r.plan.law.Bytes()
+			bytes += r.plan.keySets() * r.plan.sketches * r.plan.clusters * r.plan.law.Bytes()
 		}
 		if r.parties[l].reports != nil {
 			bytes += r.N
@@ -180,6 +176,10 @@ func (r *run) planNotes() {
 		r.Notes = append(r.Notes, "the number of records is taken as public for defaults such as delta and the number of "+
 			"local clusters")
 	}
+	if j.Method.sketches() {
+		r.Notes = append(r.Notes, "epsilon does not cover times: how long a party makes its sketches depends on the sizes "+
+			"of its local clusters, and on the keys")
+	}
 	if !j.NoQuality {
 		r.Notes = append(r.Notes, "quality, and the relative intersection error, are computed from the private data")
 	}
@@ -250,8 +250,11 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 		labels[l] = p.labels
 	}
 	j := r.job
-	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exactGrid(labels, r.plan.clusters),
-		r.job.Own())
+	exact, err := exactGrid(ctx, rt.Pool(), labels, r.plan.clusters)
+	if err != nil {
+		return nil, err
+	}
+	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exact, r.job.Own())
 	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
 		Clamped: j.Clamped}, s.Centroids(), j.K)

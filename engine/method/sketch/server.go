@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/fault"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // server is the coordinator's side of a run: it holds what the parties sent.
@@ -25,7 +27,7 @@ type server struct {
 	// records is the noisy number of records, 0 if it was not released.
 	records  float64
 	reports  [][]uint8
-	labels   [][]uint8 // exact memberships, where they are sent
+	labels   [][]uint16 // exact memberships, where they are sent
 	grid     *Grid
 	solution *synopsis.Solution
 }
@@ -42,7 +44,9 @@ func (v *server) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome
 	}
 	v.grid.round()
 	if v.job.ExactWeights && v.job.Method.Private() {
-		v.grid = exactGrid(v.labels, v.plan.clusters)
+		if v.grid, err = exactGrid(ctx, v.Pool(), v.labels, v.plan.clusters); err != nil {
+			return nil, err
+		}
 	}
 	if v.solution, err = v.cluster(ctx, v.grid); err != nil {
 		return nil, err
@@ -61,6 +65,10 @@ func (v *server) gather(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !v.fits(m, l) {
+			return fault.Failed("sketch message", "of "+partyName(l)+" is not what the plan says",
+				"the sender and the server must run the same protocol", nil)
+		}
 		v.messages = append(v.messages, m)
 		unit := math.Ldexp(1, m.FractionBits)
 		centers := make([]float32, len(m.Centers))
@@ -69,9 +77,11 @@ func (v *server) gather(ctx context.Context) error {
 		}
 		v.centers = append(v.centers, centers)
 		if v.job.Method == LocalReports {
-			if v.reports, err = v.bytesOf(ctx, v.reports, l, 256); err != nil {
+			b, err := v.bytesOf(ctx, l, 256)
+			if err != nil {
 				return err
 			}
+			v.reports = append(v.reports, b)
 		}
 		if l == 0 && v.hasRecords {
 			if v.records, err = v.recordsOf(ctx, l); err != nil {
@@ -79,9 +89,15 @@ func (v *server) gather(ctx context.Context) error {
 			}
 		}
 		if v.memberships != nil {
-			if v.labels, err = v.bytesOf(ctx, v.labels, l, v.plan.clusters); err != nil {
+			b, err := v.bytesOf(ctx, l, v.plan.clusters)
+			if err != nil {
 				return err
 			}
+			labels := make([]uint16, len(b))
+			for i, a := range b {
+				labels[i] = uint16(a)
+			}
+			v.labels = append(v.labels, labels)
 		}
 	}
 	return nil
@@ -101,7 +117,7 @@ func (v *server) recordsOf(ctx context.Context, l int) (float64, error) {
 }
 
 // bytesOf takes a byte below `below` for each record from party l.
-func (v *server) bytesOf(ctx context.Context, all [][]uint8, l, below int) ([][]uint8, error) {
+func (v *server) bytesOf(ctx context.Context, l, below int) ([]byte, error) {
 	b, err := v.Receive(ctx, protocol.Role(l))
 	if err != nil {
 		return nil, err
@@ -109,7 +125,7 @@ func (v *server) bytesOf(ctx context.Context, all [][]uint8, l, below int) ([][]
 	if len(b) != v.job.Own() || slices.ContainsFunc(b, func(x byte) bool { return int(x) >= below }) {
 		return nil, fault.Failed("message", "of "+partyName(l)+" has no value for each record", "restart the run", nil)
 	}
-	return append(all, b), nil
+	return b, nil
 }
 
 // weights estimates the grid from what was gathered.
@@ -118,7 +134,7 @@ func (v *server) weights(ctx context.Context) (*Grid, error) {
 	case Plain:
 		span := v.Begin(engine.PhaseWeights, 0)
 		defer v.End(span)
-		return exactGrid(v.labels, v.plan.clusters), nil
+		return exactGrid(ctx, v.Pool(), v.labels, v.plan.clusters)
 	case Independent:
 		return v.independent()
 	case LocalReports:
@@ -277,49 +293,64 @@ func (v *server) warn(r *Release) {
 	}
 }
 
+// recordsPerCount is the number of records that a task of exactGrid counts.
+const recordsPerCount = 1 << 16
+
 // exactGrid is the grid of exact counts of memberships by party, its support the cells
 // that hold a record.
-func exactGrid[T uint8 | uint16](labels [][]T, k int) *Grid {
+func exactGrid(ctx context.Context, run Runner, labels [][]uint16, k int) (*Grid, error) {
+	parties, n := len(labels), len(labels[0])
+	if _, ok := product(k, parties, maxDense); !ok {
+		return exactSparse(labels, k), nil
+	}
+	g, err := newDenseGrid(parties, k)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([][]int64, run.Workers())
+	err = run.Run(ctx, (n+recordsPerCount-1)/recordsPerCount, func(worker, task int) {
+		if counts[worker] == nil {
+			counts[worker] = make([]int64, g.Len())
+		}
+		columns := make([][]uint16, parties)
+		for l, of := range labels {
+			columns[l] = of[task*recordsPerCount : min((task+1)*recordsPerCount, n)]
+		}
+		kernels.CountCells(columns, k, counts[worker])
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range counts {
+		for cell, c := range part {
+			g.Weights[cell] += float64(c)
+		}
+	}
+	kept := 0
+	for i, w := range g.Weights {
+		if w > 0 {
+			copy(g.Cells[kept*parties:], g.Cell(i))
+			g.Weights[kept] = w
+			kept++
+		}
+	}
+	g.Cells, g.Weights = g.Cells[:kept*parties], g.Weights[:kept]
+	return g, nil
+}
+
+// exactSparse is exactGrid where the cells are too many to list.
+func exactSparse(labels [][]uint16, k int) *Grid {
 	parties, n := len(labels), len(labels[0])
 	counts := make(map[string]float64)
 	cell := make([]byte, parties)
-	if size, ok := product(k, parties, maxDense); ok {
-		flat := make([]float64, size)
-		for i := range n {
-			at := 0
-			for _, l := range labels {
-				at = at*k + int(l[i])
-			}
-			flat[at]++
-		}
-		g := &Grid{Parties: parties, Clusters: k}
-		for at, w := range flat {
-			if w == 0 {
-				continue
-			}
-			rest := at
-			for l := parties - 1; l >= 0; l-- {
-				cell[l] = byte(rest % k)
-				rest /= k
-			}
-			g.Cells = append(g.Cells, cell...)
-			g.Weights = append(g.Weights, w)
-		}
-		return g
-	}
 	for i := range n {
 		for l := range labels {
 			cell[l] = byte(labels[l][i])
 		}
 		counts[string(cell)]++
 	}
-	cells := make([]string, 0, len(counts))
-	for c := range counts {
-		cells = append(cells, c)
-	}
-	slices.Sort(cells)
 	g := &Grid{Parties: parties, Clusters: k}
-	for _, c := range cells {
+	for _, c := range slices.Sorted(maps.Keys(counts)) {
 		g.Cells = append(g.Cells, c...)
 		g.Weights = append(g.Weights, counts[c])
 	}

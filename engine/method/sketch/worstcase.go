@@ -43,8 +43,8 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		return nil, err
 	}
 	s := float64(c.Parties)
-	j := &Job{Method: Sketch, Problem: protocol.Problem{Calibration: c.Calibration}, Sketches: c.Sketches,
-		Gamma: c.Gamma}
+	j := &Job{Method: Sketch, Problem: protocol.Problem{Calibration: c.Calibration,
+		Columns: slices.Repeat([][]int{{0}}, c.Parties)}, Sketches: c.Sketches, Gamma: c.Gamma}
 	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s,
 		eps2: c.Budget.Epsilon / s}
 	if c.Calibration == privacy.Claimed {
