@@ -63,8 +63,12 @@ func (c *collector) put(b *Block) error {
 			c.table.Labels = make([]int32, 0, c.schema.N)
 		}
 		c.table.Labels = append(c.table.Labels, b.Labels...)
-		for i := range b.Ends {
-			c.putText(b.text(i))
+		if c.ids {
+			c.putIDs(b)
+		} else {
+			for i := range b.Ends {
+				c.putLabel(b.text(i))
+			}
 		}
 	}
 	if b.N == 0 {
@@ -89,12 +93,17 @@ func (c *collector) put(b *Block) error {
 	return nil
 }
 
-// putText takes the id, or the label in text, of the next record.
-func (c *collector) putText(text []byte) {
-	if c.ids {
-		c.table.IDs = append(c.table.IDs, string(text))
-		return
+// putIDs takes the ids of a block, which share their memory.
+func (c *collector) putIDs(b *Block) {
+	all, from := string(b.Texts), 0
+	for _, end := range b.Ends {
+		c.table.IDs = append(c.table.IDs, all[from:end])
+		from = end
 	}
+}
+
+// putLabel takes the label in text of the next record.
+func (c *collector) putLabel(text []byte) {
 	class, ok := c.classes[string(text)]
 	if !ok {
 		class = int32(len(c.names))

@@ -3,9 +3,11 @@ package sketch
 import (
 	"cmp"
 	"crypto/aes"
+	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
 	"hash"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -147,48 +149,125 @@ func abreast(n int, fn func(i int)) {
 	wait.Wait()
 }
 
-// joinDigests returns the digests of a party's ids in buckets by their first byte, in
-// row order: AES-128 of an id of up to 15 bytes with its length, a permutation, under
-// a key from the secret, so that such ids never share one; the first 16 bytes of
-// SHA-256 over the secret, a domain and the id for longer ones, of which two among n
-// share one with probability at most n^2 2^-129, 2^-69 for 10^9.
-func joinDigests(secret Secret, ids []string) [joinBuckets][]joinRecord {
-	const block = 1 << 14
+// joinBlock is the number of ids that a goroutine takes at a time.
+const joinBlock = 1 << 14
+
+// blocksAbreast runs fn on the blocks of [0, n).
+func blocksAbreast(n int, fn func(block, lo, hi int)) {
+	abreast((n+joinBlock-1)/joinBlock, func(b int) { fn(b, b*joinBlock, min((b+1)*joinBlock, n)) })
+}
+
+// joinKey gives ids the digests by which they are joined: AES-128 of an id of up to 15
+// bytes with its length, a permutation, under a key from the secret, so that such ids
+// never share one; the first 16 bytes of SHA-256 over the secret, a domain and the id for
+// longer ones, of which two among n share one with probability at most n^2 2^-129, 2^-69
+// for 10^9.
+type joinKey struct {
+	secret      Secret
+	permutation cipher.Block
+}
+
+func newJoinKey(secret Secret) *joinKey {
 	key := newHasher(secret).digest(domainKey, []byte("join"))
 	permutation, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic("vertical: " + err.Error()) // 16 bytes are a key
 	}
-	all := make([]joinRecord, len(ids))
-	abreast((len(ids)+block-1)/block, func(i int) {
-		h := newHasher(secret)
-		var text []byte
-		d := new(Digest) // it escapes into the cipher
-		for row := i * block; row < min((i+1)*block, len(ids)); row++ {
-			text = append(text[:0], ids[row]...)
-			if len(text) < len(d) {
-				clear(d[copy(d[:], text):])
-				d[len(d)-1] = byte(len(text))
-				permutation.Encrypt(d[:], d[:])
-			} else {
-				*d = h.digest(domainJoin, text)
-			}
-			all[row] = joinRecord{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]), row}
+	return &joinKey{secret, permutation}
+}
+
+// digests passes on the digest of each id.
+func (k *joinKey) digests(ids []string, each func(i int, d *Digest)) {
+	h := newHasher(k.secret)
+	var text []byte
+	d := new(Digest) // it escapes into the cipher
+	for i, id := range ids {
+		text = append(text[:0], id...)
+		if len(text) < len(d) {
+			clear(d[copy(d[:], text):])
+			d[len(d)-1] = byte(len(text))
+			k.permutation.Encrypt(d[:], d[:])
+		} else {
+			*d = h.digest(domainJoin, text)
+		}
+		each(i, d)
+	}
+}
+
+// newJoinRecord is a row's record.
+func newJoinRecord(d *Digest, row int) joinRecord {
+	return joinRecord{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]), row}
+}
+
+// buckets are a party's records by the first byte of their digests, in row order.
+type buckets [joinBuckets][]joinRecord
+
+// newBuckets puts n records, of which fill makes those from lo on, into buckets.
+func newBuckets(n int, fill func(lo int, dst []joinRecord)) (all buckets) {
+	records, room := make([]joinRecord, n), make([]joinRecord, n)
+	places := make([][joinBuckets]int, (n+joinBlock-1)/joinBlock)
+	blocksAbreast(n, func(b, lo, hi int) {
+		fill(lo, records[lo:hi])
+		for _, r := range records[lo:hi] {
+			places[b][r.high>>56]++
 		}
 	})
-	var sizes [joinBuckets]int
-	for i := range all {
-		sizes[all[i].high>>56]++
+	end := 0
+	for bucket := range all {
+		begin := end
+		for b := range places {
+			places[b][bucket], end = end, end+places[b][bucket]
+		}
+		all[bucket] = room[begin:end]
 	}
-	var buckets [joinBuckets][]joinRecord
-	room := make([]joinRecord, len(all))
-	for b, n := range sizes {
-		buckets[b], room = room[:0:n], room[n:]
+	blocksAbreast(n, func(b, lo, hi int) {
+		next := &places[b]
+		for _, r := range records[lo:hi] {
+			at := &next[r.high>>56]
+			room[*at] = r
+			*at++
+		}
+	})
+	return all
+}
+
+// joinDigests returns the digests of a party's ids in buckets.
+func joinDigests(secret Secret, ids []string) buckets {
+	key := newJoinKey(secret)
+	return newBuckets(len(ids), func(lo int, dst []joinRecord) {
+		key.digests(ids[lo:lo+len(dst)], func(i int, d *Digest) { dst[i] = newJoinRecord(d, lo+i) })
+	})
+}
+
+// sortBucket sorts the records of one bucket: by as many bits after the first byte as
+// leave a few records together, then those.
+func sortBucket(list []joinRecord) {
+	few := min(bits.Len(uint(len(list)/4)), 16)
+	shift := 56 - few
+	ends := make([]int, 1<<few)
+	part := func(r joinRecord) uint64 { return r.high >> shift & (1<<few - 1) }
+	for _, r := range list {
+		ends[part(r)]++
 	}
-	for _, r := range all {
-		buckets[r.high>>56] = append(buckets[r.high>>56], r)
+	sum := 0
+	for i, n := range ends {
+		ends[i] = sum
+		sum += n
 	}
-	return buckets
+	sorted := make([]joinRecord, len(list))
+	for _, r := range list {
+		at := &ends[part(r)]
+		sorted[*at] = r
+		*at++
+	}
+	begin := 0
+	for _, end := range ends {
+		if end-begin > 1 {
+			slices.SortFunc(sorted[begin:end], compareJoin)
+		}
+		begin = end
+	}
+	copy(list, sorted)
 }
 
 // joinBucket joins the records of one bucket, one list per party, which it sorts.
@@ -196,7 +275,7 @@ func joinBucket(parties [][]joinRecord) (rows [][]int, report JoinReport) {
 	rows = make([][]int, len(parties))
 	report = JoinReport{Unmatched: make([]int, len(parties)), Duplicate: make([]int, len(parties))}
 	for _, list := range parties {
-		slices.SortFunc(list, compareJoin)
+		sortBucket(list)
 	}
 	counts := make([]int, len(parties))
 	for {
@@ -245,7 +324,7 @@ func joinBucket(parties [][]joinRecord) (rows [][]int, report JoinReport) {
 // leaves out unmatched records and every record of an id that some party has
 // more than once, since which of them is meant cannot be told.
 func Join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinReport, err error) {
-	digests := make([][joinBuckets][]joinRecord, len(ids))
+	digests := make([]buckets, len(ids))
 	for l, list := range ids {
 		digests[l] = joinDigests(secret, list)
 	}
@@ -256,29 +335,28 @@ func Join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinR
 // are joined elsewhere: whoever has them and lacks the secret sees which records of
 // several parties have one id, and no id.
 func JoinDigests(secret Secret, ids []string) []Digest {
-	all := make([]Digest, len(ids))
-	for _, bucket := range joinDigests(secret, ids) {
-		for _, r := range bucket {
-			binary.BigEndian.PutUint64(all[r.row][:], r.high)
-			binary.BigEndian.PutUint64(all[r.row][8:], r.low)
-		}
-	}
+	key, all := newJoinKey(secret), make([]Digest, len(ids))
+	blocksAbreast(len(ids), func(_, lo, hi int) {
+		key.digests(ids[lo:hi], func(i int, d *Digest) { all[lo+i] = *d })
+	})
 	return all
 }
 
 // MatchDigests is Join on digests.
 func MatchDigests(digests [][]Digest, inner bool) (rows [][]int, report JoinReport, err error) {
-	all := make([][joinBuckets][]joinRecord, len(digests))
+	all := make([]buckets, len(digests))
 	for l, list := range digests {
-		for row, d := range list {
-			all[l][d[0]] = append(all[l][d[0]], joinRecord{binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]), row})
-		}
+		all[l] = newBuckets(len(list), func(lo int, dst []joinRecord) {
+			for i := range dst {
+				dst[i] = newJoinRecord(&list[lo+i], lo+i)
+			}
+		})
 	}
 	return joinAll(all, inner)
 }
 
 // joinAll joins the buckets of all parties.
-func joinAll(digests [][joinBuckets][]joinRecord, inner bool) (rows [][]int, report JoinReport, err error) {
+func joinAll(digests []buckets, inner bool) (rows [][]int, report JoinReport, err error) {
 	var parts [joinBuckets]struct {
 		rows   [][]int
 		report JoinReport
@@ -295,6 +373,11 @@ func joinAll(digests [][joinBuckets][]joinRecord, inner bool) (rows [][]int, rep
 	bad := 0
 	for _, p := range parts {
 		report.Matched += p.report.Matched
+	}
+	for l := range rows {
+		rows[l] = make([]int, 0, report.Matched)
+	}
+	for _, p := range parts {
 		for l := range digests {
 			rows[l] = append(rows[l], p.rows[l]...)
 			report.Unmatched[l] += p.report.Unmatched[l]
@@ -336,13 +419,16 @@ func JoinTables(secret Secret, tables []*dataset.Table, inner bool) (*dataset.Ta
 		joined.D += t.D
 		named = named && t.Columns != nil
 	}
-	joined.Rows = make([]float64, 0, joined.N*joined.D)
-	for i := range joined.N {
-		for l, t := range tables {
-			joined.Rows = append(joined.Rows, t.Row(rows[l][i])...)
+	joined.Rows, joined.IDs = make([]float64, joined.N*joined.D), make([]string, joined.N)
+	blocksAbreast(joined.N, func(_, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			row := joined.Rows[i*joined.D : (i+1)*joined.D]
+			for l, t := range tables {
+				row = row[copy(row, t.Row(rows[l][i])):]
+			}
+			joined.IDs[i] = ids[0][rows[0][i]]
 		}
-		joined.IDs = append(joined.IDs, ids[0][rows[0][i]])
-	}
+	})
 	if named {
 		for _, t := range tables {
 			joined.Columns = append(joined.Columns, t.Columns...)
