@@ -54,14 +54,14 @@ demo-network: build
 
 # Studies under faults: processes that are killed, parties that vanish, harmful networks.
 test-network: demo-network
-	COHORT_NETWORK=1 $(GO) test -timeout 10m -count=1 ./engine/study/...
+	COHORT_NETWORK=1 GO=$(GO) $(GO) run ./scripts/gotest -timeout 10m -count=1 ./engine/study/...
 
 # The pages of a live study in headless Chromium, where there is one.
 test-page: build
 	./scripts/test-page.sh
 
 test:
-	$(GO) test -timeout 20m ./...
+	GO=$(GO) $(GO) run ./scripts/gotest -timeout 20m ./...
 
 # A set of RECORDS records (10^7 by default) in a file of panels, within bounded memory.
 test-memory: build
