@@ -105,16 +105,16 @@ func (f *field) judge(ctx context.Context, rt *engine.Runtime, st *privacy.Strea
 	return g, nil
 }
 
-// CanaryConfidence is the confidence of a bound by canaries where none is asked for: what a single run can show is
+// canaryConfidence is the confidence of a bound by canaries where none is asked for: what a single run can show is
 // little at a higher one, as a mechanism may tell all coins at once with the probability that is left.
-const CanaryConfidence = 0.95
+const canaryConfidence = 0.95
 
 // Canaries proves lower bounds on the epsilon of methods under the proven calibration: by whole runs with many
 // canaries of those whose runs release many numbers, of the others by their worst pairs, of which it returns the one
 // that shows most. runs and trials replace the defaults of either where they are not 0.
 func Canaries(ctx context.Context, pool *engine.Pool, methods []string, s Settings, runs int, o Options) (
 	[]Reached, error) {
-	confidence := cmp.Or(o.Confidence, CanaryConfidence)
+	confidence := cmp.Or(o.Confidence, canaryConfidence)
 	if !(confidence > 0 && confidence < 1) {
 		return nil, fault.Range("confidence", confidence, "in (0, 1)")
 	}

@@ -160,8 +160,8 @@ func laterCode(m lloyd.Method, c privacy.Calibration) bool {
 	return m == lloyd.Relative && c == privacy.Published
 }
 
-// Horizontal are the cases of a horizontal method.
-func Horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error) {
+// horizontal are the cases of a horizontal method.
+func horizontal(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	m := lloyd.Method(method)
 	var pairs []Pair
 	switch {

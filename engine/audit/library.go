@@ -32,10 +32,10 @@ func library() []audited {
 		return Equations(c, s)
 	}
 	return []audited{
-		{"sulloyd", Horizontal}, {"csulloyd", Horizontal}, {"fastlloyd", Horizontal}, {"relative", Horizontal},
+		{"sulloyd", horizontal}, {"csulloyd", horizontal}, {"fastlloyd", horizontal}, {"relative", horizontal},
 		{"hybrid", Central}, {"lsf", Central}, {"eugkm", Central}, {"evolve", Central}, {"balcan", Central},
 		{"balcan-edler", Central},
-		{"ind-lap", Local}, {"ldp-agg", Local}, {"sketch-basic", sketches}, {"sketch", sketches},
+		{"ind-lap", local}, {"ldp-agg", local}, {"sketch-basic", sketches}, {"sketch", sketches},
 		{"ckks", equations},
 	}
 }

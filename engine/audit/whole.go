@@ -288,8 +288,8 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	return cases, nil
 }
 
-// Local are the cases of ind-lap and ldp-agg.
-func Local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
+// local are the cases of ind-lap and ldp-agg.
+func local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	p := fewRecords(2, 2, 40)
 	if s.Pair != nil {
 		p = *s.Pair

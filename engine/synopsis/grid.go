@@ -66,8 +66,8 @@ func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, counts []i
 	return nil
 }
 
-// Box returns cell c with the given weight.
-func (g Grid) Box(c int, weight float64) Box {
+// box returns cell c with the given weight.
+func (g Grid) box(c int, weight float64) Box {
 	b := Box{Lo: make([]float64, g.D), Hi: make([]float64, g.D), Weight: weight}
 	for h := g.D - 1; h >= 0; h-- {
 		i := c % g.Side
@@ -83,7 +83,7 @@ func (g Grid) Boxes(noisy []float64, threshold float64) []Box {
 	var boxes []Box
 	for c, n := range noisy {
 		if n > threshold {
-			boxes = append(boxes, g.Box(c, n))
+			boxes = append(boxes, g.box(c, n))
 		}
 	}
 	return boxes

@@ -21,8 +21,8 @@ type Paths struct {
 // Len returns the number of records.
 func (p *Paths) Len() int { return len(p.codes) }
 
-// Digit returns the digit of record i at level l.
-func (p *Paths) Digit(i, l int) int {
+// digit returns the digit of record i at level l.
+func (p *Paths) digit(i, l int) int {
 	return int(p.codes[i]>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
 }
 
@@ -220,9 +220,9 @@ func (w *Walker) Descend(next []int32) {
 	w.level++
 }
 
-// Leaves writes the leaf of every record to leaf; a record that is still inside
+// leaves writes the leaf of every record to leaf; a record that is still inside
 // an open node, or in no cell, gets -1.
-func (w *Walker) Leaves(leaf []int32) {
+func (w *Walker) leaves(leaf []int32) {
 	for i, c := range w.cell {
 		if c >= 0 && w.next != nil {
 			c = w.next[c]

@@ -99,7 +99,7 @@ func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
 	}
 	points := &Weighted{D: d}
 	mean := make([]float64, d)
-	for leaf, count := range trie.LeafCounts() {
+	for leaf, count := range trie.leafCounts() {
 		if count <= 0 {
 			continue
 		}
@@ -116,7 +116,7 @@ func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
 func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, fractionBits int, sums []int64) error {
 	r = runner(r)
 	leaf := make([]int32, p.N)
-	w.Leaves(leaf)
+	w.leaves(leaf)
 	parts := make([][]int64, r.Workers())
 	unit := float32(int64(1) << fractionBits)
 	step := shardPoints(p.D)

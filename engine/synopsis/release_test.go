@@ -65,7 +65,7 @@ func TestForest(t *testing.T) {
 			for l := range key {
 				key[l] = -1
 				if l < length {
-					key[l] = paths.Digit(i, l)
+					key[l] = paths.digit(i, l)
 				}
 			}
 			return key
@@ -220,7 +220,7 @@ func TestEstimateIsLeastSquares(t *testing.T) {
 			t.Fatal(err)
 		}
 		trie.Estimate(n)
-		for i, got := range trie.LeafCounts() {
+		for i, got := range trie.leafCounts() {
 			if math.Abs(got-want.AtVec(i)) > 1e-6*math.Abs(got) {
 				t.Fatalf("bits %d: leaf %d is %v, least squares give %v", bits, i, got, want.AtVec(i))
 			}

@@ -178,9 +178,9 @@ func projectSimplex(x, variance []float64, total float64, active []bool) {
 // level, before Estimate.
 func (t *Trie) LeafNoise() float64 { return math.Sqrt(t.levels[len(t.levels)-1].variance) }
 
-// LeafCounts returns the count of every leaf by its number: the consistent
+// leafCounts returns the count of every leaf by its number: the consistent
 // estimate after Estimate, else the noisy count.
-func (t *Trie) LeafCounts() []float64 {
+func (t *Trie) leafCounts() []float64 {
 	counts := make([]float64, t.leaves)
 	for l := range t.levels {
 		level := &t.levels[l]
@@ -209,7 +209,7 @@ func (t *Trie) Boxes(d int) []Box { return t.BoxesAlong(d, InTurn(d, t.Bits*len(
 
 // BoxesAlong is Boxes for a trie over [PathsAlong]; order has at least the cuts of its levels.
 func (t *Trie) BoxesAlong(d int, order []int) []Box {
-	counts := t.LeafCounts()
+	counts := t.leafCounts()
 	positive := 0
 	for _, w := range counts {
 		if w > 0 {

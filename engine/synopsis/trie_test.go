@@ -60,7 +60,7 @@ func TestMidpointPaths(t *testing.T) {
 						hi[h] = middle
 					}
 				}
-				if got := paths.Digit(i, l); got != digit {
+				if got := paths.digit(i, l); got != digit {
 					t.Fatalf("d=%d: point %d has digit %d at level %d, want %d", c.d, i, got, l, digit)
 				}
 			}
@@ -126,7 +126,7 @@ func TestTrie(t *testing.T) {
 			}
 		}
 		leaf := make([]int32, n)
-		walker.Leaves(leaf)
+		walker.leaves(leaf)
 		for i, l := range leaf {
 			if l < 0 || int(l) >= trie.Leaves() {
 				t.Fatalf("record %d is in leaf %d of %d", i, l, trie.Leaves())
@@ -134,7 +134,7 @@ func TestTrie(t *testing.T) {
 		}
 		trie.Estimate(float64(n))
 		total := 0.0
-		for _, w := range trie.LeafCounts() {
+		for _, w := range trie.leafCounts() {
 			if w < 0 {
 				t.Fatalf("leaf of weight %v", w)
 			}
@@ -264,7 +264,7 @@ func TestGrid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for c, n := range counts {
-			b, inside := g.Box(c, 0), int64(0)
+			b, inside := g.box(c, 0), int64(0)
 			for i := range 2000 {
 				ok := true
 				for h := range d {
@@ -305,7 +305,7 @@ func TestHyperplanePaths(t *testing.T) {
 				for h := range d {
 					dot += float64(planes.Normals[l*d+h]) * float64(rows[i*d+h])
 				}
-				if got := paths.Digit(i, l) == 1; math.Abs(dot) > 1e-4 && got != (dot >= 0) {
+				if got := paths.digit(i, l) == 1; math.Abs(dot) > 1e-4 && got != (dot >= 0) {
 					t.Fatalf("d=%d: bit %d of point %d is %v, product %v", d, l, i, got, dot)
 				}
 			}
@@ -370,7 +370,7 @@ func TestCubePaths(t *testing.T) {
 						digit++
 					}
 				}
-				if got := paths.Digit(i, l); got != digit {
+				if got := paths.digit(i, l); got != digit {
 					t.Fatalf("d=%d: point %d has digit %d at level %d, want %d", d, i, got, l, digit)
 				}
 				if l == 0 {

@@ -109,7 +109,7 @@ func BenchmarkSign(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			p, err := NewParameters(c)
+			p, err := newParameters(c)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -278,9 +278,9 @@ func meetSpace(hs []half, d int) bool {
 	return lift+best <= feasibilityMargin
 }
 
-// Overlap bounds what soft memberships do to the sensitivity of a release. At
+// overlap bounds what soft memberships do to the sensitivity of a release. At
 // every point at most one set of mutually compared clusters is not clearly
 // beaten; their memberships sum to at most 1 because they are the chances of
-// exclusive events, and each of the others is at most SignError. So the squared
-// 2-norm of a record's membership vector is at most 1 + k SignError^2.
-func Overlap(k int) float64 { return math.Sqrt(1 + float64(k)*SignError*SignError) }
+// exclusive events, and each of the others is at most signError. So the squared
+// 2-norm of a record's membership vector is at most 1 + k signError^2.
+func overlap(k int) float64 { return math.Sqrt(1 + float64(k)*signError*signError) }

@@ -73,21 +73,21 @@ func (m *member) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome
 	return m.outcome(final), nil
 }
 
-// KeyShareMessage carries a member's shares of the public keys: of the first
+// keyShareMessage carries a member's shares of the public keys: of the first
 // round (public key, ring-switching key, rotations, both halves of the
 // relinearisation key's first round) or of the second (the relinearisation
 // key's rows).
-type KeyShareMessage struct {
+type keyShareMessage struct {
 	Second bool
-	Public *PublicKey
-	Small  *SwitchKey
+	Public *publicKey
+	Small  *switchKey
 	// Rotations has one key per power of two of the layout.
-	Rotations []*SwitchKey
+	Rotations []*switchKey
 	// Relin has h0 and Mask h1 of the first round; in the second only Relin.
-	Relin, Mask *SwitchKey
+	Relin, Mask *switchKey
 }
 
-func (m *KeyShareMessage) marshal(p *Parameters) []byte {
+func (m *keyShareMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindKeyShare, 1<<23)
 	if m.Second {
 		w.b = append(w.b, 2)
@@ -106,7 +106,7 @@ func (m *KeyShareMessage) marshal(p *Parameters) []byte {
 	return w.b
 }
 
-func readKeyShare(p *Parameters, second bool, rotations int, b []byte) (*KeyShareMessage, error) {
+func readKeyShare(p *parameters, second bool, rotations int, b []byte) (*keyShareMessage, error) {
 	r := newReader(p, KindKeyShare, b)
 	want := byte(1)
 	if second {
@@ -115,7 +115,7 @@ func readKeyShare(p *Parameters, second bool, rotations int, b []byte) (*KeyShar
 	if got := r.u8(); r.err == nil && got != want {
 		r.fail(fmt.Sprintf("is of round %d, want %d", got, want))
 	}
-	m := &KeyShareMessage{Second: second}
+	m := &keyShareMessage{Second: second}
 	if !second {
 		m.Public = r.publicKey(p.MaxLevel(), 0)
 		m.Small = r.switchKey(p.small)
@@ -133,11 +133,11 @@ func readKeyShare(p *Parameters, second bool, rotations int, b []byte) (*KeyShar
 	return m, r.end()
 }
 
-// ThresholdMessage carries a member's Shamir share for another member: a
+// thresholdMessage carries a member's Shamir share for another member: a
 // uniformly random polynomial to anyone who has fewer than Threshold of them.
-type ThresholdMessage struct{ Share [aggregateLevel + 1][]uint64 }
+type thresholdMessage struct{ Share [aggregateLevel + 1][]uint64 }
 
-func (m *ThresholdMessage) marshal(p *Parameters) []byte {
+func (m *thresholdMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindThreshold, len(m.Share[0])*8)
 	for j, row := range m.Share {
 		w.pack(row, p.Q()[j])
@@ -145,23 +145,23 @@ func (m *ThresholdMessage) marshal(p *Parameters) []byte {
 	return w.b
 }
 
-func readThreshold(p *Parameters, b []byte) (*ThresholdMessage, error) {
+func readThreshold(p *parameters, b []byte) (*thresholdMessage, error) {
 	r := newReader(p, KindThreshold, b)
-	m := new(ThresholdMessage)
+	m := new(thresholdMessage)
 	for j := range m.Share {
 		m.Share[j] = r.unpack(p.N()/p.stride, p.Q()[j])
 	}
 	return m, r.end()
 }
 
-// SharesMessage carries one number per aggregate: coefficient 0 of a member's
+// sharesMessage carries one number per aggregate: coefficient 0 of a member's
 // decryption share, with its noise and smudging.
-type SharesMessage struct {
+type sharesMessage struct {
 	Round  int
 	Shares [][aggregateLevel + 1]uint64
 }
 
-func (m *SharesMessage) marshal(p *Parameters) []byte {
+func (m *sharesMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindShares, len(m.Shares)*8)
 	w.u32(uint32(m.Round))
 	for _, s := range m.Shares {
@@ -172,9 +172,9 @@ func (m *SharesMessage) marshal(p *Parameters) []byte {
 	return w.b
 }
 
-func readShares(p *Parameters, round, count int, b []byte) (*SharesMessage, error) {
+func readShares(p *parameters, round, count int, b []byte) (*sharesMessage, error) {
 	r := newReader(p, KindShares, b)
-	m := &SharesMessage{Round: r.count("as its round", round), Shares: make([][aggregateLevel + 1]uint64, count)}
+	m := &sharesMessage{Round: r.count("as its round", round), Shares: make([][aggregateLevel + 1]uint64, count)}
 	for i := range m.Shares {
 		for j := range m.Shares[i] {
 			if v := r.unpack(1, p.Q()[j]); v != nil {
@@ -194,7 +194,7 @@ func commonSeed(root []byte, purpose string, index int) [32]byte {
 // everybody's columns encrypted under them.
 func (a *alice) prepareCommittee(ctx context.Context) error {
 	p, rotations := a.run.params, len(a.run.lay.shifts())
-	var sum *KeyShareMessage
+	var sum *keyShareMessage
 	for q := 1; q < len(a.job.Columns); q++ {
 		got, err := a.receiveShare(ctx, q, false, rotations)
 		if err != nil {
@@ -221,7 +221,7 @@ func (a *alice) prepareCommittee(ctx context.Context) error {
 			return err
 		}
 	}
-	var relin *SwitchKey
+	var relin *switchKey
 	for q := 1; q < len(a.job.Columns); q++ {
 		got, err := a.receiveShare(ctx, q, true, 0)
 		if err != nil {
@@ -253,7 +253,7 @@ func (s *run) firstRoundStep() int {
 	return 5 // shares of the members' secrets come before the columns
 }
 
-func (a *alice) receiveShare(ctx context.Context, from int, second bool, rotations int) (*KeyShareMessage, error) {
+func (a *alice) receiveShare(ctx context.Context, from int, second bool, rotations int) (*keyShareMessage, error) {
 	b, err := a.receive(ctx, from)
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (a *alice) receiveShare(ctx context.Context, from int, second bool, rotatio
 // secret where there is a threshold, and sends its columns.
 func (m *member) prepare(ctx context.Context) error {
 	p, shifts := m.params, m.lay.shifts()
-	var first *KeyShareMessage
+	var first *keyShareMessage
 	var ephemeral *rlwe.SecretKey
 	if err := m.Abreast(ctx, func(context.Context) error {
 		first, ephemeral = m.firstShares(m.terms.CommonSeed, shifts)
@@ -285,7 +285,7 @@ func (m *member) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var second *KeyShareMessage
+	var second *keyShareMessage
 	if err := m.Abreast(ctx, func(context.Context) error {
 		second = m.secondShare(sum, ephemeral)
 		return nil
@@ -305,9 +305,9 @@ func (m *member) prepare(ctx context.Context) error {
 
 // firstShares makes a member's shares of the first round and the ephemeral
 // secret of the relinearisation protocol.
-func (m *member) firstShares(root []byte, shifts []int) (*KeyShareMessage, *rlwe.SecretKey) {
+func (m *member) firstShares(root []byte, shifts []int) (*keyShareMessage, *rlwe.SecretKey) {
 	p := m.params
-	msg := &KeyShareMessage{
+	msg := &keyShareMessage{
 		Public: newPublicKey(p, m.secret, p.MaxLevel(), 0, commonSeed(root, "public key", 0), m.rnd),
 		Small:  newSmallRing(p, m.secret, commonSeed(root, "ring switching key", 0), m.rnd),
 	}
@@ -318,7 +318,7 @@ func (m *member) firstShares(root []byte, shifts []int) (*KeyShareMessage, *rlwe
 	seed := commonSeed(root, "relinearisation key", 0)
 	u := sampleSecret(p, m.rnd.prng("ephemeral secret", 0), 1)
 	msg.Relin = newSwitchKey(p, m.secret.main.Value.Q, u, p.relin, seed, m.rnd, "relinearisation key, round 1", 0)
-	msg.Mask = &SwitchKey{gadget: p.relin, Seed: seed}
+	msg.Mask = &switchKey{gadget: p.relin, Seed: seed}
 	as, errs := newPRNG(seed[:]), m.rnd.prng("relinearisation key, mask", 0)
 	qp := p.RingQP()
 	for range msg.Relin.Rows {
@@ -332,12 +332,12 @@ func (m *member) firstShares(root []byte, shifts []int) (*KeyShareMessage, *rlwe
 }
 
 // secondShare is s_i h0 + (u_i - s_i) h1 + e2, row by row, from the sums h0, h1.
-func (m *member) secondShare(sum *KeyShareMessage, u *rlwe.SecretKey) *KeyShareMessage {
+func (m *member) secondShare(sum *keyShareMessage, u *rlwe.SecretKey) *keyShareMessage {
 	p := m.params
 	qp := p.RingQP()
 	diff := qp.NewPoly()
 	qp.Sub(u.Value, m.secret.main.Value, diff)
-	out := &SwitchKey{gadget: p.relin, Seed: sum.Relin.Seed}
+	out := &switchKey{gadget: p.relin, Seed: sum.Relin.Seed}
 	errs := m.rnd.prng("relinearisation key, round 2", 0)
 	for i := range sum.Relin.Rows {
 		e := gaussian(p, errs, p.MaxLevel(), p.MaxLevelP())
@@ -346,24 +346,24 @@ func (m *member) secondShare(sum *KeyShareMessage, u *rlwe.SecretKey) *KeyShareM
 		qp.MulCoeffsMontgomeryThenAdd(diff, sum.Mask.Rows[i], e)
 		out.Rows = append(out.Rows, e)
 	}
-	return &KeyShareMessage{Second: true, Relin: out}
+	return &keyShareMessage{Second: true, Relin: out}
 }
 
 // addShare adds another member's rows.
-func (k *SwitchKey) addShare(p *Parameters, o *SwitchKey) {
+func (k *switchKey) addShare(p *parameters, o *switchKey) {
 	qp := p.RingQP().AtLevel(k.levels())
 	for i := range k.Rows {
 		qp.Add(k.Rows[i], o.Rows[i], k.Rows[i])
 	}
 }
 
-func (k *PublicKey) addShare(p *Parameters, o *PublicKey) {
+func (k *publicKey) addShare(p *parameters, o *publicKey) {
 	p.RingQP().AtLevel(k.LevelQ, k.LevelP).Add(k.B, o.B, k.B)
 }
 
 // receiveCollectiveKeys installs the keys that the committee made: the
 // relinearisation key is (sum of the second round, h1).
-func (c *computer) receiveCollectiveKeys(sum *KeyShareMessage, relin *SwitchKey) error {
+func (c *computer) receiveCollectiveKeys(sum *keyShareMessage, relin *switchKey) error {
 	key := c.params.relin.NewKey()
 	for i, row := range relin.Rows {
 		mask := sum.Mask.Rows[i]
@@ -374,7 +374,7 @@ func (c *computer) receiveCollectiveKeys(sum *KeyShareMessage, relin *SwitchKey)
 
 // aggregateRing are the parameters of the ring in which aggregates are
 // decrypted and secrets are shared.
-func (p *Parameters) aggregateRing() (rlwe.Parameters, error) {
+func (p *parameters) aggregateRing() (rlwe.Parameters, error) {
 	return rlwe.NewParametersFromLiteral(rlwe.ParametersLiteral{
 		LogN: p.Security.SwitchLogN, Q: p.Q()[:aggregateLevel+1], RingType: ring.ConjugateInvariant,
 	})
@@ -409,7 +409,7 @@ func (m *member) dealThreshold(ctx context.Context) error {
 			sum = share
 			continue
 		}
-		var msg ThresholdMessage
+		var msg thresholdMessage
 		copy(msg.Share[:], share.Q.Coeffs)
 		if err := m.send(ctx, m.setup, i+1, KindThreshold, msg.marshal(m.params)); err != nil {
 			return err
@@ -484,7 +484,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 		}
 	}
 	flood := m.Streams.Stream(int(m.Role), round, "ckks smudging")
-	out := &SharesMessage{Round: round}
+	out := &sharesMessage{Round: round}
 	for i := range got.Totals {
 		x := m.share.product(p, &got.Totals[i])
 		z[i] += int64(flood.Uint64n(1<<smudgeBits)) - 1<<(smudgeBits-1)
@@ -498,7 +498,7 @@ func (m *member) answer(ctx context.Context, round int) error {
 
 // decryptTogether sends the aggregates to the members online and adds their
 // shares.
-func (a *alice) decryptTogether(ctx context.Context, round int, msg *AggregatesMessage,
+func (a *alice) decryptTogether(ctx context.Context, round int, msg *aggregatesMessage,
 	current [][]float64) ([][]float64, error) {
 	p := a.run.params
 	b := msg.marshal(p)

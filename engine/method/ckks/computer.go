@@ -12,7 +12,7 @@ import (
 // computer is the state of the party that computes on ciphertexts (Alice): her
 // own columns in the clear, the others' encrypted, and the public keys.
 type computer struct {
-	params *Parameters
+	params *parameters
 	lay    layout
 	cols   columns
 	own    [][]float64 // by column; nil for a column that is encrypted
@@ -40,7 +40,7 @@ type computer struct {
 
 // newComputer prepares Alice's own columns. Keys and the others' columns come
 // with the setup messages.
-func newComputer(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, cols columns, own [][]float64,
+func newComputer(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, cols columns, own [][]float64,
 	lowScale float64, rnd entropy) (*computer, error) {
 	c := &computer{params: p, lay: lay, cols: cols, own: own, rnd: rnd}
 	for range pool.Workers() {
@@ -370,7 +370,7 @@ func (c *computer) extract(a *cipher) Aggregate {
 }
 
 // addInteger adds z to the plaintext's coefficient 0.
-func (a *Aggregate) addInteger(p *Parameters, z int64) {
+func (a *Aggregate) addInteger(p *parameters, z int64) {
 	for j, x := range splitInteger(p, z) {
 		a.C0[j] = p.aggregate[j].add(a.C0[j], x)
 	}

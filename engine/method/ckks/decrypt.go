@@ -19,7 +19,7 @@ import (
 type smallSecret [aggregateLevel + 1][]uint64
 
 // newSmallSecret reads the coefficients of an embedded secret.
-func newSmallSecret(p *Parameters, sk *rlwe.SecretKey) smallSecret {
+func newSmallSecret(p *parameters, sk *rlwe.SecretKey) smallSecret {
 	r := p.RingQ().AtLevel(aggregateLevel)
 	c := r.NewPoly()
 	r.IMForm(ring.Poly{Coeffs: sk.Value.Q.Coeffs[:aggregateLevel+1]}, c)
@@ -36,7 +36,7 @@ func newSmallSecret(p *Parameters, sk *rlwe.SecretKey) smallSecret {
 
 // product is coefficient 0 of c1 s modulo each prime: c1_0 s_0 + 2 sum c1_i s_i
 // in the conjugate-invariant ring, whose basis is 1 and X^i + X^-i.
-func (s *smallSecret) product(p *Parameters, a *Aggregate) (out [aggregateLevel + 1]uint64) {
+func (s *smallSecret) product(p *parameters, a *Aggregate) (out [aggregateLevel + 1]uint64) {
 	for j := range out {
 		m := p.aggregate[j]
 		var sum uint64
@@ -50,7 +50,7 @@ func (s *smallSecret) product(p *Parameters, a *Aggregate) (out [aggregateLevel 
 
 // crt joins residues modulo the aggregate's primes into a centred integer. The
 // modulus is below 2^60, so the result fits an int64.
-func crt(p *Parameters, x [aggregateLevel + 1]uint64) int64 {
+func crt(p *parameters, x [aggregateLevel + 1]uint64) int64 {
 	m0, m1 := p.aggregate[0], p.aggregate[1]
 	d := m1.add(x[1], m1.q-m1.reduce(x[0]))
 	v := x[0] + m0.q*m1.multiply(m1.below(d), p.aggregateInverse)
@@ -60,7 +60,7 @@ func crt(p *Parameters, x [aggregateLevel + 1]uint64) int64 {
 }
 
 // splitInteger is z modulo each of the aggregate's primes.
-func splitInteger(p *Parameters, z int64) (out [aggregateLevel + 1]uint64) {
+func splitInteger(p *parameters, z int64) (out [aggregateLevel + 1]uint64) {
 	for j, m := range p.aggregate {
 		out[j] = m.signed(z)
 	}
@@ -68,15 +68,15 @@ func splitInteger(p *Parameters, z int64) (out [aggregateLevel + 1]uint64) {
 }
 
 // encryptColumns encrypts a party's columns: the work item is one ciphertext.
-func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay layout, columns map[int][]float64,
+func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64,
 	order []int, topScale, lowScale float64,
-	encrypt func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher,
-	seeded bool) ([]*ColumnMessage, error) {
-	msgs := make([]*ColumnMessage, len(order))
+	encrypt func(m ring.Poly, scale float64, purpose string, index int) columnCipher,
+	seeded bool) ([]*columnMessage, error) {
+	msgs := make([]*columnMessage, len(order))
 	per := lay.tops() + lay.lows()
 	for i, h := range order {
-		msgs[i] = &ColumnMessage{Column: h, Seeded: seeded, Tops: make([]ColumnCipher, lay.tops()),
-			Lows: make([]ColumnCipher, lay.lows())}
+		msgs[i] = &columnMessage{Column: h, Seeded: seeded, Tops: make([]columnCipher, lay.tops()),
+			Lows: make([]columnCipher, lay.lows())}
 	}
 	type tool struct {
 		encoder *ckks.Encoder
@@ -86,7 +86,7 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *Parameters, lay l
 	errs := make([]error, len(order)*per)
 	err := pool.Run(ctx, len(errs), func(worker, index int) {
 		if tools[worker] == nil {
-			tools[worker] = &tool{ckks.NewEncoder(p.Parameters), make([]float64, p.Slots())}
+			tools[worker] = &tool{ckks.NewEncoder(p.Parameters), make([]float64, p.slots())}
 		}
 		t := tools[worker]
 		i, at := index/per, index%per
@@ -124,7 +124,7 @@ func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) e
 	const deviations = 8 // of the noise: 1e-15
 	spread := math.Sqrt(noise.surplus())
 	slack := evaluationError(n, k, d) + 1
-	hi := float64(n) * (1 + float64(k)*SignError)
+	hi := float64(n) * (1 + float64(k)*signError)
 	fail := func(what string) error {
 		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is none that %d records can have", what, n),
 			"start again; if it persists the records lie mostly on bisectors (tighten --bounds) or the ciphertexts are wrong",
@@ -137,7 +137,7 @@ func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) e
 			lo, sigma := -hi, noise.sum
 			if h == 0 {
 				total += x
-				lo, sigma = -float64(n)*SignError, noise.count
+				lo, sigma = -float64(n)*signError, noise.count
 			}
 			if s := slack + deviations*spread*sigma; x < lo-s || x > hi+s {
 				return fail("a total")

@@ -51,7 +51,7 @@ func describe(p protocol.Problem) (engine.Job, method.Options) {
 			Value: method.Bool(&j.KeepPairs)},
 		{Name: "he-network", Default: "all ten presets", About: "network whose transfer time is modelled",
 			Value: method.Text(func(text string) error {
-				n, err := FindNetwork(text)
+				n, err := findNetwork(text)
 				j.Networks = []Network{n}
 				return err
 			})},

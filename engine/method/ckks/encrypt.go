@@ -8,12 +8,12 @@ import (
 // publicEncryptor encrypts under another party's key. The encryption of zero is
 // made modulo Q p_0 and divided by p_0, so its noise is that of a rounding.
 type publicEncryptor struct {
-	p    *Parameters
+	p    *parameters
 	b, a ringqp.Poly
 	rnd  entropy
 }
 
-func newPublicEncryptor(p *Parameters, key *PublicKey, rnd entropy) *publicEncryptor {
+func newPublicEncryptor(p *parameters, key *publicKey, rnd entropy) *publicEncryptor {
 	b, a := key.expand(p)
 	r := p.RingP().AtLevel(0)
 	q := p.RingQ()
@@ -26,7 +26,7 @@ func newPublicEncryptor(p *Parameters, key *PublicKey, rnd entropy) *publicEncry
 	return &publicEncryptor{p: p, b: mb, a: ma, rnd: rnd}
 }
 
-func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 	p, l := e.p, m.Level()
 	rnd := e.rnd.prng(purpose, index)
 	qp := p.RingQP().AtLevel(l, 0)
@@ -44,5 +44,5 @@ func (e *publicEncryptor) encrypt(m ring.Poly, scale float64, purpose string, in
 	}
 	c0, c1 := half(e.b), half(e.a)
 	p.RingQ().AtLevel(l).Add(c0, m, c0)
-	return ColumnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
+	return columnCipher{SeededCipher: SeededCipher{Scale: scale, C0: c0}, C1: &c1}
 }

@@ -54,7 +54,7 @@ func (o *Operations) add(p Operations) {
 // evaluator computes on ciphertexts. It is shared by all workers; the mutable
 // state is in scratch.
 type evaluator struct {
-	params *Parameters
+	params *parameters
 	chain  *rns.Chain
 	relin  *rns.Key
 	// rotations are the keys, and turns the permutations, by number of slots.
@@ -63,7 +63,7 @@ type evaluator struct {
 	rescaling []*rns.Rescaling // by level
 }
 
-func newEvaluator(p *Parameters, relin *rns.Key, rotations map[int]*rns.Key) (*evaluator, error) {
+func newEvaluator(p *parameters, relin *rns.Key, rotations map[int]*rns.Key) (*evaluator, error) {
 	e := &evaluator{params: p, chain: p.lattice, relin: relin, rotations: rotations, turns: map[int][]uint32{}}
 	e.rescaling = make([]*rns.Rescaling, p.MaxLevel()+1)
 	for l := 1; l <= p.MaxLevel(); l++ {
@@ -93,15 +93,15 @@ type scratch struct {
 }
 
 // newScratch makes the memory of one worker.
-func newScratch(p *Parameters) *scratch {
-	return &scratch{Workspace: p.lattice.NewWorkspace(), embed: newEmbedder(p), values: make([]float64, p.Slots())}
+func newScratch(p *parameters) *scratch {
+	return &scratch{Workspace: p.lattice.NewWorkspace(), embed: newEmbedder(p), values: make([]float64, p.slots())}
 }
 
 // newWideScratch makes memory for computations that use all workers of a pool,
 // prime by prime.
-func newWideScratch(ctx context.Context, p *Parameters, pool *engine.Pool) *scratch {
+func newWideScratch(ctx context.Context, p *parameters, pool *engine.Pool) *scratch {
 	return &scratch{Workspace: p.lattice.NewWideWorkspace(ctx, pool), embed: newEmbedder(p),
-		values: make([]float64, p.Slots())}
+		values: make([]float64, p.slots())}
 }
 
 // newCipher returns a ciphertext with any content.
@@ -312,7 +312,7 @@ type embedder struct {
 	whole   []int64
 }
 
-func newEmbedder(p *Parameters) *embedder {
+func newEmbedder(p *parameters) *embedder {
 	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice,
 		complex: make([]complex128, p.N()), whole: make([]int64, p.N())}
 }

@@ -16,13 +16,13 @@ import (
 func testEntropy(seed uint64) entropy { return entropy{secret.Simulated(seed, "test")} }
 
 // encodeWide encodes values as the samplers' and the encryption's rings need it.
-func encodeWide(p *Parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {
+func encodeWide(p *parameters, w *scratch, values []float64, level int, scale float64) (ring.Poly, error) {
 	m, err := w.embed.encode(values, level, scale)
 	return ring.Poly{Coeffs: p.lattice.ToWide(m)}, err
 }
 
 // decrypt returns c0 + c1 s in the NTT domain.
-func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
+func decrypt(p *parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 	l := c.level()
 	r := p.RingQ().AtLevel(l)
 	m := ring.Poly{Coeffs: p.lattice.ToWide(c.c[0])}
@@ -31,12 +31,12 @@ func decrypt(p *Parameters, c *cipher, sk *rlwe.SecretKey) ring.Poly {
 	return m
 }
 
-func decode(t *testing.T, p *Parameters, c *cipher, sk *secretKey) []float64 {
+func decode(t *testing.T, p *parameters, c *cipher, sk *secretKey) []float64 {
 	t.Helper()
 	pt := ckks.NewPlaintext(p.Parameters, c.level())
 	pt.Value.CopyLvl(c.level(), decrypt(p, c, sk.main))
 	pt.Scale = rlwe.NewScale(c.scale)
-	out := make([]float64, p.Slots())
+	out := make([]float64, p.slots())
 	if err := ckks.NewEncoder(p.Parameters).Decode(pt, out); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := NewParameters(c)
+		p, err := newParameters(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestSignUnderEncryption(t *testing.T) {
 		w := newScratch(p)
 		t.Log("setup", time.Since(start))
 		r := rand.New(rand.NewPCG(1, 2))
-		values := make([]float64, p.Slots())
+		values := make([]float64, p.slots())
 		for i := range values {
 			values[i] = 1.98*r.Float64() - 0.99
 		}

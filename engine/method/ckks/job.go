@@ -237,7 +237,7 @@ func (j *Job) validateHolders() error {
 type jobPlan struct {
 	*protocol.Plan
 	job    *Job
-	params *Parameters
+	params *parameters
 	noise  noisePlan
 	online []int // the parties that decrypt
 	// setup is keys and encrypted columns, released a round's totals under both
@@ -282,7 +282,7 @@ func (j *Job) plan() (*jobPlan, error) {
 	if j.chain != nil {
 		pl.params, err = buildParameters(chain)
 	} else {
-		pl.params, err = NewParameters(chain)
+		pl.params, err = newParameters(chain)
 	}
 	if err != nil {
 		return nil, err

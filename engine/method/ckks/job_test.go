@@ -302,21 +302,21 @@ func TestSecurityIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewParameters(c); err != nil {
+		if _, err := newParameters(c); err != nil {
 			t.Errorf("depth %d: %v", depth, err)
 		}
 	}
 	for _, k := range []int{2, 15, maxRankClusters} {
-		if _, err := NewParameters(rankChain(k)); err != nil {
+		if _, err := newParameters(rankChain(k)); err != nil {
 			t.Errorf("rank, k = %d: %v", k, err)
 		}
 	}
 	over, _ := chooseChain(4)
 	over.Levels++
-	if _, err := NewParameters(over); !fault.IsRequest(err) || !strings.Contains(err.Error(), "128-bit limit") {
+	if _, err := newParameters(over); !fault.IsRequest(err) || !strings.Contains(err.Error(), "128-bit limit") {
 		t.Errorf("a chain above 438 bits: %v", err)
 	}
-	if _, err := NewParameters(smallChain); !fault.IsRequest(err) {
+	if _, err := newParameters(smallChain); !fault.IsRequest(err) {
 		t.Errorf("a ring below the table: %v", err)
 	}
 }

@@ -59,7 +59,7 @@ type secretKey struct {
 }
 
 // newSecretKey samples two ternary secrets.
-func newSecretKey(p *Parameters, rnd entropy) *secretKey {
+func newSecretKey(p *parameters, rnd entropy) *secretKey {
 	return &secretKey{
 		main:  sampleSecret(p, rnd.prng("secret", 0), 1),
 		small: sampleSecret(p, rnd.prng("secret of the aggregates", 0), p.stride),
@@ -69,7 +69,7 @@ func newSecretKey(p *Parameters, rnd entropy) *secretKey {
 // ternary samples a polynomial of the secret distribution in the coefficient
 // domain. The library's sampler fills every prime that its ring knows, whatever
 // the level, so it gets a ring that has only these.
-func ternary(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
+func ternary(p *parameters, prng sampling.PRNG, level int) ring.Poly {
 	q := p.RingQ()
 	low := &ring.Ring{SubRings: q.SubRings[:level+1], ModulusAtLevel: q.ModulusAtLevel[:level+1]}
 	sampler, err := ring.NewSampler(prng, low.AtLevel(level), p.Xs(), false)
@@ -81,7 +81,7 @@ func ternary(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
 	return u
 }
 
-func sampleSecret(p *Parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey {
+func sampleSecret(p *parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey {
 	sk := rlwe.NewSecretKey(p)
 	sk.Value.Q = ternary(p, prng, p.MaxLevel())
 	if stride > 1 {
@@ -101,7 +101,7 @@ func sampleSecret(p *Parameters, prng sampling.PRNG, stride int) *rlwe.SecretKey
 }
 
 // sampleErrors samples an error polynomial modulo Q in the coefficient domain.
-func sampleErrors(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
+func sampleErrors(p *parameters, prng sampling.PRNG, level int) ring.Poly {
 	sampler, err := ring.NewSampler(prng, p.RingQ(), p.Xe(), false)
 	if err != nil {
 		panic(fmt.Sprintf("he: error distribution: %v", err))
@@ -113,7 +113,7 @@ func sampleErrors(p *Parameters, prng sampling.PRNG, level int) ring.Poly {
 
 // gaussian samples an error polynomial modulo QP in the NTT domain. With
 // levelP < 0 the auxiliary part is left out.
-func gaussian(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
+func gaussian(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
 	qp := p.RingQP().AtLevel(levelQ, levelP)
 	e := qp.NewPoly()
 	e.Q = sampleErrors(p, prng, levelQ)
@@ -126,22 +126,22 @@ func gaussian(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly
 
 // uniform expands a seed into a uniform polynomial modulo QP, read as being in
 // the NTT domain.
-func uniform(p *Parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
+func uniform(p *parameters, prng sampling.PRNG, levelQ, levelP int) ringqp.Poly {
 	a := ringqp.NewPoly(p.N(), levelQ, levelP)
 	ringqp.NewUniformSampler(prng, *p.RingQP()).AtLevel(levelQ, levelP).Read(a)
 	return a
 }
 
-// SwitchKey is a seeded key-switching key: the first component of each row of
+// switchKey is a seeded key-switching key: the first component of each row of
 // the gadget; the second is expanded from the seed. Rows are in Montgomery form.
-type SwitchKey struct {
+type switchKey struct {
 	gadget *rns.Gadget
 	Seed   [32]byte
 	Rows   []ringqp.Poly
 }
 
 // levels are the levels of a key's rows.
-func (k *SwitchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
+func (k *switchKey) levels() (q, aux int) { return k.gadget.MaxLevel(), k.gadget.Auxiliary() - 1 }
 
 // upTo returns the rows of a polynomial modulo Q P up to the given levels.
 func upTo(p ringqp.Poly, levelQ, levelP int) ringqp.Poly {
@@ -151,9 +151,9 @@ func upTo(p ringqp.Poly, levelQ, levelP int) ringqp.Poly {
 // newSwitchKey encrypts the secret `from` (in Montgomery NTT form) under `to`: row
 // d is -a s + e, plus P from modulo the primes of digit d. With a common seed the
 // sum of the parties' keys, row by row, is the key for the sums of their secrets.
-func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
-	purpose string, index int) *SwitchKey {
-	k := &SwitchKey{gadget: g, Seed: seed}
+func newSwitchKey(p *parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadget, seed [32]byte, rnd entropy,
+	purpose string, index int) *switchKey {
+	k := &switchKey{gadget: g, Seed: seed}
 	errs := rnd.prng(purpose+": errors", index)
 	as := newPRNG(k.Seed[:])
 	levelQ, levelP := k.levels()
@@ -177,7 +177,7 @@ func newSwitchKey(p *Parameters, from ring.Poly, to *rlwe.SecretKey, g *rns.Gadg
 }
 
 // expand restores the full key.
-func (k *SwitchKey) expand(p *Parameters) *rns.Key {
+func (k *switchKey) expand(p *parameters) *rns.Key {
 	levelQ, levelP := k.levels()
 	out, as := k.gadget.NewKey(), newPRNG(k.Seed[:])
 	for d, b := range k.Rows {
@@ -188,14 +188,14 @@ func (k *SwitchKey) expand(p *Parameters) *rns.Key {
 }
 
 // newRelinearisation makes the key that brings s^2 back to s.
-func newRelinearisation(p *Parameters, sk *secretKey, rnd entropy) *SwitchKey {
+func newRelinearisation(p *parameters, sk *secretKey, rnd entropy) *switchKey {
 	sq := p.RingQ().NewPoly()
 	p.RingQ().MulCoeffsMontgomery(sk.main.Value.Q, sk.main.Value.Q, sq)
 	return newSwitchKey(p, sq, sk.main, p.relin, rnd.key("relinearisation key: seed", 0), rnd, "relinearisation key", 0)
 }
 
 // newRotation makes the key for rotations by `by` slots.
-func newRotation(p *Parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *SwitchKey {
+func newRotation(p *parameters, sk *secretKey, by int, seed [32]byte, rnd entropy) *switchKey {
 	// A rotated ciphertext is first switched to the inverse image of s.
 	inverse := p.ModInvGaloisElement(p.GaloisElement(by))
 	out := rlwe.NewSecretKey(p)
@@ -208,21 +208,21 @@ func newRotation(p *Parameters, sk *secretKey, by int, seed [32]byte, rnd entrop
 }
 
 // newSmallRing makes the key that switches aggregates to the smaller ring.
-func newSmallRing(p *Parameters, sk *secretKey, seed [32]byte, rnd entropy) *SwitchKey {
+func newSmallRing(p *parameters, sk *secretKey, seed [32]byte, rnd entropy) *switchKey {
 	return newSwitchKey(p, sk.main.Value.Q, sk.small, p.small, seed, rnd, "ring switching key", 0)
 }
 
-// PublicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0
+// publicKey is a seeded public key (b, a) with b = -a s + e. With LevelP < 0
 // it serves only to re-randomise aggregates.
-type PublicKey struct {
+type publicKey struct {
 	LevelQ, LevelP int
 	Seed           [32]byte
 	B              ringqp.Poly
 }
 
 // newPublicKey makes a public key modulo the given primes.
-func newPublicKey(p *Parameters, sk *secretKey, levelQ, levelP int, seed [32]byte, rnd entropy) *PublicKey {
-	k := &PublicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
+func newPublicKey(p *parameters, sk *secretKey, levelQ, levelP int, seed [32]byte, rnd entropy) *publicKey {
+	k := &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: seed}
 	a := uniform(p, newPRNG(k.Seed[:]), levelQ, levelP)
 	k.B = gaussian(p, rnd.prng("public key: error", levelQ), levelQ, levelP)
 	qp := p.RingQP().AtLevel(levelQ, levelP)
@@ -235,7 +235,7 @@ func newPublicKey(p *Parameters, sk *secretKey, levelQ, levelP int, seed [32]byt
 }
 
 // expand returns (b, a).
-func (k *PublicKey) expand(p *Parameters) (b, a ringqp.Poly) {
+func (k *publicKey) expand(p *parameters) (b, a ringqp.Poly) {
 	return k.B, uniform(p, newPRNG(k.Seed[:]), k.LevelQ, k.LevelP)
 }
 
@@ -248,7 +248,7 @@ type SeededCipher struct {
 }
 
 // encryptSeeded encrypts an NTT plaintext at its level.
-func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
+func encryptSeeded(p *parameters, m ring.Poly, scale float64, sk *secretKey, rnd entropy, purpose string,
 	index int) *SeededCipher {
 	l := m.Level()
 	c := &SeededCipher{Scale: scale, Seed: rnd.key(purpose+": seed", index)}
@@ -261,12 +261,12 @@ func encryptSeeded(p *Parameters, m ring.Poly, scale float64, sk *secretKey, rnd
 }
 
 // expand restores the ciphertext.
-func (c *SeededCipher) expand(p *Parameters) *cipher {
+func (c *SeededCipher) expand(p *parameters) *cipher {
 	a := uniform(p, newPRNG(c.Seed[:]), c.C0.Level(), -1).Q
 	return newCipherOf(p, c.C0, a, c.Scale)
 }
 
 // newCipherOf takes over a ciphertext of 64-bit residues.
-func newCipherOf(p *Parameters, c0, c1 ring.Poly, scale float64) *cipher {
+func newCipherOf(p *parameters, c0, c1 ring.Poly, scale float64) *cipher {
 	return &cipher{c: [2]rns.Poly{p.lattice.FromWide(c0.Coeffs), p.lattice.FromWide(c1.Coeffs)}, scale: scale}
 }

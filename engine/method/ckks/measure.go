@@ -27,7 +27,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := NewParameters(c)
+	p, err := newParameters(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +54,7 @@ func MeasuredOperations() (ops []Operation, failure func() error, err error) {
 
 // measurement holds both evaluators.
 type measurement struct {
-	p      *Parameters
+	p      *parameters
 	ev     *evaluator
 	w      *scratch
 	theirs *ckks.Evaluator

@@ -15,7 +15,7 @@ import (
 )
 
 // fingerprint identifies the lattice parameters in every message.
-func (p *Parameters) fingerprint() uint64 {
+func (p *parameters) fingerprint() uint64 {
 	h := sha256.New()
 	fmt.Fprint(h, p.LogN(), p.Q(), p.P(), p.Chain, p.RingType())
 	return binary.LittleEndian.Uint64(h.Sum(nil))
@@ -85,25 +85,25 @@ func (t Terms) fields() []string {
 	}
 }
 
-// KeysMessage carries what Alice needs to compute: the relinearisation key,
+// keysMessage carries what Alice needs to compute: the relinearisation key,
 // rotation keys for the powers of two of the layout, the ring-switching key and
 // the public key that re-randomises aggregates. All are seeded.
-type KeysMessage struct {
-	Relin     *SwitchKey
-	Rotations []*SwitchKey
-	Small     *SwitchKey
-	Public    *PublicKey
+type keysMessage struct {
+	Relin     *switchKey
+	Rotations []*switchKey
+	Small     *switchKey
+	Public    *publicKey
 }
 
-func (w *writer) switchKey(k *SwitchKey) {
+func (w *writer) switchKey(k *switchKey) {
 	w.b = append(w.b, k.Seed[:]...)
 	for _, row := range k.Rows {
 		w.polyQP(row)
 	}
 }
 
-func (r *reader) switchKey(g *rns.Gadget) *SwitchKey {
-	k := &SwitchKey{gadget: g, Seed: r.seed()}
+func (r *reader) switchKey(g *rns.Gadget) *switchKey {
+	k := &switchKey{gadget: g, Seed: r.seed()}
 	levelQ, levelP := k.levels()
 	for range g.Digits(levelQ) {
 		if r.err != nil {
@@ -114,25 +114,25 @@ func (r *reader) switchKey(g *rns.Gadget) *SwitchKey {
 	return k
 }
 
-func (w *writer) publicKey(k *PublicKey) {
+func (w *writer) publicKey(k *publicKey) {
 	w.b = append(w.b, k.Seed[:]...)
 	w.polyQP(k.B)
 }
 
-func (r *reader) publicKey(levelQ, levelP int) *PublicKey {
-	return &PublicKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed(), B: r.polyQP(levelQ, levelP)}
+func (r *reader) publicKey(levelQ, levelP int) *publicKey {
+	return &publicKey{LevelQ: levelQ, LevelP: levelP, Seed: r.seed(), B: r.polyQP(levelQ, levelP)}
 }
 
 // rotationLevel is the highest level at which ciphertexts are rotated: after
 // the comparison, or everywhere when the nearest centroid is found by rank.
-func (p *Parameters) rotationLevel() int {
+func (p *parameters) rotationLevel() int {
 	if len(p.Chain.LogTop) > 0 {
 		return p.MaxLevel()
 	}
 	return aggregateLevel + p.maxDepth()
 }
 
-func (m *KeysMessage) marshal(p *Parameters) []byte {
+func (m *keysMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindKeys, 1<<22)
 	w.switchKey(m.Relin)
 	w.u32(uint32(len(m.Rotations)))
@@ -144,9 +144,9 @@ func (m *KeysMessage) marshal(p *Parameters) []byte {
 	return w.b
 }
 
-func readKeys(p *Parameters, rotations int, b []byte) (*KeysMessage, error) {
+func readKeys(p *parameters, rotations int, b []byte) (*keysMessage, error) {
 	r := newReader(p, KindKeys, b)
-	m := &KeysMessage{Relin: r.switchKey(p.relin)}
+	m := &keysMessage{Relin: r.switchKey(p.relin)}
 	for range r.count("rotation keys", rotations) {
 		if r.err != nil {
 			break
@@ -158,46 +158,46 @@ func readKeys(p *Parameters, rotations int, b []byte) (*KeysMessage, error) {
 	return m, r.end()
 }
 
-// PublicKeyMessage carries the full public key to parties that encrypt under
+// publicKeyMessage carries the full public key to parties that encrypt under
 // another party's key.
-type PublicKeyMessage struct{ Key *PublicKey }
+type publicKeyMessage struct{ Key *publicKey }
 
-func (m *PublicKeyMessage) marshal(p *Parameters) []byte {
+func (m *publicKeyMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindPublicKey, 1<<20)
 	w.publicKey(m.Key)
 	return w.b
 }
 
-func readPublicKey(p *Parameters, b []byte) (*PublicKeyMessage, error) {
+func readPublicKey(p *parameters, b []byte) (*publicKeyMessage, error) {
 	r := newReader(p, KindPublicKey, b)
-	m := &PublicKeyMessage{Key: r.publicKey(p.MaxLevel(), 0)}
+	m := &publicKeyMessage{Key: r.publicKey(p.MaxLevel(), 0)}
 	return m, r.end()
 }
 
-// ColumnMessage carries one encrypted column: the ciphertexts for comparisons,
+// columnMessage carries one encrypted column: the ciphertexts for comparisons,
 // at the top level, and those for aggregates, at the aggregate level. C1 of a ciphertext is a seed where
 // the sender holds the secret key, a polynomial where it encrypted under a public key.
-type ColumnMessage struct {
+type columnMessage struct {
 	Column     int
 	Seeded     bool
-	Tops, Lows []ColumnCipher
+	Tops, Lows []columnCipher
 }
 
-// ColumnCipher is a ciphertext of a column.
-type ColumnCipher struct {
+// columnCipher is a ciphertext of a column.
+type columnCipher struct {
 	SeededCipher
 	// C1 is set when the ciphertext is not seeded.
 	C1 *ring.Poly
 }
 
-func (c *ColumnCipher) expand(p *Parameters) *cipher {
+func (c *columnCipher) expand(p *parameters) *cipher {
 	if c.C1 != nil {
 		return newCipherOf(p, c.C0, *c.C1, c.Scale)
 	}
 	return c.SeededCipher.expand(p)
 }
 
-func (w *writer) columnCiphers(cs []ColumnCipher, seeded bool) {
+func (w *writer) columnCiphers(cs []columnCipher, seeded bool) {
 	w.u32(uint32(len(cs)))
 	for _, c := range cs {
 		if seeded {
@@ -212,8 +212,8 @@ func (w *writer) columnCiphers(cs []ColumnCipher, seeded bool) {
 	}
 }
 
-func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale float64) []ColumnCipher {
-	var cs []ColumnCipher
+func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale float64) []columnCipher {
+	var cs []columnCipher
 	for range r.count(what, n) {
 		if r.err != nil {
 			return nil
@@ -223,16 +223,16 @@ func (r *reader) columnCiphers(what string, n, level int, seeded bool, scale flo
 			r.fail(fmt.Sprintf("has a ciphertext at scale %g, want %g", s, scale))
 		}
 		if seeded {
-			cs = append(cs, ColumnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.RingQ())}})
+			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, Seed: r.seed(), C0: r.poly(level, r.p.RingQ())}})
 		} else {
 			c0, c1 := r.poly(level, r.p.RingQ()), r.poly(level, r.p.RingQ())
-			cs = append(cs, ColumnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
+			cs = append(cs, columnCipher{SeededCipher: SeededCipher{Scale: s, C0: c0}, C1: &c1})
 		}
 	}
 	return cs
 }
 
-func (m *ColumnMessage) marshal(p *Parameters) []byte {
+func (m *columnMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindColumn, (len(m.Tops)+1)<<20)
 	w.u32(uint32(m.Column))
 	seeded := byte(0)
@@ -248,10 +248,10 @@ func (m *ColumnMessage) marshal(p *Parameters) []byte {
 // readColumn reads a column's ciphertexts; columns are those that the sender
 // may send, topScale and lowScale the scales of
 // those for comparisons and for aggregates.
-func readColumn(p *Parameters, lay layout, columns []int, topScale, lowScale float64,
-	b []byte) (*ColumnMessage, error) {
+func readColumn(p *parameters, lay layout, columns []int, topScale, lowScale float64,
+	b []byte) (*columnMessage, error) {
 	r := newReader(p, KindColumn, b)
-	m := &ColumnMessage{Column: int(r.u32())}
+	m := &columnMessage{Column: int(r.u32())}
 	if r.err == nil && !slices.Contains(columns, m.Column) {
 		r.fail(fmt.Sprintf("has column %d, which is not the sender's", m.Column))
 	}
@@ -267,15 +267,15 @@ func readColumn(p *Parameters, lay layout, columns []int, topScale, lowScale flo
 	return m, r.end()
 }
 
-// AggregatesMessage carries the encrypted totals of a round, with Alice's noise
+// aggregatesMessage carries the encrypted totals of a round, with Alice's noise
 // inside, and the public value of one record in each.
-type AggregatesMessage struct {
+type aggregatesMessage struct {
 	Round  int
 	Units  []float64
 	Totals []Aggregate
 }
 
-func (m *AggregatesMessage) marshal(p *Parameters) []byte {
+func (m *aggregatesMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindAggregates, len(m.Totals)<<15)
 	w.u32(uint32(m.Round))
 	w.u32(uint32(len(m.Totals)))
@@ -290,9 +290,9 @@ func (m *AggregatesMessage) marshal(p *Parameters) []byte {
 }
 
 // readAggregates reads count totals of the given round.
-func readAggregates(p *Parameters, round, count int, b []byte) (*AggregatesMessage, error) {
+func readAggregates(p *parameters, round, count int, b []byte) (*aggregatesMessage, error) {
 	r := newReader(p, KindAggregates, b)
-	m := &AggregatesMessage{Round: r.count("as its round", round)}
+	m := &aggregatesMessage{Round: r.count("as its round", round)}
 	for range r.count("totals", count) {
 		if r.err != nil {
 			break
@@ -310,13 +310,13 @@ func readAggregates(p *Parameters, round, count int, b []byte) (*AggregatesMessa
 	return m, r.end()
 }
 
-// CentroidsMessage carries k centroids of d coordinates.
-type CentroidsMessage struct {
+// centroidsMessage carries k centroids of d coordinates.
+type centroidsMessage struct {
 	Round     int
 	Centroids [][]float64
 }
 
-func (m *CentroidsMessage) marshal(p *Parameters) []byte {
+func (m *centroidsMessage) marshal(p *parameters) []byte {
 	w := newWriter(p, KindCentroids, 8*len(m.Centroids)*len(m.Centroids[0]))
 	w.u32(uint32(m.Round))
 	for _, c := range m.Centroids {
@@ -327,9 +327,9 @@ func (m *CentroidsMessage) marshal(p *Parameters) []byte {
 	return w.b
 }
 
-func readCentroids(p *Parameters, round, k, d int, b []byte) (*CentroidsMessage, error) {
+func readCentroids(p *parameters, round, k, d int, b []byte) (*centroidsMessage, error) {
 	r := newReader(p, KindCentroids, b)
-	m := &CentroidsMessage{Round: r.count("as its round", round)}
+	m := &centroidsMessage{Round: r.count("as its round", round)}
 	for range k {
 		row := make([]float64, d)
 		for h := range row {

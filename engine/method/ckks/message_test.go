@@ -21,7 +21,7 @@ import (
 // security level; only buildParameters accepts it.
 var smallChain = Chain{LogN: 9, Levels: signDepth + 1, LogLevel: 29, LogP: []int{30, 30, 30}}
 
-func smallParameters(t testing.TB) *Parameters {
+func smallParameters(t testing.TB) *parameters {
 	t.Helper()
 	p, err := buildParameters(smallChain)
 	if err != nil {
@@ -37,24 +37,24 @@ type wireMessage struct {
 	read  func([]byte) error
 }
 
-func wireMessages(t testing.TB, p *Parameters) []wireMessage {
+func wireMessages(t testing.TB, p *parameters) []wireMessage {
 	rnd := testEntropy(5)
 	sk := newSecretKey(p, rnd)
-	lay := layout{n: 100, slots: p.Slots(), batches: 1, blocks: 2}
+	lay := layout{n: 100, slots: p.slots(), batches: 1, blocks: 2}
 	seedKey := rnd.key("test", 0)
-	keys := &KeysMessage{
-		Relin: newRelinearisation(p, sk, rnd), Rotations: []*SwitchKey{newRotation(p, sk, 100, seedKey, rnd)},
+	keys := &keysMessage{
+		Relin: newRelinearisation(p, sk, rnd), Rotations: []*switchKey{newRotation(p, sk, 100, seedKey, rnd)},
 		Small: newSmallRing(p, sk, seedKey, rnd), Public: newPublicKey(p, sk, aggregateLevel, -1, seedKey, rnd),
 	}
 	top, low := p.RingQ().NewPoly(), p.RingQ().AtLevel(aggregateLevel).NewPoly()
-	topCipher := ColumnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
-	lowCipher := ColumnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
-	column := &ColumnMessage{Column: 1, Seeded: true, Tops: []ColumnCipher{topCipher, topCipher},
-		Lows: []ColumnCipher{lowCipher}}
+	topCipher := columnCipher{SeededCipher: *encryptSeeded(p, top, 1<<22, sk, rnd, "top", 0)}
+	lowCipher := columnCipher{SeededCipher: *encryptSeeded(p, low, 1<<26, sk, rnd, "low", 0)}
+	column := &columnMessage{Column: 1, Seeded: true, Tops: []columnCipher{topCipher, topCipher},
+		Lows: []columnCipher{lowCipher}}
 	topOpen, lowOpen := topCipher, lowCipher
 	topOpen.C1, lowOpen.C1 = &topCipher.C0, &lowCipher.C0
-	unseeded := &ColumnMessage{Column: 1, Tops: []ColumnCipher{topOpen, topOpen}, Lows: []ColumnCipher{lowOpen}}
-	full := &PublicKeyMessage{Key: newPublicKey(p, sk, p.MaxLevel(), 0, seedKey, rnd)}
+	unseeded := &columnMessage{Column: 1, Tops: []columnCipher{topOpen, topOpen}, Lows: []columnCipher{lowOpen}}
+	full := &publicKeyMessage{Key: newPublicKey(p, sk, p.MaxLevel(), 0, seedKey, rnd)}
 	aggregate := Aggregate{}
 	for j := range aggregate.C0 {
 		aggregate.C0[j] = p.Q()[j] - 1
@@ -62,10 +62,10 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 			aggregate.C1[j] = append(aggregate.C1[j], uint64(i)*12345%p.Q()[j])
 		}
 	}
-	totals := &AggregatesMessage{Round: 3, Units: []float64{1 << 40, 1 << 41}, Totals: []Aggregate{aggregate, aggregate}}
+	totals := &aggregatesMessage{Round: 3, Units: []float64{1 << 40, 1 << 41}, Totals: []Aggregate{aggregate, aggregate}}
 	member := &member{peer: peer{run: &run{jobPlan: &jobPlan{params: p}}, rnd: rnd}, secret: sk}
 	first, u := member.firstShares(seedKey[:], []int{100})
-	var threshold ThresholdMessage
+	var threshold thresholdMessage
 	copy(threshold.Share[:], aggregate.C1[:])
 	return []wireMessage{
 		{"keys", keys.marshal(p), func(b []byte) error { _, err := readKeys(p, 1, b); return err }},
@@ -75,9 +75,9 @@ func wireMessages(t testing.TB, p *Parameters) []wireMessage {
 		{"column", unseeded.marshal(p),
 			func(b []byte) error { _, err := readColumn(p, lay, []int{1}, 1<<22, 1<<26, b); return err }},
 		{"aggregates", totals.marshal(p), func(b []byte) error { _, err := readAggregates(p, 3, 2, b); return err }},
-		{"centroids", (&CentroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p),
+		{"centroids", (&centroidsMessage{Round: 3, Centroids: [][]float64{{0.5, -1}, {0, 1}}}).marshal(p),
 			func(b []byte) error { _, err := readCentroids(p, 3, 2, 2, b); return err }},
-		{"shares", (&SharesMessage{Round: 3, Shares: [][aggregateLevel + 1]uint64{aggregate.C0, aggregate.C0}}).marshal(p),
+		{"shares", (&sharesMessage{Round: 3, Shares: [][aggregateLevel + 1]uint64{aggregate.C0, aggregate.C0}}).marshal(p),
 			func(b []byte) error { _, err := readShares(p, 3, 2, b); return err }},
 		{"key share", first.marshal(p), func(b []byte) error { _, err := readKeyShare(p, false, 1, b); return err }},
 		{"second key share", member.secondShare(first, u).marshal(p),
@@ -199,10 +199,10 @@ func TestMessageTypesHoldNoSecret(t *testing.T) {
 		}
 	}
 	for _, x := range []reflect.Type{
-		reflect.TypeFor[Terms](), reflect.TypeFor[KeysMessage](), reflect.TypeFor[PublicKeyMessage](),
-		reflect.TypeFor[ColumnMessage](),
-		reflect.TypeFor[AggregatesMessage](), reflect.TypeFor[CentroidsMessage](), reflect.TypeFor[SharesMessage](),
-		reflect.TypeFor[KeyShareMessage](), reflect.TypeFor[ThresholdMessage](),
+		reflect.TypeFor[Terms](), reflect.TypeFor[keysMessage](), reflect.TypeFor[publicKeyMessage](),
+		reflect.TypeFor[columnMessage](),
+		reflect.TypeFor[aggregatesMessage](), reflect.TypeFor[centroidsMessage](), reflect.TypeFor[sharesMessage](),
+		reflect.TypeFor[keyShareMessage](), reflect.TypeFor[thresholdMessage](),
 	} {
 		walk(x.Name(), x, map[reflect.Type]bool{})
 	}
@@ -362,8 +362,8 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 			}
 			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
 				[]int{1}, s.topScale, s.lowScale,
-				func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-					return ColumnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd,
+				func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
+					return columnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd,
 						purpose, index)}
 				}, true)
 			if err != nil {

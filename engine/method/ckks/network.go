@@ -43,8 +43,8 @@ func Networks() []Network {
 	}
 }
 
-// FindNetwork returns the preset called name.
-func FindNetwork(name string) (Network, error) {
+// findNetwork returns the preset called name.
+func findNetwork(name string) (Network, error) {
 	return fault.Named("network", name, Networks(), func(n Network) string { return n.Name })
 }
 
@@ -56,8 +56,8 @@ type Envelope struct {
 	Bytes                 int
 }
 
-// Transcript is the record of a run's messages.
-type Transcript struct {
+// transcript is the record of a run's messages.
+type transcript struct {
 	Parties  int
 	Messages []Envelope
 	// Tap, if set, sees every message's bytes.
@@ -67,7 +67,7 @@ type Transcript struct {
 }
 
 // record notes a message.
-func (t *Transcript) record(e Envelope, b []byte) {
+func (t *transcript) record(e Envelope, b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Messages = append(t.Messages, e)
@@ -76,8 +76,8 @@ func (t *Transcript) record(e Envelope, b []byte) {
 	}
 }
 
-// Total is the number of bytes of all messages.
-func (t *Transcript) Total() int64 {
+// total is the number of bytes of all messages.
+func (t *transcript) total() int64 {
 	var s int64
 	for _, m := range t.Messages {
 		s += int64(m.Bytes)
@@ -85,8 +85,8 @@ func (t *Transcript) Total() int64 {
 	return s
 }
 
-// Steps is the number of steps that had a message.
-func (t *Transcript) Steps() int {
+// steps is the number of steps that had a message.
+func (t *transcript) steps() int {
 	steps := make(map[int]bool)
 	for _, m := range t.Messages {
 		steps[m.Step] = true
@@ -94,10 +94,10 @@ func (t *Transcript) Steps() int {
 	return len(steps)
 }
 
-// TransferTime models the time that the messages take on a network: per step
+// transferTime models the time that the messages take on a network: per step
 // one delay and jitter, and the bytes of the busiest link (in or out of one
 // party) at the bandwidth less what is lost and sent again.
-func (t *Transcript) TransferTime(n Network) time.Duration {
+func (t *transcript) transferTime(n Network) time.Duration {
 	var total float64
 	goodput := n.Mbps * 1e6 / 8 * (1 - n.LossPercent/100)
 	loads := make(map[int][]int64) // by step, in and out of each party

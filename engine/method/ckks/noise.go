@@ -130,7 +130,7 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (
 	} else {
 		unit = noisePlan{count: 1 / math.Sqrt(1-share), sum: math.Sqrt(f / share)}
 	}
-	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: Overlap(k),
+	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: overlap(k),
 		Error: evaluationError(n, k, d), Neighbours: nb}
 	sensitivity := jointBound(privacy.Proven, decrypted, shape).L2()
 	scale := max(sensitivity/perRound, minDeviation/min(unit.count, unit.sum))

@@ -32,7 +32,7 @@ func TestProvenNoisePaysForTheJointRelease(t *testing.T) {
 				if nb == privacy.ReplaceOne {
 					d2 = math.Max(2*c2+2*f*s2, 4*f*s2)
 				}
-				mu := Overlap(k)*math.Sqrt(d2) + 2*evaluationError(n, k, d)/math.Min(p.count, p.sum)
+				mu := overlap(k)*math.Sqrt(d2) + 2*evaluationError(n, k, d)/math.Min(p.count, p.sum)
 				if delta := privacy.DeltaOfMu(mu*math.Sqrt(rounds), eps); delta > b.Delta || delta < 0.98*b.Delta {
 					t.Errorf("%s d %d epsilon %g: delta %g, want %g", nb, d, eps, delta, b.Delta)
 				}
@@ -187,7 +187,7 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					sum += v
 					squares += v * v
 				}
-				if sum > 1+float64(k)*SignError || squares > Overlap(k)*Overlap(k) {
+				if sum > 1+float64(k)*signError || squares > overlap(k)*overlap(k) {
 					t.Fatalf("d %d k %d at %v: memberships %v sum to %g, squares %g", d, k, x, w, sum, squares)
 				}
 			}
@@ -230,20 +230,20 @@ func TestNetworksAreThePapers(t *testing.T) {
 	if len(Networks()) != 10 {
 		t.Fatalf("%d networks", len(Networks()))
 	}
-	n, err := FindNetwork("ccwan50")
+	n, err := findNetwork("ccwan50")
 	if err != nil || n.Mbps != 50 || n.DelayMS != 150 || n.LossPercent != 0.5 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if _, err := FindNetwork("pigeon"); err == nil {
+	if _, err := findNetwork("pigeon"); err == nil {
 		t.Error("an unknown network was found")
 	}
-	log := &Transcript{Parties: 3}
+	log := &transcript{Parties: 3}
 	log.record(Envelope{From: 1, Kind: KindColumn, Bytes: 1e6}, nil)
 	log.record(Envelope{From: 2, Kind: KindColumn, Bytes: 2e6}, nil)
 	log.record(Envelope{Step: 1, To: 1, Kind: KindAggregates, Bytes: 1e6}, nil)
 	// Two steps; the first is bound by the 3 MB that party 0 receives.
 	want := 2*0.175 + 4e6*8/(50e6*0.995)
-	if got := log.TransferTime(n).Seconds(); math.Abs(got-want) > 1e-6 {
+	if got := log.transferTime(n).Seconds(); math.Abs(got-want) > 1e-6 {
 		t.Errorf("transfer takes %g s, want %g", got, want)
 	}
 }

@@ -127,9 +127,9 @@ const columnBits = 26
 // switchLogN is the degree of the ring that the aggregates are switched to.
 const switchLogN = 12
 
-// Parameters are checked lattice parameters and what follows from them. They
+// parameters are checked lattice parameters and what follows from them. They
 // are immutable and shared by all parties.
-type Parameters struct {
+type parameters struct {
 	ckks.Parameters
 	Chain    Chain
 	Security Security
@@ -149,9 +149,9 @@ type Parameters struct {
 // aggregates are decrypted: two primes.
 const aggregateLevel = 1
 
-// NewParameters builds the primes of a chain for the conjugate-invariant ring
+// newParameters builds the primes of a chain for the conjugate-invariant ring
 // and checks 128-bit security of the computation and of the aggregates' ring.
-func NewParameters(c Chain) (*Parameters, error) {
+func newParameters(c Chain) (*parameters, error) {
 	p, err := buildParameters(c)
 	if err != nil {
 		return nil, err
@@ -165,9 +165,9 @@ func NewParameters(c Chain) (*Parameters, error) {
 	return p, nil
 }
 
-// buildParameters is NewParameters without the security check, which lets the
+// buildParameters is newParameters without the security check, which lets the
 // package's tests use small rings.
-func buildParameters(c Chain) (*Parameters, error) {
+func buildParameters(c Chain) (*parameters, error) {
 	primes := primeSource{order: 4 << c.LogN, by: map[int]*ring.NTTFriendlyPrimesGenerator{}}
 	q := primes.next(aggregateBits, aggregateBits)
 	for range c.Levels {
@@ -185,7 +185,7 @@ func buildParameters(c Chain) (*Parameters, error) {
 		return nil, fault.Failed("ckks parameters", err.Error(), "", err)
 	}
 	small := min(switchLogN, c.LogN)
-	p := &Parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small)}
+	p := &parameters{Parameters: pp, Chain: c, stride: 1 << (c.LogN - small)}
 	p.Security = Security{
 		LogN: c.LogN, LogQP: logProduct(q) + logProduct(aux), Limit: securityTable[c.LogN],
 		SwitchLogN: small, SwitchLogQP: logProduct(q[:aggregateLevel+1]) + logProduct(aux[:1]),
@@ -234,7 +234,7 @@ const rotationSlack = 5
 
 // rotationGadget chooses the digits of rotation keys with the fewest bits that leave
 // the slack, or those with the most slack.
-func (p *Parameters) rotationGadget() *rns.Gadget {
+func (p *parameters) rotationGadget() *rns.Gadget {
 	level := p.rotationLevel()
 	var best [3]int
 	least, most := math.Inf(1), math.Inf(-1)
@@ -266,8 +266,8 @@ func logProduct(primes []uint64) float64 {
 	return s
 }
 
-// Slots is the number of records in one ciphertext.
-func (p *Parameters) Slots() int { return p.N() }
+// slots is the number of records in one ciphertext.
+func (p *parameters) slots() int { return p.N() }
 
 // topLevel is the level at which a round with product trees of the given depth
 // starts.
@@ -276,7 +276,7 @@ func topLevel(depth int) int { return aggregateLevel + depth + signDepth }
 // columnScale is the scale of columns in the aggregates: 2^26, less when the
 // sum of n records would come near the 60-bit modulus, or when noise of
 // standard deviation sigma, in records, would leave the exact sampler's range.
-func columnScale(p *Parameters, n int, sigma float64) float64 {
+func columnScale(p *parameters, n int, sigma float64) float64 {
 	bits := columnBits
 	// A record is worth 2^(bits + LogLevel - LogN) in the aggregate.
 	record := func() float64 { return float64(bits + p.Chain.LogLevel - p.Chain.LogN) }

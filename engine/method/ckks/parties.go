@@ -165,8 +165,8 @@ func (a *alice) playRound(ctx context.Context, t int, current [][]float64) ([][]
 
 // perturb makes the message of a round's aggregates, with Alice's noise, which it
 // returns too.
-func (a *alice) perturb(t int, totals []total) (*AggregatesMessage, []int64, error) {
-	msg := &AggregatesMessage{Round: t + 1}
+func (a *alice) perturb(t int, totals []total) (*aggregatesMessage, []int64, error) {
+	msg := &aggregatesMessage{Round: t + 1}
 	for _, x := range totals {
 		msg.Units = append(msg.Units, x.unit)
 		msg.Totals = append(msg.Totals, x.Aggregate)
@@ -201,7 +201,7 @@ func (a *alice) compareAll(ctx context.Context, current [][]float64) ([][]*ciphe
 }
 
 // decrypt sends the aggregates and returns the centroids that come back.
-func (a *alice) decrypt(ctx context.Context, round int, msg *AggregatesMessage,
+func (a *alice) decrypt(ctx context.Context, round int, msg *aggregatesMessage,
 	current [][]float64) ([][]float64, error) {
 	if a.job.mode() == Multiparty {
 		return a.decryptTogether(ctx, round, msg, current)
@@ -278,8 +278,8 @@ func (b *bob) prepare(ctx context.Context) error {
 		return err
 	}
 	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale,
-		func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
-			return ColumnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
+		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
+			return columnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
 		}, true)
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (b *bob) prepare(ctx context.Context) error {
 		return err
 	}
 	if len(b.job.Columns) > 2 {
-		pk := (&PublicKeyMessage{Key: newPublicKey(p, b.secret, p.MaxLevel(), 0, b.rnd.key("public key: seed", 1),
+		pk := (&publicKeyMessage{Key: newPublicKey(p, b.secret, p.MaxLevel(), 0, b.rnd.key("public key: seed", 1),
 			b.rnd)}).marshal(p)
 		for q := 2; q < len(b.job.Columns); q++ {
 			if err := b.send(ctx, b.setup, q, KindPublicKey, pk); err != nil {
@@ -386,10 +386,10 @@ func (v *provider) play(ctx context.Context, p *protocol.Party) (*protocol.Outco
 }
 
 // keys makes the evaluation keys; they are independent work items.
-func (h *bob) keys(ctx context.Context) (*KeysMessage, error) {
+func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 	p := h.params
 	shifts := h.lay.shifts()
-	m := &KeysMessage{Rotations: make([]*SwitchKey, len(shifts))}
+	m := &keysMessage{Rotations: make([]*switchKey, len(shifts))}
 	err := h.Pool().Run(ctx, 3+len(shifts), func(_, i int) {
 		switch i {
 		case 0:
@@ -406,7 +406,7 @@ func (h *bob) keys(ctx context.Context) (*KeysMessage, error) {
 }
 
 // install keeps the evaluation keys.
-func (c *computer) install(relin *rns.Key, rotations []*SwitchKey, small *SwitchKey, public *PublicKey) (err error) {
+func (c *computer) install(relin *rns.Key, rotations []*switchKey, small *switchKey, public *publicKey) (err error) {
 	keys := map[int]*rns.Key{}
 	for i, shift := range c.lay.shifts() {
 		keys[shift] = rotations[i].expand(c.params)
@@ -418,14 +418,14 @@ func (c *computer) install(relin *rns.Key, rotations []*SwitchKey, small *Switch
 }
 
 // receivePublicKey keeps the part of a public key that re-randomisation needs.
-func (c *computer) receivePublicKey(k *PublicKey) {
+func (c *computer) receivePublicKey(k *publicKey) {
 	b, a := k.expand(c.params)
 	c.pk = [2]rns.Poly{c.params.lattice.FromWide(b.Q.Coeffs[:aggregateLevel+1]),
 		c.params.lattice.FromWide(a.Q.Coeffs[:aggregateLevel+1])}
 }
 
 // receiveColumn installs an encrypted column.
-func (c *computer) receiveColumn(m *ColumnMessage) {
+func (c *computer) receiveColumn(m *columnMessage) {
 	for i := range m.Tops {
 		c.tops[m.Column] = append(c.tops[m.Column], m.Tops[i].expand(c.params))
 	}

@@ -121,7 +121,7 @@ type factor struct{ pair, side int }
 // when there is one encrypted column, since the normalisation can then be
 // chosen so that its coefficient is an integer, and 6 bits otherwise. More bits
 // would round less and carry more of the encryption's error.
-func freshScale(p *Parameters, cols columns) float64 {
+func freshScale(p *parameters, cols columns) float64 {
 	n := 0
 	for _, e := range cols.encrypted {
 		if e {
@@ -136,7 +136,7 @@ func freshScale(p *Parameters, cols columns) float64 {
 }
 
 // allPairs lists every pair for the given input scale.
-func allPairs(p *Parameters, cols columns, centroids [][]float64, unit float64) []pair {
+func allPairs(p *parameters, cols columns, centroids [][]float64, unit float64) []pair {
 	var ps []pair
 	for i := range centroids {
 		for j := i + 1; j < len(centroids); j++ {
@@ -158,13 +158,13 @@ func maxDegree(k int, pairs []pair) int {
 }
 
 // maxDepth is the deepest product tree that a chain allows.
-func (p *Parameters) maxDepth() int { return p.Chain.Levels - signDepth }
+func (p *parameters) maxDepth() int { return p.Chain.Levels - signDepth }
 
 // planRound decides what to compare for the given centroids. The coefficients
 // depend on the input's scale, the scale on the depth of the product trees, the
 // depth on the pairs that are needed and these on the coefficients: so the
 // depth that the full chain's scale gives is tried first, then deeper ones.
-func planRound(p *Parameters, cols columns, centroids [][]float64, prunePairs bool) (*roundPlan, error) {
+func planRound(p *parameters, cols columns, centroids [][]float64, prunePairs bool) (*roundPlan, error) {
 	first, need := attempt(p, cols, centroids, prunePairs, p.maxDepth())
 	for depth := need; depth < p.maxDepth(); depth++ {
 		if r, d := attempt(p, cols, centroids, prunePairs, depth); d <= depth {
@@ -177,7 +177,7 @@ func planRound(p *Parameters, cols columns, centroids [][]float64, prunePairs bo
 	return first, nil
 }
 
-func errTooDeep(degree int, p *Parameters) error {
+func errTooDeep(degree int, p *parameters) error {
 	return fault.Failed("ckks round",
 		fmt.Sprintf("a cluster is compared with %d others, the chain of primes allows %d", degree, 1<<p.maxDepth()),
 		"keep all pairs (--keep-pairs), which takes a longer chain, or use fewer clusters", nil)
@@ -223,7 +223,7 @@ func (q *peer) settle(round int, current, next [][]float64) [][]float64 {
 
 // attempt plans a round for a given depth of the product trees and returns the
 // depth that its pairs need.
-func attempt(p *Parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
+func attempt(p *parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
 	s := planScales(p, aggregateLevel, depth, 1)
 	r := &roundPlan{depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
 	r.pairs = allPairs(p, cols, centroids, r.unit)

@@ -36,7 +36,7 @@ func rankChain(k int) Chain {
 }
 
 // pairScale is the product of the primes of level l and the one below.
-func (p *Parameters) pairScale(l int) float64 {
+func (p *parameters) pairScale(l int) float64 {
 	return float64(p.Q()[l]) * float64(p.Q()[l-1])
 }
 
@@ -206,7 +206,7 @@ type rankPlan struct {
 	mean float64
 }
 
-func planRank(p *Parameters, cols columns, centroids [][]float64) *rankPlan {
+func planRank(p *parameters, cols columns, centroids [][]float64) *rankPlan {
 	k := len(centroids)
 	r := &rankPlan{centroids: centroids, mean: 1}
 	for i := 2; i < k; i++ {

@@ -28,14 +28,14 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 	if err != nil {
 		return nil, err
 	}
-	res.Comm.Rounds = s.log.Steps()
+	res.Comm.Rounds = s.log.steps()
 	networks := j.Networks
 	if networks == nil {
 		networks = Networks()
 	}
 	var times []NetworkTime
 	for _, w := range networks {
-		times = append(times, NetworkTime{Network: w.Name, Seconds: s.log.TransferTime(w).Round(time.Millisecond).Seconds(),
+		times = append(times, NetworkTime{Network: w.Name, Seconds: s.log.transferTime(w).Round(time.Millisecond).Seconds(),
 			Messages: len(s.log.Messages)})
 	}
 	var ops Operations
@@ -46,7 +46,7 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 		"mode": string(j.mode()), "argmin": string(j.argmin()), "security": s.params.Security.String(),
 		"log_qp": s.params.Security.LogQP,
 		"rounds": rounds, "operations": ops, "networks": times, "blocks": s.lay.blocks, "batches": s.lay.batches,
-		"bytes_total": s.log.Total(),
+		"bytes_total": s.log.total(),
 	}
 	res.Notes = append(res.Notes, s.params.Security.String())
 	if j.NoQuality || s.seat != nil {
@@ -153,7 +153,7 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		"parties follow the protocol and clamp their columns to the bounds",
 		collusion,
 		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm",
-			Overlap(j.K), evaluationError(pl.N, j.K, pl.D)),
+			overlap(j.K), evaluationError(pl.N, j.K, pl.D)),
 		"noise streams are computationally indistinguishable from random; ring learning with errors is hard")
 	if j.mode() == Multiparty {
 		// The shares' deviations are above 2^26 units of the aggregates, so their sum is

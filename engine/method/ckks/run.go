@@ -18,7 +18,7 @@ type run struct {
 	terms Terms
 	lay   layout
 	cols  columns
-	log   *Transcript
+	log   *transcript
 	// topScale and lowScale are the scales of encrypted columns.
 	topScale, lowScale float64
 	start              [][]float64
@@ -36,7 +36,7 @@ func newRun(pl *jobPlan) (*run, error) {
 			s.cols.encrypted[c] = p > 0
 		}
 	}
-	s.log = &Transcript{Parties: len(j.Columns), Tap: j.Tap}
+	s.log = &transcript{Parties: len(j.Columns), Tap: j.Tap}
 	s.topScale = freshScale(p, s.cols)
 	s.lowScale = columnScale(p, n, max(pl.noise.count, pl.noise.sum))
 	s.start = j.startFrom(pl.PublicSeed)
@@ -49,9 +49,9 @@ func newRun(pl *jobPlan) (*run, error) {
 		}
 		pairs = len(r.pairs)
 	}
-	s.lay = newLayout(n, p.Slots(), pairs, all)
+	s.lay = newLayout(n, p.slots(), pairs, all)
 	if j.argmin() == Rank {
-		s.lay = newRankLayout(n, p.Slots(), j.K)
+		s.lay = newRankLayout(n, p.slots(), j.K)
 		s.topScale = rankScale
 	}
 	s.terms = Terms{
@@ -136,10 +136,10 @@ func (q *peer) sendTerms(ctx context.Context) error {
 
 // provide encrypts the party's columns under a public key and sends them to the
 // computing party.
-func (q *peer) provide(ctx context.Context, key *PublicKey) error {
+func (q *peer) provide(ctx context.Context, key *publicKey) error {
 	enc := newPublicEncryptor(q.params, key, q.rnd)
 	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale,
-		func(m ring.Poly, scale float64, purpose string, index int) ColumnCipher {
+		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 			return enc.encrypt(m, scale, purpose, index)
 		}, false)
 	if err != nil {
@@ -148,7 +148,7 @@ func (q *peer) provide(ctx context.Context, key *PublicKey) error {
 	return q.sendColumns(ctx, msgs)
 }
 
-func (q *peer) sendColumns(ctx context.Context, msgs []*ColumnMessage) error {
+func (q *peer) sendColumns(ctx context.Context, msgs []*columnMessage) error {
 	for _, m := range msgs {
 		if err := q.send(ctx, q.setup, 0, KindColumn, m.marshal(q.params)); err != nil {
 			return err
@@ -171,7 +171,7 @@ func (q *peer) receiveCentroids(ctx context.Context, from, round int) ([][]float
 }
 
 func (q *peer) sendCentroids(ctx context.Context, r *protocol.Release, to, round int, centroids [][]float64) error {
-	return q.send(ctx, r, to, KindCentroids, (&CentroidsMessage{Round: round, Centroids: centroids}).marshal(q.params))
+	return q.send(ctx, r, to, KindCentroids, (&centroidsMessage{Round: round, Centroids: centroids}).marshal(q.params))
 }
 
 // noiseGroups is the layout of a round's noise: the discrete Gaussian of the plan's

@@ -19,8 +19,8 @@ const alphaBits = 4
 // is an h with |h| <= 1/2, so that 1/2 + h and 1/2 - h lie in [0, 1].
 const outerPeak = 1.00190342
 
-// SignError bounds | h(t) - sign(t)/2 | on 2^-4 <= |t| <= 1.
-const SignError = 0.00402001
+// signError bounds | h(t) - sign(t)/2 | on 2^-4 <= |t| <= 1.
+const signError = 0.00402001
 
 // signPlan holds the real constants with which the two polynomials are
 // evaluated in 4 + 7 products and 4 + 6 relinearisations:
@@ -93,7 +93,7 @@ func sevenOutput(logQ []float64, l int, in, a float64) float64 {
 // planScales chooses the scale of the comparison's input so that a product
 // tree of the given depth ends at level base with scale 2^LogLevel. Every factor
 // of the tree is read at factor times the comparison's scale.
-func planScales(p *Parameters, base, depth int, factor float64) signScales {
+func planScales(p *parameters, base, depth int, factor float64) signScales {
 	q := p.Q()
 	logQ := make([]float64, len(q))
 	for i := range q {

@@ -43,8 +43,8 @@ func TestSignConstants(t *testing.T) {
 	if peak > outerPeak || peak < outerPeak-1e-5 {
 		t.Errorf("peak %.9f, constant %.9f", peak, outerPeak)
 	}
-	if far > SignError || far < SignError-1e-5 {
-		t.Errorf("error %.9f, constant %.9f", far, SignError)
+	if far > signError || far < signError-1e-5 {
+		t.Errorf("error %.9f, constant %.9f", far, signError)
 	}
 	if inside > 1 {
 		t.Errorf("the inner polynomial reaches %g, outside the outer one's domain", inside)

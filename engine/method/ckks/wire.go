@@ -56,11 +56,11 @@ func (k Kind) String() string {
 
 // writer appends a message's wire form.
 type writer struct {
-	p *Parameters
+	p *parameters
 	b []byte
 }
 
-func newWriter(p *Parameters, kind Kind, capacity int) *writer {
+func newWriter(p *parameters, kind Kind, capacity int) *writer {
 	w := &writer{p: p, b: make([]byte, 0, wireHead+capacity)}
 	w.u32(wireMagic)
 	w.b = append(w.b, byte(kind))
@@ -112,13 +112,13 @@ func packedSize(n int, q uint64) int { return (n*bits.Len64(q-1) + 7) / 8 }
 
 // reader takes a message apart. After the first fault every read returns zero.
 type reader struct {
-	p    *Parameters
+	p    *parameters
 	kind Kind
 	b    []byte
 	err  error
 }
 
-func newReader(p *Parameters, kind Kind, b []byte) *reader {
+func newReader(p *parameters, kind Kind, b []byte) *reader {
 	r := &reader{p: p, kind: kind, b: b}
 	switch r.u32() {
 	case wireMagic:

@@ -6,17 +6,17 @@ import "math"
 // (1+gamma)^-alpha: the harmonic mean of (1+gamma)^alpha times the constant
 // gamma/((1+gamma) ln(1+gamma)), .7213 at gamma = 1, which makes it unbiased
 // for large sets. The estimate as printed in Sketch-V, Algorithm 4, line 10,
-// (1+gamma)^HarmonicMean(alpha), is off by that factor and by Jensen's
+// (1+gamma)^harmonicMean(alpha), is off by that factor and by Jensen's
 // inequality.
 func (g *Geometric) harmonic(sum float64, keys int) float64 {
 	c := g.Gamma / ((1 + g.Gamma) * math.Log1p(g.Gamma))
 	return c * float64(keys) / sum
 }
 
-// HarmonicMean estimates the number of ids in cluster a, phantoms included. For
+// harmonicMean estimates the number of ids in cluster a, phantoms included. For
 // large sets its relative standard error is sqrt((2+gamma) ln(1+gamma)/gamma -
 // 1)/sqrt(keys): 1.04/sqrt(keys) at gamma = 1, 1/sqrt(keys) as gamma falls.
-func (g *Geometric) HarmonicMean(s *Sketches, a int) float64 {
+func (g *Geometric) harmonicMean(s *Sketches, a int) float64 {
 	sum := 0.0
 	for i := a; i < len(s.Heights); i += s.Clusters {
 		sum += g.inverse[s.Heights[i]]
@@ -24,12 +24,12 @@ func (g *Geometric) HarmonicMean(s *Sketches, a int) float64 {
 	return g.harmonic(sum, s.Keys)
 }
 
-// MaximumLikelihood estimates the number of ids in cluster a, phantoms
+// maximumLikelihood estimates the number of ids in cluster a, phantoms
 // included, from the exact law Pr[alpha <= t] = F(t)^N of the maxima, censored
 // below floor (0 for none). The log likelihood sum_i ln(F(t_i)^N -
 // F(t_i - 1)^N) is concave in N; its derivative is convex, so Newton steps from
 // below rise to the root.
-func (g *Geometric) MaximumLikelihood(s *Sketches, a int, floor uint16) float64 {
+func (g *Geometric) maximumLikelihood(s *Sketches, a int, floor uint16) float64 {
 	counts := make(map[uint16]float64, s.Keys)
 	total := 0.0
 	for i := a; i < len(s.Heights); i += s.Clusters {

@@ -44,7 +44,7 @@ func (p *party) heightChances(sets []*Sketches) [][2]float64 {
 }
 
 // reportChances are those of reports under local privacy: the truth comes first.
-func (p *party) reportChances(f *Frequency, reports []uint8) [][2]float64 {
+func (p *party) reportChances(f *frequency, reports []uint8) [][2]float64 {
 	all := make([][2]float64, len(reports))
 	truth := f.truth()
 	for i, r := range reports {

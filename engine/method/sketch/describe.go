@@ -43,7 +43,7 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	options := append(method.Shared(string(m), &j.Problem, m.takes()), method.Option{Name: "local-k", Default: "auto",
 		About: "local clusters of each party: auto, paper or a number",
 		Value: method.Text(func(text string) (err error) {
-			j.LocalK, err = ParseLocalK(text)
+			j.LocalK, err = parseLocalK(text)
 			return err
 		})})
 	if m.Private() {

@@ -5,11 +5,9 @@
 // estimates how many records each cell of the grid of local clusters holds, and
 // runs weighted k-means on the grid.
 //
-// A Job runs the whole protocol, every party and the server, in one process. The
-// parts can be used alone: Geometric and Sketches are the sketches, Message is
-// what goes over the wire, Release what the server makes of it, and
-// BasicEstimate, TwoPartyEstimate, PairEstimate and JointEstimate are the
-// estimators of the grid's weights.
+// A Job runs the whole protocol, every party and the server, in one process. An
+// Encoder builds one party's sketches from a stream of records, and merges with
+// those of others.
 //
 // Under the proven calibration phantoms belong to grid cells and are hashed
 // alike by all parties, which makes the joint release of all sketches private

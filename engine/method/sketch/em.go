@@ -104,7 +104,7 @@ func countSets(list []masks, bits int) []event {
 const eventKeys = 256
 
 // collectEvents returns the merged events of all keys, in a fixed order.
-func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
+func collectEvents(ctx context.Context, run runner, v *View) ([]event, error) {
 	k := v.clusters()
 	blocks := make([][]masks, (v.keys()+eventKeys-1)/eventKeys)
 	err := run.Run(ctx, len(blocks), func(_, block int) {
@@ -173,7 +173,7 @@ func collectEvents(ctx context.Context, run Runner, v *View) ([]event, error) {
 
 // lastArrivals returns, for each cell of the grid of some parties, the time at which
 // the last of its sketches arrived, by key: [cell][key].
-func lastArrivals(ctx context.Context, run Runner, v *View, parties []*Sketches) ([]float64, error) {
+func lastArrivals(ctx context.Context, run runner, v *View, parties []*Sketches) ([]float64, error) {
 	k, keys := v.clusters(), v.keys()
 	cells := powInt(k, len(parties))
 	last := make([]float64, cells*keys)
@@ -229,7 +229,7 @@ type headEvent struct {
 }
 
 // newLikelihood sorts the events of v by their sets of tails.
-func newLikelihood(ctx context.Context, run Runner, v *View, grid *Grid) (*likelihood, error) {
+func newLikelihood(ctx context.Context, run runner, v *View, grid *Grid) (*likelihood, error) {
 	k, s := v.clusters(), v.parties()
 	m := &likelihood{view: v, grid: grid, heads: k}
 	h := 1
@@ -296,7 +296,7 @@ func (m *likelihood) share() {
 
 // exposures returns E_g for all cells: the sum over keys of the time at which the
 // last of the cell's sketches arrived. The first h parties make up the heads.
-func exposures(ctx context.Context, run Runner, v *View, h int) ([]float64, error) {
+func exposures(ctx context.Context, run runner, v *View, h int) ([]float64, error) {
 	heads, err := lastArrivals(ctx, run, v, v.Sketches[:h])
 	if err != nil {
 		return nil, err
@@ -344,7 +344,7 @@ func powInt(base, exponent int) int {
 }
 
 // step is one step of the expectation maximisation.
-func (m *likelihood) step(ctx context.Context, run Runner) error {
+func (m *likelihood) step(ctx context.Context, run runner) error {
 	clear(m.weights)
 	for i, w := range m.grid.Weights {
 		m.weights[m.place[i]] = w
@@ -380,7 +380,7 @@ func (m *likelihood) prune() bool {
 		if w <= emThreshold*math.Sqrt(m.view.inCell()/m.exposure[i]) {
 			continue
 		}
-		copy(g.Cells[n*s:], g.Cell(i))
+		copy(g.Cells[n*s:], g.cell(i))
 		g.Weights[n], m.exposure[n], m.place[n] = w, m.exposure[i], m.place[i]
 		n++
 	}
@@ -460,13 +460,13 @@ func fitMargins(g *Grid, margins [][]float64, sums []float64) {
 	}
 }
 
-// JointEstimate maximises the joint likelihood of all sketches of v's parties.
+// jointEstimate maximises the joint likelihood of all sketches of v's parties.
 // records is the number of records; margins, if not nil, are the released sizes
 // of the clusters by party, to which the cells are scaled after every step.
 // Cells with w_g <= 4 sqrt(n_c/E_g), four standard deviations of the
 // background, are dropped twice on the way. Heights must come from a small
 // gamma: equal heights of two parties are taken for one arrival.
-func JointEstimate(ctx context.Context, run Runner, v *View, records float64, margins [][]float64) (*Grid, error) {
+func jointEstimate(ctx context.Context, run runner, v *View, records float64, margins [][]float64) (*Grid, error) {
 	k := v.clusters()
 	if _, ok := product(k, v.parties(), 1<<16); k > maxMask || v.parties()*k > 128 || !ok {
 		return nil, fault.Request("local-k",
@@ -505,10 +505,10 @@ func JointEstimate(ctx context.Context, run Runner, v *View, records float64, ma
 	return grid, nil
 }
 
-// PairwiseJointEstimate is the joint likelihood for parties whose pairs have
-// keys of their own: the table of every pair by JointEstimate, then the full
+// pairwiseJointEstimate is the joint likelihood for parties whose pairs have
+// keys of their own: the table of every pair by jointEstimate, then the full
 // grid by iterative proportional fitting on the cells that no pair excludes.
-func PairwiseJointEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error) {
+func pairwiseJointEstimate(ctx context.Context, run runner, r *Release) (*Grid, error) {
 	var tables [][]float64
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
@@ -516,13 +516,13 @@ func PairwiseJointEstimate(ctx context.Context, run Runner, r *Release) (*Grid, 
 			if r.Margins != nil {
 				margins = [][]float64{r.Margins[l1], r.Margins[l2]}
 			}
-			g, err := JointEstimate(ctx, run, r.Pair(l1, l2), r.Records, margins)
+			g, err := jointEstimate(ctx, run, r.pair(l1, l2), r.Records, margins)
 			if err != nil {
 				return nil, err
 			}
 			table := make([]float64, r.Clusters*r.Clusters)
 			for i, w := range g.Weights {
-				table[dense(g.Cell(i), r.Clusters)] = w
+				table[dense(g.cell(i), r.Clusters)] = w
 			}
 			tables = append(tables, table)
 		}

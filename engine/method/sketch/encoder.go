@@ -193,7 +193,7 @@ func (e *Encoder) flush() {
 // cluster has the least height.
 func (e *Encoder) Sketches(law *Geometric, floor uint16) *Sketches {
 	e.flush()
-	s := NewSketches(len(e.registers[0]), e.clusters)
+	s := newSketches(len(e.registers[0]), e.clusters)
 	for a := range e.clusters {
 		e.heights(law, floor, a, s)
 	}
@@ -203,6 +203,6 @@ func (e *Encoder) Sketches(law *Geometric, floor uint16) *Sketches {
 // heights fills in one cluster of s.
 func (e *Encoder) heights(law *Geometric, floor uint16, a int, s *Sketches) {
 	for i, t := range e.registers[a] {
-		s.Heights[i*e.clusters+a] = max(law.Height(t), floor)
+		s.Heights[i*e.clusters+a] = max(law.height(t), floor)
 	}
 }

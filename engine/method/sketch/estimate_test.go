@@ -21,7 +21,7 @@ import (
 // 2e-9 each for a fresh seed.
 
 func law(t testing.TB, gamma float64) *Geometric {
-	g, err := NewGeometric(gamma)
+	g, err := newGeometric(gamma)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func law(t testing.TB, gamma float64) *Geometric {
 func drawSketches(rng *rand.Rand, g *Geometric, parties, clusters, keys int, truth []float64, phantoms float64) *View {
 	v := &View{Law: g, Phantoms: phantoms, Shared: true}
 	for range parties {
-		v.Sketches = append(v.Sketches, NewSketches(keys, clusters))
+		v.Sketches = append(v.Sketches, newSketches(keys, clusters))
 	}
 	grid, err := newDenseGrid(parties, clusters)
 	if err != nil {
@@ -45,8 +45,8 @@ func drawSketches(rng *rand.Rand, g *Geometric, parties, clusters, keys int, tru
 			if rate <= 0 {
 				continue
 			}
-			h := g.Height(rng.ExpFloat64() / rate)
-			for l, a := range grid.Cell(c) {
+			h := g.height(rng.ExpFloat64() / rate)
+			for l, a := range grid.cell(c) {
 				row := v.Sketches[l].Row(i)
 				row[a] = max(row[a], h)
 			}
@@ -73,7 +73,7 @@ func scattered(rng *rand.Rand, parties, clusters, n int) (truth []float64, margi
 	for l := range margins {
 		margins[l] = make([]float64, clusters)
 		for i, w := range truth {
-			margins[l][grid.Cell(i)[l]] += w
+			margins[l][grid.cell(i)[l]] += w
 		}
 	}
 	return truth, margins
@@ -82,7 +82,7 @@ func scattered(rng *rand.Rand, parties, clusters, n int) (truth []float64, margi
 func denseWeights(g *Grid) []float64 {
 	w := make([]float64, powInt(g.Clusters, g.Parties))
 	for i, x := range g.Weights {
-		w[dense(g.Cell(i), g.Clusters)] = x
+		w[dense(g.cell(i), g.Clusters)] = x
 	}
 	return w
 }
@@ -106,15 +106,15 @@ func total(w []float64) float64 {
 
 func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
 	g := law(t, 1)
-	if g.Max() != 65 || g.Bytes() != 1 {
-		t.Fatalf("Max is %d and Bytes %d, want 65 and 1", g.Max(), g.Bytes())
+	if g.Max() != 65 || g.bytes() != 1 {
+		t.Fatalf("Max is %d and Bytes %d, want 65 and 1", g.Max(), g.bytes())
 	}
 	for _, x := range []uint64{1<<8 + 1, 3, 1<<20 + 1<<8, 1<<63 + 1<<20, 1<<63 - 1<<20, math.MaxUint64 - 1<<20} {
-		if h, want := int(g.Height(-math.Log1p(-float64(x)*0x1p-64))), bits.LeadingZeros64(x)+1; h != want {
+		if h, want := int(g.height(-math.Log1p(-float64(x)*0x1p-64))), bits.LeadingZeros64(x)+1; h != want {
 			t.Errorf("height of the arrival of hash %#x is %d, want %d", x, h, want)
 		}
 	}
-	if least, most := g.Height(math.Inf(1)), g.Height(0); least != 1 || most != 65 {
+	if least, most := g.height(math.Inf(1)), g.height(0); least != 1 || most != 65 {
 		t.Errorf("heights are from %d to %d, want 1 to 65", least, most)
 	}
 }
@@ -135,7 +135,7 @@ func TestHeightAgainstDefinition(t *testing.T) {
 			if want := -math.Log1p(-x); math.Abs(g.least[h]/want-1) > 1e-11 {
 				t.Fatalf("gamma %v: least arrival of height %d is %v, want %v", gamma, h, g.least[h], want)
 			}
-			if at, below := g.Height(g.least[h]), g.Height(math.Nextafter(g.least[h], 0)); int(at) != h || int(below) != h+1 {
+			if at, below := g.height(g.least[h]), g.height(math.Nextafter(g.least[h], 0)); int(at) != h || int(below) != h+1 {
 				t.Fatalf("gamma %v: at and below the least arrival of height %d are heights %d and %d", gamma, h, at, below)
 			}
 		}
@@ -153,9 +153,9 @@ func TestCardinalityBiasAndError(t *testing.T) {
 			// The relative standard error of one estimate in theory.
 			want float64
 		}{
-			{"harmonic mean", func(s *Sketches) float64 { return g.HarmonicMean(s, 0) },
+			{"harmonic mean", func(s *Sketches) float64 { return g.harmonicMean(s, 0) },
 				math.Sqrt(((2+gamma)*math.Log1p(gamma)/gamma - 1) / keys)},
-			{"maximum likelihood", func(s *Sketches) float64 { return g.MaximumLikelihood(s, 0, 0) },
+			{"maximum likelihood", func(s *Sketches) float64 { return g.maximumLikelihood(s, 0, 0) },
 				informationError(g, n, keys)},
 		} {
 			var x []float64
@@ -206,10 +206,10 @@ func TestMaximumLikelihoodWithFloor(t *testing.T) {
 	for i, h := range v.Sketches[0].Heights {
 		v.Sketches[0].Heights[i] = max(h, floor)
 	}
-	if x := g.MaximumLikelihood(v.Sketches[0], 0, floor); math.Abs(x/n-1) > 6*1.2/math.Sqrt(keys) {
+	if x := g.maximumLikelihood(v.Sketches[0], 0, floor); math.Abs(x/n-1) > 6*1.2/math.Sqrt(keys) {
 		t.Errorf("estimate %v of %v ids", x, float64(n))
 	}
-	if x := g.MaximumLikelihood(v.Sketches[0], 0, 0); x < n*1.01 {
+	if x := g.maximumLikelihood(v.Sketches[0], 0, 0); x < n*1.01 {
 		t.Errorf("estimate %v without the floor: the test has no power", x)
 	}
 }
@@ -243,7 +243,7 @@ func TestPairLikelihoodBiasAndError(t *testing.T) {
 	}
 }
 
-// BasicEstimate corrects few cells per key; this is Algorithm 4 cell by cell.
+// basicEstimate corrects few cells per key; this is Algorithm 4 cell by cell.
 func naiveBasic(v *View, records float64) []float64 {
 	grid, _ := newDenseGrid(v.parties(), v.clusters())
 	for c := range grid.Weights {
@@ -252,7 +252,7 @@ func naiveBasic(v *View, records float64) []float64 {
 			h := uint16(0)
 			for l, s := range v.Sketches {
 				for a, x := range s.Row(i) {
-					if a != int(grid.Cell(c)[l]) {
+					if a != int(grid.cell(c)[l]) {
 						h = max(h, x)
 					}
 				}
@@ -270,13 +270,13 @@ func TestBasicEstimateAgainstDefinition(t *testing.T) {
 		parties, clusters := rapid.IntRange(2, 4).Draw(r, "parties"), rapid.IntRange(2, 4).Draw(r, "clusters")
 		v := &View{Law: law(t, 1), Phantoms: 7, Shared: rapid.Bool().Draw(r, "shared")}
 		for range parties {
-			s := NewSketches(5, clusters)
+			s := newSketches(5, clusters)
 			for i := range s.Heights {
 				s.Heights[i] = uint16(rapid.IntRange(1, 6).Draw(r, "height")) // many ties
 			}
 			v.Sketches = append(v.Sketches, s)
 		}
-		g, err := BasicEstimate(v, 50)
+		g, err := basicEstimate(v, 50)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func TestEstimatorsFindTheGrid(t *testing.T) {
 			estimator Estimator
 			limit     float64
 		}{{estimatorBasic, c.basic}, {EstimatorPaper, c.paper}, {EstimatorPair, c.pair}, {EstimatorEM, c.em2}} {
-			g, err := r.Estimate(ctx, inline{}, e.estimator)
+			g, err := r.estimate(ctx, inline{}, e.estimator)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -363,13 +363,13 @@ func TestPairwiseKeys(t *testing.T) {
 		for l2 := l1 + 1; l2 < parties; l2++ {
 			pair := make([]float64, clusters*clusters)
 			for i, w := range truth {
-				pair[int(grid.Cell(i)[l1])*clusters+int(grid.Cell(i)[l2])] += w
+				pair[int(grid.cell(i)[l1])*clusters+int(grid.cell(i)[l2])] += w
 			}
 			r.Pairs = append(r.Pairs, drawSketches(rng, law(t, 1.0/1024), 2, clusters, keys, pair, 120))
 		}
 	}
 	for e, limit := range map[Estimator]float64{EstimatorPair: 0.1, EstimatorEM: 0.1} {
-		g, err := r.Estimate(context.Background(), inline{}, e)
+		g, err := r.estimate(context.Background(), inline{}, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +416,7 @@ func TestStepsOfTheJointLikelihood(t *testing.T) {
 				}
 				for i, w := range grid.Weights {
 					if math.Abs(w-next[i]) > 1e-9*(1+next[i]) {
-						t.Fatalf("%v, step %d: cell %v has weight %v, want %v", shape, step, grid.Cell(i), w, next[i])
+						t.Fatalf("%v, step %d: cell %v has weight %v, want %v", shape, step, grid.cell(i), w, next[i])
 					}
 				}
 			}
@@ -444,7 +444,7 @@ func stepByCells(m *likelihood, events []event) (next []float64, value float64) 
 		rate := float64(size) * m.view.inCell()
 		for i, w := range g.Weights {
 			in := true
-			for l, a := range g.Cell(i) {
+			for l, a := range g.cell(i) {
 				in = in && e.sets.slice(l*k, k)>>a&1 == 1
 			}
 			if in {
@@ -503,13 +503,13 @@ func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 	defer pool.Close()
 	for _, e := range []Estimator{EstimatorPair, EstimatorEM} {
 		var runs [][]float64
-		for _, run := range []Runner{inline{}, pool, pool} {
+		for _, run := range []runner{inline{}, pool, pool} {
 			var g *Grid
 			var err error
 			if e == EstimatorEM {
-				g, err = JointEstimate(context.Background(), run, v, r.Records, margins)
+				g, err = jointEstimate(context.Background(), run, v, r.Records, margins)
 			} else {
-				g, err = PairEstimate(context.Background(), run, r)
+				g, err = pairEstimate(context.Background(), run, r)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -536,7 +536,7 @@ func TestExactGrid(t *testing.T) {
 		}
 		want := exactSparse(labels, k)
 		pool := engine.NewPool(3)
-		for _, run := range []Runner{inline{}, pool} {
+		for _, run := range []runner{inline{}, pool} {
 			g, err := exactGrid(context.Background(), run, labels, k)
 			if err != nil {
 				t.Fatal(err)
@@ -569,7 +569,7 @@ func TestSupportOfALargeGrid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Len() != 2 || !slices.Equal(g.Cell(0), cells[0]) || !slices.Equal(g.Cell(1), cells[1]) {
+	if g.Len() != 2 || !slices.Equal(g.cell(0), cells[0]) || !slices.Equal(g.cell(1), cells[1]) {
 		t.Fatalf("support %v, want %v", g.Cells, cells)
 	}
 	if math.Abs(g.Weights[0]-500) > 1e-6 || math.Abs(g.Weights[1]-500) > 1e-6 {
@@ -592,7 +592,7 @@ func TestFrequencyInversion(t *testing.T) {
 		eps               float64
 		hashing           bool
 	}{{4, 2, 1, false}, {5, 3, 2, false}, {12, 2, 0.3, true}, {9, 3, 0.5, true}} {
-		f, err := NewFrequency(c.clusters, c.eps)
+		f, err := newFrequency(c.clusters, c.eps)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -607,7 +607,7 @@ func TestFrequencyInversion(t *testing.T) {
 			for g := range truth {
 				p := 1.0
 				for l := range c.parties {
-					if grid.Cell(i)[l] == grid.Cell(g)[l] {
+					if grid.cell(i)[l] == grid.cell(g)[l] {
 						p *= f.Keep
 					} else {
 						p *= f.Support
@@ -616,7 +616,7 @@ func TestFrequencyInversion(t *testing.T) {
 				counts[i] += p * truth[g]
 			}
 		}
-		f.Invert(counts, c.parties)
+		f.invert(counts, c.parties)
 		if e := relativeError(counts, truth); e > 1e-8 {
 			t.Errorf("%+v: relative error %v", c, e)
 		}
@@ -664,7 +664,7 @@ func TestReportsKeepEpsilonExactly(t *testing.T) {
 func TestFrequencyReports(t *testing.T) {
 	for _, clusters := range []int{4, 30} {
 		const eps, n = 0.7, 200_000
-		f, err := NewFrequency(clusters, eps)
+		f, err := newFrequency(clusters, eps)
 		if err != nil {
 			t.Fatal(err)
 		}

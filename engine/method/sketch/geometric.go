@@ -14,7 +14,7 @@ import (
 // (1+gamma)^-t, so the maximum height of a set is the height of its minimum
 // hash, and u = 1 - e^-v from the set's first arrival v.
 //
-// A Geometric is immutable after NewGeometric.
+// A Geometric is immutable after newGeometric.
 type Geometric struct {
 	// Gamma is the law's parameter.
 	Gamma float64
@@ -35,9 +35,9 @@ type Geometric struct {
 // minGamma is the smallest parameter whose largest height fits 16 bits.
 const minGamma = 1.0 / 1450
 
-// NewGeometric prepares the law with parameter gamma in [1/1450, 16]: below,
+// newGeometric prepares the law with parameter gamma in [1/1450, 16]: below,
 // a height would not fit two bytes.
-func NewGeometric(gamma float64) (*Geometric, error) {
+func newGeometric(gamma float64) (*Geometric, error) {
 	if err := checkGamma(gamma); err != nil {
 		return nil, err
 	}
@@ -87,16 +87,16 @@ func checkGamma(gamma float64) error {
 // Max is the largest height: 65 at gamma = 1, 45448 at gamma = 1/1024.
 func (g *Geometric) Max() int { return len(g.least) - 1 }
 
-// Bytes is the size of one encoded height: 1 or 2.
-func (g *Geometric) Bytes() int {
+// bytes is the size of one encoded height: 1 or 2.
+func (g *Geometric) bytes() int {
 	if g.Max() <= math.MaxUint8 {
 		return 1
 	}
 	return 2
 }
 
-// Height returns the height of a first arrival.
-func (g *Geometric) Height(arrival float64) uint16 {
+// height returns the height of a first arrival.
+func (g *Geometric) height(arrival float64) uint16 {
 	t := uint16(1)
 	if b := bucket(arrival); b < len(g.first) {
 		t = g.first[b]
@@ -114,9 +114,9 @@ func bucket(arrival float64) int {
 	return max(int(math.Float64bits(arrival)>>shift)-lowest, 0)
 }
 
-// Floor returns alpha_min = ceil(log_{1+gamma}(1/(1-e^-eps))), the height below
+// floor returns alpha_min = ceil(log_{1+gamma}(1/(1-e^-eps))), the height below
 // which no sketch goes under the published calibration (Sketch-V, Algorithm 2).
-func (g *Geometric) Floor(eps float64) (uint16, error) {
+func (g *Geometric) floor(eps float64) (uint16, error) {
 	a := math.Ceil(-math.Log(-math.Expm1(-eps)) / math.Log1p(g.Gamma))
 	if a >= float64(g.Max()) {
 		return 0, fault.Request("epsilon",
@@ -126,6 +126,6 @@ func (g *Geometric) Floor(eps float64) (uint16, error) {
 	return uint16(max(a, 1)), nil
 }
 
-// PhantomCount returns n_p = ceil(1/(e^eps - 1)), the ids that the published
+// phantomCount returns n_p = ceil(1/(e^eps - 1)), the ids that the published
 // calibration adds to every sketch (Sketch-V, Algorithm 2).
-func PhantomCount(eps float64) float64 { return math.Ceil(1 / math.Expm1(eps)) }
+func phantomCount(eps float64) float64 { return math.Ceil(1 / math.Expm1(eps)) }

@@ -31,8 +31,8 @@ type Grid struct {
 // Len is the number of cells in the support.
 func (g *Grid) Len() int { return len(g.Weights) }
 
-// Cell returns the tuple of cell i.
-func (g *Grid) Cell(i int) []uint8 { return g.Cells[i*g.Parties : (i+1)*g.Parties] }
+// cell returns the tuple of cell i.
+func (g *Grid) cell(i int) []uint8 { return g.Cells[i*g.Parties : (i+1)*g.Parties] }
 
 // newDenseGrid returns the grid with all clusters^parties cells.
 func newDenseGrid(parties, clusters int) (*Grid, error) {
@@ -42,7 +42,7 @@ func newDenseGrid(parties, clusters int) (*Grid, error) {
 	}
 	g := &Grid{Parties: parties, Clusters: clusters, Cells: make([]uint8, n*parties), Weights: make([]float64, n)}
 	for i := range n {
-		cell, rest := g.Cell(i), i
+		cell, rest := g.cell(i), i
 		for l := parties - 1; l >= 0; l-- {
 			cell[l] = uint8(rest % clusters)
 			rest /= clusters

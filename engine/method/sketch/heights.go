@@ -11,8 +11,8 @@ type Sketches struct {
 	Heights []uint16
 }
 
-// NewSketches returns sketches with all heights zero.
-func NewSketches(keys, clusters int) *Sketches {
+// newSketches returns sketches with all heights zero.
+func newSketches(keys, clusters int) *Sketches {
 	return &Sketches{Keys: keys, Clusters: clusters, Heights: make([]uint16, keys*clusters)}
 }
 

@@ -49,13 +49,13 @@ type Estimator string
 
 // The estimators.
 const (
-	// EstimatorEM is the joint likelihood of all sketches (JointEstimate). It is
+	// EstimatorEM is the joint likelihood of all sketches (jointEstimate). It is
 	// the default of Sketch under the proven calibration.
 	EstimatorEM Estimator = "em"
 	// EstimatorPair is maximum likelihood for each pair of parties and
-	// proportional fitting (PairEstimate).
+	// proportional fitting (pairEstimate).
 	EstimatorPair Estimator = "pair-mle"
-	// EstimatorPaper is DPFMPS-2PEst (TwoPartyEstimate). It is the default under the
+	// EstimatorPaper is DPFMPS-2PEst (twoPartyEstimate). It is the default under the
 	// claimed calibration.
 	EstimatorPaper Estimator = "paper"
 	// EstimatorReports is LDP-AGG (Sketch-V, appendix B.2): the inverse of the joint
@@ -430,12 +430,12 @@ func (p *plan) calibrateClaimed(j *Job) error {
 			"use a smaller epsilon or delta, or --calibration proven")
 	}
 	var err error
-	if p.law, err = NewGeometric(j.Gamma); err != nil {
+	if p.law, err = newGeometric(j.Gamma); err != nil {
 		return err
 	}
 	p.keyEps = p.eps2 / (4 * math.Sqrt(float64(j.Sketches)*math.Log(1/p.delta2)))
-	p.phantoms = PhantomCount(p.keyEps)
-	p.floor, err = p.law.Floor(p.keyEps)
+	p.phantoms = phantomCount(p.keyEps)
+	p.floor, err = p.law.floor(p.keyEps)
 	return err
 }
 

@@ -315,7 +315,7 @@ func joinBucket(parties [][]joinRecord) (rows [][]int, report JoinReport) {
 	}
 }
 
-// Join matches the records of several parties by id. Ids are compared as digests
+// join matches the records of several parties by id. Ids are compared as digests
 // under the shared secret, as the parties would. ids[l] lists party l's ids in row
 // order; the result has, for each party, its row numbers of the matched records, all
 // in the same order, which depends on the ids and the secret alone.
@@ -323,7 +323,7 @@ func joinBucket(parties [][]joinRecord) (rows [][]int, report JoinReport) {
 // Unmatched and duplicate ids are refused unless inner is set; an inner join
 // leaves out unmatched records and every record of an id that some party has
 // more than once, since which of them is meant cannot be told.
-func Join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinReport, err error) {
+func join(secret Secret, ids [][]string, inner bool) (rows [][]int, report JoinReport, err error) {
 	digests := make([]buckets, len(ids))
 	for l, list := range ids {
 		digests[l] = joinDigests(secret, list)
@@ -342,7 +342,7 @@ func JoinDigests(secret Secret, ids []string) []Digest {
 	return all
 }
 
-// MatchDigests is Join on digests.
+// MatchDigests is join on digests.
 func MatchDigests(digests [][]Digest, inner bool) (rows [][]int, report JoinReport, err error) {
 	all := make([]buckets, len(digests))
 	for l, list := range digests {
@@ -405,7 +405,7 @@ func JoinTables(secret Secret, tables []*dataset.Table, inner bool) (*dataset.Ta
 	for l, t := range tables {
 		ids[l] = t.IDs
 	}
-	rows, report, err := Join(secret, ids, inner)
+	rows, report, err := join(secret, ids, inner)
 	if err != nil {
 		return nil, nil, report, err
 	}

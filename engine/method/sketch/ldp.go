@@ -8,11 +8,11 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Frequency is the local randomiser of one party's memberships: generalized
+// frequency is the local randomiser of one party's memberships: generalized
 // randomized response where clusters <= 3 e^eps + 2, else optimized local
 // hashing (Sketch-V, appendix B.2; Wang et al., Locally differentially private
 // protocols for frequency estimation).
-type Frequency struct {
+type frequency struct {
 	Clusters int
 	// Range is the number of hash values; 0 for randomized response.
 	Range int
@@ -25,14 +25,14 @@ type Frequency struct {
 	size int
 }
 
-// NewFrequency chooses the randomiser for eps-local privacy. eps must be
+// newFrequency chooses the randomiser for eps-local privacy. eps must be
 // positive.
-func NewFrequency(clusters int, eps float64) (*Frequency, error) {
+func newFrequency(clusters int, eps float64) (*frequency, error) {
 	if !(eps > 0) || math.IsInf(eps, 1) {
 		return nil, fault.Range("epsilon", eps, "positive and finite")
 	}
 	e := math.Exp(eps)
-	f := &Frequency{Clusters: clusters, size: clusters}
+	f := &frequency{Clusters: clusters, size: clusters}
 	if float64(clusters) > 3*e+2 {
 		f.Range = int(math.Floor(e + 1))
 		f.size = f.Range
@@ -61,12 +61,12 @@ func keepUnits(size int, e float64) uint64 {
 }
 
 // truth is the probability that a report is the true value.
-func (f *Frequency) truth() float64 { return math.Ldexp(float64(f.keep), -64) }
+func (f *frequency) truth() float64 { return math.Ldexp(float64(f.keep), -64) }
 
 // report randomises value in [0, size): it stays with probability keep, else it
 // becomes one of the others, all alike. Whatever it becomes takes the same numbers of
 // the stream.
-func (f *Frequency) report(value int, st *privacy.Stream) int {
+func (f *frequency) report(value int, st *privacy.Stream) int {
 	if f.size == 1 {
 		return value
 	}
@@ -81,7 +81,7 @@ func (f *Frequency) report(value int, st *privacy.Stream) int {
 }
 
 // value is what a party reports on a record of cluster a.
-func (f *Frequency) value(party, row, a int) int {
+func (f *frequency) value(party, row, a int) int {
 	if f.Range > 0 {
 		return f.hash(reportSeed(party, row), a)
 	}
@@ -89,7 +89,7 @@ func (f *Frequency) value(party, row, a int) int {
 }
 
 // hash maps cluster a to [0, Range) under a record's public hash seed.
-func (f *Frequency) hash(seed uint64, a int) int {
+func (f *frequency) hash(seed uint64, a int) int {
 	x := seed + 0x9e3779b97f4a7c15*uint64(a+1)
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -97,7 +97,7 @@ func (f *Frequency) hash(seed uint64, a int) int {
 }
 
 // supports reports whether a report supports cluster a.
-func (f *Frequency) supports(seed uint64, value, a int) bool {
+func (f *frequency) supports(seed uint64, value, a int) bool {
 	if f.Range == 0 {
 		return value == a
 	}
@@ -109,11 +109,11 @@ func mulHigh(a, b uint64) uint64 {
 	return hi
 }
 
-// Invert replaces the support counts of a dense grid of the given number of
+// invert replaces the support counts of a dense grid of the given number of
 // parties by unbiased counts: the transition matrix is the Kronecker product of
 // one matrix (p-q) I + q 11' per party, so its inverse acts on one axis at a
 // time, (1/(p-q)) (I - q/(p - q + q k) 11'), in parties * cells operations.
-func (f *Frequency) Invert(counts []float64, parties int) {
+func (f *frequency) invert(counts []float64, parties int) {
 	k := f.Clusters
 	difference := f.Keep - f.Support
 	common := f.Support / (difference + f.Support*float64(k))

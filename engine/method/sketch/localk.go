@@ -26,8 +26,8 @@ const (
 	RulePaper Rule = "paper"
 )
 
-// ParseLocalK reads the value of --local-k: a number, "auto" or "paper".
-func ParseLocalK(s string) (LocalK, error) {
+// parseLocalK reads the value of --local-k: a number, "auto" or "paper".
+func parseLocalK(s string) (LocalK, error) {
 	switch Rule(s) {
 	case "", RuleAuto:
 		return LocalK{Rule: RuleAuto}, nil

@@ -7,10 +7,10 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Message is all that a party sends to the server in the sketch protocols.
+// message is all that a party sends to the server in the sketch protocols.
 // Every number in it was released through a mechanism of the ledger or is
 // public; it carries neither keys nor ids nor padding.
-type Message struct {
+type message struct {
 	Party, Clusters, Columns int
 	FractionBits             int
 	// Centers are the local centres in grid units of 2^-FractionBits, row-major,
@@ -29,10 +29,10 @@ type Message struct {
 // byte each, columns two), and the number of keys (four bytes).
 const messageHeader = 12
 
-// Encode returns the message in bytes: the header, centres as 4 bytes each,
+// encode returns the message in bytes: the header, centres as 4 bytes each,
 // sizes as 8 bytes each, then for every set its heights by key and cluster, one
 // byte each where heightBytes is 1, else two; all little endian.
-func (m *Message) Encode(heightBytes int) []byte {
+func (m *message) encode(heightBytes int) []byte {
 	keys := 0
 	if len(m.Sets) > 0 {
 		keys = m.Sets[0].Keys
@@ -63,16 +63,16 @@ func (m *Message) Encode(heightBytes int) []byte {
 	return b
 }
 
-// DecodeMessage reads a message that Encode wrote. It refuses bytes that are
+// decodeMessage reads a message that Encode wrote. It refuses bytes that are
 // missing or left over.
-func DecodeMessage(b []byte) (*Message, error) {
+func decodeMessage(b []byte) (*message, error) {
 	bad := func(why string) error {
 		return fault.Failed("sketch message", why, "the sender and the server must run the same protocol", nil)
 	}
 	if len(b) < messageHeader {
 		return nil, bad(fmt.Sprintf("has %d bytes, fewer than its header's %d", len(b), messageHeader))
 	}
-	m := &Message{Party: int(b[0]), Clusters: int(b[1]), Columns: int(b[2]) | int(b[3])<<8, FractionBits: int(b[4])}
+	m := &message{Party: int(b[0]), Clusters: int(b[1]), Columns: int(b[2]) | int(b[3])<<8, FractionBits: int(b[4])}
 	sizes, sets, heightBytes := 0, int(b[6]), int(b[7])
 	if b[5] > 0 {
 		sizes, m.SizeBits = m.Clusters, int(b[5])-1
@@ -99,7 +99,7 @@ func DecodeMessage(b []byte) (*Message, error) {
 		b = b[8:]
 	}
 	for range sets {
-		set := NewSketches(keys, m.Clusters)
+		set := newSketches(keys, m.Clusters)
 		for i := range set.Heights {
 			if heightBytes == 1 {
 				set.Heights[i], b = uint16(b[0]), b[1:]
@@ -114,7 +114,7 @@ func DecodeMessage(b []byte) (*Message, error) {
 
 // fits reports whether a message is what party l sends by the plan: the server reads no
 // further into one that is not.
-func (r *run) fits(m *Message, l int) bool {
+func (r *run) fits(m *message, l int) bool {
 	sizes, sets := 0, 0
 	if r.parties[l].sizes != nil {
 		sizes = r.plan.clusters

@@ -8,16 +8,16 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Runner runs fn(worker, index) for every index in [0, n) on several workers;
+// runner runs fn(worker, index) for every index in [0, n) on several workers;
 // engine.Pool is one.
-type Runner interface {
+type runner interface {
 	Workers() int
 	Run(ctx context.Context, n int, fn func(worker, index int)) error
 }
 
 // pairCell is the index of cell i in the table of parties l1 and l2.
 func (g *Grid) pairCell(i, l1, l2 int) int {
-	cell := g.Cell(i)
+	cell := g.cell(i)
 	return int(cell[l1])*g.Clusters + int(cell[l2])
 }
 
@@ -45,7 +45,7 @@ func newPairFit(g *Grid) *pairFit {
 // pass turns the sums and the target of one pair into a change per pair cell
 // by step, applies it to all cells by apply, and returns the largest difference
 // between target and sum.
-func (f *pairFit) pass(ctx context.Context, run Runner, l1, l2 int, target []float64,
+func (f *pairFit) pass(ctx context.Context, run runner, l1, l2 int, target []float64,
 	step func(target, sum, cells float64) float64, apply func(weight, change float64) float64) (float64, error) {
 	g, k2 := f.grid, len(f.sums)
 	err := run.Run(ctx, len(f.partial), func(_, block int) {
@@ -163,7 +163,7 @@ func (p *partials) shrink(n int) {
 // pairTables estimates the table of every pair of parties by maximum
 // likelihood: sizes of the clusters first, then each intersection, phantoms
 // subtracted, projected on {w >= 0, sum w = records}.
-func pairTables(ctx context.Context, run Runner, r *Release) ([][]float64, error) {
+func pairTables(ctx context.Context, run runner, r *Release) ([][]float64, error) {
 	k := r.Clusters
 	type pair struct {
 		view  *View
@@ -173,13 +173,13 @@ func pairTables(ctx context.Context, run Runner, r *Release) ([][]float64, error
 	var pairs []pair
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
-			pairs = append(pairs, pair{view: r.Pair(l1, l2), sizes: [2][]float64{make([]float64, k), make([]float64, k)},
+			pairs = append(pairs, pair{view: r.pair(l1, l2), sizes: [2][]float64{make([]float64, k), make([]float64, k)},
 				table: make([]float64, k*k)})
 		}
 	}
 	err := run.Run(ctx, len(pairs)*2*k, func(_, index int) {
 		p, side, a := &pairs[index/(2*k)], index/k%2, index%k
-		p.sizes[side][a] = p.view.Law.MaximumLikelihood(p.view.Sketches[side], a, p.view.Floor)
+		p.sizes[side][a] = p.view.Law.maximumLikelihood(p.view.Sketches[side], a, p.view.Floor)
 	})
 	if err != nil {
 		return nil, err
@@ -210,10 +210,10 @@ func pairTables(ctx context.Context, run Runner, r *Release) ([][]float64, error
 	return tables, nil
 }
 
-// PairEstimate estimates all pair tables by maximum likelihood and returns the
+// pairEstimate estimates all pair tables by maximum likelihood and returns the
 // full grid fitted to them by iterative proportional fitting, the
 // maximum-entropy solution.
-func PairEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error) {
+func pairEstimate(ctx context.Context, run runner, r *Release) (*Grid, error) {
 	tables, err := pairTables(ctx, run, r)
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ const (
 
 // proportionalFit starts from equal weights and multiplies the cells of each
 // pair cell to its target until a sweep changes nothing.
-func proportionalFit(ctx context.Context, run Runner, r *Release, pairs [][]float64) (*Grid, error) {
+func proportionalFit(ctx context.Context, run runner, r *Release, pairs [][]float64) (*Grid, error) {
 	k := r.Clusters
 	if r.Parties == 2 {
 		g, err := newDenseGrid(2, k)

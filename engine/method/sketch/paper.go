@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// BasicEstimate is DPFMPS-BasicEst (Sketch-V, Algorithm 4): the size of each
+// basicEstimate is DPFMPS-BasicEst (Sketch-V, Algorithm 4): the size of each
 // cell as records minus the size of the union of the complements of its
 // clusters, whose sketch is the maximum of all other sketches; phantoms
 // subtracted; the result projected on {w >= 0, sum w = records}. It returns the
@@ -13,7 +13,7 @@ import (
 // The work per key is not that of all cells: the maximum T over all sketches
 // stands in every cell except where each party that holds T has its holder left
 // out, and only those cells are corrected.
-func BasicEstimate(v *View, records float64) (*Grid, error) {
+func basicEstimate(v *View, records float64) (*Grid, error) {
 	s, k := v.parties(), v.clusters()
 	grid, err := newDenseGrid(s, k)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Release) sizes(l int) []float64 {
 	v, s := r.single(l)
 	size := make([]float64, r.Clusters)
 	for a := range size {
-		size[a] = max(v.Law.HarmonicMean(s, a)-v.inSketch(), 0)
+		size[a] = max(v.Law.harmonicMean(s, a)-v.inSketch(), 0)
 	}
 	return size
 }
@@ -125,7 +125,7 @@ func (r *Release) sizes(l int) []float64 {
 func independent(grid *Grid, size [][]float64, records float64) {
 	for i := range grid.Weights {
 		w := records
-		for l, a := range grid.Cell(i) {
+		for l, a := range grid.cell(i) {
 			w *= size[l][a] / records
 		}
 		grid.Weights[i] = w
@@ -138,16 +138,16 @@ const (
 	additiveTolerance = 1e-6
 )
 
-// TwoPartyEstimate is DPFMPS-2PEst (Sketch-V, Algorithm 5): all pairs by
-// BasicEstimate, then a full grid consistent with them by additive updates. A
+// twoPartyEstimate is DPFMPS-2PEst (Sketch-V, Algorithm 5): all pairs by
+// basicEstimate, then a full grid consistent with them by additive updates. A
 // sweep visits every pair once (the paper draws pairs at random), with step 1,
 // and clips negative cells at its end: left alone they destroy the margins.
 // For two parties the pair is the grid.
-func TwoPartyEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error) {
+func twoPartyEstimate(ctx context.Context, run runner, r *Release) (*Grid, error) {
 	pairs := make([][]float64, 0, r.Parties*(r.Parties-1)/2)
 	for l1 := range r.Parties {
 		for l2 := l1 + 1; l2 < r.Parties; l2++ {
-			g, err := BasicEstimate(r.Pair(l1, l2), r.Records)
+			g, err := basicEstimate(r.pair(l1, l2), r.Records)
 			if err != nil {
 				return nil, err
 			}
@@ -166,7 +166,7 @@ func TwoPartyEstimate(ctx context.Context, run Runner, r *Release) (*Grid, error
 
 // additiveFit starts from independence and moves the grid towards the pair
 // tables, each correction spread evenly over the cells of its pair cell.
-func additiveFit(ctx context.Context, run Runner, r *Release, pairs, size [][]float64) (*Grid, error) {
+func additiveFit(ctx context.Context, run runner, r *Release, pairs, size [][]float64) (*Grid, error) {
 	grid, err := support(r.Parties, r.Clusters, pairs)
 	if err != nil {
 		return nil, err

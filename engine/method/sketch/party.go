@@ -24,7 +24,7 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 	if err != nil {
 		return nil, err
 	}
-	var m Message
+	var m message
 	if r := p.releases.sizes; r != nil {
 		if m.Sizes, m.SizeBits, err = p.noisy(r, 0, "sizes", 0, copied(sizes), len(sizes)); err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 }
 
 // releaseSketches puts the party's sketches of its memberships into a message.
-func (p *party) releaseSketches(ctx context.Context, m *Message) error {
+func (p *party) releaseSketches(ctx context.Context, m *message) error {
 	if p.releases.sketches == nil {
 		return nil
 	}
@@ -94,11 +94,11 @@ func (p *party) localCenters(ctx context.Context) error {
 }
 
 // sendMessage sends centres and what m has: the server sees no more.
-func (p *party) sendMessage(ctx context.Context, m *Message) error {
+func (p *party) sendMessage(ctx context.Context, m *message) error {
 	return p.Send(ctx, p.message, protocol.Server, p.encode(m))
 }
 
-func (p *party) encode(m *Message) []byte {
+func (p *party) encode(m *message) []byte {
 	span := p.span(engine.PhaseEncode, 0)
 	defer p.End(span)
 	m.Party, m.Clusters, m.Columns, m.FractionBits = p.index, p.plan.clusters, p.d(), p.bits
@@ -108,9 +108,9 @@ func (p *party) encode(m *Message) []byte {
 	}
 	heightBytes := 1
 	if p.plan.law != nil {
-		heightBytes = p.plan.law.Bytes()
+		heightBytes = p.plan.law.bytes()
 	}
-	return m.Encode(heightBytes)
+	return m.encode(heightBytes)
 }
 
 // sendReports sends every record's membership under local privacy (LDP-AGG).
@@ -140,7 +140,7 @@ func (p *party) sendReports(ctx context.Context, r *protocol.Release) error {
 }
 
 // replayReports passes a party's reports to an audit's replay.
-func (p *party) replayReports(f *Frequency, reports []uint8) error {
+func (p *party) replayReports(f *frequency, reports []uint8) error {
 	if p.Replay == nil {
 		return nil
 	}

@@ -487,35 +487,35 @@ func TestWorstCase(t *testing.T) {
 func TestMessage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(25, 26))
 	for _, heightBytes := range []int{1, 2} {
-		m := &Message{Party: 3, Clusters: 4, Columns: 300, FractionBits: 16, Sizes: []int64{5, -2, 1 << 40, 0}, SizeBits: 30}
+		m := &message{Party: 3, Clusters: 4, Columns: 300, FractionBits: 16, Sizes: []int64{5, -2, 1 << 40, 0}, SizeBits: 30}
 		for range m.Clusters * m.Columns {
 			m.Centers = append(m.Centers, int32(rng.IntN(1<<17)-1<<16))
 		}
 		for range 2 {
-			s := NewSketches(7, 4)
+			s := newSketches(7, 4)
 			for i := range s.Heights {
 				s.Heights[i] = uint16(rng.IntN(1 << (8 * heightBytes)))
 			}
 			m.Sets = append(m.Sets, s)
 		}
-		b := m.Encode(heightBytes)
+		b := m.encode(heightBytes)
 		if want := messageHeader + 4*1200 + 8*4 + 2*7*4*heightBytes; len(b) != want {
 			t.Fatalf("%d bytes, want %d: nothing but header, centres, sizes and sketches", len(b), want)
 		}
-		d, err := DecodeMessage(b)
+		d, err := decodeMessage(b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Every byte is accounted for by what was decoded.
-		if !bytes.Equal(d.Encode(heightBytes), b) {
+		if !bytes.Equal(d.encode(heightBytes), b) {
 			t.Error("a decoded message encodes to other bytes")
 		}
 		for n := range messageHeader + 40 {
-			if _, err := DecodeMessage(b[:n]); err == nil {
+			if _, err := decodeMessage(b[:n]); err == nil {
 				t.Fatalf("%d of %d bytes were accepted", n, len(b))
 			}
 		}
-		if _, err := DecodeMessage(append(slices.Clone(b), 0)); err == nil {
+		if _, err := decodeMessage(append(slices.Clone(b), 0)); err == nil {
 			t.Error("a byte too many was accepted")
 		}
 	}
@@ -533,10 +533,10 @@ func TestServerReadsThePlanOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		good := func() *Message {
-			m := &Message{Party: 1, Clusters: 4, Columns: 6 / parties, FractionBits: r.bits, Sizes: make([]int64, 4)}
+		good := func() *message {
+			m := &message{Party: 1, Clusters: 4, Columns: 6 / parties, FractionBits: r.bits, Sizes: make([]int64, 4)}
 			for range parties - 1 {
-				s := NewSketches(10, 4)
+				s := newSketches(10, 4)
 				for i := range s.Heights {
 					s.Heights[i] = uint16(1 + i*(r.plan.law.Max()-1)/(len(s.Heights)-1))
 				}
@@ -547,17 +547,17 @@ func TestServerReadsThePlanOnly(t *testing.T) {
 		if !r.fits(good(), 1) {
 			t.Fatalf("%d parties: a message by the plan is refused", parties)
 		}
-		for name, spoil := range map[string]func(*Message){
-			"party":     func(m *Message) { m.Party = 0 },
-			"clusters":  func(m *Message) { m.Clusters = 5 },
-			"columns":   func(m *Message) { m.Columns++ },
-			"grid":      func(m *Message) { m.FractionBits-- },
-			"sizes":     func(m *Message) { m.Sizes = nil },
-			"sets":      func(m *Message) { m.Sets = m.Sets[1:] },
-			"more":      func(m *Message) { m.Sets = append(m.Sets, m.Sets[0]) },
-			"keys":      func(m *Message) { m.Sets[0].Keys = 9 },
-			"no height": func(m *Message) { m.Sets[0].Heights[7] = 0 },
-			"too high":  func(m *Message) { m.Sets[0].Heights[7] = uint16(r.plan.law.Max() + 1) },
+		for name, spoil := range map[string]func(*message){
+			"party":     func(m *message) { m.Party = 0 },
+			"clusters":  func(m *message) { m.Clusters = 5 },
+			"columns":   func(m *message) { m.Columns++ },
+			"grid":      func(m *message) { m.FractionBits-- },
+			"sizes":     func(m *message) { m.Sizes = nil },
+			"sets":      func(m *message) { m.Sets = m.Sets[1:] },
+			"more":      func(m *message) { m.Sets = append(m.Sets, m.Sets[0]) },
+			"keys":      func(m *message) { m.Sets[0].Keys = 9 },
+			"no height": func(m *message) { m.Sets[0].Heights[7] = 0 },
+			"too high":  func(m *message) { m.Sets[0].Heights[7] = uint16(r.plan.law.Max() + 1) },
 		} {
 			m := good()
 			if spoil(m); r.fits(m, 1) {
@@ -577,7 +577,7 @@ func TestMessageHasNothingElse(t *testing.T) {
 		p := &party{run: &run{plan: &plan{clusters: 2}, bits: 16}, points: data.Points,
 			centers: []float32{0.5, -0.25, 0.125, 1}, labels: make([]uint16, n)}
 		onParty(t, p, func(context.Context) error {
-			encoded = append(encoded, p.encode(&Message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}}))
+			encoded = append(encoded, p.encode(&message{Sizes: []int64{10, 20}, Sets: []*Sketches{set}}))
 			return nil
 		})
 	}
@@ -700,11 +700,11 @@ func TestSplits(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	ids := [][]string{{"u1", "u2", "u3", "u4", "u4"}, {"u3", "u1", "u5", "u4", "u2"}}
-	if _, report, err := Join(Secret{}, ids, false); err == nil || fault.IsRequest(err) ||
+	if _, report, err := join(Secret{}, ids, false); err == nil || fault.IsRequest(err) ||
 		!slices.Equal(report.Unmatched, []int{0, 1}) || !slices.Equal(report.Duplicate, []int{2, 0}) {
 		t.Errorf("report %+v, error %v", report, err)
 	}
-	rows, report, err := Join(Secret{}, ids, true)
+	rows, report, err := join(Secret{}, ids, true)
 	if err != nil || report.Matched != 3 {
 		t.Fatalf("report %+v, error %v", report, err)
 	}
@@ -714,10 +714,10 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	clean := [][]string{{"a", "b"}, {"b", "a"}, {"a", "b"}}
-	if _, report, err := Join(Secret{9}, clean, false); err != nil || report.Matched != 2 {
+	if _, report, err := join(Secret{9}, clean, false); err != nil || report.Matched != 2 {
 		t.Errorf("report %+v, error %v", report, err)
 	}
-	if _, _, err := Join(Secret{}, [][]string{{"a"}, {"b"}}, true); err == nil {
+	if _, _, err := join(Secret{}, [][]string{{"a"}, {"b"}}, true); err == nil {
 		t.Error("a join without a match succeeded")
 	}
 	if text := fmt.Sprintf("%v %s %#v", Secret{7}, Secret{7}, Secret{7}); strings.Count(text, "redacted") != 3 {
@@ -754,7 +754,7 @@ func TestJoinAgainstMaps(t *testing.T) {
 			}
 		}
 	}
-	rows, report, err := Join(Secret{3}, ids, true)
+	rows, report, err := join(Secret{3}, ids, true)
 	if err != nil || report.Matched != want.Matched || !slices.Equal(report.Unmatched, want.Unmatched) ||
 		!slices.Equal(report.Duplicate, want.Duplicate) {
 		t.Fatalf("report %+v, error %v, want %+v", report, err, want)
@@ -769,7 +769,7 @@ func TestJoinAgainstMaps(t *testing.T) {
 	for _, list := range ids {
 		rng.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
-	if rows, _, err = Join(Secret{3}, ids, true); err != nil {
+	if rows, _, err = join(Secret{3}, ids, true); err != nil {
 		t.Fatal(err)
 	}
 	for i, row := range rows[0] {
@@ -789,7 +789,7 @@ func BenchmarkJoin(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, _, err := Join(Secret{}, ids, false); err != nil {
+		if _, _, err := join(Secret{}, ids, false); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -814,13 +814,13 @@ func TestLocalK(t *testing.T) {
 	}
 	for text, want := range map[string]LocalK{"": {Rule: RuleAuto}, "auto": {Rule: RuleAuto}, "paper": {Rule: RulePaper},
 		"7": {N: 7}} {
-		if got, err := ParseLocalK(text); err != nil || got != want {
-			t.Errorf("ParseLocalK(%q) = %v, %v", text, got, err)
+		if got, err := parseLocalK(text); err != nil || got != want {
+			t.Errorf("parseLocalK(%q) = %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"1", "0", "-3", "many"} {
-		if _, err := ParseLocalK(text); !fault.IsRequest(err) {
-			t.Errorf("ParseLocalK(%q): %v, want a wrong request", text, err)
+		if _, err := parseLocalK(text); !fault.IsRequest(err) {
+			t.Errorf("parseLocalK(%q): %v, want a wrong request", text, err)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import "context"
 // aggregateReports estimates the grid from reports: by the inverse of the joint
 // transition of all parties (LDP-AGG), or from those of all pairs by the additive fit
 // (LDP-AGG-2PEst).
-func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][]uint8) (*Grid, error) {
+func (v *server) aggregateReports(ctx context.Context, f *frequency, reports [][]uint8) (*Grid, error) {
 	k, parties, n := v.plan.clusters, v.plan.parties, float64(v.job.Own())
 	if v.job.Estimator == EstimatorReports || parties == 2 {
 		all := make([]int, parties)
@@ -19,7 +19,7 @@ func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][
 		if g.Weights, err = v.supportCounts(ctx, f, reports, all); err != nil {
 			return nil, err
 		}
-		f.Invert(g.Weights, parties)
+		f.invert(g.Weights, parties)
 		projectSimplex(g.Weights, n)
 		return g, nil
 	}
@@ -30,7 +30,7 @@ func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][
 		if err != nil {
 			return nil, err
 		}
-		f.Invert(counts, 1)
+		f.invert(counts, 1)
 		projectSimplex(counts, n)
 		sizes[l] = counts
 	}
@@ -41,7 +41,7 @@ func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][
 			if err != nil {
 				return nil, err
 			}
-			f.Invert(counts, 2)
+			f.invert(counts, 2)
 			projectSimplex(counts, n)
 			pairs = append(pairs, counts)
 		}
@@ -51,7 +51,7 @@ func (v *server) aggregateReports(ctx context.Context, f *Frequency, reports [][
 
 // supportCounts counts, for each cell of the given parties, the records all of
 // whose reports support it.
-func (v *server) supportCounts(ctx context.Context, f *Frequency, reports [][]uint8, parties []int) ([]float64, error) {
+func (v *server) supportCounts(ctx context.Context, f *frequency, reports [][]uint8, parties []int) ([]float64, error) {
 	k, n := v.plan.clusters, v.job.Own()
 	size := powInt(k, len(parties))
 	const block = 1 << 14

@@ -29,7 +29,7 @@ type run struct {
 	// with exact weights; nil elsewhere.
 	memberships *protocol.Release
 	hasRecords  bool
-	frequency   *Frequency // of local reports
+	frequency   *frequency // of local reports
 }
 
 // Plan implements engine.Job.
@@ -51,7 +51,7 @@ func (j *Job) prepare() (*run, error) {
 		return nil, err
 	}
 	if c.Method.sketches() && p.law == nil {
-		if p.law, err = NewGeometric(c.Gamma); err != nil {
+		if p.law, err = newGeometric(c.Gamma); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +63,7 @@ func (j *Job) prepare() (*run, error) {
 		r.Calibration = c.Calibration
 	}
 	if c.Method == LocalReports {
-		if r.frequency, err = NewFrequency(p.clusters, p.eps2); err != nil {
+		if r.frequency, err = newFrequency(p.clusters, p.eps2); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func (r *run) planMessages() {
 			bytes += 8 * r.plan.clusters
 		}
 		if r.parties[l].sketches != nil {
-			bytes += r.plan.keySets() * r.plan.sketches * r.plan.clusters * r.plan.law.Bytes()
+			bytes += r.plan.keySets() * r.plan.sketches * r.plan.clusters * r.plan.law.bytes()
 		}
 		if r.parties[l].reports != nil {
 			bytes += r.N
@@ -254,7 +254,7 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 	if err != nil {
 		return nil, err
 	}
-	res.Details["relative_intersection_error"] = IntersectionError(v.grid, exact, r.job.Own())
+	res.Details["relative_intersection_error"] = intersectionError(v.grid, exact, r.job.Own())
 	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
 		Clamped: j.Clamped}, s.Centroids(), j.K)

@@ -21,7 +21,7 @@ import (
 type server struct {
 	*protocol.Party
 	*run
-	messages []*Message
+	messages []*message
 	// centers are the local centres of each party as it decoded them.
 	centers [][]float32
 	// records is the noisy number of records, 0 if it was not released.
@@ -61,7 +61,7 @@ func (v *server) gather(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m, err := DecodeMessage(b)
+		m, err := decodeMessage(b)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (v *server) release() *Release {
 func (v *server) estimate(ctx context.Context, r *Release) (*Grid, error) {
 	span := v.Begin(engine.PhaseWeights, 0)
 	defer v.End(span)
-	return r.Estimate(ctx, v.Pool(), v.job.Estimator)
+	return r.estimate(ctx, v.Pool(), v.job.Estimator)
 }
 
 // cluster is phase 4: weighted k-means on the grid, whose points are the
@@ -216,7 +216,7 @@ func (v *server) outcome() *protocol.Outcome {
 }
 
 // receive is what the server makes of the messages.
-func (v *server) receive(messages []*Message) *Release {
+func (v *server) receive(messages []*message) *Release {
 	plan := v.plan
 	r := &Release{Parties: plan.parties, Clusters: plan.clusters}
 	view := func(sketches ...*Sketches) *View {
@@ -254,19 +254,19 @@ func (v *server) receive(messages []*Message) *Release {
 	return r
 }
 
-// Estimate turns the release into the weights of the grid.
-func (r *Release) Estimate(ctx context.Context, run Runner, e Estimator) (*Grid, error) {
+// estimate turns the release into the weights of the grid.
+func (r *Release) estimate(ctx context.Context, run runner, e Estimator) (*Grid, error) {
 	switch {
 	case e == estimatorBasic:
-		return BasicEstimate(r.Joint, r.Records)
+		return basicEstimate(r.Joint, r.Records)
 	case e == EstimatorPaper:
-		return TwoPartyEstimate(ctx, run, r)
+		return twoPartyEstimate(ctx, run, r)
 	case e == EstimatorPair:
-		return PairEstimate(ctx, run, r)
+		return pairEstimate(ctx, run, r)
 	case r.Joint != nil:
-		return JointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
+		return jointEstimate(ctx, run, r.Joint, r.Records, r.Margins)
 	}
-	return PairwiseJointEstimate(ctx, run, r)
+	return pairwiseJointEstimate(ctx, run, r)
 }
 
 // warn notes settings in which the sketches can say little.
@@ -298,7 +298,7 @@ const recordsPerCount = 1 << 16
 
 // exactGrid is the grid of exact counts of memberships by party, its support the cells
 // that hold a record.
-func exactGrid(ctx context.Context, run Runner, labels [][]uint16, k int) (*Grid, error) {
+func exactGrid(ctx context.Context, run runner, labels [][]uint16, k int) (*Grid, error) {
 	parties, n := len(labels), len(labels[0])
 	if _, ok := product(k, parties, maxDense); !ok {
 		return exactSparse(labels, k), nil
@@ -329,7 +329,7 @@ func exactGrid(ctx context.Context, run Runner, labels [][]uint16, k int) (*Grid
 	kept := 0
 	for i, w := range g.Weights {
 		if w > 0 {
-			copy(g.Cells[kept*parties:], g.Cell(i))
+			copy(g.Cells[kept*parties:], g.cell(i))
 			g.Weights[kept] = w
 			kept++
 		}
@@ -366,7 +366,7 @@ func gridPoints(grid *Grid, centers [][]float32, d int, split Split) *synopsis.W
 		if weight <= 0 {
 			continue
 		}
-		for l, a := range grid.Cell(i) {
+		for l, a := range grid.cell(i) {
 			columns := split[l]
 			for h, column := range columns {
 				point[column] = float64(centers[l][int(a)*len(columns)+h])
@@ -377,9 +377,9 @@ func gridPoints(grid *Grid, centers [][]float32, d int, split Split) *synopsis.W
 	return w
 }
 
-// IntersectionError is the relative intersection error of Sketch-V, section
+// intersectionError is the relative intersection error of Sketch-V, section
 // 6.2: (1/n) sum over cells of |w - truth|.
-func IntersectionError(w, truth *Grid, n int) float64 {
+func intersectionError(w, truth *Grid, n int) float64 {
 	sum := 0.0
 	i, t := 0, 0
 	for i < w.Len() || t < truth.Len() {
@@ -390,7 +390,7 @@ func IntersectionError(w, truth *Grid, n int) float64 {
 		case t == truth.Len():
 			order = -1
 		default:
-			order = slices.Compare(w.Cell(i), truth.Cell(t))
+			order = slices.Compare(w.cell(i), truth.cell(t))
 		}
 		switch {
 		case order < 0:

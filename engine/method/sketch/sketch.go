@@ -17,14 +17,14 @@ const maxStoredDigests = 1 << 22
 // sketcher makes the sketches of clusters of records that are all at hand. Its
 // keys and digests come from the parties' shared secret.
 type sketcher struct {
-	run     Runner
+	run     runner
 	secret  Secret
 	records int
 	id      func(row int, dst []byte) []byte // appends the id of a record; nil if that is the row number
 	stored  []Digest
 }
 
-func newSketcher(ctx context.Context, run Runner, secret Secret, records int,
+func newSketcher(ctx context.Context, run runner, secret Secret, records int,
 	id func(row int, dst []byte) []byte) (*sketcher, error) {
 	s := &sketcher{run: run, secret: secret, records: records, id: id}
 	if records > maxStoredDigests || id == nil {
@@ -73,7 +73,7 @@ func (e *Encoder) addOwnPhantoms(st *privacy.Stream, count float64) {
 
 // sketches rounds the registers of all clusters.
 func (s *sketcher) sketches(ctx context.Context, e *Encoder, law *Geometric, floor uint16) (*Sketches, error) {
-	sketches := NewSketches(len(e.registers[0]), e.clusters)
+	sketches := newSketches(len(e.registers[0]), e.clusters)
 	err := s.run.Run(ctx, e.clusters, func(_, a int) { e.heights(law, floor, a, sketches) })
 	return sketches, err
 }

@@ -72,8 +72,8 @@ func pairIndex(parties, l1, l2 int) int {
 	return l1*parties - l1*(l1+1)/2 + l2 - l1 - 1
 }
 
-// Pair returns the view of parties l1 < l2.
-func (r *Release) Pair(l1, l2 int) *View {
+// pair returns the view of parties l1 < l2.
+func (r *Release) pair(l1, l2 int) *View {
 	if r.Joint == nil {
 		return r.Pairs[pairIndex(r.Parties, l1, l2)]
 	}
@@ -91,9 +91,9 @@ func (r *Release) single(l int) (*View, *Sketches) {
 		return r.Joint, r.Joint.Sketches[l]
 	}
 	if l == 0 {
-		v := r.Pair(0, 1)
+		v := r.pair(0, 1)
 		return v, v.Sketches[0]
 	}
-	v := r.Pair(0, l)
+	v := r.pair(0, l)
 	return v, v.Sketches[1]
 }

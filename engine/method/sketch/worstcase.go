@@ -38,7 +38,7 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	if c.Parties < 2 || c.Clusters < 2 || c.Sketches < 1 {
 		return nil, fault.Request("worst case", "needs at least 2 parties, 2 clusters and 1 sketch", "")
 	}
-	law, err := NewGeometric(c.Gamma)
+	law, err := newGeometric(c.Gamma)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (c *WorstCase) Put(ctx context.Context, rt *engine.Runtime, st *privacy.Str
 			centers: make([]float32, c.Clusters), labels: labels[l]}
 		programs = append(programs, func(ctx context.Context, q *protocol.Party) (*protocol.Outcome, error) {
 			p.Party = q
-			var m Message
+			var m message
 			if err := p.releaseSketches(ctx, &m); err != nil {
 				return nil, err
 			}

@@ -138,8 +138,8 @@ func (p *Part) chunk(i int) (lo, hi int) {
 	return i * chunkPoints, min((i+1)*chunkPoints, p.points.N)
 }
 
-// Records returns the number of records.
-func (p *Part) Records() int { return p.points.N }
+// records returns the number of records.
+func (p *Part) records() int { return p.points.N }
 
 // Weight returns the sum of the weights, the number of records where there are none.
 func (p *Part) Weight() float64 {
@@ -315,16 +315,16 @@ func Trials(k int) int { return 2 + int(math.Log(float64(k))) }
 func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
 	d, n := parts[0].points.D, 0
 	for _, p := range parts {
-		n += p.Records()
+		n += p.records()
 	}
 	centres := make([]float32, 0, k*d)
 	anyRecord := func(dst []float32) []float32 {
 		i := min(int(float64(n)*uniform()), n-1)
 		for _, p := range parts {
-			if i < p.Records() {
+			if i < p.records() {
 				return append(dst, p.Record(i, nil)...)
 			}
-			i -= p.Records()
+			i -= p.records()
 		}
 		return dst
 	}

@@ -43,7 +43,7 @@ func (p *Party) ProjectedStart(ctx context.Context, tree *Tree, k int, origin []
 	if err != nil {
 		return nil, err
 	}
-	trie, err := p.ReleaseTree(ctx, tree, low.Records)
+	trie, err := p.releaseTree(ctx, tree, low.Records)
 	if err != nil {
 		return nil, err
 	}

@@ -45,18 +45,18 @@ func (f *Plan) AddTree(l Share, d int) *Tree {
 	return t
 }
 
-// ReleaseTree releases a planned tree over the parties' records, or projections of them,
+// releaseTree releases a planned tree over the parties' records, or projections of them,
 // level by level, and makes it consistent with the public number of records. Its
 // epsilon is that of all levels, whether or not it reaches them: that it stops is
 // itself an outcome.
-func (p *Party) ReleaseTree(ctx context.Context, t *Tree, records *kernels.Panels) (*synopsis.Trie, error) {
+func (p *Party) releaseTree(ctx context.Context, t *Tree, records *kernels.Panels) (*synopsis.Trie, error) {
 	return p.ReleaseTreeAlong(ctx, t, records, synopsis.InTurn(t.d, t.Cuts()), nil)
 }
 
 // Cuts is how often the tree halves a box, one axis a time.
 func (t *Tree) Cuts() int { return t.bits * t.levels }
 
-// ReleaseTreeAlong is ReleaseTree with the axes to cut, in their order, and the image of each
+// ReleaseTreeAlong is releaseTree with the axes to cut, in their order, and the image of each
 // coordinate, see [synopsis.PathsAlong]; public values decide both.
 func (p *Party) ReleaseTreeAlong(ctx context.Context, t *Tree, records *kernels.Panels,
 	order []int, image func(h int, x float32) float32) (*synopsis.Trie, error) {

@@ -34,11 +34,8 @@ import (
 // MostParties is the largest number of parties of a study.
 const MostParties = 10000
 
-// FrameBytes is the longest message on the bus.
-const FrameBytes = link.FrameBytes
-
-// mostRequest is the longest request or answer.
-const mostRequest = FrameBytes
+// mostRequest is the longest request or answer: a message on the bus.
+const mostRequest = link.FrameBytes
 
 // Login is what somebody who connects shows.
 type Login struct {
@@ -271,10 +268,10 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		return nil, d.Cluster.refused(d.URL, err)
 	case err != nil:
 		return nil, refused(d.URL, err)
-	case nc.MaxPayload() < FrameBytes:
+	case nc.MaxPayload() < link.FrameBytes:
 		nc.Close()
 		return nil, fault.Failed("connection to "+d.URL, fmt.Sprintf("takes messages of at most %d bytes", nc.MaxPayload()),
-			fmt.Sprintf("set max_payload of the cluster to %d or more", FrameBytes), nil)
+			fmt.Sprintf("set max_payload of the cluster to %d or more", link.FrameBytes), nil)
 	}
 	c := &Conn{nc: nc, self: d.Self, study: d.Study, to: make(map[protocol.Role]string)}
 	if d.Frames == nil {
@@ -376,9 +373,6 @@ func (c *Conn) Answer(answer func(from protocol.Role, body []byte) []byte) error
 	}
 	return err
 }
-
-// Round is how long a message to the server and back takes.
-func (c *Conn) Round() (time.Duration, error) { return c.nc.RTT() }
 
 // Close ends the connection after what was published has left.
 func (c *Conn) Close() {

@@ -28,8 +28,8 @@ const (
 	magic     = "cohort journal 1\n"
 	headBytes = 8 // length, kind and a check of both, so that a longer length is no torn record
 	linkBytes = 16
-	// MaxRecord is the longest payload.
-	MaxRecord = 1<<31 - 1
+	// maxRecord is the longest payload.
+	maxRecord = 1<<31 - 1
 )
 
 // Record is an entry of a journal.
@@ -156,7 +156,7 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 		return false, j.zeros(r)
 	}
 	length := int64(binary.LittleEndian.Uint32(head[:]))
-	if head != j.head(int(length), head[4]) || length > MaxRecord {
+	if head != j.head(int(length), head[4]) || length > maxRecord {
 		return false, j.damaged()
 	}
 	if left < headBytes+length+linkBytes {
@@ -223,8 +223,8 @@ func (j *File) Append(kind byte, parts ...[]byte) (Record, error) {
 	for _, p := range parts {
 		length += len(p)
 	}
-	if length > MaxRecord {
-		return Record{}, fault.Range("journal record", length, fmt.Sprintf("at most %d bytes", MaxRecord))
+	if length > maxRecord {
+		return Record{}, fault.Range("journal record", length, fmt.Sprintf("at most %d bytes", maxRecord))
 	}
 	head := j.head(length, kind)
 	h := sha256.New()

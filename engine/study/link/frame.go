@@ -9,7 +9,7 @@ import (
 
 // Frames are what a bus carries. All numbers are little-endian.
 //
-//	data   version kind=1, message u64, chunk u32, size u32 of the sealed message, its bytes from chunk*ChunkBytes on
+//	data   version kind=1, message u64, chunk u32, size u32 of the sealed message, its bytes from chunk*chunkBytes on
 //	ack    version kind=2, durable u64, message u64, chunk u32, gap u8, tag
 //	hello  version kind=3, first u64: the first message that the sender still has, tag
 //
@@ -29,10 +29,10 @@ const (
 	ackBytes     = 2 + 8 + 8 + 4 + 1 + tagBytes
 	helloBytes   = 2 + 8 + tagBytes
 	tagBytes     = 16
-	// ChunkBytes is the longest part of a message in one frame.
-	ChunkBytes = 1 << 18
+	// chunkBytes is the longest part of a message in one frame.
+	chunkBytes = 1 << 18
 	// FrameBytes is the longest message on the bus.
-	FrameBytes = ChunkBytes + room
+	FrameBytes = chunkBytes + room
 	// room is what may stand before the bytes of a chunk.
 	room = ackBytes + dataHead
 	// sealBytes is what sealing adds to a message.
@@ -54,7 +54,7 @@ type frame struct {
 }
 
 // chunks is the number of chunks of a sealed message.
-func chunks(size int) uint32 { return uint32((size + ChunkBytes - 1) / ChunkBytes) }
+func chunks(size int) uint32 { return uint32((size + chunkBytes - 1) / chunkBytes) }
 
 // parse decodes a frame that may come from anybody. most bounds a sealed message.
 func parse(b []byte, most int) (f frame, err error) {
@@ -70,7 +70,7 @@ func parse(b []byte, most int) (f frame, err error) {
 		if int64(f.size) > int64(most) || f.size < sealBytes || f.chunk >= chunks(int(f.size)) {
 			return frame{}, errFrame
 		}
-		if want := min(ChunkBytes, int(f.size)-int(f.chunk)*ChunkBytes); len(f.bytes) != want {
+		if want := min(chunkBytes, int(f.size)-int(f.chunk)*chunkBytes); len(f.bytes) != want {
 			return frame{}, errFrame
 		}
 	case f.kind == frameAck && len(b) == ackBytes && b[ackBytes-tagBytes-1] <= 1:

@@ -98,7 +98,7 @@ func (w *wire) die(e *End) {
 
 // body is the i-th message.
 func body(i int) []byte {
-	size := []int{0, 5, 300, ChunkBytes - 16, ChunkBytes, 700_000}[i%6]
+	size := []int{0, 5, 300, chunkBytes - 16, chunkBytes, 700_000}[i%6]
 	b := make([]byte, size+8)
 	binary.LittleEndian.PutUint64(b, uint64(i))
 	for j := 8; j < len(b); j += 97 {

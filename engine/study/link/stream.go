@@ -123,8 +123,8 @@ func (e *End) transmit(p *peer, now time.Time) {
 	for p.at.message < p.ready && p.under() < window {
 		framed := p.out[p.at.message-p.base]
 		size := len(framed) - room
-		from := int(p.at.chunk) * ChunkBytes
-		if e.Bus.Publish(p.role, e.framed(p, framed, from, min(from+ChunkBytes, size))) != nil {
+		from := int(p.at.chunk) * chunkBytes
+		if e.Bus.Publish(p.role, e.framed(p, framed, from, min(from+chunkBytes, size))) != nil {
 			p.resend = now.Add(p.wait)
 			return // the bus is away
 		}
@@ -163,9 +163,9 @@ func (p *peer) under() int {
 	for m := max(p.acked.message, p.base); m < p.at.message; m++ {
 		bytes += len(p.out[m-p.base]) - room
 	}
-	bytes += int(p.at.chunk) * ChunkBytes
+	bytes += int(p.at.chunk) * chunkBytes
 	if p.acked.message >= p.base {
-		bytes -= int(p.acked.chunk) * ChunkBytes
+		bytes -= int(p.acked.chunk) * chunkBytes
 	}
 	return bytes
 }
@@ -224,7 +224,7 @@ func (e *End) deliver(p *peer, b []byte) error {
 // take takes a chunk.
 func (e *End) take(p *peer, f *frame) error {
 	at := position{f.message, f.chunk}
-	if at != p.want || f.chunk > 0 && int(f.chunk)*ChunkBytes != len(p.partial) {
+	if at != p.want || f.chunk > 0 && int(f.chunk)*chunkBytes != len(p.partial) {
 		p.owes, p.gap = true, p.want.before(at)
 		e.touch(p)
 		return nil
