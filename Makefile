@@ -104,9 +104,16 @@ prototypes: build
 mca:
 	$(GO) run ./scripts/mca
 
-# The programs that the suite embeddings compares with, from Debian's packages.
-peers:
-	apt-get install -y python3-sklearn python3-faiss
+# Ours beside other programs, in turns in one run: scikit-learn, FAISS and LEMON from Debian's
+# packages and, where PEER_DIR has checkouts of it, the code that the authors of FastLloyd
+# released (D-Diaa/privateclustering and D-Diaa/FastLloyd; PEER_PYTHON is a Python with its
+# packages: numpy, scipy, scikit-learn, matplotlib, diffprivlib, ortools).
+PEER_DIR ?=
+PEER_PYTHON ?=
+peers: build
+	apt-get install -y python3-sklearn python3-faiss g++ liblemon-dev
+	./bin/cohort bench horizontal fastlloyd-table3 flow embeddings kmeans \
+		$(if $(PEER_DIR),--peers $(PEER_DIR)) $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
 
 # Privacy bugs put into copies of the code, one after the other: the tests must catch
 # each. SAMPLE tries so many of them.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -104,12 +105,13 @@ const (
 
 // Iterations times the iterations of a job with one worker and with all of them,
 // in turns; make builds the job of a run (its seed is the run's number). One run
-// of each is warm-up. It adds the values "iteration" (all workers; refs belong to
-// it) and "one worker", and returns the last result. If there were iterations that
-// left records out, because they could not have changed, it also adds the share
-// left out and "all records", the iterations that left none out.
+// of each is warm-up. It adds the values "iteration" (all workers) and "one worker",
+// and returns the last result. A rival, if not nil, takes its turn after each run; its
+// times stand beside both, stored ones beside the first. If there were iterations that
+// left records out, because they could not have changed, it also adds the share left
+// out and "all records", the iterations that left none out.
 func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (engine.Job, error),
-	refs ...Reference) (*engine.Result, error) {
+	other *rival) (*engine.Result, error) {
 	counts := []int{c.Env.Pool.Workers(), 1}
 	if counts[0] == 1 {
 		counts = counts[:1]
@@ -150,11 +152,21 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 			}
 			last = res
 		}
+		if err := other.take(ctx, run, last); err != nil {
+			return nil, cmp.Or(ctx.Err(), err) // a run that ends takes the rival along
+		}
 		done = run
 	}
+	refs := other.references()
 	c.Durations(iteration, lapTimes(samples[0]), refs...)
 	if len(counts) > 1 {
-		c.Durations("one worker", lapTimes(samples[1]))
+		if other.stored() {
+			refs = nil // of another machine
+		}
+		c.Durations("one worker", lapTimes(samples[1]), refs...)
+	}
+	if other != nil && other.absent != "" {
+		c.Row.Note = other.name + " does not run: " + other.absent
 	}
 	var whole []Lap
 	settled := 0

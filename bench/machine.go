@@ -32,7 +32,9 @@ type Machine struct {
 	L2     int     `json:"l2_bytes,omitempty"`
 	ISA    string  `json:"isa"`
 	Pinned bool    `json:"pinned"`
-	Time   string  `json:"time"`
+	// Peers are the checkouts of the authors' code that runs in turns with ours; empty for none.
+	Peers string `json:"peers,omitempty"`
+	Time  string `json:"time"`
 	// NoiseFloor is the relative difference that the timing method finds
 	// between a piece of code and itself; Spread is its 99th percentile over its
 	// median, minus 1.

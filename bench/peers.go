@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,10 +21,12 @@ var peersScript []byte
 
 // peers is a process that times iterations of other programs on the same points.
 type peers struct {
+	python string
 	cmd    *exec.Cmd
 	in     *os.File
 	answer *bufio.Reader
 	folder string
+	absent string // why the last request could not be answered
 }
 
 // pythons are the programs that are tried: Debian's packages belong to the first.
@@ -32,50 +35,63 @@ var pythons = []string{"/usr/bin/python3", "python3"}
 // startPeers hands points and centroids, row by row, to a process that works with so
 // many threads; it returns nil where there is no Python with numpy.
 func startPeers(ctx context.Context, rows, centroids []float32, n, d, k, threads int) (*peers, error) {
-	python := ""
-	for _, name := range pythons {
-		if exec.CommandContext(ctx, name, "-c", "import numpy").Run() == nil {
-			python = name
-			break
+	p, err := newPeers(ctx, pythons)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	for name, x := range map[string][]float32{"points": rows, "centroids": centroids} {
+		if err := p.hand(name, x); err != nil {
+			return nil, err
 		}
 	}
-	if python == "" {
-		return nil, nil
+	return p, p.start(ctx, peersScript, p.path("points"), p.path("centroids"), strconv.Itoa(n), strconv.Itoa(d),
+		strconv.Itoa(k), strconv.Itoa(threads))
+}
+
+// newPeers makes the folder of a process, of the first of the Pythons that has numpy; it returns
+// nil if none has.
+func newPeers(ctx context.Context, pythons []string) (*peers, error) {
+	at := slices.IndexFunc(pythons, func(name string) bool {
+		return exec.CommandContext(ctx, name, "-c", "import numpy").Run() == nil
+	})
+	if at < 0 {
+		return nil, ctx.Err()
 	}
 	folder, err := os.MkdirTemp("", "cohort-peers")
-	if err != nil {
-		return nil, err
+	return &peers{python: pythons[at], folder: folder}, err
+}
+
+func (p *peers) path(name string) string { return filepath.Join(p.folder, name) }
+
+// hand writes numbers to a file of the folder.
+func (p *peers) hand(name string, x []float32) error {
+	data := make([]byte, 4*len(x))
+	if _, err := binary.Encode(data, binary.LittleEndian, x); err != nil {
+		return err
 	}
-	p := &peers{folder: folder}
-	path := func(name string) string { return filepath.Join(folder, name) }
-	for name, x := range map[string][]float32{"points": rows, "centroids": centroids} {
-		data := make([]byte, 4*len(x))
-		if _, err := binary.Encode(data, binary.LittleEndian, x); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path(name), data, 0o600); err != nil {
-			return nil, err
-		}
+	return os.WriteFile(p.path(name), data, 0o600)
+}
+
+// start runs a script.
+func (p *peers) start(ctx context.Context, script []byte, args ...string) error {
+	if err := os.WriteFile(p.path("peers.py"), script, 0o600); err != nil {
+		return err
 	}
-	if err := os.WriteFile(path("peers.py"), peersScript, 0o600); err != nil {
-		return nil, err
-	}
-	p.cmd = exec.CommandContext(ctx, python, path("peers.py"), path("points"), path("centroids"), strconv.Itoa(n),
-		strconv.Itoa(d), strconv.Itoa(k), strconv.Itoa(threads))
+	p.cmd = exec.CommandContext(ctx, p.python, append([]string{p.path("peers.py")}, args...)...)
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.cmd.Stdin, p.in = read, write
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.answer = bufio.NewReader(out)
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("bench: peers: %w", err)
+		return fmt.Errorf("bench: peers: %w", err)
 	}
-	return p, read.Close()
+	return read.Close()
 }
 
 // fitted is what a whole run gave: wall and CPU time in nanoseconds, and the centroids, row by row.
@@ -121,7 +137,8 @@ func (p *peers) ask(name string) ([]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: peer %s ended early: %w", name, err)
 	}
-	if line = strings.TrimSpace(line); line == "absent" {
+	if why, absent := strings.CutPrefix(strings.TrimSpace(line), "absent"); absent {
+		p.absent = strings.TrimSpace(why)
 		return nil, nil
 	}
 	var times []float64
@@ -143,7 +160,9 @@ func (p *peers) close() {
 	if p == nil {
 		return
 	}
-	p.in.Close()
-	_ = p.cmd.Wait() // it has nothing more to say
+	if p.cmd != nil && p.cmd.Process != nil {
+		p.in.Close()
+		_ = p.cmd.Wait() // it has nothing more to say
+	}
 	os.RemoveAll(p.folder)
 }

@@ -19,6 +19,9 @@ type Options struct {
 	DataDir string // DefaultDataDir if empty
 	Out     string // folder for results that survive an interruption; empty: none
 	Workers int    // 0: all
+	// Peers is a folder with checkouts of the code that the authors of FastLloyd released, which then
+	// runs in turns with ours, by Python PeerPython if it is given; empty: its stored figures stand there.
+	Peers, PeerPython string
 	// Simulated, if not nil, has the suite network simulate sums instead of measuring them.
 	Simulated *Simulated
 	// Coordinator is the command line of a process that runs Coordinate, for the suite
@@ -195,7 +198,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	var others *authors
+	if o.Peers != "" {
+		if others, err = openAuthors(o.Peers, o.PeerPython); err != nil {
+			return nil, err
+		}
+		defer others.close()
+	}
 	machine := Describe(o.Workers)
+	machine.Peers = others.names()
 	st, err := openStore(o.Out, machine)
 	if err != nil {
 		return nil, err
@@ -207,9 +218,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer single.Close()
 	for _, s := range suites {
 		start := time.Now()
-		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single,
-			coordinator: o.Coordinator, suite: s, sets: sets,
-			printed: printed, machine: machine, store: st,
+		e := &Env{Quick: o.Quick, Simulated: o.Simulated, Pool: pool, Single: single, coordinator: o.Coordinator,
+			authors: others, suite: s, sets: sets, printed: printed, machine: machine, store: st,
 			deadline: start.Add(QuickSeconds * time.Second), progress: o.Progress}
 		for _, name := range s.Needs {
 			if !sets.Has(name) {

@@ -29,10 +29,11 @@ type header struct {
 	ISA      string `json:"isa"`
 	Go       string `json:"go"`
 	Workers  int    `json:"workers"`
+	Peers    string `json:"peers,omitempty"`
 }
 
 func headerOf(m *Machine) header {
-	return header{resultsFormat, m.Version, m.Revision, m.CPU, m.ISA, m.Go, m.Workers}
+	return header{resultsFormat, m.Version, m.Revision, m.CPU, m.ISA, m.Go, m.Workers, m.Peers}
 }
 
 // store appends finished rows to a results file and knows those that are in it.

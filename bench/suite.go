@@ -58,6 +58,7 @@ type Env struct {
 	Pool, Single *engine.Pool
 
 	coordinator []string // see Options
+	authors     *authors // nil without checkouts of their code
 
 	suite    *Suite
 	sets     *Sets

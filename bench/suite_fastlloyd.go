@@ -19,7 +19,8 @@ func fastLloydSuites() []Suite {
 			About: "One iteration of fastlloyd with two clients. FastLloyd's figures (Macbook Pro M2 Max, mean of 20 runs) " +
 				"include a 0.5 ms sleep for every send, so they are compared with our computation plus the same sleeps; " +
 				"MohLloyd is the secure protocol of Mohassel et al. that it is compared with there. Bytes are those that all " +
-				"clients send and receive.",
+				"clients send and receive. The peer is the authors' code: with --peers DIR it runs in turns with ours, else its " +
+				"figures are stored ones of another machine.",
 			Source:  "FastLloyd, Table 3",
 			Needs:   table3Sets,
 			Figures: []Figure{{Title: "Time of one iteration", X: "set", Y: "iteration", LogY: true, Bars: true}},
@@ -172,7 +173,7 @@ func runTable3(ctx context.Context, e *Env) error {
 			}
 			res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
 				return horizontalJob(s, lloyd.FastLloyd, claimedOf(lloyd.FastLloyd), 1, run, withoutQuality)
-			}, peerIteration(set, lloyd.FastLloyd)...)
+			}, c.Env.rival(s, lloyd.FastLloyd, 1))
 			if err != nil {
 				return err
 			}

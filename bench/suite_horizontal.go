@@ -22,8 +22,9 @@ func horizontalSuites() []Suite {
 			"noise, unmasking and post-processing, network excluded. It is the median over all iterations of real runs. " +
 			"lloyd, sulloyd and relative leave out records that cannot have changed since the iteration before, with the " +
 			"same result: 'left out' is their share, and 'all records' the median of the iterations that left none out. The " +
-			"peer is the authors' own code of FastLloyd (for relative: of its follow-up), medians of one thread, stored: it " +
-			"ran once, on another machine, and is not run again here.",
+			"peer is the authors' own code of FastLloyd (for relative: of its follow-up), medians of one thread: with " +
+			"--peers DIR it runs in turns with ours, on the same records and as many rounds; else the figures are stored " +
+			"ones of another machine.",
 		Needs: []string{"s1", "adult", "birch2_25k", "lsun", "timesynth_k5_d2_n100000", "timesynth_k2_d2_n100000",
 			"timesynth_k5_d5_n100000", "timesynth_k2_d5_n100000"},
 		Figures: []Figure{
@@ -81,9 +82,11 @@ func horizontalJob(s *Set, m lloyd.Method, calibration privacy.Calibration, epsi
 	if err != nil {
 		return nil, err
 	}
-	j := lloyd.Job{Method: m, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
-		Calibration: calibration, Noise: lloyd.ByTheServer, Budget: privacy.Budget{Epsilon: epsilon, Delta: -1}},
-		Init: lloyd.Sphere}
+	j := lloyd.Job{Method: m, Init: lloyd.Sphere, Problem: protocol.Problem{K: s.K, Clients: parts, Seed: &seed,
+		Calibration: calibration}}
+	if m.Private() {
+		j.Noise, j.Budget = lloyd.ByTheServer, privacy.Budget{Epsilon: epsilon, Delta: -1}
+	}
 	if edit != nil {
 		edit(&j)
 	}
@@ -278,13 +281,17 @@ func runHorizontal(ctx context.Context, e *Env) error {
 				}
 				res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
 					return horizontalJob(s, m, claimedOf(m), 1, run, withoutQuality)
-				}, peerIteration(p.set, m)...)
+				}, c.Env.rival(s, m, 1))
 				if err != nil {
 					return err
 				}
 				c.Number("points", "/s", float64(s.N)/(c.Row.Value("iteration").Shown()/1e9))
 				c.Number("bytes per iteration", Bytes, float64(Traffic(res.Comm))/float64(res.Iterations))
-				c.Row.Note = "n " + strconv.Itoa(s.N) + ", d " + strconv.Itoa(s.D) + ", k " + strconv.Itoa(s.K)
+				size := "n " + strconv.Itoa(s.N) + ", d " + strconv.Itoa(s.D) + ", k " + strconv.Itoa(s.K)
+				if c.Row.Note != "" {
+					size += "; " + c.Row.Note
+				}
+				c.Row.Note = size
 				return nil
 			})
 			if err != nil {

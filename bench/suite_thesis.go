@@ -242,7 +242,7 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 					}
 					res, err := c.Iterations(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
 						return p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); withoutQuality(j) })
-					})
+					}, nil)
 					if err != nil {
 						return err
 					}

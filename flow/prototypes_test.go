@@ -2,7 +2,7 @@ package flow_test
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/cohort-engine/cohort/flow"
 	"github.com/cohort-engine/cohort/flow/instance"
-	"github.com/cohort-engine/cohort/kernels"
+	"github.com/cohort-engine/cohort/flow/lemon"
 )
 
 var prototypes = flag.String("prototypes", "", "folder with flow.cc, which needs g++ and liblemon-dev")
@@ -155,62 +155,30 @@ func TestFamiliesCostWhatLEMONFinds(t *testing.T) {
 	}
 }
 
-// buildLEMON compiles testdata/lemon.cc, or skips the test.
-func buildLEMON(t *testing.T, flags ...string) (program string) {
+// buildLEMON compiles the program, or skips the test.
+func buildLEMON(t *testing.T, flags ...string) *lemon.Program {
 	t.Helper()
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("g++ is missing: apt-get install g++ liblemon-dev")
+	program, err := lemon.Build(context.Background(), flags...)
+	if errors.Is(err, lemon.ErrMissing) {
+		t.Skip("LEMON is missing: apt-get install g++ liblemon-dev")
 	}
-	probe := exec.Command("g++", "-fsyntax-only", "-x", "c++", "-")
-	probe.Stdin = strings.NewReader("#include <lemon/core.h>\n")
-	if probe.Run() != nil {
-		t.Skip("LEMON is missing: apt-get install liblemon-dev")
+	if err != nil {
+		t.Fatal(err)
 	}
-	program = filepath.Join(t.TempDir(), "lemon")
-	build := exec.Command("g++", append(flags, "testdata/lemon.cc", "-o", program, "-llemon")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("lemon.cc does not build: %v\n%s", err, out)
-	}
+	t.Cleanup(func() { program.Close() })
 	return program
 }
 
 // sameOptimum fails unless LEMON's algorithms find the cost of res. It returns the
 // milliseconds of the faster one.
-func sameOptimum(t *testing.T, program, name string, p *flow.Problem, res *flow.Result) (best float64) {
+func sameOptimum(t *testing.T, program *lemon.Program, name string, p *flow.Problem, res *flow.Result) float64 {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "problem")
-	if err := os.WriteFile(file, explicit(p), 0o666); err != nil {
+	s, err := program.Solve(context.Background(), p)
+	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(program, file).Output()
-	var simplex, scaling uint64
-	if _, scan := fmt.Sscan(string(out), &best, &simplex, &scaling); err != nil || scan != nil {
-		t.Fatalf("%s: %v, %v: %s", name, err, scan, out)
+	if d := flow.Distance(p, res); d != (flow.Sum{Lo: s.Simplex}) || s.Simplex != s.Scaling {
+		t.Errorf("%s: our optimum %v, LEMON's %d and %d", name, d, s.Simplex, s.Scaling)
 	}
-	if d := flow.Distance(p, res); d != (flow.Sum{Lo: simplex}) || simplex != scaling {
-		t.Errorf("%s: our optimum %v, LEMON's %d and %d", name, d, simplex, scaling)
-	}
-	return best
-}
-
-// explicit is p with its costs, as lemon.cc reads it.
-func explicit(p *flow.Problem) []byte {
-	n, k := p.Points.N, len(p.Lo)
-	c := kernels.NewCentroids(k, p.Points.D)
-	c.Set(p.Centroids)
-	costs := make([]int64, n*k)
-	kernels.CostRows(p.Points, 0, n, c, p.FractionBits, costs)
-	data := make([]byte, 0, 8*(2+2*k+n*k))
-	add := func(x int64) { data = binary.LittleEndian.AppendUint64(data, uint64(x)) }
-	add(int64(n))
-	add(int64(k))
-	for _, sizes := range [][]int{p.Lo, p.Hi} {
-		for _, x := range sizes {
-			add(int64(x))
-		}
-	}
-	for _, x := range costs {
-		add(x)
-	}
-	return data
+	return float64(s.Time) / 1e6
 }

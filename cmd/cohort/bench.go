@@ -72,6 +72,9 @@ func newBenchCommand() *cobra.Command {
 	fs.StringVar(&b.results, "results", "", "folder for RESULTS.md, a page of the results, and a picture of each figure")
 	fs.StringVar(&b.DataDir, "data-dir", bench.DefaultDataDir, "folder with the data sets and their manifest.json")
 	fs.IntVar(&b.Workers, "workers", 0, "worker threads (default all cores)")
+	fs.StringVar(&b.Peers, "peers", "",
+		"folder with checkouts of D-Diaa/privateclustering and D-Diaa/FastLloyd, whose code then runs in turns with ours")
+	fs.StringVar(&b.PeerPython, "peer-python", "", "Python that has the packages of --peers (default python3)")
 	simulationFlags(fs, &b.simulated)
 	cmd.AddCommand(newCoordinatorCommand())
 	return cmd
@@ -149,8 +152,10 @@ func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
 		return fault.Range("--workers", b.Workers, fmt.Sprintf("1 to %d", engine.MaxWorkers))
 	case b.summary && b.format != "text":
 		return fault.Request("--summary", "is text", "leave --format out; json and csv have the agreement of each row")
-	case b.stored && (b.Out != "" || b.Quick):
-		return fault.Request("--stored", "measures nothing", "leave --out and --quick out")
+	case b.stored && (b.Out != "" || b.Quick || b.Peers != ""):
+		return fault.Request("--stored", "measures nothing", "leave --out, --quick and --peers out")
+	case b.PeerPython != "" && b.Peers == "":
+		return fault.Request("--peer-python", "is for the code of --peers", "give --peers DIR, too")
 	}
 	return checkSimulated(&b.simulated, args)
 }
