@@ -266,9 +266,19 @@ func localWays(method string, c privacy.Calibration) []way {
 // sketchWays are those of the sketch protocols: with joint keys and with a key for each pair of parties.
 func sketchWays(method sketch.Method, c privacy.Calibration) []way {
 	var ways []way
-	for _, parties := range []int{2, 3} {
+	for _, x := range []struct {
+		parties int
+		back    sketch.Return
+	}{{2, sketch.ToServer}, {3, sketch.ToServer}, {3, sketch.Noised}} {
+		parties := x.parties
+		if x.back == sketch.Noised && (method != sketch.Sketch || c != privacy.Proven) {
+			continue // it has no such form
+		}
 		w := way{name: fmt.Sprintf("%d parties", parties), weight: 2, viewer: privacy.Server,
 			watched: fewRecords(3, 2, 60)}
+		if x.back == sketch.Noised {
+			w.name += ", noised return"
+		}
 		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
 			split := make(sketch.Split, parties)
 			for h := range p.D {
@@ -277,7 +287,7 @@ func sketchWays(method sketch.Method, c privacy.Calibration) []way {
 			return &sketch.Job{Method: method,
 				Problem: protocol.Problem{Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: gridBits}},
 					Bounds: box(p.D), Columns: split, K: p.K, Budget: auditBudget, Calibration: c, Seed: seed,
-					NoQuality: true}, Sketches: sketchKeys}
+					NoQuality: true}, Sketches: sketchKeys, Return: x.back}
 		}
 		ways = append(ways, w)
 	}

@@ -102,25 +102,38 @@ func (a *accounts) quick(delta float64) (best float64, by string) {
 			best, by = e, x.Name()
 		}
 	}
-	if e := a.apart(delta); e < best {
-		best, by = e, "gdp and pure"
+	if e, name := a.apart(delta); e < best {
+		best, by = e, name
 	}
 	return best, by
 }
 
-// apart adds up the exact epsilon of all Gaussian releases together and those of the pure ones (T7 i), infinite
-// where there are not both or others too.
-func (a *accounts) apart(delta float64) float64 {
-	if a.normal.Mu() == 0 || len(a.others) == 0 {
-		return math.Inf(1)
-	}
-	gaussian := new(GDPAccountant)
-	gaussian.Compose(a.normal, 1)
-	sum := 0.0
-	for _, r := range a.others {
+// apart adds up the exact epsilon of all Gaussian releases together, drawn ones of one kind among them (T16), and those
+// of the pure ones (T7 i), infinite where there are not both or others too.
+func (a *accounts) apart(delta float64) (sum float64, by string) {
+	var drawn *repeated
+	for i, r := range a.others {
+		if _, ok := r.m.(Drawn); ok && drawn == nil {
+			drawn = &a.others[i]
+			continue
+		}
 		sum += r.Pure()
 	}
-	return sum + gaussian.Epsilon(delta)
+	by = "gdp and pure"
+	if sum == 0 {
+		by = "gdp"
+	}
+	switch {
+	case len(a.others) == 0 || math.IsInf(sum, 1):
+	case drawn != nil:
+		p := NewDrawnProfile(a.normal.Mu(), drawn.m.(Drawn), int(drawn.n))
+		return sum + p.Epsilon(delta, a.normal.Discretised+drawn.Slack()), by
+	case a.normal.Mu() > 0:
+		gaussian := new(GDPAccountant)
+		gaussian.Compose(a.normal, 1)
+		return sum + gaussian.Epsilon(delta), by
+	}
+	return math.Inf(1), by
 }
 
 const (

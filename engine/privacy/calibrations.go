@@ -28,6 +28,8 @@ type Shape struct {
 	// Overlap bounds the 2-norm of a record's memberships, 0 means 1 (one cluster); Error that of what
 	// approximate arithmetic adds to the whole release (T4).
 	Overlap, Error float64
+	// Pairs is the number of pairs of parties that have the same keys, and whose cells the keys draw (T16).
+	Pairs int
 	// Neighbours defaults to AddRemove.
 	Neighbours Neighbours
 }
@@ -164,6 +166,7 @@ var (
 	tied     = "ties of the assignment are broken by a keyed hash of the record (flow.TieDelta is part of delta)"
 	total    = "the assignment succeeds on every data set: fillers below lo, unassigned records above hi"
 	keyed    = "the viewer knows no sketch key and colludes with no holder of one"
+	apart    = "the server, which draws this noise, colludes with no holder of the keys"
 	phantoms = "phantoms per grid cell, hashed with the shared keys"
 	within   = "the radius and the previous centroids are public"
 	planes   = "the hyperplanes do not depend on the data"
@@ -425,12 +428,24 @@ func sketchRules(method string) []Rule {
 			{Method: method, Calibration: Proven, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"},
 				Neighbours: addRemove, Theorem: "T3", Conditions: []string{keyed, phantoms}},
 		},
+		drawnCells(method),
 		localForest(method, Claimed, addRemove, "Sketch-V, section 3.5"),
 		numberOfRecords(method, Claimed, addRemove, "Sketch-V, Algorithm 1"),
 		[]Rule{{Method: method, Calibration: Claimed, Release: "sketches", L1: one(1, 2), Mechanisms: []string{"fm"},
 			Theorem: "Sketch-V, Theorems 2 and 4", Conditions: []string{keyed},
 			Worth: "the parties share the keys, so their sketches are not independent: no pure epsilon, no Renyi bound, " +
 				"delta up to hundreds of times the claimed one (T3)"}})
+}
+
+// drawnCells is the line of what sketch returns to the parties, who hold the keys: one key's draw that a record changes
+// takes a unit from one cell and gives one to another, of each pair of parties.
+func drawnCells(method string) []Rule {
+	if method != "sketch" {
+		return nil
+	}
+	return []Rule{{Method: method, Calibration: Proven, Release: "cells that the keys draw",
+		L2:         func(s Shape) float64 { return math.Sqrt(float64(2 * s.Pairs)) },
+		Mechanisms: exact, Neighbours: addRemove, Theorem: "T16", Conditions: []string{apart, phantoms}}}
 }
 
 // Rules returns the lines of a method under a calibration, in order of release; none if the method

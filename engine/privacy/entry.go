@@ -95,6 +95,9 @@ type Entry struct {
 	Viewers []string `json:"viewers,omitempty"`
 	// Noise says who drew the noise and so knows it; nil if no viewer knows any.
 	Noise *Noise `json:"noise,omitempty"`
+	// Derived are the roles to whom the release is a function of other releases of the ledger, which it is charged for,
+	// and of what it drew itself: it costs them nothing more (T10, T16).
+	Derived []string `json:"derived,omitempty"`
 	// Mechanism is the name of the noise ("discrete-gaussian"), or "none".
 	Mechanism string `json:"mechanism,omitempty"`
 	// Sensitivity and Norm ("L1", "L2") bound the change by one record, in the unit of Scale, the
@@ -134,6 +137,11 @@ type Entry struct {
 // SeenBy tells whether a role sees the release: it is in the audience, or the release is public.
 func (e *Entry) SeenBy(viewer string) bool {
 	return e.Kind == Release && (slices.Contains(e.Viewers, viewer) || slices.Contains(e.Viewers, Outsider))
+}
+
+// charged tells whether a role that sees the release pays for it.
+func (e *Entry) charged(viewer string) bool {
+	return e.SeenBy(viewer) && !slices.Contains(e.Derived, viewer)
 }
 
 // exposed tells whether a role that sees the release knows too much of its noise.

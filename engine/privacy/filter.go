@@ -189,7 +189,7 @@ func (t Terms) price(l *Ledger, viewer string) (Charge, error) {
 	_, _, a := l.compose(viewer, true)
 	if a == nil {
 		why := "something that has no bound"
-		if i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.SeenBy(viewer) && e.exposed(viewer) }); i >= 0 {
+		if i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.charged(viewer) && e.exposed(viewer) }); i >= 0 {
 			why = l.Entries[i].What + ", whose noise it knows: let the clients draw it, with --noise split"
 		}
 		return Charge{}, fmt.Errorf("the %s would see %s: %w", viewer, why, ErrBudget)

@@ -119,7 +119,7 @@ func (l *Ledger) Totals() []Entry {
 		seen := make([]byte, len(l.Entries))
 		for i := range l.Entries {
 			switch e := &l.Entries[i]; {
-			case !e.SeenBy(v):
+			case !e.charged(v):
 			case e.exposed(v):
 				seen[i] = 2
 			default:
@@ -147,7 +147,7 @@ func (l *Ledger) compose(viewer string, truth bool) (c Calibration, differs bool
 	bounded := true
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		if !e.SeenBy(viewer) {
+		if !e.charged(viewer) {
 			continue
 		}
 		c = e.Calibration

@@ -202,6 +202,34 @@ func TestLedgerRefusesBadCosts(t *testing.T) {
 	}
 }
 
+// What a role can make of other releases and its own noise costs it nothing, and others what it costs.
+func TestLedgerChargesNobodyTwice(t *testing.T) {
+	l := &Ledger{Delta: 1e-5}
+	for _, e := range []Entry{
+		{What: "sketches", Viewers: []string{Server}, Calibration: Proven, Cost: Spec{Family: "gaussian", Scale: 4}},
+		{What: "noised", Viewers: []string{Outsider}, Calibration: Proven, Noise: DrawnBy(Server), Derived: []string{Server},
+			Cost: Spec{Family: "gaussian", Scale: 8}},
+	} {
+		if err := l.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for viewer, mu := range map[string]float64{Server: 1. / 4, Clients: 1. / 8, Outsider: 1. / 8} {
+		if total := l.TotalFor(viewer); total.Unbounded || math.Abs(*total.Epsilon-EpsilonOfMu(mu, 1e-5, 0)) > 1e-6 {
+			t.Errorf("the %s sees what costs %+v", viewer, total)
+		}
+	}
+	for _, total := range l.Totals() {
+		if total.Unbounded {
+			t.Errorf("%s has no bound", total.What)
+		}
+	}
+	l.Entries[1].Derived = nil
+	if total := l.TotalFor(Server); !total.Unbounded {
+		t.Error("who draws the noise of what is not its own sees no more than others")
+	}
+}
+
 func TestCalibrationsTable(t *testing.T) {
 	s := Shape{D: 3, K: 4, Bound: 1, Lo: 10, Exclusivity: 1}
 	for _, c := range []struct {

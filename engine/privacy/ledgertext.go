@@ -61,7 +61,11 @@ func (e Entry) text(b *strings.Builder) {
 	if e.Noise != nil {
 		how += ", " + e.Noise.String()
 	}
-	paragraph(b, "      ", how+"; seen by "+strings.Join(e.Viewers, ", "))
+	how += "; seen by " + strings.Join(e.Viewers, ", ")
+	if len(e.Derived) > 0 {
+		how += "; nothing new to the " + strings.Join(e.Derived, ", ")
+	}
+	paragraph(b, "      ", how)
 }
 
 // paragraph writes s in lines of at most 80 columns, the first with the indent and the others with

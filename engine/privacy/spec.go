@@ -8,7 +8,7 @@ import (
 // Spec names a mechanism with its parameters, so that a reader of a ledger can account for it again.
 type Spec struct {
 	// Family is gaussian, laplace, discrete-gaussian, discrete-laplace, pure (permute-and-flip, anything
-	// of a known epsilon), exponential (the exponential mechanism), randomized-response, fm, or
+	// of a known epsilon), exponential (the exponential mechanism), randomized-response, fm, drawn-gaussian (Drawn), or
 	// empty: no bound is known.
 	Family string `json:"family"`
 	// Scale is the noise scale over the sensitivity (gaussian, laplace and their discrete forms).
@@ -17,9 +17,11 @@ type Spec struct {
 	Epsilon float64 `json:"epsilon,omitempty"`
 	// Slack is the discretisation slack per round of a discrete Gaussian (GaussianSlack).
 	Slack float64 `json:"slack,omitempty"`
-	// P is the probability of a uniform draw, Buckets the number of answers (randomized-response).
+	// P is the probability of a uniform draw, Buckets the number of answers (randomized-response); or of a trial's
+	// success, of so many Trials (drawn-gaussian).
 	P       float64 `json:"p,omitempty"`
 	Buckets int     `json:"buckets,omitempty"`
+	Trials  int     `json:"trials,omitempty"`
 	// Gamma, Phantoms, Parties and Cells describe one key of the FM sketches (fm; T3): phantoms per
 	// cell, parties S and clusters per party k'.
 	Gamma    float64 `json:"gamma,omitempty"`
@@ -82,10 +84,16 @@ func (s Spec) Mechanism() (Mechanism, error) {
 			return nil, fmt.Errorf("randomized-response: buckets is %d: %w: must be at least 2", s.Buckets, ErrRange)
 		}
 		return RandomizedResponse{s.P, s.Buckets}, nil
+	case "drawn-gaussian":
+		if err := positive("scale", s.Scale); err != nil {
+			return nil, err
+		}
+		m := Drawn{Trials: s.Trials, P: s.P, Scale: s.Scale, Discretised: s.Slack}
+		return m, m.validate()
 	case "fm":
 		m := FM{Gamma: s.Gamma, Phantoms: s.Phantoms, Parties: s.Parties, Cells: s.Cells}
 		return m, m.validate()
 	}
 	return nil, fmt.Errorf("mechanism is %q: %w: must be gaussian, laplace, discrete-gaussian, discrete-laplace, "+
-		"randomized-response, fm, exponential or pure", s.Family, ErrRange)
+		"randomized-response, fm, drawn-gaussian, exponential or pure", s.Family, ErrRange)
 }

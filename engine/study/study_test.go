@@ -238,6 +238,7 @@ func TestEveryMethod(t *testing.T) {
 		{"lloyd", 2, method.Settings{"init": "kmeans++", "aggregator": "naive"}}, {"hybrid", 3, nil},
 		{"vertical-plain", 2, nil}, {"ind-lap", 2, nil}, {"ldp-agg", 2, nil},
 		{"sketch-basic", 2, method.Settings{"sketches": "256"}}, {"sketch", 2, method.Settings{"sketches": "256"}},
+		{"sketch", 2, method.Settings{"sketches": "512", "return": "noised"}},
 		{"ckks", 2, method.Settings{"iterations": "1"}},
 		{"ckks", 2, method.Settings{"iterations": "1", "mode": "server-aided"}},
 		{"ckks", 2, method.Settings{"iterations": "1", "mode": "multiparty"}},

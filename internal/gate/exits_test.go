@@ -16,6 +16,7 @@ var exits = map[string]map[string]string{
 		"client.seed":       "centroids that Party.Sum released",
 		"naiveServer.run":   "centroids made of what clients sent it",
 		"party.play":        "the noisy number of records; plain k-means: memberships, an exact release that the view names",
+		"server.giveBack":   "a result made of the cells that keys draw, with noise (THEOREMS.md T16)",
 		"party.sendMessage": "centres and sizes from releases, and sketches from Party.Apply",
 		"party.sendReports": "reports from Party.Apply",
 		"plan.ofColumns":    "bounds chosen from noisy counts of magnitudes, by Party.Own",
@@ -28,15 +29,15 @@ var exits = map[string]map[string]string{
 	},
 	// What a run ends with: each role of the audience has it from releases.
 	"Outcome": {
-		"client.run":     "centroids and sizes from Party.Sum",
-		"Party.Outcome":  "post-processing of Party.Sum",
-		"edlerRun.run":   "post-processing of Party.OwnReals and Choose",
-		"Job.plan":       "pca: exact centroids that Party.OwnReals released: plain k-means",
-		"plan.client":    "a noisy number of records, by Party.Sum",
-		"plan.ofRows":    "bounds chosen from noisy counts of magnitudes, by Party.Sum",
-		"plan.gather":    "bounds that parties chose from noisy counts of magnitudes",
-		"server.outcome": "what the server makes of messages",
-		"peer.outcome":   "centroids made of what Party.Open released",
+		"client.run":    "centroids and sizes from Party.Sum",
+		"Party.Outcome": "post-processing of Party.Sum",
+		"edlerRun.run":  "post-processing of Party.OwnReals and Choose",
+		"Job.plan":      "pca: exact centroids that Party.OwnReals released: plain k-means",
+		"plan.client":   "a noisy number of records, by Party.Sum",
+		"plan.ofRows":   "bounds chosen from noisy counts of magnitudes, by Party.Sum",
+		"plan.gather":   "bounds that parties chose from noisy counts of magnitudes",
+		"run.outcome":   "what the server makes of messages, or of the cells that keys draw, with noise",
+		"peer.outcome":  "centroids made of what Party.Open released",
 	},
 }
 

@@ -59,7 +59,9 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	if m == Sketch {
 		options = append(options, method.Option{Name: "estimator", Default: "em; paper under claimed",
 			About: "how the grid is estimated: em, pair-mle or paper",
-			Value: method.Choice(&j.Estimator, EstimatorEM, EstimatorPair, EstimatorPaper)})
+			Value: method.Choice(&j.Estimator, EstimatorEM, EstimatorPair, EstimatorPaper)}, method.Option{Name: "return",
+			Default: "server", About: "who may see the result: server; or noised, the parties too, with noise that the " +
+				"server draws", Value: method.Choice(&j.Return, ToServer, Noised)})
 	}
 	if m == LocalReports {
 		options = append(options, method.Option{Name: "estimator", Default: "ldp-agg-2pest",

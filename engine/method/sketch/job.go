@@ -131,6 +131,9 @@ type Job struct {
 	Estimator Estimator
 	// LocalStart defaults to StartAuto.
 	LocalStart LocalStart
+	// Return defaults to ToServer. Noised is for Sketch under the proven calibration; it takes the place of an
+	// estimator.
+	Return Return
 
 	// ExactCenters and ExactWeights replace the private local centres, or the
 	// estimated weights of the grid, by exact ones, to tell their errors apart
@@ -185,9 +188,14 @@ func (j *Job) withDefaults() *Job {
 	if c.LocalK == (LocalK{}) {
 		c.LocalK.Rule = RuleAuto
 	}
+	if c.Return == "" {
+		c.Return = ToServer
+	}
 	if c.Estimator == "" {
 		c.Estimator = EstimatorPaper
 		switch {
+		case c.Return == Noised:
+			c.Estimator = estimatorDraws
 		case c.Method == LocalReports:
 			c.Estimator = EstimatorReportPairs
 		case c.Calibration == privacy.Proven && c.Method == Sketch:
@@ -218,7 +226,7 @@ func (j *Job) withDefaults() *Job {
 
 // likelihood reports whether the sketches are proven and for a likelihood estimator.
 func (j *Job) likelihood() bool {
-	return j.Calibration == privacy.Proven && (j.Estimator == EstimatorEM || j.Estimator == EstimatorPair)
+	return j.Calibration == privacy.Proven && (j.Estimator == EstimatorEM || j.Estimator == EstimatorPair || j.Estimator == estimatorDraws)
 }
 
 // check checks the fields.
@@ -298,8 +306,11 @@ func (j *Job) validateBudget() error {
 }
 
 func (j *Job) validateSketches() error {
+	if err := j.validateReturn(); err != nil {
+		return err
+	}
 	switch j.Estimator {
-	case EstimatorEM, EstimatorPair, EstimatorPaper, estimatorBasic:
+	case EstimatorEM, EstimatorPair, EstimatorPaper, estimatorBasic, estimatorDraws:
 	default:
 		return fault.Request("estimator", fmt.Sprintf("is %q", j.Estimator), "use em, pair-mle or paper")
 	}
@@ -324,9 +335,28 @@ func (j *Job) validateSketches() error {
 				"use paper or pair-mle, or --calibration proven")
 		}
 	}
-	if j.Estimator == EstimatorEM && j.Gamma > maxJointGamma {
-		return fault.Request("gamma", fmt.Sprintf("is %v, but em takes equal heights for one arrival", j.Gamma),
+	if (j.Estimator == EstimatorEM || j.Return == Noised) && j.Gamma > maxJointGamma {
+		return fault.Request("gamma", fmt.Sprintf("is %v, but equal heights are taken for one arrival", j.Gamma),
 			"use at most 1/64, or another --estimator")
+	}
+	return nil
+}
+
+// validateReturn checks what the parties are to see.
+func (j *Job) validateReturn() error {
+	switch {
+	case j.Return == ToServer:
+		return nil
+	case j.Return != Noised:
+		return fault.Request("return", fmt.Sprintf("is %q", j.Return), "use server or noised")
+	case j.Method != Sketch || j.Calibration != privacy.Proven:
+		return fault.Request("return", "is noised, which the method sketch has, under the proven calibration",
+			"use --return server, or --method sketch --calibration proven")
+	case j.Estimator != estimatorDraws:
+		return fault.Request("estimator", "is given, and what is returned is estimated from the cells that keys draw",
+			"leave out --estimator, or use --return server")
+	case j.ExactCenters || j.ExactWeights:
+		return fault.Request("return", "is noised, and exact values are asked for", "use --return server")
 	}
 	return nil
 }
@@ -343,6 +373,8 @@ type plan struct {
 	sketches int
 	phantoms float64
 	floor    uint16
+	// returned is nil unless the parties are to see the result.
+	returned *returned
 
 	// localMu is that of each party's local part beside the proven sketches.
 	localMu float64
@@ -385,7 +417,7 @@ func newPlan(j *Job) (*plan, error) {
 		return p, p.calibrateClaimed(j)
 	}
 	switch j.Estimator {
-	case EstimatorEM:
+	case EstimatorEM, estimatorDraws:
 		p.pairKeys = s > 2 && (!small || s*p.clusters > 128)
 	case EstimatorPair, EstimatorPaper:
 		p.pairKeys = s > 2
@@ -453,8 +485,14 @@ func (p *plan) calibrateProven(j *Job) error {
 		return fault.Request("budget", err.Error(), "")
 	}
 	p.localMu = mu * math.Sqrt((1-j.Share)/float64(p.parties))
-	if p.sketches == 0 {
-		p.sketches = p.enoughSketches(float64(j.PublicRecords()), mu*math.Sqrt(j.Share))
+	a := p.phantomsAKey(mu * math.Sqrt(j.Share))
+	switch {
+	case j.Return == Noised:
+		if err := p.planReturn(j, slack, a); err != nil {
+			return err
+		}
+	case p.sketches == 0:
+		p.sketches = p.enoughSketches(float64(j.PublicRecords()), a)
 	}
 	spec := p.sketchSpec(j)
 	n, err := privacy.FMPhantomsPLD(j.Budget,
@@ -463,29 +501,35 @@ func (p *plan) calibrateProven(j *Job) error {
 	if err != nil {
 		return fault.Request("budget", err.Error(), "use a larger --sketch-share")
 	}
-	p.phantoms = float64(n)
-	return nil
+	p.phantoms = max(p.phantoms, float64(n))
+	if p.returned == nil {
+		return nil
+	}
+	return p.noiseOfDraws(j, p.sketches, p.phantoms, slack)
 }
 
-// enoughSketches plans M. The phantoms of M keys are about a sqrt(M) in a cell, as a
-// key's loss has the variance H_S/((k'^(S-1) - 1) n_c^2) (THEOREMS.md T3) and all keys
-// together mu^2. Of each key the cell's sketches tell it from the U records and u n_c phantoms
+// phantomsAKey is about how many phantoms a cell needs, in square roots of the number of keys: a key's loss has the
+// variance H_S/((k'^(S-1) - 1) n_c^2) (THEOREMS.md T3) and all keys together mu^2.
+func (p *plan) phantomsAKey(mu float64) float64 {
+	s, sets := p.sharing(), 1
+	if p.pairKeys {
+		sets = p.parties * (p.parties - 1) / 2
+	}
+	harmonic := 0.0
+	for i := range s {
+		harmonic += 1 / float64(i+1)
+	}
+	return math.Sqrt(float64(sets)*harmonic/(math.Pow(float64(p.clusters), float64(s-1))-1)) / mu
+}
+
+// enoughSketches plans M. The phantoms of M keys are about a sqrt(M) in a cell (phantomsAKey). Of each key the cell's sketches tell it from the U records and u n_c phantoms
 // of its clusters, which hold the part u = U k'^S/n of all cells, so the weight of an empty
 // cell has the variance n_c (U + u n_c)/M = a U/sqrt(M) + a^2 u. More keys lower the first
 // term only: M doubles from leastPlanned until it is three fifths of the second, up to
 // mostPlanned. The time of the joint likelihood grows with M.
-func (p *plan) enoughSketches(records, mu float64) int {
-	s, sets := p.parties, 1
-	if p.pairKeys {
-		s, sets = 2, p.parties*(p.parties-1)/2
-	}
-	k, harmonic := float64(p.clusters), 0.0
-	for i := range s {
-		harmonic += 1 / float64(i+1)
-	}
-	a := math.Sqrt(float64(sets)*harmonic/(math.Pow(k, float64(s-1))-1)) / mu
+func (p *plan) enoughSketches(records, a float64) int {
 	m := leastPlanned
-	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*math.Pow(k, float64(s)) {
+	for m < mostPlanned && records/math.Sqrt(float64(m)) > 0.6*a*math.Pow(float64(p.clusters), float64(p.sharing())) {
 		m *= 2
 	}
 	return m

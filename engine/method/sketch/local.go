@@ -88,8 +88,8 @@ const (
 // noisy releases integers, multiples of 2^-bits, with noise, and returns multiples
 // of a unit with it: Gaussian noise is drawn on the grid of 2^-releaseBits, Laplace
 // noise on their own.
-func (p *party) noisy(r *release, round int, stream string, bits int, fill func(words []int64) error, n int) ([]int64,
-	int, error) {
+func noisy(p *protocol.Party, r *release, round int, stream string, bits int, fill func(words []int64) error, n int) (
+	[]int64, int, error) {
 	unit, shift := bits, 0
 	if r.mechanism == protocol.Gaussian {
 		unit, shift = releaseBits, releaseBits-bits
@@ -111,7 +111,7 @@ func (p *party) noisy(r *release, round int, stream string, bits int, fill func(
 // noisyFloats is noisy in data units.
 func (p *party) noisyFloats(r *release, round int, stream string, bits int, fill func(words []int64) error,
 	n int) ([]float64, error) {
-	x, unit, err := p.noisy(r, round, stream, bits, fill, n)
+	x, unit, err := noisy(p.Party, r, round, stream, bits, fill, n)
 	return floats(x, unit), err
 }
 

@@ -26,7 +26,7 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 	}
 	var m message
 	if r := p.releases.sizes; r != nil {
-		if m.Sizes, m.SizeBits, err = p.noisy(r, 0, "sizes", 0, copied(sizes), len(sizes)); err != nil {
+		if m.Sizes, m.SizeBits, err = noisy(p.Party, r, 0, "sizes", 0, copied(sizes), len(sizes)); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +42,7 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 		}
 	}
 	if r := p.releases.records; r != nil {
-		n, _, err := p.noisy(r, 0, "records", 0, copied([]int64{int64(p.points.N)}), 1)
+		n, _, err := noisy(p.Party, r, 0, "records", 0, copied([]int64{int64(p.points.N)}), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (p *party) play(ctx context.Context, q *protocol.Party) (*protocol.Outcome,
 		}
 	}
 	if p.memberships == nil {
-		return nil, nil
+		return p.takeBack(ctx)
 	}
 	b := make([]byte, len(p.labels))
 	for i, a := range p.labels {

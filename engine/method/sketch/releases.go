@@ -87,6 +87,9 @@ func (r *run) add(l int, m protocol.Mechanism, b privacy.Bound, scale float64, u
 // addEntry plans a release to the server.
 func (r *run) addEntry(e privacy.Entry, makers protocol.Makers, times int) *protocol.Release {
 	e.Viewers = []string{privacy.Server}
+	if r.plan.returned != nil { // the result has it
+		e.Viewers = append(e.Viewers, privacy.Clients, privacy.Outsider)
+	}
 	if e.Bound != nil {
 		e.Conditions, e.Remark = append(e.Conditions, e.Bound.Rule.Conditions...), joinRemarks(e.Remark, e.Bound.Rule.Worth)
 	}

@@ -29,6 +29,7 @@ type run struct {
 	// with exact weights; nil elsewhere.
 	memberships *protocol.Release
 	hasRecords  bool
+	returned    *release   // nil unless the parties see the result
 	frequency   *frequency // of local reports
 }
 
@@ -95,6 +96,9 @@ func (r *run) planMessages() {
 			bytes += r.N
 		}
 		r.Messages.BytesSent[l] = int64(bytes)
+		if r.returned != nil {
+			r.Messages.BytesReceived[l] = int64(r.returnedBytes(r.K))
+		}
 	}
 }
 
@@ -116,6 +120,9 @@ func (r *run) planReleases() {
 	r.parties[0].records = records
 	if j.Method.sketches() {
 		r.planSketches()
+	}
+	if r.plan.returned != nil {
+		r.planReturned()
 	}
 	r.message = r.Add(&protocol.Release{Name: "local centres and what is released beside them"})
 	switch {
@@ -276,6 +283,9 @@ func (j *Job) Exchange(ctx context.Context, rt *engine.Runtime) (*Server, error)
 	}
 	if !j.Method.sketches() {
 		return nil, fault.Request("method", string(j.Method)+" sends no sketches", "use sketch or sketch-basic")
+	}
+	if r.returned != nil {
+		return nil, fault.Request("return", "is noised, and step by step nothing is returned", "use server")
 	}
 	parties, v, err := r.roles(ctx, rt.Pool(), &protocol.Options{})
 	if err != nil {

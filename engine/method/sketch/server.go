@@ -51,7 +51,17 @@ func (v *server) play(ctx context.Context, p *protocol.Party) (*protocol.Outcome
 	if v.solution, err = v.cluster(ctx, v.grid); err != nil {
 		return nil, err
 	}
-	return v.outcome(), v.EndRound(ctx, 0, 1)
+	var centers []float64
+	for _, x := range v.solution.Centers {
+		centers = append(centers, float64(dataset.Truncate(x, v.bits)))
+	}
+	o := v.outcome(v.grid.Len(), centers, v.solution.Weights)
+	if v.returned != nil {
+		if err := v.giveBack(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, v.EndRound(ctx, 0, 1)
 }
 
 // gather takes what the parties send.
@@ -143,6 +153,9 @@ func (v *server) weights(ctx context.Context) (*Grid, error) {
 		return v.aggregateReports(ctx, v.frequency, v.reports)
 	}
 	release := v.release()
+	if v.returned != nil {
+		return v.drawn(ctx, release)
+	}
 	v.warn(release)
 	grid, err := v.estimate(ctx, release)
 	if err == nil && grid.Len() == maxSupport {
@@ -197,20 +210,17 @@ func (v *server) cluster(ctx context.Context, grid *Grid) (*synopsis.Solution, e
 		v.Public.Stream(int(protocol.Server), 0, "final search"))
 }
 
-// outcome is what the run ends with.
-func (v *server) outcome() *protocol.Outcome {
-	j := v.job
-	o := &protocol.Outcome{Iterations: 1,
-		Details: map[string]any{"local_k": v.plan.clusters, "grid_cells": v.grid.Len(), "weights": v.solution.Weights}}
+// outcome is what the run ends with: from a grid of so many cells, centroids and the weights of their clusters.
+func (r *run) outcome(cells int, centroids, weights []float64) *protocol.Outcome {
+	j := r.job
+	o := &protocol.Outcome{Iterations: 1, Centroids: centroids,
+		Details: map[string]any{"local_k": r.plan.clusters, "grid_cells": cells, "weights": weights}}
 	if j.Method.Private() {
-		o.Sizes = v.solution.Weights
+		o.Sizes = weights
 	}
 	if j.Method.sketches() {
-		o.Details["sketches"], o.Details["gamma"] = v.plan.sketches, j.Gamma
-		o.Details["phantoms"], o.Details["estimator"] = v.plan.phantoms, string(j.Estimator)
-	}
-	for _, x := range v.solution.Centers {
-		o.Centroids = append(o.Centroids, float64(dataset.Truncate(x, v.bits)))
+		o.Details["sketches"], o.Details["gamma"] = r.plan.sketches, j.Gamma
+		o.Details["phantoms"], o.Details["estimator"] = r.plan.phantoms, string(j.Estimator)
 	}
 	return o
 }

@@ -1,0 +1,156 @@
+package privacy
+
+import (
+	"fmt"
+	"math"
+)
+
+// Drawn is Gaussian noise on a query of which one record changes as many parts as succeed of Trials independent trials,
+// each with probability P at most: trials that everybody sees and that no record decides. Scale is the deviation of
+// the noise over the L2 norm of what one part changes. If b succeed the release is b/Scale-GDP (T16).
+type Drawn struct {
+	Trials   int
+	P, Scale float64
+	// Discretised is the slack of discrete Gaussian noise.
+	Discretised float64
+}
+
+// Pure is +Inf: the loss is unbounded.
+func (d Drawn) Pure() float64 { return math.Inf(1) }
+
+// Rho is +Inf: all trials may succeed.
+func (d Drawn) Rho() float64 { return math.Inf(1) }
+
+// RDP is +Inf: its profile says more (DrawnProfile).
+func (d Drawn) RDP(float64) float64 { return math.Inf(1) }
+
+// Mu is +Inf: it is a mixture of Gaussian mechanisms, and none.
+func (d Drawn) Mu() float64 { return math.Inf(1) }
+
+// Slack is Discretised.
+func (d Drawn) Slack() float64 { return d.Discretised }
+
+func (d Drawn) validate() error {
+	switch {
+	case d.Trials < 1:
+		return fmt.Errorf("drawn-gaussian: trials is %d: %w: must be at least 1", d.Trials, ErrRange)
+	case !(d.P > 0 && d.P <= 0.5):
+		return fmt.Errorf("drawn-gaussian: p is %v: %w: must be in (0, .5]", d.P, ErrRange)
+	}
+	return nil
+}
+
+const (
+	// drawnRest is the probability of more successes that a profile counts as a failure of its own.
+	drawnRest = 1e-18
+	// drawnPoints bounds the grid of sums of squares.
+	drawnPoints = 1 << 13
+)
+
+// successes is the binomial law of the trials that succeed, and what is left of it beyond.
+func (d Drawn) successes() (law []float64, rest float64) {
+	n := float64(d.Trials)
+	gamma := func(x float64) float64 { y, _ := math.Lgamma(x + 1); return y }
+	for b := 0.0; ; b++ {
+		p := math.Exp(gamma(n) - gamma(b) - gamma(n-b) + b*math.Log(d.P) + (n-b)*math.Log1p(-d.P))
+		law = append(law, p)
+		if b == n {
+			return law, 0
+		}
+		// beyond b each is less than the one before by this factor at least
+		ratio := (n - b) / (b + 1) * d.P / (1 - d.P)
+		if ratio < 0.5 && p*ratio/(1-ratio) < drawnRest {
+			return law, p * ratio / (1 - ratio)
+		}
+	}
+}
+
+// DrawnProfile is the privacy profile of some releases that are Drawn alike, beside Gaussian ones of parameter mu in
+// all: the mean of the Gaussian profiles of sqrt(mu^2 + sum b_i^2/Scale^2) over the numbers of successes b_i (T16).
+type DrawnProfile struct {
+	mu2, step float64
+	law       []float64 // of the sum of squares, in steps, rounded up
+	rest      float64
+}
+
+// NewDrawnProfile makes the profile of rounds releases d.
+func NewDrawnProfile(mu float64, d Drawn, rounds int) *DrawnProfile {
+	one, rest := d.successes()
+	most := (len(one) - 1) * (len(one) - 1)
+	width := 1 + rounds*most/drawnPoints
+	law := []float64{1}
+	for range rounds {
+		next := make([]float64, len(law)+(most+width-1)/width)
+		for i, p := range law {
+			for b, q := range one {
+				next[i+(b*b+width-1)/width] += p * q
+			}
+		}
+		law = next
+	}
+	return &DrawnProfile{mu2: mu * mu, step: float64(width) / (d.Scale * d.Scale), law: law, rest: float64(rounds) * rest}
+}
+
+// Delta is the least delta at epsilon.
+func (p *DrawnProfile) Delta(epsilon float64) float64 {
+	sum := p.rest
+	for i, q := range p.law {
+		if q > 0 {
+			sum += q * DeltaOfMu(math.Sqrt(p.mu2+float64(i)*p.step), epsilon)
+		}
+	}
+	return math.Min(1, sum*(1+1e-9)) // the law is computed to that
+}
+
+// Epsilon is the least epsilon at delta, of laws within a total variation distance of slack; +Inf if there is none
+// below 2^10.
+func (p *DrawnProfile) Epsilon(delta, slack float64) float64 {
+	ok := func(e float64) bool { return p.Delta(e)+slackDelta(e, slack) <= delta }
+	hi := 1.0 / 64
+	for ; !ok(hi); hi *= 2 {
+		if hi > 1<<10 {
+			return math.Inf(1)
+		}
+	}
+	if ok(0) {
+		return 0
+	}
+	return bisectUp(ok, 0, hi)
+}
+
+// DrawnScale is the least Scale, to a part in 2^20, at which rounds releases like d, beside Gaussian ones of parameter mu
+// in all, keep a budget; d's own is not looked at. slack is the distance of all of them from continuous noise.
+func DrawnScale(b Budget, mu float64, d Drawn, rounds int, slack float64) (float64, error) {
+	left := b.Delta - slackDelta(b.Epsilon, slack)
+	if !(DeltaOfMu(mu, b.Epsilon) < left) {
+		return 0, fmt.Errorf("the budget has nothing left beside mu %v: %w: spend less on that", mu, ErrBudget)
+	}
+	d.Scale = 1
+	p := NewDrawnProfile(mu, d, rounds)
+	if p.rest >= left {
+		return 0, fmt.Errorf("delta is %v: %w: it is too small for drawn cells", b.Delta, ErrRange)
+	}
+	unit := p.step
+	ok := func(scale float64) bool {
+		p.step = unit / (scale * scale)
+		return p.Delta(b.Epsilon) <= left
+	}
+	hi := 1.0
+	for ; !ok(hi); hi *= 2 {
+		if hi > 0x1p60 {
+			return 0, fmt.Errorf("the budget has too little left beside mu %v: %w: spend less on that", mu, ErrBudget)
+		}
+	}
+	lo := hi / 2
+	for ok(lo) && lo > 0x1p-20 {
+		hi, lo = lo, lo/2
+	}
+	for hi-lo > hi*0x1p-20 {
+		if m := (lo + hi) / 2; ok(m) {
+			hi = m
+		} else {
+			lo = m
+		}
+	}
+	return hi, nil
+}
