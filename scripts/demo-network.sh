@@ -4,15 +4,7 @@
 # files with the same seed, or fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cohort=$PWD/bin/cohort
-work=$(mktemp -d)
-pids=()
-clean() {
-    for p in "${pids[@]:-}"; do kill "$p" 2>/dev/null || true; done
-    rm -rf "$work"
-}
-trap clean EXIT
-cd "$work"
+. scripts/study.sh
 
 "$cohort" data write blobs --n 3000 --d 3 --k 4 --out all.csv >/dev/null
 for p in 1 2 3; do
@@ -21,16 +13,8 @@ done
 
 method=(--method fastlloyd --k 4 --epsilon 2 --delta 1e-5 --public-n 3000 --bounds=-10:10 --seed 7)
 "$cohort" study new --names North,South,East --d 3 "${method[@]}" --at-least 2
-"$cohort" serve study.json --listen 127.0.0.1:0 --tokens tokens 2>serve.log &
-pids+=($!)
-serve=$!
-for _ in $(seq 100); do [ -f tokens/party3.token ] && break; sleep 0.1; done
-joins=()
-for p in 1 2 3; do
-    "$cohort" join --invite @tokens/party$p.token --data party$p.csv --state party$p --yes --format json >result$p.json 2>party$p.log &
-    joins+=($!)
-    pids+=($!)
-done
+serve 3
+for p in 1 2 3; do join $p party$p.csv --format json; done
 for p in "${joins[@]}" "$serve"; do
     wait "$p" || { tail -n 5 ./*.log >&2; exit 1; }
 done

@@ -16,7 +16,7 @@ awk -v exec="$("$GO" env GOROOT)/lib/wasm/wasm_exec.js" -v wasm="$work/wasm" '
     { print }' playground/index.tmpl.html >bin/playground.html
 echo "bin/playground.html: $(wc -c <bin/playground.html) bytes"
 [ "${1:-}" = test ] || exit 0
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+. scripts/browser.sh
 if [ -z "$browser" ]; then
     echo "SKIPPED: the playground's test needs Chromium"
     exit 0

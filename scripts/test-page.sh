@@ -3,35 +3,19 @@
 # there is one; then the operator ends the study, and everybody is told.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+. scripts/browser.sh
 if [ -z "$browser" ]; then
     echo "SKIPPED: the test of the study's pages needs Chromium"
     exit 0
 fi
-cohort=$PWD/bin/cohort
-work=$(mktemp -d)
-pids=()
-clean() {
-    for p in "${pids[@]:-}"; do kill "$p" 2>/dev/null || true; done
-    rm -rf "$work"
-}
-trap clean EXIT
-cd "$work"
+. scripts/study.sh
 
 "$cohort" data write blobs --n 300 --d 2 --k 3 --out all.csv >/dev/null
 "$cohort" study new --names North,South --title "A live study" --d 2 --method fastlloyd --k 3 --epsilon 2 --delta 1e-5 \
     --public-n 600 --bounds=-10:10 --iterations 200 --pad-rounds 500ms >/dev/null
-"$cohort" serve study.json --listen 127.0.0.1:0 --tokens tokens 2>serve.log &
-pids+=($!)
-serve=$!
-for _ in $(seq 100); do [ -f tokens/party2.token ] && break; sleep 0.1; done
-"$cohort" join --invite @tokens/party1.token --data all.csv --state party1 --yes --ledger north.ledger --page 127.0.0.1:0 \
-    >/dev/null 2>party1.log &
-pids+=($!)
-joins=($!)
-"$cohort" join --invite @tokens/party2.token --data all.csv --state party2 --yes >/dev/null 2>party2.log &
-pids+=($!)
-joins+=($!)
+serve 2
+join 1 all.csv --ledger north.ledger --page 127.0.0.1:0
+join 2 all.csv
 for _ in $(seq 200); do "$cohort" study status --format json | grep -q '"sums":[1-9]' && break; sleep 0.1; done
 
 # events URL: how many states of the study its page was sent in three seconds.
@@ -77,4 +61,4 @@ done
 pids=()
 grep -q "its operator ended it" party1.log && grep -q "its operator ended it" party2.log ||
     { echo "the parties were not told"; tail -n 3 ./*.log; exit 1; }
-echo "The operator's page and a party's show a live study in $("$browser" --version | head -1); ended by its operator, all are told."
+echo "The operator's page and a party's show a live study in $(browser_version); ended by its operator, all are told."
