@@ -30,7 +30,8 @@ type postbox struct {
 	self  protocol.Role
 	boxes map[box][][]byte
 	left  map[protocol.Role]bool
-	wait  time.Duration // for a message
+	wait  time.Duration  // for a message
+	marks map[box]string // of messages that do not come in time
 	// sums, if not nil, takes messages of sums as they come, and their deadlines.
 	sums func(from protocol.Role, body []byte) error
 }
@@ -41,7 +42,8 @@ type box struct {
 }
 
 func newPostbox(end *link.End, self protocol.Role, wait time.Duration) *postbox {
-	return &postbox{end: end, self: self, boxes: make(map[box][][]byte), left: make(map[protocol.Role]bool), wait: wait}
+	return &postbox{end: end, self: self, boxes: make(map[box][][]byte), left: make(map[protocol.Role]bool), wait: wait,
+		marks: make(map[box]string)}
 }
 
 // send sends a message of a kind.
@@ -61,7 +63,7 @@ func (b *postbox) sendAll(ctx context.Context, kind byte, letters []link.Letter)
 // next takes one event off the link: into a box, or to the sum under way. mark is left
 // in the journal at deadline; it is returned when it comes.
 func (b *postbox) next(ctx context.Context, deadline time.Time, mark string) (string, error) {
-	ev, err := b.end.Next(ctx, deadline, []byte(mark))
+	ev, err := b.end.Next(ctx, deadline, mark)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +102,11 @@ func (b *postbox) receive(ctx context.Context, from protocol.Role, kind byte) ([
 	late, deadline := "", time.Time{}
 	for len(b.boxes[at]) == 0 {
 		if late == "" {
-			late, deadline = fmt.Sprintf("late %d %c", int(from), kind), time.Now().Add(b.wait)
+			if late = b.marks[at]; late == "" {
+				late = fmt.Sprintf("late %d %c", int(from), kind)
+				b.marks[at] = late
+			}
+			deadline = time.Now().Add(b.wait)
 		}
 		if b.left[from] {
 			return nil, protocol.ErrLeft

@@ -70,25 +70,17 @@ func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked)
 			t.received += int64(len(result.Vector))
 			t.rounds++
 			t.watch.summed(number + 1)
-			return own.ReadSum(wireSum(result.Set, result.Vector), number)
+			return own.ReadSum(wireSum(t.parties, result.Set, result.Vector), number)
 		}
 	}
 }
 
 // wireSum is a sum as secagg encodes it: with the set only where somebody is missing.
-func wireSum(set []bool, vector []byte) []byte {
-	whole := true
-	mask := make([]byte, (len(set)+7)/8)
-	for p, in := range set {
-		whole = whole && in
-		if in {
-			mask[p/8] |= 1 << (p % 8)
-		}
-	}
-	if whole {
+func wireSum(parties int, set sum.Set, vector []byte) []byte {
+	if set.Count() == parties {
 		return vector
 	}
-	return append(vector[:len(vector):len(vector)], mask...)
+	return append(vector[:len(vector):len(vector)], set...)
 }
 
 // pad waits until the round has taken its time, so that how long a party computed is
@@ -242,7 +234,7 @@ func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
 	}
 	vector := h.current.Total()
 	total := secagg.NewMasked(h.config.Ring, h.config.Parties, len(vector)/h.config.Ring.Bytes())
-	return total, total.ReadSum(wireSum(h.current.Set(), vector), round)
+	return total, total.ReadSum(wireSum(h.config.Parties, h.current.Set(), vector), round)
 }
 
 // enter begins a step.

@@ -149,9 +149,15 @@ func (m *Masked) ReadSum(b []byte, round int) error {
 	}
 	m.Reset(round)
 	readWords(m.words, m.ring, b)
+	if !partial {
+		for i := range m.in {
+			m.in[i] = true
+		}
+		m.count = m.clients
+		return nil
+	}
 	for i := range m.in {
-		m.in[i] = !partial || b[body+i/8]>>(i%8)&1 == 1
-		if m.in[i] {
+		if m.in[i] = b[body+i/8]>>(i%8)&1 == 1; m.in[i] {
 			m.count++
 		}
 	}

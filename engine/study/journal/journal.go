@@ -9,10 +9,12 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -46,6 +48,8 @@ type File struct {
 	path    string
 	w       *bufio.Writer
 	chain   [linkBytes]byte
+	hash    hash.Hash // scratch, as is room
+	room    [sha256.Size + headBytes]byte
 	end     int64
 	records []Record
 	dirty   bool
@@ -69,7 +73,7 @@ func Open(path string) (*File, error) {
 		file.Close()
 		return nil, fault.Failed(path, "is in use by another process", "end that one first", err)
 	}
-	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, 1<<16)}
+	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, 1<<16), hash: sha256.New()}
 	if err := j.load(); err != nil {
 		file.Close()
 		return nil, err
@@ -156,23 +160,21 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 		return false, j.zeros(r)
 	}
 	length := int64(binary.LittleEndian.Uint32(head[:]))
-	if head != j.head(int(length), head[4]) || length > maxRecord {
+	if !bytes.Equal(head[:], j.head(int(length), head[4])) || length > maxRecord {
 		return false, j.damaged()
 	}
 	if left < headBytes+length+linkBytes {
 		return false, nil
 	}
-	h := sha256.New()
-	h.Write(j.chain[:])
-	h.Write(head[:])
-	if _, err := io.CopyN(h, r, length); err != nil {
+	j.begin(head[:])
+	if _, err := io.CopyN(j.hash, r, length); err != nil {
 		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
 	}
 	var link [linkBytes]byte
 	if _, err := io.ReadFull(r, link[:]); err != nil {
 		return false, fault.Failed(j.path, err.Error(), "check the disk", err)
 	}
-	if link != [linkBytes]byte(h.Sum(nil)[:linkBytes]) {
+	if link != j.link() {
 		return false, j.damaged()
 	}
 	j.chain = link
@@ -181,14 +183,27 @@ func (j *File) next(r *bufio.Reader, size int64) (whole bool, err error) {
 	return true, nil
 }
 
-// head is how the next record begins.
-func (j *File) head(length int, kind byte) (head [headBytes]byte) {
-	binary.LittleEndian.PutUint32(head[:], uint32(length))
+// head is how the next record begins, valid until the next call.
+func (j *File) head(length int, kind byte) []byte {
+	head := j.room[sha256.Size:]
+	binary.LittleEndian.PutUint32(head, uint32(length))
 	head[4] = kind
-	check := sha256.Sum256(append(append([]byte("head"), j.chain[:]...), head[:5]...))
-	copy(head[5:], check[:])
+	j.hash.Reset()
+	j.hash.Write([]byte("head"))
+	j.hash.Write(j.chain[:])
+	j.hash.Write(head[:5])
+	copy(head[5:], j.hash.Sum(j.room[:0]))
 	return head
 }
+
+// begin begins the hash of a record with its head, and link ends it.
+func (j *File) begin(head []byte) {
+	j.hash.Reset()
+	j.hash.Write(j.chain[:])
+	j.hash.Write(head)
+}
+
+func (j *File) link() [linkBytes]byte { return [linkBytes]byte(j.hash.Sum(j.room[:0])) }
 
 // zeros checks that nothing but zeros follows.
 func (j *File) zeros(r *bufio.Reader) error {
@@ -210,7 +225,7 @@ func (j *File) damaged() error {
 		"restore it from a copy, or leave this study: going on could release something twice", ErrDamaged)
 }
 
-// Records lists what the journal held when it was opened and what was appended.
+// Records lists what the journal held when it was opened.
 func (j *File) Records() []Record { return j.records }
 
 // Append writes a record whose payload is parts one after the other, and returns it.
@@ -227,27 +242,23 @@ func (j *File) Append(kind byte, parts ...[]byte) (Record, error) {
 		return Record{}, fault.Range("journal record", length, fmt.Sprintf("at most %d bytes", maxRecord))
 	}
 	head := j.head(length, kind)
-	h := sha256.New()
-	h.Write(j.chain[:])
-	h.Write(head[:])
-	_, err := j.w.Write(head[:])
+	j.begin(head)
+	_, err := j.w.Write(head)
 	for _, p := range parts {
-		h.Write(p)
+		j.hash.Write(p)
 		if err == nil {
 			_, err = j.w.Write(p)
 		}
 	}
-	link := [linkBytes]byte(h.Sum(nil)[:linkBytes])
+	j.chain, j.dirty = j.link(), true
 	if err == nil {
-		_, err = j.w.Write(link[:])
+		_, err = j.w.Write(j.chain[:])
 	}
 	if err != nil {
 		return Record{}, j.failed(err)
 	}
-	j.chain, j.dirty = link, true
 	r := Record{Kind: kind, Offset: j.end + headBytes, Length: length}
 	j.end += headBytes + int64(length) + linkBytes
-	j.records = append(j.records, r)
 	return r, nil
 }
 

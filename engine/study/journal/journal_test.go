@@ -48,13 +48,14 @@ func TestReopen(t *testing.T) {
 	if _, err := Open(path); err == nil {
 		t.Error("a journal was opened twice")
 	}
-	if _, err := j.Append(9, []byte("more")); err != nil {
+	more, err := j.Append(9, []byte("more"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range j.Records() {
+	for i, r := range append(j.Records(), more) {
 		want := fmt.Sprint("part ", i)
 		if i == 3 {
 			want = "more"

@@ -96,19 +96,22 @@ func ahead(b []byte) (ack, rest []byte) {
 	return nil, b
 }
 
+// tagLabel begins what is tagged.
+var tagLabel = []byte("link frame")
+
 // tag appends what authenticates a frame without data, under a key of HMAC-SHA256.
 func tag(mac hash.Hash, b, frame []byte) []byte {
 	mac.Reset()
-	mac.Write([]byte("link frame"))
+	mac.Write(tagLabel)
 	mac.Write(frame)
 	return mac.Sum(b)[:len(b)+tagBytes]
 }
 
 // genuine checks the tag of a frame without data.
-func genuine(mac hash.Hash, b []byte) bool {
+func (e *End) genuine(mac hash.Hash, b []byte) bool {
 	body := len(b) - tagBytes
-	var own [64]byte
-	return hmac.Equal(tag(mac, own[:0], b[:body]), b[body:])
+	e.frame = tag(mac, e.frame[:0], b[:body])
+	return hmac.Equal(e.frame, b[body:])
 }
 
 // append encodes a frame, without its tag.

@@ -96,17 +96,22 @@ type End struct {
 	mu       sync.Mutex
 	peers    map[protocol.Role]*peer
 	events   []event
+	first    int           // of events that was not returned
 	arrived  chan struct{} // capacity 1
 	kick     chan struct{} // capacity 1
-	room     chan struct{} // closed and renewed when streams get shorter
+	room     chan struct{} // closed when streams get shorter; nil while nobody waits
 	unsynced bool          // received messages wait for the disk
 	syncBy   time.Time
 	touched  []*peer   // to be looked at
+	looked   []*peer   // were, last time
 	appended []*peer   // with records that are not durable
 	due      time.Time // when all are to be looked at
 	alarm    time.Time // when run looks next by itself
-	frame    []byte    // scratch, as is head
+	frame    []byte    // scratch, as are those that follow
 	head     []byte
+	key      [44]byte
+	number   [12]byte
+	late     *time.Timer
 	spare    [][]byte // buffers of messages that have arrived
 	sending  bool     // messages wait for the disk before they may leave
 	err      error
@@ -155,8 +160,7 @@ func (p position) before(q position) bool {
 // New returns an end that goes on from its journal. Start makes it work.
 func New(c Config) (*End, error) {
 	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1),
-		kick: make(chan struct{}, 1),
-		room: make(chan struct{}), failed: make(chan struct{}), stop: make(chan struct{})}
+		kick: make(chan struct{}, 1), failed: make(chan struct{}), stop: make(chan struct{})}
 	for _, r := range c.Journal.Records() {
 		if err := e.recall(r); err != nil {
 			return nil, err
@@ -247,9 +251,16 @@ func (e *End) Close() {
 	e.stopped.Wait()
 }
 
-// nonce is that of a message.
-func nonce(number uint64) []byte {
-	return binary.BigEndian.AppendUint64(make([]byte, 4, 12), number)
+// nonce is that of a message, valid until the next call.
+func (e *End) nonce(number uint64) []byte {
+	binary.BigEndian.PutUint64(e.number[4:], number)
+	return e.number[:]
+}
+
+// record is the head of a message's record in the journal, valid until the next call.
+func (e *End) record(peer protocol.Role, number uint64) []byte {
+	b := binary.LittleEndian.AppendUint32(e.key[:0], uint32(int32(peer)))
+	return binary.LittleEndian.AppendUint64(b, number)
 }
 
 // Letter is a message to a role: its parts, one after the other.
@@ -322,9 +333,7 @@ func (e *End) queue(ctx context.Context, l *Letter, sum [32]byte) error {
 	}
 	number := p.next
 	if was, again := p.hashes[number]; !again {
-		head := binary.LittleEndian.AppendUint32(make([]byte, 0, 12), uint32(int32(l.To)))
-		head = binary.LittleEndian.AppendUint64(head, number)
-		if _, err := e.Journal.Append(recordSent, head, sum[:]); err != nil {
+		if _, err := e.Journal.Append(recordSent, append(e.record(l.To, number), sum[:]...)); err != nil {
 			return e.fail(err)
 		}
 		e.sending = true
@@ -340,7 +349,7 @@ func (e *End) queue(ctx context.Context, l *Letter, sum [32]byte) error {
 	}
 	framed := e.buffer(room + size + sealBytes)[:room]
 	body := append(append(framed, l.Parts[0]...), l.Parts[1]...)[room:]
-	p.out = append(p.out, framed[:room+len(p.sealer.Seal(body[:0], nonce(number), body, nil))])
+	p.out = append(p.out, framed[:room+len(p.sealer.Seal(body[:0], e.nonce(number), body, nil))])
 	p.bytes += size + sealBytes
 	if e.Moved != nil {
 		e.Moved(l.To, true, size)
@@ -376,6 +385,9 @@ func (e *End) wait(ctx context.Context, p *peer, size int) error {
 	for e.err == nil && p.bytes > 0 && p.bytes+size > queued {
 		if due := e.work(time.Now()); due.Before(e.alarm) {
 			e.wake()
+		}
+		if e.room == nil {
+			e.room = make(chan struct{})
 		}
 		room := e.room
 		e.mu.Unlock()
@@ -416,13 +428,13 @@ func (e *End) Fail(err error) {
 
 // Next returns the next event, in the order of the journal. If none comes before
 // deadline (the zero time waits for ever) it leaves mark in the journal, which is
-// then among the events: a later life finds it in the same place.
-func (e *End) Next(ctx context.Context, deadline time.Time, mark []byte) (Event, error) {
+// then among the events: a later life finds it in the same place. One goroutine may call it.
+func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event, error) {
 	var late <-chan time.Time
 	for first := true; ; first = false {
 		e.mu.Lock()
 		switch {
-		case len(e.events) > 0:
+		case e.first < len(e.events):
 			defer e.mu.Unlock()
 			return e.pop()
 		case e.err != nil:
@@ -431,9 +443,12 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark []byte) (Event,
 		}
 		e.mu.Unlock()
 		if first && !deadline.IsZero() {
-			timer := time.NewTimer(time.Until(deadline))
-			defer timer.Stop()
-			late = timer.C
+			if e.late == nil {
+				e.late = time.NewTimer(0)
+			}
+			e.late.Reset(time.Until(deadline))
+			defer e.late.Stop()
+			late = e.late.C
 		}
 		select {
 		case <-e.arrived:
@@ -441,10 +456,10 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark []byte) (Event,
 		case <-late:
 			late = nil
 			e.mu.Lock()
-			if _, err := e.Journal.Append(recordMark, mark); err != nil {
+			if _, err := e.Journal.Append(recordMark, []byte(mark)); err != nil {
 				e.fail(err)
 			}
-			e.events = append(e.events, event{mark: mark})
+			e.events = append(e.events, event{mark: []byte(mark)})
 			e.mu.Unlock()
 		case <-ctx.Done():
 			return Event{}, ctx.Err()
@@ -473,10 +488,16 @@ func (e *End) signal() {
 
 // pop takes the first event.
 func (e *End) pop() (Event, error) {
-	first := e.events[0]
-	e.events[0] = event{}
-	if e.events = e.events[1:]; len(e.events) > 0 {
+	first := e.events[e.first]
+	e.events[e.first] = event{}
+	e.first++
+	if e.first < len(e.events) {
 		e.signal()
+	}
+	if e.first >= len(e.events)-e.first { // what is left moves to the front, each at most once on average
+		n := copy(e.events, e.events[e.first:])
+		clear(e.events[n:])
+		e.events, e.first = e.events[:n], 0
 	}
 	if first.body == nil && first.mark == nil {
 		if err := e.Journal.Flush(); err != nil {
@@ -514,12 +535,12 @@ func (e *End) Acknowledge() {
 }
 
 func (e *End) hello(p *peer) {
-	e.tell(p, &frame{kind: frameHello, first: p.base})
+	e.tell(p, frame{kind: frameHello, first: p.base})
 }
 
 // tell sends a frame without data. If the bus is away the frame is not missed: Again
 // says all anew.
-func (e *End) tell(p *peer, f *frame) {
+func (e *End) tell(p *peer, f frame) {
 	e.frame = f.append(e.frame[:0])
 	e.frame = tag(p.to, e.frame, e.frame)
 	_ = e.Bus.Publish(p.role, e.frame)

@@ -127,7 +127,7 @@ func TestHarmAndDeath(t *testing.T) {
 			sent++
 		}
 		for got < min(stop, messages) {
-			ev, err := b.Next(ctx, time.Time{}, nil)
+			ev, err := b.Next(ctx, time.Time{}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func TestMarks(t *testing.T) {
 	var first []string
 	read := func(e *End, n int) (seen []string) {
 		for range n {
-			ev, err := e.Next(ctx, time.Now().Add(30*time.Millisecond), []byte("late"))
+			ev, err := e.Next(ctx, time.Now().Add(30*time.Millisecond), "late")
 			if err != nil {
 				t.Fatal(err)
 			}

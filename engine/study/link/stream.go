@@ -1,7 +1,6 @@
 package link
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -42,7 +41,7 @@ func (e *End) work(now time.Time) (due time.Time) {
 		}
 	}
 	touched := e.touched
-	e.touched = nil
+	e.touched, e.looked = e.looked[:0], touched
 	for _, p := range touched {
 		p.touched = false
 		e.attend(p, now)
@@ -172,8 +171,7 @@ func (p *peer) under() int {
 
 // acknowledge tells a role what has arrived from it.
 func (e *End) acknowledge(p *peer) {
-	ack := p.ack()
-	e.tell(p, &ack)
+	e.tell(p, p.ack())
 	p.owes, p.gap, p.unacked = false, false, 0
 }
 
@@ -213,7 +211,7 @@ func (e *End) deliver(p *peer, b []byte) error {
 		return err
 	case f.kind == frameData:
 		return e.take(p, &f)
-	case !genuine(p.from, b):
+	case !e.genuine(p.from, b):
 		return errFrame
 	case f.kind == frameAck:
 		return e.acked(p, &f)
@@ -244,14 +242,13 @@ func (e *End) take(p *peer, f *frame) error {
 		return nil
 	}
 	p.partial, p.want.chunk = nil, 0
-	body, err := p.opener.Open(sealed[:0], nonce(f.message), sealed, nil)
+	body, err := p.opener.Open(sealed[:0], e.nonce(f.message), sealed, nil)
 	if err != nil {
 		p.owes, p.gap = true, true
 		e.touch(p)
 		return fmt.Errorf("link: message %d cannot be opened", f.message+1)
 	}
-	head := binary.LittleEndian.AppendUint32(nil, uint32(int32(p.role)))
-	head = binary.LittleEndian.AppendUint64(head, f.message)
+	head := e.record(p.role, f.message)
 	record, err := e.Journal.Append(recordReceived, head, body)
 	if err != nil {
 		e.fail(err)
@@ -306,8 +303,10 @@ func (e *End) acked(p *peer, f *frame) error {
 			}
 			p.base++
 		}
-		close(e.room)
-		e.room = make(chan struct{})
+		if e.room != nil {
+			close(e.room)
+			e.room = nil
+		}
 	}
 	switch {
 	case p.acked.before(want):

@@ -37,15 +37,14 @@ type Client struct {
 	seed     [32]byte
 	keys     map[int]*ecdh.PublicKey      // of neighbours
 	shares   map[int][2][secretBytes]byte // of neighbours' seeds and keys, and of the own
-	set      []bool
-	setBytes []byte
+	set      Set // that was signed
 	next     byte // kind of the message that is waited for
 }
 
 // Result is what a sum came to.
 type Result struct {
 	// Set has whose vectors are in it; Vector the sum, encoded.
-	Set    []bool
+	Set    Set
 	Vector []byte
 }
 
@@ -246,17 +245,15 @@ func (c *Client) signSet(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := count(set); n < c.Threshold || !set[c.Index] {
+	if n := set.Count(); n < c.Threshold || !set.Has(c.Index) {
 		return nil, refuse("a set of %d parties, with the threshold %d, or without this one", n, c.Threshold)
 	}
-	for p, in := range set {
-		if _, near := slices.BinarySearch(c.graph.near[c.Index], p); in && near && p != c.Index {
-			if _, shared := c.shares[p]; !shared {
-				return nil, refuse("party %d is in the set and its shares are not there", p+1)
-			}
+	for _, p := range c.graph.near[c.Index] {
+		if _, shared := c.shares[p]; set.Has(p) && !shared {
+			return nil, refuse("party %d is in the set and its shares are not there", p+1)
 		}
 	}
-	c.set, c.setBytes, c.next = set, bytes.Clone(b), kindSigners
+	c.set, c.next = bytes.Clone(set), kindSigners
 	signature, err := c.Sign(c.statement("set", c.number, b))
 	return append(head(kindSigned, c.number), signature...), err
 }
@@ -265,7 +262,7 @@ func (c *Client) signSet(b []byte) ([]byte, error) {
 func (c *Client) reveal(list []byte) ([]byte, error) {
 	signed := 0
 	err := c.entries(list, signBytes, func(p int, b []byte) error {
-		if !c.set[p] || !c.Verify(p, c.statement("set", c.number, c.setBytes), b) {
+		if !c.set.Has(p) || !c.Verify(p, c.statement("set", c.number, c.set), b) {
 			return refuse("party %d has not signed this set", p+1)
 		}
 		signed++
@@ -284,7 +281,7 @@ func (c *Client) reveal(list []byte) ([]byte, error) {
 			continue
 		}
 		which := byte(0)
-		if !c.set[p] {
+		if !c.set.Has(p) {
 			which = 1
 		}
 		out = entry(out, p, []byte{which}, s[which][:])
@@ -303,10 +300,10 @@ func (c *Client) end(b []byte) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if count(set) < c.Threshold {
-		return nil, refuse("a sum of %d parties, with the threshold %d", count(set), c.Threshold)
+	if n := set.Count(); n < c.Threshold {
+		return nil, refuse("a sum of %d parties, with the threshold %d", n, c.Threshold)
 	}
-	if c.setBytes != nil && !bytes.Equal(c.setBytes, b[:at]) {
+	if c.set != nil && !bytes.Equal(c.set, set) {
 		return nil, refuse("a sum over another set than the one that was signed")
 	}
 	return &Result{Set: set, Vector: b[at:]}, nil

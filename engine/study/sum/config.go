@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -154,30 +155,34 @@ func entry(b []byte, party int, parts ...[]byte) []byte {
 	return b
 }
 
+// Set has a bit for each party, the first in the lowest bit of the first byte.
+type Set []byte
+
+// newSet is the set of nobody.
+func (c *Config) newSet() Set { return make(Set, (c.Parties+7)/8) }
+
 // setOf reads a set.
-func (c *Config) setOf(b []byte) ([]bool, error) {
+func (c *Config) setOf(b []byte) (Set, error) {
 	if len(b) != (c.Parties+7)/8 {
 		return nil, refuse("a set of %d bytes", len(b))
-	}
-	in := make([]bool, c.Parties)
-	for i := range in {
-		in[i] = b[i/8]>>(i%8)&1 == 1
 	}
 	if c.Parties%8 != 0 && b[len(b)-1]>>(c.Parties%8) != 0 {
 		return nil, refuse("a set with parties that are none")
 	}
-	return in, nil
+	return b, nil
 }
 
-// bits writes a set.
-func bits(in []bool) []byte {
-	b := make([]byte, (len(in)+7)/8)
-	for i, x := range in {
-		if x {
-			b[i/8] |= 1 << (i % 8)
-		}
+func (s Set) add(party int) { s[party/8] |= 1 << (party % 8) }
+
+// Has reports whether a party is in the set.
+func (s Set) Has(party int) bool { return s[party/8]>>(party%8)&1 == 1 }
+
+// Count is the number of its parties.
+func (s Set) Count() (n int) {
+	for _, b := range s {
+		n += bits.OnesCount8(b)
 	}
-	return b
+	return n
 }
 
 func count(in []bool) (n int) {

@@ -40,7 +40,7 @@ type Server struct {
 	keys         map[int][]byte
 	sealed       []map[int][]byte // by receiver and sender
 	shared       []bool           // who has sent shares
-	vectors      []bool           // whose vectors are in the total
+	vectors      Set              // whose vectors are in the total
 	total        []uint64
 	signatures   map[int][]byte
 	revealed     map[int]map[int][secretBytes]byte // by owner and sharer: of the kind that its owner's fate asks for
@@ -56,7 +56,7 @@ type Out struct {
 // may still come before the first step ends.
 func (c *Config) NewServer(number uint32, expected []bool) *Server {
 	s := &Server{Config: c, Number: number, expected: slices.Clone(expected), in: make([]bool, c.Parties),
-		vectors: make([]bool, c.Parties)}
+		vectors: c.newSet()}
 	s.waiting = count(expected)
 	if c.Plain {
 		s.phase = Vectors
@@ -187,7 +187,7 @@ func (s *Server) takeVector(from int, b []byte) error {
 		return refuse("a vector of %d bytes, where the first had %d", len(b), len(s.total)*size)
 	}
 	s.addBytes(s.total, b)
-	s.vectors[from] = true
+	s.vectors.add(from)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (s *Server) takeReveal(from int, b []byte) error {
 	got := make(map[int][secretBytes]byte)
 	err := s.entries(b, 1+secretBytes, func(p int, b []byte) error {
 		_, near := slices.BinarySearch(s.graph.near[from], p)
-		if !near && p != from || !s.shared[p] || b[0] > 1 || (b[0] == 1) == s.vectors[p] {
+		if !near && p != from || !s.shared[p] || b[0] > 1 || (b[0] == 1) == s.vectors.Has(p) {
 			return refuse("a share of party %d that was not asked for", p+1)
 		}
 		got[p] = [secretBytes]byte(b[1:])
@@ -272,7 +272,7 @@ func (s *Server) told(p int) []byte {
 		}
 	case Vectors:
 		if !s.Plain {
-			b = append(head(kindSet, s.Number), bits(s.vectors)...)
+			b = append(head(kindSet, s.Number), s.vectors...)
 		}
 	case Signatures:
 		b = head(kindSigners, s.Number)
@@ -317,7 +317,7 @@ func (s *Server) unmask() error {
 			cached.points, cached.weights = points, w
 		}
 		secret := combine(cached.weights, shares)
-		if s.vectors[owner] {
+		if s.vectors.Has(owner) {
 			s.addMask(s.total, s.ownKey(secret), true)
 			continue
 		}
@@ -339,7 +339,7 @@ func (s *Server) dropPairs(owner int, secret [32]byte) error {
 			fmt.Sprintf("the shares of party %d do not make up its key", owner+1), "find out who sent wrong shares", nil)
 	}
 	for _, q := range s.graph.near[owner] {
-		if !s.vectors[q] || s.sealed[q][owner] == nil {
+		if !s.vectors.Has(q) || s.sealed[q][owner] == nil {
 			continue
 		}
 		public, err := ecdh.X25519().NewPublicKey(s.keys[q][:keyBytes])
@@ -356,7 +356,7 @@ func (s *Server) dropPairs(owner int, secret [32]byte) error {
 }
 
 // Set has whose vectors are in the sum, and Total the sum, encoded, when it is done.
-func (s *Server) Set() []bool { return s.vectors }
+func (s *Server) Set() Set { return s.vectors }
 
 // Total is the sum under the group's masks, encoded.
 func (s *Server) Total() []byte { return s.appendWords(nil, s.total) }
@@ -364,5 +364,5 @@ func (s *Server) Total() []byte { return s.appendWords(nil, s.total) }
 // Result is the message that tells a party the sum: vector is Total, to which the
 // server may have added its noise.
 func (s *Server) Result(vector []byte) []byte {
-	return append(append(head(kindResult, s.Number), bits(s.vectors)...), vector...)
+	return append(append(head(kindResult, s.Number), s.vectors...), vector...)
 }

@@ -89,7 +89,7 @@ func run(c Config, all []*Member, number uint32, vectors [][]byte, gone drops) (
 }
 
 // vectorsOf makes vectors, and their sum over a set.
-func vectorsOf(c Config, length int, seed uint64) (vectors [][]byte, total func(set []bool) []byte) {
+func vectorsOf(c Config, length int, seed uint64) (vectors [][]byte, total func(set Set) []byte) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	words := make([][]uint64, c.Parties)
 	for i := range words {
@@ -99,11 +99,11 @@ func vectorsOf(c Config, length int, seed uint64) (vectors [][]byte, total func(
 		}
 		vectors = append(vectors, c.appendWords(nil, words[i]))
 	}
-	return vectors, func(set []bool) []byte {
+	return vectors, func(set Set) []byte {
 		sum := make([]uint64, length)
-		for i, in := range set {
+		for i := range c.Parties {
 			for j := range sum {
-				if in {
+				if set.Has(i) {
 					sum[j] += words[i][j]
 				}
 			}
@@ -145,14 +145,15 @@ func TestDropOuts(t *testing.T) {
 					if set := x.server.Set(); !bytes.Equal(x.server.Total(), total(set)) {
 						t.Errorf("%v: the sum over %v is wrong", gone, set)
 					}
-					for p, in := range x.server.Set() {
-						if from, is := gone[p]; in != (!is || from > Vectors) {
+					for p := range c.Parties {
+						from, is := gone[p]
+						if in := x.server.Set().Has(p); in != (!is || from > Vectors) {
 							t.Errorf("%v: party %d in the set: %v", gone, p+1, in)
 						}
 					}
 					result := x.server.Result(x.server.Total())
 					for p := range c.Parties {
-						if _, r, err := x.clients[p].Take(result); err != nil || !slices.Equal(r.Set, x.server.Set()) {
+						if _, r, err := x.clients[p].Take(result); err != nil || !bytes.Equal(r.Set, x.server.Set()) {
 							t.Errorf("%v: party %d: %v", gone, p+1, err)
 						}
 					}
@@ -316,7 +317,7 @@ func TestCollusion(t *testing.T) {
 		rest := make([]uint64, length)
 		want := uint64(0)
 		for p := range c.Parties {
-			if slices.Contains(colluders, p) || !x.server.vectors[p] {
+			if slices.Contains(colluders, p) || !x.server.vectors.Has(p) {
 				continue
 			}
 			words := attack(t, c.Config, all, x, p, colluders)
@@ -460,12 +461,12 @@ func FuzzClient(f *testing.F) {
 		}
 		for next := kindKeyList; next <= kindSigners; next += 2 {
 			client.next = next
-			client.set = make([]bool, 3)
+			client.set = c.newSet()
 			if client.shares == nil {
 				client.shares = map[int][2][secretBytes]byte{}
 			}
 			_, result, _ := client.Take(b)
-			if result != nil && (len(result.Vector) != 16 || count(result.Set) < 2) {
+			if result != nil && (len(result.Vector) != 16 || result.Set.Count() < 2) {
 				t.Fatal("a result of another shape was taken")
 			}
 		}

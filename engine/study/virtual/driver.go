@@ -155,8 +155,8 @@ func (d *played) close() (func(int) int, float64, error) {
 // check compares the total with the sum of the vectors that are in it.
 func (d *played) check() error {
 	want := uint64(0)
-	for i, in := range d.server.Set() {
-		if in {
+	for i := range d.members {
+		if d.server.Set().Has(i) {
 			want += uint64(i + 1)
 		}
 	}
@@ -167,12 +167,7 @@ func (d *played) check() error {
 	return nil
 }
 
-func (d *played) missing() (n int) {
-	for _, in := range d.server.Set() {
-		n += b2i(!in)
-	}
-	return n
-}
+func (d *played) missing() int { return len(d.members) - d.server.Set().Count() }
 
 func (d *played) result() int { return len(d.server.Result(d.server.Total())) }
 
