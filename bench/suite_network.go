@@ -18,8 +18,8 @@ func networkSuites() []Suite {
 		Title: "Sums of parties on machines of their own, over the loopback interface",
 		About: "A coordinator in a process of its own and its parties in another, each with a TLS connection, links and a " +
 			"journal of its own, all on this machine's cores. A round is from the coordinator's readiness to the sum on its " +
-			"way to every party; beside it stand the processor time of either process in a round, and the most memory that " +
-			"the coordinator's had. " +
+			"way to every party; beside it stand the processor time of either process in a round, the most memory that the " +
+			"coordinator's had, and what it could add up if its parties' work were done elsewhere. " +
 			"Plain sums have the group's masks alone; those by pairs are the whole protocol of Bonawitz et al. 2017 (keys, " +
 			"shares, signatures), with a hundred neighbours above 200 parties (Bell et al. 2020). Journals are in memory " +
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
@@ -115,9 +115,12 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 	round := middle(m.rounds)
 	c.Number("aggregated", "/s", float64(8*n.words*n.parties)/round.Seconds())
 	if len(m.work) > 0 {
-		c.Number("coordinator's work", Nanoseconds, float64(middle(m.work)))
+		work := middle(m.work)
+		c.Number("coordinator's work", Nanoseconds, float64(work))
 		c.Number("parties' work", Nanoseconds, float64(middle(m.parties)))
 		c.Number("coordinator's memory", Bytes, float64(m.memory))
+		c.Number("aggregated by its work alone", "/s",
+			float64(8*n.words*n.parties*runtime.GOMAXPROCS(0))/work.Seconds())
 	}
 	if n.parties < 100 {
 		return nil // of few parties a round waits for wake-ups more than for work

@@ -3,6 +3,7 @@ package secagg
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
@@ -96,12 +97,17 @@ func (m *Masked) alike(ring Ring, clients, length int) error {
 // AppendWire appends the message of one client: the elements, little-endian.
 // Sender and round are known from the channel, so it has no header.
 func (m *Masked) AppendWire(b []byte) []byte {
-	for _, w := range m.words {
-		if m.ring == Ring32 {
-			b = binary.LittleEndian.AppendUint32(b, uint32(w))
-		} else {
-			b = binary.LittleEndian.AppendUint64(b, w)
+	from := len(b)
+	b = slices.Grow(b, m.WireBytes())[:from+m.WireBytes()]
+	out := b[from:]
+	if m.ring == Ring32 {
+		for i, w := range m.words {
+			binary.LittleEndian.PutUint32(out[4*i:], uint32(w))
 		}
+		return b
+	}
+	for i, w := range m.words {
+		binary.LittleEndian.PutUint64(out[8*i:], w)
 	}
 	return b
 }
