@@ -139,7 +139,7 @@ func (pl *plan) entry(what string, d int) (privacy.Entry, error) {
 
 // addShared plans the one release of all parties' rows.
 func (pl *plan) addShared(d int) error {
-	j, m, colluders := pl.job, pl.Parties, max(pl.job.Colluders, 1)
+	j, m := pl.job, pl.Parties
 	const what = "magnitudes of each column"
 	e, err := pl.entry(what+", for its bounds", d)
 	if err != nil {
@@ -147,18 +147,12 @@ func (pl *plan) addShared(d int) error {
 	}
 	makers, shares := protocol.Holder, 0
 	if pl.Coordinated {
-		by := j.Noise
-		if by == "" {
-			by = protocol.DefaultNoise(privacy.Proven, m, m, colluders, true)
-		}
-		if err := by.Check(m, colluders); err != nil {
+		by, err := protocol.NewDrawers(j.Noise, m, m, j.Colluders)
+		if err != nil {
 			return err
 		}
-		makers, shares, pl.excess = by.Makers(), by.Shares(m, colluders), by.Excess(m, colluders)
-		e.Viewers, e.Noise = []string{privacy.Clients, privacy.Outsider}, by.Known(m, colluders)
-		if c := by.Condition(m, m, colluders); c != "" {
-			e.Conditions = append(e.Conditions, c)
-		}
+		makers, shares, pl.excess = by.By.Makers(), by.Shares(), by.Excess()
+		by.Enter(&e)
 	}
 	noise, err := protocol.NewDistribution(
 		protocol.Noise{Mechanism: protocol.Laplace, Scale: pl.scale, Shares: shares}, nil)

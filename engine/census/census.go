@@ -58,7 +58,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, colluders, scale := len(j.Clients), max(j.Colluders, 1), bound.L1()/j.Epsilon
+	m, scale := len(j.Clients), bound.L1()/j.Epsilon
 	pl := &plan{job: j, Plan: &protocol.Plan{Method: "count", Calibration: privacy.Proven, Private: true,
 		Budget: privacy.Budget{Epsilon: j.Epsilon}, K: 1, D: 1, Parties: m, Rounds: 1, Coordinated: m > 1, Seed: j.Seed,
 		PublicSeed: protocol.NewPublicSeed(j.Seed), Capacity: secagg.Capacity{Ring: secagg.Ring64,
@@ -74,18 +74,12 @@ func (j *Job) Plan() (engine.Plan, error) {
 	}
 	makers, shares := protocol.Holder, 0
 	if m > 1 {
-		by := j.Noise
-		if by == "" {
-			by = protocol.DefaultNoise(privacy.Proven, m, m, colluders, true)
-		}
-		if err := by.Check(m, colluders); err != nil {
+		by, err := protocol.NewDrawers(j.Noise, m, m, j.Colluders)
+		if err != nil {
 			return nil, err
 		}
-		makers, shares = by.Makers(), by.Shares(m, colluders)
-		e.Viewers, e.Noise = []string{privacy.Clients, privacy.Outsider}, by.Known(m, colluders)
-		if c := by.Condition(m, m, colluders); c != "" {
-			e.Conditions = append(e.Conditions, c)
-		}
+		makers, shares = by.By.Makers(), by.Shares()
+		by.Enter(&e)
 	}
 	noise, err := protocol.NewDistribution(protocol.Noise{Mechanism: protocol.Laplace, Scale: scale, Shares: shares},
 		nil)

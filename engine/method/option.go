@@ -213,6 +213,11 @@ func Shared(name string, p *protocol.Problem, takes protocol.Takes) Options {
 			"clients that may read along with a viewer under --noise split, itself included: " +
 				"all shares but so many make up the noise", Int(&p.Colluders, 1, math.MaxInt32)})
 	}
+	if takes.Private && takes.Several {
+		o = append(o, Option{"survivors", "0 (all)", "least number of clients in a sum under --noise split, " +
+			"where some may vanish: any so many shares, less those of colluders, make up the noise",
+			Int(&p.Survivors, 0, math.MaxInt32)})
+	}
 	return o
 }
 

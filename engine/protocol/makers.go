@@ -51,72 +51,93 @@ func (n NoiseBy) Makers() Makers {
 	return ServerAlone
 }
 
-// shared tells whether the noise is drawn in shares: by the parties, or by the servers,
-// which are then counted in place of the parties in the functions below.
-func (n NoiseBy) shared() bool { return n == InShares || n == AmongServers }
+// Drawers are those who draw the noise of a sum of several parties: the parties, or the
+// servers that share sums.
+type Drawers struct {
+	By NoiseBy
+	// All may draw. At least Stay of them take part in a sum; Colluders may pool what they
+	// draw with a viewer.
+	All, Stay, Colluders int
+}
 
-// Shares is how many of the parties' draws make up the whole noise where they draw
-// shares, 0 where a draw is the whole.
-func (n NoiseBy) Shares(parties, colluders int) int {
-	if n.shared() {
-		return parties - colluders
+// NewDrawers are those of a run under Proven with a server, whose noise is DefaultNoise's if
+// by is empty, and 0 colluders mean 1. It refuses shares of which none is left.
+func NewDrawers(by NoiseBy, all, stay, colluders int) (Drawers, error) {
+	if by == "" {
+		by = DefaultNoise(privacy.Proven, all, stay, colluders, true)
+	}
+	d := Drawers{by, all, stay, max(colluders, 1)}
+	return d, d.Check()
+}
+
+// shared tells whether the noise is drawn in shares.
+func (d Drawers) shared() bool { return d.By == InShares || d.By == AmongServers }
+
+// Shares is how many draws make up the whole noise where shares are drawn, 0 where a draw
+// is the whole.
+func (d Drawers) Shares() int {
+	if d.shared() {
+		return d.Stay - d.Colluders
 	}
 	return 0
 }
 
-// Excess is the variance of the noise of a sum in units of the variance that its
-// budget asks for.
-func (n NoiseBy) Excess(parties, colluders int) float64 {
-	switch n {
-	case ByEach:
-		return float64(parties)
-	case InShares, AmongServers:
-		return float64(parties) / float64(parties-colluders)
+// Excess is the variance of the noise of a sum in which all take part, in units of the
+// variance that its budget asks for.
+func (d Drawers) Excess() float64 {
+	switch {
+	case d.By == ByEach:
+		return float64(d.All)
+	case d.shared():
+		return float64(d.All) / float64(d.Shares())
 	}
 	return 1
 }
 
-// Known tells the ledger who knows how much of the noise.
-func (n NoiseBy) Known(parties, colluders int) *privacy.Noise {
-	switch n {
-	case ByEach:
-		return privacy.Shared(parties, 1, 1, privacy.Clients)
-	case InShares, AmongServers:
-		return privacy.Shared(parties, parties-colluders, colluders, privacy.Clients, privacy.Server, privacy.Outsider)
+// Known tells the ledger who knows how much of the noise of a sum of those who stay.
+func (d Drawers) Known() *privacy.Noise {
+	switch {
+	case d.By == ByEach:
+		return privacy.Shared(d.Stay, 1, 1, privacy.Clients)
+	case d.shared():
+		return privacy.Shared(d.Stay, d.Shares(), d.Colluders, privacy.Clients, privacy.Server, privacy.Outsider)
 	}
 	return privacy.DrawnBy(privacy.Server)
 }
 
-// Condition says in the ledger what the parties do; parties of the run, of which
-// stay take part to the end. It is empty where the server adds the noise.
-func (n NoiseBy) Condition(parties, stay, colluders int) string {
-	switch n {
+// Condition says in the ledger what they do. It is empty where the server adds the noise.
+func (d Drawers) Condition() string {
+	switch d.By {
 	case ByEach:
-		return fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", parties)
+		return fmt.Sprintf("every client adds the whole noise, so the release carries %d times its variance", d.All)
 	case InShares:
 		return fmt.Sprintf("every client adds a share of the noise, of which %d make up the whole; "+
-			"so many of the clients other than the viewer keep theirs secret", stay-colluders)
+			"so many of the clients other than the viewer keep theirs secret", d.Shares())
 	case AmongServers:
 		return fmt.Sprintf("every one of %d servers adds a share of the noise, of which any %d make up the whole; "+
-			"at most "+
-			"%d of "+
-			"them pool what they draw with a viewer", parties, stay-colluders, colluders)
+			"at most %d of them pool what they draw with a viewer", d.All, d.Shares(), d.Colluders)
 	}
 	return ""
 }
 
-// Check refuses shares of which none is left: stay is the number of parties that take
-// part to the end.
-func (n NoiseBy) Check(stay, colluders int) error {
-	if n == AmongServers && stay <= colluders {
+// Enter completes the entry of a sum that the parties unmask.
+func (d Drawers) Enter(e *privacy.Entry) {
+	e.Viewers, e.Noise = []string{privacy.Clients, privacy.Outsider}, d.Known()
+	if c := d.Condition(); c != "" {
+		e.Conditions = append(e.Conditions, c)
+	}
+}
+
+// Check refuses shares of which none is left.
+func (d Drawers) Check() error {
+	switch {
+	case !d.shared() || d.Shares() > 0:
+		return nil
+	case d.By == AmongServers:
 		return fault.Request("colluders", fmt.Sprintf("%d of %d servers may collude: no share of the noise is left",
-			colluders, stay),
-			"assume fewer, or take more servers")
+			d.Colluders, d.Stay), "assume fewer, or take more servers")
 	}
-	if n == InShares && stay <= colluders {
-		return fault.Request("colluders",
-			fmt.Sprintf("%d of %d clients that stay may collude: no share of the noise is left", colluders, stay),
-			"assume fewer, take more clients, or use --noise local")
-	}
-	return nil
+	return fault.Request("colluders",
+		fmt.Sprintf("%d of %d clients that stay may collude: no share of the noise is left", d.Colluders, d.Stay),
+		"assume fewer, take more clients, or use --noise local")
 }

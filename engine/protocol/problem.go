@@ -58,6 +58,10 @@ type Problem struct {
 	// the noise, a party that looks among them: the shares of all but so many make up the
 	// whole. 0 means 1.
 	Colluders int
+	// Survivors is the least number of clients in a sum under InShares, where some may vanish:
+	// any so many shares, less those of colluders, make up the whole noise, and what others add
+	// stays in it. 0 means all clients, but for those that a simulation lets fail.
+	Survivors int
 
 	// Seed makes the run a reproducible simulation; without it noise and masks come from
 	// the system.
@@ -141,6 +145,7 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 		{"start", p.Start != nil, takes.Start},
 		{"noise", p.Noise != "", takes.Several && takes.Private},
 		{"colluders", p.Colluders != 0, takes.Several && takes.Private || takes.Colluders},
+		{"survivors", p.Survivors != 0, takes.Several && takes.Private},
 		{"epsilon", p.Budget.Epsilon != 0, takes.Private},
 		{"neighbours", p.Neighbours != "", takes.Private},
 		{"public-n", p.Records != 0, takes.Private && !takes.Counted},
@@ -177,6 +182,8 @@ func (p *Problem) checkNumbers() error {
 			fmt.Sprintf("give %d rows of %d", p.K, d))
 	case p.Colluders < 0:
 		return fault.Range("colluders", p.Colluders, "at least 1")
+	case p.Survivors < 0 || p.Survivors > len(p.Clients):
+		return fault.Range("survivors", p.Survivors, "at most the number of clients")
 	}
 	for _, x := range p.Start {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

@@ -315,7 +315,20 @@ func TestRandomKills(t *testing.T) {
 // A party whose process is gone for good leaves sums to the others, and one that comes
 // back goes on with them: no sum lacks noise, and the result is the same for all.
 func TestVanish(t *testing.T) {
-	f := newFixture(t, "sulloyd", 4, 240, method.Settings{"noise": "split", "mechanism": "gaussian", "iterations": "4"})
+	for name, set := range map[string]method.Settings{
+		"sulloyd": {"noise": "split", "mechanism": "gaussian", "iterations": "4"},
+		"hybrid":  {"branch": "tree"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vanish(t, newFixture(t, name, 4, 240, set))
+		})
+	}
+}
+
+// vanish runs a study of four parties of which the last is away for some sums.
+func vanish(t *testing.T, f *fixture) {
+	t.Helper()
 	f.study.Threshold, f.study.Deadlines = 3, Deadlines{Step: 2, Message: 20}
 	if err := f.study.Complete(); err != nil {
 		t.Fatal(err)
@@ -340,7 +353,7 @@ func TestVanish(t *testing.T) {
 			}
 			leaving, leave := context.WithCancel(ctx)
 			j.Step = func(round int, _ string) {
-				if round == 1 {
+				if round >= 1 {
 					leave() // while its first message of the sum is on its way
 				}
 			}

@@ -145,18 +145,21 @@ func TestWhoAddsTheNoise(t *testing.T) {
 	for _, c := range []struct {
 		noise              protocol.NoiseBy
 		clients, colluders int
+		survivors          int
 		laplace            bool
 		makers             protocol.Makers
 		excess             float64
 	}{
-		{"", 1, 0, false, protocol.Holder, 1}, {"", 2, 0, false, protocol.EachShare, 2},
-		{"", 4, 0, true, protocol.EachShare, 4.0 / 3},
-		{"", 4, 2, false, protocol.EachShare, 2}, {protocol.ByServer, 3, 0, true, protocol.ServerAlone, 1},
-		{protocol.ByEach, 3, 0, false, protocol.EachWhole, 3},
+		{"", 1, 0, 0, false, protocol.Holder, 1}, {"", 2, 0, 0, false, protocol.EachShare, 2},
+		{"", 4, 0, 0, true, protocol.EachShare, 4.0 / 3},
+		{"", 4, 2, 0, false, protocol.EachShare, 2}, {protocol.ByServer, 3, 0, 0, true, protocol.ServerAlone, 1},
+		{protocol.ByEach, 3, 0, 0, false, protocol.EachWhole, 3},
+		{"", 4, 0, 3, false, protocol.EachShare, 2}, {"", 5, 2, 4, true, protocol.EachShare, 2.5},
+		{"", 3, 0, 1, false, protocol.EachWhole, 3},
 	} {
 		parts, _ := norm.Split(c.clients, nil, 1)
 		job := &Job{Problem: protocol.Problem{Clients: parts, Bounds: norm.Bounds, Noise: c.noise,
-			Colluders: c.colluders, NoQuality: true, K: 3,
+			Colluders: c.colluders, Survivors: c.survivors, NoQuality: true, K: 3,
 			Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}, Seed: &seed}, Branch: "tree"}
 		if c.laplace {
 			job.Budget.Delta = 0

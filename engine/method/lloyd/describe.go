@@ -128,9 +128,6 @@ func (j *Job) noiseOptions() []method.Option {
 	options := []method.Option{
 		method.Init(&j.Init, Sphere, Random),
 		method.Post(&j.Post, Fold, Truncate, Keep),
-		{Name: "survivors", Default: "0", About: "least number of clients in a sum under --noise split, where some " +
-			"may vanish: any so many shares, less those of colluders, make up the noise (0: all but those of --drop)",
-			Value: method.Int(&j.Survivors, 0, math.MaxInt32)},
 	}
 	if j.Method != FastLloyd {
 		options = append(options,

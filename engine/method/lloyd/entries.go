@@ -169,7 +169,7 @@ func (p *Plan) audience() ([]string, *privacy.Noise) {
 	if p.alone() {
 		return []string{privacy.Outsider}, nil
 	}
-	return []string{privacy.Clients, privacy.Outsider}, p.job.Noise.Known(p.drawers(p.rounds-1), p.job.Colluders)
+	return []string{privacy.Clients, privacy.Outsider}, p.drawers(p.rounds - 1).Known()
 }
 
 // changed is how many coordinates of a part one record can change. Under Published each costs ln 2 more
@@ -202,11 +202,11 @@ func (p *Plan) conditions() []string {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
 		}
 	}
-	all, stay := p.m, p.present(p.rounds-1)
-	if j.Noise == Servers {
-		all, stay = p.Servers, p.Servers
+	by := p.drawers(p.rounds - 1)
+	if j.Noise == Local {
+		by.All = p.m
 	}
-	if c := j.Noise.Condition(all, stay, j.Colluders); c != "" && !p.alone() {
+	if c := by.Condition(); c != "" && !p.alone() {
 		list = append(list, c)
 	}
 	if j.Noise == Split && j.Aggregator == ByRing {

@@ -99,11 +99,7 @@ func (p *Plan) centroidVariance() float64 {
 		if p.alone() {
 			return v
 		}
-		all := p.present(p.rounds - 1)
-		if p.job.Noise == Servers {
-			all = p.Servers
-		}
-		return float64(v * p.job.Noise.Excess(all, p.job.Colluders))
+		return float64(v * p.drawers(p.rounds-1).Excess())
 	}
 	v := variance(&p.parts[0])
 	if len(p.parts) == 1 {

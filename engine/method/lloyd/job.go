@@ -216,9 +216,6 @@ type Job struct {
 	Aggregator Aggregator
 	// Servers is the number of servers of ByShares: 2 (default) or 3.
 	Servers int
-	// Survivors is the least number of clients in a sum under Split, where some may vanish: any so many shares less
-	// those of colluders make up the whole noise, the others' are added to it. 0 counts all but Drops.
-	Survivors int
 	// RingBits is 32 or 64 (default): the ring that sums are taken in.
 	RingBits int
 	// Drops lists clients that fail during the run.
@@ -428,8 +425,6 @@ func (j *Job) checkChoices() error {
 	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || looks(j.Init))):
 		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest),
 			"give a positive share for lloyd with --init kmeans++, or leave it out")
-	case j.Survivors < 0 || j.Survivors > len(j.Clients):
-		return fault.Range("survivors", j.Survivors, "at most the number of clients")
 	}
 	return nil
 }
@@ -602,7 +597,7 @@ func (j *Job) checkParties() error {
 		left = j.Servers
 	}
 	if j.Method.Private() {
-		return j.Noise.Check(left, j.Colluders)
+		return protocol.Drawers{By: j.Noise, All: left, Stay: left, Colluders: j.Colluders}.Check()
 	}
 	return nil
 }

@@ -196,16 +196,16 @@ func (p *Plan) shares(t int) int {
 	if !p.job.Method.Private() {
 		return 0
 	}
-	return p.job.Noise.Shares(p.drawers(t), p.job.Colluders)
+	return p.drawers(t).Shares()
 }
 
-// drawers is the least number of those who draw the noise of a round: clients, or
-// the servers.
-func (p *Plan) drawers(t int) int {
-	if p.job.Noise == Servers {
-		return p.Servers
+// drawers are those who draw the noise of a round: clients, or the servers.
+func (p *Plan) drawers(t int) protocol.Drawers {
+	d := protocol.Drawers{By: p.job.Noise, All: p.present(t), Stay: p.least(t), Colluders: p.job.Colluders}
+	if d.By == Servers {
+		d.All, d.Stay = p.Servers, p.Servers
 	}
-	return p.least(t)
+	return d
 }
 
 // least is the least number of clients in the sum of a round.

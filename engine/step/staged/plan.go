@@ -76,16 +76,17 @@ func New(method string, x *protocol.Problem, mechanism protocol.Mechanism, coord
 	f.Calibration, f.Private, f.Budget = privacy.Proven, true, x.Spends()
 	excess, shares := 1.0, 0
 	if f.Coordinated {
-		by, m, colluders := x.Noise, f.Parties, max(x.Colluders, 1)
-		if by == "" {
-			by = protocol.DefaultNoise(privacy.Proven, m, m, x.Colluders, true)
+		stay := f.Parties
+		if x.Survivors > 0 {
+			stay = x.Survivors
 		}
-		if err := by.Check(m, colluders); err != nil {
+		by, err := protocol.NewDrawers(x.Noise, f.Parties, stay, x.Colluders)
+		if err != nil {
 			return nil, err
 		}
-		f.makers, f.Audience, f.noise = by.Makers(), []string{privacy.Clients, privacy.Outsider}, by.Known(m, colluders)
-		excess, shares = by.Excess(m, colluders), by.Shares(m, colluders)
-		if c := by.Condition(m, m, colluders); c != "" {
+		f.makers, f.Audience, f.noise = by.By.Makers(), []string{privacy.Clients, privacy.Outsider}, by.Known()
+		excess, shares = by.Excess(), by.Shares()
+		if c := by.Condition(); c != "" {
 			f.conditions = append(f.conditions, c)
 		}
 	}
