@@ -30,15 +30,15 @@ type Member struct {
 // Client is a party's part in one sum.
 type Client struct {
 	*Member
-	number   uint32
-	length   int // of the vector, encoded
-	words    []uint64
-	secret   *ecdh.PrivateKey
-	seed     [32]byte
-	keys     map[int]*ecdh.PublicKey      // of neighbours
-	shares   map[int][2][secretBytes]byte // of neighbours' seeds and keys, and of the own
-	set      Set // that was signed
-	next     byte // kind of the message that is waited for
+	number uint32
+	length int // of the vector, encoded
+	words  []uint64
+	secret *ecdh.PrivateKey
+	seed   [32]byte
+	keys   map[int]*ecdh.PublicKey      // of neighbours
+	shares map[int][2][secretBytes]byte // of neighbours' seeds and keys, and of the own
+	set    Set                          // that was signed
+	next   byte                         // kind of the message that is waited for
 }
 
 // Result is what a sum came to.
