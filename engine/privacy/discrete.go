@@ -150,16 +150,56 @@ func expNeg(hi, lo uint64) uint64 {
 		rl, borrow = bits.Sub64(rl, ln2h, 0)
 		rh -= borrow
 	}
-	// exp(-r) = 1 - r(1 - r/2(1 - r/3(...))); the first term left out is below 2^-71
-	p := uint64(one63)
-	for i := uint64(20); i >= 1; i-- {
-		q, _ := bits.Mul64(rl, p)
-		p = one63 - q/i
-	}
 	if n > 63 {
 		return 0
 	}
-	return p >> n
+	return expSeries(rl) >> n
+}
+
+// expSeries is exp(-r/2^64) in units of 2^-63, for r below ln 2 * 2^64: 1 - r(1 - r/2(1 - r/3(...))). The first
+// term left out is below 2^-71. Written out, its divisions are by constants, which compilers make products of.
+func expSeries(r uint64) uint64 {
+	h, _ := bits.Mul64(r, one63)
+	p := one63 - h/20
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/19
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/18
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/17
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/16
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/15
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/14
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/13
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/12
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/11
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/10
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/9
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/8
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/7
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/6
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/5
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/4
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/3
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/2
+	h, _ = bits.Mul64(r, p)
+	p = one63 - h/1
+	return p
 }
 
 // finish builds the alias table of the items' weights: certain[i] units surely belong to item i, the

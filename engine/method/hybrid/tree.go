@@ -237,13 +237,16 @@ type clusterSpread struct {
 // little toward the pooled value.
 func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *clusterSpread {
 	weights, rms := make([]float64, k), make([]float64, k)
-	spread := 0.0
+	spread, middle, centres := 0.0, make([]float64, d), staged.Widen(centroids)
 	for _, b := range boxes {
+		for h := range middle {
+			middle[h] = (b.Lo[h] + b.Hi[h]) / 2
+		}
 		best, at := math.Inf(1), 0
 		for j := range k {
-			sum := 0.0
-			for h := range d {
-				t := (b.Lo[h]+b.Hi[h])/2 - float64(centroids[j*d+h])
+			sum, centre := 0.0, centres[j*d:j*d+d]
+			for h, x := range middle {
+				t := x - centre[h]
 				sum += float64(t * t)
 			}
 			if sum < best {

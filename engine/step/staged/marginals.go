@@ -8,6 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/synopsis"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 const (
@@ -161,11 +162,15 @@ func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) err
 		if parts[worker] == nil {
 			parts[worker] = make([]int64, len(words))
 		}
-		row := make([]float32, p.D)
-		for r := shards[i].Lo; r < shards[i].Hi; r++ {
-			for h, x := range p.Records.Point(r, row) {
-				c := int((float64(x) - f.Lo[h]) / (f.Hi[h] - f.Lo[h]) * marginalCells)
-				parts[worker][h*marginalCells+min(max(c, 0), marginalCells-1)] += p.Weights.of(r)
+		const lanes = kernels.Lanes
+		for first := shards[i].Lo; first < shards[i].Hi; first += lanes {
+			panel, n := p.Records.Data[first*p.D:], min(lanes, shards[i].Hi-first)
+			for h, lo := range f.Lo {
+				width, cells := f.Hi[h]-lo, parts[worker][h*marginalCells:][:marginalCells]
+				for lane, x := range panel[h*lanes:][:n] {
+					c := int((float64(x) - lo) / width * marginalCells)
+					cells[min(max(c, 0), marginalCells-1)] += p.Weights.of(first + lane)
+				}
 			}
 		}
 	})
