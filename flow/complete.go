@@ -68,20 +68,6 @@ func (b *bounds) at(price int64) (least, most int64) {
 	return least, most
 }
 
-// moves is what a transport moves units of between columns.
-type moves interface {
-	// cheapest returns the least cost of a move from column u to column v and the
-	// member of u that has it; infinity if there is none.
-	cheapest(u, v int32) (cost int64, member int32)
-	// room returns how many units of a member of u can move to v.
-	room(u, v, member int32) int64
-	// move moves units, and offers the moves that it makes possible.
-	move(u, v, member int32, units int64)
-	// extend lowers the number of unknown moves of column u: it appends to its row or,
-	// and then says so, makes all rows anew.
-	extend(u int32) (relaid bool, err error)
-}
-
 // entry is the cheapest move to a column: its cost, or a lower bound if member is
 // stale.
 type entry struct {
@@ -112,7 +98,7 @@ const stale = -1
 type transport struct {
 	columns   int
 	sink      int32
-	moves     moves
+	m         *members
 	quantum   int64
 	bounds    []bounds
 	size      []int64 // units that enter a column
@@ -255,12 +241,31 @@ func (t *transport) bulk(ctx context.Context, enough int64) (stuck bool, err err
 	return false, nil
 }
 
+// scale sends all units in excess. From a quantum as large as all costs it comes down by
+// factors of 8 to 1, with at most 10 rounds for each node, each of which looks at no more
+// than all members times all columns. Then distances are at most 3 (k+3).
+func (t *transport) scale(ctx context.Context, largest int64) (stuck bool, err error) {
+	for t.quantum = largest; ; {
+		if _, stuck, err = t.run(ctx, 0, math.MaxInt); err != nil || stuck || t.quantum == 0 {
+			return stuck, err
+		}
+		if err := t.saturate(); err != nil {
+			return false, err
+		}
+		if t.quantum > 1 {
+			t.quantum = max(1, t.quantum/8)
+		} else {
+			t.quantum = 0
+		}
+	}
+}
+
 // saturate moves all units to where their reduced cost is least: no arc has a
 // negative one then. Outflows follow the prices.
 func (t *transport) saturate() error {
 	for u := int32(0); u < t.sink; u++ {
 		for t.limit[u] < 0 {
-			relaid, err := t.moves.extend(u)
+			relaid, err := t.m.extend(u)
 			if err != nil {
 				return err
 			}
@@ -302,8 +307,8 @@ func (t *transport) relieve(u int32, at int) bool {
 	if e.cost == infinity || e.cost+apart >= 0 {
 		return false
 	}
-	units := t.moves.room(u, v, e.member)
-	t.moves.move(u, v, e.member, units)
+	units := t.m.room(u, v, e.member)
+	t.m.move(u, v, e.member, units)
 	t.size[u] -= units
 	t.size[v] += units
 	return true
@@ -329,7 +334,7 @@ func (t *transport) admissible(reduced int64) bool {
 // refresh makes an entry of row u exact.
 func (t *transport) refresh(u int32, e *entry) {
 	if e.member == stale && e.cost < infinity {
-		e.cost, e.member = t.moves.cheapest(u, e.column)
+		e.cost, e.member = t.m.cheapest(u, e.column)
 	}
 }
 
@@ -349,7 +354,7 @@ func (t *transport) search() (found bool, err error) {
 			if unknown < 0 {
 				return false, nil
 			}
-			relaid, err := t.moves.extend(unknown)
+			relaid, err := t.m.extend(unknown)
 			if err != nil {
 				return false, err
 			}
@@ -575,7 +580,7 @@ func (t *transport) send(s, end int32) {
 		case v == t.sink:
 			_, room = t.bounds[u].more(t.outflow[u])
 		default:
-			room = t.moves.room(u, v, t.rows[u][h.at].member)
+			room = t.m.room(u, v, t.rows[u][h.at].member)
 		}
 		units = min(units, room)
 	}
@@ -588,7 +593,7 @@ func (t *transport) send(s, end int32) {
 		case v == t.sink:
 			t.outflow[u] += units
 		default:
-			t.moves.move(u, v, t.rows[u][t.path[i].at].member, units)
+			t.m.move(u, v, t.rows[u][t.path[i].at].member, units)
 			t.size[u] -= units
 			t.size[v] += units
 		}

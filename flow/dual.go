@@ -114,8 +114,7 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 	if err := s.members.begin(ctx, run, s, p, v, s.firstWindow(p.Points.N, p.k())); err != nil {
 		return err
 	}
-	stuck, err := s.complete(ctx, run, p, int64(enough))
-	return s.failed(stuck, err)
+	return s.complete(ctx, p, int64(enough))
 }
 
 // annealAll anneals on samples from the given size on and on all points, and leaves what

@@ -52,6 +52,9 @@ type members struct {
 	columns []column
 	groups  []group
 	record  []int32 // points of the groups, ascending in each
+	arcs    []arc   // of groups of ties, instead of coordinates: those of q are arcs[first[q]:first[q+1]]
+	first   []int32
+	above   []int32 // the groups of the level before
 	fresh   []int32 // members, ascending
 	parts   [][]int32
 	least   float32 // gap up to which list lists
@@ -103,7 +106,7 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 	m.s, m.p, m.points, m.v, m.ctx, m.run, m.unit = s, p, p.Points, v, ctx, run, s.unit
 	m.shape(s.columns)
 	t := &m.t
-	t.moves, t.quantum = m, 0
+	t.m, t.quantum = m, 0
 	copy(t.bounds, s.limits(p))
 	if err := m.certify(); err != nil {
 		return err
@@ -580,7 +583,8 @@ func (m *members) lowerBounds(u int32, w *laying) {
 	}
 }
 
-// extend implements moves.
+// extend lowers the number of unknown moves of column u: it appends to its row or,
+// and then says so, makes all rows anew.
 func (m *members) extend(u int32) (relaid bool, err error) {
 	if m.listed[u] < m.known[u] {
 		m.enlist(0, u, len(m.t.rows[u])+1)
@@ -593,6 +597,14 @@ func (m *members) extend(u int32) (relaid bool, err error) {
 
 // value returns the cost of column w for the group in slot s of column u.
 func (m *members) value(u, s, w int32) int64 {
+	if m.arcs != nil {
+		for _, a := range m.arcsOf(m.columns[u].slots[s].group) {
+			if a.column == w {
+				return a.cost
+			}
+		}
+		return infinity
+	}
 	if int(w) >= m.k {
 		if w == m.outside {
 			return m.leave
@@ -622,27 +634,35 @@ func (m *members) value(u, s, w int32) int64 {
 // accepts returns how many more units of the group in slot s of column u column v
 // takes.
 func (m *members) accepts(u, s, v int32) int64 {
-	if m.reach < infinity && int(v) < m.k && m.value(u, s, v) > m.reach {
+	if m.reach < infinity && (int(v) < m.k || m.arcs != nil) && m.value(u, s, v) > m.reach {
 		return 0
 	}
 	if m.exclusive == 1 {
 		return infinity
 	}
 	q := m.columns[u].slots[s].group
-	room := m.groups[q].units
-	if v == m.escape {
-		room *= m.exclusive - 1
-	}
+	room := m.capacity(q, v)
 	if other := m.slotOf(q, v); other >= 0 {
 		room -= m.columns[v].slots[other].units
 	}
 	return room
 }
 
+// capacity returns how many units of group q column v takes at most.
+func (m *members) capacity(q, v int32) int64 {
+	if v == m.escape {
+		return m.groups[q].units * (m.exclusive - 1)
+	}
+	return m.groups[q].units
+}
+
+// room returns how many units in slot s of column u can move to column v.
 func (m *members) room(u, v, s int32) int64 {
 	return min(m.columns[u].slots[s].units, m.accepts(u, s, v))
 }
 
+// cheapest returns the least cost of a move from column u to column v and the slot of u
+// that has it; infinity if there is none.
 func (m *members) cheapest(u, v int32) (int64, int32) { return m.cheapestBy(&m.laying[0], u, v) }
 
 // atLeast returns a lower bound of the cost of the cheapest move from u to v with the
@@ -708,7 +728,8 @@ func (m *members) slope(w *laying, u, v int32) (dims int, constant int64) {
 	return d + 1, constant
 }
 
-// move implements moves.
+// move moves units of slot s of column u to column v, and offers the moves that it
+// makes possible.
 func (m *members) move(u, v, s int32, units int64) {
 	from := &m.columns[u]
 	q := from.slots[s].group

@@ -267,8 +267,8 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 		return err
 	}
 	s.stats.Free = len(s.members.fresh)
-	if stuck, err := s.complete(ctx, run, p, 0); err != nil || stuck {
-		return s.failed(stuck, err)
+	if err := s.complete(ctx, p, 0); err != nil {
+		return err
 	}
 	s.stats.Paths += s.members.t.paths
 	s.stats.Rounds += s.members.t.rounds
@@ -284,65 +284,29 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 }
 
 // complete makes the flow of s.members optimal, but for at most the given number of
-// units, and takes its prices. If that takes more rounds than usual it scales: from a
-// quantum as large as all costs C it comes down by factors of 8 to 1, with at most 10
-// rounds for each node, 10 (k+3) log8(C) in all, each of which looks at no more than
-// all points times all columns; see [transport]. Then distances are at most 3 (k+3).
-func (s *Solver) complete(ctx context.Context, run Runner, p *Problem, enough int64) (stuck bool, err error) {
-	m := &s.members
-	t := &m.t
-	if stuck, err = t.bulk(ctx, enough); err != nil || stuck {
-		return stuck, err
+// units, and takes its prices. If that takes more rounds than usual it scales, with a
+// proven bound of rounds: see [transport].
+func (s *Solver) complete(ctx context.Context, p *Problem, enough int64) error {
+	t := &s.members.t
+	stuck, err := t.bulk(ctx, enough)
+	solved := false
+	if err == nil && !stuck {
+		solved, stuck, err = t.run(ctx, enough, s.tune().rounds*(t.columns+8))
 	}
-	solved, stuck, err := t.run(ctx, enough, s.tune().rounds*(t.columns+8))
-	if err != nil || stuck {
-		return stuck, err
+	if err == nil && !stuck && !solved {
+		largest := p.reach()
+		for j := range t.columns {
+			largest = max(largest, t.price(j), -t.price(j))
+		}
+		stuck, err = t.scale(ctx, largest)
+	}
+	if stuck {
+		err = fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
 	}
 	for j := range s.prices {
 		s.prices[j] = t.price(j)
 	}
-	if solved {
-		return false, nil
-	}
-	rounds, paths := t.rounds, t.paths
-	largest := p.reach()
-	for _, price := range s.prices {
-		largest = max(largest, price, -price)
-	}
-	for quantum := largest; ; quantum /= scaleStep {
-		if err := s.evaluateExactly(ctx, run, p, m.v); err != nil {
-			return false, err
-		}
-		if err := m.begin(ctx, run, s, p, m.v, math.Inf(1)); err != nil {
-			return false, err
-		}
-		t.quantum = quantum
-		if _, stuck, err = t.run(ctx, 0, math.MaxInt); err != nil || stuck {
-			return stuck, err
-		}
-		rounds, paths = rounds+t.rounds, paths+t.paths
-		for j := range s.prices {
-			s.prices[j] = t.price(j)
-		}
-		if quantum == 0 {
-			t.rounds, t.paths = rounds, paths
-			return false, nil
-		}
-		if quantum < scaleStep && quantum > 1 {
-			quantum = scaleStep // 1 comes before 0
-		}
-	}
-}
-
-// scaleStep is the ratio of successive quanta.
-const scaleStep = 8
-
-// failed is the error of a completion that found no path, or err.
-func (s *Solver) failed(stuck bool, err error) error {
-	if err != nil || !stuck {
-		return err
-	}
-	return fmt.Errorf("flow: %w: no assignment has sizes within the bounds", ErrInfeasible)
+	return err
 }
 
 // write breaks the ties and fills in the result.
@@ -359,7 +323,7 @@ func (s *Solver) write(ctx context.Context, p *Problem, res *Result) error {
 		}
 		res.Prices = append(res.Prices, price)
 	}
-	if err := s.breakTies(ctx, p); err != nil {
+	if err := s.breakTies(ctx); err != nil {
 		return err
 	}
 	m.release()

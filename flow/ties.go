@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -84,60 +85,43 @@ type tie struct{ group, column int32 }
 // of the level before, with the sizes that its prices leave open. Where the tight
 // arcs have no cycle the optimum is unique already, and nothing is hashed.
 type ties struct {
-	levels [3]tieLevel // distance, first and second word of the tie hash
-	tied   []tie
-	union  []int32
+	words [2]members // whose costs are the first and the second word of the hash
+	tied  []tie
+	union []int32
 }
 
-// tieArc is a tight arc of a group: its cost, units and capacity.
-type tieArc struct {
-	cost        int64
-	units, room int64
-	column      int32
-	owner       int32 // position of its group
-	from        int32 // the arc of the level before
-}
-
-// tieLevel is a transport along explicit arcs.
-type tieLevel struct {
-	t      transport
-	arcs   []tieArc
-	groups []int32
-	first  []int32   // arcs of groups[q] are arcs[first[q]:first[q+1]]
-	inside [][]int32 // arcs into each column that have units
+// arc is a column that a group of ties may be in, and its word of the tie hash there.
+type arc struct {
+	column int32
+	cost   int64
 }
 
 // breakTies applies the tie-break to the flow of s.members.
-func (s *Solver) breakTies(ctx context.Context, p *Problem) error {
-	m, b := &s.members, &s.ties
-	if err := m.tied(&b.tied); err != nil || len(b.tied) == 0 {
-		return err
-	}
-	b.levels[0].take(m, b.tied)
+func (s *Solver) breakTies(ctx context.Context) error {
+	b := &s.ties
+	levels := [...]*members{&s.members, &b.words[0], &b.words[1]}
 	deepest := 0
-	for level := 1; level < len(b.levels); level++ {
-		upper, lower := &b.levels[level-1], &b.levels[level]
-		if !b.tighten(upper, lower) {
+	for level := 1; level < len(levels); level++ {
+		upper, lower := levels[level-1], levels[level]
+		if err := upper.tied(&b.tied); err != nil {
+			return err
+		}
+		if !b.cyclic(&upper.t) {
 			break
 		}
 		deepest = level
-		if err := s.rehash(ctx, p, lower, level); err != nil {
-			return err
-		}
+		lower.narrow(upper, b.tied, level)
 		if level == 1 {
 			s.stats.Tied = len(lower.groups)
 		}
-	}
-	for level := deepest; level > 0; level-- {
-		upper, lower := &b.levels[level-1], &b.levels[level]
-		for _, a := range lower.arcs {
-			c := &upper.arcs[a.from]
-			upper.t.size[c.column] += a.units - c.units
-			c.units = a.units
+		if solved, _, err := lower.t.run(ctx, 0, math.MaxInt); err != nil {
+			return err
+		} else if !solved {
+			panic(fmt.Sprintf("flow: tie level %d: the level before was not optimal", level))
 		}
 	}
-	if deepest > 0 {
-		m.give(&b.levels[0])
+	for level := deepest; level > 0; level-- {
+		levels[level-1].give(levels[level])
 	}
 	return nil
 }
@@ -167,121 +151,29 @@ func (m *members) tied(ties *[]tie) error {
 		}
 	}
 	slices.SortFunc(*ties, func(a, b tie) int {
-		if a.group != b.group {
-			return int(a.group - b.group)
-		}
-		return int(a.column - b.column)
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.column, b.column))
 	})
 	*ties = slices.Compact(*ties)
 	return m.ctx.Err()
 }
 
-// take makes the level of the ties of m.
-func (l *tieLevel) take(m *members, ties []tie) {
-	t := &m.t
-	l.reset(t.columns)
-	copy(l.t.size, t.size)
-	copy(l.t.bounds, t.bounds)
-	copy(l.t.potential, t.potential)
-	for i, x := range ties {
-		if i == 0 || ties[i-1].group != x.group {
-			l.close()
-			l.groups = append(l.groups, x.group)
-		}
-		a := tieArc{cost: t.potential[x.column], column: x.column, room: m.groups[x.group].units}
-		if x.column == m.escape {
-			a.room *= m.exclusive - 1
-		}
-		if s := m.slotOf(x.group, x.column); s >= 0 {
-			a.units = m.columns[x.column].slots[s].units
-		}
-		l.add(a)
-	}
-	l.close()
-}
-
-// give makes the units of the level those of m.
-func (m *members) give(l *tieLevel) {
-	for _, a := range l.arcs {
-		q := l.groups[a.owner]
-		if m.slotOf(q, a.column) >= 0 || a.units > 0 {
-			s := m.put(q, a.column, 0)
-			slots := m.columns[a.column].slots
-			slots[s].units = a.units
-		}
-	}
-	copy(m.t.size, l.t.size)
-}
-
-func (l *tieLevel) reset(columns int) {
-	l.t.resize(columns)
-	l.arcs, l.groups, l.first = l.arcs[:0], l.groups[:0], l.first[:0]
-	l.first = append(l.first, 0)
-}
-
-// add adds an arc of the group that close ends.
-func (l *tieLevel) add(a tieArc) {
-	a.owner = int32(len(l.first) - 1)
-	l.arcs = append(l.arcs, a)
-}
-
-// close ends the arcs of a group, if it has any.
-func (l *tieLevel) close() {
-	if n := int32(len(l.arcs)); n > l.first[len(l.first)-1] {
-		l.first = append(l.first, n)
-	}
-}
-
-// of returns the arcs of the group of position q.
-func (l *tieLevel) of(q int32) []tieArc { return l.arcs[l.first[q]:l.first[q+1]] }
-
-// tighten fills lower with the groups of upper that could change columns at no cost,
-// and with their tight arcs. It reports whether these have a cycle, through the
-// super-sink if prices leave sizes open.
-func (b *ties) tighten(upper, lower *tieLevel) bool {
-	t, columns := &upper.t, upper.t.columns
-	lower.reset(columns)
+// cyclic reports whether the tight arcs of t have a cycle, through the super-sink if
+// prices leave sizes open.
+func (b *ties) cyclic(t *transport) bool {
 	b.union = b.union[:0]
-	for j := range int32(columns + 1) {
+	for j := range t.sink + 1 {
 		b.union = append(b.union, j)
 	}
-	copy(lower.t.size, t.size)
 	cyclic := false
-	for j := range columns {
-		least, most := t.bounds[j].at(t.price(j))
-		lower.t.bounds[j] = bounds{lo: least, hi: most, top: most, under: infinity, over: infinity}
-		if least < most && b.unite(int32(j), int32(columns)) {
+	for j := range t.sink {
+		if least, most := t.bounds[j].at(t.price(int(j))); least < most && b.unite(j, t.sink) {
 			cyclic = true
 		}
 	}
-	for q := range upper.groups {
-		last, next := int64(-infinity), int64(infinity) // dearest used, cheapest with room
-		for _, a := range upper.of(int32(q)) {
-			v := a.cost + t.price(int(a.column))
-			if a.units > 0 {
-				last = max(last, v)
-			}
-			if a.units < a.room {
-				next = min(next, v)
-			}
+	for i, x := range b.tied {
+		if i > 0 && b.tied[i-1].group == x.group && b.unite(b.tied[i-1].column, x.column) {
+			cyclic = true
 		}
-		if last < next {
-			continue
-		}
-		lower.groups = append(lower.groups, upper.groups[q])
-		previous := int32(-1)
-		for i, a := range upper.of(int32(q)) {
-			if a.cost+t.price(int(a.column)) != last {
-				continue
-			}
-			if previous >= 0 && b.unite(previous, a.column) {
-				cyclic = true
-			}
-			previous = a.column
-			a.cost, a.from = 0, upper.first[q]+int32(i)
-			lower.add(a)
-		}
-		lower.close()
 	}
 	return cyclic
 }
@@ -300,72 +192,44 @@ func (b *ties) unite(x, y int32) bool {
 	return x == y
 }
 
-// rehash minimises word level-1 of the tie hash over the arcs of l.
-func (s *Solver) rehash(ctx context.Context, p *Problem, l *tieLevel, level int) error {
-	m := &s.members
-	for q, g := range l.groups {
-		d := s.hash.digest(p, int(m.record[m.groups[g].begin]))
-		arcs, units := l.of(int32(q)), int64(0)
-		for i := range arcs {
-			a := &arcs[i]
-			if int(a.column) < p.k() {
-				hash0, hash1 := s.hash.words(d, int(a.column))
-				a.cost = hash0
-				if level == 2 {
-					a.cost = hash1
-				}
-			}
-			units += a.units
-			l.t.size[a.column] -= a.units
-			a.units = 0
+// narrow makes m the ties of upper: its groups are those that are tied, each in the
+// columns where a word of its hash is least.
+func (m *members) narrow(upper *members, ties []tie, word int) {
+	t, above := &m.t, &upper.t
+	m.s, m.p, m.ctx, m.k, m.outside, m.escape, m.exclusive = upper.s, upper.p, upper.ctx, upper.k, upper.outside,
+		upper.escape, upper.exclusive
+	m.reach, m.laying = infinity-1, upper.laying
+	t.resize(above.columns)
+	t.m = m
+	copy(t.size, above.size)
+	for _, x := range []*[]int64{&m.known, &m.listed} {
+		*x = append((*x)[:0], slices.Repeat([]int64{infinity}, t.columns)...)
+	}
+	for len(m.columns) < t.columns {
+		m.columns = append(m.columns, column{})
+	}
+	for j := range t.columns {
+		least, most := above.bounds[j].at(above.price(j))
+		t.bounds[j] = bounds{lo: least, hi: most, top: most, under: infinity, over: infinity}
+		m.columns[j].slots = m.columns[j].slots[:0]
+	}
+	m.groups, m.record, m.above, m.arcs, m.first = m.groups[:0], m.record[:0], m.above[:0], m.arcs[:0], m.first[:0]
+	for len(ties) > 0 {
+		own := 1
+		for own < len(ties) && ties[own].group == ties[0].group {
+			own++
 		}
-		for units > 0 { // take the cheapest
-			var least *tieArc
-			for i := range arcs {
-				if a := &arcs[i]; a.units == 0 && (least == nil || a.cost < least.cost) {
-					least = a
-				}
-			}
-			least.units = min(units, least.room)
-			units -= least.units
-			l.t.size[least.column] += least.units
-		}
+		m.add(upper, ties[:own], word)
+		ties = ties[own:]
 	}
-	l.list()
-	clear(l.t.potential)
-	l.t.moves = l
-	l.t.start(l.t.potential[:l.t.columns])
-	if solved, _, err := l.t.run(ctx, 0, math.MaxInt); err != nil {
-		return err
-	} else if !solved {
-		panic(fmt.Sprintf("flow: tie level %d: the level before was not optimal", level))
-	}
-	return nil
-}
-
-// list lists the arcs with units and the moves between their columns.
-func (l *tieLevel) list() {
-	t := &l.t
-	for len(l.inside) < t.columns {
-		l.inside = append(l.inside, nil)
-	}
-	into := make([][]int32, t.columns)
-	for u := range t.columns {
-		l.inside[u] = l.inside[u][:0]
-	}
-	for i, a := range l.arcs {
-		into[a.column] = append(into[a.column], int32(i))
-		if a.units > 0 {
-			l.inside[a.column] = append(l.inside[a.column], int32(i))
-		}
-	}
+	m.first = append(m.first, int32(len(m.arcs)))
 	for u := range int32(t.columns) {
 		t.where[u] = 1
-		for _, i := range into[u] {
-			for _, b := range l.of(l.arcs[i].owner) {
-				if t.where[b.column] == 0 {
-					t.where[b.column] = 1
-					t.rows[u] = append(t.rows[u], entry{0, b.column, stale})
+		for _, s := range m.columns[u].slots {
+			for _, a := range m.arcsOf(s.group) {
+				if t.where[a.column] == 0 {
+					t.where[a.column] = 1
+					t.rows[u] = append(t.rows[u], entry{0, a.column, stale})
 				}
 			}
 		}
@@ -374,78 +238,56 @@ func (l *tieLevel) list() {
 			t.where[e.column] = 0
 		}
 	}
+	t.start(t.potential[:t.columns])
 }
 
-// cheapest implements moves; members are arcs.
-func (l *tieLevel) cheapest(u, v int32) (int64, int32) {
-	best, member := int64(infinity), int32(stale)
-	for _, i := range l.inside[u] {
-		for _, b := range l.of(l.arcs[i].owner) {
-			if b.column == v && b.units < b.room && b.cost-l.arcs[i].cost < best {
-				best, member = b.cost-l.arcs[i].cost, i
+// add adds the group of upper that has the given ties.
+func (m *members) add(upper *members, ties []tie, word int) {
+	from := &upper.groups[ties[0].group]
+	q, point := int32(len(m.groups)), upper.record[from.begin]
+	m.groups = append(m.groups, group{begin: q, end: q + 1, first: place{-1, -1}, units: from.units})
+	m.record, m.above = append(m.record, point), append(m.above, ties[0].group)
+	m.first = append(m.first, int32(len(m.arcs)))
+	hash, left := m.s.hash.digest(m.p, int(point)), int64(0)
+	for _, x := range ties {
+		var words [2]int64 // 0 for the columns that are no clusters
+		if int(x.column) < m.k {
+			words[0], words[1] = m.s.hash.words(hash, int(x.column))
+		}
+		m.arcs = append(m.arcs, arc{x.column, words[word-1]})
+		if s := upper.slotOf(x.group, x.column); s >= 0 {
+			units := upper.columns[x.column].slots[s].units
+			m.t.size[x.column] -= units
+			left += units
+		}
+	}
+	arcs := m.arcs[m.first[q]:]
+	slices.SortFunc(arcs, func(a, b arc) int { return cmp.Compare(a.cost, b.cost) })
+	for _, a := range arcs {
+		if units := min(left, m.capacity(q, a.column)); units > 0 {
+			m.put(q, a.column, units)
+			m.t.size[a.column] += units
+			left -= units
+		}
+	}
+}
+
+// arcsOf returns the arcs of a group of ties.
+func (m *members) arcsOf(q int32) []arc { return m.arcs[m.first[q]:m.first[q+1]] }
+
+// give makes the columns of the groups of lower those of m.
+func (m *members) give(lower *members) {
+	copy(m.t.size, lower.t.size)
+	for q, g := range lower.above {
+		for _, a := range lower.arcsOf(int32(q)) {
+			units := int64(0)
+			if s := lower.slotOf(int32(q), a.column); s >= 0 {
+				units = lower.columns[a.column].slots[s].units
+			}
+			if units > 0 || m.slotOf(g, a.column) >= 0 {
+				s := m.put(g, a.column, 0)
+				m.columns[a.column].slots[s].units = units
 			}
 		}
 	}
-	return best, member
 }
-
-// to returns the arc to column v of the group of arc i.
-func (l *tieLevel) to(i, v int32) int32 {
-	for at := l.first[l.arcs[i].owner]; ; at++ {
-		if l.arcs[at].column == v {
-			return at
-		}
-	}
-}
-
-func (l *tieLevel) room(_, v, i int32) int64 {
-	b := &l.arcs[l.to(i, v)]
-	return min(l.arcs[i].units, b.room-b.units)
-}
-
-// move implements moves.
-func (l *tieLevel) move(u, v, i int32, units int64) {
-	to := l.to(i, v)
-	a, b := &l.arcs[i], &l.arcs[to]
-	if b.units == 0 {
-		l.inside[v] = append(l.inside[v], to)
-	}
-	a.units -= units
-	b.units += units
-	if a.units == 0 {
-		list := l.inside[u]
-		list[slices.Index(list, i)] = list[len(list)-1]
-		l.inside[u] = list[:len(list)-1]
-	}
-	owner := a.owner
-	for x := l.first[owner]; x < l.first[owner+1]; x++ {
-		if l.arcs[x].units == 0 && x != i {
-			continue
-		}
-		row := l.t.rows[l.arcs[x].column]
-		for at := range row {
-			l.update(&row[at], x, owner)
-		}
-	}
-}
-
-// update renews what an entry of the column of arc x says of the arcs of x's group.
-func (l *tieLevel) update(e *entry, x, owner int32) {
-	from := &l.arcs[x]
-	for y := l.first[owner]; y < l.first[owner+1]; y++ {
-		to := &l.arcs[y]
-		if to.column != e.column || y == x {
-			continue
-		}
-		possible := from.units > 0 && to.units < to.room
-		switch cost := to.cost - from.cost; {
-		case e.member == x && !possible:
-			e.member = stale
-		case possible && cost < e.cost:
-			e.cost, e.member = cost, x
-		}
-	}
-}
-
-// extend implements moves: all are known.
-func (l *tieLevel) extend(int32) (bool, error) { panic("flow: all moves between ties are known") }
