@@ -10,10 +10,10 @@ import (
 
 // approach brings the prices close to the optimum on subsamples, smallest first,
 // then on all points, leaves in ascent.seen what a pass over all points sees, and
-// returns the window that the completion should begin with. From far prices, and for
-// every form that is not plain, Newton's steps raise the dual smoothed at falling
-// temperatures; from there plain problems go on with the dual itself. Where its steps
-// stop paying, each subsample is completed. A problem on a line needs none of these.
+// returns the window that the completion should begin with. Newton's steps raise the
+// dual or, for a form that is not plain, the dual smoothed at falling temperatures. Where
+// steps on the dual itself stop paying, each subsample is completed. A problem on a line
+// needs none of these.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
 	if !s.ordered || !s.warm {
@@ -36,27 +36,23 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 			return s.firstWindow(n, k), err
 		}
 	}
-	switch {
-	case plain || k < t.annealClusters:
-	case s.warm:
-		return s.annealAll(ctx, run, p, min(n, 4*least), s.hottest(p)/16)
-	default:
-		return s.annealAll(ctx, run, p, least, s.hottest(p))
-	}
-	size := n
-	for size/t.sampleRatio >= least {
-		size /= t.sampleRatio
-	}
-	cold := !s.warm && k >= t.annealClusters
-	if cold && size < n && size > least*3/2 {
-		if err := s.improve(ctx, run, p, least, true); err != nil {
+	if !plain && k >= t.annealClusters {
+		from, temperature := least, s.hottest(p)
+		if s.warm {
+			from, temperature = min(n, 4*least), temperature/16
+		}
+		if err := s.anneal(ctx, run, p, from, temperature); err != nil {
 			return 0, err
 		}
-		cold = false
-	}
-	for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
-		if err := s.improve(ctx, run, p, size, cold && size <= least*3/2); err != nil {
-			return 0, err
+	} else {
+		size := n
+		for size/t.sampleRatio >= least {
+			size /= t.sampleRatio
+		}
+		for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
+			if err := s.improve(ctx, run, p, size); err != nil {
+				return 0, err
+			}
 		}
 	}
 	if s.stalled {
@@ -86,8 +82,8 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 }
 
 // improve brings the prices close to the optimum of a subsample of the given size. Where
-// Newton's steps stop paying before, it anneals, if it began cold, or completes it.
-func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, cold bool) error {
+// Newton's steps stop paying before, it completes it.
+func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int) error {
 	if err := s.draw(ctx, run, whole, size); err != nil {
 		return err
 	}
@@ -99,11 +95,8 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 			s.ascent.radius = 0
 		}
 		outside, err := s.ascend(ctx, run, p, enough)
-		if err != nil || outside <= 8*enough && !cold || outside <= 2*enough {
+		if err != nil || outside <= 8*enough {
 			return err
-		}
-		if cold {
-			return s.anneal(ctx, run, whole, size, s.hottest(whole), false)
 		}
 		s.stalled = true
 	}
@@ -115,19 +108,6 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 		return err
 	}
 	return s.complete(ctx, p, int64(enough))
-}
-
-// annealAll anneals on samples from the given size on and on all points, and leaves what
-// is seen at the prices, as approach does.
-func (s *Solver) annealAll(ctx context.Context, run Runner, p *Problem, size int, temperature float64,
-) (window float64, err error) {
-	if err := s.anneal(ctx, run, p, size, temperature, true); err != nil {
-		return 0, err
-	}
-	if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil {
-		return 0, err
-	}
-	return s.firstWindow(p.Points.N, p.k()), nil
 }
 
 // near reports whether no more units are outside the bounds than a sample's prices

@@ -26,13 +26,18 @@ type ascent struct {
 	lo, hi []int
 	excess []float64
 	after  []float64
-	active []bool
-	edges  []edgeCount
-	step   []float64
-	vector [4][]float64 // residual, preconditioned, direction, image
-	damp   []float64
-	degree []float64 // number of edges of each cluster
-	spread []float64 // mean gap of each cluster, in terms of that of all
+	active []bool    // clusters that the step may move freely
+	fixed  []float64 // the step of the others
+	// refilled is the step of clusters without points.
+	refilled []float64
+	edges    []edgeCount
+	step     []float64
+	vector   [4][]float64 // residual, preconditioned, direction, image
+	damp     []float64
+	values   []int64 // of some points
+	above    []entry
+	degree   []float64 // number of edges of each cluster
+	spread   []float64 // mean gap of each cluster, in terms of that of all
 	// together holds neighbours together, not prices: where differences of prices are
 	// nearly right, a whole region may have to move.
 	together bool
@@ -59,10 +64,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 	}
-	worthwhile := 8 // steps that have to pay
-	if k >= s.tune().annealClusters {
-		worthwhile = 5
-	}
+	const worthwhile = 8 // steps that have to pay
 	least, before, since := outside, outside, 0
 	copy(a.best, prices)
 	for range 80 {
@@ -99,11 +101,46 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	return outside, nil
 }
 
+// refill sets the steps of clusters that want points and have none, for which edges are
+// no model: to the price at which they have them, by some of the points.
+func (s *Solver) refill(p *Problem, prices []int64) {
+	a := &s.ascent
+	n := p.Points.N
+	each := max(1, n/4096)
+	a.values = a.values[:0]
+	for j, size := range a.seen.size[:len(prices)] {
+		a.refilled[j] = 0
+		if size > 0 || a.excess[j] >= 0 {
+			continue
+		}
+		if len(a.values) == 0 {
+			for i := 0; i < n; i += each {
+				label := int(a.seen.labels[i])
+				a.values = append(a.values, p.cost(i, label)+prices[label])
+			}
+		}
+		count, least := 1+int(-a.excess[j])/each, int64(infinity)
+		above := a.above[:0] // the first of the points in the order of what they want
+		for q, value := range a.values {
+			if x := p.cost(q*each, j) + prices[j] - value; x < least {
+				if above = append(above, entry{cost: x}); len(above) >= 2*count {
+					least = prune(&above, count)
+				}
+			}
+		}
+		if len(above) >= count {
+			a.refilled[j] = -float64(max(0, prune(&above, count))) / a.scale
+		}
+		a.above = above
+	}
+}
+
 // step takes a step and adapts the radius. It returns the units outside the bounds,
 // negative if there is no step that raises the dual.
 func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, least float64) (float64, error) {
 	a := &s.ascent
 	prices := s.prices[:p.k()]
+	s.refill(p, prices)
 	predicted, along := a.newton(prices)
 	for tries := 0; predicted <= 0 && tries < 6; tries++ {
 		// Prices that stopped at 0 have bent the step too much.
@@ -154,7 +191,7 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 func (a *ascent) largest() float64 {
 	largest := 0.0
 	for j, x := range a.step {
-		if !a.together || a.degree[j] <= 1 {
+		if a.refilled[j] == 0 && (!a.together || a.degree[j] <= 1) {
 			largest = max(largest, math.Abs(x)/a.spread[j])
 		}
 	}
@@ -172,6 +209,8 @@ func (a *ascent) resize(k int) {
 	a.excess = slices.Grow(a.excess[:0], k)[:k]
 	a.after = slices.Grow(a.after[:0], k)[:k]
 	a.active = slices.Grow(a.active[:0], k)[:k]
+	a.fixed = slices.Grow(a.fixed[:0], k)[:k]
+	a.refilled = slices.Grow(a.refilled[:0], k)[:k]
 	a.step = slices.Grow(a.step[:0], k)[:k]
 	a.damp = slices.Grow(a.damp[:0], k)[:k]
 	a.degree = slices.Grow(a.degree[:0], k)[:k]
@@ -221,6 +260,7 @@ func (a *ascent) quantile(share float64) float64 {
 
 // ahead returns the largest change of a price in the step that would follow.
 func (a *ascent) ahead(prices []int64) float64 {
+	clear(a.refilled)
 	a.newton(prices)
 	return a.largest()
 }
@@ -232,7 +272,7 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 	a.edges = append(a.edges[:0], a.seen.edges...)
 	least := 0.05
 	for j, e := range a.excess {
-		a.active[j] = e != 0 || prices[j] != 0
+		a.active[j], a.fixed[j] = (e != 0 || prices[j] != 0) && a.refilled[j] == 0, a.refilled[j]
 		a.damp[j] = (math.Abs(e) + least) / (a.radius * a.spread[j])
 		a.degree[j] = 0
 	}
@@ -253,12 +293,13 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 			a.damp[j] *= 0.03
 		}
 	}
-	for range 4 {
+	for range 8 {
 		a.solve()
 		crossed := false
 		for j, x := range a.step {
-			if a.active[j] && prices[j] == 0 && x*a.excess[j] < 0 {
-				a.active[j], crossed = false, true
+			price := float64(prices[j]) / a.scale
+			if a.active[j] && (price == 0 && x*a.excess[j] < 0 || price*(price+x) < 0) {
+				a.active[j], a.fixed[j], crossed = false, -price, true
 			}
 		}
 		if !crossed {
@@ -266,21 +307,19 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 		}
 	}
 	for j, x := range a.step {
-		if !a.active[j] {
-			a.step[j] = 0
-			continue
-		}
-		if most := 2 * a.radius * a.spread[j]; !a.together {
+		if most := 2 * a.radius * a.spread[j]; !a.together && a.refilled[j] == 0 {
 			x = min(most, max(-most, x))
 		}
-		price := float64(prices[j]) / a.scale
-		if price > 0 && price+x < 0 || price < 0 && price+x > 0 || price == 0 && x*a.excess[j] < 0 {
+		if price := float64(prices[j]) / a.scale; price*(price+x) < 0 || price == 0 && x*a.excess[j] < 0 {
 			x = -price
 		}
 		a.step[j] = x
 		along += float64(a.excess[j] * x)
 	}
 	predicted = along
+	for j, x := range a.refilled {
+		predicted -= float64(a.excess[j]*x) / 2 // until it has its points
+	}
 	for _, e := range a.seen.edges {
 		x := a.step[e.u] - a.step[e.v]
 		predicted -= float64(0.5 * rate * e.count * x * x)
@@ -292,6 +331,8 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 // active clusters, by conjugate gradients with the diagonal as preconditioner.
 func (a *ascent) solve() {
 	r, z, d, q := a.vector[0], a.vector[1], a.vector[2], a.vector[3]
+	copy(a.step, a.fixed)
+	a.product(a.step, q)
 	diagonal := z
 	copy(diagonal, a.damp)
 	for _, e := range a.edges {
@@ -300,14 +341,13 @@ func (a *ascent) solve() {
 	}
 	// z keeps the inverse of the diagonal, 0 where a cluster is not active.
 	rz := 0.0
-	clear(a.step)
 	for j, active := range a.active {
 		if !active {
 			r[j], z[j], d[j] = 0, 0, 0
 			continue
 		}
 		z[j] = 1 / diagonal[j]
-		r[j] = a.excess[j]
+		r[j] = a.excess[j] - q[j]
 		d[j] = r[j] * z[j]
 		rz += float64(r[j] * d[j])
 	}
@@ -316,14 +356,7 @@ func (a *ascent) solve() {
 		if rz <= enough || rz == 0 {
 			return
 		}
-		for j, x := range d {
-			q[j] = float64(a.damp[j] * x)
-		}
-		for _, e := range a.edges {
-			f := float64(e.count * (d[e.u] - d[e.v]))
-			q[e.u] += f
-			q[e.v] -= f
-		}
+		a.product(d, q)
 		dq := 0.0
 		for j, x := range d {
 			dq += float64(q[j] * x)
@@ -340,5 +373,17 @@ func (a *ascent) solve() {
 			d[j] = float64(r[j]*z[j]) + float64(beta*d[j])
 		}
 		rz = next
+	}
+}
+
+// product sets q to (Laplacian of edges + damp) d.
+func (a *ascent) product(d, q []float64) {
+	for j, x := range d {
+		q[j] = float64(a.damp[j] * x)
+	}
+	for _, e := range a.edges {
+		f := float64(e.count * (d[e.u] - d[e.v]))
+		q[e.u] += f
+		q[e.v] -= f
 	}
 }

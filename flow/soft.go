@@ -487,10 +487,9 @@ func (s *Solver) stepSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	}
 }
 
-// anneal brings the prices close to the best, of the smallest sample or, in full, of all
-// points, at falling temperatures.
-func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size int, temperature float64, full bool,
-) error {
+// anneal brings the prices close to the best, on samples from the given size on and on
+// all points, at falling temperatures.
+func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size int, temperature float64) error {
 	a, k, n := &s.soft, whole.k(), whole.Points.N
 	a.prices = append(a.prices[:0], s.prices[:k]...)
 	a.temperature, a.trust, a.free = max(1, min(temperature, maxPrice/64)), 4, 64
@@ -522,9 +521,6 @@ func (s *Solver) anneal(ctx context.Context, run Runner, whole *Problem, size in
 			raised++
 			a.temperature = min(4*a.temperature, maxPrice/64)
 			continue
-		}
-		if !full && a.active < 1.5*noise {
-			break
 		}
 		if size == n {
 			if a.active > 0.7*before {
