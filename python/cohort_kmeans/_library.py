@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import weakref
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent import futures
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence
 
@@ -180,7 +180,7 @@ def _check(status: int, call: Optional[Call] = None, memory: bool = False) -> No
 
 
 # One thread for calls of the main thread, which stays free to be interrupted meanwhile.
-_aside: Optional[ThreadPoolExecutor] = None
+_aside: Optional[futures.ThreadPoolExecutor] = None
 
 
 def _run(function: Callable[..., int], *arguments: Any, call: Call) -> int:
@@ -190,18 +190,22 @@ def _run(function: Callable[..., int], *arguments: Any, call: Call) -> int:
     if threading.current_thread() is not threading.main_thread():
         return function(*arguments)
     if _aside is None:
-        _aside = ThreadPoolExecutor(1, thread_name_prefix="cohort")
+        _aside = futures.ThreadPoolExecutor(1, thread_name_prefix="cohort")
     cancel = ctypes.c_int32(0)
     call.cancel = ctypes.pointer(cancel)
-    future: Future[int] = _aside.submit(function, *arguments)
     try:
-        return future.result()
+        future: futures.Future[int] = _aside.submit(function, *arguments)
+        while True:  # a signal that another thread of the process was given does not wake this one
+            try:
+                return future.result(timeout=0.1)
+            except futures.TimeoutError:
+                continue
     except BaseException:
         cancel.value = 1
-        while True:  # the memory is borrowed until the call has returned
+        while _aside is not None:  # the memory is borrowed until the call has returned
             try:
-                future.exception()
-                break
+                _aside.shutdown()
+                _aside = None
             except BaseException:  # one more Ctrl-C
                 continue
         raise

@@ -25,10 +25,20 @@ def script(text, **environment):
     )
 
 
-def test_interrupt_ends_a_fit_and_the_library_goes_on(blobs):
+def interrupt_process():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def interrupt_thread():
+    """The signal's handler runs on this thread, as any thread of a process may be given its signals."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("interrupt", [interrupt_process, interrupt_thread])
+def test_interrupt_ends_a_fit_and_the_library_goes_on(blobs, interrupt):
     X = np.random.default_rng(0).uniform(size=(400_000, 8))
     slow = KMeans(300, init="k-means++", n_init=50, max_iter=100_000, tol=0)
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.5, interrupt)
     timer.start()
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
