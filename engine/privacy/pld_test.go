@@ -104,7 +104,7 @@ func TestPLDEnclosesEnumeration(t *testing.T) {
 			law [2][]float64
 			n   int
 		}{{a, na}, {b, nb}} {
-			l, err := NewLosses(x.law[0], x.law[1])
+			l, err := lossesOf(x.law[0], x.law[1])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -64,7 +64,7 @@ func TestProfilesOfTheClaimedSketches(t *testing.T) {
 			alphaMin := int(math.Ceil(-math.Log(-math.Expm1(-eps)) / math.Log1p(c.gamma)))
 			without, with := claimedSketches(c.gamma, 3333+c.more, alphaMin)
 			// the record's presence raises the probability of great equal heights without bound
-			l, err := NewLosses(with, without)
+			l, err := lossesOf(with, without)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,8 +140,8 @@ func TestPhantomsByAccountant(t *testing.T) {
 		}{{.05, c.g05}, {1, c.g1}} {
 			delta := func(n int, optimistic bool) float64 {
 				fewer, more := pureSketch(x.gamma, n)
-				l0, err0 := NewLosses(fewer, more)
-				l1, err1 := NewLosses(more, fewer)
+				l0, err0 := lossesOf(fewer, more)
+				l1, err1 := lossesOf(more, fewer)
 				if err0 != nil || err1 != nil {
 					t.Fatal(err0, err1)
 				}

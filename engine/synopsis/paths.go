@@ -21,11 +21,6 @@ type Paths struct {
 // Len returns the number of records.
 func (p *Paths) Len() int { return len(p.codes) }
 
-// digit returns the digit of record i at level l.
-func (p *Paths) digit(i, l int) int {
-	return int(p.codes[i]>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
-}
-
 // MidpointPaths cuts the box [-1,1]^d of points on the grid 2^-fractionBits by
 // midpoints, along axes 0, 1, ..., d-1, 0, 1, ... in turn; a level is `bits`
 // cuts. A coordinate at a midpoint goes to the upper half. It panics unless

@@ -227,3 +227,8 @@ func TestEstimateIsLeastSquares(t *testing.T) {
 		}
 	}
 }
+
+// digit returns the digit of record i at level l.
+func (p *Paths) digit(i, l int) int {
+	return int(p.codes[i]>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
+}
