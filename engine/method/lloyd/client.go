@@ -93,11 +93,7 @@ func (c *client) loss() float64 {
 			}
 		}
 	}
-	loss := c.squares
-	for i, x := range c.previous {
-		loss += float64(x * (x*c.counts[i/c.d] - 2*c.sums[i]))
-	}
-	return max(loss, 0)
+	return max(c.squares+c.withoutSquares(), 0)
 }
 
 // left is the round after which a client is gone.
@@ -146,11 +142,16 @@ func (c *client) begin(ctx context.Context) error {
 		return err
 	}
 	c.model = newModel(c.Plan)
-	if c.seeds != nil {
+	switch {
+	case c.seeds != nil:
 		if err := c.seed(ctx); err != nil {
 			return err
 		}
-	} else {
+	case c.drawn != nil:
+		if err := c.receiveStart(ctx); err != nil {
+			return err
+		}
+	default:
 		first, err := protocol.Once(c.party, "start", 0, func() ([]float64, error) { return c.first(c.party), nil })
 		if err != nil {
 			return err
@@ -169,6 +170,45 @@ func (c *client) begin(ctx context.Context) error {
 		c.steps = newNearest(c)
 	}
 	return nil
+}
+
+// receiveStart takes the server's first centroids, which have to lie in the box.
+func (c *client) receiveStart(ctx context.Context) error {
+	message, err := c.party.Receive(ctx, protocol.Server)
+	if err != nil {
+		return err
+	}
+	if err := c.take(message); err != nil {
+		return err
+	}
+	for _, x := range c.centroids {
+		if !(math.Abs(x) <= boxBound) {
+			return fault.Failed("first centroids", "those of the server are not in the box", "ask who runs it", nil)
+		}
+	}
+	return nil
+}
+
+// serveStart is the server's program where it draws the first centroids.
+func (p *Plan) serveStart(ctx context.Context, party *protocol.Party) (*protocol.Outcome, error) {
+	if _, err := p.sendStart(ctx, party); err != nil {
+		return nil, err
+	}
+	return protocol.Serve(ctx, party)
+}
+
+// sendStart lets the server draw the first centroids and send them.
+func (p *Plan) sendStart(ctx context.Context, party *protocol.Party) ([]float64, error) {
+	centroids := p.drawFirst(party.Streams.Stream(int(protocol.Server), 0, "start"))
+	message := encodeCentroids(centroids)
+	for q := range protocol.Role(p.m) {
+		if p.Present(q, 0) {
+			if err := party.Send(ctx, p.drawn, q, message); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return centroids, nil
 }
 
 // seed draws the first centroids from the records, unless they are given.

@@ -99,6 +99,9 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 			About: "clip the offset of a record beyond the radius, or exclude it",
 			Value: method.Choice(&j.Beyond, Clip, Exclude)})
 	}
+	options = append(options, method.Option{Name: "init-by", Default: string(ByClients),
+		About: "who draws sphere and random centroids: clients (all the same), or server (sends them)",
+		Value: method.Choice(&j.InitBy, ByClients, ByTheirServer)})
 	return j, append(options, j.partyOptions()...)
 }
 
@@ -107,8 +110,11 @@ func (j *Job) startOptions() []method.Option {
 	tolerance := method.Option{Name: "tolerance", Default: "0",
 		About: "end when no centroid moves further than this, in the normalised box",
 		Value: method.Real(&j.Tolerance, 0, math.MaxFloat64)}
+	change := method.Option{Name: "wcss-change", Default: "0",
+		About: "end when the WCSS changes by less than this in a round, in the normalised box",
+		Value: method.Real(&j.WCSSChange, 0, math.MaxFloat64)}
 	if j.Method != Lloyd {
-		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, SomeRecords), tolerance}
+		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, SomeRecords), tolerance, change}
 	}
 	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
 	return []method.Option{
@@ -116,7 +122,7 @@ func (j *Job) startOptions() []method.Option {
 		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9",
 			About: "starts of kmeans++ or records, of which the best is returned",
 			Value: method.Int(&j.NInit, 1, 10000)},
-		tolerance,
+		tolerance, change,
 		{Name: "rest", Default: "0", About: "kmeans++: a start ends when the squared moves of all centroids " +
 			"together are at most this share of the variance of a column (scikit-learn's tol)",
 			Value: method.Real(&j.Rest, 0, math.MaxFloat64)},

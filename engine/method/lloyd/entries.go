@@ -38,6 +38,9 @@ func (p *Plan) note() {
 	if p.seeds != nil && j.Start == nil {
 		say("the first centroids are records (%s)", j.Init)
 	}
+	if p.drawn != nil {
+		say("the server chooses the first centroids, which depend on no record")
+	}
 	if p.plain {
 		say("a cluster that becomes empty begins again at a record")
 	}

@@ -76,6 +76,19 @@ const (
 	SomeRecords    Init = "records"  // records at random, as FAISS has them
 )
 
+// InitBy is who draws first centroids that are no records.
+type InitBy string
+
+// The drawers.
+const (
+	// ByClients lets every client draw the same ones, from randomness that they share
+	// (Thesis-H §5.1.1).
+	ByClients InitBy = "clients"
+	// ByTheirServer lets the server draw them and send them to the clients, at the cost of a
+	// round and of the server's knowing them (Thesis-H §5.1.2).
+	ByTheirServer InitBy = "server"
+)
+
 // Mechanism is the kind of noise.
 type Mechanism = protocol.Mechanism
 
@@ -175,6 +188,12 @@ type Job struct {
 	// Sphere for the others and for Lloyd with the papers' options (Release,
 	// Aggregator, Calibration, Drops).
 	Init Init
+	// InitBy is who draws Sphere and Random centroids; ByClients by default.
+	InitBy InitBy
+	// WCSSChange, if positive, ends a run without noise, or each start of plain k-means, when the sum of
+	// squared distances to the centroids, in the normalised box, changes by less than this in a round
+	// (Thesis-H, equation 2.4).
+	WCSSChange float64
 	// NInit is the number of starts of plain k-means; 0 means 10 while n k d < 10^7,
 	// falling to 1 at 10^9, where some clusters of the best one are tried elsewhere
 	// instead.
@@ -377,6 +396,7 @@ func (j *Job) checkChoices() error {
 	for _, err := range []error{
 		choice("calibration", j.Calibration, true, privacy.Proven, privacy.Claimed, privacy.Published, privacy.None),
 		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus, SomeRecords),
+		choice("init-by", j.InitBy, true, ByClients, ByTheirServer),
 		choice("post", j.Post, true, Fold, Truncate, Keep),
 		choice("post-sum", j.PostSum, true, Fold, Truncate, Keep),
 		choice("post-count", j.PostCount, true, Fold, Truncate, Keep),
@@ -400,6 +420,8 @@ func (j *Job) checkChoices() error {
 			fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
 	case !(j.Tolerance >= 0) || math.IsInf(j.Tolerance, 1):
 		return fault.Range("tolerance", j.Tolerance, "0 or more and finite")
+	case !(j.WCSSChange >= 0) || math.IsInf(j.WCSSChange, 1):
+		return fault.Range("wcss-change", j.WCSSChange, "0 or more and finite")
 	case j.EtaMinAlpha != 0 && !(j.EtaMinAlpha >= 1 && j.EtaMinAlpha <= 1e9):
 		return fault.Range("eta-min-alpha", j.EtaMinAlpha, "1 to 1e9")
 	case j.EtaMaxAlpha != 0 && !(j.EtaMaxAlpha >= 1 && j.EtaMaxAlpha <= 1e9):
@@ -582,6 +604,9 @@ func (j *Job) checkParties() error {
 	if err := j.checkServers(); err != nil {
 		return err
 	}
+	if err := j.checkEnds(); err != nil {
+		return err
+	}
 	for _, d := range j.Drops {
 		if d.Client < 0 || d.Client >= len(j.Clients) || d.Iteration < 0 {
 			return fault.Request("drop", fmt.Sprintf("%s in round %d does not exist", clientName(d.Client),
@@ -598,6 +623,30 @@ func (j *Job) checkParties() error {
 	}
 	if j.Method.Private() {
 		return protocol.Drawers{By: j.Noise, All: left, Stay: left, Colluders: j.Colluders}.Check()
+	}
+	return nil
+}
+
+// checkEnds refuses starts by a server that there is not, and ends that nobody can tell.
+func (j *Job) checkEnds() error {
+	switch {
+	case j.InitBy == ByTheirServer && (j.Aggregator == ByRing || j.Aggregator == ByShares ||
+		len(j.Clients) == 1 && j.Aggregator != Naive):
+		return fault.Request("init-by", "there is no server that could draw the first centroids",
+			"take several clients and --aggregator server, or leave it out")
+	case j.InitBy == ByTheirServer && (looks(j.Init) || j.Start != nil):
+		return fault.Request("init-by", "the first centroids are records, or given", "use --init sphere or random")
+	case j.WCSSChange == 0:
+		return nil
+	case j.Method.Private():
+		return fault.Request("wcss-change", "the rounds of "+string(j.Method)+" are planned before any record is read",
+			"use --iterations")
+	case j.Release == Centroid || j.Aggregator == Naive:
+		return fault.Request("wcss-change", "clients see neither sums nor counts, from which it follows",
+			"use --release sumcount and --aggregator server, or --tolerance")
+	case j.Exclusivity > 1 || j.NonExclusive || len(j.Drops) > 0:
+		return fault.Request("wcss-change", "the records that count change from round to round",
+			"use --tolerance, or leave exclusivity and drops out")
 	}
 	return nil
 }

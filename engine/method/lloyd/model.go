@@ -20,13 +20,14 @@ type model struct {
 	limit     float64 // of a coordinate that enters a distance
 	sums      []float64
 	counts    []float64
+	wcss      float64 // of the last round, without the squares of the records; NaN before
 }
 
 func newModel(p *Plan) *model {
 	kd := p.k * p.d
 	return &model{plan: p, centroids: make([]float64, kd), previous: make([]float64, kd), grid: make([]float32, kd),
 		centres: kernels.NewCentroids(p.k, p.d), limit: p.limit(), sums: make([]float64, kd),
-		counts: make([]float64, p.k)}
+		counts: make([]float64, p.k), wcss: math.NaN()}
 }
 
 // limit bounds the coordinates that enter a distance: beyond 2^(24-f) a float32
@@ -40,10 +41,15 @@ func (p *Plan) limit() float64 {
 
 // first draws the first centroids from public randomness, or returns the given ones.
 func (p *Plan) first(party *protocol.Party) []float64 {
-	st := party.Public.Stream(everyClient, 0, "start")
-	switch {
-	case p.job.Start != nil:
+	if p.job.Start != nil {
 		return p.job.Start
+	}
+	return p.drawFirst(party.Public.Stream(everyClient, 0, "start"))
+}
+
+// drawFirst draws the first centroids.
+func (p *Plan) drawFirst(st *privacy.Stream) []float64 {
+	switch {
 	case p.job.Init == Random:
 		return step.RandomCentres(p.k, p.d, st)
 	}
@@ -164,11 +170,27 @@ func (p *Plan) move(row, sums []float64, count, r float64) {
 	}
 }
 
+// withoutSquares is the sum of squared distances of the records to the centroids before the last
+// update, without the records' squares, which do not change: -2 c.x + |c|^2 over each cluster.
+func (m *model) withoutSquares() float64 {
+	sum := 0.0
+	for i, x := range m.previous {
+		sum += float64(x * (x*m.counts[i/m.plan.d] - 2*m.sums[i]))
+	}
+	return sum
+}
+
 // still tells whether a run without noise has come to rest: no centroid moved
-// further than the tolerance in the last round.
+// further than the tolerance in the last round, or the WCSS hardly changed.
 func (m *model) still() bool {
 	if m.plan.Private {
 		return false
+	}
+	if m.plan.job.WCSSChange > 0 {
+		before := m.wcss
+		if m.wcss = m.withoutSquares(); math.Abs(m.wcss-before) < m.plan.job.WCSSChange {
+			return true
+		}
 	}
 	most := 0.0
 	for a := range m.plan.k {

@@ -96,6 +96,12 @@ func (s *naiveServer) run(ctx context.Context, party *protocol.Party) (*protocol
 
 // begin sets the first centroids.
 func (s *naiveServer) begin(ctx context.Context, party *protocol.Party) error {
+	if s.drawn != nil {
+		first, err := s.sendStart(ctx, party)
+		copy(s.centroids, first)
+		s.setGrid()
+		return err
+	}
 	if s.seeds == nil {
 		copy(s.centroids, s.first(party))
 		s.setGrid()

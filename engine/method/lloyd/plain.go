@@ -192,6 +192,11 @@ func (s *search) after(ctx context.Context) (bool, error) {
 			s.moved = 0
 		}
 	}
+	if s.job.WCSSChange > 0 {
+		if s.moved = math.Inf(1); s.gain-before < s.job.WCSSChange {
+			s.moved = 0
+		}
+	}
 	return s.moved <= s.rest*s.variance, nil
 }
 

@@ -39,6 +39,7 @@ type Plan struct {
 	release *protocol.Release  // of every round
 	groups  [][]protocol.Group // of the release, by round
 	seeds   *protocol.Release  // the records that centroids start at
+	drawn   *protocol.Release  // the centroids that the server draws; nil if the clients do
 	quality *step.Quality      // nil if left out
 }
 
@@ -222,6 +223,17 @@ func (p *Plan) addReleases() error {
 	if looks(j.Init) && (p.plain || j.Start == nil) {
 		p.seeds = p.Add(&protocol.Release{Name: "first centroids", Times: p.seedSums(), Before: true})
 	}
+	if j.InitBy == ByTheirServer {
+		p.drawn = p.Add(&protocol.Release{Name: "first centroids of the server", Before: true})
+		p.Messages = protocol.NoMessages(p.m)
+		for q := range p.m {
+			p.Messages.BytesReceived[q] = int64(8 * p.k * p.d)
+		}
+		p.Messages.Rounds = 1
+		if j.Aggregator == Naive {
+			p.addReports()
+		}
+	}
 	makers, name := protocol.Nobody, p.parts[0].name
 	if len(p.parts) > 1 {
 		name += " and " + p.parts[1].name
@@ -258,6 +270,19 @@ func (p *Plan) addReleases() error {
 			"the seed: whoever knows it can subtract the noise, so a run with one is a simulation")
 	}
 	return nil
+}
+
+// addReports counts the messages of naive rounds.
+func (p *Plan) addReports() {
+	for q := range p.m {
+		for t := range p.rounds {
+			if p.Present(protocol.Role(q), t) {
+				p.Messages.BytesSent[q] += int64(8 * p.length)
+				p.Messages.BytesReceived[q] += int64(8 * p.k * p.d)
+			}
+		}
+	}
+	p.Messages.Rounds += p.rounds
 }
 
 // serverNoise is what the server draws for its t-th sum.
@@ -394,6 +419,8 @@ func (p *Plan) start(rt *engine.Runtime, o protocol.Options) (*protocol.Session,
 		server = newNaiveServer(p).run
 	case p.Servers > 0:
 		server = protocol.ServeShares
+	case p.drawn != nil:
+		server = p.serveStart
 	case p.Coordinated:
 		server = protocol.Serve
 	}
