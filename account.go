@@ -1,6 +1,7 @@
 package cohort
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -136,6 +137,15 @@ func (p *Payment) Next(c Charged) error {
 	}
 	p.run = privacy.PlannedRun{What: c.What, Columns: c.Digests, Salt: c.Salt}
 	return nil
+}
+
+// Composition is how the file adds up what runs cost.
+func (p *Payment) Composition() privacy.Composition {
+	c := p.terms.Composition
+	if state, err := p.file.State(); err == nil && state != nil {
+		c = state.Composition
+	}
+	return cmp.Or(c, privacy.BasicComposition)
 }
 
 // Afford refuses what the file cannot pay for: a run of the job and then one of each further ledger. A job that was

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	library "github.com/cohort-engine/cohort"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/census"
 	"github.com/cohort-engine/cohort/engine/method"
@@ -23,7 +24,8 @@ func (in *input) counted() int {
 
 // count is the input of one run, with the number of records found for a share of epsilon where
 // that is asked for.
-func (in *input) count(ctx context.Context, eng *engine.Engine, o *options, m *method.Method) (*input, error) {
+func (in *input) count(ctx context.Context, eng *engine.Engine, o *options, m *method.Method, pay *library.Payment) (
+	*input, error) {
 	if !o.given("private-n") {
 		return in, nil
 	}
@@ -31,9 +33,45 @@ func (in *input) count(ctx context.Context, eng *engine.Engine, o *options, m *m
 	if err != nil {
 		return nil, err
 	}
+	paid, err := in.payForCount(o, m, pay, job)
+	if err != nil {
+		return nil, err
+	}
 	mine := *in
-	mine.countedBy, err = eng.Run(ctx, job)
-	return &mine, err
+	if mine.countedBy, err = eng.Run(ctx, paid.Job); err != nil {
+		return nil, pay.Lost(paid, err)
+	}
+	if err := pay.Ended(paid, mine.countedBy.Ledger); err != nil || pay == nil {
+		return &mine, err
+	}
+	return &mine, pay.Next(o.charged(in, m))
+}
+
+// payForCount pays for the number of records from the ledger file, if there is one and it has enough for the run that
+// follows. What that costs is known before the number is only where guarantees add up as they are stated.
+func (in *input) payForCount(o *options, m *method.Method, pay *library.Payment, job *census.Job) (*library.Paid,
+	error) {
+	if pay == nil {
+		return pay.Start(job)
+	}
+	charged := o.charged(in, m)
+	charged.What, charged.Cost, charged.Request = "number of records", privacy.Budget{Epsilon: job.Epsilon},
+		"number of records, "+charged.Request
+	if err := pay.Next(charged); err != nil {
+		return nil, err
+	}
+	var later []*privacy.Ledger
+	if pay.Composition() == privacy.BasicComposition {
+		l, err := privacy.WholeRun("a run", o.budget(), privacy.AddRemove)
+		if err != nil {
+			return nil, err
+		}
+		later = append(later, l)
+	}
+	if err := pay.Afford(job, later...); err != nil {
+		return nil, err
+	}
+	return pay.Start(job)
 }
 
 // addCount puts what the number of records has cost into the ledger of a run that follows it.

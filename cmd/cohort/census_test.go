@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -55,11 +58,59 @@ func TestPrivateN(t *testing.T) {
 		"--epsilon 1 --private-n 0.1 --method hybrid --neighbours replace-one": "hides nothing",
 		"--epsilon 1 --private-n 0.1 --method ckks":                            "know the number",
 		"--epsilon 1 --private-n 0.5 --private-bounds 0.5":                     "below 1",
+		"--epsilon 1 --private-n 0.1 --ledger file":                            "give --delta",
 		"--epsilon 1 --private-n 0.1 --method fastlloyd --calibration claimed": "calibration",
 	} {
 		status, out, errOut := cohort(t, append([]string{"run"}, strings.Fields(args)...)...)
 		if status != exitWrong || out != "" || !strings.Contains(errOut, want) {
 			t.Errorf("%s: status %d, %.80q, %q", args, status, out, errOut)
 		}
+	}
+}
+
+// A ledger file pays for the number of records and for the run that follows it, each in its own line, and only if it
+// can pay for both. An interrupted run is finished with the same number, without another charge. Nothing in the
+// file's terms follows the number of records.
+func TestPrivateNOnALedgerFile(t *testing.T) {
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	rows := writeFile(t, "a.csv", csvOf(3000, 0))
+	flags := []string{"--data", rows, "--k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds", "0:10", "--private-n",
+		"0.1", "--ledger", ledger, "--format", "json"}
+	if status, out, errOut := cohort(t, append([]string{"run", "--ledger-budget", "0.95:1e-6"}, flags...)...); status !=
+		exitWrong || out != "" || !strings.Contains(errOut, "is missing") {
+		t.Errorf("too small a budget: status %d, %.80q, %q", status, out, errOut)
+	}
+	if _, err := os.Stat(ledger); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("something was paid for: %v", err)
+	}
+	if err := interrupt(t, flags...); err == nil {
+		t.Fatal("the run was not interrupted")
+	}
+	before := readText(t, ledger)
+	first := object(t, append([]string{"run"}, flags...)...)
+	text := readText(t, ledger)
+	if strings.Count(text, `"run":`) != 2 || strings.Count(text, `"end":`) != 2 || !strings.HasPrefix(text, before) ||
+		strings.Contains(text, `"ended":`) || !strings.Contains(text, `"delta":0.000001`) &&
+		!strings.Contains(text, `"delta":1e-06`) {
+		t.Errorf("the ledger file is\n%s", text)
+	}
+	if n := first["n"].(float64); n == 3000 || math.Abs(n-3000) > 300 {
+		t.Errorf("the run follows %v records", n)
+	}
+	total := 0.0
+	for _, line := range first["ledger"].([]any) {
+		if e := line.(map[string]any); e["kind"] == "total" {
+			total = e["epsilon"].(float64)
+		}
+	}
+	if total < 0.9 || total > 1+1e-9 || first["epsilon"].(float64) != 1 {
+		t.Errorf("epsilon %v, the total is %v", first["epsilon"], total)
+	}
+	if status, out, errOut := cohort(t, append([]string{"run"}, flags...)...); status != exitWrong || out != "" ||
+		!strings.Contains(errOut, "is spent") && !strings.Contains(errOut, "is missing") {
+		t.Errorf("a second run: status %d, %.80q, %q", status, out, errOut)
+	}
+	if pending, _ := filepath.Glob(ledger + ".*.pending"); pending != nil {
+		t.Errorf("%v is left", pending)
 	}
 }

@@ -108,13 +108,18 @@ func newPayment(o *options, in *input, m *method.Method) (*library.Payment, erro
 	if err != nil {
 		return nil, err
 	}
-	neighbours := method.Settings{"neighbours": o.setting("neighbours")}
-	charged := library.Charged{Method: m, Settings: neighbours, K: in.k, Cost: o.budget(), Request: o.request(in),
-		Records: in.norm, Digests: in.digests, Salt: in.salt}
 	if in.pay != nil { // for bounds, before
-		return in.pay, in.pay.Next(charged)
+		return in.pay, in.pay.Next(o.charged(in, m))
 	}
-	return account.NewPayment(charged)
+	return account.NewPayment(o.charged(in, m))
+}
+
+// charged is what each run is charged for, beside what is found first.
+func (o *options) charged(in *input, m *method.Method) library.Charged {
+	whole := o.budget()
+	whole.Epsilon = o.epsilon
+	return library.Charged{Method: m, Settings: method.Settings{"neighbours": o.setting("neighbours")}, K: in.k,
+		Cost: o.budget(), Whole: whole, Request: o.request(in), Records: in.norm, Digests: in.digests, Salt: in.salt}
 }
 
 // account is the ledger file with the terms of a new one.

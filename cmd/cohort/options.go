@@ -450,8 +450,9 @@ func (o *options) checkCountShare(m *method.Method) error {
 			"leave it out, or use --neighbours add-remove")
 	case o.calibration(m) != privacy.Proven:
 		return refuse("is proven, and the calibration is "+string(o.calibration(m)), "state a number with --public-n")
-	case o.ledger != "":
-		return refuse("is not charged to a ledger file", "state a number with --public-n")
+	case o.ledger != "" && !o.given("delta"):
+		return refuse("keeps the number of records from all, and the default delta, which a ledger file has, follows it",
+			"give --delta")
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func (o *options) keepsTrace() bool { return o.report != "" || o.out != "" }
 // once pays for one run and does it. A result that comes with an error is paid for.
 func once(ctx context.Context, eng *engine.Engine, m *method.Method, o *options, in *input,
 	pay *library.Payment) (*engine.Result, error) {
-	in, err := in.count(ctx, eng, o, m)
+	in, err := in.count(ctx, eng, o, m, pay)
 	if err != nil {
 		return nil, err
 	}

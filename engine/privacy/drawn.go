@@ -118,8 +118,9 @@ func (p *DrawnProfile) Epsilon(delta, slack float64) float64 {
 	return bisectUp(ok, 0, hi)
 }
 
-// DrawnScale is the least Scale, to a part in 2^20, at which rounds releases like d, beside Gaussian ones of parameter mu
-// in all, keep a budget; d's own is not looked at. slack is the distance of all of them from continuous noise.
+// DrawnScale is the least Scale, to a part in 2^20, at which rounds releases like d, beside Gaussian ones of
+// parameter mu in all, keep a budget; d's own is not looked at. slack is the distance of all of them from continuous
+// noise.
 func DrawnScale(b Budget, mu float64, d Drawn, rounds int, slack float64) (float64, error) {
 	left := b.Delta - slackDelta(b.Epsilon, slack)
 	if !(DeltaOfMu(mu, b.Epsilon) < left) {

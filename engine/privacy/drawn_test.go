@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The profile of drawn cells is the mean over how many trials succeed of the delta of two normal laws so far apart, here
-// by the trapezoidal rule over the density of their losses, for one release, and for two beside a Gaussian one.
+// The profile of drawn cells is the mean over how many trials succeed of the delta of two normal laws so far apart,
+// here by the trapezoidal rule over the density of their losses, for one release, and for two beside a Gaussian one.
 func TestDrawnProfile(t *testing.T) {
 	binomial := func(n int, p float64) (law []float64) {
 		law = append(law, math.Pow(1-p, float64(n)))

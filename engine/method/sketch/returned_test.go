@@ -11,9 +11,9 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
-// One record changes the drawn cells of about as many keys as are planned, of each key one cell to another, and the
-// number over sets of keys has the mean and the mean square of the binomial law that the plan counts with, or less: within
-// six deviations.
+// One record changes the drawn cells of about as many keys as are planned, of each key one cell to another, and
+// the number over sets of keys has the mean and the mean square of the binomial law that the plan counts with, or
+// less: within six deviations.
 func TestOneRecordDrawsFewKeys(t *testing.T) {
 	const trials, clusters = 200, 3
 	pool := engine.NewPool(1)
@@ -138,12 +138,12 @@ func TestNoisedReturn(t *testing.T) {
 	}
 }
 
-// What leaves the server for the parties are whole counts of keys, with all the noise that it drew, of the scale that the
-// ledger has; centroids follow from that. The mean square of so many values is within six deviations.
+// What leaves the server for the parties are whole counts of keys, with all the noise that it drew, of the scale
+// that the ledger has; centroids follow from that. The mean square of so many values is within six deviations.
 func TestDrawnCellsHaveTheirNoise(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
-	for _, parties := range []int{2, 6} {
+	for _, parties := range []int{2, 3, 6} {
 		j := noisedJob(t, 4000, parties, privacy.Budget{Epsilon: 1, Delta: -1})
 		j.LocalK, j.Sketches, j.NoQuality = LocalK{N: 6}, 1<<12, true
 		r, err := j.prepare()
@@ -193,7 +193,7 @@ func TestDrawnCellsHaveTheirNoise(t *testing.T) {
 			t.Errorf("%d parties: the noise has %v of the variance in the ledger", parties, square/n)
 		}
 		p, e := r.plan.returned, r.returned.Entries[0]
-		ids := r.plan.phantoms * 36
+		ids := r.plan.phantoms * math.Pow(6, float64(r.plan.sharing()))
 		if want := math.Sqrt(float64(2 * p.pairs)); e.Sensitivity != want || e.Scale != p.scale ||
 			e.Cost.Scale != p.scale/want || e.Cost.Trials != r.plan.sketches || e.Cost.P < 1/(ids+1) ||
 			p.pairs*e.Cost.Times() != pairs {
