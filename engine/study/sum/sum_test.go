@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -233,108 +232,6 @@ func TestShamir(t *testing.T) {
 	}
 	if _, err := weights([]uint16{3, 3}); err == nil {
 		t.Error("one share was taken twice")
-	}
-}
-
-// attack is what the server and some parties make of the vector of another: they take
-// off every mask that they know. It knows the roots of the colluders, and what
-// was revealed to the server.
-func attack(t *testing.T, c Config, all []*Member, x *exchange, victim int, colluders []int) []uint64 {
-	t.Helper()
-	var words []uint64
-	for _, m := range x.seen {
-		if kind, _, rest, _ := split(m.body); m.party == victim && kind == kindMasked {
-			words = c.readWords(rest)
-		}
-	}
-	if c.Plain {
-		return words
-	}
-	g := newGraph(&c)
-	own := slices.Collect(func(yield func([32]byte) bool) {
-		for _, s := range x.server.revealed[victim] {
-			if !yield(s) {
-				return
-			}
-		}
-	})
-	if len(own) >= g.threshold { // the server reconstructed the seed of the own mask
-		c.addMask(words, c.ownKey(x.clients[victim].seed), true)
-	}
-	for _, p := range colluders {
-		if p == victim || !x.server.shared[p] {
-			continue
-		}
-		key, err := c.pairKey(x.server.Number, x.clients[p].secret, x.clients[victim].secret.PublicKey(), victim, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.addMask(words, key, p > victim)
-	}
-	return words
-}
-
-// evenness is the chi-square statistic of the bytes of words, in deviations.
-func evenness(words []uint64) float64 {
-	var counts [256]float64
-	for _, w := range words {
-		for i := range 8 {
-			counts[byte(w>>(8*i))]++
-		}
-	}
-	n, chi := float64(8*len(words)), 0.0
-	for _, k := range counts {
-		chi += (k - n/256) * (k - n/256) / (n / 256)
-	}
-	return (chi - 255) / math.Sqrt(2*255)
-}
-
-// To the server and threshold-1 colluders the vector of every other party is
-// uniform, and the vectors of the others together give their sum and no more. A sum
-// without the pairs' masks is found out. (A uniform vector is called uneven with
-// probability below 1e-9: ten deviations of a chi-square.)
-func TestCollusion(t *testing.T) {
-	const length = 20000
-	for _, c := range []struct {
-		Config
-		gone drops
-	}{
-		{Config{Parties: 5, Threshold: 3}, nil},
-		{Config{Parties: 6, Threshold: 4}, drops{5: Vectors, 4: Reveals}},
-		{Config{Parties: 5, Threshold: 3, Plain: true}, nil},
-	} {
-		all := members(c.Config)
-		vectors := slices.Repeat([][]byte{make([]byte, 8*length)}, c.Parties)
-		for i := range vectors {
-			vectors[i] = make([]byte, 8*length)
-			vectors[i][0] = byte(1 + i)
-		}
-		x, err := run(c.Config, all, 3, vectors, c.gone)
-		if err != nil {
-			t.Fatal(err)
-		}
-		colluders := []int{0, 1}
-		rest := make([]uint64, length)
-		want := uint64(0)
-		for p := range c.Parties {
-			if slices.Contains(colluders, p) || !x.server.vectors.Has(p) {
-				continue
-			}
-			words := attack(t, c.Config, all, x, p, colluders)
-			if found := evenness(words) > 10; found != c.Plain {
-				t.Errorf("%+v: the vector of party %d is found out: %v", c, p+1, found)
-			}
-			for i, w := range words {
-				rest[i] += w
-			}
-			want += uint64(1 + p)
-		}
-		if rest[0] == want && !slices.ContainsFunc(rest[1:], func(w uint64) bool { return w != 0 }) {
-			continue
-		}
-		if len(c.gone) == 0 { // the masks towards a party that vanished are still in it
-			t.Errorf("%+v: the others' vectors do not add up to their sum", c)
-		}
 	}
 }
 
