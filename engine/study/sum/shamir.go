@@ -3,11 +3,12 @@ package sum
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 )
 
 // Shamir's scheme over GF(2^16), in which a secret of 32 bytes is 16 elements. The
-// polynomial is x^16 + x^12 + x^3 + x + 1. Products take the same steps whatever the
-// factors are.
+// polynomial is x^16 + x^12 + x^3 + x + 1. Products take the same steps whatever secret
+// factors are; points and weights are public.
 
 const (
 	secretBytes = 32
@@ -37,21 +38,48 @@ func inverse(a uint16) uint16 {
 	return result
 }
 
+// lanes are the elements of a secret, four in a word.
+type lanes [elements / 4]uint64
+
+func lanesOf(b []byte) (l lanes) {
+	for i := range l {
+		l[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return l
+}
+
+// scaled is every element times a public factor: the steps depend on that alone.
+func (l lanes) scaled(factor uint16) (out lanes) {
+	const tops = 0x8000800080008000
+	for bit := bits.Len16(factor) - 1; bit >= 0; bit-- {
+		add := -uint64(factor >> bit & 1)
+		for i, v := range out {
+			out[i] = (v&^tops)<<1 ^ (v&tops)>>15*0x100b ^ l[i]&add
+		}
+	}
+	return out
+}
+
 // share returns the share of a secret at point x, which is not 0. coefficients has
 // threshold-1 blocks of as many bytes as the secret.
 func share(secret [secretBytes]byte, coefficients []byte, x uint16) (out [secretBytes]byte) {
-	var y [elements]uint16
+	var y lanes
 	for at := len(coefficients) - secretBytes; at >= -secretBytes; at -= secretBytes {
 		block := secret[:]
 		if at >= 0 {
 			block = coefficients[at : at+secretBytes]
 		}
-		for i := range y {
-			y[i] = times(y[i], x) ^ binary.LittleEndian.Uint16(block[2*i:])
+		y = y.scaled(x)
+		for i, v := range lanesOf(block) {
+			y[i] ^= v
 		}
 	}
-	for i, v := range y {
-		binary.LittleEndian.PutUint16(out[2*i:], v)
+	return y.bytes()
+}
+
+func (l lanes) bytes() (out [secretBytes]byte) {
+	for i, v := range l {
+		binary.LittleEndian.PutUint64(out[8*i:], v)
 	}
 	return out
 }
@@ -79,12 +107,12 @@ func weights(points []uint16) ([]uint16, error) {
 }
 
 // combine returns the secret of shares with their weights.
-func combine(w []uint16, shares [][secretBytes]byte) (out [secretBytes]byte) {
+func combine(w []uint16, shares [][secretBytes]byte) [secretBytes]byte {
+	var sum lanes
 	for k, s := range shares {
-		for i := range elements {
-			v := binary.LittleEndian.Uint16(out[2*i:]) ^ times(w[k], binary.LittleEndian.Uint16(s[2*i:]))
-			binary.LittleEndian.PutUint16(out[2*i:], v)
+		for i, v := range lanesOf(s[:]).scaled(w[k]) {
+			sum[i] ^= v
 		}
 	}
-	return out
+	return sum.bytes()
 }

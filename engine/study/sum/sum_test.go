@@ -201,6 +201,20 @@ func TestShamir(t *testing.T) {
 			t.Fatalf("%d times its inverse is %d", x, times(x, inverse(x)))
 		}
 	}
+	for range 1000 { // four products at once are those of each
+		var l lanes
+		factor := uint16(rng.Uint32())
+		for i := range l {
+			l[i] = rng.Uint64()
+		}
+		for i, v := range l.scaled(factor) {
+			for at := 0; at < 64; at += 16 {
+				if got, want := uint16(v>>at), times(uint16(l[i]>>at), factor); got != want {
+					t.Fatalf("%d times %d is %d, not %d", uint16(l[i]>>at), factor, got, want)
+				}
+			}
+		}
+	}
 	var secret [32]byte
 	random := func(b []byte) []byte {
 		for i := range b {
