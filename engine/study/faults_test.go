@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -376,6 +377,71 @@ func vanish(t *testing.T, f *fixture) {
 	}
 	if status, _ := c.Watch.Status(); status.Parties[3].LateSteps == 0 {
 		t.Error("nobody was missed: the test has not tested anything")
+	}
+}
+
+// Thirty of a hundred parties vanish for good in one study, each at some sync of its
+// journal: before, while or after it sends. The others have one result, in whose sums no
+// share of the noise is missing.
+func TestThirtyOfAHundred(t *testing.T) {
+	if os.Getenv("COHORT_NETWORK") == "" {
+		t.Skip("run make test-network: it waits for parties that have vanished")
+	}
+	t.Parallel()
+	const parties, gone = 100, 30
+	f := newFixture(t, "sulloyd", parties, 3000, method.Settings{"noise": "split", "mechanism": "gaussian",
+		"iterations": "3"})
+	f.study.Threshold, f.study.Deadlines = 60, Deadlines{Step: 5, Message: 30}
+	if err := f.study.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	n := newNetwork(t, f)
+	n.log = slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	c := n.coordinator(t)
+	defer c.Close()
+	rng := rand.New(rand.NewPCG(6, 7))
+	results, errs := make([]*engine.Result, parties), make([]error, parties)
+	var roles sync.WaitGroup
+	for p, v := range c.Invitations() {
+		j := n.join(t, v)
+		alive, die := context.WithCancel(ctx)
+		defer die()
+		if p < gone {
+			var running atomic.Bool
+			left := 3 * rng.IntN(12) // points at syncs, after the run has begun
+			j.Step = func(int, string) { running.Store(true) }
+			j.Crash = func(string) {
+				if running.Load() {
+					if left--; left <= 0 {
+						die()
+					}
+				}
+			}
+		}
+		roles.Go(func() { results[p], errs[p] = Take(alive, j) })
+	}
+	_, err := c.Run(ctx)
+	cancel()
+	roles.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _ := c.Watch.Status()
+	missed := 0
+	for p, r := range results {
+		switch {
+		case p < gone && r != nil:
+			t.Errorf("party %d was to vanish, and has a result", p+1)
+		case p < gone && status.Parties[p].LateSteps > 0:
+			missed++
+		case p >= gone && (errs[p] != nil || !slices.EqualFunc(r.Centroids, results[gone].Centroids, slices.Equal)):
+			t.Errorf("party %d has another result: %v", p+1, errs[p])
+		}
+	}
+	if missed < gone*2/3 {
+		t.Errorf("%d of %d were missed: the test has not tested anything", missed, gone)
 	}
 }
 
