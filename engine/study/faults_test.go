@@ -391,7 +391,7 @@ func TestThirtyOfAHundred(t *testing.T) {
 	const parties, gone = 100, 30
 	f := newFixture(t, "sulloyd", parties, 3000, method.Settings{"noise": "split", "mechanism": "gaussian",
 		"iterations": "3"})
-	f.study.Threshold, f.study.Deadlines = 60, Deadlines{Step: 5, Message: 30}
+	f.study.Threshold, f.study.Deadlines = 60, Deadlines{Step: 15, Message: 30}
 	if err := f.study.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestThirtyOfAHundred(t *testing.T) {
 		defer die()
 		if p < gone {
 			var running atomic.Bool
-			left := 3 * rng.IntN(12) // points at syncs, after the run has begun
+			left := 1 + 9*(p%3) + rng.IntN(3) // points at syncs, after the run has begun
 			j.Step = func(int, string) { running.Store(true) }
 			j.Crash = func(string) {
 				if running.Load() {
