@@ -213,13 +213,34 @@ func (s *Study) span(party int) (from, to int) {
 // job makes the study's job from public values. ids are those of the records of a
 // party that matched them.
 func (s *Study) job(ids []string) (engine.Job, error) {
+	norm, clients := dataset.Shape(s.Records, s.bounds(), s.FractionBits), []dataset.Part(nil)
+	if s.ByColumns() {
+		clients = norm.Table()
+	} else {
+		var err error
+		if clients, err = norm.Split(len(s.Parties), nil, 0); err != nil {
+			return nil, err
+		}
+	}
+	return s.jobOf(clients, norm.Bounds, ids)
+}
+
+// columnsOf are the columns of a party.
+func (s *Study) columnsOf(party int) (columns []int) {
+	from, to := s.span(party)
+	for c := from; c < to; c++ {
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// jobOf makes the study's job with records.
+func (s *Study) jobOf(clients []dataset.Part, bounds dataset.Bounds, ids []string) (engine.Job, error) {
 	m, err := s.describe()
 	if err != nil {
 		return nil, err
 	}
-	norm := dataset.Shape(s.Records, s.bounds(), s.FractionBits)
-	d := protocol.Problem{Clients: norm.Table(), Bounds: norm.Bounds, Clamped: norm.Clamped, K: s.K, Seed: s.Seed,
-		NoQuality: !s.Quality, IDs: ids}
+	d := protocol.Problem{Clients: clients, Bounds: bounds, K: s.K, Seed: s.Seed, NoQuality: !s.Quality, IDs: ids}
 	if m.Private {
 		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	} else if s.Epsilon != 0 {
@@ -239,15 +260,8 @@ func (s *Study) job(ids []string) (engine.Job, error) {
 				len(s.Bounds)), "say how many columns each holds with --party-columns")
 		}
 		for p := range s.Parties {
-			from, to := s.span(p)
-			columns := make([]int, 0, to-from)
-			for c := from; c < to; c++ {
-				columns = append(columns, c)
-			}
-			d.Columns = append(d.Columns, columns)
+			d.Columns = append(d.Columns, s.columnsOf(p))
 		}
-	} else if d.Clients, err = norm.Split(len(s.Parties), nil, 0); err != nil {
-		return nil, err
 	}
 	return catalog.Methods().Job(s.Method, d, s.Options)
 }

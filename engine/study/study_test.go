@@ -14,8 +14,6 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/privacy"
-	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // folder is one for journals: in memory where there is such a place, since tests sync
@@ -61,69 +59,21 @@ type fixture struct {
 // newFixture makes a study of a method among parties.
 func newFixture(t testing.TB, name string, parties, n int, set method.Settings) *fixture {
 	t.Helper()
-	norm := blobs(t, n)
-	m, err := catalog.Methods().Find(name)
+	r, err := Trial{name, parties, set}.Rehearse(blobs(t, n), 3)
 	if err != nil {
-		t.Fatal(err)
-	}
-	seed := uint64(7)
-	s := &Study{Method: name, Options: set, K: 3, Records: n, FractionBits: dataset.DefaultFractionBits, Seed: &seed,
-		Threshold: parties/2 + 1, Deadlines: Deadlines{Step: 20, Message: 60}}
-	if m.Private {
-		s.Epsilon, s.Delta = 4, -1
-	}
-	for h := range norm.Bounds.Lo {
-		s.Bounds = append(s.Bounds, [2]float64{norm.Bounds.Lo[h], norm.Bounds.Hi[h]})
-	}
-	if m.Private && !m.Takes("survivors") {
-		s.Threshold = parties // its noise needs the shares of all
-	}
-	f := &fixture{study: s, norm: norm}
-	for p := range parties {
-		s.Parties = append(s.Parties, Holder{Name: string(rune('A' + p))})
-		if m.Holds == method.Columns {
-			s.Parties[p].Columns = 4 / parties
-			f.parts = append(f.parts, dataset.Part{Points: norm.Table()[0].Columns([]int{4 / parties * p,
-				4/parties*p + 1}[:4/parties]), FractionBits: norm.FractionBits})
-		}
-	}
-	if m.Holds == method.Rows {
-		if f.parts, err = norm.Split(parties, nil, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.Complete(); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	return f
+	return &fixture{study: r.Study, norm: r.Table, parts: r.Parts}
 }
 
 // alone is what the run in one process gives.
 func (f *fixture) alone(t testing.TB) *engine.Result {
 	t.Helper()
-	s := f.study
-	m, err := s.describe()
-	if err != nil {
-		t.Fatal(err)
+	clients := f.parts
+	if f.study.ByColumns() {
+		clients = f.norm.Table()
 	}
-	d := protocol.Problem{Clients: f.norm.Table(), Bounds: f.norm.Bounds, K: s.K, Seed: s.Seed,
-		NoQuality: true, IDs: f.ids}
-	if m.Private {
-		d.Budget = privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
-	}
-	if m.Holds == method.Rows {
-		d.Clients = f.parts
-	} else {
-		for p := range s.Parties {
-			from, to := s.span(p)
-			var columns []int
-			for c := from; c < to; c++ {
-				columns = append(columns, c)
-			}
-			d.Columns = append(d.Columns, columns)
-		}
-	}
-	job, err := catalog.Methods().Job(s.Method, d, s.Options)
+	job, err := f.study.jobOf(clients, f.norm.Bounds, f.ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,32 +177,23 @@ func sameCentroids(t testing.TB, name string, want *engine.Result, results []*en
 // Every method, with each role behind a connection of its own, gives the bits of the
 // run in one process with the same seed.
 func TestEveryMethod(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		parties int
-		set     method.Settings
-	}{
-		{"lloyd", 3, method.Settings{"init": "sphere"}}, {"clloyd", 3, nil}, {"sulloyd", 3, nil}, {"csulloyd", 3, nil},
-		{"fastlloyd", 3, nil},
-		{"relative", 3, nil}, {"relative", 3, method.Settings{"aggregator": "ring", "noise": "split"}},
-		{"lloyd", 2, method.Settings{"init": "kmeans++", "aggregator": "naive"}}, {"hybrid", 3, nil},
-		{"vertical-plain", 2, nil}, {"ind-lap", 2, nil}, {"ldp-agg", 2, nil},
-		{"sketch-basic", 2, method.Settings{"sketches": "256"}}, {"sketch", 2, method.Settings{"sketches": "256"}},
-		{"sketch", 2, method.Settings{"sketches": "512", "return": "noised"}},
-		{"ckks", 2, method.Settings{"iterations": "1"}},
-		{"ckks", 2, method.Settings{"iterations": "1", "mode": "server-aided"}},
-		{"ckks", 2, method.Settings{"iterations": "1", "mode": "multiparty"}},
-		{"ckks", 4, method.Settings{"iterations": "1", "mode": "multiparty", "threshold": "2", "online": "1,3"}},
-	} {
-		if c.name == "ckks" && testing.Short() {
+	tried := make(map[string]bool)
+	for _, c := range Trials() {
+		tried[c.Method] = true
+		if c.Method == "ckks" && testing.Short() {
 			continue // a luxury: seconds of encryption, which TestRolesApart has too
 		}
-		f := newFixture(t, c.name, c.parties, 240, c.set)
+		f := newFixture(t, c.Method, c.Parties, 240, c.Options)
 		results, errs := newNetwork(t, f).run(t)
 		if err := errors.Join(errs...); err != nil {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v", c.Method, err)
 			continue
 		}
-		sameCentroids(t, c.name, f.alone(t), results)
+		sameCentroids(t, c.Method, f.alone(t), results)
+	}
+	for _, m := range catalog.Methods() {
+		if m.Holds != method.Table && !tried[m.Name] {
+			t.Errorf("%s was not tried", m.Name)
+		}
 	}
 }
