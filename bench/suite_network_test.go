@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/study"
 )
 
@@ -48,5 +49,25 @@ func TestMeasuredSums(t *testing.T) {
 	if _, err := measureSums(t.Context(), &study.Sums{Parties: 3, Words: 5, Rounds: 4, Plain: true, Dir: t.TempDir()},
 		[]string{"false"}); err == nil {
 		t.Error("a coordinator that died was not missed")
+	}
+}
+
+// A method's row as a study tells how many roles have the bits of one process, and its time.
+func TestMeasuredStudy(t *testing.T) {
+	set, err := GeneratedSet(t.Context(), "blobs", dataset.Generator{N: 300, D: 4, K: 3, Separation: 6, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Case{Env: &Env{Quick: true}, Row: new(Row)}
+	if err := c.study(t.Context(), study.Trial{Method: "fastlloyd", Parties: 2}, set); err != nil {
+		t.Fatal(err)
+	}
+	if same := c.Row.Value("roles with its bits").Shown(); same != 2 {
+		t.Errorf("%v roles have the bits", same)
+	}
+	for _, name := range []string{"in one process", "apart"} {
+		if took := c.Row.Value(name).Shown(); !(took > 0 && took < 60e9) {
+			t.Errorf("%s: %v ns", name, took)
+		}
 	}
 }
