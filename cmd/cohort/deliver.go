@@ -33,11 +33,13 @@ type delivery struct {
 	out    io.Writer
 	folder *folder
 	said   []string // what was written where
+	// ownNumber says that the number of records is the data's own.
+	ownNumber bool
 }
 
 // prepareDelivery probes all that the result will be written to.
 func prepareDelivery(o *options, in *input, out io.Writer) (*delivery, error) {
-	d := &delivery{o: o, in: in, out: out}
+	d := &delivery{o: o, in: in, out: out, ownNumber: o.setting("public-n") == "" && !o.given("private-n")}
 	if o.labelsOut != "" {
 		for _, path := range in.labelPaths(o.labelsOut) {
 			if err := probe(filepath.Dir(path)); err != nil {
