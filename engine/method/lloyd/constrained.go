@@ -30,9 +30,9 @@ type constrained struct {
 
 func newConstrained(c *client) *constrained {
 	a := &constrained{c: c, solver: flow.NewSolver()}
-	lo, hi := make([]int, c.k), make([]int, c.k)
+	lo, hi, own := make([]int, c.k), make([]int, c.k), c.sizes[c.party.Role]
 	for j := range c.k {
-		lo[j], hi[j] = c.lo, c.hi
+		lo[j], hi[j] = own[0], own[1]
 	}
 	a.problem = flow.Problem{Points: c.points, Centroids: c.grid, FractionBits: c.fraction, Lo: lo, Hi: hi,
 		Exclusivity: c.job.exclusivityAt(int(c.party.Role)), Total: c.job.total()}

@@ -155,6 +155,16 @@ func (j *Job) sizeOptions() []method.Option {
 			Value: method.Real(&j.EtaMinAlpha, 1, 1e9)},
 		{Name: "eta-max-alpha", Default: alpha, About: "clusters have at most alpha n/k records",
 			Value: method.Real(&j.EtaMaxAlpha, 1, 1e9)},
+		{Name: "client-shares", Default: "equal",
+			About: "public: the part of the records that each client holds, such as 8,4,2,1; sizes follow it",
+			Value: method.Items(func(item string) error {
+				x, err := strconv.ParseFloat(item, 64)
+				if err != nil || !(x > 0) {
+					return errors.New("positive numbers, one for each client, such as 8,4,2,1")
+				}
+				j.ClientShares = append(j.ClientShares, x)
+				return nil
+			})},
 		{Name: "exclusivity", Default: "1",
 			About: "clusters that a record may join where a minimum demands it: a number, " +
 				"one for each client such as 1,2,1, or nonexclusive", Value: method.Text(j.setExclusivity)},

@@ -201,6 +201,9 @@ func (p *Plan) conditions() []string {
 	list := []string{p.Capacity.String()}
 	if j.Method.Constrained() {
 		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi))
+		if j.ClientShares != nil {
+			list = append(list, "the shares of the clients in the records are public")
+		}
 		if d := p.tieDelta(p.rounds); j.total() && d > 0 {
 			list = append(list, fmt.Sprintf("a tie that the hash leaves open adds %.2g to delta", d))
 		}

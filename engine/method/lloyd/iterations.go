@@ -121,8 +121,11 @@ func (p *Plan) doubt() {
 			"hybrid would spend the same budget better; more records or a larger epsilon would help", 100*share)
 	}
 	if p.Unassigned > 0 {
+		other := "choose a method without sizes"
+		if p.m > 1 && p.job.ClientShares == nil {
+			other = "say what share of the records each client has with --client-shares"
+		}
 		say("%d of %d records (%.0f%%) find no place within the sizes of clusters and count for nothing: "+
-			"raise --eta-max-alpha, or choose a method without sizes", p.Unassigned, p.n,
-			100*float64(p.Unassigned)/float64(p.n))
+			"raise --eta-max-alpha, or %s", p.Unassigned, p.n, 100*float64(p.Unassigned)/float64(p.n), other)
 	}
 }

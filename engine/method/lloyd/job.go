@@ -210,6 +210,9 @@ type Job struct {
 	// ceil(n/(EtaMinAlpha k M)) to floor(EtaMaxAlpha n/(k M)) records. They
 	// default to DefaultAlpha.
 	EtaMinAlpha, EtaMaxAlpha float64
+	// ClientShares, if not nil, are public: what part of the records each client holds, in any unit. Sizes are
+	// in proportion to them, instead of alike for all clients.
+	ClientShares []float64
 	// Exclusivity E lets a record belong to up to E clusters where a minimum
 	// size demands it (Thesis-H §4.1.4); 0 and 1 mean one cluster.
 	Exclusivity int
@@ -343,10 +346,14 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// sizes returns the least and greatest number of records of a cluster at one
-// client (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)).
-func (j *Job) sizes() (lo, hi int) {
+// sizes returns the least and greatest number of records of a cluster at a client
+// (Thesis-H §7.1.3): ceil(n/(alpha_min k M)) and floor(alpha_max n/(k M)), with the
+// client's public share of the records in the place of 1/M where it is given.
+func (j *Job) sizes(client int) (lo, hi int) {
 	share := float64(j.K) * float64(len(j.Clients))
+	if j.ClientShares != nil {
+		share = float64(j.K) * sum(j.ClientShares) / j.ClientShares[client]
+	}
 	n := float64(j.PublicRecords())
 	return int(math.Ceil(n / (j.EtaMinAlpha * share))), int(math.Floor(j.EtaMaxAlpha * n / share))
 }
@@ -529,6 +536,9 @@ func (j *Job) checkConstraints() error {
 		case j.Schedule != "" && j.Method != Relative:
 			return fault.Request("radius-schedule", string(j.Method)+" has no radius",
 				"use it with relative, clloyd, csulloyd or fastlloyd")
+		case j.ClientShares != nil:
+			return fault.Request("client-shares", string(j.Method)+" has no sizes of clusters",
+				"use it with clloyd, csulloyd or fastlloyd")
 		case j.Exclusivity > 1 || j.NonExclusive:
 			return fault.Request("exclusivity", string(j.Method)+" assigns each record to its nearest centroid",
 				"use it with clloyd, csulloyd or fastlloyd")
@@ -543,11 +553,11 @@ func (j *Job) checkConstraints() error {
 		return fault.Request("exclusivity", "nonexclusive takes neither an exclusivity number nor a radius",
 			"leave one of them out")
 	}
-	if j.total() {
-		return nil
+	if err := j.checkShares(); err != nil || j.total() {
+		return err
 	}
-	lo, hi := j.sizes()
 	for i, p := range j.Clients {
+		lo, hi := j.sizes(i)
 		n := p.Points.N
 		who := clientName(i)
 		switch {
@@ -566,6 +576,26 @@ func (j *Job) checkConstraints() error {
 			return impossible(who, fmt.Sprintf("has %d records and %d clusters of at most %d hold %d", n, j.K, hi,
 				j.K*hi),
 				"raise --eta-max-alpha")
+		}
+	}
+	return nil
+}
+
+// checkShares refuses shares of clients that are none.
+func (j *Job) checkShares() error {
+	switch {
+	case j.ClientShares == nil:
+		return nil
+	case j.Calibration == privacy.Published:
+		return fault.Request("client-shares", "published follows the released code, where all clients have one size",
+			"use --calibration proven or claimed")
+	case len(j.ClientShares) != len(j.Clients):
+		return fault.Request("client-shares", fmt.Sprintf("are %d for %d clients", len(j.ClientShares), len(j.Clients)),
+			"give one for each")
+	}
+	for _, x := range j.ClientShares {
+		if !(x > 0) || x > 1e9 || x < 1e-9 {
+			return fault.Range("client-shares", x, "1e-9 to 1e9")
 		}
 	}
 	return nil

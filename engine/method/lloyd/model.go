@@ -96,7 +96,7 @@ func (m *model) update(t int, words []int64) {
 func (m *model) divide(t int, words []int64) {
 	p := m.plan
 	j, d, kd := p.job, p.d, p.k*p.d
-	most, least := float64(p.m*p.hi), float64(p.m*p.lo)
+	most, least := float64(p.together(1)), float64(p.together(0))
 	if j.Calibration == privacy.Published {
 		// The released code treats the sums and counts of all clients with the
 		// sizes that a cluster has at one.

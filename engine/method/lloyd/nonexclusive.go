@@ -64,7 +64,8 @@ func (a *nonExclusive) assign(ctx context.Context, t int) error {
 func (a *nonExclusive) cluster(w *chooser, j int) {
 	c := a.c
 	n, d := c.points.N, a.c.d
-	take := min(a.c.lo, n)
+	least := c.sizes[c.party.Role][0]
+	take := min(least, n)
 	w.centre.Set(a.c.centres.Row(j))
 	cost := w.cost[:n]
 	kernels.CostRows(c.points, 0, n, w.centre, a.c.fraction, cost)
@@ -93,7 +94,7 @@ func (a *nonExclusive) cluster(w *chooser, j int) {
 	kernels.Accumulate(c.points, labels, w.acc)
 	copy(c.acc.Sums[j*d:(j+1)*d], w.acc.Sums)
 	c.acc.Counts[j] = w.acc.Counts[0]
-	c.fill(j, a.c.lo-take, a.c.centres.Row(j))
+	c.fill(j, least-take, a.c.centres.Row(j))
 }
 
 // order sorts the tied records by the hash of (key, cluster, record). Equal

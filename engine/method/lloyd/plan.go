@@ -30,7 +30,8 @@ type Plan struct {
 	// exclusivity is the number of clusters that the calibration lets a record
 	// contribute to: all of them under the papers' nonexclusive assignment.
 	exclusivity int
-	lo, hi      int       // sizes of a cluster at one client
+	lo, hi      int       // the least and the greatest size of a cluster at any client
+	sizes       [][2]int  // least and greatest size of a cluster, by client
 	radius      []float64 // R_t of relative, or the largest distance of constrained assignment, by round; nil for none
 	parts       []part    // what a round releases, in the order of the message
 	length      int       // words of a message
@@ -65,7 +66,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	p := &Plan{job: j, n: j.PublicRecords(), d: j.D(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits,
 		givenDelta: givenDelta}
 	p.scale = math.Ldexp(1, p.fraction)
-	p.lo, p.hi = j.sizes()
+	p.setSizes()
 	p.exclusivity = j.Exclusivity
 	if j.NonExclusive && j.Calibration != privacy.Proven {
 		p.exclusivity = j.K
@@ -125,15 +126,34 @@ func (p *Plan) setRadius() {
 	}
 }
 
+// setSizes sets the sizes of clusters.
+func (p *Plan) setSizes() {
+	p.lo = math.MaxInt
+	for i := range p.m {
+		lo, hi := p.job.sizes(i)
+		p.sizes = append(p.sizes, [2]int{lo, hi})
+		p.lo, p.hi = min(p.lo, lo), max(p.hi, hi)
+	}
+}
+
+// together is the least, or the greatest, size of a cluster over all clients.
+func (p *Plan) together(which int) (size int) {
+	for _, s := range p.sizes {
+		size += s[which]
+	}
+	return size
+}
+
 // unassigned is how many records are left over where every cluster has as many as it
 // may: of the nonexclusive assignment, as many as it must.
 func (p *Plan) unassigned() int {
-	most, left := p.k*p.hi, 0
-	if p.job.NonExclusive {
-		most = p.k * p.lo
-	}
-	for _, c := range p.job.Clients {
-		left += max(0, c.Points.N-most)
+	left := 0
+	for i, c := range p.job.Clients {
+		most := p.sizes[i][1]
+		if p.job.NonExclusive {
+			most = p.sizes[i][0]
+		}
+		left += max(0, c.Points.N-p.k*most)
 	}
 	return left
 }

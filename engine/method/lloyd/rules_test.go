@@ -102,7 +102,7 @@ func TestRadiusSchedules(t *testing.T) {
 func TestSizesAreRoundedInwards(t *testing.T) {
 	j := Job{Problem: protocol.Problem{K: 3, Clients: blobs(t, 1000, 2, 3, 2, 1)}, EtaMinAlpha: DefaultAlpha,
 		EtaMaxAlpha: DefaultAlpha}
-	if lo, hi := j.sizes(); lo != 134 || hi != 208 { // 1000/(1.25 6) = 133.3, 1.25 1000/6 = 208.3
+	if lo, hi := j.sizes(0); lo != 134 || hi != 208 { // 1000/(1.25 6) = 133.3, 1.25 1000/6 = 208.3
 		t.Errorf("sizes %d to %d at each client, want 134 to 208", lo, hi)
 	}
 }
