@@ -309,16 +309,9 @@ func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
 
 // measure finds the nearest two centroids of the records of a batch.
 func (b *PointBounds) measure(w *batch) {
-	d := b.points.D
-	for i, at := range w.which {
-		from := b.points.Data[int(at)/kernels.Lanes*kernels.Lanes*d+int(at)%kernels.Lanes:]
-		to := w.points.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:]
-		for h := range d {
-			to[h*kernels.Lanes] = from[h*kernels.Lanes]
-		}
-	}
-	n := len(w.which)
-	kernels.Assign2(kernels.Panels{N: n, D: d, Data: w.points.Data}, b.centres, w.now[:n], w.dist[:n], w.second[:n])
+	// Distances need no integer forms.
+	all, n := kernels.Panels{N: b.points.N, D: b.points.D, Data: b.points.Data}, len(w.which)
+	kernels.Assign2(kernels.Gather(w.points, &all, w.which), b.centres, w.now[:n], w.dist[:n], w.second[:n])
 }
 
 // End closes a round.

@@ -1,0 +1,66 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+)
+
+// Gather copies the points of src that which names, in that order, to dst, which has
+// room for as many, and returns a view of them: with their integer forms, where those
+// of src have some (PrepareFilter). Points of one panel come from the cache where they
+// are named one after the other. It panics where dst is too small, or a point does not
+// exist.
+func Gather(dst, src *Panels, which []int32) Panels {
+	dst.check("Gather")
+	src.check("Gather")
+	if dst.D != src.D || len(which) > dst.N {
+		panic(fmt.Sprintf("kernels: Gather: %d points of d=%d into panels of n=%d, d=%d", len(which), src.D, dst.N, dst.D))
+	}
+	if len(which) > 0 && (slices.Min(which) < 0 || int(slices.Max(which)) >= src.N) {
+		panic(fmt.Sprintf("kernels: Gather: points %d to %d of %d", slices.Min(which), slices.Max(which), src.N))
+	}
+	gather(dst.Data, src.Data, which, 0, src.D)
+	view := Panels{N: len(which), D: dst.D, Data: dst.Data}
+	if src.filter != nil {
+		dst.gatherFilter(src, which)
+		view.filter = dst.filter
+	}
+	return view
+}
+
+// gather copies points of d words each; the first point of src is number first there.
+func gather[T any](dst, src []T, which []int32, first, d int) {
+	for i, at := range which {
+		from := src[(first+int(at)/Lanes)*Lanes*d+int(at)%Lanes:]
+		to := dst[i/Lanes*Lanes*d+i%Lanes:]
+		for h := range d {
+			to[h*Lanes] = from[h*Lanes]
+		}
+	}
+}
+
+// words are integer forms as the words that an instruction multiplies.
+func words(data []byte) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/wordBytes)
+}
+
+// gatherFilter copies the integer forms of points of src.
+func (p *Panels) gatherFilter(src *Panels, which []int32) {
+	from, to := src.filter, p.filter
+	if to == nil || to.group != from.group || to.words != from.words || len(to.panels) < panelCount(p.N) {
+		panels := panelCount(p.N)
+		to = &filterPoints{group: from.group, words: from.words, panels: make([][2]float32, panels),
+			data: aligned[byte](panels * from.words * wordBytes * Lanes)}
+		p.filter = to
+	}
+	to.scale, to.most, to.norm, to.rough = from.scale, from.most, from.norm, from.rough
+	gather(words(to.data), words(from.data), which, src.firstPanel, from.words)
+	for i := range to.panels[:panelCount(len(which))] {
+		to.panels[i] = [2]float32{}
+	}
+	for i, at := range which {
+		bounds, own := &to.panels[i/Lanes], from.panels[src.firstPanel+int(at)/Lanes]
+		bounds[0], bounds[1] = max(bounds[0], own[0]), max(bounds[1], own[1])
+	}
+}
