@@ -74,6 +74,9 @@ func openCache(dir string, s *Schema, opts *PrepareOptions) (*cache, error) {
 	if opts.OneScale {
 		bounds += " on one scale"
 	}
+	if opts.Unit {
+		bounds += " of length 1"
+	}
 	digests := ""
 	if opts.DigestKey != nil {
 		digests = string(opts.DigestKey[:])

@@ -122,12 +122,16 @@ func (b *Block) moveText(i, kept int) {
 }
 
 func (b *Block) notFiniteFault(i, j int) error {
-	record := i
+	return fault.Failed(b.cell(i, j), errNotFinite.Error(), "correct the cell, or leave the column out with --columns",
+		errNotFinite)
+}
+
+// cell names a cell of record i of the block for an error, or the record for no column, -1.
+func (b *Block) cell(i, j int) string {
 	if b.Record >= 0 {
-		record += b.Record - b.before
+		i += b.Record - b.before
 	}
-	return fault.Failed(b.schema.place(record, j), errNotFinite.Error(),
-		"correct the cell, or leave the column out with --columns", errNotFinite)
+	return b.schema.place(i, j)
 }
 
 // leastForIDs is the number of records from which a column of increasing integers

@@ -24,6 +24,8 @@ type Normalised struct {
 	Clamped      int // coordinates that were outside their bounds
 	// Weights has the weight of each record, or is nil if all weigh the same.
 	Weights []float64
+	// Unit says that the records were scaled to length 1.
+	Unit bool
 }
 
 // Table is all records as those of one holder.

@@ -16,8 +16,11 @@ type PrepareOptions struct {
 	// which are then read twice, and all of a source that can be read once is held.
 	Bounds *Bounds
 	// OneScale maps all columns by one scale (Bounds.OneScale), the widest column's.
-	OneScale     bool
-	FractionBits int // of the grid; 0: DefaultFractionBits
+	OneScale bool
+	// Unit scales each record to length 1 first, so that distances are those of directions: the bounds are [-1, 1] then.
+	// A record of length 0 is an error.
+	Unit         bool
+	FractionBits int // of the grid; 0: DefaultFractionBits, or with Unit MaxFractionBits
 	// Weights has a finite weight, 0 or more, for each record of the source, or is nil.
 	Weights []float64
 	// DigestKey, if not nil, asks for Prepared.Digests.
@@ -56,7 +59,12 @@ const heldBytes = 16 << 20
 func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, error) {
 	schema := s.Schema()
 	if opts.FractionBits == 0 {
-		opts.FractionBits = DefaultFractionBits
+		if opts.FractionBits = DefaultFractionBits; opts.Unit {
+			opts.FractionBits = MaxFractionBits
+		}
+	}
+	if b := unitBounds(schema.D); opts.Unit && opts.Bounds == nil {
+		opts.Bounds = &b
 	}
 	if opts.FractionBits < 1 || opts.FractionBits > MaxFractionBits {
 		return nil, fault.Request(fmt.Sprintf("fraction bits %d", opts.FractionBits), "outside 1 to 22",
@@ -77,6 +85,11 @@ func Prepare(ctx context.Context, s Source, opts PrepareOptions) (*Prepared, err
 		}
 		if err := b.Validate("bounds"); err != nil {
 			return nil, err
+		}
+		if opts.Unit {
+			if err := b.checkUnit(); err != nil {
+				return nil, err
+			}
 		}
 		if opts.OneScale {
 			b = b.OneScale()
@@ -173,7 +186,7 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 		return nil, err
 	}
 	p.Normalised, p.mapped = Normalised{Points: points, Bounds: b, FractionBits: opts.FractionBits,
-		Clamped: c.clamped}, file != nil
+		Clamped: c.clamped, Unit: opts.Unit}, file != nil
 	if p.Weights, err = p.Table.weights(opts.Weights, c.seen); err != nil {
 		p.Close()
 		return nil, err
@@ -189,7 +202,7 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 	digest *columnDigests) error {
 	units, d := kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits), c.schema.D
 	work := func(blk *Block) error {
-		if err := blk.quantise(units, &b, digest); err != nil {
+		if err := blk.quantise(units, &b, opts.Unit, digest); err != nil {
 			return err
 		}
 		blk.look(false)
@@ -217,7 +230,7 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 // NaN and infinity lie outside any bounds, so only a block with values outside is
 // looked at again.
 // The digest, unless nil, is of what the records have, before missing values are filled in.
-func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds, digest *columnDigests) error {
+func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds, unit bool, digest *columnDigests) error {
 	if cap(b.grid) < len(b.Rows) {
 		b.grid = make([]float32, len(b.Rows))
 	}
@@ -232,6 +245,11 @@ func (b *Block) quantise(units *kernels.UnitMap, bounds *Bounds, digest *columnD
 	}
 	if b.Missing != RefuseMissing {
 		b.fill(bounds)
+	}
+	if unit {
+		if err := b.toUnit(); err != nil {
+			return err
+		}
 	}
 	b.stats.clamped = kernels.Quantise(b.grid[:len(b.Rows)], b.Rows, units)
 	if b.stats.clamped > 0 && b.Missing == RefuseMissing {

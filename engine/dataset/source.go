@@ -55,13 +55,16 @@ func (s Schema) number(j int) int {
 	return s.Numbers[j]
 }
 
-// place names the cell of a record for an error.
+// place names the cell of a record for an error, or the record for no column, -1.
 func (s Schema) place(record, j int) string {
-	row := record + 1
+	row, column := record+1, 0
 	if s.Header {
 		row++
 	}
-	return place(s.Name, row, s.number(j))
+	if j >= 0 {
+		column = s.number(j)
+	}
+	return place(s.Name, row, column)
 }
 
 // Chunk is a run of records. One worker decodes it, at any time before Chunks
