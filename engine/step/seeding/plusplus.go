@@ -35,6 +35,8 @@ type Part struct {
 	rows      []float32       // candidates of the last Try
 	tried     []float64       // [chunks][candidates]
 	squares   []float32       // of the candidates
+	owners    []int32         // by record, the nearest of the centres that Extend has added
+	extended  int             // centres
 }
 
 // NewPart begins without a centre, for at most trials candidates at a time; points
@@ -64,7 +66,7 @@ func (p *Part) room() {
 		p.nearest[i] = float32(math.Inf(1))
 	}
 	if p.points.D >= directDims {
-		p.dots, p.norms = kernels.NewPanels(n, p.trials), make([]float32, n)
+		p.norms = make([]float32, n)
 		p.each(p.chunks(), func(i int) {
 			lo, hi := p.chunk(i)
 			lengths(p.points.Slice(lo, hi), p.norms[lo:hi])
@@ -79,6 +81,7 @@ func (p *Part) Forget() {
 		p.nearest[i] = float32(math.Inf(1))
 	}
 	clear(p.potential)
+	p.extended = 0
 }
 
 // Begin begins anew with these centres.
@@ -252,6 +255,9 @@ func (p *Part) take(nearest []float32, lo, q, a int) {
 // products is the room for products with q candidates.
 func (p *Part) products(q int) kernels.Panels {
 	n := p.points.N
+	if p.dots == nil {
+		p.dots = kernels.NewPanels(n, p.trials)
+	}
 	return kernels.Panels{N: n, D: q, Data: p.dots.Data[:(n+kernels.Lanes-1)/kernels.Lanes*kernels.Lanes*q]}
 }
 
@@ -308,26 +314,13 @@ func (p *Part) Find(x float64) int {
 // choice of Arthur and Vassilvitskii's own code.
 func Trials(k int) int { return 2 + int(math.Log(float64(k))) }
 
-// PlusPlus draws k centres from the records of all parts, row by row: the first
-// uniformly, each further one as the best of trials records drawn in proportion to
-// their squared distances. uniform returns numbers in [0, 1). Every part needs room
+// PlusPlus draws k centres from the records of all parts, row by row: the first by
+// weight alone, each further one as the best of trials records drawn in proportion to
+// weight and squared distance. uniform returns numbers in [0, 1). Every part needs room
 // for the trials. The result depends neither on each nor on the instruction set.
 func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
-	d, n := parts[0].points.D, 0
-	for _, p := range parts {
-		n += p.records()
-	}
+	d := parts[0].points.D
 	centres := make([]float32, 0, k*d)
-	anyRecord := func(dst []float32) []float32 {
-		i := min(int(float64(n)*uniform()), n-1)
-		for _, p := range parts {
-			if i < p.records() {
-				return append(dst, p.Record(i, nil)...)
-			}
-			i -= p.records()
-		}
-		return dst
-	}
 	var rows []float32
 	for len(centres) < k*d {
 		rows = rows[:0]
@@ -336,7 +329,7 @@ func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
 			total += p.Potential()
 		}
 		if len(centres) == 0 || total == 0 { // fewer distinct records than centres
-			rows = anyRecord(rows)
+			rows = append(rows, anyRecord(parts, uniform())...)
 		} else {
 			for range trials {
 				rows = append(rows, draw(parts, float64(uniform()*total))...)
@@ -349,6 +342,26 @@ func PlusPlus(parts []*Part, k, trials int, uniform func() float64) []float32 {
 		centres = append(centres, rows[chosen*d:(chosen+1)*d]...)
 	}
 	return centres
+}
+
+// anyRecord returns the record at a share u of the weights of all parts.
+func anyRecord(parts []*Part, u float64) []float32 {
+	total := 0.0
+	for _, p := range parts {
+		total += p.Weight()
+	}
+	x, last := float64(total*u), parts[0]
+	for _, p := range parts {
+		weight := p.Weight()
+		if weight == 0 {
+			continue
+		}
+		if last = p; x < weight {
+			return p.Record(p.AtWeight(x), nil)
+		}
+		x -= weight
+	}
+	return last.Record(last.records()-1, nil)
 }
 
 // draw returns the record at which the running sum over all parts first exceeds x.
