@@ -101,7 +101,8 @@ func Fit(ctx context.Context, data Data, o Options) (*Model, error) {
 	if _, err := o.method(); err != nil {
 		return nil, err
 	}
-	p := PrepareOptions{Bounds: o.Bounds, OneScale: o.OneScale, Workers: o.Workers, Account: o.Account}
+	p := PrepareOptions{Bounds: o.Bounds, OneScale: o.OneScale, Unit: o.Settings["metric"] == cosine, Workers: o.Workers,
+		Account: o.Account}
 	if o.Engine != nil {
 		p.Workers = o.Engine.Workers()
 	}

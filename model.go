@@ -3,12 +3,14 @@ package cohort
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -37,6 +39,8 @@ type Model struct {
 	Upper    []float64 `json:"upper"`
 	FromData bool      `json:"bounds_from_data"`
 	OneScale bool      `json:"one_scale"`
+	// Metric is "cosine" where records are scaled to length 1 before distances are taken, else empty.
+	Metric string `json:"metric,omitempty"`
 	// Columns are the names of the columns, nil if they have none.
 	Columns      []string        `json:"columns"`
 	FractionBits int             `json:"fraction_bits"`
@@ -53,8 +57,9 @@ type Model struct {
 
 // NewModel is the model of a result of package engine.
 func NewModel(r *engine.Result, bounds dataset.Bounds, columns []string, fractionBits int) *Model {
-	return &Model{Version: r.Version, Method: r.Method, Centroids: r.Centroids, Sizes: r.Sizes, Iterations: r.Iterations,
-		Lower: bounds.Lo, Upper: bounds.Hi, FromData: bounds.FromData,
+	return &Model{Version: r.Version, Method: r.Method, Metric: r.Metric, Centroids: r.Centroids, Sizes: r.Sizes,
+		Iterations: r.Iterations,
+		Lower:      bounds.Lo, Upper: bounds.Hi, FromData: bounds.FromData,
 		Columns: columns, FractionBits: fractionBits, Calibration: r.Calibration, Epsilon: r.Epsilon, Delta: r.Delta,
 		Ledger: r.Ledger, Notes: r.Notes}
 }
@@ -175,6 +180,13 @@ func Load(r io.Reader) (*Model, error) {
 	if len(m.Lower) == 0 || len(m.Centroids) == 0 || m.FractionBits < 1 || m.FractionBits > dataset.MaxFractionBits {
 		return nil, fault.Failed("model", "lacks bounds, centroids or its grid", "give what Save has written", nil)
 	}
+	if m.Metric != "" && m.Metric != cosine {
+		return nil, fault.Failed("model", fmt.Sprintf("has the unknown metric %q", m.Metric), "give what Save has written",
+			nil)
+	}
 	_, err := m.bounds().Normalise(m.Centroids)
 	return m, err
 }
+
+// cosine is the metric of directions.
+const cosine = string(lloyd.Cosine)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -132,6 +133,9 @@ func (p *predictor) block(w *predictScratch, lo, hi int) error {
 	n, d := hi-lo, len(p.m.Lower)
 	rows, grid := w.rows[:n*d], w.grid[:n*d]
 	p.points.Widen(rows, lo, hi, d)
+	if err := p.toUnit(rows, lo); err != nil {
+		return err
+	}
 	outside := kernels.Quantise(grid, rows, p.units)
 	if outside > 0 {
 		for i, x := range rows {
@@ -159,6 +163,19 @@ func (p *predictor) block(w *predictScratch, lo, hi int) error {
 				sum += float64(t * t)
 			}
 			p.distances[lo+i] = math.Sqrt(sum)
+		}
+	}
+	return nil
+}
+
+// toUnit scales records, of which lo is the first, to length 1 where the model's have it. What is not finite stays.
+func (p *predictor) toUnit(rows []float64, lo int) error {
+	d := len(p.m.Lower)
+	for at := 0; p.m.Metric == cosine && at < len(rows); at += d {
+		row := rows[at : at+d]
+		if !dataset.ToUnit(row) && !slices.ContainsFunc(row, func(x float64) bool { return x != 0 }) {
+			return fault.Failed(fmt.Sprintf("points, row %d", lo+at/d+1), "the record has length 0, so no direction",
+				"leave the row out", nil)
 		}
 	}
 	return nil

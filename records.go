@@ -22,8 +22,10 @@ type PrepareOptions struct {
 	// OneScale maps all columns by one scale, that of the widest, so that distances are those of the data's own
 	// units. Otherwise each column is scaled by its own bounds.
 	OneScale bool
+	// Unit scales each record to length 1, which the setting metric=cosine of lloyd asks for; the bounds are [-1,1] then.
+	Unit bool
 	// FractionBits f puts coordinates on the grid 2^-f of the scaled columns. dataset.MaxFractionBits is the
-	// finest, and the default on one scale, where columns may be narrow; else it is
+	// finest, and the default on one scale and with Unit, where columns may be narrow; else it is
 	// dataset.DefaultFractionBits.
 	FractionBits int
 	// Weights has a weight for each record, 0 or more, for methods that take them: plain ones, and private ones within
@@ -60,7 +62,7 @@ func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error)
 	if o.FractionBits == 0 && o.OneScale {
 		o.FractionBits = dataset.MaxFractionBits
 	}
-	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}, OneScale: o.OneScale,
+	opts := dataset.PrepareOptions{Read: dataset.ReadOptions{Workers: o.Workers}, OneScale: o.OneScale, Unit: o.Unit,
 		FractionBits: o.FractionBits, Weights: o.Weights, Cache: o.Cache}
 	switch lo, hi := o.Bounds.Lower, o.Bounds.Upper; {
 	case len(lo) == 1 && len(hi) == 1:
@@ -69,7 +71,7 @@ func Prepare(ctx context.Context, data Data, o PrepareOptions) (*Records, error)
 	case len(lo) > 0 || len(hi) > 0:
 		opts.Bounds = &dataset.Bounds{Lo: lo, Hi: hi}
 	}
-	r := &Records{account: o.Account, oneScale: o.OneScale}
+	r := &Records{account: o.Account, oneScale: o.OneScale || o.Unit}
 	if o.Account != nil {
 		if r.salt, err = o.Account.File.Salt(); err != nil {
 			return nil, err
@@ -97,6 +99,10 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 	m, err := o.method()
 	if err != nil {
 		return nil, err
+	}
+	if o.Settings["metric"] == cosine && !r.prepared.Unit {
+		return nil, fault.Request("metric", "is cosine for records that were not scaled to length 1",
+			"prepare them with Unit")
 	}
 	job, err := r.job(m, &o)
 	if err != nil {
@@ -128,7 +134,9 @@ func (r *Records) Fit(ctx context.Context, o Options) (*Model, error) {
 		return nil, err
 	}
 	model := NewModel(res, r.prepared.Bounds, r.prepared.Table.Columns, r.prepared.FractionBits)
-	model.OneScale = r.oneScale
+	if model.OneScale = r.oneScale; r.prepared.Unit {
+		model.Metric = cosine
+	}
 	if o.Ordered {
 		model.order()
 	}
@@ -160,7 +168,16 @@ func (r *Records) job(m *method.Method, o *Options) (engine.Job, error) {
 		}
 	}
 	if o.Start != nil {
-		if d.Start, err = records.Bounds.Normalise(o.Start); err != nil {
+		start := o.Start
+		if records.Unit {
+			start = nil
+			for _, row := range o.Start {
+				row = slices.Clone(row)
+				dataset.ToUnit(row)
+				start = append(start, row)
+			}
+		}
+		if d.Start, err = records.Bounds.Normalise(start); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package cohort
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -74,6 +75,46 @@ func TestOneScale(t *testing.T) {
 	same, err := Fit(context.Background(), Rows([]float64{3, 4, 3, 4}, 2, 2), Options{K: 1, OneScale: true})
 	if err != nil || *same.Inertia != 0 || same.Centroids[0][1] != 4 {
 		t.Errorf("records that are all the same give %+v, error %v", same, err)
+	}
+}
+
+// The metric cosine clusters directions: old and new records have the labels of theirs, whatever their lengths, and
+// the model says so to whoever loads it.
+func TestCosine(t *testing.T) {
+	points := []float64{1, 0.1, 50, 4, 0.1, -2, 3, -80, 0.01, 0}
+	metric := map[string]string{"metric": "cosine"}
+	m, err := Fit(context.Background(), Rows(points, 5, 2), Options{K: 2, Start: [][]float64{{9, 0}, {0, -0.1}},
+		Settings: metric})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if length := math.Hypot(m.Centroids[1][0], m.Centroids[1][1]); math.Abs(length-1) > 1e-6 ||
+		!slices.Equal(m.Labels, []int32{0, 0, 1, 1, 0}) {
+		t.Errorf("labels %v, centroids %v", m.Labels, m.Centroids)
+	}
+	var file bytes.Buffer
+	if err := m.Save(&file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, distances, err := again.Nearest(context.Background(), []float64{1e-9, -1e-3, 70, 0})
+	c := again.Centroids[0]
+	if err != nil || !slices.Equal(labels, []int32{1, 0}) || math.Abs(distances[1]-math.Hypot(1-c[0], c[1])) > 1e-5 {
+		t.Errorf("labels %v, distances %v, error %v", labels, distances, err)
+	}
+	if _, err := again.Predict([]float64{1, 1, 0, 0}); err == nil || !strings.Contains(err.Error(), "row 2") {
+		t.Errorf("a record of length 0: %v", err)
+	}
+	whole, err := Prepare(context.Background(), Rows(points, 5, 2), PrepareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	if _, err := whole.Fit(context.Background(), Options{K: 2, Settings: metric}); !fault.IsRequest(err) {
+		t.Errorf("records that were not scaled: %v", err)
 	}
 }
 

@@ -12,6 +12,8 @@ type Result struct {
 	K          int    `json:"k"`
 	Parties    int    `json:"parties"`
 	Iterations int    `json:"iterations"`
+	// Metric is "cosine" where records and centroids have length 1, else empty.
+	Metric string `json:"metric,omitempty"`
 	// Calibration is "proven", "claimed", "published", or "none" for a method
 	// without noise.
 	Calibration string `json:"calibration"`

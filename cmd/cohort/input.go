@@ -110,7 +110,8 @@ func (in *input) lost(err error) error {
 // preparation says how records of d columns are put on the grid.
 func (in *input) preparation(ctx context.Context, o *options, m *method.Method,
 	d int) (p dataset.PrepareOptions, err error) {
-	p = dataset.PrepareOptions{Cache: o.cache, FractionBits: o.fractionBits, NoLabels: o.given("k") && !o.showsQuality(m)}
+	p = dataset.PrepareOptions{Cache: o.cache, FractionBits: o.fractionBits, Unit: o.scalesToUnit(),
+		NoLabels: o.given("k") && !o.showsQuality(m)}
 	if o.ledger != "" {
 		f, err := o.ledgerFile()
 		if err != nil {
@@ -420,6 +421,9 @@ func (in *input) readStart(ctx context.Context, path string) error {
 	if len(rows) != in.k {
 		return fault.Request("--start", fmt.Sprintf("%s has %d centroids for %d clusters", path, len(rows), in.k),
 			"give one row per cluster")
+	}
+	for i := 0; in.norm.Unit && i < len(rows); i++ {
+		dataset.ToUnit(rows[i])
 	}
 	var err error
 	in.start, err = in.norm.Bounds.Normalise(rows)

@@ -17,6 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog/standard"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -242,6 +243,9 @@ func (o *options) withdraw(name string) { o.set.Lookup(name).Changed = false }
 // setting is the text of a method's option, empty if it was not given.
 func (o *options) setting(name string) string { return o.settings()[name] }
 
+// scalesToUnit tells whether records are scaled to length 1.
+func (o *options) scalesToUnit() bool { return o.setting("metric") == string(lloyd.Cosine) }
+
 // calibration is the one given, or the method's default.
 func (o *options) calibration(m *method.Method) privacy.Calibration {
 	if c := o.setting("calibration"); c != "" {
@@ -364,6 +368,9 @@ func (o *options) resolve() (*method.Method, error) {
 	if m = m.With(o.settings()); m.Quiet && !m.Private && o.given("epsilon") {
 		return nil, fault.Request("--epsilon", "is given with --calibration none, which adds no noise",
 			"leave one of them out")
+	}
+	if o.scalesToUnit() && !o.given("fraction-bits") {
+		o.fractionBits = dataset.MaxFractionBits
 	}
 	switch {
 	case o.given("k") && o.k < 1:

@@ -121,7 +121,8 @@ void cohort_engine_free(cohort_engine *engine);
  *                   no budget covers
  *   one_scale       true: map all columns by the widest one's bounds, so that distances are those of the data's own
  *                   units; false: each by its own (default)
- *   fraction_bits   of the grid that coordinates are put on, 16 (22 on one scale)
+ *   unit            true: scale each record to length 1 first, as "settings": {"metric": "cosine"} asks for
+ *   fraction_bits   of the grid that coordinates are put on, 16 (22 on one scale and with unit)
  *   holders         "rows" (default) or "columns"
  *   cache           folder that keeps the prepared records of a file, for sets beyond memory
  *   ledger          {"path": file that runs are charged to, "epsilon", "delta", "composition": of a new one,

@@ -209,7 +209,7 @@ func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
 	r := &engine.Result{Method: pl.Method, N: pl.N, D: pl.D, K: pl.K, Parties: pl.Parties, Iterations: first.Iterations,
 		Calibration: string(pl.Calibration), Seed: pl.Seed, Quality: first.Quality, Sizes: slices.Clone(first.Sizes),
 		Weight:       first.Weight,
-		LossEstimate: first.LossEstimate, KCurve: first.KCurve,
+		LossEstimate: first.LossEstimate, KCurve: first.KCurve, Metric: pl.Metric,
 		Details: first.Details,
 		Doubts:  slices.Clone(pl.Doubts)}
 	if rows := len(first.Centroids) / pl.D; rows > 0 {

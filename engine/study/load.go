@@ -54,7 +54,7 @@ func (s *Study) Load(ctx context.Context, party int, path string, read dataset.R
 		}
 	}
 	got, err := dataset.Prepare(ctx, source, dataset.PrepareOptions{Read: read, Bounds: &bounds,
-		FractionBits: s.FractionBits, NoLabels: true, DigestKey: digest})
+		Unit: s.Options["metric"] == "cosine", FractionBits: s.FractionBits, NoLabels: true, DigestKey: digest})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type Options struct {
 	Lower        []float64        `json:"lower"`
 	Upper        []float64        `json:"upper"`
 	OneScale     bool             `json:"one_scale"`
+	Unit         bool             `json:"unit"`
 	FractionBits int              `json:"fraction_bits"`
 	Clients      int              `json:"clients"`
 	Holders      string           `json:"holders"`
@@ -163,6 +164,7 @@ func (o *Options) Prepare(ctx context.Context, d *Data, workers int) (*Prepared,
 	p := &Prepared{account: account, parties: parties}
 	p.Records, err = cohort.Prepare(ctx, source,
 		cohort.PrepareOptions{Bounds: cohort.Bounds{Lower: o.Lower, Upper: o.Upper}, OneScale: o.OneScale,
+			Unit:         o.Unit || o.Settings["metric"] == "cosine",
 			FractionBits: o.FractionBits, Weights: d.Weights, Account: account, Cache: o.Cache, Workers: workers})
 	return p, err
 }
@@ -190,10 +192,10 @@ func (o *Options) Fit(ctx context.Context, d *Data, methods method.List, eng *en
 // FitPrepared clusters records that were prepared; what concerns how they are read was said then.
 func (o *Options) FitPrepared(ctx context.Context, p *Prepared, methods method.List, eng *engine.Engine,
 	watch engine.Observer) (*cohort.Model, error) {
-	if o.Lower != nil || o.Upper != nil || o.OneScale || o.FractionBits != 0 || o.Holders != "" || o.Ledger != nil ||
-		o.Cache != "" {
+	if o.Lower != nil || o.Upper != nil || o.OneScale || o.Unit || o.FractionBits != 0 || o.Holders != "" ||
+		o.Ledger != nil || o.Cache != "" {
 		return nil, fault.Request("options",
-			"have lower, upper, one_scale, fraction_bits, holders, ledger or cache for records that are prepared",
+			"have lower, upper, one_scale, unit, fraction_bits, holders, ledger or cache for records that are prepared",
 			"give those to cohort_prepare")
 	}
 	return o.fit(ctx, p, methods, eng, watch)

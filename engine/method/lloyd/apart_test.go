@@ -37,6 +37,8 @@ func TestRolesApart(t *testing.T) {
 			Problem: protocol.Problem{Calibration: privacy.Claimed}},
 		{Method: CSuLloyd, Aggregator: ByShares},
 		{Method: FastLloyd, Problem: protocol.Problem{Mechanism: Laplace}, Aggregator: ByShares, Servers: 3},
+		{Method: Lloyd, Init: Oversampled}, {Method: Lloyd, Batch: 90, MaxPoints: 60, Aggregator: ByRing},
+		{Method: CLloyd, Init: Oversampled}, {Method: Lloyd, Metric: Cosine},
 		{Method: Lloyd, Aggregator: ByShares}, {Method: SuLloyd, Aggregator: ByShares, RingBits: 32,
 			Problem: protocol.Problem{Noise: Split, Budget: privacy.Budget{Epsilon: 20}}},
 		{Method: Relative}, {Method: Relative, Problem: protocol.Problem{Noise: Split}, Aggregator: ByRing},

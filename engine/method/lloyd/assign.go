@@ -74,11 +74,14 @@ func newNearest(c *client) *nearest {
 	if kernels.ISA() == "generic" {
 		a.inline /= 16 // about the factor between plain Go and vectors
 	}
-	shape := step.DeltaShape{Records: c.n, Rounds: c.rounds, Radius: c.job.Method == Relative, Workers: workers}
+	shape := step.DeltaShape{Records: c.trained, Rounds: c.rounds, Radius: c.job.Method == Relative, Workers: workers}
+	if c.batch > 0 {
+		shape.Rounds = c.starts // one goes over all records
+	}
 	if a.deltas = step.NewDeltas(c.points, c.centres, c.grid, c.labels, shape); a.deltas != nil {
 		c.labels = a.deltas.Labels()
 	}
-	a.small = c.n*a.per <= a.inline || workers == 1 && c.n*a.per <= itemWork
+	a.small = c.trained*a.per <= a.inline || workers == 1 && c.trained*a.per <= itemWork
 	a.abreast = n*a.per <= 8*itemWork && (c.m%workers == 0 || c.m >= 4*workers)
 	helpers := 1
 	if !a.small && !a.abreast {
@@ -108,25 +111,11 @@ func newNearest(c *client) *nearest {
 	if !a.small {
 		c.party.Pool().Rouse()
 	}
-	a.prepareFilter()
+	c.centres.PrepareFilter(&c.points)
 	if a.bounds = step.NewPointBounds(c.points, c.centres, c.grid, shape); a.bounds != nil {
 		c.labels = a.bounds.Labels()
 	}
 	return a
-}
-
-// prepareFilter makes the integer forms of the points that let kernels rank
-// centroids faster, where there are rounds enough: it costs about half of one.
-func (a *nearest) prepareFilter() {
-	c := a.c
-	if c.rounds < 3 {
-		return
-	}
-	c.points.PrepareFilter(c.k, func(n int, task func(i int)) {
-		// The tasks neither fail nor end early, and nothing cancels them.
-		_ = c.party.Pool().Run(context.Background(), n, func(_, i int) { task(i) })
-	})
-	c.centres.PrepareFilter(&c.points)
 }
 
 func (a *nearest) assign(ctx context.Context, t int) error {
@@ -310,8 +299,8 @@ func (a *nearest) setRadius(t int) {
 type farPoints struct {
 	acc    *kernels.Accumulator // their clipped sums
 	points *kernels.Panels
+	which  []int32 // far records that wait
 	labels []uint16
-	count  int
 	offset []int64
 }
 
@@ -320,37 +309,30 @@ const farBatch = 64
 
 func newFarPoints(s *Plan) farPoints {
 	return farPoints{acc: kernels.NewAccumulator(s.k, s.d, s.fraction), points: kernels.NewPanels(farBatch, s.d),
-		labels: make([]uint16, farBatch), offset: make([]int64, s.d)}
+		which: make([]int32, 0, farBatch), labels: make([]uint16, farBatch), offset: make([]int64, s.d)}
 }
 
 // find clips the points whose label is none. Assigning them again gives the
 // cluster that the cut took away.
 func (f *farPoints) find(p kernels.Panels, labels []uint16, none uint16, a *nearest) {
-	d := p.D
-	f.count = 0
 	for i, l := range labels {
 		if l != none {
 			continue
 		}
-		from := p.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:]
-		to := f.points.Data[f.count/kernels.Lanes*kernels.Lanes*d+f.count%kernels.Lanes:]
-		for h := range d {
-			to[h*kernels.Lanes] = from[h*kernels.Lanes]
-		}
-		if f.count++; f.count == farBatch {
-			f.flush(a)
+		if f.which = append(f.which, int32(i)); len(f.which) == farBatch {
+			f.flush(&p, a)
 		}
 	}
-	f.flush(a)
+	f.flush(&p, a)
 }
 
-func (f *farPoints) flush(a *nearest) {
-	view := kernels.Panels{N: f.count, D: f.points.D, Data: f.points.Data}
-	kernels.Assign(view, a.c.centres, f.labels[:f.count], nil)
-	for i, l := range f.labels[:f.count] {
+func (f *farPoints) flush(p *kernels.Panels, a *nearest) {
+	view, labels := kernels.Gather(f.points, p, f.which), f.labels[:len(f.which)]
+	kernels.Assign(view, a.c.centres, labels, nil)
+	for i, l := range labels {
 		f.clip(view, i, int(l), a)
 	}
-	f.count = 0
+	f.which = f.which[:0]
 }
 
 // clip adds point i of p to cluster j with its offset from the centroid cut to

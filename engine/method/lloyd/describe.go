@@ -114,18 +114,26 @@ func (j *Job) startOptions() []method.Option {
 		About: "end when the WCSS changes by less than this in a round, in the normalised box",
 		Value: method.Real(&j.WCSSChange, 0, math.MaxFloat64)}
 	if j.Method != Lloyd {
-		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, SomeRecords), tolerance, change}
+		return []method.Option{method.Init(&j.Init, Sphere, Random, KMeansPlusPlus, Oversampled, SomeRecords),
+			tolerance, change}
 	}
 	tolerance.Default = "0; with kmeans++ 1e-8 of the variance, summed over squared moves"
 	return []method.Option{
-		method.Init(&j.Init, KMeansPlusPlus, SomeRecords, Sphere, Random),
+		method.Init(&j.Init, KMeansPlusPlus, Oversampled, SomeRecords, Sphere, Random),
 		{Name: "n-init", Default: "10 while n k d < 10^7, falling to 1 at 10^9",
-			About: "starts of kmeans++ or records, of which the best is returned",
+			About: "starts of kmeans++, kmeans|| or records, of which the best is returned",
 			Value: method.Int(&j.NInit, 1, 10000)},
 		tolerance, change,
 		{Name: "rest", Default: "0", About: "kmeans++: a start ends when the squared moves of all centroids " +
 			"together are at most this share of the variance of a column (scikit-learn's tol)",
 			Value: method.Real(&j.Rest, 0, math.MaxFloat64)},
+		{Name: "metric", Default: string(Euclidean), About: "euclidean, or cosine: spherical k-means of the records' " +
+			"directions", Value: method.Choice(&j.Metric, Euclidean, Cosine)},
+		{Name: "max-points-per-centroid", Default: "0 (all)",
+			About: "train on at most so many records for each cluster, drawn at random", Value: method.Int(&j.MaxPoints, 0,
+				math.MaxInt32)},
+		{Name: "batch-size", Default: "0 (all)", About: "mini-batch rounds on so many records, two passes over the " +
+			"records or --iterations of them, and a last round over all", Value: method.Int(&j.Batch, 0, math.MaxInt32)},
 	}
 }
 

@@ -41,8 +41,17 @@ func (p *Plan) note() {
 	if p.drawn != nil {
 		say("the server chooses the first centroids, which depend on no record")
 	}
-	if p.plain {
+	switch {
+	case p.batch > 0:
+		say("the rounds of a start go over batches of %d records, the last over all", p.batch)
+	case p.plain:
 		say("a cluster that becomes empty begins again at a record")
+	}
+	if p.trained < p.n {
+		say("%d of the %d records were trained on, drawn at random", p.trained, p.n)
+	}
+	if j.Metric == Cosine {
+		say("centroids have length 1: squared distances are 2 - 2 cos")
 	}
 	for _, d := range j.Drops {
 		if d.Iteration < p.rounds {

@@ -68,11 +68,12 @@ const (
 // Init is the choice of the first centroids.
 type Init = step.Init
 
-// The initialisations. KMeansPlusPlus and SomeRecords look at the data.
+// The initialisations. KMeansPlusPlus, Oversampled and SomeRecords look at the data.
 const (
 	Sphere              = step.Sphere
 	Random              = step.Random
 	KMeansPlusPlus Init = "kmeans++" // greedy k-means++
+	Oversampled    Init = "kmeans||" // k-means||: a few passes, each of which draws many records
 	SomeRecords    Init = "records"  // records at random, as FAISS has them
 )
 
@@ -87,6 +88,18 @@ const (
 	// ByTheirServer lets the server draw them and send them to the clients, at the cost of a
 	// round and of the server's knowing them (Thesis-H §5.1.2).
 	ByTheirServer InitBy = "server"
+)
+
+// Metric is what makes a record near to a centroid.
+type Metric string
+
+// The metrics.
+const (
+	Euclidean Metric = "euclidean"
+	// Cosine keeps centroids at length 1, so that the nearest has the largest cosine: spherical k-means (Dhillon and
+	// Modha, Concept decompositions for large sparse text data using clustering, Machine Learning 42, 2001). Records
+	// are taken to have length 1, too (dataset.PrepareOptions.Unit).
+	Cosine Metric = "cosine"
 )
 
 // Mechanism is the kind of noise.
@@ -181,9 +194,16 @@ type Job struct {
 	// the variance of a column.
 	Tolerance float64
 	// Rest, if positive, ends each start of plain k-means when the squares of all moves together are at most this share
-	// of
-	// the variance of a column.
+	// of the variance of a column.
 	Rest float64
+	// Metric is Euclidean by default; plain k-means takes Cosine, too.
+	Metric Metric
+	// MaxPoints, if positive, lets plain k-means train on at most so many records for each cluster, drawn at random.
+	MaxPoints int
+	// Batch, if positive and below the number of records, lets each start of plain k-means go over batches of so many
+	// records, drawn at random, in all rounds but the last, which goes over all. Iterations counts the rounds on
+	// batches then; by default they go over the records twice.
+	Batch int
 	// Init defaults to KMeansPlusPlus for Lloyd, which is then plain k-means, and to
 	// Sphere for the others and for Lloyd with the papers' options (Release,
 	// Aggregator, Calibration, Drops).
@@ -260,6 +280,7 @@ func (j *Job) withDefaults() *Job {
 		set(&c.Init, KMeansPlusPlus)
 	}
 	set(&c.Init, Sphere)
+	set(&c.Metric, Euclidean)
 	set(&c.Post, Fold)
 	set(&c.PostSum, Keep)
 	set(&c.PostCount, Keep)
@@ -310,8 +331,11 @@ func (j *Job) mayImprove() bool {
 // each until it rests, empty clusters placed anew.
 func (j *Job) improves() bool { return j.mayImprove() && looks(j.Init) }
 
+// asksPlain is improves before the defaults are filled in.
+func (j *Job) asksPlain() bool { return j.mayImprove() && (j.Init == "" || looks(j.Init)) }
+
 // looks tells whether first centroids come from the records.
-func looks(i Init) bool { return i == KMeansPlusPlus || i == SomeRecords }
+func looks(i Init) bool { return i == KMeansPlusPlus || i == Oversampled || i == SomeRecords }
 
 // starts is the number of starts of plain k-means.
 func (j *Job) starts() int {
@@ -320,8 +344,10 @@ func (j *Job) starts() int {
 		return 1
 	case j.NInit > 0:
 		return j.NInit
+	case j.batch() > 0:
+		return 1
 	}
-	work, most := float64(j.PublicRecords())*float64(j.K)*float64(j.D()), smallWork
+	work, most := float64(j.trained())*float64(j.K)*float64(j.D()), smallWork
 	starts := maxStarts
 	for ; starts > 1 && work >= most; starts-- {
 		most *= startStep
@@ -332,7 +358,8 @@ func (j *Job) starts() int {
 // exchanges is how often plain k-means moves clusters of the best start where size alone
 // keeps it from more starts.
 func (j *Job) exchanges() int {
-	if !j.improves() || j.Start != nil || j.NInit > 0 || j.starts() == maxStarts || j.K < 4 || j.K > mostExchanged {
+	if !j.improves() || j.Start != nil || j.NInit > 0 || j.batch() > 0 || j.starts() == maxStarts || j.K < 4 ||
+		j.K > mostExchanged {
 		return 0
 	}
 	return maxExchanges
@@ -384,7 +411,7 @@ func (j *Job) check() (*Plan, error) {
 	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
 		return nil, err
 	}
-	for _, f := range []func(*Job) error{(*Job).checkWeights, (*Job).checkChoices} {
+	for _, f := range []func(*Job) error{(*Job).checkWeights, (*Job).checkChoices, (*Job).checkLarge} {
 		if err := f(j); err != nil {
 			return nil, err
 		}
@@ -402,8 +429,9 @@ func (j *Job) check() (*Plan, error) {
 func (j *Job) checkChoices() error {
 	for _, err := range []error{
 		choice("calibration", j.Calibration, true, privacy.Proven, privacy.Claimed, privacy.Published, privacy.None),
-		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus, SomeRecords),
+		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus, Oversampled, SomeRecords),
 		choice("init-by", j.InitBy, true, ByClients, ByTheirServer),
+		choice("metric", j.Metric, true, Euclidean, Cosine),
 		choice("post", j.Post, true, Fold, Truncate, Keep),
 		choice("post-sum", j.PostSum, true, Fold, Truncate, Keep),
 		choice("post-count", j.PostCount, true, Fold, Truncate, Keep),
@@ -448,10 +476,10 @@ func (j *Job) checkChoices() error {
 	case j.NInit > 1 && j.Start != nil:
 		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit),
 			"leave one of them out")
-	case j.NInit > 1 && (!j.mayImprove() || j.Init != "" && !looks(j.Init)):
+	case j.NInit > 1 && !j.asksPlain():
 		return fault.Request("n-init", fmt.Sprintf("is %d for the papers' form of Lloyd, which has one start", j.NInit),
 			"use lloyd with --init kmeans++, or leave it out")
-	case j.Rest != 0 && !(j.Rest > 0 && j.mayImprove() && (j.Init == "" || looks(j.Init))):
+	case j.Rest != 0 && !(j.Rest > 0 && j.asksPlain()):
 		return fault.Request("rest", fmt.Sprintf("is %g", j.Rest),
 			"give a positive share for lloyd with --init kmeans++, or leave it out")
 	}

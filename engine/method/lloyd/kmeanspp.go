@@ -29,7 +29,7 @@ type seeder struct {
 func (c *client) newSeeder(ctx context.Context) (*seeder, error) {
 	s := &seeder{client: c, trials: seeding.Trials(c.k)}
 	s.own = seeding.NewPart(c.points, s.trials, c.each)
-	s.own.Weigh(c.own.Part.Weights)
+	s.own.Weigh(c.weights)
 	var err error
 	s.weights, err = s.tell(ctx, []float64{s.own.Weight()})
 	return s, err
@@ -43,8 +43,11 @@ func (c *client) each(n int, task func(i int)) {
 
 // draw sets all centroids.
 func (s *seeder) draw(ctx context.Context, start int) error {
-	if s.job.Init == SomeRecords {
-		return s.drawAny(ctx, s.party.Public.Stream(everyClient, start, "start"))
+	switch st := s.party.Public.Stream(everyClient, start, "start"); s.job.Init {
+	case SomeRecords:
+		return s.drawAny(ctx, st)
+	case Oversampled:
+		return s.oversample(ctx, st, start)
 	}
 	s.own.Forget()
 	s.potentials = make([]float64, s.m)
@@ -151,7 +154,7 @@ func (p *Plan) seedSums() int {
 	}
 	sums := 2 // the numbers of records and the squares
 	if p.job.Start == nil {
-		sums += 2 * p.k * p.starts
+		sums += max(2*p.k, 2*seeding.Passes+3) * p.starts
 	}
 	sums += p.exchanges * (1 + 2*p.k)
 	return sums + 3*p.k*(p.starts+p.exchanges) // each replacement is told of and has two

@@ -20,7 +20,8 @@ type model struct {
 	limit     float64 // of a coordinate that enters a distance
 	sums      []float64
 	counts    []float64
-	wcss      float64 // of the last round, without the squares of the records; NaN before
+	wcss      float64  // of the last round, without the squares of the records; NaN before
+	running   *running // of rounds on batches
 }
 
 func newModel(p *Plan) *model {
@@ -116,12 +117,16 @@ func (m *model) divide(t int, words []int64) {
 	for a := range p.k {
 		m.counts[a] = j.PostCount.Apply(float64(words[kd+a])*p.parts[1].unit, least, most)
 	}
+	allSums, counts := m.sums, m.counts
+	if m.running != nil {
+		allSums, counts = m.running.add(allSums, counts)
+	}
 	for a := range p.k {
-		row, sums := m.centroids[a*d:(a+1)*d], m.sums[a*d:(a+1)*d]
+		row, sums := m.centroids[a*d:(a+1)*d], allSums[a*d:(a+1)*d]
 		if j.Method == Relative {
-			p.move(row, sums, m.counts[a], p.radius[t])
+			p.move(row, sums, counts[a], p.radius[t])
 		} else {
-			p.mean(row, sums, m.counts[a])
+			p.mean(row, sums, counts[a])
 		}
 		for h, x := range row {
 			row[h] = j.Post.Apply(x, -boxBound, boxBound)
@@ -129,8 +134,8 @@ func (m *model) divide(t int, words []int64) {
 	}
 }
 
-// mean sets row to sums/count. Without noise an empty cluster keeps its
-// centroid. The papers' calibrations divide by whatever the noisy count is, as
+// mean sets row to sums/count, or to the direction of sums for the metric Cosine.
+// Without noise an empty cluster keeps its centroid. The papers' calibrations divide by whatever the noisy count is, as
 // the released code does, also without noise (Published), where an empty cluster
 // goes to the origin; Proven takes it to be at least one record.
 func (p *Plan) mean(row, sums []float64, count float64) {
@@ -143,6 +148,11 @@ func (p *Plan) mean(row, sums []float64, count float64) {
 		count = max(count, 1)
 	default:
 		count += 1e-6
+	}
+	if p.job.Metric == Cosine {
+		if l := length(sums); l > 0 {
+			count = l
+		}
 	}
 	for h, x := range sums {
 		row[h] = x / count

@@ -73,16 +73,20 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 		}
 		from := t
 		s.gain = math.Inf(-1) // of no round
-		if s.rest, s.replaced = startRest, 0; c.starts == 1 {
+		if s.rest, s.replaced = startRest, 0; c.starts == 1 && c.batch == 0 {
 			s.rest = bestRest
 		}
 		if c.job.Rest > 0 {
 			s.rest = c.job.Rest
 		}
-		if t, err = c.iterate(ctx, t, from+c.perStart, s.after); err != nil {
+		if t, err = s.train(ctx, t); err != nil {
 			return t, err
 		}
-		s.keep(c.perStart - (t - from))
+		if left := c.perStart - (t - from); c.batch == 0 {
+			s.keep(left)
+		} else {
+			s.keep(0)
+		}
 	}
 	if t, err = s.exchange(ctx, t); err != nil {
 		return t, err
@@ -170,9 +174,7 @@ func (s *search) keep(roundsLeft int) {
 	s.bestMeans = append(s.bestMeans[:0], s.centroids...)
 	s.bestSizes = append(s.bestSizes[:0], s.counts...)
 	for j, count := range s.counts {
-		for h := j * s.d; h < (j+1)*s.d && count > 0; h++ {
-			s.bestMeans[h] = s.sums[h] / count
-		}
+		s.mean(s.bestMeans[j*s.d:(j+1)*s.d], s.sums[j*s.d:(j+1)*s.d], count)
 	}
 }
 
@@ -187,6 +189,11 @@ func (s *search) after(ctx context.Context) (bool, error) {
 	if replaced, err := s.replaceEmpty(ctx); replaced || err != nil {
 		return false, err
 	}
+	return s.rests(before), nil
+}
+
+// rests tells whether the centroids rest; before is what the last round but one has gained.
+func (s *search) rests(before float64) bool {
 	if s.job.Tolerance > 0 {
 		if s.moved = math.Inf(1); s.still() {
 			s.moved = 0
@@ -197,7 +204,7 @@ func (s *search) after(ctx context.Context) (bool, error) {
 			s.moved = 0
 		}
 	}
-	return s.moved <= s.rest*s.variance, nil
+	return s.moved <= s.rest*s.variance
 }
 
 // measure sets what the last round has moved and gained, and the variance from the
@@ -218,14 +225,21 @@ func (s *search) measure() {
 			length += float64(x * x)
 			mean[h] += x
 		}
-		s.gain += length / count
+		if s.job.Metric == Cosine { // of centroids of length 1
+			s.gain += 2*math.Sqrt(length) - count
+		} else {
+			s.gain += length / count
+		}
 	}
 	if s.variance == 0 {
-		length := 0.0
+		length, all := 0.0, n
 		for _, x := range mean {
 			length += float64(x / n * x / n)
 		}
-		s.variance = max(s.squares/n-length, 0) / float64(s.d)
+		if s.running != nil { // a batch stands for all
+			all = sum(s.seeder.weights)
+		}
+		s.variance = max(s.squares/all-length, 0) / float64(s.d)
 	}
 }
 

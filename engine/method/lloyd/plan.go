@@ -24,6 +24,7 @@ type Plan struct {
 	plain            bool
 	starts, perStart int
 	exchanges        int // of clusters of the best start
+	trained, batch   int // records that rounds go over, and rounds on batches
 	// weighted says that records have weights, which count in multiples of weightUnit; else it is 1.
 	weighted   bool
 	weightUnit float64
@@ -77,15 +78,21 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 		Leaves:  p.leaves(),
 		Seed:    j.Seed, PublicSeed: protocol.NewPublicSeed(j.Seed)}
 	p.plain, p.starts = j.improves(), j.starts()
+	p.trained, p.batch = j.trained(), j.batch()
 	if err := p.countRounds(); err != nil {
 		return nil, err
 	}
-	p.perStart = p.rounds
+	if p.perStart = p.rounds; p.batch > 0 {
+		p.perStart++ // over all records
+	}
 	p.exchanges = j.exchanges()
-	p.rounds *= p.starts + p.exchanges
+	p.rounds = p.perStart * (p.starts + p.exchanges)
 	p.Rounds = p.rounds
 	p.setRadius()
 	p.cutParts()
+	if j.Metric == Cosine {
+		p.Metric = string(Cosine)
+	}
 	if j.Method.Constrained() {
 		p.ClusterSizes, p.Unassigned = &[2]int{p.lo, p.hi}, p.unassigned()
 	}
@@ -367,6 +374,8 @@ func (p *Plan) countRounds() error {
 	p.rounds = j.Iterations
 	switch {
 	case p.rounds > 0:
+	case p.batch > 0:
+		p.rounds = min((batchPasses*p.trained+p.batch-1)/p.batch, mostBatches)
 	case p.plain:
 		p.rounds = plainIterations
 	case !j.Method.Private():

@@ -60,8 +60,8 @@ type weighted struct {
 
 func newWeighted(c *client) *weighted {
 	a := &weighted{c: c, units: make([]int64, c.points.N), shards: engine.Shards([]int{c.points.N}, c.d)}
-	for i, w := range c.own.Part.Weights {
-		a.units[i] = int64(math.Round(w / c.weightUnit))
+	for i, w := range c.weights {
+		a.units[i] = c.weightUnits(w)
 	}
 	for range c.party.Pool().Workers() {
 		a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
@@ -80,7 +80,7 @@ func (a *weighted) assign(ctx context.Context, t int) error {
 		s := a.shards[i]
 		points, labels := a.c.points.Slice(s.Lo, s.Hi), a.labels[worker][:s.Hi-s.Lo]
 		kernels.Assign(points, a.c.centres, labels, nil)
-		a.add(points, labels, a.units[s.Lo:s.Hi], a.partial[worker])
+		a.c.addWeighted(points, labels, a.units[s.Lo:s.Hi], a.partial[worker])
 	})
 	a.c.acc.Reset()
 	for _, p := range a.partial {
@@ -89,9 +89,12 @@ func (a *weighted) assign(ctx context.Context, t int) error {
 	return err
 }
 
-// add adds records of such labels to the sums, each times its units.
-func (a *weighted) add(points kernels.Panels, labels []uint16, units []int64, acc *kernels.Accumulator) {
-	d, scale := a.c.d, float32(a.c.scale)
+// weightUnits is a weight in units.
+func (p *Plan) weightUnits(weight float64) int64 { return int64(math.Round(weight / p.weightUnit)) }
+
+// addWeighted adds records of such labels to the sums, each times its units.
+func (p *Plan) addWeighted(points kernels.Panels, labels []uint16, units []int64, acc *kernels.Accumulator) {
+	d, scale := p.d, float32(p.scale)
 	for i, label := range labels {
 		u := units[i]
 		if u == 0 {
