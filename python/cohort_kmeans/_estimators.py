@@ -11,6 +11,7 @@ from typing import Any, Optional, Sequence, Union
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.preprocessing import normalize
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -78,6 +79,7 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.ledger_ = Ledger(said["ledger"])
         self.sizes_ = None if said["sizes"] is None else np.array(said["sizes"])
         self._n_features_out = model.k
+        self._directions = said.get("metric") == "cosine"
         self._unit = (said["upper"][0] - said["lower"][0]) / 2 if said.get("one_scale") else None
         self._box = np.array(said["lower"]), np.array(said["upper"])
         self.notes_ = said.get("notes", [])
@@ -89,6 +91,8 @@ class _Cohort(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         """X in the units of the model's distances."""
+        if self._directions:
+            return normalize(X)
         if self._unit is not None:
             return X
         lower, upper = self._box
@@ -209,14 +213,14 @@ class KMeans(_Cohort):
     ----------
     n_clusters : int, default=8
         The number of clusters.
-    init : {"k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        The first centres: greedy k-means++, records at random, or given ones. A callable gets ``X``,
-        ``n_clusters`` and ``random_state``.
+    init : {"k-means++", "k-means||", "random"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        The first centres: greedy k-means++, k-means|| (a few passes over the records, for many clusters), records at
+        random, or given ones. A callable gets ``X``, ``n_clusters`` and ``random_state``.
     n_init : "auto" or int, default="auto"
         The number of starts, of which the best is returned. "auto" is 10 for small problems, falling to 1 for
         large ones; 1 for given centres.
     max_iter : int, default=300
-        The most rounds from a start.
+        The most rounds from a start; with ``batch_size``, those on batches.
     tol : float, default=1e-4
         A start ends when the squared movements of all centres together are at most ``tol`` times the mean
         variance of the columns.
@@ -230,6 +234,14 @@ class KMeans(_Cohort):
         Not used: results do not depend on it.
     n_threads : int or None, default=None
         The number of threads; None for all cores. Results do not depend on it.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine" clusters the directions of records and centres, spherical k-means: both have length 1 in distances,
+        whose squares are 2 - 2 cos.
+    max_points_per_centroid : int or None, default=None
+        Train on at most so many records for each cluster, drawn at random, as FAISS does; None for all.
+    batch_size : int or None, default=None
+        Go over batches of so many records, drawn at random, in all rounds from a start but the last; None for all
+        records in every round.
 
     Attributes
     ----------
@@ -268,6 +280,9 @@ class KMeans(_Cohort):
         copy_x: bool = True,
         algorithm: str = "lloyd",
         n_threads: Optional[int] = None,
+        metric: str = "euclidean",
+        max_points_per_centroid: Optional[int] = None,
+        batch_size: Optional[int] = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
@@ -279,15 +294,20 @@ class KMeans(_Cohort):
         self.copy_x = copy_x
         self.algorithm = algorithm
         self.n_threads = n_threads
+        self.metric = metric
+        self.max_points_per_centroid = max_points_per_centroid
+        self.batch_size = batch_size
 
     def _options(self) -> dict[str, Any]:
         tol = _real("tol", self.tol, 0)
-        return {
-            "k": _integer("n_clusters", self.n_clusters, 1),
-            "method": "lloyd",
-            # A share of 0 would be the library's own default; this one asks that nothing moves.
-            "settings": {"iterations": _integer("max_iter", self.max_iter, 1), "rest": max(tol, 1e-300)},
-        }
+        if self.metric not in ("euclidean", "cosine"):
+            raise ValueError(f"metric: is {self.metric!r}: choose euclidean or cosine")
+        # A share of 0 would be the library's own default; this one asks that nothing moves.
+        settings = {"iterations": _integer("max_iter", self.max_iter, 1), "rest": max(tol, 1e-300), "metric": self.metric}
+        for name in ("max_points_per_centroid", "batch_size"):
+            if getattr(self, name) is not None:
+                settings[name.replace("_", "-")] = _integer(name, getattr(self, name), 1)
+        return {"k": _integer("n_clusters", self.n_clusters, 1), "method": "lloyd", "settings": settings}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "KMeans":
         """Cluster records.
@@ -334,11 +354,12 @@ class KMeans(_Cohort):
     def _search(self, source: _library.Source, X: Any, options: dict[str, Any], weights: Any) -> tuple[_library.Model, Optional[int]]:
         """The best model of all starts."""
         engine, random = self._engine(), check_random_state(self.random_state)
-        prepare = {"one_scale": True}
+        prepare = {"one_scale": True, "unit": self.metric == "cosine"}
         n_init = self.n_init if self.n_init == "auto" else _integer("n_init", self.n_init, 1)
         if X is not None and options["k"] > len(X):
             raise ValueError(f"n_samples={len(X)} should be >= n_clusters={options['k']}.")
-        if isinstance(self.init, str) and self.init == "k-means++":
+        if isinstance(self.init, str) and self.init in ("k-means++", "k-means||"):
+            options["settings"]["init"] = self.init.replace("-", "")
             if n_init != "auto":
                 options["settings"]["n-init"] = n_init
             options["ordered"] = True
@@ -346,7 +367,7 @@ class KMeans(_Cohort):
                 options["seed"] = int(random.randint(np.iinfo(np.int32).max))
             return _library.fit(engine, [source], {**prepare, **options}, weights), None
         if isinstance(self.init, str) and self.init != "random" or not (isinstance(self.init, str) or callable(self.init) or hasattr(self.init, "__len__") or hasattr(self.init, "__array__")):
-            raise ValueError(f"init: is {self.init!r}: choose k-means++, random, an array of centres, or a callable")
+            raise ValueError(f"init: is {self.init!r}: choose k-means++, k-means||, random, an array of centres, or a callable")
         given = not (isinstance(self.init, str) or callable(self.init))
         if X is None and not given:
             raise ValueError("init: is not k-means++ for an Arrow table: convert the table to an array first")

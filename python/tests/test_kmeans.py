@@ -204,3 +204,41 @@ def test_threads_change_nothing(blobs):
 def test_ledger_of_a_fit_without_privacy(blobs):
     m = KMeans(3, random_state=0).fit(blobs[0])
     assert isinstance(m.ledger_, Ledger) and m.ledger_.total("outsider")[0] is None
+
+
+def test_cosine_clusters_directions():
+    random = np.random.default_rng(2)
+    centres = random.normal(size=(5, 30))
+    labels = random.integers(5, size=2000)
+    X = (centres[labels] + 0.4 * random.normal(size=(2000, 30))) * np.exp(2 * random.normal(size=(2000, 1)))
+    ours = KMeans(5, metric="cosine", random_state=0).fit(X)
+    assert adjusted_rand_score(ours.labels_, labels) == 1
+    assert adjusted_rand_score(KMeans(5, random_state=0).fit(X).labels_, labels) < 0.5
+    np.testing.assert_allclose(np.linalg.norm(ours.cluster_centers_, axis=1), 1, rtol=1e-6)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for j, c in enumerate(ours.cluster_centers_):
+        mean = unit[ours.labels_ == j].sum(axis=0)
+        np.testing.assert_allclose(c, mean / np.linalg.norm(mean), atol=1e-3)
+    squares = 2 - 2 * (unit * ours.cluster_centers_[ours.labels_]).sum(axis=1)
+    assert ours.inertia_ == pytest.approx(squares.sum(), rel=1e-4)
+    np.testing.assert_array_equal(ours.predict(3 * X), ours.labels_)
+    np.testing.assert_allclose(np.min(ours.transform(X) ** 2, axis=1), squares, atol=1e-5)
+    given = KMeans(5, metric="cosine", init=10 * ours.cluster_centers_, random_state=0).fit(X)
+    np.testing.assert_array_equal(given.labels_, ours.labels_)
+    with pytest.raises(ValueError, match="length 0"):
+        KMeans(2, metric="cosine").fit(np.vstack([X, np.zeros(30)]))
+    with pytest.raises(ValueError, match="metric"):
+        KMeans(2, metric="manhattan").fit(X)
+
+
+def test_fewer_records_and_batches_come_near(blobs):
+    X, labels = blobs
+    whole = KMeans(3, random_state=0).fit(X)
+    for few in ({"batch_size": 500}, {"max_points_per_centroid": 100}, {"init": "k-means||"}):
+        ours = KMeans(3, random_state=0, **few).fit(X)
+        assert adjusted_rand_score(ours.labels_, labels) == 1, few
+        assert ours.inertia_ <= 1.02 * whole.inertia_, few
+    heavy = KMeans(3, batch_size=500, random_state=0).fit(X, sample_weight=np.full(len(X), 2.0))
+    assert heavy.inertia_ == pytest.approx(2 * whole.inertia_, rel=0.02)
+    with pytest.raises(ValueError, match="batch_size"):
+        KMeans(3, batch_size=0).fit(X)
