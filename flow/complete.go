@@ -111,7 +111,7 @@ type transport struct {
 	distance  []int64 // of settled nodes
 	tentative []int64 // least known distance of the others
 	order     []int32 // settled nodes
-	queue     []offer
+	queue     offers
 	wanted    int     // deficits to settle
 	nearest   int64   // distance of a deficit, if one is wanted
 	span      int64   // of the last search
@@ -211,7 +211,7 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 func (t *transport) bulk(ctx context.Context, enough int64) (stuck bool, err error) {
 	const many, step = 16, 8
 	few := int64(t.columns) / 4
-	if t.outside() <= max(2*int64(t.columns), enough) {
+	if t.outside() <= max(5*int64(t.columns), enough) {
 		return false, nil
 	}
 	if found, err := t.search(); err != nil || !found {
@@ -374,7 +374,7 @@ func (t *transport) depart() {
 		t.tentative[u] = infinity
 		if excess > 0 {
 			t.tentative[u] = 0
-			t.enqueue(offer{0, int32(u)})
+			t.queue.add(offer{0, int32(u)})
 		} else if excess < 0 {
 			deficits++
 		}
@@ -404,7 +404,7 @@ func (t *transport) settle() (last, unknown int32) {
 	last = -1
 	horizon, unknown := t.horizon()
 	for len(t.queue) > 0 && t.queue[0].distance <= horizon {
-		o := t.dequeue()
+		o := t.queue.take()
 		u := o.node
 		if o.distance != t.tentative[u] {
 			continue
@@ -471,7 +471,7 @@ func (t *transport) reach(v int32, distance int64) {
 	if t.wanted == 1 && t.excess[v] < 0 {
 		t.nearest = distance
 	}
-	t.enqueue(offer{distance, v})
+	t.queue.add(offer{distance, v})
 }
 
 // lower makes the arcs of the shortest paths of up to the given length admissible.
@@ -502,40 +502,42 @@ func (t *transport) block() {
 	}
 }
 
-// arc returns the node that arc number arc of node u leads to, -1 if the arc is not
-// admissible or the node is shut, and the entry. It reports false if there is no such
-// arc.
-func (t *transport) arc(u, arc int32) (v, at int32, more bool) {
+// arc returns the node that the first admissible arc of node u from t.next[u] on leads
+// to, among those that are not shut, -1 if there is none, and its place in the row.
+func (t *transport) arc(u int32) (v, at int32) {
+	next := &t.next[u]
 	if u == t.sink {
-		if arc == t.sink {
-			return -1, 0, false
+		for ; *next < t.sink; *next++ {
+			v := *next
+			cost, units := t.bounds[v].less(t.outflow[v])
+			if units > 0 && !t.shut[v] && t.admissible(cost+t.potential[u]-t.potential[v]) {
+				return v, byOutflow
+			}
 		}
-		cost, units := t.bounds[arc].less(t.outflow[arc])
-		if units > 0 && !t.shut[arc] && t.admissible(cost+t.potential[u]-t.potential[arc]) {
-			return arc, byOutflow, true
-		}
-		return -1, 0, true
+		return -1, 0
 	}
-	if arc == 0 {
+	if *next == 0 {
 		cost, units := t.bounds[u].more(t.outflow[u])
 		if units > 0 && !t.shut[t.sink] && t.admissible(cost+t.potential[u]-t.potential[t.sink]) {
-			return t.sink, byOutflow, true
+			return t.sink, byOutflow
 		}
-		return -1, 0, true
+		*next++
 	}
-	at = arc - 1
-	if int(at) >= len(t.rows[u]) {
-		return -1, 0, false
+	row, shut, potential, own := t.rows[u], t.shut, t.potential, t.potential[u]
+	for at := int(*next) - 1; at < len(row); at++ {
+		e := &row[at]
+		if shut[e.column] {
+			continue
+		}
+		if apart := own - potential[e.column]; t.admissible(e.cost + apart) {
+			if t.refresh(u, e); t.admissible(e.cost + apart) {
+				*next = int32(at) + 1
+				return e.column, int32(at)
+			}
+		}
 	}
-	e := &t.rows[u][at]
-	apart := t.potential[u] - t.potential[e.column]
-	if !t.admissible(e.cost+apart) || t.shut[e.column] {
-		return -1, 0, true
-	}
-	if t.refresh(u, e); !t.admissible(e.cost + apart) {
-		return -1, 0, true
-	}
-	return e.column, at, true
+	*next = int32(len(row)) + 1
+	return -1, 0
 }
 
 // augment sends units from s to a deficit along admissible arcs between nodes that are
@@ -553,17 +555,14 @@ func (t *transport) augment(s int32) bool {
 			}
 			return true
 		}
-		v, at, more := t.arc(u, t.next[u])
-		switch {
-		case !more:
+		v, at := t.arc(u)
+		if v < 0 {
 			t.path = t.path[:len(t.path)-1]
-		case v < 0:
-			t.next[u]++
-		default:
-			last.at = at
-			t.path = append(t.path, hop{v, 0})
-			t.shut[v] = true
+			continue
 		}
+		last.at = at
+		t.path = append(t.path, hop{v, 0})
+		t.shut[v] = true
 	}
 	return false
 }
@@ -603,28 +602,31 @@ func (t *transport) send(s, end int32) {
 	t.paths++
 }
 
-// enqueue adds an offer to the heap.
-func (t *transport) enqueue(o offer) {
-	i := len(t.queue)
-	t.queue = append(t.queue, o)
+// offers is a heap, the nearest first.
+type offers []offer
+
+func (h *offers) add(o offer) {
+	q := append(*h, o)
+	i := len(q) - 1
 	for i > 0 {
 		up := (i - 1) / 2
-		if t.queue[up].distance <= o.distance {
+		if q[up].distance <= o.distance {
 			break
 		}
-		t.queue[i] = t.queue[up]
+		q[i] = q[up]
 		i = up
 	}
-	t.queue[i] = o
+	q[i] = o
+	*h = q
 }
 
-// dequeue takes the nearest offer off the heap.
-func (t *transport) dequeue() offer {
-	q := t.queue
+// take takes the nearest off the heap.
+func (h *offers) take() offer {
+	q := *h
 	top, last := q[0], len(q)-1
 	o := q[last]
 	q = q[:last]
-	t.queue = q
+	*h = q
 	for i := 0; last > 0; {
 		c := 2*i + 1
 		if c+1 < last && q[c+1].distance < q[c].distance {

@@ -50,12 +50,15 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 			size /= t.sampleRatio
 		}
 		for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
-			if err := s.improve(ctx, run, p, size); err != nil {
+			if err := s.improve(ctx, run, p, size, plain); err != nil {
 				return 0, err
 			}
 		}
 	}
 	if s.stalled {
+		if plain {
+			s.ascent.level(p, s.prices[:k])
+		}
 		if err := s.evaluateExactly(ctx, run, p, &s.ascent.seen); err != nil {
 			return 0, err
 		}
@@ -83,7 +86,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 
 // improve brings the prices close to the optimum of a subsample of the given size. Where
 // Newton's steps stop paying before, it completes it.
-func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int) error {
+func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size int, plain bool) error {
 	if err := s.draw(ctx, run, whole, size); err != nil {
 		return err
 	}
@@ -101,6 +104,9 @@ func (s *Solver) improve(ctx context.Context, run Runner, whole *Problem, size i
 		s.stalled = true
 	}
 	v := &s.ascent.seen
+	if plain {
+		s.ascent.level(p, s.prices[:p.k()])
+	}
 	if err := s.evaluateExactly(ctx, run, p, v); err != nil {
 		return err
 	}

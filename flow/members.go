@@ -45,6 +45,7 @@ type members struct {
 	exact           bool      // linear functions are exact in float64
 	centre          []float64 // k*d centroids in grid units
 	norm            []float64 // their squares
+	x               []float64 // the coordinates of a group
 	window          float64   // up to which points are members; +Inf: all
 	offset          []int64   // potentials at the pass that gave the gaps
 	known, listed   []int64   // lower bounds of unknown moves: of points, of columns
@@ -95,7 +96,8 @@ type group struct {
 type laying struct {
 	mean, apart []float64
 	bound       []int64
-	order, row  []entry
+	order       offers
+	row         []entry
 	coef        []float64
 }
 
@@ -475,23 +477,25 @@ func (m *members) enlist(worker int, u int32, count int) {
 	w.order, w.row = w.order[:0], w.row[:0]
 	for v, bound := range w.bound {
 		if bound < infinity {
-			w.order = append(w.order, entry{bound, int32(v), stale})
+			w.order.add(offer{bound, int32(v)})
 		}
 	}
 	least := int64(infinity) // of the reduced costs that are not in the row
 	if count >= len(w.order) || t.columns <= 8*m.s.tune().nearColumns {
-		w.row = append(w.row, w.order...)
+		for _, o := range w.order {
+			w.row = append(w.row, entry{o.distance, o.node, stale})
+		}
 	} else {
-		slices.SortFunc(w.order, byCost)
-		for _, e := range w.order {
+		for len(w.order) > 0 {
 			if len(w.row) >= 2*count {
 				least = prune(&w.row, count)
 			}
-			if e.cost > least {
+			o := w.order.take()
+			if o.distance > least {
 				break
 			}
-			if cost, member := m.atLeast(w, u, e.column); cost < infinity {
-				w.row = append(w.row, entry{max(e.cost, cost+t.potential[u]-t.potential[e.column]), e.column, member})
+			if cost, member := m.atLeast(w, u, o.node); cost < infinity {
+				w.row = append(w.row, entry{max(o.distance, cost+t.potential[u]-t.potential[o.node]), o.node, member})
 			}
 		}
 		if len(w.row) > count {
@@ -629,6 +633,25 @@ func (m *members) value(u, s, w int32) int64 {
 		at += c.stride
 	}
 	return sum
+}
+
+// look makes the group in slot s of column u the one that distance is about.
+func (m *members) look(u, s int32) {
+	c := &m.columns[u]
+	m.x = m.x[:0]
+	for h := range m.dims {
+		m.x = append(m.x, c.x[h*c.stride+int(s)])
+	}
+}
+
+// distance returns the squared distance of cluster w, where it is exact in float64.
+func (m *members) distance(w int32) int64 {
+	sum, x := 0.0, m.x
+	for h, y := range m.centre[int(w)*m.d : int(w)*m.d+m.d] {
+		t := x[h] - y
+		sum += t * t // exact, fused or not
+	}
+	return int64(sum)
 }
 
 // accepts returns how many more units of the group in slot s of column u column v
@@ -798,12 +821,18 @@ func (m *members) offerAll(u, v, s int32) {
 		m.listed[v] = min(m.listed[v], m.listed[u]+t.potential[u]-t.potential[v])
 		m.restrict(v)
 	}
-	own := m.value(v, s, v)
-	row := t.rows[v]
+	m.look(v, s)
+	own, row := m.value(v, s, v), t.rows[v]
 	for i := range row {
 		e := &row[i]
 		t.where[e.column] = 1
-		if cost := m.value(v, s, e.column) - own; cost < e.cost && m.accepts(v, s, e.column) > 0 {
+		cost := -own
+		if m.exact && int(e.column) < m.k {
+			cost += m.distance(e.column)
+		} else {
+			cost += m.value(v, s, e.column)
+		}
+		if cost < e.cost && m.accepts(v, s, e.column) > 0 {
 			e.cost, e.member = cost, s
 		}
 	}

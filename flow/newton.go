@@ -36,6 +36,7 @@ type ascent struct {
 	damp     []float64
 	values   []int64 // of some points
 	above    []entry
+	order    []entry   // of prices
 	degree   []float64 // number of edges of each cluster
 	spread   []float64 // mean gap of each cluster, in terms of that of all
 	// together holds neighbours together, not prices: where differences of prices are
@@ -52,6 +53,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	a.resize(k)
 	a.lo, a.hi = p.Lo, p.Hi
 	prices := s.prices[:k]
+	a.level(p, prices)
 	if err := s.evaluate(ctx, run, p, prices, &a.seen, a.radius); err != nil {
 		return 0, err
 	}
@@ -101,6 +103,35 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 	return outside, nil
 }
 
+// level moves all prices by as much, which changes no point's cluster: as many sizes are
+// at their maximum, since the price is positive, as the number of points asks for.
+func (a *ascent) level(p *Problem, prices []int64) {
+	total := p.total()
+	a.order = a.order[:0]
+	wanted := int64(0)
+	for j, price := range prices {
+		a.order = append(a.order, entry{-price, int32(j), 0})
+		wanted += min(int64(p.Lo[j]), total)
+	}
+	slices.SortFunc(a.order, byCost)
+	lowest, highest := int64(-maxPrice), int64(maxPrice) // of the price that 0 takes the place of
+	for _, e := range a.order {
+		room := min(int64(p.Hi[e.column]), total) - min(int64(p.Lo[e.column]), total)
+		if wanted+room > total {
+			lowest = max(lowest, -e.cost)
+		}
+		if wanted < total {
+			highest = min(highest, -e.cost)
+		}
+		wanted += room
+	}
+	if by := max(lowest, min(highest, 0)); by != 0 {
+		for j := range prices {
+			prices[j] -= by
+		}
+	}
+}
+
 // refill sets the steps of clusters that want points and have none, for which edges are
 // no model: to the price at which they have them, by some of the points.
 func (s *Solver) refill(p *Problem, prices []int64) {
@@ -123,13 +154,17 @@ func (s *Solver) refill(p *Problem, prices []int64) {
 		above := a.above[:0] // the first of the points in the order of what they want
 		for q, value := range a.values {
 			if x := p.cost(q*each, j) + prices[j] - value; x < least {
-				if above = append(above, entry{cost: x}); len(above) >= 2*count {
+				if above = append(above, entry{cost: x, member: int32(q)}); len(above) >= 2*count {
 					least = prune(&above, count)
 				}
 			}
 		}
 		if len(above) >= count {
-			a.refilled[j] = -float64(max(0, prune(&above, count))) / a.scale
+			by := max(0, prune(&above, count))
+			a.refilled[j] = -float64(by) / a.scale
+			for _, e := range above {
+				a.values[e.member] += min(0, e.cost-by)
+			}
 		}
 		a.above = above
 	}
@@ -153,6 +188,7 @@ func (s *Solver) step(ctx context.Context, run Runner, p *Problem, outside, leas
 	for j, x := range a.step {
 		a.prices[j] = prices[j] + int64(x*a.scale)
 	}
+	a.level(p, a.prices)
 	largest := a.largest()
 	if err := s.evaluate(ctx, run, p, a.prices, &a.trial, min(a.radius, 2*largest)); err != nil {
 		return 0, err
