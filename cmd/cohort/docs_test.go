@@ -83,8 +83,8 @@ func TestCommandsOfPlacesRun(t *testing.T) {
 }
 
 // The commands of the guide to studies run as they are written, but for the addresses, which are this machine's, and
-// the parties' files, which stand in one folder here: the coordinator writes the study and serves it, two hospitals take
-// part, compare fingerprints and say yes.
+// the parties' files, which stand in one folder here: the coordinator writes the study and serves it, two hospitals
+// take part, compare fingerprints and say yes.
 func TestCommandsOfStudiesRun(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "STUDIES.md"))
 	if err != nil {
@@ -92,7 +92,8 @@ func TestCommandsOfStudiesRun(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	named := make(map[string]string)
-	for _, m := range regexp.MustCompile(`(?m)^ {4}cohort ((\w+)(?:[^\\\n]|\\\n)*)$`).FindAllStringSubmatch(string(text), -1) {
+	commands := regexp.MustCompile(`(?m)^ {4}cohort ((\w+)(?:[^\\\n]|\\\n)*)$`)
+	for _, m := range commands.FindAllStringSubmatch(string(text), -1) {
 		if strings.Contains(m[1], "--nats") {
 			continue // there is no cluster here
 		}
