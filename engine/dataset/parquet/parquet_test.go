@@ -251,3 +251,64 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Pieces of a file end where pages of all columns do, so that no page is decompressed twice, and are of bounded size;
+// what they have is the file's records in their order.
+func TestPiecesEndWithPages(t *testing.T) {
+	const n = 150000
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(f, n, []Column{{Name: "x", Floats: func(i int) float64 { return float64(i) }},
+		{Name: "y", Floats: func(i int) float64 { return float64(-i) }}}); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	opened, err := open(context.Background(), path, options(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, pieces := opened.(*source), 0
+	for g, group := range src.file.RowGroups() {
+		from := 0
+		for _, to := range src.cuts[g] {
+			if to <= from || to-from > mostBandRows {
+				t.Errorf("a piece from %d to %d", from, to)
+			}
+			from = to
+			pieces++
+		}
+		if from != int(group.NumRows()) {
+			t.Errorf("pieces end at %d of %d records", from, group.NumRows())
+		}
+		for _, column := range group.ColumnChunks() {
+			index, err := column.OffsetIndex()
+			if err != nil {
+				t.Fatal(err)
+			}
+			starts := map[int]bool{from: true}
+			for page := range index.NumPages() {
+				starts[int(index.FirstRowIndex(page))] = true
+			}
+			for _, cut := range src.cuts[g] {
+				if !starts[cut] {
+					t.Errorf("a piece ends at %d, inside of a page", cut)
+				}
+			}
+		}
+	}
+	if pieces < 3 {
+		t.Errorf("%d pieces", pieces)
+	}
+	read, err := dataset.Open(context.Background(), path, options(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if read.Rows[2*i] != float64(i) || read.Rows[2*i+1] != float64(-i) {
+			t.Fatalf("record %d is %v", i, read.Rows[2*i:2*i+2])
+		}
+	}
+}

@@ -22,9 +22,12 @@ import (
 // Format lets dataset.OpenSource read Parquet files.
 var Format = dataset.Format{Magic: "PAR1", Open: open}
 
-// bandRows is the number of records that are decoded at a time from a file that
-// tells where its pages begin. Other files are decoded a row group at a time.
-const bandRows = 1 << 15
+// bandRows is about the number of records that are decoded at a time from a file that
+// tells where its pages begin, mostBandRows the most of them. Other files are decoded a row group at a time.
+const (
+	bandRows     = 1 << 15
+	mostBandRows = 4 * bandRows
+)
 
 // source reads a Parquet file.
 type source struct {
@@ -33,7 +36,8 @@ type source struct {
 	schema  dataset.Schema
 	columns []column
 	text    int // leaf of labels or ids, or -1
-	bands   bool
+	// cuts has, for each row group, the record at which each piece that is decoded at a time ends.
+	cuts [][]int
 }
 
 // column is a leaf of numbers.
@@ -121,26 +125,62 @@ func (s *source) choose(info fs.FileInfo, opts *dataset.ReadOptions) error {
 
 // pieces decides how much is decoded at a time.
 func (s *source) pieces() error {
-	s.bands = true
-	largest, total := int64(0), int64(0)
-	for _, g := range s.file.RowGroups() {
+	groups := s.file.RowGroups()
+	bands := true
+	for _, g := range groups {
 		chunks := g.ColumnChunks()
 		for _, c := range s.columns {
 			if index, err := chunks[c.leaf].OffsetIndex(); err != nil || index == nil || index.NumPages() == 0 {
-				s.bands = false
+				bands = false
 			}
 		}
-		largest = max(largest, g.NumRows())
+	}
+	largest, total := 0, int64(0)
+	for _, g := range groups {
+		rows := int(g.NumRows())
+		var cuts []int
+		switch {
+		case rows > 0 && bands:
+			cuts = s.bands(g, rows)
+		case rows > 0:
+			cuts = []int{rows}
+		}
+		from := 0
+		for _, to := range cuts {
+			largest, from = max(largest, to-from), to
+		}
+		s.cuts = append(s.cuts, cuts)
 		total += g.NumRows()
 	}
 	if total != int64(s.schema.N) {
 		return damaged(s.path, fmt.Errorf("row groups of %d records where the file declares %d", total, s.schema.N))
 	}
-	if s.bands {
-		largest = min(largest, bandRows)
-	}
-	s.schema.BlockBytes = 8 * largest * int64(s.schema.D)
+	s.schema.BlockBytes = 8 * int64(largest) * int64(s.schema.D)
 	return nil
+}
+
+// bands cuts a row group where pages of its first column end, which mostly are those of the others, too: a page that
+// is cut is decompressed for either side.
+func (s *source) bands(g parquet.RowGroup, rows int) []int {
+	index, _ := g.ColumnChunks()[s.columns[0].leaf].OffsetIndex()
+	var cuts []int
+	from := 0
+	for page := range index.NumPages() {
+		first := int(min(index.FirstRowIndex(page), int64(rows)))
+		for first-from > mostBandRows {
+			from += bandRows
+			cuts = append(cuts, from)
+		}
+		if first-from >= bandRows && first < rows {
+			from = first
+			cuts = append(cuts, from)
+		}
+	}
+	for rows-from > mostBandRows {
+		from += bandRows
+		cuts = append(cuts, from)
+	}
+	return append(cuts, rows)
 }
 
 // numbers says how the values of a leaf become numbers: integers, floats and
@@ -273,18 +313,15 @@ func (s *source) Schema() dataset.Schema { return s.schema }
 // Chunks yields row groups, or bands of them.
 func (s *source) Chunks(_ context.Context, yield func(dataset.Chunk) error) error {
 	first := 0
-	for _, g := range s.file.RowGroups() {
-		rows := int(g.NumRows())
-		step := rows
-		if s.bands {
-			step = bandRows
-		}
-		for lo := 0; lo < rows; lo += step {
-			if err := yield(&chunk{s: s, group: g, lo: lo, n: min(step, rows-lo), first: first + lo}); err != nil {
+	for i, g := range s.file.RowGroups() {
+		lo := 0
+		for _, hi := range s.cuts[i] {
+			if err := yield(&chunk{s: s, group: g, lo: lo, n: hi - lo, first: first + lo}); err != nil {
 				return err
 			}
+			lo = hi
 		}
-		first += rows
+		first += lo
 	}
 	return nil
 }
