@@ -98,6 +98,9 @@ func rehearseApart(ctx context.Context, r *study.Rehearsal, watch *stopwatch) (r
 	return r.Apart(ctx, dir, func(role int) *engine.Engine { return engines[role] })
 }
 
+// gathering is how long roles wait for each other at most.
+const gathering = 20 * time.Second
+
 // stopwatch is an observer of the time of a job whose roles run apart: they wait for each
 // other before they begin.
 type stopwatch struct {
@@ -126,6 +129,7 @@ func (s *stopwatch) JobBegin(engine.JobInfo) {
 	select {
 	case <-s.all:
 	case <-s.done:
+	case <-time.After(gathering): // one of them has failed before
 	}
 }
 

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// commandVar has this test's binary run its arguments as cohort does.
+const commandVar = "COHORT_TEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(commandVar) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// guide has the commands of a page of docs, as words: those that stand on lines of their own.
+func guide(t *testing.T, name string) (commands [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.ReplaceAll(string(text), "\\\n", " ")
+	word := regexp.MustCompile(`"[^"]*"|\S+`)
+	for line := range strings.Lines(whole) {
+		if command, is := strings.CutPrefix(line, "    cohort "); is {
+			words := word.FindAllString(command, -1)
+			for i := range words {
+				words[i] = strings.Trim(words[i], `"`)
+			}
+			commands = append(commands, words)
+		}
+	}
+	return commands
+}
+
+// machine is a folder in which commands run.
+type machine string
+
+// start runs a command, in whose words some are replaced.
+func (m machine) start(ctx context.Context, t *testing.T, in io.Reader, words []string,
+	replace ...string) (out io.Reader, wait func() (string, error)) {
+	t.Helper()
+	args := make([]string, len(words))
+	for i, w := range words {
+		args[i] = strings.NewReplacer(replace...).Replace(w)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	var said, complained bytes.Buffer
+	read, write := io.Pipe()
+	cmd.Dir, cmd.Env, cmd.Stdin = string(m), append(os.Environ(), commandVar+"=1"), in
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&said, write), &complained
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return read, func() (string, error) {
+		go func() { _, _ = io.Copy(io.Discard, read) }()
+		if err := cmd.Wait(); err != nil {
+			return "", fmt.Errorf("cohort %s: %w: %s", strings.Join(args, " "), err, complained.String())
+		}
+		return said.String(), nil
+	}
+}
+
+// run runs a command to its end.
+func (m machine) run(ctx context.Context, t *testing.T, words ...string) string {
+	t.Helper()
+	_, wait := m.start(ctx, t, nil, words)
+	said, err := wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+// patients writes what a hospital has.
+func (m machine) patients(t *testing.T, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var b strings.Builder
+	b.WriteString("age,weight,pressure\n")
+	for range 15000 {
+		c := float64(rng.IntN(5))
+		fmt.Fprintf(&b, "%.0f,%.1f,%.0f\n", 20+15*c+3*rng.NormFloat64(), 50+20*c+2*rng.NormFloat64(), 100+8*c+rng.NormFloat64())
+	}
+	if err := os.WriteFile(filepath.Join(string(m), "patients.csv"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The page on studies can be followed as it is written, on three machines, here folders: but
+// for addresses, invitations and the cluster of somebody else, its commands are given word for
+// word, and the hospitals, which type yes, end with the same centroids.
+func TestStudiesGuide(t *testing.T) {
+	commands := guide(t, "STUDIES.md")
+	if len(commands) != 4 || commands[0][0] != "study" || commands[1][0] != "serve" || commands[3][0] != "join" {
+		t.Fatalf("the page has the commands %q", commands)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	coordinator, north, south := machine(t.TempDir()), machine(t.TempDir()), machine(t.TempDir())
+	coordinator.run(ctx, t, commands[0]...)
+	out, served := coordinator.start(ctx, t, nil, commands[1], "0.0.0.0:4222", "127.0.0.1:0",
+		"coordinator.example.org:4222", "")
+	var tokens []string
+	for lines := bufio.NewScanner(out); len(tokens) < 2 && lines.Scan(); {
+		if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "cohort1-") {
+			tokens = append(tokens, line)
+		}
+	}
+	if len(tokens) != 2 {
+		_, err := served()
+		t.Fatalf("no invitations: %v", err)
+	}
+	if said := coordinator.run(ctx, t, "study", "status"); !strings.Contains(said, "not here") {
+		t.Errorf("the study's state is %q", said)
+	}
+	var waits []func() (string, error)
+	for i, hospital := range []machine{north, south} {
+		hospital.patients(t, uint64(i))
+		_, wait := hospital.start(ctx, t, strings.NewReader("yes\n"), commands[3], "TOKEN", tokens[i])
+		waits = append(waits, wait)
+	}
+	var ends [3]string
+	for i, wait := range append(waits, served) {
+		var err error
+		if ends[i], err = wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(ends[0], "Centroids") || ends[0] != ends[1] {
+		t.Errorf("North ends with\n%s\nSouth with\n%s", ends[0], ends[1])
+	}
+	if !strings.Contains(ends[2], "Its parties have the result") {
+		t.Errorf("the coordinator ends with %q", ends[2])
+	}
+	coordinator.run(ctx, t, "study", "verify", "study.json", "coordinator")
+	for _, hospital := range []machine{north, south} {
+		if said := hospital.run(ctx, t, "study", "verify", "state"); !strings.Contains(said, "a whole journal") {
+			t.Errorf("the journal: %q", said)
+		}
+		if said := hospital.run(ctx, t, "ledger", "show", "patients.ledger"); !strings.Contains(said, "fastlloyd") {
+			t.Errorf("the ledger: %q", said)
+		}
+	}
+}
