@@ -19,11 +19,11 @@ func (a *audited) calibrations() []privacy.Calibration { return privacy.Calibrat
 
 // library is every private method, in the order of the help text.
 func library() []audited {
-	sketches := func(_ string, c privacy.Calibration, s Settings) ([]Case, error) {
+	sketches := func(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if s.Pair != nil {
 			return nil, fault.Request("--pair", "sketches are audited on no record against one", "leave it out")
 		}
-		return Sketches(c, s)
+		return Sketches(method, c, s)
 	}
 	equations := func(_ string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if s.Pair != nil {

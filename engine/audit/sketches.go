@@ -14,7 +14,7 @@ const sketchKeys = 64
 
 // Sketches are the cases of the sketch protocols: no record against one, which every party puts into
 // its cluster 0 (T3).
-func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
+func Sketches(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	b := privacy.Budget{Epsilon: s.Epsilon, Delta: s.Delta}
 	if b.Epsilon == 0 {
 		b.Epsilon = 0.5
@@ -41,10 +41,56 @@ func Sketches(c privacy.Calibration, s Settings) ([]Case, error) {
 			Draw: sketchDraw(sketch.WorstCase{Calibration: c, Budget: b, Parties: k.parties, Clusters: 2, Sketches: sketchKeys,
 				Gamma: k.gamma}, k.value)})
 	}
+	if c == privacy.Proven && method == string(sketch.Sketch) {
+		returned, err := returnedCases(b)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, returned...)
+	}
 	// fail now rather than in the trials if the budget has no phantoms
 	_, err := sketch.NewWorstCase(sketch.WorstCase{Calibration: c, Budget: b, Parties: 2, Clusters: 2,
 		Sketches: sketchKeys, Gamma: 1})
 	return cases, err
+}
+
+// returnedCases are what holders of the keys see of sketches with a noised return, two of them and three with keys for
+// each pair.
+func returnedCases(b privacy.Budget) ([]Case, error) {
+	var cases []Case
+	for _, k := range []struct {
+		name    string
+		parties int
+		pairs   bool
+	}{{"returned to holders of the keys", 2, false}, {"returned to three holders of pairs' keys", 3, true}} {
+		w := sketch.WorstCase{Calibration: privacy.Proven, Budget: b, Parties: k.parties, Clusters: 2,
+			Sketches: sketchKeys, Gamma: sketch.DefaultGamma, PairKeys: k.pairs, Returned: true}
+		one, err := sketch.NewWorstCase(w)
+		if err != nil {
+			return nil, err
+		}
+		ledger := &privacy.Ledger{Delta: b.Delta}
+		if err := ledger.Add(one.ReturnedEntry()); err != nil {
+			return nil, err
+		}
+		c := Case{Name: k.name,
+			About:   "an empty cell in which a record appears, seen by a party, which knows keys and phantoms",
+			Watched: "the drawn cells that are returned, by their likelihood ratio on the pair", Law: Direct, Weight: 2}
+		if err := c.state(ledger, privacy.Clients); err != nil {
+			return nil, err
+		}
+		workers := newPerWorker(func() (*sketch.WorstCase, error) { return sketch.NewWorstCase(w) })
+		c.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+			worst, err := workers.of(rt)
+			if err != nil {
+				return nil, err
+			}
+			ratio, _, err := worst.DrawReturned(ctx, rt, st, present)
+			return []float64{ratio}, err
+		}
+		cases = append(cases, c)
+	}
+	return cases, nil
 }
 
 // sketchDraw draws from a worst case of its own for each worker.

@@ -40,7 +40,7 @@ type returned struct {
 // planReturn finds how many keys and phantoms per cell make the drawn cells tell most: at least so many phantoms as the
 // sketches need, a sqrt(keys) in a cell.
 func (p *plan) planReturn(j *Job, slack, a float64) error {
-	r := &returned{pairs: p.parties * (p.parties - 1) / 2, sets: 1, deviation: math.Inf(1)}
+	r := &returned{pairs: p.pairs(), sets: 1, deviation: math.Inf(1)}
 	if p.pairKeys {
 		r.pairs, r.sets = 1, r.pairs
 	}
@@ -151,24 +151,38 @@ func greatest(heights []uint16) (at int, most uint16) {
 	return at, most
 }
 
+// draws counts the cells that the keys draw, of each pair of parties.
+func (r *Release) draws(counts []int64) {
+	k := r.Clusters
+	for l1, at := 0, 0; l1 < r.Parties; l1++ {
+		for l2 := l1 + 1; l2 < r.Parties; l2, at = l2+1, at+k*k {
+			if r.Joint != nil {
+				r.Joint.draw(l1, l2, counts[at:at+k*k])
+			} else {
+				r.pair(l1, l2).draw(0, 1, counts[at:at+k*k])
+			}
+		}
+	}
+}
+
+// pairs is the number of pairs of parties.
+func (p *plan) pairs() int { return p.parties * (p.parties - 1) / 2 }
+
+// noisyDraws releases what draws counts, in multiples of 2^-unit.
+func (v *server) noisyDraws(r *Release) (counts []int64, unit int, err error) {
+	return noisy(v.Party, v.returned, 0, "drawn cells", 0, func(words []int64) error {
+		r.draws(words)
+		return nil
+	}, v.plan.pairs()*r.Clusters*r.Clusters)
+}
+
 // drawn releases the cells that the keys draw and makes tables of the pairs of parties of them, in records: of an id
 // that is drawn, a record or a phantom, the cell is known. Tables are fitted to the sizes of the clusters.
 func (v *server) drawn(ctx context.Context, r *Release) (*Grid, error) {
 	span := v.Begin(engine.PhaseWeights, 0)
 	defer v.End(span)
-	k, pairs := v.plan.clusters, v.plan.parties*(v.plan.parties-1)/2
-	counts, unit, err := noisy(v.Party, v.returned, 0, "drawn cells", 0, func(words []int64) error {
-		for l1, at := 0, 0; l1 < v.plan.parties; l1++ {
-			for l2 := l1 + 1; l2 < v.plan.parties; l2, at = l2+1, at+k*k {
-				if r.Joint != nil {
-					r.Joint.draw(l1, l2, words[at:at+k*k])
-				} else {
-					r.pair(l1, l2).draw(0, 1, words[at:at+k*k])
-				}
-			}
-		}
-		return nil
-	}, pairs*k*k)
+	k := v.plan.clusters
+	counts, unit, err := v.noisyDraws(r)
 	if err != nil {
 		return nil, err
 	}

@@ -201,3 +201,39 @@ func TestDrawnCellsHaveTheirNoise(t *testing.T) {
 		}
 	}
 }
+
+// What is returned is as likely on either side as its likelihood ratio says: given how far apart the sides are, the
+// log of the ratio is normal. The mean square of 800 such numbers is within six deviations of .05.
+func TestWorstCaseOfWhatIsReturned(t *testing.T) {
+	const trials = 400
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	rt := engine.NewRuntime(pool)
+	for _, pairs := range []bool{false, true} {
+		w, err := NewWorstCase(WorstCase{Calibration: privacy.Proven, Budget: privacy.Budget{Epsilon: 2, Delta: 1e-3},
+			Parties: 3, Clusters: 2, Sketches: 64, Gamma: DefaultGamma, PairKeys: pairs, Returned: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := privacy.NewStreams(seed(5)).Stream(0, 0, "returned")
+		mean, numbers := 0.0, 0.0
+		for i := range 2 * trials {
+			ratio, square, err := w.DrawReturned(context.Background(), rt, st, i%2 == 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if square == 0 {
+				continue // no key
+			}
+			z := (ratio + square/2) / math.Sqrt(square)
+			if i%2 == 1 {
+				z -= math.Sqrt(square)
+			}
+			mean += z * z
+			numbers++
+		}
+		if numbers < trials || math.Abs(mean/numbers-1) > 6*math.Sqrt(2/numbers) {
+			t.Errorf("keys of pairs %v: the mean square of %v normal scores is %v", pairs, numbers, mean/numbers)
+		}
+	}
+}

@@ -26,6 +26,9 @@ type WorstCase struct {
 	Gamma                       float64
 	// PairKeys gives each pair of parties keys of its own, under the proven calibration.
 	PairKeys bool
+	// Returned plans what holders of the keys see, as Noised has it, under the proven calibration: it has the whole
+	// budget. A cell has one phantom, fewer than sketches need against the server, so that a record draws many keys.
+	Returned bool
 
 	run    *run
 	labels [2][]uint16 // without the record and with it
@@ -72,6 +75,17 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 		c.run.parties = append(c.run.parties,
 			partyReleases{sketches: c.run.Add(&protocol.Release{Name: "sketches", Makers: protocol.Holder})})
 	}
+	if c.Returned {
+		j.Budget, p.phantoms = c.Budget, 1
+		p.returned = &returned{pairs: p.pairs(), sets: 1}
+		if p.pairKeys {
+			p.returned.pairs, p.returned.sets = 1, p.pairs()
+		}
+		if err := p.noiseOfDraws(j, c.Sketches, p.phantoms, 0); err != nil {
+			return nil, err
+		}
+		c.run.planReturned()
+	}
 	c.run.message = c.run.Add(&protocol.Release{Name: "message"})
 	return &c, nil
 }
@@ -92,11 +106,61 @@ func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.St
 	return views[0].Sketches, nil
 }
 
+// DrawReturned is Draw for who holds the keys: the log ratio of how likely what is returned is with the record and
+// without, and the square of how far the record moves it, in deviations of the noise. Keys and phantoms are known to the
+// viewer, so that it knows which counts would be without noise on either side.
+func (c *WorstCase) DrawReturned(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) (
+	ratio, square float64, err error) {
+	seed := st.Uint64()
+	var exact [2][]int64
+	var released []int64
+	var unit int
+	for side := range exact {
+		v, err := c.gathered(ctx, rt, seed, slices.Repeat([][]uint16{c.labels[side]}, c.Parties),
+			func(v *server, r *Release) (err error) {
+				if present == (side == 1) {
+					released, unit, err = v.noisyDraws(r)
+				}
+				return err
+			})
+		if err != nil {
+			return 0, 0, err
+		}
+		exact[side] = make([]int64, v.plan.pairs()*c.Clusters*c.Clusters)
+		v.receive(v.messages).draws(exact[side])
+	}
+	for i, y := range floats(released, unit) {
+		scale := c.run.returned.scale
+		without, with := (y-float64(exact[0][i]))/scale, (y-float64(exact[1][i]))/scale
+		ratio += (without*without - with*with) / 2
+		square += (without - with) * (without - with)
+	}
+	return ratio, square, nil
+}
+
+// ReturnedEntry is the ledger's line for what DrawReturned looks at.
+func (c *WorstCase) ReturnedEntry() privacy.Entry { return c.run.returned.Entries[0] }
+
 // Put is Draw for records of which labels has the clusters, by party. It returns what the server reads under each set
 // of keys: one set for all parties, or one for each pair in the order of Release.Pairs.
 func (c *WorstCase) Put(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, labels [][]uint16) (
 	[]*View, error) {
-	c.run.Plan = c.run.Plan.Again(st.Uint64())
+	v, err := c.gathered(ctx, rt, st.Uint64(), labels, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := v.receive(v.messages)
+	if r.Joint == nil {
+		return r.Pairs, nil
+	}
+	return []*View{r.Joint}, nil
+}
+
+// gathered is the server once the parties have sent what they make of labels, with all randomness from a seed, and
+// after it has done what else is given.
+func (c *WorstCase) gathered(ctx context.Context, rt *engine.Runtime, seed uint64, labels [][]uint16,
+	then func(v *server, r *Release) error) (*server, error) {
+	c.run.Plan = c.run.Plan.Again(seed)
 	var programs []protocol.Program
 	for l := range c.Parties {
 		p := &party{run: c.run, index: l, releases: c.run.parties[l], points: kernels.NewPanels(len(labels[l]), 1),
@@ -113,16 +177,12 @@ func (c *WorstCase) Put(ctx context.Context, rt *engine.Runtime, st *privacy.Str
 	v := &server{run: c.run}
 	gather := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		v.Party = p
-		return nil, v.gather(ctx)
+		if err := v.gather(ctx); err != nil || then == nil {
+			return nil, err
+		}
+		return nil, then(v, v.receive(v.messages))
 	}
-	if err := protocol.Start(rt, c.run.Plan, programs, gather, protocol.Options{}).Run(ctx); err != nil {
-		return nil, err
-	}
-	r := v.receive(v.messages)
-	if r.Joint == nil {
-		return r.Pairs, nil
-	}
-	return []*View{r.Joint}, nil
+	return v, protocol.Start(rt, c.run.Plan, programs, gather, protocol.Options{}).Run(ctx)
 }
 
 // EqualHeight is the statistic that tells the pair apart when parties share
