@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -116,7 +117,7 @@ func runJob(t testing.TB, j *Job, workers int) *engine.Result {
 	return res
 }
 
-// Every mode computes the same clustering. Rounds start far enough from
+// Every mode computes the same clustering, with the messages that its plan counts. Rounds start far enough from
 // decision boundaries that soft and hard assignment end in the same optimum.
 // Small rings, except for the first case.
 func TestModesFollowLloyd(t *testing.T) {
@@ -162,6 +163,13 @@ func TestModesFollowLloyd(t *testing.T) {
 			t.Logf("%d bytes, loss %g, plaintext %g, %+v", res.Details["bytes_total"], got, want, last)
 			if got > c.tolerance*want {
 				t.Errorf("loss %g, plaintext Lloyd %g", got, want)
+			}
+			plan, err := j.Plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o, err := plan.Outline(); err != nil || o.BytesAtMost || !reflect.DeepEqual(*o.Bytes, res.Comm) {
+				t.Errorf("planned %+v (error %v), sent %+v", o.Bytes, err, res.Comm)
 			}
 		})
 	}
