@@ -23,6 +23,7 @@ func Suites() []Suite {
 		flowSuites(),
 		horizontalSuites(),
 		verticalSuites(),
+		sketchPlanSuites(),
 		utilitySuites(),
 		centralSuites(),
 		floorSuites(),
