@@ -20,15 +20,18 @@ type encoding struct {
 	workers  []*encodingWorker
 }
 
-// openCluster is a cluster some register of which may be without arrival.
+// openCluster is a cluster some register of which may be without arrival. Its registers go
+// on to a later limit; they are never emptied. A register is the least arrival up to the
+// limit, so it does not change by arrivals that it has had already: where records stand
+// saves the time to generate those again, and whether that is kept changes no bit.
 type openCluster struct {
 	kernels.Reach
 	records int
 	open    bool
-	// begins says that its records have yet to be looked at, and horizon up to when it
-	// is known then where they stand. The whole of a large cluster would be as much
-	// memory again, for what is needed with probability e^-16 at most (kernels.KeptReach):
-	// then the cluster begins again, which gives the same arrivals.
+	// begins says that its records are to be looked at from their digests, and horizon up
+	// to when it is known then where they stand. For all records of a large cluster that
+	// would be as much memory again as they take, for what is needed with probability e^-16
+	// at most (kernels.KeptReach): then they are looked at once more, up to the later limit.
 	begins  bool
 	horizon float64
 }
