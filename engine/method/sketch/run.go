@@ -184,8 +184,8 @@ func (r *run) planNotes() {
 			"local clusters")
 	}
 	if j.Method.sketches() {
-		r.Notes = append(r.Notes, "epsilon does not cover times: how long a party makes its sketches depends on the sizes "+
-			"of its local clusters, and on the keys")
+		r.Notes = append(r.Notes, "times: how long a party takes to make its sketches depends on the sizes of its local "+
+			"clusters, and on the keys")
 	}
 	if !j.NoQuality {
 		r.Notes = append(r.Notes, "quality, and the relative intersection error, are computed from the private data")
