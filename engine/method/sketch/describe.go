@@ -76,7 +76,8 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 				Value: method.Int(&j.Sketches, 1, MaxSketches)},
 			method.Option{Name: "gamma", Default: "1/1024; 1 for the paper's estimators", About: "parameter of the sketches",
 				Value: method.Real(&j.Gamma, method.Positive, 16)},
-			method.Option{Name: "sketch-share", Default: ".25", About: "share of the squared budget for the sketches",
+			method.Option{Name: "sketch-share", Default: ".25; .15 where the budget is small for the records",
+				About: "share of the squared budget for the sketches",
 				Value: method.Real(&j.Share, method.Positive, 1)})
 	}
 	return j, options

@@ -23,6 +23,8 @@ const (
 	// trustedCount is how many standard deviations the noisy count of a centre
 	// must reach for the centre to move.
 	trustedCount = 4
+	// trustedCell is how many standard deviations a cell's noisy count must reach.
+	trustedCell = 4
 	// gridColumns is the largest number of columns that start from a grid.
 	gridColumns = 5
 	// forestLevels is the depth of the forest under the proven calibration;
@@ -149,7 +151,7 @@ func (p *party) search(ctx context.Context, w *synopsis.Weighted) error {
 }
 
 // startGrid finds centres on a noisy histogram of side^d cells: those more than
-// three standard deviations above zero, weighted by their noisy counts.
+// trustedCell standard deviations above zero, weighted by their noisy counts.
 func (p *party) startGrid(ctx context.Context) error {
 	r := p.releases.histogram
 	span := p.span(engine.PhaseAccumulate, 0)
@@ -160,7 +162,7 @@ func (p *party) startGrid(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	boxes := grid.Boxes(noisy, 3*r.scale)
+	boxes := grid.Boxes(noisy, trustedCell*r.scale)
 	return p.search(ctx, synopsis.Spread(boxes, p.d(), len(boxes)))
 }
 

@@ -89,7 +89,7 @@ func (p *plan) noiseOfDraws(j *Job, m int, phantoms, slack float64) error {
 	scale, err := privacy.DrawnScale(j.Budget, p.localMu*math.Sqrt(float64(p.parties)),
 		privacy.Drawn{Trials: m, P: r.chance}, r.sets, slack+own)
 	if err != nil {
-		return fault.Request("sketch-share", fmt.Sprintf("is %v: %v", j.Share, err),
+		return fault.Request("sketch-share", fmt.Sprintf("is %v: %v", p.share, err),
 			"use a larger one")
 	}
 	r.scale = gaussianScale(math.Sqrt(float64(2*r.pairs)), 1/scale)
