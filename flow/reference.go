@@ -25,57 +25,61 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	n, k, e := p.Points.N, p.k(), p.exclusivity()
-	g := &network{}
+	g := newGraph(p)
+	flow, shortage, err := g.minimise(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("flow: reference: %w", err)
+	}
+	return g.result(flow, shortage)
+}
+
+// graph is the explicit graph of a problem.
+type graph struct {
+	network
+	p         *Problem
+	centroids *kernels.Centroids
+	hash      *tieHash
+	digests   []digest // of the points
+	centroid  int32    // the first centroid node
+	first     []int    // arcs of point i to clusters are first[i] to first[i+1]-1
+	filler    int      // the first arc of the fillers
+}
+
+func newGraph(p *Problem) *graph {
+	n, k, e := p.Points.N, p.k(), int64(p.exclusivity())
+	g := &graph{p: p, centroids: kernels.NewCentroids(k, p.Points.D), hash: newTieHash(p.Key, p.FractionBits),
+		digests: make([]digest, n), centroid: int32(n), first: make([]int, n+1)}
+	g.centroids.Set(p.Centroids)
 	var supply, demand int64
 	for i := range n {
-		g.node(int64(e) * p.weight(i))
-		supply += int64(e) * p.weight(i)
+		g.node(e * p.weight(i))
+		supply += e * p.weight(i)
 	}
-	centroid, clone := int32(n), int32(n+k)
 	for range k {
 		g.node(0)
 	}
-	for j := range k {
-		g.node(-int64(p.Lo[j]))
-		demand += int64(p.Lo[j])
+	clone := int32(n + k)
+	for _, lo := range p.Lo {
+		g.node(-int64(lo))
+		demand += int64(lo)
 	}
 	if p.Total || p.Penalty != nil {
 		supply += demand
 	}
 	sink := g.node(demand - supply)
-
-	c := kernels.NewCentroids(k, p.Points.D)
-	c.Set(p.Centroids)
-	hash := newTieHash(p.Key, p.FractionBits)
-	reach := p.reach()
-	row := make([]int64, k)
-	digests := make([]digest, n)
-	first := make([]int, n+1) // arcs of point i are first[i] to first[i+1]-1
-	for i := range n {
-		first[i] = len(g.tail)
-		kernels.CostRows(p.Points, i, i+1, c, p.FractionBits, row)
-		digests[i] = hash.digest(p, i)
-		for j, d := range row {
-			if d <= reach {
-				h0, h1 := hash.words(digests[i], j)
-				g.arc(int32(i), centroid+int32(j), p.weight(i), weight{0, d, h0, h1})
-			}
-		}
-	}
-	first[n] = len(g.tail)
+	g.pairs()
 	under, over := p.slopes()
 	for j := range int32(k) {
-		g.arc(centroid+j, clone+j, int64(p.Hi[j]), weight{})
+		g.arc(g.centroid+j, clone+j, int64(p.Hi[j]), weight{})
 		if p.Penalty != nil {
-			g.arc(centroid+j, clone+j, unlimited, weight{distance: over})
+			g.arc(g.centroid+j, clone+j, unlimited, weight{distance: over})
 		}
 		g.arc(clone+j, sink, unlimited, weight{})
 	}
 	if e > 1 {
 		escape := g.node(0)
 		for i := range n {
-			g.arc(int32(i), escape, int64(e-1)*p.weight(i), weight{})
+			g.arc(int32(i), escape, (e-1)*p.weight(i), weight{})
 		}
 		g.arc(escape, sink, unlimited, weight{})
 	}
@@ -84,7 +88,7 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 			g.arc(int32(i), sink, p.weight(i), weight{units: 1})
 		}
 	}
-	firstFiller := len(g.tail)
+	g.filler = len(g.tail)
 	if p.Total || p.Penalty != nil {
 		price := weight{units: 1}
 		if p.Penalty != nil {
@@ -96,19 +100,37 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 		}
 		g.arc(fillers, sink, unlimited, weight{})
 	}
+	return g
+}
 
-	flow, shortage, err := g.minimise(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("flow: reference: %w", err)
+// pairs adds the arcs of the points to the clusters within reach.
+func (g *graph) pairs() {
+	p, row, reach := g.p, make([]int64, g.p.k()), g.p.reach()
+	for i := range g.digests {
+		g.first[i] = len(g.tail)
+		kernels.CostRows(p.Points, i, i+1, g.centroids, p.FractionBits, row)
+		g.digests[i] = g.hash.digest(p, i)
+		for j, d := range row {
+			if d <= reach {
+				h0, h1 := g.hash.words(g.digests[i], j)
+				g.arc(int32(i), g.centroid+int32(j), p.weight(i), weight{0, d, h0, h1})
+			}
+		}
 	}
+	g.first[len(g.digests)] = len(g.tail)
+}
+
+// result is the assignment that a flow of the graph stands for.
+func (g *graph) result(flow, shortage []int64) (*Result, error) {
+	p, n, k := g.p, len(g.digests), g.p.k()
 	res := &Result{Labels: slices.Repeat([]uint16{uint16(k)}, n), Sizes: make([]int, k), Fillers: make([]int, k),
 		Units: append([]int32(nil), p.Weights...)}
 	reached := make([]int64, k)
 	of := make([][]Membership, n)
 	for i := range n {
-		for a := first[i]; a < first[i+1]; a++ {
+		for a := g.first[i]; a < g.first[i+1]; a++ {
 			if flow[a] > 0 {
-				j := g.head[a] - centroid
+				j := g.head[a] - g.centroid
 				of[i] = append(of[i], Membership{int32(i), uint16(j), int32(flow[a])})
 				reached[j] += flow[a]
 				res.Sizes[j] += int(flow[a])
@@ -120,10 +142,10 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 	}
 	if p.Total && p.Penalty == nil {
 		for j := range k {
-			res.Fillers[j] = int(flow[firstFiller+j])
+			res.Fillers[j] = int(flow[g.filler+j])
 		}
 	}
-	settle(p, digests, of)
+	settle(p, g.digests, of)
 	for i := range n {
 		placed := int64(0)
 		for _, m := range of[i] {
@@ -134,7 +156,7 @@ func Reference(ctx context.Context, p *Problem) (*Result, error) {
 			res.Units[i] = 0
 		}
 		if len(of[i]) > 0 {
-			p.name(hash, c, of[i], res)
+			p.name(g.hash, g.centroids, of[i], res)
 		}
 	}
 	return res, nil
