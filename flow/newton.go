@@ -376,37 +376,40 @@ func (a *ascent) solve() {
 		diagonal[e.v] += e.count
 	}
 	// z keeps the inverse of the diagonal, 0 where a cluster is not active.
-	rz := 0.0
 	for j, active := range a.active {
 		if !active {
-			r[j], z[j], d[j] = 0, 0, 0
+			r[j], z[j] = 0, 0
 			continue
 		}
 		z[j] = 1 / diagonal[j]
 		r[j] = a.excess[j] - q[j]
-		d[j] = r[j] * z[j]
+	}
+	conjugateGradients(a.product, a.step, r, z, d, q, 1e-3, 60)
+}
+
+// conjugateGradients adds to x what the residual r of a linear system asks for, with the
+// inverse of the diagonal as preconditioner, until the given part of the residual is left.
+// product sets its second argument to the matrix times the first; d and q are scratch.
+func conjugateGradients(product func(d, q []float64), x, r, inverse, d, q []float64, enough float64, rounds int) {
+	rz := 0.0
+	for j := range d {
+		d[j] = float64(r[j] * inverse[j])
 		rz += float64(r[j] * d[j])
 	}
-	enough := 1e-3 * rz
-	for range 60 {
-		if rz <= enough || rz == 0 {
-			return
-		}
-		a.product(d, q)
+	for enough *= rz; rounds > 0 && rz > enough; rounds-- {
+		product(d, q)
 		dq := 0.0
-		for j, x := range d {
-			dq += float64(q[j] * x)
+		for j, y := range d {
+			dq += float64(q[j] * y)
 		}
-		alpha := rz / dq
-		next := 0.0
-		for j, x := range d {
-			a.step[j] += float64(alpha * x)
+		alpha, next := rz/dq, 0.0
+		for j, y := range d {
+			x[j] += float64(alpha * y)
 			r[j] -= float64(alpha * q[j])
-			next += float64(r[j] * r[j] * z[j])
+			next += float64(r[j] * float64(r[j]*inverse[j]))
 		}
-		beta := next / rz
 		for j := range d {
-			d[j] = float64(r[j]*z[j]) + float64(beta*d[j])
+			d[j] = float64(r[j]*inverse[j]) + float64(next/rz*d[j])
 		}
 		rz = next
 	}

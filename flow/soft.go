@@ -392,34 +392,15 @@ func (a *soft) newton(k int) float64 {
 			}
 		}
 	}
-	rz := 0.0
 	clear(a.step)
 	for j := range k {
 		shared := inverse[j]
 		a.slope[j] += float64(0.064/a.free*(1+shared)) + max(0, 2*math.Abs(a.gradient[j])/a.free-shared-a.slope[j])
 		inverse[j] = 1 / (shared + a.slope[j])
 		r[j] = a.gradient[j]
-		d[j] = float64(r[j] * inverse[j])
-		rz += float64(r[j] * d[j])
 	}
-	r[k], d[k], inverse[k] = 0, 0, 0
-	for enough, its := 1e-4*rz, 0; its < 100 && rz > enough; its++ {
-		a.product(d, q)
-		dq := 0.0
-		for j := range k {
-			dq += float64(d[j] * q[j])
-		}
-		alpha, next := rz/dq, 0.0
-		for j := range k {
-			a.step[j] += float64(alpha * d[j])
-			r[j] -= float64(alpha * q[j])
-			next += float64(r[j] * float64(r[j]*inverse[j]))
-		}
-		for j := range k {
-			d[j] = float64(r[j]*inverse[j]) + float64(next/rz*d[j])
-		}
-		rz = next
-	}
+	r[k], inverse[k] = 0, 0
+	conjugateGradients(a.product, a.step, r, inverse, d, q, 1e-4, 100)
 	for j, x := range a.step[:k] {
 		// Beyond the ramp around 0 there is no slope that would tell where to stop.
 		x = max(-a.free, min(a.free, x))

@@ -85,7 +85,6 @@ type tuning struct {
 	sampleRatio int // between the sizes of successive subsamples
 	allArcs     int // costs up to which all points are members at once
 	shardPoints int // points of a shard
-	blockCosts  int // costs in a block of rows, which stays in the L1 cache
 
 	// Points per cluster and in all in the smallest subsample.
 	firstCluster, firstSample int
@@ -106,7 +105,7 @@ type tuning struct {
 	annealClusters int
 }
 
-var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048, blockCosts: 2048,
+var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2, nearColumns: 32,
 	orderClusters: tableColumns + 1, orderPoints: 8, rounds: 1000, annealClusters: 64}
 
