@@ -84,7 +84,9 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 	}
 	tools := make([]*tool, pool.Workers())
 	errs := make([]error, len(order)*per)
+	progress := &steps{pool: pool, what: "encryption", total: len(errs)}
 	err := pool.Run(ctx, len(errs), func(worker, index int) {
+		defer progress.one()
 		if tools[worker] == nil {
 			tools[worker] = &tool{ckks.NewEncoder(p.Parameters), make([]float64, p.slots())}
 		}

@@ -81,7 +81,7 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 		s, roles := setUp(t, j, pool)
 		plays := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 			roles.alice.Party = p
-			members, _, err := roles.alice.compareAll(ctx, s.start)
+			members, _, err := roles.alice.compareAll(ctx, 0, s.start)
 			if err != nil {
 				return nil, err
 			}

@@ -40,7 +40,7 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 		if err := o.alice.prepare(ctx); err != nil {
 			return nil, err
 		}
-		members, _, err := o.alice.compareAll(ctx, s.start)
+		members, _, err := o.alice.compareAll(ctx, 0, s.start)
 		if err == nil {
 			o.totals, err = o.alice.computer.totals(ctx, p.Pool(), 0, members)
 		}

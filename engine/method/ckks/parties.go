@@ -136,12 +136,13 @@ func (a *alice) receiveColumns(ctx context.Context, party int) error {
 func (a *alice) playRound(ctx context.Context, t int, current [][]float64) ([][]float64, error) {
 	a.peer.round = t + 1
 	span := a.Begin(engine.PhaseCompare, t)
-	members, done, err := a.compareAll(ctx, current)
+	members, done, err := a.compareAll(ctx, t, current)
 	a.End(span)
 	if err != nil {
 		return nil, err
 	}
 	span = a.Begin(engine.PhaseSum, t)
+	a.steps = a.phase(a.Pool(), t, "sums", a.job.K*(1+a.run.cols.d))
 	totals, err := a.totals(ctx, a.Pool(), t, members)
 	a.End(span)
 	if err != nil {
@@ -185,10 +186,11 @@ func (a *alice) perturb(t int, totals []total) (*aggregatesMessage, []int64, err
 	return msg, z, err
 }
 
-// compareAll computes the encrypted memberships for the given centroids.
-func (a *alice) compareAll(ctx context.Context, current [][]float64) ([][]*cipher, Round, error) {
+// compareAll computes the encrypted memberships of round t for the given centroids.
+func (a *alice) compareAll(ctx context.Context, t int, current [][]float64) ([][]*cipher, Round, error) {
 	p, cols := a.run.params, a.run.cols
 	if a.job.argmin() == Rank {
+		a.steps = a.phase(a.Pool(), t, "comparisons", 0)
 		m, err := a.rankMembers(ctx, a.Pool(), planRank(p, cols, current))
 		return m, Round{Pairs: a.job.K * a.job.K, Depth: treeDepth(a.job.K - 1)}, err
 	}
@@ -196,6 +198,8 @@ func (a *alice) compareAll(ctx context.Context, current [][]float64) ([][]*ciphe
 	if err != nil {
 		return nil, Round{}, err
 	}
+	groups, _ := a.run.lay.grouping(len(r.pairs))
+	a.steps = a.phase(a.Pool(), t, "comparisons", a.run.lay.batches*(groups+a.job.K))
 	m, err := a.members(ctx, a.Pool(), r)
 	return m, Round{Pairs: len(r.pairs), Depth: r.depth}, err
 }
@@ -390,7 +394,9 @@ func (h *bob) keys(ctx context.Context) (*keysMessage, error) {
 	p := h.params
 	shifts := h.lay.shifts()
 	m := &keysMessage{Rotations: make([]*switchKey, len(shifts))}
-	err := h.Pool().Run(ctx, 3+len(shifts), func(_, i int) {
+	progress := &steps{pool: h.Pool(), what: "keys", total: 3 + len(shifts)}
+	err := h.Pool().Run(ctx, progress.total, func(_, i int) {
+		defer progress.one()
 		switch i {
 		case 0:
 			m.Relin = newRelinearisation(p, h.secret, h.rnd)
