@@ -440,6 +440,9 @@ func (p *plan) chooseClusters(j *Job) error {
 		p.clusters = paperLocalK(j.K, s, n, cmp.Or(j.Sketches, DefaultSketches), p.eps2, delta)
 	case j.LocalK.Rule == RulePaper, j.LocalK.Rule == RuleAuto:
 		p.clusters = autoLocalK(j.K, s, n)
+		for j.Return == Noised && p.clusters > max(j.K, 2) && 60*p.clusters*p.clusters > n {
+			p.clusters--
+		}
 	default:
 		return fault.Request("local-k", fmt.Sprintf("has the unknown rule %q", j.LocalK.Rule), "use auto, paper or a number")
 	}

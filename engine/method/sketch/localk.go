@@ -20,7 +20,8 @@ type Rule string
 
 const (
 	// RuleAuto takes the largest k' <= 3k whose grid has at most one cell per 15
-	// records, and never less than k. It is the default.
+	// records, and never less than k. It is the default. Where the parties see the result, whose noise is that of a
+	// pair's cell, the grid of two of them has at most one per 60.
 	RuleAuto Rule = "auto"
 	// RulePaper is that of Sketch-V, section 5.2.
 	RulePaper Rule = "paper"

@@ -175,6 +175,10 @@ func (r *run) planNotes() {
 	if j.Bounds.FromData {
 		r.Notes = append(r.Notes, "bounds come from the data")
 	}
+	if j.Method.sketches() && r.returned == nil {
+		r.Notes = append(r.Notes, "parties that see the result: they hold the keys, so that it is for the server alone; "+
+			"sketch --return noised makes one that they may see")
+	}
 	if j.Seed != nil && r.Private {
 		r.Notes = append(r.Notes, "the seed: whoever knows it can subtract the noise and test the sketches, so a run "+
 			"with one is a simulation")
