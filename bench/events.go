@@ -50,5 +50,5 @@ func timeEvents(ctx context.Context, c *Case, heads, tails, events int) error {
 		return err
 	}
 	c.Number("an event", "ns", best/float64(repeated*events)*1e9)
-	return c.slowerPaths(best, nil, share)
+	return c.slowerPaths(best, slowerGoals, share)
 }

@@ -65,7 +65,7 @@ func measurePlan(ctx context.Context, c *Case, parties int, epsilon float64, edi
 	keys := planned.Details["sketches"].(int)
 	var last *engine.Result
 	var errors, losses []float64
-	for run := 1; run <= c.Env.Reps(20, 2); run++ {
+	for run := 1; run <= c.Env.Reps(10, 2); run++ {
 		j := sketchJob(s.Norm, s.Labels, parties, paperK, epsilon, run)
 		edit(j, keys)
 		if last, err = runPlan(ctx, c, j); err != nil {
