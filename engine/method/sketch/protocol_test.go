@@ -894,6 +894,34 @@ func TestPlannedSketches(t *testing.T) {
 	}
 }
 
+// The local centres get more of a budget that is small for the number of records, and
+// never another share than was asked for; a planned share plans what the same one does that
+// is given.
+func TestPlannedShare(t *testing.T) {
+	data := mixture(t, 20_000, 8)
+	for _, c := range []struct {
+		epsilon, share float64
+		records        int
+		want           float64
+	}{{1, 0, 0, DefaultShare}, {0.05, 0, 0, smallShare}, {0.05, 0, 200_000, DefaultShare}, {1, 0, 400, smallShare},
+		{0.05, 0.4, 0, 0.4}} {
+		j := &Job{Method: Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds, Records: c.records,
+			Columns: EqualSplit(8, 2), K: 5, Budget: privacy.Budget{Epsilon: c.epsilon, Delta: 5e-5}}, LocalK: LocalK{N: 5},
+			Share: c.share}
+		p, err := newPlan(j.withDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.share != c.want {
+			t.Errorf("epsilon %v, %d records: a share of %v, want %v", c.epsilon, c.records, p.share, c.want)
+		}
+		j.Share = c.want
+		if same, err := newPlan(j.withDefaults()); err != nil || same.localMu != p.localMu || same.phantoms != p.phantoms {
+			t.Errorf("epsilon %v: planned and given shares of %v differ: %v", c.epsilon, c.want, err)
+		}
+	}
+}
+
 // With reports that are all true both estimators of ldp-agg find the grid; at a budget
 // of use that of all parties together is far from it, as the paper says.
 func TestReportsOfAllParties(t *testing.T) {
