@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -47,7 +48,7 @@ func (p *progress) PhaseEnd(engine.Span)   {}
 func (p *progress) IterationEnd(it engine.Iteration) { p.Progress("rounds", it.Index+1, it.Total) }
 
 // Progress shows that done of total parts, 0 if unknown, are done: "hybrid search,
-// starts (3/10)".
+// starts (3/10)", "lloyd rounds: 26".
 func (p *progress) Progress(what string, done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,10 +61,16 @@ func (p *progress) Progress(what string, done, total int) {
 	if p.bar == nil || p.what != what {
 		p.clear()
 		p.what = what
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.out),
-			progressbar.OptionSetDescription(p.label+" "+what),
-			progressbar.OptionSetWidth(20), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
-			progressbar.OptionThrottle(100*time.Millisecond))
+		options := []progressbar.Option{progressbar.OptionSetWriter(p.out),
+			progressbar.OptionSetDescription(p.label + " " + what), progressbar.OptionSetWidth(20),
+			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100 * time.Millisecond)}
+		if total > 0 {
+			options = append(options, progressbar.OptionShowCount())
+		}
+		p.bar = progressbar.NewOptions(total, options...)
+	}
+	if total < 0 {
+		p.bar.Describe(fmt.Sprintf("%s %s: %d", p.label, what, done))
 	}
 	_ = p.bar.Set(done) // a terminal that is gone is no reason to stop
 }

@@ -13,7 +13,7 @@ import (
 // What takes long is shown as it goes on: reading, each part of a search, rounds.
 func TestProgressMoves(t *testing.T) {
 	var out bytes.Buffer
-	p := &progress{out: &out, label: "x"}
+	p := &progress{out: &out, label: "lloyd"}
 	eng, err := engine.New(engine.WithWorkers(2), engine.WithObserver(p))
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestProgressMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"search, starts", "search, swaps", "k-means++, centres", "rounds",
+	for _, want := range []string{"search, starts", "search, swaps", "k-means++, centres", "lloyd rounds: ",
 		"reading, rows", "/10)"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing shows %q", want)
