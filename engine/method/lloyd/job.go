@@ -356,10 +356,10 @@ func (j *Job) starts() int {
 }
 
 // exchanges is how often plain k-means moves clusters of the best start where size alone
-// keeps it from more starts.
+// keeps it from more starts, or there are so many clusters that no start has all in their places.
 func (j *Job) exchanges() int {
-	if !j.improves() || j.Start != nil || j.NInit > 0 || j.batch() > 0 || j.starts() == maxStarts || j.K < 4 ||
-		j.K > mostExchanged {
+	if !j.improves() || j.Start != nil || j.NInit > 0 || j.batch() > 0 ||
+		j.starts() == maxStarts && j.K < manyClusters || j.K < 4 || j.K > mostExchanged {
 		return 0
 	}
 	return maxExchanges

@@ -20,8 +20,10 @@ const (
 	smallWork = 1e7
 	startStep = 1.6681005372000588
 	// maxExchanges is how often 1/exchangedShare of the clusters of the best start is
-	// tried elsewhere where there are fewer starts, for up to mostExchanged clusters.
+	// tried elsewhere where there are fewer starts, or from manyClusters on, of which every start has some in
+	// the wrong place, for up to mostExchanged clusters.
 	maxExchanges   = 3
+	manyClusters   = 100
 	exchangedShare = 40
 	mostExchanged  = 2048
 	// plainIterations is the most rounds from a start, as scikit-learn has it.

@@ -195,7 +195,7 @@ func TestExchangesMendAStart(t *testing.T) {
 // place.
 func TestStartsBySize(t *testing.T) {
 	for _, c := range []struct{ n, k, d, starts, exchanges int }{
-		{100, 5, 2, 10, 0}, {99999, 10, 10, 10, 0}, {100000, 10, 10, 9, maxExchanges},
+		{100, 5, 2, 10, 0}, {99999, 10, 10, 10, 0}, {20000, 200, 2, 10, maxExchanges}, {100000, 10, 10, 9, maxExchanges},
 		{1000000, 10, 10, 5, maxExchanges},
 		{10000000, 10, 10, 1, maxExchanges}, {10000000, 3, 100, 1, 0}, {1000000, 4000, 2, 1, 0},
 	} {
