@@ -124,9 +124,12 @@ func (p *Plot) Legend() []Key {
 			references = append(references, c.Reference)
 		}
 	}
-	style := map[bool]string{true: "faint", false: "dashed"}[p.Bars]
+	style, colour := map[bool]string{true: "faint", false: "dashed"}[p.Bars], Colours-1
+	if len(keys) == 1 {
+		colour = keys[0].Colour // theirs, too
+	}
 	for _, r := range references {
-		keys = append(keys, Key{Name: r, Colour: Colours - 1, Style: style})
+		keys = append(keys, Key{Name: r, Colour: colour, Style: style})
 	}
 	return keys
 }
