@@ -26,6 +26,7 @@ import (
 type joinFlags struct {
 	options
 	invite, state, page string
+	traces              string
 	yes                 bool
 	watch               *study.Watch
 	errOut              io.Writer
@@ -53,6 +54,7 @@ records leaves before. Whoever is interrupted goes on by the same command.`,
 		"folder of the journal, which must outlive this process and stay on this machine")
 	fs.StringVar(&o.page, "page", "none",
 		"address of a page with this party's side, on this machine alone, such as 127.0.0.1:0")
+	fs.StringVar(&o.traces, "traces", "", tracesHelp)
 	fs.BoolVar(&o.yes, "yes", false, "agree without being asked, and without comparing fingerprints")
 	o.bindSome(fs, func(flag string) bool {
 		switch flag {
@@ -91,8 +93,17 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	}
 	defer eng.Close()
 	o.errOut = errOut
-	if o.page != "none" {
+	if o.page != "none" || o.traces != "" {
 		o.watch = study.NewPartyWatch()
+	}
+	log := slog.New(slog.NewTextHandler(errOut, nil))
+	traced, err := startTraces(ctx, o.traces, fmt.Sprintf("study %s, party %d", invitation.ID, invitation.Party+1),
+		o.watch, log)
+	if err != nil {
+		return err
+	}
+	defer traced()
+	if o.page != "none" {
 		if err := os.MkdirAll(o.state, 0o700); err != nil {
 			return fault.Failed("--state", err.Error(), "name a folder that can be made", err)
 		}
@@ -104,7 +115,7 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		fmt.Fprintf(errOut, "page: %s\n", p.URL())
 	}
 	var loaded *study.Study
-	j := study.Join{Invitation: invitation, State: o.state, Log: slog.New(slog.NewTextHandler(errOut, nil)), Engine: eng,
+	j := study.Join{Invitation: invitation, State: o.state, Log: log, Engine: eng,
 		Charge: o.charge, Watch: o.watch,
 		Agree: func(_ context.Context, t *study.Terms) error { return o.agree(t, in, errOut) },
 		Load: func(ctx context.Context, s *study.Study, party int) (dataset.Part, []string, error) {

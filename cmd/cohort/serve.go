@@ -8,10 +8,12 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel"
 
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/page"
+	"github.com/cohort-engine/cohort/engine/study/trace"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
@@ -19,6 +21,7 @@ import (
 type serveFlags struct {
 	listen, reach, state, page, out, format, tokens string
 	nats, natsCA, natsUsers                         string
+	traces                                          string
 	certificate, key                                string
 	workers                                         int
 }
@@ -50,6 +53,7 @@ alone. Whoever is interrupted goes on by the same command.`,
 		"folder of the journal and the certificate, which must outlive this process")
 	fs.StringVar(&o.tokens, "tokens", "", "folder for the invitations, one file for each party, instead of printing them")
 	fs.StringVar(&o.page, "page", "127.0.0.1:0", "address of the operator's page, on this machine alone; none for none")
+	fs.StringVar(&o.traces, "traces", "", tracesHelp)
 	fs.StringVar(&o.out, "out", "", "folder to write the result to, where the coordinator learns it")
 	fs.StringVar(&o.format, "format", "text", "text or json")
 	fs.IntVar(&o.workers, "workers", 0, "worker threads (default all cores)")
@@ -98,6 +102,11 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 		defer p.Close()
 		fmt.Fprintf(errOut, "page: %s\n", p.URL())
 	}
+	traced, err := startTraces(ctx, o.traces, "study "+s.ID, watch, with.Log)
+	if err != nil {
+		return err
+	}
+	defer traced()
 	if err := o.invite(s, c, out); err != nil {
 		return err
 	}
@@ -110,6 +119,28 @@ func (o *serveFlags) serve(ctx context.Context, file string, out, errOut io.Writ
 		return err
 	}
 	return deliverStudy(s, res, o.format, o.out, out)
+}
+
+// tracesHelp is the help of --traces.
+const tracesHelp = "URL of an OpenTelemetry collector (OTLP over HTTP) that is sent when sums and their steps began " +
+	"and ended, such as http://127.0.0.1:4318"
+
+// startTraces sends the course of a study to a collector, if one is named, until the function
+// that it returns is called.
+func startTraces(ctx context.Context, collector, name string, watch *study.Watch, log *slog.Logger) (func(), error) {
+	if collector == "" {
+		return func() {}, nil
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("the collector", "why", err.Error()) }))
+	t, err := trace.Start(ctx, collector, name, watch)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := t.Close(); err != nil {
+			log.Warn("the collector lacks the end of the traces", "why", err.Error())
+		}
+	}, nil
 }
 
 // writeUsers writes what the cluster's configuration must have.

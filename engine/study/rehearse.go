@@ -43,6 +43,8 @@ type Rehearsal struct {
 	Study *Study
 	Table *dataset.Normalised
 	Parts []dataset.Part
+	// Watch, if not nil, follows the coordinator.
+	Watch *Watch
 }
 
 // Rehearse makes a simulation of a study on records, which parties hold in even parts.
@@ -106,7 +108,8 @@ func (r *Rehearsal) Apart(ctx context.Context, dir string, engines func(role int
 	defer cancel()
 	state := func(p int) string { return filepath.Join(dir, fmt.Sprint("role", p)) }
 	n, log := len(r.Parts), slog.New(slog.DiscardHandler)
-	c, err := NewCoordinator(Serve{Study: r.Study, State: state(n), Listen: "127.0.0.1:0", Log: log, Engine: engines(n)})
+	c, err := NewCoordinator(Serve{Study: r.Study, State: state(n), Listen: "127.0.0.1:0", Log: log, Engine: engines(n),
+		Watch: r.Watch})
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ type Watch struct {
 	mu      sync.Mutex
 	status  Status
 	changed chan struct{} // closed and renewed at each change
-	heard   []func(party int, step string, took time.Duration)
+	heard   []func(Event)
 	own     protocol.Role // whose side it is
 	steps   [sum.Done]StepStatus
 }
@@ -125,11 +125,41 @@ func (w *Watch) side(s *Study, party int) {
 // Pay says what the party has paid, in words.
 func (w *Watch) Pay(what string) { w.change(func(t *Status) { t.Paid = what }) }
 
-// Listen has f called with how long a party took to answer a step.
-func (w *Watch) Listen(f func(party int, step string, took time.Duration)) {
+// EventKind is what an event says.
+type EventKind int
+
+// The kinds of events.
+const (
+	StepBegan EventKind = iota // a step of a sum, or, on a party's side, a sum
+	Answered                   // a party, after Took
+	Missed                     // a party, by the deadline of the step
+	SumDone
+	Ended
+)
+
+// Event is something that happened in a study. It has no value that was computed from records.
+type Event struct {
+	Kind EventKind
+	// Sum counts from 1; Party is the name of one.
+	Sum         int
+	Step, Party string
+	Took        time.Duration
+	// State is why a study ended, or "done".
+	State string
+}
+
+// Listen has f called with what happens, in its order. It must be quick.
+func (w *Watch) Listen(f func(Event)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heard = append(w.heard, f)
+}
+
+// tell tells those who listen; the caller holds the lock.
+func (w *Watch) tell(e Event) {
+	for _, f := range w.heard {
+		f(e)
+	}
 }
 
 // Status returns the state now, and a channel that is closed when it changes.
@@ -185,7 +215,10 @@ func (w *Watch) began(r *Roster) {
 }
 
 func (w *Watch) step(sum int, step sum.Phase) {
-	w.change(func(s *Status) { s.Sum, s.Step = sum+1, step.String() })
+	w.change(func(s *Status) {
+		s.Sum, s.Step = sum+1, step.String()
+		w.tell(Event{Kind: StepBegan, Sum: s.Sum, Step: s.Step})
+	})
 }
 
 func (w *Watch) answered(party int, step sum.Phase, took time.Duration) {
@@ -198,9 +231,7 @@ func (w *Watch) answered(party int, step sum.Phase, took time.Duration) {
 		all.Step, all.Most = step.String(), max(all.Most, ms)
 		all.Mean = (all.Mean*float64(all.Answers) + ms) / float64(all.Answers+1)
 		all.Answers++
-		for _, f := range w.heard {
-			f(party, step.String(), took)
-		}
+		w.tell(Event{Kind: Answered, Sum: s.Sum, Step: step.String(), Party: p.Name, Took: took})
 	})
 }
 
@@ -208,15 +239,26 @@ func (w *Watch) late(party int) {
 	w.change(func(s *Status) {
 		s.Parties[party].Late = true
 		s.Parties[party].LateSteps++
+		w.tell(Event{Kind: Missed, Sum: s.Sum, Step: s.Step, Party: s.Parties[party].Name})
 	})
 }
 
 func (w *Watch) refused() { w.change(func(s *Status) { s.Refused++ }) }
 
-func (w *Watch) summed(sums int) { w.change(func(s *Status) { s.Sums = sums }) }
+func (w *Watch) summed(sums int) {
+	w.change(func(s *Status) {
+		s.Sums = sums
+		w.tell(Event{Kind: SumDone, Sum: sums})
+	})
+}
 
 // begun says that a sum has begun, as a party knows it.
-func (w *Watch) begun(sum int) { w.change(func(s *Status) { s.Sum, s.Step = sum+1, "sum" }) }
+func (w *Watch) begun(sum int) {
+	w.change(func(s *Status) {
+		s.Sum, s.Step = sum+1, "sum"
+		w.tell(Event{Kind: StepBegan, Sum: s.Sum, Step: s.Step})
+	})
+}
 
 // moved counts the bytes of a message as those of the party that it is from or to; on a
 // party's side they are all its own.
@@ -236,5 +278,8 @@ func (w *Watch) moved(peer protocol.Role, sent bool, bytes int) {
 }
 
 func (w *Watch) ended(how string) {
-	w.change(func(s *Status) { s.State, s.Ended = how, true })
+	w.change(func(s *Status) {
+		s.State, s.Ended = how, true
+		w.tell(Event{Kind: Ended, State: how})
+	})
 }

@@ -206,7 +206,11 @@ func metrics(watch *study.Watch) http.Handler {
 	steps := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cohort_study_step_seconds",
 		Help:    "Time from the beginning of a step of a sum to a party's answer.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18)}, []string{"step"})
-	watch.Listen(func(_ int, step string, took time.Duration) { steps.WithLabelValues(step).Observe(took.Seconds()) })
+	watch.Listen(func(e study.Event) {
+		if e.Kind == study.Answered {
+			steps.WithLabelValues(e.Step).Observe(e.Took.Seconds())
+		}
+	})
 	registry.MustRegister(c, steps)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
