@@ -13,6 +13,7 @@ var exits = map[string]map[string]string{
 	// Bytes to another role. Party.Send takes the release that they belong to.
 	"Send": {
 		"client.report":     "what Party.Own released: the exact sums of Thesis-H 5.2",
+		"Plan.sendStart":    "first centroids that the server draws without records",
 		"client.seed":       "centroids that Party.Sum released",
 		"naiveServer.run":   "centroids made of what clients sent it",
 		"party.play":        "the noisy number of records; plain k-means: memberships, an exact release that the view names",
