@@ -306,7 +306,7 @@ func TestWeights(t *testing.T) {
 		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1, Method: "lsf"}); !fault.IsRequest(err) {
 			t.Errorf("a private method that counts no weights: %v", err)
 		}
-		private := Options{K: 2, Epsilon: 1e4, Ordered: true, Settings: map[string]string{"weight-cap": "3"}}
+		private := Options{K: 2, Epsilon: 1e6, Ordered: true, Settings: map[string]string{"weight-cap": "3"}}
 		if m, err = records.Fit(context.Background(), private); err != nil {
 			t.Fatal(err)
 		}
