@@ -1,7 +1,9 @@
 package step
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -22,6 +24,11 @@ import (
 //	(d2-q)^2 - (d1+p)^2 > 4 E,
 //
 // for which p+q < min(d2/2, d2 - d1 - 8 E/d2) is enough: then d2-q > d2/2.
+//
+// A few centroids often move long after the others rest. The most restless of a round
+// are compared with all records, and their moves are not in q: with its distance from
+// them as d2, and d1+p as d1, each record has a bound for them from there on (two groups
+// of Yinyang k-means, Ding and others, ICML 2015, drawn anew in each round).
 type PointBounds struct {
 	points  kernels.Panels
 	centres *kernels.Centroids
@@ -35,11 +42,19 @@ type PointBounds struct {
 	share  float64   // of the records whose label changed in the last round, as far as known
 	last   []float32 // centroids of the round before
 	moved  []float64 // by centroid: how far it has come
-	most   float64   // the sum of the largest moves of each round
-	recent float64   // the two largest moves of the last round
+	ways   []float64 // by centroid: its last move
+	most   float64   // the sum of the largest moves of each round, of those that are not restless
+	recent float64   // the last of them
+	tried  float64   // what it was when bounds were last tried
 	limits []float32 // by label: a record whose key is larger stays
 	// keys are, by record, the slack and what moved and most were then; none if not known.
 	keys []float32
+	// far is, by record with a key, at least its distance from its centroid, less what moved
+	// was then.
+	far      []float32
+	restless *kernels.Centroids   // that the round compares with all records, nil for none
+	rooms    []*kernels.Centroids // for 1, 2, 4, ... of them
+	ranking  []int
 
 	farthest float64 // length of a record at most
 	reach    float64 // length of a centroid up to which keys hold
@@ -69,8 +84,17 @@ const (
 	// goes on from the sums of the one before: to take a record from sum to sum costs as
 	// much as to sum a dozen.
 	mostChanged = 1. / 24
-	// longestWait is the most rounds between two tries.
+	// longestWait is the most rounds between two tries, but there is one as soon as the
+	// largest moves have fallen to a share calmer of what they were at the last.
 	longestWait = 8
+	calmer      = 0.6
+	// restlessShare is the share of the centroids that may be restless, where the others
+	// move less by restlessBy: to compare them with all records takes so much of a round.
+	// There are no more of them than make the others move fewMore times as far as the least.
+	restlessShare = 1. / 16
+	restlessBy    = 2
+	fewMore       = 1.25
+	siftPoints    = 1024
 )
 
 // batch is one worker's memory.
@@ -79,6 +103,8 @@ type batch struct {
 	which        []int32
 	before, now  []uint16
 	dist, second []float32
+	sifted       []uint16
+	squares      []float32
 	moved        int // records whose label changed in the round
 	_            [64]byte
 }
@@ -86,7 +112,8 @@ type batch struct {
 func newBatch(d int) batch {
 	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints),
 		before: make([]uint16, batchPoints),
-		now:    make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints)}
+		now:    make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints),
+		sifted: make([]uint16, siftPoints), squares: make([]float32, siftPoints)}
 }
 
 // NewPointBounds returns nil where a round gains nothing from the one before. grid has
@@ -99,9 +126,12 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 	}
 	b := &PointBounds{share: 1, points: points, centres: centres, grid: grid, labels: NewLabels(points.N),
 		last:  make([]float32, len(grid)),
-		moved: make([]float64, centres.K), limits: make([]float32, centres.K), keys: make([]float32,
-			points.N), next: 1, sample: newBatch(points.D)}
+		moved: make([]float64, centres.K), ways: make([]float64, centres.K), limits: make([]float32, centres.K),
+		keys: make([]float32, points.N), far: make([]float32, points.N), next: 1, sample: newBatch(points.D)}
 	k, d := float64(centres.K), float64(points.D)
+	for some := 1; float64(some) <= k*restlessShare; some *= 2 {
+		b.rooms, b.ranking = append(b.rooms, kernels.NewCentroids(some, points.D)), make([]int, centres.K)
+	}
 	b.dearer = 1 + (copyProducts*d+recordProducts)/(k*d)
 	if points.FilterProducts() > 0 {
 		b.dearer *= filterSpeed
@@ -154,7 +184,8 @@ func (b *PointBounds) Begin() int {
 			b.bound, left = false, n
 			b.pause()
 		}
-	case b.wait == 0:
+	case b.wait == 0 || b.recent < calmer*b.tried:
+		b.tried = b.recent
 		if b.bound = b.stay(); b.bound {
 			b.forget()
 		} else {
@@ -173,7 +204,7 @@ func (b *PointBounds) pause() {
 // move notes how far centroids have come since the last round.
 func (b *PointBounds) move() {
 	d := b.centres.D
-	first, second, length := 0.0, 0.0, 0.0
+	length := 0.0
 	for j := range b.moved {
 		sum, own := 0.0, 0.0
 		for i := j * d; i < (j+1)*d; i++ {
@@ -181,13 +212,12 @@ func (b *PointBounds) move() {
 			sum += float64(x * x)
 			own += float64(c * c)
 		}
-		way := math.Sqrt(sum) * (1 + 0x1p-40)
-		b.moved[j] += way
-		first, second = max(first, way), max(second, min(first, way))
+		b.ways[j] = math.Sqrt(sum) * (1 + 0x1p-40)
+		b.moved[j] += b.ways[j]
 		length = max(length, own)
 	}
-	b.most += first
-	b.recent = first + second
+	b.rank()
+	b.most += b.recent
 	for j, way := range b.moved {
 		b.limits[j] = float32((way + b.most) * (1 + 0x1p-20))
 	}
@@ -195,6 +225,35 @@ func (b *PointBounds) move() {
 		b.bound = false
 		b.setReach(1.25*length + 0x1p-20)
 	}
+}
+
+// rank chooses the restless, if the others move so much less, and sets recent to the
+// largest move of the others.
+func (b *PointBounds) rank() {
+	b.recent, b.restless = slices.Max(b.ways), nil
+	if b.rooms == nil || b.recent == 0 {
+		return
+	}
+	for j := range b.ranking {
+		b.ranking[j] = j
+	}
+	slices.SortFunc(b.ranking, func(x, y int) int { return cmp.Compare(b.ways[y], b.ways[x]) })
+	rest := func(room *kernels.Centroids) float64 { return b.ways[b.ranking[room.K]] }
+	least := rest(b.rooms[len(b.rooms)-1])
+	if b.recent <= restlessBy*least {
+		return
+	}
+	for _, room := range b.rooms {
+		if b.restless = room; rest(room) <= fewMore*least {
+			break
+		}
+	}
+	b.recent = rest(b.restless)
+	rows := make([]float32, 0, b.restless.K*b.points.D)
+	for _, j := range b.ranking[:b.restless.K] {
+		rows = append(rows, b.centres.Row(j)...)
+	}
+	b.restless.Set(rows)
 }
 
 // setReach sets the length of centroids that keys allow for, and E: a score is a chain
@@ -211,23 +270,35 @@ func (b *PointBounds) forget() {
 	for i := range b.keys {
 		b.keys[i] = noKey
 	}
-	b.most = 0
+	b.most, b.restless = 0, nil
 	for j := range b.limits {
 		b.moved[j], b.limits[j] = 0, 0
 	}
 }
 
-// slack is how far centroids may move, by a record's two least squared distances as the
-// kernel gives them: max(0, |x|^2 + 2s), which is off by 2E, by the chain of |x|^2, and by
-// one rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
-func (b *PointBounds) slack(dist, second float32) float64 {
+// between is at most and at least what two distances are that the kernel gives as
+// squares: max(0, |x|^2 + 2s), which is off by 2E, by the chain of |x|^2, and by one
+// rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
+func (b *PointBounds) between(dist, second float32) (near, far float64) {
 	off := 8*b.error + float64(b.centres.D+4)*0x1p-23*b.farthest*b.farthest
-	far := math.Sqrt(max(0, float64(second)-off))
+	return math.Sqrt(float64(dist) + off), math.Sqrt(max(0, float64(second)-off))
+}
+
+// slack is how far centroids may move, by a record's distance from its own, at most, and
+// from the next one, at least.
+func (b *PointBounds) slack(near, far float64) float64 {
 	if far == 0 {
 		return 0
 	}
-	near := math.Sqrt(float64(dist) + off)
 	return max(0, min(far/2, far-near-8*b.error/far)*(1-0x1p-30))
+}
+
+// key is that of a record with label j at such distances.
+func (b *PointBounds) key(j uint16, near, far float64) float32 {
+	if slack := b.slack(near, far); slack > 0 {
+		return float32((slack + b.moved[j] + b.most) * (1 - 0x1p-20))
+	}
+	return noKey
 }
 
 // stay estimates from a few records how many change their label, and whether most would
@@ -245,12 +316,13 @@ func (b *PointBounds) stay() bool {
 		if s.now[i] != b.labels[at] {
 			changed++
 		}
-		if b.slack(s.dist[i], s.second[i]) > b.recent {
+		if b.slack(b.between(s.dist[i], s.second[i])) > b.recent+b.ways[s.now[i]] {
 			staying++
 		}
 	}
 	b.share = float64(changed) / float64(len(s.which))
-	return float64(len(s.which)-staying)*b.dearer < 0.75*float64(len(s.which))
+	left := 1 - float64(staying)/float64(len(s.which))
+	return left*b.dearer+restlessShare < 0.75
 }
 
 // left is the number of records that are not left out.
@@ -275,17 +347,38 @@ func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int
 	}
 	w.which = w.which[:0]
 	looked := 0
-	for i := lo; i < hi; i++ {
-		if b.keys[i] > b.limits[b.labels[i]] {
-			continue
+	for ; lo < hi; lo += siftPoints {
+		end := min(lo+siftPoints, hi)
+		if b.restless != nil {
+			b.sift(w, lo, end)
 		}
-		looked++
-		if w.which = append(w.which, int32(i)); len(w.which) == batchPoints {
-			b.reassign(w, acc)
+		for i := lo; i < end; i++ {
+			if b.keys[i] > b.limits[b.labels[i]] {
+				continue
+			}
+			looked++
+			if w.which = append(w.which, int32(i)); len(w.which) == batchPoints {
+				b.reassign(w, acc)
+			}
 		}
 	}
 	b.reassign(w, acc)
 	return looked
+}
+
+// sift compares the records [lo, hi) that have keys with the restless centroids.
+func (b *PointBounds) sift(w *batch, lo, hi int) {
+	n := hi - lo
+	kernels.Assign(b.points.Slice(lo, hi), b.restless, w.sifted[:n], w.squares[:n])
+	for i, square := range w.squares[:n] {
+		at := lo + i
+		if key := b.keys[at]; key != noKey {
+			l := b.labels[at]
+			near := (float64(b.far[at]) + b.moved[l]) * (1 + 0x1p-40)
+			_, far := b.between(0, square)
+			b.keys[at] = min(key, b.key(l, near, far))
+		}
+	}
 }
 
 func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
@@ -297,10 +390,10 @@ func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
 	for i, at := range w.which {
 		w.before[i] = b.labels[at]
 		b.labels[at] = w.now[i]
-		b.keys[at] = noKey
-		if slack := b.slack(w.dist[i], w.second[i]); slack > 0 {
-			b.keys[at] = float32((slack + b.moved[w.now[i]] + b.most) * (1 - 0x1p-20))
-		}
+		near, far := b.between(w.dist[i], w.second[i])
+		b.keys[at] = b.key(w.now[i], near, far)
+		moved := b.moved[w.now[i]]
+		b.far[at] = float32(near - moved + (near+moved)*0x1p-20)
 	}
 	view := kernels.Panels{N: n, D: w.points.D, Data: w.points.Data}
 	w.moved += kernels.UpdateSums(view, w.before[:n], w.now[:n], n, acc)

@@ -130,3 +130,47 @@ func TestPointBoundsBetweenCentroids(t *testing.T) {
 		t.Errorf("%d rounds go on from the one before and leave out %d records", carried, left)
 	}
 }
+
+// Two centroids wander from blob to blob while the others creep: the records of a blob
+// change to a wanderer that comes near and back as it goes, and the rest are left out.
+func TestPointBoundsWithRestlessCentroids(t *testing.T) {
+	const n, d, k = 4000, 24, 40
+	rng := rand.New(rand.NewPCG(7, 2))
+	start := make([]float32, k*d)
+	for i := range start {
+		start[i] = onGrid(1.2*rng.Float64()-0.6, 16)
+	}
+	points, row := kernels.NewPanels(n, d), make([]float32, d)
+	for i := range n {
+		for h := range row {
+			row[h] = onGrid(float64(start[i%k*d+h])+0.08*rng.NormFloat64(), 16)
+		}
+		points.Set(i, row)
+	}
+	changed, before := 0, make([]int64, k)
+	carried, left := rounds(t, points, 16, k, 80, func(r int, grid []float32, acc *kernels.Accumulator) {
+		if r == 0 {
+			copy(grid, start)
+			return
+		}
+		if !slices.Equal(acc.Counts, before) {
+			changed++
+		}
+		copy(before, acc.Counts)
+		for j := range k {
+			way := float64(r%10) / 10 // of a wanderer, from one blob to the next
+			from, to := (r/10*3+j)%k*d, ((r/10+1)*3+j)%k*d
+			for h := range d {
+				switch {
+				case j < 2:
+					grid[j*d+h] = onGrid((1-way)*float64(start[from+h])+way*float64(start[to+h]), 16)
+				case h == r%d:
+					grid[j*d+h] += float32(rng.IntN(3)-1) / (1 << 16)
+				}
+			}
+		}
+	})
+	if carried < 60 || left < 50*n || changed < 20 {
+		t.Errorf("%d rounds go on from the one before and leave out %d records; %d change sizes", carried, left, changed)
+	}
+}
