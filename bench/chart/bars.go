@@ -64,11 +64,8 @@ func (p *Plot) barAxis(b *strings.Builder, sx scale, height float64) {
 		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
 			sx.at(v), sx.at(v), barGroup-4, height+4, max(sx.at(v), barLeft+8), height+18, html.EscapeString(p.tick(v)))
 	}
-	name := p.yTitle()
-	if sx.log {
-		name += ", logarithmic axis"
-	}
-	fmt.Fprintf(b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, height+36, html.EscapeString(name))
+	fmt.Fprintf(b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, height+36,
+		html.EscapeString(axisName(p.yTitle(), sx)))
 }
 
 // bar draws one bar at height y.

@@ -38,6 +38,14 @@ func (p *Plot) yTitle() string {
 
 func (p *Plot) scaledUnit() bool { return p.Unit == Nanoseconds || p.Unit == Bytes || p.Unit == "/s" }
 
+// axisName is the name of an axis, which says so if it is logarithmic.
+func axisName(name string, s scale) string {
+	if s.log {
+		return name + ", logarithmic axis"
+	}
+	return name
+}
+
 // SVG draws the plot; colours come from the page's style, so the drawing follows
 // its light or dark theme.
 func (p *Plot) SVG() string {
@@ -68,7 +76,7 @@ func (p *Plot) SVG() string {
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
 			plotLeft, plotWidth-plotRight, y, y, plotLeft-7, y+4, html.EscapeString(p.tick(v)))
 	}
-	fmt.Fprintf(&b, `<text class="name" x="4" y="16">%s</text>`, html.EscapeString(p.yTitle()))
+	fmt.Fprintf(&b, `<text class="name" x="4" y="16">%s</text>`, html.EscapeString(axisName(p.yTitle(), sy)))
 	base := plotHeight - plotBottom
 	xTick := func(x float64, text string) {
 		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
@@ -86,7 +94,7 @@ func (p *Plot) SVG() string {
 	fmt.Fprintf(&b, `<path class="axis" d="M%.1f %.1fV%.1fH%.1f" fill="none"/>`, plotLeft, plotTop, base,
 		plotWidth-plotRight)
 	fmt.Fprintf(&b, `<text class="name" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
-		(plotLeft+plotWidth-plotRight)/2, plotHeight-8, html.EscapeString(p.XName))
+		(plotLeft+plotWidth-plotRight)/2, plotHeight-8, html.EscapeString(axisName(p.XName, sx)))
 	for i := range p.Curves {
 		p.svgCurve(&b, &p.Curves[i], sx, sy)
 	}

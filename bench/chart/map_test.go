@@ -56,8 +56,8 @@ func inside(polygon [][2]float64, x, y float64) bool {
 	return in
 }
 
-// Bars on a logarithmic axis say so.
-func TestLogarithmicBarsAreMarked(t *testing.T) {
+// Bars and curves on a logarithmic axis say so.
+func TestLogarithmicAxesAreMarked(t *testing.T) {
 	p := Plot{Title: "t", YName: "time", Unit: Nanoseconds, Bars: true, Categories: []string{"a", "b"},
 		Curves: []Curve{{Name: "c", Points: []Point{{X: 0, Y: 10}, {X: 1, Y: 1e6}}}}}
 	if s := p.SVG(); strings.Contains(s, "logarithmic") || !strings.Contains(s, ">0 ns<") {
@@ -66,5 +66,9 @@ func TestLogarithmicBarsAreMarked(t *testing.T) {
 	p.LogY = true
 	if !strings.Contains(p.SVG(), "time, logarithmic axis") {
 		t.Error("the axis is not said to be logarithmic")
+	}
+	p.Bars, p.XName, p.Categories = false, "size", nil
+	if s := p.SVG(); !strings.Contains(s, "time, logarithmic axis") || strings.Contains(s, "size, logarithmic") {
+		t.Error("of curves, the axis of time alone is logarithmic")
 	}
 }
