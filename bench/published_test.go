@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/cohort-engine/cohort/bench/chart"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
 // TestPublishedFiles: every file belongs to a suite, its headings are understood and
@@ -287,6 +289,29 @@ func TestClaimsHoldInStoredResults(t *testing.T) {
 	}
 	if strategies != 27 {
 		t.Errorf("Table 8.2 has %d strategies of 27", strategies)
+	}
+}
+
+// TestEdlersBudgetOnMNIST: what Tables 13 to 17 say that the thesis's epsilon of 1 costs on MNIST.
+func TestEdlersBudgetOnMNIST(t *testing.T) {
+	const n, d = 70000, 784
+	b, err := dataset.ParseBounds("0:255", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := edlerJob(&Set{N: n, D: d, Norm: dataset.Shape(n, b, dataset.DefaultFractionBits)}, 10, 1, 1)
+	plan, err := job.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outline, err := plan.Outline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := outline.Ledger.TotalFor(privacy.Outsider)
+	if total.TrueEpsilon == nil || math.Abs(*total.TrueEpsilon-95) > 1 ||
+		!strings.Contains(edlerBeside, "about 95 on MNIST") {
+		t.Errorf("it costs %v, About says about 95", total.TrueEpsilon)
 	}
 }
 
