@@ -35,7 +35,8 @@ func sketchJob(data *dataset.Normalised, labels []int32, parties, k int, epsilon
 	seed := uint64(run)
 	return &sketch.Job{Method: sketch.Sketch, Problem: protocol.Problem{Clients: data.Table(), Bounds: data.Bounds,
 		Clamped: data.Clamped, Labels: labels, Columns: sketch.EqualSplit(data.Points.D, parties), K: k,
-		Budget: privacy.Budget{Epsilon: epsilon, Delta: 1 / float64(data.Points.N)}, Seed: &seed}, LocalK: sketch.LocalK{N: k}}
+		Budget: privacy.Budget{Epsilon: epsilon, Delta: 1 / float64(data.Points.N)}, Seed: &seed},
+		LocalK: sketch.LocalK{N: k}}
 }
 
 // estimators of the timing tables: the paper's under its own calibration, and

@@ -227,7 +227,8 @@ func (j *Job) withDefaults() *Job {
 
 // likelihood reports whether the sketches are proven and for a likelihood estimator.
 func (j *Job) likelihood() bool {
-	return j.Calibration == privacy.Proven && (j.Estimator == EstimatorEM || j.Estimator == EstimatorPair || j.Estimator == estimatorDraws)
+	return j.Calibration == privacy.Proven &&
+		(j.Estimator == EstimatorEM || j.Estimator == EstimatorPair || j.Estimator == estimatorDraws)
 }
 
 // check checks the fields.

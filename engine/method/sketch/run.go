@@ -166,7 +166,8 @@ func (r *run) planSketches() {
 // law (THEOREMS.md, T3): delta(eps) ~ M/(2 gamma n_p^2 (e^eps - 1)). It leaves
 // out all but that tail, so it errs on the low side.
 func (r *run) trueEpsilon() float64 {
-	return math.Log1p(float64(r.plan.sketches) / (2 * r.job.Gamma * r.plan.phantoms * r.plan.phantoms * r.job.Budget.Delta))
+	phantoms := r.plan.phantoms
+	return math.Log1p(float64(r.plan.sketches) / (2 * r.job.Gamma * phantoms * phantoms * r.job.Budget.Delta))
 }
 
 // planNotes says what the ledger does not cover.

@@ -298,7 +298,8 @@ func (v *server) warn(r *Release) {
 	if v.plan.pairKeys {
 		v.Note("each of the %d pairs of parties has keys of its own", len(r.Pairs))
 		if _, ok := product(r.Clusters, r.Parties, maxDense); !ok {
-			v.Note("the grid of %d^%d cells is not built: its support is the cells that no pair of parties excludes, at most %d", r.Clusters, r.Parties, maxSupport)
+			v.Note("the grid of %d^%d cells is not built: its support is the cells that no pair of parties excludes, "+
+				"at most %d", r.Clusters, r.Parties, maxSupport)
 		}
 	}
 }
