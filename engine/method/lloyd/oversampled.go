@@ -39,9 +39,8 @@ func (s *seeder) oversample(ctx context.Context, st *privacy.Stream, start int) 
 	if err != nil {
 		return err
 	}
-	seed := st.Uint64()
 	centres, err := protocol.Once(s.party, "k-means||", start, func() ([]float32, error) {
-		draws := privacy.NewStreams(&seed).Stream(everyClient, start, "recluster")
+		draws := s.party.Public.Stream(everyClient, start, "recluster")
 		return seeding.Recluster(all, weights, s.d, s.k, draws.Float64, s.each), nil
 	})
 	for i, x := range centres {
