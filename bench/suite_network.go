@@ -154,7 +154,7 @@ func (n networkCase) simulation(t virtual.Transport) *virtual.Simulation {
 // measureTransport measures what an end of a message costs, with few connections and with
 // many: rounds of plain sums of two lengths, less the work of the state machines.
 func measureTransport(ctx context.Context, command []string) (t virtual.Transport, err error) {
-	lengths := [2]int{45, 7850}
+	lengths, rounds := [2]int{45, 7850}, [2]int{20, 8}
 	t.AtFew, t.AtMany = 50, 400
 	for _, x := range []struct {
 		parties float64
@@ -162,7 +162,7 @@ func measureTransport(ctx context.Context, command []string) (t virtual.Transpor
 	}{{t.AtFew, &t.Few}, {t.AtMany, &t.Many}} {
 		var cost [2]float64 // of an end, in seconds
 		for i, words := range lengths {
-			n := networkCase{parties: int(x.parties), words: words, rounds: 20, plain: true}
+			n := networkCase{parties: int(x.parties), words: words, rounds: rounds[i], plain: true}
 			m, err := n.measureRounds(ctx, command)
 			if err != nil {
 				return t, err
