@@ -16,10 +16,11 @@
 //
 // Then the dual. Passes over growing subsamples, and then over all points, assign
 // each point to the cluster where distance plus price is least; Newton's steps raise
-// the dual. Far from the best prices, and with a radius, several clusters for a point or
-// soft sizes, the dual is smoothed at a temperature, which falls: points are shared among
-// columns that are nearly as cheap. Where the steps stop paying, a subsample is completed
-// instead. On a line the best clusters are intervals, and sorting gives the prices.
+// the dual. A sort levels all prices at once, and clusters without points step to
+// where they have them. With a radius, several clusters for a point or soft sizes, the
+// dual is smoothed at a temperature, which falls: points are shared among columns that
+// are nearly as cheap. Where the steps stop paying, a subsample is completed instead. On
+// a line the best clusters are intervals, and sorting gives the prices.
 //
 // Then the completion, the same for subsamples and all points and for every form of
 // the problem. The columns (clusters, "unassigned", "escape") and a super-sink are

@@ -66,22 +66,20 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 			return 0, err
 		}
 	}
-	const worthwhile = 8 // steps that have to pay
 	least, before, since := outside, outside, 0
 	copy(a.best, prices)
 	for range 80 {
-		if outside < least || !s.ordered {
+		if outside < least {
 			least = outside
 			copy(a.best, prices)
 		}
 		if outside <= target {
 			break
 		}
-		since++
-		if s.ordered && least < 0.85*before || !s.ordered && since == worthwhile && least <= 0.7*before {
+		if since++; least < 0.85*before {
 			before, since = least, 0
 		}
-		if since == worthwhile && !s.ordered || since > 10 {
+		if since > 10 {
 			break
 		}
 		then, err := s.step(ctx, run, p, outside, least)
@@ -354,7 +352,9 @@ func (a *ascent) newton(prices []int64) (predicted, along float64) {
 	}
 	predicted = along
 	for j, x := range a.refilled {
-		predicted -= float64(a.excess[j]*x) / 2 // until it has its points
+		if x != 0 {
+			predicted -= float64(a.excess[j]*a.step[j]) / 2 // until it has its points
+		}
 	}
 	for _, e := range a.seen.edges {
 		x := a.step[e.u] - a.step[e.v]
