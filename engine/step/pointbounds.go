@@ -277,11 +277,16 @@ func (b *PointBounds) forget() {
 }
 
 // between is at most and at least what two distances are that the kernel gives as
-// squares: max(0, |x|^2 + 2s), which is off by 2E, by the chain of |x|^2, and by one
-// rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
+// squares.
 func (b *PointBounds) between(dist, second float32) (near, far float64) {
-	off := 8*b.error + float64(b.centres.D+4)*0x1p-23*b.farthest*b.farthest
+	off := b.off()
 	return math.Sqrt(float64(dist) + off), math.Sqrt(max(0, float64(second)-off))
+}
+
+// off is what a square that the kernel gives, max(0, |x|^2 + 2s), is off by at most: by 2E,
+// by the chain of |x|^2, and by one rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
+func (b *PointBounds) off() float64 {
+	return 8*b.error + float64(b.centres.D+4)*0x1p-23*b.farthest*b.farthest
 }
 
 // slack is how far centroids may move, by a record's distance from its own, at most, and
@@ -370,14 +375,24 @@ func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int
 func (b *PointBounds) sift(w *batch, lo, hi int) {
 	n := hi - lo
 	kernels.Assign(b.points.Slice(lo, hi), b.restless, w.sifted[:n], w.squares[:n])
+	off, e := b.off(), b.error
 	for i, square := range w.squares[:n] {
 		at := lo + i
-		if key := b.keys[at]; key != noKey {
-			l := b.labels[at]
-			near := (float64(b.far[at]) + b.moved[l]) * (1 + 0x1p-40)
-			_, far := b.between(0, square)
-			b.keys[at] = min(key, b.key(l, near, far))
+		key := b.keys[at]
+		if key == noKey {
+			continue
 		}
+		l := b.labels[at]
+		near := (float64(b.far[at]) + b.moved[l]) * (1 + 0x1p-40)
+		// From far = f + 8E/f on the slack is at least what the key has left; as squares,
+		// without a root, where (8E/f)^2 <= E.
+		rest := float64(key) - b.moved[l] - b.most
+		f := max(2*rest, near+rest)
+		if rest > 0 && f*f >= 64*e && float64(square)-off >= (f*f+17*e)*(1+0x1p-20) {
+			continue
+		}
+		_, far := b.between(0, square)
+		b.keys[at] = min(key, b.key(l, near, far))
 	}
 }
 
