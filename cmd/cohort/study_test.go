@@ -98,7 +98,8 @@ func (m machine) patients(t *testing.T, seed uint64) {
 	b.WriteString("age,weight,pressure\n")
 	for range 15000 {
 		c := float64(rng.IntN(5))
-		fmt.Fprintf(&b, "%.0f,%.1f,%.0f\n", 20+15*c+3*rng.NormFloat64(), 50+20*c+2*rng.NormFloat64(), 100+8*c+rng.NormFloat64())
+		fmt.Fprintf(&b, "%.0f,%.1f,%.0f\n", 20+15*c+3*rng.NormFloat64(), 50+20*c+2*rng.NormFloat64(),
+			100+8*c+rng.NormFloat64())
 	}
 	if err := os.WriteFile(filepath.Join(string(m), "patients.csv"), []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)

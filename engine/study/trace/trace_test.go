@@ -85,8 +85,8 @@ func TestSpans(t *testing.T) {
 		count[s.GetName()+" in "+parent]++
 		count["answers"] += len(s.GetEvents())
 	}
-	for what, want := range map[string]int{"a study in nothing": 1, "sum in a study": 2, "keys in sum": 2, "masked vectors in sum": 2,
-		"unmasking in sum": 2, "answers": 2 * 3 * 5} {
+	for what, want := range map[string]int{"a study in nothing": 1, "sum in a study": 2, "keys in sum": 2,
+		"masked vectors in sum": 2, "unmasking in sum": 2, "answers": 2 * 3 * 5} {
 		if count[what] != want {
 			t.Errorf("%s: %d, expected %d of %v", what, count[what], want, count)
 		}
