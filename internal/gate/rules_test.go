@@ -278,8 +278,10 @@ var openers = map[string]bool{
 }
 
 // networks are the packages that carry messages between machines: bytes that
-// protocol.OverMail gives them, and no record.
-var networks = map[string]bool{"engine/study": true, "engine/study/bus": true, "engine/study/page": true}
+// protocol.OverMail gives them, and no record; and those that show an operator the
+// course of a study.
+var networks = map[string]bool{"engine/study": true, "engine/study/bus": true, "engine/study/page": true,
+	"engine/study/trace": true}
 
 // imports keeps the network and encoders that read types to the packages that are
 // for them.
