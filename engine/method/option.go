@@ -192,9 +192,10 @@ func Shared(name string, p *protocol.Problem, takes protocol.Takes) Options {
 			o = append(o, publicRecords(&p.Records))
 		}
 		if takes.Weights {
-			o = append(o, Option{"weight-cap", "1 with weights", "public most that a record may weigh, where records have weights: " +
-				"heavier ones count as that, and noise hides so much", Real(&p.WeightCap, math.SmallestNonzeroFloat64,
-				math.MaxFloat64)})
+			o = append(o, Option{"weight-cap", "1 with weights",
+				"public most that a record may weigh, where records have weights: " +
+					"heavier ones count as that, and noise hides so much", Real(&p.WeightCap, math.SmallestNonzeroFloat64,
+					math.MaxFloat64)})
 		}
 	}
 	if takes.Iterations {

@@ -55,7 +55,8 @@ func (t Trial) Rehearse(table *dataset.Normalised, k int) (*Rehearsal, error) {
 	}
 	seed, d := uint64(7), table.Points.D
 	s := &Study{Method: t.Method, Options: maps.Clone(t.Options), K: k, Records: table.Points.N,
-		FractionBits: table.FractionBits, Seed: &seed, Threshold: t.Parties/2 + 1, Deadlines: Deadlines{Step: 20, Message: 60}}
+		FractionBits: table.FractionBits, Seed: &seed, Threshold: t.Parties/2 + 1,
+		Deadlines: Deadlines{Step: 20, Message: 60}}
 	if m.Private {
 		s.Epsilon, s.Delta = 4, -1
 	}

@@ -107,8 +107,8 @@ func (c *WorstCase) Draw(ctx context.Context, rt *engine.Runtime, st *privacy.St
 }
 
 // DrawReturned is Draw for who holds the keys: the log ratio of how likely what is returned is with the record and
-// without, and the square of how far the record moves it, in deviations of the noise. Keys and phantoms are known to the
-// viewer, so that it knows which counts would be without noise on either side.
+// without, and the square of how far the record moves it, in deviations of the noise. Keys and phantoms are
+// known to the viewer, so that it knows which counts would be without noise on either side.
 func (c *WorstCase) DrawReturned(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) (
 	ratio, square float64, err error) {
 	seed := st.Uint64()

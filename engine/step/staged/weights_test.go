@@ -14,7 +14,7 @@ import (
 )
 
 // releases are all kinds of releases that count weights, one after the other.
-type releases struct{ total, marginals, level, mean, distances, sums, counts []float64 }
+type releases struct{ total, marginals, level, mean, sums, counts []float64 }
 
 // release makes them of a client's records, with the noise of one seed.
 func release(t *testing.T, f *staged.Plan, part dataset.Part, centroids []float32, radius []float64,
