@@ -48,7 +48,7 @@ func (c *Case) study(ctx context.Context, t study.Trial, set *Set) error {
 	var together, apart []time.Duration
 	same := 0
 	for range c.Env.Reps(3, 1) {
-		one, all := newStopwatch(ctx, 1), newStopwatch(ctx, len(r.Parts)+1)
+		one, all := newStopwatch(ctx, 1), newStopwatch(ctx, r.Roles())
 		eng, err := engine.New(engine.WithObserver(one))
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func rehearseApart(ctx context.Context, r *study.Rehearsal, watch *stopwatch) (r
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	engines := make([]*engine.Engine, len(r.Parts)+1)
+	engines := make([]*engine.Engine, r.Roles())
 	for i := range engines {
 		if engines[i], err = engine.New(engine.WithObserver(watch)); err != nil {
 			return nil, err

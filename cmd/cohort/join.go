@@ -17,6 +17,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/engine/study/page"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -39,7 +40,8 @@ func newJoinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Take part in a study with the records of this machine",
-		Long: `Take part in a study. It shows the terms, what they cost, and the fingerprint of all
+		Long: `Take part in a study, as a party or, with a server's invitation and without --data, as a
+server among which the parties share their vectors. It shows the terms, what they cost, and the fingerprint of all
 parties' keys, which is to be compared by telephone, and asks. Nothing computed from the
 records leaves before. Whoever is interrupted goes on by the same command.`,
 		Example: "  cohort join --invite TOKEN --data mine.csv --state state --ledger mine.ledger",
@@ -81,7 +83,12 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 	if err != nil {
 		return err
 	}
-	if !o.given("data") {
+	role := protocol.Role(invitation.Party)
+	switch {
+	case role.Serves() && (o.given("data") || o.given("ledger")):
+		return fault.Request("--invite", "is a server's, which has no records and pays for nothing",
+			"leave --data and --ledger out")
+	case !role.Serves() && !o.given("data"):
 		return fault.Request("--data", "is not given", "name the file of this party's records")
 	}
 	if err := checkFormat(o.format, "text", "json"); err != nil {
@@ -97,8 +104,7 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		o.watch = study.NewPartyWatch()
 	}
 	log := slog.New(slog.NewTextHandler(errOut, nil))
-	traced, err := startTraces(ctx, o.traces, fmt.Sprintf("study %s, party %d", invitation.ID, invitation.Party+1),
-		o.watch, log)
+	traced, err := startTraces(ctx, o.traces, fmt.Sprintf("study %s, %v", invitation.ID, role), o.watch, log)
 	if err != nil {
 		return err
 	}
@@ -127,7 +133,11 @@ func (o *joinFlags) join(ctx context.Context, in io.Reader, out, errOut io.Write
 		return err
 	}
 	if res.Centroids == nil {
-		_, err = fmt.Fprintln(out, "The study has ended. The coordinator has the result.")
+		who := "The coordinator has"
+		if role.Serves() {
+			who = "Its parties have"
+		}
+		_, err = fmt.Fprintf(out, "The study has ended. %s the result.\n", who)
 		return err
 	}
 	return deliverStudy(loaded, res, o.format, o.out, out)
@@ -162,11 +172,14 @@ func (o *joinFlags) agree(t *study.Terms, in io.Reader, out io.Writer) error {
 	if err := printStudy(out, t.Study); err != nil {
 		return err
 	}
-	if o.ledger == "" && t.Study.Seed == nil && t.Study.Epsilon > 0 {
+	if o.ledger == "" && t.Study.Seed == nil && t.Study.Epsilon > 0 && !t.Role.Serves() {
 		fmt.Fprintln(out, "No ledger file was given: nothing keeps count of what this study and others cost together.")
 	}
-	fmt.Fprintf(out, "This party: %s, with %d records\nFingerprint of all keys: %s\n", t.Study.Parties[t.Party].Name,
-		t.Rows, t.Roster.Fingerprint())
+	who := fmt.Sprintf("This party: %s, with %d records", t.Study.Name(t.Role), t.Rows)
+	if t.Role.Serves() {
+		who = "This server: " + t.Study.Name(t.Role)
+	}
+	fmt.Fprintf(out, "%s\nFingerprint of all keys: %s\n", who, t.Roster.Fingerprint())
 	if o.yes {
 		return nil
 	}

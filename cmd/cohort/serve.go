@@ -6,10 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel"
 
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study"
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/page"
@@ -31,8 +34,9 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve STUDY",
 		Short: "Coordinate a study: carry messages and add up masked sums",
-		Long: `Coordinate a study. One invitation for each party is printed: give each to its party
-alone. Whoever is interrupted goes on by the same command.`,
+		Long: `Coordinate a study. One invitation for each party is printed, and for each further server of
+a study that shares sums: give each to its owner alone. Whoever is interrupted goes on by
+the same command.`,
 		Example: "  cohort serve study.json --listen 0.0.0.0:4222 --reach coordinator.example.org:4222",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -158,14 +162,15 @@ func (o *serveFlags) invite(s *study.Study, c *study.Coordinator, out io.Writer)
 			return fault.Failed("--tokens", err.Error(), "name a folder that can be made", err)
 		}
 	}
-	for p, v := range c.Invitations() {
+	for _, v := range c.Invitations() {
+		role := protocol.Role(v.Party)
 		if o.tokens == "" {
-			if _, err := fmt.Fprintf(out, "invitation of %s:\n  %s\n", s.Parties[p].Name, v.Token()); err != nil {
+			if _, err := fmt.Fprintf(out, "invitation of %s:\n  %s\n", s.Name(role), v.Token()); err != nil {
 				return err
 			}
 			continue
 		}
-		file := fmt.Sprintf("%s/party%d.token", o.tokens, p+1)
+		file := filepath.Join(o.tokens, strings.ReplaceAll(role.String(), " ", "")+".token")
 		if err := os.WriteFile(file, []byte(v.Token()+"\n"), 0o600); err != nil {
 			return unwritable("--tokens", file, err)
 		}

@@ -30,6 +30,7 @@ var studyFlags = []string{"k", "method", "epsilon", "delta", "bounds", "bounds-f
 type newStudy struct {
 	options
 	names        []string
+	servers      []string
 	holdings     []int
 	title        string
 	threshold    int
@@ -71,6 +72,8 @@ each sees and what it costs. Everything follows from public values; no data is o
 	}
 	fs := cmd.Flags()
 	fs.StringSliceVar(&o.names, "names", nil, "names of the parties, comma-separated, in their order")
+	fs.StringSliceVar(&o.servers, "server-names", nil,
+		"names of the servers besides the coordinator, of --aggregator shares (default server 2, server 3)")
 	fs.IntSliceVar(&o.holdings, "party-columns", nil, "number of columns of each party, of a method over columns")
 	fs.StringVar(&o.title, "title", "", "what the study is about, for people")
 	fs.IntVar(&o.threshold, "at-least", 0, "least number of parties in a sum (default all)")
@@ -159,6 +162,9 @@ func (o *newStudy) study(ctx context.Context) (*study.Study, error) {
 		}
 		s.Parties = append(s.Parties, h)
 	}
+	for _, name := range o.servers {
+		s.Servers = append(s.Servers, study.Holder{Name: strings.TrimSpace(name)})
+	}
 	d := o.genD
 	if o.columns != "" {
 		s.Columns = strings.Split(o.columns, ",")
@@ -202,6 +208,14 @@ func printStudy(w io.Writer, s *study.Study) error {
 		names = append(names, p.Name)
 	}
 	fmt.Fprintf(w, "\nParties: %s; every sum has at least %d of them\n", strings.Join(names, ", "), s.Threshold)
+	if len(s.Servers) > 0 {
+		servers := []string{"the coordinator"}
+		for _, h := range s.Servers {
+			servers = append(servers, h.Name)
+		}
+		fmt.Fprintf(w, "Sums are shared among servers: %s; all of them together could open every party's vectors\n",
+			strings.Join(servers, ", "))
+	}
 	if s.Seed != nil {
 		fmt.Fprintln(w, "This is a simulation: the seed is public, so nobody's data are protected.")
 	}

@@ -30,7 +30,7 @@ const (
 	recordStudy    byte = 'S' // the study file
 	recordSecrets  byte = 'v' // of invitations
 	recordEntry    byte = 'e' // a party's entry
-	recordConsent  byte = 'y' // a party's signature of the roster: party u32, signature
+	recordConsent  byte = 'y' // a role's signature of the roster: its place among the others u16, signature
 	recordCharge   byte = 'c' // "charging", then the run's number in the ledger file
 	recordDone     byte = 'z' // the role has ended
 	recordUsers    byte = 'u' // seeds of the roles' keys for a cluster
@@ -77,10 +77,10 @@ type Coordinator struct {
 	pin     [32]byte
 
 	mu       sync.Mutex
-	entries  []Entry // of parties; without Signing if not enrolled
+	entries  []Entry // of the other roles; without Signing if not enrolled
 	enrolled int
 	consents [][]byte
-	done     map[int]bool // parties that need nothing more
+	done     map[protocol.Role]bool // that need nothing more
 	agreed   int
 	changed  chan struct{}
 	end      *link.End
@@ -95,8 +95,9 @@ func NewCoordinator(c Serve) (*Coordinator, error) {
 	if c.Watch == nil {
 		c.Watch = NewWatch(c.Study)
 	}
-	o := &Coordinator{Serve: c, done: make(map[int]bool), hash: hash, entries: make([]Entry, len(c.Study.Parties)),
-		consents: make([][]byte, len(c.Study.Parties)), changed: make(chan struct{}, 1)}
+	others := len(c.Study.roles())
+	o := &Coordinator{Serve: c, done: make(map[protocol.Role]bool), hash: hash, entries: make([]Entry, others),
+		consents: make([][]byte, others), changed: make(chan struct{}, 1)}
 	if o.journal, err = journal.Open(filepath.Join(c.State, JournalName)); err != nil {
 		return nil, err
 	}
@@ -139,8 +140,9 @@ func (o *Coordinator) listen() error {
 
 // enlist connects to a cluster, whose users the roles are.
 func (o *Coordinator) enlist() error {
+	roles := append([]protocol.Role{protocol.Server}, o.Study.roles()...)
 	if o.users == nil {
-		for range len(o.Study.Parties) + 1 {
+		for range roles {
 			seed, err := bus.NewUser()
 			if err != nil {
 				return err
@@ -151,7 +153,7 @@ func (o *Coordinator) enlist() error {
 			return err
 		}
 	}
-	text, err := bus.Users(o.Study.ID, o.users)
+	text, err := bus.Users(o.Study.ID, roles, o.users)
 	if err == nil && o.Users != nil {
 		err = o.Users(text)
 	}
@@ -194,8 +196,8 @@ func (o *Coordinator) recall() error {
 			err = json.Unmarshal(b, &o.users)
 		case recordEntry:
 			var e Entry
-			if err = json.Unmarshal(b, &e); err == nil && e.Party >= 0 && e.Party < len(o.entries) {
-				o.entries[e.Party] = e
+			if err = json.Unmarshal(b, &e); err == nil && o.Study.index(protocol.Role(e.Party)) >= 0 {
+				o.entries[o.Study.index(protocol.Role(e.Party))] = e
 				o.enrolled++
 			}
 		case recordConsent:
@@ -230,7 +232,7 @@ func (o *Coordinator) begin() error {
 	if err != nil {
 		return err
 	}
-	o.secrets = make([][16]byte, len(o.Study.Parties))
+	o.secrets = make([][16]byte, len(o.entries))
 	for i := range o.secrets {
 		rand.Read(o.secrets[i][:]) // never fails since Go 1.24
 	}
@@ -287,7 +289,7 @@ func (o *Coordinator) certificate() (tls.Certificate, error) {
 	return c, nil
 }
 
-// Invitations are those of all parties.
+// Invitations are those of all parties, in their order, then of other servers.
 func (o *Coordinator) Invitations() []Invitation {
 	url := o.NATS
 	switch {
@@ -298,10 +300,10 @@ func (o *Coordinator) Invitations() []Invitation {
 		url = "tls://" + o.server.Address()
 	}
 	var all []Invitation
-	for p := range o.Study.Parties {
-		v := Invitation{URL: url, Pin: o.pin, Study: o.hash, ID: o.Study.ID, Party: p, Secret: o.secrets[p]}
+	for i, r := range o.Study.roles() {
+		v := Invitation{URL: url, Pin: o.pin, Study: o.hash, ID: o.Study.ID, Party: int(r), Secret: o.secrets[i]}
 		if o.NATS != "" {
-			v.User, v.Authority = o.users[p+1], o.Authority
+			v.User, v.Authority = o.users[i+1], o.Authority
 		}
 		all = append(all, v)
 	}
@@ -316,29 +318,29 @@ func (o *Coordinator) Address() string {
 	return o.server.Address()
 }
 
-// admit decides who may connect: who has a party's key, or its invitation while no
-// key has been taken for it.
+// admit decides who may connect: who has a role's key, or its invitation while no key has
+// been taken for it.
 func (o *Coordinator) admit(l bus.Login) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p := int(l.Party)
-	if p < 0 || p >= len(o.entries) {
+	at := o.Study.index(l.Party)
+	if at < 0 {
 		return fmt.Errorf("there is no %v", l.Party)
 	}
-	switch key := o.entries[p].Signing; {
+	switch key := o.entries[at].Signing; {
 	case key == l.Key:
 		return nil
 	case key != "":
 		return fmt.Errorf("the invitation of %v was used with another key", l.Party)
-	case !o.invited(p, l.Key, l.Proof):
+	case !o.invited(at, l.Key, l.Proof):
 		return fmt.Errorf("the invitation of %v is another", l.Party)
 	}
 	return nil
 }
 
-// invited reports whether the owner of a key has shown that it has a party's invitation.
-func (o *Coordinator) invited(p int, key, shown string) bool {
-	return hmac.Equal([]byte(proof(o.secrets[p], o.hash, key)), []byte(shown))
+// invited reports whether the owner of a key has shown that it has a role's invitation.
+func (o *Coordinator) invited(at int, key, shown string) bool {
+	return hmac.Equal([]byte(proof(o.secrets[at], o.hash, key)), []byte(shown))
 }
 
 // answer answers a party's request.
@@ -346,7 +348,7 @@ func (o *Coordinator) answer(from protocol.Role, body []byte) []byte {
 	r, err := parseRequest(body)
 	var a answer
 	if err == nil {
-		a, err = o.handle(int(from), r)
+		a, err = o.handle(from, r)
 	}
 	if err != nil {
 		o.Log.Warn("a request was refused", "party", from.String(), "why", err.Error())
@@ -356,29 +358,29 @@ func (o *Coordinator) answer(from protocol.Role, body []byte) []byte {
 	return encode(a)
 }
 
-func (o *Coordinator) handle(from int, r *request) (answer, error) {
+func (o *Coordinator) handle(from protocol.Role, r *request) (answer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	parties := len(o.entries)
-	if from < 0 || from >= parties {
-		return answer{}, fmt.Errorf("there is no party %d", from+1)
+	others, at := len(o.entries), o.Study.index(from)
+	if at < 0 {
+		return answer{}, fmt.Errorf("there is no %v", from)
 	}
 	switch r.Ask {
 	case askStudy:
 		text, err := o.Study.Encode()
 		return cut(text, r.Part), err
 	case askEnrol:
-		return answer{}, o.enrol(from, r.Entry, r.Proof)
+		return answer{}, o.enrol(from, at, r.Entry, r.Proof)
 	case askRoster:
-		if o.enrolled < parties {
-			return answer{Wait: true, Here: o.enrolled, Parties: parties}, nil
+		if o.enrolled < others {
+			return answer{Wait: true, Here: o.enrolled, Parties: others}, nil
 		}
 		return cut(encode(o.all()), r.Part), nil
 	case askAgree:
-		return answer{}, o.agree(from, r.Signature)
+		return answer{}, o.agree(from, at, r.Signature)
 	case askAgreed:
-		if o.agreed < parties {
-			return answer{Wait: true, Here: o.agreed, Parties: parties}, nil
+		if o.agreed < others {
+			return answer{Wait: true, Here: o.agreed, Parties: others}, nil
 		}
 		return cut(encode(o.consents), r.Part), nil
 	case askDone:
@@ -391,54 +393,59 @@ func (o *Coordinator) handle(from int, r *request) (answer, error) {
 // all are the entries of the roster.
 func (o *Coordinator) all() []Entry { return append([]Entry{o.own}, o.entries...) }
 
-// enrol takes a party's entry, once.
-func (o *Coordinator) enrol(from int, e *Entry, shown string) error {
-	if e == nil || e.Party != from {
+// roster is that of all roles.
+func (o *Coordinator) roster() (*Roster, error) {
+	return newRoster(o.hash, len(o.Study.Parties), len(o.Study.Servers), o.all())
+}
+
+// enrol takes the entry of a role, which is at a place among the others, once.
+func (o *Coordinator) enrol(from protocol.Role, at int, e *Entry, shown string) error {
+	if e == nil || e.Party != int(from) {
 		return errors.New("it has no entry of this party")
 	}
 	if err := e.check(o.hash); err != nil {
 		return err
 	}
-	if had := o.entries[from]; had.Signing != "" {
+	if had := o.entries[at]; had.Signing != "" {
 		if had.Signing == e.Signing && string(had.Sealing) == string(e.Sealing) {
 			return nil
 		}
 		return errors.New("this party has other keys")
 	}
-	if !o.invited(from, e.Signing, shown) {
+	if !o.invited(at, e.Signing, shown) {
 		return errors.New("this is not its invitation")
 	}
 	if err := o.note(recordEntry, encode(e)); err != nil {
 		return err
 	}
-	o.entries[from] = *e
+	o.entries[at] = *e
 	o.enrolled++
-	o.Log.Info("a party has enrolled", "party", protocol.Role(from).String(), "here", o.enrolled, "of", len(o.entries))
+	o.Log.Info("a party has enrolled", "party", from.String(), "here", o.enrolled, "of", len(o.entries))
 	o.tell()
 	return nil
 }
 
-// agree takes a party's signature of the roster.
-func (o *Coordinator) agree(from int, signature []byte) error {
+// agree takes a role's signature of the roster.
+func (o *Coordinator) agree(from protocol.Role, at int, signature []byte) error {
 	if o.enrolled < len(o.entries) {
 		return errors.New("the roster is not complete")
 	}
-	r, err := newRoster(o.hash, len(o.entries), o.all())
+	r, err := o.roster()
 	if err != nil {
 		return err
 	}
-	if !r.verify(protocol.Role(from), r.consent(), signature) {
+	if !r.verify(from, r.consent(), signature) {
 		return errors.New("this is no signature of the roster")
 	}
-	if o.consents[from] != nil {
+	if o.consents[at] != nil {
 		return nil
 	}
-	if err := o.note(recordConsent, append([]byte{byte(from), byte(from >> 8)}, signature...)); err != nil {
+	if err := o.note(recordConsent, append([]byte{byte(at), byte(at >> 8)}, signature...)); err != nil {
 		return err
 	}
-	o.consents[from] = signature
+	o.consents[at] = signature
 	o.agreed++
-	o.Log.Info("a party has agreed", "party", protocol.Role(from).String(), "here", o.agreed, "of", len(o.entries))
+	o.Log.Info("a party has agreed", "party", from.String(), "here", o.agreed, "of", len(o.entries))
 	o.tell()
 	return nil
 }
@@ -479,7 +486,7 @@ func (o *Coordinator) gather(ctx context.Context) (*Roster, error) {
 		ready := o.agreed == len(o.entries)
 		o.mu.Unlock()
 		if ready {
-			return newRoster(o.hash, len(o.entries), o.all())
+			return o.roster()
 		}
 		select {
 		case <-o.changed:
@@ -524,20 +531,20 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 		return nil, err
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)
-	o.seeOff(ctx, len(o.Study.Parties))
+	o.seeOff(ctx, len(o.entries))
 	o.Watch.ended("done")
 	return res, nil
 }
 
-// seeOff waits until so many parties have said that they need nothing more, and all have
+// seeOff waits until so many roles have said that they need nothing more, and all have
 // gone: the last words of each to the others come by this server, and one that was killed
 // at the end comes again.
-func (o *Coordinator) seeOff(ctx context.Context, parties int) {
+func (o *Coordinator) seeOff(ctx context.Context, roles int) {
 	for end := time.Now().Add(settleTime); time.Now().Before(end); {
 		o.mu.Lock()
 		done := len(o.done)
 		o.mu.Unlock()
-		if done >= parties && (o.server == nil || o.server.Clients() <= 1) || pause(ctx, 10*time.Millisecond) != nil {
+		if done >= roles && (o.server == nil || o.server.Clients() <= 1) || pause(ctx, 10*time.Millisecond) != nil {
 			return
 		}
 	}
@@ -569,19 +576,19 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 	if err != nil {
 		return nil, err
 	}
-	return res, h.linger(ctx, time.Now().Add(o.Study.Deadlines.message()))
+	return res, h.linger(ctx, len(o.entries), time.Now().Add(o.Study.Deadlines.message()))
 }
 
-// dismiss tells all parties that the study has ended, and why: a reason that follows
+// dismiss tells all roles that the study has ended, and why: a reason that follows
 // from public values and from who answered.
 func (o *Coordinator) dismiss(ctx context.Context, box *postbox, why error) {
 	o.Watch.ended(why.Error())
 	if ctx.Err() != nil {
 		return // interrupted: the same command goes on
 	}
-	for p := range o.Study.Parties {
-		if !box.left[protocol.Role(p)] {
-			_ = box.send(ctx, protocol.Role(p), mailEnd, []byte(why.Error()))
+	for _, r := range o.Study.roles() {
+		if !box.left[r] {
+			_ = box.send(ctx, r, mailEnd, []byte(why.Error()))
 		}
 	}
 	box.settle(ctx, func() bool { return false }, settleTime)

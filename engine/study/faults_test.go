@@ -33,7 +33,7 @@ import (
 // Roles of the crash tests are processes: this test binary, told by its environment
 // which role it is and where it dies.
 const (
-	roleVar  = "COHORT_TEST_ROLE"  // "serve", or a party's number from 0
+	roleVar  = "COHORT_TEST_ROLE"  // "serve", or the number of another role
 	placeVar = "COHORT_TEST_PLACE" // folder of all state folders
 	crashVar = "COHORT_TEST_CRASH" // POINT:COUNT: kill -9 oneself at the count-th time there
 )
@@ -67,6 +67,22 @@ func crashing() func(string) {
 	}
 }
 
+// chargeOnce pays from a ledger that has a line for each charge.
+func chargeOnce(ledger string) func(*Terms, bool) error {
+	return func(_ *Terms, again bool) error {
+		if b, err := os.ReadFile(ledger); again && err == nil && len(b) > 0 {
+			return nil
+		}
+		f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = fmt.Fprintln(f, "charged")
+		return err
+	}
+}
+
 // playRole is a process's life.
 func playRole(role, place string) error {
 	b, err := os.ReadFile(filepath.Join(place, "study.json"))
@@ -93,8 +109,8 @@ func playRole(role, place string) error {
 			return err
 		}
 		defer c.Close()
-		for p, v := range c.Invitations() {
-			if err := os.WriteFile(filepath.Join(place, fmt.Sprint("token", p)), []byte(v.Token()), 0o600); err != nil {
+		for _, v := range c.Invitations() {
+			if err := os.WriteFile(filepath.Join(place, fmt.Sprint("token", v.Party)), []byte(v.Token()), 0o600); err != nil {
 				return err
 			}
 		}
@@ -112,20 +128,8 @@ func playRole(role, place string) error {
 			return err
 		}
 		res, err = Take(ctx, Join{Invitation: v, State: filepath.Join(place, role), Log: log, Engine: eng, Crash: crashing(),
-			Agree: func(context.Context, *Terms) error { return nil },
-			Charge: func(_ *Terms, again bool) error { // a ledger with a line for each charge
-				ledger := filepath.Join(place, "ledger"+role)
-				if b, err := os.ReadFile(ledger); again && err == nil && len(b) > 0 {
-					return nil
-				}
-				f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-				if err != nil {
-					return err
-				}
-				defer f.Close()
-				_, err = fmt.Fprintln(f, "charged")
-				return err
-			},
+			Agree:  func(context.Context, *Terms) error { return nil },
+			Charge: chargeOnce(filepath.Join(place, "ledger"+role)),
 			Load: func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error) {
 				r, err := s.Load(ctx, party, filepath.Join(place, "data"+role+".csv"), dataset.ReadOptions{}, nil)
 				if err != nil {
@@ -244,8 +248,8 @@ func (s *stage) run(t *testing.T, crash func(role string, life int) string) {
 	defer cancel()
 	var roles sync.WaitGroup
 	all := []string{"serve"}
-	for p := range s.parts {
-		all = append(all, strconv.Itoa(p))
+	for _, r := range s.study.roles() {
+		all = append(all, strconv.Itoa(int(r)))
 	}
 	errs := make([]error, len(all))
 	for i, role := range all {
@@ -259,7 +263,7 @@ func (s *stage) run(t *testing.T, crash func(role string, life int) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range all[1:] {
+	for _, role := range all[1 : 1+len(s.parts)] {
 		got, err := os.ReadFile(filepath.Join(s.place, "result"+role))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("party %s has %s, one process %s: %v", role, got, want, err)
@@ -287,9 +291,12 @@ func TestKilledAtEverySync(t *testing.T) {
 		t.Skip("run make test-network: it kills processes for a minute")
 	}
 	t.Parallel()
-	for _, point := range []string{"before sync", "between write and sync", "after sync"} {
-		s := newStage(t, rounded(t, newFixture(t, "fastlloyd", 3, 120, method.Settings{"noise": "split", "iterations": "2"})))
-		s.run(t, func(_ string, life int) string { return fmt.Sprintf("%s:%d", point, 1+life*(life+1)/2) })
+	for _, set := range []method.Settings{
+		{"noise": "split", "iterations": "2"}, {"aggregator": "shares", "iterations": "2"}} {
+		for _, point := range []string{"before sync", "between write and sync", "after sync"} {
+			s := newStage(t, rounded(t, newFixture(t, "fastlloyd", 3, 120, set)))
+			s.run(t, func(_ string, life int) string { return fmt.Sprintf("%s:%d", point, 1+life*(life+1)/2) })
+		}
 	}
 }
 

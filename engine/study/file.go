@@ -73,6 +73,9 @@ type Study struct {
 	IDColumn string `json:"id_column,omitempty"`
 
 	Parties []Holder `json:"parties"`
+	// Servers are those besides the coordinator among which the parties share their
+	// vectors, of a study whose aggregator is shares.
+	Servers []Holder `json:"servers,omitempty"`
 	// Threshold is the least number of parties in a sum.
 	Threshold int       `json:"threshold"`
 	Deadlines Deadlines `json:"deadlines"`
@@ -107,11 +110,16 @@ func (s *Study) Complete() error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	outline, err := s.outline()
+	r, err := s.run(nil)
 	if err != nil {
 		return err
 	}
-	s.Plan = outline
+	for i := len(s.Servers) + 1; i < r.Core().Servers; i++ {
+		s.Servers = append(s.Servers, Holder{Name: protocol.ServerAt(i).String()})
+	}
+	if s.Plan, err = s.outline(); err != nil {
+		return err
+	}
 	return s.Validate()
 }
 
@@ -266,8 +274,58 @@ func (s *Study) jobOf(clients []dataset.Part, bounds dataset.Bounds, ids []strin
 	return catalog.Methods().Job(s.Method, d, s.Options)
 }
 
+// roles are all but the coordinator, in the order of the roster.
+func (s *Study) roles() []protocol.Role {
+	roles := make([]protocol.Role, len(s.Parties)+len(s.Servers))
+	for i := range roles {
+		roles[i] = roleAt(i+1, len(s.Parties))
+	}
+	return roles
+}
+
+// index is where a role stands in roles, negative if it is not there.
+func (s *Study) index(r protocol.Role) int {
+	at := place(r, len(s.Parties)) - 1
+	if !bus.Known(r) || at < 0 || at >= len(s.Parties)+len(s.Servers) {
+		return -1
+	}
+	return at
+}
+
+// Name is what a role is called.
+func (s *Study) Name(r protocol.Role) string {
+	switch at := s.index(r); {
+	case at < 0:
+		return r.String()
+	case at < len(s.Parties):
+		return s.Parties[at].Name
+	default:
+		return s.Servers[at-len(s.Parties)].Name
+	}
+}
+
 // runner is the study's plan.
 func (s *Study) runner(ids []string) (protocol.Runner, error) {
+	r, err := s.run(ids)
+	if err != nil {
+		return nil, err
+	}
+	switch n := r.Core().Servers; {
+	case len(s.Servers) != max(n-1, 0):
+		return nil, fault.Request("--server-names",
+			fmt.Sprintf("are %d besides the coordinator, and sums are shared among %d servers in all", len(s.Servers), n),
+			"name as many as --servers says less one, of a study with --aggregator shares")
+	case n > 0 && s.Threshold < len(s.Parties):
+		return nil, fault.Range("--at-least", s.Threshold,
+			fmt.Sprintf("all %d parties: a sum that is shared among servers has no place for who vanished", len(s.Parties)))
+	case n > 0 && s.PlainSums:
+		return nil, fault.Request("--plain-sums", "sums that are shared among servers have no masks", "leave it out")
+	}
+	return r, nil
+}
+
+// run is the plan of the study's method.
+func (s *Study) run(ids []string) (protocol.Runner, error) {
 	job, err := s.job(ids)
 	if err != nil {
 		return nil, err
@@ -279,10 +337,6 @@ func (s *Study) runner(ids []string) (protocol.Runner, error) {
 	r, ok := plan.(protocol.Runner)
 	if !ok {
 		return nil, fault.Request("--method", s.Method+" has no roles that could be apart", "run it with cohort run")
-	}
-	if r.Core().Servers > 0 {
-		return nil, fault.Request("--aggregator", "is shares, and a study has one coordinator",
-			"use server or ring, or cohort run")
 	}
 	r.Core().PublicSeed = s.PublicSeed
 	return r, nil

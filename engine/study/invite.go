@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
@@ -23,7 +24,8 @@ type Invitation struct {
 	// Study is the study's hash and ID its name in subjects.
 	Study [32]byte
 	ID    string
-	// Party counts from 0.
+	// Party is the role that it is for: a party, counted from 0, or a server besides the
+	// coordinator.
 	Party  int
 	Secret [16]byte
 	// User, if not nil, is the seed of the party's key at a cluster that is at URL, in
@@ -82,8 +84,8 @@ func ParseToken(token string) (*Invitation, error) {
 		return nil, wrong
 	}
 	var w wireInvitation
-	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 || w.Party < 1 ||
-		w.Party > bus.MostParties {
+	if json.Unmarshal(b, &w) != nil || len(w.Pin) != 32 || len(w.Study) != 32 || len(w.Secret) != 16 ||
+		!bus.Known(protocol.Role(w.Party-1)) {
 		return nil, wrong
 	}
 	if id, err := hex.DecodeString(w.ID); err != nil || len(id) != 8 {

@@ -163,5 +163,5 @@ func (m mail) Receive(ctx context.Context, from protocol.Role) ([]byte, error) {
 	return m.receive(ctx, from, mailProgram)
 }
 
-// Leave implements protocol.Mail; see partyTransport.part.
+// Leave implements protocol.Mail; see Party.part.
 func (m mail) Leave() {}

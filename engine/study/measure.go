@@ -84,7 +84,7 @@ func (m *Sums) Measure(ctx context.Context, coordinate func(order []byte) (place
 		}
 		all, order.Entries = append(all, k), append(order.Entries, e)
 	}
-	roster, err := newRoster(sumsStudy, m.Parties, order.Entries)
+	roster, err := newRoster(sumsStudy, m.Parties, 0, order.Entries)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func CoordinateSums(ctx context.Context, order []byte, ready func(place []byte) 
 	if err != nil {
 		return err
 	}
-	roster, err := newRoster(sumsStudy, m.Parties, m.Entries)
+	roster, err := newRoster(sumsStudy, m.Parties, 0, m.Entries)
 	if err != nil {
 		return err
 	}

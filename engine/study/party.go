@@ -22,17 +22,18 @@ import (
 	"github.com/cohort-engine/cohort/internal/secret"
 )
 
-// Terms are what a party agrees to.
+// Terms are what a role agrees to.
 type Terms struct {
-	Study  *Study
-	Party  int
+	Study *Study
+	// Role is a party, or a server besides the coordinator.
+	Role   protocol.Role
 	Hash   [32]byte
 	Roster *Roster
-	// Rows is how many records the party has.
+	// Rows is how many records the party has, 0 at a server.
 	Rows int
 }
 
-// Join is what a party takes part with.
+// Join is what a party takes part with, or a server besides the coordinator.
 type Join struct {
 	Invitation *Invitation
 	// State is the folder of the party's journal.
@@ -40,12 +41,14 @@ type Join struct {
 	Log    *slog.Logger
 	Engine *engine.Engine
 	// Load reads the party's own records when the study is known, before anybody is
-	// told anything: its rows, or its columns with the ids of its records.
+	// told anything: its rows, or its columns with the ids of its records. A server has none,
+	// and it is not called.
 	Load func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error)
 	// Agree is asked when everybody is there.
 	Agree func(ctx context.Context, t *Terms) error
 	// Charge pays for the study from the party's own ledger, once. It is called before the
-	// first message of the run: again is true if an earlier life may have paid. Nil pays nothing.
+	// first message of the run: again is true if an earlier life may have paid. Nil pays nothing,
+	// nor does a server.
 	Charge func(t *Terms, again bool) error
 	// Watch, if not nil, is NewPartyWatch's and hears what happens.
 	Watch *Watch
@@ -55,9 +58,10 @@ type Join struct {
 	Crash func(point string)
 }
 
-// Party is a party of a study.
+// Party is a party of a study, or a server besides the coordinator, which holds no data.
 type Party struct {
 	Join
+	self    protocol.Role
 	journal *journal.File
 	keys    *keys
 	study   *Study
@@ -74,7 +78,7 @@ type Party struct {
 // Take takes part in a study, from the beginning or from where it was interrupted, and
 // returns what the party learns.
 func Take(ctx context.Context, j Join) (*engine.Result, error) {
-	p := &Party{Join: j}
+	p := &Party{Join: j, self: protocol.Role(j.Invitation.Party)}
 	var err error
 	if p.journal, err = journal.Open(filepath.Join(j.State, JournalName)); err != nil {
 		return nil, err
@@ -91,12 +95,17 @@ func Take(ctx context.Context, j Join) (*engine.Result, error) {
 	if p.study, err = p.fetchStudy(ctx); err != nil {
 		return nil, err
 	}
-	p.Watch.side(p.study, j.Invitation.Party)
-	part, ids, err := p.Load(ctx, p.study, j.Invitation.Party)
-	if err != nil {
-		return nil, err
+	p.Watch.side(p.study, p.self)
+	var part dataset.Part
+	var ids []string
+	rows := 0
+	if !p.self.Serves() {
+		if part, ids, err = p.Load(ctx, p.study, int(p.self)); err != nil {
+			return nil, err
+		}
+		rows = part.Points.N
 	}
-	if err := p.enrol(ctx, part.Points.N); err != nil {
+	if err := p.enrol(ctx, rows); err != nil {
 		return nil, err
 	}
 	res, err := p.run(ctx, part, ids)
@@ -138,7 +147,7 @@ func (p *Party) recall() error {
 				journal.ErrDamaged)
 		}
 		var err error
-		if id, err = newIdentity(v.Study, protocol.Role(v.Party)); err != nil {
+		if id, err = newIdentity(v.Study, p.self); err != nil {
 			return err
 		}
 		if err := p.note(recordIdentity, encode(id)); err != nil {
@@ -167,7 +176,7 @@ func (p *Party) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := bus.Dialer{Self: protocol.Role(v.Party), Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing,
+	d := bus.Dialer{Self: p.self, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: p.keys.signing,
 		Proof:  proof(v.Secret, v.Study, public),
 		Frames: p.frames, Cluster: v.cluster(),
 		Away: func(err error) { p.Log.Warn("the coordinator is away", "why", fmt.Sprint(err)) },
@@ -255,7 +264,7 @@ func (p *Party) fetchStudy(ctx context.Context) (*Study, error) {
 		return nil, err
 	}
 	hash, err := s.Hash()
-	if err == nil && (hash != p.Invitation.Study || p.Invitation.Party >= len(s.Parties) || s.ID != p.Invitation.ID) {
+	if err == nil && (hash != p.Invitation.Study || s.index(p.self) < 0 || s.ID != p.Invitation.ID) {
 		err = fault.Failed("study", "is not the one of the invitation",
 			"do not go on: ask the coordinator for a new invitation", nil)
 	}
@@ -281,10 +290,11 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 	if err := strict(text, &entries); err != nil {
 		return fault.Failed("roster", "cannot be read", "ask the coordinator what happened", err)
 	}
-	if p.roster, err = newRoster(v.Study, len(p.study.Parties), entries); err != nil {
+	if p.roster, err = newRoster(v.Study, len(p.study.Parties), len(p.study.Servers), entries); err != nil {
 		return err
 	}
-	if e := p.roster.Entries[v.Party+1]; e.Signing != own.Signing || string(e.Sealing) != string(own.Sealing) {
+	e := p.roster.Entries[1+p.study.index(p.self)]
+	if e.Signing != own.Signing || string(e.Sealing) != string(own.Sealing) {
 		return fault.Failed("roster", "has other keys for this party",
 			"do not go on: somebody used the invitation, ask for a new one", nil)
 	}
@@ -293,7 +303,7 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 		return fault.Failed("roster", "is not the one that this party agreed to",
 			"do not go on: ask the coordinator what happened", nil)
 	}
-	t := &Terms{Study: p.study, Party: v.Party, Hash: v.Study, Roster: p.roster, Rows: rows}
+	t := &Terms{Study: p.study, Role: p.self, Hash: v.Study, Roster: p.roster, Rows: rows}
 	if p.agreed == nil {
 		if err := p.Agree(ctx, t); err != nil {
 			return err
@@ -313,7 +323,7 @@ func (p *Party) enrol(ctx context.Context, rows int) error {
 // pay charges the party's ledger, before anything is signed. The journal says first
 // that it may have happened, then that it has.
 func (p *Party) pay(t *Terms) error {
-	if p.Charge == nil || p.agreed != nil {
+	if p.Charge == nil || p.agreed != nil || p.self.Serves() {
 		return nil
 	}
 	again := p.charged
@@ -339,12 +349,13 @@ func (p *Party) consent(ctx context.Context) error {
 		return err
 	}
 	var all [][]byte
-	if strict(text, &all) != nil || len(all) != len(p.study.Parties) {
+	roles := p.study.roles()
+	if strict(text, &all) != nil || len(all) != len(roles) {
 		return fault.Failed("roster", "its signatures cannot be read", "ask the coordinator what happened", nil)
 	}
-	for q, s := range all {
-		if !p.roster.verify(protocol.Role(q), p.roster.consent(), s) {
-			return fault.Failed("roster", fmt.Sprintf("%v has not signed the one that this party has", protocol.Role(q)),
+	for i, s := range all {
+		if !p.roster.verify(roles[i], p.roster.consent(), s) {
+			return fault.Failed("roster", fmt.Sprintf("%v has not signed the one that this party has", roles[i]),
 				"do not go on: ask the others for their fingerprint", nil)
 		}
 	}
@@ -353,9 +364,8 @@ func (p *Party) consent(ctx context.Context) error {
 
 // run plays the party's role.
 func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engine.Result, error) {
-	self := protocol.Role(p.Invitation.Party)
 	p.Watch.began(p.roster)
-	end, err := link.New(link.Config{Self: self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
+	end, err := link.New(link.Config{Self: p.self, Keys: p.keys.links(p.roster), Journal: p.journal, Bus: p.conn,
 		Most: mostMessage,
 		Refused: func(from protocol.Role, err error) {
 			p.Log.Warn("a frame was refused", "from", from.String(), "why", err.Error())
@@ -369,8 +379,11 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	p.mu.Unlock()
 	end.Start()
 	defer end.Close()
-	box := newPostbox(end, self, p.study.Deadlines.message())
+	box := newPostbox(end, p.self, p.study.Deadlines.message())
 	res, err := p.play(ctx, box, part, ids)
+	if err == nil {
+		err = p.part(ctx, box)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -385,11 +398,25 @@ func (p *Party) run(ctx context.Context, part dataset.Part, ids []string) (*engi
 	return res, nil
 }
 
-// alone returns what says that all others have ended: the other parties have said so, the
+// part tells everybody that this role's program has ended: of many parties, the servers.
+func (p *Party) part(ctx context.Context, box *postbox) error {
+	err := box.send(ctx, protocol.Server, mailLeave, nil)
+	for _, r := range p.study.roles() {
+		if r != p.self && (r.Serves() || len(p.study.Parties) <= mostMail) && err == nil {
+			err = box.send(ctx, r, mailLeave, nil)
+		}
+	}
+	return err
+}
+
+// mostMail is the most parties that send messages to each other.
+const mostMail = 64
+
+// alone returns what says that all others have ended: the other roles have said so, the
 // coordinator has all but this party's last word, and nobody has been heard for a while.
 func (p *Party) alone(box *postbox) func() bool {
-	others := len(p.study.Parties) - 1
-	if others >= mostMail {
+	others := len(p.study.roles()) - 1
+	if len(p.study.Parties) > mostMail {
 		others = 0 // they do not tell each other
 	}
 	begun := time.Now()
@@ -408,7 +435,10 @@ const silence = 20 * time.Second
 
 // play agrees on the group's secret, matches records, and runs the method.
 func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids []string) (*engine.Result, error) {
-	s, self := p.study, protocol.Role(p.Invitation.Party)
+	s := p.study
+	if p.self.Serves() {
+		return p.serve(ctx, box)
+	}
 	group, err := p.agreeOnGroup(ctx, box)
 	if err != nil {
 		return nil, err
@@ -431,22 +461,31 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 	core := runner.Core()
 	member := &sum.Member{Config: sum.Config{Study: p.roster.Hash(), Parties: core.Parties, Threshold: s.Threshold,
 		Ring: core.Capacity.Ring, Plain: s.PlainSums},
-		Index: int(self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) },
+		Index: int(p.self), Pair: func(q int) ([32]byte, error) { return p.keys.pair(p.roster, protocol.Role(q)) },
 		Sign:   p.keys.signing.Sign,
 		Verify: func(q int, b, signature []byte) bool { return p.roster.verify(protocol.Role(q), b, signature) }}
 	if member.Root, err = derived(p.keys.root[:], p.roster.Hash(), "sums"); err != nil {
 		return nil, err
 	}
-	t := &partyTransport{Transport: protocol.OverMail(mail{box}, self, core.Parties, core.Capacity.Ring), box: box,
+	t := &partyTransport{Transport: protocol.OverMail(mail{box}, p.self, core.Parties, core.Capacity.Ring), box: box,
 		parties: core.Parties, member: member,
 		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step, watch: p.Watch}
-	res, err := p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: self, Part: part},
+	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self, Part: part},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return s.secrets(r, p.keys, group) }}})
+}
+
+// serve is the part of a server besides the coordinator: it adds up its shares.
+func (p *Party) serve(ctx context.Context, box *postbox) (*engine.Result, error) {
+	runner, err := p.study.runner(nil)
 	if err != nil {
 		return nil, err
 	}
-	return res, t.part(ctx)
+	core := runner.Core()
+	t := protocol.OverMail(mail{box}, p.self, core.Parties, core.Capacity.Ring)
+	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self},
+		Connect: func(protocol.Role) protocol.Transport { return t },
+		Secrets: func(r protocol.Role) protocol.Secrets { return p.study.secrets(r, p.keys, secret.Root{}) }}})
 }
 
 // agreeOnGroup returns the root that all parties share and the coordinator lacks:

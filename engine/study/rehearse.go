@@ -29,6 +29,8 @@ func Trials() []Trial {
 		{"lloyd", 3, method.Settings{"init": "sphere"}}, {"clloyd", 3, nil}, {"sulloyd", 3, nil}, {"csulloyd", 3, nil},
 		{"fastlloyd", 3, nil},
 		{"relative", 3, nil}, {"relative", 3, method.Settings{"aggregator": "ring", "noise": "split"}},
+		{"sulloyd", 3, method.Settings{"aggregator": "shares"}},
+		{"fastlloyd", 3, method.Settings{"aggregator": "shares", "servers": "3"}},
 		{"lloyd", 2, method.Settings{"init": "kmeans++", "aggregator": "naive"}}, {"hybrid", 3, nil},
 		{"vertical-plain", 2, nil}, {"ind-lap", 2, nil}, {"ldp-agg", 2, nil}, {"sketch-basic", 2, few}, {"sketch", 2, few},
 		{"ckks", 2, method.Settings{"iterations": "1"}},
@@ -60,8 +62,8 @@ func (t Trial) Rehearse(table *dataset.Normalised, k int) (*Rehearsal, error) {
 	if m.Private {
 		s.Epsilon, s.Delta = 4, -1
 	}
-	if m.Private && !m.Takes("survivors") {
-		s.Threshold = t.Parties // its noise needs the shares of all
+	if m.Private && !m.Takes("survivors") || t.Options["aggregator"] == "shares" {
+		s.Threshold = t.Parties // noise or vectors need the shares of all
 	}
 	for h := range table.Bounds.Lo {
 		s.Bounds = append(s.Bounds, [2]float64{table.Bounds.Lo[h], table.Bounds.Hi[h]})
@@ -100,15 +102,18 @@ func (r *Rehearsal) Together(ctx context.Context, eng *engine.Engine) (*engine.R
 	return eng.Run(ctx, job)
 }
 
+// Roles is how many roles the study has: parties, servers, and the coordinator.
+func (r *Rehearsal) Roles() int { return len(r.Study.roles()) + 1 }
+
 // Apart runs every role with a connection of its own over the loopback interface, and state
-// folders in dir. It returns what the parties learn, in their order, and the coordinator.
-// engines gives each role an engine.
+// folders in dir. It returns what the parties learn, in their order, other servers, and the
+// coordinator. engines gives each role an engine.
 func (r *Rehearsal) Apart(ctx context.Context, dir string, engines func(role int) *engine.Engine) ([]*engine.Result,
 	error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	state := func(p int) string { return filepath.Join(dir, fmt.Sprint("role", p)) }
-	n, log := len(r.Parts), slog.New(slog.DiscardHandler)
+	n, log := r.Roles()-1, slog.New(slog.DiscardHandler)
 	c, err := NewCoordinator(Serve{Study: r.Study, State: state(n), Listen: "127.0.0.1:0", Log: log, Engine: engines(n),
 		Watch: r.Watch})
 	if err != nil {
@@ -119,8 +124,8 @@ func (r *Rehearsal) Apart(ctx context.Context, dir string, engines func(role int
 	var roles sync.WaitGroup
 	for p, v := range c.Invitations() {
 		j := Join{Invitation: &v, State: state(p), Log: log, Engine: engines(p),
-			Load: func(context.Context, *Study, int) (dataset.Part, []string, error) {
-				return r.Parts[p], nil, nil
+			Load: func(_ context.Context, _ *Study, party int) (dataset.Part, []string, error) {
+				return r.Parts[party], nil, nil
 			},
 			Agree: func(context.Context, *Terms) error { return nil }}
 		roles.Go(func() {

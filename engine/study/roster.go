@@ -76,7 +76,7 @@ func (i *identity) keys() (*keys, error) {
 
 // Entry is a role in the roster: its public keys, signed by itself.
 type Entry struct {
-	Party     int    `json:"party"` // from 0; -1 is the coordinator
+	Party     int    `json:"party"` // from 0; -1 is the coordinator, -2 and -3 are further servers
 	Signing   string `json:"signing"`
 	Sealing   []byte `json:"sealing"`
 	Signature []byte `json:"signature"`
@@ -115,30 +115,54 @@ func (e *Entry) check(study [32]byte) error {
 	return nil
 }
 
-// Roster are all roles of a study: the coordinator, then the parties in order.
+// place is where a role stands among those of a study with so many parties: after the
+// coordinator come the parties, then other servers. A party that is not there has none, -1.
+func place(r protocol.Role, parties int) int {
+	switch {
+	case r == protocol.Server:
+		return 0
+	case r.Serves():
+		return parties + int(protocol.Server-r)
+	case int(r) >= parties:
+		return -1
+	}
+	return int(r) + 1
+}
+
+// roleAt is the role at a place.
+func roleAt(place, parties int) protocol.Role {
+	if place > parties {
+		return protocol.ServerAt(place - parties)
+	}
+	return protocol.Role(place - 1)
+}
+
+// Roster are all roles of a study: the coordinator, the parties in order, other servers.
 type Roster struct {
 	Entries []Entry `json:"entries"`
 
+	parties  int
 	study    [32]byte
 	signers  []nkeys.KeyPair
 	seals    []*ecdh.PublicKey
 	identity [32]byte
 }
 
-// newRoster checks the entries of a study of so many parties.
-func newRoster(study [32]byte, parties int, entries []Entry) (*Roster, error) {
-	if len(entries) != parties+1 {
-		return nil, fault.Failed("roster", fmt.Sprintf("has %d entries for %d parties", len(entries), parties),
+// newRoster checks the entries of a study of so many parties, and servers besides the
+// coordinator.
+func newRoster(study [32]byte, parties, servers int, entries []Entry) (*Roster, error) {
+	if len(entries) != 1+parties+servers {
+		return nil, fault.Failed("roster", fmt.Sprintf("has %d entries for %d roles", len(entries), 1+parties+servers),
 			"ask the coordinator what happened", nil)
 	}
-	r := &Roster{Entries: entries, study: study}
+	r := &Roster{Entries: entries, study: study, parties: parties}
 	h := sha256.New()
 	h.Write([]byte("cohort roster\x00"))
 	h.Write(study[:])
 	seen := make(map[string]bool)
 	for i := range entries {
 		e := &entries[i]
-		if e.Party != i-1 {
+		if e.Party != int(roleAt(i, parties)) {
 			return nil, fault.Failed("roster", "is not in order", "ask the coordinator what happened", nil)
 		}
 		if err := e.check(study); err != nil {
@@ -182,15 +206,15 @@ func fingerprint(b []byte) string {
 	return strings.Join(groups, " ")
 }
 
-// KeyPrint is the fingerprint of one role's keys.
-func (r *Roster) KeyPrint(party protocol.Role) string {
-	e := &r.Entries[int(party)+1]
+// keyPrint is the fingerprint of the keys of the role at a place.
+func (r *Roster) keyPrint(place int) string {
+	e := &r.Entries[place]
 	return strings.Join(strings.Fields(fingerprint(e.statement(r.study)))[:4], " ")
 }
 
 // verify checks a signature of a role.
 func (r *Roster) verify(party protocol.Role, statement, signature []byte) bool {
-	at := int(party) + 1
+	at := place(party, r.parties)
 	return at >= 0 && at < len(r.signers) && r.signers[at].Verify(statement, signature) == nil
 }
 
@@ -201,7 +225,7 @@ func (r *Roster) consent() []byte {
 
 // pair is the secret that two roles of the roster share.
 func (k *keys) pair(r *Roster, other protocol.Role) ([32]byte, error) {
-	at := int(other) + 1
+	at := place(other, r.parties)
 	if at < 0 || at >= len(r.seals) || other == k.party {
 		return [32]byte{}, fmt.Errorf("study: there is no %v to share a key with", other)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/catalog"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
 // folder is one for journals: in memory where there is such a place, since tests sync
@@ -97,7 +99,7 @@ func newEngine(t testing.TB) *engine.Engine {
 // network runs a study over the loopback interface.
 type network struct {
 	*fixture
-	dirs    []string // of the parties, then of the coordinator
+	dirs    []string // of the parties, then of other servers, then of the coordinator
 	address string
 	log     *slog.Logger
 	change  func(*Join)
@@ -108,7 +110,7 @@ func newNetwork(t testing.TB, f *fixture) *network {
 	if testing.Verbose() {
 		n.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	for range len(f.parts) + 1 {
+	for range len(f.study.roles()) + 1 {
 		n.dirs = append(n.dirs, folder(t))
 	}
 	return n
@@ -117,7 +119,7 @@ func newNetwork(t testing.TB, f *fixture) *network {
 // coordinator starts a coordinator.
 func (n *network) coordinator(t testing.TB) *Coordinator {
 	t.Helper()
-	c, err := NewCoordinator(Serve{Study: n.study, State: n.dirs[len(n.parts)], Listen: n.address, Log: n.log,
+	c, err := NewCoordinator(Serve{Study: n.study, State: n.dirs[len(n.study.roles())], Listen: n.address, Log: n.log,
 		Engine: newEngine(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +130,7 @@ func (n *network) coordinator(t testing.TB) *Coordinator {
 
 // join is what a party takes part with.
 func (n *network) join(t testing.TB, v Invitation) Join {
-	j := Join{Invitation: &v, State: n.dirs[v.Party], Log: n.log, Engine: newEngine(t),
+	j := Join{Invitation: &v, State: n.dirs[n.study.index(protocol.Role(v.Party))], Log: n.log, Engine: newEngine(t),
 		Load: func(context.Context, *Study, int) (dataset.Part, []string, error) {
 			return n.parts[v.Party], nil, nil
 		},
@@ -146,12 +148,13 @@ func (n *network) run(t testing.TB) ([]*engine.Result, []error) {
 	defer cancel()
 	c := n.coordinator(t)
 	defer c.Close()
-	results, errs := make([]*engine.Result, len(n.parts)+1), make([]error, len(n.parts)+1)
+	others := len(n.study.roles())
+	results, errs := make([]*engine.Result, others+1), make([]error, others+1)
 	var roles sync.WaitGroup
 	for p, v := range c.Invitations() {
 		roles.Go(func() { results[p], errs[p] = Take(ctx, n.join(t, v)) })
 	}
-	results[len(n.parts)], errs[len(n.parts)] = c.Run(ctx)
+	results[others], errs[others] = c.Run(ctx)
 	roles.Wait()
 	return results, errs
 }
@@ -171,6 +174,61 @@ func sameCentroids(t testing.TB, name string, want *engine.Result, results []*en
 	}
 	if seen == 0 {
 		t.Errorf("%s: nobody has a result", name)
+	}
+}
+
+// Servers among which sums are shared are roles of the study: as many as the method's plan
+// has, each with a name, an invitation and a place of its own; they have no records, pay
+// nothing and learn no result. What such a sum cannot have is refused.
+func TestServersOfShares(t *testing.T) {
+	shares := method.Settings{"aggregator": "shares", "servers": "3"}
+	f := newFixture(t, "sulloyd", 3, 60, shares)
+	s := f.study
+	if len(s.Servers) != 2 || s.Name(protocol.ServerAt(2)) != "server 3" || s.index(protocol.ServerAt(3)) >= 0 ||
+		s.index(protocol.Server) >= 0 || s.index(protocol.Role(3)) >= 0 {
+		t.Errorf("the servers are %+v", s.Servers)
+	}
+	for i, r := range s.roles() {
+		if s.index(r) != i || place(r, 3) != i+1 {
+			t.Errorf("%v is at %d, not %d", r, s.index(r), i)
+		}
+	}
+	for want, change := range map[string]func(*Study){
+		"--at-least":     func(s *Study) { s.Threshold = 2 },
+		"--plain-sums":   func(s *Study) { s.PlainSums = true },
+		"--server-names": func(s *Study) { s.Servers = make([]Holder, 3) },
+	} {
+		other := newFixture(t, "sulloyd", 3, 60, method.Settings{"aggregator": "shares"}).study
+		change(other)
+		if err := other.Complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %s", err, want)
+		}
+	}
+	n := newNetwork(t, f)
+	n.change = func(j *Join) {
+		role, load := protocol.Role(j.Invitation.Party), j.Load
+		j.Load = func(ctx context.Context, s *Study, party int) (dataset.Part, []string, error) {
+			if role.Serves() {
+				t.Errorf("%v was asked for records", role)
+			}
+			return load(ctx, s, party)
+		}
+		j.Charge = func(terms *Terms, _ bool) error {
+			if terms.Role.Serves() {
+				t.Errorf("%v pays", terms.Role)
+			}
+			return nil
+		}
+	}
+	results, errs := n.run(t)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	sameCentroids(t, "shares", f.alone(t), results)
+	for i, r := range results[3:] {
+		if r.Centroids != nil {
+			t.Errorf("server %d has a result", i+1)
+		}
 	}
 }
 

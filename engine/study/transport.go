@@ -107,22 +107,8 @@ func (t *partyTransport) pad(ctx context.Context) error {
 }
 
 // Leave implements protocol.Transport. It says nothing: a role that was interrupted has
-// not left, and one that has ended says so by part.
+// not left, and one that has ended says so by Party.part.
 func (t *partyTransport) Leave() {}
-
-// part tells everybody that this role's program has ended.
-func (t *partyTransport) part(ctx context.Context) error {
-	err := t.box.send(ctx, protocol.Server, mailLeave, nil)
-	for p := range protocol.Role(t.parties) {
-		if p != t.box.self && t.parties <= mostMail && err == nil {
-			err = t.box.send(ctx, p, mailLeave, nil)
-		}
-	}
-	return err
-}
-
-// mostMail is the most parties that send messages to each other.
-const mostMail = 64
 
 // Traffic implements protocol.Transport.
 func (t *partyTransport) Traffic() (sent, received int64) {
@@ -311,9 +297,9 @@ func (h *hub) Return(ctx context.Context, total *secagg.Masked) error {
 // Leave implements protocol.Transport. The coordinator ends the study itself.
 func (h *hub) Leave() {}
 
-// linger serves those who come late, until all have left or the deadline passes.
-func (h *hub) linger(ctx context.Context, deadline time.Time) error {
-	for len(h.box.left) < h.config.Parties {
+// linger serves those who come late, until so many roles have left or the deadline passes.
+func (h *hub) linger(ctx context.Context, roles int, deadline time.Time) error {
+	for len(h.box.left) < roles {
 		mark, err := h.box.next(ctx, deadline, "linger")
 		if err != nil {
 			return err

@@ -12,17 +12,18 @@ import (
 // Status is what can be seen of a study while it runs: who is there, how far it is,
 // who is late, how long steps take. It has no value that was computed from records.
 type Status struct {
-	ID          string        `json:"id"`
-	Title       string        `json:"title,omitempty"`
-	Method      string        `json:"method"`
-	Fingerprint string        `json:"fingerprint,omitempty"`
-	State       string        `json:"state"` // "gathering", "running", "done", or why it ended
-	Ended       bool          `json:"ended"`
-	Sum         int           `json:"sum"` // under way, from 1
-	Step        string        `json:"step,omitempty"`
-	Sums        int           `json:"sums"` // that are done
-	Refused     int           `json:"refused"`
-	Parties     []PartyStatus `json:"parties"`
+	ID          string `json:"id"`
+	Title       string `json:"title,omitempty"`
+	Method      string `json:"method"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	State       string `json:"state"` // "gathering", "running", "done", or why it ended
+	Ended       bool   `json:"ended"`
+	Sum         int    `json:"sum"` // under way, from 1
+	Step        string `json:"step,omitempty"`
+	Sums        int    `json:"sums"` // that are done
+	Refused     int    `json:"refused"`
+	// Parties are all roles but the coordinator: those that hold data, then other servers.
+	Parties []PartyStatus `json:"parties"`
 	// Steps are the steps of sums, in their order, with all answers so far.
 	Steps []StepStatus `json:"steps"`
 	// Party is whose side this is, empty for the coordinator's; Paid what it has paid.
@@ -74,6 +75,7 @@ type Watch struct {
 	changed chan struct{} // closed and renewed at each change
 	heard   []func(Event)
 	own     protocol.Role // whose side it is
+	parties int           // of the study, before its other servers
 	steps   [sum.Done]StepStatus
 }
 
@@ -96,9 +98,9 @@ func (w *Watch) know(s *Study) {
 	}
 	outline, err := s.Outline()
 	w.change(func(t *Status) {
-		t.ID, t.Title, t.Method = s.ID, s.Title, s.Method
-		for _, p := range s.Parties {
-			t.Parties = append(t.Parties, PartyStatus{Name: p.Name, Steps: make(map[string]float64)})
+		t.ID, t.Title, t.Method, w.parties = s.ID, s.Title, s.Method, len(s.Parties)
+		for _, r := range s.roles() {
+			t.Parties = append(t.Parties, PartyStatus{Name: s.Name(r), Steps: make(map[string]float64)})
 		}
 		if err != nil {
 			return // the study is refused elsewhere
@@ -113,13 +115,13 @@ func (w *Watch) know(s *Study) {
 	})
 }
 
-// side makes this a party's side of the study.
-func (w *Watch) side(s *Study, party int) {
+// side makes this the side of a role of the study that is not the coordinator.
+func (w *Watch) side(s *Study, own protocol.Role) {
 	if w == nil {
 		return
 	}
 	w.know(s)
-	w.change(func(t *Status) { w.own, t.Party = protocol.Role(party), s.Parties[party].Name })
+	w.change(func(t *Status) { w.own, t.Party = own, s.Name(own) })
 }
 
 // Pay says what the party has paid, in words.
@@ -209,7 +211,7 @@ func (w *Watch) began(r *Roster) {
 	w.change(func(s *Status) {
 		s.State, s.Fingerprint = "running", r.Fingerprint()
 		for p := range s.Parties {
-			s.Parties[p].Fingerprint = r.KeyPrint(protocol.Role(p))
+			s.Parties[p].Fingerprint = r.keyPrint(p + 1)
 		}
 	})
 }
@@ -267,12 +269,12 @@ func (w *Watch) moved(peer protocol.Role, sent bool, bytes int) {
 		if w.own != protocol.Server {
 			peer, sent = w.own, !sent
 		}
-		switch {
-		case peer < 0 || int(peer) >= len(s.Parties):
+		switch at := place(peer, w.parties) - 1; {
+		case at < 0 || at >= len(s.Parties):
 		case sent:
-			s.Parties[peer].Received += int64(bytes)
+			s.Parties[at].Received += int64(bytes)
 		default:
-			s.Parties[peer].Sent += int64(bytes)
+			s.Parties[at].Sent += int64(bytes)
 		}
 	})
 }

@@ -3,9 +3,9 @@
 // pinned certificate and a key pair (nkey) of each party. A party may publish under
 // its own name and receive what is for it, and nothing else.
 //
-// Subjects are c.STUDY.FROM.TO, where FROM and TO are "s" for the coordinator and
-// "p1", "p2" and so on for the parties, and c.STUDY.FROM.ctl for requests to the
-// coordinator before the parties know each other.
+// Subjects are c.STUDY.FROM.TO, where FROM and TO are "s" for the coordinator, "p1",
+// "p2" and so on for the parties and "s2" and "s3" for further servers, and
+// c.STUDY.FROM.ctl for requests to the coordinator before the roles know each other.
 package bus
 
 import (
@@ -31,8 +31,15 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// MostParties is the largest number of parties of a study.
-const MostParties = 10000
+// MostParties is the largest number of parties of a study, MostServers that of its
+// servers, the coordinator among them.
+const MostParties, MostServers = 10000, 3
+
+// Known reports whether a study may have a role that connects with an invitation: a party,
+// or a server besides the coordinator.
+func Known(r protocol.Role) bool {
+	return r >= protocol.ServerAt(MostServers-1) && r < MostParties && r != protocol.Server
+}
 
 // mostRequest is the longest request or answer: a message on the bus.
 const mostRequest = link.FrameBytes
@@ -49,7 +56,8 @@ type Login struct {
 	Address string
 }
 
-// pass is the JSON of a login's token.
+// pass is the JSON of a login's token: the role's number from 1, those of further servers
+// below 0.
 type pass struct {
 	Party int    `json:"party"`
 	Proof string `json:"proof,omitempty"`
@@ -57,8 +65,11 @@ type pass struct {
 
 // name is a role in subjects.
 func name(r protocol.Role) string {
-	if r == protocol.Server {
+	switch {
+	case r == protocol.Server:
 		return "s"
+	case r.Serves():
+		return "s" + strconv.Itoa(int(protocol.Server-r)+1)
 	}
 	return "p" + strconv.Itoa(int(r)+1)
 }
@@ -68,11 +79,18 @@ func parseName(s string) (protocol.Role, bool) {
 	if s == "s" {
 		return protocol.Server, true
 	}
-	n, err := strconv.Atoi(strings.TrimPrefix(s, "p"))
-	if err != nil || n < 1 || n > MostParties || name(protocol.Role(n-1)) != s {
+	if s == "" {
 		return 0, false
 	}
-	return protocol.Role(n - 1), true
+	n, err := strconv.Atoi(s[1:])
+	if err != nil || n < 1 || n > MostParties {
+		return 0, false
+	}
+	r := protocol.Role(n - 1)
+	if s[0] == 's' {
+		r = protocol.ServerAt(n - 1)
+	}
+	return r, Known(r) && name(r) == s
 }
 
 // Server is a NATS server within this process.
@@ -172,7 +190,7 @@ func (b *Server) check(key, signature, token, address string, nonce []byte) (pro
 	if err == nil {
 		err = json.Unmarshal(raw, &p)
 	}
-	if err != nil || p.Party < 1 || p.Party > MostParties {
+	if err != nil || !Known(protocol.Role(p.Party-1)) {
 		return 0, errors.New("its token is none")
 	}
 	l := Login{Party: protocol.Role(p.Party - 1), Key: key, Proof: p.Proof, Address: address}

@@ -91,9 +91,9 @@ func (c *Cluster) refused(url string, err error) error {
 		"check the address and the network, and that the cluster runs with TLS", err)
 }
 
-// Users is the part of a cluster's configuration that lets the roles of a study in: the
-// coordinator's key first, then the parties' in order.
-func Users(study string, seeds [][]byte) (string, error) {
+// Users is the part of a cluster's configuration that lets the roles of a study in, each
+// with its key.
+func Users(study string, roles []protocol.Role, seeds [][]byte) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		"# Users of cohort study %s: include this file in the configuration of every server of the cluster.\n", study)
@@ -107,7 +107,7 @@ func Users(study string, seeds [][]byte) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		publish, subscribe := subjects(study, protocol.Role(i-1))
+		publish, subscribe := subjects(study, roles[i])
 		fmt.Fprintf(&b, "    { nkey: %s, permissions: { publish: { allow: [%s] }, subscribe: { allow: [%s] } } }\n",
 			public, quoted(publish), quoted(subscribe))
 	}
