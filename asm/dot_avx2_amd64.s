@@ -23,13 +23,7 @@ DATA dotNumbersAVX2<>+8(SB)/4, $0x00000002
 DATA dotNumbersAVX2<>+12(SB)/4, $0x00000003
 DATA dotNumbersAVX2<>+16(SB)/4, $0x00000004
 DATA dotNumbersAVX2<>+20(SB)/4, $0x00000005
-DATA dotNumbersAVX2<>+24(SB)/4, $0x00000006
-DATA dotNumbersAVX2<>+28(SB)/4, $0x00000007
-DATA dotNumbersAVX2<>+32(SB)/4, $0x00000008
-DATA dotNumbersAVX2<>+36(SB)/4, $0x00000009
-DATA dotNumbersAVX2<>+40(SB)/4, $0x0000000a
-DATA dotNumbersAVX2<>+44(SB)/4, $0x0000000b
-GLOBL dotNumbersAVX2<>(SB), RODATA|NOPTR, $48
+GLOBL dotNumbersAVX2<>(SB), RODATA|NOPTR, $24
 
 // func AssignDot1AVX2(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 // Requires: AVX, AVX2, FMA3, MMX+

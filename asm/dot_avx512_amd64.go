@@ -58,60 +58,6 @@ func AssignDot5AVX512(x *float32, panels int, d int, tiles *float32, half *float
 //go:noescape
 func AssignDot6AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
 
-// AssignDot7AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
-// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
-// score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][7] of centroids and then
-// narrow tiles [d][6]; half holds |c|^2/2 of each centroid.
-//
-//go:noescape
-func AssignDot7AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-
-// AssignDot8AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
-// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
-// score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][8] of centroids and then
-// narrow tiles [d][7]; half holds |c|^2/2 of each centroid.
-//
-//go:noescape
-func AssignDot8AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-
-// AssignDot9AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
-// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
-// score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][9] of centroids and then
-// narrow tiles [d][8]; half holds |c|^2/2 of each centroid.
-//
-//go:noescape
-func AssignDot9AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-
-// AssignDot10AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
-// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
-// score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][10] of centroids and then
-// narrow tiles [d][9]; half holds |c|^2/2 of each centroid.
-//
-//go:noescape
-func AssignDot10AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-
-// AssignDot11AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
-// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
-// score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][11] of centroids and then
-// narrow tiles [d][10]; half holds |c|^2/2 of each centroid.
-//
-//go:noescape
-func AssignDot11AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-
-// AssignDot12AVX512 writes the label of the smallest score |c|^2/2 - x.c of each point of
-// panels > 0 panels of d > 0 dimensions at x, and the score and the second smallest
-// score where score and second are not nil. The score is the chain
-// s = half, s = fma(-x, c, s). tiles holds wide > 0 tiles [d][12] of centroids and then
-// narrow tiles [d][11]; half holds |c|^2/2 of each centroid.
-//
-//go:noescape
-func AssignDot12AVX512(x *float32, panels int, d int, tiles *float32, half *float32, wide int, narrow int, labels *uint16, score *float32, second *float32)
-
 // FinishDotAVX512 replaces the scores of panels > 0 panels of d > 0 dimensions at x by
 // squared distances max(0, |x|^2 + 2 score), in dist and, when not nil, second.
 // |x|^2 is the chain s = fma(x, x, s).

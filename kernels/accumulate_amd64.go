@@ -9,8 +9,8 @@ const lanePoints = 1
 // laneWords is the number of lanes of the masked form for k clusters of d
 // coordinates, [k][d][16], or 0 where there is no such form.
 func laneWords(k, d int) int {
-	most := 16
-	if current == avx2 { // half as many lanes: by label is faster sooner
+	most := min(16, 88/d) // beyond, by label is faster
+	if current == avx2 {  // half as many lanes: by label is faster sooner
 		most = 8
 		if d <= maxNarrowD {
 			most = 5

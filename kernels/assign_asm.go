@@ -75,8 +75,8 @@ func assignPanels(x *float32, panels int, c *Centroids, labels *uint16, dist, se
 
 // assignDot writes labels and scores of whole panels.
 func assignDot(x *float32, panels int, c *Centroids, labels *uint16, score, second *float32) {
-	wide := c.wideTiles
-	asmAssignDotN(c.tileWidth, x, panels, c.D, &c.tiles[0], &c.half[0], wide, c.tileCount-wide, labels, score, second)
+	t := c.tiling
+	asmAssignDotN(t.width, x, panels, c.D, &c.tiles[0], &c.half[0], t.wide, t.count-t.wide, labels, score, second)
 }
 
 // maxBlock is the number of centroids times dimensions that one call takes at
@@ -117,7 +117,7 @@ func assignBlocks(x *float32, panels int, c *Centroids, labels *uint16, dist, se
 				next[i] = min(next[i], v)
 			}
 		}
-		first, tile = first+b.K, tile+b.tileCount
+		first, tile = first+b.K, tile+b.tiling.count
 	}
 	if dist != nil {
 		copy(unsafe.Slice(dist, points), least[:])
@@ -136,11 +136,12 @@ func (c *Centroids) block(first, tile int) Centroids {
 		return b
 	}
 	b.tiles = c.tiles[first*c.D:]
-	b.tileCount = min(max(maxBlock(c.D)/(c.D*c.tileWidth), 1), c.tileCount-tile)
-	b.tileWidth, b.wideTiles = c.tileWidth, min(b.tileCount, c.wideTiles-tile)
-	if b.wideTiles <= 0 { // narrow tiles alone
-		b.tileWidth, b.wideTiles = c.tileWidth-1, b.tileCount
+	t := c.tiling
+	t.count = min(max(maxBlock(c.D)/(c.D*t.width), 1), t.count-tile)
+	t.wide = min(t.count, t.wide-tile)
+	if t.wide <= 0 { // narrow tiles alone
+		t.width, t.wide = t.width-1, t.count
 	}
-	b.K = b.tileCount*b.tileWidth - (b.tileCount - b.wideTiles)
+	b.tiling, b.K = t, t.count*t.width-(t.count-t.wide)
 	return b
 }

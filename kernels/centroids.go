@@ -15,18 +15,13 @@ const exactDims = 16
 // It is read-only for all kernels, so workers may share it; Set must not run at
 // the same time as they do.
 type Centroids struct {
-	K, D int
-	rows []float32 // [K][D]
-	half []float32 // [K], |c|^2/2 as one fused chain in dimension order
-	wide []float64 // [D][stride], coordinate-major, padded with zeros to a multiple of 8
-	// tiles holds, for D >= exactDims, the centroids in tiles of at most
-	// tileWidth: a tile of width w starting at centroid a occupies
-	// tiles[a*D:(a+w)*D] as [D][w].
-	tiles     []float32
-	tileWidth int // width of the first wideTiles tiles; the others are one narrower
-	wideTiles int
-	tileCount int
-	filter    *filterCentroids // nil without PrepareFilter
+	K, D   int
+	rows   []float32 // [K][D]
+	half   []float32 // [K], |c|^2/2 as one fused chain in dimension order
+	wide   []float64 // [D][stride], coordinate-major, padded with zeros to a multiple of 8
+	tiles  []float32 // the rows by tiling, for D >= exactDims
+	tiling tiling
+	filter *filterCentroids // nil without PrepareFilter
 }
 
 // NewCentroids makes room for k centroids of d coordinates, all zero. It panics
@@ -42,11 +37,7 @@ func NewCentroids(k, d int) *Centroids {
 		wide: aligned[float64](d * wideStride(k)),
 	}
 	if d >= exactDims {
-		c.tiles = alignedFloat32(k * d)
-		most := maxTileWidth()
-		c.tileCount = (k + most - 1) / most
-		c.tileWidth = (k + c.tileCount - 1) / c.tileCount
-		c.wideTiles = c.tileCount - (c.tileCount*c.tileWidth - k)
+		c.tiles, c.tiling = alignedFloat32(k*d), newTiling(k)
 	}
 	return c
 }
@@ -74,22 +65,8 @@ func (c *Centroids) Set(rows []float32) {
 	if c.filter != nil {
 		c.filter.set(c)
 	}
-	if c.tiles == nil {
-		return
-	}
-	first := 0
-	for t := range c.tileCount {
-		w := c.tileWidth
-		if t >= c.wideTiles {
-			w--
-		}
-		tile := c.tiles[first*c.D : (first+w)*c.D]
-		for q := range w {
-			for j, x := range rows[(first+q)*c.D : (first+q+1)*c.D] {
-				tile[j*w+q] = x
-			}
-		}
-		first += w
+	if c.tiles != nil {
+		c.tiling.fill(c.tiles, rows, c.D)
 	}
 }
 

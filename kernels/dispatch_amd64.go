@@ -112,24 +112,6 @@ func asmAssignDotN(number int, x *float32, panels, d int, tiles, half *float32, 
 		case 6:
 			asm.AssignDot6AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
 			return
-		case 7:
-			asm.AssignDot7AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
-			return
-		case 8:
-			asm.AssignDot8AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
-			return
-		case 9:
-			asm.AssignDot9AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
-			return
-		case 10:
-			asm.AssignDot10AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
-			return
-		case 11:
-			asm.AssignDot11AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
-			return
-		case 12:
-			asm.AssignDot12AVX512(x, panels, d, tiles, half, wide, narrow, labels, score, second)
-			return
 		}
 	}
 	switch number {
@@ -611,24 +593,6 @@ func asmProjectN(number int, x *float32, panels, d int, tile, out *float32, stri
 			return
 		case 6:
 			asm.Project6AVX512(x, panels, d, tile, out, stride)
-			return
-		case 7:
-			asm.Project7AVX512(x, panels, d, tile, out, stride)
-			return
-		case 8:
-			asm.Project8AVX512(x, panels, d, tile, out, stride)
-			return
-		case 9:
-			asm.Project9AVX512(x, panels, d, tile, out, stride)
-			return
-		case 10:
-			asm.Project10AVX512(x, panels, d, tile, out, stride)
-			return
-		case 11:
-			asm.Project11AVX512(x, panels, d, tile, out, stride)
-			return
-		case 12:
-			asm.Project12AVX512(x, panels, d, tile, out, stride)
 			return
 		}
 	}

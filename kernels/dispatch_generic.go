@@ -4,8 +4,8 @@ package kernels
 
 func supportedPaths() []path { return []path{generic} }
 
-// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
-func maxTileWidth() int { return 12 }
+// maxTileWidth is the number of rows that a tile of a [tiling] holds at most.
+const maxTileWidth = 6
 
 // filterPays is false: there is no candidate filter without assembly.
 func filterPays(d, k int) bool { return false }

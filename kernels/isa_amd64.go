@@ -19,10 +19,5 @@ func supportedPaths() []path {
 	return paths
 }
 
-// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
-func maxTileWidth() int {
-	if current >= avx512 {
-		return 12
-	}
-	return 6
-}
+// maxTileWidth is the number of rows that a tile of a [tiling] holds at most.
+const maxTileWidth = 6

@@ -13,5 +13,5 @@ func supportedPaths() []path {
 	return []path{generic}
 }
 
-// maxTileWidth is the number of centroids a tile of [Centroids] holds at most.
-func maxTileWidth() int { return 4 }
+// maxTileWidth is the number of rows that a tile of a [tiling] holds at most.
+const maxTileWidth = 4

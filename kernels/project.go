@@ -5,12 +5,10 @@ import "fmt"
 // Matrix is a Q x D matrix in the layout that [Project] reads. It is read-only
 // for the kernel, so workers may share it.
 type Matrix struct {
-	Q, D int
-	rows []float32 // [Q][D]
-	// tiles holds the rows in tiles of tileRows (the last may be shorter): a
-	// tile of w rows from row a on occupies tiles[a*D:(a+w)*D] as [D][w].
-	tiles    []float32
-	tileRows int
+	Q, D   int
+	rows   []float32 // [Q][D]
+	tiles  []float32 // the rows by tiling
+	tiling tiling
 }
 
 // NewMatrix copies q rows of d coefficients (row-major). It panics unless
@@ -20,17 +18,9 @@ func NewMatrix(q, d int, rows []float32) *Matrix {
 		panic(fmt.Sprintf("kernels: NewMatrix: q=%d, d=%d, want both > 0", q, d))
 	}
 	checkLength("NewMatrix", "rows", len(rows), q*d)
-	m := &Matrix{Q: q, D: d, rows: alignedFloat32(q * d), tiles: alignedFloat32(q * d), tileRows: maxTileWidth()}
+	m := &Matrix{Q: q, D: d, rows: alignedFloat32(q * d), tiles: alignedFloat32(q * d), tiling: newTiling(q)}
 	copy(m.rows, rows)
-	for a := 0; a < q; a += m.tileRows {
-		w := min(m.tileRows, q-a)
-		tile := m.tiles[a*d : (a+w)*d]
-		for i := range w {
-			for j := range d {
-				tile[j*w+i] = rows[(a+i)*d+j]
-			}
-		}
-	}
+	m.tiling.fill(m.tiles, rows, d)
 	return m
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func projectFile(s isa) {
-	for w := 1; w <= s.maxTile(); w++ {
+	for w := 1; w <= maxTile; w++ {
 		project(s, w)
 	}
 }

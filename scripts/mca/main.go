@@ -42,7 +42,7 @@ var loops = []loop{
 	{"arm64", "AssignDot4NEON", "aarch64", 1, arm},
 	{"arm64", "AssignSubNEON", "aarch64", 1, arm},
 	{"arm64", "Project4NEON", "aarch64", 1, arm},
-	{"amd64", "AssignDot12AVX512", "x86_64", 1, []cpu{{"znver4", 1, "512 bits in two halves"}}},
+	{"amd64", "AssignDot6AVX512", "x86_64", 1, []cpu{{"znver4", 1, "512 bits in two halves"}}},
 	{"amd64", "AssignDot6AVX2", "x86_64", 1, []cpu{{"znver4", 2, ""}}},
 	{"amd64", "FilterScore3VNNI", "x86_64", 2, []cpu{{"znver4", 1, "512 bits in two halves"}}},
 }
