@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,9 @@ func agree(v *Value, r *Reference) agreement {
 		return agreement{by: (difference + open) / math.Abs(theirs)}
 	}
 }
+
+// outside tells whether the two can be compared and do not meet.
+func (a agreement) outside() bool { return a.apart == "" && !a.inside }
 
 // text says it for a reader.
 func (a agreement) text() string {
@@ -96,13 +100,48 @@ func (r *Row) agreement() string {
 	return fmt.Sprintf("%d of %d inside; %s", inside, comparable, strings.Join(parts, ", "))
 }
 
-// agreementText says how a value stands to a reference; empty for one that is not a
-// published figure for the same method.
-func (v *Value) agreementText(r *Reference) string {
-	if r.Kind != Published || r.Other {
+// agreementText says how a value stands to a reference, and why where it is outside; empty
+// for one that is not a published figure for the same method.
+func (r *Row) agreementText(v *Value, ref *Reference) string {
+	if ref.Kind != Published || ref.Other {
 		return ""
 	}
-	return agree(v, r).text()
+	a := agree(v, ref)
+	if why := r.why(v, ref); a.outside() && why != "" {
+		return a.text() + ": " + why
+	}
+	return a.text()
+}
+
+// why says why a value of the row differs from a figure that the papers print for it, ""
+// if nothing is known.
+func (r *Row) why(v *Value, ref *Reference) string {
+	tables, err := printedFiles()
+	if err != nil || tables[r.file()] == nil { // Run and Stored have reported a file that cannot be read
+		return ""
+	}
+	return tables[r.file()].reason(r.Labels, v, ref)
+}
+
+// notes are the row's note and why its values differ from published ones, each once.
+func (r *Row) notes() string {
+	var out []string
+	if r.Note != "" {
+		out = append(out, r.Note)
+	}
+	for i := range r.Values {
+		v := &r.Values[i]
+		for j := range v.References {
+			ref := &v.References[j]
+			if ref.Kind != Published || ref.Other || !agree(v, ref).outside() {
+				continue
+			}
+			if why := r.why(v, ref); why != "" && !slices.Contains(out, why) {
+				out = append(out, why)
+			}
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // tally counts how the values of a suite stand to the published ones.
@@ -110,6 +149,8 @@ type tally struct {
 	suite                  string
 	rows                   int
 	inside, outside, apart int
+	// open is the number of those outside for which no reason is known.
+	open int
 	// worst is the value that is furthest outside, and by how much.
 	worst   string
 	worstBy float64
@@ -128,12 +169,15 @@ func (r *Report) tallies() []tally {
 		if t.inside+t.outside+t.apart == 0 {
 			continue
 		}
-		all.rows, all.inside, all.outside, all.apart = all.rows+t.rows, all.inside+t.inside, all.outside+t.outside,
-			all.apart+t.apart
+		all.rows, all.inside, all.outside, all.open, all.apart = all.rows+t.rows, all.inside+t.inside,
+			all.outside+t.outside, all.open+t.open, all.apart+t.apart
 		out = append(out, t)
 	}
 	return append(out, all)
 }
+
+// notFound begins what stands where a reason was looked for and not found.
+const notFound = "not found"
 
 func (t *tally) count(row *Row) {
 	for i := range row.Values {
@@ -150,6 +194,9 @@ func (t *tally) count(row *Row) {
 				t.inside++
 			default:
 				t.outside++
+				if why := row.why(v, ref); why == "" || strings.HasPrefix(why, notFound) {
+					t.open++
+				}
 				if math.Abs(a.by) > math.Abs(t.worstBy) {
 					t.worst, t.worstBy = v.Name+" of "+describe("", row.Table, row.Labels)+": "+a.text(), a.by
 				}
@@ -161,16 +208,18 @@ func (t *tally) count(row *Row) {
 // WriteSummary writes one line per suite that has published figures: how many of them
 // lie inside our interval, how many outside, how many cannot be compared.
 func (r *Report) WriteSummary(w io.Writer, width int) error {
-	g := table.Table{Columns: []string{"suite", "rows", "inside", "outside", "apart", "furthest outside"},
-		Of:      make([]string, 6),
-		Numeric: []bool{false, true, true, true, true, false}}
+	g := table.Table{Columns: []string{"suite", "rows", "inside", "outside", "open", "apart",
+		"furthest outside"},
+		Of:      make([]string, 7),
+		Numeric: []bool{false, true, true, true, true, true, false}}
 	for _, t := range r.tallies() {
 		g.Rows = append(g.Rows, []string{t.suite, strconv.Itoa(t.rows), strconv.Itoa(t.inside), strconv.Itoa(t.outside),
-			strconv.Itoa(t.apart), t.worst})
+			strconv.Itoa(t.open), strconv.Itoa(t.apart), t.worst})
 	}
 	lines := append(g.Lines(width), "")
 	for _, text := range []string{
 		"inside: our 95% interval meets the printed figure, its own interval and rounding included",
+		"open: outside, and no reason was found; of the others each row says it",
 		"apart: not comparable, mostly times on another machine; each row says why",
 	} {
 		if width > 0 {

@@ -64,7 +64,7 @@ func (p *Place) Agreement() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	printed, err := printedTables(published)
+	printed, err := printedFiles()
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // published has the figures that the papers print, one file per table:
@@ -25,10 +26,11 @@ import (
 //
 // A cell may have a unit of its own, as papers print them: 1.2m, 3.4GB, 5%.
 //
-// A column "apart" says why the figures of its line cannot be compared with ours. An
-// empty cell is not printed. Lines that begin with # say something about all
-// figures of the file: "# name: ..." whose they are, "# source: ..." where they
-// stand, "# apart: ..." why they cannot be compared with ours.
+// A column "apart" says why the figures of its line cannot be compared with ours, a column
+// "why" why ours differs where it does. An empty cell is not printed. Lines that begin with #
+// say something about all figures of the file: "# name: ..." whose they are, "# source: ..."
+// where they stand, "# runs: ..." of how many runs they are means, "# apart: ..." why they
+// cannot be compared with ours, "# why: ..." and "# why VALUE: ..." why ours differ.
 //
 //go:embed published/*.csv
 var published embed.FS
@@ -36,9 +38,14 @@ var published embed.FS
 // printedTable is one file of published figures.
 type printedTable struct {
 	source, apart, name string
+	runs                int               // behind each figure, 0 if that is not known
+	why                 map[string]string // why ours differ, by value; "" for all others
 	header              []string
 	lines               [][]string
 }
+
+// printedFiles are the files of this package.
+var printedFiles = sync.OnceValues(func() (map[string]*printedTable, error) { return printedTables(published) })
 
 // printedTables reads all files, by their names without the suffix.
 func printedTables(files fs.FS) (map[string]*printedTable, error) {
@@ -62,14 +69,24 @@ func printedTables(files fs.FS) (map[string]*printedTable, error) {
 }
 
 func parsePrinted(text string) (*printedTable, error) {
-	t := &printedTable{}
+	t := &printedTable{why: make(map[string]string)}
 	for line := range strings.Lines(text) {
 		about, ok := strings.CutPrefix(line, "# ")
 		if !ok {
 			continue
 		}
 		key, value, _ := strings.Cut(strings.TrimSpace(about), ": ")
+		if of, ok := strings.CutPrefix(key, "why"); ok {
+			t.why[strings.TrimPrefix(of, " ")] = value
+			continue
+		}
 		switch key {
+		case "runs":
+			runs, err := strconv.Atoi(value)
+			if err != nil || runs < 1 {
+				return nil, fmt.Errorf("%q is no number of runs", value)
+			}
+			t.runs = runs
 		case "source":
 			t.source = value
 		case "apart":
@@ -77,7 +94,7 @@ func parsePrinted(text string) (*printedTable, error) {
 		case "name":
 			t.name = value
 		default:
-			return nil, fmt.Errorf("%q is none of source, apart and name", key)
+			return nil, fmt.Errorf("%q is none of name, source, runs, apart and why", key)
 		}
 	}
 	r := csv.NewReader(strings.NewReader(text))
@@ -116,6 +133,26 @@ func parseColumn(head string) (printedColumn, error) {
 	}
 	c.value = head
 	return c, nil
+}
+
+// reason says why a value differs from a figure that stands in this table: by what the
+// paper's own runs vary, taken to deviate as ours do, or by what its file says; "" if
+// nothing is known.
+func (t *printedTable) reason(labels []Label, v *Value, r *Reference) string {
+	if n := float64(v.N); t.runs > 0 && v.N > 1 {
+		open := float64(v.Half)*math.Sqrt(1+n/float64(t.runs)) + float64(r.Rounding)
+		if math.Abs(float64(v.Mean-r.Value)) <= open {
+			return fmt.Sprintf("within what a mean of %d runs varies", t.runs)
+		}
+	}
+	if at := slices.Index(t.header, "why"); at >= 0 {
+		for _, line := range t.lines {
+			if line[at] != "" && t.belongs(line, labels) {
+				return line[at]
+			}
+		}
+	}
+	return cmp.Or(t.why[v.Name], t.why[""])
 }
 
 // attach adds to the values of the row what the papers print for them.

@@ -44,7 +44,8 @@ func TestPublishedFiles(t *testing.T) {
 					numbers++
 				}
 			}
-			if labels := []string{"strategy", "set", "method", "calibration", "split", "apart", "network"}; numbers < cells &&
+			if labels := []string{"strategy", "set", "method", "calibration", "split", "apart", "why",
+				"network"}; numbers < cells &&
 				!slices.Contains(labels, column.value) {
 				t.Errorf("%s, %q: %d of %d cells are numbers", name, head, numbers, cells)
 			}
@@ -268,6 +269,7 @@ func TestClaimsHoldInStoredResults(t *testing.T) {
 	}
 	figure4, table82 := r.Sections[0], r.Sections[1]
 	adultClaims(t, &r.Sections[2])
+	houseClaims(t)
 	edlerClaims(t, &r.Sections[3], &r.Sections[4])
 	left := func(row *Row) float64 { return float64(row.Value("empty clusters").Mean) }
 	for i := range figure4.Rows {
@@ -289,6 +291,99 @@ func TestClaimsHoldInStoredResults(t *testing.T) {
 	}
 	if strategies != 27 {
 		t.Errorf("Table 8.2 has %d strategies of 27", strategies)
+	}
+}
+
+// TestEveryDeviationHasAReason: each stored value outside says why or that no reason was found, and no
+// reason stands where nothing stored is outside.
+func TestEveryDeviationHasAReason(t *testing.T) {
+	r, err := Stored(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := printedFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, storedFiles := map[string]bool{}, map[string]bool{}
+	for _, s := range r.Sections {
+		for i := range s.Rows {
+			row := &s.Rows[i]
+			storedFiles[row.file()] = true
+			for j := range row.Values {
+				v := &row.Values[j]
+				for k := range v.References {
+					ref := &v.References[k]
+					if ref.Kind != Published || ref.Other || !agree(v, ref).outside() {
+						continue
+					}
+					why := row.why(v, ref)
+					used[row.file()+why] = true
+					if why == "" {
+						t.Errorf("%s: %s is %s, and nothing says why", describe(row.file(), "", row.Labels), v.Name,
+							agree(v, ref).text())
+					}
+				}
+			}
+		}
+	}
+	for file, table := range tables {
+		if !storedFiles[file] {
+			continue
+		}
+		for _, why := range table.reasons() {
+			if !used[file+why] {
+				t.Errorf("%s: nothing stored is outside for the reason %q", file, why)
+			}
+		}
+	}
+}
+
+// reasons are all that the file has.
+func (t *printedTable) reasons() []string {
+	var out []string
+	for _, why := range t.why {
+		out = append(out, why)
+	}
+	if at := slices.Index(t.header, "why"); at >= 0 {
+		for _, line := range t.lines {
+			if line[at] != "" {
+				out = append(out, line[at])
+			}
+		}
+	}
+	return out
+}
+
+// TestReason: chance comes first, then what the line says, then the file.
+func TestReason(t *testing.T) {
+	const text = "# name: Paper\n# source: Table 1\n# runs: 5\n# why: of all\n# why time: of times\n" +
+		"set,loss,time,why\na,2.0,1.0,of a\nb,2.0,1.0,\n"
+	table, err := parsePrinted(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chance := "within what a mean of 5 runs varies"
+	for _, c := range []struct {
+		set   string
+		value Value
+		want  string
+	}{
+		// Ten runs with ± .1: their five have ± .1 sqrt 2, both ± .1 sqrt 3, and .05 for the rounding.
+		{"a", Value{Name: "loss", Mean: 2.22, Half: 0.1, N: 10}, chance},
+		{"a", Value{Name: "loss", Mean: 2.23, Half: 0.1, N: 10}, "of a"},
+		{"b", Value{Name: "loss", Mean: 2.23, Half: 0.1, N: 10}, "of all"},
+		{"b", Value{Name: "time", Mean: 2, N: 1}, "of times"},
+	} {
+		labels := []Label{L("set", c.set)}
+		refs, err := table.references(table.lines[slices.IndexFunc(table.lines, func(l []string) bool { return l[0] == c.set })],
+			c.value.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table.reason(labels, &c.value, &refs[0]); got != c.want {
+			t.Errorf("%s %+v: %q, want %q", c.set, c.value, got, c.want)
+		}
 	}
 }
 
@@ -332,6 +427,29 @@ func adultClaims(t *testing.T, s *Section) {
 	}
 	if len(s.Rows) != 5 {
 		t.Errorf("%d rows of adult", len(s.Rows))
+	}
+}
+
+// houseClaims: what About and the reasons say of house.
+func houseClaims(t *testing.T) {
+	t.Helper()
+	r, err := Stored([]string{"thesis-house"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := map[string][2]float64{"thesis-8.2 7": {0, 0.001}, "thesis-8.2 5": {0.1, 0.9}, "thesis-8.2 4": {0.1, 0.9},
+		"thesis-8.3 7": {0.13, 0.145}}
+	for i := range r.Sections[0].Rows {
+		row := &r.Sections[0].Rows[i]
+		at := row.Label("rows of") + " " + row.Label("rounds")
+		chance := float64(row.Value("chance of a mean of ten as high").Mean)
+		if b, ok := bounds[at]; ok && (chance < b[0] || chance > b[1]) {
+			t.Errorf("%s: a mean as high has the chance %g, About has it in %v", at, chance, b)
+		}
+		delete(bounds, at)
+	}
+	if len(bounds) > 0 {
+		t.Errorf("no rows of house for %v", bounds)
 	}
 }
 

@@ -194,7 +194,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	printed, err := printedTables(published)
+	printed, err := printedFiles()
 	if err != nil {
 		return nil, err
 	}

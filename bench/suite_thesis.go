@@ -116,6 +116,7 @@ func thesisSuites() []Suite {
 		ablation("8.4", "initialisation under NMA", csuLloydCode, starts, 1),
 		ablation("8.5", "initialisation under AMN", fastLloydCode, starts, 1),
 		adultSuite(),
+		houseSuite(),
 		thesisTimes("8.6", "NMA", csuLloyd),
 		thesisTimes("8.7", "AMN", fastLloydCode),
 		{

@@ -68,7 +68,7 @@ func (s *Section) grids() []grid {
 				if r.Failed != "" {
 					return "FAILED: " + r.Failed
 				}
-				return r.Note
+				return r.notes()
 			})
 		}
 		for _, r := range rows {
@@ -98,7 +98,7 @@ func contentsOf(rows []*Row) contents {
 	for _, r := range rows {
 		c.repeated = c.repeated || r.runs() > 1
 		c.seeded = c.seeded || r.Seeds != ""
-		c.noted = c.noted || r.Note != "" || r.Failed != ""
+		c.noted = c.noted || r.notes() != "" || r.Failed != ""
 		c.compared = c.compared || r.agreement() != ""
 		for _, l := range r.Labels {
 			if !slices.Contains(c.labels, l.Name) {
@@ -298,7 +298,7 @@ func csvLines(r *Row) [][]string {
 		for j := range v.References {
 			ref := &v.References[j]
 			out = append(out, append(slices.Clone(line), ref.Name, ref.Kind, number(ref.Value), number(ref.Half), ref.Source,
-				number(ref.Rounding), ref.Apart, strconv.FormatBool(ref.Other), v.agreementText(ref), r.Note))
+				number(ref.Rounding), ref.Apart, strconv.FormatBool(ref.Other), r.agreementText(v, ref), r.Note))
 		}
 	}
 	return out
