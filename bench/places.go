@@ -101,9 +101,13 @@ func (p *Place) Agreement() (string, error) {
 		return fmt.Sprintf("not comparable; %d rows stored", sum.rows), nil
 	case sum.outside == 0:
 		return fmt.Sprintf("all %d inside", sum.inside), nil
-	default:
-		return fmt.Sprintf("%d of %d inside; furthest %s", sum.inside, comparable, agreement{by: sum.worstBy}.text()), nil
 	}
+	text := fmt.Sprintf("%d of %d inside; furthest %s", sum.inside, sum.inside+sum.outside,
+		agreement{by: sum.worstBy}.text())
+	if sum.open > 0 {
+		text += fmt.Sprintf("; no reason found for %d", sum.open)
+	}
+	return text, nil
 }
 
 // WritePlacesTable writes the table of docs/PAPERS.md: a line for each table and figure,
