@@ -32,6 +32,9 @@ const (
 	linkBytes = 16
 	// maxRecord is the longest payload.
 	maxRecord = 1<<31 - 1
+	// gathered is how many bytes are written to the file at once; what is as long goes there
+	// by itself.
+	gathered = 1 << 14
 )
 
 // Record is an entry of a journal.
@@ -73,7 +76,7 @@ func Open(path string) (*File, error) {
 		file.Close()
 		return nil, fault.Failed(path, "is in use by another process", "end that one first", err)
 	}
-	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, 1<<16), hash: sha256.New()}
+	j := &File{file: file, path: path, w: bufio.NewWriterSize(file, gathered), hash: sha256.New()}
 	if err := j.load(); err != nil {
 		file.Close()
 		return nil, err
@@ -246,8 +249,11 @@ func (j *File) Append(kind byte, parts ...[]byte) (Record, error) {
 	_, err := j.w.Write(head)
 	for _, p := range parts {
 		j.hash.Write(p)
+		if err == nil && len(p) >= gathered {
+			err = j.w.Flush()
+		}
 		if err == nil {
-			_, err = j.w.Write(p)
+			_, err = j.w.Write(p) // not copied if it is long
 		}
 	}
 	j.chain, j.dirty = j.link(), true

@@ -11,8 +11,8 @@
 // A role's program is a function of its records, its root and what it receives. So a
 // role that was killed runs its program again from the beginning: what it had
 // received comes from its journal, in the old order, and what it sends is compared
-// with the hashes that its journal has. A message that would differ is refused, not
-// sent: no message has two versions, and no noise is drawn twice.
+// with what its journal has of it, the tag of its seal. A message that would differ is
+// refused, not sent: no message has two versions, and no noise is drawn twice.
 package link
 
 import (
@@ -24,6 +24,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,14 +128,14 @@ type peer struct {
 	to, from          hash.Hash // of tags
 	touched, appended bool
 	// What is sent.
-	hashes map[uint64][32]byte // of messages sent before a restart
-	next   uint64              // number of the next message
-	ready  uint64              // messages before this one are in the journal, on disk
-	base   uint64              // the first message that is kept
-	out    [][]byte            // sealed, from base on, behind room for the head of a frame
-	bytes  int                 // sealed, of out
-	at     position            // what is sent next
-	acked  position            // what the receiver wants next
+	tags   map[uint64]sealTag // of messages sent before a restart
+	next   uint64             // number of the next message
+	ready  uint64             // messages before this one are in the journal, on disk
+	base   uint64             // the first message that is kept
+	out    [][]byte           // sealed, from base on, behind room for the head of a frame
+	bytes  int                // sealed, of out
+	at     position           // what is sent next
+	acked  position           // what the receiver wants next
 	resend time.Time
 	wait   time.Duration
 	jumped time.Time // when a gap was last answered
@@ -146,6 +147,9 @@ type peer struct {
 	gap     bool
 	unacked int // bytes since the last ack
 }
+
+// sealTag ends a sealed message: it follows from its key, its number and all its bytes.
+type sealTag [sealBytes]byte
 
 // position is a chunk of a message.
 type position struct {
@@ -177,7 +181,7 @@ func (e *End) recall(r journal.Record) error {
 	head := 12
 	switch r.Kind {
 	case recordSent:
-		head += 32
+		head += sealBytes
 	case recordReceived:
 	case recordMark:
 		b, err := e.Journal.Read(r)
@@ -201,7 +205,7 @@ func (e *End) recall(r journal.Record) error {
 	}
 	number := binary.LittleEndian.Uint64(b[4:])
 	if r.Kind == recordSent {
-		p.hashes[number] = [32]byte(b[12:])
+		p.tags[number] = sealTag(b[12:])
 		return nil
 	}
 	if number != p.want.message {
@@ -222,7 +226,7 @@ func (e *End) peer(r protocol.Role) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{role: r, to: hmac.New(sha256.New, to[:]), from: hmac.New(sha256.New, from[:]),
-		hashes: make(map[uint64][32]byte), wait: firstWait}
+		tags: make(map[uint64]sealTag), wait: firstWait}
 	for _, x := range []struct {
 		key  [32]byte
 		aead *cipher.AEAD
@@ -279,15 +283,18 @@ func (e *End) Send(ctx context.Context, to protocol.Role, body []byte) error {
 func (e *End) SendAll(ctx context.Context, letters []Letter) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var last *Letter
-	var sum [32]byte
-	for i := range letters {
-		l := &letters[i]
-		if last == nil || !same(last, l) {
-			sum = l.sum() // what goes to many is hashed once
+	var joined []byte
+	for i, l := range letters {
+		if i == 0 || !same(&letters[i-1], &l) {
+			joined = nil
 		}
-		last = l
-		if err := e.queue(ctx, l, sum); err != nil {
+		if joined == nil && i+1 < len(letters) && same(&l, &letters[i+1]) {
+			joined = slices.Concat(l.Parts[0], l.Parts[1]) // what goes to many is put together once
+		}
+		if joined != nil {
+			l.Parts = [2][]byte{1: joined}
+		}
+		if err := e.queue(ctx, &l); err != nil {
 			return err
 		}
 	}
@@ -308,18 +315,8 @@ func same(a, b *Letter) bool {
 	return true
 }
 
-// sum is the hash of a message.
-func (l *Letter) sum() (out [32]byte) {
-	h := sha256.New()
-	for _, part := range l.Parts {
-		h.Write(part)
-	}
-	h.Sum(out[:0])
-	return out
-}
-
 // queue seals a message and puts it into its stream.
-func (e *End) queue(ctx context.Context, l *Letter, sum [32]byte) error {
+func (e *End) queue(ctx context.Context, l *Letter) error {
 	size := len(l.Parts[0]) + len(l.Parts[1])
 	if size+sealBytes > e.Most {
 		return fault.Range("message", size, fmt.Sprintf("at most %d bytes", e.Most-sealBytes))
@@ -332,30 +329,42 @@ func (e *End) queue(ctx context.Context, l *Letter, sum [32]byte) error {
 		return err
 	}
 	number := p.next
-	if was, again := p.hashes[number]; !again {
-		if _, err := e.Journal.Append(recordSent, append(e.record(l.To, number), sum[:]...)); err != nil {
+	sealed := e.seal(p, number, l)
+	tag := sealTag(sealed[len(sealed)-sealBytes:])
+	if was, again := p.tags[number]; !again {
+		if _, err := e.Journal.Append(recordSent, e.record(l.To, number), tag[:]); err != nil {
 			return e.fail(err)
 		}
 		e.sending = true
 		e.wrote(p)
-	} else if was != sum {
+	} else if was != tag {
 		return e.fail(fault.Failed("message",
 			fmt.Sprintf("number %d to %v is not the one that was sent before", number+1, l.To),
 			"start with the data, the options and the program that the study was begun with", nil))
 	}
 	p.next++
-	if number < p.base {
-		return nil // it has arrived in an earlier life
+	if number < p.base { // it has arrived in an earlier life
+		e.reuse(sealed)
+		return nil
 	}
-	framed := e.buffer(room + size + sealBytes)[:room]
-	body := append(append(framed, l.Parts[0]...), l.Parts[1]...)[room:]
-	p.out = append(p.out, framed[:room+len(p.sealer.Seal(body[:0], e.nonce(number), body, nil))])
+	p.out = append(p.out, sealed)
 	p.bytes += size + sealBytes
 	if e.Moved != nil {
 		e.Moved(l.To, true, size)
 	}
 	e.touch(p)
 	return nil
+}
+
+// seal seals a message of a stream, behind room for the head of a frame.
+func (e *End) seal(p *peer, number uint64, l *Letter) []byte {
+	first, second := l.Parts[0], l.Parts[1]
+	framed := e.buffer(room + len(first) + len(second) + sealBytes)[:room]
+	if len(first) == 0 {
+		return p.sealer.Seal(framed, e.nonce(number), second, nil)
+	}
+	body := append(append(framed, first...), second...)[room:]
+	return framed[:room+len(p.sealer.Seal(body[:0], e.nonce(number), body, nil))]
 }
 
 // buffer is room for a message: that of one that has arrived, if it is long enough.

@@ -289,7 +289,7 @@ func (e *End) acked(p *peer, f *frame) error {
 		return nil // it is older than one that came before
 	}
 	if f.durable > p.base+uint64(len(p.out)) {
-		if _, sent := p.hashes[f.durable-1]; !sent {
+		if _, sent := p.tags[f.durable-1]; !sent {
 			return fmt.Errorf("link: an acknowledgement of message %d, which was not sent", f.durable)
 		}
 	}
