@@ -92,7 +92,7 @@ func (c *collector) bounds(ctx context.Context, s Source, oneScale bool, put fun
 		b.look(true)
 		return err
 	}
-	err := inOrder(ctx, s, &c.schema, c.opts.Missing, c.opts.Workers, work, func(b *Block) error {
+	err := inOrder(ctx, s, &c.schema, c.opts, work, func(b *Block) error {
 		if put != nil {
 			put(b)
 		}
@@ -224,7 +224,7 @@ func (b Bounds) Columns(columns []int) Bounds {
 // such. It must not keep them. Of the records the error tells only what is not finite.
 func Visit(ctx context.Context, s Source, read ReadOptions, visit func(rows []float64)) error {
 	schema := s.Schema()
-	return inOrder(ctx, s, &schema, read.Missing, read.Workers, (*Block).settle, func(b *Block) error {
+	return inOrder(ctx, s, &schema, &read, (*Block).settle, func(b *Block) error {
 		visit(b.Rows)
 		return nil
 	})
@@ -238,7 +238,7 @@ func Again(ctx context.Context, s Source, read ReadOptions) (Source, error) {
 		return s, nil
 	}
 	held := &heldSource{of: s, schema: schema}
-	err := inOrder(ctx, s, &schema, read.Missing, read.Workers, (*Block).settle, func(b *Block) error {
+	err := inOrder(ctx, s, &schema, &read, (*Block).settle, func(b *Block) error {
 		held.add(b)
 		return nil
 	})

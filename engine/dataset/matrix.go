@@ -81,8 +81,8 @@ func FromChannel[T float32 | float64](name string, d int, columns []string, batc
 }
 
 // matrixChunkValues is how many values of a matrix are decoded at a time: they stay
-// in the first cache while they are put on the grid.
-const matrixChunkValues = 1 << 13
+// in the first cache while they are put on the grid, and a small set takes little more.
+const matrixChunkValues = 1 << 12
 
 // chunkRows is the number of records of d values in a chunk.
 func chunkRows(d int) int { return max(matrixChunkValues/d/kernels.Lanes, 4) * kernels.Lanes }

@@ -162,7 +162,7 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 		if opts.Read.Missing == DropRow {
 			known = -1
 		}
-		to = newPanelSink(known, d)
+		to = newPanelSink(known, d, opts.Read.threads())
 		defer to.release()
 	}
 	if file == nil || !file.state.Complete {
@@ -210,7 +210,7 @@ func pack(ctx context.Context, s Source, c *collector, b Bounds, opts *PrepareOp
 		return nil
 	}
 	file, _ := to.(*cache)
-	return inOrder(ctx, s, &c.schema, opts.Read.Missing, opts.Read.Workers, work, func(blk *Block) error {
+	return inOrder(ctx, s, &c.schema, &opts.Read, work, func(blk *Block) error {
 		if blk.digest != nil {
 			digest.merge(blk.digest)
 		}

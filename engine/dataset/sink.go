@@ -1,6 +1,9 @@
 package dataset
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -25,12 +28,14 @@ func pointsPerPiece(d int) int { return max(pieceBytes/4/d/kernels.Lanes, 1) * k
 // panelSink takes points on the grid in order and ends with panels of all. Where
 // their number is known beforehand they go to their place. Otherwise they are
 // gathered in pieces of memory of their own, which go back to the system one by one
-// as they are copied, so that the peak is the panels and a piece.
+// as they are copied, so that the peak is the panels and a piece for each worker.
 type panelSink struct {
 	d, n   int
 	panels *kernels.Panels // of all, if their number is known
 	pieces []piece
 	each   int // points of a piece
+	// workers copy pieces.
+	workers int
 }
 
 // piece is panels in memory that is given back.
@@ -39,8 +44,8 @@ type piece struct {
 	memory []byte
 }
 
-func newPanelSink(known, d int) *panelSink {
-	s := &panelSink{d: d}
+func newPanelSink(known, d, workers int) *panelSink {
+	s := &panelSink{d: d, workers: workers}
 	if known > 0 {
 		s.panels = kernels.NewPanels(known, d)
 	}
@@ -112,11 +117,17 @@ func (s *panelSink) finish() (*kernels.Panels, error) {
 		return s.panels, nil
 	}
 	all := kernels.NewPanels(s.n, s.d)
-	at := all.Data
-	for i := range s.pieces {
-		at = at[copy(at, s.pieces[i].panels.Data):]
-		s.pieces[i].release()
+	var next atomic.Int64
+	var copying sync.WaitGroup
+	for range min(s.workers, len(s.pieces)) {
+		copying.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(s.pieces); i = int(next.Add(1)) - 1 {
+				copy(all.Data[i*s.each*s.d:], s.pieces[i].panels.Data)
+				s.pieces[i].release()
+			}
+		})
 	}
+	copying.Wait()
 	return all, nil
 }
 

@@ -88,8 +88,9 @@ type ReadOptions struct {
 	// Progress, if set, is told after each piece how many records of total, 0 if unknown, were read.
 	Progress func(read, total int)
 
-	id         string // column of ids, which are text
-	chunkBytes int    // of text, for tests
+	id         string   // column of ids, which are text
+	chunkBytes int      // of text, for tests
+	spare      []*Block // of the passes so far, for the next
 }
 
 // Format is a binary file format that another package reads.
@@ -242,7 +243,7 @@ func ReadTable(ctx context.Context, s Source, opts ReadOptions) (*Table, error) 
 		b.look(false)
 		return err
 	}
-	err := inOrder(ctx, s, &c.schema, opts.Missing, opts.Workers, work, func(b *Block) error {
+	err := inOrder(ctx, s, &c.schema, &opts, work, func(b *Block) error {
 		t.Rows = append(t.Rows, b.Rows...)
 		return c.put(b)
 	})

@@ -35,15 +35,16 @@ func (p *Part) Extend(rows []float32) {
 		centres := kernels.NewCentroids(len(some)/d, d)
 		centres.PrepareFilter(&p.points)
 		centres.Set(some)
-		p.each(p.chunks(), func(i int) { p.extend(i, centres) })
+		p.inChunks(func(i, lo, hi int, labels []uint16, squares []float32) {
+			p.extend(i, lo, hi, centres, labels, squares)
+		})
 		p.extended += centres.K
 	}
 }
 
 // extend compares the records of a chunk with new candidates.
-func (p *Part) extend(i int, centres *kernels.Centroids) {
-	lo, hi := p.chunk(i)
-	points, labels, squares := p.points.Slice(lo, hi), make([]uint16, hi-lo), make([]float32, hi-lo)
+func (p *Part) extend(i, lo, hi int, centres *kernels.Centroids, labels []uint16, squares []float32) {
+	points := p.points.Slice(lo, hi)
 	kernels.Assign(points, centres, labels, nil)
 	kernels.Distances(points, centres, labels, squares)
 	nearest, owners := p.nearest[lo:hi], p.owners[lo:hi]

@@ -6,6 +6,7 @@ package seeding
 
 import (
 	"math"
+	"sync"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -37,6 +38,27 @@ type Part struct {
 	squares   []float32       // of the candidates
 	owners    []int32         // by record, the nearest of the centres that Extend has added
 	extended  int             // centres
+	chunkRoom sync.Pool       // *chunkRoom
+}
+
+// chunkRoom is the memory for a pass over a chunk.
+type chunkRoom struct {
+	labels  [chunkPoints]uint16
+	squares [chunkPoints]float32
+}
+
+// inChunks runs task for each chunk of records, [lo, hi), with memory for as many labels and squared distances, which
+// have any values.
+func (p *Part) inChunks(task func(i, lo, hi int, labels []uint16, squares []float32)) {
+	p.each(p.chunks(), func(i int) {
+		room, _ := p.chunkRoom.Get().(*chunkRoom)
+		if room == nil {
+			room = new(chunkRoom)
+		}
+		defer p.chunkRoom.Put(room)
+		lo, hi := p.chunk(i)
+		task(i, lo, hi, room.labels[:hi-lo], room.squares[:hi-lo])
+	})
 }
 
 // NewPart begins without a centre, for at most trials candidates at a time; points
@@ -67,10 +89,7 @@ func (p *Part) room() {
 	}
 	if p.points.D >= directDims {
 		p.norms = make([]float32, n)
-		p.each(p.chunks(), func(i int) {
-			lo, hi := p.chunk(i)
-			lengths(p.points.Slice(lo, hi), p.norms[lo:hi])
-		})
+		p.lengths(func(_, lo int, squares []float32) { copy(p.norms[lo:], squares) })
 	}
 }
 
@@ -87,9 +106,8 @@ func (p *Part) Forget() {
 // Begin begins anew with these centres.
 func (p *Part) Begin(centres *kernels.Centroids) {
 	p.room()
-	p.each(p.chunks(), func(i int) {
-		lo, hi := p.chunk(i)
-		points, labels := p.points.Slice(lo, hi), make([]uint16, hi-lo)
+	p.inChunks(func(i, lo, hi int, labels []uint16, _ []float32) {
+		points := p.points.Slice(lo, hi)
 		kernels.Assign(points, centres, labels, nil)
 		kernels.Distances(points, centres, labels, p.nearest[lo:hi])
 		p.potential[i] = p.total(p.nearest[lo:hi], lo)
@@ -99,12 +117,7 @@ func (p *Part) Begin(centres *kernels.Centroids) {
 // Squares returns the sum of the squared lengths of the records.
 func (p *Part) Squares() float64 {
 	chunks := make([]float64, p.chunks())
-	p.each(len(chunks), func(i int) {
-		lo, hi := p.chunk(i)
-		norms := make([]float32, hi-lo)
-		lengths(p.points.Slice(lo, hi), norms)
-		chunks[i] = p.total(norms, lo)
-	})
+	p.lengths(func(i, lo int, squares []float32) { chunks[i] = p.total(squares, lo) })
 	sum := 0.0
 	for _, x := range chunks {
 		sum += x
@@ -129,10 +142,14 @@ func (p *Part) weighted(i int, x float32) float64 {
 	return float64(p.weights[i] * float64(x))
 }
 
-// lengths sets norms to the squared lengths of points.
-func lengths(points kernels.Panels, norms []float32) {
-	origin := kernels.NewCentroids(1, points.D)
-	kernels.Distances(points, origin, make([]uint16, points.N), norms)
+// lengths gives take the squared lengths of the records of each chunk, of which lo is the first.
+func (p *Part) lengths(take func(i, lo int, squares []float32)) {
+	origin := kernels.NewCentroids(1, p.points.D)
+	p.inChunks(func(i, lo, hi int, labels []uint16, squares []float32) {
+		clear(labels)
+		kernels.Distances(p.points.Slice(lo, hi), origin, labels, squares)
+		take(i, lo, squares)
+	})
 }
 
 func (p *Part) chunks() int { return (p.points.N + chunkPoints - 1) / chunkPoints }
@@ -194,9 +211,9 @@ func (p *Part) Try(rows []float32) []float64 {
 	p.rows = append(p.rows[:0], rows...)
 	p.tried = make([]float64, p.chunks()*q)
 	trial := p.trial(q)
-	p.each(p.chunks(), func(i int) {
+	p.inChunks(func(i, lo, hi int, _ []uint16, near []float32) {
 		if trial(i); p.weights != nil {
-			p.weigh(i, q)
+			p.weigh(i, q, lo, near)
 		}
 	})
 	sums := make([]float64, q)
@@ -231,12 +248,10 @@ func (p *Part) trial(q int) func(i int) {
 	}
 }
 
-// weigh sets what the candidates leave of a chunk to the weighted sums.
-func (p *Part) weigh(i, q int) {
-	lo, hi := p.chunk(i)
-	near := make([]float32, hi-lo)
+// weigh sets what the candidates leave of chunk i, of which lo is the first record, to the weighted sums.
+func (p *Part) weigh(i, q, lo int, near []float32) {
 	for a := range q {
-		copy(near, p.nearest[lo:hi])
+		copy(near, p.nearest[lo:])
 		p.take(near, lo, q, a)
 		p.tried[i*q+a] = p.total(near, lo)
 	}
