@@ -245,6 +245,11 @@ func BenchmarkAccumulateWeighted(b *testing.B) {
 	}
 }
 
+func BenchmarkWeightedCost(b *testing.B) {
+	weights, dist := make([]float64, 4096), make([]float32, 4096)
+	run(b, len(dist), 0, 12*len(dist), func() { WeightedCost(weights, dist) })
+}
+
 // BenchmarkAssignAccumulateWeighted states shares of the limit of the assignment
 // alone.
 func BenchmarkAssignAccumulateWeighted(b *testing.B) {

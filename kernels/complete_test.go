@@ -34,6 +34,7 @@ var proofs = map[string]struct {
 		"BenchmarkAccumulateRelative"},
 	"AccumulateWeighted": {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable",
 		"BenchmarkAccumulateWeighted"},
+	"WeightedCost": {[]string{"addCostsPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkWeightedCost"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"},
 		"TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
 	"UpdateSums": {[]string{"updateSumsPortable"}, "TestUpdateSumsEqualsPortable", "BenchmarkUpdateSums"},

@@ -572,6 +572,11 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 				accumulateWeightedPortable(w, labels, d0, want)
 				AccumulateWeighted(w, labels, d0, got)
 				equal("AccumulateWeighted")
+				var costs [weightedChains]float64
+				addCostsPortable(w.Weights, d0, &costs)
+				if cost := WeightedCost(w.Weights, d0); cost != tree(&costs) {
+					t.Fatalf("WeightedCost n=%d d=%d k=%d: %v, want %v", n, d, k, cost, tree(&costs))
+				}
 				accumulateWeightedPortable(w, labels, d0, want)
 				AssignAccumulateWeighted(w, c, nil, nil, nil, got)
 				equal("AssignAccumulateWeighted without labels, onto sums that are not zero")

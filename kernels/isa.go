@@ -129,6 +129,7 @@ var kernelTable = []struct {
 	{"AccumulateRelative", all},
 	{"AccumulateWeighted", all},
 	{"AssignAccumulateWeighted", all},
+	{"WeightedCost", all},
 	{"AssignAccumulateRadius", all},
 	{"Exchange", all},
 	{"Contributions", all},

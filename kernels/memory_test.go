@@ -188,4 +188,5 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 		*s = g
 	}
 	AssignAccumulateWeighted(weighted, c, labels, dist, second, sums)
+	WeightedCost(weighted.Weights, dist)
 }

@@ -155,6 +155,15 @@ func AccumulateWeighted(w *WeightedPoints, labels []uint16, dist []float32, acc 
 	acc.fold()
 }
 
+// WeightedCost is the sum of weight times squared distance, in the order of the cost of
+// a [WeightedAccumulator]. It panics unless len(dist) = len(weights).
+func WeightedCost(weights []float64, dist []float32) float64 {
+	checkLength("WeightedCost", "dist", len(dist), len(weights))
+	var costs [weightedChains]float64
+	addCosts(weights, dist, &costs)
+	return tree(&costs)
+}
+
 // fold adds the chains to the sums and clears them.
 func (a *WeightedAccumulator) fold() {
 	if a.chains > 1 {

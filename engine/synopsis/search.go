@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -111,17 +112,14 @@ func Search(ctx context.Context, r Runner, w *Weighted, k int, o SearchOptions, 
 		return 0
 	})
 	err = r.Run(ctx, o.Chains, func(_, i int) {
-		s, trial := states[i], p.newDescent(k)
-		s.settle()
+		w := newSwaps(states[i])
 		for n := 0; n < o.Swaps && ctx.Err() == nil; n++ {
-			if s.swap(trial, o.SwapSteps, seeds[o.Starts+i]) {
-				s, trial = trial, s
-				s.settle()
+			if w.try(o.SwapSteps, seeds[o.Starts+i]) {
+				w.keep()
 			}
 			report("search, swaps", int(swapped.Add(1)), o.Chains*o.Swaps)
 		}
-		s.lloyd(o.Steps)
-		states[i] = s
+		states[i].lloyd(o.Steps)
 	})
 	if err != nil {
 		return nil, err
@@ -203,7 +201,6 @@ type problem struct {
 	panels   *kernels.Panels
 	points   []float64 // the points on the search grid, row-major
 	weights  []float64 // 0 where the weight is not positive
-	total    float64   // of the weights
 	weighted *kernels.WeightedPoints
 }
 
@@ -214,7 +211,6 @@ func newProblem(w *Weighted) *problem {
 	p.weights = make([]float64, p.n)
 	for i, x := range w.Weights {
 		p.weights[i] = max(x, 0)
-		p.total += p.weights[i]
 		for h := i * p.d; h < (i+1)*p.d; h++ {
 			rows[h] = toGrid(w.Points[h])
 			p.points[h] = float64(rows[h])
@@ -231,94 +227,71 @@ type descent struct {
 	k            int
 	centers      []float32
 	prepared     *kernels.Centroids
-	one          *kernels.Centroids // a single point, for distances to it
 	labels       []uint16
 	dist, second []float32
-	single       []float32 // distances to the single point
-	oneLabels    []uint16
 	acc          *kernels.WeightedAccumulator // of the last assignment
-	cost         *kernels.Exchanges           // with a single point
 	loss         float64
-	near         *vicinity // of the state, when swaps start from it
 }
 
 func (p *problem) newDescent(k int) *descent {
-	return &descent{
-		problem: p, k: k, centers: make([]float32, k*p.d),
-		prepared: kernels.NewCentroids(k, p.d), one: kernels.NewCentroids(1, p.d),
-		labels: make([]uint16, p.n), oneLabels: make([]uint16, p.n),
-		dist: make([]float32, p.n), second: make([]float32, p.n), single: make([]float32, p.n),
-		acc: kernels.NewWeightedAccumulator(k, p.d), cost: kernels.NewExchanges(k),
-	}
+	return &descent{problem: p, k: k, centers: make([]float32, k*p.d), prepared: kernels.NewCentroids(k, p.d),
+		labels: make([]uint16, p.n), dist: make([]float32, p.n), second: make([]float32, p.n),
+		acc: kernels.NewWeightedAccumulator(k, p.d)}
 }
 
-// distances fills single with the squared distances of all points to point i.
-func (s *descent) distances(i int) {
-	row := make([]float32, s.d)
+// row is point i.
+func (p *problem) row(i int) []float32 {
+	row := make([]float32, p.d)
 	for h := range row {
-		row[h] = float32(s.points[i*s.d+h])
+		row[h] = float32(p.points[i*p.d+h])
 	}
-	s.one.Set(row)
-	kernels.Assign(*s.panels, s.one, s.oneLabels, s.single)
+	return row
 }
 
-// pick draws a point with probability proportional to weight (dist nil) or to
-// weight * dist. total is the sum of these, in any order: where it exceeds the sum
-// in the order of the points, the last point with a chance makes up for it.
-func (s *descent) pick(dist []float32, total float64, src Source) int {
-	at, last := uniform(src)*total, 0
-	for i, w := range s.weights {
+// draw draws an index with the probability of its term in running sums: upTo[i+1] is
+// the sum of the terms up to i.
+func draw(upTo []float64, src Source) int {
+	n, at := len(upTo)-1, uniform(src)*upTo[len(upTo)-1]
+	return sort.Search(n, func(i int) bool { return upTo[i+1] > at || upTo[i+1] == upTo[n] })
+}
+
+// running fills upTo with the running sums of the weights times dist, or of the weights
+// where that is nil.
+func (p *problem) running(upTo []float64, dist []float32) {
+	sum := 0.0
+	for i, w := range p.weights {
 		if dist != nil {
 			w = float64(w * float64(dist[i]))
 		}
-		if w > 0 {
-			if at < w {
-				return i
-			}
-			at -= w
-			last = i
-		}
+		sum += w
+		upTo[i+1] = sum
 	}
-	return last
 }
 
 // seed is greedy k-means++: each centre is the best of some points drawn by
 // D^2 (Arthur and Vassilvitskii 2007).
 func (s *descent) seed(candidates int, src Source) {
-	best := make([]float32, s.n)
+	upTo, best, trial := make([]float64, s.n+1), make([]float32, s.n), make([]float32, s.n)
+	s.running(upTo, nil)
+	for i := range s.dist {
+		s.dist[i] = math.MaxFloat32
+	}
 	for j := range s.k {
-		bestLoss, bestPoint := math.Inf(1), 0
-		tries := candidates
+		bestLoss, tries := math.Inf(1), candidates
 		if j == 0 {
 			tries = 1
 		}
 		for range tries {
-			var point int
-			if j == 0 {
-				point = s.pick(nil, s.total, src)
-			} else {
-				point = s.pick(s.dist, s.loss, src)
-			}
-			s.distances(point)
-			loss := 0.0
-			for i, w := range s.weights {
-				d := s.single[i]
-				if j > 0 {
-					d = min(d, s.dist[i])
-				}
-				s.single[i] = d
-				loss += float64(w * float64(d))
-			}
-			if loss < bestLoss {
-				bestLoss, bestPoint = loss, point
-				copy(best, s.single)
+			row := s.row(draw(upTo, src))
+			copy(trial, s.dist)
+			kernels.Nearer(*s.panels, row, trial)
+			if loss := kernels.WeightedCost(s.weights, trial); loss < bestLoss {
+				bestLoss, best, trial = loss, trial, best
+				copy(s.centers[j*s.d:], row)
 			}
 		}
 		copy(s.dist, best)
-		s.loss = bestLoss
-		for h := range s.d {
-			s.centers[j*s.d+h] = float32(s.points[bestPoint*s.d+h])
-		}
+		s.running(upTo, s.dist)
 	}
 	s.assign(false)
 }
@@ -377,33 +350,6 @@ func (s *descent) lloyd(steps int) {
 			return
 		}
 	}
-}
-
-// swap draws a point by D^2, lets it replace the centre whose removal then
-// costs least (found in one pass from the nearest and second nearest
-// distances, which s has), runs some Lloyd steps in trial, and reports whether
-// trial is better than s.
-func (s *descent) swap(trial *descent, steps int, src Source) bool {
-	point := s.pick(s.dist, s.loss, src)
-	s.distances(point)
-	s.cost.Reset()
-	kernels.Exchange(s.single, s.dist, s.second, s.labels, s.weights, s.cost)
-	out := 0
-	for j, c := range s.cost.Gains {
-		if c < s.cost.Gains[out] {
-			out = j
-		}
-	}
-	copy(trial.centers, s.centers)
-	for h := range s.d {
-		trial.centers[out*s.d+h] = float32(s.points[point*s.d+h])
-	}
-	for range steps {
-		trial.assignFrom(s)
-		trial.update()
-	}
-	trial.assignFrom(s)
-	return trial.loss < s.loss
 }
 
 func (s *descent) solution() *Solution {

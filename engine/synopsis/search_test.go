@@ -130,12 +130,12 @@ func TestSwapRemovesCheapest(t *testing.T) {
 	w := randomWeighted(rng, 300, 3)
 	const k = 7
 	p := newProblem(w)
-	s, trial := p.newDescent(k), p.newDescent(k)
+	s := p.newDescent(k)
 	s.seed(2, rng)
-	s.settle()
+	trial := newSwaps(s)
 	for range 20 {
 		before := append([]float32(nil), s.centers...)
-		s.swap(trial, 0, rng)
+		trial.try(0, rng)
 		changed := -1
 		for j := range k {
 			for h := range 3 {
@@ -230,30 +230,35 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// TestAssignFromEqualsAssign moves a few centres of a state, by little and by much,
-// and compares what the vicinity finds with the assignment of all points, bit for
-// bit, in both forms of distances.
-func TestAssignFromEqualsAssign(t *testing.T) {
+// blobs are n weighted points about k centres.
+func blobs(rng *rand.Rand, n, d, k int) *Weighted {
+	w := &Weighted{D: d, Points: make([]float64, n*d), Weights: make([]float64, n)}
+	for i := range n {
+		blob := float64(i % k)
+		for h := range d {
+			w.Points[i*d+h] = min(max(math.Sin(blob*float64(3*h+1))+rng.NormFloat64()/50, -1), 1)
+		}
+		w.Weights[i] = rng.ExpFloat64()
+	}
+	return w
+}
+
+// TestSwapsAssign moves a few centres of a state, by little and by much, and compares
+// what is found near them with the assignment of all points, in both forms of distances,
+// and the centres that follow with the means of their points.
+func TestSwapsAssign(t *testing.T) {
 	local := 0
 	for _, d := range []int{1, 2, 5, 17} {
 		rng := rand.New(rand.NewPCG(31, uint64(d)))
 		const n, k = 2000, 40
-		w := &Weighted{D: d, Points: make([]float64, n*d), Weights: make([]float64, n)}
-		for i := range n {
-			blob := float64(i % k)
-			for h := range d {
-				w.Points[i*d+h] = min(max(math.Sin(blob*float64(3*h+1))+rng.NormFloat64()/50, -1), 1)
-			}
-			w.Weights[i] = rng.ExpFloat64()
-		}
-		p := newProblem(w)
-		s := p.newDescent(k)
+		p := newProblem(blobs(rng, n, d, k))
+		s, want := p.newDescent(k), p.newDescent(k)
 		s.seed(4, rng)
 		s.lloyd(5)
-		s.settle()
+		w := newSwaps(s)
 		for round := range 60 {
-			got, want := p.newDescent(k), p.newDescent(k)
-			copy(got.centers, s.centers)
+			copy(w.centers, s.centers)
+			w.moved = w.moved[:0]
 			for range 1 + round%3 {
 				j, i := rng.IntN(k), rng.IntN(n)
 				for h := range d {
@@ -261,22 +266,77 @@ func TestAssignFromEqualsAssign(t *testing.T) {
 					if round%2 == 0 { // a small step
 						x = float64(s.centers[j*d+h]) + math.Ldexp(rng.Float64()-0.5, -rng.IntN(20))
 					}
-					got.centers[j*d+h] = toGrid(x)
+					w.centers[j*d+h] = toGrid(x)
+				}
+				if !slices.Contains(w.moved, int32(j)) {
+					w.moved = append(w.moved, int32(j))
 				}
 			}
-			copy(want.centers, got.centers)
-			want.assign(false)
-			got.assignFrom(s)
-			if s.near.affected(s, got) {
-				local++
-			}
-			if !slices.Equal(want.labels, got.labels) || !slices.Equal(want.dist, got.dist) || want.loss != got.loss ||
-				!slices.Equal(want.acc.Sums, got.acc.Sums) || !slices.Equal(want.acc.Weights, got.acc.Weights) {
-				t.Fatalf("d=%d, round %d: another assignment: loss %v, want %v", d, round, got.loss, want.loss)
+			for range 3 {
+				copy(want.centers, w.centers)
+				want.assign(false)
+				w.assign()
+				if len(w.looked) <= n/2 {
+					local++
+				}
+				for i := range n {
+					if w.dist[i] != want.dist[i] || w.labels[i] != want.labels[i] && p.distance(i, w.centers, w.labels[i]) !=
+						p.distance(i, w.centers, want.labels[i]) {
+						t.Fatalf("d=%d, round %d: point %d is at %v from %d, want %v from %d", d, round, i, w.dist[i],
+							w.labels[i], want.dist[i], want.labels[i])
+					}
+				}
+				if math.Abs(w.loss-want.loss) > 1e-12*want.loss {
+					t.Fatalf("d=%d, round %d: loss %v, want %v", d, round, w.loss, want.loss)
+				}
+				want.update()
+				w.update()
+				for _, j := range w.moved {
+					for h := int(j) * d; h < int(j+1)*d; h++ {
+						if want.acc.Weights[j] > 0 && math.Abs(float64(w.centers[h]-want.centers[h])) > 1.0/(1<<searchFractionBits) {
+							t.Fatalf("d=%d, round %d: centre %d is %v, want %v", d, round, j, w.centers[h], want.centers[h])
+						}
+					}
+				}
 			}
 		}
 	}
-	if local < 100 {
-		t.Errorf("%d of 240 assignments were local, want at least 100", local)
+	if local < 300 {
+		t.Errorf("%d of 720 assignments were local, want at least 300", local)
+	}
+}
+
+// distance is that of point i from a centre.
+func (p *problem) distance(i int, centers []float32, j uint16) float64 {
+	row := make([]float64, p.d)
+	for h := range row {
+		row[h] = float64(centers[int(j)*p.d+h])
+	}
+	return squaredDistance(p.points[i*p.d:(i+1)*p.d], row)
+}
+
+// A swap that is kept leaves the state that it promised.
+func TestSwapsKeep(t *testing.T) {
+	for _, d := range []int{2, 20} {
+		rng := rand.New(rand.NewPCG(7, uint64(d)))
+		p, kept := newProblem(randomWeighted(rng, 1500, d)), 0
+		s := p.newDescent(30)
+		s.seed(1, rng)
+		w := newSwaps(s)
+		for range 300 {
+			before := s.loss
+			if !w.try(2, rng) {
+				continue
+			}
+			kept++
+			promised := w.loss
+			w.keep()
+			if !(s.loss < before) || math.Abs(s.loss-promised) > 1e-12*promised {
+				t.Fatalf("d=%d: loss %v, promised %v, before %v", d, s.loss, promised, before)
+			}
+		}
+		if kept < 10 {
+			t.Errorf("d=%d: %d swaps of 300 were kept", d, kept)
+		}
 	}
 }

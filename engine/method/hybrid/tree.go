@@ -12,6 +12,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 	"github.com/cohort-engine/cohort/engine/synopsis"
 	"github.com/cohort-engine/cohort/internal/elementary"
+	"github.com/cohort-engine/cohort/kernels"
 )
 
 // coarseTree says that the tree halves an axis less than twice on average: a
@@ -237,21 +238,22 @@ type clusterSpread struct {
 // little toward the pooled value.
 func leafSpread(boxes []synopsis.Box, centroids []float32, n, k, d int) *clusterSpread {
 	weights, rms := make([]float64, k), make([]float64, k)
-	spread, middle, centres := 0.0, make([]float64, d), staged.Widen(centroids)
+	spread, middles, rows := 0.0, make([]float64, 0, len(boxes)*d), make([]float32, 0, len(boxes)*d)
 	for _, b := range boxes {
-		for h := range middle {
-			middle[h] = (b.Lo[h] + b.Hi[h]) / 2
+		for h := range d {
+			x := (b.Lo[h] + b.Hi[h]) / 2
+			middles, rows = append(middles, x), append(rows, float32(x))
 		}
-		best, at := math.Inf(1), 0
-		for j := range k {
-			sum, centre := 0.0, centres[j*d:j*d+d]
-			for h, x := range middle {
-				t := x - centre[h]
-				sum += float64(t * t)
-			}
-			if sum < best {
-				best, at = sum, j
-			}
+	}
+	panels, prepared, nearest := kernels.NewPanels(len(boxes), d), kernels.NewCentroids(k, d), make([]uint16, len(boxes))
+	kernels.Pack(panels, rows)
+	prepared.Set(centroids)
+	kernels.Assign(*panels, prepared, nearest, nil)
+	for i, b := range boxes {
+		at, best := int(nearest[i]), 0.0
+		for h, x := range middles[i*d : (i+1)*d] {
+			t := x - float64(centroids[at*d+h])
+			best += float64(t * t)
 		}
 		for h := range d {
 			side := b.Hi[h] - b.Lo[h]

@@ -1,0 +1,280 @@
+package synopsis
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/cohort-engine/cohort/kernels"
+)
+
+// swaps improves a state by swaps: a point drawn by D^2 replaces the centre whose
+// removal then costs least, some Lloyd steps follow, and what is better stays. A swap
+// looks only at what it may change: by the triangle inequality, a point at most r from
+// its centre does not go to a centre at least 2r from that one. In a Lloyd step only
+// those centres move whose points have changed.
+type swaps struct {
+	s *descent // the state
+
+	// Of the state: the points, cluster by cluster, and where each cluster's begin.
+	members, begin []int32
+	// radius and reach are, by cluster, at least the distances of its members from their
+	// nearest and second nearest centre, and removal is what its removal costs.
+	radius, reach, removal []float64
+	upTo                   []float64 // [n+1], running sums of weight times squared distance
+	middles                *kernels.Panels
+
+	// The state after the swap, which differs at the centres moved, and at most at the
+	// points looked at.
+	centers []float32
+	moved   []int32
+	labels  []uint16
+	dist    []float32
+	loss    float64
+	looked  []int32
+
+	found, all []int32                // points to look at, and all of them
+	touched    []bool                 // clusters whose members are looked at
+	prepare    [17]*kernels.Centroids // for up to 2^i centres
+	rows       []float32              // of the centres to compare with
+	gaps       []float32              // by centre, the squared distance to the nearest of them
+	which      []uint16
+	points     *kernels.Panels // room for the points looked at,
+	near       []uint16        // the nearest of the centres in rows,
+	far        []float32       // the squared distance from it,
+	own        [2][]float32    // from their nearest and second nearest before,
+	weights    []float64       // and their weights
+	lost       []int32         // points whose nearest centre is any
+	row        []int32         // by centre: its place in moved, or -1
+	sums       []float64       // by centre that moved: coordinates and weight
+	cost       *kernels.Exchanges
+}
+
+func newSwaps(s *descent) *swaps {
+	n, k, d := s.n, s.k, s.d
+	w := &swaps{s: s, members: make([]int32, n), begin: make([]int32, k+1), radius: make([]float64, k),
+		reach: make([]float64, k), removal: make([]float64, k), upTo: make([]float64, n+1),
+		middles: kernels.NewPanels(k, d), centers: make([]float32, k*d), labels: make([]uint16, n),
+		dist: make([]float32, n), found: make([]int32, 0, n), gaps: make([]float32, k), which: make([]uint16, k),
+		points: kernels.NewPanels(n, d), near: make([]uint16, n), far: make([]float32, n),
+		own: [2][]float32{make([]float32, n), make([]float32, n)}, weights: make([]float64, n),
+		row: make([]int32, k), touched: make([]bool, k), looked: make([]int32, 0, n), all: make([]int32, n), cost: kernels.NewExchanges(k)}
+	for i := range w.all {
+		w.all[i] = int32(i)
+	}
+	w.settle()
+	return w
+}
+
+// slack bounds by how much a squared distance, or the difference of two that are
+// compared, may be off: distances are chains of d rounded terms with a relative error
+// below (d+3) 2^-24, and from 16 dimensions on they are products, off by that of
+// squared lengths of points and centres, which are at most d each.
+func (s *descent) slack() float64 { return math.Ldexp(float64(4*s.d*(s.d+8)), -22) }
+
+// settle takes what the swaps need to know of the state.
+func (w *swaps) settle() {
+	s := w.s
+	s.assign(true)
+	copy(w.centers, s.centers)
+	copy(w.labels, s.labels)
+	copy(w.dist, s.dist)
+	w.looked = w.looked[:0]
+	kernels.Pack(w.middles, s.centers)
+	clear(w.begin)
+	clear(w.radius)
+	clear(w.reach)
+	clear(w.removal)
+	for i, j := range s.labels {
+		near, next, weight := float64(s.dist[i]), float64(s.second[i]), s.weights[i]
+		w.begin[j+1]++
+		w.radius[j] = max(w.radius[j], near)
+		w.reach[j] = max(w.reach[j], next)
+		w.removal[j] += float64(weight * (next - near))
+		w.upTo[i+1] = w.upTo[i] + float64(weight*near)
+	}
+	at := make([]int32, s.k)
+	for j := range s.k {
+		at[j] = w.begin[j]
+		w.begin[j+1] += w.begin[j]
+		w.radius[j] = math.Sqrt(w.radius[j] + s.slack())
+		w.reach[j] = math.Sqrt(w.reach[j] + s.slack())
+	}
+	for i, j := range s.labels {
+		w.members[at[j]] = int32(i)
+		at[j]++
+	}
+}
+
+// of are the members of a cluster.
+func (w *swaps) of(j int) []int32 { return w.members[w.begin[j]:w.begin[j+1]] }
+
+// try makes one swap with some Lloyd steps, and reports whether the state is better.
+func (w *swaps) try(steps int, src Source) bool {
+	s := w.s
+	row := s.row(draw(w.upTo, src))
+	out := w.cheapest(row)
+	copy(w.centers, s.centers)
+	copy(w.centers[out*s.d:], row)
+	w.moved = append(w.moved[:0], int32(out))
+	for range steps {
+		w.assign()
+		w.update()
+	}
+	w.assign()
+	return w.loss < s.loss
+}
+
+// keep makes the state after the swap the state.
+func (w *swaps) keep() {
+	copy(w.s.centers, w.centers)
+	w.settle()
+}
+
+// prepared are the centres in rows as the kernels read them; the first fills up to a
+// power of two.
+func (w *swaps) prepared() *kernels.Centroids {
+	d := w.s.d
+	i := bits.Len(uint(len(w.rows)/d - 1))
+	count := min(1<<i, math.MaxUint16)
+	if w.prepare[i] == nil {
+		w.prepare[i] = kernels.NewCentroids(count, d)
+	}
+	for len(w.rows) < d*count {
+		w.rows = append(w.rows, w.rows[:d]...)
+	}
+	w.prepare[i].Set(w.rows)
+	return w.prepare[i]
+}
+
+// look finds the nearest of the centres in rows for the members of all clusters that
+// they touch, given how far from the nearest of them a cluster's centre is.
+func (w *swaps) look(touch func(j int, gap float64) bool) {
+	c := w.prepared()
+	kernels.Assign(*w.middles, c, w.which, w.gaps)
+	w.found = w.found[:0]
+	for j, gap := range w.gaps {
+		w.touched[j] = touch(j, math.Sqrt(float64(gap)))
+		if w.touched[j] {
+			w.found = append(w.found, w.of(j)...)
+		}
+	}
+	points, n := *w.s.panels, w.s.n
+	if len(w.found) > n/2 { // which takes longer to gather
+		copy(w.found[:n], w.all)
+		w.found = w.found[:n]
+	} else {
+		points, n = kernels.Gather(w.points, &points, w.found), len(w.found)
+	}
+	kernels.Assign(points, c, w.near[:n], w.far[:n])
+}
+
+// cheapest is the centre whose removal costs least once there is one more at row.
+func (w *swaps) cheapest(row []float32) int {
+	s, slack := w.s, w.s.slack()
+	w.rows = append(w.rows[:0], row...)
+	w.look(func(j int, gap float64) bool {
+		// A member is at least own = gap - radius from the new centre, and at most reach
+		// from its second nearest.
+		own, next := gap-w.radius[j], w.reach[j]
+		return own <= next || float64((own-next)*(own+next)) <= slack
+	})
+	n := len(w.found)
+	for at, i := range w.found {
+		w.near[at], w.own[0][at], w.own[1][at], w.weights[at] = s.labels[i], s.dist[i], s.second[i], s.weights[i]
+	}
+	w.cost.Reset()
+	kernels.Exchange(w.far[:n], w.own[0][:n], w.own[1][:n], w.near[:n], w.weights[:n], w.cost)
+	out, least := 0, math.Inf(1)
+	for j, gain := range w.removal {
+		if w.touched[j] {
+			gain = w.cost.Gains[j]
+		}
+		if gain < least {
+			out, least = j, gain
+		}
+	}
+	return out
+}
+
+// assign finds the nearest centres, and the loss, after some have moved.
+func (w *swaps) assign() {
+	s, d, slack := w.s, w.s.d, w.s.slack()
+	for _, i := range w.looked {
+		w.labels[i], w.dist[i] = s.labels[i], s.dist[i]
+	}
+	w.rows = w.rows[:0]
+	for j := range w.row {
+		w.row[j] = -1
+	}
+	for at, j := range w.moved {
+		w.rows = append(w.rows, w.centers[int(j)*d:int(j+1)*d]...)
+		w.row[j] = int32(at)
+	}
+	w.look(func(j int, gap float64) bool {
+		// A member is at least gap - radius from a centre that moved: its squares differ
+		// by at least gap (gap - 2 radius).
+		return w.row[j] >= 0 || float64(gap*(gap-2*w.radius[j])) <= slack
+	})
+	w.looked, w.found = w.found, w.looked
+	w.lost = w.lost[:0]
+	w.loss = s.loss
+	for at, i := range w.looked {
+		j, far := s.labels[i], w.far[at]
+		switch {
+		case w.row[j] < 0:
+			if far >= s.dist[i] {
+				continue
+			}
+		case far > s.second[i]:
+			w.lost = append(w.lost, i)
+			continue
+		}
+		w.labels[i], w.dist[i] = uint16(w.moved[w.near[at]]), far
+		w.loss += float64(s.weights[i] * (float64(far) - float64(s.dist[i])))
+	}
+	if len(w.lost) == 0 {
+		return
+	}
+	n := len(w.lost)
+	s.prepared.Set(w.centers)
+	kernels.Assign(kernels.Gather(w.points, s.panels, w.lost), s.prepared, w.near[:n], w.far[:n])
+	for at, i := range w.lost {
+		w.labels[i], w.dist[i] = w.near[at], w.far[at]
+		w.loss += float64(s.weights[i] * (float64(w.far[at]) - float64(s.dist[i])))
+	}
+}
+
+// update moves the centres whose points have changed to the weighted means of their
+// points. One without weight stays.
+func (w *swaps) update() {
+	s, d := w.s, w.s.d
+	add := func(j uint16) {
+		if w.row[j] < 0 {
+			w.row[j] = int32(len(w.moved))
+			w.moved = append(w.moved, int32(j))
+		}
+	}
+	for _, i := range w.looked {
+		if w.labels[i] != s.labels[i] {
+			add(s.labels[i])
+			add(w.labels[i])
+		}
+	}
+	w.sums = append(w.sums[:0], make([]float64, len(w.moved)*(d+1))...)
+	for _, j := range w.moved { // whose members no other centre has gained
+		for _, i := range w.of(int(j)) {
+			weight, sum := s.weights[i], w.sums[int(w.row[w.labels[i]])*(d+1):][:d+1]
+			for h, x := range s.points[int(i)*d : int(i+1)*d] {
+				sum[h] += float64(weight * x)
+			}
+			sum[d] += weight
+		}
+	}
+	for at, j := range w.moved {
+		if sum := w.sums[at*(d+1):][:d+1]; sum[d] > 0 {
+			for h := range d {
+				w.centers[int(j)*d+h] = toGrid(sum[h] / sum[d])
+			}
+		}
+	}
+}
