@@ -11,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/step/seeding"
 	"github.com/cohort-engine/cohort/kernels"
@@ -73,7 +74,71 @@ func runEmbeddings(ctx context.Context, e *Env) error {
 	if err := runPlusPlus(ctx, e); err != nil {
 		return err
 	}
-	return runBounds(ctx, e)
+	if err := runBounds(ctx, e); err != nil {
+		return err
+	}
+	return runManyClusters(ctx, e)
+}
+
+// runManyClusters runs hybrid at many clusters, where most of the time is the search on
+// its synopsis.
+func runManyClusters(ctx context.Context, e *Env) error {
+	const k = 200
+	for _, s := range []struct {
+		n, d int
+		goal time.Duration
+	}{{1000000, 2, 800 * time.Millisecond}, {100000, 20, 0}} {
+		n, goal := s.n, []Reference(nil)
+		if e.Quick {
+			n /= 10
+		} else if s.goal > 0 {
+			goal = append(goal, Reference{Name: "at most", Kind: Goal, Value: Number(s.goal)})
+		}
+		err := e.Case(ctx, "hybrid on blobs", []Label{L("n", n), L("d", s.d), L("k", k), L("workers", e.Pool.Workers())},
+			func(ctx context.Context, c *Case) error {
+				set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: s.d, K: k, Seed: 1})
+				if err != nil {
+					return err
+				}
+				return c.hybridOnBlobs(ctx, set, k, goal)
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hybridOnBlobs times runs without the quality of their result, which it then evaluates.
+func (c *Case) hybridOnBlobs(ctx context.Context, set *Set, k int, goal []Reference) error {
+	eng, err := engine.New(engine.WithWorkers(c.Env.Pool.Workers()))
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	var wall, used, nicv []float64
+	for run := range c.Env.Reps(5, 2) {
+		for _, quality := range []bool{false, true} {
+			job, err := centralJob("hybrid", set, k, privacy.Budget{Epsilon: 1, Delta: -1}, run+1, quality)
+			if err != nil {
+				return err
+			}
+			from, cpu := time.Now(), processTime()
+			res, err := eng.Run(ctx, job)
+			if err != nil {
+				return err
+			}
+			if quality {
+				nicv = append(nicv, *res.NICV)
+				continue
+			}
+			wall, used = append(wall, float64(time.Since(from))), append(used, float64(processTime()-cpu))
+		}
+	}
+	c.Durations("run", wall, goal...)
+	c.Durations("CPU", used)
+	c.Samples("NICV", Plain, nicv)
+	return nil
 }
 
 // boundShapes are the blobs on which rounds leave records out.
