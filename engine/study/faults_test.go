@@ -576,7 +576,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Files and tokens of anybody are refused in one line, never by a panic.
+// Study files of anybody are refused in one line, never by a panic.
 func FuzzParse(f *testing.F) {
 	s := newFixture(f, "sulloyd", 2, 60, nil).study
 	text, err := s.Encode()
@@ -584,14 +584,36 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte((&Invitation{URL: "tls://127.0.0.1:1", ID: s.ID}).Token()))
-	f.Add(encode(request{Version: Version, Ask: askEnrol, Entry: &Entry{}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if got, err := Parse(b); err == nil {
 			if again, err := got.Encode(); err != nil || len(again) == 0 {
 				t.Fatal(err)
 			}
 		}
+	})
+}
+
+// So are tokens, and requests and answers of anybody.
+func FuzzControl(f *testing.F) {
+	id, err := newIdentity([32]byte{}, 1)
+	if err != nil {
+		f.Fatal(err)
+	}
+	k, err := id.keys()
+	if err != nil {
+		f.Fatal(err)
+	}
+	e, err := k.entry([32]byte{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte((&Invitation{URL: "tls://127.0.0.1:1", ID: "0011223344556677"}).Token()))
+	f.Add([]byte((&Invitation{URL: "tls://127.0.0.1:1", ID: "0011223344556677", Party: -2, User: []byte("x")}).Token()))
+	f.Add(encode(request{Version: Version, Ask: askEnrol, Entry: &e, Proof: "x"}))
+	f.Add(encode(request{Version: Version, Ask: askRoster, Part: 3}))
+	f.Add(encode(answer{Version: Version, Body: encode([]Entry{e}), More: true}))
+	f.Add(encode(answer{Version: Version, Wait: true, Here: 1, Parties: 2}))
+	f.Fuzz(func(t *testing.T, b []byte) {
 		if v, err := ParseToken(string(b)); err == nil {
 			if w, err := ParseToken(v.Token()); err != nil || !reflect.DeepEqual(w, v) {
 				t.Fatal("a token is not what it was")
@@ -600,7 +622,12 @@ func FuzzParse(f *testing.F) {
 		if r, err := parseRequest(b); err == nil && r.Entry != nil {
 			_ = r.Entry.check([32]byte{})
 		}
-		_, _ = parseAnswer(b)
+		if a, err := parseAnswer(b); err == nil {
+			var all []Entry
+			if strict(a.Body, &all) == nil && len(all) > 2 {
+				_, _ = newRoster([32]byte{}, len(all)-1, 0, all)
+			}
+		}
 	})
 }
 
