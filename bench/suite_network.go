@@ -155,7 +155,7 @@ func (n networkCase) simulation(t virtual.Transport) *virtual.Simulation {
 // measureTransport measures what an end of a message costs, with few connections and with
 // many: rounds of plain sums of two lengths, less the work of the state machines.
 func measureTransport(ctx context.Context, command []string) (t virtual.Transport, err error) {
-	lengths, rounds := [2]int{45, 7850}, [2]int{20, 8}
+	lengths, rounds := [2]int{45, 7850}, [2]int{40, 16}
 	t.AtFew, t.AtMany = 50, 400
 	for _, x := range []struct {
 		parties float64

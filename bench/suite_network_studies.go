@@ -39,6 +39,10 @@ func (e *Env) studies(ctx context.Context) error {
 	return nil
 }
 
+// nearest is the network by whose model the transfer of a trial's messages is told: each
+// passes the coordinator's link on its way in and on its way out.
+const nearest = "LAN1000"
+
 // study measures a trial.
 func (c *Case) study(ctx context.Context, t study.Trial, set *Set) error {
 	r, err := t.Rehearse(set.Norm, 3)
@@ -46,6 +50,7 @@ func (c *Case) study(ctx context.Context, t study.Trial, set *Set) error {
 		return err
 	}
 	var together, apart []time.Duration
+	var comm engine.Comm
 	same := 0
 	for range c.Env.Reps(3, 1) {
 		one, all := newStopwatch(ctx, 1), newStopwatch(ctx, r.Roles())
@@ -72,11 +77,20 @@ func (c *Case) study(ctx context.Context, t study.Trial, set *Set) error {
 				same++
 			}
 		}
-		together, apart = append(together, one.took()), append(apart, all.took())
+		together, apart, comm = append(together, one.took()), append(apart, all.took()), want.Comm
 	}
+	lan, err := FindNetwork(nearest)
+	if err != nil {
+		return err
+	}
+	bytes := Traffic(comm)
+	transfer := lan.Cost(comm.Rounds, bytes)
 	c.Durations("in one process", each(together))
 	c.Durations("apart", each(apart))
 	c.Number("apart to one process", "", float64(middle(apart))/float64(middle(together)))
+	c.Number("messages", Bytes, float64(bytes))
+	c.Number("their transfer by "+nearest, Nanoseconds, float64(transfer))
+	c.Number("apart to one process with it", "", float64(middle(apart))/float64(middle(together)+transfer))
 	c.Number("roles with its bits", "", float64(same))
 	return nil
 }

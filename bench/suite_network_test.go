@@ -65,9 +65,13 @@ func TestMeasuredStudy(t *testing.T) {
 	if same := c.Row.Value("roles with its bits").Shown(); same != 2 {
 		t.Errorf("%v roles have the bits", same)
 	}
-	for _, name := range []string{"in one process", "apart"} {
+	for _, name := range []string{"in one process", "apart", "their transfer by LAN1000"} {
 		if took := c.Row.Value(name).Shown(); !(took > 0 && took < 60e9) {
 			t.Errorf("%s: %v ns", name, took)
 		}
+	}
+	plain, with := c.Row.Value("apart to one process").Shown(), c.Row.Value("apart to one process with it").Shown()
+	if !(with > 0 && with < plain) {
+		t.Errorf("%v times one process, %v times it with its transfer", plain, with)
 	}
 }

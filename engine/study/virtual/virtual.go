@@ -40,21 +40,22 @@ type End struct{ Message, Byte float64 }
 func (e End) of(bytes int) float64 { return e.Message + e.Byte*float64(bytes) }
 
 // Transport is what ends of messages cost on a machine with so many connections: the more
-// there are, the less of each is in the processor's caches.
+// there are, the less of each is in the processor's caches, and the less of a round is
+// waiting for the last.
 type Transport struct {
 	Few, Many     End
 	AtFew, AtMany float64 // connections
 }
 
 // With is the cost of an end on a machine with so many connections: linear in their
-// logarithm, and never below that with few.
+// logarithm. With more than many it goes on to rise, where it does, and does not fall.
 func (t Transport) With(connections int) End {
 	if t.AtMany <= t.AtFew || float64(connections) <= t.AtFew {
 		return t.Few
 	}
 	at := math.Log(float64(connections)/t.AtFew) / math.Log(t.AtMany/t.AtFew)
-	return End{Message: t.Few.Message + max(0, t.Many.Message-t.Few.Message)*at,
-		Byte: t.Few.Byte + max(0, t.Many.Byte-t.Few.Byte)*at}
+	between := func(few, many float64) float64 { return few + max((many-few)*at, min(many-few, 0)) }
+	return End{Message: between(t.Few.Message, t.Many.Message), Byte: between(t.Few.Byte, t.Many.Byte)}
 }
 
 // Simulation is a sum of Parties vectors of Words elements.
