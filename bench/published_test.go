@@ -376,8 +376,8 @@ func TestReason(t *testing.T) {
 		{"b", Value{Name: "time", Mean: 2, N: 1}, "of times"},
 	} {
 		labels := []Label{L("set", c.set)}
-		refs, err := table.references(table.lines[slices.IndexFunc(table.lines, func(l []string) bool { return l[0] == c.set })],
-			c.value.Name)
+		line := slices.IndexFunc(table.lines, func(l []string) bool { return l[0] == c.set })
+		refs, err := table.references(table.lines[line], c.value.Name)
 		if err != nil {
 			t.Fatal(err)
 		}

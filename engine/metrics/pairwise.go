@@ -122,12 +122,9 @@ func (w *pairWorker) chunk(p *pairs, lo, hi int) pairSums {
 		costs, roots := w.costs[:(hi-lo)*count], w.roots[:count]
 		kernels.CostRows(*p.points, lo, hi, tile, p.bits, costs)
 		for i := lo; i < hi; i++ {
-			row := costs[(i-lo)*count : (i-lo+1)*count]
-			for j, cost := range row {
-				roots[j] = float32(cost)
-			}
+			out.extremes(p.starts, i, first, costs[(i-lo)*count:(i-lo+1)*count], roots)
 			kernels.Contributions(roots, true, math.MaxFloat32)
-			out.row(p.starts, i, first, row, roots, sums[(i-lo)*clusters:])
+			addDistances(p.starts, first, roots, sums[(i-lo)*clusters:])
 		}
 	}
 	own := 0
@@ -140,20 +137,40 @@ func (w *pairWorker) chunk(p *pairs, lo, hi int) pairSums {
 	return out
 }
 
-// row adds the distances of point i to the points from first on to their clusters.
-func (s *pairSums) row(starts []int, i, first int, costs []int64, roots []float32, sums []float64) {
-	cluster, _ := slices.BinarySearch(starts, first+1)
-	cluster--
-	for at := 0; at < len(costs); cluster++ {
+// extremes compares the squared distances of point i to the points from first on with those
+// seen before, and puts them into dist.
+func (s *pairSums) extremes(starts []int, i, first int, costs []int64, dist []float32) {
+	apart, wide := s.apart, s.wide
+	for at, cluster := 0, clusterAt(starts, first); at < len(costs); cluster++ {
 		end := min(starts[cluster+1]-first, len(costs))
-		sums[cluster] += total(roots[at:end])
+		part, to := costs[at:end], dist[at:end]
 		if starts[cluster] <= i && i < starts[cluster+1] {
-			s.wide = max(s.wide, slices.Max(costs[at:end]))
+			for j, cost := range part {
+				to[j], wide = float32(cost), max(wide, cost)
+			}
 		} else {
-			s.apart = min(s.apart, slices.Min(costs[at:end]))
+			for j, cost := range part {
+				to[j], apart = float32(cost), min(apart, cost)
+			}
 		}
 		at = end
 	}
+	s.apart, s.wide = apart, wide
+}
+
+// addDistances adds distances to the points from first on to the sums of their clusters.
+func addDistances(starts []int, first int, dist []float32, sums []float64) {
+	for at, cluster := 0, clusterAt(starts, first); at < len(dist); cluster++ {
+		end := min(starts[cluster+1]-first, len(dist))
+		sums[cluster] += total(dist[at:end])
+		at = end
+	}
+}
+
+// clusterAt is the cluster of a point.
+func clusterAt(starts []int, point int) int {
+	cluster, _ := slices.BinarySearch(starts, point+1)
+	return cluster - 1
 }
 
 // total adds numbers up in four chains, which do not wait for each other.
