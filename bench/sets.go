@@ -24,6 +24,8 @@ type Set struct {
 	// Norm has the records, mapped from the bounds that the data itself has, as
 	// the papers do.
 	Norm *dataset.Normalised
+
+	classes []int32 // see classesOf
 }
 
 // MissingSetError says that a data set is not in the data folder.

@@ -73,17 +73,20 @@ func sketchFigures() []Suite {
 	}
 	byEpsilon := func(c sketchCurves) func(context.Context, *Env) error { return c.run }
 	method := []string{"method"}
+	withVMeasure := func(s Suite) Suite { // Figure 4 shows the runs of Figure 3
+		s.Also, s.Source = []string{"sketch-fig4"}, "Sketch-V, figures 3 and 4"
+		s.Figures = append(s.Figures, Figure{Title: "V-measure of the final centres", X: "epsilon", Y: "V-measure",
+			Series: method, Panel: "panel"})
+		return s
+	}
 	const sets = "The taxi set here has other columns than the paper's; its columns are split in contiguous ranges. " +
 		"The loan set is not public in full. "
 	return []Suite{
-		figure(3, "loss of the final centres", sets+"Methods by budget.", sketchSets, "loss", method, "epsilon",
+		withVMeasure(figure(3, "loss and V-measure of the final centres",
+			sets+"Methods by budget; the V-measure is against the labels of mixgauss and against central k-means elsewhere.",
+			sketchSets, "loss", method, "epsilon",
 			byEpsilon(sketchCurves{sets: sketchSets, parties: []int{2, 4},
-				methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
-		figure(4, "V-measure of the final centres",
-			sets+"Methods by budget, against the labels of mixgauss and against central k-means elsewhere.", sketchSets,
-			"V-measure", method, "epsilon",
-			byEpsilon(sketchCurves{sets: sketchSets, parties: []int{2, 4},
-				methods: append(slices.Clone(comparedMethods), "lsf", "central")})),
+				methods: append(slices.Clone(comparedMethods), "lsf", "central")}))),
 		figure(5, "uneven numbers of columns",
 			"Two parties, epsilon 1, with the given share of the columns in eighths, even ones too. The paper's second set "+
 				"is loan; letter stands beside it, with as many columns.", []string{"mixgauss", "loan", "letter"}, "loss",
@@ -311,6 +314,9 @@ func classesOf(ctx context.Context, eng *engine.Engine, s *Set) ([]int32, error)
 	if s.Name == "mixgauss" && s.Labels != nil {
 		return s.Labels, nil
 	}
+	if s.classes != nil {
+		return s.classes, nil
+	}
 	r, err := centralKMeans(ctx, eng, s, nil, paperK, 1)
 	if err != nil {
 		return nil, err
@@ -329,6 +335,7 @@ func classesOf(ctx context.Context, eng *engine.Engine, s *Set) ([]int32, error)
 	for i, a := range near {
 		labels[i] = int32(a)
 	}
+	s.classes = labels
 	return labels, nil
 }
 
@@ -395,6 +402,7 @@ func (f sketchCurves) run(ctx context.Context, e *Env) error {
 	if epsilons == nil {
 		epsilons = []float64{1, 4, 2, 0.5}
 	}
+	done := make(map[sketchRun][]sketchSample)
 	for _, epsilon := range epsilons {
 		for _, parties := range f.parties {
 			for _, name := range f.sets {
@@ -408,7 +416,7 @@ func (f sketchCurves) run(ctx context.Context, e *Env) error {
 							labels = append(labels, p.labels...)
 						}
 						if err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
-							return f.measure(ctx, c, name, method, parties, epsilon, p.edit)
+							return f.measure(ctx, c, sketchRun{name, method, parties, epsilon}, p.edit, done)
 						}); err != nil {
 							return err
 						}
@@ -420,26 +428,52 @@ func (f sketchCurves) run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-func (f sketchCurves) measure(ctx context.Context, c *Case, name, method string, parties int, epsilon float64,
-	edit func(*sketch.Job)) error {
-	s, err := c.Env.Set(ctx, name)
+// sketchRun is what runs of a curve depend on.
+type sketchRun struct {
+	set, method string
+	parties     int
+	epsilon     float64
+}
+
+// reduced leaves out what the runs of its method do not depend on.
+func (r sketchRun) reduced() sketchRun {
+	if r.method == "central" || r.method == "lsf" {
+		r.parties = 0
+	}
+	if r.method == "central" || r.method == "vertical-plain" {
+		r.epsilon = 0
+	}
+	return r
+}
+
+// measure records the runs of a point; without an edit it keeps them in done, or takes them
+// from there.
+func (f sketchCurves) measure(ctx context.Context, c *Case, r sketchRun, edit func(*sketch.Job),
+	done map[sketchRun][]sketchSample) error {
+	s, err := c.Env.Set(ctx, r.set)
 	if err != nil {
 		return err
 	}
-	samples, err := sampleRuns(ctx, c, s, method, parties, epsilon, func(j *sketch.Job) {
-		if name == "letter" && (parties == 2 || parties == 4) {
-			j.Columns, _ = sketch.ParseSplit("letter", parties, s.D, nil)
+	samples := done[r.reduced()]
+	if samples == nil || edit != nil {
+		samples, err = sampleRuns(ctx, c, s, r.method, r.parties, r.epsilon, func(j *sketch.Job) {
+			if r.set == "letter" && (r.parties == 2 || r.parties == 4) {
+				j.Columns, _ = sketch.ParseSplit("letter", r.parties, s.D, nil)
+			}
+			if edit != nil {
+				edit(j)
+			}
+		})
+		if err != nil {
+			return err
 		}
-		if edit != nil {
-			edit(j)
-		}
-	})
-	if err != nil {
-		return err
+	}
+	if edit == nil {
+		done[r.reduced()] = samples
 	}
 	var loss, vMeasure []Reference
-	if name == "mixgauss" && edit == nil {
-		if loss, vMeasure, err = c.Env.publishedTable2(method, parties, epsilon); err != nil {
+	if r.set == "mixgauss" && edit == nil {
+		if loss, vMeasure, err = c.Env.publishedTable2(r.method, r.parties, r.epsilon); err != nil {
 			return err
 		}
 	}
