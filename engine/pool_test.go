@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,5 +157,64 @@ func BenchmarkPoolRegion(b *testing.B) {
 	fn := func(_, _ int) {}
 	for b.Loop() {
 		_ = p.Run(context.Background(), 2, fn)
+	}
+}
+
+// virtualTime lets the workers of a region take turns as they would at given speeds: a
+// call ends when no other worker's call ends sooner.
+type virtualTime struct {
+	mu    sync.Mutex
+	turn  sync.Cond
+	cost  []float64 // by worker, of a call
+	ends  []float64 // by worker, when its last call ends
+	left  int       // calls that have not begun
+	stuck bool
+}
+
+func (v *virtualTime) call(worker, _ int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.left--
+	v.ends[worker] += v.cost[worker]
+	v.turn.Broadcast()
+	for v.left > 0 && !v.stuck && v.ends[worker] > slices.Min(v.ends) {
+		v.turn.Wait()
+	}
+}
+
+// A worker that is three times as slow as the others, as an efficiency core is, takes so
+// many shards fewer that a region loses less than 15 % to what all workers together could do.
+func TestPoolSlowWorker(t *testing.T) {
+	for _, shape := range []struct{ n, d, workers int }{{1000000, 2, 2}, {1000000, 16, 2}, {70000, 784, 2},
+		{1000000, 16, 4}, {70000, 784, 8}} {
+		shards := len(Shards([]int{shape.n}, shape.d))
+		for slow := range shape.workers {
+			v := &virtualTime{cost: make([]float64, shape.workers), ends: make([]float64, shape.workers), left: shards}
+			v.turn.L = &v.mu
+			speed := 0.0
+			for w := range v.cost {
+				v.cost[w] = 1
+				if w == slow {
+					v.cost[w] = 3
+				}
+				speed += 1 / v.cost[w]
+			}
+			p := NewPool(shape.workers)
+			late := time.AfterFunc(20*time.Second, func() {
+				v.mu.Lock()
+				v.stuck = true
+				v.mu.Unlock()
+				v.turn.Broadcast()
+			})
+			err := p.Run(context.Background(), shards, v.call)
+			late.Stop()
+			p.Close()
+			if err != nil || v.stuck {
+				t.Fatalf("%+v, worker %d is slow: a worker had nothing to do while there was work: %v, %v", shape, slow, v.ends, err)
+			}
+			if ideal := float64(shards) / speed; slices.Max(v.ends) > 1.15*ideal {
+				t.Errorf("%+v, worker %d is slow: %d shards take %v, ideally %.1f", shape, slow, shards, slices.Max(v.ends), ideal)
+			}
+		}
 	}
 }

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cohort-engine/cohort/bench/profile"
+	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/dataset"
+	"github.com/cohort-engine/cohort/engine/method/lloyd"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// coreModel predicts an iteration on more cores from one on one: what is serial stays, the
+// work on shards takes as many turns as the busiest core has shards, and the records
+// cannot be read faster than memory gives them.
+type coreModel struct {
+	serial, parallel float64 // nanoseconds on one core
+	shards           int
+	bytes            float64 // that an iteration reads and writes in memory
+	bandwidth        float64 // bytes per second, of all cores
+}
+
+func (m coreModel) iteration(cores int) float64 {
+	turns := float64((m.shards+cores-1)/cores) / float64(m.shards)
+	return m.serial + max(m.parallel*turns, m.bytes/m.bandwidth*1e9)
+}
+
+// regionLaps are laps with the time that worker 0 spent in parallel regions in each.
+type regionLaps struct {
+	Laps
+	from   time.Time
+	inside float64
+	all    []float64
+}
+
+// RegionBegin implements engine.RegionObserver.
+func (l *regionLaps) RegionBegin(worker int) {
+	if worker == 0 {
+		l.from = time.Now()
+	}
+}
+
+// RegionEnd implements engine.RegionObserver.
+func (l *regionLaps) RegionEnd(worker int) {
+	if worker == 0 {
+		l.inside += float64(time.Since(l.from))
+	}
+}
+
+// PhaseBegin implements engine.Observer.
+func (l *regionLaps) PhaseBegin(s engine.Span) {
+	if !l.begun {
+		l.inside = 0
+	}
+	l.Laps.PhaseBegin(s)
+}
+
+// IterationEnd implements engine.Observer.
+func (l *regionLaps) IterationEnd(it engine.Iteration) {
+	l.all = append(l.all, l.inside)
+	l.Laps.IterationEnd(it)
+}
+
+// coreShapes are those for which more cores are predicted: records that leave the caches,
+// and ones of much arithmetic.
+var coreShapes = []struct{ n, d, k int }{{3000000, 2, 15}, {1000000, 16, 64}, {100000, 64, 256}}
+
+// predictedCores are the numbers of cores that are predicted.
+var predictedCores = []int{4, 8, 16, 64}
+
+// runCores predicts more cores than there are, and two from one, which is compared with
+// two.
+func runCores(ctx context.Context, e *Env) error {
+	for _, s := range coreShapes {
+		n := s.n
+		if e.Quick {
+			n /= 10
+		}
+		err := e.Case(ctx, "more cores", []Label{L("n", n), L("d", s.d), L("k", s.k)},
+			func(ctx context.Context, c *Case) error { return c.cores(ctx, n, s.d, s.k) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cores measures one shape. The least of the iterations that look at all records counts,
+// as other work on the machine only adds to it.
+func (c *Case) cores(ctx context.Context, n, d, k int) error {
+	set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
+	if err != nil {
+		return err
+	}
+	parts, err := set.Parts(1, 1)
+	if err != nil {
+		return err
+	}
+	counts := []int{1, min(2, c.Env.Pool.Workers())}
+	least := []float64{math.Inf(1), math.Inf(1)}
+	model := coreModel{shards: len(engine.Shards([]int{n}, d)), bytes: float64(n) * float64(4*d+2)}
+	for run := range c.Env.Reps(5, 2) {
+		for i, workers := range counts {
+			var laps regionLaps
+			eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&laps))
+			if err != nil {
+				return err
+			}
+			seed := uint64(run)
+			_, err = eng.Run(ctx, &lloyd.Job{Method: lloyd.Lloyd, Problem: protocol.Problem{K: k, Clients: parts, Seed: &seed,
+				NoQuality: true, Iterations: 5}, Init: lloyd.Sphere})
+			eng.Close()
+			if err != nil {
+				return err
+			}
+			for t, lap := range laps.Take() {
+				if lap.Settled > 0 || lap.NS >= least[i] {
+					continue
+				}
+				least[i] = lap.NS
+				if i == 0 {
+					model.parallel = min(laps.all[t], lap.NS)
+					model.serial = lap.NS - model.parallel
+				}
+			}
+		}
+	}
+	limits, err := profile.MeasureLimits(ctx, c.Env.Pool)
+	if err != nil {
+		return err
+	}
+	model.bandwidth = limits.Bandwidth
+	c.Durations("one core", least[:1])
+	c.Number("serial", "%", 100*model.serial/least[0])
+	c.Number("memory traffic", Bytes, model.bytes)
+	c.Number("bandwidth", "GB/s", model.bandwidth/1e9)
+	if counts[1] == 2 {
+		two := model.iteration(2)
+		c.Durations("two cores", least[1:])
+		c.Number("two cores, predicted", "ms", two/1e6)
+		c.Number("predicted, of measured", "%", 100*two/least[1])
+	}
+	for _, cores := range predictedCores {
+		c.Number(fmt.Sprintf("%d cores, predicted", cores), "x", least[0]/model.iteration(cores))
+	}
+	c.Row.Note = "the least of the iterations that look at all records counts; bandwidth is this machine's, with all its cores"
+	return nil
+}
