@@ -143,6 +143,9 @@ func (c *client) iterate(ctx context.Context, t, end int,
 
 // begin checks the records and sets the first centroids.
 func (c *client) begin(ctx context.Context) error {
+	if c.subtracts() {
+		c.party.Note(subtracts)
+	}
 	if err := step.CheckRecords(ctx, c.party.Pool(), c.own.Part, clientName(int(c.party.Role))); err != nil {
 		return err
 	}

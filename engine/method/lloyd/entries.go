@@ -20,6 +20,11 @@ func (p *Plan) delta() float64 {
 	return 0
 }
 
+// subtracts tells whether there are two clients that see exact values of both together.
+func (p *Plan) subtracts() bool { return !p.Private && p.m == 2 && p.job.Aggregator != Naive }
+
+const subtracts = "each of the two clients knows the other's exact values: it subtracts its own from those of both"
+
 // note writes down what the budget does not cover.
 func (p *Plan) note() {
 	j := p.job
@@ -52,6 +57,9 @@ func (p *Plan) note() {
 	}
 	if j.Metric == Cosine {
 		say("centroids have length 1: squared distances are 2 - 2 cos")
+	}
+	if p.subtracts() {
+		say(subtracts)
 	}
 	for _, d := range j.Drops {
 		if d.Iteration < p.rounds {

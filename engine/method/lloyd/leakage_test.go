@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
@@ -82,5 +84,30 @@ func checkMasked(t *testing.T, seen []protocol.View) {
 	// 255 degrees of freedom: beyond 385 with probability 3e-7.
 	if chi > 385 {
 		t.Errorf("the bytes of masked messages are not uniform: chi-square %.0f over %.0f bytes", chi, n)
+	}
+}
+
+// TestTwoClientsAreWarned: of two clients that see exact values of both together, and of no others,
+// the result says that each knows the other's.
+func TestTwoClientsAreWarned(t *testing.T) {
+	for _, c := range []struct {
+		clients int
+		job     Job
+		want    bool
+	}{
+		{2, Job{Method: Lloyd}, true},
+		{2, Job{Method: CLloyd}, true},
+		{2, Job{Method: Lloyd, Release: Centroid}, true},
+		{3, Job{Method: Lloyd}, false},
+		{1, Job{Method: Lloyd}, false},
+		{2, Job{Method: Lloyd, Aggregator: Naive}, false},
+		{2, Job{Method: SuLloyd, Problem: protocol.Problem{Budget: privacy.Budget{Epsilon: 1, Delta: -1}}}, false},
+	} {
+		seed := uint64(1)
+		job := c.job
+		job.K, job.Clients, job.Seed, job.Iterations = 3, blobs(t, 300, 2, 3, c.clients, 1), &seed, 3
+		if got := slices.Contains(run(t, 1, job).Notes, subtracts); got != c.want {
+			t.Errorf("%d clients, %s %s: warned %v, want %v", c.clients, job.Method, job.Aggregator, got, c.want)
+		}
 	}
 }
