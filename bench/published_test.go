@@ -192,7 +192,31 @@ var claims = map[string]func(*Section) []string{
 	"fastlloyd-fig5": heatClaim,
 	"fastlloyd-fig6": heatClaim,
 	"fastlloyd-fig7": distanceClaim,
+	"ckks-fig5": func(s *Section) []string {
+		loss, ours, theirs := newSpan(), newSpan(), newSpan()
+		for i := range s.Rows {
+			row := &s.Rows[i]
+			accuracy := 100 * float64(row.Value("accuracy").Mean)
+			switch {
+			case chart.ParseNumber(row.Label("epsilon")) < 2:
+			case strings.HasPrefix(row.Label("protocol"), "ckks"):
+				ours.add(accuracy)
+				loss.add(float64(row.Value("loss").Mean))
+			default:
+				theirs.add(accuracy)
+			}
+		}
+		return []string{fmt.Sprintf("From epsilon 2 on ckks has here a loss of %.4f to %.4f and an accuracy of %.0f to "+
+			"%.0f%%, sketch an accuracy of %.0f to %.0f%%.", loss[0], loss[1], ours[0], ours[1], theirs[0], theirs[1])}
+	},
 }
+
+// span is the least and the greatest of what it was given.
+type span [2]float64
+
+func newSpan() *span { return &span{math.Inf(1), math.Inf(-1)} }
+
+func (s *span) add(x float64) { s[0], s[1] = min(s[0], x), max(s[1], x) }
 
 // heatClaim is what Figures 5 and 6 say of ours.
 func heatClaim(s *Section) []string {
