@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -61,30 +62,37 @@ func (a agreement) text() string {
 	return chart.Percent(-a.by) + " below"
 }
 
+// published yields each value with each figure published for it by the same method.
+func (r *Row) published() iter.Seq2[*Value, *Reference] {
+	return func(yield func(*Value, *Reference) bool) {
+		for i := range r.Values {
+			v := &r.Values[i]
+			for j := range v.References {
+				if ref := &v.References[j]; ref.Kind == Published && !ref.Other && !yield(v, ref) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // agreement says in one cell how a row's values stand to the published ones; empty
 // if there are none.
 func (r *Row) agreement() string {
 	var parts, apart []string
 	inside, comparable := 0, 0
-	for i := range r.Values {
-		v := &r.Values[i]
-		for j := range v.References {
-			ref := &v.References[j]
-			if ref.Kind != Published || ref.Other {
-				continue
+	for v, ref := range r.published() {
+		switch a := agree(v, ref); {
+		case a.apart != "":
+			if !strings.Contains(strings.Join(apart, " "), a.apart) {
+				apart = append(apart, a.text())
 			}
-			switch a := agree(v, ref); {
-			case a.apart != "":
-				if !strings.Contains(strings.Join(apart, " "), a.apart) {
-					apart = append(apart, a.text())
-				}
-			case a.inside:
-				inside++
-				comparable++
-			default:
-				comparable++
-				parts = append(parts, v.Name+" "+a.text())
-			}
+		case a.inside:
+			inside++
+			comparable++
+		default:
+			comparable++
+			parts = append(parts, v.Name+" "+a.text())
 		}
 	}
 	switch {
@@ -129,16 +137,9 @@ func (r *Row) notes() string {
 	if r.Note != "" {
 		out = append(out, r.Note)
 	}
-	for i := range r.Values {
-		v := &r.Values[i]
-		for j := range v.References {
-			ref := &v.References[j]
-			if ref.Kind != Published || ref.Other || !agree(v, ref).outside() {
-				continue
-			}
-			if why := r.why(v, ref); why != "" && !slices.Contains(out, why) {
-				out = append(out, why)
-			}
+	for v, ref := range r.published() {
+		if why := r.why(v, ref); agree(v, ref).outside() && why != "" && !slices.Contains(out, why) {
+			out = append(out, why)
 		}
 	}
 	return strings.Join(out, "; ")
@@ -180,26 +181,19 @@ func (r *Report) tallies() []tally {
 const notFound = "not found"
 
 func (t *tally) count(row *Row) {
-	for i := range row.Values {
-		v := &row.Values[i]
-		for j := range v.References {
-			ref := &v.References[j]
-			if ref.Kind != Published || ref.Other {
-				continue
+	for v, ref := range row.published() {
+		switch a := agree(v, ref); {
+		case a.apart != "":
+			t.apart++
+		case a.inside:
+			t.inside++
+		default:
+			t.outside++
+			if why := row.why(v, ref); why == "" || strings.HasPrefix(why, notFound) {
+				t.open++
 			}
-			switch a := agree(v, ref); {
-			case a.apart != "":
-				t.apart++
-			case a.inside:
-				t.inside++
-			default:
-				t.outside++
-				if why := row.why(v, ref); why == "" || strings.HasPrefix(why, notFound) {
-					t.open++
-				}
-				if math.Abs(a.by) > math.Abs(t.worstBy) {
-					t.worst, t.worstBy = v.Name+" of "+describe("", row.Table, row.Labels)+": "+a.text(), a.by
-				}
+			if math.Abs(a.by) > math.Abs(t.worstBy) {
+				t.worst, t.worstBy = v.Name+" of "+describe("", row.Table, row.Labels)+": "+a.text(), a.by
 			}
 		}
 	}

@@ -106,11 +106,7 @@ func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *
 			return null("records")
 		}
 		*out = 0
-		eng, err := find[*engine.Engine]("engine", e)
-		if err != nil {
-			return err
-		}
-		o, err := request.Parse(C.GoString(options))
+		eng, o, err := asked(e, options)
 		if err != nil {
 			return err
 		}
@@ -164,6 +160,16 @@ func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.do
 	})
 }
 
+// asked is the engine of a handle and what a caller's options ask it for.
+func asked(e C.uintptr_t, options *C.char) (*engine.Engine, *request.Options, error) {
+	eng, err := find[*engine.Engine]("engine", e)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := request.Parse(C.GoString(options))
+	return eng, o, err
+}
+
 // fit makes a model of what the options ask for.
 func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 	how func(*call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
@@ -172,11 +178,7 @@ func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 			return null("model")
 		}
 		*out = 0
-		eng, err := find[*engine.Engine]("engine", e)
-		if err != nil {
-			return err
-		}
-		o, err := request.Parse(C.GoString(options))
+		eng, o, err := asked(e, options)
 		if err != nil {
 			return err
 		}

@@ -223,18 +223,10 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 	}
 	one.Name, one.Law, one.Weight = p.Name+", a whole run, three clients, split noise", Direct, 4
 	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
-	records := (len(p.Records) + len(p.Extra)) / p.D
-	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
-	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		tape, err := tapes.of(rt)
-		if err != nil {
-			return nil, err
-		}
-		seed := st.Uint64()
-		return ratio(tape, sideOf(present), p.Name, func(side int) error {
-			return plans[side].Trial(ctx, rt, seed, protocol.Options{Replay: tape})
-		})
-	}
+	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
+		tape *privacy.Tape) error {
+		return plans[side].Trial(ctx, rt, seed, protocol.Options{Replay: tape})
+	})
 	return one, nil
 }
 

@@ -58,20 +58,28 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 		return nil, err
 	}
 	one.Watched, one.Law, one.Weight = "every release of a whole run, by its likelihood ratio on the pair", Direct, weight
+	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
+		tape *privacy.Tape) error {
+		_, err := run(ctx, rt, seed, side, tape)
+		return err
+	})
+	return one, nil
+}
+
+// byReleases is the draw of a case that is judged by all releases of a run on the tape.
+func byReleases(p Pair,
+	run func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) error,
+) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
 	records := (len(p.Records) + len(p.Extra)) / p.D
 	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
-	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+	return func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		tape, err := tapes.of(rt)
 		if err != nil {
 			return nil, err
 		}
 		seed := st.Uint64()
-		return ratio(tape, sideOf(present), p.Name, func(side int) error {
-			_, err := run(ctx, rt, seed, side, tape)
-			return err
-		})
+		return ratio(tape, sideOf(present), p.Name, func(side int) error { return run(ctx, rt, seed, side, tape) })
 	}
-	return one, nil
 }
 
 // ratio runs a side, and the other on what the first released, and returns the log of how much likelier the

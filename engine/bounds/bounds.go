@@ -218,12 +218,7 @@ func (pl *plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Opti
 			server = protocol.Serve
 		}
 	}
-	s := protocol.Start(rt, pl.Plan, programs, server, o)
-	defer s.Close()
-	if err := s.Run(ctx); err != nil {
-		return nil, err
-	}
-	return s.Result(dataset.Bounds{})
+	return protocol.Start(rt, pl.Plan, programs, server, o).Finish(ctx, dataset.Bounds{})
 }
 
 // magnitudes is the private vector of a release: the records of a source in the cells of its columns.

@@ -110,12 +110,7 @@ func (pl *plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Opti
 	if pl.Coordinated {
 		server = protocol.Serve
 	}
-	s := protocol.Start(rt, pl.Plan, programs, server, o)
-	defer s.Close()
-	if err := s.Run(ctx); err != nil {
-		return nil, err
-	}
-	return s.Result(dataset.Bounds{})
+	return protocol.Start(rt, pl.Plan, programs, server, o).Finish(ctx, dataset.Bounds{})
 }
 
 // client is the program of a client.

@@ -100,11 +100,8 @@ func TestTransportsAgree(t *testing.T) {
 					server = nil
 				}
 				s := protocol.Start(runtime(t), plan, programs, server, o)
-				if err := s.Run(context.Background()); err != nil {
+				if _, err := s.Finish(context.Background(), dataset.Bounds{}); err != nil {
 					t.Fatalf("makers %d, over mail %d: %v", makers, over, err)
-				}
-				if _, err := s.Result(dataset.Bounds{}); err != nil {
-					t.Fatal(err)
 				}
 			}
 			for id := range parties {

@@ -69,10 +69,7 @@ func TestOneRoleAlone(t *testing.T) {
 			server, roles = protocol.Serve, append(roles, protocol.Server)
 		}
 		whole := protocol.Start(runtime(t), plan, programs, server, protocol.Options{})
-		if err := whole.Run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		all, err := whole.Result(dataset.Bounds{})
+		all, err := whole.Finish(context.Background(), dataset.Bounds{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,15 +87,11 @@ func TestOneRoleAlone(t *testing.T) {
 				protocol.Options{Seat: &protocol.Seat{Role: role}, Connect: connect,
 					Secrets: func(r protocol.Role) protocol.Secrets { return protocol.SimulatedSecrets(seed, r) }})
 			running.Go(func() {
-				if err := s.Run(context.Background()); err != nil {
-					t.Errorf("makers %d, %v: %v", makers, role, err)
-				}
-				if role == protocol.Server {
-					return
-				}
-				res, err := s.Result(dataset.Bounds{})
+				res, err := s.Finish(context.Background(), dataset.Bounds{})
 				if err != nil {
-					t.Error(err)
+					t.Errorf("makers %d, %v: %v", makers, role, err)
+				} else if role == protocol.Server {
+					return
 				} else if res.Comm.BytesSent[0] != all.Comm.BytesSent[role] ||
 					res.Comm.BytesReceived[0] != all.Comm.BytesReceived[role] {
 					t.Errorf("makers %d, %v alone sent %d and received %d bytes, beside the others %v and %v", makers,

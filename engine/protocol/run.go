@@ -52,6 +52,7 @@ type Session struct {
 	outcomes []*Outcome
 	exact    *exactSum
 	round    int
+	replayed bool // one of two runs, of which only the releases count
 }
 
 // Options are what a run needs besides its plan.
@@ -112,7 +113,7 @@ func (pl *Plan) Core() *Plan { return pl }
 // where there is none, and otherwise the program of each.
 func Start(rt *engine.Runtime, plan *Plan, programs []Program, server Program, o Options) *Session {
 	s := &Session{plan: plan, rt: rt, local: newLocal(rt, o.Views), apart: o.Connect != nil, seated: o.Seat != nil,
-		exact: new(exactSum)}
+		exact: new(exactSum), replayed: o.Replay != nil}
 	if o.Secrets == nil {
 		o.Secrets = secretsOf(plan, o.Seat != nil)
 	}
@@ -196,9 +197,22 @@ func (s *Session) outcome() *Outcome {
 	return nil
 }
 
-// Result puts together what the first party ended with and what everybody's part
-// of the ledger and the traffic came to. notes are the method's own remarks.
-func (s *Session) Result(bounds dataset.Bounds) (*engine.Result, error) {
+// Finish runs the session to its end and returns the result; bounds are those of the
+// records. The result of a run on a tape is empty.
+func (s *Session) Finish(ctx context.Context, bounds dataset.Bounds) (*engine.Result, error) {
+	defer s.Close()
+	if err := s.Run(ctx); err != nil {
+		return nil, err
+	}
+	if s.replayed {
+		return &engine.Result{}, nil
+	}
+	return s.result(bounds)
+}
+
+// result puts together what the first party ended with and what everybody's part
+// of the ledger and the traffic came to.
+func (s *Session) result(bounds dataset.Bounds) (*engine.Result, error) {
 	pl, first := s.plan, s.outcome()
 	if first == nil && s.seated {
 		first = &Outcome{}

@@ -37,10 +37,7 @@ func measure(t *testing.T, parts []dataset.Part, ring secagg.Ring, workers int, 
 	pool := engine.NewPool(workers)
 	defer pool.Close()
 	s := protocol.Start(engine.NewRuntime(pool), plan, programs, server, protocol.Options{})
-	if err := s.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	res, err := s.Result(dataset.Bounds{})
+	res, err := s.Finish(context.Background(), dataset.Bounds{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -391,8 +391,9 @@ func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options prot
 	s.seat = options.Seat
 	roles, programs := s.newParties()
 	session := protocol.Start(rt, pl.Plan, programs, nil, options)
-	if err := session.Run(ctx); err != nil {
+	res, err := session.Finish(ctx, s.job.Bounds)
+	if err != nil {
 		return nil, err
 	}
-	return s.result(ctx, rt, session, roles.alice.rounds)
+	return res, s.complete(ctx, rt, res, session.Centroids(), roles.alice.rounds)
 }

@@ -20,14 +20,10 @@ type NetworkTime struct {
 	Messages int     `json:"messages"`
 }
 
-// result measures the final centroids and says what the run was.
-func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.Session,
-	rounds []Round) (*engine.Result, error) {
+// complete measures the final centroids and says in the result what the run was.
+func (s *run) complete(ctx context.Context, rt *engine.Runtime, res *engine.Result, centroids []float64,
+	rounds []Round) (err error) {
 	j := s.job
-	res, err := session.Result(j.Bounds)
-	if err != nil {
-		return nil, err
-	}
 	res.Comm.Rounds = s.log.steps()
 	networks := j.Networks
 	if networks == nil {
@@ -50,14 +46,14 @@ func (s *run) result(ctx context.Context, rt *engine.Runtime, session *protocol.
 	}
 	res.Notes = append(res.Notes, s.params.Security.String())
 	if j.NoQuality || s.seat != nil {
-		return res, nil
+		return nil
 	}
 	part := dataset.Part{Points: j.Clients[0].Points, FractionBits: j.Clients[0].FractionBits}
 	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
 	defer rt.End(span)
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
-		Clamped: j.Clamped}, session.Centroids(), j.K)
-	return res, err
+		Clamped: j.Clamped}, centroids, j.K)
+	return err
 }
 
 // partyName is what people call a party: they count from 1.

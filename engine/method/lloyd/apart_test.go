@@ -63,7 +63,7 @@ func TestRolesApart(t *testing.T) {
 			o.Joined = roles.Join
 			pool := engine.NewPool(2)
 			s, _ := p.start(engine.NewRuntime(pool), o)
-			err := s.Run(context.Background())
+			res, err := s.Finish(context.Background(), job.Bounds)
 			pool.Close()
 			if err != nil {
 				t.Fatalf("%+v: apart %d: %v", job, apart, err)
@@ -74,10 +74,6 @@ func TestRolesApart(t *testing.T) {
 			}
 			want += p.Servers
 			roles.Check(t, want)
-			res, err := s.Result(job.Bounds)
-			if err != nil {
-				t.Fatal(err)
-			}
 			b, err := json.Marshal(res)
 			if err != nil {
 				t.Fatal(err)

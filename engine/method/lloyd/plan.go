@@ -410,11 +410,7 @@ func (p *Plan) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, err
 // Connect implements protocol.Runner.
 func (p *Plan) Connect(ctx context.Context, rt *engine.Runtime, o protocol.Options) (*engine.Result, error) {
 	s, _ := p.start(rt, o)
-	defer s.Close()
-	if err := s.Run(ctx); err != nil {
-		return nil, err
-	}
-	return s.Result(p.job.Bounds)
+	return s.Finish(ctx, p.job.Bounds)
 }
 
 // Trial runs the plan with another seed, without a result, for what the options

@@ -244,12 +244,9 @@ func (r *run) Connect(ctx context.Context, rt *engine.Runtime, options protocol.
 		return nil, err
 	}
 	s := protocol.Start(rt, r.Plan, programs(parties), v.play, options)
-	if err := s.Run(ctx); err != nil || options.Replay != nil {
-		return &engine.Result{}, err
-	}
-	res, err := s.Result(r.job.Bounds)
-	if err != nil {
-		return nil, err
+	res, err := s.Finish(ctx, r.job.Bounds)
+	if err != nil || options.Replay != nil {
+		return res, err
 	}
 	res.Comm.Rounds = 1
 	if r.job.NoQuality || options.Seat != nil {

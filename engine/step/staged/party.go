@@ -82,11 +82,7 @@ func (o Planned) Connect(ctx context.Context, rt *engine.Runtime, options protoc
 	if o.Coordinated {
 		server = protocol.Serve
 	}
-	s := protocol.Start(rt, o.Plan.Plan, programs, server, options)
-	if err := s.Run(ctx); err != nil || options.Replay != nil {
-		return &engine.Result{}, err
-	}
-	return s.Result(x.Bounds)
+	return protocol.Start(rt, o.Plan.Plan, programs, server, options).Finish(ctx, x.Bounds)
 }
 
 // Group is a run of consecutive values with one noise scale in data units. A value
