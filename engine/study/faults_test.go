@@ -24,7 +24,6 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/method"
-	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/engine/study/bus"
 	"github.com/cohort-engine/cohort/engine/study/journal"
 	"github.com/cohort-engine/cohort/internal/fault"
@@ -491,8 +490,8 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// Strangers are refused: another certificate, another key, an invitation that was
-// used, an old study, another's subject; and what is refused is logged without secrets.
+// Strangers are refused: another certificate, another key, an invitation that was used, an
+// old study, another's place; and what is refused is logged without secrets.
 func TestStrangers(t *testing.T) {
 	f := newFixture(t, "sulloyd", 2, 60, method.Settings{"noise": "split", "mechanism": "gaussian"})
 	n := newNetwork(t, f)
@@ -549,18 +548,19 @@ func TestStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan protocol.Role, 8)
 	other, err := bus.Dial(ctx, bus.Dialer{Self: 1, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing})
 	if err == nil {
 		other.Close()
 		t.Error("party 1's key connected as party 2")
 	}
-	own, err := bus.Dial(ctx, bus.Dialer{Self: 0, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing,
-		Frames: func(from protocol.Role, _ []byte) { heard <- from }})
+	own, err := bus.Dial(ctx, bus.Dialer{Self: 0, Study: v.ID, URL: v.URL, Pin: v.Pin, Key: keys.signing})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer own.Close()
+	if got := strings.Count(logged.String(), "a connection was refused"); got < 5 {
+		t.Errorf("%d refusals are in the log", got)
+	}
 	for _, secret := range []string{string(id.Signing), proof(v.Secret, v.Study, "")[:20], v.Token()[20:]} {
 		if strings.Contains(logged.String(), secret) {
 			t.Errorf("a secret is in the log")

@@ -1,10 +1,23 @@
 package bus
 
 import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/study/link"
 )
 
 // A role has one name in subjects, and a name one role; others are of nobody.
@@ -31,6 +44,126 @@ func TestSubjects(t *testing.T) {
 		publish, subscribe := subjects("id", r)
 		if !slices.Equal(publish, []string{"c.id." + name(r) + ".>"}) || slices.Contains(subscribe, "c.id.*.ctl") {
 			t.Errorf("%v publishes %q and receives %q", r, publish, subscribe)
+		}
+	}
+}
+
+// logBuffer is a log that several goroutines write.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// listen starts a server that lets two parties in, whose keys follow the coordinator's.
+func listen(t *testing.T, public []string, log io.Writer) (*Server, [32]byte) {
+	t.Helper()
+	chain, key, err := NewCertificate(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin, err := Pin(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen("127.0.0.1:0", "id", certificate, public[0], func(l Login) error {
+		if l.Party < 2 && l.Key == public[1+l.Party] {
+			return nil
+		}
+		return errors.New("nobody invited it")
+	}, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, pin
+}
+
+// A party that speaks under another's name or the coordinator's, or listens to what is for
+// others, is not heard and hears nothing; messages that are too long are not carried; a key
+// that nobody invited is refused, and the log says so.
+func TestForeignSubjects(t *testing.T) {
+	var log logBuffer
+	keys := make([]nkeys.KeyPair, 4) // the coordinator's, two parties', a stranger's
+	public := make([]string, len(keys))
+	for i := range keys {
+		var err error
+		if keys[i], err = nkeys.CreateUser(); err == nil {
+			public[i], err = keys[i].PublicKey()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, pin := listen(t, public, &log)
+	defer s.Close()
+	heard := make(chan string, 16)
+	dial := func(self protocol.Role, key nkeys.KeyPair) (*Conn, error) {
+		d := Dialer{Self: self, Study: "id", URL: "tls://" + s.Address(), Pin: pin, Key: key,
+			Frames: func(from protocol.Role, b []byte) { heard <- fmt.Sprintf("%v hears %s of %v", self, b, from) }}
+		if self == protocol.Server {
+			d.Server = s
+		}
+		return Dial(t.Context(), d)
+	}
+	conns := make([]*Conn, 3)
+	for i := range conns {
+		var err error
+		if conns[i], err = dial(protocol.Role(i-1), keys[i]); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+	}
+	if _, err := dial(1, keys[3]); err == nil || !strings.Contains(log.String(), "a connection was refused") ||
+		!strings.Contains(log.String(), "nobody invited it") {
+		t.Errorf("a stranger's key: %v, and the log says %q", err, log.String())
+	}
+	one := conns[1].nc
+	for _, subject := range []string{"c.id.p2.s", "c.id.s.p2", "c.id.s2.s", "c.other.p1.s", "c.id.in.p2.x", "$SYS.x"} {
+		if err := one.Publish(subject, []byte("forged")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, subject := range []string{"c.id.*.p2", "c.id.*.s", "c.id.>", ">"} {
+		if _, err := one.Subscribe(subject, func(m *nats.Msg) { heard <- "an eavesdropper hears " + m.Subject }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.Publish("c.id.p1.s", make([]byte, link.FrameBytes+2000)); !errors.Is(err, nats.ErrMaxPayload) {
+		t.Errorf("a message that is too long: %v", err)
+	}
+	if err := one.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		from, to protocol.Role
+		want     string
+	}{{1, protocol.Server, "server hears true of party 2"}, {protocol.Server, 1, "party 2 hears true of server"},
+		{0, protocol.Server, "server hears true of party 1"}} {
+		if err := conns[x.from+1].Publish(x.to, []byte("true")); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-heard:
+			if got != x.want {
+				t.Errorf("%s, not %s", got, x.want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: nothing came", x.want)
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,6 +146,51 @@ func TestHarmAndDeath(t *testing.T) {
 			w.die(b)
 			b, got = w.begin(t, 1, dir), 0
 		}
+	}
+	w.die(a)
+	w.die(b)
+}
+
+// A role that goes on from an older copy of its journal, which lacks what it had said to
+// have, is refused.
+func TestOlderJournal(t *testing.T) {
+	w := &wire{rng: rand.New(rand.NewPCG(1, 2)), ends: map[protocol.Role]*End{}}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	a, b := w.begin(t, 0, dir), w.begin(t, 1, dir)
+	file := filepath.Join(dir, "journal1")
+	var older []byte
+	for i := range 4 {
+		if err := a.Send(ctx, 1, body(i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Next(ctx, time.Time{}, ""); err != nil {
+			t.Fatal(err)
+		}
+		b.Acknowledge()
+		for a.Waiting(1) > 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if i == 1 {
+			var err error
+			if older, err = os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.die(b)
+	if err := os.WriteFile(file, older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = w.begin(t, 1, dir)
+	var err error
+	for err == nil {
+		a.Again() // what it greets with says what it still has
+		_, err = b.Next(ctx, time.Now().Add(50*time.Millisecond), "late")
+	}
+	if !strings.Contains(err.Error(), "lacks messages of party 1 that it had acknowledged") {
+		t.Error(err)
 	}
 	w.die(a)
 	w.die(b)
