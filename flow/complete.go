@@ -191,11 +191,11 @@ func (t *transport) price(j int) int64 { return t.potential[t.sink] - t.potentia
 // true, or for the given number of rounds. It reports stuck if no path is left.
 func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, stuck bool, err error) {
 	for t.outside() > enough {
-		if rounds--; rounds < 0 {
-			return false, false, nil
-		}
 		if err := ctx.Err(); err != nil {
 			return false, false, err
+		}
+		if rounds--; rounds < 0 {
+			return false, false, nil
 		}
 		t.rounds++
 		if found, err := t.search(); err != nil || !found {
@@ -207,9 +207,10 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 }
 
 // bulk brings a large excess down by steps of scaling. Its first quantum is about the
-// distance of a deficit; while that takes many rounds, it is too small.
-func (t *transport) bulk(ctx context.Context, enough int64) (stuck bool, err error) {
-	const many, step = 16, 8
+// distance of a deficit; while that takes many rounds, it is too small, unless it is as
+// large as all costs, from where rounds are bounded as those of scale.
+func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool, err error) {
+	const step = 8
 	few := int64(t.columns) / 4
 	if t.outside() <= max(5*int64(t.columns), enough) {
 		return false, nil
@@ -217,19 +218,19 @@ func (t *transport) bulk(ctx context.Context, enough int64) (stuck bool, err err
 	if found, err := t.search(); err != nil || !found {
 		return true, err
 	}
-	t.quantum = max(1, t.span/4)
+	t.quantum = min(max(1, t.span/4), largest)
 	for first, sent := true, few+1; t.quantum > 0 && sent > few && t.outside() > enough; t.quantum /= step {
 		before := t.paths
 		for solved := false; !solved; {
-			rounds := many
-			if !first {
+			rounds := t.m.s.tune().bulkRounds
+			if !first || t.quantum >= largest {
 				rounds = math.MaxInt
 			}
 			if solved, stuck, err = t.run(ctx, 0, rounds); err != nil || stuck {
 				return stuck, err
 			}
 			if !solved {
-				t.quantum *= step
+				t.quantum = step * min(t.quantum, largest/step+1)
 			}
 		}
 		first, sent = false, int64(t.paths-before)

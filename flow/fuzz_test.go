@@ -90,6 +90,31 @@ func mixture(n, d, k int) *Problem {
 	return p
 }
 
+// TestRoundsAreBounded completes from prices 0, where nearly all units are in excess, from
+// a quantum as large as all costs on, and solves cold where clusters have few points.
+func TestRoundsAreBounded(t *testing.T) {
+	impatient := standard
+	impatient.allArcs, impatient.bulkRounds = math.MaxInt, 0
+	for _, c := range []struct {
+		n, k, most int
+		tuning     *tuning
+	}{{2500, 100, 1000, &impatient}, {10000, 400, 400, nil}} {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		p, s := mixture(c.n, 2, c.k), Solver{tuning: c.tuning}
+		var res Result
+		if err := s.Solve(ctx, nil, p, &res); err != nil {
+			t.Fatalf("%d clusters: %v after %d rounds", c.k, err, s.members.t.rounds)
+		}
+		if res.Stats.Rounds > c.most {
+			t.Errorf("%d clusters took %d rounds, want at most %d", c.k, res.Stats.Rounds, c.most)
+		}
+		if err := Verify(p, &res); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+}
+
 // crew is a Runner of goroutines that can be made to count and to delay calls.
 type crew struct {
 	workers int

@@ -98,8 +98,9 @@ type tuning struct {
 	nearColumns int
 	// Clusters and points for each of them from which points are put in order.
 	orderClusters, orderPoints int
-	// Rounds for each node before the scaling begins.
-	rounds int
+	// Rounds after which a first quantum is too small, and rounds for each node before the
+	// scaling begins.
+	bulkRounds, rounds int
 	// Clusters from which it pays to anneal: prices 0 are too far from the best for Newton's
 	// steps on the dual itself, and completions slow.
 	annealClusters int
@@ -107,7 +108,8 @@ type tuning struct {
 
 var standard = tuning{sampleRatio: 4, allArcs: 1024, shardPoints: 2048,
 	firstCluster: 6, firstSample: 100, sampleRest: 0.3, fullRest: 1, stepWindow: 4, freeShare: 2, nearColumns: 32,
-	orderClusters: tableColumns + 1, orderPoints: 8, rounds: 1000, annealClusters: 64}
+	orderClusters: tableColumns + 1, orderPoints: 8, bulkRounds: 16, rounds: 1000,
+	annealClusters: 64}
 
 func (s *Solver) tune() *tuning {
 	if s.tuning != nil {
@@ -215,6 +217,10 @@ func (s *Solver) prepare(run Runner, p *Problem, plain bool) {
 	}
 	s.n, s.d, s.bits = p.Points.N, d, p.FractionBits
 	s.unit = math.Ldexp(1, -2*p.FractionBits)
+	for j := len(s.every); j < k; j++ {
+		s.every = append(s.every, uint16(j))
+	}
+	s.every = s.every[:k]
 	s.prices = append(s.prices, make([]int64, max(0, s.columns-len(s.prices)))...)[:s.columns]
 	clear(s.prices[k:])
 	if !s.warm {
@@ -287,13 +293,16 @@ func (s *Solver) solve(ctx context.Context, run Runner, p *Problem, plain bool) 
 // proven bound of rounds: see [transport].
 func (s *Solver) complete(ctx context.Context, p *Problem, enough int64) error {
 	t := &s.members.t
-	stuck, err := t.bulk(ctx, enough)
+	largest := p.reach()
+	for j := range t.columns {
+		largest = max(largest, t.price(j), -t.price(j))
+	}
+	stuck, err := t.bulk(ctx, enough, largest)
 	solved := false
 	if err == nil && !stuck {
 		solved, stuck, err = t.run(ctx, enough, s.tune().rounds*(t.columns+8))
 	}
 	if err == nil && !stuck && !solved {
-		largest := p.reach()
 		for j := range t.columns {
 			largest = max(largest, t.price(j), -t.price(j))
 		}
