@@ -12,8 +12,9 @@ import (
 // then on all points, leaves in ascent.seen what a pass over all points sees, and
 // returns the window that the completion should begin with. Newton's steps raise the
 // dual or, for a form that is not plain, the dual smoothed at falling temperatures. Where
-// steps on the dual itself stop paying, each subsample is completed. A problem on a line
-// needs none of these.
+// steps on the dual itself stop paying, each subsample is completed; where they do so on all
+// points, which is where clusters have few, it is smoothed, too. A problem on a line needs
+// none of these.
 func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain bool) (float64, error) {
 	n, k, t := p.Points.N, p.k(), s.tune()
 	if !s.ordered || !s.warm {
@@ -36,23 +37,34 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 			return s.firstWindow(n, k), err
 		}
 	}
-	if !plain && k >= t.annealClusters {
+	anneals := !plain && k >= t.annealClusters
+	size := n
+	for size/t.sampleRatio >= least {
+		size /= t.sampleRatio
+	}
+	for ; !anneals && size*t.sampleRatio <= n; size *= t.sampleRatio {
+		if err := s.improve(ctx, run, p, size, plain); err != nil {
+			return 0, err
+		}
+	}
+	if !s.stalled {
+		// Go on while a pass costs less than the paths it is likely to save.
+		enough := max(t.fullRest*float64(k), passTime(n, p.Points.D, k)/(4*pathTime(n, p.Points.D, k)))
+		outside, err := s.ascend(ctx, run, p, enough)
+		if err != nil || outside == 0 {
+			return 0, err
+		}
+		if s.ordered && !s.warm && outside > 1.5*enough {
+			anneals, s.stalled = true, true
+		}
+	}
+	if anneals {
 		from, temperature := least, s.hottest(p)
 		if s.warm {
 			from, temperature = min(n, 4*least), temperature/16
 		}
 		if err := s.anneal(ctx, run, p, from, temperature); err != nil {
 			return 0, err
-		}
-	} else {
-		size := n
-		for size/t.sampleRatio >= least {
-			size /= t.sampleRatio
-		}
-		for ; size*t.sampleRatio <= n; size *= t.sampleRatio {
-			if err := s.improve(ctx, run, p, size, plain); err != nil {
-				return 0, err
-			}
 		}
 	}
 	if s.stalled {
@@ -64,13 +76,6 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 		}
 		return s.firstWindow(n, k), nil
 	}
-	// Go on while a pass costs less than the paths it is likely to save.
-	d := p.Points.D
-	enough := max(t.fullRest*float64(k), passTime(n, d, k)/(4*pathTime(n, d, k)))
-	outside, err := s.ascend(ctx, run, p, enough)
-	if err != nil || outside == 0 {
-		return 0, err
-	}
 	window := t.stepWindow * s.ascent.ahead(s.prices[:k])
 	if math.IsNaN(window) { // no step to go by
 		window = s.firstWindow(n, k)
@@ -78,7 +83,7 @@ func (s *Solver) approach(ctx context.Context, run Runner, p *Problem, plain boo
 	if s.ordered {
 		window = min(window, s.firstWindow(n, k))
 	}
-	if room := memberBytes / (8 * float64(n) * float64(d)); room < 1 {
+	if room := memberBytes / (8 * float64(n) * float64(p.Points.D)); room < 1 {
 		window = min(window, s.ascent.quantile(room))
 	}
 	return window, nil

@@ -19,7 +19,8 @@
 // the dual. A sort levels all prices at once, and clusters without points step to
 // where they have them. With a radius, several clusters for a point or soft sizes, the
 // dual is smoothed at a temperature, which falls: points are shared among columns that
-// are nearly as cheap. Where the steps stop paying, a subsample is completed instead. On
+// are nearly as cheap. Where the steps stop paying, a subsample is completed instead, and
+// prices of all points with few in a cluster are smoothed, too. On
 // a line the best clusters are intervals, and sorting gives the prices.
 //
 // Then the completion, the same for subsamples and all points and for every form of

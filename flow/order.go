@@ -255,43 +255,65 @@ func (c *choice) prune(s *Solver, wider *choice, box []float32, limit float64, v
 	}
 }
 
-// countCells is the shard of a pass over points in order: it goes down the boxes with
+// beginCells prepares a pass over points in order, which looks at the points of boxes with
+// the clusters that are left for a limit.
+func (s *Solver) beginCells(p *Problem, prices []int64, limit float64, look func(w *scratch, index int, c *choice,
+	first, last int)) {
+	lowest := slices.Min(prices[:p.k()])
+	s.level = s.level[:0]
+	for _, price := range prices[:p.k()] {
+		s.level = append(s.level, float64(price-lowest)*s.unit)
+	}
+	t := &s.pass
+	t.near, t.look, t.cover, t.top = limit, look, &s.order.whole, len(levels)-1
+	if p == &s.sample {
+		t.cover = &s.order.part
+	}
+	for t.top > 0 && t.p.Points.N < 16*levels[t.top]*leafPoints {
+		t.top--
+	}
+	t.size = levels[t.top] * leafPoints
+}
+
+// lookAtCells is the shard of a pass over points in order: it goes down the boxes with
 // fewer and fewer clusters.
-func (s *Solver) countCells(worker, index int) {
+func (s *Solver) lookAtCells(worker, index int) {
 	w, n := &s.scratch[worker], s.pass.p.Points.N
 	w.value = slices.Grow(w.value[:0], s.pass.p.k())[:s.pass.p.k()]
-	s.descend(w, s.pass.top, &choice{s.every, math.MaxFloat32 / 4}, index*s.pass.size, min(n, (index+1)*s.pass.size))
+	all := &choice{s.every, math.MaxFloat32 / 4}
+	s.descend(w, index, s.pass.top, all, index*s.pass.size, min(n, (index+1)*s.pass.size))
 }
 
 // descend looks at the points [first, last) by their boxes of a level, within one that
 // has the given choice.
-func (s *Solver) descend(w *scratch, level int, wider *choice, first, last int) {
+func (s *Solver) descend(w *scratch, shard, level int, wider *choice, first, last int) {
 	t := &s.pass
 	d, step, c := t.p.Points.D, levels[level]*leafPoints, &w.choices[level]
 	for ; first < last; first += step {
 		end := min(last, first+step)
 		index := first / step * 2 * d
-		c.prune(s, wider, t.cover.boxes[level][index:index+2*d], t.into.certain, w.value)
-		switch {
-		case len(c.clusters) == 1:
-			label := c.clusters[0]
-			gap := float32(c.bound * (1 - 1e-6))
-			for i := first; i < end; i++ {
-				t.into.labels[i], t.into.gap[i] = label, gap
-				w.size[label] += t.p.weight(i)
-			}
-		case level == 0:
-			s.countLeaf(w, c, first, end)
-		default:
-			s.descend(w, level-1, c, first, end)
+		c.prune(s, wider, t.cover.boxes[level][index:index+2*d], t.near, w.value)
+		if level == 0 || len(c.clusters) == 1 {
+			t.look(w, shard, c, first, end)
+		} else {
+			s.descend(w, shard, level-1, c, first, end)
 		}
 	}
 }
 
 // countLeaf looks at the points [first, last) with the clusters of c.
-func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
+func (s *Solver) countLeaf(w *scratch, _ int, c *choice, first, last int) {
 	t := &s.pass
 	d, k, v := t.p.Points.D, len(c.clusters), t.into
+	bound := float32(c.bound * (1 - 1e-6))
+	if k == 1 {
+		label := c.clusters[0]
+		for i := first; i < last; i++ {
+			v.labels[i], v.gap[i] = label, bound
+			w.size[label] += t.p.weight(i)
+		}
+		return
+	}
 	w.rows32, w.bias = w.rows32[:0], w.bias[:0]
 	lowest := math.Inf(1)
 	for _, j := range c.clusters {
@@ -305,7 +327,6 @@ func (s *Solver) countLeaf(w *scratch, c *choice, first, last int) {
 	labels, gap := v.labels[first:last], v.gap[first:last]
 	kernels.TopTwo(t.p.Points.Slice(first, last), w.rows32, w.bias, topTwoSlack(d, k), float32(v.certain), labels,
 		w.cells, gap)
-	bound := float32(c.bound * (1 - 1e-6))
 	side := func(cell int, units int64) {
 		u, other := c.clusters[cell/k], c.clusters[cell%k]
 		units = int64(float64(units) * sideUnit / s.ascent.spread[u])

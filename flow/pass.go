@@ -49,9 +49,14 @@ type passTask struct {
 	slack  float32
 	size   int // points of a shard
 	limit  int64
-	doubt  int64  // gaps up to which costs are exact
-	cover  *cover // of points in order, else nil
-	top    int    // level of its largest boxes
+	doubt  int64 // gaps up to which costs are exact
+
+	// Of points in order: their boxes, the level of the largest ones, how much dearer than
+	// another a cluster is at most that look is to see in a box, and what looks.
+	cover *cover
+	top   int
+	near  float64
+	look  func(w *scratch, shard int, c *choice, first, last int)
 }
 
 // scratch is the memory of a worker.
@@ -67,6 +72,7 @@ type scratch struct {
 	table   []int64
 	choices [len(levels)]choice
 	value   []float64
+	prices  []int64 // of a choice
 	rows32  []float32
 	bias    []float32
 
@@ -104,7 +110,10 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 	work := s.works.near
 	switch {
 	case s.ordered:
-		s.beginCells(p, prices, v)
+		if v.window > 0 && p.Points.N*k > 4<<20 {
+			v.certain = 8 * v.window
+		}
+		s.beginCells(p, prices, v.certain, s.countLeaf)
 		work = s.works.cells
 	case tabled:
 		lowest := slices.Min(prices[:k])
@@ -140,29 +149,6 @@ func (s *Solver) evaluate(ctx context.Context, run Runner, p *Problem, prices []
 // d fused roundings, that of its bias and the bits that the kernel replaces.
 func topTwoSlack(d, k int) float32 {
 	return float32(math.Ldexp(float64(d+3), -23) + math.Ldexp(1, kernels.TopTwoBits(k)-22))
-}
-
-// beginCells prepares a pass over points in order.
-func (s *Solver) beginCells(p *Problem, prices []int64, v *view) {
-	v.certain = 8 * v.window
-	if v.window == 0 || p.Points.N*p.k() <= 4<<20 {
-		v.certain = math.Inf(1)
-	}
-	lowest := slices.Min(prices[:p.k()])
-	s.level, s.every = s.level[:0], s.every[:0]
-	for j, price := range prices[:p.k()] {
-		s.level = append(s.level, float64(price-lowest)*s.unit)
-		s.every = append(s.every, uint16(j))
-	}
-	t := &s.pass
-	t.cover, t.top = &s.order.whole, len(levels)-1
-	if p == &s.sample {
-		t.cover = &s.order.part
-	}
-	for t.top > 0 && t.p.Points.N < 16*levels[t.top]*leafPoints {
-		t.top--
-	}
-	t.size = levels[t.top] * leafPoints
 }
 
 // evaluateExactly fills v with what is seen at s.prices, in integers where single
@@ -227,7 +213,7 @@ func (s *Solver) beginPass(run Runner, p *Problem, prices []int64, v *view) {
 		clear(w.gaps)
 	}
 	if s.works.exact == nil {
-		s.works.pairs, s.works.near, s.works.exact, s.works.cells = s.countPairs, s.countNear, s.choose, s.countCells
+		s.works.pairs, s.works.near, s.works.exact, s.works.cells = s.countPairs, s.countNear, s.choose, s.lookAtCells
 	}
 	s.stats.Passes++
 	s.looked += n

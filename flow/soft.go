@@ -81,10 +81,7 @@ func (s *Solver) soften(worker, index int) {
 	t, w, a := &s.pass, &s.scratch[worker], &s.soft
 	p := t.p
 	k, e := p.k(), p.exclusivity()
-	h := &a.shards[index]
-	h.columns, h.shares, h.ends, h.units = h.columns[:0], h.shares[:0], h.ends[:0], h.units[:0]
-	h.sure = slices.Grow(h.sure[:0], k+1)[:k+1]
-	clear(h.sure)
+	h := a.begin(index, k)
 	if a.partly {
 		begin := int32(0)
 		for q, i := range h.listed {
@@ -100,9 +97,6 @@ func (s *Solver) soften(worker, index int) {
 			h.shareAll(p.weight(int(i)), a.temperature, k, e)
 		}
 	} else {
-		h.far = slices.Grow(h.far[:0], k+1)[:k+1]
-		clear(h.far)
-		h.listed, h.choices, h.last = h.listed[:0], h.choices[:0], h.last[:0]
 		first := index * t.size
 		last := min(p.Points.N, first+t.size)
 		rows := w.grow(kernels.Lanes * k)
@@ -118,31 +112,73 @@ func (s *Solver) soften(worker, index int) {
 					kernels.CostRows(p.Points, at, end, s.centroids, p.FractionBits, rows[:(end-at)*k])
 					known = true
 				}
-				s.choices(h, i, rows[(i-at)*k:(i-at)*k+k])
+				s.choices(h, i, s.every, a.prices, rows[(i-at)*k:(i-at)*k+k])
 			}
 		}
 	}
+	h.addFar()
+}
+
+// begin empties a shard.
+func (a *soft) begin(index, k int) *shared {
+	h := &a.shards[index]
+	h.columns, h.shares, h.ends, h.units = h.columns[:0], h.shares[:0], h.ends[:0], h.units[:0]
+	h.sure = slices.Grow(h.sure[:0], k+1)[:k+1]
+	clear(h.sure)
+	if !a.partly {
+		h.far = slices.Grow(h.far[:0], k+1)[:k+1]
+		clear(h.far)
+		h.listed, h.choices, h.last = h.listed[:0], h.choices[:0], h.last[:0]
+	}
+	return h
+}
+
+// addFar adds the units of points that are not listed.
+func (h *shared) addFar() {
 	for j, units := range h.far {
 		h.sure[j] += units
 	}
 }
 
-// choices finds the columns that are nearly the cheapest for a point, and lists it if
-// there are several.
-func (s *Solver) choices(h *shared, i int, row []int64) {
+// softenCells is soften for points in order, by their boxes.
+func (s *Solver) softenCells(worker, index int) {
+	h := s.soft.begin(index, s.pass.p.k())
+	s.lookAtCells(worker, index)
+	h.addFar()
+}
+
+// softenLeaf shares the points [first, last), for which the other clusters are too dear.
+func (s *Solver) softenLeaf(w *scratch, shard int, c *choice, first, last int) {
+	p, h := s.pass.p, &s.soft.shards[shard]
+	w.prices = w.prices[:0]
+	for _, j := range c.clusters {
+		w.prices = append(w.prices, s.soft.prices[j])
+	}
+	row := w.grow(len(c.clusters))
+	for i := first; i < last; i++ {
+		for q, j := range c.clusters {
+			row[q] = p.cost(i, int(j))
+		}
+		s.choices(h, i, c.clusters, w.prices, row)
+	}
+}
+
+// choices finds the columns that are nearly the cheapest for a point, by its costs for some
+// clusters and their prices, and lists it if there are several.
+func (s *Solver) choices(h *shared, i int, clusters []uint16, prices, row []int64) {
 	a, p := &s.soft, s.pass.p
-	k, e := len(row), p.exclusivity()
-	lowest := h.values(row, a.prices, s.pass.limit, a.outside)
+	k, e := p.k(), p.exclusivity()
+	lowest := h.values(row, prices, s.pass.limit, a.outside)
 	limit := lowest + a.wide
 	if e > 1 {
 		limit = max(limit, a.wide)
 	}
 	h.near = h.near[:0]
 	listed := false
-	for j, v := range row {
+	for q, v := range row {
 		if v <= limit {
 			listed = listed || e > 1 && (v > lowest && v-lowest <= a.wide || v >= -a.wide)
-			h.near = append(h.near, entry{v, int32(j), 0})
+			h.near = append(h.near, entry{v, int32(clusters[q]), 0})
 		}
 	}
 	if a.outside <= limit {
@@ -281,7 +317,8 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	if a.partly = len(a.listedAt) == k && 2*drift+reach <= a.wide && a.wide <= 32*reach; !a.partly {
 		a.listedAt, a.wide = append(a.listedAt[:0], a.prices...), 4*reach
 	}
-	if !a.partly {
+	cells, work := s.ordered && p.Radius <= 0, s.soften
+	if !a.partly && !cells {
 		if err := s.evaluate(ctx, run, p, a.prices, &s.ascent.trial, float64(a.wide)*s.unit/4); err != nil {
 			return 0, err
 		}
@@ -290,10 +327,22 @@ func (s *Solver) lookSoftly(ctx context.Context, run Runner, p *Problem) (float6
 	if p.Radius > 0 {
 		t.limit = p.reach()
 	}
+	if cells {
+		near := a.wide
+		if p.exclusivity() > 1 { // what is cheaper than no cluster counts, too
+			near += max(0, -slices.Min(a.prices))
+		}
+		s.beginCells(p, a.prices, float64(near+1)*s.unit*(1+1e-9), s.softenLeaf)
+		if !a.partly {
+			work = s.softenCells
+			s.stats.Passes++
+			s.looked += n
+		}
+	}
 	for len(a.shards) < (n+t.size-1)/t.size {
 		a.shards = append(a.shards, shared{})
 	}
-	if err := s.runPass(ctx, run, s.soften); err != nil {
+	if err := s.runPass(ctx, run, work); err != nil {
 		return 0, err
 	}
 	a.shards = a.shards[:(n+t.size-1)/t.size]
@@ -540,7 +589,7 @@ func (s *Solver) hottest(p *Problem) float64 {
 		mean /= float64(k)
 		spread += squares/float64(k) - float64(mean*mean)
 	}
-	hottest := max(1, 0.05*spread/s.unit)
+	hottest := max(1, min(0.05, 16*math.Pow(float64(k), -2/float64(d)))*spread/s.unit)
 	if s.outside >= 0 {
 		hottest = max(hottest, float64(p.Price())/16)
 	}
