@@ -303,7 +303,8 @@ func TestWeights(t *testing.T) {
 		if want := (3 + 6) * unit * unit; math.Abs(low-1.5) > 1e-3 || math.Abs(*m.Inertia-want) > 1e-3*want {
 			t.Errorf("centroids %v, inertia %g, want %g", m.Centroids, *m.Inertia, want)
 		}
-		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1, Method: "lsf"}); !fault.IsRequest(err) {
+		if _, err := records.Fit(context.Background(), Options{K: 2, Epsilon: 1, Method: "balcan"}); !fault.IsRequest(err) ||
+			!strings.Contains(err.Error(), "no theorem for weights") {
 			t.Errorf("a private method that counts no weights: %v", err)
 		}
 		private := Options{K: 2, Epsilon: 1e6, Ordered: true, Settings: map[string]string{"weight-cap": "3"}}

@@ -60,6 +60,21 @@ func CountGrid(p Panels, side int, counts []int64) {
 	t.sumTables(counts)
 }
 
+// WeighGrid is CountGrid where each point counts for so many units.
+func WeighGrid(p Panels, side int, units []uint32, counts []int64) {
+	p.check("WeighGrid")
+	checkSide("WeighGrid", side, p.D, len(counts))
+	var t cellCounter
+	for lo := 0; lo < p.N; lo += cellBlock {
+		n := min(cellBlock, p.N-lo)
+		panels := (n + Lanes - 1) / Lanes
+		gridCells(t.cells[:panels*Lanes], p.Data[lo*p.D:][:panels*Lanes*p.D], p.D, side)
+		for i, c := range t.cells[:n] {
+			counts[c] += int64(units[lo+i])
+		}
+	}
+}
+
 // checkSide checks that counts has side^d cells.
 func checkSide(name string, side, d, counts int) {
 	cells := 1

@@ -85,12 +85,18 @@ func TestGridCellsEqualPortable(t *testing.T) {
 					gridCellsPortable(want, p.Data, d, side)
 				}
 				counts, tally := make([]int64, power(side, d)), make([]int64, power(side, d))
+				units, weight, weighed := make([]uint32, n), make([]int64, len(counts)), make([]int64, len(counts))
 				for i := range n {
 					cell := 0
 					for _, x := range rows[i*d : (i+1)*d] {
 						cell = cell*side + min(int(math.Floor((float64(x)+1)/2*float64(side))), side-1)
 					}
 					tally[cell]++
+					units[i] = rng.Uint32() >> rng.IntN(33)
+					weight[cell] += int64(units[i])
+				}
+				if WeighGrid(*p, side, units, weighed); !slices.Equal(weighed, weight) {
+					t.Fatalf("%d points, side %d in %d dimensions: other weights", n, side, d)
 				}
 				CountGrid(*p, side, counts)
 				if !slices.Equal(cells, want) || !slices.Equal(counts, tally) {

@@ -128,13 +128,14 @@ func TestLedgersOfAllMethodsAgreeWithTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	more := map[string][]string{ // settings in which a method releases something else
-		"sulloyd":   {"--release=centroid"},
-		"relative":  {"--radius-schedule=later-code"},
+		"sulloyd":   {"--release=centroid", "--weights=" + weights},
+		"relative":  {"--radius-schedule=later-code", "--weights=" + weights},
 		"csulloyd":  {"--radius=1"},
 		"fastlloyd": {"--radius=1"},
 		"hybrid": {"--frame=on", "--branch=projected", "--branch=high-d", "--branch=mean", "--clients=2",
 			"--weights=" + weights},
-		"eugkm":  {"--iterations=1"},
+		"eugkm":  {"--iterations=1", "--weights=" + weights},
+		"evolve": {"--weights=" + weights}, "lsf": {"--weights=" + weights},
 		"sketch": {"--local-start=lsf", "--return=noised"}, "sketch-basic": {"--local-start=lsf"},
 		"balcan":       {"--selection=exponential"},
 		"balcan-edler": {"--rounds=2"},

@@ -115,8 +115,9 @@ int32_t cohort_engine_new(int32_t workers, cohort_engine **engine, cohort_call *
 void cohort_engine_free(cohort_engine *engine);
 
 /* Reads the records of one holder, or of several: each is a client, or with "holders": "columns" a party that has some columns of
- * all records. weights has one number, 0 or more, for each record, or is NULL. Of methods with a budget hybrid takes them, up to a
- * public cap (its setting "weight-cap", 1 by default): heavier ones count as that. The options are a JSON object, NULL or "" for none:
+ * all records. weights has one number, 0 or more, for each record, or is NULL. Methods with a budget that take them
+ * (hybrid, sulloyd, relative, lsf, eugkm, evolve) do so up to a public cap (its setting "weight-cap", 1 by default):
+ * heavier ones count as that. The options are a JSON object, NULL or "" for none:
  *   lower, upper    public bounds of the columns, one number each or one for all; without them the data's own, which
  *                   no budget covers
  *   one_scale       true: map all columns by the widest one's bounds, so that distances are those of the data's own

@@ -51,6 +51,8 @@ type Method struct {
 	Starts bool `json:"starts"`
 	// Weighs says that the method takes records with weights (Part.Weights).
 	Weighs bool `json:"weighs"`
+	// Unweighed says why it does not.
+	Unweighed string `json:"unweighed,omitempty"`
 	// Make returns a job on the problem and the options that write to it, in the order in which
 	// they are set. With the zero Problem the job is good for nothing but its options.
 	Make func(protocol.Problem) (engine.Job, Options) `json:"-"`
@@ -166,7 +168,7 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 	case !m.Weighs && slices.ContainsFunc(p.Clients, func(c dataset.Part) bool { return c.Weights != nil }):
 		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") +
 			", or leave the weights out"
-		return fault.Request("weights", m.Name+" does not take them", takes)
+		return fault.Request("weights", m.Name+" does not take them: "+m.Unweighed, takes)
 	case p.Start != nil && set["init"] != "":
 		return fault.Request("init", "is given together with start", "give one of them")
 	case m.Quiet && !m.Private && p.Budget.Epsilon != 0:

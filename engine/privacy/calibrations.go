@@ -274,8 +274,7 @@ var rules = slices.Concat([]Rule{
 		// synopses and refinement
 		{Method: "hybrid", Calibration: Proven, Release: "tree counts per level", L1: one(1, 2), L2: one(1, math.Sqrt2),
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed, directed}},
-		{Method: "hybrid", Calibration: Proven, Release: "total weight", L1: one(1, 1), L2: one(1, 1),
-			Mechanisms: exact, Neighbours: both, Theorem: "T15, T6"},
+		totalWeight("hybrid"), totalWeight("eugkm"), totalWeight("evolve"), totalWeight("lsf"),
 		{Method: "hybrid", Calibration: Proven, Release: "marginal counts", L1: twice(dims),
 			L2:         func(s Shape) float64 { return math.Sqrt(one(1, 2)(s) * dims(s)) },
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
@@ -376,6 +375,12 @@ func meanAndRounds(method string) []Rule {
 		{Method: method, Calibration: Proven, Release: "histogram of distances", L1: one(1, 2), L2: one(1, math.Sqrt2),
 			Mechanisms: exact, Neighbours: both, Theorem: "T5, T6", Conditions: []string{boxed}},
 	}, relativeRounds(method)...)
+}
+
+// totalWeight is the weight of all records, in caps.
+func totalWeight(method string) Rule {
+	return Rule{Method: method, Calibration: Proven, Release: "total weight", L1: one(1, 1), L2: one(1, 1),
+		Mechanisms: exact, Neighbours: both, Theorem: "T15, T6"}
 }
 
 // relativeRounds are rounds of relative sums and counts.

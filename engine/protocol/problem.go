@@ -252,6 +252,12 @@ func (p *Problem) MostWeight() float64 {
 	return p.WeightCap
 }
 
+// WeightCondition says what records with weights count for under privacy.
+func (p *Problem) WeightCondition() string {
+	return fmt.Sprintf("a record weighs at most the public cap, %g, in units of which all of this is: a heavier one "+
+		"counts as that (T15)", p.MostWeight())
+}
+
 // checkWeights refuses weights that are none, or that some clients lack.
 func (p *Problem) checkWeights() error {
 	if p.WeightCap != 0 && (!(p.WeightCap > 0) || math.IsInf(p.WeightCap, 0)) {

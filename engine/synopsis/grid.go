@@ -44,8 +44,8 @@ func (g Grid) Cells() int {
 }
 
 // Count adds the number of records in every cell to counts, axis 0 varying
-// slowest.
-func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, counts []int64) error {
+// slowest; with units not nil each record counts for so many.
+func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, units []uint32, counts []int64) error {
 	r = runner(r)
 	parts := make([][]int64, r.Workers())
 	step := shardPoints(g.D)
@@ -53,7 +53,12 @@ func (g Grid) Count(ctx context.Context, r Runner, p *kernels.Panels, counts []i
 		if parts[worker] == nil {
 			parts[worker] = make([]int64, len(counts))
 		}
-		kernels.CountGrid(p.Slice(s*step, min((s+1)*step, p.N)), g.Side, parts[worker])
+		lo, hi := s*step, min((s+1)*step, p.N)
+		if units == nil {
+			kernels.CountGrid(p.Slice(lo, hi), g.Side, parts[worker])
+		} else {
+			kernels.WeighGrid(p.Slice(lo, hi), g.Side, units[lo:hi], parts[worker])
+		}
 	})
 	if err != nil {
 		return err

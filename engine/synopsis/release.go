@@ -72,6 +72,8 @@ type Forest struct {
 	// Records, if positive, is the public number of records with which the counts
 	// are made consistent.
 	Records float64
+	// Units is what each record counts for, nil where that is one.
+	Units []uint32
 	// Counts adds the counts of a level's cells (see [Walker.Count]), and noise,
 	// and returns them with the variance of the noise.
 	Counts func(level, cells int, w *Walker) (noisy []float64, variance float64, err error)
@@ -83,7 +85,7 @@ type Forest struct {
 // Release releases the forest and returns the leaves of positive count as points:
 // the mean of each, clipped to the box [-1,1]^d, weighted by its count.
 func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
-	w := NewWalker(paths)
+	w := NewWalker(paths).Weigh(f.Units)
 	g := Growing{Bits: paths.Bits, Levels: paths.Levels, Threshold: func(float64) float64 { return f.Threshold },
 		Count: func(level, cells int) ([]float64, float64, error) { return f.Counts(level, cells, w) }}
 	trie, err := g.Grow(nil, w)
@@ -112,8 +114,10 @@ func (f Forest) Release(paths *Paths, d int) (*Weighted, error) {
 }
 
 // LeafSums adds the sums of the records of each leaf, row-major, in units of
-// the records' grid 2^-fractionBits, to sums. p holds the records that walked.
-func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, fractionBits int, sums []int64) error {
+// the records' grid 2^-fractionBits, to sums. p holds the records that walked. Where they have units
+// (Weigh), of 2^-unitBits, a record adds its coordinates times these, truncated toward zero.
+func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, fractionBits, unitBits int,
+	sums []int64) error {
 	r = runner(r)
 	leaf := make([]int32, p.N)
 	w.leaves(leaf)
@@ -131,8 +135,14 @@ func (w *Walker) LeafSums(ctx context.Context, r Runner, p *kernels.Panels, frac
 			}
 			at := part[int(leaf[i])*p.D:][:p.D]
 			x := p.Data[i/kernels.Lanes*p.D*kernels.Lanes+i%kernels.Lanes:]
+			if w.units == nil {
+				for h := range at {
+					at[h] += int64(x[h*kernels.Lanes] * unit)
+				}
+				continue
+			}
 			for h := range at {
-				at[h] += int64(x[h*kernels.Lanes] * unit)
+				at[h] += int64(w.units[i]) * int64(x[h*kernels.Lanes]*unit) / (1 << unitBits)
 			}
 		}
 	})

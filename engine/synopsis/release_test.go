@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -28,7 +29,7 @@ func forestOf(t *testing.T, r Runner, rows []float32, d, levels int, threshold f
 		},
 		Sums: func(leaves int, w *Walker) ([]float64, error) {
 			sums := make([]int64, leaves*d)
-			err := w.LeafSums(ctx, r, p, testBits, sums)
+			err := w.LeafSums(ctx, r, p, testBits, 0, sums)
 			return asFloats(sums, 1<<testBits), err
 		},
 	}.Release(paths, d)
@@ -145,7 +146,7 @@ func TestLeafSumSensitivity(t *testing.T) {
 				t.Fatal(err)
 			}
 			sums := make([]int64, trie.Leaves()*d)
-			if err := w.LeafSums(ctx, nil, p, testBits, sums); err != nil {
+			if err := w.LeafSums(ctx, nil, p, testBits, 0, sums); err != nil {
 				t.Fatal(err)
 			}
 			return sums
@@ -231,4 +232,43 @@ func TestEstimateIsLeastSquares(t *testing.T) {
 // digit returns the digit of record i at level l.
 func (p *Paths) digit(i, l int) int {
 	return int(p.codes[i]>>(p.Bits*(p.Levels-1-l))) & (1<<p.Bits - 1)
+}
+
+// TestLeafSumsOfWeights: a leaf's sum has each record times its units, each coordinate truncated toward zero, so
+// that no record moves it by more than its share of its own coordinates.
+func TestLeafSumsOfWeights(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	const d, n, unitBits = 3, 300, 16
+	rows, units := make([]float32, n*d), make([]uint32, n)
+	for i := range rows {
+		rows[i] = float32(rng.IntN(2<<testBits+1)-1<<testBits) / (1 << testBits)
+	}
+	for i := range units {
+		units[i] = uint32(rng.IntN(1<<unitBits + 1))
+	}
+	p := packed(rows, d)
+	paths, err := HyperplanePaths(context.Background(), nil, p, NewHyperplanes(d, 1, rng))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWalker(paths).Weigh(units)
+	if err := w.Count(context.Background(), nil, make([]int64, 2)); err != nil {
+		t.Fatal(err)
+	}
+	w.Descend([]int32{^0, ^1})
+	got, want := make([]int64, 2*d), make([]int64, 2*d)
+	if err := w.LeafSums(context.Background(), nil, p, testBits, unitBits, got); err != nil {
+		t.Fatal(err)
+	}
+	leaf := make([]int32, n)
+	w.leaves(leaf)
+	for i, l := range leaf {
+		for h, x := range rows[i*d : (i+1)*d] {
+			exact := float64(x) * (1 << testBits) * float64(units[i]) / (1 << unitBits)
+			want[int(l)*d+h] += int64(exact)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("sums %v, want %v", got, want)
+	}
 }

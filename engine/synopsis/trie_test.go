@@ -260,7 +260,7 @@ func TestGrid(t *testing.T) {
 			t.Errorf("d=%d: side %d for 200 cells", d, g.Side)
 		}
 		counts := make([]int64, g.Cells())
-		if err := g.Count(context.Background(), nil, packed(rows, d), counts); err != nil {
+		if err := g.Count(context.Background(), nil, packed(rows, d), nil, counts); err != nil {
 			t.Fatal(err)
 		}
 		for c, n := range counts {

@@ -13,6 +13,9 @@ import (
 	"github.com/cohort-engine/cohort/engine/step/staged"
 )
 
+// choices is why the methods take no weights.
+const choices = "its private choices of cubes and swaps have no theorem for weights"
+
 // Describe lists the methods of this package.
 func Describe() method.List {
 	return method.List{
@@ -21,13 +24,13 @@ func Describe() method.List {
 			About:   "projection, private cubes and swaps, recovery, refinement; correct accounting",
 			Against: method.Outsiders,
 			When:    "there are many columns, and to compare with Balcan et al.",
-			Cost:    "some passes over the records, and the losses of all swaps",
+			Cost:    "some passes over the records, and the losses of all swaps", Unweighed: choices,
 		}, {
 			Name: "balcan-edler", Holds: method.Table, Private: true, Make: describeEdler,
 			About:   "Thesis-B's form of it under its own claim",
 			Against: method.Outsiders + ", as the thesis claims; the ledger has the true epsilon",
 			When:    "to reproduce Thesis-B",
-			Cost:    "as balcan",
+			Cost:    "as balcan", Unweighed: choices,
 		},
 	}
 }

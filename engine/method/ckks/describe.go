@@ -20,6 +20,7 @@ func Describe() method.List {
 		When:    "parties hold different columns and the sketches' loss is too high; n and k are small",
 		Cost:    "homomorphic comparisons: seconds to minutes a round, megabytes to gigabytes of messages", Starts: true,
 		Quiet: true, Make: describe,
+		Unweighed: "under encryption a record is in a cluster or not",
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 // Describe lists the method of this package.
 func Describe() method.List {
 	return method.List{{
-		Name: "eugkm", Holds: method.Table, Private: true, Make: describe,
+		Name: "eugkm", Holds: method.Table, Private: true, Weighs: true, Make: describe,
 		About:   "one uniform grid of noisy counts (Su et al.'s EUGkM)",
 		Against: method.Outsiders,
 		When:    "to compare with; in one to three dimensions it is good where clusters are large",

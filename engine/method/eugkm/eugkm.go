@@ -27,7 +27,7 @@ const name = "eugkm"
 // mostRounds bounds Iterations.
 const mostRounds = 100
 
-var takes = protocol.Takes{Private: true, Iterations: true, Tape: true,
+var takes = protocol.Takes{Private: true, Iterations: true, Tape: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}}
 
 // plan is what a run releases.
@@ -52,6 +52,7 @@ func (j *Job) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.AddTotal()
 	o, l := &plan{Plan: f, grid: gridFor(f.N, f.D, f.Budget.Epsilon)}, f.Share
 	f.Does(1, o.run)
 	f.Rounds = 1 + j.Iterations
@@ -78,7 +79,7 @@ func gridFor(n, d int, epsilon float64) synopsis.Grid {
 // run is what the party does.
 func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, error) {
 	noisy, err := p.ReleaseCounts(ctx, o.counts, o.grid.Cells(), func(words []int64) error {
-		return o.grid.Count(ctx, p.Pool(), p.Records, words)
+		return o.grid.Count(ctx, p.Pool(), p.Records, p.Weights, words)
 	})
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 // Describe lists the method of this package.
 func Describe() method.List {
 	return method.List{{
-		Name: "evolve", Holds: method.Table, Private: true, Make: describe,
+		Name: "evolve", Holds: method.Table, Private: true, Weighs: true, Make: describe,
 		About:   "candidates that noisy histograms let live, split or die (after PE-means)",
 		Against: method.Outsiders,
 		When:    "to compare with",

@@ -42,7 +42,7 @@ const (
 	reach = 0.6
 )
 
-var takes = protocol.Takes{Private: true, Iterations: true, Tape: true,
+var takes = protocol.Takes{Private: true, Iterations: true, Tape: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // plan is what a run releases.
@@ -67,6 +67,7 @@ func (j *Job) plan() (*plan, error) {
 		return nil, err
 	}
 	o := &plan{Plan: f}
+	f.AddTotal()
 	f.Does(1, o.run)
 	// Every generation divides the room about as a tree's level does.
 	f.Rounds = j.Iterations
@@ -133,7 +134,7 @@ func (o *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		map[string]any{"candidates": o.candidates}), nil
 }
 
-// nearest counts the records that are nearest to each candidate.
+// nearest counts the records that are nearest to each candidate, each for its weight.
 func nearest(ctx context.Context, p *staged.Party, population []float32, words []int64) error {
 	centers := kernels.NewCentroids(len(words), p.D)
 	centers.Set(population)
@@ -145,8 +146,8 @@ func nearest(ctx context.Context, p *staged.Party, population []float32, words [
 		}
 		labels := make([]uint16, shards[i].Hi-shards[i].Lo)
 		kernels.Assign(p.Records.Slice(shards[i].Lo, shards[i].Hi), centers, labels, nil)
-		for _, l := range labels {
-			parts[worker][l]++
+		for r, l := range labels {
+			parts[worker][l] += p.Weights.Of(shards[i].Lo + r)
 		}
 	})
 	for _, part := range parts {

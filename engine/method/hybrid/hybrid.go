@@ -88,16 +88,11 @@ func (j *Job) check() error {
 	return nil
 }
 
-// totalShare is the share of the total weight, where records have weights.
-const totalShare = 0.02
-
 // plan is the plan of a run: the branch that public numbers choose, and what
 // it releases.
 type plan struct {
 	*staged.Plan
 	branch string
-	// total is of records with weights, nil without.
-	total *staged.Release
 	// The tree branch; columns is nil where their counts would be lost in noise.
 	columns *staged.Marginals
 	tree    *staged.Tree
@@ -127,7 +122,8 @@ func (j *Job) plan() (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &plan{Plan: f, branch: j.Branch, total: f.AddTotal(totalShare), balance: j.Balance, least: j.KLeast,
+	f.AddTotal()
+	h := &plan{Plan: f, branch: j.Branch, balance: j.Balance, least: j.KLeast,
 		elbow: j.Elbow}
 	if h.least > 0 { // shares, rounds and branch are those of a number between
 		f.K = int(math.Ceil(math.Sqrt(float64(h.least * j.K))))
@@ -173,10 +169,7 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 	o := new(protocol.Outcome)
 	var centroids []float32
 	var sizes []float64
-	p, err := p.WithTotal(ctx, h.total)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	switch h.branch {
 	case "tree":
 		var found *treeFound
@@ -201,7 +194,6 @@ func (h *plan) run(ctx context.Context, p *staged.Party) (*protocol.Outcome, err
 		return nil, err
 	}
 	o.Centroids, o.Sizes, o.Iterations, o.Details = staged.Widen(centroids), sizes, h.Rounds, details
-	p.Weigh(o)
 	return o, nil
 }
 

@@ -54,7 +54,7 @@ func TestWeightsMoveTheResult(t *testing.T) {
 				t.Fatalf("%s, %d clients: %v", branch, clients, err)
 			}
 			if res.Weight == nil || math.Abs(*res.Weight-total) > 0.02*total {
-				t.Errorf("%s, %d clients: the weight of all is %v, want %v", branch, clients, res.Weight, total)
+				t.Errorf("%s, %d clients: the weight of all is %v, want %v", branch, clients, *res.Weight, total)
 			}
 			sum := 0.0
 			for _, size := range res.Sizes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -73,6 +74,12 @@ func (c *client) run(ctx context.Context, party *protocol.Party) (*protocol.Outc
 	out := &protocol.Outcome{Centroids: c.centroids, Iterations: t}
 	if c.Private && len(c.parts) > 1 {
 		out.Sizes = c.counts
+		if c.weighted {
+			out.Sizes = slices.Clone(c.counts)
+			for j := range out.Sizes {
+				out.Sizes[j] *= c.job.MostWeight()
+			}
+		}
 	}
 	if c.quality != nil {
 		if out.Quality, err = c.quality.Measure(ctx, party, t-1, c.own, c.centroids); err != nil {

@@ -20,6 +20,9 @@ const (
 	exactSums = "no one: clients see exact sums or means, all see exact centroids; the server sees masked values only"
 )
 
+// sizes is why methods with bounds on the sizes of clusters take no weights.
+const sizes = "bounds on the sizes of clusters count records, and weights would change in every cluster with one record"
+
 // Describe lists the methods of this package.
 func Describe() method.List {
 	return method.List{
@@ -32,21 +35,23 @@ func Describe() method.List {
 		{Name: string(CLloyd), About: "the papers' Lloyd with bounds on the sizes of clusters, without noise",
 			Holds: method.Rows, Against: exactSums,
 			When: "clusters must have about equal sizes, and no privacy is needed", Cost: oneFlow, Starts: true,
-			Make: CLloyd.make},
+			Unweighed: sizes, Make: CLloyd.make},
 		{Name: string(SuLloyd), About: "noisy sums and counts, nearest assignment (DPLloyd after Su et al.)",
 			Holds: method.Rows, Private: true, Against: masked,
-			When: "a plain baseline is wanted, or a pure epsilon", Cost: onePass, Starts: true, Make: SuLloyd.make},
+			When: "a plain baseline is wanted, or a pure epsilon", Cost: onePass, Starts: true, Weighs: true,
+			Make: SuLloyd.make},
 		{Name: string(CSuLloyd), About: "sulloyd with bounds on the sizes of clusters", Holds: method.Rows,
 			Private: true, Against: masked,
-			When: "to reproduce FastLloyd's ablation", Cost: oneFlow, Starts: true, Make: CSuLloyd.make},
+			When: "to reproduce FastLloyd's ablation", Cost: oneFlow, Starts: true, Unweighed: sizes,
+			Make: CSuLloyd.make},
 		{Name: string(FastLloyd), About: "noisy centroids with bounds on the sizes of clusters (FastLloyd)",
 			Holds: method.Rows, Private: true, Against: masked,
 			When: "clusters have about equal sizes and there are few columns; to reproduce FastLloyd", Cost: oneFlow,
-			Starts: true, Make: FastLloyd.make},
+			Starts: true, Unweighed: sizes, Make: FastLloyd.make},
 		{Name: string(Relative), About: "noisy moves of the centroids, from the records within a radius",
 			Holds: method.Rows, Private: true, Against: masked,
 			When: "few rounds of plain k-means are wanted with little noise", Cost: onePass, Starts: true,
-			Make: Relative.make},
+			Weighs: true, Make: Relative.make},
 	}
 }
 

@@ -216,6 +216,9 @@ func (p *Plan) changed(part *part) int {
 func (p *Plan) conditions() []string {
 	j := p.job
 	list := []string{p.Capacity.String()}
+	if p.weighted {
+		list = append(list, j.WeightCondition())
+	}
 	if j.Method.Constrained() {
 		list = append(list, fmt.Sprintf("a cluster has %d to %d records at each client", p.lo, p.hi))
 		if j.ClientShares != nil {

@@ -396,7 +396,7 @@ func (j *Job) Plan() (engine.Plan, error) {
 // takes says what the method takes of a problem.
 func (m Method) takes() protocol.Takes {
 	t := protocol.Takes{Private: m.Private(), Several: true, Servers: true, Iterations: true, Start: true,
-		Weights: m == Lloyd}
+		Weights: m == Lloyd || m == SuLloyd || m == Relative}
 	if t.Private {
 		t.Mechanisms = []protocol.Mechanism{Laplace, Gaussian}
 	}

@@ -67,6 +67,7 @@ func newPlan(j *Job, givenDelta float64) (*Plan, error) {
 	p := &Plan{job: j, n: j.PublicRecords(), d: j.D(), k: j.K, m: len(j.Clients), fraction: j.Clients[0].FractionBits,
 		givenDelta: givenDelta}
 	p.scale = math.Ldexp(1, p.fraction)
+	p.weighted = j.Weighted()
 	p.setSizes()
 	p.exclusivity = j.Exclusivity
 	if j.NonExclusive && j.Calibration != privacy.Proven {
@@ -176,8 +177,8 @@ func (p *Plan) cutParts() {
 		if j.Method == Relative {
 			p.parts[0].name, p.parts[1].name = "relative sums", "relative counts"
 		}
-		if j.Method.Private() && j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
-			// Counts on the fine grid make the slack of discretisation vanish.
+		if p.weighted && p.Private || j.Method.Private() && j.Mechanism == Gaussian && j.Calibration == privacy.Proven {
+			// Counts on the fine grid make the slack of discretisation vanish, and have room for weights.
 			p.parts[1].unit = 1 / p.scale
 		}
 	}
@@ -330,7 +331,7 @@ func (p *Plan) layOut() error {
 		for i := range p.parts {
 			part := &p.parts[i]
 			groups[i] = protocol.Group{Stream: part.name, Values: part.length}
-			if part.offset > 0 {
+			if part.offset > 0 && !p.weighted {
 				groups[i].Shift = p.countShift()
 			}
 			if !p.Private {

@@ -6,14 +6,20 @@ import (
 	"math"
 
 	"github.com/cohort-engine/cohort/engine"
+	"github.com/cohort-engine/cohort/engine/privacy"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
 // checkWeights refuses weights beside options that do not count them.
 func (j *Job) checkWeights() error {
-	if j.Weighted() && (j.Release == Centroid || j.Aggregator == Naive) {
+	switch {
+	case !j.Weighted():
+	case j.Release == Centroid || j.Aggregator == Naive:
 		return fault.Request("weights", "are for sums and counts", "leave the weights out, or the other options")
+	case j.Method.Private() && j.Calibration != "" && j.Calibration != privacy.Proven:
+		return fault.Request("weights", "have no claim in the papers", "use the calibration proven, or leave the weights out")
 	}
 	return nil
 }
@@ -21,11 +27,16 @@ func (j *Job) checkWeights() error {
 // leastUnits is how many units the average weight has at least.
 const leastUnits = 64
 
-// weigh sets the unit of the weights, a power of two: as fine as sums of all records fit the ring, so that integers
-// are exact. It returns the number of units of all records together.
+// weigh sets the unit of the weights. Without a budget it is a power of two, as fine as sums of all records fit the
+// ring, so that integers are exact; under privacy it is the cap on the records' own grid. It returns the number of
+// units of all records together.
 func (p *Plan) weigh() (int, error) {
 	p.weightUnit = 1
-	if p.weighted = p.job.Weighted(); !p.weighted {
+	switch {
+	case !p.weighted:
+		return p.n, nil
+	case p.Private: // a record counts for at most the cap, and caps take the place of records
+		p.weightUnit = p.job.MostWeight() / p.scale
 		return p.n, nil
 	}
 	total := 0.0
@@ -48,23 +59,26 @@ func (p *Plan) weigh() (int, error) {
 }
 
 // weighted assigns each record to its nearest centroid, and adds it up as often as it weighs. Sums are integers, in
-// units of
-// weight and grid. It is for runs without a budget, and goes over all records in every round.
+// units of weight and grid, under privacy of caps and grid. It goes over all records in every round.
 type weighted struct {
 	c       *client
 	units   []int64
 	partial []*kernels.Accumulator // by worker
 	labels  [][]uint16             // by worker
+	offsets [][]int64              // by worker, under privacy
+	origin  []float32              // what offsets are from, but for Relative
 	shards  []engine.Shard
 }
 
 func newWeighted(c *client) *weighted {
-	a := &weighted{c: c, units: make([]int64, c.points.N), shards: engine.Shards([]int{c.points.N}, c.d)}
+	a := &weighted{c: c, units: make([]int64, c.points.N), origin: make([]float32, c.d),
+		shards: engine.Shards([]int{c.points.N}, c.d)}
 	for i, w := range c.weights {
 		a.units[i] = c.weightUnits(w)
 	}
 	for range c.party.Pool().Workers() {
 		a.partial = append(a.partial, kernels.NewAccumulator(c.k, c.d, c.fraction))
+		a.offsets = append(a.offsets, make([]int64, c.d))
 		a.labels = append(a.labels, make([]uint16, a.shards[0].Hi-a.shards[0].Lo))
 	}
 	return a
@@ -76,11 +90,19 @@ func (a *weighted) assign(ctx context.Context, t int) error {
 	for _, p := range a.partial {
 		p.Reset()
 	}
+	reach := int64(math.MaxInt64)
+	if a.c.job.Method == Relative {
+		reach = step.Reach(a.c.radius[t], a.c.scale)
+	}
 	err := a.c.party.Pool().Run(ctx, len(a.shards), func(worker, i int) {
 		s := a.shards[i]
 		points, labels := a.c.points.Slice(s.Lo, s.Hi), a.labels[worker][:s.Hi-s.Lo]
 		kernels.Assign(points, a.c.centres, labels, nil)
-		a.c.addWeighted(points, labels, a.units[s.Lo:s.Hi], a.partial[worker])
+		if a.c.Private {
+			a.addCapped(points, labels, a.units[s.Lo:s.Hi], a.partial[worker], a.offsets[worker], reach)
+		} else {
+			a.c.addWeighted(points, labels, a.units[s.Lo:s.Hi], a.partial[worker])
+		}
 	})
 	a.c.acc.Reset()
 	for _, p := range a.partial {
@@ -89,8 +111,47 @@ func (a *weighted) assign(ctx context.Context, t int) error {
 	return err
 }
 
-// weightUnits is a weight in units.
-func (p *Plan) weightUnits(weight float64) int64 { return int64(math.Round(weight / p.weightUnit)) }
+// weightUnits is a weight in units, under privacy at most those of the cap.
+func (p *Plan) weightUnits(weight float64) int64 {
+	if p.Private {
+		weight = min(weight, p.job.MostWeight())
+	}
+	return int64(math.Round(weight / p.weightUnit))
+}
+
+// addCapped adds records of such labels to the sums, in grid units: each coordinate, of Relative that of the
+// offset from the centroid cut to squared length reach, times the weight in caps, truncated toward zero. So a record moves no sum
+// further than one of weight 1 without weights does (THEOREMS.md T15).
+func (a *weighted) addCapped(points kernels.Panels, labels []uint16, units []int64, acc *kernels.Accumulator,
+	offset []int64, reach int64) {
+	c := a.c
+	d, most := c.d, int64(c.scale)
+	for i, label := range labels {
+		u, j := units[i], int(label)
+		if u == 0 {
+			continue
+		}
+		from := a.origin
+		if c.job.Method == Relative {
+			from = c.centres.Row(j)
+		}
+		at, length := points.Data[i/kernels.Lanes*kernels.Lanes*d+i%kernels.Lanes:], int64(0)
+		for h, x := range from {
+			offset[h] = c.units(at[h*kernels.Lanes]) - c.units(x)
+			length += offset[h] * offset[h]
+		}
+		if length > reach {
+			if c.job.Beyond != Clip {
+				continue
+			}
+			step.Clip(offset, length, reach)
+		}
+		acc.Counts[j] += u
+		for h, t := range offset {
+			acc.Sums[j*d+h] += u * t / most
+		}
+	}
+}
 
 // addWeighted adds records of such labels to the sums, each times its units.
 func (p *Plan) addWeighted(points kernels.Panels, labels []uint16, units []int64, acc *kernels.Accumulator) {

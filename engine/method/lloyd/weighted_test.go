@@ -2,6 +2,7 @@ package lloyd
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
+	"github.com/cohort-engine/cohort/engine/step"
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -111,7 +113,10 @@ func TestStartsAreWeighted(t *testing.T) {
 
 func TestWeightsRefused(t *testing.T) {
 	for name, change := range map[string]func(*Job){
-		"a private method":   func(j *Job) { j.Method, j.Budget = SuLloyd, privacy.Budget{Epsilon: 1} },
+		"constrained noise": func(j *Job) { j.Method, j.Budget = FastLloyd, privacy.Budget{Epsilon: 1} },
+		"a paper's claim": func(j *Job) {
+			j.Method, j.Budget, j.Calibration = SuLloyd, privacy.Budget{Epsilon: 1}, privacy.Claimed
+		},
 		"constrained sizes":  func(j *Job) { j.Method = CLloyd },
 		"means":              func(j *Job) { j.Release = Centroid },
 		"quality":            func(j *Job) { j.NoQuality = false },
@@ -127,6 +132,75 @@ func TestWeightsRefused(t *testing.T) {
 		change(job)
 		if _, err := job.Plan(); !fault.IsRequest(err) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCappedSensitivity adds an extreme record of some weight, often above the cap, to what a client releases: the sums
+// and counts change by at most what a record without weights may change them by, times its weight in caps, and so
+// much they do change. Records that are added to an empty client have nothing else to hide behind.
+func TestCappedSensitivity(t *testing.T) {
+	const d, k, most = 3, 2, 4.
+	rng := rand.New(rand.NewPCG(6, 7))
+	for _, m := range []Method{SuLloyd, Relative} {
+		for _, beyond := range []Beyond{Clip, Exclude} {
+			if m == SuLloyd && beyond == Exclude {
+				continue
+			}
+			for _, w := range []float64{0.001, 1.3, 4, 1e9} {
+				points := kernels.NewPanels(16, d)
+				for i := range points.N {
+					points.Set(i, []float32{float32(rng.IntN(3) - 1), float32(rng.IntN(3) - 1), 1})
+				}
+				weights := make([]float64, points.N)
+				weights[5] = w
+				job := &Job{Method: m, Problem: protocol.Problem{K: k, Clients: []dataset.Part{{Points: points,
+					FractionBits: 16, Weights: weights}}, NoQuality: true, WeightCap: most,
+					Start: []float64{-0.5, 0.25, 0, 0.5, -0.25, 0}, Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}}}
+				if m == Relative {
+					job.Beyond = beyond
+				}
+				p, err := job.check()
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := newClient(p, step.Records{Part: job.Clients[0]})
+				c.model = newModel(p)
+				copy(c.centroids, job.Start)
+				c.setGrid()
+				a := &weighted{c: c, units: make([]int64, points.N), origin: make([]float32, d)}
+				a.units[5] = p.weightUnits(w)
+				labels := make([]uint16, points.N)
+				kernels.Assign(c.points, c.centres, labels, nil)
+				radius := math.Inf(1)
+				reach := int64(math.MaxInt64)
+				if m == Relative {
+					radius = 0.5
+					reach = step.Reach(radius, p.scale)
+				}
+				a.addCapped(c.points, labels, a.units, c.acc, make([]int64, d), reach)
+				caps := math.Round(min(w/most, 1)*p.scale) / p.scale
+				square, count := 0.0, 0.0
+				for _, x := range c.acc.Sums {
+					square += float64(x) * float64(x) / (p.scale * p.scale)
+				}
+				for _, n := range c.acc.Counts {
+					count += float64(n) / p.scale
+				}
+				bound := caps * min(radius, math.Sqrt(d))
+				switch {
+				case beyond == Exclude:
+					if count != 0 || square != 0 { // all records are far
+						t.Errorf("%s, weight %v: what is left out counts for %v, %v", m, w, count, square)
+					}
+				case count != caps:
+					t.Errorf("%s, weight %v: the counts change by %v, want %v", m, w, count, caps)
+				case math.Sqrt(square) > bound*(1+1e-12):
+					t.Errorf("%s, weight %v: the sums change by %v of at most %v", m, w, math.Sqrt(square), bound)
+				case caps > 0.1 && math.Sqrt(square) < 0.5*bound:
+					t.Errorf("%s, weight %v: the sums change by %v only", m, w, math.Sqrt(square))
+				}
+			}
 		}
 	}
 }

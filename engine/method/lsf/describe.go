@@ -9,7 +9,7 @@ import (
 // Describe lists the method of this package.
 func Describe() method.List {
 	return method.List{{
-		Name: "lsf", Holds: method.Table, Private: true, Make: describe,
+		Name: "lsf", Holds: method.Table, Private: true, Weighs: true, Make: describe,
 		About:   "LSH-forest coreset (Sketch-V's DPLSF)",
 		Against: method.Outsiders,
 		When:    "a fast coreset of one table is wanted, and to compare with Sketch-V's parties",

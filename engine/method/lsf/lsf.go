@@ -27,7 +27,7 @@ type Job struct {
 // name is what results call the method.
 const name = "lsf"
 
-var takes = protocol.Takes{Private: true, Tape: true,
+var takes = protocol.Takes{Private: true, Tape: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // plan is what a run releases.
@@ -53,6 +53,7 @@ func (j *Job) plan() (*plan, error) {
 		return nil, err
 	}
 	o := &plan{Plan: f}
+	f.AddTotal()
 	f.Does(1, o.run)
 	f.Rounds = 1
 	for level := range levels {
@@ -93,6 +94,7 @@ func (o *plan) forest(ctx context.Context, p *staged.Party) (*synopsis.Weighted,
 	forest := synopsis.Forest{
 		Threshold: 3 * theta,
 		Records:   float64(p.N),
+		Units:     p.Weights,
 		Counts: func(level, cells int, w *synopsis.Walker) ([]float64, float64, error) {
 			s := o.counts[level]
 			noisy, err := p.ReleaseCounts(ctx, s, cells, func(words []int64) error { return w.Count(ctx, p.Pool(), words) })
@@ -101,7 +103,9 @@ func (o *plan) forest(ctx context.Context, p *staged.Party) (*synopsis.Weighted,
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
 			own := protocol.NewPrivate(leaves * p.D)
 			span := p.Begin(engine.PhaseAccumulate, p.Released)
-			err := own.Fill(func(words []int64) error { return w.LeafSums(ctx, p.Pool(), p.Records, p.FractionBits, words) })
+			err := own.Fill(func(words []int64) error {
+				return w.LeafSums(ctx, p.Pool(), p.Records, p.FractionBits, p.Weights.Bits(), words)
+			})
 			p.End(span)
 			if err != nil {
 				return nil, err

@@ -15,7 +15,7 @@ func Describe() method.List {
 		About:   "k-means on principal components, without noise: a reference for projections",
 		Against: "no one: all see exact centroids",
 		When:    "as what a projection that looks at the data would give",
-		Cost:    "eight passes, and a search on the records",
+		Cost:    "eight passes, and a search on the records", Unweighed: "its components are of records that count once",
 	}}
 }
 

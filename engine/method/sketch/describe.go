@@ -13,27 +13,29 @@ func Describe() method.List {
 	const (
 		others = "other parties and outsiders: the server sees what a party sends, with noise, and all see the centroids"
 		cost   = "local k-means at each party"
+		sets   = "parties compare sets of records, in which a record is or is not"
 	)
 	return method.List{
 		{Name: string(Plain), About: "exact local centres and memberships, no privacy", Holds: method.Columns,
 			Against: "no one: the server sees exact local centres and memberships",
 			When:    "no privacy is needed, or as what a private run is compared with",
-			Cost:    cost + ", and one membership a record and party on the wire", Make: Plain.make},
+			Cost:    cost + ", and one membership a record and party on the wire", Unweighed: sets, Make: Plain.make},
 		{Name: string(Independent), About: "noisy sizes of local clusters, columns taken for independent",
 			Holds: method.Columns, Private: true, Against: others,
 			When: "a pure epsilon is wanted and columns of different parties are unrelated; a baseline", Cost: cost +
-				"; messages of k' numbers", Make: Independent.make},
+				"; messages of k' numbers", Unweighed: sets, Make: Independent.make},
 		{Name: string(LocalReports), About: "memberships under local privacy", Holds: method.Columns, Private: true,
 			Against: others,
-			When:    "as a baseline", Cost: cost + ", and one report a record and party on the wire", Make: LocalReports.make},
+			When:    "as a baseline", Cost: cost + ", and one report a record and party on the wire",
+			Unweighed: sets, Make: LocalReports.make},
 		{Name: string(SketchBasic), About: "membership sketches, each cell of the grid on its own", Holds: method.Columns,
 			Private: true, Against: others,
 			When: "to reproduce Sketch-V's baseline", Cost: cost + "; a pass over the records for M keys",
-			Make: SketchBasic.make},
+			Unweighed: sets, Make: SketchBasic.make},
 		{Name: string(Sketch), About: "membership sketches, the grid as a whole (recommended)", Holds: method.Columns,
 			Private: true, Against: others,
 			When: "parties hold different columns and can name their records alike", Cost: cost +
-				"; a pass over the records for M keys, and an estimate of the grid", Make: Sketch.make},
+				"; a pass over the records for M keys, and an estimate of the grid", Unweighed: sets, Make: Sketch.make},
 	}
 }
 

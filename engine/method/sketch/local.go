@@ -157,7 +157,7 @@ func (p *party) startGrid(ctx context.Context) error {
 	span := p.span(engine.PhaseAccumulate, 0)
 	grid := r.grid
 	noisy, err := p.noisyFloats(&r.release, 0, "grid", 0,
-		func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, words) }, grid.Cells())
+		func(words []int64) error { return grid.Count(ctx, p.Pool(), p.points, nil, words) }, grid.Cells())
 	p.End(span)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (p *party) startForest(ctx context.Context) error {
 		},
 		Sums: func(leaves int, w *synopsis.Walker) ([]float64, error) {
 			return p.noisyFloats(&r.sums, 0, "forest sums", p.bits, func(words []int64) error {
-				return w.LeafSums(ctx, pool, p.points, p.bits, words)
+				return w.LeafSums(ctx, pool, p.points, p.bits, 0, words)
 			}, leaves*p.d())
 		},
 	}

@@ -169,7 +169,7 @@ func (p *Party) countMarginals(ctx context.Context, f *Frame, words []int64) err
 				width, cells := f.Hi[h]-lo, parts[worker][h*marginalCells:][:marginalCells]
 				for lane, x := range panel[h*lanes:][:n] {
 					c := int((float64(x) - lo) / width * marginalCells)
-					cells[min(max(c, 0), marginalCells-1)] += p.Weights.of(first + lane)
+					cells[min(max(c, 0), marginalCells-1)] += p.Weights.Of(first + lane)
 				}
 			}
 		}

@@ -72,7 +72,7 @@ func (p *Party) DistanceQuantile(ctx context.Context, s *Release, points []float
 			}
 			kernels.Distances(shard, center, labels[lo:hi], dist[lo:hi])
 			for r, x := range dist[lo:hi] {
-				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)] += p.Weights.of(lo + r)
+				counts[worker][min(int(math.Sqrt(float64(x))/width), bins-1)] += p.Weights.Of(lo + r)
 			}
 		})
 		for _, c := range counts {

@@ -25,8 +25,16 @@ type Party struct {
 // quality of the result.
 func (f *Plan) Program(own step.Records, run Run) protocol.Program {
 	return func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		o, err := run(ctx, &Party{Party: p, Plan: f, Records: own.Part.Points,
-			Weights: newWeights(own.Part.Weights, f.problem.MostWeight())})
+		party := &Party{Party: p, Plan: f, Records: own.Part.Points,
+			Weights: newWeights(own.Part.Weights, f.problem.MostWeight())}
+		party, err := party.withTotal(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o, err := run(ctx, party)
+		if err == nil && o != nil {
+			party.weigh(o)
+		}
 		if err == nil && f.quality != nil {
 			o.Quality, err = f.quality.Measure(ctx, p, f.Rounds, own, o.Centroids)
 		}
@@ -133,7 +141,7 @@ func (p *Party) ReleaseCounts(ctx context.Context, s *Release, cells int,
 	if err != nil {
 		return nil, err
 	}
-	return p.Release(ctx, s, []Group{{cells, p.Weights.bits(), s.Scale}}, own)
+	return p.Release(ctx, s, []Group{{cells, p.Weights.Bits(), s.Scale}}, own)
 }
 
 // Search is the free search for k centres on released numbers, the number-th of

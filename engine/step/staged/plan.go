@@ -26,6 +26,8 @@ type Plan struct {
 	noise    *privacy.Noise
 	// conditions are those of this run, beside the ones of the theorems.
 	conditions []string
+	// total is the release of the weight of all records, nil where they have none.
+	total *Release
 	// quality is nil where it is left out.
 	quality *step.Quality
 	// searching is how hard searches on released numbers try. What they find is

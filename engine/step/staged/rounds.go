@@ -100,7 +100,7 @@ func (p *Party) RelativeRound(ctx context.Context, o *Offsets, s *Release, centr
 		groups = append(groups, Group{d, p.FractionBits, scales[j].Sums})
 	}
 	for j := range k {
-		groups = append(groups, Group{1, p.Weights.bits(), scales[j].Counts})
+		groups = append(groups, Group{1, p.Weights.Bits(), scales[j].Counts})
 	}
 	released, err := p.Release(ctx, s, groups, own)
 	if err != nil {

@@ -2,7 +2,6 @@ package staged
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -30,43 +29,44 @@ func newWeights(weights []float64, most float64) Weights {
 	return units
 }
 
-// bits is the grid of counts.
-func (w Weights) bits() int {
+// Bits is the grid of counts.
+func (w Weights) Bits() int {
 	if w == nil {
 		return 0
 	}
 	return weightBits
 }
 
-// of is what record i counts for, on the grid of counts.
-func (w Weights) of(i int) int64 {
+// Of is what record i counts for, on the grid of counts.
+func (w Weights) Of(i int) int64 {
 	if w == nil {
 		return 1
 	}
 	return int64(w[i])
 }
 
-// AddTotal plans the total weight of all records with a part of the budget, where they have weights. What is left is
-// for the rest of the run.
-func (f *Plan) AddTotal(part float64) *Release {
+// totalShare is the share of the total weight, where records have weights.
+const totalShare = 0.02
+
+// AddTotal plans the total weight of all records, where they have weights: before the program of a party runs it is
+// released, and taken for their number by the post-processing. What is left of the budget is for the rest of the run.
+func (f *Plan) AddTotal() {
 	if f.problem.Clients[0].Weights == nil {
-		return nil
+		return
 	}
-	f.conditions = append(f.conditions, fmt.Sprintf("a record weighs at most the public cap, %g, in units of which all "+
-		"of this is: a heavier one counts as that (T15)", f.problem.MostWeight()))
-	s := f.addRelease("weight", "total weight of all records", "total weight", f.Share.Part(part), 1, 1)
-	s.Words = 1
-	f.Share = f.Share.Part(1 - part)
-	return s
+	f.conditions = append(f.conditions, f.problem.WeightCondition())
+	f.total = f.addRelease("weight", "total weight of all records", "total weight", f.Share.Part(totalShare), 1, 1)
+	f.total.Words = 1
+	f.Share = f.Share.Part(1 - totalShare)
 }
 
-// WithTotal is the party in a run whose records weigh as much together as is released now, in caps: what the
-// post-processing takes for their number. Without a release it is the party.
-func (p *Party) WithTotal(ctx context.Context, s *Release) (*Party, error) {
-	if s == nil {
+// withTotal is the party in a run whose records weigh as much together as is released now, in caps. Without such a
+// release it is the party.
+func (p *Party) withTotal(ctx context.Context) (*Party, error) {
+	if p.total == nil {
 		return p, nil
 	}
-	total, err := p.ReleaseCounts(ctx, s, 1, func(words []int64) error {
+	total, err := p.ReleaseCounts(ctx, p.total, 1, func(words []int64) error {
 		for _, u := range p.Weights {
 			words[0] += int64(u)
 		}
@@ -78,8 +78,8 @@ func (p *Party) WithTotal(ctx context.Context, s *Release) (*Party, error) {
 	return p.with(func(core *protocol.Plan) { core.N = max(int(math.Round(total[0])), 1) }), nil
 }
 
-// Weigh states what a run ends with in the units of the weights, in which it has been in caps.
-func (p *Party) Weigh(o *protocol.Outcome) {
+// weigh states what a run ends with in the units of the weights, in which it has been in caps.
+func (p *Party) weigh(o *protocol.Outcome) {
 	if p.Weights == nil {
 		return
 	}

@@ -20,15 +20,12 @@ type releases struct{ total, marginals, level, mean, sums, counts []float64 }
 func release(t *testing.T, f *staged.Plan, part dataset.Part, centroids []float32, radius []float64,
 	scales []staged.Scales, mu2 float64) (r releases) {
 	l := staged.Share{Gaussian: true, Total: mu2}
+	f.AddTotal()
 	level, round := f.AddCounts("level", "tree counts per level", l, 4), f.AddRound("round 1", l, len(radius))
-	mean, distances, weight := f.AddMean(l), f.AddDistances(l), f.AddTotal(0.02)
+	mean, distances := f.AddMean(l), f.AddDistances(l)
 	marginals := f.AddMarginals(l)
 	stagedtest.OnClient(t, f, part, func(ctx context.Context, p *staged.Party) (err error) {
-		all, err := p.WithTotal(ctx, weight)
-		if err != nil {
-			return err
-		}
-		r.total = []float64{float64(all.N)}
+		r.total = []float64{float64(p.N)}
 		paths, err := synopsis.MidpointPaths(ctx, p.Pool(), p.Records, p.FractionBits, 2, 1)
 		if err != nil {
 			return err
@@ -41,6 +38,9 @@ func release(t *testing.T, f *staged.Plan, part dataset.Part, centroids []float3
 		}
 		if r.mean, err = p.PrivateMean(ctx, mean); err != nil {
 			return err
+		}
+		for h := range r.mean {
+			r.mean[h] *= float64(p.N) // the sum
 		}
 		if _, err = p.DistanceQuantile(ctx, distances, centroids, 2*math.Sqrt(float64(p.D)), 0.5); err != nil {
 			return err
@@ -91,7 +91,7 @@ func TestWeightedSensitivities(t *testing.T) {
 		if change := after.total[0] - before.total[0]; math.Abs(change-counts) > 1 { // whole numbers
 			t.Errorf("weight %v: the total changes by %v", weight, change)
 		}
-		if change := n * distance(before.mean, after.mean); change > counts*2*(1+1e-4) || change < counts {
+		if change := distance(before.mean, after.mean); change > counts*2*(1+1e-4) || change < counts {
 			t.Errorf("weight %v: the sum of the records changes by %v of at most %v", weight, change, counts*2)
 		}
 		cost := 0.0
