@@ -123,3 +123,13 @@
 // The low half of d = the low 32 bits of the two 64-bit integers of n; the high
 // half is cleared.
 #define XTN2S(n, d) WORD $(0x0EA12800 | (n)<<5 | (d))
+
+// The smaller of n and m; four signed 32-bit integers.
+#define SMIN4S(m, n, d) WORD $(0x4EA06C00 | (m)<<16 | (n)<<5 | (d))
+
+// d = n as signed integers, rounded to nearest even; saturates.
+#define FCVTNS4S(n, d) WORD $(0x4E21A800 | (n)<<5 | (d))
+
+// d = d + the four products of the signed bytes of each 32-bit lane of n with those of
+// lane i of m (FEAT_DotProd).
+#define SDOT4SI(i, m, n, d) WORD $(0x4F80E000 | ((i)&1)<<21 | ((i)>>1)<<11 | (m)<<16 | (n)<<5 | (d))

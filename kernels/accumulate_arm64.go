@@ -12,7 +12,7 @@ const lanePoints = 4
 // additions by label up to some four clusters: by the models of llvm-mca for
 // Cortex-A57, ThunderX2, TSV110, Apple and Cortex-A55, no machine was at hand.
 func laneWords(k, d int) int {
-	if current != neon || k > 4 || d > 8 {
+	if current < neon || k > 4 || d > 8 {
 		return 0
 	}
 	return k * (1 + d) * 4

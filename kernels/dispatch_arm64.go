@@ -72,6 +72,18 @@ func asmExchange(own, near, next *float32, labels *uint16, weights *float64, blo
 	asm.ExchangeNEON(own, near, next, labels, weights, blocks, table, base)
 }
 
+func asmFilterBytes1(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32) {
+	if current >= neondot {
+		asm.FilterBytes1DOT(x, words, c, half, shift, tiles, scale, offset, scores, least, best)
+		return
+	}
+	panic(noRoutine("FilterBytes1", 0))
+}
+
+func asmFilterExact(x, c *[4]*float32, d int, scores *[4]float32) {
+	asm.FilterExactNEON(x, c, d, scores)
+}
+
 func asmFinishDot(x *float32, panels, d int, dist, second *float32) {
 	asm.FinishDotNEON(x, panels, d, dist, second)
 }

@@ -2,9 +2,71 @@
 
 package kernels
 
-// filterPays is false: there is no candidate filter for this processor.
-func filterPays(d, k int) bool { return false }
+// filterPays is the rule that says which paths and shapes use the candidate filter: that
+// of AVX-512 VNNI, as an instruction has four times the products of a multiply-add here
+// too. It is not measured on a machine.
+func filterPays(d, k int) bool { return current == neondot && d >= 32 && k >= 128 }
 
-func filterGroups() []int { return nil }
+// filterGroups lists the numbers of integers in a word that the path in use has
+// instructions for.
+func filterGroups() []int {
+	if current == neondot {
+		return []int{4}
+	}
+	return nil
+}
 
-func assignFiltered(*Panels, *Centroids, []uint16) bool { return false }
+// filterTakesPanels reports whether there are routines for several panels at a time.
+func filterTakesPanels() bool { return false }
+
+// filterScores leaves the scores of panels and tiles in s.
+func filterScores(_, _ int, x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale,
+	offset float32, s *filterScratch) {
+	asmFilterBytes1(x, words, c, half, shift, tiles, scale, offset, &s.scores[0], &s.least[0], &s.best[0])
+}
+
+// candidates lists the scores of one panel of several that are within its limit, the
+// least so far plus a band; first is the number of the first centroid. Most tiles have
+// none, which their least scores tell.
+func (s *filterScratch) candidates(tiles, panels, panel, first int, _, _ int32) int {
+	limit := (*[Lanes]int32)(s.limit[panel*Lanes:])
+	labels, counts := (*[Lanes]int32)(s.labels[panel*Lanes:]), (*[Lanes]int32)(s.counts[panel*Lanes:])
+	for l, x := range s.before[panel*Lanes : (panel+1)*Lanes] {
+		if x > limit[l] {
+			counts[l] = 0
+		}
+	}
+	found := s.found
+	for tile := range tiles {
+		if lanesWithin(s.least[(tile*panels+panel)*Lanes:], limit) == 0 {
+			continue
+		}
+		for a := tile * filterTile; a < (tile+1)*filterTile; a++ {
+			scores := s.scores[(a*panels+panel)*Lanes:]
+			mask := lanesWithin(scores, limit)
+			if mask == 0 {
+				continue
+			}
+			for l := range Lanes {
+				if mask>>l&1 != 0 {
+					labels[l] = int32(first + a)
+					counts[l]++
+				}
+			}
+			s.list[found] = mask | uint64(panel)<<16 | uint64(first+a)<<32
+			copy(s.kept[found][:], scores)
+			found++
+		}
+	}
+	return found - s.found
+}
+
+// lanesWithin has a bit for each lane whose score is within its limit.
+func lanesWithin(scores []int32, limit *[Lanes]int32) (mask uint64) {
+	for l, x := range (*[Lanes]int32)(scores) {
+		if x <= limit[l] {
+			mask |= 1 << l
+		}
+	}
+	return mask
+}

@@ -15,9 +15,11 @@ const (
 	avx512
 	avx512vnni
 	neon
+	neondot
 )
 
-var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", avx512vnni: "avx512vnni", neon: "neon"}
+var pathNames = [...]string{generic: "generic", avx2: "avx2", avx512: "avx512", avx512vnni: "avx512vnni", neon: "neon",
+	neondot: "neondot"}
 
 // noRoutine is what a call panics with that asks for a number of which the path in
 // use has no routine: its data were made for another path.
@@ -51,7 +53,7 @@ func choose(name string) (path, error) {
 }
 
 // ISA names the instruction set in use: generic, avx2, avx512, avx512vnni (AVX-512
-// with products of small integers) or neon.
+// with products of small integers), neon or neondot (likewise).
 func ISA() string { return current.String() }
 
 // Supported names the instruction sets that this CPU and build support, the
@@ -110,7 +112,7 @@ func Paths() []KernelPath {
 // whose labels may come from the candidate filter.
 var (
 	all    = []path{avx2, avx512, neon}
-	ranked = []path{avx2, avx512, avx512vnni, neon}
+	ranked = []path{avx2, avx512, avx512vnni, neon, neondot}
 )
 
 // kernelTable names every exported kernel and its assembly paths.

@@ -1,0 +1,150 @@
+//go:build arm64 && !purego
+
+// The candidate filter, by signed products of bytes: four to a lane of 32 bits, and
+// four lanes an instruction.
+
+#include "textflag.h"
+#include "neon_arm64.h"
+
+// PRODUCTS adds the products of a word of a centroid, word i of V22, with those of 16
+// points in V16 to V19.
+#define PRODUCTS(i, a, b, c, d) \
+	SDOT4SI(i, 22, 16, a) \
+	SDOT4SI(i, 22, 17, b) \
+	SDOT4SI(i, 22, 18, c) \
+	SDOT4SI(i, 22, 19, d)
+
+// LEAST leaves the least of four scores in a.
+#define LEAST(a, b, c, d) \
+	SMIN4S(b, a, a) \
+	SMIN4S(d, c, c) \
+	SMIN4S(c, a, a)
+
+// FOUR writes the scores of four centroids, the words of which begin at R11 and the
+// halves at R3, and leaves the least in V0 to V3.
+#define FOUR(words)                                     \
+	VLD1.P 16(R3), [V20.S4]                               \
+	VMOV   V31.B16, V21.B16                               \
+	VFMLA  V30.S4, V20.S4, V21.S4                         \
+	FMIN4S(29, 21, 21)                                    \
+	FCVTNS4S(21, 21)                                      \
+	VDUP   V21.S[0], V0.S4                                \
+	VDUP   V21.S[1], V4.S4                                \
+	VDUP   V21.S[2], V8.S4                                \
+	VDUP   V21.S[3], V12.S4                               \
+	VMOV   V0.B16, V1.B16                                 \
+	VMOV   V0.B16, V2.B16                                 \
+	VMOV   V0.B16, V3.B16                                 \
+	VMOV   V4.B16, V5.B16                                 \
+	VMOV   V4.B16, V6.B16                                 \
+	VMOV   V4.B16, V7.B16                                 \
+	VMOV   V8.B16, V9.B16                                 \
+	VMOV   V8.B16, V10.B16                                \
+	VMOV   V8.B16, V11.B16                                \
+	VMOV   V12.B16, V13.B16                               \
+	VMOV   V12.B16, V14.B16                               \
+	VMOV   V12.B16, V15.B16                               \
+	MOVD   R0, R10                                        \
+	MOVD   R1, R12                                        \
+words:                                                  \
+	VLD1.P 64(R10), [V16.B16, V17.B16, V18.B16, V19.B16]  \
+	VLD1   (R11), [V22.B16]                               \
+	ADD    $32, R11, R11                                  \
+	VEOR   V28.B16, V16.B16, V16.B16                      \
+	VEOR   V28.B16, V17.B16, V17.B16                      \
+	VEOR   V28.B16, V18.B16, V18.B16                      \
+	VEOR   V28.B16, V19.B16, V19.B16                      \
+	PRODUCTS(0, 0, 1, 2, 3)                               \
+	PRODUCTS(1, 4, 5, 6, 7)                               \
+	PRODUCTS(2, 8, 9, 10, 11)                             \
+	PRODUCTS(3, 12, 13, 14, 15)                           \
+	SUBS   $1, R12, R12                                   \
+	BNE    words                                          \
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R5)           \
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R5)           \
+	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R5)         \
+	VST1.P [V12.S4, V13.S4, V14.S4, V15.S4], 64(R5)       \
+	LEAST(0, 4, 8, 12)                                    \
+	LEAST(1, 5, 9, 13)                                    \
+	LEAST(2, 6, 10, 14)                                   \
+	LEAST(3, 7, 11, 15)
+
+// func FilterBytes1DOT(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)
+TEXT ·FilterBytes1DOT(SB), NOSPLIT, $0-80
+	MOVD  x+0(FP), R0
+	MOVD  words+8(FP), R1
+	MOVD  c+16(FP), R2
+	MOVD  half+24(FP), R3
+	MOVD  tiles+40(FP), R4
+	MOVWU scale+48(FP), R5
+	VDUP  R5, V30.S4
+	MOVWU offset+52(FP), R5
+	VDUP  R5, V31.S4
+	MOVD  $0x4effffff, R5  // the largest float32 below 2^31
+	VDUP  R5, V29.S4
+	MOVD  $0x80, R5
+	VDUP  R5, V28.B16
+	MOVD  scores+56(FP), R5
+	MOVD  least+64(FP), R6
+	MOVD  best+72(FP), R7
+
+tile:
+	MOVD  R2, R11
+	FOUR(low)
+	VMOV  V0.B16, V23.B16
+	VMOV  V1.B16, V24.B16
+	VMOV  V2.B16, V25.B16
+	VMOV  V3.B16, V26.B16
+	ADD   $16, R2, R11
+	FOUR(high)
+	SMIN4S(23, 0, 0)
+	SMIN4S(24, 1, 1)
+	SMIN4S(25, 2, 2)
+	SMIN4S(26, 3, 3)
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R6)
+	VLD1  (R7), [V4.S4, V5.S4, V6.S4, V7.S4]
+	SMIN4S(4, 0, 0)
+	SMIN4S(5, 1, 1)
+	SMIN4S(6, 2, 2)
+	SMIN4S(7, 3, 3)
+	VST1  [V0.S4, V1.S4, V2.S4, V3.S4], (R7)
+	ADD   R1<<5, R2, R2
+	SUBS  $1, R4, R4
+	BNE   tile
+	RET
+
+// func FilterExactNEON(x, c *[4]*float32, d int, scores *[4]float32)
+TEXT ·FilterExactNEON(SB), NOSPLIT, $0-32
+	MOVD  x+0(FP), R0
+	MOVD  c+8(FP), R1
+	MOVD  d+16(FP), R2
+	MOVD  scores+24(FP), R3
+	LDP   (R0), (R4, R5)
+	LDP   16(R0), (R6, R7)
+	LDP   (R1), (R8, R9)
+	LDP   16(R1), (R10, R11)
+	FMOVS (R3), F0
+	FMOVS 4(R3), F1
+	FMOVS 8(R3), F2
+	FMOVS 12(R3), F3
+
+dims:
+	FMOVS.P 64(R4), F4
+	FMOVS.P 64(R5), F5
+	FMOVS.P 64(R6), F6
+	FMOVS.P 64(R7), F7
+	FMOVS.P 4(R8), F8
+	FMOVS.P 4(R9), F9
+	FMOVS.P 4(R10), F10
+	FMOVS.P 4(R11), F11
+	FMSUBS  F8, F0, F4, F0
+	FMSUBS  F9, F1, F5, F1
+	FMSUBS  F10, F2, F6, F2
+	FMSUBS  F11, F3, F7, F3
+	SUBS    $1, R2, R2
+	BNE     dims
+	FMOVS F0, (R3)
+	FMOVS F1, 4(R3)
+	FMOVS F2, 8(R3)
+	FMOVS F3, 12(R3)
+	RET
