@@ -3,11 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
-	"github.com/cohort-engine/cohort/engine/metrics"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -19,8 +16,7 @@ func kernelSuites() []Suite {
 			"multiplication and an addition for each point, centroid and dimension. Shares compare the best time with the " +
 			"limit that binds it: the arithmetic of the assignment, or reading the points, at rates measured in the same " +
 			"run. Noise is the time of one exact discrete sample, filled into an array of 4096, from a stream of a seed and " +
-			"from one rooted in the system's randomness. Separation is the exact silhouette and Dunn index of all pairs, on all " +
-			"workers.",
+			"from one rooted in the system's randomness.",
 		Figures: []Figure{{Table: "assign", Title: "Assignment rate by number of clusters", X: "k", Y: "rate",
 			Series: []string{"d"}, LogX: true, LogY: true}},
 		Run: runKernels,
@@ -50,9 +46,6 @@ func firstRows(p *kernels.Panels, k int) []float32 {
 }
 
 func runKernels(ctx context.Context, e *Env) error {
-	if err := e.separation(ctx); err != nil {
-		return fmt.Errorf("kernels: %w", err)
-	}
 	if err := runAgainstLimits(ctx, e); err != nil {
 		return fmt.Errorf("kernels: %w", err)
 	}
@@ -97,33 +90,6 @@ func runKernels(ctx context.Context, e *Env) error {
 		}
 	}
 	return nil
-}
-
-// separation times what --quality full adds to a result.
-func (e *Env) separation(ctx context.Context) error {
-	const n, d, k = metrics.ExactPoints, 2, 20
-	return e.Case(ctx, "separation", []Label{L("n", n), L("d", d), L("k", k)}, func(ctx context.Context, c *Case) error {
-		norm, err := blobsOf(ctx, n, d, k)
-		if err != nil {
-			return err
-		}
-		centroids := make([]float64, 0, k*d)
-		for _, x := range firstRows(norm.Points, k) {
-			centroids = append(centroids, float64(x))
-		}
-		part := dataset.Part{Points: norm.Points, FractionBits: norm.FractionBits}
-		var wall, cpu []float64
-		for range c.Env.Reps(5, 1) {
-			from, begin := processTime(), time.Now()
-			if _, err := engine.MeasureSeparation(ctx, c.Env.Pool, part, centroids, k); err != nil {
-				return err
-			}
-			wall, cpu = append(wall, float64(time.Since(begin))), append(cpu, float64(processTime()-from))
-		}
-		c.Durations("time", wall, Reference{Name: "at most", Kind: Goal, Value: 3e9})
-		c.Durations("CPU", cpu)
-		return nil
-	})
 }
 
 // noise measures an exact discrete sampler.
