@@ -115,6 +115,51 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
+// TestBoxesShareAlike compares what sizes a smoothed pass by boxes sees with that of a pass
+// over all clusters, at prices of either sign.
+func TestBoxesShareAlike(t *testing.T) {
+	for form, change := range []func(p *Problem){
+		func(*Problem) {},
+		func(p *Problem) { p.Exclusivity = 2 },
+		func(p *Problem) { p.Penalty = &Penalty{Under: .05, Over: .1} },
+		func(p *Problem) { p.Total, p.Hi = true, p.Lo },
+	} {
+		p := mixture(4000, 2, 160)
+		change(p)
+		var s Solver
+		ctx, run := context.Background(), serial{}
+		p, err := s.order.arrange(ctx, run, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.prepare(run, p, p.plain())
+		s.ascent.resize(p.k())
+		a, rng := &s.soft, rand.New(rand.NewPCG(3, uint64(form)))
+		for range p.k() {
+			a.prices = append(a.prices, int64(rng.NormFloat64()*3e7))
+		}
+		for _, temperature := range []float64{1e4, 1e6, 3e7} {
+			a.temperature = temperature
+			var sizes [2][]float64
+			for i := range sizes {
+				s.ordered, a.listedAt = i == 0, a.listedAt[:0]
+				for range 2 { // over all points, then over the listed ones
+					if _, err := s.lookSoftly(ctx, run, p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				sizes[i] = slices.Clone(a.size)
+			}
+			for j, x := range sizes[0] {
+				if math.Abs(x-sizes[1][j]) > 1e-6 {
+					t.Fatalf("form %d at temperature %g: column %d has %v units by boxes, %v by all clusters", form,
+						temperature, j, x, sizes[1][j])
+				}
+			}
+		}
+	}
+}
+
 // crew is a Runner of goroutines that can be made to count and to delay calls.
 type crew struct {
 	workers int
