@@ -90,7 +90,7 @@ judged by the values in the transcript, beside the tables.`,
 			"runs (default 400)")
 	fs.BoolVar(&a.canaries, "canaries", false,
 		"prove lower bounds beside the claims, from whole runs with many records put in by coins")
-	fs.IntVar(&a.runs, "runs", 0, "whole runs with canaries (default as many as have 10,000 canaries together)")
+	fs.IntVar(&a.runs, "runs", 0, "whole runs with canaries (default as many as have 32,768 canaries together)")
 	fs.StringVar(&a.pair, "pair", "", "file that differs from --data in one record")
 	fs.BoolVar(&a.timing, "timing", false, "compare the time of functions on fixed and on random secrets")
 	fs.BoolVar(&a.leakage, "leakage", false,

@@ -63,8 +63,8 @@ func runCanaries(ctx context.Context, o *options, a *auditOptions, out io.Writer
 
 func printReached(out io.Writer, reached []audit.Reached) error {
 	w := &lines{w: out}
-	w.printf("%-12s %8s %9s %9s %8s %8s %6s  %s\n",
-		"method", "runs", "canaries", "numbers", "claimed", "proved", "share", "case")
+	w.printf("%-12s %7s %9s %9s %8s %7s %6s %9s  %s\n",
+		"method", "runs", "canaries", "numbers", "claimed", "proved", "share", "in sight", "case")
 	for _, r := range reached {
 		count := func(n int) string {
 			if n == 0 {
@@ -72,13 +72,17 @@ func printReached(out io.Writer, reached []audit.Reached) error {
 			}
 			return fmt.Sprint(n)
 		}
-		mark := ""
+		mark, sight := "", "-"
+		if r.Most > 0 {
+			sight = fmt.Sprintf("%.3f", r.Most)
+		}
 		if r.Violated {
 			mark = "  VIOLATED"
 		}
-		w.printf("%-12s %8d %9s %9s %8.3f %8.3f %6.2f  %s%s\n",
-			r.Method, r.Runs, count(r.Canaries), count(r.Numbers), r.Epsilon, r.Lower, r.Lower/r.Epsilon, r.Case, mark)
+		w.printf("%-12s %7d %9s %9s %8.3f %7.3f %6.2f %9s  %s%s\n", r.Method, r.Runs, count(r.Canaries), count(r.Numbers),
+			r.Epsilon, r.Lower, r.Lower/r.Epsilon, sight, r.Case, mark)
 	}
-	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair.\n")
+	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair. In sight is " +
+		"what more runs would tend to: who sees no more than the viewer of the case cannot show more of the claim.\n")
 	return w.err
 }

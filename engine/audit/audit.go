@@ -35,9 +35,12 @@ type Case struct {
 	Unbounded      bool
 	// Profile has the ledger's epsilon at larger deltas too, where fewer trials show more.
 	Profile []Point
-	// Mu is the claim as a Gaussian mechanism (THEOREMS.md T8), 0 where the ledger makes none.
-	Mu  float64
-	Law Law
+	// Mu is the claim as a Gaussian mechanism (THEOREMS.md T8), 0 where the ledger makes none; Pure is the epsilon of
+	// choices beside it.
+	Mu, Pure float64
+	Law      Law
+	// Ratio says that scores are log ratios of the probabilities of an outcome.
+	Ratio bool
 	// Weight divides the number of trials: the cost of one, 1 for a protocol on a few records.
 	Weight int
 	// Draw runs the protocol once, with the record or without, on one worker, all randomness from st,
@@ -69,7 +72,8 @@ func (c *Case) state(l *privacy.Ledger, viewer string) error {
 	if c.Delta == 0 {
 		return nil // pure: no smaller at any delta
 	}
-	c.Mu = claimedMu(l, viewer, c.Epsilon, c.Delta)
+	m := claimed(l, viewer, c.Epsilon, c.Delta)
+	c.Mu, c.Pure = m.mu, m.epsilon
 	for _, delta := range profileDeltas {
 		at := privacy.Ledger{Delta: delta, Entries: l.Entries}
 		if t := at.TotalFor(viewer); delta > c.Delta && t.Epsilon != nil {

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -25,6 +28,8 @@ import (
 type field struct {
 	Case
 	canaries int
+	// alike is how many canaries have the same place, 0 means one.
+	alike int
 	// runs are made by default.
 	runs int
 	// play runs once and returns for each canary a score that is large where it is likely to be in, as the viewer sees it,
@@ -49,28 +54,36 @@ type Reached struct {
 	Numbers int `json:"numbers_a_run,omitempty"`
 	// Epsilon is the ledger's at Delta; Lower what is proved of a mechanism of the family that is claimed: a Gaussian one,
 	// of which Mu is claimed and MuLower proved, one of pure epsilon, or, of a pair, any.
-	Epsilon  float64 `json:"epsilon"`
-	Delta    float64 `json:"delta"`
-	Lower    float64 `json:"lower_bound"`
-	Mu       float64 `json:"mu,omitempty"`
-	MuLower  float64 `json:"mu_lower_bound,omitempty"`
+	Epsilon float64 `json:"epsilon"`
+	Delta   float64 `json:"delta"`
+	Lower   float64 `json:"lower_bound"`
+	Mu      float64 `json:"mu,omitempty"`
+	MuLower float64 `json:"mu_lower_bound,omitempty"`
+	// Most is the epsilon that more runs would tend to: what records of these places, seen so, give away, judged by how far
+	// the scores spread. 0 if that is not known.
+	Most     float64 `json:"epsilon_in_sight,omitempty"`
 	Violated bool    `json:"violated"`
 	Seconds  float64 `json:"-"`
 }
 
 // enough is the number of canaries of all runs together.
-const enough = 10000
+const enough = 1 << 15
 
-// guessed is how many of the coins of a run are guessed: those whose scores are farthest from even.
-func guessed(canaries int) int { return min(canaries/2, int(8*math.Sqrt(float64(canaries)))) }
+// guessed is how many of the coins of a run are guessed: those whose scores are farthest from even. Canaries of one
+// place are guessed alike, so it takes more of them for as many places.
+func (f *field) guessed() int {
+	places := math.Sqrt(float64(f.canaries)) * math.Sqrt(math.Sqrt(float64(max(f.alike, 1))))
+	return min(f.canaries/2, int(8*places))
+}
 
 // judge makes the runs and judges them, wrong with probability at most alpha.
 func (f *field) judge(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, runs int, alpha float64) (
 	*Reached, error) {
 	start := time.Now()
-	c := guessed(f.canaries)
+	c := f.guessed()
 	g := &Reached{Case: f.Name, About: f.About, Watched: f.Watched, Runs: runs, Canaries: f.canaries, Guessed: c * runs,
 		Epsilon: f.Epsilon, Delta: f.Delta, Mu: f.Mu}
+	seen := 0.0
 	for range runs {
 		in := make([]bool, f.canaries)
 		for i := range in {
@@ -91,6 +104,7 @@ func (f *field) judge(ctx context.Context, rt *engine.Runtime, st *privacy.Strea
 				g.Right++
 			}
 		}
+		seen += apart(scores, in) / float64(runs)
 	}
 	claim := &pureFamily
 	if f.Mu > 0 {
@@ -100,9 +114,25 @@ func (f *field) judge(ctx context.Context, rt *engine.Runtime, st *privacy.Strea
 	g.Lower, g.Violated = least, least > f.Epsilon
 	if f.Mu > 0 {
 		g.MuLower, g.Lower, g.Violated = least, privacy.EpsilonOfMu(least, f.Delta, 0), least > f.Mu
+		g.Most = privacy.EpsilonOfMu(seen, f.Delta, 0)
 	}
 	g.Seconds = time.Since(start).Seconds()
 	return g, nil
+}
+
+// apart is by how many deviations the scores of canaries that are in exceed the others': mu, where they come from
+// Gaussian noise alone.
+func apart(scores []float64, in []bool) float64 {
+	var sides [2][]float64
+	for i, x := range scores {
+		sides[sideOf(in[i])] = append(sides[sideOf(in[i])], x)
+	}
+	out, deviation := stat.MeanStdDev(sides[0], nil)
+	there, _ := stat.MeanStdDev(sides[1], nil)
+	if !(deviation > 0) {
+		return 0
+	}
+	return max(0, (there-out)/deviation)
 }
 
 // canaryConfidence is the confidence of a bound by canaries where none is asked for: what a single run can show is
@@ -136,14 +166,17 @@ func Canaries(ctx context.Context, pool *engine.Pool, methods []string, s Settin
 			r.Method = method
 			all = append(all, *r)
 		}
-		if len(list) > 0 {
-			continue
-		}
-		r, err := pairReached(ctx, pool, method, s, Options{Trials: o.Trials, Confidence: confidence, Seed: o.Seed})
+		cases, err := s.pairs(method)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, *r)
+		if len(cases) > 0 {
+			r, err := pairReached(ctx, pool, method, cases, Options{Trials: o.Trials, Confidence: confidence, Seed: o.Seed})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *r)
+		}
 	}
 	if len(all) == 0 {
 		return nil, fault.Request("audit", "no method named has a proven calibration", "choose another method")
@@ -151,15 +184,22 @@ func Canaries(ctx context.Context, pool *engine.Pool, methods []string, s Settin
 	return all, nil
 }
 
-// pairReached is what the worst pairs of a method show, with Gaussian noise where it has it.
-func pairReached(ctx context.Context, pool *engine.Pool, method string, s Settings, o Options) (*Reached, error) {
-	if slices.Contains([]string{"csulloyd", "fastlloyd"}, method) && s.Mechanism == "" {
-		s.Mechanism = "gaussian"
+// pairs are those of a method whose runs release few numbers, or where canaries hide each other, with Gaussian noise
+// where it has it.
+func (s Settings) pairs(method string) ([]Case, error) {
+	switch method {
+	case "sulloyd", "relative", "eugkm", "hybrid":
+		return nil, nil
+	case "sketch", "sketch-basic":
+		return sketchPairs(s)
+	case "csulloyd", "fastlloyd":
+		s.Mechanism = cmp.Or(s.Mechanism, "gaussian")
 	}
-	cases, err := Cases(method, privacy.Proven, s)
-	if err != nil {
-		return nil, err
-	}
+	return Cases(method, privacy.Proven, s)
+}
+
+// pairReached is the most that pairs show.
+func pairReached(ctx context.Context, pool *engine.Pool, method string, cases []Case, o Options) (*Reached, error) {
 	report, err := Run(ctx, pool, method, privacy.Proven, cases, o)
 	if err != nil {
 		return nil, err
@@ -169,7 +209,7 @@ func pairReached(ctx context.Context, pool *engine.Pool, method string, s Settin
 		r := &Reached{Method: method, Case: f.Case, About: f.About, Watched: f.Watched, Runs: f.Trials,
 			Epsilon: cases[i].Epsilon, Delta: f.Delta, Lower: f.Lower, Violated: f.Violated}
 		if g := f.Gaussian; g != nil {
-			r.Lower, r.Mu, r.MuLower = max(f.Lower, g.Epsilon), g.Mu, g.Lower
+			r.Lower, r.Mu, r.MuLower, r.Most = max(f.Lower, g.Epsilon), g.Mu, g.Lower, g.Most
 		}
 		if best == nil || r.Lower > best.Lower || r.Violated {
 			best = r
@@ -184,6 +224,7 @@ func pairReached(ctx context.Context, pool *engine.Pool, method string, s Settin
 type crowd struct {
 	pair     Pair        // the records that are always there, in Records
 	canaries [][]float64 // rows
+	alike    int         // rows that follow each other and are the same
 	clients  int
 	job      func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job
 	tape     privacy.Tape
@@ -205,7 +246,7 @@ func (c *crowd) rows(always bool, chosen func(i int) bool) []dataset.Part {
 
 // begin makes the field, with the ledger's claim for its viewer: a client, who knows its own noise, or an outsider.
 func (c *crowd) begin(name, about string) (*field, error) {
-	f := &field{Case: Case{Name: name, About: about, Weight: 1}, canaries: len(c.canaries),
+	f := &field{Case: Case{Name: name, About: about, Weight: 1}, canaries: len(c.canaries), alike: c.alike,
 		runs: (enough + len(c.canaries) - 1) / len(c.canaries)}
 	f.Watched = "every number that a whole run releases"
 	viewer := privacy.Outsider
@@ -233,9 +274,34 @@ func (c *crowd) part(ctx context.Context, rt *engine.Runtime, seed uint64, draws
 	return err
 }
 
-// play runs the field once. A number of which one canary alone has a part is known to be its by the binary digits of
-// the canaries' places: what the run would have released is computed for the half with a digit and for the half
-// without, and one of them is nothing.
+// block is the canaries that have a part in a number: those whose places agree with base but for the digits of free,
+// each the same part.
+type block struct {
+	base, free int
+	move       float64
+}
+
+// nobody has a part in a number.
+const nobody = -1
+
+// add takes in a digit of places: what the canaries without and with it move together.
+func (o *block) add(digit int, without, with float64) {
+	moved := without + with
+	switch {
+	case o.base == nobody:
+	case moved == 0 || digit > 0 && moved != o.move || without != 0 && with != 0 && without != with:
+		o.base = nobody // or canaries of all sorts
+	case without == with:
+		o.free |= 1 << digit
+	case with != 0:
+		o.base |= 1 << digit
+	}
+	o.move = moved
+}
+
+// play runs the field once. Which canaries have a part in a number is told by the binary digits of their places: what
+// the run would have released is computed for the half with a digit and for the half without. If one is nothing, the
+// other has them; if both are the same, they are taken for as many on either side, with equal parts.
 func (c *crowd) play(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, in []bool) ([]float64, int, error) {
 	seed := st.Uint64()
 	var draws protocol.Draws
@@ -254,7 +320,7 @@ func (c *crowd) play(ctx context.Context, rt *engine.Runtime, st *privacy.Stream
 	if err := c.less(residual, &draws); err != nil {
 		return nil, 0, err
 	}
-	owner, move := make([]int, len(seen)), make([]float64, len(seen))
+	owner := make([]block, len(seen))
 	for digit := range bits.Len(uint(len(c.canaries) - 1)) {
 		var halves [2][]privacy.Number
 		for value := range halves {
@@ -264,21 +330,11 @@ func (c *crowd) play(ctx context.Context, rt *engine.Runtime, st *privacy.Stream
 			}
 		}
 		for i := range owner {
-			without, with := float64(halves[0][i].Second), float64(halves[1][i].Second)
-			moved := without + with
-			if (without == 0) == (with == 0) || digit > 0 && moved != move[i] {
-				owner[i] = nobody // or several
-			}
-			if move[i] = moved; with != 0 && owner[i] != nobody {
-				owner[i] |= 1 << digit
-			}
+			owner[i].add(digit, float64(halves[0][i].Second), float64(halves[1][i].Second))
 		}
 	}
-	return c.score(seen, residual, owner, move), len(seen), nil
+	return c.score(seen, residual, owner), len(seen), nil
 }
-
-// nobody owns a number in which no canary, or more than one, has a part.
-const nobody = -1
 
 // exact computes what the run would have released of some records, without noise, had it released the same before.
 func (c *crowd) exact(ctx context.Context, rt *engine.Runtime, seed uint64, parts []dataset.Part) (
@@ -318,22 +374,67 @@ func (c *crowd) less(residual []float64, draws *protocol.Draws) error {
 	return nil
 }
 
-// score adds up, for each canary, the log ratio of how likely the numbers that it alone moves are with it and without.
-func (c *crowd) score(seen []privacy.Number, residual []float64, owner []int, move []float64) []float64 {
-	scores := make([]float64, len(c.canaries))
+// tally is an estimate of how many of some canaries are in, less the half of them, and one over its variance.
+type tally struct{ in, precision float64 }
+
+// with is the tally of both.
+func (t tally) with(o tally) tally {
+	p := t.precision + o.precision
+	return tally{(t.in*t.precision + o.in*o.precision) / p, p}
+}
+
+// score is, for each canary, the log ratio of how likely the numbers are that it moves with it and without, if noise
+// and the others' coins are taken for Gaussian. A number of a block of canaries tells how many of them are in; with
+// more noise, the coins of the others, so it tells of each smaller block in it, down to the canary.
+func (c *crowd) score(seen []privacy.Number, residual []float64, owner []block) []float64 {
+	type place struct{ base, free int }
+	blocks := map[place]tally{}
 	for i, x := range seen {
-		if owner[i] == nobody || owner[i] >= len(scores) {
+		o := owner[i]
+		n := 1 << bits.OnesCount(uint(o.free))
+		if o.base == nobody || n > mostSharing {
 			continue
 		}
-		z, q := residual[i], move[i]
-		if x.Gaussian {
-			scores[owner[i]] += q / x.Scale * (z - q/2) / x.Scale
-		} else {
-			scores[owner[i]] += (math.Abs(z) - math.Abs(z-q)) / x.Scale
+		q, variance := o.move/float64(n), x.Scale*x.Scale
+		if !x.Gaussian {
+			variance *= 2
 		}
+		at := place{o.base, o.free}
+		blocks[at] = blocks[at].with(tally{residual[i]/q - float64(n)/2, q * q / variance})
+	}
+	size := func(p place) int { return 1 << bits.OnesCount(uint(p.free)) }
+	order := slices.SortedFunc(maps.Keys(blocks), func(a, b place) int {
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.base, b.base), cmp.Compare(a.free, b.free))
+	})
+	tallies, sizes := make([]tally, len(c.canaries)), make([]int, len(c.canaries))
+	narrow := func(i, n int) { // from the block of canary i to n canaries of it
+		if t := &tallies[i]; t.precision > 0 {
+			t.precision = 1 / (1/t.precision + float64(sizes[i]-n)/4)
+		}
+		sizes[i] = n
+	}
+	for _, p := range order {
+		for sub := p.free; ; sub = (sub - 1) & p.free {
+			if i := p.base | sub; i < len(tallies) {
+				narrow(i, size(p))
+				tallies[i] = tallies[i].with(blocks[p])
+			}
+			if sub == 0 {
+				break
+			}
+		}
+	}
+	scores := make([]float64, len(tallies))
+	for i := range scores {
+		narrow(i, 1)
+		scores[i] = tallies[i].in * tallies[i].precision
 	}
 	return scores
 }
+
+// mostSharing is the largest number of canaries in a number that is looked at: beyond it a coin is lost among the
+// others.
+const mostSharing = 1 << 10
 
 // corners are the first k of the 2^d corners of the cube [-side,side]^d.
 func corners(d, k int, side float64) (rows [][]float64) {
@@ -347,13 +448,36 @@ func corners(d, k int, side float64) (rows [][]float64) {
 	return rows
 }
 
-// lattice are the side^2 middles of the cells of a square lattice on [-1,1]^2, each moved by shift.
-func lattice(side int, shift float64) (rows [][]float64) {
+// middle is that of cell i of side cells that divide [-1,1].
+func middle(i, side int) float64 { return (2*float64(i)+1)/float64(side) - 1 }
+
+// lattice are the middles of the cells of a square lattice on [-1,1]^2 with side cells in a row.
+func lattice(side int) (rows [][]float64) {
 	for j := range side * side {
-		at := func(i int) float64 { return (2*float64(i)+1)/float64(side) - 1 + shift }
-		rows = append(rows, []float64{at(j % side), at(j / side)})
+		rows = append(rows, []float64{middle(j%side, side), middle(j/side, side)})
 	}
 	return rows
+}
+
+// halvings is a lattice of 2^(2 depth) cells in an order in which each cell of a tree of halvings, which cuts one axis
+// after the other, holds those whose places begin with the same binary digits.
+func halvings(depth int) (rows [][]float64) {
+	for j := range 1 << (2 * depth) {
+		var at [2]int
+		for digit := range 2 * depth {
+			at[digit&1] |= j >> digit & 1 << (digit / 2)
+		}
+		rows = append(rows, []float64{middle(at[1], 1<<depth), middle(at[0], 1<<depth)})
+	}
+	return rows
+}
+
+// repeat has each row so often, one after the other.
+func repeat(rows [][]float64, times int) (all [][]float64) {
+	for _, r := range rows {
+		all = append(all, slices.Repeat([][]float64{r}, times)...)
+	}
+	return all
 }
 
 // around repeats rows.
@@ -374,17 +498,20 @@ func fields(method string, s Settings) ([]*field, error) {
 	var name, about string
 	switch method {
 	case "sulloyd":
-		c, name, about = lloydCrowd(lloyd.SuLloyd, 12, budget)
+		c, name, about = lloydCrowd(lloyd.SuLloyd, 11, 16, budget)
 	case "relative":
-		c, name, about = lloydCrowd(lloyd.Relative, 11, budget)
+		c, name, about = lloydCrowd(lloyd.Relative, 12, 8, budget)
 	case "eugkm":
-		c = &crowd{pair: Pair{D: 2, K: 8, Records: around(lattice(100, 0), 40)}, canaries: lattice(100, 0), clients: 1}
+		c = &crowd{pair: Pair{D: 2, K: 8, Records: around(lattice(100), 40)}, canaries: repeat(lattice(100), 4), alike: 4,
+			clients: 1}
 		name = "a grid of canaries"
-		about = "a canary in each of 10,000 places of two dimensions, beside 40 records that are always there"
+		about = "four canaries in each of 10,000 places of two dimensions, beside 40 records that are always there"
 	case "hybrid":
-		c = &crowd{pair: Pair{D: 2, K: 8, Records: around(lattice(64, 0), 60)}, canaries: lattice(64, 0), clients: 3}
+		places := halvings(6)
+		c = &crowd{pair: Pair{D: 2, K: 8, Records: around(places, 150)}, canaries: repeat(places, 16), alike: 16,
+			clients: 3}
 		name = "canaries in a tree"
-		about = "4096 places of 60 records in two dimensions, a canary in each; a tree alone, three clients, split noise"
+		about = "4096 places of 150 records in two dimensions, 16 canaries in each; a tree alone, three clients, split noise"
 	case "sketch", "sketch-basic":
 		return sketchFields(s)
 	default:
@@ -404,8 +531,8 @@ func fields(method string, s Settings) ([]*field, error) {
 	return []*field{f}, err
 }
 
-// lloydCrowd has a cluster at each corner of a cube of d dimensions and a canary in each corner of the box.
-func lloydCrowd(m lloyd.Method, d int, budget privacy.Budget) (c *crowd, name, about string) {
+// lloydCrowd has a cluster at each corner of a cube of d dimensions and so many canaries in each corner of the box.
+func lloydCrowd(m lloyd.Method, d, canaries int, budget privacy.Budget) (c *crowd, name, about string) {
 	records, side := 150, 0.5
 	if m == lloyd.Relative { // farther off, as offsets count, and more records to hold the centroids
 		records, side = 400, 0.25
@@ -413,12 +540,12 @@ func lloydCrowd(m lloyd.Method, d int, budget privacy.Budget) (c *crowd, name, a
 	k := 1 << d
 	starts := corners(d, k, side)
 	c = &crowd{pair: Pair{D: d, K: k, Records: around(starts, records), Start: around(starts, 1)},
-		canaries: corners(d, k, 1), clients: 3}
+		canaries: repeat(corners(d, k, 1), canaries), alike: canaries, clients: 3}
 	c.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
 		return &lloyd.Job{Method: m, Post: lloyd.Fold, Problem: protocol.Problem{K: p.K, Start: p.Start,
 			Mechanism: lloyd.Gaussian, Budget: budget, Clients: parts, Records: tape.Records, Iterations: 2,
 			NoQuality: true, Noise: lloyd.Split, Seed: seed}}
 	}
-	return c, "a canary in each cluster", fmt.Sprintf("%d clusters of %d records in %d dimensions, "+
-		"a canary in the corner of the box beyond each; two rounds, three clients, split noise", k, records, d)
+	return c, "canaries in each cluster", fmt.Sprintf("%d clusters of %d records in %d dimensions, %d canaries in the "+
+		"corner of the box beyond each; two rounds, three clients, split noise", k, records, d, canaries)
 }

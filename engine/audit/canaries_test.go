@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"math"
+	"math/bits"
 	"testing"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -97,12 +98,15 @@ func TestCanariesOfWholeRuns(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
 	seed := uint64(3)
-	all, err := Canaries(context.Background(), pool, []string{"eugkm"}, Settings{}, 1, Options{Seed: &seed})
-	if err != nil || len(all) != 1 {
+	all, err := Canaries(context.Background(), pool, []string{"eugkm", "hybrid"}, Settings{}, 0, Options{Seed: &seed})
+	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}
-	if r := all[0]; r.Violated || r.Lower < 0.5*r.Epsilon || r.Numbers < 10000 || r.Runs != 1 {
-		t.Errorf("eugkm: %+v", r)
+	for _, r := range all {
+		if r.Violated || r.Lower < 0.45*r.Epsilon || r.Most < 0.7*r.Epsilon || r.Most > 1.1*r.Epsilon ||
+			r.Numbers < 10000 || r.Runs != 1 {
+			t.Errorf("%s: %+v", r.Method, r)
+		}
 	}
 	if _, err := Canaries(context.Background(), pool, []string{"balcan-edler"}, Settings{}, 1, Options{}); err == nil {
 		t.Error("a method without a proven calibration has bounds")
@@ -116,8 +120,47 @@ func TestCanariesOfWholeRuns(t *testing.T) {
 	}
 }
 
+// The canaries of a number are those of a cell of halvings, of a place with several canaries, one, or not to be told.
+func TestBlocksOfCanaries(t *testing.T) {
+	rows := repeat(halvings(3), 4)
+	part := func(i int, lo, hi [2]float64) float64 {
+		return float64(sideOf(rows[i][0] > lo[0] && rows[i][0] < hi[0] && rows[i][1] > lo[1] && rows[i][1] < hi[1]))
+	}
+	for _, x := range []struct {
+		lo, hi [2]float64
+		n      int // canaries, 0 if they are no block
+	}{
+		{[2]float64{-1, -1}, [2]float64{1, 1}, 256}, {[2]float64{0, -1}, [2]float64{1, 1}, 128},
+		{[2]float64{0.5, -0.5}, [2]float64{1, 0}, 16}, {[2]float64{-0.25, 0.75}, [2]float64{0, 1}, 4},
+		{[2]float64{-0.5, -1}, [2]float64{0.25, 1}, 0}, {[2]float64{2, 2}, [2]float64{3, 3}, 0},
+	} {
+		var o block
+		for digit := range bits.Len(uint(len(rows) - 1)) {
+			var halves [2]float64
+			for i := range rows {
+				halves[i>>digit&1] += 3 * part(i, x.lo, x.hi)
+			}
+			o.add(digit, halves[0], halves[1])
+		}
+		if x.n == 0 {
+			if o.base != nobody {
+				t.Errorf("%v: %+v, and it is no block", x, o)
+			}
+			continue
+		}
+		if n := 1 << bits.OnesCount(uint(o.free)); n != x.n || o.move != 3*float64(n) {
+			t.Errorf("%v: %+v", x, o)
+		}
+		for i := range rows {
+			if in := i&^o.free == o.base; in != (part(i, x.lo, x.hi) == 1) {
+				t.Errorf("%v: canary %d at %v is in %+v: %v", x, i, rows[i], o, in)
+			}
+		}
+	}
+}
+
 // What sketches give away is read from the messages: half of the coins that are guessed would be right by chance,
-// with a deviation of 11 of 512, and a share of .56 or more is expected.
+// with a deviation of 16 of 1024, and a share of .56 or more is expected.
 func TestCanariesInSketches(t *testing.T) {
 	pool := engine.NewPool(2)
 	defer pool.Close()
@@ -138,7 +181,7 @@ func TestCanariesInSketches(t *testing.T) {
 // small is a crowd of a horizontal method in a few dimensions, with split noise of three clients in two rounds.
 func small(t *testing.T) *field {
 	t.Helper()
-	c, name, about := lloydCrowd("sulloyd", 6, privacy.Budget{Epsilon: 4, Delta: 1e-5})
+	c, name, about := lloydCrowd("sulloyd", 6, 1, privacy.Budget{Epsilon: 4, Delta: 1e-5})
 	f, err := c.begin(name, about)
 	if err != nil {
 		t.Fatal(err)

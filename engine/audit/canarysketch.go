@@ -1,23 +1,66 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/method/sketch"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
+// sketchMu is that of a Gaussian mechanism that spends the budget of sketches.
+func sketchMu(s Settings) (b privacy.Budget, mu float64, err error) {
+	b = privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
+	mu, err = privacy.MuOf(b, 0)
+	return b, mu, err
+}
+
+// sketchPairs are no record against one in a grid of two clusters a party, seen by a server that weighs all heights. It
+// is told there which cell is whose as well as anywhere: the claim is that of who sees the greatest height of each
+// cell, and with more clusters a height is one of more cells (T3).
+func sketchPairs(s Settings) ([]Case, error) {
+	budget, mu, err := sketchMu(s)
+	if err != nil {
+		return nil, err
+	}
+	var cases []Case
+	for _, x := range []struct {
+		name    string
+		parties int
+		pairs   bool
+	}{{"an empty cell, two clusters", 2, false}, {"an empty cell, two clusters, pair keys", 3, true}} {
+		w := sketch.WorstCase{Calibration: privacy.Proven, Budget: budget, Parties: x.parties, Clusters: 2,
+			Sketches: sketch.DefaultSketches, Gamma: sketch.DefaultGamma, PairKeys: x.pairs}
+		c := Case{Name: x.name, Law: Direct, Ratio: true, Weight: 10, Epsilon: budget.Epsilon, Delta: budget.Delta, Mu: mu,
+			About: fmt.Sprintf("%d parties of two clusters, which share %d keys; an empty cell in which a record appears",
+				x.parties, w.Sketches),
+			Watched: "the sketches in all messages, as the server reads them; Gaussian but for what many keys leave"}
+		workers := newPerWorker(func() (*sketch.WorstCase, error) { return sketch.NewWorstCase(w) })
+		c.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+			worst, err := workers.of(rt)
+			if err != nil {
+				return nil, err
+			}
+			views, err := worst.Put(ctx, rt, st, slices.Repeat([][]uint16{make([]uint16, sideOf(present))}, x.parties))
+			ratio := 0.0
+			for _, v := range views {
+				ratio += cellScores(v)[0]
+			}
+			return []float64{ratio}, err
+		}
+		cases = append(cases, c)
+	}
+	return cases, nil
+}
+
 // sketchFields are sketches with a canary in each cell of the grid of two parties with the same keys, and of three
 // parties with keys for each pair in cells of which no two canaries share one.
 func sketchFields(s Settings) ([]*field, error) {
-	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
-	if budget.Delta == 0 {
-		budget.Delta = 1e-5
-	}
-	mu, err := privacy.MuOf(budget, 0)
+	budget, mu, err := sketchMu(s)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,8 @@ func returnedCases(b privacy.Budget) ([]Case, error) {
 		}
 		c := Case{Name: k.name,
 			About:   "an empty cell in which a record appears, seen by a party, which knows keys and phantoms",
-			Watched: "the drawn cells that are returned, by their likelihood ratio on the pair", Law: Direct, Weight: 2}
+			Watched: "the drawn cells that are returned, by their likelihood ratio on the pair", Law: Direct, Ratio: true,
+			Weight: 2}
 		if err := c.state(ledger, privacy.Clients); err != nil {
 			return nil, err
 		}

@@ -10,54 +10,143 @@ import (
 
 // GaussianBound is what trials prove of a claim to be a Gaussian mechanism, whose trade-off between the two errors of a
 // test has one parameter (Dong, Roth and Su 2022; audited as Nasr et al. 2023 do): a test with so many errors of either
-// kind contradicts every smaller mu, and with it every smaller epsilon at each delta.
+// kind contradicts every smaller mu, and with it every smaller epsilon at each delta. Where choices of pure epsilon are
+// beside the noise, both parameters shrink together.
 type GaussianBound struct {
-	// Mu is claimed, Lower the bound on it, Epsilon that at the ledger's delta that Lower comes to.
+	// Mu is claimed, Lower the bound on it, Epsilon that at the ledger's delta that Lower comes to; Pure is the epsilon
+	// that is claimed of the choices.
 	Mu      float64 `json:"mu"`
+	Pure    float64 `json:"pure,omitempty"`
 	Lower   float64 `json:"mu_lower_bound"`
 	Epsilon float64 `json:"epsilon_lower_bound"`
+	// Most is the epsilon that more trials would tend to, judged by how far the scores spread; 0 where they are no log
+	// ratios.
+	Most float64 `json:"epsilon_in_sight,omitempty"`
 	// With and Without count scores at or above the threshold.
 	With     int  `json:"with"`
 	Without  int  `json:"without"`
 	Violated bool `json:"violated"`
 }
 
-// claimedMu is the mu of a Gaussian mechanism that spends epsilon at delta, if all that a viewer sees is
-// Gaussian noise; else 0. The ledger composes such releases as one (T8), so it claims their whole
-// trade-off.
-func claimedMu(l *privacy.Ledger, viewer string, epsilon, delta float64) float64 {
+// mixed is a Gaussian mechanism of parameter mu beside pure ones of epsilon in all, of which randomised response is the
+// worst (THEOREMS.md T7 v).
+type mixed struct{ mu, epsilon float64 }
+
+// halves calls f with the two losses of randomised response, and their probabilities on the likelier side.
+func (m mixed) halves(f func(loss, p float64)) {
+	p := 1 / (1 + math.Exp(-m.epsilon))
+	f(m.epsilon, p)
+	f(-m.epsilon, 1-p)
+}
+
+// total is the epsilon at delta.
+func (m mixed) total(delta float64) float64 {
+	if m.epsilon == 0 {
+		return privacy.EpsilonOfMu(m.mu, delta, 0)
+	}
+	lo, hi := 0.0, privacy.EpsilonOfMu(m.mu, delta, 0)+m.epsilon
+	for range 60 {
+		mid, sum := (lo+hi)/2, 0.0
+		m.halves(func(loss, p float64) { sum += p * deltaAt(m.mu, mid-loss) })
+		if sum > delta {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// deltaAt is the profile of a Gaussian mechanism at any epsilon, negative ones too: there, by symmetry, what the other
+// side has beyond e^|epsilon| is added to what an event has of all.
+func deltaAt(mu, epsilon float64) float64 {
+	if epsilon >= 0 {
+		return privacy.DeltaOfMu(mu, epsilon)
+	}
+	return -math.Expm1(epsilon) + math.Exp(epsilon)*privacy.DeltaOfMu(mu, -epsilon)
+}
+
+// power is the largest probability that an event has on one side if it has x on the other.
+func (m mixed) power(x float64) float64 {
+	normal := distuv.UnitNormal
+	if m.epsilon == 0 {
+		return normal.CDF(normal.Quantile(x) + m.mu)
+	}
+	at := func(t float64) (here, there float64) { // of losses beyond t
+		m.halves(func(loss, p float64) {
+			here += p * normal.Survival((t-loss)/m.mu-m.mu/2)
+			there += p * math.Exp(-loss) * normal.Survival((t-loss)/m.mu+m.mu/2)
+		})
+		return here, there
+	}
+	lo, hi := -m.epsilon-40*m.mu-m.mu*m.mu, m.epsilon+40*m.mu+m.mu*m.mu
+	for range 80 {
+		t := (lo + hi) / 2
+		if _, there := at(t); there > x {
+			lo = t
+		} else {
+			hi = t
+		}
+	}
+	here, _ := at(lo)
+	return here
+}
+
+// part is both parameters at a part of them.
+func (m mixed) part(f float64) mixed { return mixed{f * m.mu, f * m.epsilon} }
+
+// claimed is the mechanism that spends epsilon at delta, if all that a viewer sees is Gaussian noise and choices of
+// pure epsilon; else its mu is 0. The ledger composes Gaussian releases as one (T8), so it claims their whole trade-off.
+func claimed(l *privacy.Ledger, viewer string, epsilon, delta float64) (m mixed) {
 	for _, e := range l.Entries {
-		if e.Mechanism == "mask" {
+		if e.Mechanism == "mask" || e.Kind != privacy.Release || !e.SeenBy(viewer) {
 			continue // shows nothing
 		}
-		gaussian := e.Cost.Family == "gaussian" || e.Cost.Family == "discrete-gaussian"
-		if e.Kind == privacy.Release && (!gaussian || e.Calibration != privacy.Proven) {
-			return 0 // papers claim epsilon and delta alone
+		switch of, err := e.Cost.Mechanism(); {
+		case e.Calibration != privacy.Proven: // papers claim epsilon and delta alone
+			return mixed{}
+		case e.Cost.Family == "gaussian" || e.Cost.Family == "discrete-gaussian":
+		case err == nil && (e.Cost.Family == "pure" || e.Cost.Family == "exponential"):
+			m.epsilon += float64(e.Cost.Times()) * of.Pure()
+		default:
+			return mixed{}
 		}
 	}
 	lo, hi := 0.0, 1.0
-	for privacy.EpsilonOfMu(hi, delta, 0) < epsilon {
+	for (mixed{hi, m.epsilon}).total(delta) < epsilon {
 		hi *= 2
 	}
 	for range 60 {
-		if m := (lo + hi) / 2; privacy.EpsilonOfMu(m, delta, 0) < epsilon {
-			lo = m
+		if m.mu = (lo + hi) / 2; m.total(delta) < epsilon {
+			lo = m.mu
 		} else {
-			hi = m
+			hi = m.mu
 		}
 	}
-	return hi
+	m.mu = hi
+	return m
 }
 
 // proveGaussian bounds mu by one threshold, chosen on training scores, which are sorted like the counted ones.
 func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *GaussianBound {
+	claim := mixed{c.Mu, c.Pure}
 	lower := func(without, with, n int) float64 {
-		quantile := distuv.UnitNormal.Quantile
-		up := quantile(clopperLower(with, n, alpha/2)) - quantile(clopperUpper(without, n, alpha/2))
-		if math.IsNaN(up) || math.IsInf(up, 0) {
+		right, wrong := clopperLower(with, n, alpha/2), clopperUpper(without, n, alpha/2)
+		switch {
+		case right <= 0 || wrong >= 1 || right <= wrong:
 			return 0 // all or none: nothing is known
+		case c.Pure == 0:
+			return distuv.UnitNormal.Quantile(right) - distuv.UnitNormal.Quantile(wrong)
 		}
-		return math.Max(0, up)
+		lo, hi := 0.0, 64.0
+		for range 40 {
+			if mid := (lo + hi) / 2; claim.part(mid).power(wrong) < right {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		return lo * c.Mu
 	}
 	n := len(train[1])
 	best, threshold := -1.0, 0.0
@@ -69,9 +158,21 @@ func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *Gaussia
 		}
 	}
 	e := event{threshold: threshold, above: true}
-	b := &GaussianBound{Mu: c.Mu, With: e.count(counted[1]), Without: e.count(counted[0])}
+	b := &GaussianBound{Mu: c.Mu, Pure: c.Pure, With: e.count(counted[1]), Without: e.count(counted[0])}
 	b.Lower = lower(b.Without, b.With, len(counted[0]))
-	b.Epsilon = privacy.EpsilonOfMu(b.Lower, c.Delta, 0)
+	b.Epsilon = claim.part(b.Lower / c.Mu).total(c.Delta)
+	if c.Ratio || c.Law == Gaussian {
+		b.Most = claim.part(spread(train[0]) / c.Mu).total(c.Delta)
+	}
 	b.Violated = b.Lower > b.Mu
 	return b
+}
+
+// spread is half the distance between the quantiles of sorted scores that are one deviation of a normal law from its
+// mean: where they are log ratios of the probabilities of an outcome of Gaussian noise, that is mu.
+func spread(scores []float64) float64 {
+	at := func(sd float64) float64 {
+		return scores[min(int(distuv.UnitNormal.CDF(sd)*float64(len(scores))), len(scores)-1)]
+	}
+	return (at(1) - at(-1)) / 2
 }

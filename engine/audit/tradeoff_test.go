@@ -41,7 +41,7 @@ func TestTradeoffOfAGaussianMechanism(t *testing.T) {
 }
 
 // The claim of a ledger of Gaussian releases is that of one, and others claim no trade-off.
-func TestClaimedMu(t *testing.T) {
+func TestClaimedTradeoff(t *testing.T) {
 	entry := func(family string, c privacy.Calibration, scale float64) privacy.Entry {
 		return privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: c,
 			Cost: privacy.Spec{Family: family, Scale: scale}}
@@ -49,13 +49,78 @@ func TestClaimedMu(t *testing.T) {
 	two := []privacy.Entry{entry("discrete-gaussian", privacy.Proven, 5), entry("gaussian", privacy.Proven, 5)}
 	const delta = 1e-5
 	want := math.Sqrt2 / 5
-	if got := claimedMu(&privacy.Ledger{Entries: two}, privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0),
-		delta); math.Abs(got-want) > 1e-9 {
-		t.Errorf("mu %v, want %v", got, want)
+	if got := claimed(&privacy.Ledger{Entries: two}, privacy.Outsider, privacy.EpsilonOfMu(want, delta, 0),
+		delta); math.Abs(got.mu-want) > 1e-9 || got.epsilon != 0 {
+		t.Errorf("%+v, want mu %v", got, want)
 	}
 	for _, e := range []privacy.Entry{entry("laplace", privacy.Proven, 5), entry("gaussian", privacy.Claimed, 5)} {
-		if got := claimedMu(&privacy.Ledger{Entries: append(two[:1:1], e)}, privacy.Outsider, 1, delta); got != 0 {
-			t.Errorf("%s, %s: mu %v, want none", e.Cost.Family, e.Calibration, got)
+		if got := claimed(&privacy.Ledger{Entries: append(two[:1:1], e)}, privacy.Outsider, 1, delta); got.mu != 0 {
+			t.Errorf("%s, %s: %+v, want none", e.Cost.Family, e.Calibration, got)
+		}
+	}
+}
+
+// The trade-off of noise beside pure choices is that of noise where there are none, its epsilon at delta is what its
+// most powerful tests come to, and it claims more than the noise.
+func TestTradeoffBesideChoices(t *testing.T) {
+	for _, x := range []float64{1e-6, 1e-3, 0.2, 0.7} {
+		if a, b := (mixed{0.4, 0}).power(x), (mixed{0.4, 1e-9}).power(x); math.Abs(a-b) > 1e-6 {
+			t.Errorf("at %v: %v without choices, %v with none worth anything", x, a, b)
+		}
+	}
+	for _, m := range []mixed{{0.3, 0.2}, {0.25, 0.02}, {1, 1}} {
+		for _, delta := range []float64{1e-5, 1e-2} {
+			epsilon, most := m.total(delta), 0.0
+			for x := 1e-9; x < 1; x *= 1.01 {
+				most = math.Max(most, m.power(x)-math.Exp(epsilon)*x)
+			}
+			if math.Abs(most-delta) > 0.01*delta {
+				t.Errorf("%+v: epsilon %v at delta %v, and the best test has %v", m, epsilon, delta, most)
+			}
+			if noise := privacy.EpsilonOfMu(m.mu, delta, 0); !(epsilon > noise && epsilon < noise+m.epsilon) {
+				t.Errorf("%+v at %v: epsilon %v, of the noise %v", m, delta, epsilon, noise)
+			}
+		}
+	}
+	choices := privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: privacy.Proven,
+		Cost: privacy.Spec{Family: "exponential", Epsilon: 0.01, Rounds: 2}}
+	noise := privacy.Entry{Kind: privacy.Release, Viewers: []string{privacy.Outsider}, Calibration: privacy.Proven,
+		Cost: privacy.Spec{Family: "discrete-gaussian", Scale: 4}}
+	want := mixed{0.25, 0.02}
+	got := claimed(&privacy.Ledger{Entries: []privacy.Entry{choices, noise}}, privacy.Outsider, want.total(1e-5), 1e-5)
+	if math.Abs(got.mu-want.mu) > 1e-6 || got.epsilon != want.epsilon {
+		t.Errorf("%+v is claimed, want %+v", got, want)
+	}
+}
+
+// Draws of a mechanism of noise and choices show most of it and not more, and half of a claim is refuted.
+func TestBoundBesideChoices(t *testing.T) {
+	pool := engine.NewPool(1)
+	defer pool.Close()
+	seed := uint64(6)
+	is := mixed{0.4, 0.3}
+	for _, c := range []struct {
+		claim    mixed
+		violated bool
+	}{{is, false}, {is.part(0.5), true}} {
+		one := Case{Name: "a number and a bit", Watched: "both", Law: Direct, Ratio: true, Weight: 1, Delta: 1e-5,
+			Epsilon: c.claim.total(1e-5), Mu: c.claim.mu, Pure: c.claim.epsilon,
+			Draw: func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+				side := 2*float64(sideOf(present)) - 1
+				ratio := is.mu*st.Normal() + side*is.mu*is.mu/2
+				if st.Float64Open() < 1/(1+math.Exp(-is.epsilon)) {
+					return []float64{ratio + side*is.epsilon}, nil
+				}
+				return []float64{ratio - side*is.epsilon}, nil
+			}}
+		r, err := Run(context.Background(), pool, "both", privacy.Proven, []Case{one},
+			Options{Trials: 40000, Confidence: sure, Seed: &seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := r.Cases[0].Gaussian
+		if g.Violated != c.violated || g.Lower > is.mu || g.Lower < 0.7*is.mu {
+			t.Errorf("claimed %+v of %+v: %+v", c.claim, is, g)
 		}
 	}
 }

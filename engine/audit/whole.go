@@ -58,6 +58,7 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 		return nil, err
 	}
 	one.Watched, one.Law, one.Weight = "every release of a whole run, by its likelihood ratio on the pair", Direct, weight
+	one.Ratio = true
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
 		tape *privacy.Tape) error {
 		_, err := run(ctx, rt, seed, side, tape)
@@ -276,7 +277,9 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	case "lsf":
 		variants = append(variants, variant{crowded(2, 2, 2000), "", 10, 1})
 	case "balcan":
-		variants = []variant{{one, "", 5, 1}, {crowds(2, 2000), "", 8, 1}}
+		far := fewRecords(3, 2, 60) // moves most of what is released
+		far.Name = "far record, two clusters"
+		variants = []variant{{one, "", 5, 1}, {far, "", 5, 1}, {crowds(2, 2000), "", 8, 1}}
 	}
 	if s.Pair != nil {
 		variants = []variant{{*s.Pair, "", 8, 1}}
