@@ -65,6 +65,29 @@ func (d Drawn) successes() (law []float64, rest float64) {
 	}
 }
 
+// most is the least number of successes that is exceeded with a probability of at most tail, and that probability.
+func (d Drawn) most(tail float64) (b int, beyond float64) {
+	law, beyond := d.successes()
+	for b = len(law) - 1; b > 1 && beyond+law[b] <= tail; b-- {
+		beyond += law[b]
+	}
+	return b, beyond
+}
+
+// bounded is a ledger's line of Drawn releases as Gaussian ones of the most successes that are exceeded with a probability
+// of at most tail in all rounds together, and a failure of that probability (T16 iv). Others stay as they are.
+func (s Spec) bounded(tail float64) Spec {
+	m, err := s.Mechanism()
+	d, ok := m.(Drawn)
+	if err != nil || !ok {
+		return s
+	}
+	rounds := float64(s.Times())
+	b, beyond := d.most(tail / rounds)
+	return Spec{Family: "discrete-gaussian", Scale: s.Scale / float64(b), Slack: s.Slack, Rounds: s.Rounds,
+		Failure: s.Failure + rounds*beyond*(1+1e-9), Distance: s.Distance, Group: s.Group} // the law is computed to that
+}
+
 // DrawnProfile is the privacy profile of some releases that are Drawn alike, beside Gaussian ones of parameter mu in
 // all: the mean of the Gaussian profiles of sqrt(mu^2 + sum b_i^2/Scale^2) over the numbers of successes b_i (T16).
 type DrawnProfile struct {

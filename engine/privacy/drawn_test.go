@@ -45,7 +45,7 @@ func TestDrawnProfile(t *testing.T) {
 }
 
 // The scale keeps the budget and hardly more, whatever the number of releases; totals of a ledger that has such
-// releases beside Gaussian and pure ones add up, and a file in a currency that they lack refuses them.
+// releases beside Gaussian and pure ones add up, and a file has a price for them.
 func TestDrawnScale(t *testing.T) {
 	b := Budget{1, 1e-6}
 	for _, c := range []struct {
@@ -70,6 +70,8 @@ func TestDrawnScale(t *testing.T) {
 		if total.Unbounded || *total.Epsilon > 1*(1+1e-3+10*slack/b.Delta) || *total.Epsilon < 0.99 {
 			t.Errorf("%+v: a total of %v", c, total.Epsilon)
 		}
+		c.d.Scale = scale
+		pricesCover(t, l, NewDrawnProfile(c.mu, c.d, c.rounds))
 		if err := l.Add(Entry{What: "n", Viewers: []string{Outsider}, Calibration: Proven,
 			Cost: Spec{Family: "discrete-laplace", Scale: 4}}); err != nil {
 			t.Fatal(err)
@@ -77,11 +79,7 @@ func TestDrawnScale(t *testing.T) {
 		if more := l.TotalFor(Outsider); more.Unbounded || math.Abs(*more.Epsilon-*total.Epsilon-0.25) > 1e-6 {
 			t.Errorf("%+v: %v with a pure release of .25, %v without", c, more.Epsilon, total.Epsilon)
 		}
-		terms := Terms{Budget: Budget{4, 1e-5}, Composition: GDPComposition, Neighbours: AddRemove}
-		if _, err := terms.Prices(l); !errors.Is(err, ErrBudget) {
-			t.Errorf("%+v has a price in a gdp file: %v", c, err)
-		}
-		terms.Composition = BasicComposition
+		terms := Terms{Budget: Budget{4, 1e-5}, Composition: BasicComposition, Neighbours: AddRemove}
 		if p, err := terms.Prices(l); err != nil || p[Outsider].Amount < *total.Epsilon {
 			t.Errorf("%+v costs %v, %v", c, p, err)
 		}
@@ -93,6 +91,46 @@ func TestDrawnScale(t *testing.T) {
 		P: 0.7}, {Family: "drawn-gaussian", Trials: 3, P: 0.1}} {
 		if _, err := s.Mechanism(); !errors.Is(err, ErrRange) {
 			t.Errorf("%+v: %v", s, err)
+		}
+	}
+}
+
+// pricesCover checks that what files of every currency charge for a ledger bounds its profile, with what they add to delta,
+// and charge for no more than five times the scale.
+func pricesCover(t *testing.T, l *Ledger, profile *DrawnProfile) {
+	t.Helper()
+	mu, err := MuOf(Budget{1, 1e-6}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, composition := range []Composition{ZCDPComposition, GDPComposition, RDPComposition} {
+		terms := Terms{Budget: Budget{4, 1e-5}, Composition: composition, Neighbours: AddRemove}
+		prices, err := terms.Prices(l)
+		if err != nil {
+			t.Errorf("%s: %v", composition, err)
+			continue
+		}
+		c := prices[Outsider]
+		same := c.Amount / (mu * mu) // against a Gaussian release of the budget
+		for _, epsilon := range []float64{0.25, 0.5, 1, 2, 3} {
+			var bound float64
+			switch composition {
+			case ZCDPComposition:
+				bound = (&ZCDPAccountant{rho: c.Amount}).Delta(epsilon)
+				same = 2 * c.Amount / (mu * mu)
+			case GDPComposition:
+				bound = DeltaOfMu(math.Sqrt(c.Amount), epsilon)
+			case RDPComposition:
+				a := terms.order()
+				bound = math.Exp((a-1)*(c.Amount-epsilon+math.Log1p(-1/a))) / a
+				same = 2 * c.Amount / (a * mu * mu)
+			}
+			if is := profile.Delta(epsilon); is > bound+c.Delta {
+				t.Errorf("%s: at epsilon %v delta is %v, and %+v says %v", composition, epsilon, is, c, bound+c.Delta)
+			}
+		}
+		if same > 25 || c.Delta > terms.Limit().Delta/60+slackDelta(4, 16e-9) {
+			t.Errorf("%s: %+v is %v times the budget's", composition, c, same)
 		}
 	}
 }

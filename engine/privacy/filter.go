@@ -184,8 +184,29 @@ func (l *Ledger) relation() (Neighbours, error) {
 	return relation, nil
 }
 
+// drawnPart is the part of a file's delta for what is added to delta that a release may take which is Gaussian noise on
+// what a chance draws: for its drawing more than it is priced for.
+const drawnPart = 1.0 / 64
+
+// bounded is the ledger with such releases as Gaussian ones, each but for a probability of at most tail.
+func (l *Ledger) bounded(tail float64) *Ledger {
+	out := &Ledger{Delta: l.Delta, Entries: slices.Clone(l.Entries)}
+	for i := range out.Entries {
+		e := &out.Entries[i]
+		e.Cost = e.Cost.bounded(tail)
+		if e.True != nil {
+			truth := e.True.bounded(tail)
+			e.True = &truth
+		}
+	}
+	return out
+}
+
 // price is what a run costs one viewer, in its own relation.
 func (t Terms) price(l *Ledger, viewer string) (Charge, error) {
+	if t.Composition != BasicComposition && t.Composition != "" {
+		l = l.bounded(t.Budget.Delta * aside * drawnPart)
+	}
 	_, _, a := l.compose(viewer, true)
 	if a == nil {
 		why := "something that has no bound"
