@@ -317,8 +317,10 @@ func (c *crowd) play(ctx context.Context, rt *engine.Runtime, st *privacy.Stream
 	for i, x := range seen {
 		residual[i] = float64(x.Released - x.Second)
 	}
-	if err := c.less(residual, &draws); err != nil {
-		return nil, 0, err
+	if c.clients > 1 {
+		if err := less(residual, protocol.Role(c.clients-1), &draws); err != nil {
+			return nil, 0, err
+		}
 	}
 	owner := make([]block, len(seen))
 	for digit := range bits.Len(uint(len(c.canaries) - 1)) {
@@ -349,29 +351,6 @@ func (c *crowd) exact(ctx context.Context, rt *engine.Runtime, seed uint64, part
 	var all []privacy.Number
 	c.tape.Numbers(func(x privacy.Number) { all = append(all, x) })
 	return all, nil
-}
-
-// less takes off the noise that the viewer, the last of several clients, drew itself.
-func (c *crowd) less(residual []float64, draws *protocol.Draws) error {
-	if c.clients < 2 {
-		return nil
-	}
-	at := 0
-	for _, d := range draws.Seen {
-		if d.Role != protocol.Role(c.clients-1) {
-			continue
-		}
-		for _, z := range d.Values {
-			if at < len(residual) {
-				residual[at] -= float64(z)
-			}
-			at++
-		}
-	}
-	if at != len(residual) {
-		return fault.Failed("audit", fmt.Sprintf("a client drew noise for %d numbers of %d", at, len(residual)), "", nil)
-	}
-	return nil
 }
 
 // tally is an estimate of how many of some canaries are in, less the half of them, and one over its variance.

@@ -74,7 +74,17 @@ func Equations(c privacy.Calibration, s Settings) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Case{*plain, *totals, *encrypted, *holder}, nil
+	cases := []Case{*plain, *totals, *encrypted, *holder}
+	if c == privacy.Proven { // the paper has no noise of key holders
+		for _, viewer := range []protocol.Role{0, 1} {
+			one, err := openedTotals(b, viewer)
+			if err != nil {
+				return nil, err
+			}
+			cases = append(cases, *one)
+		}
+	}
+	return cases, nil
 }
 
 // attacked is a case without its trials.
@@ -169,8 +179,8 @@ func plainTotals(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 // encryptedPair is a pair for one round of the protocol itself, at full security: the first column tells the
 // clusters apart, the others follow it, and a record of cluster 0 turns the columns given. Column by column the
 // parties hold what columns has. own is the sum of the first column.
-func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, turned []int) (jobs [2]ckks.Job,
-	own float64, err error) {
+func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, turned []int, mode ckks.Mode) (
+	jobs [2]ckks.Job, own float64, err error) {
 	const n, k = 400, attackedClusters
 	for side := range jobs {
 		grid := make([]float32, 0, n*attackedColumns)
@@ -195,7 +205,7 @@ func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, tur
 		jobs[side] = ckks.Job{Problem: protocol.Problem{Clients: []dataset.Part{{Points: points,
 			FractionBits: gridBits}},
 			Bounds: box(attackedColumns), Columns: columns, K: k, Iterations: 1, Budget: b, Calibration: c,
-			Neighbours: privacy.ReplaceOne, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none"}
+			Neighbours: privacy.ReplaceOne, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none", Mode: mode}
 		if _, err := jobs[side].Plan(); err != nil {
 			return jobs, 0, err
 		}
@@ -205,7 +215,7 @@ func encryptedPair(c privacy.Calibration, b privacy.Budget, columns [][]int, tur
 
 // closing closes rounds of a pair that each worker opens once for either side: keys, encrypted columns, comparisons,
 // totals; then, with new noise in every trial, Alice's noise, decryption, Bob's noise, division.
-func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.Views) ([]float64,
+func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.Views, draws *protocol.Draws) ([]float64,
 	error)) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
 	type state struct{ sides [2]*ckks.Opened }
 	workers := newPerWorker(func() (*state, error) { return new(state), nil })
@@ -222,24 +232,25 @@ func closing(jobs *[2]ckks.Job, see func(v *ckks.AliceView, views *protocol.View
 			}
 		}
 		var views protocol.Views
-		got, err := mine.sides[side].Close(ctx, st.Uint64(), protocol.Options{Views: &views})
+		var draws protocol.Draws
+		got, err := mine.sides[side].Close(ctx, st.Uint64(), protocol.Options{Views: &views, Draws: &draws})
 		if err != nil {
 			return nil, err
 		}
-		return see(got, &views)
+		return see(got, &views, &draws)
 	}
 }
 
 // encryptedRound is Alice's attack on the protocol itself.
 func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
-	jobs, own, err := encryptedPair(c, b, [][]int{{0}, {1, 2}}, []int{1, 2})
+	jobs, own, err := encryptedPair(c, b, held(1), []int{1, 2}, "")
 	if err != nil {
 		return nil, err
 	}
 	one := attacked(c, b)
 	one.Name, one.Weight = "linear equations, encrypted", 25
 	one.Watched = "what Alice solves from one round under encryption, from keys to the centroids that Bob decrypts"
-	one.Draw = closing(&jobs, func(got *ckks.AliceView, _ *protocol.Views) ([]float64, error) {
+	one.Draw = closing(&jobs, func(got *ckks.AliceView, _ *protocol.Views, _ *protocol.Draws) ([]float64, error) {
 		var v aliceView
 		for j := range attackedClusters {
 			at := got.Noise[j*(1+attackedColumns):]
@@ -256,7 +267,7 @@ func encryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 // decryptedRound is what the key holder sees of the protocol itself: the totals that he decrypts, with Alice's noise
 // alone. The pair replaces her half of a record.
 func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
-	jobs, _, err := encryptedPair(c, b, [][]int{{0, 1}, {2}}, []int{1})
+	jobs, _, err := encryptedPair(c, b, [][]int{{0, 1}, {2}}, []int{1}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +276,7 @@ func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 	one.About = "a feature of the computing party's turns from one corner to the other; the key holder looks at the " +
 		"totals that he decrypts"
 	one.Watched = "the decrypted counts and sums of one round, before the key holder's own noise"
-	one.Draw = closing(&jobs, func(_ *ckks.AliceView, views *protocol.Views) ([]float64, error) {
+	one.Draw = closing(&jobs, func(_ *ckks.AliceView, views *protocol.Views, _ *protocol.Draws) ([]float64, error) {
 		var out []float64
 		for _, x := range views.Seen {
 			if x.Viewer == 1 && x.Values != nil {
@@ -278,6 +289,33 @@ func decryptedRound(c privacy.Calibration, b privacy.Budget) (*Case, error) {
 			return nil, fault.Failed("audit", "the key holder decrypted nothing", "", nil)
 		}
 		return out, nil
+	})
+	return one, nil
+}
+
+// openedTotals are the totals that the computing party opens with two key holders, whose shares of the noise and hers
+// are in them, as she or one of the key holders sees them. The pair replaces the part of a record that the other key
+// holder has.
+func openedTotals(b privacy.Budget, viewer protocol.Role) (*Case, error) {
+	jobs, _, err := encryptedPair(privacy.Proven, b, held(2), []int{2}, ckks.Multiparty)
+	if err != nil {
+		return nil, err
+	}
+	one := attacked(privacy.Proven, b)
+	one.Name, one.Weight, one.Law = "opened totals, two key holders, seen by "+viewer.String(), 25, Gaussian
+	one.About = "a feature of the last key holder's turns from one corner to the other; " + viewer.String() +
+		" looks at the totals that all open together"
+	one.Watched = "the opened counts and sums of one round, less the viewer's own share of the noise"
+	one.Draw = closing(&jobs, func(_ *ckks.AliceView, views *protocol.Views, draws *protocol.Draws) ([]float64, error) {
+		var out []float64
+		for _, x := range views.Seen {
+			if x.Viewer == 0 && len(x.Values) == attackedClusters*(1+attackedColumns) {
+				for _, v := range x.Values {
+					out = append(out, float64(v))
+				}
+			}
+		}
+		return out, less(out, viewer, draws)
 	})
 	return one, nil
 }

@@ -266,11 +266,11 @@ func horizontalCase(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, b
 			protocol.Options{Views: &views, Draws: &draws}); err != nil {
 			return nil, err
 		}
-		out := by.seen(&views, &draws)
-		if len(out) == 0 {
-			return nil, fault.Failed("audit", string(m)+" released nothing", "", nil)
+		out, err := by.seen(&views, &draws)
+		if err == nil && len(out) == 0 {
+			err = fault.Failed("audit", string(m)+" released nothing", "", nil)
 		}
-		return out, nil
+		return out, err
 	}
 	return one, nil
 }
@@ -317,7 +317,7 @@ func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, 
 }
 
 // seen is what the viewer makes of a round. The record is the first client's, so that the last client looks.
-func (by *setting) seen(views *protocol.Views, draws *protocol.Draws) []float64 {
+func (by *setting) seen(views *protocol.Views, draws *protocol.Draws) ([]float64, error) {
 	viewer := protocol.Role(by.clients - 1)
 	var out []float64
 	for _, x := range views.Seen {
@@ -327,18 +327,28 @@ func (by *setting) seen(views *protocol.Views, draws *protocol.Draws) []float64 
 			}
 		}
 	}
-	if by.viewer != privacy.Clients {
-		return out
+	if by.viewer != privacy.Clients || by.noise == lloyd.ByTheServer || by.noise == lloyd.Servers {
+		return out, nil // it drew none
 	}
+	return out, less(out, viewer, draws)
+}
+
+// less takes off the noise that a viewer drew itself.
+func less(seen []float64, viewer protocol.Role, draws *protocol.Draws) error {
 	at := 0
 	for _, d := range draws.Seen {
 		if d.Role != viewer {
 			continue
 		}
 		for _, z := range d.Values {
-			out[at] -= float64(z)
+			if at < len(seen) {
+				seen[at] -= float64(z)
+			}
 			at++
 		}
 	}
-	return out
+	if at != len(seen) {
+		return fault.Failed("audit", fmt.Sprintf("%v drew noise for %d numbers of %d", viewer, at, len(seen)), "", nil)
+	}
+	return nil
 }

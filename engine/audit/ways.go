@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
@@ -120,8 +122,7 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 	case "sketch", "sketch-basic":
 		ways = sketchWays(sketch.Method(method), c)
 	case "ckks":
-		ways = []way{{name: "two parties",
-			rounds: func() (drawing, *privacy.Ledger, error) { return encryptedDraws(c) }}}
+		ways = encryptedWays(c)
 	default:
 		return nil, fault.Request("--white-box", method+" draws no noise", "choose a private method")
 	}
@@ -294,20 +295,43 @@ func sketchWays(method sketch.Method, c privacy.Calibration) []way {
 	return ways
 }
 
-// encryptedDraws watches a round of ckks: what both parties draw, and what the computing party's noise is worth in
+// encryptedWays are those of ckks: by two parties, and by key holders together, all of whom or some decrypt.
+func encryptedWays(c privacy.Calibration) []way {
+	var ways []way
+	for _, x := range []struct {
+		name      string
+		holders   int
+		threshold int
+	}{{"two parties", 1, 0}, {"two key holders", 2, 0}, {"two of three key holders", 3, 2}} {
+		if x.holders > 1 && c != privacy.Proven {
+			continue // the paper's noise is the computing party's alone
+		}
+		ways = append(ways, way{name: x.name, rounds: func() (drawing, *privacy.Ledger, error) {
+			return encryptedDraws(c, x.holders, x.threshold)
+		}})
+	}
+	return ways
+}
+
+// encryptedDraws watches a round of ckks: what its parties draw, and what the computing party's noise is worth in
 // records.
-func encryptedDraws(c privacy.Calibration) (drawing, *privacy.Ledger, error) {
+func encryptedDraws(c privacy.Calibration, holders, threshold int) (drawing, *privacy.Ledger, error) {
 	const n, k = 40, attackedClusters
 	sigmaCount, sigmaSum, _, err := ckks.Scales(c, privacy.AddRemove, auditBudget, 1, n, k, attackedColumns)
 	if err != nil {
 		return nil, nil, err
 	}
 	p := fewRecords(attackedColumns, k, n-1)
-	budget := auditBudget
 	job := &ckks.Job{Problem: protocol.Problem{Clients: []dataset.Part{{Points: p.parts(true,
 		privacy.AddRemove)[0].Points, FractionBits: gridBits}},
-		Bounds: box(attackedColumns), Columns: [][]int{{0}, {1, 2}}, K: k, Iterations: 1, Budget: budget,
-		Calibration: c, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none"}
+		Bounds: box(attackedColumns), Columns: held(holders), K: k, Iterations: 1, Budget: auditBudget,
+		Calibration: c, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none", Threshold: threshold}
+	if holders > 1 {
+		job.Mode = ckks.Multiparty
+		// one of all that draw may collude: the others' shares make up the noise
+		part := math.Sqrt(float64(cmp.Or(threshold, holders)))
+		sigmaCount, sigmaSum = sigmaCount/part, sigmaSum/part
+	}
 	plan, err := job.Plan()
 	if err != nil {
 		return nil, nil, err
@@ -340,4 +364,14 @@ func encryptedDraws(c privacy.Calibration) (drawing, *privacy.Ledger, error) {
 		}
 		return append(draws.Seen, counts, sums), nil
 	}, ledger, nil
+}
+
+// held deals the columns of an attack to the computing party and so many others, some of whom may have none.
+func held(others int) [][]int {
+	columns := make([][]int, 1+others)
+	for h := range attackedColumns {
+		at := min(h, others)
+		columns[at] = append(columns[at], h)
+	}
+	return columns
 }

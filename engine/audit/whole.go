@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,65 @@ func ratio(tape *privacy.Tape, side int, name string, run func(side int) error) 
 		loss = -loss
 	}
 	return []float64{loss}, nil
+}
+
+// seenByClient is a whole run with additive noise that is judged, as by releases, by the last of several clients, who
+// takes its own noise off what is released. The record is the first client's.
+func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, error) {
+	one, _, err := wholeRun(p, s, privacy.Clients, job)
+	if err != nil {
+		return nil, err
+	}
+	one.Watched = "every release of a whole run, less the client's own noise, by its likelihood ratio on the pair"
+	one.Law, one.Ratio, one.Weight = Direct, true, weight
+	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
+	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
+	records := (len(p.Records) + len(p.Extra)) / p.D
+	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
+	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
+		tape, err := tapes.of(rt)
+		if err != nil {
+			return nil, err
+		}
+		seed, side := st.Uint64(), sideOf(present)
+		var own protocol.Draws
+		tape.Record()
+		if _, err = connect(ctx, rt, job(sides[side], budget, &seed, tape), &own, tape); err != nil {
+			return nil, err
+		}
+		tape.Replay()
+		_, err = connect(ctx, rt, job(sides[1-side], budget, &seed, tape), nil, tape)
+		if err == nil {
+			_, err = tape.Loss()
+		}
+		switch {
+		case errors.Is(err, privacy.ErrTape): // the neighbour cannot have made this outcome
+			return []float64{math.Inf(2*side - 1)}, nil
+		case err != nil:
+			return nil, err
+		}
+		var here, there, scales []float64
+		gaussian := false
+		tape.Numbers(func(x privacy.Number) {
+			here, there = append(here, float64(x.Released-x.First)), append(there, float64(x.Released-x.Second))
+			scales, gaussian = append(scales, x.Scale), x.Gaussian
+		})
+		for _, z := range [][]float64{here, there} {
+			if err := less(z, protocol.Role(clients-1), &own); err != nil {
+				return nil, err
+			}
+		}
+		loss := 0.0
+		for i, b := range scales {
+			x, y := math.Abs(here[i])/b, math.Abs(there[i])/b
+			if gaussian {
+				x, y = x*x/2, y*y/2
+			}
+			loss += y - x
+		}
+		return []float64{loss * float64(2*side-1)}, nil
+	}
+	return one, nil
 }
 
 // centroids is a whole run that is judged by the centroids that it ends with, in order of their first
@@ -260,37 +320,46 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		branch  string
 		weight  int
 		clients int
+		viewer  string // the outsider if empty
 	}
 	one, two := fewRecords(2, 1, 60), fewRecords(2, 2, 60)
 	one.Name = "far record, one cluster"
-	variants := []variant{{two, "", 1, 1}}
+	variants := []variant{{two, "", 1, 1, ""}}
 	switch method {
 	case "hybrid":
 		wide := fewRecords(6, 2, 60)
-		variants = []variant{{one, "tree", 5, 1}, {crowds(2, 2000), "tree", 8, 1},
-			{wide, "high-d", 4, 1}, {wide, "projected", 6, 1},
-			{wide, "mean", 2, 1}, {crowds(2, 2000), "tree", 20, 3}}
+		variants = []variant{{one, "tree", 5, 1, ""}, {crowds(2, 2000), "tree", 8, 1, ""},
+			{wide, "high-d", 4, 1, ""}, {wide, "projected", 6, 1, ""},
+			{wide, "mean", 2, 1, ""}, {crowds(2, 2000), "tree", 20, 3, ""},
+			{crowds(2, 2000), "tree", 20, 3, privacy.Clients}, {wide, "mean", 8, 3, privacy.Clients}}
 		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean",
-			"one of two crowds, three clients"} {
+			"one of two crowds, three clients", "one of two crowds, three clients, seen by a client",
+			"far record, mean, three clients, seen by a client"} {
 			variants[2+i].p.Name = name
 		}
 	case "lsf":
-		variants = append(variants, variant{crowded(2, 2, 2000), "", 10, 1})
+		variants = append(variants, variant{crowded(2, 2, 2000), "", 10, 1, ""})
 	case "balcan":
 		far := fewRecords(3, 2, 60) // moves most of what is released
 		far.Name = "far record, two clusters"
-		variants = []variant{{one, "", 5, 1}, {far, "", 5, 1}, {crowds(2, 2000), "", 8, 1}}
+		variants = []variant{{one, "", 5, 1, ""}, {far, "", 5, 1, ""}, {crowds(2, 2000), "", 8, 1, ""}}
 	}
 	if s.Pair != nil {
-		variants = []variant{{*s.Pair, "", 8, 1}}
+		variants = []variant{{*s.Pair, "", 8, 1, ""}}
 	}
 	var cases []Case
 	for _, v := range variants {
-		one, err := releases(v.p, s, "outsider", v.weight,
-			func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-				parts = (&way{clients: v.clients}).deal(parts)
-				return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
-			})
+		job := func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
+			parts = (&way{clients: v.clients}).deal(parts)
+			return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
+		}
+		var one *Case
+		var err error
+		if v.viewer == privacy.Clients {
+			one, err = seenByClient(v.p, s, v.weight, v.clients, job)
+		} else {
+			one, err = releases(v.p, s, privacy.Outsider, v.weight, job)
+		}
 		if err != nil {
 			return nil, err
 		}

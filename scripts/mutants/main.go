@@ -111,6 +111,9 @@ func choose(only string, sample int) ([]mutant, error) {
 	return spread, nil
 }
 
+// patience is how long the tests of a mutant may take.
+const patience = "15m"
+
 // Verdicts.
 const (
 	caught = "caught"
@@ -129,7 +132,7 @@ func (m *mutant) try() (verdict string, err error) {
 	if err != nil {
 		return wrong, err
 	}
-	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-timeout=5m", "-run="+m.run, "./"+m.test)
+	cmd := exec.Command("go", "test", "-count=1", "-vet=off", "-timeout="+patience, "-run="+m.run, "./"+m.test)
 	// for the test that reads sources too
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	out, err := cmd.CombinedOutput()
@@ -142,6 +145,8 @@ func (m *mutant) try() (verdict string, err error) {
 		return escape, nil
 	case !errors.As(err, &exit):
 		return wrong, err
+	case strings.Contains(text, "panic: test timed out"):
+		return wrong, fmt.Errorf("%s did not end in %s: try it on a machine with less to do", m.run, patience)
 	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
 		return wrong, fmt.Errorf("does not build:\n%s", text)
 	case !regexp.MustCompile(m.says).MatchString(text):

@@ -2,22 +2,24 @@ package ckks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/protocol"
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Opened is the first round of a two-party run up to its noise: keys made, columns encrypted, records
+// Opened is the first round of a run of two parties, or of key holders together, up to its noise: keys made, columns encrypted, records
 // compared and added up under encryption. It can be closed many times, with new noise each time, which an
 // audit does: what comes after the noise is a thousandth of the work. It serves one goroutine at a
 // time.
 type Opened struct {
-	run    *run
-	alice  *alice
-	bob    *bob
-	rt     *engine.Runtime
-	totals []total
+	run     *run
+	alice   *alice
+	bob     *bob      // of two parties
+	members []*member // that share the key
+	rt      *engine.Runtime
+	totals  []total
 }
 
 // Open runs the job's setup and its first round up to the encrypted totals.
@@ -26,16 +28,17 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.mode() != TwoParty || !j.private() {
-		return nil, fault.Request("ckks round", "is opened for two parties with a budget only",
-			"give two parties and a budget")
+	if j.mode() == ServerAided || !j.private() {
+		return nil, fault.Request("ckks round", "is opened for two parties, or key holders, with a budget only",
+			"give two parties or key holders, and a budget")
 	}
 	s, err := newRun(pl)
 	if err != nil {
 		return nil, err
 	}
-	o := &Opened{run: s, alice: s.newAlice(), bob: s.newBob(), rt: rt}
-	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	roles, programs := s.newParties()
+	o := &Opened{run: s, alice: roles.alice, bob: roles.bob, members: roles.members, rt: rt}
+	programs[0] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		o.alice.join(p)
 		if err := o.alice.prepare(ctx); err != nil {
 			return nil, err
@@ -46,18 +49,29 @@ func Open(ctx context.Context, j *Job, rt *engine.Runtime) (*Opened, error) {
 		}
 		return nil, err
 	}
-	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		o.bob.join(p)
-		if err := o.bob.sendTerms(ctx); err != nil {
+	if o.bob != nil {
+		programs[1] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			o.bob.join(p)
+			if err := o.bob.sendTerms(ctx); err != nil {
+				return nil, err
+			}
+			if err := o.bob.prepare(ctx); err != nil {
+				return nil, err
+			}
+			_, err := o.bob.receiveCentroids(ctx, 0, 0)
 			return nil, err
 		}
-		if err := o.bob.prepare(ctx); err != nil {
-			return nil, err
-		}
-		_, err := o.bob.receiveCentroids(ctx, 0, 0)
-		return nil, err
 	}
-	return o, protocol.Start(rt, pl.Plan, []protocol.Program{alice, bob}, nil, protocol.Options{}).Run(ctx)
+	for i, m := range o.members {
+		programs[1+i] = func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			m.join(p)
+			if err := m.sendTerms(ctx); err != nil {
+				return nil, err
+			}
+			return nil, m.prepare(ctx)
+		}
+	}
+	return o, protocol.Start(rt, pl.Plan, programs, nil, protocol.Options{}).Run(ctx)
 }
 
 // AliceView is what party 1 knows at the end of a round besides her columns.
@@ -70,12 +84,13 @@ type AliceView struct {
 }
 
 // Close ends the round with the noise of a seed: Alice perturbs the encrypted totals and sends them, the
-// key holder decrypts them, adds his noise, divides and answers.
+// key holder decrypts them, adds his noise, divides and answers, or the key holders online return shares of the
+// decryption with their noise, of which she makes the totals.
 func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Options) (*AliceView, error) {
-	o.bob.current, o.bob.average = o.run.start, averager{}
+	o.alice.average = averager{}
 	o.run.log.Messages = o.run.log.Messages[:0]
 	v := new(AliceView)
-	alice := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+	programs := []protocol.Program{func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
 		o.alice.Party = p
 		msg, z, err := o.alice.perturb(0, o.totals)
 		if err != nil {
@@ -84,10 +99,21 @@ func (o *Opened) Close(ctx context.Context, seed uint64, options protocol.Option
 		v.Noise = inRecords(z, msg.Units)
 		v.Centroids, err = o.alice.decrypt(ctx, 1, msg, o.run.start)
 		return nil, err
+	}}
+	if o.bob != nil {
+		o.bob.current, o.bob.average = o.run.start, averager{}
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			o.bob.Party = p
+			return nil, o.bob.answer(ctx, 1)
+		})
 	}
-	bob := func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
-		o.bob.Party = p
-		return nil, o.bob.answer(ctx, 1)
+	for i, m := range o.members {
+		programs = append(programs, func(ctx context.Context, p *protocol.Party) (*protocol.Outcome, error) {
+			if m.Party = p; !slices.Contains(o.run.online, 1+i) {
+				return nil, nil
+			}
+			return nil, m.answer(ctx, 1)
+		})
 	}
-	return v, protocol.Start(o.rt, o.run.Plan.Again(seed), []protocol.Program{alice, bob}, nil, options).Run(ctx)
+	return v, protocol.Start(o.rt, o.run.Plan.Again(seed), programs, nil, options).Run(ctx)
 }
