@@ -222,6 +222,7 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 		return new(Case), err
 	}
 	one.Name, one.Law, one.Weight = p.Name+", a whole run, three clients, split noise", Direct, 4
+	one.Ratio = true
 	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
 		tape *privacy.Tape) error {
