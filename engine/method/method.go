@@ -166,9 +166,7 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 	case p.Start != nil && !m.Starts:
 		return l.Foreign(m, "start", func(m *Method) bool { return m.Starts })
 	case !m.Weighs && slices.ContainsFunc(p.Clients, func(c dataset.Part) bool { return c.Weights != nil }):
-		takes := "choose " + strings.Join(l.Takers(func(m *Method) bool { return m.Weighs }), ", ") +
-			", or leave the weights out"
-		return fault.Request("weights", m.Name+" does not take them: "+m.Unweighed, takes)
+		return l.Foreign(m, "weights", func(m *Method) bool { return m.Weighs })
 	case p.Start != nil && set["init"] != "":
 		return fault.Request("init", "is given together with start", "give one of them")
 	case m.Quiet && !m.Private && p.Budget.Epsilon != 0:
@@ -186,6 +184,9 @@ func (l List) check(m *Method, p *protocol.Problem, set Settings) error {
 
 // Foreign is the refusal of an option that the method does not take, with the methods that do.
 func (l List) Foreign(m *Method, option string, takes func(*Method) bool) error {
-	return fault.Request(option, m.Name+" does not take it", "leave it out, or choose "+
-		strings.Join(l.Takers(takes), ", "))
+	why := m.Name + " does not take it"
+	if strings.TrimLeft(option, "-") == "weights" {
+		why = m.Name + " does not take them, as " + m.Unweighed
+	}
+	return fault.Request(option, why, "leave it out, or choose "+strings.Join(l.Takers(takes), ", "))
 }
