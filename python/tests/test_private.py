@@ -71,7 +71,7 @@ def test_weights(blobs):
     for weight_cap in (0, -1, np.inf, "1"):
         with pytest.raises(ValueError, match="weight.cap"):
             PrivateKMeans(3, bounds=(0, 100), weight_cap=weight_cap).fit(X, sample_weight=w)
-    for method in ("sulloyd", "relative", "lsf", "eugkm"):
+    for method in ("sulloyd", "relative", "lsf"):
         m = PrivateKMeans(3, epsilon=20, bounds=(0, 100), method=method, weight_cap=4).fit(X, sample_weight=w)
         assert m.sizes_.sum() == pytest.approx(w.sum(), rel=0.1), method
     with pytest.raises(ValueError, match="fastlloyd"):
