@@ -87,6 +87,7 @@ func sketchFields(s Settings) ([]*field, error) {
 				"a canary in each cell of each pair",
 				x.parties, x.clusters, w.Sketches)
 		}
+		f.About += "; what is charged has each cell's height, of which a server with so many clusters sees half (T3)"
 		f.Watched = "the sketches in all messages, as the server reads them; Gaussian but for what many keys leave"
 		f.Epsilon, f.Delta, f.Mu = budget.Epsilon, budget.Delta, mu
 		all = append(all, f)

@@ -98,9 +98,9 @@ type Plan struct {
 	// one party, nil without constraints; Unassigned is how many records find no place
 	// within them.
 	ClusterSizes *[2]int
+	Unassigned   int
 	// Metric is that of the result where it is not Euclidean.
-	Metric     string
-	Unassigned int
+	Metric string
 	// Messages are what the parties send in messages of the method's own, which the releases
 	// without Words leave in; nil if none do, or their sizes are not known.
 	Messages *engine.Comm
