@@ -44,7 +44,7 @@ type Mark struct {
 // The frame of a map.
 const (
 	mapSide                  = 430.0
-	mapLeft, mapTop          = 44.0, 8.0
+	mapLeft, mapTop          = 60.0, 8.0
 	mapWidth, mapHeight      = mapLeft + mapSide + 16, mapTop + mapSide + 40
 	mapFaintest, mapFullest  = 0.04, 0.75
 	mapMarkRadius            = 9.0

@@ -77,7 +77,7 @@ func (s scale) ticks() []float64 {
 		}
 	}
 	for v := math.Ceil(s.lo/step) * step; v <= s.hi+step*1e-9; v += step {
-		out = append(out, math.Round(v/step)*step)
+		out = append(out, math.Round(v/step)*step+0) // -0 is 0
 	}
 	return out
 }
