@@ -10,7 +10,7 @@ if ! command -v gcc >/dev/null; then
 fi
 go test -race -short ./engine ./engine/protocol ./engine/step/... ./engine/metrics ./internal/secagg
 go test -race -short -run 'Apart|Workers|Cancel|SameBits|Wide' ./engine/method/... ./engine/step/staged ./engine/synopsis ./flow
-go test -race -short ./engine/study/link ./engine/study/trace
+go test -race -short ./engine/study/bus ./engine/study/link ./engine/study/trace
 go test -race -short -run 'EveryMethod|Vanish' ./engine/study
 go test -race -short -run 'FMPhantomsPLDBeside' ./engine/privacy
 go test -race -short -run 'Prepare|Pipeline|Cancelled|Cache' ./engine/dataset
