@@ -232,19 +232,6 @@ func BenchmarkAccumulateRelative(b *testing.B) {
 var weightedShapes = [][3]int{{625, 2, 5}, {4096, 2, 15}, {4096, 4, 8}, {4096, 8, 8}, {3000, 5, 10}, {4096, 2, 100},
 	{20000, 20, 30}, {100000, 2, 15}}
 
-func BenchmarkAccumulateWeighted(b *testing.B) {
-	for _, s := range weightedShapes {
-		n, d, k := s[0], s[1], s[2]
-		b.Run(fmt.Sprintf("n=%d/d=%d/k=%d", n, d, k), func(b *testing.B) {
-			p, c := lloydData(n, d, k, 16)
-			w := weightedPoints(rand.New(rand.NewPCG(1, 1)), p)
-			labels, dist, acc := make([]uint16, n), make([]float32, n), NewWeightedAccumulator(k, d)
-			Assign(*p, c, labels, dist)
-			run(b, n, 0, 8*len(w.rows), func() { AccumulateWeighted(w, labels, dist, acc) })
-		})
-	}
-}
-
 func BenchmarkWeightedCost(b *testing.B) {
 	weights, dist := make([]float64, 4096), make([]float32, 4096)
 	run(b, len(dist), 0, 12*len(dist), func() { WeightedCost(weights, dist) })

@@ -32,8 +32,6 @@ var proofs = map[string]struct {
 	"Accumulate": {[]string{"accumulatePortable"}, "TestAccumulateEqualsPortable", "BenchmarkAccumulate"},
 	"AccumulateRelative": {[]string{"accumulateRelativePortable"}, "TestAccumulateRelativeEqualsPortable",
 		"BenchmarkAccumulateRelative"},
-	"AccumulateWeighted": {[]string{"accumulateWeightedPortable"}, "TestAccumulateWeightedEqualsPortable",
-		"BenchmarkAccumulateWeighted"},
 	"WeightedCost": {[]string{"addCostsPortable"}, "TestAccumulateWeightedEqualsPortable", "BenchmarkWeightedCost"},
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"},
 		"TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},

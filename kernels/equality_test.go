@@ -569,9 +569,6 @@ func TestAccumulateWeightedEqualsPortable(t *testing.T) {
 				if !slices.Equal(labels, l1) || !sameBits(d0, d1) || !sameBits(s0, s1) {
 					t.Fatalf("AssignAccumulateWeighted n=%d d=%d k=%d: labels or distances differ", n, d, k)
 				}
-				accumulateWeightedPortable(w, labels, d0, want)
-				AccumulateWeighted(w, labels, d0, got)
-				equal("AccumulateWeighted")
 				var costs [weightedChains]float64
 				addCostsPortable(w.Weights, d0, &costs)
 				if cost := WeightedCost(w.Weights, d0); cost != tree(&costs) {
@@ -674,7 +671,6 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"AssignAccumulate":   func() { AssignAccumulate(*p, c, nil, acc) },
 					"Accumulate":         func() { Accumulate(*p, labels, acc) },
 					"AccumulateRelative": func() { AccumulateRelative(*p, c, r2, labels, acc) },
-					"AccumulateWeighted": func() { AccumulateWeighted(points, labels, dist, weighted) },
 					"AssignAccumulateWeighted": func() {
 						AssignAccumulateWeighted(points, c, nil, nil, nil, weighted)
 					},

@@ -129,7 +129,6 @@ var kernelTable = []struct {
 	{"AssignAccumulate", ranked},
 	{"Accumulate", all},
 	{"AccumulateRelative", all},
-	{"AccumulateWeighted", all},
 	{"AssignAccumulateWeighted", all},
 	{"WeightedCost", all},
 	{"AssignAccumulateRadius", all},

@@ -65,8 +65,6 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"NewWeightedPoints", []string{"2", "20"}, func() { NewWeightedPoints(*p, make([]float64, 2)) }},
 		{"AssignAccumulateWeighted", []string{"d=2", "d=3"},
 			func() { AssignAccumulateWeighted(points, c, labels, nil, nil, NewWeightedAccumulator(4, 2)) }},
-		{"AccumulateWeighted", []string{"19", "20"}, func() { AccumulateWeighted(points, short, dist, weighted) }},
-		{"AccumulateWeighted", []string{"labels[7]=9", "k=4"}, func() { AccumulateWeighted(points, high, dist, weighted) }},
 		{"WeightedCost", []string{"3", "2"}, func() { WeightedCost(make([]float64, 2), make([]float32, 3)) }},
 		{"AssignAccumulateWeighted", []string{"k=4", "k=5"},
 			func() { AssignAccumulateWeighted(points, other, labels, nil, nil, weighted) }},

@@ -142,19 +142,6 @@ func AssignAccumulateWeighted(w *WeightedPoints, c *Centroids, labels []uint16, 
 	acc.fold()
 }
 
-// AccumulateWeighted is the second half of [AssignAccumulateWeighted]: labels and
-// squared distances come from an assignment of the same points, and the sums are the
-// same, bit for bit. Points with the label K add to the cost alone.
-func AccumulateWeighted(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
-	checkLength("AccumulateWeighted", "labels", len(labels), w.Points.N)
-	checkLength("AccumulateWeighted", "dist", len(dist), w.Points.N)
-	acc.check("AccumulateWeighted", w)
-	checkLabels("AccumulateWeighted", labels, acc.K)
-	addWeighted(w.rows, w.width, labels, acc.table, acc.chains)
-	addCosts(w.Weights, dist, &acc.costs)
-	acc.fold()
-}
-
 // WeightedCost is the sum of weight times squared distance, in the order of the cost of
 // a [WeightedAccumulator]. It panics unless len(dist) = len(weights).
 func WeightedCost(weights []float64, dist []float32) float64 {
@@ -223,8 +210,8 @@ func foldWeightedPortable(table []float64, clusters, width int) {
 	}
 }
 
-// accumulateWeightedPortable is the reference form of [AccumulateWeighted]. It reads
-// points and weights alone.
+// accumulateWeightedPortable is the reference form of what [AssignAccumulateWeighted] adds up
+// once records have labels. It reads points and weights alone.
 func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
 	d, chains := acc.D, weightedChains
 	if (acc.K+1)*weightedWidth(d) > maxWeightedTable {
