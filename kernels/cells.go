@@ -60,10 +60,11 @@ func CountGrid(p Panels, side int, counts []int64) {
 	t.sumTables(counts)
 }
 
-// WeighGrid is CountGrid where each point counts for so many units.
+// WeighGrid is [CountGrid] where point i counts for units[i]; len(units) = N.
 func WeighGrid(p Panels, side int, units []uint32, counts []int64) {
 	p.check("WeighGrid")
 	checkSide("WeighGrid", side, p.D, len(counts))
+	checkLength("WeighGrid", "units", len(units), p.N)
 	var t cellCounter
 	for lo := 0; lo < p.N; lo += cellBlock {
 		n := min(cellBlock, p.N-lo)

@@ -127,3 +127,10 @@ func BenchmarkCountGrid(b *testing.B) {
 	counts := make([]int64, power(side, d))
 	run(b, n, 0, 4*n*d, func() { CountGrid(*p, side, counts) })
 }
+
+func BenchmarkWeighGrid(b *testing.B) {
+	const n, d, side = 100_000, 4, 12
+	p := packed(gridRows(rand.New(rand.NewPCG(43, 7)), n, d, 16), n, d)
+	counts, units := make([]int64, power(side, d)), make([]uint32, n)
+	run(b, n, 0, 4*n*(d+1), func() { WeighGrid(*p, side, units, counts) })
+}

@@ -56,6 +56,7 @@ var proofs = map[string]struct {
 	"SumMaxima":    {[]string{"sumMaximaPortable"}, "TestSumMaximaEqualsPortable", "BenchmarkSumMaxima"},
 	"CountCells":   {[]string{"labelCellsPortable"}, "TestCellsEqualPortable", "BenchmarkCountCells"},
 	"CountGrid":    {[]string{"gridCellsPortable"}, "TestGridCellsEqualPortable", "BenchmarkCountGrid"},
+	"WeighGrid":    {[]string{"gridCellsPortable"}, "TestGridCellsEqualPortable", "BenchmarkWeighGrid"},
 	"AddUint64":    {[]string{"addUint64Portable"}, "TestAddUint64EqualsPortable", "BenchmarkAddUint64"},
 }
 

@@ -692,6 +692,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"SumMaxima":  func() { f64[0] = SumMaxima(f64, f64) },
 					"CountCells": func() { CountCells(columns, k, cells) },
 					"CountGrid":  func() { CountGrid(*p, 1, cells[:1]) },
+					"WeighGrid":  func() { WeighGrid(*p, 1, u32, cells[:1]) },
 				} {
 					if got := testing.AllocsPerRun(5, fn); got != 0 {
 						t.Errorf("%s allocates %g times at n=%d d=%d k=%d", name, got, n, d, k)

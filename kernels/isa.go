@@ -150,5 +150,6 @@ var kernelTable = []struct {
 	{"SumMaxima", []path{avx2, avx512}},
 	{"CountCells", []path{avx2, avx512}},
 	{"CountGrid", []path{avx2, avx512}},
+	{"WeighGrid", []path{avx2, avx512}},
 	{"AddUint64", all},
 }

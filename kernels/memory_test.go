@@ -152,6 +152,7 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	gridCells(guarded[uint32](t, panelCount(n)*Lanes, atEnd), p.Data, d, 3)
 	if d < 8 {
 		CountGrid(p, 3, guarded[int64](t, power(3, d), atEnd))
+		WeighGrid(p, 3, guarded[uint32](t, n, atEnd), guarded[int64](t, power(3, d), atEnd))
 	}
 	lo := n / 3
 	CostRows(p, lo, n, c, 16, guarded[int64](t, (n-lo)*k, atEnd))
