@@ -146,6 +146,7 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 	for _, cores := range predictedCores {
 		c.Number(fmt.Sprintf("%d cores, predicted", cores), "x", least[0]/model.iteration(cores))
 	}
-	c.Row.Note = "the least of the iterations that look at all records counts; bandwidth is this machine's, with all its cores"
+	c.Row.Note = "the least of the iterations that look at all records counts; " +
+		"bandwidth is this machine's, with all its cores"
 	return nil
 }

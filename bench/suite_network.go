@@ -25,8 +25,8 @@ func networkSuites() []Suite {
 			"where the machine has /dev/shm, so that figures are of the network and the processor; a disk adds the time of " +
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
 			"with 50 and 400 parties and plain sums of two lengths, in processor time: on a machine that does something " +
-			"else, a round takes longer than its processor time, and both ratios are printed; --simulate N prints sums of N parties under each " +
-			"network's model, in a tree of servers above 1,000. Every method runs as a study, too, with all roles behind " +
+			"else, a round takes longer than its processor time, and both ratios are printed; --simulate N " +
+			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method runs as a study, too, with all roles behind " +
 			"connections of " +
 			"their own, and has the bits of one process, or its row fails; its time begins when all roles are there.",
 		Run: runNetwork,

@@ -28,7 +28,8 @@ func scalingSuites() []Suite {
 			"(20000 where d grows), d = 2, k = 10, two clients, all workers. The exponent is the slope of a straight line " +
 			"through log time against log size: 1 is proportional. Memory is the largest resident set of the process during " +
 			"the runs. Table 'more cores' takes the serial share and the memory traffic of an iteration on one core, predicts " +
-			"2, 4, 8, 16 and 64 cores from them and the bandwidth measured in the same run, and compares 2 with the measurement.",
+			"2, 4, 8, 16 and 64 cores from them and the bandwidth measured in the same run, and compares 2 with the " +
+			"measurement.",
 		Figures: figures,
 		Run:     runScaling,
 	}}

@@ -210,7 +210,8 @@ func TestPoolSlowWorker(t *testing.T) {
 			late.Stop()
 			p.Close()
 			if err != nil || v.stuck {
-				t.Fatalf("%+v, worker %d is slow: a worker had nothing to do while there was work: %v, %v", shape, slow, v.ends, err)
+				t.Fatalf("%+v, worker %d is slow: a worker had nothing to do while there was work: %v, %v", shape, slow,
+					v.ends, err)
 			}
 			if ideal := float64(shards) / speed; slices.Max(v.ends) > 1.15*ideal {
 				t.Errorf("%+v, worker %d is slow: %d shards take %v, ideally %.1f", shape, slow, shards, slices.Max(v.ends), ideal)

@@ -57,7 +57,8 @@ func newSwaps(s *descent) *swaps {
 		dist: make([]float32, n), found: make([]int32, 0, n), gaps: make([]float32, k), which: make([]uint16, k),
 		points: kernels.NewPanels(n, d), near: make([]uint16, n), far: make([]float32, n),
 		own: [2][]float32{make([]float32, n), make([]float32, n)}, weights: make([]float64, n),
-		row: make([]int32, k), touched: make([]bool, k), looked: make([]int32, 0, n), all: make([]int32, n), cost: kernels.NewExchanges(k)}
+		row: make([]int32, k), touched: make([]bool, k), looked: make([]int32, 0, n), all: make([]int32, n),
+		cost: kernels.NewExchanges(k)}
 	for i := range w.all {
 		w.all[i] = int32(i)
 	}

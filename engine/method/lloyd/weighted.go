@@ -120,8 +120,8 @@ func (p *Plan) weightUnits(weight float64) int64 {
 }
 
 // addCapped adds records of such labels to the sums, in grid units: each coordinate, of Relative that of the
-// offset from the centroid cut to squared length reach, times the weight in caps, truncated toward zero. So a record moves no sum
-// further than one of weight 1 without weights does (THEOREMS.md T15).
+// offset from the centroid cut to squared length reach, times the weight in caps, truncated toward zero. So a
+// record moves no sum further than one of weight 1 without weights does (THEOREMS.md T15).
 func (a *weighted) addCapped(points kernels.Panels, labels []uint16, units []int64, acc *kernels.Accumulator,
 	offset []int64, reach int64) {
 	c := a.c
