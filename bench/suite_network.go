@@ -26,8 +26,8 @@ func networkSuites() []Suite {
 			"its syncs. Beside a measured round stands what a simulation gives for it, whose cost of a message was measured " +
 			"with 50 and 400 parties and plain sums of two lengths, in processor time: on a machine that does something " +
 			"else, a round takes longer than its processor time, and both ratios are printed; --simulate N " +
-			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method runs as a study, too, with all roles behind " +
-			"connections of " +
+			"prints sums of N parties under each network's model, in a tree of servers above 1,000. Every method runs " +
+			"as a study, too, with all roles behind connections of " +
 			"their own, and has the bits of one process, or its row fails; its time begins when all roles are there.",
 		Run: runNetwork,
 	}}
@@ -138,7 +138,7 @@ func (n networkCase) measure(ctx context.Context, c *Case, transport func() (vir
 	if err != nil {
 		return err
 	}
-	r, err := n.simulation(t).Run()
+	r, err := n.simulation(t).Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func measureTransport(ctx context.Context, command []string) (t virtual.Transpor
 			if err != nil {
 				return t, err
 			}
-			machines, err := n.simulation(virtual.Transport{}).Run()
+			machines, err := n.simulation(virtual.Transport{}).Run(ctx)
 			if err != nil {
 				return t, err
 			}
@@ -223,7 +223,7 @@ func (e *Env) simulate(ctx context.Context, t virtual.Transport) error {
 			if e.Quick {
 				s.Play, s.Fan = fan/10, fan/10
 			}
-			err := e.Case(ctx, "simulated", labels, func(_ context.Context, c *Case) error { return c.simulated(&s) })
+			err := e.Case(ctx, "simulated", labels, func(ctx context.Context, c *Case) error { return c.simulated(ctx, &s) })
 			if err != nil {
 				return err
 			}
@@ -232,8 +232,8 @@ func (e *Env) simulate(ctx context.Context, t virtual.Transport) error {
 	return nil
 }
 
-func (c *Case) simulated(s *virtual.Simulation) error {
-	r, err := s.Run()
+func (c *Case) simulated(ctx context.Context, s *virtual.Simulation) error {
+	r, err := s.Run(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ package virtual
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -111,8 +112,8 @@ type Report struct {
 	Work, Most time.Duration
 }
 
-// Run simulates a sum.
-func (s *Simulation) Run() (*Report, error) {
+// Run simulates a sum, until the context ends.
+func (s *Simulation) Run(ctx context.Context) (*Report, error) {
 	if s.Parties < 2 || s.Fan < 2 || s.Cores < 1 || s.Words < 1 {
 		return nil, fmt.Errorf("virtual: %d parties, %d for a server with %d cores, %d words",
 			s.Parties, s.Fan, s.Cores, s.Words)
@@ -128,7 +129,7 @@ func (s *Simulation) Run() (*Report, error) {
 		known = make(Known)
 	}
 	for g, n := range sizes {
-		c := s.group(n, nil, s.driver(n, s.Plain, known, r), rng, true)
+		c := s.group(ctx, n, nil, s.driver(n, s.Plain, known, r), rng, true)
 		if c.err != nil {
 			return nil, fmt.Errorf("virtual: group %d of %d: %w", g+1, len(sizes), c.err)
 		}
@@ -140,7 +141,7 @@ func (s *Simulation) Run() (*Report, error) {
 		var above []float64
 		at := 0
 		for _, n := range split(len(ready), s.Fan) {
-			c := s.group(n, ready[at:at+n], s.driver(n, true, known, nil), rng, false)
+			c := s.group(ctx, n, ready[at:at+n], s.driver(n, true, known, nil), rng, false)
 			if c.err != nil {
 				return nil, c.err
 			}
@@ -247,7 +248,8 @@ type member struct {
 
 // group plays the sum of a group whose members are ready at some times. chance says that
 // its members are parties, which are slow or vanish by chance.
-func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, chance bool) (c course) {
+func (s *Simulation) group(ctx context.Context, n int, ready []float64, d driver, rng *rand.Rand,
+	chance bool) (c course) {
 	members, steps := make([]member, n), d.steps()
 	for i := range members {
 		members[i] = member{slow: 1, gone: steps}
@@ -265,13 +267,16 @@ func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, cha
 	ends, their := s.ends(n)
 	begin := 0.0
 	for step := range steps {
-		on := s.speak(members, d, step, server, their)
+		on := s.speak(ctx, members, d, step, server, their)
 		limit := begin + s.Deadline.Seconds()
 		if ready != nil {
 			limit = slices.Max(ready) + s.Deadline.Seconds()
 		}
 		end, wire := begin, 0.0
 		for _, i := range on {
+			if ctx.Err() != nil {
+				break
+			}
 			m := &members[i]
 			wire = s.transfer(max(wire, m.there), m.bytes)
 			if wire > limit {
@@ -281,6 +286,9 @@ func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, cha
 			c.work += work
 			c.sent += float64(m.bytes)
 			end = max(end, server.run(wire, work))
+		}
+		if c.err = ctx.Err(); c.err != nil {
+			return c
 		}
 		if d.waiting() > 0 {
 			c.waited += max(0, limit-end)
@@ -315,8 +323,12 @@ func (s *Simulation) group(n int, ready []float64, d driver, rng *rand.Rand, cha
 
 // speak has the members that are there send their messages of a step, and lists them in
 // the order in which these come; end is what one costs its sender besides.
-func (s *Simulation) speak(members []member, d driver, step int, server processors, end End) (on []int) {
+func (s *Simulation) speak(ctx context.Context, members []member, d driver, step int, server processors,
+	end End) (on []int) {
 	for i := range members {
+		if ctx.Err() != nil {
+			return nil
+		}
 		m := &members[i]
 		if !d.expected(i) || m.gone <= step {
 			continue

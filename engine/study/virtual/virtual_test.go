@@ -1,6 +1,8 @@
 package virtual
 
 import (
+	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -27,7 +29,7 @@ func TestTimes(t *testing.T) {
 		parties, levels, servers int
 	}{{40, 1, 1}, {100, 2, 3}, {5000, 3, 103}} {
 		s := plain(c.parties)
-		r, err := s.Run()
+		r, err := s.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +41,7 @@ func TestTimes(t *testing.T) {
 	}
 	s := plain(40)
 	s.Link = Link{Bandwidth: 8 * 40 * (45*8 + 5) / 100} // a hundred seconds for all vectors
-	r, err := s.Run()
+	r, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,22 +53,27 @@ func TestTimes(t *testing.T) {
 func TestDropOuts(t *testing.T) {
 	s := plain(60)
 	s.Plain, s.Fan, s.Link.RoundTrip = false, 30, time.Minute
-	whole, err := s.Run()
+	whole, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Half a trip, four, half a trip, and half a trip down each level.
 	near(t, "five steps and the level above", whole.Round.Minutes(), 6, 0.1)
 	s.DropOut, s.Deadline = 0.2, time.Hour
-	some, err := s.Run()
+	some, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if some.Missing == 0 || some.Missing > 30 || some.Round < time.Hour {
 		t.Errorf("with drop-outs: %+v", some)
 	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := s.Run(stopped); !errors.Is(err, context.Canceled) {
+		t.Errorf("after an interrupt: %v", err)
+	}
 	s.DropOut = 0.9
-	if _, err := s.Run(); err == nil || !strings.Contains(err.Error(), "parties") {
+	if _, err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "parties") {
 		t.Errorf("a sum of a tenth of the parties: %v", err)
 	}
 }
@@ -75,12 +82,12 @@ func TestDropOuts(t *testing.T) {
 func TestRecalled(t *testing.T) {
 	s := plain(120)
 	s.Plain, s.Fan, s.DropOut, s.Stragglers, s.Slow = false, 20, 0.1, 0.1, 3
-	all, err := s.Run()
+	all, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Play = 20
-	few, err := s.Run()
+	few, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +98,7 @@ func TestRecalled(t *testing.T) {
 	near(t, "bytes", few.PartyReceived, all.PartyReceived, 0.1)
 	s.Known = make(Known)
 	for _, played := range []int{20, 0} { // costs of one simulation serve another
-		if few, err = s.Run(); err != nil || few.Played != played {
+		if few, err = s.Run(t.Context()); err != nil || few.Played != played {
 			t.Errorf("%d parties were played: %v", few.Played, err)
 		}
 	}
