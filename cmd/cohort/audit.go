@@ -381,7 +381,8 @@ func printReport(out io.Writer, r *audit.Report) error {
 			w.bound(f.Profile)
 		}
 		if g := f.Gaussian; g != nil {
-			w.printf("  as a Gaussian mechanism: mu at least %.4g of the %.4g claimed, so epsilon at least %.4g at delta %.3g\n", g.Lower, g.Mu, g.Epsilon, f.Delta)
+			w.printf("  as a Gaussian mechanism: mu at least %.4g of the %.4g claimed, so epsilon at least %.4g at delta %.3g\n",
+				g.Lower, g.Mu, g.Epsilon, f.Delta)
 		}
 	}
 	// The case that came nearest to its ledger, or went farthest beyond it.

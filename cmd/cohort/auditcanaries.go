@@ -82,7 +82,7 @@ func printReached(out io.Writer, reached []audit.Reached) error {
 		w.printf("%-12s %7d %9s %9s %8.3f %7.3f %6.2f %9s  %s%s\n", r.Method, r.Runs, count(r.Canaries), count(r.Numbers),
 			r.Epsilon, r.Lower, r.Lower/r.Epsilon, sight, r.Case, mark)
 	}
-	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair. In sight is " +
-		"what more runs would tend to: who sees no more than the viewer of the case cannot show more of the claim.\n")
+	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair. " +
+		"In sight is what more runs would tend to: who sees no more than the viewer of the case cannot show more of the claim.\n")
 	return w.err
 }

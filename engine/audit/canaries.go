@@ -59,8 +59,8 @@ type Reached struct {
 	Lower   float64 `json:"lower_bound"`
 	Mu      float64 `json:"mu,omitempty"`
 	MuLower float64 `json:"mu_lower_bound,omitempty"`
-	// Most is the epsilon that more runs would tend to: what records of these places, seen so, give away, judged by how far
-	// the scores spread. 0 if that is not known.
+	// Most is the epsilon that more runs would tend to: what records of these places, seen so, give away, judged by
+	// how far the scores spread. 0 if that is not known.
 	Most     float64 `json:"epsilon_in_sight,omitempty"`
 	Violated bool    `json:"violated"`
 	Seconds  float64 `json:"-"`

@@ -81,9 +81,10 @@ func doubled() Pair {
 // changes all three clusters of two, by 5.19 in L1 where the theorem has 1 (T1).
 func everyCluster() Pair {
 	return Pair{Name: "every cluster",
-		About: "two dimensions, two records in each of three clusters; a record pushes one out of every cluster into the next",
-		D:     2, K: 3, Records: []float64{1, 0.98, -0.96, -1, 1, 0.94, 1, 0.92, -0.90, -1, -0.88, -1}, Extra: []float64{1, 1},
-		Other: []float64{-1, -1},
+		About: "two dimensions, two records in each of three clusters; a record pushes one out of every cluster " +
+			"into the next",
+		D: 2, K: 3, Records: []float64{1, 0.98, -0.96, -1, 1, 0.94, 1, 0.92, -0.90, -1, -0.88, -1},
+		Extra: []float64{1, 1}, Other: []float64{-1, -1},
 		Start: []float64{-0.3, 0.3, -0.2, 0.2, -0.1, 0.1}, Alpha: 1.2}
 }
 

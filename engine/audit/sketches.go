@@ -29,12 +29,12 @@ func Sketches(method string, c privacy.Calibration, s Settings) ([]Case, error) 
 		parties     int
 		value       func([]*sketch.Sketches) float64
 	}{
-		{"equal heights", "an empty cell in which a record appears; the greatest height on which two parties' sketches agree", 0.05, 2,
-			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
+		{"equal heights", "an empty cell in which a record appears; the greatest height on which two parties' " +
+			"sketches agree", 0.05, 2, func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 		{"sum of heights", "an empty cell in which a record appears; the sum over the keys of the least height of its " +
 			"clusters", 1, 2, heightSum},
-		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which all agree", 0.05, 3,
-			func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
+		{"three parties", "an empty cell of three parties in which a record appears; the greatest height on which " +
+			"all agree", 0.05, 3, func(s []*sketch.Sketches) float64 { return float64(sketch.EqualHeight(s)) }},
 	} {
 		cases = append(cases, Case{Name: k.name, About: k.about, Watched: "the messages of all parties", Epsilon: b.Epsilon,
 			Delta: b.Delta, Unbounded: c == privacy.Claimed, Law: Direct, Weight: 1,

@@ -96,7 +96,8 @@ func (m mixed) power(x float64) float64 {
 func (m mixed) part(f float64) mixed { return mixed{f * m.mu, f * m.epsilon} }
 
 // claimed is the mechanism that spends epsilon at delta, if all that a viewer sees is Gaussian noise and choices of
-// pure epsilon; else its mu is 0. The ledger composes Gaussian releases as one (T8), so it claims their whole trade-off.
+// pure epsilon; else its mu is 0. The ledger composes Gaussian releases as one (T8), so it claims their whole
+// trade-off.
 func claimed(l *privacy.Ledger, viewer string, epsilon, delta float64) (m mixed) {
 	for _, e := range l.Entries {
 		if e.Mechanism == "mask" || e.Kind != privacy.Release || !e.SeenBy(viewer) {

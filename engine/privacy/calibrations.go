@@ -315,7 +315,8 @@ var rules = slices.Concat([]Rule{
 		{Method: "balcan-edler", Calibration: Claimed, Release: "scores of runs",
 			L1: func(s Shape) float64 { return 2 * s.Bound * s.Bound * dims(s) }, Mechanisms: selection,
 			Theorem: "Balcan et al.; T5",
-			Worth:   "the bound holds; permute-and-flip as printed does not subtract the maximum, which is not private at all (T5)"},
+			Worth: "the bound holds; permute-and-flip as printed does not subtract the maximum, which is not private " +
+				"at all (T5)"},
 		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster counts", L1: one(1, 1), Mechanisms: inFloats,
 			Theorem: "Thesis-B, Algorithms 12 and 13; T5"},
 		{Method: "balcan-edler", Calibration: Claimed, Release: "cluster means",

@@ -74,8 +74,9 @@ func (d Drawn) most(tail float64) (b int, beyond float64) {
 	return b, beyond
 }
 
-// bounded is a ledger's line of Drawn releases as Gaussian ones of the most successes that are exceeded with a probability
-// of at most tail in all rounds together, and a failure of that probability (T16 iv). Others stay as they are.
+// bounded is a ledger's line of Drawn releases as Gaussian ones of the most successes that are exceeded with a
+// probability of at most tail in all rounds together, and a failure of that probability (T16 iv). Others stay as
+// they are.
 func (s Spec) bounded(tail float64) Spec {
 	m, err := s.Mechanism()
 	d, ok := m.(Drawn)

@@ -95,8 +95,8 @@ func TestDrawnScale(t *testing.T) {
 	}
 }
 
-// pricesCover checks that what files of every currency charge for a ledger bounds its profile, with what they add to delta,
-// and charge for no more than five times the scale.
+// pricesCover checks that what files of every currency charge for a ledger bounds its profile, with what they add
+// to delta, and charge for no more than five times the scale.
 func pricesCover(t *testing.T, l *Ledger, profile *DrawnProfile) {
 	t.Helper()
 	mu, err := MuOf(Budget{1, 1e-6}, 0)

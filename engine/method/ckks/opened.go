@@ -9,10 +9,10 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Opened is the first round of a run of two parties, or of key holders together, up to its noise: keys made, columns encrypted, records
-// compared and added up under encryption. It can be closed many times, with new noise each time, which an
-// audit does: what comes after the noise is a thousandth of the work. It serves one goroutine at a
-// time.
+// Opened is the first round of a run of two parties, or of key holders together, up to its noise: keys made,
+// columns encrypted, records compared and added up under encryption. It can be closed many times, with new noise
+// each time, which an audit does: what comes after the noise is a thousandth of the work. It serves one goroutine
+// at a time.
 type Opened struct {
 	run     *run
 	alice   *alice

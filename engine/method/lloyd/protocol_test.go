@@ -91,23 +91,26 @@ func TestNoiseHasTheVarianceItShould(t *testing.T) {
 			Budget: privacy.Budget{Epsilon: 100, Delta: -1}}, Aggregator: c.agg}
 		s, tr := transcribed(t, job)
 		v := truthOf(s, tr)
-		sum, n := 0.0, 0.0
-		for _, e := range tr {
-			if e.What == s.release.Name && e.Viewer == 0 && e.Of == protocol.Server {
-				for i, x := range e.Values[:s.k*s.d] {
-					z := float64(x - v[e.Round][i])
-					sum += z * z
-					n++
+		for _, part := range s.parts {
+			sum, n := 0.0, 0.0
+			for _, e := range tr {
+				if e.What == s.release.Name && e.Viewer == 0 && e.Of == protocol.Server {
+					for i := range part.length {
+						z := float64(e.Values[part.offset+i] - v[e.Round][part.offset+i])
+						sum += z * z
+						n++
+					}
 				}
 			}
-		}
-		scale := s.parts[0].scales[0].scale / s.parts[0].unit
-		want := c.times * scale * scale
-		if c.mechanism == Laplace {
-			want *= 2
-		}
-		if got := sum / n; math.Abs(got/want-1) > 0.12 {
-			t.Errorf("%s noise, %s, %s, %s: variance %.4g, want %.4g", c.noise, c.mechanism, c.cal, c.agg, got, want)
+			scale := part.scales[0].scale / part.unit
+			want := c.times * scale * scale
+			if c.mechanism == Laplace {
+				want *= 2
+			}
+			if got := sum / n; math.Abs(got/want-1) > 0.12 {
+				t.Errorf("%s noise, %s, %s, %s: variance of the %s %.4g, want %.4g", c.noise, c.mechanism, c.cal, c.agg,
+					part.name, got, want)
+			}
 		}
 	}
 }
