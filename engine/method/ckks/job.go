@@ -395,5 +395,5 @@ func (pl *jobPlan) Connect(ctx context.Context, rt *engine.Runtime, options prot
 	if err != nil {
 		return nil, err
 	}
-	return res, s.complete(ctx, rt, res, session.Centroids(), roles.alice.rounds)
+	return res, s.complete(ctx, rt, session, res, roles.alice.rounds)
 }

@@ -21,7 +21,7 @@ type NetworkTime struct {
 }
 
 // complete measures the final centroids and says in the result what the run was.
-func (s *run) complete(ctx context.Context, rt *engine.Runtime, res *engine.Result, centroids []float64,
+func (s *run) complete(ctx context.Context, rt *engine.Runtime, session *protocol.Session, res *engine.Result,
 	rounds []Round) (err error) {
 	j := s.job
 	res.Comm.Rounds = s.log.steps()
@@ -52,7 +52,7 @@ func (s *run) complete(ctx context.Context, rt *engine.Runtime, res *engine.Resu
 	span := rt.Begin(engine.PhasePostprocess, 0, engine.Server)
 	defer rt.End(span)
 	res.Quality, err = engine.Measure(ctx, rt.Pool(), engine.Evaluation{Parts: []dataset.Part{part}, Labels: j.Labels,
-		Clamped: j.Clamped}, centroids, j.K)
+		Clamped: j.Clamped}, session.Centroids(), j.K)
 	return err
 }
 
