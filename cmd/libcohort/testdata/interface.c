@@ -127,7 +127,7 @@ static void weights(void) {
     CHECK(sum > 1.98 * N && sum < 2.02 * N);
     cohort_free(json);
     cohort_model_free(m);
-    CHECK(cohort_fit(engine, &d, 1, w, "{\"k\": 4, \"epsilon\": 1, \"method\": \"lsf\"}", NULL, &m) == COHORT_WRONG_REQUEST);
+    CHECK(cohort_fit(engine, &d, 1, w, "{\"k\": 4, \"epsilon\": 1, \"method\": \"balcan\"}", NULL, &m) == COHORT_WRONG_REQUEST);
     free(w);
 }
 
