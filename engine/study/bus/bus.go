@@ -306,7 +306,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		err = sub.SetPendingLimits(-1, 512<<20)
 	}
 	if err == nil {
-		err = nc.FlushTimeout(10 * time.Second)
+		err = subscribed(ctx, nc)
 	}
 	if err != nil {
 		nc.Close()
@@ -332,6 +332,23 @@ func connect(ctx context.Context, url string, options []nats.Option) (*nats.Conn
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+// subscribed waits until the server knows the subscriptions. If the connection is lost meanwhile,
+// a flush fails as on one that is closed, but it comes back, and its subscriptions with it.
+func subscribed(ctx context.Context, nc *nats.Conn) error {
+	until := time.Now().Add(dialFor)
+	for {
+		err := nc.FlushTimeout(10 * time.Second)
+		if err == nil || nc.IsClosed() || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
