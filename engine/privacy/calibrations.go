@@ -507,7 +507,7 @@ func CheckNeighbours(method string, n Neighbours) error {
 func Provable(method string) []Neighbours {
 	var able []Neighbours
 	for _, n := range []Neighbours{AddRemove, ReplaceOne} {
-		if slices.Contains(Provers(n), method) {
+		if proves(method, n) {
 			able = append(able, n)
 		}
 	}
@@ -554,21 +554,27 @@ func Lookup(method string, c Calibration, release string, n Neighbours) (Rule, e
 // Provers lists the methods all of whose releases have a proof for the relation.
 func Provers(n Neighbours) []string {
 	var out []string
-	for i := range rules { // without copies: every request for a method's options comes here
-		r := &rules[i]
-		if r.Calibration != Proven || r.None != "" || slices.Contains(out, r.Method) {
-			continue
-		}
-		all := true
-		for j := i; j < len(rules) && all; j++ {
-			s := &rules[j]
-			all = all && (s.Method != r.Method || s.Calibration != Proven || s.Holds(n))
-		}
-		if all {
-			out = append(out, r.Method)
+	for i := range rules {
+		if m := rules[i].Method; !slices.Contains(out, m) && proves(m, n) {
+			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// proves tells whether all releases of a method have a proof for the relation.
+func proves(method string, n Neighbours) bool {
+	some := false
+	for i := range rules { // without copies: every request for a method's options comes here
+		r := &rules[i]
+		if r.Method != method || r.Calibration != Proven || r.None != "" && !some {
+			continue
+		}
+		if some = r.Holds(n); !some {
+			return false
+		}
+	}
+	return some
 }
 
 // Bound is a line of the table at public parameters: what a release is calibrated by.

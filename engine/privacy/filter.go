@@ -231,7 +231,8 @@ func (t Terms) price(l *Ledger, viewer string) (Charge, error) {
 		c.Amount = a.gdp.mu2
 		c.Delta += slackDelta(t.Budget.Epsilon, a.gdp.slack)
 	case RDPComposition:
-		c.Amount = a.rdp.total[slices.Index(a.rdp.orders, t.order())]
+		r := a.rdp()
+		c.Amount = r.total[slices.Index(r.orders, t.order())]
 	}
 	return c, t.known(c, viewer)
 }
