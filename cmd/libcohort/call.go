@@ -63,6 +63,16 @@ type call struct {
 // pollEvery is how often the cancel flag is looked at.
 const pollEvery = 2 * time.Millisecond
 
+// aside is run for work that takes a while: a goroutine that a program calls is bound to the program's thread, and the
+// system changes threads whenever it waits for another goroutine, so the work gets a goroutine that is free.
+func aside(c *C.cohort_call, work func(*call) error) C.int32_t {
+	return run(c, func(k *call) error {
+		done := make(chan error, 1)
+		go func() { done <- k.safely(work) }()
+		return <-done
+	})
+}
+
 // run does the work of a function and says how it went.
 func run(c *C.cohort_call, work func(*call) error) (status C.int32_t) {
 	k := &call{ctx: context.Background(), c: c}

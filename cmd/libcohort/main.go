@@ -96,7 +96,7 @@ func goFree(h C.uintptr_t) {
 //export goPrepare
 func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char,
 	c *C.cohort_call, out *C.uintptr_t) C.int32_t {
-	return run(c, func(k *call) error {
+	return aside(c, func(k *call) error {
 		data, release, err := read(holders, count, weights)
 		defer release()
 		if err != nil {
@@ -173,7 +173,7 @@ func asked(e C.uintptr_t, options *C.char) (*engine.Engine, *request.Options, er
 // fit makes a model of what the options ask for.
 func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 	how func(*call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
-	return run(c, func(k *call) error {
+	return aside(c, func(k *call) error {
 		if out == nil {
 			return null("model")
 		}
