@@ -91,7 +91,7 @@ func (r *Records) N() int { return r.prepared.Points.N }
 // D is the number of columns.
 func (r *Records) D() int { return r.prepared.Points.D }
 
-// Close gives back what Cache has mapped.
+// Close gives back the memory of the records, once no fit uses them. Nothing but Close may be called afterwards.
 func (r *Records) Close() { r.prepared.Close() }
 
 // Fit clusters the records.

@@ -4,25 +4,25 @@
 
 #include "textflag.h"
 
-DATA quantiseOneAVX2<>+0(SB)/4, $0x00000000
-DATA quantiseOneAVX2<>+4(SB)/4, $0x3ff00000
-DATA quantiseOneAVX2<>+8(SB)/4, $0x00000000
-DATA quantiseOneAVX2<>+12(SB)/4, $0x3ff00000
-DATA quantiseOneAVX2<>+16(SB)/4, $0x00000000
-DATA quantiseOneAVX2<>+20(SB)/4, $0x3ff00000
-DATA quantiseOneAVX2<>+24(SB)/4, $0x00000000
-DATA quantiseOneAVX2<>+28(SB)/4, $0x3ff00000
-GLOBL quantiseOneAVX2<>(SB), RODATA|NOPTR, $32
+DATA QuantiseOneAVX2<>+0(SB)/4, $0x00000000
+DATA QuantiseOneAVX2<>+4(SB)/4, $0x3ff00000
+DATA QuantiseOneAVX2<>+8(SB)/4, $0x00000000
+DATA QuantiseOneAVX2<>+12(SB)/4, $0x3ff00000
+DATA QuantiseOneAVX2<>+16(SB)/4, $0x00000000
+DATA QuantiseOneAVX2<>+20(SB)/4, $0x3ff00000
+DATA QuantiseOneAVX2<>+24(SB)/4, $0x00000000
+DATA QuantiseOneAVX2<>+28(SB)/4, $0x3ff00000
+GLOBL QuantiseOneAVX2<>(SB), RODATA|NOPTR, $32
 
-DATA quantiseMinusAVX2<>+0(SB)/4, $0x00000000
-DATA quantiseMinusAVX2<>+4(SB)/4, $0xbff00000
-DATA quantiseMinusAVX2<>+8(SB)/4, $0x00000000
-DATA quantiseMinusAVX2<>+12(SB)/4, $0xbff00000
-DATA quantiseMinusAVX2<>+16(SB)/4, $0x00000000
-DATA quantiseMinusAVX2<>+20(SB)/4, $0xbff00000
-DATA quantiseMinusAVX2<>+24(SB)/4, $0x00000000
-DATA quantiseMinusAVX2<>+28(SB)/4, $0xbff00000
-GLOBL quantiseMinusAVX2<>(SB), RODATA|NOPTR, $32
+DATA QuantiseMinusAVX2<>+0(SB)/4, $0x00000000
+DATA QuantiseMinusAVX2<>+4(SB)/4, $0xbff00000
+DATA QuantiseMinusAVX2<>+8(SB)/4, $0x00000000
+DATA QuantiseMinusAVX2<>+12(SB)/4, $0xbff00000
+DATA QuantiseMinusAVX2<>+16(SB)/4, $0x00000000
+DATA QuantiseMinusAVX2<>+20(SB)/4, $0xbff00000
+DATA QuantiseMinusAVX2<>+24(SB)/4, $0x00000000
+DATA QuantiseMinusAVX2<>+28(SB)/4, $0xbff00000
+GLOBL QuantiseMinusAVX2<>(SB), RODATA|NOPTR, $32
 
 // func QuantiseAVX2(dst *float32, src *float64, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
 // Requires: AVX, AVX2, POPCNT
@@ -37,7 +37,7 @@ TEXT ·QuantiseAVX2(SB), NOSPLIT, $0-72
 	SHLQ         $0x06, R8
 	VBROADCASTSD scale+56(FP), Y0
 	VBROADCASTSD scale+56(FP), Y1
-	VMOVUPD      quantiseOneAVX2<>+0(SB), Y2
+	VMOVUPD      QuantiseOneAVX2<>+0(SB), Y2
 	VDIVPD       Y1, Y2, Y1
 	VCVTPD2PSY   Y1, X1
 	VBROADCASTSS X1, Y1
@@ -47,7 +47,7 @@ periods:
 	XORQ R11, R11
 
 vectors:
-	VMOVUPD     (CX)(R11*1), Y2
+	VMOVUPD     (CX), Y2
 	VMOVUPD     (BX)(R11*1), Y3
 	VMOVUPD     (SI)(R11*1), Y4
 	VSUBPD      Y3, Y2, Y5
@@ -56,8 +56,8 @@ vectors:
 	VSUBPD      Y2, Y4, Y4
 	VSUBPD      Y4, Y5, Y5
 	VDIVPD      (DI)(R11*1), Y5, Y5
-	VBLENDVPD   Y3, quantiseMinusAVX2<>+0(SB), Y5, Y5
-	VBLENDVPD   Y6, quantiseOneAVX2<>+0(SB), Y5, Y5
+	VBLENDVPD   Y3, QuantiseMinusAVX2<>+0(SB), Y5, Y5
+	VBLENDVPD   Y6, QuantiseOneAVX2<>+0(SB), Y5, Y5
 	VORPD       Y3, Y6, Y3
 	VMOVMSKPD   Y3, R10
 	VMULPD      Y0, Y5, Y5
@@ -67,7 +67,7 @@ vectors:
 	VMOVUPS     X5, (AX)
 	POPCNTL     R10, R10
 	ADDQ        R10, R9
-	VMOVUPD     32(CX)(R11*1), Y2
+	VMOVUPD     32(CX), Y2
 	VMOVUPD     32(BX)(R11*1), Y3
 	VMOVUPD     32(SI)(R11*1), Y4
 	VSUBPD      Y3, Y2, Y5
@@ -76,8 +76,8 @@ vectors:
 	VSUBPD      Y2, Y4, Y4
 	VSUBPD      Y4, Y5, Y5
 	VDIVPD      32(DI)(R11*1), Y5, Y5
-	VBLENDVPD   Y3, quantiseMinusAVX2<>+0(SB), Y5, Y5
-	VBLENDVPD   Y6, quantiseOneAVX2<>+0(SB), Y5, Y5
+	VBLENDVPD   Y3, QuantiseMinusAVX2<>+0(SB), Y5, Y5
+	VBLENDVPD   Y6, QuantiseOneAVX2<>+0(SB), Y5, Y5
 	VORPD       Y3, Y6, Y3
 	VMOVMSKPD   Y3, R10
 	VMULPD      Y0, Y5, Y5
@@ -88,12 +88,190 @@ vectors:
 	POPCNTL     R10, R10
 	ADDQ        R10, R9
 	ADDQ        $0x20, AX
+	ADDQ        $0x40, CX
 	ADDQ        $0x40, R11
 	CMPQ        R11, R8
 	JLT         vectors
-	ADDQ        R11, CX
 	DECQ        DX
 	JNZ         periods
 	MOVQ        R9, ret+64(FP)
+	VZEROUPPER
+	RET
+
+DATA QuantiseNarrowOneAVX2<>+0(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX2<>+4(SB)/4, $0x3ff00000
+DATA QuantiseNarrowOneAVX2<>+8(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX2<>+12(SB)/4, $0x3ff00000
+DATA QuantiseNarrowOneAVX2<>+16(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX2<>+20(SB)/4, $0x3ff00000
+DATA QuantiseNarrowOneAVX2<>+24(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX2<>+28(SB)/4, $0x3ff00000
+GLOBL QuantiseNarrowOneAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA QuantiseNarrowMinusAVX2<>+0(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX2<>+4(SB)/4, $0xbff00000
+DATA QuantiseNarrowMinusAVX2<>+8(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX2<>+12(SB)/4, $0xbff00000
+DATA QuantiseNarrowMinusAVX2<>+16(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX2<>+20(SB)/4, $0xbff00000
+DATA QuantiseNarrowMinusAVX2<>+24(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX2<>+28(SB)/4, $0xbff00000
+GLOBL QuantiseNarrowMinusAVX2<>(SB), RODATA|NOPTR, $32
+
+// func QuantiseNarrowAVX2(dst *float32, src *float32, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
+// Requires: AVX, AVX2, POPCNT
+TEXT ·QuantiseNarrowAVX2(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         periods+16(FP), DX
+	MOVQ         lo+24(FP), BX
+	MOVQ         hi+32(FP), SI
+	MOVQ         width+40(FP), DI
+	MOVQ         vectors+48(FP), R8
+	SHLQ         $0x06, R8
+	VBROADCASTSD scale+56(FP), Y0
+	VBROADCASTSD scale+56(FP), Y1
+	VMOVUPD      QuantiseNarrowOneAVX2<>+0(SB), Y2
+	VDIVPD       Y1, Y2, Y1
+	VCVTPD2PSY   Y1, X1
+	VBROADCASTSS X1, Y1
+	XORQ         R9, R9
+
+periods:
+	XORQ R11, R11
+
+vectors:
+	VCVTPS2PD   (CX), Y2
+	VMOVUPD     (BX)(R11*1), Y3
+	VMOVUPD     (SI)(R11*1), Y4
+	VSUBPD      Y3, Y2, Y5
+	VCMPPD      $0x09, Y3, Y2, Y3
+	VCMPPD      $0x1e, Y4, Y2, Y6
+	VSUBPD      Y2, Y4, Y4
+	VSUBPD      Y4, Y5, Y5
+	VDIVPD      (DI)(R11*1), Y5, Y5
+	VBLENDVPD   Y3, QuantiseNarrowMinusAVX2<>+0(SB), Y5, Y5
+	VBLENDVPD   Y6, QuantiseNarrowOneAVX2<>+0(SB), Y5, Y5
+	VORPD       Y3, Y6, Y3
+	VMOVMSKPD   Y3, R10
+	VMULPD      Y0, Y5, Y5
+	VCVTTPD2DQY Y5, X5
+	VCVTDQ2PS   X5, X5
+	VMULPS      X1, X5, X5
+	VMOVUPS     X5, (AX)
+	POPCNTL     R10, R10
+	ADDQ        R10, R9
+	VCVTPS2PD   16(CX), Y2
+	VMOVUPD     32(BX)(R11*1), Y3
+	VMOVUPD     32(SI)(R11*1), Y4
+	VSUBPD      Y3, Y2, Y5
+	VCMPPD      $0x09, Y3, Y2, Y3
+	VCMPPD      $0x1e, Y4, Y2, Y6
+	VSUBPD      Y2, Y4, Y4
+	VSUBPD      Y4, Y5, Y5
+	VDIVPD      32(DI)(R11*1), Y5, Y5
+	VBLENDVPD   Y3, QuantiseNarrowMinusAVX2<>+0(SB), Y5, Y5
+	VBLENDVPD   Y6, QuantiseNarrowOneAVX2<>+0(SB), Y5, Y5
+	VORPD       Y3, Y6, Y3
+	VMOVMSKPD   Y3, R10
+	VMULPD      Y0, Y5, Y5
+	VCVTTPD2DQY Y5, X5
+	VCVTDQ2PS   X5, X5
+	VMULPS      X1, X5, X5
+	VMOVUPS     X5, 16(AX)
+	POPCNTL     R10, R10
+	ADDQ        R10, R9
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	ADDQ        $0x40, R11
+	CMPQ        R11, R8
+	JLT         vectors
+	DECQ        DX
+	JNZ         periods
+	MOVQ        R9, ret+64(FP)
+	VZEROUPPER
+	RET
+
+// func RangesAVX2(lo *float64, hi *float64, src *float64, periods int, vectors int) int
+// Requires: AVX, AVX2, FMA3
+TEXT ·RangesAVX2(SB), NOSPLIT, $0-48
+	MOVQ  lo+0(FP), AX
+	MOVQ  hi+8(FP), CX
+	MOVQ  src+16(FP), DX
+	MOVQ  periods+24(FP), BX
+	MOVQ  vectors+32(FP), SI
+	SHLQ  $0x06, SI
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+
+periods:
+	XORQ DI, DI
+
+vectors:
+	VMOVUPD     (DX)(DI*1), Y3
+	VMINPD      (AX)(DI*1), Y3, Y4
+	VMAXPD      (CX)(DI*1), Y3, Y5
+	VFMADD231PD Y0, Y3, Y1
+	VMOVUPD     Y4, (AX)(DI*1)
+	VMOVUPD     Y5, (CX)(DI*1)
+	VMOVUPD     32(DX)(DI*1), Y3
+	VMINPD      32(AX)(DI*1), Y3, Y4
+	VMAXPD      32(CX)(DI*1), Y3, Y5
+	VFMADD231PD Y0, Y3, Y2
+	VMOVUPD     Y4, 32(AX)(DI*1)
+	VMOVUPD     Y5, 32(CX)(DI*1)
+	ADDQ        $0x40, DI
+	CMPQ        DI, SI
+	JLT         vectors
+	ADDQ        DI, DX
+	DECQ        BX
+	JNZ         periods
+	VORPD       Y1, Y2, Y1
+	VCMPPD      $0x03, Y1, Y1, Y1
+	VMOVMSKPS   Y1, AX
+	MOVQ        AX, ret+40(FP)
+	VZEROUPPER
+	RET
+
+// func RangesNarrowAVX2(lo *float32, hi *float32, src *float32, periods int, vectors int) int
+// Requires: AVX, AVX2, FMA3
+TEXT ·RangesNarrowAVX2(SB), NOSPLIT, $0-48
+	MOVQ  lo+0(FP), AX
+	MOVQ  hi+8(FP), CX
+	MOVQ  src+16(FP), DX
+	MOVQ  periods+24(FP), BX
+	MOVQ  vectors+32(FP), SI
+	SHLQ  $0x06, SI
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+
+periods:
+	XORQ DI, DI
+
+vectors:
+	VMOVUPD     (DX)(DI*1), Y3
+	VMINPS      (AX)(DI*1), Y3, Y4
+	VMAXPS      (CX)(DI*1), Y3, Y5
+	VFMADD231PS Y0, Y3, Y1
+	VMOVUPD     Y4, (AX)(DI*1)
+	VMOVUPD     Y5, (CX)(DI*1)
+	VMOVUPD     32(DX)(DI*1), Y3
+	VMINPS      32(AX)(DI*1), Y3, Y4
+	VMAXPS      32(CX)(DI*1), Y3, Y5
+	VFMADD231PS Y0, Y3, Y2
+	VMOVUPD     Y4, 32(AX)(DI*1)
+	VMOVUPD     Y5, 32(CX)(DI*1)
+	ADDQ        $0x40, DI
+	CMPQ        DI, SI
+	JLT         vectors
+	ADDQ        DI, DX
+	DECQ        BX
+	JNZ         periods
+	VORPD       Y1, Y2, Y1
+	VCMPPS      $0x03, Y1, Y1, Y1
+	VMOVMSKPS   Y1, AX
+	MOVQ        AX, ret+40(FP)
 	VZEROUPPER
 	RET

@@ -11,3 +11,23 @@ package asm
 //
 //go:noescape
 func QuantiseAVX512(dst *float32, src *float64, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
+
+// QuantiseNarrowAVX512 maps the values of periods > 0 periods of vectors > 0 groups of 8: v to
+// ((v-lo)-(hi-v))/width, or -1 below lo (and for NaN) and 1 above hi, times scale, truncated toward
+// zero, over scale. It returns the number of values below and above. scale is a power
+// of two of at most 2^22; lo, hi and width hold a period.
+//
+//go:noescape
+func QuantiseNarrowAVX512(dst *float32, src *float32, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
+
+// RangesAVX512 lowers lo and raises hi, which hold a period of vectors > 0 times 64 bytes, to the values of
+// periods > 0 periods. It returns 0 if all are finite; else lo and hi mean nothing.
+//
+//go:noescape
+func RangesAVX512(lo *float64, hi *float64, src *float64, periods int, vectors int) int
+
+// RangesNarrowAVX512 lowers lo and raises hi, which hold a period of vectors > 0 times 64 bytes, to the values of
+// periods > 0 periods. It returns 0 if all are finite; else lo and hi mean nothing.
+//
+//go:noescape
+func RangesNarrowAVX512(lo *float32, hi *float32, src *float32, periods int, vectors int) int

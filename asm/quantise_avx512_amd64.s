@@ -4,25 +4,25 @@
 
 #include "textflag.h"
 
-DATA quantiseOneAVX512<>+0(SB)/4, $0x00000000
-DATA quantiseOneAVX512<>+4(SB)/4, $0x3ff00000
-DATA quantiseOneAVX512<>+8(SB)/4, $0x00000000
-DATA quantiseOneAVX512<>+12(SB)/4, $0x3ff00000
-DATA quantiseOneAVX512<>+16(SB)/4, $0x00000000
-DATA quantiseOneAVX512<>+20(SB)/4, $0x3ff00000
-DATA quantiseOneAVX512<>+24(SB)/4, $0x00000000
-DATA quantiseOneAVX512<>+28(SB)/4, $0x3ff00000
-GLOBL quantiseOneAVX512<>(SB), RODATA|NOPTR, $32
+DATA QuantiseOneAVX512<>+0(SB)/4, $0x00000000
+DATA QuantiseOneAVX512<>+4(SB)/4, $0x3ff00000
+DATA QuantiseOneAVX512<>+8(SB)/4, $0x00000000
+DATA QuantiseOneAVX512<>+12(SB)/4, $0x3ff00000
+DATA QuantiseOneAVX512<>+16(SB)/4, $0x00000000
+DATA QuantiseOneAVX512<>+20(SB)/4, $0x3ff00000
+DATA QuantiseOneAVX512<>+24(SB)/4, $0x00000000
+DATA QuantiseOneAVX512<>+28(SB)/4, $0x3ff00000
+GLOBL QuantiseOneAVX512<>(SB), RODATA|NOPTR, $32
 
-DATA quantiseMinusAVX512<>+0(SB)/4, $0x00000000
-DATA quantiseMinusAVX512<>+4(SB)/4, $0xbff00000
-DATA quantiseMinusAVX512<>+8(SB)/4, $0x00000000
-DATA quantiseMinusAVX512<>+12(SB)/4, $0xbff00000
-DATA quantiseMinusAVX512<>+16(SB)/4, $0x00000000
-DATA quantiseMinusAVX512<>+20(SB)/4, $0xbff00000
-DATA quantiseMinusAVX512<>+24(SB)/4, $0x00000000
-DATA quantiseMinusAVX512<>+28(SB)/4, $0xbff00000
-GLOBL quantiseMinusAVX512<>(SB), RODATA|NOPTR, $32
+DATA QuantiseMinusAVX512<>+0(SB)/4, $0x00000000
+DATA QuantiseMinusAVX512<>+4(SB)/4, $0xbff00000
+DATA QuantiseMinusAVX512<>+8(SB)/4, $0x00000000
+DATA QuantiseMinusAVX512<>+12(SB)/4, $0xbff00000
+DATA QuantiseMinusAVX512<>+16(SB)/4, $0x00000000
+DATA QuantiseMinusAVX512<>+20(SB)/4, $0xbff00000
+DATA QuantiseMinusAVX512<>+24(SB)/4, $0x00000000
+DATA QuantiseMinusAVX512<>+28(SB)/4, $0xbff00000
+GLOBL QuantiseMinusAVX512<>(SB), RODATA|NOPTR, $32
 
 // func QuantiseAVX512(dst *float32, src *float64, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
 // Requires: AVX, AVX2, AVX512F, POPCNT
@@ -37,7 +37,7 @@ TEXT ·QuantiseAVX512(SB), NOSPLIT, $0-72
 	SHLQ         $0x06, R8
 	VBROADCASTSD scale+56(FP), Z0
 	VBROADCASTSD scale+56(FP), Y1
-	VMOVUPD      quantiseOneAVX512<>+0(SB), Y2
+	VMOVUPD      QuantiseOneAVX512<>+0(SB), Y2
 	VDIVPD       Y1, Y2, Y1
 	VCVTPD2PSY   Y1, X1
 	VBROADCASTSS X1, Y1
@@ -47,7 +47,7 @@ periods:
 	XORQ R11, R11
 
 vectors:
-	VMOVUPD        (CX)(R11*1), Z2
+	VMOVUPD        (CX), Z2
 	VMOVUPD        (BX)(R11*1), Z3
 	VMOVUPD        (SI)(R11*1), Z4
 	VSUBPD         Z3, Z2, Z5
@@ -56,8 +56,8 @@ vectors:
 	VSUBPD         Z2, Z4, Z4
 	VSUBPD         Z4, Z5, Z5
 	VDIVPD         (DI)(R11*1), Z5, Z5
-	VBLENDMPD.BCST quantiseMinusAVX512<>+0(SB), Z5, K1, Z5
-	VBLENDMPD.BCST quantiseOneAVX512<>+0(SB), Z5, K2, Z5
+	VBLENDMPD.BCST QuantiseMinusAVX512<>+0(SB), Z5, K1, Z5
+	VBLENDMPD.BCST QuantiseOneAVX512<>+0(SB), Z5, K2, Z5
 	KORW           K1, K2, K1
 	KMOVW          K1, R10
 	VMULPD         Z0, Z5, Z5
@@ -68,12 +68,154 @@ vectors:
 	POPCNTL        R10, R10
 	ADDQ           R10, R9
 	ADDQ           $0x20, AX
+	ADDQ           $0x40, CX
 	ADDQ           $0x40, R11
 	CMPQ           R11, R8
 	JLT            vectors
-	ADDQ           R11, CX
 	DECQ           DX
 	JNZ            periods
 	MOVQ           R9, ret+64(FP)
+	VZEROUPPER
+	RET
+
+DATA QuantiseNarrowOneAVX512<>+0(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX512<>+4(SB)/4, $0x3ff00000
+DATA QuantiseNarrowOneAVX512<>+8(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX512<>+12(SB)/4, $0x3ff00000
+DATA QuantiseNarrowOneAVX512<>+16(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX512<>+20(SB)/4, $0x3ff00000
+DATA QuantiseNarrowOneAVX512<>+24(SB)/4, $0x00000000
+DATA QuantiseNarrowOneAVX512<>+28(SB)/4, $0x3ff00000
+GLOBL QuantiseNarrowOneAVX512<>(SB), RODATA|NOPTR, $32
+
+DATA QuantiseNarrowMinusAVX512<>+0(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX512<>+4(SB)/4, $0xbff00000
+DATA QuantiseNarrowMinusAVX512<>+8(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX512<>+12(SB)/4, $0xbff00000
+DATA QuantiseNarrowMinusAVX512<>+16(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX512<>+20(SB)/4, $0xbff00000
+DATA QuantiseNarrowMinusAVX512<>+24(SB)/4, $0x00000000
+DATA QuantiseNarrowMinusAVX512<>+28(SB)/4, $0xbff00000
+GLOBL QuantiseNarrowMinusAVX512<>(SB), RODATA|NOPTR, $32
+
+// func QuantiseNarrowAVX512(dst *float32, src *float32, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
+// Requires: AVX, AVX2, AVX512F, POPCNT
+TEXT ·QuantiseNarrowAVX512(SB), NOSPLIT, $0-72
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         periods+16(FP), DX
+	MOVQ         lo+24(FP), BX
+	MOVQ         hi+32(FP), SI
+	MOVQ         width+40(FP), DI
+	MOVQ         vectors+48(FP), R8
+	SHLQ         $0x06, R8
+	VBROADCASTSD scale+56(FP), Z0
+	VBROADCASTSD scale+56(FP), Y1
+	VMOVUPD      QuantiseNarrowOneAVX512<>+0(SB), Y2
+	VDIVPD       Y1, Y2, Y1
+	VCVTPD2PSY   Y1, X1
+	VBROADCASTSS X1, Y1
+	XORQ         R9, R9
+
+periods:
+	XORQ R11, R11
+
+vectors:
+	VCVTPS2PD      (CX), Z2
+	VMOVUPD        (BX)(R11*1), Z3
+	VMOVUPD        (SI)(R11*1), Z4
+	VSUBPD         Z3, Z2, Z5
+	VCMPPD         $0x09, Z3, Z2, K1
+	VCMPPD         $0x1e, Z4, Z2, K2
+	VSUBPD         Z2, Z4, Z4
+	VSUBPD         Z4, Z5, Z5
+	VDIVPD         (DI)(R11*1), Z5, Z5
+	VBLENDMPD.BCST QuantiseNarrowMinusAVX512<>+0(SB), Z5, K1, Z5
+	VBLENDMPD.BCST QuantiseNarrowOneAVX512<>+0(SB), Z5, K2, Z5
+	KORW           K1, K2, K1
+	KMOVW          K1, R10
+	VMULPD         Z0, Z5, Z5
+	VCVTTPD2DQ     Z5, Y5
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         Y1, Y5, Y5
+	VMOVUPS        Y5, (AX)
+	POPCNTL        R10, R10
+	ADDQ           R10, R9
+	ADDQ           $0x20, AX
+	ADDQ           $0x20, CX
+	ADDQ           $0x40, R11
+	CMPQ           R11, R8
+	JLT            vectors
+	DECQ           DX
+	JNZ            periods
+	MOVQ           R9, ret+64(FP)
+	VZEROUPPER
+	RET
+
+// func RangesAVX512(lo *float64, hi *float64, src *float64, periods int, vectors int) int
+// Requires: AVX, AVX512F
+TEXT ·RangesAVX512(SB), NOSPLIT, $0-48
+	MOVQ   lo+0(FP), AX
+	MOVQ   hi+8(FP), CX
+	MOVQ   src+16(FP), DX
+	MOVQ   periods+24(FP), BX
+	MOVQ   vectors+32(FP), SI
+	SHLQ   $0x06, SI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+periods:
+	XORQ DI, DI
+
+vectors:
+	VMOVUPD     (DX)(DI*1), Z2
+	VMINPD      (AX)(DI*1), Z2, Z3
+	VMAXPD      (CX)(DI*1), Z2, Z4
+	VFMADD231PD Z0, Z2, Z1
+	VMOVUPD     Z3, (AX)(DI*1)
+	VMOVUPD     Z4, (CX)(DI*1)
+	ADDQ        $0x40, DI
+	CMPQ        DI, SI
+	JLT         vectors
+	ADDQ        DI, DX
+	DECQ        BX
+	JNZ         periods
+	VCMPPD      $0x03, Z1, Z1, K1
+	KMOVW       K1, AX
+	MOVQ        AX, ret+40(FP)
+	VZEROUPPER
+	RET
+
+// func RangesNarrowAVX512(lo *float32, hi *float32, src *float32, periods int, vectors int) int
+// Requires: AVX, AVX512F
+TEXT ·RangesNarrowAVX512(SB), NOSPLIT, $0-48
+	MOVQ   lo+0(FP), AX
+	MOVQ   hi+8(FP), CX
+	MOVQ   src+16(FP), DX
+	MOVQ   periods+24(FP), BX
+	MOVQ   vectors+32(FP), SI
+	SHLQ   $0x06, SI
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+periods:
+	XORQ DI, DI
+
+vectors:
+	VMOVUPD     (DX)(DI*1), Z2
+	VMINPS      (AX)(DI*1), Z2, Z3
+	VMAXPS      (CX)(DI*1), Z2, Z4
+	VFMADD231PS Z0, Z2, Z1
+	VMOVUPD     Z3, (AX)(DI*1)
+	VMOVUPD     Z4, (CX)(DI*1)
+	ADDQ        $0x40, DI
+	CMPQ        DI, SI
+	JLT         vectors
+	ADDQ        DI, DX
+	DECQ        BX
+	JNZ         periods
+	VCMPPS      $0x03, Z1, Z1, K1
+	KMOVW       K1, AX
+	MOVQ        AX, ret+40(FP)
 	VZEROUPPER
 	RET

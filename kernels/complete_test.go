@@ -22,6 +22,7 @@ var proofs = map[string]struct {
 }{
 	"Pack":     {[]string{"packPortable"}, "TestPackEqualsPortable", "BenchmarkPack"},
 	"Quantise": {[]string{"quantisePortable"}, "TestQuantiseEqualsPortable", "BenchmarkQuantise"},
+	"Extend":   {[]string{"extendPortable"}, "TestExtendEqualsPortable", "BenchmarkExtend"},
 	"Assign":   {[]string{"assignPortable"}, "TestAssignEqualsPortable", "BenchmarkAssign"},
 	"AssignRadius": {[]string{"assignPortable", "cutPortable"}, "TestAssignEqualsPortable",
 		"BenchmarkAssignRadius"},

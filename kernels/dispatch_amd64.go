@@ -621,6 +621,27 @@ func asmQuantise(dst *float32, src *float64, periods int, lo, hi, width *float64
 	return asm.QuantiseAVX2(dst, src, periods, lo, hi, width, vectors, scale)
 }
 
+func asmQuantiseNarrow(dst, src *float32, periods int, lo, hi, width *float64, vectors int, scale float64) int {
+	if current >= avx512 {
+		return asm.QuantiseNarrowAVX512(dst, src, periods, lo, hi, width, vectors, scale)
+	}
+	return asm.QuantiseNarrowAVX2(dst, src, periods, lo, hi, width, vectors, scale)
+}
+
+func asmRanges(lo, hi, src *float64, periods, vectors int) int {
+	if current >= avx512 {
+		return asm.RangesAVX512(lo, hi, src, periods, vectors)
+	}
+	return asm.RangesAVX2(lo, hi, src, periods, vectors)
+}
+
+func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
+	if current >= avx512 {
+		return asm.RangesNarrowAVX512(lo, hi, src, periods, vectors)
+	}
+	return asm.RangesNarrowAVX2(lo, hi, src, periods, vectors)
+}
+
 func asmRead(p *byte, blocks int) {
 	if current >= avx512 {
 		asm.ReadAVX512(p, blocks)

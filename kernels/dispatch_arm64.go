@@ -159,6 +159,10 @@ func asmQuantise(dst *float32, src *float64, periods int, lo, hi, width *float64
 	return asm.QuantiseNEON(dst, src, periods, lo, hi, width, vectors, scale)
 }
 
+func asmQuantiseNarrow(dst, src *float32, periods int, lo, hi, width *float64, vectors int, scale float64) int {
+	return asm.QuantiseNarrowNEON(dst, src, periods, lo, hi, width, vectors, scale)
+}
+
 func asmRead(p *byte, blocks int) {
 	asm.ReadNEON(p, blocks)
 }

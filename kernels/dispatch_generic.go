@@ -97,6 +97,8 @@ func leastDot(x []float64, stride, n int, coef []float64) (float64, int) {
 
 func quantise(dst []float32, src []float64, m *UnitMap) int { return quantisePortable(dst, src, m) }
 
+func quantiseNarrow(dst, src []float32, m *UnitMap) int { return quantisePortable(dst, src, m) }
+
 func nearestSums(p *Panels, rows, nearest []float32, sums []float64) {
 	nearestSumsPortable(p, rows, nearest, sums)
 }

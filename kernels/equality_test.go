@@ -650,7 +650,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 				acc, weighted := NewAccumulator(k, d, 16), NewWeightedAccumulator(k, d)
 				points, exchanges := weightedPoints(rng, p), NewExchanges(k)
 				units, wide := NewUnitMap(make([]float64, d), ones(d), 16), make([]float64, n*d)
-				r2, costs := make([]float32, k), make([]int64, n*k)
+				r2, costs, ranges := make([]float32, k), make([]int64, n*k), NewRanges[float32](d)
 				m, out := NewMatrix(7, d, gridRows(rng, 7, d, 16)), NewPanels(n, 7)
 				keys, digests := randomBlocks(rng, 2), randomBlocks(rng, 9)
 				key, reg, scratch := NewArrivalKey(keys[0]), registers(100), new(ArrivalScratch)
@@ -664,6 +664,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"Continue":           func() { Continue(key, states, 1, 2, reg, scratch) },
 					"Pack":               func() { Pack(p, rows) },
 					"Quantise":           func() { Quantise(rows, wide, units) },
+					"Extend":             func() { Extend(ranges, rows) },
 					"Assign":             func() { Assign(*p, c, labels, dist) },
 					"AssignRadius":       func() { AssignRadius(*p, c, 0.5, labels, nil) },
 					"Assign2":            func() { Assign2(*p, c, labels, dist, second) },

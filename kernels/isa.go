@@ -122,6 +122,7 @@ var kernelTable = []struct {
 }{
 	{"Pack", []path{avx2, neon}},
 	{"Quantise", all},
+	{"Extend", []path{avx2, avx512}},
 	{"Assign", ranked},
 	{"AssignRadius", all},
 	{"Assign2", all},

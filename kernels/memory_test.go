@@ -176,6 +176,9 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 		*s = g
 	}
 	Quantise(guarded[float32](t, n*d, atEnd), guarded[float64](t, n*d, atEnd), u)
+	Quantise(guarded[float32](t, n*d, atEnd), guarded[float32](t, n*d, atEnd), u)
+	Extend(NewRanges[float32](d), guarded[float32](t, n*d, atEnd))
+	Extend(NewRanges[float64](d), guarded[float64](t, n*d, atEnd))
 	e := NewExchanges(k)
 	e.Gains, e.table = guarded[float64](t, k, atEnd), guarded[float64](t, len(e.table), atEnd)
 	Exchange(dist, dist, second, labels, nil, e)

@@ -72,6 +72,7 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 			func() { AssignAccumulateWeighted(points, c, labels, dist[:3], nil, weighted) }},
 		{"NewUnitMap", []string{"2", "3"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 2), 16) }},
 		{"NewUnitMap", []string{"fractionBits=23", "22"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 3), 23) }},
+		{"Extend", []string{"5", "d=2"}, func() { Extend(NewRanges[float32](2), make([]float32, 5)) }},
 		{"Quantise", []string{"5", "6"},
 			func() { Quantise(make([]float32, 5), make([]float64, 6), NewUnitMap([]float64{0}, []float64{1}, 16)) }},
 		{"Quantise", []string{"5", "d=2"}, func() {

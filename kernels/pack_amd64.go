@@ -2,11 +2,6 @@
 
 package kernels
 
-// streamBytes is the size of panels from which packing writes past the caches:
-// they would push out each other, and reading lines before they are overwritten
-// costs a third of the traffic.
-const streamBytes = 24 << 20
-
 func pack(dst *Panels, rows []float32) {
 	d := dst.D
 	if current == generic || d == 1 {
@@ -16,14 +11,13 @@ func pack(dst *Panels, rows []float32) {
 	panels := dst.N / Lanes
 	if d < Lanes {
 		// The transpose reads whole blocks of 4 columns: it stops early enough.
-		for panels > 0 && (panels*Lanes-1)*d+(d+3)&^3 > len(rows) {
+		for panels > 0 && (panels*Lanes-1)*d+(d+3)&^3 > cap(rows) {
 			panels--
 		}
 	}
-	stream := panels*Lanes*d*4 >= streamBytes
 	step := panelsPerCall(8 * d)
 	for at := 0; at < panels; at += step {
-		packPanels(&dst.Data[at*Lanes*d], &rows[at*Lanes*d], min(step, panels-at), d, stream)
+		packPanels(&dst.Data[at*Lanes*d], &rows[at*Lanes*d], min(step, panels-at), d, dst.stream)
 	}
 	if base := panels * Lanes; base < dst.N {
 		rest := dst.Slice(base, dst.N)

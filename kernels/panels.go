@@ -20,7 +20,14 @@ type Panels struct {
 	// firstPanel on; see PrepareFilter.
 	filter     *filterPoints
 	firstPanel int
+	// stream says that these are part of panels that no cache holds, so that packing
+	// writes past the caches: they would push out each other, and reading lines before
+	// they are overwritten costs a third of the traffic.
+	stream bool
 }
+
+// streamBytes is the size of panels from which on packing writes past the caches.
+const streamBytes = 24 << 20
 
 // NewPanels allocates zeroed panels for n points of d coordinates in one block.
 // It panics unless n >= 0 and d > 0.
@@ -28,7 +35,19 @@ func NewPanels(n, d int) *Panels {
 	if n < 0 || d <= 0 {
 		panic(fmt.Sprintf("kernels: NewPanels: n=%d, d=%d, want n >= 0 and d > 0", n, d))
 	}
-	return &Panels{N: n, D: d, Data: alignedFloat32(panelCount(n) * d * Lanes)}
+	size := panelCount(n) * d * Lanes
+	return &Panels{N: n, D: d, Data: alignedFloat32(size), stream: 4*size >= streamBytes}
+}
+
+// Reuse returns panels for n points of d coordinates in the memory of p, which hold what
+// was there until they are packed; nil if that is too little, or much more. Nothing else
+// may use p any more.
+func (p *Panels) Reuse(n, d int) *Panels {
+	size := panelCount(n) * d * Lanes
+	if size > len(p.Data) || 4*size < 3*len(p.Data) {
+		return nil
+	}
+	return &Panels{N: n, D: d, Data: p.Data[:size], stream: 4*size >= streamBytes}
 }
 
 // panelCount returns the number of panels that hold n points.
@@ -58,7 +77,7 @@ func (p *Panels) Slice(lo, hi int) Panels {
 	}
 	end := lo*p.D + panelCount(hi-lo)*p.D*Lanes
 	return Panels{N: hi - lo, D: p.D, Data: p.Data[lo*p.D : end : end], filter: p.filter,
-		firstPanel: p.firstPanel + lo/Lanes}
+		firstPanel: p.firstPanel + lo/Lanes, stream: p.stream}
 }
 
 // Point copies the coordinates of point i to dst, which is grown when it is

@@ -37,21 +37,27 @@ func NewUnitMap(lo, hi []float64, fractionBits int) *UnitMap {
 // then truncated toward zero onto the grid. NaN becomes -1 and counts as outside. It
 // returns the number of values outside their bounds, so where that is zero all were
 // finite.
-func Quantise(dst []float32, src []float64, m *UnitMap) int {
+func Quantise[T float32 | float64](dst []float32, src []T, m *UnitMap) int {
 	checkLength("Quantise", "dst", len(dst), len(src))
 	if len(src)%m.D != 0 {
 		panic(fmt.Sprintf("kernels: Quantise: len(src)=%d, want a multiple of d=%d", len(src), m.D))
 	}
-	return quantise(dst, src, m)
+	switch src := any(src).(type) {
+	case []float32:
+		return quantiseNarrow(dst, src, m)
+	case []float64:
+		return quantise(dst, src, m)
+	}
+	panic("kernels: Quantise: no type of numbers")
 }
 
 // quantisePortable is the reference form of [Quantise].
-func quantisePortable(dst []float32, src []float64, m *UnitMap) int {
+func quantisePortable[T float32 | float64](dst []float32, src []T, m *UnitMap) int {
 	outside := 0
 	scale := float64(int64(1) << m.FractionBits)
 	for i, v := range src {
 		j := i % m.D
-		lo, hi := m.lo[j], m.hi[j]
+		v, lo, hi := float64(v), m.lo[j], m.hi[j]
 		u := ((v - lo) - (hi - v)) / m.width[j]
 		if !(v >= lo) {
 			u = -1

@@ -56,6 +56,14 @@ func TestQuantiseEqualsPortable(t *testing.T) {
 				if count := Quantise(got, src, m); count != outside || !sameBits(want, got) {
 					t.Fatalf("n=%d d=%d f=%d: %d and %d outside:\n%v\n%v", n, d, m.FractionBits, outside, count, want, got)
 				}
+				narrow := make([]float32, n*d)
+				for i, x := range src {
+					narrow[i], src[i] = float32(x), float64(float32(x))
+				}
+				outside = quantisePortable(want, src, m)
+				if count := Quantise(got, narrow, m); count != outside || !sameBits(want, got) {
+					t.Fatalf("float32, n=%d d=%d f=%d: %d and %d outside:\n%v\n%v", n, d, m.FractionBits, outside, count, want, got)
+				}
 			}
 		}
 	})

@@ -6,11 +6,19 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// quantise emits the affine map of columns to the grid.
-func quantise(s isa) {
-	one := wideConstant("quantiseOne"+s.name, 0x3ff0000000000000)
-	minus := wideConstant("quantiseMinus"+s.name, 0xbff0000000000000)
-	function("Quantise"+s.name, "func(dst *float32, src *float64, periods int, lo, hi, width *float64, vectors int, "+
+// quantiseFile emits what reads records.
+func quantiseFile(s isa) {
+	quantise(s, "Quantise", "float64")
+	quantise(s, "QuantiseNarrow", "float32")
+	ranges(s, "Ranges", "float64")
+	ranges(s, "RangesNarrow", "float32")
+}
+
+// quantise emits the affine map of columns of a type to the grid.
+func quantise(s isa, name, kind string) {
+	one := wideConstant(name+"One"+s.name, 0x3ff0000000000000)
+	minus := wideConstant(name+"Minus"+s.name, 0xbff0000000000000)
+	function(name+s.name, "func(dst *float32, src *"+kind+", periods int, lo, hi, width *float64, vectors int, "+
 		"scale float64) int",
 		"maps the values of periods > 0 periods of vectors > 0 groups of 8: v to",
 		"((v-lo)-(hi-v))/width, or -1 below lo (and for NaN) and 1 above hi, times scale, truncated toward",
@@ -43,7 +51,11 @@ func quantise(s isa) {
 		for h := range s.parts {
 			place := func(base reg.Register) Mem { return Mem{Base: base, Index: at, Scale: 1, Disp: h * s.bytes} }
 			v, low, high, t := s.vector(), s.vector(), s.vector(), s.vector()
-			VMOVUPD(place(src), v)
+			if kind == "float32" {
+				VCVTPS2PD(Mem{Base: src, Disp: h * s.bytes / 2}, v)
+			} else {
+				VMOVUPD(Mem{Base: src, Disp: h * s.bytes}, v)
+			}
 			VMOVUPD(place(lo), low)
 			VMOVUPD(place(hi), high)
 			VSUBPD(low, v, t)
@@ -84,12 +96,81 @@ func quantise(s isa) {
 			ADDQ(bits, outside)
 		}
 		ADDQ(Imm(32), dst)
+		if kind == "float32" {
+			ADDQ(Imm(32), src)
+		} else {
+			ADDQ(Imm(64), src)
+		}
 		ADDQ(Imm(64), at)
 		CMPQ(at, vectors)
 		JLT(LabelRef("vectors"))
-		ADDQ(at, src)
 	})
 	Store(outside, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// ranges emits the search for the least and the greatest values of columns.
+func ranges(s isa, name, kind string) {
+	function(name+s.name, "func(lo, hi, src *"+kind+", periods, vectors int) int",
+		"lowers lo and raises hi, which hold a period of vectors > 0 times 64 bytes, to the values of",
+		"periods > 0 periods. It returns 0 if all are finite; else lo and hi mean nothing.")
+	lo := Load(Param("lo"), GP64())
+	hi := Load(Param("hi"), GP64())
+	src := Load(Param("src"), GP64())
+	periods, size := GP64(), GP64()
+	Load(Param("periods"), periods)
+	Load(Param("vectors"), size)
+	SHLQ(Imm(6), size)
+	least, greatest, multiply := VMINPD, VMAXPD, VFMADD231PD
+	if kind == "float32" {
+		least, greatest, multiply = VMINPS, VMAXPS, VFMADD231PS
+	}
+	// Zero times a value is zero, unless it is not finite.
+	zero, wrong := s.vector(), s.vectors(s.parts)
+	s.zero(zero)
+	for _, w := range wrong {
+		s.zero(w)
+	}
+	at := GP64()
+	count("periods", periods, func() {
+		XORQ(at, at)
+		Label("vectors")
+		for h := range s.parts {
+			v, low, high := s.vector(), s.vector(), s.vector()
+			low0 := Mem{Base: lo, Index: at, Scale: 1, Disp: h * s.bytes}
+			high0 := Mem{Base: hi, Index: at, Scale: 1, Disp: h * s.bytes}
+			VMOVUPD(Mem{Base: src, Index: at, Scale: 1, Disp: h * s.bytes}, v)
+			least(low0, v, low)
+			greatest(high0, v, high)
+			multiply(zero, v, wrong[h])
+			VMOVUPD(low, low0)
+			VMOVUPD(high, high0)
+		}
+		ADDQ(Imm(64), at)
+		CMPQ(at, size)
+		JLT(LabelRef("vectors"))
+		ADDQ(at, src)
+	})
+	bits := GP64()
+	if s == avx512 {
+		unordered := K()
+		if kind == "float32" {
+			VCMPPS(Imm(3), wrong[0], wrong[0], unordered)
+		} else {
+			VCMPPD(Imm(3), wrong[0], wrong[0], unordered)
+		}
+		KMOVW(unordered, bits.As32())
+	} else {
+		VORPD(wrong[0], wrong[1], wrong[0])
+		if kind == "float32" {
+			VCMPPS(Imm(3), wrong[0], wrong[0], wrong[0])
+		} else {
+			VCMPPD(Imm(3), wrong[0], wrong[0], wrong[0])
+		}
+		VMOVMSKPS(wrong[0], bits.As32())
+	}
+	Store(bits, ReturnIndex(0))
 	VZEROUPPER()
 	RET()
 }

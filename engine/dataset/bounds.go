@@ -87,17 +87,22 @@ func (c *collector) bounds(ctx context.Context, s Source, oneScale bool, put fun
 	if c.schema.Bytes {
 		return byteBounds(c.schema.D), nil
 	}
-	work := func(b *Block) error {
-		err := b.settle()
-		b.look(true)
-		return err
-	}
-	err := inOrder(ctx, s, &c.schema, c.opts, work, func(b *Block) error {
-		if put != nil {
-			put(b)
+	var err error
+	if all := direct(s, &PrepareOptions{Read: *c.opts}); all != nil {
+		err = all.extend(ctx, c)
+	} else {
+		work := func(b *Block) error {
+			err := b.settle()
+			b.look(true)
+			return err
 		}
-		return c.put(b)
-	})
+		err = inOrder(ctx, s, &c.schema, c.opts, work, func(b *Block) error {
+			if put != nil {
+				put(b)
+			}
+			return c.put(b)
+		})
+	}
 	if err != nil {
 		return Bounds{}, err
 	}

@@ -273,13 +273,17 @@ func (c *cache) close() {
 	c.labels.Close()
 }
 
-// Close gives back the mapping of records that were prepared in a cache. The points
-// must not be used afterwards. Records in memory need no Close.
+// Close gives back the memory of the records, which must not be used afterwards: the
+// mapping of those that were prepared in a cache; that of others serves those that are
+// prepared next. Records in memory need no Close.
 func (p *Prepared) Close() {
-	if p.mapped {
+	switch {
+	case p.mapped:
 		unmapMemory(asBytes(p.Points.Data))
-		p.Points, p.mapped = nil, false
+	case p.Points != nil:
+		spare.put(p.Points)
 	}
+	p.Points, p.mapped = nil, false
 }
 
 // later is a source without its first chunks.

@@ -165,7 +165,11 @@ func prepare(ctx context.Context, s Source, b Bounds, opts *PrepareOptions, file
 		to = newPanelSink(known, d, opts.Read.threads())
 		defer to.release()
 	}
-	if file == nil || !file.state.Complete {
+	if all := direct(s, opts); all != nil {
+		if err := all.pack(ctx, c, kernels.NewUnitMap(b.Lo, b.Hi, opts.FractionBits), to.(*panelSink).panels); err != nil {
+			return nil, err
+		}
+	} else if file == nil || !file.state.Complete {
 		err := pack(ctx, s, c, b, opts, to, digest)
 		if file != nil {
 			file.state.Complete = err == nil

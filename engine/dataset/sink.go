@@ -47,7 +47,7 @@ type piece struct {
 func newPanelSink(known, d, workers int) *panelSink {
 	s := &panelSink{d: d, workers: workers}
 	if known > 0 {
-		s.panels = kernels.NewPanels(known, d)
+		s.panels = newPanels(known, d)
 	}
 	s.each = pointsPerPiece(d)
 	return s
@@ -116,7 +116,7 @@ func (s *panelSink) finish() (*kernels.Panels, error) {
 	if s.panels != nil {
 		return s.panels, nil
 	}
-	all := kernels.NewPanels(s.n, s.d)
+	all := newPanels(s.n, s.d)
 	var next atomic.Int64
 	var copying sync.WaitGroup
 	for range min(s.workers, len(s.pieces)) {
