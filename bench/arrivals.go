@@ -27,32 +27,25 @@ const arrivalRegisters = 4096
 var slowerGoals = map[string]Number{"avx2": 3, "generic": 60}
 
 // runSketchKernels times the kernels of the sketches and of what is made of them.
-func runSketchKernels(ctx context.Context, e *Env, limits kernels.Limits) error {
+func runSketchKernels(ctx context.Context, e *Env, limits kernels.Limits) {
 	for _, shape := range arrivalShapes {
 		n, clusters := shape.records, shape.clusters
 		if e.Quick && n > 1_000_000 {
 			continue
 		}
-		err := e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters),
+		e.Case(ctx, "arrivals", []Label{L("registers", arrivalRegisters), L("records", n), L("clusters", clusters),
 			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			limits = limits.Best(kernels.MeasureLimits())
 			return timeArrivals(ctx, c, limits, n, clusters, shape.goal)
 		})
-		if err != nil {
-			return err
-		}
 	}
 	for _, shape := range [][3]int{{25, 7, 20}, {25, 3, 180}, {15, 8, 5}, {49, 13, 8}} {
 		cells, tails, events := shape[0], shape[1], shape[2]
-		err := e.Case(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
+		e.Case(ctx, "expectation maximisation", []Label{L("heads", cells), L("tails", tails), L("events", events),
 			L("isa", kernels.ISA())}, func(ctx context.Context, c *Case) error {
 			return timeEvents(ctx, c, cells, tails, events)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // arrivalTimer makes the registers of clusters of random digests, each until none is

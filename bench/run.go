@@ -226,11 +226,12 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 				e.missing = append(e.missing, name)
 			}
 		}
-		if err := s.Run(ctx, e); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+		s.Run(ctx, e)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case e.failed != nil:
+			return nil, fmt.Errorf("suite %s: %w", s.Name, e.failed)
 		}
 		report.Sections = append(report.Sections, Section{Suite: s, Rows: inOrder(e.rows), Missing: e.missing, Left: e.left,
 			Seconds: time.Since(start).Seconds()})

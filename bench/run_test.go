@@ -43,13 +43,14 @@ func TestInterruptedRunGoesOnWhereItStopped(t *testing.T) {
 	measure := func(e *Env, labels ...string) {
 		t.Helper()
 		for _, l := range labels {
-			if err := e.Case(ctx, "t", []Label{L("x", l)}, func(_ context.Context, c *Case) error {
+			e.Case(ctx, "t", []Label{L("x", l)}, func(_ context.Context, c *Case) error {
 				ran++
 				c.Samples("v", Plain, []float64{1, 2, 3})
 				c.Number("nan", Plain, math.NaN())
 				return nil
-			}); err != nil {
-				t.Fatal(err)
+			})
+			if e.failed != nil {
+				t.Fatal(e.failed)
 			}
 		}
 	}
@@ -104,7 +105,9 @@ func TestCaseTellsFailuresApart(t *testing.T) {
 	e := env(t, "", true)
 	ctx := context.Background()
 	one := func(name string, fn func(context.Context, *Case) error) error {
-		return e.Case(ctx, name, nil, fn)
+		e.failed = nil
+		e.Case(ctx, name, nil, fn)
+		return e.failed
 	}
 	if err := one("missing", func(ctx context.Context, c *Case) error {
 		_, err := c.Env.Set(ctx, "mars")
@@ -130,9 +133,12 @@ func TestCaseTellsFailuresApart(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := e.Case(stopped, "x", nil, nil); err != context.Canceled {
-		t.Errorf("cancelled: error is %v", err)
+	e.failed = nil
+	e.Case(stopped, "x", nil, nil)
+	if e.failed != context.Canceled {
+		t.Errorf("cancelled: error is %v", e.failed)
 	}
+	e.Case(ctx, "after a failure", nil, func(context.Context, *Case) error { t.Error("it ran"); return nil })
 	report := &Report{Sections: []Section{{Suite: e.suite, Rows: e.rows}}}
 	if err := report.Failed(); err == nil || fault.IsRequest(err) {
 		t.Errorf("a report with a failed row: %v", err)

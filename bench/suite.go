@@ -23,7 +23,7 @@ type Suite struct {
 	Figures []Figure
 	// Run makes the rows by calling Env.Case, the most telling ones first: a
 	// quick run stops when its time is up.
-	Run func(ctx context.Context, e *Env) error
+	Run func(ctx context.Context, e *Env)
 }
 
 // Figure describes plots of a suite's rows.
@@ -69,6 +69,7 @@ type Env struct {
 	deadline time.Time
 	left     int
 	missing  []string
+	failed   error // why the run has to stop
 	progress func(string)
 }
 
@@ -83,23 +84,22 @@ type Case struct {
 // Case measures one instance: fn fills the row of that table with those labels.
 // It is not called when the results file has the row already, or when a quick
 // run has no time left. A data set that is missing leaves the case out; any
-// other error is noted in the row, and the suite goes on. Case fails only when
-// the whole run has to stop.
-func (e *Env) Case(ctx context.Context, table string, labels []Label,
-	fn func(ctx context.Context, c *Case) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// other error is noted in the row, and the suite goes on. After a failure for which
+// the whole run has to stop, Case does nothing.
+func (e *Env) Case(ctx context.Context, table string, labels []Label, fn func(ctx context.Context, c *Case) error) {
+	if e.fail(ctx.Err()); e.failed != nil {
+		return
 	}
 	row := Row{Suite: e.suite.Name, Table: table, Quick: e.Quick, Labels: slices.Clone(labels)}
 	if old, ok := e.store.find(row.Key()); ok {
 		e.rows = append(e.rows, old)
-		return nil
+		return
 	}
 	caseCtx := ctx
 	if e.Quick {
 		if time.Now().After(e.deadline) {
 			e.left++
-			return nil
+			return
 		}
 		var cancel context.CancelFunc
 		caseCtx, cancel = context.WithDeadline(ctx, e.deadline)
@@ -111,28 +111,44 @@ func (e *Env) Case(ctx context.Context, table string, labels []Label,
 	var absent *MissingSetError
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		e.fail(ctx.Err())
 	case errors.As(err, &absent):
 		if !slices.Contains(e.missing, absent.Set) {
 			e.missing = append(e.missing, absent.Set)
 		}
-		return nil
 	case errors.Is(err, context.DeadlineExceeded):
 		e.left++
-		return nil
 	case err != nil:
 		row.Failed = err.Error()
 		e.rows = append(e.rows, row)
-		return nil
+	case len(row.Values) == 0:
+		e.fail(fmt.Errorf("bench: %s: the case %s measured nothing", e.suite.Name, row.Key()))
+	default:
+		if err = c.attach(); err == nil {
+			e.rows = append(e.rows, row)
+			err = e.store.add(row)
+		}
+		e.fail(err)
 	}
-	if len(row.Values) == 0 {
-		return fmt.Errorf("bench: %s: the case %s measured nothing", e.suite.Name, row.Key())
+}
+
+// On is Case on a set of the data folder.
+func (e *Env) On(ctx context.Context, set, table string, labels []Label,
+	fn func(ctx context.Context, c *Case, s *Set) error) {
+	e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
+		s, err := e.Set(ctx, set)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, c, s)
+	})
+}
+
+// fail stops the run, if there is an error.
+func (e *Env) fail(err error) {
+	if e.failed == nil {
+		e.failed = err
 	}
-	if err := c.attach(); err != nil {
-		return err
-	}
-	e.rows = append(e.rows, row)
-	return e.store.add(row)
 }
 
 func describe(suite, table string, labels []Label) string {

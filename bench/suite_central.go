@@ -28,11 +28,9 @@ func centralSuites() []Suite {
 			About: "hybrid, proven, on small sets (mean NICV of 20 runs, delta = 1/(n ln n)) and on MNIST (inertia in units " +
 				"of 0..255, 5 runs, delta = 1e-6), with the time of a whole run after the data is read.",
 			Needs: append([]string{"mnist"}, hybridSets...),
-			Run: func(ctx context.Context, e *Env) error {
-				if err := e.hybridQuality(ctx, hybridSets); err != nil {
-					return err
-				}
-				return e.centralTime(ctx)
+			Run: func(ctx context.Context, e *Env) {
+				e.hybridQuality(ctx, hybridSets)
+				e.centralTime(ctx)
 			},
 		},
 		{
@@ -86,15 +84,11 @@ var hybridGoal = map[string]struct{ best, fast01, fast1, goal01, goal1 float64 }
 	"mnist": {1.785e11, 0, 0, 2.01e11, 1.805e11},
 }
 
-func (e *Env) hybridQuality(ctx context.Context, sets []string) error {
+func (e *Env) hybridQuality(ctx context.Context, sets []string) {
 	for _, name := range append(sets, "mnist") {
 		for _, epsilon := range []float64{0.1, 1} {
-			err := e.Case(ctx, "hybrid", []Label{L("set", name), L("epsilon", epsilon)},
-				func(ctx context.Context, c *Case) error {
-					s, err := c.Env.Set(ctx, name)
-					if err != nil {
-						return err
-					}
+			e.On(ctx, name, "hybrid", []Label{L("set", name), L("epsilon", epsilon)},
+				func(ctx context.Context, c *Case, s *Set) error {
 					budget, count := privacy.Budget{Epsilon: epsilon, Delta: -1}, c.Env.Reps(20, 5)
 					if name == "mnist" {
 						budget.Delta, count = mnistDelta, c.Env.Reps(5, 1)
@@ -124,17 +118,13 @@ func (e *Env) hybridQuality(ctx context.Context, sets []string) error {
 					c.Durations("run", []float64{float64(spent) / float64(len(r.nicv))})
 					return nil
 				})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // centralTime measures whole runs, quality left out, the memory that the process
 // needs for MNIST, and the projection. Each limit is a goal on two cores.
-func (e *Env) centralTime(ctx context.Context) error {
+func (e *Env) centralTime(ctx context.Context) {
 	timed := []struct {
 		set, method string
 		k           int
@@ -148,7 +138,7 @@ func (e *Env) centralTime(ctx context.Context) error {
 		{"mnist", "balcan", 10, 0},
 	}
 	for _, t := range timed {
-		err := e.Case(ctx, "time of a run", []Label{L("set", t.set), L("method", t.method), L("k", t.k)},
+		e.Case(ctx, "time of a run", []Label{L("set", t.set), L("method", t.method), L("k", t.k)},
 			func(ctx context.Context, c *Case) error {
 				var s *Set
 				var err error
@@ -195,22 +185,15 @@ func (e *Env) centralTime(ctx context.Context) error {
 				}
 				return nil
 			})
-		if err != nil {
-			return err
-		}
 	}
 	// All records of MNIST to the dimensions of balcan-edler, and as many rows as a
 	// tile has on records that fit the second-level cache.
 	for _, shape := range [][3]int{{70000, 784, 5}, {1600, 784, 12}} {
-		err := e.Case(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])},
+		e.Case(ctx, "projection", []Label{L("n", shape[0]), L("d", shape[1]), L("rows", shape[2])},
 			func(ctx context.Context, c *Case) error {
 				return projectAgainstLimits(ctx, c, kernels.MeasureLimits(), shape[0], shape[1], shape[2])
 			})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func synthSets() []string {
@@ -225,18 +208,14 @@ func synthSets() []string {
 	return names
 }
 
-func runSynthSep(ctx context.Context, e *Env) error {
+func runSynthSep(ctx context.Context, e *Env) {
 	for _, d := range []int{10, 20, 6, 14, 2} {
 		for _, k := range []int{10, 20, 6, 14, 2} {
 			for _, sep := range []string{"21", "70"} {
 				for _, epsilon := range []float64{1, 0.1} {
 					name := fmt.Sprintf("synth_sep%s_k%d_d%d", sep, k, d)
-					err := e.Case(ctx, "", []Label{L("separation", "0."+sep), L("k", k), L("d", d), L("epsilon", epsilon)},
-						func(ctx context.Context, c *Case) error {
-							s, err := c.Env.Set(ctx, name)
-							if err != nil {
-								return err
-							}
+					e.On(ctx, name, "", []Label{L("separation", "0."+sep), L("k", k), L("d", d), L("epsilon", epsilon)},
+						func(ctx context.Context, c *Case, s *Set) error {
 							budget := privacy.Budget{Epsilon: epsilon, Delta: -1}
 							for _, method := range []string{"hybrid", "relative", "lsf"} {
 								r, err := c.runs(ctx, c.Env.Reps(10, 2),
@@ -253,14 +232,10 @@ func runSynthSep(ctx context.Context, e *Env) error {
 							c.Number("without noise", Plain, best)
 							return nil
 						})
-					if err != nil {
-						return err
-					}
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // withoutNoise is the NICV of the search that hybrid runs on its synopsis, run on

@@ -94,12 +94,12 @@ func heJob(data *dataset.Normalised, k, rounds int, seed uint64, budget privacy.
 		Columns: [][]int{{0}, rest}, K: k, Iterations: rounds, Seed: &seed, Budget: budget, NoQuality: true}}
 }
 
-func runCKKSTable3(ctx context.Context, e *Env) error {
+func runCKKSTable3(ctx context.Context, e *Env) {
 	for _, cell := range ckksCells[:e.Reps(len(ckksCells), 5)] {
 		var res *engine.Result
 		var wall float64
 		labels := []Label{L("n", cell.n), L("k", cell.k)}
-		err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, cell.n, 2, cell.k)
 			if err != nil {
 				return err
@@ -114,24 +114,18 @@ func runCKKSTable3(ctx context.Context, e *Env) error {
 			c.Row.Seeds = "1"
 			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if err := e.overMohassel(ctx, labels); err != nil {
-			return err
-		}
+		e.overMohassel(ctx, labels)
 	}
-	return nil
 }
 
 // overMohassel is the second half of Table 3: how many times the time and the bytes of
 // the protocol of Mohassel et al., as CKKS-V prints them, are ours.
-func (e *Env) overMohassel(ctx context.Context, labels []Label) error {
+func (e *Env) overMohassel(ctx context.Context, labels []Label) {
 	ours := e.find("", labels)
 	if ours == nil {
-		return nil
+		return
 	}
-	return e.Case(ctx, "speed-up", labels, func(_ context.Context, c *Case) error {
+	e.Case(ctx, "speed-up", labels, func(_ context.Context, c *Case) error {
 		for i := range ours.Values {
 			v := &ours.Values[i]
 			for _, ref := range v.References {
@@ -156,10 +150,10 @@ var ckksUtility = []struct {
 	{"loan", "loan", 5, 2}, {"loan", "loan", 5, 4}, {"loan", "loan", 5, 8}, {"loan", "loan", 5, 16},
 }
 
-func runCKKSTable4(ctx context.Context, e *Env) error {
+func runCKKSTable4(ctx context.Context, e *Env) {
 	for i, row := range ckksUtility {
 		for _, cal := range []privacy.Calibration{privacy.Claimed, privacy.Proven} {
-			err := e.Case(ctx, "", []Label{L("set", row.name), L("parties", row.parties), L("calibration", cal)},
+			e.Case(ctx, "", []Label{L("set", row.name), L("parties", row.parties), L("calibration", cal)},
 				func(ctx context.Context, c *Case) error {
 					var s *Set
 					var err error
@@ -173,55 +167,43 @@ func runCKKSTable4(ctx context.Context, e *Env) error {
 					}
 					return heUtility(ctx, c, s, row.k, row.parties, cal, 1, c.Env.Reps(5, 1))
 				})
-			if err != nil {
-				return err
-			}
 		}
 		if i > 0 {
 			continue
 		}
 		// A quick run comes this far.
-		if err := e.ckksModes(ctx); err != nil {
-			return err
-		}
+		e.ckksModes(ctx)
 	}
-	return e.noiselessCKKS(ctx)
+	e.noiselessCKKS(ctx)
 }
 
 // noiselessCKKS compares loss without noise with Lloyd's in the clear, which the protocol
 // follows; single starts can end in another local optimum, better or worse.
-func (e *Env) noiselessCKKS(ctx context.Context) error {
+func (e *Env) noiselessCKKS(ctx context.Context) {
 	noiseless := []struct {
 		set string
 		k   int
 	}{{"timesynth_k5_d2_n10000", 5}, {"s1", 15}}
 	for _, x := range noiseless[:e.Reps(2, 1)] {
-		err := e.Case(ctx, withoutNoise, []Label{L("set", x.set), L("k", x.k)}, func(ctx context.Context, c *Case) error {
-			s, err := c.Env.Set(ctx, x.set)
-			if err != nil {
-				return err
-			}
-			var plain plainScores
-			r, err := c.runs(ctx, c.Env.Reps(5, 1), func(run int) (engine.Job, error) {
-				job := heJob(s.Norm, x.k, heRounds, uint64(run), privacy.Budget{})
-				job.Calibration, job.NoQuality = privacy.None, false
-				return job, plain.add(ctx, c, s, job)
+		e.On(ctx, x.set, withoutNoise, []Label{L("set", x.set), L("k", x.k)},
+			func(ctx context.Context, c *Case, s *Set) error {
+				var plain plainScores
+				r, err := c.runs(ctx, c.Env.Reps(5, 1), func(run int) (engine.Job, error) {
+					job := heJob(s.Norm, x.k, heRounds, uint64(run), privacy.Budget{})
+					job.Calibration, job.NoQuality = privacy.None, false
+					return job, plain.add(ctx, c, s, job)
+				})
+				if err != nil {
+					return err
+				}
+				var ratio []float64
+				for i, loss := range r.nicv {
+					ratio = append(ratio, loss/plain.nicv[i])
+				}
+				c.Samples("loss over plaintext", Plain, ratio, Reference{Name: "at most", Kind: Goal, Value: 1.03})
+				return nil
 			})
-			if err != nil {
-				return err
-			}
-			var ratio []float64
-			for i, loss := range r.nicv {
-				ratio = append(ratio, loss/plain.nicv[i])
-			}
-			c.Samples("loss over plaintext", Plain, ratio, Reference{Name: "at most", Kind: Goal, Value: 1.03})
-			return nil
-		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // ckksColumns is a job of so many parties that hold contiguous ranges of a set's columns.
@@ -234,7 +216,7 @@ func ckksColumns(s *Set, k, parties, run int, epsilon float64) (*ckks.Job, error
 
 // ckksModes compares who holds the key, where four parties hold the columns of bank: one of them,
 // all but the computing party, or those of whom two decrypt.
-func (e *Env) ckksModes(ctx context.Context) error {
+func (e *Env) ckksModes(ctx context.Context) {
 	for _, x := range []struct {
 		name string
 		edit func(*ckks.Job)
@@ -243,12 +225,8 @@ func (e *Env) ckksModes(ctx context.Context) error {
 		{"multiparty", func(j *ckks.Job) { j.Mode = ckks.Multiparty }},
 		{"multiparty, 2 of 3 decrypt", func(j *ckks.Job) { j.Mode, j.Threshold = ckks.Multiparty, 2 }},
 	} {
-		err := e.Case(ctx, "modes", []Label{L("set", "bank"), L("parties", 4), L("mode", x.name)},
-			func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, "bank")
-				if err != nil {
-					return err
-				}
+		e.On(ctx, "bank", "modes", []Label{L("set", "bank"), L("parties", 4), L("mode", x.name)},
+			func(ctx context.Context, c *Case, s *Set) error {
 				var sent []float64
 				r, err := c.runs(ctx, c.Env.Reps(3, 1), func(run int) (engine.Job, error) {
 					job, err := ckksColumns(s, 7, 4, run, 1)
@@ -266,11 +244,7 @@ func (e *Env) ckksModes(ctx context.Context) error {
 				c.Samples("sent", "MB", sent)
 				return nil
 			})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // paperUnits is what a mean of squared distances in [-1,1] is of one in the paper's [0,1].
@@ -359,11 +333,11 @@ func heUtility(ctx context.Context, c *Case, s *Set, k, parties int, cal privacy
 	return nil
 }
 
-func runCKKSFigure4(ctx context.Context, e *Env) error {
+func runCKKSFigure4(ctx context.Context, e *Env) {
 	dims := []int{2, 4, 8, 16}
 	n := e.Reps(100000, 16384)
 	for _, d := range dims {
-		err := e.Case(ctx, "", []Label{L("n", n), L("d", d)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "", []Label{L("n", n), L("d", d)}, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, n, d, 5)
 			if err != nil {
 				return err
@@ -380,47 +354,29 @@ func runCKKSFigure4(ctx context.Context, e *Env) error {
 			c.Row.Seeds = "1"
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
-func runCKKSFigure5(ctx context.Context, e *Env) error {
+func runCKKSFigure5(ctx context.Context, e *Env) {
 	epsilons := []float64{1, 5, 0.5, 2, 3, 4}
 	for _, epsilon := range epsilons {
-		if err := sketchOnS1(ctx, e, epsilon); err != nil {
-			return err
-		}
+		sketchOnS1(ctx, e, epsilon)
 	}
 	for _, epsilon := range epsilons {
 		for _, cal := range []privacy.Calibration{privacy.Proven, privacy.Claimed} {
-			err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("protocol", "ckks, "+string(cal))},
-				func(ctx context.Context, c *Case) error {
-					s, err := c.Env.Set(ctx, "s1")
-					if err != nil {
-						return err
-					}
+			e.On(ctx, "s1", "", []Label{L("epsilon", epsilon), L("protocol", "ckks, "+string(cal))},
+				func(ctx context.Context, c *Case, s *Set) error {
 					return heUtility(ctx, c, s, 15, 2, cal, epsilon, c.Env.Reps(5, 1))
 				})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // sketchOnS1 is the protocol of Sketch-V that CKKS-V's Figure 5 compares with, under
 // its own claim, with as many local clusters as clusters.
-func sketchOnS1(ctx context.Context, e *Env, epsilon float64) error {
-	return e.Case(ctx, "", []Label{L("epsilon", epsilon), L("protocol", "sketch, claimed")},
-		func(ctx context.Context, c *Case) error {
-			s, err := c.Env.Set(ctx, "s1")
-			if err != nil {
-				return err
-			}
+func sketchOnS1(ctx context.Context, e *Env, epsilon float64) {
+	e.On(ctx, "s1", "", []Label{L("epsilon", epsilon), L("protocol", "sketch, claimed")},
+		func(ctx context.Context, c *Case, s *Set) error {
 			r, err := c.runs(ctx, c.Env.Reps(10, 3), func(run int) (engine.Job, error) {
 				job := sketchJob(s.Norm, s.Labels, 2, 15, epsilon, run)
 				job.Calibration, job.Budget.Delta = privacy.Claimed, 1e-5

@@ -24,30 +24,23 @@ func clientSuites() []Suite {
 	}}
 }
 
-func runClients(ctx context.Context, e *Env) error {
+func runClients(ctx context.Context, e *Env) {
 	for _, name := range []string{"s1", "adult", "birch2_25k"} {
 		for _, method := range []string{"hybrid", "relative"} {
-			err := e.Case(ctx, "", []Label{L("set", name), L("method", method)}, func(ctx context.Context, c *Case) error {
-				s, err := e.Set(ctx, name)
-				if err != nil {
-					return err
-				}
-				for _, m := range []int{10, 100, 1000} {
-					if e.Quick && m > 100 {
-						break
+			e.On(ctx, name, "", []Label{L("set", name), L("method", method)},
+				func(ctx context.Context, c *Case, s *Set) error {
+					for _, m := range []int{10, 100, 1000} {
+						if e.Quick && m > 100 {
+							break
+						}
+						if err := c.clients(ctx, s, method, m, nil); err != nil {
+							return err
+						}
 					}
-					if err := c.clients(ctx, s, method, m, nil); err != nil {
-						return err
-					}
-				}
-				return c.clients(ctx, s, method, 4, []float64{8, 4, 2, 1})
-			})
-			if err != nil {
-				return err
-			}
+					return c.clients(ctx, s, method, 4, []float64{8, 4, 2, 1})
+				})
 		}
 	}
-	return nil
 }
 
 // clients measures a method with m clients beside one that has the noise of all shares.

@@ -24,7 +24,7 @@ type edlerTable struct {
 	about         string
 	figure        *Figure
 	generated     bool // it needs no set of the data folder
-	run           func(context.Context, *Env) error
+	run           func(context.Context, *Env)
 }
 
 // What the tables of Thesis-B have in common.
@@ -40,8 +40,8 @@ const (
 
 // edlerTables are those that come from runs of the thesis's algorithm alone.
 func edlerTables() []edlerTable {
-	chances := func(before float64) func(context.Context, *Env) error {
-		return func(ctx context.Context, e *Env) error { return e.edlerChances(ctx, before) }
+	chances := func(before float64) func(context.Context, *Env) {
+		return func(ctx context.Context, e *Env) { e.edlerChances(ctx, before) }
 	}
 	return []edlerTable{
 		{number: "2", title: "inertia by k on MNIST", also: []string{"Figure 4.3"}, run: runEdlerTable2,
@@ -85,8 +85,8 @@ func edlerTables() []edlerTable {
 
 // edlerComparisons are the tables that compare methods.
 func edlerComparisons() []edlerTable {
-	comparison := func(number string) func(context.Context, *Env) error {
-		return func(ctx context.Context, e *Env) error { return e.edlerComparison(ctx, number) }
+	comparison := func(number string) func(context.Context, *Env) {
+		return func(ctx context.Context, e *Env) { e.edlerComparison(ctx, number) }
 	}
 	return []edlerTable{
 		{number: "13", title: "inertia by budget on MNIST", also: []string{"Figure 5.4"}, run: comparison("13"),
@@ -201,8 +201,8 @@ func (c *Case) againstThesis(name string, inertia []float64) error {
 }
 
 // edlerCase measures balcan-edler with options on a set, whose columns have that width.
-func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInstance) error {
-	return e.Case(ctx, table, []Label{at}, func(ctx context.Context, c *Case) error {
+func (e *Env) edlerCase(ctx context.Context, table string, at Label, x edlerInstance) {
+	e.Case(ctx, table, []Label{at}, func(ctx context.Context, c *Case) error {
 		s, width, err := x.records(ctx, c.Env)
 		if err != nil {
 			return err
@@ -268,52 +268,39 @@ func withoutKMeans(j *balcan.Edler) {
 // edlerKs are the numbers of clusters of Tables 2 and 3, the most telling first.
 var edlerKs = []int{8, 64, 2, 4, 16, 32}
 
-func runEdlerTable2(ctx context.Context, e *Env) error {
+func runEdlerTable2(ctx context.Context, e *Env) {
 	for _, k := range edlerKs {
 		x := onMNIST(edlerSomeRuns, chapter4)
 		x.k = k
-		if err := e.edlerCase(ctx, "", L("k", k), x); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("k", k), x)
 	}
-	return nil
 }
 
-func runEdlerTable3(ctx context.Context, e *Env) error {
+func runEdlerTable3(ctx context.Context, e *Env) {
 	for _, k := range edlerKs {
 		x := onMNIST(edlerSomeRuns, chapter4)
 		x.k, x.d, x.clusters = k, 100, 64
-		if err := e.edlerCase(ctx, "", L("k", k), x); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("k", k), x)
 	}
-	return nil
 }
 
-func runEdlerTable4(ctx context.Context, e *Env) error {
+func runEdlerTable4(ctx context.Context, e *Env) {
 	for _, d := range []int{5, 50, 500} {
 		x := onMNIST(edlerSomeRuns, chapter4)
 		x.k, x.epsilon, x.d, x.clusters = 32, 0.5, d, 32
-		if err := e.edlerCase(ctx, "", L("d", d), x); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("d", d), x)
 	}
-	return nil
 }
 
 // runEdlerTime is Figure 4.1.
-func runEdlerTime(ctx context.Context, e *Env) error {
+func runEdlerTime(ctx context.Context, e *Env) {
 	edits := map[string]func(*balcan.Edler, int){
 		"partitions": func(j *balcan.Edler, t int) { j.Partitions = t },
 		"swaps":      func(j *balcan.Edler, t int) { j.Swaps = t },
 	}
 	for _, t := range []int{30, 1, 10, 20, 5, 15, 25} {
 		for _, of := range []string{"partitions", "swaps"} {
-			err := e.Case(ctx, "", []Label{L("T of", of), L("T", t)}, func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, "mnist")
-				if err != nil {
-					return err
-				}
+			e.On(ctx, "mnist", "", []Label{L("T of", of), L("T", t)}, func(ctx context.Context, c *Case, s *Set) error {
 				r, err := c.runs(ctx, c.Env.Reps(edlerRuns, 1), func(run int) (engine.Job, error) {
 					job := edlerJob(s, 10, 1, run)
 					chapter4(job)
@@ -328,60 +315,44 @@ func runEdlerTime(ctx context.Context, e *Env) error {
 				c.Durations("CPU", r.cpu)
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // runEdlerSwaps is Table 5.5.
-func runEdlerSwaps(ctx context.Context, e *Env) error {
+func runEdlerSwaps(ctx context.Context, e *Env) {
 	for _, t := range []int{2, 4, 10, 20} {
 		edit := func(j *balcan.Edler) { j.Swaps = t }
-		if err := e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit))
 	}
-	return nil
 }
 
 // runEdlerIterations is Table 5.8.
-func runEdlerIterations(ctx context.Context, e *Env) error {
+func runEdlerIterations(ctx context.Context, e *Env) {
 	for _, n := range []int{3, 1, 20, 2, 4, 5, 6, 8, 10} {
 		edit := func(j *balcan.Edler) { j.Iterations = n }
-		if err := e.edlerCase(ctx, "", L("iterations", n), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("iterations", n), onMNIST(edlerSomeRuns, section53, edit))
 	}
-	return nil
 }
 
 // runEdlerRounds is Table 5.9.
-func runEdlerRounds(ctx context.Context, e *Env) error {
+func runEdlerRounds(ctx context.Context, e *Env) {
 	for t := 1; t <= 5; t++ {
 		edit := func(j *balcan.Edler) { j.Rounds = t }
-		if err := e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit))
 	}
-	return nil
 }
 
 // runEdlerTable12 is Table 12.
-func runEdlerTable12(ctx context.Context, e *Env) error {
+func runEdlerTable12(ctx context.Context, e *Env) {
 	for t := 1; t <= 13; t++ {
 		edit := func(j *balcan.Edler) { j.Partitions = t }
-		if err := e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit)); err != nil {
-			return err
-		}
+		e.edlerCase(ctx, "", L("T", t), onMNIST(edlerSomeRuns, section53, edit))
 	}
-	return nil
 }
 
 // runEdlerTable6 is Tables 1 and 6.
-func runEdlerTable6(ctx context.Context, e *Env) error {
+func runEdlerTable6(ctx context.Context, e *Env) {
 	for _, form := range []struct {
 		table string
 		edit  func(*balcan.Edler)
@@ -389,20 +360,17 @@ func runEdlerTable6(ctx context.Context, e *Env) error {
 		for _, epsilon := range edlerEpsilons {
 			x := onMNIST(edlerMoreRuns, form.edit)
 			x.epsilon = epsilon
-			if err := e.edlerCase(ctx, form.table, L("epsilon", epsilon), x); err != nil {
-				return err
-			}
+			e.edlerCase(ctx, form.table, L("epsilon", epsilon), x)
 		}
 	}
-	return nil
 }
 
 // edlerChances is Tables 5.6 and 5.7: two choices of losses 4 and 5 million, the loss
 // before them, if there is one, subtracted from both.
-func (e *Env) edlerChances(ctx context.Context, before float64) error {
+func (e *Env) edlerChances(ctx context.Context, before float64) {
 	const good, bad, choices, times, width, columns = 4e6, 5e6, 1000000, 10, 255.0, 784
 	for _, epsilon := range []float64{0.01, 0.1, 1, 2} {
-		err := e.Case(ctx, "", []Label{L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "", []Label{L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
 			share := epsilon / (times + 1)
 			weight := func(loss float64) float64 { return math.Exp(-share * (loss - before) / (2 * width * width)) }
 			c.Number("good weight", Plain, weight(good))
@@ -428,17 +396,13 @@ func (e *Env) edlerChances(ctx context.Context, before float64) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // runEdlerTable7 is private k-means by intrinsic clusters.
-func runEdlerTable7(ctx context.Context, e *Env) error {
+func runEdlerTable7(ctx context.Context, e *Env) {
 	for _, k := range []int{8, 16, 32, 64} {
-		err := e.Case(ctx, "", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "", []Label{L("k", k)}, func(ctx context.Context, c *Case) error {
 			s, err := c.Env.blobs(ctx, 100, k)
 			if err != nil {
 				return err
@@ -461,11 +425,7 @@ func runEdlerTable7(ctx context.Context, e *Env) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // edlerFirst is the table of the splits that give one stage nearly all, and the others
@@ -474,7 +434,7 @@ const edlerFirst = "Table 5.1"
 
 // runEdlerSplits is Table 8, all splits of the budget, Table 5.1, and the averages of
 // Table 8 by the share of one stage.
-func runEdlerSplits(ctx context.Context, e *Env) error {
+func runEdlerSplits(ctx context.Context, e *Env) {
 	for _, table := range []string{edlerFirst, ""} {
 		file := (&Row{Suite: e.suite.Name, Table: table}).file()
 		for _, line := range e.printed[file].lines {
@@ -482,12 +442,9 @@ func runEdlerSplits(ctx context.Context, e *Env) error {
 			for i, share := range strings.Fields(line[0]) {
 				x[i] = chart.ParseNumber(share)
 			}
-			err := e.edlerCase(ctx, table, L("split", line[0]), onMNIST(edlerRuns, chapter4, func(j *balcan.Edler) {
+			e.edlerCase(ctx, table, L("split", line[0]), onMNIST(edlerRuns, chapter4, func(j *balcan.Edler) {
 				j.Split = balcan.Split{Candidates: x[0], Swap: x[1], Recover: x[2], KMeans: x[3], Choice: x[4]}
 			}))
-			if err != nil {
-				return err
-			}
 		}
 	}
 	for _, t := range []struct {
@@ -501,7 +458,7 @@ func runEdlerSplits(ctx context.Context, e *Env) error {
 		file := (&Row{Suite: e.suite.Name, Table: t.table}).file()
 		for _, line := range e.printed[file].lines {
 			share := line[0]
-			err := e.Case(ctx, t.table, []Label{L(t.stage, share)}, func(_ context.Context, c *Case) error {
+			e.Case(ctx, t.table, []Label{L(t.stage, share)}, func(_ context.Context, c *Case) error {
 				means := c.Env.splitsWith(t.column, share, t.fixed)
 				if len(means) == 0 {
 					return fmt.Errorf("no split of Table 8 with %s %s was measured", t.stage, share)
@@ -509,12 +466,8 @@ func runEdlerSplits(ctx context.Context, e *Env) error {
 				c.Samples("average inertia", Plain, means)
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // splitsWith returns the mean inertia of the splits of Table 8 that have a share in a

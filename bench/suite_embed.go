@@ -58,20 +58,17 @@ func looseBlobs(n, d, k int) (points []float32, start [][]float64) {
 	return points, start
 }
 
-func runEmbed(ctx context.Context, e *Env) error {
+func runEmbed(ctx context.Context, e *Env) {
 	eng, err := engine.New(engine.WithWorkers(e.Pool.Workers()))
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
 	defer eng.Close()
 	for _, s := range embedShapes {
 		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k)}
-		err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error { return c.embed(ctx, eng, s.n, s.d, s.k) })
-		if err != nil {
-			return err
-		}
+		e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error { return c.embed(ctx, eng, s.n, s.d, s.k) })
 	}
-	return nil
 }
 
 // embed measures fits of n points.

@@ -48,14 +48,14 @@ var embeddingShapes = []struct {
 	{1000000, 16, 64, 11, 11, 129},
 }
 
-func runEmbeddings(ctx context.Context, e *Env) error {
+func runEmbeddings(ctx context.Context, e *Env) {
 	var limits kernels.Limits
 	for _, s := range embeddingShapes {
 		n := s.n
 		if e.Quick {
 			n = max(n/10, 4*s.k)
 		}
-		err := e.Case(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())},
+		e.Case(ctx, "", []Label{L("n", n), L("d", s.d), L("k", s.k), L("isa", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
 				unpin := pin()
 				defer unpin()
@@ -67,22 +67,15 @@ func runEmbeddings(ctx context.Context, e *Env) error {
 				}
 				return it.report(c, samples, limits, s.stored*float64(n), [2]float64{s.direct, s.filtered})
 			})
-		if err != nil {
-			return err
-		}
 	}
-	if err := runPlusPlus(ctx, e); err != nil {
-		return err
-	}
-	if err := runBounds(ctx, e); err != nil {
-		return err
-	}
-	return runManyClusters(ctx, e)
+	runPlusPlus(ctx, e)
+	runBounds(ctx, e)
+	runManyClusters(ctx, e)
 }
 
 // runManyClusters runs hybrid at many clusters, where most of the time is the search on
 // its synopsis.
-func runManyClusters(ctx context.Context, e *Env) error {
+func runManyClusters(ctx context.Context, e *Env) {
 	const k = 200
 	for _, s := range []struct {
 		n, d int
@@ -94,7 +87,7 @@ func runManyClusters(ctx context.Context, e *Env) error {
 		} else if s.goal > 0 {
 			goal = append(goal, Reference{Name: "at most", Kind: Goal, Value: Number(s.goal)})
 		}
-		err := e.Case(ctx, "hybrid on blobs", []Label{L("n", n), L("d", s.d), L("k", k), L("workers", e.Pool.Workers())},
+		e.Case(ctx, "hybrid on blobs", []Label{L("n", n), L("d", s.d), L("k", k), L("workers", e.Pool.Workers())},
 			func(ctx context.Context, c *Case) error {
 				set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: s.d, K: k, Seed: 1})
 				if err != nil {
@@ -102,11 +95,7 @@ func runManyClusters(ctx context.Context, e *Env) error {
 				}
 				return c.hybridOnBlobs(ctx, set, k, goal)
 			})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // hybridOnBlobs times runs without the quality of their result, which it then evaluates.
@@ -146,16 +135,12 @@ var boundShapes = []struct{ n, d, k int }{{50000, 64, 256}, {20000, 128, 1000}, 
 
 // runBounds compares the rounds of a run that leave records out, which bounds between
 // rounds allow, with those that look at every record.
-func runBounds(ctx context.Context, e *Env) error {
+func runBounds(ctx context.Context, e *Env) {
 	for _, s := range boundShapes {
 		labels := []Label{L("n", s.n), L("d", s.d), L("k", s.k), L("workers", 1)}
-		err := e.Case(ctx, "rounds on blobs", labels,
+		e.Case(ctx, "rounds on blobs", labels,
 			func(ctx context.Context, c *Case) error { return c.bounds(ctx, s.n, s.d, s.k) })
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // bounds measures one shape.
@@ -227,12 +212,12 @@ func (l *cpuLaps) IterationEnd(it engine.Iteration) {
 }
 
 // runPlusPlus times greedy k-means++ on all workers.
-func runPlusPlus(ctx context.Context, e *Env) error {
+func runPlusPlus(ctx context.Context, e *Env) {
 	n, d, k := 100000, 64, 1000
 	if e.Quick {
 		n = 20000
 	}
-	return e.Case(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())},
+	e.Case(ctx, "k-means++", []Label{L("n", n), L("d", d), L("k", k), L("workers", e.Pool.Workers())},
 		func(ctx context.Context, c *Case) error {
 			it := newEmbeddingIteration(n, d, k)
 			each := func(n int, task func(i int)) {

@@ -36,8 +36,8 @@ func fastLloydSuites() []Suite {
 			Source: "FastLloyd, Figure 3; reruns of its released code", Needs: realSets,
 			Figures: []Figure{{Title: "NICV by epsilon", X: "epsilon", Y: "NICV", Series: []string{"protocol"}, Panel: "set",
 				LogX: true, LogY: true, Level: withoutNoise}},
-			Run: func(ctx context.Context, e *Env) error {
-				return e.sweep(ctx, realSets, []variant{fastLloydCode, fastLloyd, suLloyd, csuLloyd},
+			Run: func(ctx context.Context, e *Env) {
+				e.sweep(ctx, realSets, []variant{fastLloydCode, fastLloyd, suLloyd, csuLloyd},
 					[]variant{plainCode}, nil)
 			},
 		},
@@ -50,8 +50,8 @@ func fastLloydSuites() []Suite {
 			Source: "FastLloyd, Figure 4; reruns of its released code", Needs: []string{"birch2_25k"},
 			Figures: []Figure{{Title: "Empty clusters by epsilon", X: "epsilon", Y: "empty clusters",
 				Series: []string{"protocol"}, LogX: true, Level: withoutNoise}},
-			Run: func(ctx context.Context, e *Env) error {
-				return e.sweep(ctx, []string{"birch2_25k"}, []variant{suLloyd, csuLloyd, fastLloydCode, fastLloyd},
+			Run: func(ctx context.Context, e *Env) {
+				e.sweep(ctx, []string{"birch2_25k"}, []variant{suLloyd, csuLloyd, fastLloydCode, fastLloyd},
 					[]variant{plainCode}, nil)
 			},
 		},
@@ -91,38 +91,31 @@ func distanceSuite() Suite {
 }
 
 // runDistance measures with and without a largest distance.
-func runDistance(ctx context.Context, e *Env) error {
+func runDistance(ctx context.Context, e *Env) {
 	protocols := []variant{fastLloydCode, csuLloydCode, fastLloyd, csuLloyd}
 	for _, epsilon := range epsilonsOf(e) {
 		for _, set := range []string{"s1", "birch2_25k"} {
 			for _, p := range protocols {
-				if err := e.nicv(ctx, "", set, p, epsilon, nil, L("distance", "free")); err != nil {
-					return err
-				}
+				e.nicv(ctx, "", set, p, epsilon, nil, L("distance", "free"))
 				bounded := func(j *lloyd.Job) { j.Schedule = lloyd.Sqrt }
-				if err := e.nicv(ctx, "", set, p, epsilon, bounded, L("distance", "bounded")); err != nil {
-					return err
-				}
-				if err := e.gain(ctx, set, p, epsilon); err != nil {
-					return err
-				}
+				e.nicv(ctx, "", set, p, epsilon, bounded, L("distance", "bounded"))
+				e.gain(ctx, set, p, epsilon)
 			}
 		}
 	}
-	return nil
 }
 
 // gain is by how much the distance constraint lowers the mean NICV, of the two rows
 // just measured.
-func (e *Env) gain(ctx context.Context, set string, p variant, epsilon string) error {
+func (e *Env) gain(ctx context.Context, set string, p variant, epsilon string) {
 	labels := []Label{L("set", set), L("protocol", p.name()), L("epsilon", epsilon)}
 	rows := [2]*Row{e.find("", append(labels[:3:3], L("distance", "free"))),
 		e.find("", append(labels[:3:3], L("distance", "bounded")))}
 	if rows[0] == nil || rows[1] == nil || rows[0].Failed != "" || rows[1].Failed != "" {
-		return nil
+		return
 	}
 	free, bounded := rows[0].Value("NICV"), rows[1].Value("NICV")
-	return e.Case(ctx, "gain", labels, func(_ context.Context, c *Case) error {
+	e.Case(ctx, "gain", labels, func(_ context.Context, c *Case) error {
 		ratio := float64(bounded.Mean / free.Mean)
 		half := ratio * math.Hypot(float64(bounded.Half/bounded.Mean), float64(free.Half/free.Mean))
 		c.Add(Value{Name: "NICV lower by", Unit: "%", Mean: Number(100 * (1 - ratio)), Median: Number(100 * (1 - ratio)),
@@ -140,22 +133,17 @@ func epsilonsOf(e *Env) []string {
 
 // sweep measures protocols on sets over epsilon, and plain ones once.
 func (e *Env) sweep(ctx context.Context, sets []string, protocols, plain []variant, edit func(*lloyd.Job),
-	extra ...Label) error {
+	extra ...Label) {
 	for _, set := range sets {
 		for _, p := range plain {
-			if err := e.nicv(ctx, withoutNoise, set, p, "0", edit, extra...); err != nil {
-				return err
-			}
+			e.nicv(ctx, withoutNoise, set, p, "0", edit, extra...)
 		}
 		for _, epsilon := range epsilonsOf(e) {
 			for _, p := range protocols {
-				if err := e.nicv(ctx, "", set, p, epsilon, edit, extra...); err != nil {
-					return err
-				}
+				e.nicv(ctx, "", set, p, epsilon, edit, extra...)
 			}
 		}
 	}
-	return nil
 }
 
 // table3Sets are the sets of FastLloyd's Table 3.
@@ -165,17 +153,14 @@ var table3Sets = []string{
 	"lsun", "s1",
 }
 
-func runTable3(ctx context.Context, e *Env) error {
+func runTable3(ctx context.Context, e *Env) {
 	sleeps, err := FindNetwork("fastlloyd")
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
 	for _, set := range table3Sets {
-		err := e.Case(ctx, "", []Label{L("set", set)}, func(ctx context.Context, c *Case) error {
-			s, err := c.Env.Set(ctx, set)
-			if err != nil {
-				return err
-			}
+		e.On(ctx, set, "", []Label{L("set", set)}, func(ctx context.Context, c *Case, s *Set) error {
 			res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
 				return horizontalJob(s, lloyd.FastLloyd, claimedOf(lloyd.FastLloyd), 1, run, withoutQuality)
 			}, c.Env.rival(s, lloyd.FastLloyd, 1))
@@ -188,9 +173,5 @@ func runTable3(ctx context.Context, e *Env) error {
 			c.Number("bytes", Bytes, float64(traffic)/float64(res.Iterations))
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }

@@ -40,27 +40,20 @@ func floorSuites() []Suite {
 var rivalSets = append(slices.Clone(floorSets), "letter", "synth_sep70_k10_d6", "synth_sep70_k20_d2",
 	"synth_sep21_k20_d14", "synth_sep70_k10_d20")
 
-func runRivals(ctx context.Context, e *Env) error {
+func runRivals(ctx context.Context, e *Env) {
 	for _, epsilon := range []float64{1, 0.1, 0.05, 0.25, 0.5, 2, 5} {
 		for _, name := range rivalSets {
-			err := e.Case(ctx, "", []Label{L("set", name), L("epsilon", epsilon)}, func(ctx context.Context, c *Case) error {
-				s, err := e.Set(ctx, name)
-				if err != nil {
+			e.On(ctx, name, "", []Label{L("set", name), L("epsilon", epsilon)},
+				func(ctx context.Context, c *Case, s *Set) error {
+					first, lowest, _, err := c.answers(ctx, s, epsilon, rivals)
+					if err == nil {
+						c.Number("hybrid / best of the others", Plain, first/lowest,
+							Reference{Name: "at most", Kind: Goal, Value: Number(1.01)})
+					}
 					return err
-				}
-				first, lowest, _, err := c.answers(ctx, s, epsilon, rivals)
-				if err == nil {
-					c.Number("hybrid / best of the others", Plain, first/lowest,
-						Reference{Name: "at most", Kind: Goal, Value: Number(1.01)})
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
+				})
 		}
 	}
-	return nil
 }
 
 // answer is a method, its settings and its clusters of k.
@@ -135,23 +128,17 @@ func (f floorCase) set(ctx context.Context) (*Set, error) {
 	return s, nil
 }
 
-func runFloor(ctx context.Context, e *Env) error {
+func runFloor(ctx context.Context, e *Env) {
 	for _, epsilon := range floorEpsilons {
 		for _, name := range floorSets {
-			err := e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon,
+			e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon,
 				func(ctx context.Context) (*Set, error) { return e.Set(ctx, name) })
-			if err != nil {
-				return err
-			}
 		}
 		for _, f := range floorCases() {
 			name := fmt.Sprintf("%s n=%d d=%d k=%d sep=%g", f.shape, f.n, f.d, f.k, f.separation)
-			if err := e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon, f.set); err != nil {
-				return err
-			}
+			e.floor(ctx, []Label{L("set", name), L("epsilon", epsilon)}, epsilon, f.set)
 		}
 	}
-	return nil
 }
 
 // simpler are hybrid and the answers that it is not to be worse than.
@@ -196,8 +183,8 @@ func (c *Case) answers(ctx context.Context, s *Set, epsilon float64, list []answ
 
 // floor measures hybrid and what is simpler on a set.
 func (e *Env) floor(ctx context.Context, labels []Label, epsilon float64,
-	set func(context.Context) (*Set, error)) error {
-	return e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+	set func(context.Context) (*Set, error)) {
+	e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
 		s, err := set(ctx)
 		if err != nil {
 			return err

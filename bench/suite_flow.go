@@ -57,12 +57,13 @@ const (
 )
 
 // againstLEMON measures the sets of the comparison.
-func againstLEMON(ctx context.Context, e *Env) error {
+func againstLEMON(ctx context.Context, e *Env) {
 	var program *lemon.Program
 	if !e.Quick {
 		var err error
 		if program, err = lemon.Build(ctx, "-O3", "-march=native"); err != nil && !errors.Is(err, lemon.ErrMissing) {
-			return err
+			e.fail(err)
+			return
 		}
 		defer program.Close()
 	}
@@ -73,7 +74,7 @@ func againstLEMON(ctx context.Context, e *Env) error {
 			lemon float64
 		}{{"bad", 0, in.bad}, {"good", 3, in.good}} {
 			labels := []Label{L("set", in.name), L("centroids", start.name)}
-			err := e.Case(ctx, "against LEMON", labels, func(ctx context.Context, c *Case) error {
+			e.Case(ctx, "against LEMON", labels, func(ctx context.Context, c *Case) error {
 				set, err := flowSet(ctx, e, in.name, in.set, in.k)
 				if err != nil {
 					return err
@@ -84,12 +85,8 @@ func againstLEMON(ctx context.Context, e *Env) error {
 				}
 				return c.assign(ctx, set, set.Centroids(start.steps), other)
 			})
-			if err != nil {
-				return fmt.Errorf("flow: %w", err)
-			}
 		}
 	}
-	return nil
 }
 
 // lemonTimes are LEMON's nanoseconds on one problem.
@@ -126,38 +123,27 @@ func (l *lemonTimes) reference() Reference {
 	return Reference{Name: "LEMON", Kind: Peer, Value: summarise("", Nanoseconds, l.samples).Median, Source: lemonHere}
 }
 
-func runFlow(ctx context.Context, e *Env) error {
-	if err := againstLEMON(ctx, e); err != nil {
-		return err
-	}
-	if err := flowFamilies(ctx, e); err != nil {
-		return fmt.Errorf("flow: %w", err)
-	}
-	if err := millionPoints(ctx, e); err != nil {
-		return err
-	}
+func runFlow(ctx context.Context, e *Env) {
+	againstLEMON(ctx, e)
+	flowFamilies(ctx, e)
+	millionPoints(ctx, e)
 	sizes := []int{10000, 31623, 100000, 316228, 1000000}
 	counts := []int{2, 5, 10, 20, 50, 100, 200}
 	if e.Quick {
 		sizes, counts = sizes[:3], []int{2, 10, 50, 200}
 	}
 	for _, n := range sizes {
-		if err := growth(ctx, e, "against n", n, 4, 50, L("n", n)); err != nil {
-			return err
-		}
+		growth(ctx, e, "against n", n, 4, 50, L("n", n))
 	}
 	for _, k := range counts {
 		n := 100000
 		if e.Quick {
 			n = 20000
 		}
-		if err := growth(ctx, e, "against k", n, 4, k, L("k", k)); err != nil {
-			return err
-		}
+		growth(ctx, e, "against k", n, 4, k, L("k", k))
 	}
 	e.fit("against n", "n", "one worker", "d")
 	e.fit("against k", "k", "one worker", "d")
-	return nil
 }
 
 // flowSet makes half of a public set, or blobs where there is none.
@@ -238,8 +224,8 @@ func (c *Case) assign(ctx context.Context, set *instance.Set, centroids []float6
 }
 
 // growth measures a generated instance with one worker and with all.
-func growth(ctx context.Context, e *Env, table string, n, d, k int, label Label) error {
-	return e.Case(ctx, table, []Label{label, L("d", d)}, func(ctx context.Context, c *Case) error {
+func growth(ctx context.Context, e *Env, table string, n, d, k int, label Label) {
+	e.Case(ctx, table, []Label{label, L("d", d)}, func(ctx context.Context, c *Case) error {
 		set := instance.Mixture("mixture", n, d, k)
 		return c.workers(ctx, set.Problem(set.Centroids(0)))
 	})
@@ -247,13 +233,13 @@ func growth(ctx context.Context, e *Env, table string, n, d, k int, label Label)
 
 // millionPoints measures 10^6 points in 150 dimensions, 50 clusters, sizes from
 // half to twice the mean.
-func millionPoints(ctx context.Context, e *Env) error {
+func millionPoints(ctx context.Context, e *Env) {
 	const n, d, k = 1000000, 150, 50
 	rows := n
 	if e.Quick {
 		rows = n / 20
 	}
-	return e.Case(ctx, "large", []Label{L("n", rows), L("d", d), L("k", k)}, func(ctx context.Context, c *Case) error {
+	e.Case(ctx, "large", []Label{L("n", rows), L("d", d), L("k", k)}, func(ctx context.Context, c *Case) error {
 		set := instance.Mixture("mixture", rows, d, k)
 		mean := float64(rows) / k
 		p := set.Bounded(set.Centroids(0), int(math.Ceil(mean/2)), int(2*mean))

@@ -85,7 +85,7 @@ func families() []family {
 
 // flowFamilies measures each family beside the plain mixture of the same n and k in
 // the plane.
-func flowFamilies(ctx context.Context, e *Env) error {
+func flowFamilies(ctx context.Context, e *Env) {
 	for _, f := range families() {
 		n := f.n
 		if e.Quick {
@@ -94,15 +94,11 @@ func flowFamilies(ctx context.Context, e *Env) error {
 				continue
 			}
 		}
-		err := e.Case(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)},
+		e.Case(ctx, "families", []Label{L("family", f.name), L("n", n), L("k", f.k)},
 			func(ctx context.Context, c *Case) error {
 				return c.family(ctx, f, n)
 			})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (c *Case) family(ctx context.Context, f family, n int) error {

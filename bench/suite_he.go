@@ -53,13 +53,14 @@ var wideSeconds = [...]float64{2.8, 7.2, 10.8, 2.8, 16.1, 37, 7.6, 64, 166}
 const wideSource = "the revision before 32-bit lanes, two cores of a Xeon at 2.4 GHz"
 
 // heOperations are the operations of a round on one core beside Lattigo's.
-func heOperations(ctx context.Context, e *Env) error {
+func heOperations(ctx context.Context, e *Env) {
 	ops, failure, err := ckks.MeasuredOperations()
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
 	for _, op := range ops {
-		err := e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
+		e.Case(ctx, "operations, one core", []Label{L("operation", op.Name), L("ISA", kernels.ISA())},
 			func(ctx context.Context, c *Case) error {
 				if err := c.Compare(ctx, []Timed{{Name: "32-bit lanes", Fn: op.Ours},
 					{Name: "Lattigo", Fn: op.Lattigo}}); err != nil {
@@ -69,19 +70,15 @@ func heOperations(ctx context.Context, e *Env) error {
 				c.Number("ratio", Plain, float64(theirs.Median/ours.Median))
 				return failure()
 			})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // heParties are runs in which several key holders decrypt together.
-func heParties(ctx context.Context, e *Env) error {
+func heParties(ctx context.Context, e *Env) {
 	for _, x := range []struct{ parties, threshold int }{{3, 2}, {3, 1}, {5, 4}, {5, 2}} {
 		// The computing party holds no share of the key, and a column as the others.
 		size := heCell{name: fmt.Sprintf("n=10000 k=5 d=%d, %d parties, %d decrypt", x.parties, x.parties, x.threshold)}
-		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
+		heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 10000, x.parties, 5)
 			if err != nil {
 				return nil, err
@@ -93,17 +90,13 @@ func heParties(ctx context.Context, e *Env) error {
 			}
 			return job, nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // heWorkers are the speed-ups of two workers.
-func heWorkers(ctx context.Context, e *Env) error {
+func heWorkers(ctx context.Context, e *Env) {
 	for _, x := range []struct{ n, k int }{{1000, 2}, {10000, 5}} {
-		err := e.Case(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "workers", []Label{L("n", x.n), L("k", x.k)}, func(ctx context.Context, c *Case) error {
 			data, err := timeSet(ctx, x.n, 2, x.k)
 			if err != nil {
 				return err
@@ -129,47 +122,32 @@ func heWorkers(ctx context.Context, e *Env) error {
 			c.Number("ratio", Plain, least[0]/least[1], Reference{Name: "at least", Kind: Goal, Value: 1.8})
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
-func runHE(ctx context.Context, e *Env) error {
-	if err := heOperations(ctx, e); err != nil {
-		return err
-	}
-	if err := heSizes(ctx, e); err != nil {
-		return err
-	}
-	if err := heParties(ctx, e); err != nil {
-		return err
-	}
-	return heWorkers(ctx, e)
+func runHE(ctx context.Context, e *Env) {
+	heOperations(ctx, e)
+	heSizes(ctx, e)
+	heParties(ctx, e)
+	heWorkers(ctx, e)
 }
 
 // heSizes are the paper's sizes, s1, and the paper's argmin.
-func heSizes(ctx context.Context, e *Env) error {
+func heSizes(ctx context.Context, e *Env) {
 	for _, cell := range []int{0, 1, 3, 4, 2, 5, 6, 7, 8} {
 		paper := ckksCells[cell]
 		size := heCell{name: fmt.Sprintf("n=%d k=%d", paper.n, paper.k), wide: wideSeconds[cell],
 			file: "ckks-table3", labels: []Label{L("n", paper.n), L("k", paper.k)}, time: "LAN10000"}
-		err := heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
+		heSize(ctx, e, size, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, paper.n, 2, paper.k)
 			if err != nil {
 				return nil, err
 			}
 			return heJob(data, paper.k, heRounds, 1, heBudget()), nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	if err := hePlane(ctx, e); err != nil {
-		return err
-	}
-	err := heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
+	hePlane(ctx, e)
+	heSize(ctx, e, heCell{name: "s1 k=15", file: "ckks-table4", labels: []Label{L("set", "s1"), L("parties", 2)},
 		time: "time"}, func(ctx context.Context) (*ckks.Job, error) {
 		s, err := e.Set(ctx, "s1")
 		if err != nil {
@@ -177,13 +155,10 @@ func heSizes(ctx context.Context, e *Env) error {
 		}
 		return heJob(s.Norm, 15, heRounds, 1, heBudget()), nil
 	})
-	if err != nil {
-		return err
-	}
 	// The paper's own argmin.
 	for _, x := range []struct{ k, rounds int }{{5, 2}, {10, 1}, {16, 1}} {
 		name := fmt.Sprintf("n=1000 k=%d by rank, rounds: %d", x.k, x.rounds)
-		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
+		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 1000, 2, x.k)
 			if err != nil {
 				return nil, err
@@ -192,23 +167,19 @@ func heSizes(ctx context.Context, e *Env) error {
 			job.Argmin = ckks.Rank
 			return job, nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // hePlane is a round of many clusters in the plane, with the chain for the pairs that pruning leaves
 // and with that for all.
-func hePlane(ctx context.Context, e *Env) error {
+func hePlane(ctx context.Context, e *Env) {
 	const k = 20
 	for _, all := range []bool{false, true} {
 		name := fmt.Sprintf("n=1000 k=%d, 1 round", k)
 		if all {
 			name += ", chain for all pairs"
 		}
-		err := heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
+		heSize(ctx, e, heCell{name: name}, func(ctx context.Context) (*ckks.Job, error) {
 			data, err := timeSet(ctx, 1000, 2, k)
 			if err != nil {
 				return nil, err
@@ -219,11 +190,7 @@ func hePlane(ctx context.Context, e *Env) error {
 			}
 			return job, nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // heBudget is the budget of timed runs; the noise is drawn, its scale does not
@@ -249,22 +216,17 @@ type heRun struct {
 
 // heSize measures one run and records it in three tables: compute and bytes,
 // operations of a round, and transfer and total on each network.
-func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context) (*ckks.Job, error)) error {
+func heSize(ctx context.Context, e *Env, cell heCell, build func(context.Context) (*ckks.Job, error)) {
 	r := &heRun{heCell: cell, build: build}
 	labels := []Label{L("size", cell.name)}
-	if err := e.Case(ctx, "compute", labels, r.compute); err != nil {
-		return err
-	}
-	err := e.Case(ctx, "operations of a round", labels, r.operations)
-	if err != nil || cell.file != "ckks-table3" {
-		return err
+	e.Case(ctx, "compute", labels, r.compute)
+	e.Case(ctx, "operations of a round", labels, r.operations)
+	if cell.file != "ckks-table3" {
+		return
 	}
 	for _, name := range ckksNetworks {
-		if err := e.Case(ctx, "networks", append(labels, L("network", name)), r.network); err != nil {
-			return err
-		}
+		e.Case(ctx, "networks", append(labels, L("network", name)), r.network)
 	}
-	return nil
 }
 
 // measure makes the run.

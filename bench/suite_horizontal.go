@@ -140,9 +140,9 @@ func (g *gate) RegionEnd(worker int) {
 // runProfiler compares iterations of more than a millisecond with and without
 // the profiler, in pairs: each iteration with its neighbour, which does the same
 // work, and which of the two comes first changes from run to run.
-func runProfiler(ctx context.Context, e *Env) error {
+func runProfiler(ctx context.Context, e *Env) {
 	const n, d, k, iterations = 150000, 16, 64, 52
-	return e.Case(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))},
+	e.Case(ctx, "cost of the profiler", []Label{L("instance", fmt.Sprintf("sulloyd, %d x %d, k %d", n, d, k))},
 		func(ctx context.Context, c *Case) error {
 			s, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: n, D: d, K: k, Seed: 1})
 			if err != nil {
@@ -269,16 +269,12 @@ func medianBounds(samples []float64) (lo, hi float64) {
 	return s[max(int(half-reach), 0)], s[min(int(math.Ceil(half+reach)), len(s)-1)]
 }
 
-func runHorizontal(ctx context.Context, e *Env) error {
+func runHorizontal(ctx context.Context, e *Env) {
 	methods := []lloyd.Method{lloyd.FastLloyd, lloyd.SuLloyd, lloyd.Relative, lloyd.CSuLloyd, lloyd.Lloyd}
 	for _, p := range peerIterations {
 		for _, m := range methods {
 			labels := []Label{L("set", p.set), L("method", m)}
-			err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, p.set)
-				if err != nil {
-					return err
-				}
+			e.On(ctx, p.set, "", labels, func(ctx context.Context, c *Case, s *Set) error {
 				res, err := c.Iterations(ctx, c.Env.Reps(20, 4), func(run int) (engine.Job, error) {
 					return horizontalJob(s, m, claimedOf(m), 1, run, withoutQuality)
 				}, c.Env.rival(s, m, 1))
@@ -294,12 +290,9 @@ func runHorizontal(ctx context.Context, e *Env) error {
 				c.Row.Note = size
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return runProfiler(ctx, e)
+	runProfiler(ctx, e)
 }
 
 // claimedOf is the calibration that reproduces a paper: its own theorem.

@@ -44,7 +44,7 @@ var blobShapes = []struct{ n, d, k int }{
 // telling are the sets that a quick run begins with.
 var telling = []string{"s1", "birch2_25k", "iris", "adult", "mixgauss", "letter"}
 
-func runKMeans(ctx context.Context, e *Env) error {
+func runKMeans(ctx context.Context, e *Env) {
 	names := slices.Clone(telling)
 	for _, name := range e.sets.Names() {
 		if !slices.Contains(names, name) {
@@ -52,27 +52,16 @@ func runKMeans(ctx context.Context, e *Env) error {
 		}
 	}
 	for _, name := range names {
-		err := e.Case(ctx, "", []Label{L("set", name)}, func(ctx context.Context, c *Case) error {
-			s, err := e.Set(ctx, name)
-			if err != nil {
-				return err
-			}
+		e.On(ctx, name, "", []Label{L("set", name)}, func(ctx context.Context, c *Case, s *Set) error {
 			return c.kMeans(ctx, s.Norm.Points, s.K)
 		})
-		if err != nil {
-			return err
-		}
 	}
 	for _, s := range blobShapes {
-		err := e.Case(ctx, "", []Label{L("set", fmt.Sprintf("blobs, %d x %d, k = %d", s.n, s.d, s.k))},
+		e.Case(ctx, "", []Label{L("set", fmt.Sprintf("blobs, %d x %d, k = %d", s.n, s.d, s.k))},
 			func(ctx context.Context, c *Case) error {
 				return c.kMeans(ctx, unevenBlobs(s.n, s.d, s.k), s.k)
 			})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // unevenBlobs draws normal blobs around uniform centres; the sizes of the largest and

@@ -44,14 +44,16 @@ var networkCases = []networkCase{
 	{1000, 45, 20, true, true}, {1000, 7850, 5, true, false}, {1000, 45, 2, false, false},
 }
 
-func runNetwork(ctx context.Context, e *Env) error {
+func runNetwork(ctx context.Context, e *Env) {
 	transport := sync.OnceValues(func() (virtual.Transport, error) { return measureTransport(ctx, e.coordinator) })
 	if e.Simulated != nil {
 		t, err := transport()
 		if err != nil {
-			return err
+			e.fail(err)
+			return
 		}
-		return e.simulate(ctx, t)
+		e.simulate(ctx, t)
+		return
 	}
 	for _, n := range networkCases {
 		if e.Quick && !n.quick {
@@ -62,12 +64,9 @@ func runNetwork(ctx context.Context, e *Env) error {
 			sums = "plain"
 		}
 		labels := []Label{L("parties", n.parties), L("bytes", 8*n.words), L("sums", sums)}
-		err := e.Case(ctx, "rounds", labels, func(ctx context.Context, c *Case) error { return n.measure(ctx, c, transport) })
-		if err != nil {
-			return err
-		}
+		e.Case(ctx, "rounds", labels, func(ctx context.Context, c *Case) error { return n.measure(ctx, c, transport) })
 	}
-	return e.studies(ctx)
+	e.studies(ctx)
 }
 
 // measureRounds measures the rounds, but for the first, which make keys and buffers.
@@ -205,7 +204,7 @@ type Simulated struct {
 const fan = 1000
 
 // simulate prints sums under each network's model.
-func (e *Env) simulate(ctx context.Context, t virtual.Transport) error {
+func (e *Env) simulate(ctx context.Context, t virtual.Transport) {
 	known := make(virtual.Known)
 	for _, plain := range []bool{true, false} {
 		for _, net := range Networks() {
@@ -223,13 +222,9 @@ func (e *Env) simulate(ctx context.Context, t virtual.Transport) error {
 			if e.Quick {
 				s.Play, s.Fan = fan/10, fan/10
 			}
-			err := e.Case(ctx, "simulated", labels, func(ctx context.Context, c *Case) error { return c.simulated(ctx, &s) })
-			if err != nil {
-				return err
-			}
+			e.Case(ctx, "simulated", labels, func(ctx context.Context, c *Case) error { return c.simulated(ctx, &s) })
 		}
 	}
-	return nil
 }
 
 func (c *Case) simulated(ctx context.Context, s *virtual.Simulation) error {

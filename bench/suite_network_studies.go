@@ -16,10 +16,11 @@ import (
 
 // studies runs every method together and apart: in one process, and with every role behind a
 // connection of its own.
-func (e *Env) studies(ctx context.Context) error {
+func (e *Env) studies(ctx context.Context) {
 	set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: 5000, D: 4, K: 3, Separation: 6, Seed: 5})
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
 	for _, t := range study.Trials() {
 		if e.Quick && t.Method == "ckks" {
@@ -31,12 +32,8 @@ func (e *Env) studies(ctx context.Context) error {
 		}
 		slices.Sort(options)
 		labels := []Label{L("method", t.Method), L("parties", t.Parties), L("options", strings.Join(options, ", "))}
-		err := e.Case(ctx, "studies", labels, func(ctx context.Context, c *Case) error { return c.study(ctx, t, set) })
-		if err != nil {
-			return err
-		}
+		e.Case(ctx, "studies", labels, func(ctx context.Context, c *Case) error { return c.study(ctx, t, set) })
 	}
-	return nil
 }
 
 // nearest is the network by whose model the transfer of a trial's messages is told: each

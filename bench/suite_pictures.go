@@ -36,14 +36,14 @@ func pictureSuites() []Suite {
 	}}
 }
 
-func runPictures(ctx context.Context, e *Env) error {
+func runPictures(ctx context.Context, e *Env) {
 	for _, s := range []struct{ n, d, k int }{{100000, 10, 20}, {1000000, 16, 64}, {70000, 784, 10}, {50000, 128, 1024}} {
 		n := s.n
 		if e.Quick {
 			n = max(n/20, 4*s.k)
 		}
 		labels := []Label{L("shape", fmt.Sprintf("%d x %d, k = %d", n, s.d, s.k))}
-		err := e.Case(ctx, timeTable, labels, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, timeTable, labels, func(ctx context.Context, c *Case) error {
 			unpin := pin()
 			defer unpin()
 			samples, err := newEmbeddingIteration(n, s.d, s.k).measure(ctx, c)
@@ -62,21 +62,19 @@ func runPictures(ctx context.Context, e *Env) error {
 			c.Durations("iteration", samples["iteration"], refs...)
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return e.lossPicture(ctx)
+	e.lossPicture(ctx)
 }
 
 // lossPicture measures the loss of private methods by epsilon, and the level of plain k-means.
-func (e *Env) lossPicture(ctx context.Context) error {
+func (e *Env) lossPicture(ctx context.Context) {
 	s, err := builtinSet(ctx)
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
-	one := func(table string, labels []Label, method string, b privacy.Budget) error {
-		return e.Case(ctx, table, append(labels, L(lossSeries, method)), func(ctx context.Context, c *Case) error {
+	one := func(table string, labels []Label, method string, b privacy.Budget) {
+		e.Case(ctx, table, append(labels, L(lossSeries, method)), func(ctx context.Context, c *Case) error {
 			r, err := c.runs(ctx, c.Env.Reps(20, 2), func(run int) (engine.Job, error) {
 				seed := uint64(run)
 				return catalog.Methods().Job(method, protocol.Problem{Bounds: s.Norm.Bounds,
@@ -88,18 +86,12 @@ func (e *Env) lossPicture(ctx context.Context) error {
 			return err
 		})
 	}
-	if err := one(withoutNoise, nil, "lloyd", privacy.Budget{}); err != nil {
-		return err
-	}
+	one(withoutNoise, nil, "lloyd", privacy.Budget{})
 	for _, epsilon := range []float64{1, 0.1, 0.3, 3, 0.03, 10} {
 		for _, m := range []string{"hybrid", "relative", "fastlloyd", "sulloyd", "lsf"} {
-			b := privacy.Budget{Epsilon: epsilon, Delta: -1}
-			if err := one(lossTable, []Label{L("epsilon", epsilon)}, m, b); err != nil {
-				return err
-			}
+			one(lossTable, []Label{L("epsilon", epsilon)}, m, privacy.Budget{Epsilon: epsilon, Delta: -1})
 		}
 	}
-	return nil
 }
 
 // builtinSet is the built-in set of the pictures, in public bounds.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
@@ -17,14 +16,14 @@ func privacySuites() []Suite {
 	}}
 }
 
-func runPrivacy(ctx context.Context, e *Env) error {
+func runPrivacy(ctx context.Context, e *Env) {
 	b := privacy.Budget{Epsilon: 0.5, Delta: 5e-5}
 	const keys = 4096
 	for _, size := range []struct{ parties, cells, pairs int }{{2, 5, 1}, {2, 10, 1}, {3, 5, 1}, {4, 5, 1},
 		{8, 2, 1}, {2, 5, 6}} {
 		for _, gamma := range []float64{1, 0.05, 0} {
 			labels := []Label{L("parties", size.parties), L("clusters", size.cells), L("pairs", size.pairs), L("gamma", gamma)}
-			err := e.Case(ctx, "phantoms", labels, func(ctx context.Context, c *Case) error {
+			e.Case(ctx, "phantoms", labels, func(ctx context.Context, c *Case) error {
 				f := privacy.FM{Gamma: gamma, Parties: size.parties, Cells: size.cells}
 				renyi, err := privacy.FMPhantoms(b, f, keys*size.pairs)
 				if err != nil {
@@ -39,10 +38,6 @@ func runPrivacy(ctx context.Context, e *Env) error {
 				c.Number("by pld", Plain, float64(losses))
 				return err
 			})
-			if err != nil {
-				return fmt.Errorf("privacy: %w", err)
-			}
 		}
 	}
-	return nil
 }

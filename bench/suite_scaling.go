@@ -60,7 +60,7 @@ var axes = []axis{
 	{"by workers", "workers", "number of workers", func(s *shape, v int) { s.workers = v }, nil, nil},
 }
 
-func runScaling(ctx context.Context, e *Env) error {
+func runScaling(ctx context.Context, e *Env) {
 	for _, a := range axes {
 		values := a.full
 		if e.Quick {
@@ -76,21 +76,19 @@ func runScaling(ctx context.Context, e *Env) error {
 			for _, v := range values {
 				s := shape{n: 100000, d: 2, k: 10, clients: clientsOf, workers: e.Pool.Workers()}
 				a.set(&s, v)
-				if err := e.scale(ctx, a, m, s, v); err != nil {
-					return err
-				}
+				e.scale(ctx, a, m, s, v)
 			}
 		}
 	}
 	for _, a := range axes {
 		e.fit(a.table, a.label, "iteration", "method")
 	}
-	return runCores(ctx, e)
+	runCores(ctx, e)
 }
 
 // scale times one shape.
-func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int) error {
-	return e.Case(ctx, a.table, []Label{L("method", m), L(a.label, v)}, func(ctx context.Context, c *Case) error {
+func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int) {
+	e.Case(ctx, a.table, []Label{L("method", m), L(a.label, v)}, func(ctx context.Context, c *Case) error {
 		set, err := GeneratedSet(ctx, "blobs", dataset.Generator{N: s.n, D: s.d, K: s.k, Seed: 1})
 		if err != nil {
 			return err

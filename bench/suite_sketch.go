@@ -65,13 +65,13 @@ func sketchTables() []Suite {
 // sketchFigures are those that compare methods.
 func sketchFigures() []Suite {
 	figure := func(number int, title, about string, needs []string, y string, series []string, x string,
-		run func(context.Context, *Env) error) Suite {
+		run func(context.Context, *Env)) Suite {
 		return Suite{Name: fmt.Sprintf("sketch-fig%d", number), Group: GroupSketch,
 			Title: fmt.Sprintf("Sketch-V Figure %d: %s", number, title), About: about + figureNotes,
 			Source: fmt.Sprintf("Sketch-V, figure %d", number), Needs: needs,
 			Figures: []Figure{{Title: title, X: x, Y: y, Series: series, Panel: "panel"}}, Run: run}
 	}
-	byEpsilon := func(c sketchCurves) func(context.Context, *Env) error { return c.run }
+	byEpsilon := func(c sketchCurves) func(context.Context, *Env) { return c.run }
 	method := []string{"method"}
 	withVMeasure := func(s Suite) Suite { // Figure 4 shows the runs of Figure 3
 		s.Also, s.Source = []string{"sketch-fig4"}, "Sketch-V, figures 3 and 4"
@@ -130,19 +130,16 @@ func sketchFigures() []Suite {
 }
 
 // runSketchFigure14 measures the silhouette of central k-means.
-func runSketchFigure14(ctx context.Context, e *Env) error {
+func runSketchFigure14(ctx context.Context, e *Env) {
 	eng, err := engine.New(engine.WithWorkers(e.Pool.Workers()))
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
 	defer eng.Close()
 	for _, k := range []int{5, 2, 10, 3, 7, 4, 6, 8, 9} {
 		for _, name := range []string{"mixgauss", "letter", "nyctaxi", "loan"} {
-			err := e.Case(ctx, "", []Label{L("set", name), L("k", k)}, func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, name)
-				if err != nil {
-					return err
-				}
+			e.On(ctx, name, "", []Label{L("set", name), L("k", k)}, func(ctx context.Context, c *Case, s *Set) error {
 				r, err := centralKMeans(ctx, eng, s, nil, k, 1)
 				if err != nil {
 					return err
@@ -158,12 +155,8 @@ func runSketchFigure14(ctx context.Context, e *Env) error {
 				c.Row.Seeds = "1"
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // Methods of the comparisons. "sketch, claimed" is the paper's own calibration
@@ -397,7 +390,7 @@ func unevenSplit(columns, first int) sketch.Split {
 	return s
 }
 
-func (f sketchCurves) run(ctx context.Context, e *Env) error {
+func (f sketchCurves) run(ctx context.Context, e *Env) {
 	epsilons := f.epsilons
 	if epsilons == nil {
 		epsilons = []float64{1, 4, 2, 0.5}
@@ -415,17 +408,14 @@ func (f sketchCurves) run(ctx context.Context, e *Env) error {
 						} else {
 							labels = append(labels, p.labels...)
 						}
-						if err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
+						e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
 							return f.measure(ctx, c, sketchRun{name, method, parties, epsilon}, p.edit, done)
-						}); err != nil {
-							return err
-						}
+						})
 					}
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // sketchRun is what runs of a curve depend on.
@@ -498,7 +488,7 @@ func (e *Env) publishedTable2(method string, parties int, epsilon float64) (loss
 // lossGoals are what sketch is to reach on mixgauss, by parties and epsilon.
 var lossGoals = map[[2]float64]Number{{2, 1}: 0.0763, {4, 1}: 0.0765, {2, 0.05}: 0.078, {4, 0.05}: 0.080}
 
-func runSketchTable2(ctx context.Context, e *Env) error {
+func runSketchTable2(ctx context.Context, e *Env) {
 	rows := []struct {
 		epsilon float64
 		methods []string
@@ -517,12 +507,8 @@ func runSketchTable2(ctx context.Context, e *Env) error {
 				if row.epsilon == 0 {
 					epsilon = "none"
 				}
-				err := e.Case(ctx, "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)},
-					func(ctx context.Context, c *Case) error {
-						s, err := c.Env.Set(ctx, "mixgauss")
-						if err != nil {
-							return err
-						}
+				e.On(ctx, "mixgauss", "", []Label{L("epsilon", epsilon), L("method", method), L("parties", parties)},
+					func(ctx context.Context, c *Case, s *Set) error {
 						samples, err := sampleRuns(ctx, c, s, method, parties, row.epsilon, nil)
 						if err != nil {
 							return err
@@ -539,13 +525,9 @@ func runSketchTable2(ctx context.Context, e *Env) error {
 						addSamples(c, samples, loss, vMeasure)
 						return nil
 					})
-				if err != nil {
-					return err
-				}
 			}
 		}
 	}
-	return nil
 }
 
 // sketchTable1 are the rows of Sketch-V's Table 1, for two and four parties each; 0
@@ -559,18 +541,14 @@ var sketchTable1 = []struct {
 	{8, "sketch", 2048}, {8, "sketch", 4096}, {8, "ind-lap", 0}, {8, "ldp-agg", 0}, {8, "vertical-plain", 0},
 }
 
-func runSketchTable1(ctx context.Context, e *Env) error {
+func runSketchTable1(ctx context.Context, e *Env) {
 	for _, row := range sketchTable1 {
 		for _, parties := range []int{2, 4} {
 			labels := []Label{L("k'", row.localK), L("method", row.method), L("parties", parties)}
 			if row.sketches > 0 {
 				labels = append(labels, L("M", row.sketches))
 			}
-			err := e.Case(ctx, "", labels, func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, "mixgauss")
-				if err != nil {
-					return err
-				}
+			e.On(ctx, "mixgauss", "", labels, func(ctx context.Context, c *Case, s *Set) error {
 				var times, making []float64
 				var bytes int64
 				for run := range c.Env.Reps(20, 3) + 1 {
@@ -603,10 +581,6 @@ func runSketchTable1(ctx context.Context, e *Env) error {
 				c.Number("bytes per party", Bytes, float64(bytes))
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }

@@ -56,14 +56,14 @@ func heatMap(name, title, source string, separation float64, ours string) Suite 
 			"dimensions (overlapping), and up to 89% less, 78% at the most clusters and dimensions (separated), in all cases. " +
 			ours + " A quick run takes one set of nine shapes.",
 		Source: source, Figures: figures,
-		Run: func(ctx context.Context, e *Env) error {
+		Run: func(ctx context.Context, e *Env) {
 			axis, sets := []int{2, 20, 10, 6, 14, 4, 8, 12, 16, 18}, 3
 			if e.Quick {
 				axis, sets = axis[:3], 1
 			}
 			for _, k := range axis {
 				for _, d := range axis {
-					err := e.Case(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
+					e.Case(ctx, "", []Label{L("k", k), L("d", d)}, func(ctx context.Context, c *Case) error {
 						var nicv [3][]float64
 						protocols := []variant{suLloyd, fastLloydCode, fastLloyd}
 						for seed := 1; seed <= sets; seed++ {
@@ -88,12 +88,8 @@ func heatMap(name, title, source string, separation float64, ours string) Suite 
 						c.Row.Seeds += fmt.Sprintf(" on sets 1..%d", sets)
 						return nil
 					})
-					if err != nil {
-						return err
-					}
 				}
 			}
-			return nil
 		},
 	}
 }
@@ -122,11 +118,11 @@ func ablation(name, title, source string, epsilon float64) Suite {
 			{Table: "sizes", Title: "NICV by alpha", X: "alpha", Y: "NICV", Series: []string{"k"}, Panel: "bound"},
 			{Table: "post-processing", Title: "NICV by post-processing", X: "post", Y: "NICV", Bars: true},
 		},
-		Run: func(ctx context.Context, e *Env) error { return e.ablateSizes(ctx, epsilon) },
+		Run: func(ctx context.Context, e *Env) { e.ablateSizes(ctx, epsilon) },
 	}
 }
 
-func (e *Env) ablateSizes(ctx context.Context, epsilon float64) error {
+func (e *Env) ablateSizes(ctx context.Context, epsilon float64) {
 	loose := func(j *lloyd.Job) { j.EtaMinAlpha, j.EtaMaxAlpha = 5, 5 }
 	alphas := []float64{1.25, 2, 5, 1.5, 1, 1.75, 2.5}
 	for _, alpha := range alphas[:e.Reps(len(alphas), 3)] {
@@ -142,25 +138,19 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) error {
 			labels := []Label{L("bound", bound), L("alpha", alpha)}
 			from := len(e.rows)
 			for _, k := range ablationAxis {
-				err := e.Case(ctx, "sizes", append(labels[:2:2], L("k", k)), func(ctx context.Context, c *Case) error {
+				e.Case(ctx, "sizes", append(labels[:2:2], L("k", k)), func(ctx context.Context, c *Case) error {
 					return c.overSets(ctx, []int{k}, epsilon, edit)
 				})
-				if err != nil {
-					return err
-				}
 			}
 			parts := e.rows[from:]
 			if len(parts) < len(ablationAxis) {
 				continue // no time left, or a row failed
 			}
-			err := e.Case(ctx, "sizes", append(labels[:2:2], L("k", allClusters)), func(_ context.Context, c *Case) error {
+			e.Case(ctx, "sizes", append(labels[:2:2], L("k", allClusters)), func(_ context.Context, c *Case) error {
 				c.Add(pooled("NICV", parts))
 				c.Row.Seeds = parts[0].Seeds
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
 	posts := []lloyd.Post{lloyd.Fold, lloyd.Truncate, lloyd.Keep}
@@ -169,14 +159,10 @@ func (e *Env) ablateSizes(ctx context.Context, epsilon float64) error {
 			loose(j)
 			j.Post = post
 		}
-		err := e.Case(ctx, "post-processing", []Label{L("post", post)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "post-processing", []Label{L("post", post)}, func(ctx context.Context, c *Case) error {
 			return c.overSets(ctx, ablationAxis, epsilon, edit)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // overSets records the mean of the mean NICV of each set with one of the given

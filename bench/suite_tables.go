@@ -11,7 +11,7 @@ func tableSuites() []Suite {
 	sets := func(name, group, place string, rows []namedSet) Suite {
 		s := Suite{Name: name, Group: group, Title: group + " " + place + ": data sets", Source: group + ", " + place,
 			About: "Records, columns and clusters of the sets that are at hand, as the suites read them.",
-			Run:   func(ctx context.Context, e *Env) error { return e.setSizes(ctx, rows) }}
+			Run:   func(ctx context.Context, e *Env) { e.setSizes(ctx, rows) }}
 		for _, r := range rows {
 			s.Needs = append(s.Needs, r.set)
 		}
@@ -50,28 +50,20 @@ func tableSuites() []Suite {
 type namedSet struct{ name, set string }
 
 // setSizes measures the sizes of sets.
-func (e *Env) setSizes(ctx context.Context, rows []namedSet) error {
+func (e *Env) setSizes(ctx context.Context, rows []namedSet) {
 	for _, r := range rows {
-		err := e.Case(ctx, "", []Label{L("set", r.name)}, func(ctx context.Context, c *Case) error {
-			s, err := c.Env.Set(ctx, r.set)
-			if err != nil {
-				return err
-			}
+		e.On(ctx, r.set, "", []Label{L("set", r.name)}, func(ctx context.Context, c *Case, s *Set) error {
 			c.Number("records", Plain, float64(s.N))
 			c.Number("columns", Plain, float64(s.D))
 			c.Number("clusters", Plain, float64(s.K))
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
-func runCKKSTable1(ctx context.Context, e *Env) error {
+func runCKKSTable1(ctx context.Context, e *Env) {
 	for _, n := range ckks.Networks() {
-		err := e.Case(ctx, "", []Label{L("network", n.Name)}, func(_ context.Context, c *Case) error {
+		e.Case(ctx, "", []Label{L("network", n.Name)}, func(_ context.Context, c *Case) error {
 			model, err := FindNetwork(n.Name)
 			if err != nil {
 				return err
@@ -84,9 +76,5 @@ func runCKKSTable1(ctx context.Context, e *Env) error {
 			c.Number("a megabyte", "ms", model.Cost(0, 1e6).Seconds()*1e3)
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }

@@ -99,11 +99,9 @@ func thesisSuites() []Suite {
 			Source: "Thesis-H, Table " + number, Needs: needs,
 			Figures: []Figure{{Title: "TNW by strategy", X: "strategy", Y: "TNW", Bars: true},
 				{Title: "WCSS on s1 by strategy", X: "strategy", Y: "s1 WCSS", Bars: true}},
-			Run: func(ctx context.Context, e *Env) error {
-				if err := e.ablate(ctx, p, rows(e)); err != nil {
-					return err
-				}
-				return e.bestCounts(ctx, best)
+			Run: func(ctx context.Context, e *Env) {
+				e.ablate(ctx, p, rows(e))
+				e.bestCounts(ctx, best)
 			},
 		}
 	}
@@ -136,16 +134,12 @@ func thesisSuites() []Suite {
 
 // ablate measures the WCSS of strategies on all sets, one row per strategy. A
 // set that is missing leaves its column out.
-func (e *Env) ablate(ctx context.Context, p variant, rows []strategy) error {
+func (e *Env) ablate(ctx context.Context, p variant, rows []strategy) {
 	for _, r := range rows {
-		err := e.Case(ctx, "", []Label{L("strategy", r.name)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "", []Label{L("strategy", r.name)}, func(ctx context.Context, c *Case) error {
 			return c.ablate(ctx, p, r)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (c *Case) ablate(ctx context.Context, p variant, r strategy) error {
@@ -185,7 +179,7 @@ func (c *Case) ablate(ctx context.Context, p variant, r strategy) error {
 
 // bestCounts counts for each strategy the sets on which its mean WCSS is among the
 // lowest few of those measured, which has to be all of them.
-func (e *Env) bestCounts(ctx context.Context, few int) error {
+func (e *Env) bestCounts(ctx context.Context, few int) {
 	var rows []*Row
 	for i := range e.rows {
 		if e.rows[i].Table == "" && e.rows[i].Failed == "" {
@@ -193,7 +187,7 @@ func (e *Env) bestCounts(ctx context.Context, few int) error {
 		}
 	}
 	if e.left > 0 || len(rows) < 2 {
-		return nil
+		return
 	}
 	counts := make(map[string]int)
 	for _, column := range thesisSets {
@@ -206,16 +200,12 @@ func (e *Env) bestCounts(ctx context.Context, few int) error {
 	}
 	for _, r := range rows {
 		strategy := r.Label("strategy")
-		err := e.Case(ctx, "best counts", []Label{L("strategy", strategy)}, func(_ context.Context, c *Case) error {
+		e.Case(ctx, "best counts", []Label{L("strategy", strategy)}, func(_ context.Context, c *Case) error {
 			c.Number("BC", Plain, float64(counts[strategy]))
 			c.Apart("BC", "it ranks means that differ by less than their intervals")
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // thesisTimes is Table 8.6 or 8.7: the time of an iteration on LAN and WAN.
@@ -233,10 +223,10 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 			"points, 2 dimensions, 2 clusters.",
 		Source: source, Needs: needs,
 		Figures: []Figure{{Title: "Time of one iteration on the LAN", X: "set", Y: "LAN", LogY: true, Bars: true}},
-		Run: func(ctx context.Context, e *Env) error {
+		Run: func(ctx context.Context, e *Env) {
 			for _, column := range append(thesisSets[:len(thesisSets):len(thesisSets)],
 				struct{ column, set string }{"synth", ""}) {
-				err := e.Case(ctx, "", []Label{L("set", column.column)}, func(ctx context.Context, c *Case) error {
+				e.Case(ctx, "", []Label{L("set", column.column)}, func(ctx context.Context, c *Case) error {
 					s, err := thesisSet(ctx, c.Env, column.set)
 					if err != nil {
 						return err
@@ -258,11 +248,7 @@ func thesisTimes(number, protocolName string, p variant) Suite {
 					}
 					return nil
 				})
-				if err != nil {
-					return err
-				}
 			}
-			return nil
 		},
 	}
 }
@@ -275,15 +261,11 @@ func thesisSet(ctx context.Context, e *Env, name string) (*Set, error) {
 	return GeneratedSet(ctx, "timesynth", dataset.Generator{N: 5000, D: 2, K: 2, Seed: 1})
 }
 
-func runEmptyClusters(ctx context.Context, e *Env) error {
+func runEmptyClusters(ctx context.Context, e *Env) {
 	const set = "birch2_25k"
-	one := func(x setting, epsilon string) error {
-		return e.Case(ctx, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)},
-			func(ctx context.Context, c *Case) error {
-				s, err := c.Env.Set(ctx, set)
-				if err != nil {
-					return err
-				}
+	one := func(x setting, epsilon string) {
+		e.On(ctx, set, x.table(), []Label{L("protocol", x.name), L("epsilon", epsilon)},
+			func(ctx context.Context, c *Case, s *Set) error {
 				r, err := c.runs(ctx, c.Env.Reps(20, 3), func(run int) (engine.Job, error) {
 					return x.p.job(s, max(chart.ParseNumber(epsilon), 1e-9), run, func(j *lloyd.Job) {
 						thesisSizes(j)
@@ -302,20 +284,15 @@ func runEmptyClusters(ctx context.Context, e *Env) error {
 	settings := append(settingsOf("NMA"), settingsOf("AMN")...)
 	for _, x := range settings {
 		if !x.private {
-			if err := one(x, "0"); err != nil {
-				return err
-			}
+			one(x, "0")
 		}
 	}
 	epsilons := []string{"1", "4", "2", "0.25", "0.5", "3"}
 	for _, epsilon := range epsilons[:e.Reps(len(epsilons), 2)] {
 		for _, x := range settings {
 			if x.private {
-				if err := one(x, epsilon); err != nil {
-					return err
-				}
+				one(x, epsilon)
 			}
 		}
 	}
-	return nil
 }

@@ -64,7 +64,7 @@ func thesisFigures() []Suite {
 	for _, s := range thesisSets {
 		needs = append(needs, s.set)
 	}
-	suite := func(number, title, text, y string, also []string, run func(context.Context, *Env) error) Suite {
+	suite := func(number, title, text, y string, also []string, run func(context.Context, *Env)) Suite {
 		for i, name := range also {
 			also[i] = "thesis-fig" + name
 		}
@@ -76,23 +76,21 @@ func thesisFigures() []Suite {
 				LogX:  true, Level: withoutNoise}},
 		}
 	}
-	quality := func(aggregation, value string) func(context.Context, *Env) error {
-		return func(ctx context.Context, e *Env) error {
+	quality := func(aggregation, value string) func(context.Context, *Env) {
+		return func(ctx context.Context, e *Env) {
 			if value == silhouette {
-				if err := e.silhouetteTime(ctx); err != nil {
-					return err
-				}
+				e.silhouetteTime(ctx)
 			}
-			return e.thesisCurves(ctx, settingsOf(aggregation), value)
+			e.thesisCurves(ctx, settingsOf(aggregation), value)
 		}
 	}
-	ablation := func(p variant, rows func(*Env) []strategy) func(context.Context, *Env) error {
-		return func(ctx context.Context, e *Env) error {
+	ablation := func(p variant, rows func(*Env) []strategy) func(context.Context, *Env) {
+		return func(ctx context.Context, e *Env) {
 			var settings []setting
 			for _, r := range rows(e) {
 				settings = append(settings, setting{r.name, p, r.edit, true})
 			}
-			return e.thesisCurves(ctx, settings, loss)
+			e.thesisCurves(ctx, settings, loss)
 		}
 	}
 	starts := func(*Env) []strategy { return startStrategies }
@@ -125,7 +123,7 @@ func thesisFigures() []Suite {
 
 // thesisCurves measures settings on all sets: those without noise once, the others by
 // epsilon.
-func (e *Env) thesisCurves(ctx context.Context, settings []setting, value string) error {
+func (e *Env) thesisCurves(ctx context.Context, settings []setting, value string) {
 	for i, epsilon := range thesisEpsilons {
 		for _, column := range thesisSets {
 			if !e.sets.Has(column.set) {
@@ -138,16 +136,12 @@ func (e *Env) thesisCurves(ctx context.Context, settings []setting, value string
 				} else if i > 0 {
 					continue
 				}
-				err := e.Case(ctx, x.table(), labels, func(ctx context.Context, c *Case) error {
+				e.Case(ctx, x.table(), labels, func(ctx context.Context, c *Case) error {
 					return c.thesisPoint(ctx, column.set, x, epsilon, value)
 				})
-				if err != nil {
-					return err
-				}
 			}
 		}
 	}
-	return nil
 }
 
 // thesisPoint measures one point of a curve.
@@ -197,8 +191,8 @@ func (c *Case) thesisPoint(ctx context.Context, set string, x setting, epsilon, 
 }
 
 // silhouetteTime times the silhouette of all pairs of 50,000 records.
-func (e *Env) silhouetteTime(ctx context.Context) error {
-	return e.Case(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)},
+func (e *Env) silhouetteTime(ctx context.Context) {
+	e.Case(ctx, "time", []Label{L("n", metrics.ExactPoints), L("d", 2), L("k", 20)},
 		func(ctx context.Context, c *Case) error {
 			s, err := GeneratedSet(ctx, "timesynth", dataset.Generator{N: metrics.ExactPoints, D: 2, K: 20, Seed: 1})
 			if err != nil {

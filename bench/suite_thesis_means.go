@@ -22,7 +22,7 @@ func adultSuite() Suite {
 	}
 }
 
-func runAdult(ctx context.Context, e *Env) error {
+func runAdult(ctx context.Context, e *Env) {
 	for _, x := range []struct {
 		table string
 		p     variant
@@ -33,43 +33,35 @@ func runAdult(ctx context.Context, e *Env) error {
 		{"thesis-8.5", fastLloydCode, 0, "sphere-packing"}, {"thesis-8.5", fastLloydCode, 1, "random"},
 		{"thesis-8.3", fastLloydCode, 0, "fold"},
 	} {
-		err := e.Case(ctx, "", []Label{L("rows of", x.table), L("strategy", x.value)}, func(ctx context.Context,
-			c *Case) error {
-			s, err := c.Env.Set(ctx, "adult")
-			if err != nil {
-				return err
-			}
-			r, err := c.runs(ctx, c.Env.Reps(200, 20), func(run int) (engine.Job, error) {
-				return x.p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); startStrategies[x.start].edit(j) })
-			})
-			if err != nil {
-				return err
-			}
-			refs, err := c.Env.printedFor(x.table, []Label{L("strategy", x.value)}, "adult WCSS")
-			if err != nil {
-				return err
-			}
-			for i := range refs {
-				refs[i].Apart = "counted by the table's own suite"
-			}
-			c.Samples("WCSS", Plain, r.wcss, refs...)
-			above := 0.0
-			for _, w := range r.wcss {
-				if w > adultBetween {
-					above++
+		e.On(ctx, "adult", "", []Label{L("rows of", x.table), L("strategy", x.value)},
+			func(ctx context.Context, c *Case, s *Set) error {
+				r, err := c.runs(ctx, c.Env.Reps(200, 20), func(run int) (engine.Job, error) {
+					return x.p.job(s, thesisEpsilon, run, func(j *lloyd.Job) { thesisSizes(j); startStrategies[x.start].edit(j) })
+				})
+				if err != nil {
+					return err
 				}
-			}
-			c.Number("share at the second optimum", Plain, above/float64(len(r.wcss)))
-			if len(refs) > 0 {
-				c.Number("chance of a mean of ten as high", Plain, chanceOfMean(r.wcss, 10, float64(refs[0].Value)))
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+				refs, err := c.Env.printedFor(x.table, []Label{L("strategy", x.value)}, "adult WCSS")
+				if err != nil {
+					return err
+				}
+				for i := range refs {
+					refs[i].Apart = "counted by the table's own suite"
+				}
+				c.Samples("WCSS", Plain, r.wcss, refs...)
+				above := 0.0
+				for _, w := range r.wcss {
+					if w > adultBetween {
+						above++
+					}
+				}
+				c.Number("share at the second optimum", Plain, above/float64(len(r.wcss)))
+				if len(refs) > 0 {
+					c.Number("chance of a mean of ten as high", Plain, chanceOfMean(r.wcss, 10, float64(refs[0].Value)))
+				}
+				return nil
+			})
 	}
-	return nil
 }
 
 // adultBetween lies between the two optima of adult.
@@ -88,13 +80,13 @@ func houseSuite() Suite {
 	}
 }
 
-func runHouse(ctx context.Context, e *Env) error {
+func runHouse(ctx context.Context, e *Env) {
 	for _, x := range []struct {
 		table string
 		p     variant
 	}{{"thesis-8.2", csuLloydCode}, {"thesis-8.3", fastLloydCode}} {
 		for _, rounds := range []int{7, 6, 5, 4} {
-			err := e.Case(ctx, "", []Label{L("rows of", x.table), L("rounds", rounds)}, func(ctx context.Context,
+			e.Case(ctx, "", []Label{L("rows of", x.table), L("rounds", rounds)}, func(ctx context.Context,
 				c *Case) error {
 				printed, err := c.Env.printedMean(x.table, "house WCSS")
 				if err != nil {
@@ -116,12 +108,8 @@ func runHouse(ctx context.Context, e *Env) error {
 				c.Number("chance of a mean of ten as high", Plain, chanceOfMean(r.wcss, 10, printed))
 				return nil
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // printedMean is the mean of what a table prints for a value.

@@ -50,42 +50,32 @@ var timedEstimators = []struct {
 	{"em", func(j *sketch.Job) { j.Estimator = sketch.EstimatorEM }},
 }
 
-func runVertical(ctx context.Context, e *Env) error {
+func runVertical(ctx context.Context, e *Env) {
 	data, err := blobsOf(ctx, 20_000, 8, 5)
 	if err != nil {
-		return err
+		e.fail(err)
+		return
 	}
 	for _, parties := range []int{4, 2} {
-		err := e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)},
+		e.Case(ctx, "small", []Label{L("set", "mixgauss"), L("parties", parties)},
 			func(ctx context.Context, c *Case) error {
 				return timeSmall(ctx, c, parties)
 			})
-		if err != nil {
-			return err
-		}
 	}
 	for _, n := range []int{1_000_000, 10_000_000} {
 		if e.Quick && n > 1_000_000 {
 			continue
 		}
-		err := e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "large", []Label{L("n", n), L("parties", 2), L("d", 8)}, func(ctx context.Context, c *Case) error {
 			return timeLarge(ctx, c, n)
 		})
-		if err != nil {
-			return err
-		}
 	}
 	for _, form := range idForms {
-		err := e.Case(ctx, "ids", []Label{L("n", 1_000_000), L("ids", form.name)}, func(ctx context.Context, c *Case) error {
+		e.Case(ctx, "ids", []Label{L("n", 1_000_000), L("ids", form.name)}, func(ctx context.Context, c *Case) error {
 			return timeIDs(ctx, c, 1_000_000, form.format)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	if err := e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches); err != nil {
-		return err
-	}
+	e.Case(ctx, "sketches", []Label{L("n", 100_000), L("parties", 2), L("M", 4096)}, timeSketches)
 	counts := []int{4096, 2048}
 	if e.Quick {
 		counts = counts[:1]
@@ -95,7 +85,7 @@ func runVertical(ctx context.Context, e *Env) error {
 			for _, sketches := range counts {
 				for _, estimator := range timedEstimators {
 					shape := fmt.Sprintf("S=%d k'=%d M=%d", parties, localK, sketches)
-					err := e.Case(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)},
+					e.Case(ctx, "server", []Label{L("shape", shape), L("estimator", estimator.name)},
 						func(ctx context.Context, c *Case) error {
 							j := sketchJob(data, nil, parties, 5, 1, 1)
 							j.LocalK.N, j.Sketches = localK, sketches
@@ -107,14 +97,10 @@ func runVertical(ctx context.Context, e *Env) error {
 							}
 							return timeServer(ctx, c, j, printed)
 						})
-					if err != nil {
-						return err
-					}
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // timeSmall times whole runs on mixgauss without the quality of their result.

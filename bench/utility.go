@@ -238,53 +238,40 @@ func utilitySuites() []Suite {
 			{Table: "proven noise", Title: "NICV, proven noise", X: "epsilon", Y: "NICV", Series: []string{"protocol"},
 				Panel: "set", LogX: true, LogY: true, Level: withoutNoise},
 		},
-		Run: func(ctx context.Context, e *Env) error {
+		Run: func(ctx context.Context, e *Env) {
 			protocols := []variant{fastLloyd, fastLloydCode, suLloyd, csuLloyd, relativeLater}
 			proven := []variant{hybridProven, {lloyd.Relative, privacy.Proven}, {lloyd.SuLloyd, privacy.Proven},
 				{lloyd.CSuLloyd, privacy.Proven}, {lloyd.FastLloyd, privacy.Proven}, lsfProven, balcanProven}
 			epsilons := []string{"1", "0.1", "0.25", "0.5", "0.75", "2"}
 			for _, set := range sets {
 				for _, p := range []variant{plainLloyd, plainCLloyd} {
-					if err := e.nicv(ctx, withoutNoise, set, p, "0", nil); err != nil {
-						return err
-					}
+					e.nicv(ctx, withoutNoise, set, p, "0", nil)
 				}
 				for _, epsilon := range epsilons[:e.Reps(len(epsilons), 2)] {
 					for _, p := range protocols {
-						if err := e.nicv(ctx, "the papers' noise", set, p, epsilon, nil); err != nil {
-							return err
-						}
+						e.nicv(ctx, "the papers' noise", set, p, epsilon, nil)
 					}
 					for _, p := range proven {
-						if err := e.nicv(ctx, "proven noise", set, p, epsilon, nil); err != nil {
-							return err
-						}
+						e.nicv(ctx, "proven noise", set, p, epsilon, nil)
 					}
 				}
 			}
 			for _, set := range sets {
 				for _, epsilon := range epsilons[:2] {
 					for _, p := range byColumns() {
-						if err := e.nicv(ctx, "columns at two parties", set, p, epsilon, nil); err != nil {
-							return err
-						}
+						e.nicv(ctx, "columns at two parties", set, p, epsilon, nil)
 					}
 				}
 			}
-			return nil
 		},
 	}}
 }
 
 // nicv measures a protocol on a set at an epsilon ("0": without noise).
 func (e *Env) nicv(ctx context.Context, table, set string, p variant, epsilon string, edit func(*lloyd.Job),
-	extra ...Label) error {
+	extra ...Label) {
 	labels := append([]Label{L("set", set), L("protocol", p.name()), L("epsilon", epsilon)}, extra...)
-	return e.Case(ctx, table, labels, func(ctx context.Context, c *Case) error {
-		s, err := c.Env.Set(ctx, set)
-		if err != nil {
-			return err
-		}
+	e.On(ctx, set, table, labels, func(ctx context.Context, c *Case, s *Set) error {
 		peers, err := peerScores()
 		if err != nil {
 			return err

@@ -55,7 +55,6 @@ func null(what string) error {
 
 // call is a call of the library.
 type call struct {
-	ctx    context.Context
 	cancel context.CancelFunc
 	c      *C.cohort_call
 }
@@ -65,24 +64,25 @@ const pollEvery = 2 * time.Millisecond
 
 // aside is run for work that takes a while: a goroutine that a program calls is bound to the program's thread, and the
 // system changes threads whenever it waits for another goroutine, so the work gets a goroutine that is free.
-func aside(c *C.cohort_call, work func(*call) error) C.int32_t {
-	return run(c, func(k *call) error {
+func aside(c *C.cohort_call, work func(context.Context, *call) error) C.int32_t {
+	return run(c, func(ctx context.Context, k *call) error {
 		done := make(chan error, 1)
-		go func() { done <- k.safely(work) }()
+		go func() { done <- k.safely(ctx, work) }()
 		return <-done
 	})
 }
 
 // run does the work of a function and says how it went.
-func run(c *C.cohort_call, work func(*call) error) (status C.int32_t) {
-	k := &call{ctx: context.Background(), c: c}
+func run(c *C.cohort_call, work func(context.Context, *call) error) (status C.int32_t) {
+	ctx, k := context.Background(), &call{c: c}
 	if c != nil {
 		c.status, c.text[0] = C.COHORT_OK, 0
 		if c.cancel != nil || c.progress != nil {
+			ctx, k.cancel = context.WithCancel(ctx)
 			defer k.watch()()
 		}
 	}
-	err := k.safely(work)
+	err := k.safely(ctx, work)
 	if err == nil {
 		return C.COHORT_OK
 	}
@@ -97,18 +97,17 @@ func run(c *C.cohort_call, work func(*call) error) (status C.int32_t) {
 }
 
 // safely turns a panic, which would end the program, into an error.
-func (k *call) safely(work func(*call) error) (err error) {
+func (k *call) safely(ctx context.Context, work func(context.Context, *call) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Failed("library", fmt.Sprintf("has a fault (%v)", r), "report it with what was asked for", nil)
 		}
 	}()
-	return work(k)
+	return work(ctx, k)
 }
 
 // watch cancels the work when the flag is set, until done is called.
 func (k *call) watch() (done func()) {
-	k.ctx, k.cancel = context.WithCancel(context.Background())
 	if k.c.cancel == nil {
 		return k.cancel
 	}

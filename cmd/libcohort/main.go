@@ -10,6 +10,7 @@ import "C"
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
 	"runtime/debug"
@@ -30,7 +31,7 @@ func init() { debug.SetGCPercent(25) }
 
 //export goMethods
 func goMethods(out **C.char, c *C.cohort_call) C.int32_t {
-	return run(c, func(*call) error {
+	return run(c, func(context.Context, *call) error {
 		if out == nil {
 			return null("json")
 		}
@@ -58,7 +59,7 @@ func text(out **C.char, v any) error {
 
 //export goEngineNew
 func goEngineNew(workers C.int32_t, out *C.uintptr_t, c *C.cohort_call) C.int32_t {
-	return run(c, func(*call) error {
+	return run(c, func(context.Context, *call) error {
 		if out == nil {
 			return null("engine")
 		}
@@ -96,7 +97,7 @@ func goFree(h C.uintptr_t) {
 //export goPrepare
 func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.double, options *C.char,
 	c *C.cohort_call, out *C.uintptr_t) C.int32_t {
-	return aside(c, func(k *call) error {
+	return aside(c, func(ctx context.Context, k *call) error {
 		data, release, err := read(holders, count, weights)
 		defer release()
 		if err != nil {
@@ -110,7 +111,7 @@ func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *
 		if err != nil {
 			return err
 		}
-		records, err := o.Prepare(k.ctx, data, eng.Workers())
+		records, err := o.Prepare(ctx, data, eng.Workers())
 		if err == nil {
 			*out = keep(records)
 		}
@@ -120,7 +121,7 @@ func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *
 
 //export goRecordsShape
 func goRecordsShape(h C.uintptr_t, rows, columns *C.int64_t) C.int32_t {
-	return run(nil, func(*call) error {
+	return run(nil, func(context.Context, *call) error {
 		r, err := find[*request.Prepared]("records", h)
 		if err == nil {
 			set(rows, r.N())
@@ -138,12 +139,13 @@ func set(to *C.int64_t, x int) {
 
 //export goFitRecords
 func goFitRecords(e, r C.uintptr_t, options *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
-	return fit(c, e, options, out, func(k *call, o *request.Options, eng *engine.Engine) (*cohort.Model, error) {
+	return fit(c, e, options, out, func(ctx context.Context, k *call, o *request.Options,
+		eng *engine.Engine) (*cohort.Model, error) {
 		records, err := find[*request.Prepared]("records", r)
 		if err != nil {
 			return nil, err
 		}
-		return o.FitPrepared(k.ctx, records, methods(), eng, k.observer())
+		return o.FitPrepared(ctx, records, methods(), eng, k.observer())
 	})
 }
 
@@ -152,11 +154,12 @@ func goFit(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *C.do
 	c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 	data, release, wrong := read(holders, count, weights)
 	defer release()
-	return fit(c, e, options, out, func(k *call, o *request.Options, eng *engine.Engine) (*cohort.Model, error) {
+	return fit(c, e, options, out, func(ctx context.Context, k *call, o *request.Options,
+		eng *engine.Engine) (*cohort.Model, error) {
 		if wrong != nil {
 			return nil, wrong
 		}
-		return o.Fit(k.ctx, data, methods(), eng, k.observer())
+		return o.Fit(ctx, data, methods(), eng, k.observer())
 	})
 }
 
@@ -172,8 +175,8 @@ func asked(e C.uintptr_t, options *C.char) (*engine.Engine, *request.Options, er
 
 // fit makes a model of what the options ask for.
 func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
-	how func(*call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
-	return aside(c, func(k *call) error {
+	how func(context.Context, *call, *request.Options, *engine.Engine) (*cohort.Model, error)) C.int32_t {
+	return aside(c, func(ctx context.Context, k *call) error {
 		if out == nil {
 			return null("model")
 		}
@@ -182,7 +185,7 @@ func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 		if err != nil {
 			return err
 		}
-		m, err := how(k, o, eng)
+		m, err := how(ctx, k, o, eng)
 		if err == nil {
 			*out = keep(m)
 		}
@@ -192,7 +195,7 @@ func fit(c *C.cohort_call, e C.uintptr_t, options *C.char, out *C.uintptr_t,
 
 //export goModelShape
 func goModelShape(h C.uintptr_t, k, columns, rows *C.int64_t) C.int32_t {
-	return run(nil, func(*call) error {
+	return run(nil, func(context.Context, *call) error {
 		m, err := find[*cohort.Model]("model", h)
 		if err == nil {
 			set(k, len(m.Centroids))
@@ -205,7 +208,7 @@ func goModelShape(h C.uintptr_t, k, columns, rows *C.int64_t) C.int32_t {
 
 //export goModelCentroids
 func goModelCentroids(h C.uintptr_t, to *C.double, room C.int64_t) C.int32_t {
-	return run(nil, func(*call) error {
+	return run(nil, func(context.Context, *call) error {
 		m, err := find[*cohort.Model]("model", h)
 		if err != nil {
 			return err
@@ -224,7 +227,7 @@ func goModelCentroids(h C.uintptr_t, to *C.double, room C.int64_t) C.int32_t {
 
 //export goModelLabels
 func goModelLabels(h C.uintptr_t, to *C.int32_t, room C.int64_t) C.int32_t {
-	return run(nil, func(*call) error {
+	return run(nil, func(context.Context, *call) error {
 		m, err := find[*cohort.Model]("model", h)
 		if err != nil {
 			return err
@@ -239,7 +242,7 @@ func goModelLabels(h C.uintptr_t, to *C.int32_t, room C.int64_t) C.int32_t {
 
 //export goModelJSON
 func goModelJSON(h C.uintptr_t, out **C.char, c *C.cohort_call) C.int32_t {
-	return run(c, func(*call) error {
+	return run(c, func(context.Context, *call) error {
 		if out == nil {
 			return null("json")
 		}
@@ -259,7 +262,7 @@ func goModelJSON(h C.uintptr_t, out **C.char, c *C.cohort_call) C.int32_t {
 
 //export goModelLoad
 func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
-	return run(c, func(*call) error {
+	return run(c, func(context.Context, *call) error {
 		if out == nil || in == nil {
 			return null("json or model")
 		}
@@ -275,7 +278,7 @@ func goModelLoad(in *C.char, c *C.cohort_call, out *C.uintptr_t) C.int32_t {
 //export goPredict
 func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances *C.double,
 	c *C.cohort_call) C.int32_t {
-	return run(c, func(k *call) error {
+	return run(c, func(ctx context.Context, k *call) error {
 		data, release, err := read(in, 1, nil)
 		defer release()
 		if err != nil {
@@ -304,6 +307,6 @@ func goPredict(e, h C.uintptr_t, in *C.cohort_data, labels *C.int32_t, distances
 		if distances != nil {
 			x = unsafe.Slice((*float64)(distances), n)
 		}
-		return m.PredictMatrix(k.ctx, eng, data.Parts[0], l, x)
+		return m.PredictMatrix(ctx, eng, data.Parts[0], l, x)
 	})
 }
