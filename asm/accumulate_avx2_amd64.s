@@ -3074,300 +3074,37 @@ loop:
 	VZEROUPPER
 	RET
 
-// func Scatter1AVX2(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-// Requires: AVX, AVX2, MMX+
-TEXT ·Scatter1AVX2(SB), NOSPLIT, $256-44
+// func ScatterNarrowAVX2(x *float32, panels int, d int, labels *uint16, table *int32, rows int, bias float32)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·ScatterNarrowAVX2(SB), NOSPLIT, $256-52
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
-	MOVQ         labels+16(FP), DX
-	MOVQ         table+24(FP), BX
-	MOVQ         rows+32(FP), SI
+	MOVQ         labels+24(FP), DX
+	MOVQ         table+32(FP), BX
+	MOVQ         rows+40(FP), SI
 	SHLQ         $0x04, SI
-	VBROADCASTSS bias+40(FP), Y0
+	VBROADCASTSS bias+48(FP), Y0
 	LEAQ         (BX)(SI*1), DI
 	LEAQ         (DI)(SI*1), R8
 	LEAQ         (R8)(SI*1), SI
 	MOVL         $0x00000001, R9
 	VMOVD        R9, X1
 	VPBROADCASTD X1, Y1
-	VPXOR        Y2, Y2, Y2
+	MOVQ         d+16(FP), R9
+	SHLQ         $0x06, R9
+	MOVQ         R9, R11
+	SUBQ         $0x40, R11
+	MOVQ         $0x00000040, R10
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
 
 panels:
 	PREFETCHT0 4096(AX)
-	VADDPS     (AX), Y0, Y3
-	VUNPCKLPS  Y2, Y3, Y4
-	VUNPCKLPS  Y1, Y2, Y5
-	VUNPCKLPD  Y5, Y4, Y6
-	VMOVUPS    Y6, (SP)
-	VUNPCKHPD  Y5, Y4, Y4
-	VMOVUPS    Y4, 64(SP)
-	VUNPCKHPS  Y2, Y3, Y3
-	VUNPCKHPS  Y1, Y2, Y4
-	VUNPCKLPD  Y4, Y3, Y5
-	VMOVUPS    Y5, 128(SP)
-	VUNPCKHPD  Y4, Y3, Y3
-	VMOVUPS    Y3, 192(SP)
-	VADDPS     32(AX), Y0, Y3
-	VUNPCKLPS  Y2, Y3, Y4
-	VUNPCKLPS  Y1, Y2, Y5
-	VUNPCKLPD  Y5, Y4, Y6
-	VMOVUPS    Y6, 32(SP)
-	VUNPCKHPD  Y5, Y4, Y4
-	VMOVUPS    Y4, 96(SP)
-	VUNPCKHPS  Y2, Y3, Y3
-	VUNPCKHPS  Y1, Y2, Y4
-	VUNPCKLPD  Y4, Y3, Y5
-	VMOVUPS    Y5, 160(SP)
-	VUNPCKHPD  Y4, Y3, Y3
-	VMOVUPS    Y3, 224(SP)
-	MOVWLZX    (DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    (SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    2(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    64(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    4(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    128(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    6(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    192(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    8(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    16(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    10(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    80(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    12(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    144(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    14(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    208(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    16(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    32(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    18(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    96(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    20(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    160(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    22(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    224(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    24(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    48(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    26(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    112(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    28(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    176(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    30(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    240(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x20, DX
-	DECQ       CX
-	JNZ        panels
-	VZEROUPPER
-	RET
-
-// func Scatter2AVX2(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-// Requires: AVX, AVX2, MMX+
-TEXT ·Scatter2AVX2(SB), NOSPLIT, $256-44
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         labels+16(FP), DX
-	MOVQ         table+24(FP), BX
-	MOVQ         rows+32(FP), SI
-	SHLQ         $0x04, SI
-	VBROADCASTSS bias+40(FP), Y0
-	LEAQ         (BX)(SI*1), DI
-	LEAQ         (DI)(SI*1), R8
-	LEAQ         (R8)(SI*1), SI
-	MOVL         $0x00000001, R9
-	VMOVD        R9, X1
-	VPBROADCASTD X1, Y1
-	VPXOR        Y2, Y2, Y2
-
-panels:
-	PREFETCHT0 4096(AX)
-	PREFETCHT0 4160(AX)
-	VADDPS     (AX), Y0, Y3
-	VADDPS     64(AX), Y0, Y4
-	VUNPCKLPS  Y4, Y3, Y5
-	VUNPCKLPS  Y1, Y2, Y6
-	VUNPCKLPD  Y6, Y5, Y7
-	VMOVUPS    Y7, (SP)
-	VUNPCKHPD  Y6, Y5, Y5
-	VMOVUPS    Y5, 64(SP)
-	VUNPCKHPS  Y4, Y3, Y3
-	VUNPCKHPS  Y1, Y2, Y4
-	VUNPCKLPD  Y4, Y3, Y5
-	VMOVUPS    Y5, 128(SP)
-	VUNPCKHPD  Y4, Y3, Y3
-	VMOVUPS    Y3, 192(SP)
-	VADDPS     32(AX), Y0, Y3
-	VADDPS     96(AX), Y0, Y4
-	VUNPCKLPS  Y4, Y3, Y5
-	VUNPCKLPS  Y1, Y2, Y6
-	VUNPCKLPD  Y6, Y5, Y7
-	VMOVUPS    Y7, 32(SP)
-	VUNPCKHPD  Y6, Y5, Y5
-	VMOVUPS    Y5, 96(SP)
-	VUNPCKHPS  Y4, Y3, Y3
-	VUNPCKHPS  Y1, Y2, Y4
-	VUNPCKLPD  Y4, Y3, Y5
-	VMOVUPS    Y5, 160(SP)
-	VUNPCKHPD  Y4, Y3, Y3
-	VMOVUPS    Y3, 224(SP)
-	MOVWLZX    (DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    (SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    2(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    64(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    4(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    128(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    6(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    192(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    8(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    16(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    10(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    80(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    12(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    144(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    14(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    208(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    16(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    32(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    18(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    96(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    20(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    160(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    22(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    224(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    24(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    48(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    26(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    112(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    28(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    176(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    30(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    240(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	ADDQ       $0x00000080, AX
-	ADDQ       $0x20, DX
-	DECQ       CX
-	JNZ        panels
-	VZEROUPPER
-	RET
-
-// func Scatter3AVX2(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-// Requires: AVX, AVX2, MMX+
-TEXT ·Scatter3AVX2(SB), NOSPLIT, $256-44
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         labels+16(FP), DX
-	MOVQ         table+24(FP), BX
-	MOVQ         rows+32(FP), SI
-	SHLQ         $0x04, SI
-	VBROADCASTSS bias+40(FP), Y0
-	LEAQ         (BX)(SI*1), DI
-	LEAQ         (DI)(SI*1), R8
-	LEAQ         (R8)(SI*1), SI
-	MOVL         $0x00000001, R9
-	VMOVD        R9, X1
-	VPBROADCASTD X1, Y1
-	VPXOR        Y2, Y2, Y2
-
-panels:
-	PREFETCHT0 4096(AX)
-	PREFETCHT0 4160(AX)
-	PREFETCHT0 4224(AX)
+	PREFETCHT0 4096(AX)(R10*1)
+	PREFETCHT0 4096(AX)(R11*1)
 	VADDPS     (AX), Y0, Y2
-	VADDPS     64(AX), Y0, Y3
-	VADDPS     128(AX), Y0, Y4
+	VADDPS     (AX)(R10*1), Y0, Y3
+	VADDPS     (AX)(R11*1), Y0, Y4
 	VUNPCKLPS  Y3, Y2, Y5
 	VUNPCKLPS  Y1, Y4, Y6
 	VUNPCKLPD  Y6, Y5, Y7
@@ -3381,8 +3118,8 @@ panels:
 	VUNPCKHPD  Y3, Y2, Y2
 	VMOVUPS    Y2, 192(SP)
 	VADDPS     32(AX), Y0, Y2
-	VADDPS     96(AX), Y0, Y3
-	VADDPS     160(AX), Y0, Y4
+	VADDPS     32(AX)(R10*1), Y0, Y3
+	VADDPS     32(AX)(R11*1), Y0, Y4
 	VUNPCKLPS  Y3, Y2, Y5
 	VUNPCKLPS  Y1, Y4, Y6
 	VUNPCKLPD  Y6, Y5, Y7
@@ -3395,87 +3132,87 @@ panels:
 	VMOVUPS    Y4, 160(SP)
 	VUNPCKHPD  Y3, Y2, Y2
 	VMOVUPS    Y2, 224(SP)
-	MOVWLZX    (DX), R9
-	SHLQ       $0x04, R9
+	MOVWLZX    (DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    (SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    2(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    2(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    64(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    4(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    4(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    128(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    6(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    6(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    192(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	MOVWLZX    8(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	MOVWLZX    8(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    16(SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    10(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    10(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    80(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    12(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    12(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    144(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    14(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    14(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    208(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	MOVWLZX    16(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	MOVWLZX    16(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    32(SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    18(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    18(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    96(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    20(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    20(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    160(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    22(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    22(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    224(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	MOVWLZX    24(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	MOVWLZX    24(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    48(SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    26(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    26(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    112(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    28(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    28(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    176(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    30(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    30(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    240(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	ADDQ       $0x000000c0, AX
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	ADDQ       R9, AX
 	ADDQ       $0x20, DX
 	DECQ       CX
 	JNZ        panels

@@ -82,29 +82,13 @@ func AssignAdd8AVX512(x *float32, panels int, c *float32, k int, r2 float32, lab
 //go:noescape
 func FoldLanesAVX512(lanes *float32, n int, scale float32, sums *int64)
 
-// Scatter1AVX512 adds each point of panels > 0 panels of 1 dimensions at x to the row of table
+// ScatterNarrowAVX512 adds each point of panels > 0 panels of d <= 3 dimensions at x to the row of table
 // that its label names: the bits of x+bias in the first columns, 1 in the fourth,
 // modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane
 // modulo 4, so that points of one cluster seldom wait for each other.
 //
 //go:noescape
-func Scatter1AVX512(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-
-// Scatter2AVX512 adds each point of panels > 0 panels of 2 dimensions at x to the row of table
-// that its label names: the bits of x+bias in the first columns, 1 in the fourth,
-// modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane
-// modulo 4, so that points of one cluster seldom wait for each other.
-//
-//go:noescape
-func Scatter2AVX512(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-
-// Scatter3AVX512 adds each point of panels > 0 panels of 3 dimensions at x to the row of table
-// that its label names: the bits of x+bias in the first columns, 1 in the fourth,
-// modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane
-// modulo 4, so that points of one cluster seldom wait for each other.
-//
-//go:noescape
-func Scatter3AVX512(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
+func ScatterNarrowAVX512(x *float32, panels int, d int, labels *uint16, table *int32, rows int, bias float32)
 
 // ScatterAVX512 adds the bits of x+bias, modulo 2^32, of each point of panels > 0 panels of d > 0
 // dimensions at x to the row of table [][width]int32 that its label names, and 1 to

@@ -2324,273 +2324,37 @@ loop:
 	VZEROUPPER
 	RET
 
-// func Scatter1AVX512(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·Scatter1AVX512(SB), NOSPLIT, $256-44
+// func ScatterNarrowAVX512(x *float32, panels int, d int, labels *uint16, table *int32, rows int, bias float32)
+// Requires: AVX, AVX512F, CMOV, MMX+
+TEXT ·ScatterNarrowAVX512(SB), NOSPLIT, $256-52
 	MOVQ         x+0(FP), AX
 	MOVQ         panels+8(FP), CX
-	MOVQ         labels+16(FP), DX
-	MOVQ         table+24(FP), BX
-	MOVQ         rows+32(FP), SI
+	MOVQ         labels+24(FP), DX
+	MOVQ         table+32(FP), BX
+	MOVQ         rows+40(FP), SI
 	SHLQ         $0x04, SI
-	VBROADCASTSS bias+40(FP), Z0
+	VBROADCASTSS bias+48(FP), Z0
 	LEAQ         (BX)(SI*1), DI
 	LEAQ         (DI)(SI*1), R8
 	LEAQ         (R8)(SI*1), SI
 	MOVL         $0x00000001, R9
 	VMOVD        R9, X1
 	VPBROADCASTD X1, Z1
-	VPXORD       Z2, Z2, Z2
+	MOVQ         d+16(FP), R9
+	SHLQ         $0x06, R9
+	MOVQ         R9, R11
+	SUBQ         $0x40, R11
+	MOVQ         $0x00000040, R10
+	CMPQ         R10, R11
+	CMOVQGT      R11, R10
 
 panels:
 	PREFETCHT0 4096(AX)
-	VADDPS     (AX), Z0, Z3
-	VUNPCKLPS  Z2, Z3, Z4
-	VUNPCKLPS  Z1, Z2, Z5
-	VUNPCKLPD  Z5, Z4, Z6
-	VMOVUPS    Z6, (SP)
-	VUNPCKHPD  Z5, Z4, Z4
-	VMOVUPS    Z4, 64(SP)
-	VUNPCKHPS  Z2, Z3, Z3
-	VUNPCKHPS  Z1, Z2, Z4
-	VUNPCKLPD  Z4, Z3, Z5
-	VMOVUPS    Z5, 128(SP)
-	VUNPCKHPD  Z4, Z3, Z3
-	VMOVUPS    Z3, 192(SP)
-	MOVWLZX    (DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    (SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    2(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    64(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    4(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    128(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    6(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    192(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    8(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    16(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    10(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    80(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    12(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    144(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    14(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    208(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    16(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    32(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    18(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    96(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    20(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    160(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    22(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    224(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    24(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    48(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    26(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    112(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    28(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    176(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    30(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    240(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x20, DX
-	DECQ       CX
-	JNZ        panels
-	VZEROUPPER
-	RET
-
-// func Scatter2AVX512(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·Scatter2AVX512(SB), NOSPLIT, $256-44
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         labels+16(FP), DX
-	MOVQ         table+24(FP), BX
-	MOVQ         rows+32(FP), SI
-	SHLQ         $0x04, SI
-	VBROADCASTSS bias+40(FP), Z0
-	LEAQ         (BX)(SI*1), DI
-	LEAQ         (DI)(SI*1), R8
-	LEAQ         (R8)(SI*1), SI
-	MOVL         $0x00000001, R9
-	VMOVD        R9, X1
-	VPBROADCASTD X1, Z1
-	VPXORD       Z2, Z2, Z2
-
-panels:
-	PREFETCHT0 4096(AX)
-	PREFETCHT0 4160(AX)
-	VADDPS     (AX), Z0, Z3
-	VADDPS     64(AX), Z0, Z4
-	VUNPCKLPS  Z4, Z3, Z5
-	VUNPCKLPS  Z1, Z2, Z6
-	VUNPCKLPD  Z6, Z5, Z7
-	VMOVUPS    Z7, (SP)
-	VUNPCKHPD  Z6, Z5, Z5
-	VMOVUPS    Z5, 64(SP)
-	VUNPCKHPS  Z4, Z3, Z3
-	VUNPCKHPS  Z1, Z2, Z4
-	VUNPCKLPD  Z4, Z3, Z5
-	VMOVUPS    Z5, 128(SP)
-	VUNPCKHPD  Z4, Z3, Z3
-	VMOVUPS    Z3, 192(SP)
-	MOVWLZX    (DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    (SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    2(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    64(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    4(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    128(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    6(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    192(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    8(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    16(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    10(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    80(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    12(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    144(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    14(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    208(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    16(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    32(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    18(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    96(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    20(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    160(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    22(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    224(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	MOVWLZX    24(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    48(SP), X3
-	VPADDD     (BX)(R9*1), X3, X3
-	VMOVUPS    X3, (BX)(R9*1)
-	MOVWLZX    26(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    112(SP), X3
-	VPADDD     (DI)(R9*1), X3, X3
-	VMOVUPS    X3, (DI)(R9*1)
-	MOVWLZX    28(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    176(SP), X3
-	VPADDD     (R8)(R9*1), X3, X3
-	VMOVUPS    X3, (R8)(R9*1)
-	MOVWLZX    30(DX), R9
-	SHLQ       $0x04, R9
-	VMOVUPS    240(SP), X3
-	VPADDD     (SI)(R9*1), X3, X3
-	VMOVUPS    X3, (SI)(R9*1)
-	ADDQ       $0x00000080, AX
-	ADDQ       $0x20, DX
-	DECQ       CX
-	JNZ        panels
-	VZEROUPPER
-	RET
-
-// func Scatter3AVX512(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·Scatter3AVX512(SB), NOSPLIT, $256-44
-	MOVQ         x+0(FP), AX
-	MOVQ         panels+8(FP), CX
-	MOVQ         labels+16(FP), DX
-	MOVQ         table+24(FP), BX
-	MOVQ         rows+32(FP), SI
-	SHLQ         $0x04, SI
-	VBROADCASTSS bias+40(FP), Z0
-	LEAQ         (BX)(SI*1), DI
-	LEAQ         (DI)(SI*1), R8
-	LEAQ         (R8)(SI*1), SI
-	MOVL         $0x00000001, R9
-	VMOVD        R9, X1
-	VPBROADCASTD X1, Z1
-	VPXORD       Z2, Z2, Z2
-
-panels:
-	PREFETCHT0 4096(AX)
-	PREFETCHT0 4160(AX)
-	PREFETCHT0 4224(AX)
+	PREFETCHT0 4096(AX)(R10*1)
+	PREFETCHT0 4096(AX)(R11*1)
 	VADDPS     (AX), Z0, Z2
-	VADDPS     64(AX), Z0, Z3
-	VADDPS     128(AX), Z0, Z4
+	VADDPS     (AX)(R10*1), Z0, Z3
+	VADDPS     (AX)(R11*1), Z0, Z4
 	VUNPCKLPS  Z3, Z2, Z5
 	VUNPCKLPS  Z1, Z4, Z6
 	VUNPCKLPD  Z6, Z5, Z7
@@ -2603,87 +2367,87 @@ panels:
 	VMOVUPS    Z4, 128(SP)
 	VUNPCKHPD  Z3, Z2, Z2
 	VMOVUPS    Z2, 192(SP)
-	MOVWLZX    (DX), R9
-	SHLQ       $0x04, R9
+	MOVWLZX    (DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    (SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    2(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    2(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    64(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    4(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    4(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    128(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    6(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    6(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    192(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	MOVWLZX    8(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	MOVWLZX    8(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    16(SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    10(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    10(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    80(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    12(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    12(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    144(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    14(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    14(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    208(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	MOVWLZX    16(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	MOVWLZX    16(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    32(SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    18(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    18(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    96(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    20(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    20(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    160(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    22(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    22(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    224(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	MOVWLZX    24(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	MOVWLZX    24(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    48(SP), X2
-	VPADDD     (BX)(R9*1), X2, X2
-	VMOVUPS    X2, (BX)(R9*1)
-	MOVWLZX    26(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (BX)(R12*1), X2, X2
+	VMOVUPS    X2, (BX)(R12*1)
+	MOVWLZX    26(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    112(SP), X2
-	VPADDD     (DI)(R9*1), X2, X2
-	VMOVUPS    X2, (DI)(R9*1)
-	MOVWLZX    28(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (DI)(R12*1), X2, X2
+	VMOVUPS    X2, (DI)(R12*1)
+	MOVWLZX    28(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    176(SP), X2
-	VPADDD     (R8)(R9*1), X2, X2
-	VMOVUPS    X2, (R8)(R9*1)
-	MOVWLZX    30(DX), R9
-	SHLQ       $0x04, R9
+	VPADDD     (R8)(R12*1), X2, X2
+	VMOVUPS    X2, (R8)(R12*1)
+	MOVWLZX    30(DX), R12
+	SHLQ       $0x04, R12
 	VMOVUPS    240(SP), X2
-	VPADDD     (SI)(R9*1), X2, X2
-	VMOVUPS    X2, (SI)(R9*1)
-	ADDQ       $0x000000c0, AX
+	VPADDD     (SI)(R12*1), X2, X2
+	VMOVUPS    X2, (SI)(R12*1)
+	ADDQ       R9, AX
 	ADDQ       $0x20, DX
 	DECQ       CX
 	JNZ        panels

@@ -150,11 +150,6 @@ func NTTProductAddAVX2(c0 *uint32, c1 *uint32, c2 *uint32, a0 *uint32, a1 *uint3
 //go:noescape
 func NTTConvert1AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvertWhole1AVX2 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole1AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-
 // NTTWhole1AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
@@ -167,21 +162,10 @@ func NTTWhole1AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bit
 //go:noescape
 func NTTInner1AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift1AVX2 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift1AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert2AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert2AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole2AVX2 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole2AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole2AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -195,21 +179,10 @@ func NTTWhole2AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bit
 //go:noescape
 func NTTInner2AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift2AVX2 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift2AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert3AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert3AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole3AVX2 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole3AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole3AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -223,21 +196,10 @@ func NTTWhole3AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bit
 //go:noescape
 func NTTInner3AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift3AVX2 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift3AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert4AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert4AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole4AVX2 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole4AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole4AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -251,21 +213,10 @@ func NTTWhole4AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bit
 //go:noescape
 func NTTInner4AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift4AVX2 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift4AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert5AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert5AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole5AVX2 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole5AVX2(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole5AVX2 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -279,8 +230,13 @@ func NTTWhole5AVX2(dst *uint32, src **uint32, fractions *uint32, blocks int, bit
 //go:noescape
 func NTTInner5AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift5AVX2 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
+// NTTConvert6AVX2 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTInnerLift5AVX2(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTConvert6AVX2(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
+
+// NTTInnerLiftAVX2 writes the sums of d x times the key's factors and of lift c0 and c1, divided by R,
+// over blocks of 16 words; the key advances by stride bytes a block.
+//
+//go:noescape
+func NTTInnerLiftAVX2(k0 *uint32, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)

@@ -150,11 +150,6 @@ func NTTProductAddAVX512(c0 *uint32, c1 *uint32, c2 *uint32, a0 *uint32, a1 *uin
 //go:noescape
 func NTTConvert1AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 
-// NTTConvertWhole1AVX512 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole1AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-
 // NTTWhole1AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
 //
@@ -167,21 +162,10 @@ func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, b
 //go:noescape
 func NTTInner1AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift1AVX512 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift1AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert2AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert2AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole2AVX512 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole2AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole2AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -195,21 +179,10 @@ func NTTWhole2AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, b
 //go:noescape
 func NTTInner2AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift2AVX512 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift2AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert3AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert3AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole3AVX512 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole3AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole3AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -223,21 +196,10 @@ func NTTWhole3AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, b
 //go:noescape
 func NTTInner3AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift3AVX512 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift3AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert4AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert4AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole4AVX512 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole4AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole4AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -251,21 +213,10 @@ func NTTWhole4AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, b
 //go:noescape
 func NTTInner4AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift4AVX512 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
-//
-//go:noescape
-func NTTInnerLift4AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-
 // NTTConvert5AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
 func NTTConvert5AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
-
-// NTTConvertWhole5AVX512 writes the sum of src c / R over blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWhole5AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
 
 // NTTWhole5AVX512 writes the rounded sum of src fractions / 2^bits over blocks of 16
 // words.
@@ -279,8 +230,13 @@ func NTTWhole5AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, b
 //go:noescape
 func NTTInner5AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)
 
-// NTTInnerLift5AVX512 writes the sums of x times the key's factors, divided by R, over
-// blocks of 16 words; the key advances by stride bytes a block.
+// NTTConvert6AVX512 writes the sum of src c / R over blocks of 16 words.
 //
 //go:noescape
-func NTTInnerLift5AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+func NTTConvert6AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
+
+// NTTInnerLiftAVX512 writes the sums of d x times the key's factors and of lift c0 and c1, divided by R,
+// over blocks of 16 words; the key advances by stride bytes a block.
+//
+//go:noescape
+func NTTInnerLiftAVX512(k0 *uint32, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)

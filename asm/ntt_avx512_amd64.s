@@ -3399,49 +3399,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTConvertWhole1AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-// Requires: AVX, AVX512F
-TEXT ·NTTConvertWhole1AVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         (CX), CX
-	MOVQ         whole+24(FP), BX
-	MOVQ         words+32(FP), SI
-	VPBROADCASTD (SI), Z0
-	VPBROADCASTD 4(SI), Z1
-	MOVL         $0x00005555, SI
-	KMOVW        SI, K1
-	MOVQ         blocks+40(FP), SI
-	XORQ         DI, DI
-
-loop:
-	VMOVDQU64    (CX)(DI*1), Z2
-	VPBROADCASTD (DX), Z3
-	VPSRLQ       $0x20, Z2, Z4
-	VPMULDQ      Z3, Z2, Z2
-	VPMULDQ      Z3, Z4, Z3
-	VMOVDQU64    (BX)(DI*1), Z4
-	VPBROADCASTD 4(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z6, Z3, Z3
-	VPMULDQ      Z1, Z2, Z4
-	VPMULDQ      Z1, Z3, Z5
-	VPMULDQ      Z0, Z4, Z4
-	VPMULDQ      Z0, Z5, Z5
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z5, Z3, Z3
-	VPSHUFD      $0xf5, Z2, K1, Z3
-	VMOVDQU64    Z3, (AX)(DI*1)
-	ADDQ         $0x40, DI
-	DECQ         SI
-	JNZ          loop
-	VZEROUPPER
-	RET
-
 // func NTTWhole1AVX512(dst *uint32, src **uint32, fractions *uint32, blocks int, bits int)
 // Requires: AVX, AVX512F
 TEXT ·NTTWhole1AVX512(SB), NOSPLIT, $0-40
@@ -3540,83 +3497,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInnerLift1AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-// Requires: AVX, AVX512F
-TEXT ·NTTInnerLift1AVX512(SB), NOSPLIT, $0-76
-	MOVQ         k0+0(FP), AX
-	MOVQ         k1+8(FP), CX
-	MOVQ         c0+56(FP), DX
-	MOVQ         c1+64(FP), BX
-	MOVQ         x+16(FP), SI
-	MOVQ         key+24(FP), DI
-	MOVQ         (SI), SI
-	MOVQ         words+40(FP), R8
-	VPBROADCASTD (R8), Z0
-	VPBROADCASTD 4(R8), Z1
-	MOVL         $0x00005555, R9
-	KMOVW        R9, K1
-	VPBROADCASTD 8(R8), Z2
-	MOVL         lift+72(FP), R8
-	VMOVD        R8, X3
-	VPBROADCASTD X3, Z3
-	MOVQ         blocks+48(FP), R8
-	XORQ         R9, R9
-
-loop:
-	VMOVDQU64 (DX)(R9*1), Z4
-	VPSRLQ    $0x20, Z4, Z5
-	VPMULDQ   Z3, Z4, Z4
-	VPMULDQ   Z3, Z5, Z5
-	VMOVDQU64 (BX)(R9*1), Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPMULDQ   Z3, Z6, Z6
-	VPMULDQ   Z3, Z7, Z7
-	VMOVDQU64 (SI)(R9*1), Z8
-	VMOVDQU64 (DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 64(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VPMULDQ   Z1, Z4, Z8
-	VPMULDQ   Z1, Z5, Z9
-	VPMULDQ   Z0, Z8, Z8
-	VPMULDQ   Z0, Z9, Z9
-	VPSUBQ    Z8, Z4, Z4
-	VPSUBQ    Z9, Z5, Z5
-	VPSHUFD   $0xf5, Z4, K1, Z5
-	VPADDD    Z2, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VPSUBD    Z0, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VMOVDQU64 Z5, (AX)(R9*1)
-	VPMULDQ   Z1, Z6, Z4
-	VPMULDQ   Z1, Z7, Z5
-	VPMULDQ   Z0, Z4, Z4
-	VPMULDQ   Z0, Z5, Z5
-	VPSUBQ    Z4, Z6, Z6
-	VPSUBQ    Z5, Z7, Z7
-	VPSHUFD   $0xf5, Z6, K1, Z7
-	VPADDD    Z2, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VPSUBD    Z0, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VMOVDQU64 Z7, (CX)(R9*1)
-	ADDQ      stride+32(FP), DI
-	ADDQ      $0x40, R9
-	DECQ      R8
-	JNZ       loop
-	VZEROUPPER
-	RET
-
 // func NTTConvert2AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
 TEXT ·NTTConvert2AVX512(SB), NOSPLIT, $0-40
@@ -3656,57 +3536,6 @@ loop:
 	VMOVDQU64    Z3, (AX)(DI*1)
 	ADDQ         $0x40, DI
 	DECQ         SI
-	JNZ          loop
-	VZEROUPPER
-	RET
-
-// func NTTConvertWhole2AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-// Requires: AVX, AVX512F
-TEXT ·NTTConvertWhole2AVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         (CX), BX
-	MOVQ         8(CX), CX
-	MOVQ         whole+24(FP), SI
-	MOVQ         words+32(FP), DI
-	VPBROADCASTD (DI), Z0
-	VPBROADCASTD 4(DI), Z1
-	MOVL         $0x00005555, DI
-	KMOVW        DI, K1
-	MOVQ         blocks+40(FP), DI
-	XORQ         R8, R8
-
-loop:
-	VMOVDQU64    (BX)(R8*1), Z2
-	VPBROADCASTD (DX), Z3
-	VPSRLQ       $0x20, Z2, Z4
-	VPMULDQ      Z3, Z2, Z2
-	VPMULDQ      Z3, Z4, Z3
-	VMOVDQU64    (CX)(R8*1), Z4
-	VPBROADCASTD 4(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (SI)(R8*1), Z4
-	VPBROADCASTD 8(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z6, Z3, Z3
-	VPMULDQ      Z1, Z2, Z4
-	VPMULDQ      Z1, Z3, Z5
-	VPMULDQ      Z0, Z4, Z4
-	VPMULDQ      Z0, Z5, Z5
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z5, Z3, Z3
-	VPSHUFD      $0xf5, Z2, K1, Z3
-	VMOVDQU64    Z3, (AX)(R8*1)
-	ADDQ         $0x40, R8
-	DECQ         DI
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -3833,99 +3662,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInnerLift2AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-// Requires: AVX, AVX512F
-TEXT ·NTTInnerLift2AVX512(SB), NOSPLIT, $0-76
-	MOVQ         k0+0(FP), AX
-	MOVQ         k1+8(FP), CX
-	MOVQ         c0+56(FP), DX
-	MOVQ         c1+64(FP), BX
-	MOVQ         x+16(FP), SI
-	MOVQ         key+24(FP), DI
-	MOVQ         (SI), R8
-	MOVQ         8(SI), SI
-	MOVQ         words+40(FP), R9
-	VPBROADCASTD (R9), Z0
-	VPBROADCASTD 4(R9), Z1
-	MOVL         $0x00005555, R10
-	KMOVW        R10, K1
-	VPBROADCASTD 8(R9), Z2
-	MOVL         lift+72(FP), R9
-	VMOVD        R9, X3
-	VPBROADCASTD X3, Z3
-	MOVQ         blocks+48(FP), R9
-	XORQ         R10, R10
-
-loop:
-	VMOVDQU64 (DX)(R10*1), Z4
-	VPSRLQ    $0x20, Z4, Z5
-	VPMULDQ   Z3, Z4, Z4
-	VPMULDQ   Z3, Z5, Z5
-	VMOVDQU64 (BX)(R10*1), Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPMULDQ   Z3, Z6, Z6
-	VPMULDQ   Z3, Z7, Z7
-	VMOVDQU64 (R8)(R10*1), Z8
-	VMOVDQU64 (DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 64(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (SI)(R10*1), Z8
-	VMOVDQU64 128(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 192(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VPMULDQ   Z1, Z4, Z8
-	VPMULDQ   Z1, Z5, Z9
-	VPMULDQ   Z0, Z8, Z8
-	VPMULDQ   Z0, Z9, Z9
-	VPSUBQ    Z8, Z4, Z4
-	VPSUBQ    Z9, Z5, Z5
-	VPSHUFD   $0xf5, Z4, K1, Z5
-	VPADDD    Z2, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VPSUBD    Z0, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VMOVDQU64 Z5, (AX)(R10*1)
-	VPMULDQ   Z1, Z6, Z4
-	VPMULDQ   Z1, Z7, Z5
-	VPMULDQ   Z0, Z4, Z4
-	VPMULDQ   Z0, Z5, Z5
-	VPSUBQ    Z4, Z6, Z6
-	VPSUBQ    Z5, Z7, Z7
-	VPSHUFD   $0xf5, Z6, K1, Z7
-	VPADDD    Z2, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VPSUBD    Z0, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VMOVDQU64 Z7, (CX)(R10*1)
-	ADDQ      stride+32(FP), DI
-	ADDQ      $0x40, R10
-	DECQ      R9
-	JNZ       loop
-	VZEROUPPER
-	RET
-
 // func NTTConvert3AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
 TEXT ·NTTConvert3AVX512(SB), NOSPLIT, $0-40
@@ -3973,65 +3709,6 @@ loop:
 	VMOVDQU64    Z3, (AX)(R8*1)
 	ADDQ         $0x40, R8
 	DECQ         DI
-	JNZ          loop
-	VZEROUPPER
-	RET
-
-// func NTTConvertWhole3AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-// Requires: AVX, AVX512F
-TEXT ·NTTConvertWhole3AVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         (CX), BX
-	MOVQ         8(CX), SI
-	MOVQ         16(CX), CX
-	MOVQ         whole+24(FP), DI
-	MOVQ         words+32(FP), R8
-	VPBROADCASTD (R8), Z0
-	VPBROADCASTD 4(R8), Z1
-	MOVL         $0x00005555, R8
-	KMOVW        R8, K1
-	MOVQ         blocks+40(FP), R8
-	XORQ         R9, R9
-
-loop:
-	VMOVDQU64    (BX)(R9*1), Z2
-	VPBROADCASTD (DX), Z3
-	VPSRLQ       $0x20, Z2, Z4
-	VPMULDQ      Z3, Z2, Z2
-	VPMULDQ      Z3, Z4, Z3
-	VMOVDQU64    (SI)(R9*1), Z4
-	VPBROADCASTD 4(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (CX)(R9*1), Z4
-	VPBROADCASTD 8(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (DI)(R9*1), Z4
-	VPBROADCASTD 12(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z6, Z3, Z3
-	VPMULDQ      Z1, Z2, Z4
-	VPMULDQ      Z1, Z3, Z5
-	VPMULDQ      Z0, Z4, Z4
-	VPMULDQ      Z0, Z5, Z5
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z5, Z3, Z3
-	VPSHUFD      $0xf5, Z2, K1, Z3
-	VMOVDQU64    Z3, (AX)(R9*1)
-	ADDQ         $0x40, R9
-	DECQ         R8
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -4182,115 +3859,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInnerLift3AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-// Requires: AVX, AVX512F
-TEXT ·NTTInnerLift3AVX512(SB), NOSPLIT, $0-76
-	MOVQ         k0+0(FP), AX
-	MOVQ         k1+8(FP), CX
-	MOVQ         c0+56(FP), DX
-	MOVQ         c1+64(FP), BX
-	MOVQ         x+16(FP), SI
-	MOVQ         key+24(FP), DI
-	MOVQ         (SI), R8
-	MOVQ         8(SI), R9
-	MOVQ         16(SI), SI
-	MOVQ         words+40(FP), R10
-	VPBROADCASTD (R10), Z0
-	VPBROADCASTD 4(R10), Z1
-	MOVL         $0x00005555, R11
-	KMOVW        R11, K1
-	VPBROADCASTD 8(R10), Z2
-	MOVL         lift+72(FP), R10
-	VMOVD        R10, X3
-	VPBROADCASTD X3, Z3
-	MOVQ         blocks+48(FP), R10
-	XORQ         R11, R11
-
-loop:
-	VMOVDQU64 (DX)(R11*1), Z4
-	VPSRLQ    $0x20, Z4, Z5
-	VPMULDQ   Z3, Z4, Z4
-	VPMULDQ   Z3, Z5, Z5
-	VMOVDQU64 (BX)(R11*1), Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPMULDQ   Z3, Z6, Z6
-	VPMULDQ   Z3, Z7, Z7
-	VMOVDQU64 (R8)(R11*1), Z8
-	VMOVDQU64 (DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 64(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (R9)(R11*1), Z8
-	VMOVDQU64 128(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 192(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (SI)(R11*1), Z8
-	VMOVDQU64 256(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 320(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VPMULDQ   Z1, Z4, Z8
-	VPMULDQ   Z1, Z5, Z9
-	VPMULDQ   Z0, Z8, Z8
-	VPMULDQ   Z0, Z9, Z9
-	VPSUBQ    Z8, Z4, Z4
-	VPSUBQ    Z9, Z5, Z5
-	VPSHUFD   $0xf5, Z4, K1, Z5
-	VPADDD    Z2, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VPSUBD    Z0, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VMOVDQU64 Z5, (AX)(R11*1)
-	VPMULDQ   Z1, Z6, Z4
-	VPMULDQ   Z1, Z7, Z5
-	VPMULDQ   Z0, Z4, Z4
-	VPMULDQ   Z0, Z5, Z5
-	VPSUBQ    Z4, Z6, Z6
-	VPSUBQ    Z5, Z7, Z7
-	VPSHUFD   $0xf5, Z6, K1, Z7
-	VPADDD    Z2, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VPSUBD    Z0, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VMOVDQU64 Z7, (CX)(R11*1)
-	ADDQ      stride+32(FP), DI
-	ADDQ      $0x40, R11
-	DECQ      R10
-	JNZ       loop
-	VZEROUPPER
-	RET
-
 // func NTTConvert4AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
 TEXT ·NTTConvert4AVX512(SB), NOSPLIT, $0-40
@@ -4346,73 +3914,6 @@ loop:
 	VMOVDQU64    Z3, (AX)(R9*1)
 	ADDQ         $0x40, R9
 	DECQ         R8
-	JNZ          loop
-	VZEROUPPER
-	RET
-
-// func NTTConvertWhole4AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-// Requires: AVX, AVX512F
-TEXT ·NTTConvertWhole4AVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         (CX), BX
-	MOVQ         8(CX), SI
-	MOVQ         16(CX), DI
-	MOVQ         24(CX), CX
-	MOVQ         whole+24(FP), R8
-	MOVQ         words+32(FP), R9
-	VPBROADCASTD (R9), Z0
-	VPBROADCASTD 4(R9), Z1
-	MOVL         $0x00005555, R9
-	KMOVW        R9, K1
-	MOVQ         blocks+40(FP), R9
-	XORQ         R10, R10
-
-loop:
-	VMOVDQU64    (BX)(R10*1), Z2
-	VPBROADCASTD (DX), Z3
-	VPSRLQ       $0x20, Z2, Z4
-	VPMULDQ      Z3, Z2, Z2
-	VPMULDQ      Z3, Z4, Z3
-	VMOVDQU64    (SI)(R10*1), Z4
-	VPBROADCASTD 4(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (DI)(R10*1), Z4
-	VPBROADCASTD 8(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (CX)(R10*1), Z4
-	VPBROADCASTD 12(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (R8)(R10*1), Z4
-	VPBROADCASTD 16(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z6, Z3, Z3
-	VPMULDQ      Z1, Z2, Z4
-	VPMULDQ      Z1, Z3, Z5
-	VPMULDQ      Z0, Z4, Z4
-	VPMULDQ      Z0, Z5, Z5
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z5, Z3, Z3
-	VPSHUFD      $0xf5, Z2, K1, Z3
-	VMOVDQU64    Z3, (AX)(R10*1)
-	ADDQ         $0x40, R10
-	DECQ         R9
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -4587,131 +4088,6 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInnerLift4AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
-// Requires: AVX, AVX512F
-TEXT ·NTTInnerLift4AVX512(SB), NOSPLIT, $0-76
-	MOVQ         k0+0(FP), AX
-	MOVQ         k1+8(FP), CX
-	MOVQ         c0+56(FP), DX
-	MOVQ         c1+64(FP), BX
-	MOVQ         x+16(FP), SI
-	MOVQ         key+24(FP), DI
-	MOVQ         (SI), R8
-	MOVQ         8(SI), R9
-	MOVQ         16(SI), R10
-	MOVQ         24(SI), SI
-	MOVQ         words+40(FP), R11
-	VPBROADCASTD (R11), Z0
-	VPBROADCASTD 4(R11), Z1
-	MOVL         $0x00005555, R12
-	KMOVW        R12, K1
-	VPBROADCASTD 8(R11), Z2
-	MOVL         lift+72(FP), R11
-	VMOVD        R11, X3
-	VPBROADCASTD X3, Z3
-	MOVQ         blocks+48(FP), R11
-	XORQ         R12, R12
-
-loop:
-	VMOVDQU64 (DX)(R12*1), Z4
-	VPSRLQ    $0x20, Z4, Z5
-	VPMULDQ   Z3, Z4, Z4
-	VPMULDQ   Z3, Z5, Z5
-	VMOVDQU64 (BX)(R12*1), Z6
-	VPSRLQ    $0x20, Z6, Z7
-	VPMULDQ   Z3, Z6, Z6
-	VPMULDQ   Z3, Z7, Z7
-	VMOVDQU64 (R8)(R12*1), Z8
-	VMOVDQU64 (DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 64(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (R9)(R12*1), Z8
-	VMOVDQU64 128(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 192(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (R10)(R12*1), Z8
-	VMOVDQU64 256(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 320(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (SI)(R12*1), Z8
-	VMOVDQU64 384(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 448(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VPMULDQ   Z1, Z4, Z8
-	VPMULDQ   Z1, Z5, Z9
-	VPMULDQ   Z0, Z8, Z8
-	VPMULDQ   Z0, Z9, Z9
-	VPSUBQ    Z8, Z4, Z4
-	VPSUBQ    Z9, Z5, Z5
-	VPSHUFD   $0xf5, Z4, K1, Z5
-	VPADDD    Z2, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VPSUBD    Z0, Z5, Z4
-	VPMINUD   Z4, Z5, Z5
-	VMOVDQU64 Z5, (AX)(R12*1)
-	VPMULDQ   Z1, Z6, Z4
-	VPMULDQ   Z1, Z7, Z5
-	VPMULDQ   Z0, Z4, Z4
-	VPMULDQ   Z0, Z5, Z5
-	VPSUBQ    Z4, Z6, Z6
-	VPSUBQ    Z5, Z7, Z7
-	VPSHUFD   $0xf5, Z6, K1, Z7
-	VPADDD    Z2, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VPSUBD    Z0, Z7, Z4
-	VPMINUD   Z4, Z7, Z7
-	VMOVDQU64 Z7, (CX)(R12*1)
-	ADDQ      stride+32(FP), DI
-	ADDQ      $0x40, R12
-	DECQ      R11
-	JNZ       loop
-	VZEROUPPER
-	RET
-
 // func NTTConvert5AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
 TEXT ·NTTConvert5AVX512(SB), NOSPLIT, $0-40
@@ -4775,81 +4151,6 @@ loop:
 	VMOVDQU64    Z3, (AX)(R10*1)
 	ADDQ         $0x40, R10
 	DECQ         R9
-	JNZ          loop
-	VZEROUPPER
-	RET
-
-// func NTTConvertWhole5AVX512(dst *uint32, src **uint32, c *uint32, whole *uint32, words *uint32, blocks int)
-// Requires: AVX, AVX512F
-TEXT ·NTTConvertWhole5AVX512(SB), NOSPLIT, $0-48
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         c+16(FP), DX
-	MOVQ         (CX), BX
-	MOVQ         8(CX), SI
-	MOVQ         16(CX), DI
-	MOVQ         24(CX), R8
-	MOVQ         32(CX), CX
-	MOVQ         whole+24(FP), R9
-	MOVQ         words+32(FP), R10
-	VPBROADCASTD (R10), Z0
-	VPBROADCASTD 4(R10), Z1
-	MOVL         $0x00005555, R10
-	KMOVW        R10, K1
-	MOVQ         blocks+40(FP), R10
-	XORQ         R11, R11
-
-loop:
-	VMOVDQU64    (BX)(R11*1), Z2
-	VPBROADCASTD (DX), Z3
-	VPSRLQ       $0x20, Z2, Z4
-	VPMULDQ      Z3, Z2, Z2
-	VPMULDQ      Z3, Z4, Z3
-	VMOVDQU64    (SI)(R11*1), Z4
-	VPBROADCASTD 4(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (DI)(R11*1), Z4
-	VPBROADCASTD 8(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (R8)(R11*1), Z4
-	VPBROADCASTD 12(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (CX)(R11*1), Z4
-	VPBROADCASTD 16(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPADDQ       Z4, Z2, Z2
-	VPADDQ       Z6, Z3, Z3
-	VMOVDQU64    (R9)(R11*1), Z4
-	VPBROADCASTD 20(DX), Z5
-	VPSRLQ       $0x20, Z4, Z6
-	VPMULDQ      Z5, Z4, Z4
-	VPMULDQ      Z5, Z6, Z6
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z6, Z3, Z3
-	VPMULDQ      Z1, Z2, Z4
-	VPMULDQ      Z1, Z3, Z5
-	VPMULDQ      Z0, Z4, Z4
-	VPMULDQ      Z0, Z5, Z5
-	VPSUBQ       Z4, Z2, Z2
-	VPSUBQ       Z5, Z3, Z3
-	VPSHUFD      $0xf5, Z2, K1, Z3
-	VMOVDQU64    Z3, (AX)(R11*1)
-	ADDQ         $0x40, R11
-	DECQ         R10
 	JNZ          loop
 	VZEROUPPER
 	RET
@@ -5048,116 +4349,136 @@ loop:
 	VZEROUPPER
 	RET
 
-// func NTTInnerLift5AVX512(k0 *uint32, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// func NTTConvert6AVX512(dst *uint32, src **uint32, c *uint32, words *uint32, blocks int)
 // Requires: AVX, AVX512F
-TEXT ·NTTInnerLift5AVX512(SB), NOSPLIT, $0-76
-	MOVQ         k0+0(FP), AX
-	MOVQ         k1+8(FP), CX
-	MOVQ         c0+56(FP), DX
-	MOVQ         c1+64(FP), BX
-	MOVQ         x+16(FP), SI
-	MOVQ         key+24(FP), DI
-	MOVQ         (SI), R8
-	MOVQ         8(SI), R9
-	MOVQ         16(SI), R10
-	MOVQ         24(SI), R11
-	MOVQ         32(SI), SI
-	MOVQ         words+40(FP), R12
-	VPBROADCASTD (R12), Z0
-	VPBROADCASTD 4(R12), Z1
-	MOVL         $0x00005555, R13
-	KMOVW        R13, K1
-	VPBROADCASTD 8(R12), Z2
-	MOVL         lift+72(FP), R12
-	VMOVD        R12, X3
-	VPBROADCASTD X3, Z3
-	MOVQ         blocks+48(FP), R12
-	XORQ         R13, R13
+TEXT ·NTTConvert6AVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         (CX), BX
+	MOVQ         8(CX), SI
+	MOVQ         16(CX), DI
+	MOVQ         24(CX), R8
+	MOVQ         32(CX), R9
+	MOVQ         40(CX), CX
+	MOVQ         words+24(FP), R10
+	VPBROADCASTD (R10), Z0
+	VPBROADCASTD 4(R10), Z1
+	MOVL         $0x00005555, R10
+	KMOVW        R10, K1
+	MOVQ         blocks+32(FP), R10
+	XORQ         R11, R11
 
 loop:
-	VMOVDQU64 (DX)(R13*1), Z4
+	VMOVDQU64    (BX)(R11*1), Z2
+	VPBROADCASTD (DX), Z3
+	VPSRLQ       $0x20, Z2, Z4
+	VPMULDQ      Z3, Z2, Z2
+	VPMULDQ      Z3, Z4, Z3
+	VMOVDQU64    (SI)(R11*1), Z4
+	VPBROADCASTD 4(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (DI)(R11*1), Z4
+	VPBROADCASTD 8(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (R8)(R11*1), Z4
+	VPBROADCASTD 12(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (R9)(R11*1), Z4
+	VPBROADCASTD 16(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VMOVDQU64    (CX)(R11*1), Z4
+	VPBROADCASTD 20(DX), Z5
+	VPSRLQ       $0x20, Z4, Z6
+	VPMULDQ      Z5, Z4, Z4
+	VPMULDQ      Z5, Z6, Z6
+	VPADDQ       Z4, Z2, Z2
+	VPADDQ       Z6, Z3, Z3
+	VPMULDQ      Z1, Z2, Z4
+	VPMULDQ      Z1, Z3, Z5
+	VPMULDQ      Z0, Z4, Z4
+	VPMULDQ      Z0, Z5, Z5
+	VPSUBQ       Z4, Z2, Z2
+	VPSUBQ       Z5, Z3, Z3
+	VPSHUFD      $0xf5, Z2, K1, Z3
+	VMOVDQU64    Z3, (AX)(R11*1)
+	ADDQ         $0x40, R11
+	DECQ         R10
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func NTTInnerLiftAVX512(k0 *uint32, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0 *uint32, c1 *uint32, lift uint32)
+// Requires: AVX, AVX512F
+TEXT ·NTTInnerLiftAVX512(SB), NOSPLIT, $0-84
+	MOVQ         k0+0(FP), AX
+	MOVQ         k1+8(FP), CX
+	MOVQ         c0+64(FP), DX
+	MOVQ         c1+72(FP), BX
+	MOVQ         x+16(FP), SI
+	MOVQ         key+32(FP), DI
+	MOVQ         words+48(FP), R8
+	VPBROADCASTD (R8), Z0
+	VPBROADCASTD 4(R8), Z1
+	MOVL         $0x00005555, R9
+	KMOVW        R9, K1
+	VPBROADCASTD 8(R8), Z2
+	MOVL         lift+80(FP), R8
+	VMOVD        R8, X3
+	VPBROADCASTD X3, Z3
+	MOVQ         blocks+56(FP), R9
+	XORQ         R8, R8
+
+loop:
+	VMOVDQU64 (DX)(R8*1), Z4
 	VPSRLQ    $0x20, Z4, Z5
 	VPMULDQ   Z3, Z4, Z4
 	VPMULDQ   Z3, Z5, Z5
-	VMOVDQU64 (BX)(R13*1), Z6
+	VMOVDQU64 (BX)(R8*1), Z6
 	VPSRLQ    $0x20, Z6, Z7
 	VPMULDQ   Z3, Z6, Z6
 	VPMULDQ   Z3, Z7, Z7
-	VMOVDQU64 (R8)(R13*1), Z8
-	VMOVDQU64 (DI), Z9
+	MOVQ      SI, R10
+	MOVQ      DI, R11
+	MOVQ      d+24(FP), R12
+
+digits:
+	MOVQ      (R10), R13
+	VMOVDQU64 (R13)(R8*1), Z8
+	VMOVDQU64 (R11), Z9
 	VPSRLQ    $0x20, Z8, Z11
 	VPMULDQ   Z9, Z8, Z10
 	VPSRLQ    $0x20, Z9, Z9
 	VPMULDQ   Z9, Z11, Z11
 	VPADDQ    Z10, Z4, Z4
 	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 64(DI), Z9
+	VMOVDQU64 64(R11), Z9
 	VPSRLQ    $0x20, Z8, Z10
 	VPMULDQ   Z9, Z8, Z8
 	VPSRLQ    $0x20, Z9, Z9
 	VPMULDQ   Z9, Z10, Z10
 	VPADDQ    Z8, Z6, Z6
 	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (R9)(R13*1), Z8
-	VMOVDQU64 128(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 192(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (R10)(R13*1), Z8
-	VMOVDQU64 256(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 320(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (R11)(R13*1), Z8
-	VMOVDQU64 384(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 448(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
-	VMOVDQU64 (SI)(R13*1), Z8
-	VMOVDQU64 512(DI), Z9
-	VPSRLQ    $0x20, Z8, Z11
-	VPMULDQ   Z9, Z8, Z10
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z11, Z11
-	VPADDQ    Z10, Z4, Z4
-	VPADDQ    Z11, Z5, Z5
-	VMOVDQU64 576(DI), Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULDQ   Z9, Z8, Z8
-	VPSRLQ    $0x20, Z9, Z9
-	VPMULDQ   Z9, Z10, Z10
-	VPADDQ    Z8, Z6, Z6
-	VPADDQ    Z10, Z7, Z7
+	ADDQ      $0x08, R10
+	ADDQ      $0x00000080, R11
+	DECQ      R12
+	JNZ       digits
 	VPMULDQ   Z1, Z4, Z8
 	VPMULDQ   Z1, Z5, Z9
 	VPMULDQ   Z0, Z8, Z8
@@ -5169,7 +4490,7 @@ loop:
 	VPMINUD   Z4, Z5, Z5
 	VPSUBD    Z0, Z5, Z4
 	VPMINUD   Z4, Z5, Z5
-	VMOVDQU64 Z5, (AX)(R13*1)
+	VMOVDQU64 Z5, (AX)(R8*1)
 	VPMULDQ   Z1, Z6, Z4
 	VPMULDQ   Z1, Z7, Z5
 	VPMULDQ   Z0, Z4, Z4
@@ -5181,10 +4502,10 @@ loop:
 	VPMINUD   Z4, Z7, Z7
 	VPSUBD    Z0, Z7, Z4
 	VPMINUD   Z4, Z7, Z7
-	VMOVDQU64 Z7, (CX)(R13*1)
-	ADDQ      stride+32(FP), DI
-	ADDQ      $0x40, R13
-	DECQ      R12
+	VMOVDQU64 Z7, (CX)(R8*1)
+	ADDQ      stride+40(FP), DI
+	ADDQ      $0x40, R8
+	DECQ      R9
 	JNZ       loop
 	VZEROUPPER
 	RET

@@ -148,12 +148,6 @@ func NTTProductAddNEON(c0, c1, c2, a0, a1, b0, b1, words *uint32, blocks int, ti
 //go:noescape
 func NTTConvertNEON(dst *uint32, src **uint32, d int, c, words *uint32, blocks int)
 
-// NTTConvertWholeNEON writes the sum of d src c less whole c[d], over R, over
-// blocks of 16 words.
-//
-//go:noescape
-func NTTConvertWholeNEON(dst *uint32, src **uint32, d int, c, whole, words *uint32, blocks int)
-
 // NTTWholeNEON writes the rounded sum of d src fractions / 2^bits over blocks of 16
 // words.
 //

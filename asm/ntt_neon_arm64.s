@@ -728,33 +728,6 @@ loop:
 	BNE    loop
 	RET
 
-// func NTTConvertWholeNEON(dst *uint32, src **uint32, d int, c, whole, words *uint32, blocks int)
-TEXT ·NTTConvertWholeNEON(SB), NOSPLIT, $0-56
-	MOVD dst+0(FP), R0
-	MOVD src+8(FP), R1
-	MOVD d+16(FP), R5
-	MOVD c+24(FP), R4
-	MOVD whole+32(FP), R12
-	MOVD words+40(FP), R2
-	MOVD blocks+48(FP), R3
-	CONVERT
-
-loop:
-	VEOR   V4.B16, V4.B16, V4.B16
-	VEOR   V5.B16, V5.B16, V5.B16
-	TERMS(terms)
-	VLD1.P 16(R12), [V0.S4]
-	MOVWU  (R10), R11
-	VDUP   R11, V1.S4
-	SMLSL(1, 0, 4)
-	SMLSL2(1, 0, 5)
-	DIVIDE(4, 5, 6)
-	VST1.P [V6.S4], 16(R0)
-	ADD    $16, R7, R7
-	SUBS   $1, R3, R3
-	BNE    loop
-	RET
-
 // func NTTWholeNEON(dst *uint32, src **uint32, d int, fractions *uint32, blocks, bits int)
 TEXT ·NTTWholeNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0

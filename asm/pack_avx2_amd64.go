@@ -4,103 +4,12 @@
 
 package asm
 
-// Pack2AVX2 transposes 16*panels > 0 rows of 2 columns into panels of [2][16]. It reads 4
+// PackNarrowAVX2 transposes 16*panels > 0 rows of d < 16 columns into panels of [d][16]. It reads (d+3)&^3
 // columns of every row, the last one too. With stream it writes past the caches; dst is
 // then aligned to 64 bytes.
 //
 //go:noescape
-func Pack2AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack3AVX2 transposes 16*panels > 0 rows of 3 columns into panels of [3][16]. It reads 4
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack3AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack4AVX2 transposes 16*panels > 0 rows of 4 columns into panels of [4][16]. It reads 4
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack4AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack5AVX2 transposes 16*panels > 0 rows of 5 columns into panels of [5][16]. It reads 8
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack5AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack6AVX2 transposes 16*panels > 0 rows of 6 columns into panels of [6][16]. It reads 8
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack6AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack7AVX2 transposes 16*panels > 0 rows of 7 columns into panels of [7][16]. It reads 8
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack7AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack8AVX2 transposes 16*panels > 0 rows of 8 columns into panels of [8][16]. It reads 8
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack8AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack9AVX2 transposes 16*panels > 0 rows of 9 columns into panels of [9][16]. It reads 12
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack9AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack10AVX2 transposes 16*panels > 0 rows of 10 columns into panels of [10][16]. It reads 12
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack10AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack11AVX2 transposes 16*panels > 0 rows of 11 columns into panels of [11][16]. It reads 12
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack11AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack12AVX2 transposes 16*panels > 0 rows of 12 columns into panels of [12][16]. It reads 12
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack12AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack13AVX2 transposes 16*panels > 0 rows of 13 columns into panels of [13][16]. It reads 16
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack13AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack14AVX2 transposes 16*panels > 0 rows of 14 columns into panels of [14][16]. It reads 16
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack14AVX2(dst *float32, rows *float32, panels int, stream bool)
-
-// Pack15AVX2 transposes 16*panels > 0 rows of 15 columns into panels of [15][16]. It reads 16
-// columns of every row, the last one too. With stream it writes past the caches; dst is
-// then aligned to 64 bytes.
-//
-//go:noescape
-func Pack15AVX2(dst *float32, rows *float32, panels int, stream bool)
+func PackNarrowAVX2(dst *float32, rows *float32, panels int, d int, stream bool)
 
 // PackAVX2 transposes 16*panels > 0 rows of d >= 16 columns into panels of [d][16], 16 columns
 // at a time; the last block is the last 16 columns.

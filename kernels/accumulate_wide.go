@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build !arm64 || purego
 
 package kernels
 
@@ -40,7 +40,7 @@ const tableEndsAtD = true
 func scatter(x *float32, panels int, labels *uint16, acc *Accumulator, bias float32, ahead int) {
 	table := &acc.scratch.table[0]
 	if acc.D <= maxNarrowD {
-		asmScatterN(acc.D, x, panels, labels, table, acc.K+1, bias)
+		asmScatterNarrow(x, panels, acc.D, labels, table, acc.K+1, bias)
 	} else {
 		asmScatter(x, panels, acc.D, labels, table, tableWidth(acc.D), bias, &acc.scratch.tally[0], ahead)
 	}

@@ -486,39 +486,8 @@ func asmPack(dst, rows *float32, panels, d int) {
 	asm.PackAVX2(dst, rows, panels, d)
 }
 
-func asmPackN(number int, dst, rows *float32, panels int, stream bool) {
-	switch number {
-	case 2:
-		asm.Pack2AVX2(dst, rows, panels, stream)
-	case 3:
-		asm.Pack3AVX2(dst, rows, panels, stream)
-	case 4:
-		asm.Pack4AVX2(dst, rows, panels, stream)
-	case 5:
-		asm.Pack5AVX2(dst, rows, panels, stream)
-	case 6:
-		asm.Pack6AVX2(dst, rows, panels, stream)
-	case 7:
-		asm.Pack7AVX2(dst, rows, panels, stream)
-	case 8:
-		asm.Pack8AVX2(dst, rows, panels, stream)
-	case 9:
-		asm.Pack9AVX2(dst, rows, panels, stream)
-	case 10:
-		asm.Pack10AVX2(dst, rows, panels, stream)
-	case 11:
-		asm.Pack11AVX2(dst, rows, panels, stream)
-	case 12:
-		asm.Pack12AVX2(dst, rows, panels, stream)
-	case 13:
-		asm.Pack13AVX2(dst, rows, panels, stream)
-	case 14:
-		asm.Pack14AVX2(dst, rows, panels, stream)
-	case 15:
-		asm.Pack15AVX2(dst, rows, panels, stream)
-	default:
-		panic(noRoutine("Pack", number))
-	}
+func asmPackNarrow(dst, rows *float32, panels, d int, stream bool) {
+	asm.PackNarrowAVX2(dst, rows, panels, d, stream)
 }
 
 func asmPackStream(dst, rows *float32, panels, d int) {
@@ -666,30 +635,12 @@ func asmScatter(x *float32, panels, d int, labels *uint16, table *int32, width i
 	asm.ScatterAVX2(x, panels, d, labels, table, width, bias, counts, ahead)
 }
 
-func asmScatterN(number int, x *float32, panels int, labels *uint16, table *int32, rows int, bias float32) {
+func asmScatterNarrow(x *float32, panels, d int, labels *uint16, table *int32, rows int, bias float32) {
 	if current >= avx512 {
-		switch number {
-		case 1:
-			asm.Scatter1AVX512(x, panels, labels, table, rows, bias)
-			return
-		case 2:
-			asm.Scatter2AVX512(x, panels, labels, table, rows, bias)
-			return
-		case 3:
-			asm.Scatter3AVX512(x, panels, labels, table, rows, bias)
-			return
-		}
+		asm.ScatterNarrowAVX512(x, panels, d, labels, table, rows, bias)
+		return
 	}
-	switch number {
-	case 1:
-		asm.Scatter1AVX2(x, panels, labels, table, rows, bias)
-	case 2:
-		asm.Scatter2AVX2(x, panels, labels, table, rows, bias)
-	case 3:
-		asm.Scatter3AVX2(x, panels, labels, table, rows, bias)
-	default:
-		panic(noRoutine("Scatter", number))
-	}
+	asm.ScatterNarrowAVX2(x, panels, d, labels, table, rows, bias)
 }
 
 func asmShareN(number int, weights, shares *float64, rows *int32, rowCount int, sets *uint64, counts, backgrounds *float64, events int) {

@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package kernels
 
 func exchange(own, near, next []float32, labels []uint16, weights []float64, table []float64,

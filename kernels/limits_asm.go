@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package kernels
 
 // vectorFloats is the number of float32 in a vector of the path in use.

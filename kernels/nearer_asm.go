@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package kernels
 
 func nearestSums(p *Panels, rows, nearest []float32, sums []float64) {

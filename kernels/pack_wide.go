@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build !arm64 || purego
 
 package kernels
 
@@ -30,7 +30,7 @@ func pack(dst *Panels, rows []float32) {
 func packPanels(dst, rows *float32, panels, d int, stream bool) {
 	switch {
 	case d < Lanes:
-		asmPackN(d, dst, rows, panels, stream)
+		asmPackNarrow(dst, rows, panels, d, stream)
 	case stream:
 		asmPackStream(dst, rows, panels, d)
 	default:

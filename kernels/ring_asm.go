@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package kernels
 
 // blocksPerCall bounds a call of the element-wise kernels, which work on blocks

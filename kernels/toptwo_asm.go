@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package kernels
 
 func topTwo(p *Panels, rows, weight []float32, slack, window float32, labels []uint16, cells []uint32, gap []float32) {

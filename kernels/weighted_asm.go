@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package kernels
 
 func addWeighted(rows []float64, width int, labels []uint16, table []float64, chains int) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -24,9 +22,7 @@ func accumulateFile(s isa) {
 
 // scatterFile emits the accumulation by label.
 func scatterFile(s isa) {
-	for d := 1; d <= 3; d++ {
-		scatterNarrow(s, d)
-	}
+	scatterNarrow(s)
 	scatterWide(s)
 	foldRow(s)
 }
@@ -197,11 +193,11 @@ func foldLanes(s isa) {
 }
 
 // scatterNarrow emits the accumulation of d <= 3 dimensions by label into rows
-// of four int32: the coordinates, zeros, and the count.
-func scatterNarrow(s isa, d int) {
-	function(fmt.Sprintf("Scatter%d%s", d, s.name),
-		"func(x *float32, panels int, labels *uint16, table *int32, rows int, bias float32)",
-		fmt.Sprintf("adds each point of panels > 0 panels of %d dimensions at x to the row of table", d),
+// of four int32: the coordinates, the last one again where there are fewer than three, and the count.
+func scatterNarrow(s isa) {
+	function("ScatterNarrow"+s.name,
+		"func(x *float32, panels, d int, labels *uint16, table *int32, rows int, bias float32)",
+		"adds each point of panels > 0 panels of d <= 3 dimensions at x to the row of table",
 		"that its label names: the bits of x+bias in the first columns, 1 in the fourth,",
 		"modulo 2^32. The table has four replicas of [rows][4]int32, one for each lane",
 		"modulo 4, so that points of one cluster seldom wait for each other.")
@@ -214,29 +210,35 @@ func scatterNarrow(s isa, d int) {
 	Load(Param("rows"), replica)
 	SHLQ(Imm(4), replica)
 	bias := s.vector()
-	VBROADCASTSS(NewParamAddr("bias", 40), bias)
+	VBROADCASTSS(NewParamAddr("bias", 48), bias)
 	tables := []reg.GPVirtual{GP64(), GP64(), GP64(), GP64()}
 	MOVQ(table, tables[0])
 	for r := 1; r < 4; r++ {
 		LEAQ(Mem{Base: tables[r-1], Index: replica, Scale: 1}, tables[r])
 	}
-	one, zero := s.vector(), s.vector()
+	one := s.vector()
 	bits := GP32()
 	MOVL(U32(1), bits)
 	VMOVD(bits, one.AsX())
 	VPBROADCASTD(one.AsX(), one)
-	s.zero(zero)
+	step, second, third := Load(Param("d"), GP64()), GP64(), GP64() // bytes to the columns 1 and 2, or the last
+	SHLQ(Imm(6), step)
+	MOVQ(step, third)
+	SUBQ(Imm(64), third)
+	MOVQ(U32(64), second)
+	CMPQ(second, third)
+	CMOVQGT(third, second)
 	stack := AllocLocal(256)
 
 	count("panels", panels, func() {
-		for j := range d {
-			PREFETCHT0(Mem{Base: x, Disp: 64*j + 4096})
+		places := []Mem{{Base: x}, {Base: x, Index: second, Scale: 1}, {Base: x, Index: third, Scale: 1}}
+		for _, at := range places {
+			PREFETCHT0(at.Offset(4096))
 		}
 		for part := range s.parts {
-			rows := []reg.VecVirtual{zero, zero, zero, one}
-			for j := range d {
-				rows[j] = s.vector()
-				VADDPS(Mem{Base: x, Disp: 64*j + part*s.bytes}, bias, rows[j])
+			rows := append(s.vectors(3), one)
+			for j, at := range places {
+				VADDPS(at.Offset(part*s.bytes), bias, rows[j])
 			}
 			unpack(s, rows, 4, func(c int, v reg.VecVirtual) {
 				VMOVUPS(v, stack.Offset(64*c+part*s.bytes))
@@ -252,7 +254,7 @@ func scatterNarrow(s isa, d int) {
 			VPADDD(place, row, row)
 			VMOVUPS(row, place)
 		}
-		ADDQ(U32(uint32(64*d)), x)
+		ADDQ(step, x)
 		ADDQ(Imm(32), labels)
 	})
 	VZEROUPPER()

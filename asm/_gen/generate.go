@@ -48,3 +48,5 @@ package main
 //go:generate go run . -dispatch arm64 -to ../../kernels/dispatch_arm64.go
 //go:generate go run . -dispatch amd64 -to ../../kernels/ntt/dispatch_amd64.go
 //go:generate go run . -dispatch arm64 -to ../../kernels/ntt/dispatch_arm64.go
+//go:generate go run . -dispatch generic -to ../../kernels/dispatch_generic.go
+//go:generate go run . -dispatch generic -to ../../kernels/ntt/dispatch_generic.go

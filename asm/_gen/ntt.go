@@ -42,12 +42,12 @@ func nttFile(s isa) {
 	nttProduct(s, false)
 	nttProduct(s, true)
 	for terms := 1; terms <= 5; terms++ {
-		nttConvert(s, terms, false)
-		nttConvert(s, terms, true)
+		nttConvert(s, terms)
 		nttWhole(s, terms)
-		nttInner(s, terms, false)
-		nttInner(s, terms, true)
+		nttInner(s, terms)
 	}
+	nttConvert(s, 6)
+	nttInnerLift(s)
 }
 
 func lazyName(lazy bool) string {
@@ -994,13 +994,9 @@ func addProduct(s isa, x, y reg.VecVirtual, broadcast, first bool, even, odd reg
 }
 
 // nttConvert emits the conversion of terms residues to one prime.
-func nttConvert(s isa, terms int, whole bool) {
-	name := fmt.Sprintf("NTTConvert%s%d%s", map[bool]string{true: "Whole"}[whole], terms, s.name)
-	signature := "func(dst *uint32, src **uint32, c, words *uint32, blocks int)"
-	if whole {
-		signature = "func(dst *uint32, src **uint32, c, whole, words *uint32, blocks int)"
-	}
-	function(name, signature, "writes the sum of src c / R over blocks of 16 words.")
+func nttConvert(s isa, terms int) {
+	function(fmt.Sprintf("NTTConvert%d%s", terms, s.name), "func(dst *uint32, src **uint32, c, words *uint32, blocks int)",
+		"writes the sum of src c / R over blocks of 16 words.")
 	ps := pointers("dst")
 	table, c := Load(Param("src"), GP64()), Load(Param("c"), GP64())
 	for k := range terms {
@@ -1008,23 +1004,11 @@ func nttConvert(s isa, terms int, whole bool) {
 		MOVQ(Mem{Base: table, Disp: 8 * k}, r)
 		ps = append(ps, r)
 	}
-	if whole {
-		ps = append(ps, Load(Param("whole"), GP64()))
-	}
 	m := newModulus(s, Load(Param("words"), GP64()), false, false)
 	over(s, blockCount(), ps, func(at []Mem) {
 		even, odd := s.vector(), s.vector()
 		for k := range terms {
 			addProduct(s, s.load(at[1+k]), s.broadcast(Mem{Base: c, Disp: 4 * k}), true, k == 0, even, odd)
-		}
-		if whole {
-			x := s.load(at[1+terms])
-			k := s.broadcast(Mem{Base: c, Disp: 4 * terms})
-			u := s.odd(x)
-			VPMULDQ(k, x, x)
-			VPMULDQ(k, u, u)
-			VPSUBQ(x, even, even)
-			VPSUBQ(u, odd, odd)
 		}
 		VMOVDQUx(s, m.divide(even, odd), at[0])
 	})
@@ -1075,18 +1059,12 @@ func nttWhole(s isa, terms int) {
 }
 
 // nttInner emits the inner products of digits with a key's two factors.
-func nttInner(s isa, digits int, lift bool) {
-	name := fmt.Sprintf("NTTInner%s%d%s", map[bool]string{true: "Lift"}[lift], digits, s.name)
-	signature := "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)"
-	names := []string{"k0", "k1"}
-	if lift {
-		signature = "func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0, c1 " +
-			"*uint32, lift uint32)"
-		names = append(names, "c0", "c1")
-	}
-	function(name, signature, "writes the sums of x times the key's factors, divided by R, over",
+func nttInner(s isa, digits int) {
+	function(fmt.Sprintf("NTTInner%d%s", digits, s.name),
+		"func(k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int)",
+		"writes the sums of x times the key's factors, divided by R, over",
 		"blocks of 16 words; the key advances by stride bytes a block.")
-	ps := pointers(names...)
+	ps := pointers("k0", "k1")
 	table, key := Load(Param("x"), GP64()), Load(Param("key"), GP64())
 	for d := range digits {
 		r := GP64()
@@ -1095,32 +1073,77 @@ func nttInner(s isa, digits int, lift bool) {
 	}
 	stride := NewParamAddr("stride", 32)
 	m := newModulus(s, Load(Param("words"), GP64()), false, true)
-	var f reg.VecVirtual
-	if lift {
-		f = s.parameter("lift")
-	}
 	h := 0
 	over(s, blockCount(), ps, func(at []Mem) {
 		e := s.vectors(4)
-		if lift {
-			addProduct(s, s.load(at[2]), f, true, true, e[0], e[1])
-			addProduct(s, s.load(at[3]), f, true, true, e[2], e[3])
-		}
 		for d := range digits {
-			x := s.load(at[len(names)+d])
-			for part := range 2 {
-				y := s.load(Mem{Base: key, Disp: 128*d + 64*part + h*s.bytes})
-				addProduct(s, x, y, false, d == 0 && !lift, e[2*part], e[2*part+1])
-			}
+			addFactors(s, s.load(at[2+d]), Mem{Base: key, Disp: 128*d + h*s.bytes}, d == 0, e)
 		}
-		for part := range 2 {
-			r := m.divide(e[2*part], e[2*part+1])
-			m.canonical(r)
-			VMOVDQUx(s, r, at[part])
-		}
+		m.writeInner(e, at)
 		if h++; h == s.parts {
 			ADDQ(stride, key)
 			h = 0
 		}
 	})
+}
+
+// addFactors adds x times the two factors of a key to sums.
+func addFactors(s isa, x reg.VecVirtual, key Mem, first bool, e []reg.VecVirtual) {
+	for part := range 2 {
+		addProduct(s, x, s.load(key.Offset(64*part)), false, first, e[2*part], e[2*part+1])
+	}
+}
+
+// writeInner divides the sums of both factors and writes them.
+func (m *modulus) writeInner(e []reg.VecVirtual, at []Mem) {
+	for part := range 2 {
+		r := m.divide(e[2*part], e[2*part+1])
+		m.canonical(r)
+		VMOVDQUx(m.s, r, at[part])
+	}
+}
+
+// nttInnerLift emits nttInner for any number of digits, with more to add up: a loop over digits costs nothing beside
+// that.
+func nttInnerLift(s isa) {
+	function("NTTInnerLift"+s.name, "func(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, "+
+		"blocks int, c0, c1 *uint32, lift uint32)",
+		"writes the sums of d x times the key's factors and of lift c0 and c1, divided by R,",
+		"over blocks of 16 words; the key advances by stride bytes a block.")
+	ps := pointers("k0", "k1", "c0", "c1")
+	x, key := Load(Param("x"), GP64()), Load(Param("key"), GP64())
+	m := newModulus(s, Load(Param("words"), GP64()), false, true)
+	lift := s.parameter("lift")
+	i, blocks := GP64(), blockCount()
+	XORQ(i, i)
+	count("loop", blocks, func() {
+		e := make([][]reg.VecVirtual, s.parts)
+		at := func(p, h int) Mem { return Mem{Base: ps[p], Index: i, Scale: 1, Disp: h * s.bytes} }
+		for h := range e {
+			e[h] = s.vectors(4)
+			addProduct(s, s.load(at(2, h)), lift, true, true, e[h][0], e[h][1])
+			addProduct(s, s.load(at(3, h)), lift, true, true, e[h][2], e[h][3])
+		}
+		from, factors, left := GP64(), GP64(), GP64()
+		MOVQ(x, from)
+		MOVQ(key, factors)
+		Load(Param("d"), left)
+		count("digits", left, func() {
+			digit := GP64()
+			MOVQ(Mem{Base: from}, digit)
+			for h := range e {
+				addFactors(s, s.load(Mem{Base: digit, Index: i, Scale: 1, Disp: h * s.bytes}),
+					Mem{Base: factors, Disp: h * s.bytes}, false, e[h])
+			}
+			ADDQ(Imm(8), from)
+			ADDQ(U32(128), factors)
+		})
+		for h := range e {
+			m.writeInner(e[h], []Mem{at(0, h), at(1, h)})
+		}
+		ADDQ(NewParamAddr("stride", 40), key)
+		ADDQ(Imm(64), i)
+	})
+	VZEROUPPER()
+	RET()
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,46 +9,114 @@ import (
 // packFile emits the packing of rows. It is bound by memory, so vectors of AVX2,
 // which cross fewer lines where they read rows, are as fast as those of AVX-512.
 func packFile() {
-	for d := 2; d < 16; d++ {
-		packNarrow(d)
-	}
+	packNarrow()
 	packWide(false)
 	packWide(true)
 }
 
-// packNarrow emits the packing of rows of d < 16 columns.
-func packNarrow(d int) {
-	function(fmt.Sprintf("Pack%dAVX2", d), "func(dst, rows *float32, panels int, stream bool)",
-		fmt.Sprintf("transposes 16*panels > 0 rows of %d columns into panels of [%d][16]. It reads %d", d, d, (d+3)&^3),
+// packNarrow emits the packing of rows of d < 16 columns, four at a time and then the rest.
+func packNarrow() {
+	function("PackNarrowAVX2", "func(dst, rows *float32, panels, d int, stream bool)",
+		"transposes 16*panels > 0 rows of d < 16 columns into panels of [d][16]. It reads (d+3)&^3",
 		"columns of every row, the last one too. With stream it writes past the caches; dst is",
 		"then aligned to 64 bytes.")
-	dst := Load(Param("dst"), GP64())
+	out := Load(Param("dst"), GP64())
 	rows := Load(Param("rows"), GP64())
 	panels := GP64()
 	Load(Param("panels"), panels)
+	d := Load(Param("d"), GP64())
+	point, left := rowsOf(d), GP64()
 	loop := func(tag string, write func(v, m Op)) {
-		count(tag, panels, func() {
-			transposePairs(d, func(row int) Mem { return Mem{Base: rows, Disp: 4 * d * row} },
-				func(column int, low, high reg.VecVirtual) {
-					write(low, Mem{Base: dst, Disp: 64 * column})
-					write(high, Mem{Base: dst, Disp: 64*column + 32})
-				})
-			ADDQ(U32(uint32(64*d)), rows)
-			ADDQ(U32(uint32(64*d)), dst)
-		})
+		columns := func(n int) {
+			transposePairs(n, point.row, func(column int, low, high reg.VecVirtual) {
+				write(low, Mem{Base: out, Disp: 64 * column})
+				write(high, Mem{Base: out, Disp: 64*column + 32})
+			})
+			ADDQ(U32(uint32(64*n)), out)
+		}
+		Label(tag)
+		point.begin(rows)
+		MOVQ(d, left)
+		Label(tag + "_four")
+		SUBQ(Imm(4), left)
+		JL(LabelRef(tag + "_rest"))
+		columns(4)
+		for _, a := range point.at {
+			ADDQ(Imm(16), a)
+		}
+		JMP(LabelRef(tag + "_four"))
+		Label(tag + "_rest") // left is -4 for none, else the columns left less 4
+		CMPQ(left, I32(-3))
+		JL(LabelRef(tag + "_next"))
+		JE(LabelRef(tag + "_one"))
+		CMPQ(left, I32(-2))
+		JE(LabelRef(tag + "_two"))
+		columns(3)
+		JMP(LabelRef(tag + "_next"))
+		Label(tag + "_two")
+		columns(2)
+		JMP(LabelRef(tag + "_next"))
+		Label(tag + "_one")
+		columns(1)
+		Label(tag + "_next")
+		point.next(rows)
+		DECQ(panels)
+		JNZ(LabelRef(tag))
 	}
 	stream := GP64()
-	MOVBLZX(NewParamAddr("stream", 24), stream.As32())
+	MOVBLZX(NewParamAddr("stream", 32), stream.As32())
 	TESTL(stream.As32(), stream.As32())
-	JNZ(LabelRef("stream"))
+	JNZ(LabelRef("streamed"))
 	loop("cached", func(v, m Op) { VMOVUPS(v, m) })
 	JMP(LabelRef("end"))
-	Label("stream")
 	loop("streamed", func(v, m Op) { VMOVNTPS(v, m) })
 	SFENCE()
 	Label("end")
 	VZEROUPPER()
 	RET()
+}
+
+// strided are the places of 16 rows.
+type strided struct {
+	at              []reg.GPVirtual // rows 0, 4, 8, 12
+	stride, tripled reg.GPVirtual   // bytes of a row, and of three
+}
+
+// rowsOf are rows of d columns.
+func rowsOf(d reg.Register) *strided {
+	s := &strided{at: []reg.GPVirtual{GP64(), GP64(), GP64(), GP64()}, stride: GP64(), tripled: GP64()}
+	MOVQ(d, s.stride)
+	SHLQ(Imm(2), s.stride)
+	LEAQ(Mem{Base: s.stride, Index: s.stride, Scale: 2}, s.tripled)
+	return s
+}
+
+// begin takes the rows that follow a place.
+func (s *strided) begin(rows reg.Register) {
+	MOVQ(rows, s.at[0])
+	for i := 1; i < 4; i++ {
+		LEAQ(Mem{Base: s.at[i-1], Index: s.stride, Scale: 4}, s.at[i])
+	}
+}
+
+func (s *strided) row(i int) Mem {
+	m := Mem{Base: s.at[i/4]}
+	switch i % 4 {
+	case 1, 2:
+		m.Index, m.Scale = s.stride, uint8(i%4)
+	case 3:
+		m.Index, m.Scale = s.tripled, 1
+	}
+	return m
+}
+
+// next moves places by 16 rows.
+func (s *strided) next(places ...reg.Register) {
+	SHLQ(Imm(4), s.stride)
+	for _, p := range places {
+		ADDQ(s.stride, p)
+	}
+	SHRQ(Imm(4), s.stride)
 }
 
 // packWide emits the packing of rows of at least 16 columns in blocks of 16;
@@ -72,32 +138,14 @@ func packWide(stream bool) {
 	Load(Param("panels"), panels)
 	d := GP64()
 	Load(Param("d"), d)
-	stride, tripled := GP64(), GP64()
-	MOVQ(d, stride)
-	SHLQ(Imm(2), stride)
-	LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, tripled)
-
-	at := []reg.GPVirtual{GP64(), GP64(), GP64(), GP64()} // rows 0, 4, 8, 12
-	point := func(i int) Mem {
-		m := Mem{Base: at[i/4]}
-		switch i % 4 {
-		case 1, 2:
-			m.Index, m.Scale = stride, uint8(i%4)
-		case 3:
-			m.Index, m.Scale = tripled, 1
-		}
-		return m
-	}
+	point := rowsOf(d)
 	out, left := GP64(), GP64()
 	count("panels", panels, func() {
-		MOVQ(rows, at[0])
-		for i := 1; i < 4; i++ {
-			LEAQ(Mem{Base: at[i-1], Index: stride, Scale: 4}, at[i])
-		}
+		point.begin(rows)
 		MOVQ(dst, out)
 		MOVQ(d, left)
 		Label("block")
-		transposePairs(columns, point, func(column int, low, high reg.VecVirtual) {
+		transposePairs(columns, point.row, func(column int, low, high reg.VecVirtual) {
 			write(low, Mem{Base: out, Disp: 64 * column})
 			write(high, Mem{Base: out, Disp: 64*column + 32})
 		})
@@ -108,17 +156,14 @@ func packWide(stream bool) {
 		CMPQ(left, shift)
 		CMOVQLT(left, shift) // the last block ends at d
 		SHLQ(Imm(2), shift)
-		for _, a := range at {
+		for _, a := range point.at {
 			ADDQ(shift, a)
 		}
 		SHLQ(Imm(4), shift)
 		ADDQ(shift, out)
 		JMP(LabelRef("block"))
 		Label("next")
-		SHLQ(Imm(4), stride)
-		ADDQ(stride, rows)
-		ADDQ(stride, dst)
-		SHRQ(Imm(4), stride)
+		point.next(rows, dst)
 	})
 	if stream {
 		SFENCE()

@@ -112,7 +112,7 @@ func BenchmarkProductAdd(b *testing.B) {
 	})
 }
 func BenchmarkConvert(b *testing.B) {
-	benchVector(b, 4, func(p *Prime, v [][]uint32) { p.Convert(v[0], v[1:4], v[4][:3], nil) })
+	benchVector(b, 4, func(p *Prime, v [][]uint32) { p.Convert(v[0], v[1:4], v[4][:3]) })
 }
 func BenchmarkWhole(b *testing.B) {
 	benchVector(b, 4, func(p *Prime, v [][]uint32) { Whole(v[0], v[1:4], v[4][:3], 58) })

@@ -40,6 +40,9 @@ func asmNTTConvertN(number int, dst *uint32, src **uint32, c, words *uint32, blo
 		case 5:
 			asm.NTTConvert5AVX512(dst, src, c, words, blocks)
 			return
+		case 6:
+			asm.NTTConvert6AVX512(dst, src, c, words, blocks)
+			return
 		}
 	}
 	switch number {
@@ -53,44 +56,10 @@ func asmNTTConvertN(number int, dst *uint32, src **uint32, c, words *uint32, blo
 		asm.NTTConvert4AVX2(dst, src, c, words, blocks)
 	case 5:
 		asm.NTTConvert5AVX2(dst, src, c, words, blocks)
+	case 6:
+		asm.NTTConvert6AVX2(dst, src, c, words, blocks)
 	default:
 		panic(noRoutine("NTTConvert", number))
-	}
-}
-
-func asmNTTConvertWholeN(number int, dst *uint32, src **uint32, c, whole, words *uint32, blocks int) {
-	if current >= avx512 {
-		switch number {
-		case 1:
-			asm.NTTConvertWhole1AVX512(dst, src, c, whole, words, blocks)
-			return
-		case 2:
-			asm.NTTConvertWhole2AVX512(dst, src, c, whole, words, blocks)
-			return
-		case 3:
-			asm.NTTConvertWhole3AVX512(dst, src, c, whole, words, blocks)
-			return
-		case 4:
-			asm.NTTConvertWhole4AVX512(dst, src, c, whole, words, blocks)
-			return
-		case 5:
-			asm.NTTConvertWhole5AVX512(dst, src, c, whole, words, blocks)
-			return
-		}
-	}
-	switch number {
-	case 1:
-		asm.NTTConvertWhole1AVX2(dst, src, c, whole, words, blocks)
-	case 2:
-		asm.NTTConvertWhole2AVX2(dst, src, c, whole, words, blocks)
-	case 3:
-		asm.NTTConvertWhole3AVX2(dst, src, c, whole, words, blocks)
-	case 4:
-		asm.NTTConvertWhole4AVX2(dst, src, c, whole, words, blocks)
-	case 5:
-		asm.NTTConvertWhole5AVX2(dst, src, c, whole, words, blocks)
-	default:
-		panic(noRoutine("NTTConvertWhole", number))
 	}
 }
 
@@ -174,40 +143,12 @@ func asmNTTForwardTailLazy(a, tail, words *uint32, blocks int) {
 	asm.NTTForwardTailLazyAVX2(a, tail, words, blocks)
 }
 
-func asmNTTInnerLiftN(number int, k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32) {
+func asmNTTInnerLift(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32) {
 	if current >= avx512 {
-		switch number {
-		case 1:
-			asm.NTTInnerLift1AVX512(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-			return
-		case 2:
-			asm.NTTInnerLift2AVX512(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-			return
-		case 3:
-			asm.NTTInnerLift3AVX512(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-			return
-		case 4:
-			asm.NTTInnerLift4AVX512(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-			return
-		case 5:
-			asm.NTTInnerLift5AVX512(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-			return
-		}
+		asm.NTTInnerLiftAVX512(k0, k1, x, d, key, stride, words, blocks, c0, c1, lift)
+		return
 	}
-	switch number {
-	case 1:
-		asm.NTTInnerLift1AVX2(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-	case 2:
-		asm.NTTInnerLift2AVX2(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-	case 3:
-		asm.NTTInnerLift3AVX2(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-	case 4:
-		asm.NTTInnerLift4AVX2(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-	case 5:
-		asm.NTTInnerLift5AVX2(k0, k1, x, key, stride, words, blocks, c0, c1, lift)
-	default:
-		panic(noRoutine("NTTInnerLift", number))
-	}
+	asm.NTTInnerLiftAVX2(k0, k1, x, d, key, stride, words, blocks, c0, c1, lift)
 }
 
 func asmNTTInnerN(number int, k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int) {

@@ -18,10 +18,6 @@ func asmNTTConvertN(number int, dst *uint32, src **uint32, c, words *uint32, blo
 	asm.NTTConvertNEON(dst, src, number, c, words, blocks)
 }
 
-func asmNTTConvertWholeN(number int, dst *uint32, src **uint32, c, whole, words *uint32, blocks int) {
-	asm.NTTConvertWholeNEON(dst, src, number, c, whole, words, blocks)
-}
-
 func asmNTTForwardFold(dst, src, words *uint32, n int) {
 	asm.NTTForwardFoldNEON(dst, src, words, n)
 }
@@ -62,8 +58,8 @@ func asmNTTForwardTailLazy(a, tail, words *uint32, blocks int) {
 	asm.NTTForwardTailLazyNEON(a, tail, words, blocks)
 }
 
-func asmNTTInnerLiftN(number int, k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32) {
-	asm.NTTInnerLiftNEON(k0, k1, x, number, key, stride, words, blocks, c0, c1, lift)
+func asmNTTInnerLift(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32) {
+	asm.NTTInnerLiftNEON(k0, k1, x, d, key, stride, words, blocks, c0, c1, lift)
 }
 
 func asmNTTInnerN(number int, k0, k1 *uint32, x **uint32, key *uint32, stride int, words *uint32, blocks int) {

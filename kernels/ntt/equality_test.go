@@ -231,8 +231,8 @@ func TestConversionsEqualPortable(t *testing.T) {
 					for i := range out {
 						out[i] = make([]uint32, n)
 					}
-					p.Convert(out[0], src, c[:terms], nil)
-					p.Convert(out[1], src, c, rounds)
+					p.Convert(out[0], src, c[:terms])
+					p.Convert(out[1], append(src[:terms:terms], rounds), c)
 					Whole(out[2], src, fractions, 57)
 					p.Inner(out[3], out[4], digits, key, nil, nil, 0)
 					p.Inner(out[5], out[6], digits, key, c0, c1, c[0])

@@ -97,8 +97,8 @@ func guardedVectors(t *testing.T, atEnd bool) {
 			Permute(v[0], v[1], v[8])
 			for terms := 1; terms <= maxTerms; terms++ {
 				c := guarded(t, terms+1, atEnd)
-				p.Convert(v[0], v[1:1+terms], c[:terms], nil)
-				p.Convert(v[0], v[1:1+terms], c, v[6])
+				p.Convert(v[0], v[1:1+terms], c[:terms])
+				p.Convert(v[0], v[1:2+terms], c)
 				Whole(v[0], v[1:1+terms], c[:terms], 58)
 				p.Inner(v[0], v[7], v[1:1+terms], key, nil, nil, 0)
 				p.Inner(v[0], v[7], v[1:1+terms], key, v[6], v[8], 3)

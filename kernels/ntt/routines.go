@@ -1,5 +1,3 @@
-//go:build (amd64 || arm64) && !purego
-
 package ntt
 
 // The portable forms and the assembly routines, chosen by the path in use and by
@@ -181,16 +179,13 @@ func productAdd(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint32) {
 		times)
 }
 
-func convert(p *Prime, dst []uint32, src [][]uint32, c, whole []uint32) {
-	from := firsts(src)
-	switch {
-	case current == generic:
-		convertPortable(p, dst, src, c, whole)
-	case whole != nil:
-		asmNTTConvertWholeN(len(src), &dst[0], &from[0], &c[0], &whole[0], &p.words[0], len(dst)/lanes)
-	default:
-		asmNTTConvertN(len(src), &dst[0], &from[0], &c[0], &p.words[0], len(dst)/lanes)
+func convert(p *Prime, dst []uint32, src [][]uint32, c []uint32) {
+	if current == generic {
+		convertPortable(p, dst, src, c)
+		return
 	}
+	from := firsts(src)
+	asmNTTConvertN(len(src), &dst[0], &from[0], &c[0], &p.words[0], len(dst)/lanes)
 }
 
 func whole(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
@@ -209,7 +204,7 @@ func inner(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, l
 	case current == generic:
 		innerPortable(p, k0, k1, x, key, c0, c1, lift)
 	case c0 != nil:
-		asmNTTInnerLiftN(len(x), &k0[0], &k1[0], &from[0], &key.words[0], stride, &p.words[0], len(k0)/lanes, &c0[0],
+		asmNTTInnerLift(&k0[0], &k1[0], &from[0], len(x), &key.words[0], stride, &p.words[0], len(k0)/lanes, &c0[0],
 			&c1[0], lift)
 	default:
 		asmNTTInnerN(len(x), &k0[0], &k1[0], &from[0], &key.words[0], stride, &p.words[0], len(k0)/lanes)
@@ -217,7 +212,7 @@ func inner(p *Prime, k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, l
 }
 
 // firsts are the addresses of the slices' first words.
-func firsts(s [][]uint32) (p [maxTerms]*uint32) {
+func firsts(s [][]uint32) (p [maxTerms + 1]*uint32) {
 	for i := range s {
 		p[i] = &s[i][0]
 	}

@@ -92,25 +92,20 @@ func checkProduct(what string, c *[3][]uint32, a, b *[2][]uint32, times int) {
 const maxTerms = 5
 
 // Convert sets dst = (sum_k src[k] c[k])/R, in (-q, q), for words |src[k]| < 3/4 2^30
-// and constants |c[k]| <= q/2. With whole it subtracts whole c[len(src)]/R, where
-// |whole| <= 5: the conversion is then exact, without it exact up to a small
-// multiple of the product of src's primes.
-func (p *Prime) Convert(dst []uint32, src [][]uint32, c []uint32, whole []uint32) {
-	checkTerms("Convert", dst, src)
-	want := len(src)
-	if whole != nil {
-		checkLengths("Convert", len(dst), len(whole))
-		want++
+// and constants |c[k]| <= q/2. It is exact up to a small multiple of the product of
+// src's primes, or exact with what [Whole] says and that product's negative as a last
+// term, which may be a sixth, as its words are at most 5 in magnitude.
+func (p *Prime) Convert(dst []uint32, src [][]uint32, c []uint32) {
+	checkTerms("Convert", maxTerms+1, dst, src)
+	if len(c) != len(src) {
+		panic(fmt.Sprintf("ntt: Convert: %d constants, want %d", len(c), len(src)))
 	}
-	if len(c) != want {
-		panic(fmt.Sprintf("ntt: Convert: %d constants, want %d", len(c), want))
-	}
-	convert(p, dst, src, c, whole)
+	convert(p, dst, src, c)
 }
 
-func checkTerms(what string, dst []uint32, src [][]uint32) {
-	if len(src) < 1 || len(src) > maxTerms {
-		panic(fmt.Sprintf("ntt: %s: %d terms, want 1 to %d", what, len(src), maxTerms))
+func checkTerms(what string, most int, dst []uint32, src [][]uint32) {
+	if len(src) < 1 || len(src) > most {
+		panic(fmt.Sprintf("ntt: %s: %d terms, want 1 to %d", what, len(src), most))
 	}
 	for _, s := range src {
 		checkLengths(what, len(dst), len(s))
@@ -132,7 +127,7 @@ func (p *Prime) Fraction(bits int) uint32 {
 // |src[k]| < 3/4 q_k and the primes' fractions of the given bits. Near a half, by
 // 2^31 of 2^bits, it may be the integer on the other side.
 func Whole(dst []uint32, src [][]uint32, fractions []uint32, bits int) {
-	checkTerms("Whole", dst, src)
+	checkTerms("Whole", maxTerms, dst, src)
 	if len(fractions) != len(src) || bits < 33 || bits > 60 {
 		panic(fmt.Sprintf("ntt: Whole: %d fractions of %d bits, want %d of 33 to 60", len(fractions), bits, len(src)))
 	}
@@ -171,7 +166,7 @@ func (k *Key) Set(digit int, b, a []uint32) {
 // magnitude, canonical c0 and c1 and |lift| <= q/2. Without c0 the last terms are
 // left out.
 func (p *Prime) Inner(k0, k1 []uint32, x [][]uint32, key *Key, c0, c1 []uint32, lift uint32) {
-	checkTerms("Inner", k0, x)
+	checkTerms("Inner", maxTerms, k0, x)
 	checkLengths("Inner", key.n, len(k0), len(k1))
 	if len(x) > key.digits {
 		panic(fmt.Sprintf("ntt: Inner: %d digits, the key has %d", len(x), key.digits))
@@ -258,14 +253,11 @@ func productAddPortable(p *Prime, c *[3][]uint32, a, b *[2][]uint32, times uint3
 	}
 }
 
-func convertPortable(p *Prime, dst []uint32, src [][]uint32, c, whole []uint32) {
+func convertPortable(p *Prime, dst []uint32, src [][]uint32, c []uint32) {
 	for i := range dst {
 		var t int64
 		for k, s := range src {
 			t += int64(int32(s[i])) * int64(int32(c[k]))
-		}
-		if whole != nil {
-			t -= int64(int32(whole[i])) * int64(int32(c[len(src)]))
 		}
 		dst[i] = p.divide(t)
 	}

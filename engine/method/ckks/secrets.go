@@ -54,7 +54,7 @@ func SecretOperations() ([]SecretOperation, error) {
 		{"sum of products", load, func() { r.MultiplyAdd(y[:], x[:], public[:]) }},
 		{"product of ciphertexts", load, func() { r.Product(&product, &pair, &other, 2) }},
 		{"sum of products of ciphertexts", load, func() { r.ProductAdd(&product, &pair, &other, 1) }},
-		{"base conversion", load, func() { r.Convert(y[:], src, factor, nil) }},
+		{"base conversion", load, func() { r.Convert(y[:], src, factor) }},
 		{"rounded quotient", load, func() { ntt.Whole(y[:], src, fraction, 58) }},
 		{"inner product with a key", load, func() { r.Inner(y[:], z[:], src, key, nil, nil, 0) }},
 	}

@@ -11,7 +11,7 @@ type division struct {
 	// down are the constants (M/m_i)^-1, fractions 2^bits/m_i.
 	down, fractions []uint32
 	bits            int
-	// rest[j] are M/m_i and M modulo q_j, inverse[j] is M^-1.
+	// rest[j] are M/m_i and -M modulo q_j, inverse[j] is M^-1.
 	rest    [][]uint32
 	inverse []uint32
 }
@@ -36,7 +36,7 @@ func (c *Chain) newDivision(by []int, to int) *division {
 			row = append(row, r.Constant(c.product(r, by, k)))
 		}
 		m := c.product(r, by, -1)
-		d.rest = append(d.rest, append(row, r.Constant(m)))
+		d.rest = append(d.rest, append(row, r.Constant(uint64(r.Q())-m)))
 		d.inverse = append(d.inverse, r.Constant(r.Invert(m)))
 	}
 	return d
@@ -62,15 +62,16 @@ func (w *Workspace) divide(d *division, halves int, row func(h, prime int) []uin
 		h, k := i/terms, i%terms
 		c.rings[d.by[k]].InverseLazy(w.parts[h][k], row(h, d.by[k]), d.down[k])
 	})
+	whole := func(_, h int) { ntt.Whole(w.parts[h][terms], w.parts[h][:terms], d.fractions, d.bits) }
 	if halves == 1 {
-		ntt.Whole(w.whole[0], w.parts[0][:terms], d.fractions, d.bits)
+		whole(0, 0)
 	} else {
-		w.run(halves, func(_, h int) { ntt.Whole(w.whole[h], w.parts[h][:terms], d.fractions, d.bits) })
+		w.run(halves, whole)
 	}
 	w.run(halves*d.to, func(worker, i int) {
 		h, j := i/d.to, i%d.to
 		r, t := c.rings[j], w.local[worker][0]
-		r.Convert(t, w.parts[h][:terms], d.rest[j], w.whole[h])
+		r.Convert(t, w.parts[h][:terms+1], d.rest[j])
 		r.ForwardLazy(t, t)
 		r.SubScale(dst(h)[j], row(h, j), t, d.inverse[j])
 	})

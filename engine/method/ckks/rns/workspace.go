@@ -19,9 +19,8 @@ type Workspace struct {
 	// index in rings.
 	digits Poly
 	k      [2]Poly
-	// parts and whole serve divisions, local[worker] extensions.
+	// parts serve divisions, local[worker] extensions.
 	parts [2]Poly
-	whole Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
 }
@@ -46,13 +45,13 @@ func (c *Chain) NewWideWorkspace(ctx context.Context, pool *engine.Pool) *Worksp
 }
 
 func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))) *Workspace {
-	w := &Workspace{c: c, run: run, digits: c.NewPoly(c.MaxLevel()), whole: c.NewPoly(1)}
+	w := &Workspace{c: c, run: run, digits: c.NewPoly(c.MaxLevel())}
 	for i := range w.C {
 		w.C[i] = c.NewPoly(c.MaxLevel())
 	}
 	for i := range w.k {
 		w.k[i] = c.NewPoly(len(c.rings) - 1)
-		w.parts[i] = c.NewPoly(maxTerms - 1)
+		w.parts[i] = c.NewPoly(maxTerms)
 	}
 	for range workers {
 		w.local = append(w.local, c.NewPoly(maxTerms))
@@ -62,7 +61,7 @@ func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))
 
 // Free gives the memory back. The workspace must not be used any more.
 func (w *Workspace) Free() {
-	w.c.Free(w.digits, w.whole)
+	w.c.Free(w.digits)
 	w.c.Free(w.C[:]...)
 	w.c.Free(w.k[:]...)
 	w.c.Free(w.parts[:]...)
@@ -176,7 +175,7 @@ func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
 				continue
 			}
 			digits[d] = w.local[worker][d]
-			r.Convert(digits[d], w.digits[run.from:run.from+run.count], v.extend[j][d], nil)
+			r.Convert(digits[d], w.digits[run.from:run.from+run.count], v.extend[j][d])
 			r.ForwardLazy(digits[d], digits[d])
 		}
 		var r0, r1 []uint32
