@@ -164,6 +164,18 @@ func asmQuantise(dst *float32, src *float64, periods int, lo, hi, width *float64
 	panic(noRoutine("Quantise", 0))
 }
 
+func asmQuantiseNarrow(dst, src *float32, periods int, lo, hi, width *float64, vectors int, scale float64) int {
+	panic(noRoutine("QuantiseNarrow", 0))
+}
+
+func asmRanges(lo, hi, src *float64, periods, vectors int) int {
+	panic(noRoutine("Ranges", 0))
+}
+
+func asmRangesNarrow(lo, hi, src *float32, periods, vectors int) int {
+	panic(noRoutine("RangesNarrow", 0))
+}
+
 func asmRead(p *byte, blocks int) {
 	panic(noRoutine("Read", 0))
 }
