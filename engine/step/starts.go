@@ -68,15 +68,15 @@ func halve(k, d int, r Source) (centres []float64, a float64) {
 
 // pack draws k centres for radius a and reports whether all found a place.
 func pack(centres []float64, k, d int, a float64, r Source) bool {
-	apart := 4 * a * a
-	placed, retries := 0, 0
-	for placed < k {
-		c := centres[placed*d : placed*d+d]
+	g := newGrid(centres, k, d, a)
+	retries := 0
+	for g.placed < k {
+		c := centres[g.placed*d : g.placed*d+d]
 		for h := range c {
 			c[h] = float64(r.Float64()*(2-2*a)) + (a - 1)
 		}
-		if clear(centres[:placed*d], c, apart) {
-			placed++
+		if g.clear(c) {
+			g.place(c)
 			retries = 0
 			continue
 		}
@@ -87,15 +87,83 @@ func pack(centres []float64, k, d int, a float64, r Source) bool {
 	return true
 }
 
-// clear tells whether no row of rows is nearer to c than the root of apart.
-func clear(rows, c []float64, apart float64) bool {
-	for ; len(rows) > 0; rows = rows[len(c):] {
-		s := 0.0
-		for h, x := range c {
-			t := x - rows[h]
-			s += float64(t * t)
+// gridAxes is how many axes a grid cuts: beyond, its cells grow so wide that all are neighbours.
+const gridAxes = 4
+
+// grid finds the centres of radius a near a candidate: it cuts the first axes of the box into cells at least 2a wide,
+// so that whoever is nearer than 2a stands in the same cell or one beside it.
+type grid struct {
+	centres   []float64
+	d, placed int
+	apart     float64 // the square of 2a
+	low, side float64
+	axes      int
+	cells     int     // along an axis
+	first     []int32 // by cell: 1 + the last that was placed there
+	next      []int32 // by centre: 1 + the one before it in its cell
+}
+
+func newGrid(centres []float64, k, d int, a float64) *grid {
+	g := &grid{centres: centres, d: d, apart: 4 * a * a, low: a - 1, axes: min(d, gridAxes), next: make([]int32, k)}
+	most := math.Pow(float64(4*k), 1/float64(g.axes))
+	g.cells = max(1, int(min((1-a)/a*(1-1e-9), most))) // a cell is wider than 2a by more than any rounding
+	g.side = (2 - 2*a) / float64(g.cells)
+	size := 1
+	for range g.axes {
+		size *= g.cells
+	}
+	g.first = make([]int32, size)
+	return g
+}
+
+// along is a coordinate's cell on its axis.
+func (g *grid) along(x float64) int {
+	if g.cells == 1 { // a box of radius 1 is a point
+		return 0
+	}
+	return min(g.cells-1, int((x-g.low)/g.side))
+}
+
+// place adds c, the row after those that are placed.
+func (g *grid) place(c []float64) {
+	cell := 0
+	for _, x := range c[:g.axes] {
+		cell = cell*g.cells + g.along(x)
+	}
+	g.next[g.placed] = g.first[cell]
+	g.placed++
+	g.first[cell] = int32(g.placed)
+}
+
+// clear tells whether no centre is nearer to c than 2a.
+func (g *grid) clear(c []float64) bool { return g.clearFrom(c, 0, 0) }
+
+// clearFrom looks into the cells beside c's along the axes from axis on, in the given cell of those before.
+func (g *grid) clearFrom(c []float64, axis, cell int) bool {
+	if axis < g.axes {
+		at := g.along(c[axis])
+		for i := max(0, at-1); i <= min(g.cells-1, at+1); i++ {
+			if !g.clearFrom(c, axis+1, cell*g.cells+i) {
+				return false
+			}
 		}
-		if s < apart {
+		return true
+	}
+	for i := g.first[cell]; i > 0; i = g.next[i-1] {
+		if nearer(g.centres[int(i-1)*g.d:], c, g.apart) {
+			return false
+		}
+	}
+	return true
+}
+
+// nearer tells whether the squared distance between row and c is below apart. A sum of squares never falls, so that
+// it ends once it is not.
+func nearer(row, c []float64, apart float64) bool {
+	s := 0.0
+	for h, x := range c {
+		t := x - row[h]
+		if s += float64(t * t); s >= apart {
 			return false
 		}
 	}

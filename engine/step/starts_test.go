@@ -3,6 +3,7 @@ package step
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -72,5 +73,53 @@ func TestRandomCentresFillTheBox(t *testing.T) {
 	// 2000 uniform draws all above -0.98: probability 0.99^2000 = 2e-9.
 	if lo > -0.98 || hi < 0.98 {
 		t.Errorf("draws span [%g, %g]", lo, hi)
+	}
+}
+
+// packPlainly is pack without a grid.
+func packPlainly(centres []float64, k, d int, a float64, r Source) bool {
+	for placed, retries := 0, 0; placed < k; {
+		c := centres[placed*d : placed*d+d]
+		for h := range c {
+			c[h] = float64(r.Float64()*(2-2*a)) + (a - 1)
+		}
+		clear := true
+		for i := range placed {
+			s := 0.0
+			for h, x := range c {
+				t := x - centres[i*d+h]
+				s += float64(t * t)
+			}
+			clear = clear && s >= 4*a*a
+		}
+		if clear {
+			placed, retries = placed+1, 0
+		} else if retries++; retries == sphereRetries {
+			return false
+		}
+	}
+	return true
+}
+
+func TestPackingByGridIsThePlainPacking(t *testing.T) {
+	for _, c := range []struct{ k, d int }{{1, 1}, {7, 1}, {2, 2}, {300, 2}, {100, 3}, {200, 4}, {150, 5}, {60, 9}, {40, 64}} {
+		for a := 1.0; a > 1e-4; a /= 1.3 {
+			got, want := make([]float64, c.k*c.d), make([]float64, c.k*c.d)
+			fits := pack(got, c.k, c.d, a, rand.New(rand.NewPCG(5, uint64(c.k))))
+			plainly := packPlainly(want, c.k, c.d, a, rand.New(rand.NewPCG(5, uint64(c.k))))
+			if fits != plainly || !slices.Equal(got, want) {
+				t.Fatalf("k=%d d=%d radius %g: fits is %v, plainly %v, and centres differ: %v", c.k, c.d, a, fits, plainly,
+					!slices.Equal(got, want))
+			}
+		}
+	}
+}
+
+// A packing of the largest k ends in a fraction of a second; without a grid it takes minutes.
+func TestSpherePackingOfManyCentres(t *testing.T) {
+	for _, d := range []int{2, 3} {
+		if got := SpherePacking(65534, d, rand.New(rand.NewPCG(1, 1))); len(got) != 65534*d {
+			t.Fatalf("%d numbers", len(got))
+		}
 	}
 }
