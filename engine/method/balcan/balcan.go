@@ -47,8 +47,9 @@ const (
 	meanShare      = 0.03
 	distanceShare  = 0.01
 	swapShare      = 0.04
-	swapLossCap    = 1 // bound of a record's part in a swap's score, squared half sides of the cube; see lossKind.cap
-	swapCandidates = 4 // candidates for each cluster, at least 64 in all
+	swapLossCap    = 1       // bound of a record's part in a swap's score, squared half sides of the cube; see lossKind.cap
+	swapCandidates = 4       // candidates for each cluster, at least 64 in all
+	swapScores     = 1 << 24 // exchanges to choose from, where k is large: 128 MiB of scores
 )
 
 // plan is what a run releases.
@@ -201,7 +202,7 @@ func (b *plan) privateSwaps(ctx context.Context, p *staged.Party, low *staged.Pr
 	q := low.Records.D
 	heavy := slices.Clone(boxes)
 	slices.SortStableFunc(heavy, func(a, b synopsis.Box) int { return cmp.Compare(b.Weight, a.Weight) })
-	heavy = heavy[:min(len(heavy), max(swapCandidates*p.K, 64))]
+	heavy = heavy[:min(len(heavy), max(min(swapCandidates*p.K, swapScores/p.K), 64))]
 	var candidates []float32
 	for _, box := range heavy {
 		for h := range q {

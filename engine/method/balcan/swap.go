@@ -43,6 +43,7 @@ type swapper struct {
 	labels     []uint16
 	near, next []float32
 	prepared   *kernels.Centroids
+	block      int // records that a pass visits at a time: the order of the sums depends on it
 	workers    []*swapWorker
 }
 
@@ -55,19 +56,18 @@ type swapWorker struct {
 
 func newSwapper(pool *engine.Pool, points *kernels.Panels, candidates []float32, k int, kind lossKind) *swapper {
 	w := &swapper{pool: pool, points: points, kind: kind, candidates: candidates, k: k, q: points.D,
-		labels: make([]uint16, points.N),
-		near:   make([]float32, points.N), next: make([]float32, points.N), prepared: kernels.NewCentroids(k, points.D)}
+		labels: make([]uint16, points.N), block: max(swapBlock, (k+15)/16*16),
+		near: make([]float32, points.N), next: make([]float32, points.N), prepared: kernels.NewCentroids(k, points.D)}
 	w.workers = make([]*swapWorker, pool.Workers())
 	for i := range w.workers {
-		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, swapBlock),
-			dist: make([]float32, swapBlock), sums: kernels.NewExchanges(k)}
+		w.workers[i] = &swapWorker{one: kernels.NewCentroids(1, points.D), labels: make([]uint16, w.block),
+			dist: make([]float32, w.block), sums: kernels.NewExchanges(k)}
 	}
 	return w
 }
 
-// swapBlock is the number of records that a pass visits at a time: a multiple
-// of 16 whose distances stay in the first-level cache. The order of the sums
-// depends on it.
+// swapBlock is the least number of records that a pass visits at a time: a multiple of 16 whose distances stay in the
+// first-level cache. More clusters visit more, since each block folds the chains of all clusters.
 const swapBlock = 2048
 
 // set makes centers (row-major) the current centres and returns their loss.
@@ -90,8 +90,8 @@ func (w *swapper) losses(ctx context.Context, after []float64) error {
 		t := w.workers[worker]
 		t.one.Set(w.candidates[c*w.q : (c+1)*w.q])
 		t.sums.Reset()
-		for lo := 0; lo < w.points.N; lo += swapBlock {
-			hi := min(lo+swapBlock, w.points.N)
+		for lo := 0; lo < w.points.N; lo += w.block {
+			hi := min(lo+w.block, w.points.N)
 			dist := t.dist[:hi-lo]
 			kernels.Assign(w.points.Slice(lo, hi), t.one, t.labels[:hi-lo], dist)
 			w.kind.apply(dist)
