@@ -55,7 +55,9 @@ func profileStudy(ctx context.Context, state, format string, out io.Writer) erro
 		p.MeasuredMS += step.Mean
 	}
 	for _, party := range s.Parties {
-		p.Bytes += (party.Sent + party.Received) / int64(s.Sums)
+		if !party.Server && (s.Party == "" || s.Party == party.Name) { // each byte once
+			p.Bytes += (party.Sent + party.Received) / int64(s.Sums)
+		}
 	}
 	for _, n := range bench.Networks() {
 		cost := n.Cost(len(s.Steps), p.Bytes)

@@ -277,6 +277,8 @@ func printStatus(w io.Writer, s *study.Status) error {
 	for _, p := range s.Parties {
 		how := "not here"
 		switch {
+		case p.Away:
+			how = "away"
 		case p.Late:
 			how = "late"
 		case p.Agreed:
@@ -284,7 +286,11 @@ func printStatus(w io.Writer, s *study.Status) error {
 		case p.Enrolled:
 			how = "enrolled"
 		}
-		fmt.Fprintf(&b, "  %-20s %-9s sent %d bytes, received %d, deadlines missed %d\n", p.Name, how, p.Sent,
+		name := p.Name
+		if p.Server {
+			name += " (server)"
+		}
+		fmt.Fprintf(&b, "  %-20s %-9s sent %d bytes, received %d, deadlines missed %d\n", name, how, p.Sent,
 			p.Received, p.LateSteps)
 	}
 	_, err := io.WriteString(w, b.String())

@@ -133,9 +133,24 @@ func (o *Coordinator) listen() error {
 	if err != nil {
 		return err
 	}
+	if len(o.Study.Servers) > 0 {
+		o.Watch.follow(o.carried)
+	}
 	d := bus.Dialer{Self: protocol.Server, Study: o.Study.ID, Server: o.server, Key: o.keys.signing, Frames: o.frames}
 	o.conn, err = bus.Dial(context.Background(), d)
 	return err
+}
+
+// carried is what the server has carried of each role, in their order.
+func (o *Coordinator) carried() []bus.Carried {
+	byKey := o.server.Carried()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := make([]bus.Carried, len(o.entries))
+	for i, e := range o.entries {
+		all[i] = byKey[e.Signing]
+	}
+	return all
 }
 
 // enlist connects to a cluster, whose users the roles are.
@@ -567,7 +582,7 @@ func (o *Coordinator) play(ctx context.Context, runner protocol.Runner, roster *
 	core := runner.Core()
 	config := sum.Config{Study: roster.Hash(), Parties: core.Parties, Threshold: o.Study.Threshold,
 		Ring: core.Capacity.Ring, Plain: o.Study.PlainSums}
-	h := newHub(protocol.OverMail(mail{box}, protocol.Server, core.Parties, core.Capacity.Ring), box, config,
+	h := newHub(o.Study.overMail(box, protocol.Server, core, o.Watch, o.Log), box, config,
 		o.Study.Deadlines.step(), o.Log, o.Watch)
 	options := protocol.Options{Seat: &protocol.Seat{Role: protocol.Server},
 		Connect: func(protocol.Role) protocol.Transport { return h },

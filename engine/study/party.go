@@ -467,9 +467,8 @@ func (p *Party) play(ctx context.Context, box *postbox, part dataset.Part, ids [
 	if member.Root, err = derived(p.keys.root[:], p.roster.Hash(), "sums"); err != nil {
 		return nil, err
 	}
-	t := &partyTransport{Transport: protocol.OverMail(mail{box}, p.self, core.Parties, core.Capacity.Ring), box: box,
-		parties: core.Parties, member: member,
-		padRounds: time.Duration(s.PadRounds) * time.Millisecond, step: p.Step, watch: p.Watch}
+	t := &partyTransport{Transport: s.overMail(box, p.self, core, p.Watch, p.Log), box: box,
+		parties: core.Parties, member: member, pace: s.pace(), step: p.Step, watch: p.Watch}
 	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self, Part: part},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return s.secrets(r, p.keys, group) }}})
@@ -482,7 +481,7 @@ func (p *Party) serve(ctx context.Context, box *postbox) (*engine.Result, error)
 		return nil, err
 	}
 	core := runner.Core()
-	t := protocol.OverMail(mail{box}, p.self, core.Parties, core.Capacity.Ring)
+	t := p.study.overMail(box, p.self, core, p.Watch, p.Log)
 	return p.Engine.Run(ctx, &seated{runner, protocol.Options{Seat: &protocol.Seat{Role: p.self},
 		Connect: func(protocol.Role) protocol.Transport { return t },
 		Secrets: func(r protocol.Role) protocol.Secrets { return p.study.secrets(r, p.keys, secret.Root{}) }}})

@@ -103,6 +103,7 @@ type network struct {
 	address string
 	log     *slog.Logger
 	change  func(*Join)
+	watch   *Watch // may be nil
 }
 
 func newNetwork(t testing.TB, f *fixture) *network {
@@ -120,7 +121,7 @@ func newNetwork(t testing.TB, f *fixture) *network {
 func (n *network) coordinator(t testing.TB) *Coordinator {
 	t.Helper()
 	c, err := NewCoordinator(Serve{Study: n.study, State: n.dirs[len(n.study.roles())], Listen: n.address, Log: n.log,
-		Engine: newEngine(t)})
+		Engine: newEngine(t), Watch: n.watch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,11 +221,18 @@ func TestServersOfShares(t *testing.T) {
 			return nil
 		}
 	}
+	n.watch = NewWatch(s)
 	results, errs := n.run(t)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	sameCentroids(t, "shares", f.alone(t), results)
+	status, _ := n.watch.Status()
+	for i, p := range status.Parties {
+		if p.Server != (i >= 3) || p.Sent == 0 || p.Received == 0 || p.Server != (len(p.Steps) == 0) {
+			t.Errorf("the operator sees of %s %+v", p.Name, p)
+		}
+	}
 	for i, r := range results[3:] {
 		if r.Centroids != nil {
 			t.Errorf("server %d has a result", i+1)

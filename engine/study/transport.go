@@ -21,17 +21,16 @@ type partyTransport struct {
 	parties            int
 	member             *sum.Member
 	sent, received     int64
-	padRounds          time.Duration
+	pace               pace
 	rounds             int
-	wire               []byte // the vector of the last sum
-	begun              time.Time
+	wire               []byte                       // the vector of the last sum
 	step               func(round int, step string) // may be nil
 	watch              *Watch
 }
 
 // Sum implements protocol.Transport.
 func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked) error {
-	if err := t.pad(ctx); err != nil {
+	if err := t.pace.wait(ctx); err != nil {
 		return err
 	}
 	number := own.Round()
@@ -41,7 +40,7 @@ func (t *partyTransport) Sum(ctx context.Context, round int, own *secagg.Masked)
 	if err != nil {
 		return err
 	}
-	t.watch.begun(number)
+	t.watch.step(number, "sum")
 	if t.step != nil {
 		t.step(round, "sum")
 	}
@@ -81,29 +80,6 @@ func wireSum(parties int, set sum.Set, vector []byte) []byte {
 		return vector
 	}
 	return append(vector[:len(vector):len(vector)], set...)
-}
-
-// pad waits until the round has taken its time, so that how long a party computed is
-// not seen in when it sends.
-func (t *partyTransport) pad(ctx context.Context) error {
-	if t.padRounds == 0 {
-		return nil
-	}
-	now := time.Now()
-	if t.begun.IsZero() {
-		t.begun = now
-	}
-	t.begun = t.begun.Add(t.padRounds)
-	if wait := t.begun.Sub(now); wait > 0 {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	} else {
-		t.begun = now
-	}
-	return nil
 }
 
 // Leave implements protocol.Transport. It says nothing: a role that was interrupted has
@@ -179,7 +155,7 @@ func (h *hub) take(from protocol.Role, body []byte) error {
 			h.log.Info("a party is back", "party", from.String(), "sum", number+1)
 		}
 		h.absent[p], h.joined[p] = false, true
-		h.watch.answered(p, h.current.Phase(), time.Since(h.begun))
+		h.watch.answered(from, h.current.Phase().String(), time.Since(h.begun))
 	}
 	return nil
 }
@@ -227,7 +203,7 @@ func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
 func (h *hub) enter(round int) {
 	h.begun = time.Now()
 	h.mark = fmt.Sprintf("sum %d %v", round, h.current.Phase())
-	h.watch.step(round, h.current.Phase())
+	h.watch.step(round, h.current.Phase().String())
 }
 
 // advance waits for one thing to happen. done says that no party is left.
@@ -251,7 +227,7 @@ func (h *hub) advance(ctx context.Context, round int) (done bool, err error) {
 	for _, p := range s.Missing() {
 		h.absent[p] = true
 		h.log.Warn("a party is late", "party", protocol.Role(p).String(), "sum", round+1, "step", s.Phase().String())
-		h.watch.late(p)
+		h.watch.late(protocol.Role(p))
 	}
 	return false, h.close(ctx, round)
 }

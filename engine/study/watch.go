@@ -1,12 +1,13 @@
 package study
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/engine/protocol"
-	"github.com/cohort-engine/cohort/engine/study/sum"
+	"github.com/cohort-engine/cohort/engine/study/bus"
 )
 
 // Status is what can be seen of a study while it runs: who is there, how far it is,
@@ -22,7 +23,8 @@ type Status struct {
 	Step        string `json:"step,omitempty"`
 	Sums        int    `json:"sums"` // that are done
 	Refused     int    `json:"refused"`
-	// Parties are all roles but the coordinator: those that hold data, then other servers.
+	// Parties are all roles but the coordinator: those that hold data, then other servers
+	// and, on the side of another role, the coordinator as one of those.
 	Parties []PartyStatus `json:"parties"`
 	// Steps are the steps of sums, in their order, with all answers so far.
 	Steps []StepStatus `json:"steps"`
@@ -56,13 +58,19 @@ type Release struct {
 type PartyStatus struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Enrolled    bool   `json:"enrolled"`
-	Agreed      bool   `json:"agreed"`
-	Late        bool   `json:"late"`
+	// Server says that it is one among which the parties share their vectors.
+	Server bool `json:"server,omitempty"`
+	// Away says that it has enrolled and is not connected, where that is known.
+	Away     bool `json:"away,omitempty"`
+	Enrolled bool `json:"enrolled"`
+	Agreed   bool `json:"agreed"`
+	Late     bool `json:"late"`
 	// LateSteps counts the deadlines that it missed.
-	LateSteps int   `json:"late_steps"`
-	Sent      int64 `json:"bytes_sent"`
-	Received  int64 `json:"bytes_received"`
+	LateSteps int `json:"late_steps"`
+	// Sent and Received are bytes of its messages with the role whose side this is; on the
+	// coordinator's side of a study with several servers, all that its server has carried.
+	Sent     int64 `json:"bytes_sent"`
+	Received int64 `json:"bytes_received"`
 	// Steps is the time of its last answer in each step, in milliseconds since the
 	// step began.
 	Steps map[string]float64 `json:"steps"`
@@ -74,9 +82,10 @@ type Watch struct {
 	status  Status
 	changed chan struct{} // closed and renewed at each change
 	heard   []func(Event)
-	own     protocol.Role // whose side it is
-	parties int           // of the study, before its other servers
-	steps   [sum.Done]StepStatus
+	own     protocol.Role        // whose side it is
+	parties int                  // of the study, before its other servers
+	steps   []StepStatus         // in the order of their first answers
+	carried func() []bus.Carried // by place in the status, in place of what moved; nil if it is not known
 }
 
 // NewWatch follows a study.
@@ -100,7 +109,7 @@ func (w *Watch) know(s *Study) {
 	w.change(func(t *Status) {
 		t.ID, t.Title, t.Method, w.parties = s.ID, s.Title, s.Method, len(s.Parties)
 		for _, r := range s.roles() {
-			t.Parties = append(t.Parties, PartyStatus{Name: s.Name(r), Steps: make(map[string]float64)})
+			t.Parties = append(t.Parties, PartyStatus{Name: s.Name(r), Server: r.Serves(), Steps: make(map[string]float64)})
 		}
 		if err != nil {
 			return // the study is refused elsewhere
@@ -121,7 +130,31 @@ func (w *Watch) side(s *Study, own protocol.Role) {
 		return
 	}
 	w.know(s)
-	w.change(func(t *Status) { w.own, t.Party = own, s.Name(own) })
+	w.change(func(t *Status) {
+		w.own, t.Party = own, s.Name(own)
+		if len(s.Servers) > 0 {
+			t.Parties = append(t.Parties, PartyStatus{Name: "coordinator", Server: true, Steps: make(map[string]float64)})
+		}
+	})
+}
+
+// index is where a role stands in the status, negative if it does not.
+func (w *Watch) index(r protocol.Role) int {
+	at := place(r, w.parties) - 1
+	if r == protocol.Server && w.own != protocol.Server {
+		at = len(w.status.Parties) - 1 // it is there of a study with several servers
+	}
+	if at >= len(w.status.Parties) {
+		return -1
+	}
+	return at
+}
+
+// follow has bytes and presence told by what carries the messages.
+func (w *Watch) follow(carried func() []bus.Carried) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.carried = carried
 }
 
 // Pay says what the party has paid, in words.
@@ -167,6 +200,13 @@ func (w *Watch) tell(e Event) {
 // Status returns the state now, and a channel that is closed when it changes.
 func (w *Watch) Status() (Status, <-chan struct{}) {
 	w.mu.Lock()
+	follow := w.carried
+	w.mu.Unlock()
+	var carried []bus.Carried
+	if follow != nil {
+		carried = follow() // without the lock: the coordinator, which answers, waits for it
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.status
 	s.Parties = make([]PartyStatus, len(w.status.Parties))
@@ -176,14 +216,12 @@ func (w *Watch) Status() (Status, <-chan struct{}) {
 			steps[k] = v
 		}
 		p.Steps = steps
+		if carried != nil {
+			p.Sent, p.Received, p.Away = carried[i].From, carried[i].To, p.Enrolled && !carried[i].Here
+		}
 		s.Parties[i] = p
 	}
-	s.Steps = nil
-	for _, step := range w.steps {
-		if step.Answers > 0 {
-			s.Steps = append(s.Steps, step)
-		}
-	}
+	s.Steps = slices.Clone(w.steps)
 	return s, w.changed
 }
 
@@ -210,38 +248,46 @@ func (w *Watch) gathered(entries []Entry, consents [][]byte) {
 func (w *Watch) began(r *Roster) {
 	w.change(func(s *Status) {
 		s.State, s.Fingerprint = "running", r.Fingerprint()
-		for p := range s.Parties {
-			s.Parties[p].Fingerprint = r.keyPrint(p + 1)
+		for p := range s.Parties { // whose consent is there
+			s.Parties[p].Enrolled, s.Parties[p].Agreed = true, true
+			s.Parties[p].Fingerprint = r.keyPrint((p + 1) % len(r.Entries)) // the coordinator, if it is there, is the last
 		}
 	})
 }
 
-func (w *Watch) step(sum int, step sum.Phase) {
+func (w *Watch) step(sum int, step string) {
 	w.change(func(s *Status) {
-		s.Sum, s.Step = sum+1, step.String()
+		s.Sum, s.Step = sum+1, step
 		w.tell(Event{Kind: StepBegan, Sum: s.Sum, Step: s.Step})
 	})
 }
 
-func (w *Watch) answered(party int, step sum.Phase, took time.Duration) {
+// answered says that a role has answered a step.
+func (w *Watch) answered(r protocol.Role, step string, took time.Duration) {
 	w.change(func(s *Status) {
-		p := &s.Parties[party]
+		p := &s.Parties[w.index(r)]
 		p.Late = false
 		ms := float64(took.Microseconds()) / 1000
-		p.Steps[step.String()] = ms
-		all := &w.steps[step]
-		all.Step, all.Most = step.String(), max(all.Most, ms)
+		p.Steps[step] = ms
+		at := slices.IndexFunc(w.steps, func(x StepStatus) bool { return x.Step == step })
+		if at < 0 {
+			at, w.steps = len(w.steps), append(w.steps, StepStatus{Step: step})
+		}
+		all := &w.steps[at]
+		all.Most = max(all.Most, ms)
 		all.Mean = (all.Mean*float64(all.Answers) + ms) / float64(all.Answers+1)
 		all.Answers++
-		w.tell(Event{Kind: Answered, Sum: s.Sum, Step: step.String(), Party: p.Name, Took: took})
+		w.tell(Event{Kind: Answered, Sum: s.Sum, Step: step, Party: p.Name, Took: took})
 	})
 }
 
-func (w *Watch) late(party int) {
+// late says that a role has missed the deadline of the step.
+func (w *Watch) late(r protocol.Role) {
 	w.change(func(s *Status) {
-		s.Parties[party].Late = true
-		s.Parties[party].LateSteps++
-		w.tell(Event{Kind: Missed, Sum: s.Sum, Step: s.Step, Party: s.Parties[party].Name})
+		p := &s.Parties[w.index(r)]
+		p.Late = true
+		p.LateSteps++
+		w.tell(Event{Kind: Missed, Sum: s.Sum, Step: s.Step, Party: p.Name})
 	})
 }
 
@@ -254,29 +300,26 @@ func (w *Watch) summed(sums int) {
 	})
 }
 
-// begun says that a sum has begun, as a party knows it.
-func (w *Watch) begun(sum int) {
+// moved counts the bytes of a message as those of the role that it is from or to; on the
+// side of a party they are its own, too.
+func (w *Watch) moved(peer protocol.Role, sent bool, bytes int) {
 	w.change(func(s *Status) {
-		s.Sum, s.Step = sum+1, "sum"
-		w.tell(Event{Kind: StepBegan, Sum: s.Sum, Step: s.Step})
+		s.move(w.index(peer), !sent, bytes)
+		if w.own != protocol.Server {
+			s.move(w.index(w.own), sent, bytes)
+		}
 	})
 }
 
-// moved counts the bytes of a message as those of the party that it is from or to; on a
-// party's side they are all its own.
-func (w *Watch) moved(peer protocol.Role, sent bool, bytes int) {
-	w.change(func(s *Status) {
-		if w.own != protocol.Server {
-			peer, sent = w.own, !sent
-		}
-		switch at := place(peer, w.parties) - 1; {
-		case at < 0 || at >= len(s.Parties):
-		case sent:
-			s.Parties[at].Received += int64(bytes)
-		default:
-			s.Parties[at].Sent += int64(bytes)
-		}
-	})
+// move counts bytes that a role has sent or received.
+func (s *Status) move(at int, sent bool, bytes int) {
+	switch {
+	case at < 0:
+	case sent:
+		s.Parties[at].Sent += int64(bytes)
+	default:
+		s.Parties[at].Received += int64(bytes)
+	}
 }
 
 func (w *Watch) ended(how string) {

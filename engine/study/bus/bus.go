@@ -145,6 +145,28 @@ func (b *Server) Address() string { return b.server.Addr().String() }
 // Clients is how many roles are connected.
 func (b *Server) Clients() int { return b.server.NumClients() }
 
+// Carried is what the connections of one key have carried: bytes from its owner and to it,
+// with the frames' heads.
+type Carried struct {
+	From, To int64
+	// Here says that it is connected.
+	Here bool
+}
+
+// Carried is what was carried for each key, by its public nkey.
+func (b *Server) Carried() map[string]Carried {
+	all := make(map[string]Carried)
+	list, err := b.server.Connz(&server.ConnzOptions{State: server.ConnAll, Username: true, Limit: 1 << 20})
+	if err != nil {
+		return all // its options are never wrong
+	}
+	for _, c := range list.Conns {
+		x := all[c.AuthorizedUser]
+		all[c.AuthorizedUser] = Carried{x.From + c.InBytes, x.To + c.OutBytes, x.Here || c.Stop == nil}
+	}
+	return all
+}
+
 // Close ends the server and all connections.
 func (b *Server) Close() {
 	b.server.Shutdown()

@@ -1,0 +1,95 @@
+package study
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/cohort-engine/cohort/engine/method"
+	"github.com/cohort-engine/cohort/engine/protocol"
+)
+
+// slowMail takes a while to bring what a role sends.
+type slowMail struct {
+	protocol.Transport
+	slow  protocol.Role
+	takes time.Duration
+	sends []time.Time
+}
+
+func (m *slowMail) Send(context.Context, protocol.Role, []byte) error {
+	m.sends = append(m.sends, time.Now())
+	return nil
+}
+
+func (m *slowMail) Receive(_ context.Context, from protocol.Role) ([]byte, error) {
+	if from == m.slow {
+		time.Sleep(m.takes)
+	}
+	return nil, nil
+}
+
+// Those who look at a study whose sums are shared among servers see, at a server and at a party, which
+// sum is under way, who has answered, and who is late until it answers; a party's sums
+// are as far apart as the study says.
+func TestSharedSumsAreShown(t *testing.T) {
+	f := newFixture(t, "sulloyd", 2, 60, method.Settings{"aggregator": "shares"})
+	f.study.PadRounds = 60
+	runner, err := f.study.runner(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, own := range []protocol.Role{protocol.Server, 0} {
+		w := NewWatch(f.study)
+		others, slow := []protocol.Role{0, 1}, protocol.Role(1)
+		if own == 0 {
+			w = NewPartyWatch()
+			w.side(f.study, own)
+			others, slow = []protocol.Role{protocol.Server, protocol.ServerAt(1)}, protocol.ServerAt(1)
+		}
+		m := &slowMail{slow: slow, takes: 30 * time.Millisecond}
+		s, is := f.study.overMail(nil, own, runner.Core(), w, slog.New(slog.DiscardHandler)).(*shared)
+		if !is {
+			t.Fatal("a sum among servers is not followed")
+		}
+		s.Transport, s.step = m, 10*time.Millisecond
+		turn := func() { // each sends to all and hears all, the server the other way round
+			hear := func() {
+				for _, r := range others {
+					if _, err := s.Receive(t.Context(), r); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if own.Serves() {
+				hear()
+			}
+			for _, r := range others {
+				if err := s.Send(t.Context(), r, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !own.Serves() {
+				hear()
+			}
+		}
+		turn()
+		turn()
+		status, _ := w.Status()
+		late := status.Parties[w.index(slow)]
+		if status.Sums != 2 || status.Sum != 2 || len(status.Steps) != 1 || status.Steps[0].Answers != 4 ||
+			status.Steps[0].Step != s.waits() {
+			t.Errorf("%v shows %+v", own, status)
+		}
+		if late.Late || late.LateSteps != 2 || late.Steps[s.waits()] < 30 {
+			t.Errorf("%v shows of who was late %+v", own, late)
+		}
+		if first := status.Parties[w.index(others[0])]; first.LateSteps != 0 || len(first.Steps) != 1 {
+			t.Errorf("%v shows of who was not late %+v", own, first)
+		}
+		if apart := m.sends[2].Sub(m.sends[0]); !own.Serves() && apart < 60*time.Millisecond {
+			t.Errorf("a party's sums are %v apart", apart)
+		}
+	}
+}
