@@ -15,10 +15,10 @@ TEXT ·PotentialAVX2(SB), NOSPLIT, $0-56
 	MOVQ         stride+16(FP), DX
 	MOVQ         norms+24(FP), BX
 	MOVQ         nearest+32(FP), SI
-	MOVQ         sums+48(FP), DI
 	VBROADCASTSS square+40(FP), Y0
 	VBROADCASTSS potentialTwoAVX2<>+0(SB), Y2
 	VPXOR        Y1, Y1, Y1
+	MOVQ         sums+48(FP), DI
 	VMOVUPD      (DI), Y4
 	VMOVUPD      32(DI), Y5
 	VMOVUPD      64(DI), Y6
@@ -54,6 +54,42 @@ panels:
 	VMOVUPD      Y5, 32(DI)
 	VMOVUPD      Y6, 64(DI)
 	VMOVUPD      Y7, 96(DI)
+	VZEROUPPER
+	RET
+
+DATA lowerTwoAVX2<>+0(SB)/4, $0xc0000000
+GLOBL lowerTwoAVX2<>(SB), RODATA|NOPTR, $4
+
+// func LowerAVX2(dots *float32, panels int, stride int, norms *float32, nearest *float32, square float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·LowerAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dots+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         norms+24(FP), BX
+	MOVQ         nearest+32(FP), SI
+	VBROADCASTSS square+40(FP), Y0
+	VBROADCASTSS lowerTwoAVX2<>+0(SB), Y2
+	VPXOR        Y1, Y1, Y1
+
+panels:
+	VMOVUPS     (BX), Y3
+	VADDPS      Y0, Y3, Y3
+	VFMADD231PS (AX), Y2, Y3
+	VMAXPS      Y1, Y3, Y3
+	VMINPS      (SI), Y3, Y3
+	VMOVUPS     Y3, (SI)
+	VMOVUPS     32(BX), Y3
+	VADDPS      Y0, Y3, Y3
+	VFMADD231PS 32(AX), Y2, Y3
+	VMAXPS      Y1, Y3, Y3
+	VMINPS      32(SI), Y3, Y3
+	VMOVUPS     Y3, 32(SI)
+	ADDQ        DX, AX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	DECQ        CX
+	JNZ         panels
 	VZEROUPPER
 	RET
 

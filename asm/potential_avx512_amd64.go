@@ -10,6 +10,12 @@ package asm
 //go:noescape
 func PotentialAVX512(dots *float32, panels int, stride int, norms *float32, nearest *float32, square float32, sums *[16]float64)
 
+// LowerAVX512 lowers nearest to max(0, fma(-2, dot, norm+square)) of each point of panels > 0
+// panels; dots are stride bytes apart from panel to panel.
+//
+//go:noescape
+func LowerAVX512(dots *float32, panels int, stride int, norms *float32, nearest *float32, square float32)
+
 // NearestSumAVX512 adds the smaller of nearest and the squared distance to c of each point of panels > 0
 // panels of d > 0 dimensions at x to the sum of its lane, by the chain t = x-c, s = fma(t, t, s).
 //

@@ -15,10 +15,10 @@ TEXT ·PotentialAVX512(SB), NOSPLIT, $0-56
 	MOVQ         stride+16(FP), DX
 	MOVQ         norms+24(FP), BX
 	MOVQ         nearest+32(FP), SI
-	MOVQ         sums+48(FP), DI
 	VBROADCASTSS square+40(FP), Z0
 	VBROADCASTSS potentialTwoAVX512<>+0(SB), Z2
 	VPXORD       Z1, Z1, Z1
+	MOVQ         sums+48(FP), DI
 	VMOVUPD      (DI), Z4
 	VMOVUPD      64(DI), Z5
 
@@ -40,6 +40,36 @@ panels:
 	JNZ           panels
 	VMOVUPD       Z4, (DI)
 	VMOVUPD       Z5, 64(DI)
+	VZEROUPPER
+	RET
+
+DATA lowerTwoAVX512<>+0(SB)/4, $0xc0000000
+GLOBL lowerTwoAVX512<>(SB), RODATA|NOPTR, $4
+
+// func LowerAVX512(dots *float32, panels int, stride int, norms *float32, nearest *float32, square float32)
+// Requires: AVX, AVX512F
+TEXT ·LowerAVX512(SB), NOSPLIT, $0-44
+	MOVQ         dots+0(FP), AX
+	MOVQ         panels+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         norms+24(FP), BX
+	MOVQ         nearest+32(FP), SI
+	VBROADCASTSS square+40(FP), Z0
+	VBROADCASTSS lowerTwoAVX512<>+0(SB), Z2
+	VPXORD       Z1, Z1, Z1
+
+panels:
+	VMOVUPS     (BX), Z3
+	VADDPS      Z0, Z3, Z3
+	VFMADD231PS (AX), Z2, Z3
+	VMAXPS      Z1, Z3, Z3
+	VMINPS      (SI), Z3, Z3
+	VMOVUPS     Z3, (SI)
+	ADDQ        DX, AX
+	ADDQ        $0x40, BX
+	ADDQ        $0x40, SI
+	DECQ        CX
+	JNZ         panels
 	VZEROUPPER
 	RET
 

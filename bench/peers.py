@@ -43,8 +43,19 @@ def fit(x, k, seed):
     start, cpu = time.perf_counter(), time.process_time()
     model.fit(x)
     taken = time.perf_counter() - start, time.process_time() - cpu
+    rest()
     model.cluster_centers_.astype(np.float64).tofile(os.path.join(os.path.dirname(sys.argv[1]), "fit"))
     return taken
+
+
+def rest():
+    """Waits, a second at most, until no thread of this process spins: those of OpenMP and BLAS do
+    for some milliseconds after their last work, on cores that who is timed next would lack."""
+    for _ in range(200):
+        cpu = time.process_time()
+        time.sleep(0.005)
+        if time.process_time() - cpu < 0.0005:
+            return
 
 
 def main():

@@ -46,6 +46,7 @@ var proofs = map[string]struct {
 	"CostRows":     {[]string{"costRowsPortable"}, "TestCostRowsEqualPortable", "BenchmarkCostRows"},
 	"TopTwo":       {[]string{"topTwoPortable"}, "TestTopTwoEqualsPortable", "BenchmarkTopTwo"},
 	"LeastDot":     {[]string{"leastDotPortable"}, "TestLeastDotEqualsPortable", "BenchmarkLeastDot"},
+	"Lower":        {[]string{"lowerPortable"}, "TestPotentialsEqualPortable", "BenchmarkLower"},
 	"Potentials":   {[]string{"potentialsPortable"}, "TestPotentialsEqualPortable", "BenchmarkPotentials"},
 	"NearestSums":  {[]string{"nearestSumsPortable"}, "TestNearestSumsEqualPortable", "BenchmarkNearestSums"},
 	"Nearer":       {[]string{"nearerPortable"}, "TestNearestSumsEqualPortable", "BenchmarkNearer"},

@@ -459,6 +459,14 @@ func asmLeastDotAny(x *float64, stride, n int, coef *float64, d int) (float64, i
 	panic(noRoutine("LeastDotAny", 0))
 }
 
+func asmLower(dots *float32, panels, stride int, norms, nearest *float32, square float32) {
+	if current >= avx512 {
+		asm.LowerAVX512(dots, panels, stride, norms, nearest, square)
+		return
+	}
+	asm.LowerAVX2(dots, panels, stride, norms, nearest, square)
+}
+
 func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	if current >= avx512 {
 		return asm.MaxLabelAVX512(labels, blocks)

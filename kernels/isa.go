@@ -142,6 +142,7 @@ var kernelTable = []struct {
 	{"TopTwo", all},
 	{"LeastDot", all},
 	{"Potentials", []path{avx2, avx512}},
+	{"Lower", []path{avx2, avx512}},
 	{"NearestSums", all},
 	{"Nearer", all},
 	{"Arrivals", all},

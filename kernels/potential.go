@@ -1,5 +1,7 @@
 package kernels
 
+import "fmt"
+
 // Potentials gives, for each of the candidates of a step of k-means++, the sum
 // over the points of the smaller of nearest and the squared distance to the
 // candidate. dots has the products of the points with the candidates, as [Project]
@@ -20,8 +22,7 @@ func Potentials(dots Panels, norms, nearest, squares []float32, sums []float64) 
 // addPotential adds the terms of candidate q, from point first on, to the chains.
 func addPotential(dots *Panels, first, q int, norms, nearest []float32, square float32, chains *[Lanes]float64) {
 	for i := first; i < dots.N; i++ {
-		d := fma32(-2, dots.Data[(i/Lanes*dots.D+q)*Lanes+i%Lanes], norms[i]+square)
-		chains[i%Lanes] += float64(min(nearest[i], max(0, d)))
+		chains[i%Lanes] += float64(min(nearest[i], dotSquare(dots, i, q, norms[i]+square)))
 	}
 }
 
@@ -42,4 +43,34 @@ func potentialsPortable(dots *Panels, norms, nearest, squares []float32, sums []
 		addPotential(dots, 0, q, norms, nearest, square, &chains)
 		sums[q] = addChains(&chains)
 	}
+}
+
+// Lower lowers nearest to the squared distances of the points to a candidate, which are those
+// of [Potentials]: dots has the products of the points with all candidates, of which it is number q, and
+// square is its squared length. len(norms) = len(nearest) = dots.N, 0 <= q < dots.D.
+func Lower(dots Panels, q int, norms, nearest []float32, square float32) {
+	dots.check("Lower")
+	checkLength("Lower", "norms", len(norms), dots.N)
+	checkLength("Lower", "nearest", len(nearest), dots.N)
+	if q < 0 || q >= dots.D {
+		panic(fmt.Sprintf("kernels: Lower: candidate %d of %d", q, dots.D))
+	}
+	lowerNearest(&dots, q, norms, nearest, square)
+}
+
+// lowerFrom is the reference form of [Lower], for the points from first on.
+func lowerFrom(dots *Panels, first, q int, norms, nearest []float32, square float32) {
+	for i := first; i < dots.N; i++ {
+		nearest[i] = min(nearest[i], dotSquare(dots, i, q, norms[i]+square))
+	}
+}
+
+func lowerPortable(dots *Panels, q int, norms, nearest []float32, square float32) {
+	lowerFrom(dots, 0, q, norms, nearest, square)
+}
+
+// dotSquare is the squared distance of point i to candidate q, of which lengths is the sum of both squared lengths.
+func dotSquare(dots *Panels, i, q int, lengths float32) float32 {
+	// Twice a number is exact, so that fused or not the result is the same.
+	return max(0, lengths-2*dots.Data[(i/Lanes*dots.D+q)*Lanes+i%Lanes])
 }

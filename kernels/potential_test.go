@@ -40,6 +40,11 @@ func TestPotentialsEqualPortable(t *testing.T) {
 				if !sameFloats(want, got) {
 					t.Fatalf("n=%d q=%d: %v, want %v", n, q, got, want)
 				}
+				least := slices.Clone(nearest)
+				lowerPortable(dots, q/2, norms, least, squares[q/2])
+				if Lower(*dots, q/2, norms, nearest, squares[q/2]); !slices.Equal(least, nearest) {
+					t.Fatalf("n=%d q=%d: distances differ", n, q)
+				}
 			}
 		}
 	})
@@ -49,4 +54,9 @@ func BenchmarkPotentials(b *testing.B) {
 	dots, norms, nearest, squares := potentialData(rand.New(rand.NewPCG(1, 1)), 1<<14, 8)
 	sums := make([]float64, 8)
 	run(b, dots.N, 0, 4*dots.N*(dots.D+2), func() { Potentials(*dots, norms, nearest, squares, sums) })
+}
+
+func BenchmarkLower(b *testing.B) {
+	dots, norms, nearest, squares := potentialData(rand.New(rand.NewPCG(1, 1)), 1<<14, 8)
+	run(b, dots.N, 0, 4*dots.N*4, func() { Lower(*dots, 3, norms, nearest, squares[3]) })
 }

@@ -18,3 +18,16 @@ func potentials(dots *Panels, norms, nearest, squares []float32, sums []float64)
 		sums[q] = addChains(&chains)
 	}
 }
+
+func lowerNearest(dots *Panels, q int, norms, nearest []float32, square float32) {
+	if current == generic {
+		lowerPortable(dots, q, norms, nearest, square)
+		return
+	}
+	panels := dots.N / Lanes
+	for at := 0; at < panels; at += blocksPerCall {
+		asmLower(&dots.Data[(at*dots.D+q)*Lanes], min(blocksPerCall, panels-at), 4*Lanes*dots.D, &norms[at*Lanes],
+			&nearest[at*Lanes], square)
+	}
+	lowerFrom(dots, panels*Lanes, q, norms, nearest, square)
+}

@@ -8,7 +8,8 @@ import (
 
 // potentialFile emits the sums of squared distances that k-means++ compares.
 func potentialFile(s isa) {
-	potential(s)
+	potential(s, false)
+	potential(s, true)
 	nearestSum(s, false)
 	nearestSum(s, true)
 }
@@ -28,26 +29,36 @@ func (s isa) addWide(v, w, high reg.VecVirtual, chains []reg.VecVirtual) {
 	VADDPD(high, chains[1], chains[1])
 }
 
-// potential emits them for distances that come from products.
-func potential(s isa) {
-	minusTwo := constants("potentialTwo"+s.name, 0xc0000000)
-	function("Potential"+s.name, "func(dots *float32, panels, stride int, norms, nearest *float32, square float32, "+
-		"sums *[16]float64)",
-		"adds min(nearest, max(0, fma(-2, dot, norm+square))) of each point of panels > 0",
-		"panels to the sum of its lane; dots are stride bytes apart from panel to panel.")
+// potential emits them for distances that come from products; or, with keep, the taking
+// over of a candidate.
+func potential(s isa, keep bool) {
+	minusTwo := constants(map[bool]string{true: "lower", false: "potential"}[keep]+"Two"+s.name, 0xc0000000)
+	if keep {
+		function("Lower"+s.name, "func(dots *float32, panels, stride int, norms, nearest *float32, square float32)",
+			"lowers nearest to max(0, fma(-2, dot, norm+square)) of each point of panels > 0",
+			"panels; dots are stride bytes apart from panel to panel.")
+	} else {
+		function("Potential"+s.name, "func(dots *float32, panels, stride int, norms, nearest *float32, square float32, "+
+			"sums *[16]float64)",
+			"adds min(nearest, max(0, fma(-2, dot, norm+square))) of each point of panels > 0",
+			"panels to the sum of its lane; dots are stride bytes apart from panel to panel.")
+	}
 	dots := Load(Param("dots"), GP64())
 	panels := Load(Param("panels"), GP64()).(reg.GPVirtual)
 	stride := Load(Param("stride"), GP64())
 	norms := Load(Param("norms"), GP64())
 	nearest := Load(Param("nearest"), GP64())
-	sums := Load(Param("sums"), GP64())
 	square, none, two, high := s.vector(), s.vector(), s.vector(), s.vector()
 	VBROADCASTSS(NewParamAddr("square", 40), square)
 	VBROADCASTSS(minusTwo, two)
 	s.zero(none)
+	var sums reg.Register
 	chains := s.vectors(2 * s.parts)
-	for i, v := range chains {
-		VMOVUPD(Mem{Base: sums, Disp: i * s.bytes}, v)
+	if !keep {
+		sums = Load(Param("sums"), GP64())
+		for i, v := range chains {
+			VMOVUPD(Mem{Base: sums, Disp: i * s.bytes}, v)
+		}
 	}
 	count("panels", panels, func() {
 		for h := range s.parts {
@@ -58,14 +69,20 @@ func potential(s isa) {
 			VFMADD231PS(at(dots), two, v)
 			VMAXPS(none, v, v)
 			VMINPS(at(nearest), v, v)
-			s.addWide(v, w, high, chains[2*h:])
+			if keep {
+				VMOVUPS(v, at(nearest))
+			} else {
+				s.addWide(v, w, high, chains[2*h:])
+			}
 		}
 		ADDQ(stride, dots)
 		ADDQ(Imm(64), norms)
 		ADDQ(Imm(64), nearest)
 	})
 	for i, v := range chains {
-		VMOVUPD(v, Mem{Base: sums, Disp: i * s.bytes})
+		if !keep {
+			VMOVUPD(v, Mem{Base: sums, Disp: i * s.bytes})
+		}
 	}
 	VZEROUPPER()
 	RET()

@@ -57,7 +57,7 @@ func onGrid(x float64, bits int) float32 {
 // Rounds of Lloyd's algorithm on blobs leave most records out, and jumps of centroids
 // bring them back.
 func TestPointBoundsOnBlobs(t *testing.T) {
-	for _, c := range []struct{ n, d, k int }{{4000, 16, 5}, {3001, 40, 24}, {1500, 200, 50}} {
+	for _, c := range []struct{ n, d, k int }{{4000, 16, 40}, {3001, 40, 30}, {1500, 200, 50}} {
 		rng := rand.New(rand.NewPCG(uint64(c.d), 1))
 		centres := make([]float64, c.k*c.d)
 		for i := range centres {

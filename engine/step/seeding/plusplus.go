@@ -16,7 +16,7 @@ type Each func(n int, task func(i int))
 
 // chunkPoints is the number of points whose distances are summed in one go. It is
 // part of the result: sums are taken over chunks first.
-const chunkPoints = 2048
+const chunkPoints = 1024
 
 // directDims is the number of dimensions from which squared distances come from
 // products; below, they are sums of squares, which do not cancel.
@@ -264,7 +264,9 @@ func (p *Part) take(nearest []float32, lo, q, a int) {
 		kernels.Nearer(p.points.Slice(lo, lo+len(nearest)), p.rows[a*d:(a+1)*d], nearest)
 		return
 	}
-	p.nearer(nearest, lo, q, a)
+	hi := lo + len(nearest)
+	dots := p.products(q)
+	kernels.Lower(dots.Slice(lo, hi), a, p.norms[lo:hi], nearest, p.squares[a])
 }
 
 // products is the room for products with q candidates.
@@ -286,43 +288,50 @@ func (p *Part) Add(a int) {
 	})
 }
 
-// nearer is take by products.
-func (p *Part) nearer(nearest []float32, lo, q, a int) {
-	square := p.squares[a]
-	for at := 0; at < len(nearest); at += kernels.Lanes {
-		dots := (*[kernels.Lanes]float32)(p.dots.Data[(lo+at)*q+a*kernels.Lanes:])
-		n := min(kernels.Lanes, len(nearest)-at)
-		norms, to := p.norms[lo+at:lo+at+n], nearest[at:at+n]
-		for l, norm := range norms {
-			// The product is exact, so that fused or not the result is the same.
-			to[l] = min(to[l], max(0, norm+square-2*dots[l]))
-		}
-	}
-}
+// findGroup is the number of records whose squared distances [Part.Find] adds up before it goes on.
+const findGroup = 8
 
 // Find returns the record at which the running sum of squared distances first
 // exceeds x, at least 0 and below the potential.
 func (p *Part) Find(x float64) int {
-	sum, last := 0.0, 0
-	for i, more := range p.potential {
-		if sum+more <= x && i < len(p.potential)-1 {
-			sum += more
-			continue
-		}
-		lo, hi := p.chunk(i)
-		for r := lo; r < hi; r++ {
-			share := p.weighted(r, p.nearest[r])
-			if share == 0 {
-				continue
-			}
-			last = r
-			if sum += share; sum > x {
-				return r
-			}
-		}
-		break
+	sum, at := 0.0, 0
+	for at < len(p.potential)-1 && sum+p.potential[at] <= x {
+		sum += p.potential[at]
+		at++
 	}
-	return last // sums over chunks round otherwise
+	lo, hi := p.chunk(at)
+	for r := lo; r+findGroup <= hi; r += findGroup {
+		more := p.groupSum(r)
+		if sum+more > x {
+			break
+		}
+		sum += more
+		lo = r + findGroup
+	}
+	for r := lo; r < hi; r++ {
+		if sum += p.weighted(r, p.nearest[r]); sum > x {
+			return r
+		}
+	}
+	// Sums over chunks and groups round otherwise.
+	for hi--; hi > 0 && p.weighted(hi, p.nearest[hi]) == 0; hi-- {
+	}
+	return hi
+}
+
+// groupSum is the weighted sum of the squared distances of findGroup records from r on, added two by two, so that
+// no addition waits for many.
+func (p *Part) groupSum(r int) float64 {
+	var x [findGroup]float64
+	for i, v := range p.nearest[r : r+findGroup] {
+		x[i] = float64(v)
+	}
+	if p.weights != nil {
+		for i, w := range p.weights[r : r+findGroup] {
+			x[i] = float64(x[i] * w)
+		}
+	}
+	return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]))
 }
 
 // Trials is the number of records that a greedy step tries for k centres: the
