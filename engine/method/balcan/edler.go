@@ -67,6 +67,9 @@ const edlerName = "balcan-edler"
 
 var edlerTakes = protocol.Takes{Private: true, Iterations: true, Mechanisms: []protocol.Mechanism{protocol.Laplace}}
 
+// edlerClusters bounds k: the scores of so many clusters' exchanges take half a gigabyte.
+const edlerClusters = 8192
+
 // check checks the fields.
 func (j *Edler) check() error {
 	if err := j.Check(edlerName, edlerTakes); err != nil {
@@ -76,6 +79,9 @@ func (j *Edler) check() error {
 		return fault.Request("bounds", "are not given", "give one pair per column: the noise follows from their width")
 	}
 	switch {
+	case j.K > edlerClusters:
+		return fault.Request("k", fmt.Sprintf("is %d, and each swap weighs k exchanges for each of at least k candidates", j.K),
+			fmt.Sprintf("take at most %d, or method balcan", edlerClusters))
 	case j.GammaFactor < 0 || math.IsInf(j.GammaFactor, 1) || math.IsNaN(j.GammaFactor):
 		return fault.Range("gamma-factor", j.GammaFactor, "positive; the thesis has 20, 2 and 1")
 	case !(j.Failure >= 0 && j.Failure < 1):

@@ -255,3 +255,17 @@ func TestEdlerOnMNIST(t *testing.T) {
 		t.Errorf("mean loss of projected centres is %.3g, the thesis reports 4 to 5 million", loss)
 	}
 }
+
+// TestEdlerMostClusters: a k whose scores would not fit is refused, not tried.
+func TestEdlerMostClusters(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 10000, D: 2, K: 2, Seed: 1})
+	parts, _ := norm.Split(1, nil, 1)
+	job := &Edler{}
+	job.Clients, job.Bounds, job.Budget = parts, norm.Bounds, privacy.Budget{Epsilon: 1}
+	for _, k := range []int{edlerClusters, edlerClusters + 1} {
+		job.K = k
+		if _, err := job.Plan(); (err != nil) != (k > edlerClusters) {
+			t.Errorf("k = %d: %v", k, err)
+		}
+	}
+}

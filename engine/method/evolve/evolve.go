@@ -31,6 +31,8 @@ const name = "evolve"
 const (
 	// mostGenerations and mostCandidates bound a run.
 	mostGenerations, mostCandidates = 50, 4000
+	// mostWords is how many candidates kernels tell apart.
+	mostWords = 65535
 	// lastShare is the budget of the last generation in those of another one: its counts
 	// are the weights.
 	lastShare = 3
@@ -84,7 +86,7 @@ func (j *Job) plan() (*plan, error) {
 	}
 	first := o.generations[0]
 	noise := math.Sqrt(first.Share.Variance(first.Scale))
-	o.candidates = max(min(int(float64(f.N)/(perNoise*noise)), mostCandidates), 2*f.K, 8)
+	o.candidates = max(min(int(float64(f.N)/(perNoise*noise)), mostCandidates), min(2*f.K, mostWords), 8)
 	for _, s := range o.generations {
 		s.Words = o.candidates
 	}

@@ -125,3 +125,20 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestMostClusters: the largest k, by what a party does with the plan's candidates.
+func TestMostClusters(t *testing.T) {
+	norm, _ := datasettest.Builtin(t, "blobs", dataset.Generator{N: 65540, D: 2, K: 2, Seed: 1})
+	parts, _ := norm.Split(1, nil, 1)
+	eng, err := engine.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Close()
+	seed := uint64(1)
+	res, err := eng.Run(context.Background(), &Job{Problem: protocol.Problem{Clients: parts, K: 65534, Iterations: 1,
+		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-6}, Seed: &seed}})
+	if err != nil || res.K != 65534 {
+		t.Fatalf("k is %d, error %v", res.K, err)
+	}
+}
