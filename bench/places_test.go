@@ -3,6 +3,7 @@ package bench
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,7 +95,7 @@ func TestPapersDocumentListsAll(t *testing.T) {
 		t.Fatal("docs/PAPERS.md lacks the marks around its tables")
 	}
 	var want strings.Builder
-	if err := WritePlacesTable(&want); err != nil {
+	if err := writePlacesTable(&want); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
@@ -107,4 +108,98 @@ func TestPapersDocumentListsAll(t *testing.T) {
 		t.Error("the tables of docs/PAPERS.md are not those of bench/places.csv and bench/results: " +
 			"go test ./bench -run PapersDocument -update writes them")
 	}
+}
+
+// has tells whether rows of a suite's table belong to the place.
+func (p *Place) has(table string) bool {
+	return p.Table == "" || p.Table == table || p.Table == "." && table == ""
+}
+
+// stands says how the stored results of the place's suites stand to the printed figures.
+func (p *Place) stands() (string, error) {
+	names := p.Suites()
+	if names == nil {
+		return "", nil
+	}
+	suites, err := Select(names)
+	if err != nil {
+		return "", err
+	}
+	printed, err := printedFiles()
+	if err != nil {
+		return "", err
+	}
+	var sum tally
+	stored, figures := 0, false
+	for _, s := range suites {
+		for name := range printed {
+			suite, table, _ := strings.Cut(name, "_")
+			figures = figures || suite == s.Name && p.has(table)
+		}
+		section, err := storedSuite(s)
+		if err != nil {
+			return "", err
+		}
+		if section == nil {
+			continue
+		}
+		stored++
+		for i := range section.Rows {
+			if row := &section.Rows[i]; p.has(row.Table) {
+				sum.rows++
+				sum.count(row)
+			}
+		}
+	}
+	switch comparable := sum.inside + sum.outside; {
+	case stored == 0 && !figures:
+		return "prints no numbers", nil
+	case stored == 0:
+		return "not stored", nil
+	case !figures:
+		return fmt.Sprintf("prints no numbers; %d rows stored", sum.rows), nil
+	case comparable == 0:
+		return fmt.Sprintf("not comparable; %d rows stored", sum.rows), nil
+	case sum.outside == 0:
+		return fmt.Sprintf("all %d inside", sum.inside), nil
+	}
+	text := fmt.Sprintf("%d of %d inside; furthest %s", sum.inside, sum.inside+sum.outside,
+		agreement{by: sum.worstBy}.text())
+	if sum.open > 0 {
+		text += fmt.Sprintf("; no reason found for %d", sum.open)
+	}
+	return text, nil
+}
+
+// writePlacesTable writes the table of docs/PAPERS.md: a line for each table and figure,
+// with the command, how the stored results agree, and in what ours differs.
+func writePlacesTable(w io.Writer) error {
+	all, err := Places()
+	if err != nil {
+		return err
+	}
+	source := ""
+	for i := range all {
+		p := &all[i]
+		if p.Source != source {
+			source = p.Source
+			if _, err := fmt.Fprintf(w, "\n**%s**\n\n| place | shows | `cohort ...` | agreement | deviation "+
+				"|\n|---|---|---|---|---|\n", source); err != nil {
+				return err
+			}
+		}
+		agreement, err := p.stands()
+		if err != nil {
+			return err
+		}
+		command := p.Command
+		if command != "" {
+			command = "`" + command + "`"
+		}
+		if _, err := fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", p.Name, p.Shows, command, agreement,
+			p.Deviation); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // BoundPoints is the number of points that share a [Bound].
@@ -188,17 +187,6 @@ func changedPortable(before, now []uint16, masks []uint32) {
 	}
 }
 
-// reassignPortable is the reference form of [Reassign].
-func reassignPortable(p *Panels, c *Centroids, r2 float32, labels []uint16, acc *Accumulator) Change {
-	now, dist := make([]uint16, p.N), make([]float32, p.N)
-	assignPortable(p, c, now, dist, nil)
-	if p.D >= exactDims {
-		distancesPortable(p, c, now, dist)
-	}
-	cutPortable(now, dist, r2, uint16(c.K))
-	return Change{Moved: updateSumsPortable(p, labels, now, p.N, acc), Cut: slices.Contains(now, uint16(c.K))}
-}
-
 // UpdateSums takes sums from one set of labels to another: acc includes the points
 // under the labels before; afterwards before holds the labels now, and acc differs
 // by the points whose label changed, as many as it returns. If more than most
@@ -232,26 +220,25 @@ func UpdateSums(p Panels, before, now []uint16, most int, acc *Accumulator) int 
 	return count
 }
 
-// updateSumsPortable is the reference form of [UpdateSums].
-func updateSumsPortable(p *Panels, before, now []uint16, most int, acc *Accumulator) int {
-	count := 0
-	for i, l := range now {
-		if l != before[i] {
-			count++
-		}
+// changed compares labels, 32 at a time.
+func changed(before, now []uint16, masks []uint32) {
+	blocks := len(now) / 32
+	if current == generic {
+		blocks = 0
 	}
-	if count > most {
-		return -1
+	if blocks > 0 {
+		asmChangedLabels(&before[0], &now[0], blocks, &masks[0])
 	}
-	old, sums := NewAccumulator(acc.K, acc.D, acc.FractionBits), NewAccumulator(acc.K, acc.D, acc.FractionBits)
-	accumulatePortable(p, before, old)
-	accumulatePortable(p, now, sums)
-	for i := range acc.Sums {
-		acc.Sums[i] += sums.Sums[i] - old.Sums[i]
+	changedPortable(before[32*blocks:], now[32*blocks:], masks[blocks:])
+}
+
+func extreme(dist, second []float32, dst [][4]float32) {
+	blocks := len(dist) / BoundPoints
+	if current == generic {
+		blocks = 0
 	}
-	for i := range acc.Counts {
-		acc.Counts[i] += sums.Counts[i] - old.Counts[i]
+	if blocks > 0 {
+		asmDistanceBounds(&dist[0], &second[0], blocks, &dst[0])
 	}
-	copy(before, now)
-	return count
+	extremesPortable(dist[BoundPoints*blocks:], second[BoundPoints*blocks:], dst[blocks:])
 }

@@ -12,3 +12,18 @@ func addUint64Portable(dst, a []uint64) {
 		dst[i] += x
 	}
 }
+
+// blocksPerCall bounds a call of the element-wise kernels, which work on blocks
+// of 64 bytes: 1 MiB.
+const blocksPerCall = 1 << 14
+
+func addUint64(dst, a []uint64) {
+	if current != generic {
+		for len(dst) >= 8 {
+			n := min(len(dst)/8, blocksPerCall)
+			asmAddUint64(&dst[0], &a[0], n)
+			dst, a = dst[n*8:], a[n*8:]
+		}
+	}
+	addUint64Portable(dst, a)
+}

@@ -210,32 +210,40 @@ func foldWeightedPortable(table []float64, clusters, width int) {
 	}
 }
 
-// accumulateWeightedPortable is the reference form of what [AssignAccumulateWeighted] adds up
-// once records have labels. It reads points and weights alone.
-func accumulateWeightedPortable(w *WeightedPoints, labels []uint16, dist []float32, acc *WeightedAccumulator) {
-	d, chains := acc.D, weightedChains
-	if (acc.K+1)*weightedWidth(d) > maxWeightedTable {
-		chains = 1
+func addWeighted(rows []float64, width int, labels []uint16, table []float64, chains int) {
+	const block = weightedChains
+	if current == generic {
+		addWeightedPortable(rows, width, labels, table, chains)
+		return
 	}
-	type sum = [weightedChains]float64
-	weights, sums, cost := make([]sum, acc.K), make([]sum, acc.K*d), sum{}
-	for i, label := range labels {
-		weight := w.Weights[i]
-		cost[i%weightedChains] += float64(weight * float64(dist[i]))
-		if int(label) == acc.K {
-			continue
+	most := max(1, callBudget/block/width)
+	for len(labels) >= block {
+		n := min(len(labels)/block, most)
+		switch {
+		case chains == 1:
+			asmAddWeighted(&rows[0], n, width, &labels[0], &table[0], 8*width, 0)
+		case width <= weightedChains: // 4 or 8
+			asmAddWeightedN(width, &rows[0], n, &labels[0], &table[0])
+		default:
+			asmAddWeighted(&rows[0], n, width, &labels[0], &table[0], 8*width*chains, 8*width)
 		}
-		weights[label][i%chains] += weight
-		base := i/Lanes*d*Lanes + i%Lanes
-		for j := range d {
-			sums[int(label)*d+j][i%chains] += float64(weight * float64(w.Points.Data[base+j*Lanes]))
-		}
+		rows, labels = rows[n*block*width:], labels[n*block:]
 	}
-	for j := range weights {
-		acc.Weights[j] += tree(&weights[j])
+	addWeightedPortable(rows, width, labels, table, chains)
+}
+
+func addCosts(weights []float64, dist []float32, costs *[weightedChains]float64) {
+	if blocks := len(weights) / weightedChains; current != generic && blocks > 0 {
+		asmWeightedCosts(&weights[0], &dist[0], blocks, &costs[0])
+		weights, dist = weights[blocks*weightedChains:], dist[blocks*weightedChains:]
 	}
-	for j := range sums {
-		acc.Sums[j] += tree(&sums[j])
+	addCostsPortable(weights, dist, costs)
+}
+
+func foldWeighted(table []float64, clusters, width int) {
+	if current == generic {
+		foldWeightedPortable(table, clusters, width)
+		return
 	}
-	acc.Cost += tree(&cost)
+	asmFoldWeighted(&table[0], clusters, width)
 }

@@ -293,7 +293,7 @@ func listSuites(out io.Writer) error {
 	for _, p := range places {
 		if p.Source != source {
 			source = p.Source
-			h.paragraph(0, source)
+			h.paragraph(source)
 		}
 		command := p.Command
 		if command == "" {

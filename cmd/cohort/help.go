@@ -45,9 +45,9 @@ func newHelp(cmd *cobra.Command) help {
 	return help{cmd.OutOrStdout(), textWidth(cmd.OutOrStdout())}
 }
 
-func (h help) paragraph(indent int, text string) {
-	for _, line := range table.Fold(text, h.width-indent) {
-		fmt.Fprintf(h.out, "%*s%s\n", indent, "", line)
+func (h help) paragraph(text string) {
+	for _, line := range table.Fold(text, h.width) {
+		fmt.Fprintln(h.out, line)
 	}
 }
 
@@ -67,7 +67,7 @@ func (h help) text(long string) {
 		if strings.HasPrefix(paragraph, " ") {
 			fmt.Fprintln(h.out, paragraph)
 		} else {
-			h.paragraph(0, paragraph)
+			h.paragraph(paragraph)
 		}
 		fmt.Fprintln(h.out)
 	}
@@ -180,12 +180,12 @@ func (o *options) shortHelp(cmd *cobra.Command, own []string) {
 		}
 	}
 	fmt.Fprintf(h.out, "\n%s --method NAME --help lists everything that a method takes.\n", cmd.CommandPath())
-	h.paragraph(0, "cohort methods compares the methods. Parties, columns, rows and clusters are counted from 1.")
+	h.paragraph("cohort methods compares the methods. Parties, columns, rows and clusters are counted from 1.")
 }
 
 func (o *options) methodHelp(cmd *cobra.Command, m *method.Method) {
 	h := newHelp(cmd)
-	h.paragraph(0, m.Name+": "+m.About+".")
+	h.paragraph(m.Name+": "+m.About+".")
 	fmt.Fprintln(h.out)
 	h.entry("parties hold", string(m.Holds))
 	private := "private against"

@@ -98,7 +98,7 @@ func (a *ZCDPAccountant) Epsilon(delta float64) float64 {
 	case a.Simple:
 		return a.rho + 2*math.Sqrt(a.rho*math.Log(1/delta))
 	}
-	eps, _ := minimise(func(t float64) float64 {
+	eps := minimise(func(t float64) float64 {
 		alpha := 1 + math.Exp(t)
 		return renyiEpsilon(alpha, a.rho*alpha, delta)
 	}, -12, 30)
@@ -118,7 +118,7 @@ func (a *ZCDPAccountant) Delta(epsilon float64) float64 {
 		}
 		return math.Exp(-(epsilon - a.rho) * (epsilon - a.rho) / (4 * a.rho))
 	}
-	d, _ := minimise(func(t float64) float64 {
+	d := minimise(func(t float64) float64 {
 		alpha := 1 + math.Exp(t)
 		return renyiLogDelta(alpha, a.rho*alpha, epsilon)
 	}, -12, 30)
@@ -138,9 +138,9 @@ func renyiEpsilon(alpha, r, delta float64) float64 {
 
 // minimise looks for the least value of f on [lo, hi]: a scan, then golden section around the best.
 // Every value of f it meets is a valid bound, so missing the minimum costs tightness only.
-func minimise(f func(float64) float64, lo, hi float64) (best, at float64) {
+func minimise(f func(float64) float64, lo, hi float64) float64 {
 	const n = 84
-	best, at = math.Inf(1), lo
+	best, at := math.Inf(1), lo
 	for i := range n + 1 {
 		x := lo + (hi-lo)*float64(i)/n
 		if y := f(x); y < best {
@@ -163,12 +163,7 @@ func minimise(f func(float64) float64, lo, hi float64) (best, at float64) {
 			fd = f(d)
 		}
 	}
-	for _, p := range [][2]float64{{fc, c}, {fd, d}} {
-		if p[0] < best {
-			best, at = p[0], p[1]
-		}
-	}
-	return best, at
+	return min(best, fc, fd)
 }
 
 // RDPAccountant adds Renyi divergences over a fixed grid of orders and converts each by the tight

@@ -110,7 +110,7 @@ func (g *DiscreteGaussian) spread(st *Stream) int64 {
 		k := uint64(item)
 		if edge || k >= t.cells {
 			var ok bool
-			if k, ok = g.rare(st, k, edge); !ok {
+			if k, ok = g.rare(st, k); !ok {
 				continue
 			}
 		}
@@ -167,7 +167,7 @@ func (g *DiscreteGaussian) rarePoint(st *Stream, item uint64, edge bool) (int64,
 
 // rare handles an item that is not plainly a cell: the guard units of a cell, the tail, or the
 // remainder of the table. It returns the cell, or false to start again.
-func (g *DiscreteGaussian) rare(st *Stream, item uint64, edge bool) (uint64, bool) {
+func (g *DiscreteGaussian) rare(st *Stream, item uint64) (uint64, bool) {
 	switch {
 	case item < g.t.cells:
 		return item, g.edge(st, item, item<<g.t.shift)

@@ -225,7 +225,7 @@ func TestNearestCentroidOutsideTheSoftZone(t *testing.T) {
 			members[c] = append(members[c], decode(t, s.params, ct, roles.bob.secret)...)
 		}
 	}
-	all := allPairs(s.params, s.cols, s.start, r.unit)
+	all := allPairs(s.cols, s.start, r.unit)
 	decided := 0
 	for i := range data.Points.N {
 		x := row(data, i)

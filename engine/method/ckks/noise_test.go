@@ -147,7 +147,6 @@ func TestBothSidesAddTheirNoise(t *testing.T) {
 // What pruning promises: at every point the memberships sum to at most one and
 // their squares to at most Overlap squared, whichever way cells are intersected.
 func TestPrunedMembershipsStayBounded(t *testing.T) {
-	p := smallParameters(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, d := range []int{2, 3} {
 		for range 6 {
@@ -160,7 +159,7 @@ func TestPrunedMembershipsStayBounded(t *testing.T) {
 					cs[i] = append(cs[i], 2*r.Float64()-1)
 				}
 			}
-			all := allPairs(p, columns{d: d, encrypted: enc}, cs, 30)
+			all := allPairs(columns{d: d, encrypted: enc}, cs, 30)
 			kept := prune(all, cs)
 			for range 4000 {
 				x := make([]float64, d)

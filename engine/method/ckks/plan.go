@@ -136,7 +136,7 @@ func freshScale(p *parameters, cols columns) float64 {
 }
 
 // allPairs lists every pair for the given input scale.
-func allPairs(p *parameters, cols columns, centroids [][]float64, unit float64) []pair {
+func allPairs(cols columns, centroids [][]float64, unit float64) []pair {
 	var ps []pair
 	for i := range centroids {
 		for j := i + 1; j < len(centroids); j++ {
@@ -226,7 +226,7 @@ func (q *peer) settle(round int, current, next [][]float64) [][]float64 {
 func attempt(p *parameters, cols columns, centroids [][]float64, prunePairs bool, depth int) (*roundPlan, int) {
 	s := planScales(p, aggregateLevel, depth, 1)
 	r := &roundPlan{depth: depth, scales: s, unit: math.Exp2(s.in) / freshScale(p, cols)}
-	r.pairs = allPairs(p, cols, centroids, r.unit)
+	r.pairs = allPairs(cols, centroids, r.unit)
 	if prunePairs {
 		r.pairs = prune(r.pairs, centroids)
 	}

@@ -134,7 +134,7 @@ func (s *Simulation) Run(ctx context.Context) (*Report, error) {
 			return nil, fmt.Errorf("virtual: group %d of %d: %w", g+1, len(sizes), c.err)
 		}
 		ready[g] = c.end
-		r.add(c, n, s.Parties)
+		r.add(c, s.Parties)
 	}
 	r.Levels = 1
 	for len(ready) > 1 {
@@ -147,7 +147,7 @@ func (s *Simulation) Run(ctx context.Context) (*Report, error) {
 			}
 			at += n
 			above = append(above, c.end)
-			r.add(c, n, 0)
+			r.add(c, 0)
 		}
 		ready = above
 		r.Levels++
@@ -208,7 +208,7 @@ type course struct {
 	err            error
 }
 
-func (r *Report) add(c course, members, parties int) {
+func (r *Report) add(c course, parties int) {
 	r.Servers++
 	r.Work += seconds(c.work)
 	r.Most = max(r.Most, seconds(c.work))
