@@ -185,7 +185,7 @@ func (o *options) shortHelp(cmd *cobra.Command, own []string) {
 
 func (o *options) methodHelp(cmd *cobra.Command, m *method.Method) {
 	h := newHelp(cmd)
-	h.paragraph(m.Name+": "+m.About+".")
+	h.paragraph(m.Name + ": " + m.About + ".")
 	fmt.Fprintln(h.out)
 	h.entry("parties hold", string(m.Holds))
 	private := "private against"
