@@ -161,3 +161,127 @@ loop:
 	JNZ          loop
 	VZEROUPPER
 	RET
+
+// func StaleKeysAVX2(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32)
+// Requires: AVX, AVX2
+TEXT ·StaleKeysAVX2(SB), NOSPLIT, $0-40
+	MOVQ  keys+0(FP), AX
+	MOVQ  labels+8(FP), CX
+	MOVQ  limits+16(FP), DX
+	MOVQ  blocks+24(FP), BX
+	MOVQ  masks+32(FP), SI
+	VPXOR Y1, Y1, Y1
+
+loop:
+	XORL       R8, R8
+	VPMOVZXWD  (CX), Y0
+	VPCMPEQD   Y2, Y2, Y2
+	VGATHERDPS Y2, (DX)(Y0*4), Y1
+	VCMPPS     $0x1d, (AX), Y1, Y0
+	VMOVMSKPS  Y0, DI
+	ORL        DI, R8
+	VPMOVZXWD  16(CX), Y0
+	VPCMPEQD   Y2, Y2, Y2
+	VGATHERDPS Y2, (DX)(Y0*4), Y1
+	VCMPPS     $0x1d, 32(AX), Y1, Y0
+	VMOVMSKPS  Y0, DI
+	SHLL       $0x08, DI
+	ORL        DI, R8
+	VPMOVZXWD  32(CX), Y0
+	VPCMPEQD   Y2, Y2, Y2
+	VGATHERDPS Y2, (DX)(Y0*4), Y1
+	VCMPPS     $0x1d, 64(AX), Y1, Y0
+	VMOVMSKPS  Y0, DI
+	SHLL       $0x10, DI
+	ORL        DI, R8
+	VPMOVZXWD  48(CX), Y0
+	VPCMPEQD   Y2, Y2, Y2
+	VGATHERDPS Y2, (DX)(Y0*4), Y1
+	VCMPPS     $0x1d, 96(AX), Y1, Y0
+	VMOVMSKPS  Y0, DI
+	SHLL       $0x18, DI
+	ORL        DI, R8
+	MOVL       R8, (SI)
+	ADDQ       $0x04, SI
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x40, CX
+	DECQ       BX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func SiftKeysAVX2(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
+// Requires: AVX
+TEXT ·SiftKeysAVX2(SB), NOSPLIT, $0-56
+	MOVQ         keys+0(FP), AX
+	MOVQ         far+8(FP), CX
+	MOVQ         squares+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	VBROADCASTSS most+32(FP), Y0
+	VBROADCASTSS least+36(FP), Y1
+	VBROADCASTSS up+40(FP), Y2
+	VBROADCASTSS more+44(FP), Y3
+	MOVQ         masks+48(FP), SI
+
+loop:
+	XORL      R8, R8
+	VMOVUPS   (AX), Y4
+	VSUBPS    Y0, Y4, Y4
+	VMAXPS    (CX), Y4, Y5
+	VADDPS    Y5, Y4, Y5
+	VMULPS    Y5, Y5, Y5
+	VMULPS    Y2, Y5, Y4
+	VADDPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y1, Y5, Y5
+	VCMPPS    $0x1e, (DX), Y4, Y4
+	VORPS     Y4, Y5, Y5
+	VMOVMSKPS Y5, DI
+	ORL       DI, R8
+	VMOVUPS   32(AX), Y4
+	VSUBPS    Y0, Y4, Y4
+	VMAXPS    32(CX), Y4, Y5
+	VADDPS    Y5, Y4, Y5
+	VMULPS    Y5, Y5, Y5
+	VMULPS    Y2, Y5, Y4
+	VADDPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y1, Y5, Y5
+	VCMPPS    $0x1e, 32(DX), Y4, Y4
+	VORPS     Y4, Y5, Y5
+	VMOVMSKPS Y5, DI
+	SHLL      $0x08, DI
+	ORL       DI, R8
+	VMOVUPS   64(AX), Y4
+	VSUBPS    Y0, Y4, Y4
+	VMAXPS    64(CX), Y4, Y5
+	VADDPS    Y5, Y4, Y5
+	VMULPS    Y5, Y5, Y5
+	VMULPS    Y2, Y5, Y4
+	VADDPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y1, Y5, Y5
+	VCMPPS    $0x1e, 64(DX), Y4, Y4
+	VORPS     Y4, Y5, Y5
+	VMOVMSKPS Y5, DI
+	SHLL      $0x10, DI
+	ORL       DI, R8
+	VMOVUPS   96(AX), Y4
+	VSUBPS    Y0, Y4, Y4
+	VMAXPS    96(CX), Y4, Y5
+	VADDPS    Y5, Y4, Y5
+	VMULPS    Y5, Y5, Y5
+	VMULPS    Y2, Y5, Y4
+	VADDPS    Y3, Y4, Y4
+	VCMPPS    $0x11, Y1, Y5, Y5
+	VCMPPS    $0x1e, 96(DX), Y4, Y4
+	VORPS     Y4, Y5, Y5
+	VMOVMSKPS Y5, DI
+	SHLL      $0x18, DI
+	ORL       DI, R8
+	MOVL      R8, (SI)
+	ADDQ      $0x04, SI
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000080, DX
+	DECQ      BX
+	JNZ       loop
+	VZEROUPPER
+	RET

@@ -113,3 +113,87 @@ loop:
 	JNZ           loop
 	VZEROUPPER
 	RET
+
+// func StaleKeysAVX512(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32)
+// Requires: AVX, AVX512F
+TEXT ·StaleKeysAVX512(SB), NOSPLIT, $0-40
+	MOVQ   keys+0(FP), AX
+	MOVQ   labels+8(FP), CX
+	MOVQ   limits+16(FP), DX
+	MOVQ   blocks+24(FP), BX
+	MOVQ   masks+32(FP), SI
+	VPXORD Z1, Z1, Z1
+
+loop:
+	XORL       R8, R8
+	VPMOVZXWD  (CX), Z0
+	KXNORW     K1, K1, K1
+	VGATHERDPS (DX)(Z0*4), K1, Z1
+	VCMPPS     $0x1d, (AX), Z1, K1
+	KMOVW      K1, DI
+	ORL        DI, R8
+	VPMOVZXWD  32(CX), Z0
+	KXNORW     K1, K1, K1
+	VGATHERDPS (DX)(Z0*4), K1, Z1
+	VCMPPS     $0x1d, 64(AX), Z1, K1
+	KMOVW      K1, DI
+	SHLL       $0x10, DI
+	ORL        DI, R8
+	MOVL       R8, (SI)
+	ADDQ       $0x04, SI
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x40, CX
+	DECQ       BX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func SiftKeysAVX512(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
+// Requires: AVX, AVX512F
+TEXT ·SiftKeysAVX512(SB), NOSPLIT, $0-56
+	MOVQ         keys+0(FP), AX
+	MOVQ         far+8(FP), CX
+	MOVQ         squares+16(FP), DX
+	MOVQ         blocks+24(FP), BX
+	VBROADCASTSS most+32(FP), Z0
+	VBROADCASTSS least+36(FP), Z1
+	VBROADCASTSS up+40(FP), Z2
+	VBROADCASTSS more+44(FP), Z3
+	MOVQ         masks+48(FP), SI
+
+loop:
+	XORL    R8, R8
+	VMOVUPS (AX), Z4
+	VSUBPS  Z0, Z4, Z4
+	VMAXPS  (CX), Z4, Z5
+	VADDPS  Z5, Z4, Z5
+	VMULPS  Z5, Z5, Z5
+	VMULPS  Z2, Z5, Z4
+	VADDPS  Z3, Z4, Z4
+	VCMPPS  $0x11, Z1, Z5, K1
+	VCMPPS  $0x1e, (DX), Z4, K2
+	KORW    K1, K2, K1
+	KMOVW   K1, DI
+	ORL     DI, R8
+	VMOVUPS 64(AX), Z4
+	VSUBPS  Z0, Z4, Z4
+	VMAXPS  64(CX), Z4, Z5
+	VADDPS  Z5, Z4, Z5
+	VMULPS  Z5, Z5, Z5
+	VMULPS  Z2, Z5, Z4
+	VADDPS  Z3, Z4, Z4
+	VCMPPS  $0x11, Z1, Z5, K1
+	VCMPPS  $0x1e, 64(DX), Z4, K2
+	KORW    K1, K2, K1
+	KMOVW   K1, DI
+	SHLL    $0x10, DI
+	ORL     DI, R8
+	MOVL    R8, (SI)
+	ADDQ    $0x04, SI
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	DECQ    BX
+	JNZ     loop
+	VZEROUPPER
+	RET

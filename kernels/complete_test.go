@@ -37,6 +37,8 @@ var proofs = map[string]struct {
 	"AssignAccumulateWeighted": {[]string{"assignPortable", "accumulateWeightedPortable"},
 		"TestAccumulateWeightedEqualsPortable", "BenchmarkAssignAccumulateWeighted"},
 	"UpdateSums": {[]string{"updateSumsPortable"}, "TestUpdateSumsEqualsPortable", "BenchmarkUpdateSums"},
+	"Stale":      {[]string{"stalePortable"}, "TestStaleEqualsPortable", "BenchmarkStale"},
+	"Sift":       {[]string{"siftPortable"}, "TestStaleEqualsPortable", "BenchmarkSift"},
 	"Reassign":   {[]string{"reassignPortable"}, "TestReassignEqualsPortable", "BenchmarkReassign"},
 	"AssignAccumulateRadius": {[]string{"assignPortable", "distancesPortable"},
 		"TestAssignAccumulateRadiusEqualsPortable", "BenchmarkAssignAccumulateRadius"},

@@ -682,12 +682,28 @@ func asmShareN(number int, weights, shares *float64, rows *int32, rowCount int, 
 	}
 }
 
+func asmSiftKeys(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
+	if current >= avx512 {
+		asm.SiftKeysAVX512(keys, far, squares, blocks, most, least, up, more, masks)
+		return
+	}
+	asm.SiftKeysAVX2(keys, far, squares, blocks, most, least, up, more, masks)
+}
+
 func asmSquares(dist *float32, panels int, most float32) {
 	if current >= avx512 {
 		asm.SquaresAVX512(dist, panels, most)
 		return
 	}
 	asm.SquaresAVX2(dist, panels, most)
+}
+
+func asmStaleKeys(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32) {
+	if current >= avx512 {
+		asm.StaleKeysAVX512(keys, labels, limits, blocks, masks)
+		return
+	}
+	asm.StaleKeysAVX2(keys, labels, limits, blocks, masks)
 }
 
 func asmSumMaxima(x, y *float64, blocks int, sums *[32]float64) {

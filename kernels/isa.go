@@ -137,6 +137,8 @@ var kernelTable = []struct {
 	{"Contributions", all},
 	{"Reassign", ranked},
 	{"UpdateSums", all},
+	{"Stale", []path{avx2, avx512}},
+	{"Sift", []path{avx2, avx512}},
 	{"CostRows", all},
 	{"Project", all},
 	{"TopTwo", all},

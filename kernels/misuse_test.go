@@ -73,6 +73,10 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"NewUnitMap", []string{"2", "3"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 2), 16) }},
 		{"NewUnitMap", []string{"fractionBits=23", "22"}, func() { NewUnitMap(make([]float64, 3), make([]float64, 3), 23) }},
 		{"Extend", []string{"5", "d=2"}, func() { Extend(NewRanges[float32](2), make([]float32, 5)) }},
+		{"Stale", []string{"2", "k=1"},
+			func() { Stale(make([]float32, 1), []uint16{2}, make([]float32, 2), make([]uint32, 1)) }},
+		{"Sift", []string{"5", "4"},
+			func() { Sift(make([]float32, 5), make([]float32, 5), make([]float32, 4), Sieve{}, make([]uint32, 1)) }},
 		{"Quantise", []string{"5", "6"},
 			func() { Quantise(make([]float32, 5), make([]float64, 6), NewUnitMap([]float64{0}, []float64{1}, 16)) }},
 		{"Quantise", []string{"5", "d=2"}, func() {

@@ -10,6 +10,109 @@ import (
 func reassignFile(s isa) {
 	changedLabels(s)
 	distanceBounds(s)
+	staleKeys(s)
+	siftKeys(s)
+}
+
+// marks emits a loop over blocks of 32 points of which mark sets a bit each: part i, of as many points as a vector
+// has, in a mask register, or in the signs of a vector.
+func marks(s isa, blocks, masks reg.GPVirtual, mark func(i int) reg.Register, next func()) {
+	bits, word := GP32(), GP32()
+	lanes := s.bytes / 4
+	count("loop", blocks, func() {
+		XORL(word, word)
+		for i := range 32 / lanes {
+			if m := mark(i); s == avx512 {
+				KMOVW(m, bits)
+			} else {
+				VMOVMSKPS(m, bits)
+			}
+			if i > 0 {
+				SHLL(Imm(uint64(i*lanes)), bits)
+			}
+			ORL(bits, word)
+		}
+		MOVL(word, Mem{Base: masks})
+		ADDQ(Imm(4), masks)
+		next()
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// staleKeys emits the comparison of keys with limits by label.
+func staleKeys(s isa) {
+	function("StaleKeys"+s.name, "func(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32)",
+		"sets bit i of masks[b] if key i of the b-th of blocks > 0 blocks of 32 keys is at most the",
+		"limit of its label.")
+	keys := Load(Param("keys"), GP64())
+	labels := Load(Param("labels"), GP64())
+	limits := Load(Param("limits"), GP64())
+	blocks, masks := GP64(), GP64()
+	Load(Param("blocks"), blocks)
+	Load(Param("masks"), masks)
+	index, limit, used := s.vector(), s.vector(), s.vector()
+	mask := K()
+	s.zero(limit)
+	marks(s, blocks, masks, func(i int) reg.Register {
+		VPMOVZXWD(Mem{Base: labels, Disp: i * s.bytes / 2}, index)
+		if s == avx512 {
+			KXNORW(mask, mask, mask)
+			VGATHERDPS(Mem{Base: limits, Index: index, Scale: 4}, mask, limit)
+			VCMPPS(Imm(0x1d), Mem{Base: keys, Disp: i * s.bytes}, limit, mask) // limit >= key
+			return mask
+		}
+		VPCMPEQD(used, used, used)
+		VGATHERDPS(used, Mem{Base: limits, Index: index, Scale: 4}, limit)
+		VCMPPS(Imm(0x1d), Mem{Base: keys, Disp: i * s.bytes}, limit, index)
+		return index
+	}, func() {
+		ADDQ(U32(128), keys)
+		ADDQ(Imm(64), labels)
+	})
+}
+
+// siftKeys emits the test of keys against distances from more centroids.
+func siftKeys(s isa) {
+	function("SiftKeys"+s.name, "func(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32)",
+		"sets bit i of masks[b] for point i of the b-th of blocks > 0 blocks of 32 points unless, with t = key-most",
+		"and f = t + max(t, far), f*f is at least least and f*f*up + more at most the square, all in float32.")
+	keys := Load(Param("keys"), GP64())
+	far := Load(Param("far"), GP64())
+	squares := Load(Param("squares"), GP64())
+	blocks, masks := GP64(), GP64()
+	Load(Param("blocks"), blocks)
+	constant := s.vectors(4)
+	for i, c := range constant {
+		VBROADCASTSS(NewParamAddr([]string{"most", "least", "up", "more"}[i], 32+4*i), c)
+	}
+	Load(Param("masks"), masks)
+	t, f, below := s.vector(), s.vector(), s.vector()
+	mask, other := K(), K()
+	marks(s, blocks, masks, func(i int) reg.Register {
+		at := i * s.bytes
+		VMOVUPS(Mem{Base: keys, Disp: at}, t)
+		VSUBPS(constant[0], t, t)
+		VMAXPS(Mem{Base: far, Disp: at}, t, f)
+		VADDPS(f, t, f)
+		VMULPS(f, f, f)
+		VMULPS(constant[2], f, t)
+		VADDPS(constant[3], t, t)
+		if s == avx512 {
+			VCMPPS(Imm(0x11), constant[1], f, mask)                   // f*f < least
+			VCMPPS(Imm(0x1e), Mem{Base: squares, Disp: at}, t, other) // more than the square
+			KORW(mask, other, mask)
+			return mask
+		}
+		VCMPPS(Imm(0x11), constant[1], f, below)
+		VCMPPS(Imm(0x1e), Mem{Base: squares, Disp: at}, t, t)
+		VORPS(t, below, below)
+		return below
+	}, func() {
+		for _, p := range []reg.Register{keys, far, squares} {
+			ADDQ(U32(128), p)
+		}
+	})
 }
 
 // changedLabels emits the comparison of two sets of labels.

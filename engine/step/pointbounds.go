@@ -3,6 +3,7 @@ package step
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/cohort-engine/cohort/kernels"
@@ -39,6 +40,7 @@ type PointBounds struct {
 	valid  bool      // labels and sums are those of the round before
 	carry  bool      // the round goes on from the one before
 	bound  bool      // and leaves records out
+	fresh  bool      // but for the first time, when none has a key
 	share  float64   // of the records whose label changed in the last round, as far as known
 	last   []float32 // centroids of the round before
 	moved  []float64 // by centroid: how far it has come
@@ -53,6 +55,7 @@ type PointBounds struct {
 	// was then.
 	far      []float32
 	restless *kernels.Centroids   // that the round compares with all records, nil for none
+	sieve    kernels.Sieve        // of those that need no look at it
 	rooms    []*kernels.Centroids // for 1, 2, 4, ... of them
 	ranking  []int
 
@@ -98,6 +101,8 @@ const (
 	restlessBy    = 2
 	fewMore       = 1.25
 	siftPoints    = 1024
+	// So many runs of siftPoints tell how many records are left.
+	leftRuns = 64
 )
 
 // batch is one worker's memory.
@@ -108,6 +113,7 @@ type batch struct {
 	dist, second []float32
 	sifted       []uint16
 	squares      []float32
+	masks        []uint32
 	moved        int // records whose label changed in the round
 	_            [64]byte
 }
@@ -116,13 +122,15 @@ func newBatch(d int) batch {
 	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints),
 		before: make([]uint16, batchPoints),
 		now:    make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints),
-		sifted: make([]uint16, siftPoints), squares: make([]float32, siftPoints)}
+		sifted: make([]uint16, siftPoints), squares: make([]float32, siftPoints), masks: make([]uint32, siftPoints/32)}
 }
 
 // NewPointBounds returns nil where a round gains nothing from the one before. grid has
 // the centroids of the round, centres the same for the kernels. A filter of points has
 // been prepared by now.
-func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []float32, s DeltaShape) *PointBounds {
+// each runs n tasks, perhaps at the same time.
+func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []float32, s DeltaShape,
+	each func(n int, task func(i int))) *PointBounds {
 	if s.Rounds < 3 || s.Radius || points.D < ChainDims || centres.K < 2 || points.N < 4*sampledShare ||
 		s.Records*centres.K*points.D < leastTracked || dearer(centres.K, points.D) > mostDear {
 		return nil
@@ -141,7 +149,7 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 	for range s.Workers {
 		b.batches = append(b.batches, newBatch(points.D))
 	}
-	b.farthest = farthest(points)
+	b.farthest = farthest(points, each)
 	return b
 }
 
@@ -149,18 +157,20 @@ func NewPointBounds(points kernels.Panels, centres *kernels.Centroids, grid []fl
 func dearer(k, d int) float64 { return 1 + float64(copyProducts*d+recordProducts)/float64(k*d) }
 
 // farthest is at least the largest length of a record.
-func farthest(points kernels.Panels) float64 {
-	const chunk = 1024
-	origin, labels, squares := kernels.NewCentroids(1, points.D), make([]uint16, chunk), make([]float32, chunk)
-	most := float32(0)
-	for lo := 0; lo < points.N; lo += chunk {
-		hi := min(lo+chunk, points.N)
-		kernels.Distances(points.Slice(lo, hi), origin, labels[:hi-lo], squares[:hi-lo])
-		for _, x := range squares[:hi-lo] {
-			most = max(most, x)
+func farthest(points kernels.Panels, each func(n int, task func(i int))) float64 {
+	const chunk, run = 1024, 16
+	chunks := (points.N + chunk - 1) / chunk
+	origin, most := kernels.NewCentroids(1, points.D), make([]float32, (chunks+run-1)/run)
+	points = kernels.Panels{N: points.N, D: points.D, Data: points.Data} // integer forms give no distances
+	each(len(most), func(i int) {
+		labels, squares := make([]uint16, chunk), make([]float32, chunk)
+		for lo := i * run * chunk; lo < min((i+1)*run*chunk, points.N); lo += chunk {
+			hi := min(lo+chunk, points.N)
+			kernels.Assign(points.Slice(lo, hi), origin, labels[:hi-lo], squares[:hi-lo])
+			most[i] = max(most[i], slices.Max(squares[:hi-lo]))
 		}
-	}
-	return math.Sqrt(float64(most)) * (1 + 0x1p-10)
+	})
+	return math.Sqrt(float64(slices.Max(most))) * (1 + 0x1p-10)
 }
 
 // Labels are those of the round before, and of the present one as far as it is done.
@@ -230,6 +240,7 @@ func (b *PointBounds) move() {
 		b.bound = false
 		b.setReach(1.25*length + 0x1p-20)
 	}
+	b.setSieve()
 }
 
 // rank chooses the restless, if the others move so much less, and sets recent to the
@@ -272,10 +283,7 @@ func (b *PointBounds) setReach(reach float64) {
 
 // forget makes all records unknown.
 func (b *PointBounds) forget() {
-	for i := range b.keys {
-		b.keys[i] = noKey
-	}
-	b.most, b.restless = 0, nil
+	b.fresh, b.most, b.restless = true, 0, nil
 	for j := range b.limits {
 		b.moved[j], b.limits[j] = 0, 0
 	}
@@ -320,7 +328,7 @@ func (b *PointBounds) stay() bool {
 	for q := range size {
 		s.which = append(s.which, int32(q*(n/size)))
 	}
-	b.measure(s)
+	kernels.Assign2(b.gather(s), b.centres, s.now[:len(s.which)], s.dist[:len(s.which)], s.second[:len(s.which)])
 	staying, changed := 0, 0
 	for i, at := range s.which {
 		if s.now[i] != b.labels[at] {
@@ -335,15 +343,26 @@ func (b *PointBounds) stay() bool {
 	return left*b.dearer+restlessShare < 0.75
 }
 
-// left is the number of records that are not left out.
+// left estimates the number of records that are not left out, from runs all over.
 func (b *PointBounds) left() int {
-	left := 0
-	for i, key := range b.keys {
-		if key <= b.limits[b.labels[i]] {
-			left++
+	n, left, seen := b.points.N, 0, 0
+	runs := (n + siftPoints - 1) / siftPoints
+	for q := range min(runs, leftRuns) {
+		lo := q * runs / min(runs, leftRuns) * siftPoints
+		hi := min(lo+siftPoints, n)
+		for _, m := range b.stale(&b.sample, lo, hi) {
+			left += bits.OnesCount32(m)
 		}
+		seen += hi - lo
 	}
-	return left
+	return left * n / seen
+}
+
+// stale marks those of the records [lo, hi), at most siftPoints, that are not left out.
+func (b *PointBounds) stale(w *batch, lo, hi int) []uint32 {
+	masks := w.masks[:(hi-lo+31)/32]
+	kernels.Stale(b.keys[lo:hi], b.labels[lo:hi], b.limits, masks)
+	return masks
 }
 
 // Reassign finds the labels of the records [lo, hi), takes those that have changed from
@@ -359,16 +378,20 @@ func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int
 	looked := 0
 	for ; lo < hi; lo += siftPoints {
 		end := min(lo+siftPoints, hi)
+		if b.fresh {
+			looked += end - lo
+			b.reassignAll(w, lo, end, acc)
+			continue
+		}
 		if b.restless != nil {
 			b.sift(w, lo, end)
 		}
-		for i := lo; i < end; i++ {
-			if b.keys[i] > b.limits[b.labels[i]] {
-				continue
-			}
-			looked++
-			if w.which = append(w.which, int32(i)); len(w.which) == batchPoints {
-				b.reassign(w, acc)
+		for at, m := range b.stale(w, lo, end) {
+			for looked += bits.OnesCount32(m); m != 0; m &= m - 1 {
+				w.which = append(w.which, int32(lo+32*at+bits.TrailingZeros32(m)))
+				if len(w.which) == batchPoints {
+					b.reassign(w, acc)
+				}
 			}
 		}
 	}
@@ -380,33 +403,59 @@ func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int
 func (b *PointBounds) sift(w *batch, lo, hi int) {
 	n := hi - lo
 	kernels.Assign(b.points.Slice(lo, hi), b.restless, w.sifted[:n], w.squares[:n])
-	off, e := b.off(), b.error
-	for i, square := range w.squares[:n] {
-		at := lo + i
-		key := b.keys[at]
-		if key == noKey {
-			continue
+	masks := w.masks[:(n+31)/32]
+	kernels.Sift(b.keys[lo:hi], b.far[lo:hi], w.squares[:n], b.sieve, masks)
+	for word, m := range masks {
+		for ; m != 0; m &= m - 1 {
+			i := 32*word + bits.TrailingZeros32(m)
+			at := lo + i
+			if b.keys[at] == noKey {
+				continue
+			}
+			l := b.labels[at]
+			near := (float64(b.far[at]) + b.moved[l]) * (1 + 0x1p-40)
+			_, far := b.between(0, w.squares[i])
+			b.keys[at] = min(b.keys[at], b.key(l, near, far))
 		}
-		l := b.labels[at]
-		near := (float64(b.far[at]) + b.moved[l]) * (1 + 0x1p-40)
-		// From far = f + 8E/f on the slack is at least what the key has left; as squares,
-		// without a root, where (8E/f)^2 <= E.
-		rest := float64(key) - b.moved[l] - b.most
-		f := max(2*rest, near+rest)
-		if rest > 0 && f*f >= 64*e && float64(square)-off >= (f*f+17*e)*(1+0x1p-20) {
-			continue
+	}
+}
+
+// setSieve prepares the test of records that have keys against the restless centroids. With what a key has left,
+// rest = key - moved - most, and the distance of the own centroid, near = far + moved, a distance
+//
+//	g >= f + 8E/f, f = (key - most) + max(key - most, far) >= max(2 rest, near + rest)
+//
+// from the restless leaves a slack of rest or more. As squares, without a root, where (8E/f)^2 <= E, that is
+// g^2 >= f^2 + 17E. Up makes up for the roundings to float32.
+func (b *PointBounds) setSieve() {
+	const up = 1 + 0x1p-17
+	b.sieve = kernels.Sieve{Most: math.Nextafter32(float32(b.most), -1), Least: float32(64 * b.error * up),
+		Up: up, More: float32((17*b.error + b.off()) * up)}
+}
+
+// reassignAll looks at all of the records [lo, hi), where they are.
+func (b *PointBounds) reassignAll(w *batch, lo, hi int, acc *kernels.Accumulator) {
+	b.reassign(w, acc)
+	for ; lo < hi; lo += batchPoints {
+		end := min(lo+batchPoints, hi)
+		for at := lo; at < end; at++ {
+			w.which = append(w.which, int32(at))
 		}
-		_, far := b.between(0, square)
-		b.keys[at] = min(key, b.key(l, near, far))
+		view := b.points.Slice(lo, end)
+		b.settle(w, kernels.Panels{N: end - lo, D: view.D, Data: view.Data}, acc)
 	}
 }
 
 func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
-	n := len(w.which)
-	if n == 0 {
-		return
+	if len(w.which) > 0 {
+		b.settle(w, b.gather(w), acc)
 	}
-	b.measure(w)
+}
+
+// settle finds labels and keys of the records of a batch, which are those of a view.
+func (b *PointBounds) settle(w *batch, view kernels.Panels, acc *kernels.Accumulator) {
+	n := len(w.which)
+	kernels.Assign2(view, b.centres, w.now[:n], w.dist[:n], w.second[:n])
 	for i, at := range w.which {
 		w.before[i] = b.labels[at]
 		b.labels[at] = w.now[i]
@@ -415,16 +464,14 @@ func (b *PointBounds) reassign(w *batch, acc *kernels.Accumulator) {
 		moved := b.moved[w.now[i]]
 		b.far[at] = float32(near - moved + (near+moved)*0x1p-20)
 	}
-	view := kernels.Panels{N: n, D: w.points.D, Data: w.points.Data}
 	w.moved += kernels.UpdateSums(view, w.before[:n], w.now[:n], n, acc)
 	w.which = w.which[:0]
 }
 
-// measure finds the nearest two centroids of the records of a batch.
-func (b *PointBounds) measure(w *batch) {
-	// Distances need no integer forms.
-	all, n := kernels.Panels{N: b.points.N, D: b.points.D, Data: b.points.Data}, len(w.which)
-	kernels.Assign2(kernels.Gather(w.points, &all, w.which), b.centres, w.now[:n], w.dist[:n], w.second[:n])
+// gather copies the records of a batch. Distances need no integer forms.
+func (b *PointBounds) gather(w *batch) kernels.Panels {
+	all := kernels.Panels{N: b.points.N, D: b.points.D, Data: b.points.Data}
+	return kernels.Gather(w.points, &all, w.which)
 }
 
 // End closes a round.
@@ -433,6 +480,7 @@ func (b *PointBounds) End() {
 		return
 	}
 	copy(b.last, b.grid)
+	b.fresh = false
 	moved := 0
 	for i := range b.batches {
 		moved += b.batches[i].moved

@@ -20,7 +20,12 @@ func rounds(t *testing.T, points *kernels.Panels, bits, k, count int,
 	want := make([]uint16, points.N)
 	next(0, grid, acc)
 	centres.Set(grid)
-	b := NewPointBounds(*points, centres, grid, DeltaShape{Records: points.N, Rounds: count, Workers: 1})
+	b := NewPointBounds(*points, centres, grid, DeltaShape{Records: points.N, Rounds: count, Workers: 1},
+		func(n int, task func(i int)) {
+			for i := range n {
+				task(i)
+			}
+		})
 	if b == nil {
 		t.Fatal("there are no bounds")
 	}

@@ -112,7 +112,7 @@ func newNearest(c *client) *nearest {
 		c.party.Pool().Rouse()
 	}
 	c.centres.PrepareFilter(&c.points)
-	if a.bounds = step.NewPointBounds(c.points, c.centres, c.grid, shape); a.bounds != nil {
+	if a.bounds = step.NewPointBounds(c.points, c.centres, c.grid, shape, c.each); a.bounds != nil {
 		c.labels = a.bounds.Labels()
 	}
 	return a
