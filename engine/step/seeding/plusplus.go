@@ -142,12 +142,12 @@ func (p *Part) weighted(i int, x float32) float64 {
 	return float64(p.weights[i] * float64(x))
 }
 
-// lengths gives take the squared lengths of the records of each chunk, of which lo is the first.
+// lengths gives take the squared lengths of the records of each chunk, of which lo is the first: the squared distances
+// from a centroid of zeros, which do not cancel.
 func (p *Part) lengths(take func(i, lo int, squares []float32)) {
 	origin := kernels.NewCentroids(1, p.points.D)
 	p.inChunks(func(i, lo, hi int, labels []uint16, squares []float32) {
-		clear(labels)
-		kernels.Distances(p.points.Slice(lo, hi), origin, labels, squares)
+		kernels.Assign(p.points.Slice(lo, hi), origin, labels, squares)
 		take(i, lo, squares)
 	})
 }
