@@ -107,7 +107,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 // tableBreaks are the widths in rem at which the page's style can turn a table into cards.
-var tableBreaks = []int{24, 36, 48, 60, 76}
+var tableBreaks = []int{24, 36, 48, 60, 76, 98}
+
+// always is the break of a table that fits nowhere: its rows are cards at any width.
+const always = 100
 
 // html is the grid for the page.
 func (g *grid) html() htmlTable {
@@ -128,7 +131,7 @@ func (g *grid) html() htmlTable {
 		}
 		width += 0.5*float64(widest) + 1.2
 	}
-	t.Break = 100 // the rows of what fits nowhere are cards always
+	t.Break = always
 	for _, b := range slices.Backward(tableBreaks) {
 		if width+2 <= float64(b) {
 			t.Break = b
@@ -139,7 +142,7 @@ func (g *grid) html() htmlTable {
 		for j, text := range row {
 			column := g.Columns[j]
 			if g.Of[j] != "" {
-				column += " of " + g.Of[j]
+				column += " of " + strings.TrimPrefix(g.Of[j], "of ")
 			}
 			cells = append(cells, htmlCell{text, column, g.Numeric[j], g.hints[i][j]})
 		}

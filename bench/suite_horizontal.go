@@ -52,7 +52,7 @@ var peerIterations = []struct {
 }
 
 const peerSource = "D-Diaa/privateclustering 2fffc83 and its follow-up D-Diaa/FastLloyd a4f65f1: stored figures, " +
-	"measured on another machine (a two-core x86-64 server)"
+	"measured with one thread on another machine (a two-core x86-64 server)"
 
 // peerIteration returns the peer's reference for a set and method, if there is
 // one.

@@ -56,7 +56,7 @@ func runPictures(ctx context.Context, e *Env) {
 					v := summarise(name, Nanoseconds, x)
 					v.Timed = true
 					refs = append(refs, Reference{Name: name, Kind: Peer, Value: Number(v.Shown()),
-						Source: "the same run, on the same points"})
+						Source: "the same run, on the same points, one thread each"})
 				}
 			}
 			c.Durations("iteration", samples["iteration"], refs...)

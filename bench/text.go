@@ -133,7 +133,12 @@ func formatColumn(v *Value, ref string) string {
 }
 
 // column is the heading of a reference.
-func (r *Reference) column() string { return r.Name + ", " + r.Kind }
+func (r *Reference) column() string {
+	if r.Name == r.Kind {
+		return r.Name
+	}
+	return r.Name + ", " + r.Kind
+}
 
 // WriteText writes the report in lines of at most width characters, such as a
 // terminal has. A width of 0 prints each row of a table on one line, for scripts.

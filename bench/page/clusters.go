@@ -1,7 +1,9 @@
 package page
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/csv"
 	"fmt"
 	"html/template"
 	"math"
@@ -272,9 +274,48 @@ func (r *Run) strands(b [][2]float64) figure {
 	if res.Sizes != nil {
 		note += ", the wider the larger its cluster"
 	}
-	drawn := s.SVG()
-	return figure{Title: s.Title, Note: note, SVG: template.HTML(drawn), File: "centroids-by-column",
-		Drawing: chart.Link("image/svg+xml", chart.Standalone(s.Title, drawn, nil, false))}
+	drawn, keys := s.SVG(), strandKeys(len(s.Rows))
+	return figure{Title: s.Title, Note: note, SVG: template.HTML(drawn), Legend: keys, File: "centroids-by-column",
+		CSV:     chart.Link("text/csv", strandRows(&s)),
+		Drawing: chart.Link("image/svg+xml", chart.Standalone(s.Title, drawn, keys, false))}
+}
+
+// strandRows lists the strands as CSV, a cluster a line.
+func strandRows(s *chart.Strands) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	lines := [][]string{append([]string{"cluster"}, s.Axes...)}
+	for j, row := range s.Rows {
+		line := []string{strconv.Itoa(j + 1)}
+		for _, x := range row {
+			line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
+		}
+		lines = append(lines, line)
+	}
+	w.WriteAll(lines) // a bytes.Buffer does not fail
+	return b.Bytes()
+}
+
+// mostKeyed is the number of clusters up to which a legend names them: as many a colour as are told apart.
+const mostKeyed = 5 * chart.Colours
+
+// strandKeys names the clusters of each colour: "cluster 1", or "1, 9, 17" where colours are used again.
+func strandKeys(clusters int) (keys []chart.Key) {
+	if clusters > mostKeyed {
+		return nil
+	}
+	for colour := range min(clusters, chart.Colours) {
+		var names []string
+		for j := colour; j < clusters; j += chart.Colours {
+			names = append(names, strconv.Itoa(j+1))
+		}
+		name := strings.Join(names, ", ")
+		if clusters <= chart.Colours {
+			name = "cluster " + name
+		}
+		keys = append(keys, chart.Key{Name: name, Colour: colour})
+	}
+	return keys
 }
 
 // mostSizes is the number of clusters whose sizes are drawn.

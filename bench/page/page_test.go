@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cohort-engine/cohort/bench/chart"
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/dataset"
 	"github.com/cohort-engine/cohort/engine/privacy"
@@ -71,6 +72,9 @@ func TestPageShowsTheRun(t *testing.T) {
 				t.Errorf("d = %d: the page has %q", d, bad)
 			}
 		}
+		if has := strings.Contains(page, `<span class="key c2 "></span>cluster 3</span>`); has != (d != 2) {
+			t.Errorf("d = %d: a legend names the clusters of the lines: %t", d, has)
+		}
 		if has := strings.Contains(page, "Principal axes 1 and 2"); has != (d > 2) {
 			t.Errorf("d = %d: principal axes are drawn: %t", d, has)
 		}
@@ -97,6 +101,19 @@ func TestPageShowsPointsOnlyIfGiven(t *testing.T) {
 	own := write(t, &Run{Result: r, Data: "a", Points: [][]float64{{1, 1}, {2, 9}}})
 	if strings.Count(own, `class="cloud`) != 8 || !strings.Contains(own, "do not pass this page on") {
 		t.Error("the owner's page lacks the points or its warning")
+	}
+}
+
+// A legend names every cluster once, by the colour of its line.
+func TestStrandKeys(t *testing.T) {
+	for clusters, want := range map[int]string{1: "cluster 1", 3: "cluster 2", 10: "2, 10", 40: "2, 10, 18, 26, 34", 41: ""} {
+		keys, got := strandKeys(clusters), ""
+		if len(keys) > 0 {
+			got = keys[min(1, len(keys)-1)].Name
+		}
+		if got != want || clusters < 41 && len(keys) != min(clusters, chart.Colours) {
+			t.Errorf("%d clusters: %q of %d keys, want %q", clusters, got, len(keys), want)
+		}
 	}
 }
 
