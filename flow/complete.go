@@ -82,13 +82,14 @@ const stale = -1
 // the columns (clusters, "unassigned", "escape") and a super-sink. Its arc from
 // column u to v is the cheapest move of a unit from u to v; arcs between a column
 // and the super-sink change the outflow of the column. A round finds the shortest
-// distances from all columns with excess to some deficits (Dijkstra), lowers the
-// potentials by them and sends as many units as arcs of reduced cost 0 hold, depth
-// first, along paths on which each arc moves as many as all others hold.
+// distances from all columns with excess to the deficits (Dijkstra), lowers the
+// potentials by them and sends as many units as the arcs of shortest paths hold, depth
+// first: an arc moves all members whose reduced cost is 0, as many as all others hold.
 //
 // With a quantum e > 0 it is a step of cost scaling (Goldberg and Tarjan 1990):
 // reduced costs stay at least -e, an arc of reduced cost r has length
-// floor(r/e) + 1, and flow goes along the arcs of negative reduced cost. From prices at
+// floor(r/e) + 1, and flow goes along the arcs of negative reduced cost, with all members
+// that have one. From prices at
 // which some flow has reduced costs of at least -a*e, a simple path through the
 // nodes has a length of at most (a+2)*nodes, and each round makes the distance of a
 // deficit longer, so there are at most as many rounds.
@@ -108,15 +109,15 @@ type transport struct {
 	rows      [][]entry
 	limit     []int64
 
-	distance  []int64 // of settled nodes
-	tentative []int64 // least known distance of the others
+	distance  []int64 // of settled nodes; the least known one of the others
 	order     []int32 // settled nodes
 	queue     offers
 	wanted    int     // deficits to settle
 	nearest   int64   // distance of a deficit, if one is wanted
 	span      int64   // of the last search
 	shut      []bool  // no way on, or on the path
-	next      []int32 // next arc to look at
+	tight     []int32 // arcs of shortest paths: of node u those at tight[next[u]:end[u]] are left
+	next, end []int32
 	path      []hop
 	where     []int32 // position of a column in the row at hand, plus one
 
@@ -132,10 +133,7 @@ type offer struct {
 // hop is a node of a path and the arc that leaves it.
 type hop struct{ node, at int32 }
 
-// settled is the tentative distance of a settled node: no offer is shorter.
-const settled = math.MinInt64
-
-// byOutflow stands for an arc of the super-sink.
+// byOutflow stands for an arc between a column and the super-sink.
 const byOutflow int32 = -1
 
 // resize makes room for the given number of columns, without moves.
@@ -143,11 +141,11 @@ func (t *transport) resize(columns int) {
 	t.columns, t.sink = columns, int32(columns)
 	nodes := columns + 1
 	t.bounds = slices.Grow(t.bounds[:0], columns)[:columns]
-	for _, s := range []*[]int64{&t.size, &t.outflow, &t.excess, &t.potential, &t.limit, &t.distance, &t.tentative} {
+	for _, s := range []*[]int64{&t.size, &t.outflow, &t.excess, &t.potential, &t.limit, &t.distance} {
 		*s = slices.Grow((*s)[:0], nodes)[:nodes]
 		clear(*s)
 	}
-	for _, s := range []*[]int32{&t.next, &t.where} {
+	for _, s := range []*[]int32{&t.next, &t.end, &t.where} {
 		*s = slices.Grow((*s)[:0], nodes)[:nodes]
 		clear(*s)
 	}
@@ -308,11 +306,26 @@ func (t *transport) relieve(u int32, at int) bool {
 	if e.cost == infinity || e.cost+apart >= 0 {
 		return false
 	}
-	units := t.m.room(u, v, e.member)
-	t.m.move(u, v, e.member, units)
+	t.carry(u, v, e.member, infinity)
+	return true
+}
+
+// dearest returns the cost of the dearest move from u to v that flow goes along.
+func (t *transport) dearest(u, v int32) int64 {
+	if t.quantum > 0 {
+		return t.potential[v] - t.potential[u] - 1
+	}
+	return t.potential[v] - t.potential[u]
+}
+
+// carry moves up to the given number of units from u to v, along an arc whose cheapest
+// move is that of the given member.
+func (t *transport) carry(u, v, member int32, units int64) {
+	cost := t.dearest(u, v)
+	units = t.m.gather(u, v, member, cost, units)
+	t.m.move(u, v, cost, units)
 	t.size[u] -= units
 	t.size[v] += units
-	return true
 }
 
 // length returns the length of an arc of the given reduced cost.
@@ -339,9 +352,8 @@ func (t *transport) refresh(u int32, e *entry) {
 	}
 }
 
-// search finds the distances from the columns with excess to some of the deficits,
-// the nearest ones, and lowers the potentials by them. Where it would need unknown
-// moves it stops at the deficits that it has. It reports false if none can be reached.
+// search finds the distances from the columns with excess to the deficits, and lowers the
+// potentials by them. Where it would need unknown moves it stops at the deficits that it has. It reports false if none can be reached.
 func (t *transport) search() (found bool, err error) {
 	for {
 		t.depart()
@@ -369,18 +381,19 @@ func (t *transport) search() (found bool, err error) {
 
 // depart begins a search.
 func (t *transport) depart() {
-	t.queue, t.order, t.nearest = t.queue[:0], t.order[:0], infinity
-	deficits := 0
+	t.queue, t.order, t.tight, t.nearest = t.queue[:0], t.order[:0], t.tight[:0], infinity
+	clear(t.next)
+	clear(t.end)
+	t.wanted = 0
 	for u, excess := range t.excess {
-		t.tentative[u] = infinity
+		t.distance[u] = infinity
 		if excess > 0 {
-			t.tentative[u] = 0
+			t.distance[u] = 0
 			t.queue.add(offer{0, int32(u)})
 		} else if excess < 0 {
-			deficits++
+			t.wanted++
 		}
 	}
-	t.wanted = (deficits + 7) / 8
 }
 
 // horizon returns the distance up to which no unknown move of the settled nodes
@@ -407,10 +420,9 @@ func (t *transport) settle() (last, unknown int32) {
 	for len(t.queue) > 0 && t.queue[0].distance <= horizon {
 		o := t.queue.take()
 		u := o.node
-		if o.distance != t.tentative[u] {
+		if o.distance != t.distance[u] {
 			continue
 		}
-		t.tentative[u], t.distance[u] = settled, o.distance
 		t.order = append(t.order, u)
 		if t.excess[u] < 0 {
 			last = u
@@ -428,47 +440,54 @@ func (t *transport) settle() (last, unknown int32) {
 	return last, unknown
 }
 
-// relax offers the ways on from node u at distance d.
+// relax offers the ways on from node u at distance d, and notes those that no known way is
+// shorter than.
 func (t *transport) relax(u int32, d int64) {
-	base := d + t.potential[u]
+	t.next[u] = int32(len(t.tight))
 	if u == t.sink {
 		for v := range t.sink {
 			if cost, units := t.bounds[v].less(t.outflow[v]); units > 0 {
-				t.reach(v, d+t.length(cost+t.potential[u]-t.potential[v]))
+				t.reach(v, d+t.length(cost+t.potential[u]-t.potential[v]), v)
 			}
 		}
+		t.end[u] = int32(len(t.tight))
 		return
 	}
+	own := t.potential[u]
 	if cost, units := t.bounds[u].more(t.outflow[u]); units > 0 {
-		t.reach(t.sink, d+t.length(cost+t.potential[u]-t.potential[t.sink]))
+		t.reach(t.sink, d+t.length(cost+own-t.potential[t.sink]), byOutflow)
 	}
-	row, potential, tentative := t.rows[u], t.potential, t.tentative
-	if t.quantum > 0 {
-		for at := range row {
-			if e := &row[at]; e.cost < infinity && d+t.length(e.cost+t.potential[u]-potential[e.column]) < tentative[e.column] {
-				if t.refresh(u, e); e.cost < infinity {
-					t.reach(e.column, d+t.length(e.cost+t.potential[u]-potential[e.column]))
-				}
-			}
-		}
-		return
-	}
+	row, potential, distance, scaled := t.rows[u], t.potential, t.distance, t.quantum > 0
 	for at := range row {
 		e := &row[at]
-		if far := base + e.cost - potential[e.column]; far < tentative[e.column] && far < t.nearest {
-			if t.refresh(u, e); e.cost < infinity {
-				t.reach(e.column, base+e.cost-potential[e.column])
-			}
+		far := d + own + e.cost - potential[e.column]
+		if scaled && e.cost < infinity {
+			far = d + t.length(e.cost+own-potential[e.column])
 		}
+		if far > distance[e.column] || far > t.nearest || e.cost == infinity {
+			continue
+		}
+		if e.member == stale && far < distance[e.column] {
+			if t.refresh(u, e); e.cost == infinity {
+				continue
+			}
+			far = d + t.length(e.cost+own-potential[e.column])
+		}
+		t.reach(e.column, far, int32(at))
 	}
+	t.end[u] = int32(len(t.tight))
 }
 
-// reach offers a way of the given length to node v.
-func (t *transport) reach(v int32, distance int64) {
-	if distance >= t.tentative[v] || distance >= t.nearest {
+// reach offers a way of the given length to node v, along an arc.
+func (t *transport) reach(v int32, distance int64, arc int32) {
+	if distance > t.distance[v] || distance > t.nearest {
 		return
 	}
-	t.tentative[v] = distance
+	t.tight = append(t.tight, arc)
+	if distance == t.distance[v] {
+		return
+	}
+	t.distance[v] = distance
 	if t.wanted == 1 && t.excess[v] < 0 {
 		t.nearest = distance
 	}
@@ -495,7 +514,6 @@ func (t *transport) lower(length int64) {
 // block sends units along admissible arcs, depth first, until it finds no way from a
 // column with excess to a deficit.
 func (t *transport) block() {
-	clear(t.next)
 	clear(t.shut)
 	for u := range t.sink + 1 {
 		for t.excess[u] > 0 && !t.shut[u] && t.augment(u) {
@@ -503,41 +521,33 @@ func (t *transport) block() {
 	}
 }
 
-// arc returns the node that the first admissible arc of node u from t.next[u] on leads
-// to, among those that are not shut, -1 if there is none, and its place in the row.
+// arc returns the node that the next arc of node u on a shortest path leads to that is still
+// admissible, among nodes that are not shut, -1 if there is none, and its place in the row.
 func (t *transport) arc(u int32) (v, at int32) {
-	next := &t.next[u]
-	if u == t.sink {
-		for ; *next < t.sink; *next++ {
-			v := *next
-			cost, units := t.bounds[v].less(t.outflow[v])
-			if units > 0 && !t.shut[v] && t.admissible(cost+t.potential[u]-t.potential[v]) {
-				return v, byOutflow
+	for ; t.next[u] < t.end[u]; t.next[u]++ {
+		at := t.tight[t.next[u]]
+		switch {
+		case u == t.sink:
+			cost, units := t.bounds[at].less(t.outflow[at])
+			if units > 0 && !t.shut[at] && t.admissible(cost+t.potential[u]-t.potential[at]) {
+				return at, byOutflow
 			}
-		}
-		return -1, 0
-	}
-	if *next == 0 {
-		cost, units := t.bounds[u].more(t.outflow[u])
-		if units > 0 && !t.shut[t.sink] && t.admissible(cost+t.potential[u]-t.potential[t.sink]) {
-			return t.sink, byOutflow
-		}
-		*next++
-	}
-	row, shut, potential, own := t.rows[u], t.shut, t.potential, t.potential[u]
-	for at := int(*next) - 1; at < len(row); at++ {
-		e := &row[at]
-		if shut[e.column] {
-			continue
-		}
-		if apart := own - potential[e.column]; t.admissible(e.cost + apart) {
+		case at == byOutflow:
+			cost, units := t.bounds[u].more(t.outflow[u])
+			if units > 0 && !t.shut[t.sink] && t.admissible(cost+t.potential[u]-t.potential[t.sink]) {
+				return t.sink, byOutflow
+			}
+		default:
+			e := &t.rows[u][at]
+			apart := t.potential[u] - t.potential[e.column]
+			if t.shut[e.column] || !t.admissible(e.cost+apart) {
+				continue
+			}
 			if t.refresh(u, e); t.admissible(e.cost + apart) {
-				*next = int32(at) + 1
-				return e.column, int32(at)
+				return e.column, at
 			}
 		}
 	}
-	*next = int32(len(row)) + 1
 	return -1, 0
 }
 
@@ -573,14 +583,14 @@ func (t *transport) send(s, end int32) {
 	units := min(t.excess[s], -t.excess[end])
 	for i, h := range t.path[:len(t.path)-1] {
 		u, v := h.node, t.path[i+1].node
-		var room int64
+		room := units
 		switch {
 		case u == t.sink:
 			_, room = t.bounds[v].less(t.outflow[v])
 		case v == t.sink:
 			_, room = t.bounds[u].more(t.outflow[u])
 		default:
-			room = t.m.room(u, v, t.rows[u][h.at].member)
+			room = t.m.gather(u, v, t.rows[u][h.at].member, t.dearest(u, v), units)
 		}
 		units = min(units, room)
 	}
@@ -593,9 +603,7 @@ func (t *transport) send(s, end int32) {
 		case v == t.sink:
 			t.outflow[u] += units
 		default:
-			t.m.move(u, v, t.rows[u][t.path[i].at].member, units)
-			t.size[u] -= units
-			t.size[v] += units
+			t.carry(u, v, t.rows[u][t.path[i].at].member, units)
 		}
 	}
 	t.excess[s] -= units

@@ -65,6 +65,8 @@ type members struct {
 	table   []int32
 	arena   []float64
 	counts  []int32
+	going   []int32 // slots that gather found
+	before  []int32 // groups of the members of a row
 }
 
 // column holds the groups that have units in a column.
@@ -242,7 +244,7 @@ func (m *members) admit(window float64) error {
 	if err := m.collect(least); err != nil {
 		return err
 	}
-	if 2*len(m.fresh) > m.points.N { // nearly all: spare the bounds
+	if few := 1 << 15; 2*len(m.fresh) > m.points.N || m.points.N <= few && 4*len(m.fresh) > m.points.N { // nearly all: spare the bounds
 		window, least = math.Inf(1), math.MaxFloat32/2
 		if err := m.collect(least); err != nil {
 			return err
@@ -475,17 +477,19 @@ func (m *members) enlist(worker int, u int32, count int) {
 		w.bound[e.column] = infinity
 	}
 	w.order, w.row = w.order[:0], w.row[:0]
-	for v, bound := range w.bound {
-		if bound < infinity {
-			w.order.add(offer{bound, int32(v)})
-		}
-	}
 	least := int64(infinity) // of the reduced costs that are not in the row
-	if count >= len(w.order) || t.columns <= 8*m.s.tune().nearColumns {
-		for _, o := range w.order {
-			w.row = append(w.row, entry{o.distance, o.node, stale})
+	if all := t.columns <= 8*m.s.tune().nearColumns; all || count >= t.columns-1-len(t.rows[u]) {
+		for v, bound := range w.bound {
+			if bound < infinity {
+				w.row = append(w.row, entry{bound, int32(v), stale})
+			}
 		}
 	} else {
+		for v, bound := range w.bound {
+			if bound < infinity {
+				w.order.add(offer{bound, int32(v)})
+			}
+		}
 		for len(w.order) > 0 {
 			if len(w.row) >= 2*count {
 				least = prune(&w.row, count)
@@ -679,9 +683,44 @@ func (m *members) capacity(q, v int32) int64 {
 	return m.groups[q].units
 }
 
-// room returns how many units in slot s of column u can move to column v.
-func (m *members) room(u, v, s int32) int64 {
-	return min(m.columns[u].slots[s].units, m.accepts(u, s, v))
+// gather lists the slots of column u that can move to column v at no more than the given
+// cost, slot s among them, until they have enough units, and returns how many they have, at
+// most that. Where a point may be in several columns it lists slot s alone.
+func (m *members) gather(u, v, s int32, cost, enough int64) int64 {
+	c := &m.columns[u]
+	units := min(c.slots[s].units, m.accepts(u, s, v))
+	m.going = append(m.going[:0], s)
+	if units >= enough || m.exclusive > 1 {
+		return min(units, enough)
+	}
+	units, m.going = 0, m.going[:0]
+	var coef []float64
+	var most float64
+	if m.exact {
+		dims, constant := m.slope(&m.laying[0], u, v)
+		coef, most = m.laying[0].coef[:dims], float64(cost-constant)
+	}
+	for i := range int32(len(c.slots)) {
+		if m.exact {
+			sum, at := 0.0, int(i)
+			for _, y := range coef {
+				sum += y * c.x[at] // exact, fused or not
+				at += c.stride
+			}
+			if sum > most {
+				continue
+			}
+		} else if m.value(u, i, v)-m.value(u, i, u) > cost {
+			continue
+		}
+		if m.accepts(u, i, v) > 0 {
+			m.going = append(m.going, i)
+			if units += c.slots[i].units; units >= enough {
+				return enough
+			}
+		}
+	}
+	return units
 }
 
 // cheapest returns the least cost of a move from column u to column v and the slot of u
@@ -751,25 +790,66 @@ func (m *members) slope(w *laying, u, v int32) (dims int, constant int64) {
 	return d + 1, constant
 }
 
-// move moves units of slot s of column u to column v, and offers the moves that it
-// makes possible.
-func (m *members) move(u, v, s int32, units int64) {
-	from := &m.columns[u]
-	q := from.slots[s].group
-	to := m.slotOf(q, v)
+// move moves units of the slots that gather has listed from column u to column v, and
+// offers the moves that this makes possible. No listed move costs more than the given cost.
+func (m *members) move(u, v int32, cost, units int64) {
+	row, slots := m.t.rows[u], m.columns[u].slots
+	if len(m.going) == 1 {
+		s, last := m.going[0], int32(len(slots)-1)
+		q := slots[s].group
+		to, gone := m.transfer(u, v, s, units)
+		m.offerAll(u, v, to)
+		if m.exclusive > 1 {
+			m.reopen(q, u, v)
+		}
+		if !gone {
+			return
+		}
+		for i := range m.t.rows[u] {
+			if e := &m.t.rows[u][i]; e.member == s {
+				e.member = stale
+			} else if e.member == last {
+				e.member = s
+			}
+		}
+		return
+	}
+	m.before = m.before[:0]
+	for _, e := range row {
+		q := int32(-1)
+		if e.member != stale {
+			q = slots[e.member].group
+		}
+		m.before = append(m.before, q)
+	}
+	for i := len(m.going) - 1; i >= 0 && units > 0; i-- { // the last slot takes the place of one that goes
+		part := min(units, slots[m.going[i]].units)
+		m.transfer(u, v, m.going[i], part)
+		units -= part
+	}
+	for i, q := range m.before {
+		if q >= 0 {
+			row[i].member = m.slotOf(q, u)
+		}
+	}
+	m.inherit(u, v, cost)
+}
+
+// transfer moves units of slot s of column u to column v. It returns their slot there and
+// reports whether slot s is gone.
+func (m *members) transfer(u, v, s int32, units int64) (to int32, gone bool) {
+	to = m.slotOf(m.columns[u].slots[s].group, v)
 	if to < 0 {
 		to = m.arrive(u, s, v)
 	}
-	from = &m.columns[u]
-	from.slots[s].units -= units
 	m.columns[v].slots[to].units += units
-	m.offerAll(u, v, to)
-	if m.exclusive > 1 {
-		m.reopen(q, u, v)
+	from := &m.columns[u].slots[s]
+	from.units -= units
+	if from.units > 0 {
+		return to, false
 	}
-	if from.slots[s].units == 0 {
-		m.drop(u, s)
-	}
+	m.drop(u, s)
+	return to, true
 }
 
 // arrive gives the group in slot s of column u an empty slot in column v.
@@ -802,14 +882,6 @@ func (m *members) drop(u, s int32) {
 		}
 	}
 	c.slots = c.slots[:last]
-	row := m.t.rows[u]
-	for i := range row {
-		if e := &row[i]; e.member == s {
-			e.member = stale
-		} else if e.member == last {
-			e.member = s
-		}
-	}
 }
 
 // offerAll adds the moves of the group that has come from column u into slot s of
@@ -817,10 +889,7 @@ func (m *members) drop(u, s int32) {
 // those of its moves that are in neither row exceed what those of u exceed.
 func (m *members) offerAll(u, v, s int32) {
 	t := &m.t
-	if m.listed[u] < infinity && len(t.rows[v]) < t.columns-1 {
-		m.listed[v] = min(m.listed[v], m.listed[u]+t.potential[u]-t.potential[v])
-		m.restrict(v)
-	}
+	m.forget(u, v)
 	m.look(v, s)
 	own, row := m.value(v, s, v), t.rows[v]
 	for i := range row {
@@ -846,6 +915,55 @@ func (m *members) offerAll(u, v, s int32) {
 	}
 	for _, e := range row {
 		t.where[e.column] = 0
+	}
+}
+
+// forget makes column v know no more than column u of moves that are in neither row.
+func (m *members) forget(u, v int32) {
+	if t := &m.t; m.listed[u] < infinity && len(t.rows[v]) < t.columns-1 {
+		m.listed[v] = min(m.listed[v], m.listed[u]+t.potential[u]-t.potential[v])
+		m.restrict(v)
+	}
+}
+
+// inherit lowers the row of column v to bounds of the moves of groups that have come from
+// column u at no more than the given cost: to another column they cost at least what the
+// moves from u did, less that.
+func (m *members) inherit(u, v int32, cost int64) {
+	t := &m.t
+	m.forget(u, v)
+	from := t.rows[u]
+	for i, e := range from {
+		t.where[e.column] = int32(i) + 1
+	}
+	known := false
+	for i := range t.rows[v] {
+		e := &t.rows[v][i]
+		bound := int64(infinity)
+		switch at := t.where[e.column]; {
+		case e.column == u:
+			bound, known = -cost, true
+		case at > 0:
+			bound = from[at-1].cost
+		case m.listed[u] < infinity:
+			bound = m.listed[u] + t.potential[e.column]
+		}
+		if e.column != u && bound < infinity {
+			bound -= cost
+		}
+		if bound < e.cost {
+			e.cost, e.member = bound, stale
+		}
+		t.where[e.column] = 0
+	}
+	for _, e := range from {
+		if t.where[e.column] > 0 && e.column != v && e.cost < infinity && e.cost-cost-t.potential[e.column] <= m.listed[v] {
+			t.rows[v] = append(t.rows[v], entry{e.cost - cost, e.column, stale})
+		}
+		t.where[e.column] = 0
+	}
+	if !known && -cost-t.potential[u] <= m.listed[v] {
+		t.rows[v] = append(t.rows[v], entry{-cost, u, stale})
 	}
 }
 
