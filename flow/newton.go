@@ -106,10 +106,20 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 func (a *ascent) level(p *Problem, prices []int64) {
 	total := p.total()
 	a.order = a.order[:0]
-	wanted := int64(0)
+	wanted, above, least := int64(0), int64(0), int64(0) // the minima, the room of prices above 0 and of those at 0
 	for j, price := range prices {
 		a.order = append(a.order, entry{-price, int32(j), 0})
-		wanted += min(int64(p.Lo[j]), total)
+		lo, hi := min(int64(p.Lo[j]), total), min(int64(p.Hi[j]), total)
+		wanted += lo
+		switch {
+		case price > 0:
+			above += hi - lo
+		case price == 0:
+			least += hi - lo
+		}
+	}
+	if wanted+above <= total && total <= wanted+above+least {
+		return
 	}
 	slices.SortFunc(a.order, byCost)
 	lowest, highest := int64(-maxPrice), int64(maxPrice) // of the price that 0 takes the place of
@@ -135,7 +145,7 @@ func (a *ascent) level(p *Problem, prices []int64) {
 func (s *Solver) refill(p *Problem, prices []int64) {
 	a := &s.ascent
 	n := p.Points.N
-	each := max(1, n/4096)
+	each := max(1, n/min(4096, max(1024, 8*p.k())))
 	a.values = a.values[:0]
 	for j, size := range a.seen.size[:len(prices)] {
 		a.refilled[j] = 0
