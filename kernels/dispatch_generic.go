@@ -108,6 +108,10 @@ func asmLeastDotAny(x *float64, stride, n int, coef *float64, d int) (float64, i
 	panic(noRoutine("LeastDotAny", 0))
 }
 
+func asmLower(dots *float32, panels, stride int, norms, nearest *float32, square float32) {
+	panic(noRoutine("Lower", 0))
+}
+
 func asmMaxLabel(labels *uint16, blocks int) uint16 {
 	panic(noRoutine("MaxLabel", 0))
 }
@@ -196,8 +200,16 @@ func asmShareN(number int, weights, shares *float64, rows *int32, rowCount int, 
 	panic(noRoutine("Share", 0))
 }
 
+func asmSiftKeys(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
+	panic(noRoutine("SiftKeys", 0))
+}
+
 func asmSquares(dist *float32, panels int, most float32) {
 	panic(noRoutine("Squares", 0))
+}
+
+func asmStaleKeys(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32) {
+	panic(noRoutine("StaleKeys", 0))
 }
 
 func asmSumMaxima(x, y *float64, blocks int, sums *[32]float64) {
