@@ -17,7 +17,8 @@ func AssignSubNEON(x *float32, panels, d int, c *float32, k int, labels *uint16,
 // centroids and then narrow tiles [d][0]; half holds |c|^2/2 of each centroid.
 //
 //go:noescape
-func AssignDot1NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16, score, second *float32)
+func AssignDot1NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16,
+	score, second *float32)
 
 // AssignDot2NEON writes the label of the smallest score |c|^2/2 - x.c of each
 // point of panels > 0 panels of d > 0 dimensions at x, and the score and the
@@ -26,7 +27,8 @@ func AssignDot1NEON(x *float32, panels int, d int, tiles, half *float32, wide, n
 // centroids and then narrow tiles [d][1]; half holds |c|^2/2 of each centroid.
 //
 //go:noescape
-func AssignDot2NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16, score, second *float32)
+func AssignDot2NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16,
+	score, second *float32)
 
 // AssignDot3NEON writes the label of the smallest score |c|^2/2 - x.c of each
 // point of panels > 0 panels of d > 0 dimensions at x, and the score and the
@@ -35,7 +37,8 @@ func AssignDot2NEON(x *float32, panels int, d int, tiles, half *float32, wide, n
 // centroids and then narrow tiles [d][2]; half holds |c|^2/2 of each centroid.
 //
 //go:noescape
-func AssignDot3NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16, score, second *float32)
+func AssignDot3NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16,
+	score, second *float32)
 
 // AssignDot4NEON writes the label of the smallest score |c|^2/2 - x.c of each
 // point of panels > 0 panels of d > 0 dimensions at x, and the score and the
@@ -44,7 +47,8 @@ func AssignDot3NEON(x *float32, panels int, d int, tiles, half *float32, wide, n
 // centroids and then narrow tiles [d][3]; half holds |c|^2/2 of each centroid.
 //
 //go:noescape
-func AssignDot4NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16, score, second *float32)
+func AssignDot4NEON(x *float32, panels int, d int, tiles, half *float32, wide, narrow int, labels *uint16,
+	score, second *float32)
 
 // FinishDotNEON replaces the scores of panels > 0 panels of d > 0 dimensions at x
 // by squared distances max(0, |x|^2 + 2 score), in dist and, when not nil,

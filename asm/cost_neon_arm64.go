@@ -10,4 +10,5 @@ package asm
 // 8.
 //
 //go:noescape
-func CostPanelNEON(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int, scale float64, sum int64, dst *int64)
+func CostPanelNEON(x *float32, dims int, wide *float64, first, lanes int, c *float64, stride, k int,
+	scale float64, sum int64, dst *int64)

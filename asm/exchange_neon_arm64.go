@@ -8,7 +8,8 @@ package asm
 // its block. weights may be nil for ones.
 //
 //go:noescape
-func ExchangeNEON(own *float32, near *float32, next *float32, labels *uint16, weights *float64, blocks int, table *float64, base *float64)
+func ExchangeNEON(own *float32, near *float32, next *float32, labels *uint16, weights *float64, blocks int,
+	table *float64, base *float64)
 
 // RootsNEON replaces panels > 0 groups of 16 distances by min(sqrt(dist), most).
 //

@@ -10,7 +10,8 @@ package asm
 // to the least of all. It needs SDOT.
 //
 //go:noescape
-func FilterBytes1DOT(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale, offset float32, scores, least, best *int32)
+func FilterBytes1DOT(x *byte, words int, c *byte, half *float32, shift *int32, tiles int, scale,
+	offset float32, scores, least, best *int32)
 
 // FilterExactNEON takes four scores down the chain s = fma(-x, c, s) over d > 0
 // dimensions: of the points at x, a panel's stride apart, and the rows at c.

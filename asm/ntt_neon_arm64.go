@@ -165,4 +165,5 @@ func NTTInnerNEON(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, wo
 // a block.
 //
 //go:noescape
-func NTTInnerLiftNEON(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int, c0, c1 *uint32, lift uint32)
+func NTTInnerLiftNEON(k0, k1 *uint32, x **uint32, d int, key *uint32, stride int, words *uint32, blocks int,
+	c0, c1 *uint32, lift uint32)

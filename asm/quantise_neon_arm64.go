@@ -8,9 +8,11 @@ package asm
 // a power of two of at most 2^22; lo, hi and width hold a period.
 //
 //go:noescape
-func QuantiseNEON(dst *float32, src *float64, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
+func QuantiseNEON(dst *float32, src *float64, periods int, lo *float64, hi *float64, width *float64,
+	vectors int, scale float64) int
 
 // QuantiseNarrowNEON is QuantiseNEON for float32.
 //
 //go:noescape
-func QuantiseNarrowNEON(dst *float32, src *float32, periods int, lo *float64, hi *float64, width *float64, vectors int, scale float64) int
+func QuantiseNarrowNEON(dst *float32, src *float32, periods int, lo *float64, hi *float64, width *float64,
+	vectors int, scale float64) int

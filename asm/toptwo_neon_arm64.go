@@ -10,4 +10,5 @@ package asm
 // negative.
 //
 //go:noescape
-func TopTwoNEON(x *float32, panels int, d int, c *float32, k int, weight *float32, low uint32, slack float32, window float32, labels *uint16, cells *uint32, gap *float32)
+func TopTwoNEON(x *float32, panels int, d int, c *float32, k int, weight *float32, low uint32, slack float32,
+	window float32, labels *uint16, cells *uint32, gap *float32)

@@ -112,7 +112,8 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"CountCells", []string{"len(column)=1", "want 2"}, func() {
 			CountCells([][]uint16{{0, 0}, {0}}, 2, make([]int64, 4))
 		}},
-		{"CountCells", []string{"len(counts)=5", "side=2 in 2"}, func() { CountCells(make([][]uint16, 2), 2, make([]int64, 5)) }},
+		{"CountCells", []string{"len(counts)=5", "side=2 in 2"},
+			func() { CountCells(make([][]uint16, 2), 2, make([]int64, 5)) }},
 		{"CountGrid", []string{"len(counts)=0", "side=0"}, func() { CountGrid(*p, 0, nil) }},
 		{"CountGrid", []string{"2^31"}, func() { CountGrid(*NewPanels(1, 40), 3, nil) }},
 		{"WeighGrid", []string{"len(units)=2"}, func() { WeighGrid(*p, 1, make([]uint32, 2), make([]int64, 1)) }},

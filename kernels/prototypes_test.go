@@ -184,7 +184,8 @@ func compareArrivals(t *testing.T, program string) {
 			args := []string{fmt.Sprint(m), fmt.Sprint(n), fmt.Sprint(clusters), "3", "0"}
 			if turn == 0 && n <= 1_000_000 {
 				args[4] = "1"
-				row := numbers(t, `median ([0-9.]+) ms min(?s:.*)baseline AES both halves: median ([0-9.]+) ms`, program, args...)[0]
+				row := numbers(t, `median ([0-9.]+) ms min(?s:.*)baseline AES both halves: median ([0-9.]+) ms`,
+					program, args...)[0]
 				theirs, old = append(theirs, row[0]), row[1]
 			} else {
 				theirs = append(theirs, numbers(t, `median ([0-9.]+) ms min`, program, args...)[0][0])

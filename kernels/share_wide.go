@@ -11,13 +11,12 @@ func shareCounts(weights, shares []float64, length int, rows []int32, sets []uin
 }
 
 func sumMaxima(x, y []float64) float64 {
-	var sums [maximaChains]float64
-	blocks := 0
-	if current != generic {
-		if blocks = len(x) / maximaChains; blocks > 0 {
-			asmSumMaxima(&x[0], &y[0], blocks, &sums)
-		}
+	blocks := len(x) / maximaChains
+	if current == generic || blocks == 0 {
+		return sumMaximaPortable(x, y)
 	}
+	var sums [maximaChains]float64
+	asmSumMaxima(&x[0], &y[0], blocks, &sums)
 	addMaxima(x[blocks*maximaChains:], y[blocks*maximaChains:], &sums)
 	return addMaximaChains(&sums)
 }

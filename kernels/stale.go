@@ -28,8 +28,8 @@ func stalePortable(keys []float32, labels []uint16, limits []float32, masks []ui
 type Sieve struct{ Most, Least, Up, More float32 }
 
 // Sift sets bit i%32 of masks[i/32] unless point i passes the sieve: with t = keys[i]-Most and f = t + max(t, far[i]),
-// each operation rounded to float32, f*f is at least Least and f*f*Up + More at most squares[i]. Nothing is NaN. far and
-// squares are as long as keys, and there is a word of masks for 32 of them.
+// each operation rounded to float32, f*f is at least Least and f*f*Up + More at most squares[i]. Nothing is NaN. far
+// and squares are as long as keys, and there is a word of masks for 32 of them.
 func Sift(keys, far, squares []float32, s Sieve, masks []uint32) {
 	checkLength("Sift", "far", len(far), len(keys))
 	checkLength("Sift", "squares", len(squares), len(keys))

@@ -142,7 +142,8 @@ func assignSub(s isa, d int, variant int, infinity, ones Mem) {
 	first := "writes the label and the squared distance of the nearest of k > 0"
 	if variant == fused {
 		name = fmt.Sprintf("AssignAdd%d%s", d, s.name)
-		signature = "func(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, lanes *float32, counts *int64)"
+		signature = "func(x *float32, panels int, c *float32, k int, r2 float32, labels *uint16, " +
+			"lanes *float32, counts *int64)"
 		first = "writes the label of the nearest of k > 0"
 		text[1] = fmt.Sprintf("chain t = x-c, s = fma(t, t, s), and adds the point to lanes [k][%d][16] and counts", d)
 		text = append(text, "[k]. A point with s > r2 is not added and has the label k. The sums of the lanes",

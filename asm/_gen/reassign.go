@@ -74,7 +74,8 @@ func staleKeys(s isa) {
 
 // siftKeys emits the test of keys against distances from more centroids.
 func siftKeys(s isa) {
-	function("SiftKeys"+s.name, "func(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32)",
+	function("SiftKeys"+s.name, "func(keys, far, squares *float32, blocks int, most, least, up, more float32, "+
+		"masks *uint32)",
 		"sets bit i of masks[b] for point i of the b-th of blocks > 0 blocks of 32 points unless, with t = key-most",
 		"and f = t + max(t, far), f*f is at least least and f*f*up + more at most the square, all in float32.")
 	keys := Load(Param("keys"), GP64())

@@ -61,7 +61,8 @@ func (p *Plot) barAxis(b *strings.Builder, sx scale, height float64) {
 		ticks = kept
 	}
 	for _, v := range ticks {
-		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+		fmt.Fprintf(b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+
+			`<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
 			sx.at(v), sx.at(v), barGroup-4, height+4, max(sx.at(v), barLeft+8), height+18, html.EscapeString(p.tick(v)))
 	}
 	fmt.Fprintf(b, `<text class="name" x="%.1f" y="%.1f">%s</text>`, barLeft, height+36,

@@ -73,13 +73,15 @@ func (p *Plot) SVG() string {
 		html.EscapeString(p.Title))
 	for _, v := range sy.ticks() {
 		y := sy.at(v)
-		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
+		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+
+			`<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
 			plotLeft, plotWidth-plotRight, y, y, plotLeft-7, y+4, html.EscapeString(p.tick(v)))
 	}
 	fmt.Fprintf(&b, `<text class="name" x="4" y="16">%s</text>`, html.EscapeString(axisName(p.yTitle(), sy)))
 	base := plotHeight - plotBottom
 	xTick := func(x float64, text string) {
-		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+		fmt.Fprintf(&b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+
+			`<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
 			x, x, base, base+5, x, base+19, html.EscapeString(text))
 	}
 	if p.Categories != nil {

@@ -51,7 +51,8 @@ func (p *Plot) svgHeat() string {
 			if hi > lo {
 				shade = heatFaintest + (heatFullest-heatFaintest)*(pt.Y-lo)/(hi-lo)
 			}
-			fmt.Fprintf(&b, `<rect class="fill c0" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s, %s %s: %s</title></rect><text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+			fmt.Fprintf(&b, `<rect class="fill c0" fill-opacity="%.2f" x="%.1f" y="%.1f" width="%.1f" height="%.1f">`+
+				`<title>%s, %s %s: %s</title></rect><text class="cell" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
 				shade, x, y, width-1, heatRow-1, html.EscapeString(c.Name), html.EscapeString(p.XName), Compact(pt.X),
 				html.EscapeString(cellText(pt.Y, pt.Half)), x+width/2, y+18, html.EscapeString(short(pt.Y)))
 		}

@@ -128,7 +128,8 @@ func (m *Map) boxes(b *strings.Builder) {
 	for _, x := range m.Boxes {
 		left, top := m.at(x.X, x.Y+x.DY)
 		right, bottom := m.at(x.X+x.DX, x.Y)
-		fmt.Fprintf(b, `<rect class="box" x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill-opacity="%.2f"><title>about %.0f records</title></rect>`,
+		fmt.Fprintf(b, `<rect class="box" x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill-opacity="%.2f">`+
+			`<title>about %.0f records</title></rect>`,
 			left, top, right-left, bottom-top, mapFaintest+(mapFullest-mapFaintest)*min(density(x)/most, 1), x.Weight)
 	}
 }
@@ -200,8 +201,10 @@ func (s *Strands) SVG() string {
 	}
 	for h, name := range s.Axes {
 		y := top + row*float64(h)
-		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text class="name" x="4" y="%.1f">%s</text>`, left, plotWidth-right, y, y, y+4, html.EscapeString(clip(name, 13)))
-		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f">%s</text><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
+		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`+
+			`<text class="name" x="4" y="%.1f">%s</text>`, left, plotWidth-right, y, y, y+4, html.EscapeString(clip(name, 13)))
+		fmt.Fprintf(&b, `<text class="tick" x="%g" y="%.1f">%s</text>`+
+			`<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, y+14, html.EscapeString(Compact(s.Lo[h])), plotWidth-right, y+14, html.EscapeString(Compact(s.Hi[h])))
 	}
 	for i, r := range s.Rows {

@@ -106,7 +106,8 @@ func TestPageShowsPointsOnlyIfGiven(t *testing.T) {
 
 // A legend names every cluster once, by the colour of its line.
 func TestStrandKeys(t *testing.T) {
-	for clusters, want := range map[int]string{1: "cluster 1", 3: "cluster 2", 10: "2, 10", 40: "2, 10, 18, 26, 34", 41: ""} {
+	for clusters, want := range map[int]string{1: "cluster 1", 3: "cluster 2", 10: "2, 10", 40: "2, 10, 18, 26, 34",
+		41: ""} {
 		keys, got := strandKeys(clusters), ""
 		if len(keys) > 0 {
 			got = keys[min(1, len(keys)-1)].Name

@@ -83,6 +83,7 @@ func printReached(out io.Writer, reached []audit.Reached) error {
 			r.Epsilon, r.Lower, r.Lower/r.Epsilon, sight, r.Case, mark)
 	}
 	w.printf("\nEpsilon at the ledger's delta; numbers is what a run releases; a case without canaries is a pair. " +
-		"In sight is what more runs would tend to: who sees no more than the viewer of the case cannot show more of the claim.\n")
+		"In sight is what more runs would tend to: who sees no more than the viewer of the case cannot show " +
+		"more of the claim.\n")
 	return w.err
 }

@@ -19,7 +19,8 @@ func TestCKKSModes(t *testing.T) {
 		"--parties 4 --mode multiparty --threshold 2",
 		"--parties 4 --mode multiparty --threshold 2 --online 1,3 --colluders 2",
 	} {
-		args := "run --data builtin:blobs --n 200 --d 4 --k 2 --method ckks --epsilon 5 --iterations 1 --seed 1 --format json " + mode
+		args := "run --data builtin:blobs --n 200 --d 4 --k 2 --method ckks --epsilon 5 --iterations 1 --seed 1 " +
+			"--format json " + mode
 		m := object(t, strings.Fields(args)...)
 		for _, line := range m["ledger"].([]any) {
 			e := line.(map[string]any)

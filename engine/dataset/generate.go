@@ -41,7 +41,8 @@ func Builtins() []Builtin {
 			"deviations", Generator{N: 10000, D: 2, K: 10, Separation: 8}, makeBlobs},
 		{"box-blobs", "k round Gaussians of standard deviation 1 with centres uniform in [0, 100]^d (scikit-learn's " +
 			"make_blobs)", Generator{N: 100000, D: 100, K: 64}, makeBoxBlobs},
-		{"s1-like", "15 overlapping Gaussians in the plane, with the means and covariances of S1 (Fränti and Virmajoki 2006)", Generator{N: 5000}, makeS1Like},
+		{"s1-like", "15 overlapping Gaussians in the plane, with the means and covariances of S1 (Fränti and Virmajoki " +
+			"2006)", Generator{N: 5000}, makeS1Like},
 		{"synth", "k elliptical clusters whose nearest neighbours have separation index J (Qiu and Joe 2006), 0.21 or " +
 			"0.7 in FastLloyd's quality sets", Generator{N: 10000, D: 2, K: 10, Separation: 0.7, Spread: 0.25}, makeSynth},
 		{"timesynth", "k equal elliptical clusters; separation is their index J (Qiu and Joe 2006), 0.7 as in " +

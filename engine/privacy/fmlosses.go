@@ -54,8 +54,10 @@ func (f FM) Losses() []*Losses {
 // continuousLosses are those of the closed form of T3. In v = F(m) and y = F(Q) the outcome "at most y" has loss
 // -log y, the outcome v > y loss -log v - log(1+1/n), and both have powers for masses: with c_t = (-1)^(t+1) C(S,t),
 //
-//	at most y, y in (a,b]:    P = sum_t c_t u_t/(u_t+1) [y^(n(u_t+1))]_a^b,   Q = sum_t c_t n u_t/(n u_t+n+1) [y^(n u_t+n+1)]_a^b,
-//	v in (a,b], above y:      P = sum_t c_t 1/(u_t+1) [v^(n(u_t+1))]_a^b,     Q = sum_t c_t (n+1)/(n u_t+n+1) [v^(n u_t+n+1)]_a^b.
+//	at most y, y in (a,b]:    P = sum_t c_t u_t/(u_t+1) [y^(n(u_t+1))]_a^b,
+//	                          Q = sum_t c_t n u_t/(n u_t+n+1) [y^(n u_t+n+1)]_a^b,
+//	v in (a,b], above y:      P = sum_t c_t 1/(u_t+1) [v^(n(u_t+1))]_a^b,
+//	                          Q = sum_t c_t (n+1)/(n u_t+n+1) [v^(n u_t+n+1)]_a^b.
 //
 // The alternating sums lose up to S bits: P is rounded up by that and Q down.
 func (f FM) continuousLosses() []*Losses {

@@ -373,8 +373,9 @@ func TestLedgerFileDetectsDamage(t *testing.T) {
 	for name, text := range map[string]string{"altered": altered, "removed": lines[0] + lines[2] + lines[3],
 		"removed, and the next is the last": lines[0] + lines[2],
 		"charge altered":                    strings.Replace(string(whole), `"amount":1`, `"amount":0`, 1),
-		"altered at the end":                strings.Replace(string(whole), `"run":3`, `"run":2`, 1), "another text": "x,y\n1,2\n",
-		"another text in one line": "x,y", "other bytes": "\x1f\x8b\x00\n\x01"} {
+		"altered at the end":                strings.Replace(string(whole), `"run":3`, `"run":2`, 1),
+		"another text":                      "x,y\n1,2\n",
+		"another text in one line":          "x,y", "other bytes": "\x1f\x8b\x00\n\x01"} {
 		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -235,7 +235,10 @@ func gate() []mutant {
 		one("a message goes round the party", inProtocol, "type Party struct {\n\tRole Role\n",
 			"type Party struct {\n\tBeside Transport\n\tRole   Role\n", inGate, "TestGate$", "surface"),
 		one("a release opens before it asks the plan", inProtocol,
-			"\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder", "\tp.views.values(p.Role, round, r.Name, p.Role, own.words)\n\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder", inGate, "TestGate$", "asks the plan"),
+			"\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder",
+			"\tp.views.values(p.Role, round, r.Name, p.Role, own.words)\n"+
+				"\tif err := p.admit(r, round, groups, own.Len()); err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Makers != Holder",
+			inGate, "TestGate$", "asks the plan"),
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	o, err := Parse(`{"k": 3, "epsilon": 0.5, "settings": {"iterations": 7, "init": "random", "flag": true}, "seed": 18446744073709551615, "ledger": {"path": "x"}}`)
+	o, err := Parse(`{"k": 3, "epsilon": 0.5, "settings": {"iterations": 7, "init": "random", "flag": true},
+		"seed": 18446744073709551615, "ledger": {"path": "x"}}`)
 	if err != nil || o.K != 3 || *o.Seed != 1<<64-1 || o.Settings["iterations"] != "7" ||
 		o.Settings["init"] != "random" || o.Settings["flag"] != "true" {
 		t.Errorf("%+v, error %v", o, err)

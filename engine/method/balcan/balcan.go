@@ -44,10 +44,11 @@ var takes = protocol.Takes{Private: true, Iterations: true, Tape: true,
 
 // The shares of the stages other than cubes, recovery and refinement.
 const (
-	meanShare      = 0.03
-	distanceShare  = 0.01
-	swapShare      = 0.04
-	swapLossCap    = 1       // bound of a record's part in a swap's score, squared half sides of the cube; see lossKind.cap
+	meanShare     = 0.03
+	distanceShare = 0.01
+	swapShare     = 0.04
+	// swapLossCap bounds a record's part in a swap's score, in squared half sides of the cube; see lossKind.cap.
+	swapLossCap    = 1
 	swapCandidates = 4       // candidates for each cluster, at least 64 in all
 	swapScores     = 1 << 24 // exchanges to choose from, where k is large: 128 MiB of scores
 )

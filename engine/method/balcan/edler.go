@@ -80,7 +80,8 @@ func (j *Edler) check() error {
 	}
 	switch {
 	case j.K > edlerClusters:
-		return fault.Request("k", fmt.Sprintf("is %d, and each swap weighs k exchanges for each of at least k candidates", j.K),
+		return fault.Request("k", fmt.Sprintf("is %d, and each swap weighs k exchanges for each of at least k candidates",
+			j.K),
 			fmt.Sprintf("take at most %d, or method balcan", edlerClusters))
 	case j.GammaFactor < 0 || math.IsInf(j.GammaFactor, 1) || math.IsNaN(j.GammaFactor):
 		return fault.Range("gamma-factor", j.GammaFactor, "positive; the thesis has 20, 2 and 1")
