@@ -526,7 +526,7 @@ func (o *Coordinator) Run(ctx context.Context) (*engine.Result, error) {
 	o.Watch.began(roster)
 	o.Log.Info("the study begins", "fingerprint", roster.Fingerprint())
 	end, err := link.New(link.Config{Self: protocol.Server, Keys: o.keys.links(roster), Journal: o.journal, Bus: o.conn,
-		Most: mostMessage,
+		Most: mostMessage, Brief: brief,
 		Refused: func(from protocol.Role, err error) {
 			o.Log.Warn("a frame was refused", "party", from.String(), "why", err.Error())
 			o.Watch.refused()

@@ -211,8 +211,11 @@ func (m *Sums) open(ctx context.Context, d bus.Dialer, k *keys, roster *Roster) 
 		e.end.Deliver(from, b)
 	}
 	if e.conn, err = bus.Dial(ctx, d); err == nil {
-		e.end, err = link.New(link.Config{Self: k.party, Keys: k.links(roster), Journal: e.file, Bus: e.conn,
-			Most: mostMessage})
+		c := link.Config{Self: k.party, Keys: k.links(roster), Journal: e.file, Bus: e.conn, Most: mostMessage}
+		if k.party == protocol.Server {
+			c.Brief = brief
+		}
+		e.end, err = link.New(c)
 	}
 	if err != nil {
 		e.file.Close()

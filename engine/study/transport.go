@@ -177,6 +177,11 @@ func (h *hub) Collect(ctx context.Context, round int) (*secagg.Masked, error) {
 		expected[p] = !h.box.left[protocol.Role(p)] && !h.absent[p]
 	}
 	h.current = h.config.NewServer(uint32(round), expected)
+	if state := h.box.end.Kept(vectorHead(round)); state != nil {
+		if err := h.current.Restore(state); err != nil {
+			return nil, err
+		}
+	}
 	clear(h.joined)
 	h.enter(round)
 	for p, body := range h.early {
@@ -232,8 +237,27 @@ func (h *hub) advance(ctx context.Context, round int) (done bool, err error) {
 	return false, h.close(ctx, round)
 }
 
+// brief is link.Config.Brief of a coordinator, whose hub keeps the sum of the vectors of a
+// step: the journal has that, and no vector.
+func brief(body []byte) int {
+	if len(body) > 0 && body[0] == mailSum {
+		if head, is := sum.IsVector(body[1:]); is {
+			return 1 + head
+		}
+	}
+	return 0
+}
+
+// vectorHead is how messages with the vectors of a sum begin.
+func vectorHead(round int) []byte { return append([]byte{mailSum}, sum.VectorHead(uint32(round))...) }
+
 // close ends a step and tells the parties.
 func (h *hub) close(ctx context.Context, round int) error {
+	if h.current.Phase() == sum.Vectors {
+		if err := h.box.end.Keep(vectorHead(round), h.current.State()); err != nil {
+			return err
+		}
+	}
 	outs, err := h.current.Close()
 	if err != nil {
 		return err

@@ -8,6 +8,9 @@
 // to the receiver's journal before it is acknowledged as durable, and the sender
 // keeps it until then.
 //
+// Of messages that are [Config.Brief] the journal has heads alone, and their program what
+// follows from them ([End.Keep]); until then their senders keep them.
+//
 // A role's program is a function of its records, its root and what it receives. So a
 // role that was killed runs its program again from the beginning: what it had
 // received comes from its journal, in the old order, and what it sends is compared
@@ -43,7 +46,11 @@ type Bus interface {
 const (
 	recordReceived byte = 'r'
 	recordSent     byte = 's'
-	recordMark     byte = 'm'
+	recordMark     byte = 'm' // a deadline has passed
+	recordOrder    byte = 'o' // a mark of somebody else
+	recordBrief    byte = 'b' // a message whose body is not here: its tag, its head
+	recordKept     byte = 'k' // what follows from brief messages with a head: its length, the head, the state
+	recordVoid     byte = 'w' // brief messages of which nothing was kept so far have not been received
 )
 
 const (
@@ -69,6 +76,10 @@ type Config struct {
 	Bus     Bus
 	// Most is the longest message.
 	Most int
+	// Brief, if not nil, returns how many bytes a message begins with that tell what it is
+	// for, if the program calls Keep for that head before it sends what follows from the
+	// message; 0 has the journal keep all of it. What its sender sends before that waits.
+	Brief func(body []byte) (head int)
 	// Refused, if not nil, hears of frames that were not accepted, and why.
 	Refused func(from protocol.Role, err error)
 	// Moved, if not nil, hears of the bytes of each message that was sent or received.
@@ -89,6 +100,10 @@ type event struct {
 	skip   int // bytes of the record before the body
 	body   []byte
 	mark   []byte
+	late   bool // the mark is of a deadline
+	// brief says that an earlier life received a message of which body is the head.
+	brief  bool
+	number uint64 // of a brief message
 }
 
 // End is one role's end of all its streams.
@@ -113,8 +128,9 @@ type End struct {
 	key      [44]byte
 	number   [12]byte
 	late     *time.Timer
-	spare    [][]byte // buffers of messages that have arrived
-	sending  bool     // messages wait for the disk before they may leave
+	spare    [][]byte          // buffers of messages that have arrived
+	states   map[string][]byte // what was kept, by head
+	sending  bool              // messages wait for the disk before they may leave
 	err      error
 	failed   chan struct{}
 	stop     chan struct{}
@@ -143,7 +159,10 @@ type peer struct {
 	want    position
 	partial []byte
 	durable uint64
-	owes    bool // an ack
+	brief   string  // head of the last message, if it is brief and nothing was kept of it
+	void    bool    // an earlier life had the next message, but nothing was kept of it
+	last    sealTag // of the last brief message
+	owes    bool    // an ack
 	gap     bool
 	unacked int // bytes since the last ack
 }
@@ -164,9 +183,14 @@ func (p position) before(q position) bool {
 // New returns an end that goes on from its journal. Start makes it work.
 func New(c Config) (*End, error) {
 	e := &End{Config: c, peers: make(map[protocol.Role]*peer), arrived: make(chan struct{}, 1),
-		kick: make(chan struct{}, 1), failed: make(chan struct{}), stop: make(chan struct{})}
+		kick: make(chan struct{}, 1), failed: make(chan struct{}), stop: make(chan struct{}), states: make(map[string][]byte)}
 	for _, r := range c.Journal.Records() {
 		if err := e.recall(r); err != nil {
+			return nil, err
+		}
+	}
+	if e.lapse() {
+		if _, err := c.Journal.Append(recordVoid); err != nil {
 			return nil, err
 		}
 	}
@@ -176,6 +200,31 @@ func New(c Config) (*End, error) {
 	return e, nil
 }
 
+// lapse forgets brief messages of which nothing was kept when a life ended, and the deadlines
+// that passed after the first of them: their senders have them, and nothing has left
+// that follows from either. It reports whether there were any.
+func (e *End) lapse() bool {
+	lapsed := false
+	e.events = slices.DeleteFunc(e.events, func(ev event) bool {
+		if ev.late && lapsed {
+			return true
+		}
+		p := e.peers[ev.from]
+		if !ev.brief || p.brief != string(ev.body) || ev.number+1 != p.want.message {
+			return false
+		}
+		lapsed = true
+		return true
+	})
+	for _, p := range e.peers {
+		if p.brief != "" {
+			p.brief, p.void = "", true
+			p.want.message--
+		}
+	}
+	return lapsed
+}
+
 // recall takes a record of an earlier life.
 func (e *End) recall(r journal.Record) error {
 	head := 12
@@ -183,19 +232,37 @@ func (e *End) recall(r journal.Record) error {
 	case recordSent:
 		head += sealBytes
 	case recordReceived:
-	case recordMark:
+	case recordBrief:
+		head += sealBytes
+	case recordMark, recordOrder:
 		b, err := e.Journal.Read(r)
 		if err == nil {
-			e.events = append(e.events, event{mark: b})
+			e.events = append(e.events, event{mark: b, late: r.Kind == recordMark})
 		}
 		return err
+	case recordKept:
+		b, err := e.Journal.Read(r)
+		if err == nil && (len(b) < 1 || len(b) < 1+int(b[0])) {
+			err = journal.ErrDamaged
+		}
+		if err == nil {
+			e.keep(string(b[1:1+b[0]]), b[1+b[0]:])
+		}
+		return err
+	case recordVoid:
+		e.lapse()
+		return nil
 	default:
 		return nil
 	}
 	if r.Length < head {
 		return journal.ErrDamaged
 	}
-	b, err := e.Journal.Read(journal.Record{Offset: r.Offset, Length: head})
+	length := head
+	if r.Kind == recordBrief {
+		length = r.Length
+	}
+	b, err := e.Journal.Read(journal.Record{Offset: r.Offset, Length: length})
 	if err != nil {
 		return err
 	}
@@ -212,8 +279,60 @@ func (e *End) recall(r journal.Record) error {
 		return journal.ErrDamaged
 	}
 	p.want.message++
-	e.events = append(e.events, event{from: p.role, record: r, skip: head})
+	ev := event{from: p.role, record: r, skip: head}
+	if r.Kind == recordBrief {
+		ev.body, ev.brief, ev.number = b[head:], true, number
+		e.came(p, string(ev.body), sealTag(b[12:]))
+	}
+	p.void = false
+	e.events = append(e.events, ev)
 	return nil
+}
+
+// came notes that a brief message has come.
+func (e *End) came(p *peer, head string, tag sealTag) {
+	p.last = tag
+	if _, over := e.states[head]; !over {
+		p.brief = head
+	}
+}
+
+// keep notes what follows from the brief messages with a head.
+func (e *End) keep(head string, state []byte) {
+	e.states[head] = state
+	for _, p := range e.peers {
+		if p.brief == head {
+			p.brief = ""
+		}
+	}
+}
+
+// Keep makes what follows from the brief messages with a head durable with what is sent next:
+// their bodies are not needed again. A later life has state from Kept, and of the messages
+// their heads alone.
+func (e *End) Keep(head, state []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, again := e.states[string(head)]; again {
+		return e.err
+	}
+	if _, err := e.Journal.Append(recordKept, []byte{byte(len(head))}, head, state); err != nil {
+		return e.fail(err)
+	}
+	for _, p := range e.peers {
+		if p.brief == string(head) {
+			e.wrote(p)
+		}
+	}
+	e.keep(string(head), nil) // nobody asks for it in this life
+	return nil
+}
+
+// Kept is the state that an earlier life kept for a head, nil if none did.
+func (e *End) Kept(head []byte) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.states[string(head)]
 }
 
 // peer is the state of another role's streams.
@@ -480,7 +599,7 @@ func (e *End) Next(ctx context.Context, deadline time.Time, mark string) (Event,
 func (e *End) Mark(mark []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, err := e.Journal.Append(recordMark, mark); err != nil {
+	if _, err := e.Journal.Append(recordOrder, mark); err != nil {
 		return e.fail(err)
 	}
 	e.events = append(e.events, event{mark: mark})

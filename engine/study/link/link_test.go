@@ -25,6 +25,8 @@ type wire struct {
 	ends map[protocol.Role]*End
 	harm float64
 	late []letter // held back
+	// brief is Config.Brief of ends that begin
+	brief func([]byte) int
 }
 
 type letter struct {
@@ -74,7 +76,7 @@ func (w *wire) begin(t *testing.T, self protocol.Role, dir string) *End {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20,
+	e, err := New(Config{Self: self, Journal: j, Bus: port{w, self}, Most: 4 << 20, Brief: w.brief,
 		Keys: func(peer protocol.Role) (to, from [32]byte, err error) {
 			return [32]byte{byte(self), byte(peer)}, [32]byte{byte(peer), byte(self)}, nil
 		}})

@@ -92,6 +92,9 @@ func (e *End) sync() error {
 		if p.durable < p.want.message {
 			p.durable, p.owes = p.want.message, true
 		}
+		if p.brief != "" {
+			p.durable-- // it can be lost yet
+		}
 		e.touch(p)
 	}
 	e.appended = e.appended[:0]
@@ -222,6 +225,11 @@ func (e *End) deliver(p *peer, b []byte) error {
 // take takes a chunk.
 func (e *End) take(p *peer, f *frame) error {
 	at := position{f.message, f.chunk}
+	if p.brief != "" { // the next comes again when something was kept of this one
+		p.owes = true
+		e.touch(p)
+		return nil
+	}
 	if at != p.want || f.chunk > 0 && int(f.chunk)*chunkBytes != len(p.partial) {
 		p.owes, p.gap = true, p.want.before(at)
 		e.touch(p)
@@ -242,27 +250,23 @@ func (e *End) take(p *peer, f *frame) error {
 		return nil
 	}
 	p.partial, p.want.chunk = nil, 0
+	tag := sealTag(sealed[len(sealed)-sealBytes:])
 	body, err := p.opener.Open(sealed[:0], e.nonce(f.message), sealed, nil)
 	if err != nil {
 		p.owes, p.gap = true, true
 		e.touch(p)
 		return fmt.Errorf("link: message %d cannot be opened", f.message+1)
 	}
-	head := e.record(p.role, f.message)
-	record, err := e.Journal.Append(recordReceived, head, body)
+	if p.void && p.last != tag {
+		return fmt.Errorf("link: message %d is not the one that came before", f.message+1)
+	}
+	ev, err := e.write(p, f.message, tag, body)
 	if err != nil {
-		e.fail(err)
-		return err
+		return e.fail(err)
 	}
 	p.want.message++
+	p.void = false
 	e.wrote(p)
-	ev := event{from: p.role, record: record, skip: len(head)}
-	if len(body) <= kept {
-		ev.body = slices.Clip(body)
-		if ev.body == nil {
-			ev.body = []byte{}
-		}
-	}
 	e.events = append(e.events, ev)
 	e.signal()
 	if e.Moved != nil {
@@ -279,6 +283,31 @@ func (e *End) take(p *peer, f *frame) error {
 		e.touch(p)
 	}
 	return nil
+}
+
+// write puts a message into the journal, or what the journal keeps of it.
+func (e *End) write(p *peer, number uint64, tag sealTag, body []byte) (event, error) {
+	about := e.record(p.role, number)
+	brief := 0
+	if e.Brief != nil && len(body) <= kept {
+		brief = e.Brief(body)
+	}
+	ev := event{from: p.role, skip: len(about)}
+	var err error
+	if brief > 0 {
+		ev.body = slices.Clip(body)
+		e.came(p, string(body[:brief]), tag)
+		_, err = e.Journal.Append(recordBrief, about, tag[:], body[:brief])
+		return ev, err
+	}
+	if len(body) <= kept {
+		ev.body = slices.Clip(body)
+		if ev.body == nil {
+			ev.body = []byte{}
+		}
+	}
+	ev.record, err = e.Journal.Append(recordReceived, about, body)
+	return ev, err
 }
 
 // acked takes an acknowledgement.

@@ -122,6 +122,14 @@ func split(b []byte) (kind byte, number uint32, rest []byte, err error) {
 	return b[0], binary.LittleEndian.Uint32(b[1:]), b[headBytes:], nil
 }
 
+// VectorHead is how the messages begin that bring the vectors of a sum.
+func VectorHead(number uint32) []byte { return head(kindMasked, number) }
+
+// IsVector reports whether a message brings a vector, behind a head of so many bytes.
+func IsVector(b []byte) (head int, is bool) {
+	return headBytes, len(b) > headBytes && b[0] == kindMasked
+}
+
 // Number is the sum that a message belongs to.
 func Number(b []byte) (uint32, error) {
 	_, n, _, err := split(b)

@@ -42,6 +42,7 @@ type Server struct {
 	shared       []bool           // who has sent shares
 	vectors      Set              // whose vectors are in the total
 	total        []uint64
+	kept         Set // whose vectors an earlier life had in the total when it closed the step; nil if there was none
 	signatures   map[int][]byte
 	revealed     map[int]map[int][secretBytes]byte // by owner and sharer: of the kind that its owner's fate asks for
 }
@@ -180,6 +181,13 @@ func (s *Server) takeShares(from int, b []byte) error {
 
 func (s *Server) takeVector(from int, b []byte) error {
 	size := s.Ring.Bytes()
+	if s.kept != nil {
+		if !s.kept.Has(from) {
+			return refuse("a vector of %d bytes was refused before", len(b))
+		}
+		s.vectors.add(from)
+		return nil
+	}
 	if s.total == nil && len(b) > 0 && len(b)%size == 0 {
 		s.total = make([]uint64, len(b)/size)
 	}
@@ -219,6 +227,21 @@ func (s *Server) takeReveal(from int, b []byte) error {
 		s.revealed[p][from] = x
 	}
 	return nil
+}
+
+// State is what the sum has of the vectors, before the step of vectors is closed: whose they
+// are, and their total. A server that is given it needs of their messages the heads alone.
+func (s *Server) State() []byte { return s.appendWords(slices.Clone(s.vectors), s.total) }
+
+// Restore begins with State of an earlier life.
+func (s *Server) Restore(state []byte) error {
+	at := len(s.vectors)
+	if len(state) < at || (len(state)-at)%s.Ring.Bytes() != 0 {
+		return refuse("a state of %d bytes", len(state))
+	}
+	set, err := s.setOf(state[:at])
+	s.kept, s.total = set, s.readWords(state[at:])
+	return err
 }
 
 // Ready reports whether all that are expected have answered.

@@ -386,3 +386,42 @@ func FuzzClient(f *testing.F) {
 		}
 	})
 }
+
+// A server that is given its earlier life's state needs no vectors again: messages without
+// bodies, or whole ones, of those who were in the sum lead to it, and others are refused.
+func TestRestore(t *testing.T) {
+	c := Config{Parties: 3, Threshold: 2, Plain: true}
+	vectors, total := vectorsOf(c, 4, 1)
+	first := c.NewServer(5, []bool{true, true, true})
+	send := func(s *Server, p int, body []byte) error {
+		t.Helper()
+		_, err := s.Take(p, append(VectorHead(5), body...))
+		return err
+	}
+	for _, p := range []int{0, 2} {
+		if err := send(first, p, vectors[p]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := send(first, 1, vectors[1][:8]); err == nil {
+		t.Fatal("a vector of another length was taken")
+	}
+	state := first.State()
+	if _, err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := c.NewServer(5, []bool{true, true, true})
+	if err := second.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	if send(second, 0, nil) != nil || send(second, 1, nil) == nil || send(second, 2, vectors[2]) != nil {
+		t.Error("it takes others than before")
+	}
+	if _, err := second.Close(); err != nil || !bytes.Equal(second.Set(), first.Set()) ||
+		!bytes.Equal(second.Total(), total(first.Set())) {
+		t.Errorf("the sum is of %v, not %v: %v", second.Set(), first.Set(), err)
+	}
+	if err := c.NewServer(5, []bool{true, true, true}).Restore(state[:3]); err == nil {
+		t.Error("a cut state was taken")
+	}
+}
