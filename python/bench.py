@@ -15,13 +15,24 @@ import warnings
 import numpy as np
 
 
+def rest():
+    """Waits, a second at most, until no thread of this process spins: those of OpenMP and BLAS do for some
+    milliseconds after their last work, on cores that who is timed next would lack."""
+    for _ in range(200):
+        cpu = time.process_time()
+        time.sleep(0.005)
+        if time.process_time() - cpu < 0.0005:
+            return
+
+
 def measure(functions, runs):
-    """Median seconds of each function, run in turn: (wall, CPU of all threads)."""
+    """Median seconds of each function, run in turn, each after a rest: (wall, CPU of all threads)."""
     times = [([], []) for _ in functions]
     for f in functions:
         f()  # once for caches and threads
     for _ in range(runs):
         for f, (wall, cpu) in zip(functions, times):
+            rest()
             begin = time.perf_counter(), time.process_time()
             f()
             wall.append(time.perf_counter() - begin[0])
