@@ -163,6 +163,9 @@ int32_t cohort_model_centroids(const cohort_model *model, double *centroids, int
 
 /* The cluster of each record of the fit, from 0. No budget covers labels: they are for who holds the records. */
 int32_t cohort_model_labels(const cohort_model *model, int32_t *labels, int64_t room);
+/* The same where the model has them, which spares the copy: one for each of the rows, until the model is freed. NULL if
+ * there are none. */
+int32_t cohort_model_labels_view(const cohort_model *model, int32_t **labels);
 
 /* The model as JSON: centroids, sizes, bounds, ledger, what cohort_model_load reads. Free it with cohort_free. */
 int32_t cohort_model_json(const cohort_model *model, char **json, cohort_call *call);

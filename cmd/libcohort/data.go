@@ -19,6 +19,18 @@ import (
 // mostNumbers bounds the numbers of a matrix: a slice of more cannot be described.
 const mostNumbers = 1 << 46
 
+// numbers is how many the holders have, of a file as many as there can be.
+func numbers(data *request.Data) (count int) {
+	if data.File != "" {
+		return mostNumbers
+	}
+	for _, p := range data.Parts {
+		n, d := p.Shape()
+		count += n * d
+	}
+	return count
+}
+
 // read describes the holders' records where they are. release gives back what Arrow streams have handed over, and is
 // called whatever the error.
 func read(holders *C.cohort_data, count C.int32_t, weights *C.double) (data *request.Data, release func(), err error) {

@@ -13,8 +13,11 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cohort-engine/cohort"
@@ -25,9 +28,24 @@ import (
 
 func main() {}
 
-// The library shares the memory of its host: garbage is collected when it is a quarter of what is in use.
-// The hot loops make none.
-func init() { debug.SetGCPercent(25) }
+// The library shares the memory of its host: garbage is collected when it is a quarter of what is in use, but for the
+// leastGarbage of small records, where it would stop the workers every few milliseconds. The hot loops make none.
+const (
+	garbagePercent = 25
+	leastGarbage   = 16 << 20
+)
+
+func init() { debug.SetGCPercent(garbagePercent) }
+
+var garbage atomic.Int64 // percent of what is in use
+
+// pace sets how much garbage there may be while so many numbers are clustered.
+func pace(numbers int) {
+	percent := max(garbagePercent, 100*leastGarbage/max(4*int64(numbers), leastGarbage/4))
+	if garbage.Swap(percent) != percent {
+		debug.SetGCPercent(int(percent))
+	}
+}
 
 //export goMethods
 func goMethods(out **C.char, c *C.cohort_call) C.int32_t {
@@ -92,6 +110,9 @@ func goFree(h C.uintptr_t) {
 		r.Close()
 	}
 	forget(h)
+	if pin, held := pins.LoadAndDelete(h); held {
+		pin.(*runtime.Pinner).Unpin()
+	}
 }
 
 //export goPrepare
@@ -111,6 +132,7 @@ func goPrepare(e C.uintptr_t, holders *C.cohort_data, count C.int32_t, weights *
 		if err != nil {
 			return err
 		}
+		pace(numbers(data))
 		records, err := o.Prepare(ctx, data, eng.Workers())
 		if err == nil {
 			*out = keep(records)
@@ -236,6 +258,32 @@ func goModelLabels(h C.uintptr_t, to *C.int32_t, room C.int64_t) C.int32_t {
 			return null("labels")
 		}
 		copy(unsafe.Slice((*int32)(to), len(m.Labels)), m.Labels)
+		return nil
+	})
+}
+
+// pins are of models whose labels a program looks at where they are, by handle.
+var pins sync.Map // of *runtime.Pinner
+
+//export goModelLabelsView
+func goModelLabelsView(h C.uintptr_t, to **C.int32_t) C.int32_t {
+	return run(nil, func(context.Context, *call) error {
+		m, err := find[*cohort.Model]("model", h)
+		if err != nil {
+			return err
+		}
+		if to == nil {
+			return null("labels")
+		}
+		if *to = nil; len(m.Labels) == 0 {
+			return nil
+		}
+		pin := new(runtime.Pinner)
+		pin.Pin(&m.Labels[0])
+		if _, held := pins.LoadOrStore(h, pin); held { // since a call before
+			pin.Unpin()
+		}
+		*to = (*C.int32_t)(&m.Labels[0])
 		return nil
 	})
 }

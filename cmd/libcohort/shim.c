@@ -85,6 +85,11 @@ int32_t cohort_model_labels(const cohort_model *model, int32_t *labels, int64_t 
     return goModelLabels((uintptr_t)model, labels, room);
 }
 
+int32_t cohort_model_labels_view(const cohort_model *model, int32_t **labels) {
+    ONLY_IN_PARENT(NULL);
+    return goModelLabelsView((uintptr_t)model, labels);
+}
+
 int32_t cohort_model_json(const cohort_model *model, char **json, cohort_call *call) {
     ONLY_IN_PARENT(call);
     return goModelJSON((uintptr_t)model, json, call);

@@ -108,7 +108,7 @@ def _load(path: str) -> ctypes.CDLL:
         "fit": [handle, data, ctypes.c_int32, handle, text, call, out],
         "model_shape": [handle, shapes, shapes, shapes],
         "model_centroids": [handle, handle, ctypes.c_int64],
-        "model_labels": [handle, handle, ctypes.c_int64],
+        "model_labels_view": [handle, out],
         "model_json": [handle, out, call],
         "model_load": [text, call, out],
         "predict": [handle, handle, data, handle, handle, call],
@@ -357,9 +357,14 @@ class Model:
         return c
 
     def labels(self) -> np.ndarray:
-        labels = np.empty(self.rows, dtype=np.int32)
-        _check(library().cohort_model_labels(self.handle, labels.ctypes.data, labels.size))
-        return labels
+        """The labels where the library has them: their array keeps the model."""
+        if self.rows == 0:
+            return np.empty(0, dtype=np.int32)
+        at = ctypes.c_void_p()
+        _check(library().cohort_model_labels_view(self.handle, ctypes.byref(at)))
+        memory = (ctypes.c_int32 * self.rows).from_address(at.value)
+        memory.model = self
+        return np.frombuffer(memory, dtype=np.int32)
 
     def predict(self, engine: Engine, source: Source, n: int, distances: bool = False) -> tuple[np.ndarray, Optional[np.ndarray]]:
         labels = np.empty(n, dtype=np.int32)

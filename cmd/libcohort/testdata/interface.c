@@ -66,6 +66,10 @@ static void layouts(void) {
     double *distances = malloc(N * sizeof *distances);
     CHECK(cohort_model_labels(m, labels, N - 1) == COHORT_WRONG_REQUEST);
     CHECK(cohort_model_labels(m, labels, N) == COHORT_OK);
+    int32_t *view = NULL;
+    CHECK(cohort_model_labels_view(m, NULL) == COHORT_WRONG_REQUEST);
+    CHECK(cohort_model_labels_view(m, &view) == COHORT_OK && memcmp(view, labels, sizeof *view * N) == 0);
+    CHECK(cohort_model_labels_view(m, &view) == COHORT_OK && memcmp(view, labels, sizeof *view * N) == 0);
     CHECK(cohort_predict(engine, m, &d, again, distances, NULL) == COHORT_OK);
     CHECK(memcmp(labels, again, N * sizeof *labels) == 0);
     for (int i = 0; i < N; i++) CHECK(distances[i] >= 0 && distances[i] < 0.5);
