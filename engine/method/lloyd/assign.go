@@ -78,7 +78,11 @@ func newNearest(c *client) *nearest {
 	if c.batch > 0 {
 		shape.Rounds = c.starts // one goes over all records
 	}
-	if a.deltas = step.NewDeltas(c.points, c.centres, c.grid, c.labels, shape); a.deltas != nil {
+	labels := c.labels
+	if labels == nil && c.seeder != nil && c.starts == 1 && c.exchanges == 0 {
+		labels = c.seeder.own.Yield() // it is asked again only if a cluster is empty
+	}
+	if a.deltas = step.NewDeltas(c.points, c.centres, c.grid, labels, shape); a.deltas != nil {
 		c.labels = a.deltas.Labels()
 	}
 	a.small = c.trained*a.per <= a.inline || workers == 1 && c.trained*a.per <= itemWork

@@ -7,6 +7,7 @@ package seeding
 import (
 	"math"
 	"sync"
+	"unsafe"
 
 	"github.com/cohort-engine/cohort/kernels"
 )
@@ -91,6 +92,14 @@ func (p *Part) room() {
 		p.norms = make([]float32, n)
 		p.lengths(func(_, lo int, squares []float32) { copy(p.norms[lo:], squares) })
 	}
+}
+
+// Yield gives up what it knows of the distances, and the memory of them for as many labels, nil if there is none. Begin
+// and Forget make it anew.
+func (p *Part) Yield() []uint16 {
+	nearest := p.nearest
+	p.nearest = nil
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(nearest))), len(nearest))
 }
 
 // Forget begins anew without a centre.
