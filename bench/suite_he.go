@@ -164,7 +164,7 @@ func heSizes(ctx context.Context, e *Env) {
 				return nil, err
 			}
 			job := heJob(data, x.k, x.rounds, 1, heBudget())
-			job.Argmin = ckks.Rank
+			job.Argmin, job.Calibration = ckks.Rank, privacy.Claimed // no other has a price for ranks
 			return job, nil
 		})
 	}

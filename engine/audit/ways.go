@@ -317,10 +317,6 @@ func encryptedWays(c privacy.Calibration) []way {
 // records.
 func encryptedDraws(c privacy.Calibration, holders, threshold int) (drawing, *privacy.Ledger, error) {
 	const n, k = 40, attackedClusters
-	sigmaCount, sigmaSum, _, err := ckks.Scales(c, privacy.AddRemove, auditBudget, 1, n, k, attackedColumns)
-	if err != nil {
-		return nil, nil, err
-	}
 	p := fewRecords(attackedColumns, k, n-1)
 	job := &ckks.Job{Problem: protocol.Problem{Clients: []dataset.Part{{Points: p.parts(true,
 		privacy.AddRemove)[0].Points, FractionBits: gridBits}},
@@ -328,6 +324,12 @@ func encryptedDraws(c privacy.Calibration, holders, threshold int) (drawing, *pr
 		Calibration: c, NoQuality: true, Start: []float64{-0.5, 0, 0, 0.5, 0, 0}}, Post: "none", Threshold: threshold}
 	if holders > 1 {
 		job.Mode = ckks.Multiparty
+	}
+	sigmaCount, sigmaSum, err := job.Scales()
+	if err != nil {
+		return nil, nil, err
+	}
+	if holders > 1 {
 		// one of all that draw may collude: the others' shares make up the noise
 		part := math.Sqrt(float64(cmp.Or(threshold, holders)))
 		sigmaCount, sigmaSum = sigmaCount/part, sigmaSum/part

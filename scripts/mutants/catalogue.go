@@ -265,6 +265,12 @@ func scales() []mutant {
 			"heights 1 Check:law"),
 		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/4:", inAudit,
 			"TestWhiteBox$", "reports 1 Check:law"),
+		one("roundings of ciphertexts follow from the records", inHE, "w.Dither, w.embed.dither = r, r",
+			"w.Dither, w.embed.dither = nil, nil", inHE, "TestRoundingsAreRandom", "roundings of a comparison"),
+		one("the bound of roundings adds nothing to the noise", inHE, "fixed := float64(2*a.rest)",
+			"fixed := 0*float64(2*a.rest)", inHE, "TestProvedBoundIsPaidFor", "bound of roundings"),
+		one("the failure of a bound is not in delta", inHE, "b.Delta -= proved.failure", "b.Delta -= 0", inHE,
+			"TestProvedBoundIsPaidFor", "bound of roundings"),
 		one("encrypted sums have half the noise that they are charged for", inHE, "sigma := q.noise.sum * u\n",
 			"sigma := q.noise.sum * u / 2\n", inAudit, "TestWhiteBox$", "sums in records 1 Check:law"),
 	}

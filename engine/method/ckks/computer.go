@@ -20,6 +20,7 @@ type computer struct {
 	work   []*scratch // by worker
 	ops    Operations // of computations on all workers at once
 	steps  *steps     // of the phase under way
+	items  int        // work items so far, each of which rounds with randomness of its own
 
 	// tops[h] and lows[h] are the ciphertexts of column h in the layout's order.
 	tops, lows [][]*cipher
@@ -102,14 +103,20 @@ func (c *computer) embedSlots(ctx context.Context, pool *engine.Pool, h int, col
 func (c *computer) each(ctx context.Context, pool *engine.Pool, n int, f func(w *scratch, i int) error) error {
 	errs := make([]error, n)
 	even := n - n%pool.Workers()
+	first := c.items
+	c.items += n
+	item := func(w *scratch, i int) error {
+		w.round(c.rnd.rounding("roundings", first+i))
+		return f(w, i)
+	}
 	err := pool.Run(ctx, even, func(worker, i int) {
-		errs[i] = f(c.work[worker], i)
+		errs[i] = item(c.work[worker], i)
 		c.steps.one()
 	})
 	if err == nil && even < n {
 		wide := newWideScratch(ctx, c.params, pool)
 		for i := even; i < n && ctx.Err() == nil; i++ {
-			errs[i] = f(wide, i)
+			errs[i] = item(wide, i)
 			c.steps.one()
 		}
 		c.ops.add(wide.ops)

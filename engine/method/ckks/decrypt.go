@@ -7,7 +7,6 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
-	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/step"
@@ -69,7 +68,7 @@ func splitInteger(p *parameters, z int64) (out [aggregateLevel + 1]uint64) {
 
 // encryptColumns encrypts a party's columns: the work item is one ciphertext.
 func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay layout, columns map[int][]float64,
-	order []int, topScale, lowScale float64,
+	order []int, topScale, lowScale float64, rnd entropy,
 	encrypt func(m ring.Poly, scale float64, purpose string, index int) columnCipher,
 	seeded bool) ([]*columnMessage, error) {
 	msgs := make([]*columnMessage, len(order))
@@ -79,8 +78,8 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 			Lows: make([]columnCipher, lay.lows())}
 	}
 	type tool struct {
-		encoder *ckks.Encoder
-		values  []float64
+		*embedder
+		values []float64
 	}
 	tools := make([]*tool, pool.Workers())
 	errs := make([]error, len(order)*per)
@@ -88,24 +87,25 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 	err := pool.Run(ctx, len(errs), func(worker, index int) {
 		defer progress.one()
 		if tools[worker] == nil {
-			tools[worker] = &tool{ckks.NewEncoder(p.Parameters), make([]float64, p.slots())}
+			tools[worker] = &tool{newEmbedder(p), make([]float64, p.slots())}
 		}
 		t := tools[worker]
 		i, at := index/per, index%per
-		column := columns[order[i]]
+		values := columns[order[i]]
 		level, scale := p.MaxLevel(), topScale
 		if at < lay.tops() {
-			lay.fillTop(at, column, t.values)
+			lay.fillTop(at, values, t.values)
 		} else {
-			lay.fillLow(at-lay.tops(), column, t.values)
+			lay.fillLow(at-lay.tops(), values, t.values)
 			level, scale = aggregateLevel, lowScale
 		}
-		pt := ckks.NewPlaintext(p.Parameters, level)
-		pt.Scale = rlwe.NewScale(scale)
-		if errs[index] = t.encoder.Encode(t.values, pt); errs[index] != nil {
+		column := fmt.Sprintf("column %d", order[i])
+		t.dither = rnd.rounding(column+": rounding", index)
+		var pt ring.Poly
+		if pt, errs[index] = t.encodeWide(p, t.values, level, scale); errs[index] != nil {
 			return
 		}
-		c := encrypt(pt.Value, scale, fmt.Sprintf("column %d", order[i]), index)
+		c := encrypt(pt, scale, column, index)
 		if at < lay.tops() {
 			msgs[i].Tops[at] = c
 		} else {
@@ -125,7 +125,7 @@ func encryptColumns(ctx context.Context, pool *engine.Pool, p *parameters, lay l
 func checkTotal(values []int64, units []float64, n, k, d int, noise noisePlan) error {
 	const deviations = 8 // of the noise: 1e-15
 	spread := math.Sqrt(noise.surplus())
-	slack := evaluationError(n, k, d) + 1
+	slack := noise.error(n, k, d) + 1
 	hi := float64(n) * (1 + float64(k)*signError)
 	fail := func(what string) error {
 		return fault.Failed("ckks check total", fmt.Sprintf("%s of the round is none that %d records can have", what, n),

@@ -97,6 +97,9 @@ func newScratch(p *parameters) *scratch {
 	return &scratch{Workspace: p.lattice.NewWorkspace(), embed: newEmbedder(p), values: make([]float64, p.slots())}
 }
 
+// round makes the computation round with a party's randomness from here on.
+func (w *scratch) round(r *rounding) { w.Dither, w.embed.dither = r, r }
+
 // newWideScratch makes memory for computations that use all workers of a pool,
 // prime by prime.
 func newWideScratch(ctx context.Context, p *parameters, pool *engine.Pool) *scratch {
@@ -310,11 +313,13 @@ type embedder struct {
 	chain   *rns.Chain
 	complex []complex128
 	whole   []int64
+	words   []uint32
+	dither  *rounding // nil: to the nearest
 }
 
 func newEmbedder(p *parameters) *embedder {
 	return &embedder{encoder: ckks.NewEncoder(p.Parameters), logN: p.LogN(), chain: p.lattice,
-		complex: make([]complex128, p.N()), whole: make([]int64, p.N())}
+		complex: make([]complex128, p.N()), whole: make([]int64, p.N()), words: make([]uint32, p.N())}
 }
 
 // coefficients writes to dst the polynomial with the given values in its slots.
@@ -334,11 +339,8 @@ func (m *embedder) coefficients(values, dst []float64) error {
 // lift returns the polynomial of the given coefficients times scale, rounded, at a
 // level and in the transform's domain.
 func (m *embedder) lift(coefficients []float64, level int, scale float64) rns.Poly {
-	for i, x := range coefficients {
-		m.whole[i] = int64(math.RoundToEven(x * scale))
-	}
 	p := m.chain.NewPoly(level)
-	m.chain.Lift(p, m.whole)
+	m.chain.Lift(p, m.round(coefficients, scale))
 	return p
 }
 

@@ -184,6 +184,9 @@ func (j *Job) check() error {
 			"use server-aided or multiparty")
 	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
 		return fault.Range("Argmin", j.Argmin, "pairs or rank")
+	case j.Argmin == Rank && j.private() && j.calibration() == privacy.Proven:
+		return fault.Request("argmin", "is rank: a record's memberships by rank have no proven bound",
+			"use pairs, or --calibration claimed to reproduce the paper")
 	case j.Argmin == Rank && j.K > maxRankClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, whose indicator loses its precision above",
 			maxRankClusters))
@@ -289,7 +292,8 @@ func (j *Job) plan() (*jobPlan, error) {
 	}
 	if j.private() {
 		pl.Budget = j.Spends()
-		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), pl.Budget, j.rounds(), n, j.K, d); err != nil {
+		if pl.noise, err = planNoise(j.calibration(), j.neighbours(), pl.Budget, j.rounds(), n, j.K, d,
+			j.arithmetic(pl.params)); err != nil {
 			return nil, err
 		}
 	}
@@ -315,6 +319,21 @@ func (j *Job) plan() (*jobPlan, error) {
 	}
 	pl.addReleases()
 	return pl, nil
+}
+
+// arithmetic returns how the roundings of a run's ciphertexts are bounded, nil where no bound is proved: by rank, and
+// with columns that are encrypted under a public key, or a key of several parties.
+func (j *Job) arithmetic(p *parameters) func(noise, failure float64) (arithmetic, bool) {
+	if j.mode() != TwoParty || j.argmin() != Pairs {
+		return nil
+	}
+	return func(noise, failure float64) (arithmetic, bool) {
+		s := setting{p: p, n: j.Clients[0].Points.N, k: j.K, d: j.D(), rounds: j.rounds(), encrypted: len(j.Columns[1]),
+			failure: failure}
+		s.lowScale = columnScale(p, s.n, noise)
+		s.unit = s.lowScale * math.Exp2(float64(p.Chain.LogLevel)) / float64(p.N())
+		return s.bound()
+	}
 }
 
 // planarClusters is the number of clusters up to which sphere packings of the plane compare a

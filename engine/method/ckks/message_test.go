@@ -361,7 +361,7 @@ func TestCheckTotalFindsWrongCiphertexts(t *testing.T) {
 				far[i] = 3
 			}
 			msgs, err := encryptColumns(context.Background(), roles.bob.Pool(), s.params, s.lay, map[int][]float64{1: far},
-				[]int{1}, s.topScale, s.lowScale,
+				[]int{1}, s.topScale, s.lowScale, roles.bob.rnd,
 				func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 					return columnCipher{SeededCipher: *encryptSeeded(s.params, m, scale, roles.bob.secret, roles.bob.rnd,
 						purpose, index)}

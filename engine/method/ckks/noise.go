@@ -23,6 +23,8 @@ type noisePlan struct {
 	trueSpec *privacy.Spec
 	// bound is the line of the table of calibrations that a round has, at this noise.
 	bound privacy.Bound
+	// proved bounds what roundings of ciphertexts add to the totals; nil where that is assumed.
+	proved *arithmetic
 }
 
 // jointBound is a line of the table for the joint release of k counts and k d
@@ -59,15 +61,22 @@ func (n *noisePlan) share(holders, colluders int) error {
 	return nil
 }
 
-// evaluationError bounds the 2-norm of what the approximate arithmetic adds to
-// a round's k (1 + d) totals, in records. It is a statement about the
-// evaluator, checked by TestTotalsMatchTheSoftFormula; THEOREMS.md T4 counts it
-// as sensitivity.
-func evaluationError(n, k, d int) float64 {
+// assumedError is the 2-norm of what approximate arithmetic is assumed to add to a round's k (1 + d) totals, in records,
+// where no bound is proved: with more clusters, more parties or comparison by rank. It is that of roundings that add up
+// as independent ones do (THEOREMS.md T4), with room to spare in TestTotalsMatchTheSoftFormula.
+func assumedError(n, k, d int) float64 {
 	return errorPerRecord * math.Sqrt(float64(n)*float64(k)*float64(1+d))
 }
 
-// errorPerRecord is the part of one record in that error: roundings of the
+// error bounds the 2-norm of what approximate arithmetic adds to a round's totals, in records.
+func (n noisePlan) error(records, k, d int) float64 {
+	if n.proved != nil {
+		return n.proved.most()
+	}
+	return assumedError(records, k, d)
+}
+
+// errorPerRecord is the part of one record in the assumed error: roundings of the
 // ciphertexts, which mix all slots. The larger error that the encryption of a
 // column leaves in a record's own comparison is not in it: it moves that
 // record's memberships, for which the sensitivity holds whatever they are.
@@ -82,8 +91,12 @@ func (n noisePlan) schemeDistance(rounds, records, k, d int) float64 {
 	if !n.active() {
 		return 1
 	}
-	shift := math.Sqrt(float64(rounds)) * evaluationError(records, k, d) / min(n.count, n.sum)
-	return math.Erf(shift / (2 * math.Sqrt2))
+	shift := math.Sqrt(float64(rounds)) * n.error(records, k, d) / min(n.count, n.sum)
+	distance := math.Erf(shift / (2 * math.Sqrt2))
+	if n.proved != nil {
+		distance += n.proved.failure
+	}
+	return min(1, distance)
 }
 
 // planNoise calibrates the noise of `rounds` joint releases of k counts and
@@ -96,11 +109,25 @@ func (n noisePlan) schemeDistance(rounds, records, k, d int) float64 {
 // Under Claimed (CKKS-V, section 3) each count has sensitivity 1 and each sum
 // 1, a query gets an equal part of (epsilon, delta) by simple or advanced
 // composition, whichever is larger, and only Alice adds noise.
-func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k,
-	d int) (noisePlan, error) {
+//
+// bound, if not nil, bounds what roundings add, if the noise is at most so large and they may fail with such a
+// probability; it is taken where it holds and asks for no more than dearest times the noise of the assumed one, or for
+// noise on counts that is slight beside a cluster of average size.
+func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int,
+	bound func(noise, failure float64) (arithmetic, bool)) (noisePlan, error) {
 	switch cal {
 	case privacy.Proven:
-		return provenNoise(nb, b, rounds, n, k, d)
+		p, err := provenNoise(nb, b, rounds, n, k, d, nil)
+		if err != nil || bound == nil {
+			return p, err
+		}
+		most := max(dearest, slight*float64(n)/float64(k)/p.count)
+		if a, ok := bound(most*max(p.count, p.sum), roundingFailure*b.Delta); ok {
+			if proved, err := provenNoise(nb, b, rounds, n, k, d, &a); err == nil && proved.count <= most*p.count {
+				return proved, nil
+			}
+		}
+		return p, nil
 	case privacy.Claimed:
 		return claimedNoise(nb, b, rounds, d)
 	default:
@@ -109,17 +136,26 @@ func planNoise(cal privacy.Calibration, nb privacy.Neighbours, b privacy.Budget,
 	}
 }
 
-func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (noisePlan, error) {
+// dearest is the most that a proof may cost, in noise, unless that is slight, a hundredth of a cluster.
+const (
+	dearest = 2
+	slight  = 0.01
+)
+
+func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int, proved *arithmetic) (noisePlan, error) {
 	// The noise is an integer in units of the aggregate, of which a record is
 	// worth at least 2^28; its deviation is at least half a record (below).
 	slack := privacy.GaussianSlack(1<<27, k*(1+d))
+	if proved != nil {
+		b.Delta -= proved.failure
+	}
 	mu, err := privacy.DiscreteMu(b, slack*float64(rounds))
 	if err != nil {
 		return noisePlan{}, fault.Request("ckks budget", err.Error(), "give a larger delta")
 	}
 	perRound := mu / math.Sqrt(float64(rounds))
 	share := sumShare(perRound, n, k, d)
-	// Solve D = overlap sqrt(...) + 2 E/sigma for the scale, the split fixed.
+	// Solve D = overlap sqrt(...) + 2 E/sigma, or what is proved, for the scale, the split fixed.
 	f := float64(d)
 	var unit noisePlan
 	if nb == privacy.ReplaceOne {
@@ -131,13 +167,28 @@ func provenNoise(nb privacy.Neighbours, b privacy.Budget, rounds, n, k, d int) (
 		unit = noisePlan{count: 1 / math.Sqrt(1-share), sum: math.Sqrt(f / share)}
 	}
 	shape := privacy.Shape{D: d, K: k, Bound: 1, CountScale: unit.count, SumScale: unit.sum, Overlap: overlap(k),
-		Error: evaluationError(n, k, d), Neighbours: nb}
-	sensitivity := jointBound(privacy.Proven, decrypted, shape).L2()
-	scale := max(sensitivity/perRound, minDeviation/min(unit.count, unit.sum))
-	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true}
+		Neighbours: nb}
+	least := min(unit.count, unit.sum)
+	scale := minDeviation / least
+	if proved == nil {
+		shape.Error = assumedError(n, k, d)
+		scale = max(scale, jointBound(privacy.Proven, decrypted, shape).L2()/perRound)
+	} else {
+		moved := jointBound(privacy.Proven, decrypted, shape).L2()
+		scale = proved.scale(moved, least, mu, scale)
+		// What the bound adds to the sensitivity, as the table counts it.
+		shape.Error = (proved.mu(moved/scale, least*scale)/math.Sqrt(float64(rounds))*scale - moved) * least / 2
+		if !(shape.Error < math.Inf(1) && proved.told(least*scale) <= 1) {
+			return noisePlan{}, fault.Failed("ckks noise", "no noise outweighs the bound of roundings", "", nil)
+		}
+	}
+	p := noisePlan{count: unit.count * scale, sum: unit.sum * scale, bob: true, proved: proved}
 	shape.CountScale, shape.SumScale = p.count, p.sum
 	p.bound = jointBound(privacy.Proven, decrypted, shape)
 	p.spec = privacy.Spec{Family: "discrete-gaussian", Scale: 1 / perRound, Slack: slack, Rounds: rounds}
+	if proved != nil {
+		p.spec.Failure = proved.failure
+	}
 	return p, nil
 }
 

@@ -23,7 +23,7 @@ func TestProvenNoisePaysForTheJointRelease(t *testing.T) {
 			for _, eps := range []float64{0.1, 1, 5} {
 				b := privacy.Budget{Epsilon: eps, Delta: 1e-5}
 				const n, k, rounds = 10000, 5, 7
-				p, err := planNoise(privacy.Proven, nb, b, rounds, n, k, d)
+				p, err := planNoise(privacy.Proven, nb, b, rounds, n, k, d, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -32,7 +32,7 @@ func TestProvenNoisePaysForTheJointRelease(t *testing.T) {
 				if nb == privacy.ReplaceOne {
 					d2 = math.Max(2*c2+2*f*s2, 4*f*s2)
 				}
-				mu := overlap(k)*math.Sqrt(d2) + 2*evaluationError(n, k, d)/math.Min(p.count, p.sum)
+				mu := overlap(k)*math.Sqrt(d2) + 2*assumedError(n, k, d)/math.Min(p.count, p.sum)
 				if delta := privacy.DeltaOfMu(mu*math.Sqrt(rounds), eps); delta > b.Delta || delta < 0.98*b.Delta {
 					t.Errorf("%s d %d epsilon %g: delta %g, want %g", nb, d, eps, delta, b.Delta)
 				}
@@ -47,14 +47,14 @@ func TestProvenNoisePaysForTheJointRelease(t *testing.T) {
 // The paper's noise: one side, each query by itself, the better composition.
 func TestClaimedNoiseIsThePapers(t *testing.T) {
 	b := privacy.Budget{Epsilon: 1, Delta: 1e-5}
-	p, err := planNoise(privacy.Claimed, privacy.AddRemove, b, 5, 5000, 15, 2)
+	p, err := planNoise(privacy.Claimed, privacy.AddRemove, b, 5, 5000, 15, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := 5 * math.Sqrt(2*math.Log(1.25/2e-6)); math.Abs(p.count-want) > 1e-9 || p.sum != p.count || p.bob {
 		t.Errorf("5 rounds: %+v, want %g by simple composition, on one side", p, want)
 	}
-	many, err := planNoise(privacy.Claimed, privacy.AddRemove, b, 500, 5000, 15, 2)
+	many, err := planNoise(privacy.Claimed, privacy.AddRemove, b, 500, 5000, 15, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestMultipartySharesMakeUpTheNoise(t *testing.T) {
 func TestSchemeErrorIsStated(t *testing.T) {
 	n := noisePlan{count: 8, sum: 4, bob: true}
 	for _, rounds := range []int{1, 3, 10} {
-		mu := math.Sqrt(float64(rounds)) * evaluationError(1000, 3, 2) / 4
+		mu := math.Sqrt(float64(rounds)) * assumedError(1000, 3, 2) / 4
 		if got, want := n.schemeDistance(rounds, 1000, 3, 2),
 			privacy.DeltaOfMu(mu, 0); math.Abs(got-want) > 1e-12 || !(got > 0) {
 			t.Errorf("%d rounds: total variation %v, want %v", rounds, got, want)

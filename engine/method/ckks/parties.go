@@ -281,7 +281,7 @@ func (b *bob) prepare(ctx context.Context) error {
 	if err := b.send(ctx, b.setup, 0, KindKeys, keys.marshal(p)); err != nil {
 		return err
 	}
-	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale,
+	msgs, err := encryptColumns(ctx, b.Pool(), p, b.lay, b.columns, order(b.columns), b.topScale, b.lowScale, b.rnd,
 		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 			return columnCipher{SeededCipher: *encryptSeeded(p, m, scale, b.secret, b.rnd, purpose, index)}
 		}, true)

@@ -138,7 +138,7 @@ func (pl *jobPlan) entries() []privacy.Entry {
 		other := n.bound
 		other.Shape.Neighbours = privacy.ReplaceOne
 		entry.Remark += fmt.Sprintf("; if a record is replaced instead of added or removed, epsilon is %.4g",
-			privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(j.rounds())), pl.Budget.Delta, 0))
+			n.replaced(other, j.rounds(), pl.Budget.Delta))
 	}
 	collusion := "the party that computes and a party that holds the key do not collude"
 	if j.mode() == Multiparty {
@@ -148,8 +148,7 @@ func (pl *jobPlan) entries() []privacy.Entry {
 	entry.Conditions = append(slices.Clone(n.bound.Rule.Conditions),
 		"parties follow the protocol and clamp their columns to the bounds",
 		collusion,
-		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f), evaluation error at most %.3g in 2-norm",
-			overlap(j.K), evaluationError(pl.N, j.K, pl.D)),
+		fmt.Sprintf("soft memberships sum to at most 1 (factor %.6f)", overlap(j.K)), pl.roundings(),
 		"noise streams are computationally indistinguishable from random; ring learning with errors is hard")
 	if j.mode() == Multiparty {
 		// The shares' deviations are above 2^26 units of the aggregates, so their sum is
@@ -164,6 +163,27 @@ func (pl *jobPlan) entries() []privacy.Entry {
 	entry.Viewers = append(slices.Clone(roles), privacy.Outsider)
 	entry.Noise = privacy.Shared(n.shares, n.needed, n.shares-n.needed, roles...)
 	return []privacy.Entry{entry}
+}
+
+// roundings says what is known of the error of the arithmetic.
+func (pl *jobPlan) roundings() string {
+	n := pl.noise
+	most := n.error(pl.N, pl.job.K, pl.D)
+	if n.proved != nil {
+		return fmt.Sprintf("roundings of ciphertexts are random: they add at most %.3g in 2-norm to a round's totals, but "+
+			"with probability %.2g over keys and roundings, which is in delta (T4)", most, n.proved.failure)
+	}
+	return fmt.Sprintf("assumed, not proved: roundings of ciphertexts add at most %.3g in 2-norm to a round's totals, as "+
+		"independent ones of average records do (T4 proves a bound for two parties and few clusters)", most)
+}
+
+// replaced is the epsilon of rounds under replacing a record, whose bound other is.
+func (n noisePlan) replaced(other privacy.Bound, rounds int, delta float64) float64 {
+	if n.proved == nil {
+		return privacy.EpsilonOfMu(other.L2()*math.Sqrt(float64(rounds)), delta, 0)
+	}
+	other.Shape.Error = 0
+	return privacy.EpsilonOfMu(n.proved.mu(other.L2(), min(n.count, n.sum)), delta-n.proved.failure, 0)
 }
 
 // openers are the parties that see decrypted totals: the key holder, or in multiparty mode the

@@ -138,7 +138,7 @@ func (q *peer) sendTerms(ctx context.Context) error {
 // computing party.
 func (q *peer) provide(ctx context.Context, key *publicKey) error {
 	enc := newPublicEncryptor(q.params, key, q.rnd)
-	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale,
+	msgs, err := encryptColumns(ctx, q.Pool(), q.params, q.lay, q.columns, order(q.columns), q.topScale, q.lowScale, q.rnd,
 		func(m ring.Poly, scale float64, purpose string, index int) columnCipher {
 			return enc.encrypt(m, scale, purpose, index)
 		}, false)

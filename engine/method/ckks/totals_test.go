@@ -122,7 +122,7 @@ func TestTotalsMatchTheSoftFormula(t *testing.T) {
 			return math.Sqrt(err2)
 		}
 		release, exact := distance(false), distance(true)
-		bound := evaluationError(c.n, c.k, c.d)
+		bound := assumedError(c.n, c.k, c.d)
 		t.Logf("n %d k %d d %d: pairs %d depth %d blocks %d, error of the release %.4f (bound %.4f), with that of the "+
 			"encryption %.4f",
 			c.n, c.k, c.d, len(r.pairs), r.depth, s.lay.blocks, release, bound, exact)

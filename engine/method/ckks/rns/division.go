@@ -8,26 +8,19 @@ import "github.com/cohort-engine/cohort/kernels/ntt"
 type division struct {
 	by []int // indices of the primes of M
 	to int   // the result is modulo q_0 .. q_{to-1}
-	// down are the constants (M/m_i)^-1, fractions 2^bits/m_i.
-	down, fractions []uint32
-	bits            int
+	// down are the constants (M/m_i)^-1.
+	down  []uint32
+	turns turns
 	// rest[j] are M/m_i and -M modulo q_j, inverse[j] is M^-1.
 	rest    [][]uint32
 	inverse []uint32
 }
 
 func (c *Chain) newDivision(by []int, to int) *division {
-	d := &division{by: by, to: to}
-	least := ntt.MaxBits
-	for _, i := range by {
-		least = min(least, width(c.rings[i]))
-	}
-	// 2^bits/m is below 2^31 for primes of least bits.
-	d.bits = 30 + least
+	d := &division{by: by, to: to, turns: c.newTurns(by)}
 	for k, i := range by {
 		r := c.rings[i]
 		d.down = append(d.down, r.Constant(r.Invert(c.product(r, by, k))))
-		d.fractions = append(d.fractions, r.Fraction(d.bits))
 	}
 	for j := range to {
 		r := c.rings[j]
@@ -54,20 +47,17 @@ func (c *Chain) product(r *ntt.Ring, indices []int, skip int) uint64 {
 	return x
 }
 
-// divide sets dst[h] = round(x[h]/M) for the polynomials x, whose rows are found by
-// row. The rows of M are spoilt in none of them.
+// divide sets dst[h] = x[h]/M for the polynomials x, whose rows are found by row, rounded as the
+// workspace rounds. The rows of M are spoilt in none of them.
 func (w *Workspace) divide(d *division, halves int, row func(h, prime int) []uint32, dst func(h int) Poly) {
 	c, terms := w.c, len(d.by)
 	w.run(halves*terms, func(_, i int) {
 		h, k := i/terms, i%terms
 		c.rings[d.by[k]].InverseLazy(w.parts[h][k], row(h, d.by[k]), d.down[k])
 	})
-	whole := func(_, h int) { ntt.Whole(w.parts[h][terms], w.parts[h][:terms], d.fractions, d.bits) }
-	if halves == 1 {
-		whole(0, 0)
-	} else {
-		w.run(halves, whole)
-	}
+	w.wholes(halves, func(h int) (dst []uint32, src Poly, t *turns) {
+		return w.parts[h][terms], w.parts[h][:terms], &d.turns
+	})
 	w.run(halves*d.to, func(worker, i int) {
 		h, j := i/d.to, i%d.to
 		r, t := c.rings[j], w.local[worker][0]

@@ -22,8 +22,10 @@ type gadgetLevel struct {
 	digits []run
 	// shrink[k] is R (D/q_k)^-1 for the digit D of prime k.
 	shrink []uint32
-	// extend[j][d] are D/q_k modulo prime j for the primes k of digit d.
+	// extend[j][d] are D/q_k modulo prime j for the primes k of digit d, and then -D.
 	extend [][][]uint32
+	// turns[d] counts how often the residues of digit d go round.
+	turns []turns
 	// lift[j] is P R modulo q_j.
 	lift []uint32
 	// drop divides by P and the level's prime, out by P alone.
@@ -112,8 +114,9 @@ func (g *Gadget) newLevel(l int) gadgetLevel {
 			for k := range primes {
 				row = append(row, r.Constant(c.product(r, primes, k)))
 			}
-			v.extend[j] = append(v.extend[j], row)
+			v.extend[j] = append(v.extend[j], append(row, r.Constant(uint64(r.Q())-c.product(r, primes, -1))))
 		}
+		v.turns = append(v.turns, c.newTurns(primes))
 	}
 	for j := range l + 1 {
 		r := c.rings[j]

@@ -23,6 +23,11 @@ type Workspace struct {
 	parts [2]Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
+	// Dither, if set, makes divisions round at random and digits random representatives: the error of either
+	// has the mean 0 whatever is divided or taken apart. Without it both are the nearest to 0. The digits' turns
+	// are in turns; offset is what is rounded.
+	Dither        Dither
+	turns, offset Poly
 }
 
 // NewWorkspace makes a workspace for one worker.
@@ -45,7 +50,8 @@ func (c *Chain) NewWideWorkspace(ctx context.Context, pool *engine.Pool) *Worksp
 }
 
 func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))) *Workspace {
-	w := &Workspace{c: c, run: run, digits: c.NewPoly(c.MaxLevel())}
+	w := &Workspace{c: c, run: run, digits: c.NewPoly(c.MaxLevel()), turns: c.NewPoly(MaxDigits - 1),
+		offset: c.NewPoly(MaxDigits - 1)}
 	for i := range w.C {
 		w.C[i] = c.NewPoly(c.MaxLevel())
 	}
@@ -61,7 +67,7 @@ func (c *Chain) newWorkspace(workers int, run func(n int, f func(worker, i int))
 
 // Free gives the memory back. The workspace must not be used any more.
 func (w *Workspace) Free() {
-	w.c.Free(w.digits)
+	w.c.Free(w.digits, w.turns, w.offset)
 	w.c.Free(w.C[:]...)
 	w.c.Free(w.k[:]...)
 	w.c.Free(w.parts[:]...)
@@ -163,6 +169,12 @@ func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
 	}
 	v := &g.levels[l]
 	w.run(l+1, func(_, j int) { c.rings[j].InverseLazy(w.digits[j], x[j], v.shrink[j]) })
+	if w.Dither != nil {
+		w.wholes(len(v.digits), func(d int) (dst []uint32, src Poly, t *turns) {
+			run := v.digits[d]
+			return w.turns[d], w.digits[run.from:][:run.count], &v.turns[d]
+		})
+	}
 	rows := g.rows(l)
 	w.run(len(rows), func(worker, i int) {
 		// Auxiliary primes have a digit more to extend: they come first.
@@ -175,7 +187,13 @@ func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
 				continue
 			}
 			digits[d] = w.local[worker][d]
-			r.Convert(digits[d], w.digits[run.from:run.from+run.count], v.extend[j][d])
+			var terms [maxTerms + 1][]uint32
+			count := copy(terms[:], w.digits[run.from:run.from+run.count])
+			if w.Dither != nil {
+				terms[count] = w.turns[d]
+				count++
+			}
+			r.Convert(digits[d], terms[:count], v.extend[j][d][:count])
 			r.ForwardLazy(digits[d], digits[d])
 		}
 		var r0, r1 []uint32

@@ -1,0 +1,100 @@
+package rns
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+)
+
+// words is a dither for tests.
+type words struct{ *rand.Rand }
+
+func (w words) Words(dst []uint32) {
+	for i := range dst {
+		dst[i] = w.Uint32()
+	}
+}
+
+// centred returns the coefficients of a polynomial in the transform's domain, modulo the primes up to its level.
+func (x *fixture) centred(p ring.Poly) []float64 {
+	r := x.params.RingQ().AtLevel(p.Level())
+	c := r.NewPoly()
+	r.INTT(p, c)
+	whole := make([]*big.Int, x.N())
+	for i := range whole {
+		whole[i] = new(big.Int)
+	}
+	r.PolyToBigintCentered(c, 1, whole)
+	out := make([]float64, len(whole))
+	for i, z := range whole {
+		out[i], _ = new(big.Float).SetInt(z).Float64()
+	}
+	return out
+}
+
+// A division with a dither gives either of the two integers around the quotient, with the quotient as its mean:
+// what it is off by does not depend on what is divided. To the nearest it does.
+func TestDitheredDivisionHasTheQuotientAsItsMean(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		const trials = 60
+		l := 2
+		q := float64(x.Q(l))
+		r := x.params.RingQ().AtLevel(l - 1)
+		a := [2]Poly{x.random(l, false), x.random(l, false)}
+		dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
+		squares := func(w *Workspace) float64 {
+			mean := make([]float64, x.N())
+			for range trials {
+				w.Rescale(x.NewRescaling(l), &a, &dst)
+				rest, times := r.NewPoly(), r.NewPoly()
+				r.MulScalar(x.wide(dst[1]), uint64(q), times)
+				r.Sub(times, ring.Poly{Coeffs: x.ToWide(a[1])[:l]}, rest)
+				for i, z := range x.centred(rest) {
+					if z = z / q; math.Abs(z) >= 1 {
+						t.Fatalf("coefficient %d is off by %g", i, z)
+					}
+					mean[i] += z / trials
+				}
+			}
+			var s float64
+			for _, m := range mean {
+				s += m * m
+			}
+			return s / float64(x.N())
+		}
+		w := x.NewWorkspace()
+		nearest := squares(w)
+		w.Dither = words{x.rng}
+		// A mean of trials roundings has 1/(6 trials) on average over uniform remainders, and deviates by a twentieth.
+		if got := squares(w); got > 1.3/(6*trials) || nearest < 0.07 {
+			t.Errorf("squares of mean errors: %g with a dither, want %g; %g to the nearest", got, 1.0/(6*trials), nearest)
+		}
+	})
+}
+
+// Random digits switch keys as the least ones do: what comes out is the same message, but for errors of the same size.
+func TestDitheredDigitsSwitchKeys(t *testing.T) {
+	fixtures(t, func(t *testing.T, x *fixture) {
+		_, key := x.relinKey()
+		plain, random := x.NewWorkspace(), x.NewWorkspace()
+		random.Dither = words{x.rng}
+		rounding := math.Sqrt((1 + 4.0/3*float64(x.N())) / 12)
+		for l := 1; l <= x.MaxLevel(); l += 2 {
+			a, b := [2]Poly{x.random(l, false), x.random(l, false)}, [2]Poly{x.random(l, false), x.random(l, true)}
+			var phases [2]ring.Poly
+			for i, w := range []*Workspace{plain, random} {
+				dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
+				w.Product(l, &a, &b, 1)
+				w.Finish(l, key, &dst)
+				phases[i] = x.phase(x.wide(dst[0]), x.wide(dst[1]))
+			}
+			// Two roundings, of variance 1/12 and 1/6, and key switching.
+			if d := x.distance(phases[0], phases[1]); d > 2.5*rounding || d < rounding {
+				t.Errorf("level %d: the two differ by a deviation of %g, a rounding has %g", l, d, rounding)
+			}
+		}
+	})
+}

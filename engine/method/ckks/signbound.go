@@ -1,0 +1,190 @@
+package ckks
+
+import "math"
+
+// signStages are the roundings of one evaluation of the sign: its input's, then those of T2, u, T4 and the result
+// of either polynomial, of degree 15 with T8 and the leaf before it.
+const signStages = 12
+
+// interval is a closed interval of reals. Operations do not round outwards: what that is short of, 2^-50, is
+// far below the bounds' own slack.
+type interval struct{ lo, hi float64 }
+
+func exactly(x float64) interval { return interval{x, x} }
+
+func (a interval) plus(b interval) interval { return interval{a.lo + b.lo, a.hi + b.hi} }
+
+func (a interval) times(b interval) interval {
+	w, x, y, z := float64(a.lo*b.lo), float64(a.lo*b.hi), float64(a.hi*b.lo), float64(a.hi*b.hi)
+	return interval{min(w, x, y, z), max(w, x, y, z)}
+}
+
+func (a interval) scaled(f float64) interval {
+	return interval{min(f*a.lo, f*a.hi), max(f*a.lo, f*a.hi)}
+}
+
+func (a interval) widened(by float64) interval { return interval{a.lo - by, a.hi + by} }
+
+func (a interval) magnitude() float64 { return max(-a.lo, a.hi) }
+
+// jet is a value of the sign's evaluation for inputs in an interval: exact, near it, as roundings leave it, and
+// its derivatives by the roundings so far: exact, and near, where all values are near.
+type jet struct {
+	exact, near  interval
+	first, slope [signStages]interval             // exact, and near
+	bend         [signStages][signStages]interval // near, by roundings j <= i
+	stages       int
+}
+
+// plus is f a + g b + c.
+func (a *jet) plus(f float64, b *jet, g, c float64) *jet {
+	out := &jet{exact: a.exact.scaled(f).plus(b.exact.scaled(g)).plus(exactly(c)), stages: max(a.stages, b.stages)}
+	for i := range out.stages {
+		out.first[i] = a.first[i].scaled(f).plus(b.first[i].scaled(g))
+		out.slope[i] = a.slope[i].scaled(f).plus(b.slope[i].scaled(g))
+		for j := range i + 1 {
+			out.bend[i][j] = a.bend[i][j].scaled(f).plus(b.bend[i][j].scaled(g))
+		}
+	}
+	return out
+}
+
+// times is the product.
+func (a *jet) times(b *jet) *jet {
+	out := &jet{exact: a.exact.times(b.exact), stages: max(a.stages, b.stages)}
+	if a == b {
+		out.exact.lo = max(out.exact.lo, 0)
+	}
+	for i := range out.stages {
+		out.first[i] = a.exact.times(b.first[i]).plus(b.exact.times(a.first[i]))
+		out.slope[i] = a.near.times(b.slope[i]).plus(b.near.times(a.slope[i]))
+		for j := range i + 1 {
+			out.bend[i][j] = a.near.times(b.bend[i][j]).plus(b.near.times(a.bend[i][j])).
+				plus(a.slope[i].times(b.slope[j])).plus(a.slope[j].times(b.slope[i]))
+		}
+	}
+	return out
+}
+
+// rounded gives the value a rounding: the next one.
+func (a *jet) rounded(c *signCell) *jet {
+	a.first[c.next], a.slope[c.next], a.stages = exactly(1), exactly(1), c.next+1
+	c.next++
+	a.near = a.exact.widened(a.off(c.most))
+	return a
+}
+
+// off bounds by how much roundings with squares at most those given move a value.
+func (a *jet) off(most *[signStages]float64) float64 {
+	var first, second float64
+	for i := range a.stages {
+		s := a.slope[i].magnitude()
+		first += float64(s * s * most[i])
+		second += float64(a.bend[i][i].magnitude() * most[i])
+	}
+	return math.Sqrt(first) + second/2
+}
+
+// signCell evaluates the sign on an interval of inputs.
+type signCell struct {
+	most *[signStages]float64
+	next int
+}
+
+func (c *signCell) seven(t *jet, p signPlan) (out, u, t4 *jet) {
+	zero := new(jet)
+	t2 := t.times(t).plus(2, zero, 0, -1).rounded(c)
+	u = t.times(t2).plus(2, t, p.r, 0).rounded(c)
+	t4 = t2.times(t2).plus(2, zero, 0, -1).rounded(c)
+	return t4.times(u).plus(p.a, t, p.b, 0).plus(1, u, p.c, 0).rounded(c), u, t4
+}
+
+func (c *signCell) halfSign(t interval) *jet {
+	mid, _, _ := c.seven((&jet{exact: t}).rounded(c), innerPlan)
+	p := outerPlan
+	q, u, t4 := c.seven(mid, p)
+	t8 := t4.times(t4).plus(2, new(jet), 0, -1).rounded(c)
+	v := mid.plus(p.d, u, p.e, 0).rounded(c)
+	return t8.times(q).plus(1, t4.times(v), 1, 0).plus(1, mid, p.f, 0).plus(1, u, p.g, 0).rounded(c)
+}
+
+// profile bounds a function of a comparison's input: by far + near f (1 - f), f being the comparison's value, and
+// by most.
+type profile struct{ far, near, most float64 }
+
+// signBound is what roundings do to a comparison.
+type signBound struct {
+	error float64 // at most
+	// variance is the proxy of the first order in roundings of weight 1, steepest that where values are near instead of
+	// exact, bend half the mean of the second; input
+	// and inputBend the same of the input's roundings. turn is by how much the first order's proxy changes with
+	// roundings of squares one, inputTurn with one of the input's: squares of the second derivatives' norms.
+	variance, bend, input, inputBend, steepest profile
+	turn, inputTurn                            float64
+}
+
+// signCells is the number of intervals that [0, 1] is cut into, of which inputs reach as many as inputCells: they
+// stay within inputSlack but for the errors of the columns' encryption, at most 1/512. The sign is odd.
+const (
+	signCells  = 2048
+	inputCells = signCells - signCells/512
+	inputSpare = 1.0 / 512
+)
+
+// boundSign bounds what roundings with the given variance proxies at a slot do to a comparison: each is at most the
+// root of its proxy times inputMost, for the input's, or most.
+func boundSign(variances [signStages]float64, inputMost, most float64) signBound {
+	var squares [signStages]float64
+	for i, v := range variances {
+		squares[i] = v * most
+	}
+	squares[0] = variances[0] * inputMost
+	var out signBound
+	values, spans := make([][5]float64, inputCells), make([]float64, inputCells)
+	for n := range values {
+		h := (&signCell{most: &squares}).halfSign(interval{float64(n) / signCells, float64(n+1) / signCells})
+		out.error = max(out.error, h.off(&squares))
+		turn, inputTurn, v := 0.0, 0.0, &values[n]
+		for i, vi := range variances {
+			s, b := h.first[i].magnitude(), h.bend[i][i].magnitude()
+			first, second := &v[0], &v[1]
+			if i == 0 {
+				first, second = &v[2], &v[3]
+			}
+			*first += float64(s * s * vi)
+			if i > 0 {
+				near := h.slope[i].magnitude()
+				v[4] += float64(near * near * vi)
+			}
+			*second += float64(b*vi) / 2
+			for j := range i {
+				x := h.bend[i][j].magnitude()
+				x = float64(x * x * vi * variances[j])
+				if j == 0 {
+					inputTurn += x
+				} else {
+					turn += x
+				}
+			}
+		}
+		out.turn, out.inputTurn = max(out.turn, turn), max(out.inputTurn, inputTurn)
+		far := min(h.exact.magnitude(), 0.5)
+		spans[n] = 0.25 - far*far // f (1 - f), at least
+	}
+	for kind, p := range []*profile{&out.variance, &out.bend, &out.input, &out.inputBend, &out.steepest} {
+		decided := signCells >> alphaBits
+		for _, v := range values[decided:] {
+			p.far = max(p.far, v[kind])
+		}
+		p.most = p.far
+		for n, v := range values[:decided] {
+			p.most = max(p.most, v[kind])
+			if spans[n] > 0 {
+				p.near = max(p.near, (v[kind]-p.far)/spans[n])
+			} else {
+				p.far = max(p.far, v[kind])
+			}
+		}
+	}
+	return out
+}
