@@ -126,7 +126,7 @@ func (r request) headline(res *engine.Result, b dataset.Bounds) []string {
 // sample is a set of n records of two columns as text.
 func sample(n int) (string, error) {
 	t, err := dataset.Generate(context.Background(), "blobs",
-		dataset.Generator{N: n, D: 2, K: 10, Separation: 12, Seed: 1})
+		dataset.Generator{N: n, D: 2, K: 10, Separation: 3, Seed: 1})
 	if err != nil {
 		return "", err
 	}

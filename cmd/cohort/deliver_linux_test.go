@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,5 +43,53 @@ func TestFullDiskIsFoundBeforeTheCharge(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".cohort-*")); left != nil {
 		t.Errorf("%v is left", left)
+	}
+}
+
+// A run that a signal ends after the charge says what was charged, and the same command finishes it for nothing.
+func TestTerminatedRunIsFinishedWithoutPayingAgain(t *testing.T) {
+	dir := t.TempDir()
+	ledger, rows := filepath.Join(dir, "ledger"), filepath.Join(dir, "rows.csv")
+	if status, _, errOut := cohort(t, "data", "write", "blobs", "--n", "60000", "--d", "4", "--k", "40", "--out",
+		rows); status != exitDone {
+		t.Fatal(errOut)
+	}
+	args := []string{"run", "--data", rows, "--k", "40", "--epsilon", "1", "--bounds", "-1:2", "--ledger", ledger,
+		"--ledger-budget", "1:1e-3", "--format", "json"}
+	run := exec.Command(os.Args[0], args...)
+	run.Env = append(os.Environ(), commandVar+"=1")
+	var out, errOut strings.Builder
+	run.Stdout, run.Stderr = &out, &errOut
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
+	for charged := false; !charged; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(ledger)
+		if charged = err == nil && strings.Contains(string(text), `"run"`); charged {
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before it was charged: %v, %s", err, errOut.String())
+		default:
+		}
+	}
+	if err := run.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	pending, _ := filepath.Glob(ledger + ".*.pending")
+	if status := run.ProcessState.ExitCode(); status != exitFailed || out.Len() != 0 || len(pending) != 1 ||
+		!strings.Contains(errOut.String(), "was charged to "+ledger) || !strings.Contains(errOut.String(), pending[0]) {
+		t.Fatalf("status %d, %.80q, %q, state files %v", status, out.String(), errOut.String(), pending)
+	}
+	again := object(t, args...)
+	if text := readText(t, ledger); strings.Count(text, `"run":`) != 1 || len(again["centroids"].([]any)) != 40 {
+		t.Errorf("the ledger file is\n%s", text)
+	}
+	if status, _, errOut := cohort(t, args...); status != exitWrong || !strings.Contains(errOut, "cannot pay") {
+		t.Errorf("a further run: status %d, %q", status, errOut)
 	}
 }

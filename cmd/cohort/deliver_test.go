@@ -274,17 +274,18 @@ func TestPaidResultsAreNotLost(t *testing.T) {
 
 // Of several runs those before a refused one are returned, and the refusal is still an error.
 func TestEarlierRunsAreReturned(t *testing.T) {
-	ledger := filepath.Join(t.TempDir(), "ledger")
-	args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", ledger, "--delta", "0",
-		"--ledger-budget", "2.2", "--runs", "3", "--format", "json"}
-	status, out, errOut := cohort(t, args...)
-	var m map[string]any
-	if err := json.Unmarshal([]byte(out), &m); err != nil || status != exitWrong ||
-		!strings.Contains(errOut, "run 3 of 3") || !strings.Contains(errOut, "the runs before") {
-		t.Fatalf("status %d, %v, stderr %q", status, err, errOut)
-	}
-	if len(m["centroids"].([]any)) != 15 || !strings.Contains(out, "run 1 of 2") {
-		t.Errorf("%.300s", out)
+	for refused, budget := range map[int]string{2: "1.1", 3: "2.2"} {
+		args := []string{"run", "--epsilon", "1", "--bounds", "0:1000000", "--ledger", filepath.Join(t.TempDir(), "ledger"),
+			"--delta", "0", "--ledger-budget", budget, "--runs", "3", "--format", "json"}
+		status, out, errOut := cohort(t, args...)
+		var m map[string]any
+		if err := json.Unmarshal([]byte(out), &m); err != nil || status != exitWrong ||
+			!strings.Contains(errOut, fmt.Sprintf("run %d of 3", refused)) || !strings.Contains(errOut, "the runs before") {
+			t.Fatalf("status %d, %v, stderr %q", status, err, errOut)
+		}
+		if len(m["centroids"].([]any)) != 15 || strings.Contains(out, "run 1 of 2") != (refused == 3) {
+			t.Errorf("%.300s", out)
+		}
 	}
 }
 
