@@ -253,7 +253,6 @@ type Dialer struct {
 type Conn struct {
 	nc    *nats.Conn
 	self  protocol.Role
-	to    map[protocol.Role]string
 	study string
 }
 
@@ -313,7 +312,7 @@ func Dial(ctx context.Context, d Dialer) (*Conn, error) {
 		return nil, fault.Failed("connection to "+d.URL, fmt.Sprintf("takes messages of at most %d bytes", nc.MaxPayload()),
 			fmt.Sprintf("set max_payload of the cluster to %d or more", link.FrameBytes), nil)
 	}
-	c := &Conn{nc: nc, self: d.Self, study: d.Study, to: make(map[protocol.Role]string)}
+	c := &Conn{nc: nc, self: d.Self, study: d.Study}
 	if d.Frames == nil {
 		return c, nil
 	}

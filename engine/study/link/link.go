@@ -417,10 +417,15 @@ func (e *End) SendAll(ctx context.Context, letters []Letter) error {
 			return err
 		}
 	}
+	e.attendNow()
+	return e.err
+}
+
+// attendNow does what is due without waking the goroutine that does it by itself.
+func (e *End) attendNow() {
 	if due := e.work(time.Now()); due.Before(e.alarm) {
 		e.wake()
 	}
-	return e.err
 }
 
 // same reports whether two letters have the same parts in memory.
@@ -511,9 +516,7 @@ func (e *End) reuse(b []byte) {
 // wait waits until a stream has room.
 func (e *End) wait(ctx context.Context, p *peer, size int) error {
 	for e.err == nil && p.bytes > 0 && p.bytes+size > queued {
-		if due := e.work(time.Now()); due.Before(e.alarm) {
-			e.wake()
-		}
+		e.attendNow()
 		if e.room == nil {
 			e.room = make(chan struct{})
 		}

@@ -202,7 +202,7 @@ func (e *End) Deliver(from protocol.Role, b []byte) {
 		e.Refused(from, err)
 	}
 	if len(e.touched) > 0 {
-		e.wake()
+		e.attendNow()
 	}
 }
 
