@@ -82,6 +82,9 @@ type Seen struct {
 	// centroids that the iteration began with; NaN where the method is private, or does
 	// not compute it.
 	Loss float64
+	// Start counts from 1 the first centroids that the iteration goes on from, where a method
+	// tries several; else it is 0.
+	Start int
 }
 
 // Observer sees what an engine does. Calls come from the goroutine that does

@@ -8,10 +8,12 @@ import (
 // Step is how far a run had come after an iteration.
 type Step struct {
 	// Moved is the root mean square distance that the centroids moved in the iteration, in
-	// normalised units; nil in the first, and where they are not released.
+	// normalised units; nil in the first, also of a start, and where they are not released.
 	Moved *float64 `json:"moved,omitempty"`
 	// Loss is that of the centroids that the iteration began with; nil in a private run.
 	Loss *float64 `json:"loss,omitempty"`
+	// Start is that of [Seen].
+	Start int `json:"start,omitempty"`
 }
 
 // Trace is an observer that keeps what everybody may see of each iteration of a job, the last one that it saw
@@ -33,8 +35,9 @@ func (t *Trace) PhaseEnd(Span) {}
 
 // IterationEnd implements Observer.
 func (t *Trace) IterationEnd(it Iteration) {
-	var s Step
-	if it.Centroids != nil && len(t.last) == len(it.Centroids) {
+	s := Step{Start: it.Start}
+	same := len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Start == it.Start
+	if same && it.Centroids != nil && len(t.last) == len(it.Centroids) {
 		moved := 0.0
 		for i, x := range it.Centroids {
 			step := x - t.last[i]

@@ -17,6 +17,14 @@ func TestTraceKeepsWhatIsSeen(t *testing.T) {
 		s[1].Loss != nil || s[2] != (Step{}) {
 		t.Errorf("steps %+v", s)
 	}
+	// A start is not compared with the one before.
+	for i, start := range []int{1, 1, 2, 2} {
+		trace.IterationEnd(Iteration{Seen: Seen{Centroids: []float64{float64(i), 0}, Loss: math.NaN(), Start: start}})
+	}
+	if s = trace.Steps[3:]; s[0].Moved != nil || s[1].Moved == nil || s[2].Moved != nil || s[3].Moved == nil ||
+		s[3].Start != 2 {
+		t.Errorf("steps of starts %+v", s)
+	}
 	trace.JobBegin(JobInfo{Method: "b"})
 	if len(trace.Steps) != 0 || trace.Job.Method != "b" {
 		t.Errorf("a new job finds %+v", trace)

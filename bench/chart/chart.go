@@ -109,7 +109,7 @@ type Key struct {
 	Style  string // how a reference differs: dashed line or faint bar
 }
 
-// Legend names the curves, and each kind of reference once: references have the
+// Legend names the curves, those of one name and colour once, and each kind of reference once: references have the
 // colour of the curve that they belong to. A table of cells has none.
 func (p *Plot) Legend() []Key {
 	if p.Heat {
@@ -118,9 +118,10 @@ func (p *Plot) Legend() []Key {
 	var keys []Key
 	var references []string
 	for _, c := range p.Curves {
-		if c.Reference == "" {
-			keys = append(keys, Key{Name: c.Name, Colour: c.Colour % Colours})
-		} else if !slices.Contains(references, c.Reference) {
+		key := Key{Name: c.Name, Colour: c.Colour % Colours}
+		if c.Reference == "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		} else if c.Reference != "" && !slices.Contains(references, c.Reference) {
 			references = append(references, c.Reference)
 		}
 	}

@@ -104,6 +104,28 @@ func TestPageShowsPointsOnlyIfGiven(t *testing.T) {
 	}
 }
 
+// Rounds of several starts are curves of their own, the best one named.
+func TestConvergenceOfStarts(t *testing.T) {
+	r := result(t, 2)
+	r.Convergence = nil
+	for _, s := range []struct {
+		start int
+		loss  float64
+	}{{1, 9}, {1, 5}, {2, 8}, {2, 3}, {3, 7}, {2, 2.5}} {
+		r.Convergence = append(r.Convergence, engine.Step{Start: s.start, Loss: &s.loss})
+	}
+	run := &Run{Result: r}
+	curves := run.courses("loss", 0, func(s engine.Step) *float64 { return s.Loss })
+	last := curves[len(curves)-1]
+	if len(curves) != 3 || last.Name != "start 2, the best" || len(last.Points) != 3 ||
+		last.Points[2] != (chart.Point{X: 3, Y: 2.5}) {
+		t.Errorf("the curves are %+v", curves)
+	}
+	if page := write(t, run); strings.Count(page, "</span>other starts</span>") != 1 {
+		t.Error("the legend does not name the other starts once")
+	}
+}
+
 // A legend names every cluster once, by the colour of its line.
 func TestStrandKeys(t *testing.T) {
 	for clusters, want := range map[int]string{1: "cluster 1", 3: "cluster 2", 10: "2, 10", 40: "2, 10, 18, 26, 34",

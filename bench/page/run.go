@@ -12,6 +12,7 @@ import (
 	"html/template"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,28 +204,71 @@ func (r *Run) numbers() []figure {
 
 // convergence draws the loss and the moves of the centroids by round, where they are public.
 func (r *Run) convergence() []figure {
-	loss := chart.Plot{Title: "Loss by round", XName: "round", YName: "sum of squared distances"}
-	moved := chart.Plot{Title: "How far centroids move", XName: "round",
-		YName: "root mean square move, in half widths of the box"}
-	var losses, moves []chart.Point
-	for i, s := range r.Result.Convergence {
-		if s.Loss != nil {
-			losses = append(losses, chart.Point{X: float64(i + 1), Y: *s.Loss})
-		}
-		if s.Moved != nil {
-			moves = append(moves, chart.Point{X: float64(i + 1), Y: *s.Moved})
-		}
-	}
+	loss := chart.Plot{Title: "Loss by round", YName: "sum of squared distances"}
+	moved := chart.Plot{Title: "How far centroids move", YName: "root mean square move, in half widths of the box"}
 	var out []figure
-	if len(losses) > 1 {
-		loss.Curves = []chart.Curve{{Name: "loss", Points: losses}}
-		out = append(out, plotted(&loss, "of the centroids that each round begins with"))
-	}
-	if len(moves) > 1 {
-		moved.Curves = []chart.Curve{{Name: "move", Colour: 1, Points: moves}}
-		out = append(out, plotted(&moved, "between the centroids of one round and the next, as they were released"))
+	for _, f := range []struct {
+		plot   *chart.Plot
+		name   string
+		colour int
+		value  func(engine.Step) *float64
+		note   string
+	}{
+		{&loss, "loss", 0, func(s engine.Step) *float64 { return s.Loss }, "of the centroids that each round begins with"},
+		{&moved, "move", 1, func(s engine.Step) *float64 { return s.Moved },
+			"between the centroids of one round and the next, as they were released"},
+	} {
+		if f.plot.Curves = r.courses(f.name, f.colour, f.value); f.plot.Curves == nil {
+			continue
+		}
+		f.plot.XName = "round"
+		if len(f.plot.Curves) > 1 {
+			f.plot.XName = "round of the start"
+		}
+		drawn := plotted(f.plot, f.note)
+		if len(f.plot.Curves) > 1 {
+			drawn.Legend = f.plot.Legend()
+		}
+		out = append(out, drawn)
 	}
 	return out
+}
+
+// courses are values of the rounds as curves, one for each start of several; that of the start with the least
+// loss, or of the last round where none is known, lies over the others. It is nil for fewer than two values.
+func (r *Run) courses(name string, colour int, value func(engine.Step) *float64) []chart.Curve {
+	rounds, points, values := make(map[int]int), make(map[int][]chart.Point), 0
+	best, least := 0, math.Inf(1)
+	var order []int
+	for _, s := range r.Result.Convergence {
+		if rounds[s.Start] == 0 {
+			order = append(order, s.Start)
+		}
+		rounds[s.Start]++
+		if s.Loss != nil && *s.Loss < least {
+			best, least = s.Start, *s.Loss
+		}
+		if v := value(s); v != nil {
+			points[s.Start] = append(points[s.Start], chart.Point{X: float64(rounds[s.Start]), Y: *v})
+			values++
+		}
+	}
+	if values < 2 {
+		return nil
+	}
+	if len(order) == 1 {
+		return []chart.Curve{{Name: name, Colour: colour, Points: points[order[0]]}}
+	}
+	if math.IsInf(least, 1) {
+		best = r.Result.Convergence[len(r.Result.Convergence)-1].Start
+	}
+	var curves []chart.Curve
+	for _, start := range order {
+		if start != best && points[start] != nil {
+			curves = append(curves, chart.Curve{Name: "other starts", Colour: chart.Colours - 1, Points: points[start]})
+		}
+	}
+	return append(curves, chart.Curve{Name: fmt.Sprintf("start %d, the best", best), Colour: colour, Points: points[best]})
 }
 
 // budget draws what each release costs and what each viewer can learn in all.

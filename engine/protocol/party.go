@@ -55,6 +55,7 @@ type Party struct {
 	single    bool // no other role is in this process
 	notes     []string
 	seen      engine.Seen // of the round under way
+	start     int         // that its rounds go on from, of several
 	barrier   func(ctx context.Context, round int) error
 }
 
@@ -97,6 +98,10 @@ func (p *Party) Note(format string, args ...any) {
 // Observed tells whether what is given to Show reaches anybody.
 func (p *Party) Observed() bool { return p.rt.Observed() }
 
+// Tries tells observers of a run that is not private that the rounds from here on go on from the given one,
+// from 1, of several first centroids.
+func (p *Party) Tries(start int) { p.start = start }
+
 // Show lets observers see the centroids of a round, K rows of D in the normalised box, that
 // were computed from release r and public values, and the loss of those before (NaN if it
 // is unknown). In a private run they reach them only if outsiders see all that the release
@@ -105,11 +110,11 @@ func (p *Party) Show(r *Release, centroids []float64, loss float64) {
 	if !p.rt.Observed() {
 		return
 	}
-	p.seen = engine.Seen{Centroids: centroids, Loss: loss}
+	p.seen = engine.Seen{Centroids: centroids, Loss: loss, Start: p.start}
 	if !p.Plan.Private {
 		return
 	}
-	p.seen.Loss = math.NaN()
+	p.seen.Loss, p.seen.Start = math.NaN(), 0
 	for _, e := range r.Entries {
 		if e.Mechanism != "mask" && !slices.Contains(e.Viewers, privacy.Outsider) {
 			p.seen.Centroids = nil

@@ -54,7 +54,8 @@ type search struct {
 	bestGrid  []float64 // the centroids that the best start goes on from
 	bestMeans []float64 // the means that they come from
 	bestSizes []float64 // of its clusters
-	bestEnd   int       // rounds that the best start has left
+	bestStart int
+	bestEnd   int // rounds that the best start has left
 }
 
 // kMeans runs plain k-means: rounds from several starts, the best of which goes on
@@ -67,7 +68,7 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 	}
 	t := 0
 	for s.start = range c.starts {
-		if s.start > 0 {
+		if s.tries(s.start); s.start > 0 {
 			if err := c.seeder.draw(ctx, s.start); err != nil {
 				return t, err
 			}
@@ -94,6 +95,7 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 		return t, err
 	}
 	if s.start > 0 && s.bestEnd > 0 {
+		s.tries(s.bestStart)
 		copy(c.centroids, s.bestGrid)
 		c.setGrid()
 	}
@@ -108,6 +110,13 @@ func (c *client) kMeans(ctx context.Context) (int, error) {
 	return t, nil
 }
 
+// tries tells observers which start the next rounds go on from, where there are several.
+func (s *search) tries(start int) {
+	if s.starts+s.exchanges > 1 {
+		s.party.Tries(start + 1)
+	}
+}
+
 // exchange tries whether the best start is better with a few clusters elsewhere: those
 // that cost least to do without begin again at records, as in k-means++, and rounds go on
 // from there (after Fränti, Efficiency of random swap clustering, Journal of Big Data
@@ -116,6 +125,7 @@ func (s *search) exchange(ctx context.Context, t int) (int, error) {
 	move := s.k/exchangedShare + 1
 	for range s.exchanges {
 		s.start++
+		s.tries(s.start)
 		copy(s.centroids, s.bestGrid)
 		before, from := s.bestGain, t
 		n, err := s.begin(ctx, s.dispensable(move))
@@ -172,6 +182,7 @@ func (s *search) keep(roundsLeft int) {
 	if s.bestGain, s.bestEnd = s.gain, roundsLeft; s.moved <= max(bestRest, s.job.Rest)*s.variance {
 		s.bestEnd = 0
 	}
+	s.bestStart = s.start
 	s.bestGrid = append(s.bestGrid[:0], s.centroids...)
 	s.bestMeans = append(s.bestMeans[:0], s.centroids...)
 	s.bestSizes = append(s.bestSizes[:0], s.counts...)
