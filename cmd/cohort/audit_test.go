@@ -11,6 +11,7 @@ import (
 
 	"github.com/cohort-engine/cohort/engine/audit"
 	"github.com/cohort-engine/cohort/engine/catalog"
+	"github.com/cohort-engine/cohort/engine/method"
 	"github.com/cohort-engine/cohort/engine/method/lloyd"
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
@@ -160,6 +161,54 @@ func TestAuditByCanaries(t *testing.T) {
 		status, out, errOut := cohort(t, append([]string{"audit", "--canaries"}, args...)...)
 		if status != exitWrong || out != "" {
 			t.Errorf("%v: status %d, %q%q", args, status, out, errOut)
+		}
+	}
+}
+
+// The library has every private method of the catalog under every calibration that it has, and where several hold
+// rows each role looks: a client, the server and an outsider.
+func TestAuditListCoversTheCatalog(t *testing.T) {
+	status, out, errOut := cohort(t, "audit", "--list")
+	if status != exitDone {
+		t.Fatalf("status %d, %s", status, errOut)
+	}
+	sections := map[string]string{}
+	var at string
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, " ") {
+			at = strings.TrimSpace(line)
+		}
+		sections[at] += " " + strings.TrimSpace(line)
+	}
+	for _, m := range catalog.Methods() {
+		if !m.Private {
+			if _, ok := sections[m.Name+", proven"]; ok {
+				t.Errorf("%s promises nothing, and is audited", m.Name)
+			}
+			continue
+		}
+		if len(privacy.Calibrations(m.Name)) == 0 {
+			t.Errorf("%s has no calibration", m.Name)
+		}
+		for _, c := range privacy.Calibrations(m.Name) {
+			cases, ok := sections[fmt.Sprintf("%s, %s", m.Name, c)]
+			if !ok {
+				t.Errorf("%s has no audit of its %s calibration", m.Name, c)
+			}
+			var roles []string
+			switch {
+			case m.Holds == method.Rows:
+				roles = []string{"seen by a client", "seen by the server", "seen by an outsider", "three clients"}
+			case m.Name == "ckks" && c == privacy.Proven:
+				roles = []string{"seen by party 1", "seen by party 2", "the key holder looks", "Alice solves"}
+			case m.Name == "sketch" && c == privacy.Proven:
+				roles = []string{"holders of the keys", "three parties"}
+			}
+			for _, role := range roles {
+				if !strings.Contains(cases, role) {
+					t.Errorf("%s, %s: no case is %s", m.Name, c, role)
+				}
+			}
 		}
 	}
 }

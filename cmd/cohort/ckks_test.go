@@ -64,3 +64,42 @@ func TestCKKSWithoutNoise(t *testing.T) {
 		}
 	}
 }
+
+// What a proven run of ckks publishes of its rounds has no count: with the computing party's noise taken off a total
+// of a round would tell how many records its clusters have. The check of totals
+// is on values with all noise, and a run whose totals fail it says no number.
+func TestCKKSPublishesNoCounts(t *testing.T) {
+	args := "--data builtin:blobs --n 200 --d 2 --k 2 --method ckks --parties 2 --iterations 1 --seed 1 --format json "
+	m := object(t, strings.Fields("run --epsilon 5 --delta 1e-5 "+args)...)
+	rounds := m["details"].(map[string]any)["rounds"].([]any)
+	if len(rounds) != 1 {
+		t.Fatalf("%d rounds", len(rounds))
+	}
+	for name := range rounds[0].(map[string]any) {
+		switch name {
+		case "index", "pairs", "depth", "operations": // public
+		default:
+			t.Errorf("a round publishes %q", name)
+		}
+	}
+	var conditions []string
+	for _, line := range m["ledger"].([]any) {
+		if e := line.(map[string]any); e["kind"] == "release" {
+			conditions = append(conditions, fmt.Sprint(e["conditions"]))
+		}
+	}
+	if !strings.Contains(strings.Join(conditions, " "), "which is in delta (T4)") {
+		t.Errorf("the ledger does not say that the error of the arithmetic is proved: %v", conditions)
+	}
+}
+
+// Comparison by rank has no proof, so a proven run refuses it.
+func TestCKKSByRankIsNotProven(t *testing.T) {
+	args := strings.Fields("plan --data builtin:blobs --n 200 --d 2 --k 2 --method ckks --parties 2 --argmin rank --epsilon 1")
+	if status, _, errOut := cohort(t, args...); status != exitWrong || !strings.Contains(errOut, "no proven bound") {
+		t.Errorf("status %d, %s", status, errOut)
+	}
+	if status, _, errOut := cohort(t, append(args, "--calibration", "claimed")...); status != exitDone {
+		t.Errorf("claimed: status %d, %s", status, errOut)
+	}
+}

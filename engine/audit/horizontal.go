@@ -248,6 +248,7 @@ func settings() []setting {
 		{"three clients, the server's noise, seen by a client", 3, lloyd.ByTheServer, "", privacy.Clients},
 		{"three clients, split noise, seen by a client", 3, lloyd.Split, "", privacy.Clients},
 		{"three clients, split noise, seen by an outsider", 3, lloyd.Split, "", privacy.Outsider},
+		{"three clients, split noise, seen by the server", 3, lloyd.Split, "", privacy.Server},
 		{"three clients, local noise, seen by a client", 3, lloyd.Local, "", privacy.Clients},
 		{"three clients in a ring, split noise, seen by a client", 3, lloyd.Split, lloyd.ByRing, privacy.Clients},
 		{"three clients, shares among two servers, seen by a client", 3, lloyd.Servers, lloyd.ByShares, privacy.Clients},

@@ -331,10 +331,11 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		variants = []variant{{one, "tree", 5, 1, ""}, {crowds(2, 2000), "tree", 8, 1, ""},
 			{wide, "high-d", 4, 1, ""}, {wide, "projected", 6, 1, ""},
 			{wide, "mean", 2, 1, ""}, {crowds(2, 2000), "tree", 20, 3, ""},
-			{crowds(2, 2000), "tree", 20, 3, privacy.Clients}, {wide, "mean", 8, 3, privacy.Clients}}
+			{crowds(2, 2000), "tree", 20, 3, privacy.Clients}, {wide, "mean", 8, 3, privacy.Clients},
+			{wide, "mean", 8, 3, privacy.Server}}
 		for i, name := range []string{"far record, high dimension", "far record, projected", "far record, mean",
-			"one of two crowds, three clients", "one of two crowds, three clients, seen by a client",
-			"far record, mean, three clients, seen by a client"} {
+			"one of two crowds, three clients, seen by an outsider", "one of two crowds, three clients, seen by a client",
+			"far record, mean, three clients, seen by a client", "far record, mean, three clients, seen by the server"} {
 			variants[2+i].p.Name = name
 		}
 	case "lsf":
@@ -358,7 +359,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		if v.viewer == privacy.Clients {
 			one, err = seenByClient(v.p, s, v.weight, v.clients, job)
 		} else {
-			one, err = releases(v.p, s, privacy.Outsider, v.weight, job)
+			one, err = releases(v.p, s, cmp.Or(v.viewer, privacy.Outsider), v.weight, job)
 		}
 		if err != nil {
 			return nil, err
