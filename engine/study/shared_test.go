@@ -10,6 +10,33 @@ import (
 	"github.com/cohort-engine/cohort/engine/protocol"
 )
 
+// On a party's side bytes are its own and those of the role at the other end, which the page may not have: the
+// coordinator is there among several servers alone.
+func TestMovedBytes(t *testing.T) {
+	for _, set := range []method.Settings{nil, {"aggregator": "shares"}} {
+		s := newFixture(t, "sulloyd", 2, 60, set).study
+		w := NewPartyWatch()
+		w.side(s, 0)
+		w.moved(protocol.Server, true, 30)
+		w.moved(1, false, 5)
+		status, _ := w.Status()
+		for i, p := range status.Parties {
+			sent, received := int64(0), int64(0)
+			switch {
+			case i == 0:
+				sent, received = 30, 5
+			case i == 1:
+				sent = 5
+			case p.Name == "coordinator":
+				received = 30
+			}
+			if p.Sent != sent || p.Received != received {
+				t.Errorf("%v: %s has sent %d and received %d bytes, not %d and %d", set, p.Name, p.Sent, p.Received, sent, received)
+			}
+		}
+	}
+}
+
 // slowMail takes a while to bring what a role sends.
 type slowMail struct {
 	protocol.Transport

@@ -141,8 +141,8 @@ func (w *Watch) side(s *Study, own protocol.Role) {
 // index is where a role stands in the status, negative if it does not.
 func (w *Watch) index(r protocol.Role) int {
 	at := place(r, w.parties) - 1
-	if r == protocol.Server && w.own != protocol.Server {
-		at = len(w.status.Parties) - 1 // it is there of a study with several servers
+	if r == protocol.Server && w.own != protocol.Server && len(w.status.Parties) > w.parties {
+		at = len(w.status.Parties) - 1 // it is one of several servers
 	}
 	if at >= len(w.status.Parties) {
 		return -1
