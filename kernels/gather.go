@@ -29,13 +29,23 @@ func Gather(dst, src *Panels, which []int32) Panels {
 	return view
 }
 
-// gather copies points of d words each; the first point of src is number first there.
-func gather[T any](dst, src []T, which []int32, first, d int) {
+// gather copies points of d words each; the first point of src is number first there. All of them are there, and dst has
+// room. Without checks of bounds the processor waits for the lines of several points at once.
+func gather[T uint32 | float32](dst, src []T, which []int32, first, d int) {
+	const step = Lanes * wordBytes
 	for i, at := range which {
-		from := src[(first+int(at)/Lanes)*Lanes*d+int(at)%Lanes:]
-		to := dst[i/Lanes*Lanes*d+i%Lanes:]
-		for h := range d {
-			to[h*Lanes] = from[h*Lanes]
+		from := unsafe.Pointer(&src[(first+int(at)/Lanes)*Lanes*d+int(at)%Lanes])
+		to := unsafe.Pointer(&dst[i/Lanes*Lanes*d+i%Lanes])
+		h := 0
+		for ; h+4 <= d; h += 4 {
+			from, to := unsafe.Add(from, h*step), unsafe.Add(to, h*step)
+			a, b := *(*T)(from), *(*T)(unsafe.Add(from, step))
+			x, y := *(*T)(unsafe.Add(from, 2*step)), *(*T)(unsafe.Add(from, 3*step))
+			*(*T)(to), *(*T)(unsafe.Add(to, step)) = a, b
+			*(*T)(unsafe.Add(to, 2*step)), *(*T)(unsafe.Add(to, 3*step)) = x, y
+		}
+		for ; h < d; h++ {
+			*(*T)(unsafe.Add(to, h*step)) = *(*T)(unsafe.Add(from, h*step))
 		}
 	}
 }

@@ -62,6 +62,9 @@ type PointBounds struct {
 	farthest float64 // length of a record at most
 	reach    float64 // length of a centroid up to which keys hold
 	error    float64 // E at that length
+	// off is what a square that the kernel gives, max(0, |x|^2 + 2s), is off by at most: by 2E,
+	// by the chain of |x|^2, and by one rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
+	off float64
 
 	wait, next int // rounds anew before the next try, and after it fails
 	batches    []batch
@@ -279,6 +282,7 @@ func (b *PointBounds) setReach(reach float64) {
 	b.reach = reach
 	u := float64(2*b.centres.D+2) * 0x1p-24
 	b.error = u / (1 - u) * (reach*reach/2 + b.farthest*reach) * (1 + 0x1p-20)
+	b.off = 8*b.error + float64(b.centres.D+4)*0x1p-23*b.farthest*b.farthest
 }
 
 // forget makes all records unknown.
@@ -292,14 +296,7 @@ func (b *PointBounds) forget() {
 // between is at most and at least what two distances are that the kernel gives as
 // squares.
 func (b *PointBounds) between(dist, second float32) (near, far float64) {
-	off := b.off()
-	return math.Sqrt(float64(dist) + off), math.Sqrt(max(0, float64(second)-off))
-}
-
-// off is what a square that the kernel gives, max(0, |x|^2 + 2s), is off by at most: by 2E,
-// by the chain of |x|^2, and by one rounding of at most u (|x|+|c|)^2 < E + u |x|^2.
-func (b *PointBounds) off() float64 {
-	return 8*b.error + float64(b.centres.D+4)*0x1p-23*b.farthest*b.farthest
+	return math.Sqrt(float64(dist) + b.off), math.Sqrt(max(0, float64(second)-b.off))
 }
 
 // slack is how far centroids may move, by a record's distance from its own, at most, and
@@ -430,7 +427,7 @@ func (b *PointBounds) sift(w *batch, lo, hi int) {
 func (b *PointBounds) setSieve() {
 	const up = 1 + 0x1p-17
 	b.sieve = kernels.Sieve{Most: math.Nextafter32(float32(b.most), -1), Least: float32(64 * b.error * up),
-		Up: up, More: float32((17*b.error + b.off()) * up)}
+		Up: up, More: float32((17*b.error + b.off) * up)}
 }
 
 // reassignAll looks at all of the records [lo, hi), where they are.
