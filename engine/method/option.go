@@ -49,17 +49,29 @@ type Value interface {
 	Values() []string
 	// Type is "text", "int", "real", "bool" or "list".
 	Type() string
+	// Check returns what the field holds and the rule that it breaks, nil if none. The zero value, which
+	// stands for the default, breaks none.
+	Check() (field any, rule error)
 }
 
 type value struct {
 	kind   string
 	values []string
 	set    func(string) error
+	check  func() (any, error) // nil where Set alone knows the rule
 }
 
 func (v value) Set(text string) error { return v.set(text) }
-func (v value) Values() []string      { return v.values }
-func (v value) Type() string          { return v.kind }
+
+func (v value) Check() (any, error) {
+	if v.check == nil {
+		return nil, nil
+	}
+	return v.check()
+}
+
+func (v value) Values() []string { return v.values }
+func (v value) Type() string     { return v.kind }
 
 // Choice is one of the allowed values.
 func Choice[T ~string](field *T, allowed ...T) Value {
@@ -67,15 +79,22 @@ func Choice[T ~string](field *T, allowed ...T) Value {
 	for i, a := range allowed {
 		values[i] = string(a)
 	}
-	return Text(func(text string) error {
+	v := Text(func(text string) error {
 		*field = T(text)
 		return nil
-	}, values...)
+	}, values...).(value)
+	v.check = func() (any, error) {
+		if *field == "" || slices.Contains(allowed, *field) {
+			return nil, nil
+		}
+		return strconv.Quote(string(*field)), errors.New(strings.Join(values, ", "))
+	}
+	return v
 }
 
 // Text is handed to set; it is one of values where there are any.
 func Text(set func(string) error, values ...string) Value {
-	return value{"text", values, func(text string) error {
+	return value{kind: "text", values: values, set: func(text string) error {
 		if values != nil && !slices.Contains(values, text) {
 			return errors.New(strings.Join(values, ", "))
 		}
@@ -85,17 +104,31 @@ func Text(set func(string) error, values ...string) Value {
 
 // Int is a whole number from lo to hi.
 func Int(field *int, lo, hi int) Value {
-	rule := fmt.Sprintf("a number from %d to %d", lo, hi)
-	if hi == math.MaxInt {
-		rule = fmt.Sprintf("a number of at least %d", lo)
-	}
-	return value{"int", nil, func(text string) error {
-		x, err := strconv.Atoi(text)
-		if err != nil || x < lo || x > hi {
-			return errors.New(rule)
+	rule := func(x int, err error) error {
+		switch {
+		case err == nil && x >= lo && x <= hi:
+			return nil
+		case hi == math.MaxInt:
+			return fmt.Errorf("a number of at least %d", lo)
 		}
-		*field = x
-		return nil
+		return fmt.Errorf("a number from %d to %d", lo, hi)
+	}
+	return number("int", field, strconv.Atoi, rule)
+}
+
+// number is a number that keeps to a rule, which is told the fault of its text, too.
+func number[T int | float64](kind string, field *T, parse func(string) (T, error), rule func(T, error) error) Value {
+	return value{kind: kind, set: func(text string) error {
+		x, err := parse(text)
+		if err = rule(x, err); err == nil {
+			*field = x
+		}
+		return err
+	}, check: func() (any, error) {
+		if *field == 0 {
+			return nil, nil
+		}
+		return *field, rule(*field, nil)
 	}}
 }
 
@@ -104,26 +137,25 @@ const Positive = math.SmallestNonzeroFloat64
 
 // Real is a finite number from lo to hi.
 func Real(field *float64, lo, hi float64) Value {
-	rule := fmt.Sprintf("a number of at least %g", lo)
-	if lo == Positive {
-		rule = "a number above 0"
-	}
-	if hi < math.MaxFloat64 {
-		rule += fmt.Sprintf(", at most %g", hi)
-	}
-	return value{"real", nil, func(text string) error {
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x >= lo && x <= min(hi, math.MaxFloat64)) {
-			return errors.New(rule)
+	rule := func(x float64, err error) error {
+		if err == nil && x >= lo && x <= min(hi, math.MaxFloat64) {
+			return nil
 		}
-		*field = x
-		return nil
-	}}
+		text := fmt.Sprintf("a number of at least %g", lo)
+		if lo == Positive {
+			text = "a number above 0"
+		}
+		if hi < math.MaxFloat64 {
+			text += fmt.Sprintf(", at most %g", hi)
+		}
+		return errors.New(text)
+	}
+	return number("real", field, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, rule)
 }
 
 // Bool is true or false.
 func Bool(field *bool) Value {
-	return value{"bool", nil, func(text string) error {
+	return value{kind: "bool", set: func(text string) error {
 		x, err := strconv.ParseBool(text)
 		if err != nil {
 			return errors.New("true or false")
@@ -135,7 +167,7 @@ func Bool(field *bool) Value {
 
 // Items is a list separated by commas, of which each item is handed to add.
 func Items(add func(string) error) Value {
-	return value{"list", nil, func(text string) error {
+	return value{kind: "list", set: func(text string) error {
 		for _, item := range strings.Split(text, ",") {
 			if err := add(strings.TrimSpace(item)); err != nil {
 				return err
@@ -164,6 +196,16 @@ func iterations(field *int) Option {
 
 // Options are those of a method.
 type Options []Option
+
+// Check refuses what a job's fields hold where it breaks the rules of its options.
+func (o Options) Check() error {
+	for i := range o {
+		if field, rule := o[i].Check(); rule != nil {
+			return fault.Range(o[i].Name, field, rule.Error())
+		}
+	}
+	return nil
+}
 
 // Reword says of an option what holds if it is left out and what it is for, where that is the
 // method's own; an empty text keeps what is there.
@@ -236,7 +278,7 @@ func calibration(name string, field *privacy.Calibration, quiet bool) Option {
 		able, about = append(able, privacy.None), about+", or none: without noise and budget"
 	}
 	return Option{"calibration", string(able[0]), about,
-		value{"text", words(able), func(text string) error {
+		value{kind: "text", values: words(able), set: func(text string) error {
 			if slices.Contains(words(able), text) {
 				*field = privacy.Calibration(text)
 				return nil
@@ -254,7 +296,7 @@ func calibration(name string, field *privacy.Calibration, quiet bool) Option {
 func neighbours(name string, field *privacy.Neighbours) Option {
 	able := privacy.Provable(name)
 	return Option{"neighbours", string(able[0]), "neighbour relation: add-remove or replace-one",
-		value{"text", words(able), func(text string) error {
+		value{kind: "text", values: words(able), set: func(text string) error {
 			n, err := privacy.ParseNeighbours(text)
 			if err != nil {
 				return errors.New("add-remove or replace-one")

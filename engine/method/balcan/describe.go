@@ -50,7 +50,12 @@ func choosing(projection *staged.Projection, exponential *bool) []method.Option 
 
 func describeBalcan(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Problem: p}
-	return j, append(append(method.Shared(name, &j.Problem, takes), choosing(&j.Projection, &j.Exponential)...),
+	return j, j.options()
+}
+
+// options are those of the job, with the rules of the fields that they write to.
+func (j *Job) options() method.Options {
+	return append(append(method.Shared(name, &j.Problem, takes), choosing(&j.Projection, &j.Exponential)...),
 		method.Option{Name: "swaps", Default: "2", About: "number of local swaps",
 			Value: method.Text(func(text string) error {
 				if text == "0" {
@@ -63,7 +68,11 @@ func describeBalcan(p protocol.Problem) (engine.Job, method.Options) {
 
 func describeEdler(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Edler{Problem: p}
-	return j, append(append(method.Shared(edlerName, &j.Problem, edlerTakes),
+	return j, j.options()
+}
+
+func (j *Edler) options() method.Options {
+	return append(append(method.Shared(edlerName, &j.Problem, edlerTakes),
 		choosing(&j.Projection, &j.Exponential)...),
 		method.Post(&j.Post, step.Keep, step.Truncate),
 		method.Option{Name: "scaling", Default: "columns", About: "columns of unlike widths: columns (stretched to one) or " +

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/cohort-engine/cohort/engine"
@@ -83,22 +82,15 @@ func (j *Edler) check() error {
 		return fault.Request("k", fmt.Sprintf("is %d, and each swap weighs k exchanges for each of at least k candidates",
 			j.K),
 			fmt.Sprintf("take at most %d, or method balcan", edlerClusters))
-	case j.GammaFactor < 0 || math.IsInf(j.GammaFactor, 1) || math.IsNaN(j.GammaFactor):
-		return fault.Range("gamma-factor", j.GammaFactor, "positive; the thesis has 20, 2 and 1")
-	case !(j.Failure >= 0 && j.Failure < 1):
+	case j.Failure == 1:
 		return fault.Range("failure-probability", j.Failure, "in (0, 1)")
-	case j.Rounds < 0 || j.Partitions < 0 || j.Swaps < 0:
-		return fault.Range("rounds", min(j.Rounds, j.Partitions, j.Swaps), "at least 1")
 	}
 	s := j.split()
 	if sum := s.Candidates + s.Swap + s.Recover + s.KMeans + s.Choice; !(sum > 0 && sum < 1+1e-9) ||
 		min(s.Candidates, s.Swap, s.Recover, s.KMeans, s.Choice) < 0 || s.Candidates == 0 || s.Swap == 0 || s.Recover == 0 {
 		return fault.Range("split", fmt.Sprintf("%v", s), "five shares of at most 1 together, the first three positive")
 	}
-	if j.Post != "" && j.Post != step.Keep && j.Post != step.Truncate {
-		return fault.Range("post", string(j.Post), "none or truncate")
-	}
-	return j.Projection.Validate()
+	return j.options().Check()
 }
 
 func (j *Edler) split() Split {

@@ -153,6 +153,9 @@ func (j *Job) check() error {
 	if err := j.Check(name, takes); err != nil {
 		return err
 	}
+	if err := j.options().Check(); err != nil {
+		return err
+	}
 	d := j.D()
 	seen := make([]bool, d)
 	for p, cs := range j.Columns {
@@ -176,24 +179,16 @@ func (j *Job) check() error {
 	case j.K < 2 || j.K > MaxClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("2 to %d, what the depth of the ciphertexts allows", MaxClusters))
 	case j.Iterations < 0 || j.Iterations > 1000:
-		return fault.Range("Rounds", j.Iterations, "0 (the default) to 1000")
-	case !slices.Contains([]Mode{"", TwoParty, ServerAided, Multiparty}, j.Mode):
-		return fault.Range("Mode", j.Mode, "two-party, server-aided or multiparty")
+		return fault.Range("iterations", j.Iterations, "0 (the default) to 1000")
 	case j.Mode == TwoParty && len(j.Columns) != 2:
 		return fault.Request("Mode", fmt.Sprintf("is two-party for %d parties", len(j.Columns)),
 			"use server-aided or multiparty")
-	case !slices.Contains([]Argmin{"", Pairs, Rank}, j.Argmin):
-		return fault.Range("Argmin", j.Argmin, "pairs or rank")
 	case j.Argmin == Rank && j.private() && j.calibration() == privacy.Proven:
 		return fault.Request("argmin", "is rank: a record's memberships by rank have no proven bound",
 			"use pairs, or --calibration claimed to reproduce the paper")
 	case j.Argmin == Rank && j.K > maxRankClusters:
 		return fault.Range("K", j.K, fmt.Sprintf("at most %d with rank, whose indicator loses its precision above",
 			maxRankClusters))
-	case !slices.Contains([]step.Init{"", step.Sphere, step.Random}, j.Init):
-		return fault.Range("Init", j.Init, "sphere or random")
-	case !slices.Contains([]step.Post{"", step.Fold, step.Truncate, step.Keep}, j.Post):
-		return fault.Range("Post", j.Post, "fold, truncate or none")
 	}
 	for i, x := range j.Start {
 		if !(x >= -1 && x <= 1) {

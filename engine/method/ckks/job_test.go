@@ -291,9 +291,9 @@ func TestBadInputIsRefused(t *testing.T) {
 			private(j, privacy.Published,
 				privacy.Budget{Epsilon: 1, Delta: 1e-5})
 		},
-		"overflow":               func(j *Job) { private(j, "", privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}) },
-		"two-party for 3":        func(j *Job) { j.Columns, j.Mode = [][]int{{0}, {1}, {2}}, TwoParty },
-		"fold, truncate or none": func(j *Job) { j.Post = "bend" },
+		"overflow":             func(j *Job) { private(j, "", privacy.Budget{Epsilon: 1e-9, Delta: 1e-9}) },
+		"two-party for 3":      func(j *Job) { j.Columns, j.Mode = [][]int{{0}, {1}, {2}}, TwoParty },
+		"fold, truncate, none": func(j *Job) { j.Post = "bend" },
 	} {
 		j := good()
 		change(j)

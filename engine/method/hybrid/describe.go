@@ -21,7 +21,12 @@ func Describe() method.List {
 
 func describe(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Problem: p}
-	return j, append(method.Shared(name, &j.Problem, takes),
+	return j, j.options()
+}
+
+// options are those of the job, with the rules of the fields that they write to.
+func (j *Job) options() method.Options {
+	return append(method.Shared(name, &j.Problem, takes),
 		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
 			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d", "mean")},
 		method.Option{Name: "k-least", Default: "k",

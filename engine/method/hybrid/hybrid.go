@@ -60,30 +60,23 @@ func (j *Job) check() error {
 	if err := j.Check(name, takes); err != nil {
 		return err
 	}
-	if j.Balance != 0 && !(j.Balance >= 1 && j.Balance <= float64(j.K)*1e6) {
-		return fault.Range("balance", j.Balance, "at least 1")
+	if err := j.options().Check(); err != nil {
+		return err
+	}
+	if j.Balance > float64(j.K)*1e6 {
+		return fault.Range("balance", j.Balance, fmt.Sprintf("1 to %g", float64(j.K)*1e6))
 	}
 	if j.Balance != 0 && (j.Branch != "" && j.Branch != "auto" && j.Branch != "tree" || j.K > 4096) {
 		return fault.Request("balance", "needs the tree branch and at most 4096 clusters", "leave the branch out")
 	}
-	switch j.Frame {
-	case "", "auto", "on", "off":
-	default:
-		return fault.Range("frame", j.Frame, "auto, on or off")
-	}
 	switch {
-	case j.KLeast < 0 || j.KLeast > j.K:
+	case j.KLeast > j.K:
 		return fault.Range("k-least", j.KLeast, fmt.Sprintf("1 to k, which is %d", j.K))
 	case j.KLeast > 0 && (j.Balance != 0 || j.Branch == "high-d" || j.Branch == "mean"):
 		return fault.Request("k-least", "needs a synopsis of where records are, and no balance",
 			"use the branch tree or projected, or state k")
 	case j.KLeast == 0 && j.Elbow:
 		return fault.Request("k-rule", "is given and k is stated", "leave it out, or give a range as --k auto:2-30 does")
-	}
-	switch j.Branch {
-	case "", "auto", "tree", "projected", "high-d", "mean":
-	default:
-		return fault.Range("branch", j.Branch, "auto, tree, projected, high-d or mean")
 	}
 	return nil
 }

@@ -58,6 +58,12 @@ func Describe() method.List {
 // make returns a job of the method and its options.
 func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Method: m, Problem: p}
+	return j, j.options()
+}
+
+// options are those of the job's method, with the rules of the fields that they write to.
+func (j *Job) options() method.Options {
+	m := j.Method
 	options := method.Shared(string(m), &j.Problem, m.takes())
 	if m.Private() {
 		mechanism := "laplace"
@@ -80,7 +86,10 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 		options = append(options,
 			method.Option{Name: "calibration", Default: "none",
 				About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",
-				Value: method.Choice(&j.Calibration, privacy.None, privacy.Published)})
+				Value: method.Text(func(text string) error {
+					j.Calibration = privacy.Calibration(text)
+					return nil
+				}, string(privacy.None), string(privacy.Published))})
 	}
 	if m == Lloyd || m == CLloyd || m == SuLloyd {
 		options = append(options, method.Option{Name: "release", Default: string(SumCount),
@@ -107,7 +116,7 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	options = append(options, method.Option{Name: "init-by", Default: string(ByClients),
 		About: "who draws sphere and random centroids: clients (all the same), or server (sends them)",
 		Value: method.Choice(&j.InitBy, ByClients, ByTheirServer)})
-	return j, append(options, j.partyOptions()...)
+	return append(options, j.partyOptions()...)
 }
 
 // startOptions are those of where runs without noise start and end.

@@ -405,8 +405,9 @@ func (m Method) takes() protocol.Takes {
 
 // check returns the job with its defaults and its noise plan, or the first fault.
 func (j *Job) check() (*Plan, error) {
-	if err := choice("method", j.Method, false, Methods()...); err != nil {
-		return nil, err
+	if !slices.Contains(Methods(), j.Method) {
+		return nil, fault.Request("method", fmt.Sprintf("%q is unknown", string(j.Method)),
+			"choose one of "+strings.Join(Describe().Names(), ", "))
 	}
 	if err := j.Check(string(j.Method), j.Method.takes()); err != nil {
 		return nil, err
@@ -417,7 +418,8 @@ func (j *Job) check() (*Plan, error) {
 		}
 	}
 	c := j.withDefaults()
-	for _, f := range []func(*Job) error{(*Job).checkBudget, (*Job).checkConstraints, (*Job).checkParties} {
+	for _, f := range []func(*Job) error{(*Job).checkBudget, func(*Job) error { return j.options().Check() },
+		(*Job).checkConstraints, (*Job).checkParties} {
 		if err := f(c); err != nil {
 			return nil, err
 		}
@@ -425,42 +427,19 @@ func (j *Job) check() (*Plan, error) {
 	return newPlan(c, max(j.Budget.Delta, 0))
 }
 
-// checkChoices refuses values outside the lists; zero values are defaults.
+// checkChoices refuses values that exclude each other, and what an option's rule does not say.
 func (j *Job) checkChoices() error {
-	for _, err := range []error{
-		choice("calibration", j.Calibration, true, privacy.Proven, privacy.Claimed, privacy.Published, privacy.None),
-		choice("init", j.Init, true, Sphere, Random, KMeansPlusPlus, Oversampled, SomeRecords),
-		choice("init-by", j.InitBy, true, ByClients, ByTheirServer),
-		choice("metric", j.Metric, true, Euclidean, Cosine),
-		choice("post", j.Post, true, Fold, Truncate, Keep),
-		choice("post-sum", j.PostSum, true, Fold, Truncate, Keep),
-		choice("post-count", j.PostCount, true, Fold, Truncate, Keep),
-		choice("release", j.Release, true, SumCount, Centroid),
-		choice("radius-schedule", j.Schedule, true, Geometric, Sqrt, LaterCode),
-		choice("beyond", j.Beyond, true, Clip, Exclude),
-		choice("flow", j.Flow, true, Fast, Reference, Verified),
-		choice("aggregator", j.Aggregator, true, ByServer, ByRing, Naive, ByShares),
-		choice("noise", j.Noise, true, ByTheServer, Local, Split, Servers),
-		choice("ring", j.RingBits, true, 32, 64),
-	} {
-		if err != nil {
-			return err
-		}
-	}
+	calibrations := []privacy.Calibration{"", privacy.Proven, privacy.Claimed, privacy.Published, privacy.None}
 	switch {
+	case !slices.Contains(calibrations, j.Calibration):
+		return fault.Range("calibration", j.Calibration, "proven, claimed, published or none")
+	case j.RingBits != 0 && j.RingBits != 32 && j.RingBits != 64:
+		return fault.Range("ring", j.RingBits, "32 or 64")
 	case j.Iterations < 0 || j.Iterations > 1_000_000:
 		return fault.Range("iterations", j.Iterations, "0 (the method's rule) to 1000000")
 	case j.Method == Relative && j.Iterations > maxRelative:
 		return fault.Range("iterations", j.Iterations,
 			fmt.Sprintf("at most %d: each round of relative has its own radius and noise", maxRelative))
-	case !(j.Tolerance >= 0) || math.IsInf(j.Tolerance, 1):
-		return fault.Range("tolerance", j.Tolerance, "0 or more and finite")
-	case !(j.WCSSChange >= 0) || math.IsInf(j.WCSSChange, 1):
-		return fault.Range("wcss-change", j.WCSSChange, "0 or more and finite")
-	case j.EtaMinAlpha != 0 && !(j.EtaMinAlpha >= 1 && j.EtaMinAlpha <= 1e9):
-		return fault.Range("eta-min-alpha", j.EtaMinAlpha, "1 to 1e9")
-	case j.EtaMaxAlpha != 0 && !(j.EtaMaxAlpha >= 1 && j.EtaMaxAlpha <= 1e9):
-		return fault.Range("eta-max-alpha", j.EtaMaxAlpha, "1 to 1e9")
 	case j.ExclusivityOf != nil && (len(j.ExclusivityOf) != len(j.Clients) || slices.Min(j.ExclusivityOf) < 1):
 		return fault.Request("exclusivity", fmt.Sprintf("has %d numbers for %d clients", len(j.ExclusivityOf),
 			len(j.Clients)),
@@ -469,10 +448,6 @@ func (j *Job) checkChoices() error {
 		slices.Max(j.ExclusivityOf) > j.K:
 		return fault.Range("exclusivity", slices.Max(append(slices.Clone(j.ExclusivityOf), j.Exclusivity)),
 			fmt.Sprintf("1 to k = %d", j.K))
-	case !(j.Radius >= 0) || math.IsInf(j.Radius, 1):
-		return fault.Range("radius", j.Radius, "positive and finite, or 0 for none")
-	case j.NInit < 0 || j.NInit > 10000:
-		return fault.Range("n-init", j.NInit, "0 (by size) to 10000")
 	case j.NInit > 1 && j.Start != nil:
 		return fault.Request("n-init", fmt.Sprintf("is %d and the first centroids are given", j.NInit),
 			"leave one of them out")
@@ -484,22 +459,6 @@ func (j *Job) checkChoices() error {
 			"give a positive share for lloyd with --init kmeans++, or leave it out")
 	}
 	return nil
-}
-
-func choice[T comparable](name string, value T, zero bool, allowed ...T) error {
-	var none T
-	if zero && value == none {
-		return nil
-	}
-	var list []string
-	for _, a := range allowed {
-		if a == value {
-			return nil
-		}
-		list = append(list, fmt.Sprint(a))
-	}
-	return fault.Request(name, fmt.Sprintf("%q is unknown", fmt.Sprint(value)),
-		"choose one of "+strings.Join(list, ", "))
 }
 
 // checkBudget refuses budgets, calibrations and neighbours that the method has

@@ -26,14 +26,6 @@ const (
 func (j *Job) checkLarge() error {
 	for _, f := range []struct {
 		name  string
-		value int
-	}{{"max-points-per-centroid", j.MaxPoints}, {"batch-size", j.Batch}} {
-		if f.value < 0 {
-			return fault.Range(f.name, f.value, "at least 1, or 0 for all records")
-		}
-	}
-	for _, f := range []struct {
-		name  string
 		given bool
 	}{
 		{"metric", j.Metric == Cosine},

@@ -42,6 +42,12 @@ func Describe() method.List {
 // make returns a job of the protocol and its options.
 func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Method: m, Problem: p}
+	return j, j.options()
+}
+
+// options are those of the job's method, with the rules of the fields that they write to.
+func (j *Job) options() method.Options {
+	m := j.Method
 	options := append(method.Shared(string(m), &j.Problem, m.takes()), method.Option{Name: "local-k", Default: "auto",
 		About: "local clusters of each party: auto, paper or a number",
 		Value: method.Text(func(text string) (err error) {
@@ -82,5 +88,5 @@ func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 				About: "share of the squared budget for the sketches",
 				Value: method.Real(&j.Share, method.Positive, 1)})
 	}
-	return j, options
+	return options
 }

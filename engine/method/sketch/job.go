@@ -255,6 +255,9 @@ func (j *Job) check() error {
 	if j.IDs != nil && len(j.IDs) < j.Own() {
 		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(j.IDs), j.Own()), "give one per record")
 	}
+	if err := j.options().Check(); err != nil {
+		return err
+	}
 	c := j.withDefaults()
 	switch c.Calibration {
 	case privacy.Proven, privacy.Claimed:
@@ -266,10 +269,6 @@ func (j *Job) check() error {
 		if err := c.validateBudget(); err != nil {
 			return err
 		}
-	}
-	if c.Method == LocalReports && c.Estimator != EstimatorReports && c.Estimator != EstimatorReportPairs {
-		return fault.Request("estimator", fmt.Sprintf("is %q", c.Estimator),
-			"use ldp-agg or ldp-agg-2pest with the method ldp-agg")
 	}
 	if c.Method.sketches() {
 		if err := c.validateSketches(); err != nil {
@@ -294,15 +293,9 @@ func (j *Job) validateBudget() error {
 				" statement: the paper adds or removes a record", "use --calibration proven")
 		}
 	}
-	switch j.LocalStart {
-	case StartAuto, StartForest:
-	case StartGrid:
-		if !j.Method.sketches() || j.Calibration != privacy.Proven {
-			return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration",
-				"use lsf or auto")
-		}
-	default:
-		return fault.Request("local-start", fmt.Sprintf("is %q", j.LocalStart), "use auto, grid or lsf")
+	if j.LocalStart == StartGrid && (!j.Method.sketches() || j.Calibration != privacy.Proven) {
+		return fault.Request("local-start", "is grid, which belongs to the sketches under the proven calibration",
+			"use lsf or auto")
 	}
 	return nil
 }
@@ -311,18 +304,10 @@ func (j *Job) validateSketches() error {
 	if err := j.validateReturn(); err != nil {
 		return err
 	}
-	switch j.Estimator {
-	case EstimatorEM, EstimatorPair, EstimatorPaper, estimatorBasic, estimatorDraws:
-	default:
-		return fault.Request("estimator", fmt.Sprintf("is %q", j.Estimator), "use em, pair-mle or paper")
-	}
-	if j.Sketches < 0 || j.Sketches > MaxSketches {
-		return fault.Range("sketches", j.Sketches, fmt.Sprintf("from 1 to %d", MaxSketches))
-	}
 	if err := checkGamma(j.Gamma); err != nil {
 		return err
 	}
-	if j.Share != 0 && !(j.Share > 0 && j.Share < 1) {
+	if j.Share == 1 {
 		return fault.Range("sketch-share", j.Share, "between 0 and 1, both excluded")
 	}
 	if j.Calibration == privacy.Claimed {
@@ -349,8 +334,6 @@ func (j *Job) validateReturn() error {
 	switch {
 	case j.Return == ToServer:
 		return nil
-	case j.Return != Noised:
-		return fault.Request("return", fmt.Sprintf("is %q", j.Return), "use server or noised")
 	case j.Method != Sketch || j.Calibration != privacy.Proven:
 		return fault.Request("return", "is noised, which the method sketch has, under the proven calibration",
 			"use --return server, or --method sketch --calibration proven")

@@ -8,7 +8,6 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 	"github.com/cohort-engine/cohort/engine/privacy"
 	"github.com/cohort-engine/cohort/internal/elementary"
-	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
 )
 
@@ -22,14 +21,6 @@ const (
 	// Dense has standard normal entries (Johnson and Lindenstrauss).
 	Dense Projection = "dense"
 )
-
-func (p Projection) Validate() error {
-	switch p {
-	case "", Sparse, Dense:
-		return nil
-	}
-	return fault.Range("projection", string(p), "sparse or dense")
-}
 
 // RandomProjection draws q rows of d entries of mean 0 and variance 1, times
 // scale. It looks at no data; the matrix is public.
