@@ -74,7 +74,7 @@ func (j *Job) plan() (*plan, error) {
 	if err := j.Check(name, takes); err != nil {
 		return nil, err
 	}
-	if err := j.options().Check(); err != nil {
+	if err := j.own().Check(); err != nil {
 		return nil, err
 	}
 	if j.Iterations < 0 {

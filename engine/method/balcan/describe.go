@@ -50,12 +50,12 @@ func choosing(projection *staged.Projection, exponential *bool) []method.Option 
 
 func describeBalcan(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Problem: p}
-	return j, j.options()
+	return j, append(method.Shared(name, &j.Problem, takes), j.own()...)
 }
 
-// options are those of the job, with the rules of the fields that they write to.
-func (j *Job) options() method.Options {
-	return append(append(method.Shared(name, &j.Problem, takes), choosing(&j.Projection, &j.Exponential)...),
+// own are the options that are not the problem's, with the rules of the fields that they write to.
+func (j *Job) own() method.Options {
+	return append(choosing(&j.Projection, &j.Exponential),
 		method.Option{Name: "swaps", Default: "2", About: "number of local swaps",
 			Value: method.Text(func(text string) error {
 				if text == "0" {
@@ -68,12 +68,11 @@ func (j *Job) options() method.Options {
 
 func describeEdler(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Edler{Problem: p}
-	return j, j.options()
+	return j, append(method.Shared(edlerName, &j.Problem, edlerTakes), j.own()...)
 }
 
-func (j *Edler) options() method.Options {
-	return append(append(method.Shared(edlerName, &j.Problem, edlerTakes),
-		choosing(&j.Projection, &j.Exponential)...),
+func (j *Edler) own() method.Options {
+	return append(choosing(&j.Projection, &j.Exponential),
 		method.Post(&j.Post, step.Keep, step.Truncate),
 		method.Option{Name: "scaling", Default: "columns", About: "columns of unlike widths: columns (stretched to one) or " +
 			"none (one range, the widest, for all)",

@@ -90,7 +90,7 @@ func (j *Edler) check() error {
 		min(s.Candidates, s.Swap, s.Recover, s.KMeans, s.Choice) < 0 || s.Candidates == 0 || s.Swap == 0 || s.Recover == 0 {
 		return fault.Range("split", fmt.Sprintf("%v", s), "five shares of at most 1 together, the first three positive")
 	}
-	return j.options().Check()
+	return j.own().Check()
 }
 
 func (j *Edler) split() Split {

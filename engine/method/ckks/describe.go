@@ -26,15 +26,15 @@ func Describe() method.List {
 
 func describe(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Problem: p}
-	return j, j.options()
-}
-
-// options are those of the job, with the rules of the fields that they write to.
-func (j *Job) options() method.Options {
 	options := method.Shared(name, &j.Problem, takes)
 	options.Reword("colluders", "",
 		"parties that may pool the noise they drew: that of all the others makes up the whole")
-	return append(options, method.Options{
+	return j, append(options, j.own()...)
+}
+
+// own are the options that are not the problem's, with the rules of the fields that they write to.
+func (j *Job) own() method.Options {
+	return method.Options{
 		method.Init(&j.Init, step.Sphere, step.Random),
 		method.Post(&j.Post, step.Fold, step.Truncate, step.Keep),
 		{Name: "mode", Default: "two-party for two parties, else server-aided",
@@ -61,5 +61,5 @@ func (j *Job) options() method.Options {
 				j.Networks = []Network{n}
 				return err
 			})},
-	}...)
+	}
 }

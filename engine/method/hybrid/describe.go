@@ -21,28 +21,29 @@ func Describe() method.List {
 
 func describe(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Problem: p}
-	return j, j.options()
+	return j, append(method.Shared(name, &j.Problem, takes), j.own()...)
 }
 
-// options are those of the job, with the rules of the fields that they write to.
-func (j *Job) options() method.Options {
-	return append(method.Shared(name, &j.Problem, takes),
-		method.Option{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
+// own are the options that are not the problem's, with the rules of the fields that they write to.
+func (j *Job) own() method.Options {
+	return method.Options{
+		{Name: "branch", Default: "auto", About: "tree, projected, high-d, mean, or auto (the rule)",
 			Value: method.Choice(&j.Branch, "auto", "tree", "projected", "high-d", "mean")},
-		method.Option{Name: "k-least", Default: "k",
+		{Name: "k-least", Default: "k",
 			About: "least number of clusters, k being the most: the private synopsis decides, which --k auto:2-30 asks for",
 			Value: method.Int(&j.KLeast, 1, math.MaxUint16)},
-		method.Option{Name: "k-rule", Default: "silhouette",
+		{Name: "k-rule", Default: "silhouette",
 			About: "what decides on the number of clusters: silhouette, or elbow of the loss",
 			Value: method.Text(func(text string) error {
 				j.Elbow = text == "elbow"
 				return nil
 			}, "silhouette", "elbow")},
-		method.Option{Name: "frame", Default: "auto",
+		{Name: "frame", Default: "auto",
 			About: "counts of each column's cells find where the records are before the tree: on, off, or auto (by the signal)",
 			Value: method.Choice(&j.Frame, "auto", "on", "off")},
-		method.Option{Name: "balance", Default: "any size",
+		{Name: "balance", Default: "any size",
 			About: "clusters of n/(B k) to B n/k records, on the private synopsis: " +
 				"the records nearest to a centroid can be more or fewer",
-			Value: method.Real(&j.Balance, 1, math.MaxFloat64)})
+			Value: method.Real(&j.Balance, 1, math.MaxFloat64)},
+	}
 }

@@ -60,7 +60,7 @@ func (j *Job) check() error {
 	if err := j.Check(name, takes); err != nil {
 		return err
 	}
-	if err := j.options().Check(); err != nil {
+	if err := j.own().Check(); err != nil {
 		return err
 	}
 	if j.Balance > float64(j.K)*1e6 {

@@ -58,12 +58,6 @@ func Describe() method.List {
 // make returns a job of the method and its options.
 func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Method: m, Problem: p}
-	return j, j.options()
-}
-
-// options are those of the job's method, with the rules of the fields that they write to.
-func (j *Job) options() method.Options {
-	m := j.Method
 	options := method.Shared(string(m), &j.Problem, m.takes())
 	if m.Private() {
 		mechanism := "laplace"
@@ -80,9 +74,18 @@ func (j *Job) options() method.Options {
 		options.Reword("colluders", "",
 			"clients, or servers, that may read along with a viewer under --noise split or "+
 				"servers, itself included: all shares but so many make up the noise")
-		options = append(options, j.noiseOptions()...)
+	}
+	return j, append(options, j.own()...)
+}
+
+// own are the options of the job's method that are not the problem's, with the rules of the fields that they
+// write to.
+func (j *Job) own() (options method.Options) {
+	m := j.Method
+	if m.Private() {
+		options = j.noiseOptions()
 	} else {
-		options = append(options, j.startOptions()...)
+		options = j.startOptions()
 		options = append(options,
 			method.Option{Name: "calibration", Default: "none",
 				About: "published: an empty cluster's centroid becomes the origin, as in FastLloyd's released code",

@@ -418,7 +418,7 @@ func (j *Job) check() (*Plan, error) {
 		}
 	}
 	c := j.withDefaults()
-	for _, f := range []func(*Job) error{(*Job).checkBudget, func(*Job) error { return j.options().Check() },
+	for _, f := range []func(*Job) error{(*Job).checkBudget, func(*Job) error { return j.own().Check() },
 		(*Job).checkConstraints, (*Job).checkParties} {
 		if err := f(c); err != nil {
 			return nil, err

@@ -42,24 +42,28 @@ func Describe() method.List {
 // make returns a job of the protocol and its options.
 func (m Method) make(p protocol.Problem) (engine.Job, method.Options) {
 	j := &Job{Method: m, Problem: p}
-	return j, j.options()
-}
-
-// options are those of the job's method, with the rules of the fields that they write to.
-func (j *Job) options() method.Options {
-	m := j.Method
-	options := append(method.Shared(string(m), &j.Problem, m.takes()), method.Option{Name: "local-k", Default: "auto",
-		About: "local clusters of each party: auto, paper or a number",
-		Value: method.Text(func(text string) (err error) {
-			j.LocalK, err = parseLocalK(text)
-			return err
-		})})
+	options := method.Shared(string(m), &j.Problem, m.takes())
 	if m.Private() {
 		byDefault := string(j.mechanism())
 		if m.sketches() {
 			byDefault = "gaussian, laplace under claimed"
 		}
 		options.Reword("mechanism", byDefault, "kind of noise of what is not a sketch; it follows from the calibration")
+	}
+	return j, append(options, j.own()...)
+}
+
+// own are the options of the job's method that are not the problem's, with the rules of the fields that they
+// write to.
+func (j *Job) own() method.Options {
+	m := j.Method
+	options := method.Options{{Name: "local-k", Default: "auto",
+		About: "local clusters of each party: auto, paper or a number",
+		Value: method.Text(func(text string) (err error) {
+			j.LocalK, err = parseLocalK(text)
+			return err
+		})}}
+	if m.Private() {
 		options = append(options, method.Option{Name: "local-start", Default: "auto",
 			About: "start of the local centres: auto, grid or lsf",
 			Value: method.Choice(&j.LocalStart, StartAuto, StartGrid, StartForest)})

@@ -255,7 +255,7 @@ func (j *Job) check() error {
 	if j.IDs != nil && len(j.IDs) < j.Own() {
 		return fault.Request("ids", fmt.Sprintf("are %d for %d records", len(j.IDs), j.Own()), "give one per record")
 	}
-	if err := j.options().Check(); err != nil {
+	if err := j.own().Check(); err != nil {
 		return err
 	}
 	c := j.withDefaults()
