@@ -322,7 +322,7 @@ func (t *transport) dearest(u, v int32) int64 {
 // move is that of the given member.
 func (t *transport) carry(u, v, member int32, units int64) {
 	cost := t.dearest(u, v)
-	units = t.m.gather(u, v, member, cost, units)
+	units = t.m.room(u, v, member, cost, units)
 	t.m.move(u, v, cost, units)
 	t.size[u] -= units
 	t.size[v] += units
@@ -590,7 +590,7 @@ func (t *transport) send(s, end int32) {
 		case v == t.sink:
 			_, room = t.bounds[u].more(t.outflow[u])
 		default:
-			room = t.m.gather(u, v, t.rows[u][h.at].member, t.dearest(u, v), units)
+			room = t.m.room(u, v, t.rows[u][h.at].member, t.dearest(u, v), units)
 		}
 		units = min(units, room)
 	}

@@ -65,7 +65,7 @@ type members struct {
 	table   []int32
 	arena   []float64
 	counts  []int32
-	going   []int32 // slots that gather found
+	going   []int32 // slots that can move
 	before  []int32 // groups of the members of a row
 }
 
@@ -683,17 +683,22 @@ func (m *members) capacity(q, v int32) int64 {
 	return m.groups[q].units
 }
 
-// gather lists the slots of column u that can move to column v at no more than the given
-// cost, slot s among them, until they have enough units, and returns how many they have, at
-// most that. Where a point may be in several columns it lists slot s alone.
-func (m *members) gather(u, v, s int32, cost, enough int64) int64 {
-	c := &m.columns[u]
-	units := min(c.slots[s].units, m.accepts(u, s, v))
-	m.going = append(m.going[:0], s)
-	if units >= enough || m.exclusive > 1 {
+// room returns how many units of column u can move to column v at no more than the given cost,
+// up to as many as are enough, and lists their slots in going: slot s if it has enough, and
+// where a point may be in several columns.
+func (m *members) room(u, v, s int32, cost, enough int64) int64 {
+	if units := min(m.columns[u].slots[s].units, m.accepts(u, s, v)); units >= enough || m.exclusive > 1 {
+		m.going = append(m.going[:0], s)
 		return min(units, enough)
 	}
-	units, m.going = 0, m.going[:0]
+	return m.gather(u, v, cost, enough)
+}
+
+// gather lists the slots of column u that can move to column v at no more than the given
+// cost, until they have enough units, and returns how many they have, at most that.
+func (m *members) gather(u, v int32, cost, enough int64) (units int64) {
+	c := &m.columns[u]
+	m.going = m.going[:0]
 	var coef []float64
 	var most float64
 	if m.exact {
@@ -790,7 +795,7 @@ func (m *members) slope(w *laying, u, v int32) (dims int, constant int64) {
 	return d + 1, constant
 }
 
-// move moves units of the slots that gather has listed from column u to column v, and
+// move moves units of the slots in going from column u to column v, and
 // offers the moves that this makes possible. No listed move costs more than the given cost.
 func (m *members) move(u, v int32, cost, units int64) {
 	row, slots := m.t.rows[u], m.columns[u].slots

@@ -139,14 +139,12 @@ func (m *members) tied(ties *[]tie) error {
 			if e.cost > tight {
 				continue
 			}
-			t.refresh(u, e)
-			if e.cost != tight {
+			if t.refresh(u, e); e.cost != tight {
 				continue
 			}
-			for s := range int32(len(c.slots)) {
-				if m.value(u, s, e.column)-m.value(u, s, u) == tight && m.accepts(u, s, e.column) > 0 {
-					*ties = append(*ties, tie{c.slots[s].group, u}, tie{c.slots[s].group, e.column})
-				}
+			m.gather(u, e.column, tight, infinity)
+			for _, s := range m.going {
+				*ties = append(*ties, tie{c.slots[s].group, u}, tie{c.slots[s].group, e.column})
 			}
 		}
 	}
