@@ -13,5 +13,5 @@ go test -race -short -run 'Apart|Workers|Cancel|SameBits|Wide' ./engine/method/.
 go test -race -short ./engine/study/bus ./engine/study/link ./engine/study/trace
 go test -race -short -run 'EveryMethod|Vanish' ./engine/study
 go test -race -short -run 'FMPhantomsPLDBeside' ./engine/privacy
-go test -race -short -run 'Prepare|Pipeline|Cancelled|Cache' ./engine/dataset
+go test -race -short -run 'Prepare|Pipeline|Cancelled|Cache|Direct|Memory' ./engine/dataset
 go test -race -short -run 'Workers|Concurrent|Cancel' ./bench/profile ./cmd/cohort

@@ -1,6 +1,7 @@
 """Interrupts, forks, other versions, threads, Arrow."""
 
 import ctypes
+import gc
 import os
 import signal
 import subprocess
@@ -242,3 +243,15 @@ def test_examples_in_docstrings():
     from cohort_kmeans import _estimators
 
     assert doctest.testmod(_estimators).failed == 0
+
+
+def test_labels_outlive_their_model():
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    model = KMeans(3, random_state=0).fit(X)
+    labels, copy = model.labels_, model.labels_.copy()
+    assert labels.base is not None and labels.flags.writeable and np.array_equal(labels, model.predict(X))
+    del model
+    for seed in range(20):  # takes memory that is free
+        gc.collect()
+        KMeans(3, random_state=seed).fit(X)
+    assert np.array_equal(labels, copy)
