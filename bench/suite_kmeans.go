@@ -21,7 +21,8 @@ func kmeansSuites() []Suite {
 		Name: "kmeans", Group: GroupPerformance, Title: "Plain k-means: loss and time beside scikit-learn",
 		About: "A whole run of lloyd without options, with the starts that it chooses, beside one start of scikit-learn's " +
 			"KMeans(n_init=1) on the same points (float32, each column scaled to [-1, 1]) with as many threads, in turn, for " +
-			"20 seeds; ours begins when the threads of theirs, which spin for some milliseconds after a fit, rest. Inertia is the mean squared distance to the nearest centroid, computed in float64 for both; ratios " +
+			"20 seeds; ours begins when the threads of theirs, which spin for some milliseconds after a fit, rest. " +
+			"Inertia is the mean squared distance to the nearest centroid, computed in float64 for both; ratios " +
 			"are of medians, and at most 1 is the goal of each. Times are the wall's, from points in memory to centroids; " +
 			"beside them are those of the CPU, all threads together, which other work on the machine disturbs less. " +
 			"scikit-learn runs where a Python has it (make peers installs it on Debian); else ours stands alone. All sets of " +
