@@ -39,15 +39,14 @@ func NewPanels(n, d int) *Panels {
 	return &Panels{N: n, D: d, Data: alignedFloat32(size), stream: 4*size >= streamBytes}
 }
 
-// Reuse returns panels for n points of d coordinates in the memory of p, which hold what
-// was there until they are packed; nil if that is too little, or much more. Nothing else
-// may use p any more.
-func (p *Panels) Reuse(n, d int) *Panels {
+// PanelsIn returns panels for n points of d coordinates in memory that was that of others, which
+// hold what is there until they are packed; nil if that is too little, or much more.
+func PanelsIn(memory []float32, n, d int) *Panels {
 	size := panelCount(n) * d * Lanes
-	if size > len(p.Data) || 4*size < 3*len(p.Data) {
+	if size > len(memory) || 4*size < 3*len(memory) {
 		return nil
 	}
-	return &Panels{N: n, D: d, Data: p.Data[:size], stream: 4*size >= streamBytes}
+	return &Panels{N: n, D: d, Data: memory[:size], stream: 4*size >= streamBytes}
 }
 
 // panelCount returns the number of panels that hold n points.
