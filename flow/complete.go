@@ -88,11 +88,10 @@ const stale = -1
 //
 // With a quantum e > 0 it is a step of cost scaling (Goldberg and Tarjan 1990):
 // reduced costs stay at least -e, an arc of reduced cost r has length
-// floor(r/e) + 1, and flow goes along the arcs of negative reduced cost, with all members
-// that have one. From prices at
-// which some flow has reduced costs of at least -a*e, a simple path through the
-// nodes has a length of at most (a+2)*nodes, and each round makes the distance of a
-// deficit longer, so there are at most as many rounds.
+// floor(r/e) + 1, and flow goes along the arcs of negative reduced cost, with all
+// members that have one. From prices at which some flow has reduced costs of at least
+// -a*e, a simple path through the nodes has a length of at most (a+2)*nodes, and each
+// round makes the distance of a deficit longer, so there are at most as many rounds.
 //
 // Moves are not all known: one out of u that is not in rows[u] has a reduced cost
 // above limit[u]. A search that gets as far asks for more.
@@ -353,7 +352,8 @@ func (t *transport) refresh(u int32, e *entry) {
 }
 
 // search finds the distances from the columns with excess to the deficits, and lowers the
-// potentials by them. Where it would need unknown moves it stops at the deficits that it has. It reports false if none can be reached.
+// potentials by them. Where it would need unknown moves it stops at the deficits that it
+// has. It reports false if none can be reached.
 func (t *transport) search() (found bool, err error) {
 	for {
 		t.depart()

@@ -244,7 +244,8 @@ func (m *members) admit(window float64) error {
 	if err := m.collect(least); err != nil {
 		return err
 	}
-	if few := 1 << 15; 2*len(m.fresh) > m.points.N || m.points.N <= few && 4*len(m.fresh) > m.points.N { // nearly all: spare the bounds
+	const few = 1 << 15                                                               // points that are sooner laid out at once than twice
+	if n := len(m.fresh); 2*n > m.points.N || 4*n > m.points.N && m.points.N <= few { // nearly all: spare the bounds
 		window, least = math.Inf(1), math.MaxFloat32/2
 		if err := m.collect(least); err != nil {
 			return err
@@ -795,8 +796,8 @@ func (m *members) slope(w *laying, u, v int32) (dims int, constant int64) {
 	return d + 1, constant
 }
 
-// move moves units of the slots in going from column u to column v, and
-// offers the moves that this makes possible. No listed move costs more than the given cost.
+// move moves units of the slots in going from column u to column v, and offers the moves
+// that this makes possible. None of the slots costs more than the given cost.
 func (m *members) move(u, v int32, cost, units int64) {
 	row, slots := m.t.rows[u], m.columns[u].slots
 	if len(m.going) == 1 {

@@ -106,7 +106,7 @@ func (s *Solver) ascend(ctx context.Context, run Runner, p *Problem, target floa
 func (a *ascent) level(p *Problem, prices []int64) {
 	total := p.total()
 	a.order = a.order[:0]
-	wanted, above, least := int64(0), int64(0), int64(0) // the minima, the room of prices above 0 and of those at 0
+	var wanted, above, least int64 // the minima, the room of prices above 0, and that of prices 0
 	for j, price := range prices {
 		a.order = append(a.order, entry{-price, int32(j), 0})
 		lo, hi := min(int64(p.Lo[j]), total), min(int64(p.Hi[j]), total)
