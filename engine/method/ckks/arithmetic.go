@@ -152,9 +152,8 @@ func (s *setting) prepare() {
 	s.log = math.Log(64 * slotsN * batches * k * k * signStages * float64(s.rounds) / s.failure)
 	s.secret, s.errors = s.slotsOf(secretVariance), s.slotsOf(errorProxy)
 	ones := slots{1, float64(s.n)}
-	squares, _ := s.digits(s.p.relin, s.p.MaxLevel(), true)
-	s.relin = ones.plus(s.secret, 1).plus(s.errors, squares)
-	squares, _ = s.digits(s.p.rotation, s.p.MaxLevel(), false)
+	s.relin = ones.plus(s.secret, 1)
+	squares, _ := s.digits(s.p.rotation, s.p.MaxLevel(), false)
 	s.turn = ones.plus(s.secret, 1).plus(s.errors, squares)
 }
 
@@ -244,7 +243,10 @@ func (s *setting) bound() (a arithmetic, ok bool) {
 	// Second orders: a sum of squares is at most twice its mean and 4 t times its largest weight.
 	second := float64(2*plain(sign.bend)*s.relin.sum) + float64(2*plain(sign.inputBend)*n) +
 		float64(8*a.log()*math.Pow(1+swing, max(k-2, 0))*(float64(sign.bend.most*s.relin.most)+sign.inputBend.most))
-	a.rest = math.Sqrt(width)*second + s.aggregates() +
+	// Digits of relinearisation, of up to five residues, meet the errors of their key as they may.
+	_, switched := s.digits(s.p.relin, s.p.MaxLevel(), true)
+	switched *= 5 * math.Sqrt(s.errors.most*2) * slotsN * math.Sqrt(signStages*sign.steepest.most/(slotsN/2)*n)
+	a.rest = math.Sqrt(width)*(second+float64(k*(k-1)*switched*(1+swing))) + s.aggregates() +
 		float64(math.Sqrt(pairs*signStages*slotsN)*machine*(math.Sqrt(a.fresh)+math.Sqrt(a.once)))
 	a.column = 1 + off
 	return a, a.rest < float64(s.n)

@@ -81,19 +81,20 @@ func TestDitheredDigitsSwitchKeys(t *testing.T) {
 		_, key := x.relinKey()
 		plain, random := x.NewWorkspace(), x.NewWorkspace()
 		random.Dither = words{x.rng}
-		rounding := math.Sqrt((1 + 4.0/3*float64(x.N())) / 12)
+		aux := len(x.params.P())
 		for l := 1; l <= x.MaxLevel(); l += 2 {
 			a, b := [2]Poly{x.random(l, false), x.random(l, false)}, [2]Poly{x.random(l, false), x.random(l, true)}
 			var phases [2]ring.Poly
 			for i, w := range []*Workspace{plain, random} {
-				dst := [2]Poly{x.NewPoly(l - 1), x.NewPoly(l - 1)}
+				dst := [2]Poly{x.NewPoly(l), x.NewPoly(l)}
 				w.Product(l, &a, &b, 1)
-				w.Finish(l, key, &dst)
+				w.Relinearise(l, key, &dst)
 				phases[i] = x.phase(x.wide(dst[0]), x.wide(dst[1]))
 			}
-			// Two roundings, of variance 1/12 and 1/6, and key switching.
-			if d := x.distance(phases[0], phases[1]); d > 2.5*rounding || d < rounding {
-				t.Errorf("level %d: the two differ by a deviation of %g, a rounding has %g", l, d, rounding)
+			digit := x.LogQ(min(aux-1, l)) - x.logP(aux)
+			limit := 3*math.Sqrt(float64(x.N())) + 13*math.Sqrt(4.0/3*float64(x.N())*float64(l+1))*math.Exp2(digit)
+			if d := x.distance(phases[0], phases[1]); d > limit || d == 0 {
+				t.Errorf("level %d: the two differ by a deviation of %g, at most %g", l, d, limit)
 			}
 		}
 	})

@@ -23,9 +23,9 @@ type Workspace struct {
 	parts [2]Poly
 	local []Poly
 	run   func(n int, f func(worker, i int))
-	// Dither, if set, makes divisions round at random and digits random representatives: the error of either
-	// has the mean 0 whatever is divided or taken apart. Without it both are the nearest to 0. The digits' turns
-	// are in turns; offset is what is rounded.
+	// Dither, if set, makes divisions round at random, and digits random representatives but in Finish: the error of
+	// either has the mean 0 whatever is divided or taken apart. The digits' turns are in turns; offset is what is
+	// rounded.
 	Dither        Dither
 	turns, offset Poly
 }
@@ -123,7 +123,7 @@ func (w *Workspace) ScaleProduct(l int, f float64) {
 // below that of the rounding even where P is smaller than a digit. dst is of
 // level l-1.
 func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1])
+	w.inner(l, key, w.C[2], w.C[0], w.C[1], false) // the digits' errors are divided away
 	w.divide(key.g.levels[l].drop, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
 		func(h int) Poly { return dst[h] })
 }
@@ -131,7 +131,7 @@ func (w *Workspace) Finish(l int, key *Key, dst *[2]Poly) {
 // Relinearise is Finish without the division by the level's prime; dst is of level
 // l.
 func (w *Workspace) Relinearise(l int, key *Key, dst *[2]Poly) {
-	w.inner(l, key, w.C[2], w.C[0], w.C[1])
+	w.inner(l, key, w.C[2], w.C[0], w.C[1], true)
 	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
 		func(h int) Poly { return dst[h] })
 }
@@ -142,7 +142,7 @@ func (w *Workspace) Switch(l int, key *Key, x Poly, dst *[2]Poly) {
 	for j := range l + 1 {
 		w.c.rings[j].Scale(x[j], x[j], 1)
 	}
-	w.inner(l, key, x, nil, nil)
+	w.inner(l, key, x, nil, nil, true)
 	w.divide(key.g.levels[l].out, 2, func(h, prime int) []uint32 { return w.k[h][prime] },
 		func(h int) Poly { return dst[h] })
 }
@@ -162,14 +162,15 @@ func (c *Chain) NewRescaling(l int) *Rescaling {
 
 // inner sets k to the product of x with the key modulo Q P at level l, with P
 // (c0, c1) added where they are given. x, c0 and c1 are divided by R.
-func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
+func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly, random bool) {
+	random = random && w.Dither != nil
 	g, c := key.g, w.c
 	if l > g.maxLevel {
 		panic(fmt.Sprintf("rns: level %d, the key has %d", l, g.maxLevel))
 	}
 	v := &g.levels[l]
 	w.run(l+1, func(_, j int) { c.rings[j].InverseLazy(w.digits[j], x[j], v.shrink[j]) })
-	if w.Dither != nil {
+	if random {
 		w.wholes(len(v.digits), func(d int) (dst []uint32, src Poly, t *turns) {
 			run := v.digits[d]
 			return w.turns[d], w.digits[run.from:][:run.count], &v.turns[d]
@@ -189,7 +190,7 @@ func (w *Workspace) inner(l int, key *Key, x, c0, c1 Poly) {
 			digits[d] = w.local[worker][d]
 			var terms [maxTerms + 1][]uint32
 			count := copy(terms[:], w.digits[run.from:run.from+run.count])
-			if w.Dither != nil {
+			if random {
 				terms[count] = w.turns[d]
 				count++
 			}
