@@ -115,8 +115,10 @@ func (a *accounts) within(delta float64, prove func(delta float64) (float64, str
 // quick is the best of the accountants' bounds, pld apart. The profile of Gaussian releases alone is exact, so that no
 // other accountant is asked about them, unless their slack takes a part of delta that could be felt.
 func (a *accounts) quick(delta float64) (best float64, by string) {
-	if len(a.others) == 0 && a.normal.Mu() > 0 && a.normal.Discretised < 0x1p-20*delta {
-		return a.gdp.Epsilon(delta), a.gdp.Name()
+	if len(a.others) == 0 && a.normal.Mu() > 0 {
+		if e := a.gdp.Epsilon(delta); slackDelta(e, a.gdp.slack) < 0x1p-20*delta {
+			return e, a.gdp.Name()
+		}
 	}
 	best = math.Inf(1)
 	for _, x := range a.all() {
