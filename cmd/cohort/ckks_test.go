@@ -95,7 +95,8 @@ func TestCKKSPublishesNoCounts(t *testing.T) {
 
 // Comparison by rank has no proof, so a proven run refuses it.
 func TestCKKSByRankIsNotProven(t *testing.T) {
-	args := strings.Fields("plan --data builtin:blobs --n 200 --d 2 --k 2 --method ckks --parties 2 --argmin rank --epsilon 1")
+	args := strings.Fields("plan --data builtin:blobs --n 200 --d 2 --k 2 --method ckks --parties 2 --argmin rank " +
+		"--epsilon 1")
 	if status, _, errOut := cohort(t, args...); status != exitWrong || !strings.Contains(errOut, "no proven bound") {
 		t.Errorf("status %d, %s", status, errOut)
 	}

@@ -135,7 +135,8 @@ func TestRoundingsAreRandom(t *testing.T) {
 	pool := engine.NewPool(1)
 	defer pool.Close()
 	j := &Job{Problem: protocol.Problem{Clients: sample(t, "blobs", 200, 2, 2, 3).Table(),
-		Columns: [][]int{{0}, {1}}, K: 2, Iterations: 1, Seed: seed(5), Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, chain: &smallChain}
+		Columns: [][]int{{0}, {1}}, K: 2, Iterations: 1, Seed: seed(5),
+		Budget: privacy.Budget{Epsilon: 1, Delta: 1e-5}}, chain: &smallChain}
 	s, roles := setUp(t, j, pool)
 	var seen [2][]uint32
 	for i := range seen {
