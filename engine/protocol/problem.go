@@ -281,7 +281,7 @@ func (p *Problem) checkWeights() error {
 		}
 		for _, w := range c.Weights {
 			if !(w >= 0) || math.IsInf(w, 0) {
-				return fault.Request(who, fmt.Sprintf("has the weight %g", w), "give finite weights of 0 or more")
+				return fault.Request(who, "has a weight that is negative or not finite", "give finite weights of 0 or more")
 			}
 		}
 	}
