@@ -28,40 +28,40 @@ func (m coreModel) iteration(cores int) float64 {
 	return m.serial + max(m.parallel*turns, m.bytes/m.bandwidth*1e9)
 }
 
-// regionLaps are laps with the time that worker 0 spent in parallel regions in each.
-type regionLaps struct {
-	Laps
+// regionTimer are times with the time that worker 0 spent in parallel regions in each.
+type regionTimer struct {
+	IterationTimer
 	from   time.Time
 	inside float64
 	all    []float64
 }
 
 // RegionBegin implements engine.RegionObserver.
-func (l *regionLaps) RegionBegin(worker int) {
+func (l *regionTimer) RegionBegin(worker int) {
 	if worker == 0 {
 		l.from = time.Now()
 	}
 }
 
 // RegionEnd implements engine.RegionObserver.
-func (l *regionLaps) RegionEnd(worker int) {
+func (l *regionTimer) RegionEnd(worker int) {
 	if worker == 0 {
 		l.inside += float64(time.Since(l.from))
 	}
 }
 
 // PhaseBegin implements engine.Observer.
-func (l *regionLaps) PhaseBegin(s engine.Span) {
+func (l *regionTimer) PhaseBegin(s engine.Span) {
 	if !l.begun {
 		l.inside = 0
 	}
-	l.Laps.PhaseBegin(s)
+	l.IterationTimer.PhaseBegin(s)
 }
 
 // IterationEnd implements engine.Observer.
-func (l *regionLaps) IterationEnd(it engine.Iteration) {
+func (l *regionTimer) IterationEnd(it engine.Iteration) {
 	l.all = append(l.all, l.inside)
-	l.Laps.IterationEnd(it)
+	l.IterationTimer.IterationEnd(it)
 }
 
 // coreShapes are those for which more cores are predicted: records that leave the caches,
@@ -100,8 +100,8 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 	model := coreModel{shards: len(engine.Shards([]int{n}, d)), bytes: float64(n) * float64(4*d+2)}
 	for run := range c.Env.Reps(5, 2) {
 		for i, workers := range counts {
-			var laps regionLaps
-			eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&laps))
+			var times regionTimer
+			eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&times))
 			if err != nil {
 				return err
 			}
@@ -112,14 +112,14 @@ func (c *Case) cores(ctx context.Context, n, d, k int) error {
 			if err != nil {
 				return err
 			}
-			for t, lap := range laps.Take() {
-				if lap.Settled > 0 || lap.NS >= least[i] {
+			for t, one := range times.Take() {
+				if one.Settled > 0 || one.NS >= least[i] {
 					continue
 				}
-				least[i] = lap.NS
+				least[i] = one.NS
 				if i == 0 {
-					model.parallel = min(laps.all[t], lap.NS)
-					model.serial = lap.NS - model.parallel
+					model.parallel = min(times.all[t], one.NS)
+					model.serial = one.NS - model.parallel
 				}
 			}
 		}

@@ -150,8 +150,8 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	for _, x := range firstRows(points, k) {
 		start = append(start, float64(x))
 	}
-	var laps cpuLaps
-	eng, err := engine.New(engine.WithWorkers(1), engine.WithObserver(&laps))
+	var times cpuTimer
+	eng, err := engine.New(engine.WithWorkers(1), engine.WithObserver(&times))
 	if err != nil {
 		return err
 	}
@@ -166,16 +166,16 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 		if err != nil {
 			return err
 		}
-		for t, lap := range laps.Take() {
-			ns := laps.used[t]
-			if lap.Settled == 0 && t > 0 {
+		for t, one := range times.Take() {
+			ns := times.used[t]
+			if one.Settled == 0 && t > 0 {
 				all = append(all, ns)
 			}
 			if t >= 10 {
-				late, share = append(late, ns), share+float64(lap.Settled)/float64(n)
+				late, share = append(late, ns), share+float64(one.Settled)/float64(n)
 			}
 		}
-		laps.used = laps.used[:0]
+		times.used = times.used[:0]
 	}
 	if len(all) == 0 || len(late) == 0 {
 		return fmt.Errorf("%d rounds look at all records and %d come after the tenth", len(all), len(late))
@@ -189,26 +189,26 @@ func (c *Case) bounds(ctx context.Context, n, d, k int) error {
 	return nil
 }
 
-// cpuLaps are laps with the CPU time of the process in each, in nanoseconds.
-type cpuLaps struct {
-	Laps
+// cpuTimer are times with the CPU time of the process in each, in nanoseconds.
+type cpuTimer struct {
+	IterationTimer
 	under bool
 	from  float64
 	used  []float64
 }
 
 // PhaseBegin implements engine.Observer.
-func (l *cpuLaps) PhaseBegin(s engine.Span) {
+func (l *cpuTimer) PhaseBegin(s engine.Span) {
 	if !l.under {
 		l.under, l.from = true, float64(processTime())
 	}
-	l.Laps.PhaseBegin(s)
+	l.IterationTimer.PhaseBegin(s)
 }
 
 // IterationEnd implements engine.Observer.
-func (l *cpuLaps) IterationEnd(it engine.Iteration) {
+func (l *cpuTimer) IterationEnd(it engine.Iteration) {
 	l.used, l.under = append(l.used, float64(processTime())-l.from), false
-	l.Laps.IterationEnd(it)
+	l.IterationTimer.IterationEnd(it)
 }
 
 // runPlusPlus times greedy k-means++ on all workers.

@@ -178,10 +178,10 @@ type profiled struct {
 func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations int) (profiled, error) {
 	var out profiled
 	// One engine for both, so that they share its memory and its workers.
-	var laps Laps
+	var times IterationTimer
 	workers := c.Env.Pool.Workers()
 	g := &gate{Profiler: profile.New(profile.Options{Workers: workers})}
-	eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&laps), engine.WithObserver(g))
+	eng, err := engine.New(engine.WithWorkers(workers), engine.WithObserver(&times), engine.WithObserver(g))
 	if err != nil {
 		return out, err
 	}
@@ -196,7 +196,7 @@ func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations
 		if _, err := eng.Run(ctx, &job); err != nil {
 			return out, err
 		}
-		if taken := laps.Take(); run > 0 {
+		if taken := times.Take(); run > 0 {
 			out.add(taken, g.which)
 		}
 		last := &g.Runs()[0]
@@ -207,7 +207,7 @@ func (c *Case) profiled(ctx context.Context, parts []dataset.Part, k, iterations
 }
 
 // add compares neighbouring iterations of a run; the first of them are slower.
-func (p *profiled) add(taken []Lap, which []bool) {
+func (p *profiled) add(taken []IterationTime, which []bool) {
 	for i := 2; i+1 < len(taken); i += 2 {
 		var pair [2]float64
 		for q := range pair {

@@ -98,8 +98,8 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 			return err
 		}
 		watched := resetPeakMemory()
-		var laps Laps
-		eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(&laps))
+		var times IterationTimer
+		eng, err := engine.New(engine.WithWorkers(s.workers), engine.WithObserver(&times))
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,8 @@ func (e *Env) scale(ctx context.Context, a axis, m lloyd.Method, s shape, v int)
 			if _, err := eng.Run(ctx, &job); err != nil {
 				return err
 			}
-			if l := laps.Take(); run > 0 {
-				samples = append(samples, lapTimes(l)...)
+			if l := times.Take(); run > 0 {
+				samples = append(samples, nanoseconds(l)...)
 			}
 		}
 		c.Durations("iteration", samples)

@@ -115,7 +115,7 @@ func (e *Engine) Run(ctx context.Context, job Job, further ...Observer) (*Result
 	case job == nil:
 		return nil, fault.Request("job", "is nil", "give one")
 	}
-	e.pool.Rouse() // while the job is planned
+	e.pool.Wake() // while the job is planned
 	plan, err := job.Plan()
 	if err != nil {
 		return nil, err

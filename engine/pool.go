@@ -90,9 +90,9 @@ func (p *Pool) Close() {
 	p.exit.Wait()
 }
 
-// Rouse wakes the workers for a region that is about to come, which spares its
+// Wake wakes the workers for a region that is about to come, which spares its
 // start the wait. Without one they soon go back to sleep.
-func (p *Pool) Rouse() { p.notify() }
+func (p *Pool) Wake() { p.notify() }
 
 // Report tells observers that done of total parts of some long work are done. It may
 // be called by several workers at once.

@@ -83,7 +83,7 @@ func TestPoolRegionsAfterEachOther(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if round%2 == 0 {
-			p.Rouse()
+			p.Wake()
 		}
 		n := round%5 + 2
 		hits := make([]int, n) // a lost or double index is also a data race

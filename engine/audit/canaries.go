@@ -226,8 +226,8 @@ type crowd struct {
 	canaries [][]float64 // rows
 	alike    int         // rows that follow each other and are the same
 	clients  int
-	job      func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job
-	tape     privacy.Tape
+	job      func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job
+	replay   privacy.Replay
 }
 
 // rows are the always present records, if asked for, and the canaries chosen, dealt to the clients.
@@ -254,8 +254,8 @@ func (c *crowd) begin(name, about string) (*field, error) {
 		viewer = privacy.Clients
 		f.Watched += ", less the client's own noise"
 	}
-	c.tape.Records = len(c.pair.Records)/c.pair.D + len(c.canaries)
-	plan, err := c.job(&c.pair, c.rows(true, func(int) bool { return true }), new(uint64), &c.tape).Plan()
+	c.replay.Records = len(c.pair.Records)/c.pair.D + len(c.canaries)
+	plan, err := c.job(&c.pair, c.rows(true, func(int) bool { return true }), new(uint64), &c.replay).Plan()
 	if err != nil {
 		return nil, err
 	}
@@ -267,10 +267,10 @@ func (c *crowd) begin(name, about string) (*field, error) {
 	return f, f.state(ledger, viewer)
 }
 
-// part runs on the tape with some of the records.
+// part runs with the replay with some of the records.
 func (c *crowd) part(ctx context.Context, rt *engine.Runtime, seed uint64, draws *protocol.Draws,
 	parts []dataset.Part) error {
-	_, err := connect(ctx, rt, c.job(&c.pair, parts, &seed, &c.tape), draws, &c.tape)
+	_, err := connect(ctx, rt, c.job(&c.pair, parts, &seed, &c.replay), draws, &c.replay)
 	return err
 }
 
@@ -305,7 +305,7 @@ func (o *block) add(digit int, without, with float64) {
 func (c *crowd) play(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, in []bool) ([]float64, int, error) {
 	seed := st.Uint64()
 	var draws protocol.Draws
-	c.tape.Record()
+	c.replay.Record()
 	if err := c.part(ctx, rt, seed, &draws, c.rows(true, func(i int) bool { return in[i] })); err != nil {
 		return nil, 0, err
 	}
@@ -341,15 +341,15 @@ func (c *crowd) play(ctx context.Context, rt *engine.Runtime, st *privacy.Stream
 // exact computes what the run would have released of some records, without noise, had it released the same before.
 func (c *crowd) exact(ctx context.Context, rt *engine.Runtime, seed uint64, parts []dataset.Part) (
 	[]privacy.Number, error) {
-	c.tape.Replay()
+	c.replay.Replay()
 	if err := c.part(ctx, rt, seed, nil, parts); err != nil {
 		return nil, err
 	}
-	if _, err := c.tape.Loss(); err != nil {
+	if _, err := c.replay.Loss(); err != nil {
 		return nil, err
 	}
 	var all []privacy.Number
-	c.tape.Numbers(func(x privacy.Number) { all = append(all, x) })
+	c.replay.Numbers(func(x privacy.Number) { all = append(all, x) })
 	return all, nil
 }
 
@@ -497,8 +497,8 @@ func fields(method string, s Settings) ([]*field, error) {
 		return nil, nil
 	}
 	if c.job == nil {
-		c.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
-			problem := central(p, parts, budget, Settings{Mechanism: "gaussian"}, seed, tape)
+		c.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
+			problem := central(p, parts, budget, Settings{Mechanism: "gaussian"}, seed, replay)
 			if method == "eugkm" {
 				return &eugkm.Job{Problem: problem}
 			}
@@ -520,9 +520,9 @@ func lloydCrowd(m lloyd.Method, d, canaries int, budget privacy.Budget) (c *crow
 	starts := corners(d, k, side)
 	c = &crowd{pair: Pair{D: d, K: k, Records: around(starts, records), Start: around(starts, 1)},
 		canaries: repeat(corners(d, k, 1), canaries), alike: canaries, clients: 3}
-	c.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
+	c.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
 		return &lloyd.Job{Method: m, Post: lloyd.Fold, Problem: protocol.Problem{K: p.K, Start: p.Start,
-			Mechanism: lloyd.Gaussian, Budget: budget, Clients: parts, Records: tape.Records, Iterations: 2,
+			Mechanism: lloyd.Gaussian, Budget: budget, Clients: parts, Records: replay.Records, Iterations: 2,
 			NoQuality: true, Noise: lloyd.Split, Seed: seed}}
 	}
 	return c, "canaries in each cluster", fmt.Sprintf("%d clusters of %d records in %d dimensions, %d canaries in the "+

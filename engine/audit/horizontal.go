@@ -226,8 +226,8 @@ func horizontalRun(m lloyd.Method, c privacy.Calibration, s Settings, p Pair) (*
 	one.Ratio = true
 	one.Watched = "every release of three rounds, by its likelihood ratio on the pair"
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
-		tape *privacy.Tape) error {
-		return plans[side].Trial(ctx, rt, seed, protocol.Options{Replay: tape})
+		replay *privacy.Replay) error {
+		return plans[side].Trial(ctx, rt, seed, protocol.Options{Replay: replay})
 	})
 	return one, nil
 }
@@ -300,7 +300,7 @@ func horizontalPlans(m lloyd.Method, c privacy.Calibration, s Settings, p Pair, 
 	if gaussian {
 		one.Law = Gaussian
 	}
-	if rounds > 1 { // a public number of records, as a run on a tape has
+	if rounds > 1 { // a public number of records, as a run with a replay has
 		job.Records = (len(p.Records) + len(p.Extra)) / p.D
 	}
 	var plans [2]*lloyd.Plan

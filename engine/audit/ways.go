@@ -28,7 +28,7 @@ type way struct {
 	viewer     string
 	neighbours privacy.Neighbours
 	// job is a run on records of a pair, dealt to the clients.
-	job func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job
+	job func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job
 	// watched are the records of runs that draw noise, pairs those whose record is to move what is released.
 	watched Pair
 	pairs   []Pair
@@ -36,9 +36,9 @@ type way struct {
 	rounds func() (drawing, *privacy.Ledger, error)
 }
 
-// drawing makes a run with all randomness from a seed and returns what it drew. The tape, if it has one, keeps what the
+// drawing makes a run with all randomness from a seed and returns what it drew. The replay, if it has one, keeps what the
 // run released.
-type drawing func(ctx context.Context, rt *engine.Runtime, seed uint64, tape *privacy.Tape) ([]protocol.Draw, error)
+type drawing func(ctx context.Context, rt *engine.Runtime, seed uint64, replay *privacy.Replay) ([]protocol.Draw, error)
 
 // prepare plans the runs that are watched: once, as only their seed differs.
 func (w *way) prepare() (drawing, *privacy.Ledger, error) {
@@ -55,24 +55,24 @@ func (w *way) prepare() (drawing, *privacy.Ledger, error) {
 		return nil, nil, fault.Failed("audit", w.name+" has no roles", "", nil)
 	}
 	ledger, err := runner.Core().Ledger(nil)
-	return func(ctx context.Context, rt *engine.Runtime, next uint64, tape *privacy.Tape) ([]protocol.Draw, error) {
+	return func(ctx context.Context, rt *engine.Runtime, next uint64, replay *privacy.Replay) ([]protocol.Draw, error) {
 		*seed = next // the plan's, too
 		runner.Core().PublicSeed = protocol.NewPublicSeed(seed)
 		var draws protocol.Draws
-		_, err := runner.Connect(ctx, rt, protocol.Options{Draws: &draws, Replay: tape})
+		_, err := runner.Connect(ctx, rt, protocol.Options{Draws: &draws, Replay: replay})
 		return draws.Seen, err
 	}, ledger, err
 }
 
-// connect runs a job's roles on a tape.
+// connect runs a job's roles with a replay.
 func connect(ctx context.Context, rt *engine.Runtime, job engine.Job, draws *protocol.Draws,
-	tape *privacy.Tape) (*protocol.Plan, error) {
+	replay *privacy.Replay) (*protocol.Plan, error) {
 	plan, err := job.Plan()
 	if err != nil {
 		return nil, err
 	}
 	runner := plan.(protocol.Runner)
-	_, err = runner.Connect(ctx, rt, protocol.Options{Draws: draws, Replay: tape})
+	_, err = runner.Connect(ctx, rt, protocol.Options{Draws: draws, Replay: replay})
 	return runner.Core(), err
 }
 
@@ -112,7 +112,7 @@ func waysOf(method string, c privacy.Calibration) ([]way, error) {
 	case "balcan-edler":
 		p := fewRecords(3, 2, 60)
 		ways = []way{{name: "one holder", weight: 2, viewer: privacy.Outsider, watched: p,
-			job: func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
+			job: func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Replay) engine.Job {
 				problem := central(p, parts, auditBudget, Settings{}, seed, nil)
 				problem.Iterations = 1
 				return &balcan.Edler{Problem: problem}
@@ -159,7 +159,7 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 				w.watched = chain(3, 8)
 				w.watched.Alpha = 2 // each client's clusters have so few records that it can fill them
 			}
-			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
+			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
 				j := &lloyd.Job{Method: m, Problem: protocol.Problem{K: p.K, Start: p.Start, Calibration: c,
 					Mechanism: mechanism, Budget: auditBudget, Clients: parts, NoQuality: true, Noise: by.noise,
 					Seed: seed, Iterations: 3}, EtaMinAlpha: p.Alpha, EtaMaxAlpha: 100, Post: lloyd.Fold,
@@ -170,8 +170,8 @@ func lloydWays(m lloyd.Method, c privacy.Calibration) []way {
 				if laterCode(m, c) {
 					j.Schedule = lloyd.LaterCode
 				}
-				if tape != nil {
-					j.Records, j.Iterations, j.Post = tape.Records, 1, lloyd.Keep
+				if replay != nil {
+					j.Records, j.Iterations, j.Post = replay.Records, 1, lloyd.Keep
 				}
 				return j
 			}
@@ -240,10 +240,10 @@ func centralWays(method string) []way {
 			if method == "lsf" {
 				w.pairs = append(w.pairs, crowded(2, 2, 2000))
 			}
-			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
+			w.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
 				b := privacy.Budget{Epsilon: auditBudget.Epsilon, Delta: by.delta}
 				return centralJob(method, *p, branch, parts, b,
-					Settings{Mechanism: by.mechanism, Neighbours: by.neighbours}, seed, tape)
+					Settings{Mechanism: by.mechanism, Neighbours: by.neighbours}, seed, replay)
 			}
 			ways = append(ways, w)
 		}
@@ -258,8 +258,8 @@ func localWays(method string, c privacy.Calibration) []way {
 		w.neighbours = privacy.ReplaceOne
 	}
 	w.pairs = []Pair{w.watched}
-	w.job = func(p *Pair, parts []dataset.Part, seed *uint64, tape *privacy.Tape) engine.Job {
-		return localJob(method, *p, parts, auditBudget, c, Settings{}, seed, tape)
+	w.job = func(p *Pair, parts []dataset.Part, seed *uint64, replay *privacy.Replay) engine.Job {
+		return localJob(method, *p, parts, auditBudget, c, Settings{}, seed, replay)
 	}
 	return []way{w}
 }
@@ -280,7 +280,7 @@ func sketchWays(method sketch.Method, c privacy.Calibration) []way {
 		if x.back == sketch.Noised {
 			w.name += ", noised return"
 		}
-		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Tape) engine.Job {
+		w.job = func(p *Pair, parts []dataset.Part, seed *uint64, _ *privacy.Replay) engine.Job {
 			split := make(sketch.Split, parties)
 			for h := range p.D {
 				split[h%parties] = append(split[h%parties], h)
@@ -343,7 +343,7 @@ func encryptedDraws(c privacy.Calibration, holders, threshold int) (drawing, *pr
 		return nil, nil, err
 	}
 	var opened *ckks.Opened
-	return func(ctx context.Context, rt *engine.Runtime, seed uint64, _ *privacy.Tape) ([]protocol.Draw, error) {
+	return func(ctx context.Context, rt *engine.Runtime, seed uint64, _ *privacy.Replay) ([]protocol.Draw, error) {
 		if opened == nil {
 			if opened, err = ckks.Open(ctx, job, rt); err != nil {
 				return nil, err

@@ -115,26 +115,26 @@ func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, ru
 	if err != nil {
 		return nil, 0, err
 	}
-	var tape *privacy.Tape
+	var replay *privacy.Replay
 	if w.rounds == nil {
-		tape = new(privacy.Tape)
+		replay = new(privacy.Replay)
 	}
 	missing := 0
 	for range runs {
-		tape.Record()
-		drawn, err := draw(ctx, rt, g.st.Uint64(), tape)
+		replay.Record()
+		drawn, err := draw(ctx, rt, g.st.Uint64(), replay)
 		if err == nil {
 			err = g.add(drawn)
 		}
 		if err != nil {
 			return nil, 0, err
 		}
-		if tape != nil && !noised(tape, drawn) {
+		if replay != nil && !noised(replay, drawn) {
 			missing++
 		}
 	}
 	checks = append(g.checks(), g.planned(ledger)...)
-	if tape != nil {
+	if replay != nil {
 		checks = append(checks, NoiseCheck{Release: w.name, Check: "noise that is not in what was released",
 			Numbers: runs, Statistic: float64(missing), Limit: 1, Violated: missing > 0})
 	}
@@ -151,11 +151,11 @@ func (w *way) watch(ctx context.Context, rt *engine.Runtime, g *noiseSamples, ru
 }
 
 // noised tells whether all noise that was drawn, and some for each number, is in what was released.
-func noised(tape *privacy.Tape, drawn []protocol.Draw) bool {
-	if tape.Releases() == 0 {
-		return true // by mechanisms that keep no tape
+func noised(replay *privacy.Replay, drawn []protocol.Draw) bool {
+	if replay.Releases() == 0 {
+		return true // by mechanisms that keep no replay
 	}
-	sum, numbers := tape.Noise()
+	sum, numbers := replay.Noise()
 	for _, d := range drawn {
 		numbers -= len(d.Values)
 		for _, z := range d.Values {
@@ -172,18 +172,18 @@ func (w *way) distance(ctx context.Context, rt *engine.Runtime, p Pair, st *priv
 	const runs = 3
 	most := 0.0
 	for i := range 2 * runs {
-		tape := &privacy.Tape{Records: (len(p.Records) + len(p.Extra)) / p.D}
+		replay := &privacy.Replay{Records: (len(p.Records) + len(p.Extra)) / p.D}
 		seed := st.Uint64()
 		var total privacy.Entry
 		for again := range 2 {
 			side := (i + again) % 2
-			job := w.job(&p, w.deal(p.parts(side == 1, w.neighbours)), &seed, tape)
+			job := w.job(&p, w.deal(p.parts(side == 1, w.neighbours)), &seed, replay)
 			if again == 0 {
-				tape.Record()
+				replay.Record()
 			} else {
-				tape.Replay()
+				replay.Replay()
 			}
-			plan, err := connect(ctx, rt, job, nil, tape)
+			plan, err := connect(ctx, rt, job, nil, replay)
 			if err != nil {
 				return 0, err
 			}
@@ -193,10 +193,10 @@ func (w *way) distance(ctx context.Context, rt *engine.Runtime, p Pair, st *priv
 			}
 			total = ledger.TotalFor(w.viewer)
 		}
-		if _, err := tape.Loss(); err != nil {
+		if _, err := replay.Loss(); err != nil {
 			return math.Inf(1), nil // the other side cannot release the same: no epsilon holds
 		}
-		laplace, gaussian := tape.Distance()
+		laplace, gaussian := replay.Distance()
 		if total.Epsilon == nil {
 			return 0, fault.Failed("audit", "the ledger of "+w.name+" has no bound", "", nil)
 		}

@@ -21,20 +21,20 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// maker builds a job on one side of a pair; the tape is nil for a run of its own.
-type maker func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job
+// maker builds a job on one side of a pair; the replay is nil for a run of its own.
+type maker func(parts []dataset.Part, b privacy.Budget, seed *uint64, replay *privacy.Replay) engine.Job
 
 // wholeRun starts a case that runs a method from end to end: its ledger, and how to run a side of it.
 func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx context.Context, rt *engine.Runtime,
-	seed uint64, side int, tape *privacy.Tape) (*engine.Result, error), error) {
+	seed uint64, side int, replay *privacy.Replay) (*engine.Result, error), error) {
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	b := privacy.Budget{Epsilon: s.epsilon(), Delta: s.Delta}
 	if b.Delta == 0 {
 		b.Delta = 1e-5
 	}
 	run := func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
-		tape *privacy.Tape) (*engine.Result, error) {
-		plan, err := job(sides[side], b, &seed, tape).Plan()
+		replay *privacy.Replay) (*engine.Result, error) {
+		plan, err := job(sides[side], b, &seed, replay).Plan()
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func wholeRun(p Pair, s Settings, viewer string, job maker) (*Case, func(ctx con
 
 // releases is a whole run that is judged by everything it releases: the same outcome is run through the
 // neighbour too, and the score is the log ratio of how likely it is on either: exact, but for choices by
-// permute-and-flip (see Tape.Choose). Any score is sound, the exact one tells most.
+// permute-and-flip (see Replay.Choose). Any score is sound, the exact one tells most.
 func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, error) {
 	one, run, err := wholeRun(p, s, viewer, job)
 	if err != nil {
@@ -61,47 +61,47 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 	one.Watched, one.Law, one.Weight = "every release of a whole run, by its likelihood ratio on the pair", Direct, weight
 	one.Ratio = true
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
-		tape *privacy.Tape) error {
-		_, err := run(ctx, rt, seed, side, tape)
+		replay *privacy.Replay) error {
+		_, err := run(ctx, rt, seed, side, replay)
 		return err
 	})
 	return one, nil
 }
 
-// byReleases is the draw of a case that is judged by all releases of a run on the tape.
+// byReleases is the draw of a case that is judged by all releases of a run with the replay.
 func byReleases(p Pair,
-	run func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, tape *privacy.Tape) error,
+	run func(ctx context.Context, rt *engine.Runtime, seed uint64, side int, replay *privacy.Replay) error,
 ) func(context.Context, *engine.Runtime, *privacy.Stream, bool) ([]float64, error) {
 	records := (len(p.Records) + len(p.Extra)) / p.D
-	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
+	replays := newPerWorker(func() (*privacy.Replay, error) { return &privacy.Replay{Records: records}, nil })
 	return func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		tape, err := tapes.of(rt)
+		replay, err := replays.of(rt)
 		if err != nil {
 			return nil, err
 		}
 		seed := st.Uint64()
-		return ratio(tape, sideOf(present), p.Name, func(side int) error { return run(ctx, rt, seed, side, tape) })
+		return ratio(replay, sideOf(present), p.Name, func(side int) error { return run(ctx, rt, seed, side, replay) })
 	}
 }
 
 // ratio runs a side, and the other on what the first released, and returns the log of how much likelier the
 // releases are with the record than without.
-func ratio(tape *privacy.Tape, side int, name string, run func(side int) error) ([]float64, error) {
-	tape.Record()
+func ratio(replay *privacy.Replay, side int, name string, run func(side int) error) ([]float64, error) {
+	replay.Record()
 	if err := run(side); err != nil {
 		return nil, err
 	}
-	if tape.Releases() == 0 {
-		return nil, fmt.Errorf("audit: %s: a run released nothing on the tape", name)
+	if replay.Releases() == 0 {
+		return nil, fmt.Errorf("audit: %s: a run released nothing with the replay", name)
 	}
-	tape.Replay()
+	replay.Replay()
 	err := run(1 - side)
 	var loss float64
 	if err == nil {
-		loss, err = tape.Loss()
+		loss, err = replay.Loss()
 	}
 	switch {
-	case errors.Is(err, privacy.ErrTape): // the neighbour cannot have made this outcome
+	case errors.Is(err, privacy.ErrReplay): // the neighbour cannot have made this outcome
 		loss = math.Inf(1)
 	case err != nil:
 		return nil, err
@@ -126,32 +126,32 @@ func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, er
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
 	records := (len(p.Records) + len(p.Extra)) / p.D
-	tapes := newPerWorker(func() (*privacy.Tape, error) { return &privacy.Tape{Records: records}, nil })
+	replays := newPerWorker(func() (*privacy.Replay, error) { return &privacy.Replay{Records: records}, nil })
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
-		tape, err := tapes.of(rt)
+		replay, err := replays.of(rt)
 		if err != nil {
 			return nil, err
 		}
 		seed, side := st.Uint64(), sideOf(present)
 		var own protocol.Draws
-		tape.Record()
-		if _, err = connect(ctx, rt, job(sides[side], budget, &seed, tape), &own, tape); err != nil {
+		replay.Record()
+		if _, err = connect(ctx, rt, job(sides[side], budget, &seed, replay), &own, replay); err != nil {
 			return nil, err
 		}
-		tape.Replay()
-		_, err = connect(ctx, rt, job(sides[1-side], budget, &seed, tape), nil, tape)
+		replay.Replay()
+		_, err = connect(ctx, rt, job(sides[1-side], budget, &seed, replay), nil, replay)
 		if err == nil {
-			_, err = tape.Loss()
+			_, err = replay.Loss()
 		}
 		switch {
-		case errors.Is(err, privacy.ErrTape): // the neighbour cannot have made this outcome
+		case errors.Is(err, privacy.ErrReplay): // the neighbour cannot have made this outcome
 			return []float64{math.Inf(2*side - 1)}, nil
 		case err != nil:
 			return nil, err
 		}
 		var here, there, scales []float64
 		gaussian := false
-		tape.Numbers(func(x privacy.Number) {
+		replay.Numbers(func(x privacy.Number) {
 			here, there = append(here, float64(x.Released-x.First)), append(there, float64(x.Released-x.Second))
 			scales, gaussian = append(scales, x.Scale), x.Gaussian
 		})
@@ -255,15 +255,15 @@ func box(d int) dataset.Bounds {
 
 // central is the problem of a run on a pair's records.
 func central(p *Pair, parts []dataset.Part, b privacy.Budget, s Settings, seed *uint64,
-	tape *privacy.Tape) protocol.Problem {
+	replay *privacy.Replay) protocol.Problem {
 	return protocol.Problem{Clients: parts, Bounds: box(p.D), K: p.K, Budget: b, Neighbours: s.Neighbours,
-		Mechanism: protocol.Mechanism(s.Mechanism), Seed: seed, NoQuality: true, Tape: tape}
+		Mechanism: protocol.Mechanism(s.Mechanism), Seed: seed, NoQuality: true, Replay: replay}
 }
 
 // centralJob is a run of hybrid, by a branch, lsf, eugkm, evolve or balcan.
 func centralJob(method string, p Pair, branch string, parts []dataset.Part, b privacy.Budget, s Settings,
-	seed *uint64, tape *privacy.Tape) engine.Job {
-	problem := central(&p, parts, b, s, seed, tape)
+	seed *uint64, replay *privacy.Replay) engine.Job {
+	problem := central(&p, parts, b, s, seed, replay)
 	switch method {
 	case "lsf":
 		return &lsf.Job{Problem: problem}
@@ -283,7 +283,7 @@ func centralJob(method string, p Pair, branch string, parts []dataset.Part, b pr
 
 // localJob is a run of ind-lap or ldp-agg by two parties.
 func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c privacy.Calibration, s Settings,
-	seed *uint64, tape *privacy.Tape) engine.Job {
+	seed *uint64, replay *privacy.Replay) engine.Job {
 	split := make(sketch.Split, 2)
 	for h := range p.D {
 		split[h*2/p.D] = append(split[h*2/p.D], h)
@@ -291,7 +291,7 @@ func localJob(method string, p Pair, parts []dataset.Part, b privacy.Budget, c p
 	return &sketch.Job{Method: sketch.Method(method),
 		Problem: protocol.Problem{Clients: []dataset.Part{{Points: parts[0].Points, FractionBits: gridBits}},
 			Bounds: box(p.D), Columns: split, K: p.K, Budget: b, Calibration: c, Neighbours: s.Neighbours, Seed: seed,
-			NoQuality: true, Tape: tape}}
+			NoQuality: true, Replay: replay}}
 }
 
 // Central are the cases of hybrid, lsf, eugkm, evolve, balcan and balcan-edler.
@@ -305,7 +305,7 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 			p = *s.Pair
 		}
 		one, err := centroids(p, s, "outsider", 16, Laplace,
-			func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Tape) engine.Job {
+			func(parts []dataset.Part, b privacy.Budget, seed *uint64, _ *privacy.Replay) engine.Job {
 				problem := central(&p, parts, b, Settings{}, seed, nil)
 				problem.Iterations = 1
 				return &balcan.Edler{Problem: problem}
@@ -350,9 +350,9 @@ func Central(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 	}
 	var cases []Case
 	for _, v := range variants {
-		job := func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
+		job := func(parts []dataset.Part, b privacy.Budget, seed *uint64, replay *privacy.Replay) engine.Job {
 			parts = (&way{clients: v.clients}).deal(parts)
-			return centralJob(method, v.p, v.branch, parts, b, s, seed, tape)
+			return centralJob(method, v.p, v.branch, parts, b, s, seed, replay)
 		}
 		var one *Case
 		var err error
@@ -383,8 +383,8 @@ func local(method string, c privacy.Calibration, s Settings) ([]Case, error) {
 		s.Neighbours = privacy.ReplaceOne
 	}
 	one, err := releases(p, s, "server", 2,
-		func(parts []dataset.Part, b privacy.Budget, seed *uint64, tape *privacy.Tape) engine.Job {
-			return localJob(method, p, parts, b, c, s, seed, tape)
+		func(parts []dataset.Part, b privacy.Budget, seed *uint64, replay *privacy.Replay) engine.Job {
+			return localJob(method, p, parts, b, c, s, seed, replay)
 		})
 	if err != nil {
 		return nil, err

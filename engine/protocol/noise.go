@@ -54,7 +54,7 @@ type Distribution struct {
 
 // NewDistribution prepares noise. A replay, which may be nil, keeps what it
 // prepared for later runs.
-func NewDistribution(n Noise, replay *privacy.Tape) (*Distribution, error) {
+func NewDistribution(n Noise, replay *privacy.Replay) (*Distribution, error) {
 	shares := max(n.Shares, 1)
 	d := &Distribution{Noise: n}
 	var err error

@@ -23,7 +23,7 @@ type Party struct {
 	// Group is randomness that the parties share and the server lacks; nil there.
 	Group *privacy.Streams
 	// Replay makes the run one of two on neighbouring data sets, for an audit.
-	Replay *privacy.Tape
+	Replay *privacy.Replay
 
 	rt        *engine.Runtime
 	transport Transport

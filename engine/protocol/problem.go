@@ -71,9 +71,9 @@ type Problem struct {
 	// WeightCap is, for private methods whose records have weights (Part.Weights), the most that one may
 	// weigh, a public number, 1 by default: heavier ones count as that, and noise hides so much.
 	WeightCap float64
-	// Tape makes the run one of two on neighbouring data sets, for an audit, which may end
+	// Replay makes the run one of two on neighbouring data sets, for an audit, which may end
 	// after the last release, with an empty result. nil for a run of its own.
-	Tape *privacy.Tape
+	Replay *privacy.Replay
 }
 
 // Takes says what a method takes of the fields that not all have.
@@ -98,8 +98,8 @@ type Takes struct {
 	Quiet bool
 	// Weights of records count.
 	Weights bool
-	// Tape is for methods that are audited by replay.
-	Tape bool
+	// Replay is for methods that are audited by replay.
+	Replay bool
 	// Mechanisms are the kinds of noise, of which the first is the default.
 	Mechanisms []Mechanism
 }
@@ -149,7 +149,7 @@ func (p *Problem) checkTaken(method string, takes Takes) error {
 		{"epsilon", p.Budget.Epsilon != 0, takes.Private},
 		{"neighbours", p.Neighbours != "", takes.Private},
 		{"public-n", p.Records != 0, takes.Private && !takes.Counted},
-		{"tape", p.Tape != nil, takes.Tape},
+		{"replay", p.Replay != nil, takes.Replay},
 		{"weights", p.Weighted(), takes.Weights},
 		{"weight-cap", p.WeightCap != 0, takes.Weights && takes.Private},
 	} {
@@ -307,8 +307,8 @@ func (p *Problem) PublicRecords() int {
 	switch {
 	case p.Records > 0:
 		return p.Records
-	case p.Tape != nil && p.Tape.Records > 0:
-		return p.Tape.Records
+	case p.Replay != nil && p.Replay.Records > 0:
+		return p.Replay.Records
 	}
 	return p.Own()
 }

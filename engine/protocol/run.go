@@ -58,7 +58,7 @@ type Session struct {
 // Options are what a run needs besides its plan.
 type Options struct {
 	// Replay makes the run one of two on neighbouring data sets.
-	Replay *privacy.Tape
+	Replay *privacy.Replay
 	// Views, if not nil, records what every role sees of a run in one process.
 	Views *Views
 	// Draws, if not nil, records the noise that the roles of one process draw.
@@ -198,7 +198,7 @@ func (s *Session) outcome() *Outcome {
 }
 
 // Finish runs the session to its end and returns the result; bounds are those of the
-// records. The result of a run on a tape is empty.
+// records. The result of a run with a replay is empty.
 func (s *Session) Finish(ctx context.Context, bounds dataset.Bounds) (*engine.Result, error) {
 	defer s.Close()
 	if err := s.Run(ctx); err != nil {

@@ -39,7 +39,7 @@ type Job struct {
 // name is what results call the method.
 const name = "balcan"
 
-var takes = protocol.Takes{Private: true, Iterations: true, Tape: true,
+var takes = protocol.Takes{Private: true, Iterations: true, Replay: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // The shares of the stages other than cubes, recovery and refinement.

@@ -41,7 +41,7 @@ func (e *edlerRun) run(ctx context.Context) (*protocol.Outcome, error) {
 			return nil, err
 		}
 		for i := range kmeans {
-			centers, err = e.privateMeans(ctx, t, i+1, e.Records, gridless(centers), o.means[i+1])
+			centers, err = e.privateMeans(ctx, t, i+1, e.Records, toFloat32(centers), o.means[i+1])
 			if err != nil {
 				return nil, err
 			}
@@ -81,8 +81,8 @@ func (e *edlerRun) settle(centroids []float64) {
 	}
 }
 
-// gridless narrows centres for the distance kernels.
-func gridless(x []float64) []float32 {
+// toFloat32 narrows centres for the distance kernels.
+func toFloat32(x []float64) []float32 {
 	y := make([]float32, len(x))
 	for i, v := range x {
 		y[i] = float32(v)
@@ -349,7 +349,7 @@ func (e *edlerRun) choose(ctx context.Context, sets [][]float64) ([]float64, err
 	scores, n, r := make([]float64, len(sets)), e.Records.N, e.plan.r
 	for i, centers := range sets {
 		prepared := kernels.NewCentroids(e.K, e.D)
-		prepared.Set(gridless(centers))
+		prepared.Set(toFloat32(centers))
 		labels, dist := make([]uint16, n), make([]float32, n)
 		shards := engine.Shards([]int{n}, e.D)
 		err := e.Pool().Run(ctx, len(shards), func(_, s int) {

@@ -149,7 +149,7 @@ func (c *computer) members(ctx context.Context, pool *engine.Pool, r *roundPlan)
 		hi := min(lo+run, c.lay.batches)
 		h, err := c.compare(ctx, pool, r, lo, hi)
 		if err == nil {
-			err = c.winners(ctx, pool, r, h, lo, out)
+			err = c.memberships(ctx, pool, r, h, lo, out)
 		}
 		if err != nil {
 			return nil, err
@@ -244,9 +244,9 @@ func addMultiple(dst []float64, f float64, x []float64) {
 	}
 }
 
-// winners multiplies each cluster's comparisons: out[cluster][batch] is the
+// memberships multiplies each cluster's comparisons: out[cluster][batch] is the
 // soft membership at the aggregate level. h begins with batch lo.
-func (c *computer) winners(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int,
+func (c *computer) memberships(ctx context.Context, pool *engine.Pool, r *roundPlan, h [][]*cipher, lo int,
 	out [][]*cipher) error {
 	k := len(r.factors)
 	return c.each(ctx, pool, k*len(h), func(w *scratch, index int) error {

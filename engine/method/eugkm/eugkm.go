@@ -27,7 +27,7 @@ const name = "eugkm"
 // mostRounds bounds Iterations.
 const mostRounds = 100
 
-var takes = protocol.Takes{Private: true, Iterations: true, Tape: true, Weights: true,
+var takes = protocol.Takes{Private: true, Iterations: true, Replay: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}}
 
 // plan is what a run releases.

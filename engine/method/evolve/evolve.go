@@ -44,7 +44,7 @@ const (
 	reach = 0.6
 )
 
-var takes = protocol.Takes{Private: true, Iterations: true, Tape: true, Weights: true,
+var takes = protocol.Takes{Private: true, Iterations: true, Replay: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // plan is what a run releases.

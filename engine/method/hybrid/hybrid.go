@@ -52,7 +52,7 @@ type Job struct {
 // name is what results call the method.
 const name = "hybrid"
 
-var takes = protocol.Takes{Private: true, Several: true, Iterations: true, Tape: true, Weights: true,
+var takes = protocol.Takes{Private: true, Several: true, Iterations: true, Replay: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // check checks the fields.

@@ -113,7 +113,7 @@ func newNearest(c *client) *nearest {
 		return nil
 	}
 	if !a.small {
-		c.party.Pool().Rouse()
+		c.party.Pool().Wake()
 	}
 	c.centres.PrepareFilter(&c.points)
 	if a.bounds = step.NewPointBounds(c.points, c.centres, c.grid, shape, c.each); a.bounds != nil {

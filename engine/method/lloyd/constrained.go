@@ -41,7 +41,7 @@ func newConstrained(c *client) *constrained {
 	workers := c.party.Pool().Workers()
 	a.abreast = workers > 1 && c.m >= workers
 	a.alone = func(ctx context.Context) error { return a.solve(ctx, nil) }
-	c.party.Pool().Rouse()
+	c.party.Pool().Wake()
 	return a
 }
 

@@ -27,7 +27,7 @@ type Job struct {
 // name is what results call the method.
 const name = "lsf"
 
-var takes = protocol.Takes{Private: true, Tape: true, Weights: true,
+var takes = protocol.Takes{Private: true, Replay: true, Weights: true,
 	Mechanisms: []protocol.Mechanism{protocol.Gaussian, protocol.Laplace}}
 
 // plan is what a run releases.

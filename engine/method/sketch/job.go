@@ -115,7 +115,7 @@ type Job struct {
 	// its Columns nor that of columns within a party changes the result. Its Calibration
 	// is Proven or Claimed; there is no published one. Its Neighbours are AddRemove by
 	// default, for which the sketches have proofs; LocalReports always means ReplaceOne:
-	// the number of reports is public. Its Tape does not hold sketches, see WorstCase.
+	// the number of reports is public. Its Replay does not hold sketches, see WorstCase.
 	protocol.Problem
 
 	// LocalK is the number of local clusters; RuleAuto by default.
@@ -164,7 +164,7 @@ func (j *Job) mechanism() protocol.Mechanism {
 
 // takes says what the method takes of a problem.
 func (m Method) takes() protocol.Takes {
-	t := protocol.Takes{Private: m.Private(), Columns: true, Tape: true}
+	t := protocol.Takes{Private: m.Private(), Columns: true, Replay: true}
 	if t.Private {
 		t.Mechanisms = []protocol.Mechanism{protocol.Laplace, protocol.Gaussian}
 	}

@@ -230,7 +230,7 @@ func programs(parties []*party) []protocol.Program {
 
 // Run implements engine.Plan.
 func (r *run) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return r.Connect(ctx, rt, protocol.Options{Replay: r.job.Tape})
+	return r.Connect(ctx, rt, protocol.Options{Replay: r.job.Replay})
 }
 
 // Connect implements protocol.Runner.

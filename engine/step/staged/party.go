@@ -65,7 +65,7 @@ func (f *Plan) finish() (engine.Plan, error) {
 
 // Run implements engine.Plan.
 func (o Planned) Run(ctx context.Context, rt *engine.Runtime) (*engine.Result, error) {
-	return o.Connect(ctx, rt, protocol.Options{Replay: o.problem.Tape})
+	return o.Connect(ctx, rt, protocol.Options{Replay: o.problem.Replay})
 }
 
 // Connect implements protocol.Runner.

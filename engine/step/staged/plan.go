@@ -92,7 +92,7 @@ func New(method string, x *protocol.Problem, mechanism protocol.Mechanism, coord
 			f.conditions = append(f.conditions, c)
 		}
 	}
-	if x.Tape != nil {
+	if x.Replay != nil {
 		f.Searching = synopsis.SearchOptions{Starts: 1, Swaps: -1}
 	}
 	if x.Records == 0 {

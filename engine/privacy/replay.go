@@ -6,25 +6,25 @@ import (
 	"math"
 )
 
-// ErrTape says that what a run released on a Tape has another shape than on the neighbour: something
+// ErrReplay says that what a run released on a Replay has another shape than on the neighbour: something
 // public depends on a single record.
-var ErrTape = errors.New("the releases of two neighbours differ in shape")
+var ErrReplay = errors.New("the releases of two neighbours differ in shape")
 
-// Tape is what an audit attaches to two runs, one on each of two neighbouring data sets. The first run
+// Replay is what an audit attaches to two runs, one on each of two neighbouring data sets. The first run
 // records what it releases. The second is made to release the same and adds up the log of how much
 // likelier each release was in the first: the privacy loss of the outcome, given what both runs take as
 // public. Whatever is computed from releases and public randomness is then the same in both, so a run
-// on a tape is no protocol but a measurement.
+// with a replay is no protocol but a measurement.
 //
-// A nil *Tape is a run of its own: its methods do nothing. A Tape serves one goroutine at a time.
-type Tape struct {
+// A nil *Replay is a run of its own: its methods do nothing. A Replay serves one goroutine at a time.
+type Replay struct {
 	// Records is the number of records that both runs take as public, 0 for each its own.
 	Records int
 
-	replay bool
-	at     int
-	tracks []track
-	loss   float64
+	replay  bool
+	at      int
+	records []record
+	loss    float64
 	// distance is of Laplace and Gaussian releases.
 	distance [2]float64
 	// Samplers are kept from trial to trial, as their scales repeat.
@@ -32,9 +32,9 @@ type Tape struct {
 	laplaces  map[float64]*DiscreteLaplace
 }
 
-// track is one release: the integers that came out, what they were without noise in the first run and in the second,
+// record is one release: the integers that came out, what they were without noise in the first run and in the second,
 // and how likely each was.
-type track struct {
+type record struct {
 	released, exact, second []int64
 	logs                    []float64
 	law                     Likelihood
@@ -67,34 +67,34 @@ func OtherLikelihood(log func(exact, released int64) float64) Likelihood { retur
 // Distance is how far the record of the pair moved the releases of both runs, in units of their noise: the sum of
 // |change|/b over releases with Laplace noise and of (change/sigma)^2 over those with Gaussian noise. What the second
 // run would have released without noise is compared with the first, value by value.
-func (t *Tape) Distance() (laplace, gaussian float64) { return t.distance[0], t.distance[1] }
+func (t *Replay) Distance() (laplace, gaussian float64) { return t.distance[0], t.distance[1] }
 
 // Record begins a first run.
-func (t *Tape) Record() {
+func (t *Replay) Record() {
 	if t != nil {
-		t.replay, t.at, t.loss, t.tracks = false, 0, 0, t.tracks[:0]
+		t.replay, t.at, t.loss, t.records = false, 0, 0, t.records[:0]
 	}
 }
 
 // Replay begins the second run, on the neighbour.
-func (t *Tape) Replay() { t.replay, t.at, t.loss, t.distance = true, 0, 0, [2]float64{} }
+func (t *Replay) Replay() { t.replay, t.at, t.loss, t.distance = true, 0, 0, [2]float64{} }
 
 // Loss is the log of the ratio of the probabilities of what was released, the first run's over the
 // second's. It fails if the second run released less than the first.
-func (t *Tape) Loss() (float64, error) {
-	if t.at != len(t.tracks) {
-		return 0, fmt.Errorf("%w: %d releases and %d", ErrTape, len(t.tracks), t.at)
+func (t *Replay) Loss() (float64, error) {
+	if t.at != len(t.records) {
+		return 0, fmt.Errorf("%w: %d releases and %d", ErrReplay, len(t.records), t.at)
 	}
 	return t.loss, nil
 }
 
-// Releases is the number of releases on the tape.
-func (t *Tape) Releases() int { return len(t.tracks) }
+// Releases is the number of releases with the replay.
+func (t *Replay) Releases() int { return len(t.records) }
 
 // Noise is by how much what the first run released exceeds the exact values behind it, over all releases with additive
 // noise together, modulo 2^64, and how many numbers these are.
-func (t *Tape) Noise() (sum int64, numbers int) {
-	for _, k := range t.tracks {
+func (t *Replay) Noise() (sum int64, numbers int) {
+	for _, k := range t.records {
 		if k.law.family == "" {
 			continue
 		}
@@ -116,9 +116,9 @@ type Number struct {
 }
 
 // Numbers calls f with every number that both runs have released with additive noise, in their order.
-func (t *Tape) Numbers(f func(Number)) {
-	for i := range t.tracks {
-		k := &t.tracks[i]
+func (t *Replay) Numbers(f func(Number)) {
+	for i := range t.records {
+		k := &t.records[i]
 		for j, x := range k.second {
 			if k.law.family != "" {
 				f(Number{k.exact[j], x, k.released[j], k.law.scale, k.law.family == "gaussian"})
@@ -127,28 +127,28 @@ func (t *Tape) Numbers(f func(Number)) {
 	}
 }
 
-// next returns the track of a release of n integers.
-func (t *Tape) next(n int) (*track, error) {
+// next returns the record of a release of n integers.
+func (t *Replay) next(n int) (*record, error) {
 	if !t.replay {
-		if t.at == cap(t.tracks) {
-			t.tracks = append(t.tracks, track{})
+		if t.at == cap(t.records) {
+			t.records = append(t.records, record{})
 		}
-		t.tracks = t.tracks[:t.at+1]
-		k := &t.tracks[t.at]
+		t.records = t.records[:t.at+1]
+		k := &t.records[t.at]
 		k.released, k.logs, k.exact, k.second = k.released[:0], k.logs[:0], k.exact[:0], k.second[:0]
 		t.at++
 		return k, nil
 	}
-	if t.at == len(t.tracks) || len(t.tracks[t.at].released) != n {
-		return nil, fmt.Errorf("%w: release %d has %d values on the neighbour", ErrTape, t.at+1, n)
+	if t.at == len(t.records) || len(t.records[t.at].released) != n {
+		return nil, fmt.Errorf("%w: release %d has %d values on the neighbour", ErrReplay, t.at+1, n)
 	}
 	t.at++
-	return &t.tracks[t.at-1], nil
+	return &t.records[t.at-1], nil
 }
 
 // Release passes the integers of a release, each with the exact value behind it, and the law of the
 // noise. The first run's are kept; the second run's are replaced by them.
-func (t *Tape) Release(exact, released []int64, law Likelihood) error {
+func (t *Replay) Release(exact, released []int64, law Likelihood) error {
 	if t == nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (t *Tape) Release(exact, released []int64, law Likelihood) error {
 
 // Choose passes a choice among candidates of these scores at a rate (the epsilon of a score of 1). How
 // likely it was is taken from the exponential mechanism, also where another one chose.
-func (t *Tape) Choose(chosen int, scores []float64, rate float64) (int, error) {
+func (t *Replay) Choose(chosen int, scores []float64, rate float64) (int, error) {
 	if t == nil {
 		return chosen, nil
 	}
@@ -201,7 +201,7 @@ func (t *Tape) Choose(chosen int, scores []float64, rate float64) (int, error) {
 }
 
 // DiscreteGaussian is NewDiscreteGaussian, once for each scale.
-func (t *Tape) DiscreteGaussian(sigma float64) (*DiscreteGaussian, error) {
+func (t *Replay) DiscreteGaussian(sigma float64) (*DiscreteGaussian, error) {
 	if t == nil {
 		return NewDiscreteGaussian(sigma)
 	}
@@ -209,14 +209,14 @@ func (t *Tape) DiscreteGaussian(sigma float64) (*DiscreteGaussian, error) {
 }
 
 // DiscreteLaplace is NewDiscreteLaplace, once for each scale.
-func (t *Tape) DiscreteLaplace(b float64) (*DiscreteLaplace, error) {
+func (t *Replay) DiscreteLaplace(b float64) (*DiscreteLaplace, error) {
 	if t == nil {
 		return NewDiscreteLaplace(b)
 	}
 	return remember(&t.laplaces, b, NewDiscreteLaplace)
 }
 
-// mostSamplers bounds what a tape keeps: scales that depend on noise do not repeat.
+// mostSamplers bounds what a replay keeps: scales that depend on noise do not repeat.
 const mostSamplers = 256
 
 func remember[T any](m *map[float64]*T, scale float64, make func(float64) (*T, error)) (*T, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 )
 
-// A lap begins with its first phase and knows how many records were left out.
-func TestLaps(t *testing.T) {
-	var l Laps
+// An iteration begins with its first phase and knows how many records were left out.
+func TestIterationTimer(t *testing.T) {
+	var l IterationTimer
 	l.JobBegin(engine.JobInfo{})
 	for it, settled := range []int{0, 7} {
 		begin := time.Duration(100 + 1000*it)
@@ -21,9 +21,9 @@ func TestLaps(t *testing.T) {
 		l.PhaseEnd(engine.Span{Begin: begin + 60, End: begin + 70, Settled: 2 * settled})
 		l.IterationEnd(engine.Iteration{Index: it, End: begin + 80})
 	}
-	laps := l.Take()
-	if len(laps) != 2 || laps[0] != (Lap{80, 0}) || laps[1] != (Lap{80, 21}) || len(l.Take()) != 0 {
-		t.Errorf("laps %v", laps)
+	times := l.Take()
+	if len(times) != 2 || times[0] != (IterationTime{80, 0}) || times[1] != (IterationTime{80, 21}) || len(l.Take()) != 0 {
+		t.Errorf("times %v", times)
 	}
 }
 

@@ -12,42 +12,42 @@ import (
 	"github.com/cohort-engine/cohort/engine"
 )
 
-// Laps is an observer that records how long each iteration takes, from its first
+// IterationTimer is an observer that records how long each iteration takes, from its first
 // phase to its end: set-up before the first iteration and the evaluation after
 // the last do not count.
-type Laps struct {
+type IterationTimer struct {
 	mu      sync.Mutex
 	begun   bool
 	from    time.Duration
 	settled int
-	laps    []Lap
+	times   []IterationTime
 }
 
-// Lap is one iteration.
-type Lap struct {
+// IterationTime is one iteration.
+type IterationTime struct {
 	NS float64
 	// Settled is the number of records that the assignment left out.
 	Settled int
 }
 
-// lapTimes are the nanoseconds of laps.
-func lapTimes(laps []Lap) []float64 {
-	ns := make([]float64, len(laps))
-	for i, l := range laps {
+// nanoseconds are those of times.
+func nanoseconds(times []IterationTime) []float64 {
+	ns := make([]float64, len(times))
+	for i, l := range times {
 		ns[i] = l.NS
 	}
 	return ns
 }
 
 // JobBegin implements engine.Observer.
-func (l *Laps) JobBegin(engine.JobInfo) {
+func (l *IterationTimer) JobBegin(engine.JobInfo) {
 	l.mu.Lock()
 	l.begun = false
 	l.mu.Unlock()
 }
 
 // PhaseBegin implements engine.Observer.
-func (l *Laps) PhaseBegin(s engine.Span) {
+func (l *IterationTimer) PhaseBegin(s engine.Span) {
 	l.mu.Lock()
 	if !l.begun {
 		l.begun, l.from, l.settled = true, s.Begin, 0
@@ -56,7 +56,7 @@ func (l *Laps) PhaseBegin(s engine.Span) {
 }
 
 // PhaseEnd implements engine.Observer.
-func (l *Laps) PhaseEnd(s engine.Span) {
+func (l *IterationTimer) PhaseEnd(s engine.Span) {
 	if s.Settled > 0 && s.Phase == engine.PhaseAssign {
 		l.mu.Lock()
 		l.settled += s.Settled
@@ -65,22 +65,22 @@ func (l *Laps) PhaseEnd(s engine.Span) {
 }
 
 // IterationEnd implements engine.Observer.
-func (l *Laps) IterationEnd(it engine.Iteration) {
+func (l *IterationTimer) IterationEnd(it engine.Iteration) {
 	l.mu.Lock()
-	l.laps = append(l.laps, Lap{NS: float64(it.End - l.from), Settled: l.settled})
+	l.times = append(l.times, IterationTime{NS: float64(it.End - l.from), Settled: l.settled})
 	l.begun = false
 	l.mu.Unlock()
 }
 
 // JobEnd implements engine.Observer.
-func (l *Laps) JobEnd(*engine.Result, error) {}
+func (l *IterationTimer) JobEnd(*engine.Result, error) {}
 
 // Take returns the iterations since the last call.
-func (l *Laps) Take() []Lap {
+func (l *IterationTimer) Take() []IterationTime {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := l.laps
-	l.laps = nil
+	out := l.times
+	l.times = nil
 	return out
 }
 
@@ -116,13 +116,13 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 	if counts[0] == 1 {
 		counts = counts[:1]
 	}
-	samples := make([][]Lap, len(counts))
+	samples := make([][]IterationTime, len(counts))
 	var last *engine.Result
 	engines := make([]*engine.Engine, len(counts))
-	laps := make([]Laps, len(counts))
+	times := make([]IterationTimer, len(counts))
 	for i, workers := range counts {
 		var err error
-		if engines[i], err = engine.New(engine.WithWorkers(workers), engine.WithObserver(&laps[i])); err != nil {
+		if engines[i], err = engine.New(engine.WithWorkers(workers), engine.WithObserver(&times[i])); err != nil {
 			return nil, err
 		}
 		defer engines[i].Close()
@@ -147,7 +147,7 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 			if err != nil {
 				return nil, err
 			}
-			if l := laps[i].Take(); run > 0 {
+			if l := times[i].Take(); run > 0 {
 				samples[i] = append(samples[i], l...)
 			}
 			last = res
@@ -158,17 +158,17 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		done = run
 	}
 	refs := other.references()
-	c.Durations(iteration, lapTimes(samples[0]), refs...)
+	c.Durations(iteration, nanoseconds(samples[0]), refs...)
 	if len(counts) > 1 {
 		if other.stored() {
 			refs = nil // of another machine
 		}
-		c.Durations("one worker", lapTimes(samples[1]), refs...)
+		c.Durations("one worker", nanoseconds(samples[1]), refs...)
 	}
 	if other != nil && other.absent != "" {
 		c.Row.Note = other.name + " does not run: " + other.absent
 	}
-	var whole []Lap
+	var whole []IterationTime
 	settled := 0
 	for _, l := range samples[0] {
 		settled += l.Settled
@@ -177,7 +177,7 @@ func (c *Case) Iterations(ctx context.Context, runs int, build func(run int) (en
 		}
 	}
 	if settled > 0 {
-		c.Durations(allRecords, lapTimes(whole))
+		c.Durations(allRecords, nanoseconds(whole))
 		c.Number("left out", "%", 100*float64(settled)/(float64(last.N)*float64(len(samples[0]))))
 	}
 	c.Row.Seeds = fmt.Sprintf("1..%d", done)
