@@ -47,9 +47,9 @@ func firstRows(p *kernels.Panels, k int) []float32 {
 func runKernels(ctx context.Context, e *Env) {
 	runAgainstLimits(ctx, e)
 	for _, scale := range []float64{1, 100, 1e4, 0.3, 3, 10, 1e8} {
-		for _, law := range []string{"laplace", "gaussian"} {
-			e.Case(ctx, "noise", []Label{L("law", law), L("scale", scale)},
-				func(ctx context.Context, c *Case) error { return c.noise(ctx, law, scale) })
+		for _, distribution := range []string{"laplace", "gaussian"} {
+			e.Case(ctx, "noise", []Label{L("distribution", distribution), L("scale", scale)},
+				func(ctx context.Context, c *Case) error { return c.noise(ctx, distribution, scale) })
 		}
 	}
 	for _, shape := range [][3]int{{5000, 2, 15}, {25000, 2, 100}, {100000, 2, 5}, {48842, 6, 3}, {20000, 16, 26},
@@ -83,9 +83,9 @@ func runKernels(ctx context.Context, e *Env) {
 }
 
 // noise measures an exact discrete sampler.
-func (c *Case) noise(ctx context.Context, law string, scale float64) error {
+func (c *Case) noise(ctx context.Context, distribution string, scale float64) error {
 	var fill func(*privacy.Stream, []int64)
-	switch law {
+	switch distribution {
 	case "laplace":
 		s, err := privacy.NewDiscreteLaplace(scale)
 		if err != nil {

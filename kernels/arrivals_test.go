@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The tests of the law draw digests and keys from fixed seeds, so their outcome is
+// The tests of the distribution draw digests and keys from fixed seeds, so their outcome is
 // determined. For fresh ones each fails with probability below 1e-7: thresholds are
 // six standard errors, and 2.9 for Kolmogorov and Smirnov's sqrt(N) D.
 

@@ -37,8 +37,8 @@ type Case struct {
 	Profile []Point
 	// Mu is the claim as a Gaussian mechanism (THEOREMS.md T8), 0 where the ledger makes none; Pure is the epsilon of
 	// choices beside it.
-	Mu, Pure float64
-	Law      Law
+	Mu, Pure     float64
+	Distribution Distribution
 	// Ratio says that scores are log ratios of the probabilities of an outcome.
 	Ratio bool
 	// Weight divides the number of trials: the cost of one, 1 for a protocol on a few records.
@@ -193,7 +193,7 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 	n := max(o.Trials/max(1, c.Weight), minTrials)
 	training := n / 5
 	pilot := training
-	if c.Law == Direct {
+	if c.Distribution == Direct {
 		pilot = 0
 	}
 	var outcomes [2][][]float64
@@ -222,7 +222,7 @@ func examine(ctx context.Context, pool *engine.Pool, runtimes []*engine.Runtime,
 			}
 		}
 	}
-	value := learn(c.Law, outcomes[0][:pilot], outcomes[1][:pilot])
+	value := learn(c.Distribution, outcomes[0][:pilot], outcomes[1][:pilot])
 	var train, counted [2][]float64
 	for side, list := range outcomes {
 		for i, out := range list[pilot:] {

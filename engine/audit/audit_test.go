@@ -183,8 +183,8 @@ func TestReplaceOneIsAuditedOnReplacedRecords(t *testing.T) {
 }
 
 // known is a mechanism of known epsilon as a case that claims another.
-func known(epsilon, delta float64, law Law, draw func(*privacy.Stream) float64, shift float64) Case {
-	return Case{Name: "known", Epsilon: epsilon, Delta: delta, Law: law, Weight: 1,
+func known(epsilon, delta float64, distribution Distribution, draw func(*privacy.Stream) float64, shift float64) Case {
+	return Case{Name: "known", Epsilon: epsilon, Delta: delta, Distribution: distribution, Weight: 1,
 		Draw: func(_ context.Context, _ *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 			x := draw(st)
 			if present {

@@ -35,7 +35,8 @@ func sketchPairs(s Settings) ([]Case, error) {
 	}{{"an empty cell, two clusters", 2, false}, {"an empty cell, two clusters, pair keys", 3, true}} {
 		w := sketch.WorstCase{Calibration: privacy.Proven, Budget: budget, Parties: x.parties, Clusters: 2,
 			Sketches: sketch.DefaultSketches, Gamma: sketch.DefaultGamma, PairKeys: x.pairs}
-		c := Case{Name: x.name, Law: Direct, Ratio: true, Weight: 10, Epsilon: budget.Epsilon, Delta: budget.Delta, Mu: mu,
+		c := Case{Name: x.name, Distribution: Direct, Ratio: true, Weight: 10,
+			Epsilon: budget.Epsilon, Delta: budget.Delta, Mu: mu,
 			About: fmt.Sprintf("%d parties of two clusters, which share %d keys; an empty cell in which a record appears",
 				x.parties, w.Sketches),
 			Watched: "the sketches in all messages, as the server reads them; Gaussian but for what many keys leave"}
@@ -152,7 +153,7 @@ type register struct {
 // the cell and without (THEOREMS.md T3). Where both have the same height the cell's greatest is seen. Else the lesser
 // height is that of one cell of its cluster: of none whose other cluster is lower; and no id of the cell is higher.
 func cellScores(v *sketch.View) []float64 {
-	k, n, step := v.Sketches[0].Clusters, v.Phantoms, math.Log1p(v.Law.Gamma)
+	k, n, step := v.Sketches[0].Clusters, v.Phantoms, math.Log1p(v.Distribution.Gamma)
 	log := func(h uint16) float64 { return math.Log(-math.Expm1(-float64(h) * step)) }
 	scores := make([]float64, k*k)
 	var sides [2][]register

@@ -77,20 +77,20 @@ func (f *family) tails(parameter float64, m, c, step int) []float64 {
 func (f *family) tail(parameter float64, m, c, runs, v int) float64 {
 	step := max(1, c/64)
 	at := f.tails(parameter, m, c, step)
-	law := make([]float64, len(at)+1) // law[i] is the probability of i steps
+	distribution := make([]float64, len(at)+1) // distribution[i] is the probability of i steps
 	up := min(step-1, 1)
 	for i, p := range at {
 		next := 0.0
 		if i+1 < len(at) {
 			next = at[i+1]
 		}
-		law[i+up] += p - next
+		distribution[i+up] += p - next
 	}
 	sum := []float64{1}
 	for range runs {
-		grown := make([]float64, len(sum)+len(law)-1)
+		grown := make([]float64, len(sum)+len(distribution)-1)
 		for i, p := range sum {
-			for j, q := range law {
+			for j, q := range distribution {
 				grown[i+j] += p * q
 			}
 		}

@@ -193,7 +193,7 @@ func uniform(d *protocol.Draw, i int, v float64) (float64, error) {
 		from = below(laplace, d.Reals[i]/scale)
 		to = from
 	case d.Noise.Rounding == protocol.Nearest || d.Noise.Rounding == protocol.Exact && !laplace && scale >= 100:
-		// above that scale the discrete law is within 1e-5 of the rounded one (THEOREMS.md T6 iii)
+		// above that scale the discrete distribution is within 1e-5 of the rounded one (THEOREMS.md T6 iii)
 		z := float64(d.Values[i])
 		from, to = below(laplace, (z-0.5)/scale), below(laplace, (z+0.5)/scale)
 	case d.Noise.Rounding == protocol.TowardZero:
@@ -251,7 +251,7 @@ func discrete(laplace bool, z int64, scale float64) (from, to float64) {
 	return beyond, beyond + at
 }
 
-// checks are the tests of laws and independence, each with its share of the failure probability.
+// checks are the tests of distributions and independence, each with its share of the failure probability.
 func (g *noiseSamples) checks() []NoiseCheck {
 	n := 1 // each has four checks, and one with each draw shortly before
 	for _, r := range g.releases {
@@ -270,7 +270,7 @@ func (g *noiseSamples) checks() []NoiseCheck {
 			for _, n := range r.bins {
 				statistic += (n - expected) * (n - expected) / expected
 			}
-			add("law", r.numbers, statistic, chi)
+			add("distribution", r.numbers, statistic, chi)
 		}
 		if !r.scored { // the largest number of tail draws that has probability alpha
 			most := 0.0

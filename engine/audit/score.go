@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Law is the form of the noise in an outcome, for the likelihood ratio.
-type Law int
+// Distribution is the form of the noise in an outcome, for the likelihood ratio.
+type Distribution int
 
 const (
 	// Learned fits the ratio from histograms of each coordinate.
-	Learned Law = iota
+	Learned Distribution = iota
 	// Direct says that the outcome is one number, which is the score.
 	Direct
 	// Laplace and Gaussian say that each coordinate is a fixed value plus independent noise.
@@ -22,8 +22,8 @@ const (
 type score func(outcome []float64) float64
 
 // learn makes the score of a case from pilot outcomes on both sides.
-func learn(law Law, without, with [][]float64) score {
-	switch law {
+func learn(distribution Distribution, without, with [][]float64) score {
+	switch distribution {
 	case Learned:
 		return histograms(without, with)
 	case Direct:
@@ -38,7 +38,7 @@ func learn(law Law, without, with [][]float64) score {
 			slices.Sort(x)
 			m := x[len(x)/2]
 			for _, v := range x {
-				if law == Laplace {
+				if distribution == Laplace {
 					noise += math.Abs(v - m)
 				} else {
 					noise += (v - m) * (v - m)
@@ -60,7 +60,7 @@ func learn(law Law, without, with [][]float64) score {
 				if b != 0 {
 					sum -= 1e9
 				}
-			case law == Laplace:
+			case distribution == Laplace:
 				sum += (math.Abs(a) - math.Abs(b)) / s[j]
 			default:
 				sum += (a*a - b*b) / (2 * s[j])

@@ -162,15 +162,15 @@ func proveGaussian(c *Case, train, counted [2][]float64, alpha float64) *Gaussia
 	b := &GaussianBound{Mu: c.Mu, Pure: c.Pure, With: e.count(counted[1]), Without: e.count(counted[0])}
 	b.Lower = lower(b.Without, b.With, len(counted[0]))
 	b.Epsilon = claim.part(b.Lower / c.Mu).total(c.Delta)
-	if c.Ratio || c.Law == Gaussian {
+	if c.Ratio || c.Distribution == Gaussian {
 		b.Most = claim.part(spread(train[0]) / c.Mu).total(c.Delta)
 	}
 	b.Violated = b.Lower > b.Mu
 	return b
 }
 
-// spread is half the distance between the quantiles of sorted scores that are one deviation of a normal law from its
-// mean: where they are log ratios of the probabilities of an outcome of Gaussian noise, that is mu.
+// spread is half the distance between the quantiles of sorted scores that are one deviation of a normal distribution
+// from its mean: where they are log ratios of the probabilities of an outcome of Gaussian noise, that is mu.
 func spread(scores []float64) float64 {
 	at := func(sd float64) float64 {
 		return scores[min(int(distuv.UnitNormal.CDF(sd)*float64(len(scores))), len(scores)-1)]

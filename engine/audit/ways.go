@@ -36,8 +36,8 @@ type way struct {
 	rounds func() (drawing, *privacy.Ledger, error)
 }
 
-// drawing makes a run with all randomness from a seed and returns what it drew. The replay, if it has one, keeps what the
-// run released.
+// drawing makes a run with all randomness from a seed and returns what it drew. The replay, if it has one, keeps what
+// the run released.
 type drawing func(ctx context.Context, rt *engine.Runtime, seed uint64, replay *privacy.Replay) ([]protocol.Draw, error)
 
 // prepare plans the runs that are watched: once, as only their seed differs.

@@ -16,7 +16,7 @@ import (
 // NoiseCheck is one test of the noise that runs drew, or of what the plan charges for it.
 type NoiseCheck struct {
 	// Release is the way in which the method ran, the role, and which of its draws in a run it is. Check is what
-	// was tested: law, tail, scale, independence, or distance against the ledger's claim.
+	// was tested: distribution, tail, scale, independence, or distance against the ledger's claim.
 	Release string `json:"release"`
 	Check   string `json:"check"`
 	// Numbers is how many draws it saw; Statistic is beyond Limit if it is Violated.

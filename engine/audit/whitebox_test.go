@@ -40,7 +40,7 @@ func TestWhiteBox(t *testing.T) {
 func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 	seed := uint64(8)
 	st := privacy.NewStreams(&seed).Stream(0, 0, "noise")
-	law := protocol.Noise{Mechanism: protocol.Laplace, Scale: 50}
+	distribution := protocol.Noise{Mechanism: protocol.Laplace, Scale: 50}
 	l, err := privacy.NewDiscreteLaplace(50)
 	if err != nil {
 		t.Fatal(err)
@@ -55,13 +55,13 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 			for i := range noise {
 				noise[i] /= 2
 			}
-		}, "law"},
-		{"left off some", func(noise, _, _ []int64) { noise[0], noise[1], noise[2] = 0, 0, 0 }, "law"},
+		}, "distribution"},
+		{"left off some", func(noise, _, _ []int64) { noise[0], noise[1], noise[2] = 0, 0, 0 }, "distribution"},
 		{"one sign", func(noise, _, _ []int64) {
 			for i := range noise {
 				noise[i] = max(noise[i], -noise[i])
 			}
-		}, "law"},
+		}, "distribution"},
 		{"shared by coordinates", func(noise, _, _ []int64) { noise[1] = noise[0] }, "independence of coordinates"},
 		{"shared by releases", func(noise, other, _ []int64) { copy(other, noise) }, "independence of , party 1,  1"},
 		{"shared by runs", func(noise, _, before []int64) { copy(noise, before) }, "independence of runs"},
@@ -76,7 +76,8 @@ func TestWhiteBoxFindsWrongNoise(t *testing.T) {
 				c.spoil(noise, other, before[:])
 			}
 			copy(before[:], noise)
-			if err := g.add([]protocol.Draw{{Noise: law, Values: noise}, {Noise: law, Values: other}}); err != nil {
+			draws := []protocol.Draw{{Noise: distribution, Values: noise}, {Noise: distribution, Values: other}}
+			if err := g.add(draws); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -58,7 +58,8 @@ func releases(p Pair, s Settings, viewer string, weight int, job maker) (*Case, 
 	if err != nil {
 		return nil, err
 	}
-	one.Watched, one.Law, one.Weight = "every release of a whole run, by its likelihood ratio on the pair", Direct, weight
+	one.Watched = "every release of a whole run, by its likelihood ratio on the pair"
+	one.Distribution, one.Weight = Direct, weight
 	one.Ratio = true
 	one.Draw = byReleases(p, func(ctx context.Context, rt *engine.Runtime, seed uint64, side int,
 		replay *privacy.Replay) error {
@@ -122,7 +123,7 @@ func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, er
 		return nil, err
 	}
 	one.Watched = "every release of a whole run, less the client's own noise, by its likelihood ratio on the pair"
-	one.Law, one.Ratio, one.Weight = Direct, true, weight
+	one.Distribution, one.Ratio, one.Weight = Direct, true, weight
 	sides := [2][]dataset.Part{p.parts(false, s.Neighbours), p.parts(true, s.Neighbours)}
 	budget := privacy.Budget{Epsilon: s.epsilon(), Delta: cmp.Or(s.Delta, 1e-5)}
 	records := (len(p.Records) + len(p.Extra)) / p.D
@@ -175,12 +176,12 @@ func seenByClient(p Pair, s Settings, weight, clients int, job maker) (*Case, er
 
 // centroids is a whole run that is judged by the centroids that it ends with, in order of their first
 // coordinate.
-func centroids(p Pair, s Settings, viewer string, weight int, law Law, job maker) (*Case, error) {
+func centroids(p Pair, s Settings, viewer string, weight int, distribution Distribution, job maker) (*Case, error) {
 	one, run, err := wholeRun(p, s, viewer, job)
 	if err != nil {
 		return nil, err
 	}
-	one.Watched, one.Law, one.Weight = "the centroids of a whole run", law, weight
+	one.Watched, one.Distribution, one.Weight = "the centroids of a whole run", distribution, weight
 	one.Draw = func(ctx context.Context, rt *engine.Runtime, st *privacy.Stream, present bool) ([]float64, error) {
 		res, err := run(ctx, rt, st.Uint64(), sideOf(present), nil)
 		if err != nil {

@@ -106,7 +106,7 @@ func TestOneRecordChangesOneCellOfEachColumn(t *testing.T) {
 }
 
 // The noise of every cell is discrete Laplace noise of scale d/epsilon, or twice that where records are replaced:
-// its mean magnitude is that of the law within six standard errors, which fails by chance once in 10^8.
+// its mean magnitude is that of the distribution within six standard errors, which fails by chance once in 10^8.
 func TestNoiseOfMagnitudes(t *testing.T) {
 	for _, n := range []privacy.Neighbours{privacy.AddRemove, privacy.ReplaceOne} {
 		const d, epsilon = 5, 0.5

@@ -8,7 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// quantile is the 97.5% quantile of the normal law: the separation index leaves
+// quantile is the 97.5% quantile of the normal distribution: the separation index leaves
 // 2.5% of each cluster outside on either side.
 const quantile = 1.959963984540054
 

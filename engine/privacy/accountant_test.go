@@ -89,7 +89,7 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 		m     int
 	}{{0.7, 2}, {1, 2}, {1, 3}} {
 		const n = 60
-		law := func(s float64) []float64 {
+		distribution := func(s float64) []float64 {
 			p := make([]float64, 2*n+1)
 			var sum float64
 			for i := range p {
@@ -102,10 +102,10 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 			}
 			return p
 		}
-		sum := law(c.share)
+		sum := distribution(c.share)
 		for range c.m - 1 {
 			next := make([]float64, 2*n+1)
-			one := law(c.share)
+			one := distribution(c.share)
 			for i, a := range sum {
 				for j, b := range one {
 					if k := i + j - n; k >= 0 && k <= 2*n {
@@ -115,7 +115,7 @@ func TestSplitDistanceBoundsTheRatio(t *testing.T) {
 			}
 			sum = next
 		}
-		want := law(c.share * math.Sqrt(float64(c.m)))
+		want := distribution(c.share * math.Sqrt(float64(c.m)))
 		worst := 0.0
 		for z := -8; z <= 8; z++ {
 			worst = math.Max(worst, math.Abs(math.Log(sum[z+n]/want[z+n])))

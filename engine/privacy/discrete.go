@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// The discrete samplers return exactly the laws of Canonne, Kamath and Steinke ("The discrete
+// The discrete samplers return exactly the distributions of Canonne, Kamath and Steinke ("The discrete
 // Gaussian for differential privacy", 2020), without their loop of Bernoulli trials:
 //
 //   - Below a scale of 32 the values themselves, with their signs, are drawn from an alias table of

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// chiSquare fails if counts deviate from the law p (per point, rest in the last bin). With bins of
+// chiSquare fails if counts deviate from the distribution p (per point, rest in the last bin). With bins of
 // expectation >= 20 the statistic is close to chi^2; the threshold is df + 6 sqrt(2 df) + 24, beyond
 // which chi^2 has probability below 1e-8 (Laurent and Massart 2000, Lemma 1 with x = 18.5:
 // df + 2 sqrt(18.5 df) + 37; the larger of both is used).
@@ -35,7 +35,7 @@ func chiSquare(t *testing.T, what string, obs []float64, exp []float64) {
 	}
 }
 
-// binned compares samples with the unnormalised log law, in nbins equal bins over [-span, span].
+// binned compares samples with the unnormalised log distribution, in nbins equal bins over [-span, span].
 func binned(t *testing.T, what string, sample func(*Stream) int64, logp func(float64) float64, scale float64, n int) {
 	t.Helper()
 	span := int64(9*scale) + 3
@@ -126,7 +126,7 @@ func TestExpNegWithinEightUnits(t *testing.T) {
 
 // The table behind a sampler is exact: each item's units of 2^63, counted over the buckets, are its certain
 // units and the guard, the true weight lies between, and every bucket begins with guard units of its own
-// item. With the decision of the guard units, tested below, this is the law to the last bit.
+// item. With the decision of the guard units, tested below, this is the distribution to the last bit.
 func TestTablesBracketTheLaw(t *testing.T) {
 	for _, s := range []float64{1.0 / 1024, 0.1, 0.3, 1, 2.5, 10, 31.9, 32, 100, 12345, 1e8, MaxScale} {
 		g, err := NewDiscreteGaussian(s)
@@ -165,10 +165,10 @@ func TestTablesBracketTheLaw(t *testing.T) {
 	}
 }
 
-func bracketed(t *testing.T, what string, c *cellTable, law [][]term) {
+func bracketed(t *testing.T, what string, c *cellTable, distribution [][]term) {
 	t.Helper()
-	if len(c.weight) != len(law) {
-		t.Fatalf("%s: %d items, want %d", what, len(c.weight), len(law))
+	if len(c.weight) != len(distribution) {
+		t.Fatalf("%s: %d items, want %d", what, len(c.weight), len(distribution))
 	}
 	capacity := uint64(one63) >> c.mBits
 	units := make([]uint64, len(c.alias))
@@ -189,7 +189,7 @@ func bracketed(t *testing.T, what string, c *cellTable, law [][]term) {
 		units[b] += k.cut
 		units[k.other] += capacity - k.cut
 	}
-	for i, terms := range law {
+	for i, terms := range distribution {
 		if units[i] != c.weight[i]+guard {
 			t.Errorf("%s: item %d has %d units, want %d and the guard", what, i, units[i], c.weight[i])
 		}
@@ -355,7 +355,7 @@ func BenchmarkDiscrete(b *testing.B) {
 				name string
 				seed *uint64
 			}{{"seed", &seed}, {"system", nil}} {
-				b.Run(fmt.Sprintf("law=%s/scale=%g/root=%s", c.name, s, r.name), func(b *testing.B) {
+				b.Run(fmt.Sprintf("distribution=%s/scale=%g/root=%s", c.name, s, r.name), func(b *testing.B) {
 					st := NewStreams(r.seed).Stream(0, 0, "bench")
 					for b.Loop() {
 						c.fill(st, dst)

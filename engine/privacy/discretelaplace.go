@@ -29,7 +29,7 @@ func NewDiscreteLaplace(b float64) (*DiscreteLaplace, error) {
 		return l, nil
 	}
 	ratio := b / float64(uint64(1)<<t.shift)
-	// Four scales; what lies beyond starts afresh there, as the law has no memory.
+	// Four scales; what lies beyond starts afresh there, as the distribution has no memory.
 	t.cells = uint64(4*ratio) + 1
 	t.scale = new(big.Int).SetUint64(one63 - (t.cells+3)*4*guard)
 	certain := make([]uint64, t.cells+1)
@@ -114,7 +114,7 @@ func (l *DiscreteLaplace) rarePoint(st *Stream, item uint64, edge bool) (int64, 
 	case edge && !l.edge(st, item, t.cells, true):
 		return 0, false
 	}
-	// Beyond the table the law starts afresh: the excess is a sample that is not negative.
+	// Beyond the table the distribution starts afresh: the excess is a sample that is not negative.
 	z := int64(t.cells)
 	for {
 		x := l.Sample(st)

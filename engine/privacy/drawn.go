@@ -47,29 +47,29 @@ const (
 	drawnPoints = 1 << 13
 )
 
-// successes is the binomial law of the trials that succeed, and what is left of it beyond.
-func (d Drawn) successes() (law []float64, rest float64) {
+// successes is the binomial distribution of the trials that succeed, and what is left of it beyond.
+func (d Drawn) successes() (distribution []float64, rest float64) {
 	n := float64(d.Trials)
 	gamma := func(x float64) float64 { y, _ := math.Lgamma(x + 1); return y }
 	for b := 0.0; ; b++ {
 		p := math.Exp(gamma(n) - gamma(b) - gamma(n-b) + b*math.Log(d.P) + (n-b)*math.Log1p(-d.P))
-		law = append(law, p)
+		distribution = append(distribution, p)
 		if b == n {
-			return law, 0
+			return distribution, 0
 		}
 		// beyond b each is less than the one before by this factor at least
 		ratio := (n - b) / (b + 1) * d.P / (1 - d.P)
 		if ratio < 0.5 && p*ratio/(1-ratio) < drawnRest {
-			return law, p * ratio / (1 - ratio)
+			return distribution, p * ratio / (1 - ratio)
 		}
 	}
 }
 
 // most is the least number of successes that is exceeded with a probability of at most tail, and that probability.
 func (d Drawn) most(tail float64) (b int, beyond float64) {
-	law, beyond := d.successes()
-	for b = len(law) - 1; b > 1 && beyond+law[b] <= tail; b-- {
-		beyond += law[b]
+	distribution, beyond := d.successes()
+	for b = len(distribution) - 1; b > 1 && beyond+distribution[b] <= tail; b-- {
+		beyond += distribution[b]
 	}
 	return b, beyond
 }
@@ -86,15 +86,16 @@ func (s Spec) bounded(tail float64) Spec {
 	rounds := float64(s.Times())
 	b, beyond := d.most(tail / rounds)
 	return Spec{Family: "discrete-gaussian", Scale: s.Scale / float64(b), Slack: s.Slack, Rounds: s.Rounds,
-		Failure: s.Failure + rounds*beyond*(1+1e-9), Distance: s.Distance, Group: s.Group} // the law is computed to that
+		Failure: s.Failure + rounds*beyond*(1+1e-9), Distance: s.Distance,
+		Group: s.Group} // the distribution is computed to that
 }
 
 // DrawnProfile is the privacy profile of some releases that are Drawn alike, beside Gaussian ones of parameter mu in
 // all: the mean of the Gaussian profiles of sqrt(mu^2 + sum b_i^2/Scale^2) over the numbers of successes b_i (T16).
 type DrawnProfile struct {
-	mu2, step float64
-	law       []float64 // of the sum of squares, in steps, rounded up
-	rest      float64
+	mu2, step    float64
+	distribution []float64 // of the sum of squares, in steps, rounded up
+	rest         float64
 }
 
 // NewDrawnProfile makes the profile of rounds releases d.
@@ -102,32 +103,33 @@ func NewDrawnProfile(mu float64, d Drawn, rounds int) *DrawnProfile {
 	one, rest := d.successes()
 	most := (len(one) - 1) * (len(one) - 1)
 	width := 1 + rounds*most/drawnPoints
-	law := []float64{1}
+	distribution := []float64{1}
 	for range rounds {
-		next := make([]float64, len(law)+(most+width-1)/width)
-		for i, p := range law {
+		next := make([]float64, len(distribution)+(most+width-1)/width)
+		for i, p := range distribution {
 			for b, q := range one {
 				next[i+(b*b+width-1)/width] += p * q
 			}
 		}
-		law = next
+		distribution = next
 	}
-	return &DrawnProfile{mu2: mu * mu, step: float64(width) / (d.Scale * d.Scale), law: law, rest: float64(rounds) * rest}
+	return &DrawnProfile{mu2: mu * mu, step: float64(width) / (d.Scale * d.Scale), distribution: distribution,
+		rest: float64(rounds) * rest}
 }
 
 // Delta is the least delta at epsilon.
 func (p *DrawnProfile) Delta(epsilon float64) float64 {
 	sum := p.rest
-	for i, q := range p.law {
+	for i, q := range p.distribution {
 		if q > 0 {
 			sum += q * DeltaOfMu(math.Sqrt(p.mu2+float64(i)*p.step), epsilon)
 		}
 	}
-	return math.Min(1, sum*(1+1e-9)) // the law is computed to that
+	return math.Min(1, sum*(1+1e-9)) // the distribution is computed to that
 }
 
-// Epsilon is the least epsilon at delta, of laws within a total variation distance of slack; +Inf if there is none
-// below 2^10.
+// Epsilon is the least epsilon at delta, of distributions within a total variation distance of slack; +Inf if there is
+// none below 2^10.
 func (p *DrawnProfile) Epsilon(delta, slack float64) float64 {
 	ok := func(e float64) bool { return p.Delta(e)+slackDelta(e, slack) <= delta }
 	hi := 1.0 / 64

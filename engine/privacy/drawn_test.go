@@ -6,15 +6,16 @@ import (
 	"testing"
 )
 
-// The profile of drawn cells is the mean over how many trials succeed of the delta of two normal laws so far apart,
-// here by the trapezoidal rule over the density of their losses, for one release, and for two beside a Gaussian one.
+// The profile of drawn cells is the mean over how many trials succeed of the delta of two normal distributions so far
+// apart, here by the trapezoidal rule over the density of their losses, for one release, and for two beside a Gaussian
+// one.
 func TestDrawnProfile(t *testing.T) {
-	binomial := func(n int, p float64) (law []float64) {
-		law = append(law, math.Pow(1-p, float64(n)))
+	binomial := func(n int, p float64) (distribution []float64) {
+		distribution = append(distribution, math.Pow(1-p, float64(n)))
 		for b := range n {
-			law = append(law, law[b]*float64(n-b)/float64(b+1)*p/(1-p))
+			distribution = append(distribution, distribution[b]*float64(n-b)/float64(b+1)*p/(1-p))
 		}
-		return law
+		return distribution
 	}
 	apart := func(mu, epsilon float64) (sum float64) { // E_P[(1 - e^(epsilon - L))_+], L ~ N(mu^2/2, mu^2)
 		const steps = 20_000
@@ -27,12 +28,12 @@ func TestDrawnProfile(t *testing.T) {
 		return sum
 	}
 	for _, d := range []Drawn{{Trials: 40, P: 0.05, Scale: 8}, {Trials: 6, P: 0.4, Scale: 3}} {
-		law := binomial(d.Trials, d.P)
+		distribution := binomial(d.Trials, d.P)
 		for _, epsilon := range []float64{0.1, 0.5, 1.5} {
 			var one, two float64
-			for b, p := range law {
+			for b, p := range distribution {
 				one += p * apart(float64(b)/d.Scale, epsilon)
-				for c, q := range law {
+				for c, q := range distribution {
 					if p*q > 1e-12 {
 						two += p * q * apart(math.Sqrt(0.09+float64(b*b+c*c)/(d.Scale*d.Scale)), epsilon)
 					}

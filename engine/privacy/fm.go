@@ -10,10 +10,10 @@ import (
 // party and cluster. The bounds hold against a viewer who knows neither the keys nor the ids.
 //
 // They follow from the dominating pair of T3. With every cell but the record's revealed, the release
-// is T = max(m, Q), where m is the maximum of n = Phantoms or n+1 hashes and Q, of the law
+// is T = max(m, Q), where m is the maximum of n = Phantoms or n+1 hashes and Q, of the distribution
 // Pr[F(Q) <= y] = sum_t (-1)^(t+1) C(S,t) y^(n u_t) over t = 1..S with u_t = k^S - (k-1)^t k^(S-t) - 1,
 // is the least over parties of the maximum of the other cells of the record's cluster. Heights are a
-// rounding of continuous hashes, so the law of continuous hashes bounds every Gamma. With
+// rounding of continuous hashes, so the distribution of continuous hashes bounds every Gamma. With
 // G(b) = sum_t (-1)^(t+1) C(S,t) / (n u_t + b),
 //
 //	E[(P_{n+1}/P_n)^a] under P_n     = 1 + G(n+a)   (n ((n+1)/n)^a - (n+a)),

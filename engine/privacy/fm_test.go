@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The closed forms of FM.RDP against sums over the exact law of the dominating pair at gamma = 1, 1/20:
+// The closed forms of FM.RDP against sums over the exact distribution of the dominating pair at gamma = 1, 1/20:
 // rounding to heights can only lower a divergence, and at small gamma it costs next to nothing.
 func TestFMDivergenceAgainstExactLaw(t *testing.T) {
 	for _, f := range []FM{{Phantoms: 3, Parties: 2, Cells: 2}, {Phantoms: 20, Parties: 2, Cells: 5},
@@ -30,7 +30,7 @@ func exactFM(f FM, gamma, alpha float64) float64 {
 	n := float64(f.Phantoms)
 	top := int(40 / math.Log1p(gamma))
 	cdf := func(h int) float64 { return -math.Expm1(-float64(h) * math.Log1p(gamma)) }
-	law := func(n float64, h int) float64 { return math.Pow(cdf(h), n) - math.Pow(cdf(h-1), n) }
+	distribution := func(n float64, h int) float64 { return math.Pow(cdf(h), n) - math.Pow(cdf(h-1), n) }
 	below := func(h int) float64 { // Pr[Q <= h]
 		sum, binomial := 0.0, -1.0
 		for t := 1; t <= f.Parties; t++ {
@@ -46,7 +46,7 @@ func exactFM(f FM, gamma, alpha float64) float64 {
 		c := cdf(q)
 		forward += p * (math.Pow(c, n)*math.Pow(c, alpha) + tailF)
 		backward += p * (math.Pow(c, n+1)*math.Pow(c, -alpha) + tailB)
-		a, b := law(n, q), law(n+1, q)
+		a, b := distribution(n, q), distribution(n+1, q)
 		if a > 0 && b > 0 {
 			tailF += a * math.Pow(b/a, alpha)
 			tailB += b * math.Pow(a/b, alpha)

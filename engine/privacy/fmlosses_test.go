@@ -105,7 +105,7 @@ func TestContinuousHashesDominateHeights(t *testing.T) {
 	}
 }
 
-// The loss distribution against direct enumeration of the laws of (T, Q), and under the closed form.
+// The loss distribution against direct enumeration of the distributions of (T, Q), and under the closed form.
 func TestFMLossesAreThoseOfTheCensoredMaximum(t *testing.T) {
 	f := FM{Gamma: 0.7, Phantoms: 3, Parties: 2, Cells: 2}
 	F := func(h int) float64 { return 1 - math.Pow(1+f.Gamma, -float64(h)) }

@@ -102,9 +102,9 @@ func MuOf(b Budget, slack float64) (float64, error) {
 
 // DiscreteMu is the root of the sum of D_i^2/sigma_i^2 that a budget pays for over all discrete Gaussian
 // releases of a run, N_Z(0, sigma_i^2) per coordinate. It is the largest by two accountants. By zCDP, which
-// the discrete law obeys as it is (T6, T7); and by the distribution of their losses: those of continuous Gaussian
-// releases are normal, and so is their convolution, so that the pld accountant needs no grid and answers
-// by the exact profile (T8, T9), to which the distance of the discrete laws, slack in all, is added
+// the discrete distribution obeys as it is (T6, T7); and by the distribution of their losses: those of continuous
+// Gaussian releases are normal, and so is their convolution, so that the pld accountant needs no grid and answers
+// by the exact profile (T8, T9), to which the distance of the discrete distributions, slack in all, is added
 // (T6). The latter gives more unless (1+e^epsilon) slack is a good part of delta.
 func DiscreteMu(b Budget, slack float64) (float64, error) {
 	most, err := MuOf(b, 0)

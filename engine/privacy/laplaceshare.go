@@ -108,7 +108,7 @@ func (l *LaplaceShare) ratio(c *jumpCell, k uint64) uint64 {
 	return hi<<1 | lo>>63
 }
 
-// numberTable sets up the law of the number of proposals, Poisson of the rate: item n is n, the last one
+// numberTable sets up the distribution of the number of proposals, Poisson of the rate: item n is n, the last one
 // all numbers beyond.
 func (l *LaplaceShare) numberTable() {
 	const prec = 160

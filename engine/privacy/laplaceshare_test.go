@@ -50,8 +50,8 @@ func TestLaplaceSharesAddUpToTheWhole(t *testing.T) {
 	}
 }
 
-// One share has the law of the difference of two negative binomials NB(1/t, p), summed here from their probabilities
-// (r)_k/k! p^k (1-p)^r.
+// One share has the distribution of the difference of two negative binomials NB(1/t, p), summed here from their
+// probabilities (r)_k/k! p^k (1-p)^r.
 func TestLaplaceShareIsANegativeBinomialDifference(t *testing.T) {
 	for _, c := range []struct {
 		b float64
@@ -65,7 +65,7 @@ func TestLaplaceShareIsANegativeBinomialDifference(t *testing.T) {
 		for k := 1; k <= span; k++ {
 			one[k] = one[k-1] * p * (r + float64(k-1)) / float64(k)
 		}
-		law := func(z float64) float64 {
+		distribution := func(z float64) float64 {
 			sum := 0.0
 			for k := int(math.Abs(z)); k <= span; k++ {
 				sum += one[k] * one[k-int(math.Abs(z))]
@@ -75,7 +75,7 @@ func TestLaplaceShareIsANegativeBinomialDifference(t *testing.T) {
 		table := map[float64]float64{}
 		logp := func(z float64) float64 {
 			if _, ok := table[z]; !ok {
-				table[z] = law(z)
+				table[z] = distribution(z)
 			}
 			return table[z]
 		}

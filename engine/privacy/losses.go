@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Losses is a privacy-loss distribution: the law of L = log(P/Q) of the outcome of a mechanism under
-// P, for one pair of neighbours with output laws P and Q. A release composes by convolution (T9).
+// Losses is a privacy-loss distribution: the distribution of L = log(P/Q) of the outcome of a mechanism under
+// P, for one pair of neighbours with output distributions P and Q. A release composes by convolution (T9).
 type Losses struct {
 	atoms    []atom
 	infinite float64 // P-mass of outcomes that Q never gives
@@ -66,7 +66,7 @@ func gaussMass(a, b float64) float64 {
 	return (math.Erfc(-b/math.Sqrt2) - math.Erfc(-a/math.Sqrt2)) / 2
 }
 
-// Losses is the normal law of mean mu^2/2 and standard deviation mu, the same in both orders.
+// Losses is the normal distribution of mean mu^2/2 and standard deviation mu, the same in both orders.
 func (g Gaussian) Losses() []*Losses {
 	mu := g.Mu()
 	m := mu * mu / 2
@@ -179,7 +179,7 @@ type DiscreteGaussianStep struct {
 // Pure is +Inf.
 func (g DiscreteGaussianStep) Pure() float64 { return math.Inf(1) }
 
-// Rho is Step^2/(2 Sigma^2), as for the continuous law (T6).
+// Rho is Step^2/(2 Sigma^2), as for the continuous distribution (T6).
 func (g DiscreteGaussianStep) Rho() float64 {
 	x := float64(g.Step) / g.Sigma
 	return x * x / 2
@@ -188,17 +188,17 @@ func (g DiscreteGaussianStep) Rho() float64 {
 // RDP is alpha Rho.
 func (g DiscreteGaussianStep) RDP(alpha float64) float64 { return alpha * g.Rho() }
 
-// Mu is that of the continuous law, from which Slack is the distance.
+// Mu is that of the continuous distribution, from which Slack is the distance.
 func (g DiscreteGaussianStep) Mu() float64 { return float64(g.Step) / g.Sigma }
 
 // Slack is GaussianSlack of one coordinate.
 func (g DiscreteGaussianStep) Slack() float64 { return GaussianSlack(g.Sigma, 1) }
 
-// manyAtoms is the scale, or step, above which a discrete law is not enumerated.
+// manyAtoms is the scale, or step, above which a discrete distribution is not enumerated.
 const manyAtoms = 20000
 
 // Losses is exact but for rounding, the same in both orders. It has 28 Sigma atoms: above 20000 the
-// PLD accountant uses the continuous law and Slack instead.
+// PLD accountant uses the continuous distribution and Slack instead.
 func (g DiscreteGaussianStep) Losses() []*Losses {
 	n := int(math.Ceil(14*g.Sigma)) + 2
 	d := float64(g.Step)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// lossesOf returns the loss distribution of two laws on the same outcomes. Both must be
+// lossesOf returns the loss distribution of two distributions on the same outcomes. Both must be
 // non-negative and sum to 1 within 1e-9.
 func lossesOf(p, q []float64) (*Losses, error) {
 	if len(p) != len(q) {

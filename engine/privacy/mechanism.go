@@ -26,7 +26,7 @@ type Mechanism interface {
 type Gaussian struct {
 	Scale float64
 	// Discretised is the slack of discrete Gaussian noise (GaussianSlack), 0 for the continuous one.
-	// Pure, Rho and RDP need none: the discrete law obeys the same bounds (T6).
+	// Pure, Rho and RDP need none: the discrete distribution obeys the same bounds (T6).
 	Discretised float64
 }
 

@@ -36,31 +36,31 @@ func TestPLDGaussianAgainstAnalytic(t *testing.T) {
 	}
 }
 
-// enumerate is delta at each epsilon of the composition of laws (p, q), by going through all outcomes.
-func enumerate(laws [][2][]float64, epsilons []float64) []float64 {
+// enumerate is delta at each epsilon of the composition of distributions (p, q), by going through all outcomes.
+func enumerate(distributions [][2][]float64, epsilons []float64) []float64 {
 	delta := make([]float64, len(epsilons))
 	var walk func(i int, p, q float64)
 	walk = func(i int, p, q float64) {
-		if i == len(laws) {
+		if i == len(distributions) {
 			for j, e := range epsilons {
 				delta[j] += math.Max(0, p-math.Exp(e)*q)
 			}
 			return
 		}
-		for o := range laws[i][0] {
-			walk(i+1, p*laws[i][0][o], q*laws[i][1][o])
+		for o := range distributions[i][0] {
+			walk(i+1, p*distributions[i][0][o], q*distributions[i][1][o])
 		}
 	}
 	walk(0, 1, 1)
 	return delta
 }
 
-// Random small laws, composed: the exact delta lies between the optimistic and the pessimistic
+// Random small distributions, composed: the exact delta lies between the optimistic and the pessimistic
 // accountant's, in both orders of the neighbours, and both are near. Laws with a heavy lowest loss,
 // ties, and outcomes that only one neighbour gives are among them.
 func TestPLDEnclosesEnumeration(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 2))
-	law := func(n int, spread float64, lost bool) [2][]float64 {
+	distribution := func(n int, spread float64, lost bool) [2][]float64 {
 		var out [2][]float64
 		for side := range out {
 			sum := 0.0
@@ -85,26 +85,26 @@ func TestPLDEnclosesEnumeration(t *testing.T) {
 	epsilons := []float64{0, 0.05, 0.5, 2}
 	for trial := range 20 {
 		spread := []float64{0.02, 0.3, 1}[trial%3]
-		a := law(3+r.IntN(3), spread, trial%10 == 9)
-		b := law(2+r.IntN(3), spread, false)
+		a := distribution(3+r.IntN(3), spread, trial%10 == 9)
+		b := distribution(2+r.IntN(3), spread, false)
 		if trial%4 == 0 { // most of the mass on the lowest loss
 			a = [2][]float64{{0.9, 0.1}, {0.95, 0.05}}
 		}
 		na, nb := 1+r.IntN(4), r.IntN(4)
-		var laws [][2][]float64
+		var distributions [][2][]float64
 		for range na {
-			laws = append(laws, a)
+			distributions = append(distributions, a)
 		}
 		for range nb {
-			laws = append(laws, b)
+			distributions = append(distributions, b)
 		}
-		want := enumerate(laws, epsilons)
+		want := enumerate(distributions, epsilons)
 		up, low := &PLDAccountant{}, &PLDAccountant{Optimistic: true}
 		for _, x := range []struct {
-			law [2][]float64
-			n   int
+			distribution [2][]float64
+			n            int
 		}{{a, na}, {b, nb}} {
-			l, err := lossesOf(x.law[0], x.law[1])
+			l, err := lossesOf(x.distribution[0], x.distribution[1])
 			if err != nil {
 				t.Fatal(err)
 			}

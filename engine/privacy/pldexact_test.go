@@ -25,8 +25,8 @@ func bigExp(x float64) *big.Float {
 	return sum
 }
 
-// exactDelta is delta at epsilon of n releases of a law of outcomes, which are given by loss and probability: the
-// n-fold convolution of losses that are multiples of one unit, in 400 bits.
+// exactDelta is delta at epsilon of n releases of a distribution of outcomes, which are given by loss and probability:
+// the n-fold convolution of losses that are multiples of one unit, in 400 bits.
 func exactDelta(unit float64, first int, p []*big.Float, n int, epsilon float64) float64 {
 	sum := []*big.Float{new(big.Float).SetPrec(precision).SetInt64(1)}
 	for range n {

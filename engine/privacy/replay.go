@@ -37,7 +37,7 @@ type Replay struct {
 type record struct {
 	released, exact, second []int64
 	logs                    []float64
-	law                     Likelihood
+	distribution            Likelihood
 }
 
 // Likelihood is a distribution of noise by the log of the probability of a released integer, given the exact one, up
@@ -95,7 +95,7 @@ func (t *Replay) Releases() int { return len(t.records) }
 // noise together, modulo 2^64, and how many numbers these are.
 func (t *Replay) Noise() (sum int64, numbers int) {
 	for _, k := range t.records {
-		if k.law.family == "" {
+		if k.distribution.family == "" {
 			continue
 		}
 		numbers += len(k.exact)
@@ -120,8 +120,8 @@ func (t *Replay) Numbers(f func(Number)) {
 	for i := range t.records {
 		k := &t.records[i]
 		for j, x := range k.second {
-			if k.law.family != "" {
-				f(Number{k.exact[j], x, k.released[j], k.law.scale, k.law.family == "gaussian"})
+			if k.distribution.family != "" {
+				f(Number{k.exact[j], x, k.released[j], k.distribution.scale, k.distribution.family == "gaussian"})
 			}
 		}
 	}
@@ -146,9 +146,9 @@ func (t *Replay) next(n int) (*record, error) {
 	return &t.records[t.at-1], nil
 }
 
-// Release passes the integers of a release, each with the exact value behind it, and the law of the
+// Release passes the integers of a release, each with the exact value behind it, and the distribution of the
 // noise. The first run's are kept; the second run's are replaced by them.
-func (t *Replay) Release(exact, released []int64, law Likelihood) error {
+func (t *Replay) Release(exact, released []int64, distribution Likelihood) error {
 	if t == nil {
 		return nil
 	}
@@ -156,26 +156,26 @@ func (t *Replay) Release(exact, released []int64, law Likelihood) error {
 	if err != nil {
 		return err
 	}
-	k.law = law
+	k.distribution = distribution
 	if t.replay {
 		k.second = append(k.second[:0], exact...)
 	}
 	for i, x := range exact {
 		if !t.replay {
 			k.released = append(k.released, released[i])
-			k.logs = append(k.logs, law.log(x, released[i]))
+			k.logs = append(k.logs, distribution.log(x, released[i]))
 			k.exact = append(k.exact, x)
 			continue
 		}
-		switch change := math.Abs(float64(x - k.exact[i])); law.family {
+		switch change := math.Abs(float64(x - k.exact[i])); distribution.family {
 		case "laplace":
-			t.distance[0] += change / law.scale
+			t.distance[0] += change / distribution.scale
 		case "gaussian":
-			change /= law.scale
+			change /= distribution.scale
 			t.distance[1] += float64(change * change)
 		}
 		released[i] = k.released[i]
-		t.loss += k.logs[i] - law.log(x, released[i])
+		t.loss += k.logs[i] - distribution.log(x, released[i])
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A replay gives the second run the first one's releases and returns the log ratio of their laws, written
+// A replay gives the second run the first one's releases and returns the log ratio of their distributions, written
 // out here for one outcome of each.
 func TestReplayReplaysAndMeasures(t *testing.T) {
 	var replay Replay

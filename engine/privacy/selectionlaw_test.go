@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// permuteAndFlipLaw is the exact law of permute-and-flip: the sum, over all
+// permuteAndFlipLaw is the exact distribution of permute-and-flip: the sum, over all
 // orders of the candidates, of the probability that i is the first whose coin
 // falls.
 func permuteAndFlipLaw(coins []float64) []float64 {
-	law := make([]float64, len(coins))
+	distribution := make([]float64, len(coins))
 	order := make([]int, 0, len(coins))
 	used := make([]bool, len(coins))
 	orders := 1.0
@@ -21,7 +21,7 @@ func permuteAndFlipLaw(coins []float64) []float64 {
 		if len(order) == len(coins) {
 			reach := 1.0
 			for _, i := range order {
-				law[i] += reach * coins[i] / orders
+				distribution[i] += reach * coins[i] / orders
 				reach *= 1 - coins[i]
 			}
 			return
@@ -37,10 +37,10 @@ func permuteAndFlipLaw(coins []float64) []float64 {
 		}
 	}
 	visit()
-	return law
+	return distribution
 }
 
-// TestSelectionLaws compares both mechanisms with their exact laws. A
+// TestSelectionLaws compares both mechanisms with their exact distributions. A
 // frequency that deviates by 6 standard errors has probability below 2e-9, so
 // the test fails by chance with probability below 1e-7.
 func TestSelectionLaws(t *testing.T) {
@@ -71,10 +71,10 @@ func TestSelectionLaws(t *testing.T) {
 		for j, p := range coins {
 			exponential[j] = p / sum
 		}
-		for name, law := range map[string][]float64{"permute-and-flip": permuteAndFlipLaw(coins),
+		for name, distribution := range map[string][]float64{"permute-and-flip": permuteAndFlipLaw(coins),
 			"exponential": exponential} {
 			stream := NewStreams(&seed).Stream(i, 0, name)
-			counts := make([]float64, len(law))
+			counts := make([]float64, len(distribution))
 			for range n {
 				choose := c.selection.PermuteAndFlip
 				if name == "exponential" {
@@ -86,9 +86,9 @@ func TestSelectionLaws(t *testing.T) {
 				}
 				counts[chosen]++
 			}
-			for j, p := range law {
+			for j, p := range distribution {
 				if limit := 6*math.Sqrt(p*(1-p)/n) + 1e-12; math.Abs(counts[j]/n-p) > limit {
-					t.Errorf("case %d, %s: candidate %d has frequency %v, law %v", i, name, j, counts[j]/n, p)
+					t.Errorf("case %d, %s: candidate %d has frequency %v, distribution %v", i, name, j, counts[j]/n, p)
 				}
 			}
 		}

@@ -64,7 +64,7 @@ func (s Spec) Mechanism() (Mechanism, error) {
 	case "gaussian":
 		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)
 	case "discrete-gaussian":
-		if s.Slack == 0 { // its distance to the continuous law is not known: zCDP and RDP only
+		if s.Slack == 0 { // its distance to the continuous distribution is not known: zCDP and RDP only
 			return Gaussian{s.Scale, 1}, positive("scale", s.Scale)
 		}
 		return Gaussian{s.Scale, s.Slack}, positive("scale", s.Scale)

@@ -14,7 +14,7 @@ var sealed = map[string]bool{
 	"engine/protocol.Private":      true,
 	"engine/protocol.PrivateReals": true,
 	"engine/protocol.Views":        true,
-	"engine/privacy.Replay":          true,
+	"engine/privacy.Replay":        true,
 	"engine/privacy.Streams":       true,
 	"engine/privacy.Stream":        true,
 	"engine/dataset.Part":          true,

@@ -212,9 +212,9 @@ func gate() []mutant {
 			"if err := error(nil); err != nil {", inAudit, "TestWhiteBox$", "not in what was released"),
 		one("Gaussian noise at half the scale that the plan has", inProtocol,
 			"replay.DiscreteGaussian(n.Scale / math.Sqrt(float64(shares)))",
-			"replay.DiscreteGaussian(n.Scale / 2 / math.Sqrt(float64(shares)))", inAudit, "TestWhiteBox$", "law"),
+			"replay.DiscreteGaussian(n.Scale / 2 / math.Sqrt(float64(shares)))", inAudit, "TestWhiteBox$", "distribution"),
 		one("Laplace noise at half the scale that the plan has", inProtocol, "replay.DiscreteLaplace(n.Scale)",
-			"replay.DiscreteLaplace(n.Scale / 2)", inAudit, "TestWhiteBox$", "law"),
+			"replay.DiscreteLaplace(n.Scale / 2)", inAudit, "TestWhiteBox$", "distribution"),
 		one("all releases of a run draw from one stream", inProtocol, "\t\tp.resume(round, g.Stream)\n\t\tg.Noise",
 			"\t\tp.resume(0, \"noise\")\n\t\tg.Noise", inAudit, "TestWhiteBox$", "independence"),
 		one("a release may be made twice in a round", inProtocol, "if round < p.made[r.index] {", "if false {", inProtocol,
@@ -262,9 +262,9 @@ func scales() []mutant {
 		one("sketches have half of the planned phantoms", inSketch,
 			"phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms}",
 			"phantoms = cellPhantoms{parties: parties, at: at, perCell: p.plan.phantoms / 2}", inAudit, "TestWhiteBox$",
-			"heights 1 Check:law"),
+			"heights 1 Check:distribution"),
 		one("reports keep the truth too often", inSketch, "case u < f.keep:", "case u < f.keep+f.keep/4:", inAudit,
-			"TestWhiteBox$", "reports 1 Check:law"),
+			"TestWhiteBox$", "reports 1 Check:distribution"),
 		one("roundings of ciphertexts follow from the records", inHE, "w.Dither, w.embed.dither = r, r",
 			"w.Dither, w.embed.dither = nil, nil", inHE, "TestRoundingsAreRandom", "roundings of a comparison"),
 		one("the bound of roundings adds nothing to the noise", inHE, "fixed := float64(2*a.rest)",
@@ -272,7 +272,7 @@ func scales() []mutant {
 		one("the failure of a bound is not in delta", inHE, "b.Delta -= proved.failure", "b.Delta -= 0", inHE,
 			"TestProvedBoundIsPaidFor", "bound of roundings"),
 		one("encrypted sums have half the noise that they are charged for", inHE, "sigma := q.noise.sum * u\n",
-			"sigma := q.noise.sum * u / 2\n", inAudit, "TestWhiteBox$", "sums in records 1 Check:law"),
+			"sigma := q.noise.sum * u / 2\n", inAudit, "TestWhiteBox$", "sums in records 1 Check:distribution"),
 	}
 }
 

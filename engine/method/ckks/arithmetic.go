@@ -8,7 +8,7 @@ import (
 )
 
 // arithmetic bounds what the roundings of ciphertexts add to a round's totals, in records (THEOREMS.md
-// T4): all of it follows from the plan's public values and from the laws of roundings, keys and errors.
+// T4): all of it follows from the plan's public values and from the distributions of roundings, keys and errors.
 type arithmetic struct {
 	// fresh is the trace of a variance proxy of what a round's roundings add, in their first order; once that
 	// of the roundings of encoded columns, which all rounds share.

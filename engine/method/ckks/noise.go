@@ -62,8 +62,8 @@ func (n *noisePlan) share(holders, colluders int) error {
 }
 
 // assumedError is the 2-norm of what approximate arithmetic is assumed to add to a round's k (1 + d) totals, in
-// records, where no bound is proved: with more clusters, more parties or comparison by rank. It is that of roundings that add up
-// as independent ones do (THEOREMS.md T4), with room to spare in TestTotalsMatchTheSoftFormula.
+// records, where no bound is proved: with more clusters, more parties or comparison by rank. It is that of roundings
+// that add up as independent ones do (THEOREMS.md T4), with room to spare in TestTotalsMatchTheSoftFormula.
 func assumedError(n, k, d int) float64 {
 	return errorPerRecord * math.Sqrt(float64(n)*float64(k)*float64(1+d))
 }

@@ -92,7 +92,7 @@ func (c cell) counterpart() (job Job, ok bool) {
 // The published figures come out again: per cell the two means differ by at most
 // 2 sqrt(h1^2 + h2^2), h being the half widths of their 95% intervals (medians
 // for iris at epsilon 0.1, where the code has rare huge values), in at least 95%
-// of the cells. Under equal laws a cell fails with probability below 1e-4 (4.2
+// of the cells. Under equal distributions a cell fails with probability below 1e-4 (4.2
 // standard errors, Student-t with some 38 degrees of freedom), so that a single
 // failing cell has the probability 2%, and 10 of 192 below 1e-20; the seeds are
 // fixed, so the test does not vary.

@@ -25,7 +25,7 @@ func (g *Geometric) harmonicMean(s *Sketches, a int) float64 {
 }
 
 // maximumLikelihood estimates the number of ids in cluster a, phantoms
-// included, from the exact law Pr[alpha <= t] = F(t)^N of the maxima, censored
+// included, from the exact distribution Pr[alpha <= t] = F(t)^N of the maxima, censored
 // below floor (0 for none). The log likelihood sum_i ln(F(t_i)^N -
 // F(t_i - 1)^N) is concave in N; its derivative is convex, so Newton steps from
 // below rise to the root.
@@ -85,7 +85,7 @@ func (g *Geometric) logBelow(t, floor uint16) float64 {
 // maximum likelihood. na and nb are their sizes, phantoms included.
 //
 // With r = F(s-1)/F(s) and nu = na + nb - x for an intersection of x, the joint
-// law of the two maxima s and t is
+// distribution of the two maxima s and t is
 //
 //	s < t: Pr_na[s] (F(t)^(nb-x) - F(t-1)^(nb-x)), and mirrored for s > t;
 //	s = t: F(s)^nu ((1-r^na)(1-r^nb) + r^na r^nb (r^-x - 1)).
@@ -131,7 +131,7 @@ func (p *pairLikelihood) at(x float64) float64 {
 // load collects the terms of clusters a and b of the two parties of v.
 func (p *pairLikelihood) load(v *View, a, b int, scratch []float64) {
 	p.terms = p.terms[:0]
-	g, x, y := v.Law, v.Sketches[0], v.Sketches[1]
+	g, x, y := v.Distribution, v.Sketches[0], v.Sketches[1]
 	if top := g.Max() + 1; top*top <= len(scratch) {
 		counts := scratch[:top*top]
 		clear(counts)
@@ -154,7 +154,8 @@ func (p *pairLikelihood) load(v *View, a, b int, scratch []float64) {
 
 func (p *pairLikelihood) add(v *View, s, t uint16, count float64) {
 	top := max(s, t)
-	term := pairTerm{count: count, log: v.Law.logCDF[top], step: v.Law.logCDF[top] - v.Law.logBelow(top, v.Floor)}
+	term := pairTerm{count: count, log: v.Distribution.logCDF[top]}
+	term.step = term.log - v.Distribution.logBelow(top, v.Floor)
 	switch {
 	case s < t:
 		term.kind = -1

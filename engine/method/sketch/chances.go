@@ -26,7 +26,7 @@ func (p *party) heightChances(sets []*Sketches) [][2]float64 {
 		if h <= 0 {
 			return 0
 		}
-		return math.Exp(n * p.plan.law.logCDF[h])
+		return math.Exp(n * p.plan.distribution.logCDF[h])
 	}
 	var all [][2]float64
 	for _, s := range sets {

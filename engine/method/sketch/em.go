@@ -183,7 +183,7 @@ func lastArrivals(ctx context.Context, run runner, v *View, parties []*Sketches)
 			a := cell % k
 			cell /= k
 			for i := range column {
-				column[i] = max(column[i], v.Law.arrival[parties[l].Heights[i*k+a]])
+				column[i] = max(column[i], v.Distribution.arrival[parties[l].Heights[i*k+a]])
 			}
 		}
 	})

@@ -191,18 +191,18 @@ func (e *Encoder) flush() {
 
 // Sketches rounds the first arrivals to heights, no lower than floor; an empty
 // cluster has the least height.
-func (e *Encoder) Sketches(law *Geometric, floor uint16) *Sketches {
+func (e *Encoder) Sketches(distribution *Geometric, floor uint16) *Sketches {
 	e.flush()
 	s := newSketches(len(e.registers[0]), e.clusters)
 	for a := range e.clusters {
-		e.heights(law, floor, a, s)
+		e.heights(distribution, floor, a, s)
 	}
 	return s
 }
 
 // heights fills in one cluster of s.
-func (e *Encoder) heights(law *Geometric, floor uint16, a int, s *Sketches) {
+func (e *Encoder) heights(distribution *Geometric, floor uint16, a int, s *Sketches) {
 	for i, t := range e.registers[a] {
-		s.Heights[i*e.clusters+a] = max(law.height(t), floor)
+		s.Heights[i*e.clusters+a] = max(distribution.height(t), floor)
 	}
 }

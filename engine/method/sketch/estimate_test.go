@@ -20,7 +20,7 @@ import (
 // tolerances are at least six standard errors, a failure probability below
 // 2e-9 each for a fresh seed.
 
-func law(t testing.TB, gamma float64) *Geometric {
+func distribution(t testing.TB, gamma float64) *Geometric {
 	g, err := newGeometric(gamma)
 	if err != nil {
 		t.Fatal(err)
@@ -28,10 +28,10 @@ func law(t testing.TB, gamma float64) *Geometric {
 	return g
 }
 
-// drawSketches draws sketches by their law, without ids: per key and cell the
+// drawSketches draws sketches by their distribution, without ids: per key and cell the
 // minimum hash of truth[cell] + phantoms ids, per sketch that of its cells.
 func drawSketches(rng *rand.Rand, g *Geometric, parties, clusters, keys int, truth []float64, phantoms float64) *View {
-	v := &View{Law: g, Phantoms: phantoms, Shared: true}
+	v := &View{Distribution: g, Phantoms: phantoms, Shared: true}
 	for range parties {
 		v.Sketches = append(v.Sketches, newSketches(keys, clusters))
 	}
@@ -105,7 +105,7 @@ func total(w []float64) float64 {
 }
 
 func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
-	g := law(t, 1)
+	g := distribution(t, 1)
 	if g.Max() != 65 || g.bytes() != 1 {
 		t.Fatalf("Max is %d and Bytes %d, want 65 and 1", g.Max(), g.bytes())
 	}
@@ -122,7 +122,7 @@ func TestHeightOfOneIsTheLeadingZeros(t *testing.T) {
 // Heights against the definition: the smallest t with 1 - e^-v >= (1+gamma)^-t.
 func TestHeightAgainstDefinition(t *testing.T) {
 	for _, gamma := range []float64{16, 1, 0.25, 1.0 / 64, 1.0 / 1024, minGamma} {
-		g := law(t, gamma)
+		g := distribution(t, gamma)
 		if g.Max() > math.MaxUint16 {
 			t.Fatalf("gamma %v: largest height %d does not fit 16 bits", gamma, g.Max())
 		}
@@ -145,7 +145,7 @@ func TestHeightAgainstDefinition(t *testing.T) {
 func TestCardinalityBiasAndError(t *testing.T) {
 	const n, keys, trials = 1500, 256, 400
 	for _, gamma := range []float64{1, 1.0 / 1024} {
-		g := law(t, gamma)
+		g := distribution(t, gamma)
 		rng := rand.New(rand.NewPCG(1, 2))
 		for _, e := range []struct {
 			name     string
@@ -183,7 +183,7 @@ func TestCardinalityBiasAndError(t *testing.T) {
 }
 
 // informationError is 1/(n sqrt(keys I(n))), I the Fisher information of one
-// maximum, by numerical differentiation of its law.
+// maximum, by numerical differentiation of its distribution.
 func informationError(g *Geometric, n float64, keys int) float64 {
 	information := 0.0
 	for t := 1; t <= g.Max(); t++ {
@@ -198,7 +198,7 @@ func informationError(g *Geometric, n float64, keys int) float64 {
 
 // With a floor the likelihood is censored, not biased.
 func TestMaximumLikelihoodWithFloor(t *testing.T) {
-	g := law(t, 1)
+	g := distribution(t, 1)
 	rng := rand.New(rand.NewPCG(3, 4))
 	const n, keys = 3000, 100_000
 	v := drawSketches(rng, g, 2, 1, keys, []float64{n}, 0)
@@ -217,7 +217,7 @@ func TestMaximumLikelihoodWithFloor(t *testing.T) {
 func TestPairLikelihoodBiasAndError(t *testing.T) {
 	const na, nb, both, keys, trials = 4000.0, 5000.0, 1200.0, 1024, 60
 	for _, gamma := range []float64{1, 1.0 / 1024} {
-		g := law(t, gamma)
+		g := distribution(t, gamma)
 		rng := rand.New(rand.NewPCG(5, 6))
 		var x []float64
 		for range trials {
@@ -257,9 +257,9 @@ func naiveBasic(v *View, records float64) []float64 {
 					}
 				}
 			}
-			sum += v.Law.inverse[h]
+			sum += v.Distribution.inverse[h]
 		}
-		grid.Weights[c] = records - (v.Law.harmonic(sum, v.keys()) - v.inUnion())
+		grid.Weights[c] = records - (v.Distribution.harmonic(sum, v.keys()) - v.inUnion())
 	}
 	projectSimplex(grid.Weights, records)
 	return grid.Weights
@@ -268,7 +268,7 @@ func naiveBasic(v *View, records float64) []float64 {
 func TestBasicEstimateAgainstDefinition(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		parties, clusters := rapid.IntRange(2, 4).Draw(r, "parties"), rapid.IntRange(2, 4).Draw(r, "clusters")
-		v := &View{Law: law(t, 1), Phantoms: 7, Shared: rapid.Bool().Draw(r, "shared")}
+		v := &View{Distribution: distribution(t, 1), Phantoms: 7, Shared: rapid.Bool().Draw(r, "shared")}
 		for range parties {
 			s := newSketches(5, clusters)
 			for i := range s.Heights {
@@ -330,7 +330,7 @@ func TestEstimatorsFindTheGrid(t *testing.T) {
 	} {
 		rng := rand.New(rand.NewPCG(7, 8))
 		truth, margins := scattered(rng, c.parties, c.clusters, n)
-		v := drawSketches(rng, law(t, 1.0/1024), c.parties, c.clusters, keys, truth, c.phantoms)
+		v := drawSketches(rng, distribution(t, 1.0/1024), c.parties, c.clusters, keys, truth, c.phantoms)
 		r := &Release{Parties: c.parties, Clusters: c.clusters, Joint: v, Records: n, Margins: margins}
 		ctx := context.Background()
 		for _, e := range []struct {
@@ -365,7 +365,7 @@ func TestPairwiseKeys(t *testing.T) {
 			for i, w := range truth {
 				pair[int(grid.cell(i)[l1])*clusters+int(grid.cell(i)[l2])] += w
 			}
-			r.Pairs = append(r.Pairs, drawSketches(rng, law(t, 1.0/1024), 2, clusters, keys, pair, 120))
+			r.Pairs = append(r.Pairs, drawSketches(rng, distribution(t, 1.0/1024), 2, clusters, keys, pair, 120))
 		}
 	}
 	for e, limit := range map[Estimator]float64{EstimatorPair: 0.1, EstimatorEM: 0.1} {
@@ -387,7 +387,7 @@ func TestStepsOfTheJointLikelihood(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for _, shape := range [][2]int{{3, 4}, {2, 9}, {5, 3}, {4, 5}} { // parties and clusters
 		truth, _ := scattered(rng, shape[0], shape[1], 5000)
-		v := drawSketches(rng, law(t, 1.0/1024), shape[0], shape[1], 300, truth, 20)
+		v := drawSketches(rng, distribution(t, 1.0/1024), shape[0], shape[1], 300, truth, 20)
 		grid, err := newDenseGrid(shape[0], shape[1])
 		if err != nil {
 			t.Fatal(err)
@@ -466,7 +466,7 @@ func stepByCells(m *likelihood, events []event) (next []float64, value float64) 
 // The events of one key by hand: S = 2, three clusters each. Heights in order of
 // arrival: 90 at (a0, b1), 70 at a2 alone, 50 at (a1, b0), 30 at b2 alone.
 func TestEventsOfOneKey(t *testing.T) {
-	v := &View{Law: law(t, 1.0/1024), Sketches: []*Sketches{
+	v := &View{Distribution: distribution(t, 1.0/1024), Sketches: []*Sketches{
 		{Keys: 1, Clusters: 3, Heights: []uint16{90, 50, 70}},
 		{Keys: 1, Clusters: 3, Heights: []uint16{50, 90, 30}},
 	}}
@@ -497,7 +497,7 @@ func TestEventsOfOneKey(t *testing.T) {
 func TestEstimatesDoNotDependOnWorkers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	truth, margins := scattered(rng, 3, 5, 8000)
-	v := drawSketches(rng, law(t, 1.0/1024), 3, 5, 700, truth, 30)
+	v := drawSketches(rng, distribution(t, 1.0/1024), 3, 5, 700, truth, 30)
 	r := &Release{Parties: 3, Clusters: 5, Joint: v, Records: 8000, Margins: margins}
 	pool := engine.NewPool(3)
 	defer pool.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/cohort-engine/cohort/internal/fault"
 )
 
-// Geometric is the law of the sketches' hash values with parameter gamma:
+// Geometric is the distribution of the sketches' hash values with parameter gamma:
 // Pr[H <= t] = F(t) = 1 - (1+gamma)^-t for t = 1, 2, ... (Sketch-V, section
 // 4.2). A height comes from a uniform hash u as the smallest t with u >=
 // (1+gamma)^-t, so the maximum height of a set is the height of its minimum
@@ -16,7 +16,7 @@ import (
 //
 // A Geometric is immutable after newGeometric.
 type Geometric struct {
-	// Gamma is the law's parameter.
+	// Gamma is the distribution's parameter.
 	Gamma float64
 	// least[t] is the least arrival of height t, -ln(1 - (1+gamma)^-t), for
 	// t = 1 .. Max-1; 0 for Max, and +Inf for 0.
@@ -35,7 +35,7 @@ type Geometric struct {
 // minGamma is the smallest parameter whose largest height fits 16 bits.
 const minGamma = 1.0 / 1450
 
-// newGeometric prepares the law with parameter gamma in [1/1450, 16]: below,
+// newGeometric prepares the distribution with parameter gamma in [1/1450, 16]: below,
 // a height would not fit two bytes.
 func newGeometric(gamma float64) (*Geometric, error) {
 	if err := checkGamma(gamma); err != nil {

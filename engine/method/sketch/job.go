@@ -352,8 +352,8 @@ type plan struct {
 	parties, clusters int
 	// pairKeys says that each pair of parties has keys of its own.
 	pairKeys bool
-	// law is nil until a session needs it, unless the calibration did.
-	law *Geometric
+	// distribution is nil until a session needs it, unless the calibration did.
+	distribution *Geometric
 	// sketches is Job.Sketches, or what is planned.
 	sketches int
 	phantoms float64
@@ -451,12 +451,12 @@ func (p *plan) calibrateClaimed(j *Job) error {
 			"use a smaller epsilon or delta, or --calibration proven")
 	}
 	var err error
-	if p.law, err = newGeometric(j.Gamma); err != nil {
+	if p.distribution, err = newGeometric(j.Gamma); err != nil {
 		return err
 	}
 	p.keyEps = p.eps2 / (4 * math.Sqrt(float64(j.Sketches)*math.Log(1/p.delta2)))
 	p.phantoms = phantomCount(p.keyEps)
-	p.floor, err = p.law.floor(p.keyEps)
+	p.floor, err = p.distribution.floor(p.keyEps)
 	return err
 }
 

@@ -179,7 +179,7 @@ func pairTables(ctx context.Context, run runner, r *Release) ([][]float64, error
 	}
 	err := run.Run(ctx, len(pairs)*2*k, func(_, index int) {
 		p, side, a := &pairs[index/(2*k)], index/k%2, index%k
-		p.sizes[side][a] = p.view.Law.maximumLikelihood(p.view.Sketches[side], a, p.view.Floor)
+		p.sizes[side][a] = p.view.Distribution.maximumLikelihood(p.view.Sketches[side], a, p.view.Floor)
 	})
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func basicEstimate(v *View, records float64) (*Grid, error) {
 	if err != nil {
 		return nil, err
 	}
-	inverse := v.Law.inverse
+	inverse := v.Distribution.inverse
 	w := grid.Weights
 	base := 0.0
 	box := newBox(s, k)
@@ -32,7 +32,7 @@ func basicEstimate(v *View, records float64) (*Grid, error) {
 		box.correct(w, inverse)
 	}
 	for c := range w {
-		union := v.Law.harmonic(base+w[c], v.keys()) - v.inUnion()
+		union := v.Distribution.harmonic(base+w[c], v.keys()) - v.inUnion()
 		w[c] = records - union
 	}
 	projectSimplex(w, records)
@@ -116,7 +116,7 @@ func (r *Release) sizes(l int) []float64 {
 	v, s := r.single(l)
 	size := make([]float64, r.Clusters)
 	for a := range size {
-		size[a] = max(v.Law.harmonicMean(s, a)-v.inSketch(), 0)
+		size[a] = max(v.Distribution.harmonicMean(s, a)-v.inSketch(), 0)
 	}
 	return size
 }

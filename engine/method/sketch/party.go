@@ -107,8 +107,8 @@ func (p *party) encode(m *message) []byte {
 		m.Centers = append(m.Centers, int32(float64(c)*unit))
 	}
 	heightBytes := 1
-	if p.plan.law != nil {
-		heightBytes = p.plan.law.bytes()
+	if p.plan.distribution != nil {
+		heightBytes = p.plan.distribution.bytes()
 	}
 	return m.encode(heightBytes)
 }
@@ -222,5 +222,5 @@ func (p *party) sketchSet(ctx context.Context, sk *sketcher, set, parties, at in
 	if p.job.Calibration != privacy.Proven {
 		e.addOwnPhantoms(p.Streams.Stream(p.index, set, "phantoms"), p.plan.phantoms)
 	}
-	return sk.sketches(ctx, e, p.plan.law, p.plan.floor)
+	return sk.sketches(ctx, e, p.plan.distribution, p.plan.floor)
 }

@@ -348,14 +348,14 @@ func TestEncodersAgree(t *testing.T) {
 			kernels.Arrivals(exhaustive.phantoms, digest, phantoms, 0.05, exhaustive.registers[a], &exhaustive.scratch)
 		}
 	}
-	law := law(t, 1.0/64)
-	want := stream.Sketches(law, 3)
+	distribution := distribution(t, 1.0/64)
+	want := stream.Sketches(distribution, 3)
 	for _, e := range parts[1:] {
 		if err := parts[0].Merge(e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(parts[0].Sketches(law, 3).Heights, want.Heights) {
+	if !slices.Equal(parts[0].Sketches(distribution, 3).Heights, want.Heights) {
 		t.Error("sketches of merged parts differ from those of one stream")
 	}
 	sameRegisters(t, "a stream", stream, got)
@@ -545,7 +545,7 @@ func TestServerReadsThePlanOnly(t *testing.T) {
 			for range parties - 1 {
 				s := newSketches(10, 4)
 				for i := range s.Heights {
-					s.Heights[i] = uint16(1 + i*(r.plan.law.Max()-1)/(len(s.Heights)-1))
+					s.Heights[i] = uint16(1 + i*(r.plan.distribution.Max()-1)/(len(s.Heights)-1))
 				}
 				m.Sets = append(m.Sets, s)
 			}
@@ -564,7 +564,7 @@ func TestServerReadsThePlanOnly(t *testing.T) {
 			"more":      func(m *message) { m.Sets = append(m.Sets, m.Sets[0]) },
 			"keys":      func(m *message) { m.Sets[0].Keys = 9 },
 			"no height": func(m *message) { m.Sets[0].Heights[7] = 0 },
-			"too high":  func(m *message) { m.Sets[0].Heights[7] = uint16(r.plan.law.Max() + 1) },
+			"too high":  func(m *message) { m.Sets[0].Heights[7] = uint16(r.plan.distribution.Max() + 1) },
 		} {
 			m := good()
 			if spoil(m); r.fits(m, 1) {

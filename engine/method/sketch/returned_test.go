@@ -12,8 +12,8 @@ import (
 )
 
 // One record changes the drawn cells of about as many keys as are planned, of each key one cell to another, and
-// the number over sets of keys has the mean and the mean square of the binomial law that the plan counts with, or
-// less: within six deviations.
+// the number over sets of keys has the mean and the mean square of the binomial distribution that the plan counts with,
+// or less: within six deviations.
 func TestOneRecordDrawsFewKeys(t *testing.T) {
 	const trials, clusters = 200, 3
 	pool := engine.NewPool(1)

@@ -51,8 +51,8 @@ func (j *Job) prepare() (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Method.sketches() && p.law == nil {
-		if p.law, err = newGeometric(c.Gamma); err != nil {
+	if c.Method.sketches() && p.distribution == nil {
+		if p.distribution, err = newGeometric(c.Gamma); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func (r *run) planMessages() {
 			bytes += 8 * r.plan.clusters
 		}
 		if r.parties[l].sketches != nil {
-			bytes += r.plan.keySets() * r.plan.sketches * r.plan.clusters * r.plan.law.bytes()
+			bytes += r.plan.keySets() * r.plan.sketches * r.plan.clusters * r.plan.distribution.bytes()
 		}
 		if r.parties[l].reports != nil {
 			bytes += r.N
@@ -163,7 +163,7 @@ func (r *run) planSketches() {
 
 // trueEpsilon is about the epsilon, at the run's delta, of the claimed sketches
 // of two parties on the worst pair of data sets, from the tail of their joint
-// law (THEOREMS.md, T3): delta(eps) ~ M/(2 gamma n_p^2 (e^eps - 1)). It leaves
+// distribution (THEOREMS.md, T3): delta(eps) ~ M/(2 gamma n_p^2 (e^eps - 1)). It leaves
 // out all but that tail, so it errs on the low side.
 func (r *run) trueEpsilon() float64 {
 	phantoms := r.plan.phantoms

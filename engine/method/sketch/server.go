@@ -230,7 +230,7 @@ func (v *server) receive(messages []*message) *Release {
 	plan := v.plan
 	r := &Release{Parties: plan.parties, Clusters: plan.clusters}
 	view := func(sketches ...*Sketches) *View {
-		return &View{Law: plan.law, Sketches: sketches, Phantoms: plan.phantoms,
+		return &View{Distribution: plan.distribution, Sketches: sketches, Phantoms: plan.phantoms,
 			Shared: v.job.Calibration == privacy.Proven, Floor: plan.floor}
 	}
 	if plan.pairKeys {

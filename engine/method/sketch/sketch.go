@@ -72,8 +72,8 @@ func (e *Encoder) addOwnPhantoms(st *privacy.Stream, count float64) {
 }
 
 // sketches rounds the registers of all clusters.
-func (s *sketcher) sketches(ctx context.Context, e *Encoder, law *Geometric, floor uint16) (*Sketches, error) {
+func (s *sketcher) sketches(ctx context.Context, e *Encoder, distribution *Geometric, floor uint16) (*Sketches, error) {
 	sketches := newSketches(len(e.registers[0]), e.clusters)
-	err := s.run.Run(ctx, e.clusters, func(_, a int) { e.heights(law, floor, a, sketches) })
+	err := s.run.Run(ctx, e.clusters, func(_, a int) { e.heights(distribution, floor, a, sketches) })
 	return sketches, err
 }

@@ -5,7 +5,7 @@ import "math"
 // View is what the server holds of a set of parties whose sketches share their
 // keys. It carries no secret: everything in it was released or is public.
 type View struct {
-	Law *Geometric
+	Distribution *Geometric
 	// Sketches has one entry per party, all of one shape.
 	Sketches []*Sketches
 	// Phantoms is the number of phantoms: per grid cell of these parties if

@@ -41,15 +41,16 @@ func NewWorstCase(c WorstCase) (*WorstCase, error) {
 	if c.Parties < 2 || c.Clusters < 2 || c.Sketches < 1 {
 		return nil, fault.Request("worst case", "needs at least 2 parties, 2 clusters and 1 sketch", "")
 	}
-	law, err := newGeometric(c.Gamma)
+	distribution, err := newGeometric(c.Gamma)
 	if err != nil {
 		return nil, err
 	}
 	s := float64(c.Parties)
 	j := &Job{Method: Sketch, Problem: protocol.Problem{Calibration: c.Calibration,
 		Columns: slices.Repeat([][]int{{0}}, c.Parties)}, Sketches: c.Sketches, Gamma: c.Gamma}
-	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, law: law, delta2: c.Budget.Delta / s,
-		eps2: c.Budget.Epsilon / s}
+	p := &plan{parties: c.Parties, clusters: c.Clusters, sketches: c.Sketches, distribution: distribution,
+		delta2: c.Budget.Delta / s,
+		eps2:   c.Budget.Epsilon / s}
 	if c.Calibration == privacy.Claimed {
 		err = p.calibrateClaimed(j)
 	} else {
