@@ -7,7 +7,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/cohort-engine/cohort/internal/fault"
 	"github.com/cohort-engine/cohort/kernels"
@@ -86,23 +87,18 @@ func (s *arraySource) moreData() error {
 // arrayChunkValues is about how many numbers a worker decodes at a time.
 const arrayChunkValues = 1 << 15
 
-// Chunks reads runs of records: rows one after the other, or the same rows of each
-// column.
+// Chunks yields runs of records: rows one after the other, or the same rows of each
+// column. A file is mapped, and its pages are read where they are decoded.
 func (s *arraySource) Chunks(ctx context.Context, yield func(Chunk) error) error {
-	free := make(chan []byte, 64)
-	buffer := func() []byte {
-		select {
-		case buf := <-free:
-			return buf[:0]
-		default:
-			return nil
+	if s.seeks && mapsFiles {
+		return s.mapped(yield)
+	}
+	if s.fortran && s.d > 1 { // whose first record ends where the last does
+		data, err := s.readAll()
+		if err != nil {
+			return err
 		}
-	}
-	send := func(first, count int, data []byte, stride int) error {
-		return yield(&arrayChunk{source: s, first: first, n: count, data: data, stride: stride, free: free})
-	}
-	if s.fortran && s.d > 1 {
-		return s.columnsAt(buffer, send)
+		return yield(&arrayChunk{source: s, n: s.n, data: data, stride: s.n})
 	}
 	r, err := s.file.reader()
 	if err != nil {
@@ -112,18 +108,60 @@ func (s *arraySource) Chunks(ctx context.Context, yield func(Chunk) error) error
 	if err := r.discard(s.skip); err != nil {
 		return readFault(s.file.name, 0, err)
 	}
-	rows := max(arrayChunkValues/s.d/kernels.Lanes, 1) * kernels.Lanes
+	free := make(chan []byte, 64)
+	rows := s.rows()
 	for first := 0; first < s.n; first += rows {
 		count := min(rows, s.n-first)
-		data, err := readInto(buffer(), r, float64(count)*float64(s.d)*float64(s.kind.size))
+		var data []byte
+		select {
+		case data = <-free:
+		default:
+		}
+		data, err := readInto(data[:0], r, float64(count)*float64(s.d)*float64(s.kind.size))
 		if err != nil {
 			return readFault(s.file.name, 0, err)
 		}
-		if err := send(first, count, data, 0); err != nil {
+		if err := yield(&arrayChunk{source: s, first: first, n: count, data: data, free: free}); err != nil {
 			return err
 		}
 	}
 	return s.atEnd(r)
+}
+
+// rows is how many records a chunk has.
+func (s *arraySource) rows() int { return max(arrayChunkValues/s.d/kernels.Lanes, 1) * kernels.Lanes }
+
+// mapping is memory that a file is mapped to, until nobody has it any more.
+type mapping struct{ memory []byte }
+
+// mapped yields chunks of the mapped file.
+func (s *arraySource) mapped(yield func(Chunk) error) error {
+	f, err := os.Open(s.file.path)
+	if err != nil {
+		return pathFault(s.file.path, err)
+	}
+	defer f.Close()
+	memory, err := mapFile(f, int64(s.skip)+int64(s.n)*int64(s.d)*int64(s.kind.size))
+	if err != nil {
+		return err
+	}
+	m := &mapping{memory}
+	runtime.AddCleanup(m, unmapMemory, memory)
+	memory = memory[s.skip:]
+	rows, step, stride := s.rows(), s.d*s.kind.size, 0
+	if s.fortran && s.d > 1 {
+		rows, step, stride = max(rows, 512), s.kind.size, s.n // of a column's page some at least
+	}
+	for first := 0; first < s.n; first += rows {
+		c := &arrayChunk{source: s, first: first, n: min(rows, s.n-first), stride: stride, mapping: m}
+		if c.data = memory[first*step:]; stride == 0 {
+			c.data = c.data[:c.n*step]
+		}
+		if err := yield(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readInto appends that many bytes of r to buf. A header may declare more than there
@@ -150,42 +188,6 @@ func (s *arraySource) atEnd(r io.Reader) error {
 		return s.moreData()
 	} else if err != io.EOF {
 		return readFault(s.file.name, 0, err)
-	}
-	return nil
-}
-
-// columnsAt reads runs of records of an array in Fortran order: the same rows of
-// each column. What cannot be read at any place is held in memory first.
-func (s *arraySource) columnsAt(buffer func() []byte,
-	send func(first, count int, data []byte, stride int) error) error {
-	if !s.seeks {
-		data, err := s.readAll()
-		if err != nil {
-			return err
-		}
-		return send(0, s.n, data, s.n)
-	}
-	f, err := os.Open(s.file.path)
-	if err != nil {
-		return pathFault(s.file.path, err)
-	}
-	defer f.Close()
-	// Short reads of many columns cost a call each.
-	rows := max(1<<20/s.d, 512) / kernels.Lanes * kernels.Lanes
-	for first := 0; first < s.n; first += rows {
-		count := min(rows, s.n-first)
-		size := count * s.kind.size
-		data := slices.Grow(buffer(), s.d*size)[:s.d*size]
-		for j := range s.schema.D {
-			c := s.column(j)
-			at := int64(s.skip) + (int64(c)*int64(s.n)+int64(first))*int64(s.kind.size)
-			if _, err := f.ReadAt(data[c*size:(c+1)*size], at); err != nil {
-				return readFault(s.file.name, 0, unexpected(err))
-			}
-		}
-		if err := send(first, count, data, count); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -222,10 +224,25 @@ type arrayChunk struct {
 	data     []byte
 	stride   int // numbers from one column to the next; 0: rows one after the other
 	free     chan []byte
+	mapping  *mapping // what data is of, if not nil
 }
 
 // Decode turns the numbers into float64.
-func (c *arrayChunk) Decode(b *Block) error {
+func (c *arrayChunk) Decode(b *Block) (err error) {
+	if c.mapping != nil {
+		// A file that is cut short has pages that cannot be read.
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() {
+			runtime.KeepAlive(c.mapping)
+			switch p := recover().(type) {
+			case nil:
+			case interface{ Addr() uintptr }:
+				err = readFault(c.source.file.name, 0, io.ErrUnexpectedEOF)
+			default:
+				panic(p)
+			}
+		}()
+	}
 	s := c.source
 	b.Record = c.first
 	d, size := s.schema.D, s.kind.size

@@ -24,6 +24,9 @@ func mapMemory(bytes int) ([]byte, error) {
 
 func unmapMemory(memory []byte) { _ = unix.Munmap(memory) }
 
+// mapsFiles says whether mapFile maps, or reads.
+const mapsFiles = true
+
 // mapFile maps the first bytes of a file for reading, mostly from its beginning to
 // its end.
 func mapFile(f *os.File, bytes int64) ([]byte, error) {
