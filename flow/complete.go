@@ -195,7 +195,7 @@ func (t *transport) run(ctx context.Context, enough int64, rounds int) (solved, 
 			return false, false, nil
 		}
 		t.rounds++
-		if found, err := t.search(); err != nil || !found {
+		if found, err := t.search(ctx); err != nil || !found {
 			return false, !found, err
 		}
 		t.block()
@@ -212,7 +212,7 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 	if t.outside() <= max(5*int64(t.columns), enough) {
 		return false, nil
 	}
-	if found, err := t.search(); err != nil || !found {
+	if found, err := t.search(ctx); err != nil || !found {
 		return true, err
 	}
 	t.quantum = min(max(1, t.span/4), largest)
@@ -231,7 +231,7 @@ func (t *transport) bulk(ctx context.Context, enough, largest int64) (stuck bool
 			}
 		}
 		first, sent = false, int64(t.paths-before)
-		if err := t.saturate(); err != nil {
+		if err := t.saturate(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -247,7 +247,7 @@ func (t *transport) scale(ctx context.Context, largest int64) (stuck bool, err e
 		if _, stuck, err = t.run(ctx, 0, math.MaxInt); err != nil || stuck || t.quantum == 0 {
 			return stuck, err
 		}
-		if err := t.saturate(); err != nil {
+		if err := t.saturate(ctx); err != nil {
 			return false, err
 		}
 		if t.quantum > 1 {
@@ -260,10 +260,10 @@ func (t *transport) scale(ctx context.Context, largest int64) (stuck bool, err e
 
 // saturate moves all units to where their reduced cost is least: no arc has a
 // negative one then. Outflows follow the prices.
-func (t *transport) saturate() error {
+func (t *transport) saturate(ctx context.Context) error {
 	for u := int32(0); u < t.sink; u++ {
 		for t.limit[u] < 0 {
-			relaid, err := t.m.extend(u)
+			relaid, err := t.m.extend(ctx, u)
 			if err != nil {
 				return err
 			}
@@ -354,7 +354,7 @@ func (t *transport) refresh(u int32, e *entry) {
 // search finds the distances from the columns with excess to the deficits, and lowers the
 // potentials by them. Where it would need unknown moves it stops at the deficits that it
 // has. It reports false if none can be reached.
-func (t *transport) search() (found bool, err error) {
+func (t *transport) search(ctx context.Context) (found bool, err error) {
 	for {
 		t.depart()
 		for {
@@ -367,7 +367,7 @@ func (t *transport) search() (found bool, err error) {
 			if unknown < 0 {
 				return false, nil
 			}
-			relaid, err := t.m.extend(unknown)
+			relaid, err := t.m.extend(ctx, unknown)
 			if err != nil {
 				return false, err
 			}

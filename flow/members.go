@@ -33,7 +33,6 @@ type members struct {
 	t      transport
 	p      *Problem
 	points kernels.Panels
-	ctx    context.Context
 	run    Runner
 	v      *view
 	unit   float64
@@ -107,12 +106,12 @@ type laying struct {
 // window, points that the view is not certain of and those with several columns
 // become members. A window of +Inf takes all.
 func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, v *view, window float64) error {
-	m.s, m.p, m.points, m.v, m.ctx, m.run, m.unit = s, p, p.Points, v, ctx, run, s.unit
+	m.s, m.p, m.points, m.v, m.run, m.unit = s, p, p.Points, v, run, s.unit
 	m.shape(s.columns)
 	t := &m.t
 	t.m, t.quantum = m, 0
 	copy(t.bounds, s.limits(p))
-	if err := m.certify(); err != nil {
+	if err := m.certify(ctx); err != nil {
 		return err
 	}
 	copy(t.size, v.size)
@@ -121,7 +120,7 @@ func (m *members) begin(ctx context.Context, run Runner, s *Solver, p *Problem, 
 	for _, e := range v.extra {
 		v.gap[e.Point] = isMember
 	}
-	return m.admit(window)
+	return m.admit(ctx, window)
 }
 
 // shape sets what depends on the problem and not on the records.
@@ -167,12 +166,12 @@ func (m *members) shape(columns int) {
 
 // certify gives the points that single precision cannot tell the cheapest column of
 // their exact one.
-func (m *members) certify() error {
+func (m *members) certify(ctx context.Context) error {
 	v := m.v
 	if v.exact {
 		return nil
 	}
-	if err := m.collect(noGap); err != nil {
+	if err := m.collect(ctx, noGap); err != nil {
 		return err
 	}
 	row := m.s.scratch[0].grow(m.k)
@@ -195,14 +194,14 @@ func (m *members) certify() error {
 
 // collect lists the members and the points with a gap of at most the given one in
 // fresh.
-func (m *members) collect(least float32) error {
+func (m *members) collect(ctx context.Context, least float32) error {
 	m.least = least
 	m.fresh = m.fresh[:0]
 	const part = 1 << 14
 	n := m.points.N
 	if n <= 4*part || m.run.Workers() == 1 {
 		m.fresh = m.list(m.fresh, 0, n)
-		return m.ctx.Err()
+		return ctx.Err()
 	}
 	count := (n + part - 1) / part
 	for len(m.parts) < count {
@@ -213,7 +212,7 @@ func (m *members) collect(least float32) error {
 			m.parts[index] = m.list(m.parts[index][:0], index*part, min((index+1)*part, m.points.N))
 		}
 	}
-	if err := m.run.Run(m.ctx, count, m.work); err != nil {
+	if err := m.run.Run(ctx, count, m.work); err != nil {
 		return err
 	}
 	for _, p := range m.parts[:count] {
@@ -234,20 +233,21 @@ func (m *members) list(points []int32, first, last int) []int32 {
 
 // admit makes the points with a gap of at most window members, beside those that
 // are, groups them and lays their columns out.
-func (m *members) admit(window float64) error {
+func (m *members) admit(ctx context.Context, window float64) error {
 	if window > m.v.certain && !math.IsInf(window, 1) {
-		if err := m.sharpen(window); err != nil {
+		if err := m.sharpen(ctx, window); err != nil {
 			return err
 		}
 	}
 	least := float32(min(max(window, noGap), math.MaxFloat32/2))
-	if err := m.collect(least); err != nil {
+	if err := m.collect(ctx, least); err != nil {
 		return err
 	}
-	const few = 1 << 15                                                               // points that are sooner laid out at once than twice
-	if n := len(m.fresh); 2*n > m.points.N || 4*n > m.points.N && m.points.N <= few { // nearly all: spare the bounds
+	const few = 1 << 15 // points that are sooner laid out at once than twice
+	// where nearly all are, spare the bounds
+	if n := len(m.fresh); 2*n > m.points.N || 4*n > m.points.N && m.points.N <= few {
 		window, least = math.Inf(1), math.MaxFloat32/2
-		if err := m.collect(least); err != nil {
+		if err := m.collect(ctx, least); err != nil {
 			return err
 		}
 	}
@@ -261,17 +261,17 @@ func (m *members) admit(window float64) error {
 	}
 	m.merge()
 	m.divide()
-	return m.spread()
+	return m.spread(ctx)
 }
 
 // sharpen tells the gaps of up to the given window of the points that are not members.
-func (m *members) sharpen(window float64) error {
+func (m *members) sharpen(ctx context.Context, window float64) error {
 	prices := make([]int64, m.k)
 	for j := range prices {
 		prices[j] = -m.offset[j]
 	}
 	again := &m.s.ascent.trial
-	if err := m.s.evaluate(m.ctx, m.run, m.p, prices, again, window); err != nil {
+	if err := m.s.evaluate(ctx, m.run, m.p, prices, again, window); err != nil {
 		return err
 	}
 	for i, gap := range again.gap {
@@ -284,7 +284,7 @@ func (m *members) sharpen(window float64) error {
 }
 
 // spread lays all columns out, on all workers if that pays.
-func (m *members) spread() error {
+func (m *members) spread(ctx context.Context) error {
 	if m.lay == nil {
 		m.lay = m.layOut
 	}
@@ -294,9 +294,9 @@ func (m *members) spread() error {
 		for u := range columns {
 			m.lay(0, u)
 		}
-		return m.ctx.Err()
+		return ctx.Err()
 	}
-	return m.run.Run(m.ctx, columns, m.lay)
+	return m.run.Run(ctx, columns, m.lay)
 }
 
 // merge makes one group of all identical members.
@@ -594,14 +594,14 @@ func (m *members) lowerBounds(u int32, w *laying) {
 
 // extend lowers the number of unknown moves of column u: it appends to its row or,
 // and then says so, makes all rows anew.
-func (m *members) extend(u int32) (relaid bool, err error) {
+func (m *members) extend(ctx context.Context, u int32) (relaid bool, err error) {
 	if m.listed[u] < m.known[u] {
 		m.enlist(0, u, len(m.t.rows[u])+1)
 		return false, nil
 	}
 	m.s.stats.Widenings++
 	m.release()
-	return true, m.admit(4 * max(m.window, m.unit))
+	return true, m.admit(ctx, 4*max(m.window, m.unit))
 }
 
 // value returns the cost of column w for the group in slot s of column u.

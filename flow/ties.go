@@ -103,7 +103,7 @@ func (s *Solver) breakTies(ctx context.Context) error {
 	deepest := 0
 	for level := 1; level < len(levels); level++ {
 		upper, lower := levels[level-1], levels[level]
-		if err := upper.tied(&b.tied); err != nil {
+		if err := upper.tied(ctx, &b.tied); err != nil {
 			return err
 		}
 		if !b.cyclic(&upper.t) {
@@ -128,7 +128,7 @@ func (s *Solver) breakTies(ctx context.Context) error {
 
 // tied sets ties to the tight arcs of the groups that have several, by group and
 // column. Unknown moves are not tight.
-func (m *members) tied(ties *[]tie) error {
+func (m *members) tied(ctx context.Context, ties *[]tie) error {
 	t := &m.t
 	*ties = (*ties)[:0]
 	for u := range int32(t.columns) {
@@ -152,7 +152,7 @@ func (m *members) tied(ties *[]tie) error {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.column, b.column))
 	})
 	*ties = slices.Compact(*ties)
-	return m.ctx.Err()
+	return ctx.Err()
 }
 
 // cyclic reports whether the tight arcs of t have a cycle, through the super-sink if
@@ -194,8 +194,8 @@ func (b *ties) unite(x, y int32) bool {
 // columns where a word of its hash is least.
 func (m *members) narrow(upper *members, ties []tie, word int) {
 	t, above := &m.t, &upper.t
-	m.s, m.p, m.ctx, m.k, m.outside, m.escape, m.exclusive = upper.s, upper.p, upper.ctx, upper.k, upper.outside,
-		upper.escape, upper.exclusive
+	m.s, m.p, m.k, m.outside, m.escape, m.exclusive = upper.s, upper.p, upper.k, upper.outside, upper.escape,
+		upper.exclusive
 	m.reach, m.laying = infinity-1, upper.laying
 	t.resize(above.columns)
 	t.m = m
