@@ -1,10 +1,38 @@
 package main
 
 import (
+	"context"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/cohort-engine/cohort/engine/catalog"
 )
+
+var update = flag.Bool("update", false, "write the losses of cohort methods anew")
+
+// TestExpectedLosses: what cohort methods says of losses is what its runs give.
+func TestExpectedLosses(t *testing.T) {
+	measured, err := measureMethods(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, m := range catalog.Methods() {
+		fmt.Fprintf(&b, "%s %.4g\n", m.Name, measured[m.Name].NICV)
+	}
+	if *update {
+		if err := os.WriteFile("losses.txt", []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if b.String() != lossesFile {
+		t.Errorf("losses.txt has\n%s\nruns give\n%s\ngo test ./cmd/cohort -run ExpectedLosses -update writes them", lossesFile, &b)
+	}
+}
 
 // Every method of the family runs from the command line with its options.
 func TestHorizontalOptions(t *testing.T) {
