@@ -22,8 +22,8 @@ func DistanceBoundsAVX2(dist *float32, second *float32, blocks int, bounds *[4]f
 //go:noescape
 func StaleKeysAVX2(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32)
 
-// SiftKeysAVX2 sets bit i of masks[b] for point i of the b-th of blocks > 0 blocks of 32 points unless, with t = key-most
+// StaleByDistanceAVX2 sets bit i of masks[b] for point i of the b-th of blocks > 0 blocks of 32 points unless, with t = key-most
 // and f = t + max(t, far), f*f is at least least and f*f*up + more at most the square, all in float32.
 //
 //go:noescape
-func SiftKeysAVX2(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
+func StaleByDistanceAVX2(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)

@@ -210,9 +210,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func SiftKeysAVX2(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
+// func StaleByDistanceAVX2(keys *float32, far *float32, squares *float32, blocks int, most float32, least float32, up float32, more float32, masks *uint32)
 // Requires: AVX
-TEXT ·SiftKeysAVX2(SB), NOSPLIT, $0-56
+TEXT ·StaleByDistanceAVX2(SB), NOSPLIT, $0-56
 	MOVQ         keys+0(FP), AX
 	MOVQ         far+8(FP), CX
 	MOVQ         squares+16(FP), DX

@@ -682,20 +682,20 @@ func asmShareN(number int, weights, shares *float64, rows *int32, rowCount int, 
 	}
 }
 
-func asmSiftKeys(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
-	if current >= avx512 {
-		asm.SiftKeysAVX512(keys, far, squares, blocks, most, least, up, more, masks)
-		return
-	}
-	asm.SiftKeysAVX2(keys, far, squares, blocks, most, least, up, more, masks)
-}
-
 func asmSquares(dist *float32, panels int, most float32) {
 	if current >= avx512 {
 		asm.SquaresAVX512(dist, panels, most)
 		return
 	}
 	asm.SquaresAVX2(dist, panels, most)
+}
+
+func asmStaleByDistance(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
+	if current >= avx512 {
+		asm.StaleByDistanceAVX512(keys, far, squares, blocks, most, least, up, more, masks)
+		return
+	}
+	asm.StaleByDistanceAVX2(keys, far, squares, blocks, most, least, up, more, masks)
 }
 
 func asmStaleKeys(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32) {

@@ -200,12 +200,12 @@ func asmShareN(number int, weights, shares *float64, rows *int32, rowCount int, 
 	panic(noRoutine("Share", 0))
 }
 
-func asmSiftKeys(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
-	panic(noRoutine("SiftKeys", 0))
-}
-
 func asmSquares(dist *float32, panels int, most float32) {
 	panic(noRoutine("Squares", 0))
+}
+
+func asmStaleByDistance(keys, far, squares *float32, blocks int, most, least, up, more float32, masks *uint32) {
+	panic(noRoutine("StaleByDistance", 0))
 }
 
 func asmStaleKeys(keys *float32, labels *uint16, limits *float32, blocks int, masks *uint32) {

@@ -666,7 +666,7 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 					"Quantise":           func() { Quantise(rows, wide, units) },
 					"Extend":             func() { Extend(ranges, rows) },
 					"Stale":              func() { Stale(dist, labels, second, u32[:(n+31)/32]) },
-					"Sift":               func() { Sift(dist, dist, second, Sieve{}, u32[:(n+31)/32]) },
+					"StaleByDistance":    func() { StaleByDistance(dist, dist, second, DistanceBound{}, u32[:(n+31)/32]) },
 					"Assign":             func() { Assign(*p, c, labels, dist) },
 					"AssignRadius":       func() { AssignRadius(*p, c, 0.5, labels, nil) },
 					"Assign2":            func() { Assign2(*p, c, labels, dist, second) },

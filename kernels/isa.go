@@ -138,7 +138,7 @@ var kernelTable = []struct {
 	{"Reassign", ranked},
 	{"UpdateSums", all},
 	{"Stale", []path{avx2, avx512}},
-	{"Sift", []path{avx2, avx512}},
+	{"StaleByDistance", []path{avx2, avx512}},
 	{"CostRows", all},
 	{"Project", all},
 	{"TopTwo", all},

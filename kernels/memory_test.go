@@ -179,7 +179,7 @@ func guardedShape(t *testing.T, rng *rand.Rand, n, d, k int, atEnd bool) {
 	Quantise(guarded[float32](t, n*d, atEnd), guarded[float32](t, n*d, atEnd), u)
 	masks := guarded[uint32](t, (n+31)/32, atEnd)
 	Stale(dist, guarded[uint16](t, n, atEnd), guarded[float32](t, k, atEnd), masks)
-	Sift(dist, second, guarded[float32](t, n, atEnd), Sieve{1, 2, 3, 4}, masks)
+	StaleByDistance(dist, second, guarded[float32](t, n, atEnd), DistanceBound{1, 2, 3, 4}, masks)
 	Extend(NewRanges[float32](d), guarded[float32](t, n*d, atEnd))
 	Extend(NewRanges[float64](d), guarded[float64](t, n*d, atEnd))
 	e := NewExchanges(k)

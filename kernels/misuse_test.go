@@ -75,8 +75,11 @@ func TestMisusePanicsWithBothLengths(t *testing.T) {
 		{"Extend", []string{"5", "d=2"}, func() { Extend(NewRanges[float32](2), make([]float32, 5)) }},
 		{"Stale", []string{"2", "k=1"},
 			func() { Stale(make([]float32, 1), []uint16{2}, make([]float32, 2), make([]uint32, 1)) }},
-		{"Sift", []string{"5", "4"},
-			func() { Sift(make([]float32, 5), make([]float32, 5), make([]float32, 4), Sieve{}, make([]uint32, 1)) }},
+		{"StaleByDistance", []string{"5", "4"},
+			func() {
+				five := make([]float32, 5)
+				StaleByDistance(five, five, five[:4], DistanceBound{}, make([]uint32, 1))
+			}},
 		{"Quantise", []string{"5", "6"},
 			func() { Quantise(make([]float32, 5), make([]float64, 6), NewUnitMap([]float64{0}, []float64{1}, 16)) }},
 		{"Quantise", []string{"5", "d=2"}, func() {

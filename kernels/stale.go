@@ -24,24 +24,24 @@ func stalePortable(keys []float32, labels []uint16, limits []float32, masks []ui
 	}
 }
 
-// A Sieve is what [Sift] compares with.
-type Sieve struct{ Most, Least, Up, More float32 }
+// A DistanceBound is what [StaleByDistance] compares with.
+type DistanceBound struct{ Most, Least, Up, More float32 }
 
-// Sift sets bit i%32 of masks[i/32] unless point i passes the sieve: with t = keys[i]-Most and f = t + max(t, far[i]),
-// each operation rounded to float32, f*f is at least Least and f*f*Up + More at most squares[i]. Nothing is NaN. far
-// and squares are as long as keys, and there is a word of masks for 32 of them.
-func Sift(keys, far, squares []float32, s Sieve, masks []uint32) {
-	checkLength("Sift", "far", len(far), len(keys))
-	checkLength("Sift", "squares", len(squares), len(keys))
-	checkLength("Sift", "masks", len(masks), (len(keys)+31)/32)
+// StaleByDistance sets bit i%32 of masks[i/32] unless point i passes the bound: with t = keys[i]-Most and
+// f = t + max(t, far[i]), each operation rounded to float32, f*f is at least Least and f*f*Up + More at most
+// squares[i]. Nothing is NaN. far and squares are as long as keys, and there is a word of masks for 32 of them.
+func StaleByDistance(keys, far, squares []float32, s DistanceBound, masks []uint32) {
+	checkLength("StaleByDistance", "far", len(far), len(keys))
+	checkLength("StaleByDistance", "squares", len(squares), len(keys))
+	checkLength("StaleByDistance", "masks", len(masks), (len(keys)+31)/32)
 	if s != s {
-		panic(fmt.Sprintf("kernels: Sift: the sieve is %v, want numbers", s))
+		panic(fmt.Sprintf("kernels: StaleByDistance: the bound is %v, want numbers", s))
 	}
-	sift(keys, far, squares, &s, masks)
+	staleByDistance(keys, far, squares, &s, masks)
 }
 
-// siftPortable is the reference form of [Sift].
-func siftPortable(keys, far, squares []float32, s *Sieve, masks []uint32) {
+// staleByDistancePortable is the reference form of [StaleByDistance].
+func staleByDistancePortable(keys, far, squares []float32, s *DistanceBound, masks []uint32) {
 	clear(masks)
 	for i, key := range keys {
 		t := key - s.Most

@@ -12,12 +12,12 @@ func stale(keys []float32, labels []uint16, limits []float32, masks []uint32) {
 	stalePortable(keys[32*at:], labels[32*at:], limits, masks[at:])
 }
 
-func sift(keys, far, squares []float32, s *Sieve, masks []uint32) {
+func staleByDistance(keys, far, squares []float32, s *DistanceBound, masks []uint32) {
 	at := 0
 	for left := len(keys) / 32; left > 0 && current != generic; left = len(keys)/32 - at {
 		n := min(left, blocksPerCall)
-		asmSiftKeys(&keys[32*at], &far[32*at], &squares[32*at], n, s.Most, s.Least, s.Up, s.More, &masks[at])
+		asmStaleByDistance(&keys[32*at], &far[32*at], &squares[32*at], n, s.Most, s.Least, s.Up, s.More, &masks[at])
 		at += n
 	}
-	siftPortable(keys[32*at:], far[32*at:], squares[32*at:], s, masks[at:])
+	staleByDistancePortable(keys[32*at:], far[32*at:], squares[32*at:], s, masks[at:])
 }

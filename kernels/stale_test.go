@@ -29,20 +29,20 @@ func TestStaleEqualsPortable(t *testing.T) {
 						keys[i] = math.Nextafter32(limits[labels[i]], 2)
 					}
 				}
-				sieve := Sieve{Most: rng.Float32() / 4, Least: rng.Float32() / 4, Up: 1 + 0x1p-18, More: rng.Float32() / 8}
+				bound := DistanceBound{Most: rng.Float32() / 4, Least: rng.Float32() / 4, Up: 1 + 0x1p-18, More: rng.Float32() / 8}
 				if n > 0 { // on the edge
-					at := keys[n/2] - sieve.Most
+					at := keys[n/2] - bound.Most
 					f := at + max(at, far[n/2])
-					squares[n/2] = float32(f*f*sieve.Up) + sieve.More
+					squares[n/2] = float32(f*f*bound.Up) + bound.More
 				}
 				want, got := make([]uint32, (n+31)/32), make([]uint32, (n+31)/32)
 				stalePortable(keys, labels, limits, want)
 				if Stale(keys, labels, limits, got); !slices.Equal(want, got) {
 					t.Fatalf("Stale n=%d k=%d: %x, want %x", n, k, got, want)
 				}
-				siftPortable(keys, far, squares, &sieve, want)
-				if Sift(keys, far, squares, sieve, got); !slices.Equal(want, got) {
-					t.Fatalf("Sift n=%d %+v: %x, want %x", n, sieve, got, want)
+				staleByDistancePortable(keys, far, squares, &bound, want)
+				if StaleByDistance(keys, far, squares, bound, got); !slices.Equal(want, got) {
+					t.Fatalf("StaleByDistance n=%d %+v: %x, want %x", n, bound, got, want)
 				}
 			}
 		}
@@ -55,9 +55,10 @@ func TestStale(t *testing.T) {
 	if Stale([]float32{1, 2, 3}, []uint16{0, 0, 1}, []float32{1, 3}, masks); masks[0] != 0b101 {
 		t.Errorf("%b are stale, want the first and the last", masks)
 	}
-	if Sift([]float32{2, 2, 0}, []float32{3, 3, 0}, []float32{16, 15, 9}, Sieve{Most: 1, Least: 2, Up: 1},
+	bound := DistanceBound{Most: 1, Least: 2, Up: 1}
+	if StaleByDistance([]float32{2, 2, 0}, []float32{3, 3, 0}, []float32{16, 15, 9}, bound,
 		masks); masks[0] != 0b110 {
-		t.Errorf("%b stay in the sieve, want the last two", masks)
+		t.Errorf("%b do not pass the bound, want the last two", masks)
 	}
 }
 
@@ -67,8 +68,8 @@ func BenchmarkStale(b *testing.B) {
 	run(b, n, 0, 6*n, func() { Stale(keys, labels, limits, masks) })
 }
 
-func BenchmarkSift(b *testing.B) {
+func BenchmarkStaleByDistance(b *testing.B) {
 	const n = 1024
 	keys, far, squares, masks := make([]float32, n), make([]float32, n), make([]float32, n), make([]uint32, n/32)
-	run(b, n, 0, 12*n, func() { Sift(keys, far, squares, Sieve{}, masks) })
+	run(b, n, 0, 12*n, func() { StaleByDistance(keys, far, squares, DistanceBound{}, masks) })
 }

@@ -11,7 +11,7 @@ func reassignFile(s isa) {
 	changedLabels(s)
 	distanceBounds(s)
 	staleKeys(s)
-	siftKeys(s)
+	staleByDistance(s)
 }
 
 // marks emits a loop over blocks of 32 points of which mark sets a bit each: part i, of as many points as a vector
@@ -72,9 +72,9 @@ func staleKeys(s isa) {
 	})
 }
 
-// siftKeys emits the test of keys against distances from more centroids.
-func siftKeys(s isa) {
-	function("SiftKeys"+s.name, "func(keys, far, squares *float32, blocks int, most, least, up, more float32, "+
+// staleByDistance emits the test of keys against distances from more centroids.
+func staleByDistance(s isa) {
+	function("StaleByDistance"+s.name, "func(keys, far, squares *float32, blocks int, most, least, up, more float32, "+
 		"masks *uint32)",
 		"sets bit i of masks[b] for point i of the b-th of blocks > 0 blocks of 32 points unless, with t = key-most",
 		"and f = t + max(t, far), f*f is at least least and f*f*up + more at most the square, all in float32.")

@@ -53,11 +53,11 @@ type PointBounds struct {
 	keys []float32
 	// far is, by record with a key, at least its distance from its centroid, less what moved
 	// was then.
-	far      []float32
-	restless *kernels.Centroids   // that the round compares with all records, nil for none
-	sieve    kernels.Sieve        // of those that need no look at it
-	rooms    []*kernels.Centroids // for 1, 2, 4, ... of them
-	ranking  []int
+	far       []float32
+	restless  *kernels.Centroids    // that the round compares with all records, nil for none
+	distances kernels.DistanceBound // of those that need no look at it
+	rooms     []*kernels.Centroids  // for 1, 2, 4, ... of them
+	ranking   []int
 
 	farthest float64 // length of a record at most
 	reach    float64 // length of a centroid up to which keys hold
@@ -103,29 +103,30 @@ const (
 	restlessShare = 1. / 16
 	restlessBy    = 2
 	fewMore       = 1.25
-	siftPoints    = 1024
-	// So many runs of siftPoints tell how many records are left.
+	stalePoints   = 1024
+	// So many runs of stalePoints tell how many records are left.
 	leftRuns = 64
 )
 
 // batch is one worker's memory.
 type batch struct {
-	points       *kernels.Panels
-	which        []int32
-	before, now  []uint16
-	dist, second []float32
-	sifted       []uint16
-	squares      []float32
-	masks        []uint32
-	moved        int // records whose label changed in the round
-	_            [64]byte
+	points         *kernels.Panels
+	which          []int32
+	before, now    []uint16
+	dist, second   []float32
+	restlessLabels []uint16
+	squares        []float32
+	masks          []uint32
+	moved          int // records whose label changed in the round
+	_              [64]byte
 }
 
 func newBatch(d int) batch {
 	return batch{points: kernels.NewPanels(batchPoints, d), which: make([]int32, 0, batchPoints),
 		before: make([]uint16, batchPoints),
 		now:    make([]uint16, batchPoints), dist: make([]float32, batchPoints), second: make([]float32, batchPoints),
-		sifted: make([]uint16, siftPoints), squares: make([]float32, siftPoints), masks: make([]uint32, siftPoints/32)}
+		restlessLabels: make([]uint16, stalePoints), squares: make([]float32, stalePoints),
+		masks: make([]uint32, stalePoints/32)}
 }
 
 // NewPointBounds returns nil where a round gains nothing from the one before. grid has
@@ -243,7 +244,7 @@ func (b *PointBounds) move() {
 		b.bound = false
 		b.setReach(1.25*length + 0x1p-20)
 	}
-	b.setSieve()
+	b.setDistances()
 }
 
 // rank chooses the restless, if the others move so much less, and sets recent to the
@@ -343,10 +344,10 @@ func (b *PointBounds) stay() bool {
 // left estimates the number of records that are not left out, from runs all over.
 func (b *PointBounds) left() int {
 	n, left, seen := b.points.N, 0, 0
-	runs := (n + siftPoints - 1) / siftPoints
+	runs := (n + stalePoints - 1) / stalePoints
 	for q := range min(runs, leftRuns) {
-		lo := q * runs / min(runs, leftRuns) * siftPoints
-		hi := min(lo+siftPoints, n)
+		lo := q * runs / min(runs, leftRuns) * stalePoints
+		hi := min(lo+stalePoints, n)
 		for _, m := range b.stale(&b.sample, lo, hi) {
 			left += bits.OnesCount32(m)
 		}
@@ -355,7 +356,7 @@ func (b *PointBounds) left() int {
 	return left * n / seen
 }
 
-// stale marks those of the records [lo, hi), at most siftPoints, that are not left out.
+// stale marks those of the records [lo, hi), at most stalePoints, that are not left out.
 func (b *PointBounds) stale(w *batch, lo, hi int) []uint32 {
 	masks := w.masks[:(hi-lo+31)/32]
 	kernels.Stale(b.keys[lo:hi], b.labels[lo:hi], b.limits, masks)
@@ -373,15 +374,15 @@ func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int
 	}
 	w.which = w.which[:0]
 	looked := 0
-	for ; lo < hi; lo += siftPoints {
-		end := min(lo+siftPoints, hi)
+	for ; lo < hi; lo += stalePoints {
+		end := min(lo+stalePoints, hi)
 		if b.fresh {
 			looked += end - lo
 			b.reassignAll(w, lo, end, acc)
 			continue
 		}
 		if b.restless != nil {
-			b.sift(w, lo, end)
+			b.staleByDistance(w, lo, end)
 		}
 		for at, m := range b.stale(w, lo, end) {
 			for looked += bits.OnesCount32(m); m != 0; m &= m - 1 {
@@ -396,12 +397,12 @@ func (b *PointBounds) Reassign(worker, lo, hi int, acc *kernels.Accumulator) int
 	return looked
 }
 
-// sift compares the records [lo, hi) that have keys with the restless centroids.
-func (b *PointBounds) sift(w *batch, lo, hi int) {
+// staleByDistance compares the records [lo, hi) that have keys with the restless centroids.
+func (b *PointBounds) staleByDistance(w *batch, lo, hi int) {
 	n := hi - lo
-	kernels.Assign(b.points.Slice(lo, hi), b.restless, w.sifted[:n], w.squares[:n])
+	kernels.Assign(b.points.Slice(lo, hi), b.restless, w.restlessLabels[:n], w.squares[:n])
 	masks := w.masks[:(n+31)/32]
-	kernels.Sift(b.keys[lo:hi], b.far[lo:hi], w.squares[:n], b.sieve, masks)
+	kernels.StaleByDistance(b.keys[lo:hi], b.far[lo:hi], w.squares[:n], b.distances, masks)
 	for word, m := range masks {
 		for ; m != 0; m &= m - 1 {
 			i := 32*word + bits.TrailingZeros32(m)
@@ -417,16 +418,16 @@ func (b *PointBounds) sift(w *batch, lo, hi int) {
 	}
 }
 
-// setSieve prepares the test of records that have keys against the restless centroids. With what a key has left,
+// setDistances prepares the test of records that have keys against the restless centroids. With what a key has left,
 // rest = key - moved - most, and the distance of the own centroid, near = far + moved, a distance
 //
 //	g >= f + 8E/f, f = (key - most) + max(key - most, far) >= max(2 rest, near + rest)
 //
 // from the restless leaves a slack of rest or more. As squares, without a root, where (8E/f)^2 <= E, that is
 // g^2 >= f^2 + 17E. Up makes up for the roundings to float32.
-func (b *PointBounds) setSieve() {
+func (b *PointBounds) setDistances() {
 	const up = 1 + 0x1p-17
-	b.sieve = kernels.Sieve{Most: math.Nextafter32(float32(b.most), -1), Least: float32(64 * b.error * up),
+	b.distances = kernels.DistanceBound{Most: math.Nextafter32(float32(b.most), -1), Least: float32(64 * b.error * up),
 		Up: up, More: float32((17*b.error + b.off) * up)}
 }
 
