@@ -118,8 +118,12 @@ func (c *Case) embed(ctx context.Context, eng *engine.Engine, n, d, k int) error
 	})
 }
 
+// keptMemory is longer than the memory of closed records is kept for the next ones.
+const keptMemory = 1500 * time.Millisecond
+
 // peak adds the most memory that fn takes, less what it ends with, in multiples of size.
 func (c *Case) peak(name string, size, less float64, goal Reference, fn func() error) error {
+	time.Sleep(keptMemory) // so that fn has to ask for its own
 	if !resetPeakMemory() {
 		return fn()
 	}
