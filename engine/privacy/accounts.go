@@ -8,18 +8,13 @@ type accounts struct {
 	zcdp ZCDPAccountant
 	gdp  GDPAccountant
 
-	composed []release // in order; rdp adds up its hundreds of orders when it is asked for
+	composed []repeated // in order; rdp adds up its hundreds of orders when it is asked for
 	renyi    *RDPAccountant
 
 	failure, distance float64 // of all specs, see Spec
 
 	normal Gaussian // all Gaussian releases as one: 1/Scale^2 is the sum
 	others []repeated
-}
-
-type release struct {
-	m      Mechanism
-	rounds int
 }
 
 func newAccounts() *accounts { return &accounts{normal: Gaussian{Scale: math.Inf(1)}} }
@@ -32,7 +27,7 @@ func (a *accounts) rdp() *RDPAccountant {
 		a.renyi = NewRDPAccountant()
 	}
 	for _, r := range a.composed {
-		a.renyi.Compose(r.m, r.rounds)
+		a.renyi.Compose(r.m, int(r.n))
 	}
 	a.composed = a.composed[:0]
 	return a.renyi
@@ -42,7 +37,7 @@ func (a *accounts) compose(m Mechanism, rounds int) {
 	for _, x := range []Accountant{&a.pure, &a.gdp, &a.zcdp} {
 		x.Compose(m, rounds)
 	}
-	a.composed = append(a.composed, release{m, rounds})
+	a.composed = append(a.composed, repeated{m, float64(rounds)})
 	switch x := m.(type) {
 	case zero:
 	case Gaussian:

@@ -127,7 +127,7 @@ func TestExpNegWithinEightUnits(t *testing.T) {
 // The table behind a sampler is exact: each item's units of 2^63, counted over the buckets, are its certain
 // units and the guard, the true weight lies between, and every bucket begins with guard units of its own
 // item. With the decision of the guard units, tested below, this is the distribution to the last bit.
-func TestTablesBracketTheLaw(t *testing.T) {
+func TestTablesBracketTheDistribution(t *testing.T) {
 	for _, s := range []float64{1.0 / 1024, 0.1, 0.3, 1, 2.5, 10, 31.9, 32, 100, 12345, 1e8, MaxScale} {
 		g, err := NewDiscreteGaussian(s)
 		if err != nil {
@@ -216,7 +216,7 @@ func bracketed(t *testing.T, what string, c *cellTable, distribution [][]term) {
 
 // What the guard units decide has the probability that is left over, and what lies beyond the Laplace
 // table starts afresh. Failure probabilities as for chiSquare.
-func TestRareDrawsHaveTheLaw(t *testing.T) {
+func TestRareDrawsHaveTheDistribution(t *testing.T) {
 	const n = 5000
 	seed := uint64(9)
 	st := NewStreams(&seed).Stream(0, 0, "rare")

@@ -7,7 +7,7 @@ import (
 
 // The closed forms of FM.RDP against sums over the exact distribution of the dominating pair at gamma = 1, 1/20:
 // rounding to heights can only lower a divergence, and at small gamma it costs next to nothing.
-func TestFMDivergenceAgainstExactLaw(t *testing.T) {
+func TestFMDivergenceAgainstExactDistribution(t *testing.T) {
 	for _, f := range []FM{{Phantoms: 3, Parties: 2, Cells: 2}, {Phantoms: 20, Parties: 2, Cells: 5},
 		{Phantoms: 5, Parties: 4, Cells: 3}} {
 		for _, gamma := range []float64{1, 0.05} {

@@ -86,7 +86,7 @@ func TestLaplaceShareIsANegativeBinomialDifference(t *testing.T) {
 // The tables behind a share are exact: every magnitude's true rate is at most what is proposed and within
 // the guard of the ratio that decides; the numbers of proposals are bracketed as those of the other
 // samplers are; what lies beyond the tables has room there.
-func TestLaplaceShareTablesBracketTheLaw(t *testing.T) {
+func TestLaplaceShareTablesBracketTheDistribution(t *testing.T) {
 	const prec = 200
 	one := new(big.Int).Lsh(big.NewInt(1), 63)
 	for _, b := range []float64{1.0 / 1024, 0.1, 0.9, 1, 7.3, 32, 12345, 1e8, MaxScale} {

@@ -50,7 +50,7 @@ func noise() []mutant {
 		one("the guard units of a table are all kept", inPrivacy,
 			"\tu := lazy{new(big.Int), 0}\n\treturn u.below(st, new(big.Int).SetUint64(g.t.weight[item])",
 			"\tu := lazy{new(big.Int), 0}\n\treturn true || u.below(st, new(big.Int).SetUint64(g.t.weight[item])", inPrivacy,
-			"TestRareDrawsHaveTheLaw", "gaussian|kept|edge"),
+			"TestRareDrawsHaveTheDistribution", "gaussian|kept|edge"),
 		one("selection does not subtract the maximum", inPrivacy, "x[i] = float64((best - u) * rate)",
 			"x[i] = math.Max(0, float64((0-u)*rate))", inPrivacy, "TestSelection", "candidate|choice"),
 		one("selection at twice its rate where records are replaced", inPrivacy,

@@ -6,8 +6,8 @@ import (
 	"github.com/cohort-engine/cohort/engine/privacy"
 )
 
-// TestPureLaw checks that an epsilon taken from mu costs that mu again.
-func TestPureLaw(t *testing.T) {
+// TestPureOfMu checks that an epsilon taken from mu costs that mu again.
+func TestPureOfMu(t *testing.T) {
 	for _, mu := range []float64{1e-3, 0.1, 1, 3} {
 		epsilon := Share{Gaussian: true, Total: mu * mu}.Pure()
 		if got := (privacy.PureDP{Epsilon: epsilon}).Mu(); got > mu || got < mu*(1-1e-6) {

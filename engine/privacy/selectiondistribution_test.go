@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// permuteAndFlipLaw is the exact distribution of permute-and-flip: the sum, over all
+// permuteAndFlipDistribution is the exact distribution of permute-and-flip: the sum, over all
 // orders of the candidates, of the probability that i is the first whose coin
 // falls.
-func permuteAndFlipLaw(coins []float64) []float64 {
+func permuteAndFlipDistribution(coins []float64) []float64 {
 	distribution := make([]float64, len(coins))
 	order := make([]int, 0, len(coins))
 	used := make([]bool, len(coins))
@@ -71,7 +71,7 @@ func TestSelectionLaws(t *testing.T) {
 		for j, p := range coins {
 			exponential[j] = p / sum
 		}
-		for name, distribution := range map[string][]float64{"permute-and-flip": permuteAndFlipLaw(coins),
+		for name, distribution := range map[string][]float64{"permute-and-flip": permuteAndFlipDistribution(coins),
 			"exponential": exponential} {
 			stream := NewStreams(&seed).Stream(i, 0, name)
 			counts := make([]float64, len(distribution))
